@@ -1,0 +1,36 @@
+# make build && bin/agf-validate examples   the main job: check agents and policies
+# make test                                 all tests
+
+.DEFAULT_GOAL := build
+.PHONY: build test race fuzz cover lint bench generate update ci
+
+build: ## bin/agf-validate and bin/assent
+	go build -o bin/ ./cmd/...
+
+test: ## all tests
+	go test $(TESTFLAGS) ./...
+
+race: ## all tests under the race detector (needs a C compiler)
+	$(MAKE) test TESTFLAGS=-race
+
+fuzz: ## every fuzz target for FUZZTIME (5s)
+	.ci/fuzz
+
+cover: ## statement coverage of condition, template and resolve: 100 %
+	.ci/cover condition template resolve
+
+lint: ## gofmt, vet and staticcheck
+	.ci/lint
+
+bench: ## ratios to the peers and to hand-written Go
+	$(MAKE) -C bench bench
+
+generate: ## pages made from code: docs/rules and docs/design/001-semantics.md
+	.ci/generate
+
+update: generate ## accept new golden files; read the difference before you commit it
+	@for p in $$(git grep -l internal/golden -- '*_test.go' | xargs -n 1 dirname | sort -u); do \
+		echo "go test ./$$p -update"; go test ./$$p -update || exit 1; done
+
+ci: ## what continuous integration runs
+	.ci/run
