@@ -1,0 +1,130 @@
+package value
+
+import "bytes"
+
+// Parse reads one JSON document strictly and builds its tree. It accepts exactly what Shape.Scan accepts, since that is
+// what validates. The error is an *Error.
+func Parse(src []byte, lim Limits) (Value, error) {
+	lim = lim.orDefault()
+	v, _, err := parse(src, lim, lim.MaxDepth)
+	if err != nil {
+		return Value{}, err
+	}
+	return v, nil
+}
+
+// parse also tells how many values there are. depth is how many levels may open.
+func parse(src []byte, lim Limits, depth int) (v Value, values int, err *Error) {
+	var keys [32]keyRef // enough for ordinary arguments, without a trip to the heap
+	p := scanner{src: src, text: view(src), nodes: anything.nodes, lim: lim, keys: keys[:0]}
+	if p.document(root, depth); p.err != nil {
+		return Value{}, 0, p.err
+	}
+	own := bytes.Clone(src)
+	b := builder{src: own, text: view(own), openMembers: make([]Member, 0, min(p.values, 32))}
+	return b.value(), p.values, nil
+}
+
+// A builder makes the tree of a text that is known to be sound. Texts without escapes share its memory.
+type builder struct {
+	src  []byte
+	text string
+	pos  int
+
+	// What the open arrays and objects hold so far, innermost last: each is copied once, at its full length. The
+	// outermost object, which is all of ordinary arguments, keeps what is left.
+	openItems   []Value
+	openMembers []Member
+	level       int
+}
+
+func (b *builder) value() Value {
+	b.space()
+	switch b.src[b.pos] {
+	case '"':
+		return Value{Kind: String, Text: b.str()}
+	case '{':
+		return Value{Kind: Object, Members: b.members()}
+	case '[':
+		return Value{Kind: Array, Items: b.items()}
+	case 't':
+		b.pos += len("true")
+		return Value{Kind: Bool, Bool: true}
+	case 'f':
+		b.pos += len("false")
+		return Value{Kind: Bool}
+	case 'n':
+		b.pos += len("null")
+		return Value{Kind: Null}
+	}
+	n, end, _ := scanNum(b.text, b.pos)
+	b.pos = end
+	return Value{Kind: Number, Num: n}
+}
+
+func (b *builder) space() {
+	for isSpace(b.src[b.pos]) {
+		b.pos++
+	}
+}
+
+// more steps over the opening bracket or comma and any space, and is false behind the closing bracket.
+func (b *builder) more() bool {
+	b.space()
+	c := b.src[b.pos]
+	b.pos++
+	if c == ']' || c == '}' {
+		return false
+	}
+	b.space()
+	if c = b.src[b.pos]; c == ']' || c == '}' { // of an empty array or object
+		b.pos++
+		return false
+	}
+	return true
+}
+
+func (b *builder) items() []Value {
+	outer := len(b.openItems)
+	b.level++
+	for b.more() {
+		v := b.value()
+		b.openItems = append(b.openItems, v)
+	}
+	b.level--
+	items := append([]Value(nil), b.openItems[outer:]...)
+	b.openItems = b.openItems[:outer]
+	return items
+}
+
+func (b *builder) members() []Member {
+	outer := len(b.openMembers)
+	b.level++
+	for b.more() {
+		key := b.str()
+		b.space()
+		b.pos++ // the colon
+		v := b.value()
+		b.openMembers = append(b.openMembers, Member{key, v})
+	}
+	if b.level--; b.level == 0 && len(b.openMembers) > 0 {
+		return b.openMembers
+	}
+	members := append([]Member(nil), b.openMembers[outer:]...)
+	b.openMembers = b.openMembers[:outer]
+	return members
+}
+
+func (b *builder) str() string {
+	start := b.pos + 1
+	end, escaped := textEnd(b.src, start), false
+	for b.src[end] == '\\' {
+		escaped = true
+		end = textEnd(b.src, end+2)
+	}
+	b.pos = end + 1
+	if escaped {
+		return string(unescape(nil, b.text[start:end]))
+	}
+	return b.text[start:end]
+}
