@@ -1,0 +1,57 @@
+package diag
+
+import "strings"
+
+// Nearest returns the known name that a reader would take name for, or "" when none is near. Case and the
+// separators _ - . and space do not count; a swap of neighbours counts as one edit. Short names allow one
+// edit, longer ones one per three letters up to three. The first of equally near names wins.
+func Nearest(name string, known []string) string {
+	best, bestDist := "", int(^uint(0)>>1)
+	n := fold(name)
+	limit := min(max(1, len(n)/3), 3)
+	for _, k := range known {
+		f := fold(k)
+		if k == name || len(f) > len(n)+limit || len(n) > len(f)+limit {
+			continue
+		}
+		if d := distance(n, f); d <= limit && d < bestDist && d < max(len(n), len(f)) {
+			best, bestDist = k, d
+		}
+	}
+	return best
+}
+
+// fold drops what people get wrong first: case and separators.
+func fold(s string) []rune {
+	s = strings.ToLower(s)
+	return []rune(strings.Map(func(r rune) rune {
+		switch r {
+		case '_', '-', '.', ' ':
+			return -1
+		}
+		return r
+	}, s))
+}
+
+// distance is the optimal string alignment distance: Levenshtein plus swaps of neighbours.
+func distance(a, b []rune) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}
