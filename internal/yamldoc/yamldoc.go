@@ -1,0 +1,148 @@
+// Package yamldoc reads one YAML 1.2 document into a small tree with a source range on every node. It is the
+// only package that imports gopkg.in/yaml.v3. It refuses what two readers could read differently (duplicate
+// keys, several documents, merge keys, tags that change a type, alias bombs) and reports scalars that a
+// YAML 1.1 reader would take for something else (docs/design/001-semantics.md).
+//
+// yaml.v3 supplies the shape of the tree, where nodes start, and the text of scalars. Everything else is ours:
+// the type of a plain scalar, where nodes end, where each byte of a scalar stands in the file, the comments.
+package yamldoc
+
+import (
+	"encoding/json"
+	"math"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/value"
+)
+
+// Kind is the type of a node under the YAML 1.2 core schema.
+type Kind uint8
+
+// The kinds of a node.
+const (
+	Null Kind = iota
+	Bool
+	Number
+	String
+	Sequence
+	Mapping
+)
+
+// String returns the kind in the words of JSON Schema: "null", "boolean", "number", "string", "array", "object".
+func (k Kind) String() string {
+	switch k {
+	case Null:
+		return "null"
+	case Bool:
+		return "boolean"
+	case Number:
+		return "number"
+	case String:
+		return "string"
+	case Sequence:
+		return "array"
+	}
+	return "object"
+}
+
+// Document is one parsed file. It is immutable and safe for concurrent use.
+type Document struct {
+	File     string
+	Root     *Node
+	Comments []Comment // in source order
+}
+
+// Comment is one comment of the file.
+type Comment struct {
+	Line  int
+	Range diag.Range // from the '#' to the end of the line
+	Text  string     // without the '#'
+	Alone bool       // nothing else stands on its line
+}
+
+// Node is one YAML value. An alias yields the very node its anchor names, so a node may stand in several
+// places of the tree; its Range is where its text is.
+type Node struct {
+	Kind   Kind
+	Range  diag.Range
+	Text   string    // scalars: the content (numbers: the source lexeme)
+	Bool   bool      // Bool
+	Num    value.Num // Number, when Finite
+	Finite bool      // Number: false for .inf and .nan
+	Items  []*Node   // Sequence
+	Fields []Field   // Mapping, in source order, keys unique
+
+	src    *source
+	start  int // offset of the first byte of the node in src.text
+	end    int // offset after its last byte
+	style  style
+	float  bool // Number: written with a point or an exponent, or not finite
+	tagged bool // has a tag, which fits
+}
+
+// Field is one key and value of a mapping.
+type Field struct {
+	Key   *Node // always a String node
+	Value *Node
+}
+
+// Get returns the value of a mapping's key, or nil.
+func (n *Node) Get(key string) *Node {
+	if f := n.Field(key); f != nil {
+		return f.Value
+	}
+	return nil
+}
+
+// Field returns a mapping's field, or nil.
+func (n *Node) Field(key string) *Field {
+	if n == nil {
+		return nil
+	}
+	for i := range n.Fields {
+		if n.Fields[i].Key.Text == key {
+			return &n.Fields[i]
+		}
+	}
+	return nil
+}
+
+// Any returns the node as decoded Go values: nil, bool, json.Number, string, []any, map[string]any. JSON has no
+// word for .inf and .nan; they come as the float64 of that name.
+func (n *Node) Any() any {
+	switch n.Kind {
+	case Bool:
+		return n.Bool
+	case Number:
+		return n.number()
+	case String:
+		return n.Text
+	case Sequence:
+		out := make([]any, len(n.Items))
+		for i, item := range n.Items {
+			out[i] = item.Any()
+		}
+		return out
+	case Mapping:
+		out := make(map[string]any, len(n.Fields))
+		for i := range n.Fields {
+			out[n.Fields[i].Key.Text] = n.Fields[i].Value.Any()
+		}
+		return out
+	}
+	return nil
+}
+
+func (n *Node) number() any {
+	if n.Finite {
+		lexeme, _ := jsonNumber(n.Text)
+		return json.Number(lexeme)
+	}
+	switch c := n.Text[0]; {
+	case c == '-':
+		return math.Inf(-1)
+	case isNaN(n.Text):
+		return math.NaN()
+	}
+	return math.Inf(1)
+}

@@ -1,0 +1,408 @@
+package yamldoc
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/internal/golden"
+
+	yaml "gopkg.in/yaml.v3"
+
+	"github.com/assent-dev/assent/diag"
+)
+
+// TestBad shows what authors see: each testdata/bad/*.yaml beside the text report of its findings.
+func TestBad(t *testing.T) {
+	for _, file := range glob(t, "testdata/bad/*.yaml") {
+		src := read(t, file)
+		name := filepath.Base(file)
+		_, fs := Parse(name, src, Limits{})
+		if len(fs) == 0 {
+			t.Errorf("%s: no findings", file)
+		}
+		var out bytes.Buffer
+		w := diag.NewText(&out, diag.Options{Source: func(string) []byte { return src }})
+		if err := w.File(diag.Report{File: name, Findings: fs}); err != nil {
+			t.Fatal(err)
+		}
+		golden.Equal(t, strings.TrimSuffix(strings.TrimPrefix(file, "testdata/"), ".yaml")+".golden", out.String())
+	}
+}
+
+// TestGood shows the tree of each testdata/good/*.yaml: kinds, ranges, texts, comments.
+func TestGood(t *testing.T) {
+	for _, file := range glob(t, "testdata/good/*.yaml") {
+		d, fs := Parse(file, read(t, file), Limits{})
+		if d == nil || len(fs) > 0 {
+			t.Errorf("%s: %v", file, fs)
+			continue
+		}
+		var out strings.Builder
+		dump(&out, d.Root, "")
+		for _, c := range d.Comments {
+			fmt.Fprintf(&out, "comment %d %q alone=%v\n", c.Line, c.Text, c.Alone)
+		}
+		golden.Equal(t, strings.TrimSuffix(strings.TrimPrefix(file, "testdata/"), ".yaml")+".golden", out.String())
+	}
+}
+
+func dump(out *strings.Builder, n *Node, name string) {
+	r := n.Range
+	fmt.Fprintf(out, "%d:%d-%d:%d %s%s", r.Start.Line, r.Start.Column, r.End.Line, r.End.Column, name, n.Kind)
+	if n.Kind < Sequence {
+		fmt.Fprintf(out, " %q", n.Text)
+	}
+	out.WriteString("\n")
+	for i, item := range n.Items {
+		dump(out, item, fmt.Sprintf("%s%d: ", strings.Repeat(" ", len(name)), i))
+	}
+	for _, f := range n.Fields {
+		dump(out, f.Value, strings.Repeat(" ", len(name))+f.Key.Text+": ")
+	}
+}
+
+func glob(t *testing.T, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatal("no files: ", pattern, err)
+	}
+	return files
+}
+
+func read(t *testing.T, file string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func parseOne(t *testing.T, text string) *Node {
+	t.Helper()
+	d, fs := Parse("f", []byte(text), Limits{})
+	if d == nil {
+		t.Fatalf("%q: %v", text, fs)
+	}
+	return d.Root
+}
+
+// TestScalars reads plain scalars: our kind and value, and the rule that warns of another reading.
+func TestScalars(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want any
+		rule string
+	}{
+		{"null", nil, ""}, {"Null", nil, ""}, {"~", nil, ""}, {"nULL", "nULL", ""},
+		{"true", true, ""}, {"TRUE", true, ""}, {"False", false, ""}, {"tRue", "tRue", ""},
+		{"yes", "yes", ruleBool11}, {"NO", "NO", ruleBool11}, {"On", "On", ruleBool11}, {"off", "off", ruleBool11}, {"y", "y", ruleBool11}, {"N", "N", ruleBool11}, {"nope", "nope", ""},
+		{"0", num("0"), ""}, {"-0", num("-0"), ""}, {"12", num("12"), ""}, {"+12", num("12"), ""}, {"-12", num("-12"), ""},
+		{"0777", num("777"), ruleNumber11}, {"-0777", num("-777"), ruleNumber11}, {"007", num("7"), ""}, {"00", num("0"), ""}, {"08", num("8"), ruleNumber11}, {"0" + strings.Repeat("7", 30), num(strings.Repeat("7", 30)), ruleNumber11},
+		{"0o17", num("15"), ruleNumber11}, {"0o18", "0o18", ""}, {"0x1F", num("31"), ""}, {"0xG", "0xG", ""}, {"0x", "0x", ""}, {"-0x1F", "-0x1F", ruleNumber11}, {"0xffffffffffffffffffff", num("1208925819614629174706175"), ""},
+		{"0b101", "0b101", ruleNumber11}, {"0b2", "0b2", ""}, {"1_000", "1_000", ruleNumber11}, {"_1", "_1", ""}, {"1_000.5", "1_000.5", ruleNumber11}, {"0x1_F", "0x1_F", ruleNumber11}, {"1_a", "1_a", ""},
+		{"1.5", num("1.5"), ""}, {".5", num("0.5"), ""}, {"-.5", num("-0.5"), ruleNumber11}, {"1.", num("1"), ""}, {"01.50", num("1.50"), ""}, {".", ".", ""}, {"1.2.3", "1.2.3", ""}, {"+", "+", ""},
+		{"1e4", num("1e4"), ruleNumber11}, {"1.5e4", num("1.5e4"), ruleNumber11}, {"1.5e+4", num("1.5e+4"), ""}, {"1.e+4", num("1e+4"), ""}, {"1e", "1e", ""}, {"1e+", "1e+", ""}, {"e4", "e4", ""},
+		{".inf", math.Inf(1), ""}, {"+.Inf", math.Inf(1), ""}, {"-.INF", math.Inf(-1), ""}, {".iNF", ".iNF", ""}, {"+.nan", "+.nan", ""},
+		{"12:30:45", "12:30:45", ruleNumber11}, {"12:30", "12:30", ruleNumber11}, {"8080:80", "8080:80", ""}, {"1:2:3.5", "1:2:3.5", ruleNumber11}, {"09:30", "09:30", ""}, {"-1:30", "-1:30", ruleNumber11}, {"1:234", "1:234", ""},
+		{"2026-01-31", "2026-01-31", ruleDate11}, {"2026-1-31", "2026-1-31", ""}, {"2026-01-31T10:00:00Z", "2026-01-31T10:00:00Z", ruleDate11}, {"2026-1-1 1:00:00.5 +1", "2026-1-1 1:00:00.5 +1", ruleDate11},
+		{"2026-01-31x", "2026-01-31x", ""}, {"2026-01-31T1:0:0", "2026-01-31T1:0:0", ""}, {"2026-01-31Tx", "2026-01-31Tx", ""}, {"2026-01-31 11:22", "2026-01-31 11:22", ""}, {"2026-001-1", "2026-001-1", ""}, {"2026-01-001", "2026-01-001", ""}, {"2026-01-31T10:00:00x", "2026-01-31T10:00:00x", ""}, {"2026-01-1", "2026-01-1", ""},
+		{"=", "=", ruleSpecial}, {"<<", "<<", ruleSpecial}, {"<", "<", ""},
+		{"99999999999999999999999999", num("99999999999999999999999999"), ""}, {"0.1000000000000000055511151231257827", num("0.1000000000000000055511151231257827"), ""},
+		{"plain text", "plain text", ""}, {"zoë", "zoë", ""}, {"'1'", "1", ""}, {`"true"`, "true", ""}, {"'yes'", "yes", ""}, {"!!str yes", "yes", ""}, {"!!int 12", num("12"), ""}, {"!!float 1.5", num("1.5"), ""}, {"! 'x'", "x", ""}, {"!!null", nil, ""}, {"!!bool true", true, ""},
+	} {
+		d, fs := Parse("f", []byte("k: "+c.text+"\n"), Limits{})
+		if d == nil {
+			t.Errorf("%s: %v", c.text, fs)
+			continue
+		}
+		rule := ""
+		if len(fs) > 0 {
+			rule = fs[0].Rule
+		}
+		if got := d.Root.Get("k").Any(); !reflect.DeepEqual(got, c.want) || rule != c.rule {
+			t.Errorf("%s: got %#v %q, want %#v %q", c.text, got, rule, c.want, c.rule)
+		}
+	}
+	if f, ok := parseOne(t, "k: .NaN\n").Get("k").Any().(float64); !ok || !math.IsNaN(f) {
+		t.Error(".NaN is not NaN")
+	}
+}
+
+func num(s string) json.Number { return json.Number(s) }
+
+func TestKeysAllowed(t *testing.T) {
+	for _, key := range []string{"a", "x y", "y", "n", "'1'", `"on"`, "a.b.c", "$ref", "日本", "x-vendor", "'<<'", "''", "!!str a"} {
+		if d, fs := Parse("f", []byte(key+": v\n"), Limits{}); d == nil || len(fs) > 0 {
+			t.Errorf("%s: %v", key, fs)
+		}
+	}
+}
+
+func TestAccess(t *testing.T) {
+	n := parseOne(t, "a: {b: [1, x]}\n")
+	if got := n.Get("a").Get("b").Items[1].Text; got != "x" {
+		t.Error(got)
+	}
+	if n.Get("z") != nil || n.Field("z") != nil || n.Get("z").Get("y") != nil || n.Field("a").Key.Text != "a" {
+		t.Error("absent fields")
+	}
+	want := map[string]any{"a": map[string]any{"b": []any{num("1"), "x"}}}
+	if got := n.Any(); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v", got)
+	}
+	for k, want := range []string{"null", "boolean", "number", "string", "array", "object"} {
+		if got := Kind(k).String(); got != want {
+			t.Errorf("%d: %s", k, got)
+		}
+	}
+}
+
+// TestRules: each rule's bad example is reported by that rule, its good one by none, and nothing else exists.
+func TestRules(t *testing.T) {
+	known := map[string]bool{}
+	last := ""
+	for _, r := range Rules() {
+		if r.ID <= last || r.Title == "" || r.Why == "" || r.Good == "" || r.Spec == "" {
+			t.Errorf("%s is not complete or not in order", r.ID)
+		}
+		last = r.ID
+		known[r.ID] = true
+		if d, fs := Parse("f", []byte(r.Good), Limits{}); d == nil || len(fs) > 0 {
+			t.Errorf("%s: the good example: %v", r.ID, fs)
+		}
+		if r.Bad == "" {
+			continue
+		}
+		_, fs := Parse("f", []byte(r.Bad), Limits{})
+		if len(fs) != 1 || fs[0].Rule != r.ID || fs[0].Severity != r.Severity || fs[0].Stops != (r.Severity == diag.Error) || fs[0].File != "f" {
+			t.Errorf("%s: the bad example: %v", r.ID, fs)
+		}
+	}
+	for _, file := range glob(t, "testdata/bad/*.yaml") {
+		_, fs := Parse(file, read(t, file), Limits{})
+		for _, f := range fs {
+			if !known[f.Rule] {
+				t.Errorf("%s: %s is not in Rules", file, f.Rule)
+			}
+		}
+	}
+}
+
+func TestAliases(t *testing.T) {
+	n := parseOne(t, "base: &b {x: [1, 2]}\none: *b\ntwo: [*b, *b]\ntext: &t hi\nmore: *t\n&k key: *t\n")
+	if n.Get("one") != n.Get("base") || n.Get("two").Items[1] != n.Get("base") || n.Get("more").Text != "hi" || n.Get("key").Text != "hi" {
+		t.Error("an alias is not its anchor's node")
+	}
+	if end := n.Get("two").Range.End; end != (diag.Position{Line: 3, Column: 14}) {
+		t.Error(end)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	bomb := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+	for c := 'b'; c < 'k'; c++ {
+		p := string(c - 1)
+		bomb += fmt.Sprintf("%c: &%c [*%s, *%s, *%s, *%s, *%s, *%s, *%s, *%s, *%s, *%s]\n", c, c, p, p, p, p, p, p, p, p, p, p)
+	}
+	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) + "\n" }
+	for name, c := range map[string]struct {
+		text string
+		lim  Limits
+		rule string
+	}{
+		"bytes":            {"a: 1\n", Limits{MaxBytes: 4}, ruleTooLarge},
+		"nodes":            {"[a, b, c]\n", Limits{MaxNodes: 3}, ruleTooLarge},
+		"nodes json":       {`["a", "b", "c"]`, Limits{MaxNodes: 3}, ruleTooLarge},
+		"depth":            {deep(65), Limits{}, ruleTooDeep},
+		"depth json":       {`{"a":` + deep(64) + `}`, Limits{}, ruleTooDeep},
+		"depth yaml.v3":    {strings.Repeat("[", 20_000), Limits{}, ruleSyntax},
+		"depth block":      {strings.Repeat("- ", 65) + "x\n", Limits{}, ruleTooDeep},
+		"depth by aliases": {"a: &a [[[x]]]\nb: [[*a]]\n", Limits{MaxDepth: 5}, ruleTooDeep},
+		"alias bomb":       {bomb, Limits{}, ruleAlias},
+		"alias nodes":      {"a: &a [x, x, x]\nb: [*a, *a]\n", Limits{MaxAliasNodes: 7}, ruleAlias},
+		"aliases as nodes": {"a: &a [x, x, x]\nb: [*a, *a]\n", Limits{MaxNodes: 12}, ruleTooLarge},
+		"self":             {"a: &a [b, *a]\n", Limits{}, ruleAlias},
+		"self in mapping":  {"a: &a {b: *a}\n", Limits{}, ruleAlias},
+		"long number":      {"a: 1" + strings.Repeat("0", 2000) + "\n", Limits{}, ruleNumber},
+		"long fraction":    {"a: 0." + strings.Repeat("1", 2000) + "\n", Limits{}, ruleNumber},
+		"long hex":         {"a: 0x" + strings.Repeat("f", 2000) + "\n", Limits{}, ruleNumber},
+		"huge hex":         {"a: 0x" + strings.Repeat("f", 900) + "\n", Limits{}, ruleNumber},
+		"overflow":         {"a: 1.0e+400\n", Limits{}, ruleNumber},
+		"underflow":        {"a: 1.0e-400\n", Limits{}, ruleNumber},
+	} {
+		d, fs := Parse("f", []byte(c.text), c.lim)
+		if d != nil || len(fs) != 1 || fs[0].Rule != c.rule || !fs[0].Stops {
+			t.Errorf("%s: %v", name, fs)
+		}
+	}
+	if d, fs := Parse("f", []byte(deep(64)), Limits{}); d == nil {
+		t.Error(fs)
+	}
+	if d, fs := Parse("f", []byte("a: &a [x, x, x]\nb: [*a, *a]\n"), Limits{MaxAliasNodes: 8, MaxNodes: 17}); d == nil {
+		t.Error(fs)
+	}
+}
+
+// TestHundredMegabytes: a file over the limit is refused by its size alone.
+func TestHundredMegabytes(t *testing.T) {
+	big := make([]byte, 100<<20)
+	allocated := testing.AllocsPerRun(1, func() {
+		if d, fs := Parse("f", big, Limits{}); d != nil || len(fs) != 1 || fs[0].Rule != ruleTooLarge {
+			t.Error(fs)
+		}
+	})
+	if allocated > 50 {
+		t.Errorf("%v allocations", allocated)
+	}
+}
+
+// TestHostileShapes: whatever a file repeats, it is read or refused, and the number of findings stays bounded.
+func TestHostileShapes(t *testing.T) {
+	for _, unit := range []string{
+		"#\n", "[", "{a: ", "- ", "? ", "a:\n", "a: 1 # x\n# y\n", "&a ", "- &a b\n- *a\n", "word ", "\n", " ", "\"\\u0041", "- yes\n", "a: 1\n",
+		"---\n", "- !!str a\n", "- |\n  x\n", "- a\n\n# c\n\n", "a:\n  b: 1\n  # c\n\n", "[]\n", ": ", "[[],", "%A\n", "! ", "é: ", "\t", "'", "`", "- >-\n\n",
+	} {
+		if _, fs := Parse("f", []byte(strings.Repeat(unit, 64<<10/len(unit))), Limits{}); len(fs) > 2*maxFindings {
+			t.Errorf("%q: %d findings", unit, len(fs))
+		}
+	}
+}
+
+func TestEncodings(t *testing.T) {
+	if got := parseOne(t, "\ufeffkey: v\n"); got.Get("key").Range.Start != (diag.Position{Line: 1, Column: 6}) {
+		t.Errorf("the byte order mark counts: %v", got.Get("key").Range)
+	}
+	for text, want := range map[string]string{
+		"\xff\xfea\x00":           "1:1 yaml-encoding the file is UTF-16",
+		"\xfe\xff\x00a":           "1:1 yaml-encoding the file is UTF-16",
+		"\xff\xfe\x00\x00a\x00":   "1:1 yaml-encoding the file is UTF-32",
+		"\x00\x00\xfe\xff":        "1:1 yaml-encoding the file is UTF-32",
+		"a\x00:\x00":              "1:1 yaml-encoding the file is UTF-16",
+		"\x00a\x00:":              "1:1 yaml-encoding the file is UTF-16",
+		"a: é\nb: \xe9\n":         "2:4 yaml-encoding byte 0xE9 is not UTF-8",
+		"a: \xed\xa0\x80\n":       "1:4 yaml-encoding byte 0xED is not UTF-8",
+		"a: \x00\n":               "1:4 yaml-character control character U+0000",
+		"a: \x1b[0m\n":            "1:4 yaml-character control character U+001B",
+		"a: \x7f\n":               "1:4 yaml-character control character U+007F",
+		"a: \u0090\n":             "1:4 yaml-character control character U+0090",
+		"a: \u0085\n":             "1:4 yaml-character line break that readers disagree about: U+0085",
+		"# a\u2029\n":             "1:4 yaml-character line break that readers disagree about: U+2029",
+		"a: x\ufeffy\n":           "1:5 yaml-character byte order mark inside the text: U+FEFF",
+		"a: \uffff\n":             "1:4 yaml-character forbidden character U+FFFF",
+		"{\"a\": \"\x01\"}":       "1:8 yaml-character control character U+0001",
+		`{"a": "\ud83d"}`:         "1:8 yaml-character half of a surrogate pair",
+		`{"a": "\ude00\ud83d"}`:   "1:8 yaml-character half of a surrogate pair",
+		`{"\\\ud83d\u0041": "x"}`: "1:5 yaml-character half of a surrogate pair",
+	} {
+		d, fs := Parse("f", []byte(text), Limits{})
+		if d != nil || len(fs) != 1 {
+			t.Errorf("%q: %v", text, fs)
+			continue
+		}
+		p := fs[0].Range.Start
+		if got := fmt.Sprintf("%d:%d %s %s", p.Line, p.Column, fs[0].Rule, fs[0].Message); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestLineBreaks(t *testing.T) {
+	want := map[string]any{"a": "x y", "b": "l1\nl2\n", "c": num("1")}
+	for _, br := range []string{"\n", "\r\n", "\r"} {
+		n := parseOne(t, strings.ReplaceAll("a: x\n  y\nb: |\n  l1\n  l2\nc: 1\n", "\n", br))
+		if got := n.Any(); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %v", br, got)
+		}
+		if r := n.Get("b").At(3, 2); r.Start != (diag.Position{Line: 5, Column: 3}) || r.End != (diag.Position{Line: 5, Column: 5}) {
+			t.Errorf("%q: %v", br, r)
+		}
+	}
+}
+
+func TestJSONFiles(t *testing.T) {
+	for _, c := range []struct{ file, text, want string }{
+		{"a.json", `{"a":1e4,"b":"\ud83d\ude00\/\t"}`, ""},
+		{"a.yaml", `{"a":1e4}`, "1:6 yaml-11-number"},
+		{"a.yaml", "{\"a\":\t[true,null,\"x\"]}\n", ""},
+		{"a.json", "", "1:1 yaml-empty"},
+		{"a.json", "a: 1\n", "1:1 yaml-syntax"},
+		{"a.json", `{"a":1`, "1:6 yaml-syntax"},
+		{"a.json", `{"a":1,}`, "1:8 yaml-syntax"},
+		{"a.yaml", `{"a":1,}`, ""},
+		{"a.json", `{"a":1e999}`, "1:6 yaml-number"},
+		{"a.json", `{"a":1,"b":{},"\u0061":2}`, "1:15 yaml-duplicate-key"},
+	} {
+		_, fs := Parse(c.file, []byte(c.text), Limits{})
+		got := ""
+		for _, f := range fs {
+			got += fmt.Sprintf("%d:%d %s", f.Range.Start.Line, f.Range.Start.Column, f.Rule)
+		}
+		if got != c.want {
+			t.Errorf("%s %s: %q, want %q", c.file, c.text, got, c.want)
+		}
+	}
+	n := parseOne(t, `{"a": "x\ud83d\ude00y"}`).Get("a")
+	if r := n.At(1, 4); n.Text != "x😀y" || r.Start.Column != 9 || r.End.Column != 21 {
+		t.Errorf("%q %v", n.Text, r)
+	}
+}
+
+func TestDuplicatesInLargeMappings(t *testing.T) {
+	var b strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&b, "k%d: x\n", i)
+	}
+	for _, again := range []string{"k0: x\n", "k39: x\n", "k12: x\n"} {
+		_, fs := Parse("f", []byte(b.String()+again), Limits{})
+		if len(fs) != 1 || fs[0].Rule != ruleDuplicateKey || fs[0].Range.Start.Line != 41 || len(fs[0].Related) != 1 || fs[0].Related[0].File != "f" {
+			t.Errorf("%s: %v", again, fs)
+		}
+	}
+}
+
+func TestDocumentOutlivesItsSource(t *testing.T) {
+	src := []byte("a: 'x y'\n")
+	d, _ := Parse("f", src, Limits{})
+	clear(src)
+	if n := d.Root.Get("a"); n.Text != "x y" || n.At(2, 1).Start.Column != 7 {
+		t.Error("shares memory with its source")
+	}
+}
+
+// BenchmarkYAMLv3 is what Parse cannot go below: yaml.v3's own decoding of the same file.
+func BenchmarkYAMLv3(b *testing.B) {
+	src, err := os.ReadFile("testdata/good/agent.yaml")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(src)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := next(yaml.NewDecoder(bytes.NewReader(src))); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	src, err := os.ReadFile("testdata/good/agent.yaml")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(src)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if d, fs := Parse("f", src, Limits{}); d == nil {
+			b.Fatal(fs)
+		}
+	}
+}
