@@ -1,0 +1,377 @@
+package condition
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/value"
+)
+
+// Small conditions, all arguments: the analyzer's verdicts are held against brute force, and its witnesses against
+// the real Program.
+
+// world is one use with the keys that conditions draw from and every document that brute force tries.
+type world struct {
+	use  Use
+	keys []string
+	docs []string
+}
+
+// scalars are the values that brute force puts at every place. They lie on, between and around the generator's operands.
+var scalars = []string{
+	`null`, `true`, `false`, `-1`, `0`, `0.5`, `1`, `2`, `3`,
+	`""`, `"a"`, `"b"`, `"ab"`, `"ba"`, `"aa"`, `"a "`, `" "`, `"A"`, `"b\n"`, `"x"`, `"aab"`, `[]`,
+}
+
+func worlds() []world {
+	var flat, dotted, paths, loop []string
+	with := append([]string{""}, scalars...) // "" leaves the place out
+	for _, a := range with {
+		for _, b := range with {
+			flat = append(flat, object("a", a, "b", b))
+		}
+		for _, nested := range append([]string{`{}`}, scalars...) {
+			dotted = append(dotted, object("a.b", a, "a", nested), object("a.b", a, "a", `{"b":`+nested+`}`))
+			paths = append(paths, object("a", nested, "b", a), object("a", `{"b":`+nested+`}`, "b", a))
+		}
+		dotted = append(dotted, object("a.b", a))
+	}
+	for _, d := range paths {
+		loop = append(loop, `{"parent":{"input":`+d+`}}`)
+	}
+	loop = append(loop, `{}`, `{"parent":1}`, `{"parent":{}}`, `{"parent":{"input":null}}`)
+	return []world{
+		{ToolArgs, []string{"a", "b"}, flat},
+		{SkillArgs, []string{"a", "a.b"}, dotted},
+		{ToolArgs, []string{"a.b", "a"}, dotted},
+		{Delegation, []string{"parent.input.a", "parent.input.a.b", "parent.input.b", "a"}, paths},
+		{LoopExit, []string{"parent.input.a", "parent.input.a.b", "parent.input.b", "nothing"}, loop},
+	}
+}
+
+func object(pairs ...string) string {
+	var members []string
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			members = append(members, fmt.Sprintf("%q:%s", pairs[i], pairs[i+1]))
+		}
+	}
+	return "{" + strings.Join(members, ",") + "}"
+}
+
+// truths evaluates expressions on a document.
+func (w *world) truths(t fataler, sem Semantics, doc string, list ...*Expr) []Truth {
+	c := NewCompiler(w.use, sem)
+	var programs []*Program
+	for _, e := range list {
+		programs = append(programs, c.Add(e))
+	}
+	slots := scan(t, c, doc)
+	out := make([]Truth, len(list))
+	for i, p := range programs {
+		out[i] = p.Eval(slots)
+	}
+	return out
+}
+
+// all evaluates expressions on every document.
+func (w *world) all(t fataler, sem Semantics, list ...*Expr) [][]Truth {
+	c := NewCompiler(w.use, sem)
+	var programs []*Program
+	for _, e := range list {
+		programs = append(programs, c.Add(e))
+	}
+	shape := c.Shape()
+	var sc value.Scratch
+	out := make([][]Truth, len(w.docs))
+	for i, doc := range w.docs {
+		if err := shape.Scan([]byte(doc), value.Limits{}, &sc); err != nil {
+			t.Fatalf("%s: %v", doc, err)
+		}
+		for _, p := range programs {
+			out[i] = append(out[i], p.Eval(sc.Slots))
+		}
+	}
+	return out
+}
+
+func number(s string) Scalar {
+	n, err := value.ParseNum(s)
+	if err != nil {
+		panic(err)
+	}
+	return Scalar{Kind: value.Number, Num: n}
+}
+
+func text(s string) Scalar { return Scalar{Kind: value.String, Text: s} }
+
+func boolean(b bool) Scalar { return Scalar{Kind: value.Bool, Bool: b} }
+
+func operands() *rapid.Generator[Scalar] {
+	return rapid.SampledFrom([]Scalar{
+		number("0"), number("1"), number("2"), number("1.0"), text(""), text("a"), text("ab"), text("a "), text("b"),
+		boolean(true), boolean(false),
+	})
+}
+
+// regexes draws patterns that the brute-force strings tell apart.
+func regexes() *rapid.Generator[string] {
+	atom := rapid.SampledFrom([]string{"a", "b", "ab", "a|b", " ", ".", "[ab]", "[^a]", `\w`, `\s`, "^", "$", `\b`, `\B`, "(?i:a)", "(?m:$)", ""})
+	return rapid.Custom(func(t *rapid.T) string {
+		var b strings.Builder
+		for range rapid.IntRange(1, 3).Draw(t, "parts") {
+			b.WriteString("(?:" + atom.Draw(t, "atom") + ")" + rapid.SampledFrom([]string{"", "", "", "*", "+", "?"}).Draw(t, "repeat"))
+		}
+		return rapid.SampledFrom([]string{"", "^", "^"}).Draw(t, "begin") + b.String() + rapid.SampledFrom([]string{"", "$", "$"}).Draw(t, "end")
+	})
+}
+
+// tests draws tests whose patterns come from a pool, as the same pattern in several places is a case of its own.
+func tests(pool []string) *rapid.Generator[Test] {
+	return rapid.Custom(func(t *rapid.T) Test {
+		op := rapid.SampledFrom([]Op{Eq, Eq, Gt, Gte, Lt, Lte, Ne, Pattern, Pattern, In, NotIn, Unreadable}).Draw(t, "op")
+		switch op {
+		case Gt, Gte, Lt, Lte:
+			return Test{Op: op, Operand: rapid.SampledFrom([]Scalar{number("0"), number("1"), number("2")}).Draw(t, "bound")}
+		case Pattern:
+			return Test{Op: op, Operand: text(rapid.SampledFrom(pool).Draw(t, "pattern"))}
+		case In, NotIn:
+			return Test{Op: op, List: rapid.SliceOfN(operands(), 0, 4).Draw(t, "list")}
+		}
+		return Test{Op: op, Operand: operands().Draw(t, "operand")}
+	})
+}
+
+func (w *world) exprs(maxGroups int) *rapid.Generator[*Expr] {
+	return rapid.Custom(func(t *rapid.T) *Expr {
+		return w.exprsOf(maxGroups, rapid.SliceOfN(regexes(), 1, 3).Draw(t, "patterns")).Draw(t, "condition")
+	})
+}
+
+func (w *world) exprsOf(maxGroups int, pool []string) *rapid.Generator[*Expr] {
+	return rapid.Custom(func(t *rapid.T) *Expr {
+		e := &Expr{}
+		for range rapid.IntRange(0, maxGroups).Draw(t, "groups") {
+			g := Group{}
+			for _, key := range w.keys {
+				if rapid.IntRange(0, 2).Draw(t, "use "+key) > 0 {
+					g.Matchers = append(g.Matchers, Matcher{Key: key, Tests: rapid.SliceOfN(tests(pool), 0, 2).Draw(t, "tests")})
+				}
+			}
+			e.Groups = append(e.Groups, g)
+		}
+		return e
+	})
+}
+
+func semantics() *rapid.Generator[Semantics] {
+	return rapid.Custom(func(t *rapid.T) Semantics {
+		if rapid.IntRange(0, 2).Draw(t, "default") > 0 {
+			return Semantics{}
+		}
+		return Semantics{
+			OnMissing:  Silence(rapid.IntRange(0, 1).Draw(t, "missing")),
+			OnMismatch: Silence(rapid.IntRange(0, 1).Draw(t, "mismatch")),
+			Anchor:     Anchor(rapid.IntRange(0, 1).Draw(t, "anchor")),
+			Trim:       Trim(rapid.IntRange(0, 1).Draw(t, "trim")),
+		}
+	})
+}
+
+// show prints a condition as YAML-like text, for failures.
+func show(e *Expr) string {
+	var groups []string
+	for i := range e.Groups {
+		var parts []string
+		for j := range e.Groups[i].Matchers {
+			m := &e.Groups[i].Matchers[j]
+			parts = append(parts, m.Key+": {"+describe(m)+"}")
+		}
+		groups = append(groups, "{"+strings.Join(parts, ", ")+"}")
+	}
+	return "[" + strings.Join(groups, ", ") + "]"
+}
+
+// question of the analyzer, with the meaning that brute force gives it.
+type property struct {
+	name string
+	ask  func(a *Analyzer, x, y *Expr) (Verdict, value.Value)
+	// exists is what the witness shows; found is the verdict that comes with one.
+	exists func(x, y Truth) bool
+	found  Verdict
+}
+
+var properties = []property{
+	{"satisfiable", func(a *Analyzer, x, y *Expr) (Verdict, value.Value) { return a.Satisfiable(x) },
+		func(x, y Truth) bool { return x == True }, Yes},
+	{"vacuous", func(a *Analyzer, x, y *Expr) (Verdict, value.Value) { return a.Vacuous(x) },
+		func(x, y Truth) bool { return x != True }, No},
+	{"can be false", func(a *Analyzer, x, y *Expr) (Verdict, value.Value) { return a.CanBeFalse(x) },
+		func(x, y Truth) bool { return x == False }, Yes},
+	{"implies", func(a *Analyzer, x, y *Expr) (Verdict, value.Value) { return a.Implies(x, y) },
+		func(x, y Truth) bool { return x > y }, No},
+	{"covers", func(a *Analyzer, x, y *Expr) (Verdict, value.Value) { return a.Covers(x, y) },
+		func(x, y Truth) bool { return x != False && y == False }, No},
+	{"equivalent", func(a *Analyzer, x, y *Expr) (Verdict, value.Value) { return a.Equivalent(x, y) },
+		func(x, y Truth) bool { return x != y }, No},
+}
+
+// TestAnalyzerAgreesWithBruteForce: a witness has the truth it stands for when the real Program evaluates it, and
+// where there is none no document contradicts. Undecided has to be rare.
+func TestAnalyzerAgreesWithBruteForce(t *testing.T) {
+	asked, undecided := 0, 0
+	for _, w := range worlds() {
+		rapid.Check(t, func(t *rapid.T) {
+			sem := semantics().Draw(t, "semantics")
+			pool := rapid.SliceOfN(regexes(), 1, 3).Draw(t, "patterns")
+			x, y := w.exprsOf(3, pool).Draw(t, "x"), w.exprsOf(4, pool).Draw(t, "y")
+			if rapid.IntRange(0, 3).Draw(t, "related") == 0 { // else implications would be rare
+				y = &Expr{Groups: slices.Concat(x.Groups, y.Groups)}
+			}
+			a := NewAnalyzer(w.use, sem, 0)
+			truths := w.all(t, sem, x, y)
+			for _, p := range properties {
+				asked++
+				verdict, witness := p.ask(a, x, y)
+				switch {
+				case verdict == Undecided:
+					undecided++
+				case verdict == p.found:
+					doc := string(witness.AppendJSON(nil))
+					if got := w.truths(t, sem, doc, x, y); witness.Kind != value.Object || !p.exists(got[0], got[1]) {
+						t.Fatalf("%s: %v\nx %s\ny %s\nsays %v, but its witness %s makes them %v", p.name, w.use, show(x), show(y), verdict, doc, got)
+					}
+				default:
+					for i, got := range truths {
+						if p.exists(got[0], got[1]) {
+							t.Fatalf("%s: %v\nx %s\ny %s\nsays %v, but %s makes them %v", p.name, w.use, show(x), show(y), verdict, w.docs[i], got)
+						}
+					}
+				}
+			}
+		})
+	}
+	if undecided*1000 > asked {
+		t.Errorf("%d of %d questions were undecided", undecided, asked)
+	}
+	t.Logf("%d of %d questions undecided", undecided, asked)
+}
+
+// TestLevelSetsAgreeWithTruth: the sets that the analysis computes with are those on which tests evaluate.
+func TestLevelSetsAgreeWithTruth(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sem := semantics().Draw(t, "semantics")
+		src := tests(rapid.SliceOfN(regexes(), 1, 1).Draw(t, "pattern")).Draw(t, "test")
+		a := NewAnalyzer(ToolArgs, sem, 0)
+		compiled := newTest(&src, sem, a.pattern)
+		for _, doc := range append([]string{"{}"}, scalars...) {
+			c := NewCompiler(ToolArgs, sem)
+			c.Add(&Expr{Groups: []Group{{Matchers: []Matcher{{Key: "a"}}}}})
+			s := &scan(t, c, object("a", doc))[0]
+			if doc == "{}" {
+				s = &scan(t, c, doc)[0]
+			}
+			for _, p := range a.patterns {
+				p.compile()
+			}
+			for _, level := range []Truth{Unknown, True} {
+				set := levelSet(&compiled, level)
+				if got, want := set.has(s), compiled.truth(s) >= level; got != want {
+					t.Fatalf("%v on %s, level %v: %v, want %v", &src, doc, level, got, want)
+				}
+			}
+		}
+	})
+}
+
+// has tells whether a domain contains an argument.
+func (d *domain) has(s *value.Slot) bool {
+	switch s.Kind {
+	case value.Number:
+		point := numbersOf(&test{op: Eq, nums: []value.Num{s.Num}})
+		both := d.numbers.and(point)
+		return !both.empty()
+	case value.String:
+		return d.texts.has(s.Text)
+	case value.Bool:
+		return d.atoms&[...]atoms{atomFalse, atomTrue}[index(s.Bool)] != 0
+	case value.Absent:
+		return d.atoms&atomAbsent != 0
+	case value.Null:
+		return d.atoms&atomNull != 0
+	}
+	return d.atoms&atomCompound != 0
+}
+
+// TestKeyOrderDoesNotMatter: Kleene's logic is commutative, and so must be what we make of it.
+func TestKeyOrderDoesNotMatter(t *testing.T) {
+	for _, w := range worlds() {
+		rapid.Check(t, func(t *rapid.T) {
+			x := w.exprs(3).Draw(t, "x")
+			y := &Expr{Groups: slices.Clone(x.Groups)}
+			slices.Reverse(y.Groups)
+			for i := range y.Groups {
+				y.Groups[i].Matchers = slices.Clone(y.Groups[i].Matchers)
+				slices.Reverse(y.Groups[i].Matchers)
+			}
+			sem := semantics().Draw(t, "semantics")
+			doc := rapid.SampledFrom(w.docs).Draw(t, "doc")
+			if got := w.truths(t, sem, doc, x, y); got[0] != got[1] {
+				t.Fatalf("%s on %s: %v", show(x), doc, got)
+			}
+		})
+	}
+}
+
+// TestSemanticsOnlyLoosen: a runtime owner's choice never makes a condition truer than the defaults do.
+func TestSemanticsOnlyLoosen(t *testing.T) {
+	for _, w := range worlds() {
+		rapid.Check(t, func(t *rapid.T) {
+			x, sem := w.exprs(3).Draw(t, "x"), semantics().Draw(t, "semantics")
+			doc := rapid.SampledFrom(w.docs).Draw(t, "doc")
+			strict, chosen := w.truths(t, Semantics{}, doc, x)[0], w.truths(t, sem, doc, x)[0]
+			if chosen > strict {
+				t.Fatalf("%s on %s: %v by default, %v with %+v", show(x), doc, strict, chosen, sem)
+			}
+		})
+	}
+}
+
+// TestExplainAgreesWithEval, and names only matchers of groups that ask.
+func TestExplainAgreesWithEval(t *testing.T) {
+	for _, w := range worlds() {
+		rapid.Check(t, func(t *rapid.T) {
+			x, sem := w.exprs(3).Draw(t, "x"), semantics().Draw(t, "semantics")
+			doc := rapid.SampledFrom(w.docs).Draw(t, "doc")
+			truth, seen := eval(t, w.use, sem, x, doc)
+			if (truth == False) != (len(seen) == 0) {
+				t.Fatalf("%s on %s: %v with %v", show(x), doc, truth, seen)
+			}
+			best := False
+			for group := range x.Groups {
+				g := alone(&x.Groups[group])
+				asks := w.truths(t, sem, doc, g)[0]
+				best = max(best, asks)
+				n := 0
+				for _, o := range seen {
+					if o.Group == group {
+						n++
+						if o.Truth == False || o.Why == "" || asks == True && o.Truth != True {
+							t.Fatalf("%s on %s: %+v", show(x), doc, o)
+						}
+					}
+				}
+				if want := max(1, len(x.Groups[group].Matchers)); asks != False && n != want || asks == False && n != 0 {
+					t.Fatalf("%s on %s: group %d is %v with %d observations", show(x), doc, group, asks, n)
+				}
+			}
+			if len(x.Groups) > 0 && best != truth {
+				t.Fatalf("%s on %s: %v, best group %v", show(x), doc, truth, best)
+			}
+		})
+	}
+}

@@ -1,0 +1,287 @@
+package condition
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/value"
+)
+
+// answer prints a verdict and its witness.
+func answer(v Verdict, witness value.Value) string {
+	if witness.Kind == value.Absent {
+		return v.String()
+	}
+	return v.String() + " " + string(witness.AppendJSON(nil))
+}
+
+// TestQuestionsOfAnAuthor are what lint asks of one condition.
+func TestQuestionsOfAnAuthor(t *testing.T) {
+	for _, c := range []struct{ cond, satisfiable, vacuous, canBeFalse string }{
+		{match(""), `yes {}`, `yes`, `no`},
+		{`{}`, `yes {}`, `yes`, `no`},
+		{`[{}, {args_match: {a: 1}}]`, `yes {}`, `yes`, `no`},
+		{match("a: {}"), `yes {}`, `yes`, `no`},
+		{match("amount: {gt: 10000}"), `yes {"amount":10001}`, `no {"amount":10000}`, `yes {"amount":10000}`},
+		{match("amount: {gt: 1, lt: 0}"), `no`, `no {}`, `yes {"amount":0}`},
+		{match("amount: {gt: 1, lt: 2}"), `yes {"amount":1.1}`, `no {"amount":1}`, `yes {"amount":1}`},
+		{match("amount: {gt: 1, lte: 1.00000000000000000000000000001}"), `yes {"amount":1.00000000000000000000000000001}`, `no {"amount":1}`, `yes {"amount":1}`},
+		{match("c: {in: []}"), `no`, `no {}`, `yes {"c":true}`},
+		{match("c: {not_in: []}"), `yes {"c":true}`, `no {}`, `no`},
+		{match("c: {in: [EUR], ne: EUR}"), `no`, `no {}`, `yes {"c":"x"}`},
+		{match("c: {in: [a, b], not_in: [b]}"), `yes {"c":"a"}`, `no {"c":"x"}`, `yes {"c":"x"}`},
+		{match("c: {in: [EUR, USD], pattern: '^G'}"), `no`, `no {}`, `yes {"c":"x"}`},
+		{match("c: {pattern: '^a', in: [b, ab]}"), `yes {"c":"ab"}`, `no {"c":"x"}`, `yes {"c":"x"}`},
+		{match("c: {pattern: 'a\\bb'}"), `no`, `no {"c":"x"}`, `yes {"c":"x"}`},
+		{match("c: {pattern: '', gt: 1}"), `no`, `no {}`, `yes {"c":1}`}, // unknown for the rest
+		{match("c: {pattern: '.*'}"), `yes {"c":""}`, `no {}`, `no`},
+		{match("a: {lte: 5}") + "", `yes {"a":5}`, `no {"a":6}`, `yes {"a":6}`},
+		{`[{args_match: {a: {lte: 5}}}, {args_match: {a: {gt: 5}}}]`, `yes {"a":5}`, `no {}`, `no`},
+		{`[{args_match: {a: {ne: 1}}}, {args_match: {a: 1}}]`, `yes {"a":0}`, `no {}`, `no`},
+		{match("c: {not_in: [x, '']}"), `yes {"c":"x0"}`, `no {"c":""}`, `yes {"c":""}`},
+		{match("c: {pattern: 'a[^\\x00-\\x{10FFFF}]'}"), `no`, `no {"c":"x"}`, `yes {"c":"x"}`},
+		{match("a: true, b: {ne: false}"), `yes {"a":true,"b":true}`, `no {}`, `yes {"a":false}`},
+		{match("order: 5, order.amount: {gt: 10}"), `yes {"order":5,"order.amount":11}`, `no {"order":4}`, `yes {"order":4}`},
+	} {
+		e := sound(t, c.cond)
+		a := NewAnalyzer(ToolArgs, Semantics{}, 0)
+		for question, pair := range map[string][2]string{
+			"satisfiable":  {answer(a.Satisfiable(e)), c.satisfiable},
+			"vacuous":      {answer(a.Vacuous(e)), c.vacuous},
+			"can be false": {answer(a.CanBeFalse(e)), c.canBeFalse},
+		} {
+			if pair[0] != pair[1] {
+				t.Errorf("%s %s? %s, want %s", c.cond, question, pair[0], pair[1])
+			}
+		}
+	}
+}
+
+// TestQuestionsAboutTwo are what lint and posture ask of two conditions.
+func TestQuestionsAboutTwo(t *testing.T) {
+	for _, c := range []struct{ x, y, implies, equivalent string }{
+		{match("a: {gt: 10}"), match("a: {gt: 5}"), `yes`, `no {"a":10}`},
+		{match("a: {gt: 5}"), match("a: {gt: 10}"), `no {"a":10}`, `no {"a":10}`},
+		{match("a: {gt: 5}"), match("a: {gte: 5}"), `yes`, `no {"a":5}`},
+		{match("a: 5"), match("a: {in: [5.0]}"), `yes`, `yes`},
+		{match("a: 5"), match("a: {gte: 5, lte: 5}"), `yes`, `yes`},
+		{match("a: 5"), match("b: 5"), `no {"a":5,"b":4}`, `no {"a":5,"b":4}`},
+		{match("a: 5, b: 1"), match("b: 1"), `yes`, `no {"b":1,"a":4}`},
+		{match("to: {pattern: '@gmail\\.com$'}"), match("to: {pattern: '\\.com$'}"), `yes`, `no {"to":".com"}`},
+		{match("to: {pattern: '^[^@]+@(gmail|yahoo)\\.com$'}"), match("to: {pattern: '@[a-z]+\\.com$'}"), `yes`, `no {"to":"@x.com"}`},
+		{match("id: {pattern: '^acct_[0-9]+$'}"), match("id: {pattern: '^acct_\\d+$'}"), `yes`, `yes`},
+		{match("id: {pattern: '^(US|UK)$'}"), match("id: {in: [US, UK]}"), `no {"id":"UK "}`, `no {"id":"UK "}`}, // trailing white space
+		{match("id: {in: [US, UK]}"), match("id: {pattern: '^(US|UK)$'}"), `yes`, `no {"id":"UK "}`},
+		{match("id: {pattern: '^a'}"), `[{args_match: {id: {pattern: '^ab'}}}, {args_match: {id: {pattern: '^a[^b]'}}}]`, `no {"id":"a"}`, `no {"id":"a"}`},
+		{match("id: {pattern: '^a.'}"), `[{args_match: {id: {pattern: '^ab'}}}, {args_match: {id: {pattern: '^a[^b\n]'}}}]`, `yes`, `yes`},
+		{match("id: {pattern: '^a'}"), match("id: {pattern: 'b$', ne: ab}"), `no {"id":"a"}`, `no {"id":"a"}`},
+		{match("id: {pattern: '^a+b$'}"), match("id: {pattern: '^[a-c]+b$', ne: x}"), `yes`, `no {"id":"bb"}`},
+		{match("id: {pattern: '^a+b$'}"), match("id: {pattern: '^[a-c]+b$', ne: ab}"), `no {"id":"ab"}`, `no {"id":"ab"}`},
+		{match("id: {pattern: '^a+b$', ne: ab}"), match("id: {pattern: '^a+b$', not_in: [aab]}"), `no {"id":"aab"}`, `no {"id":"aab"}`},
+		// inside the union, in no group of it
+		{match("a: {gt: 0, lt: 10}"), `[{args_match: {a: {gt: 0, lte: 5}}}, {args_match: {a: {gt: 4, lt: 20}}}]`, `yes`, `no {"a":10}`},
+		{match("a: {gt: 0}, b: x"), `[{args_match: {a: {gt: 0, lte: 5}}}, {args_match: {a: {gt: 5}, b: {in: [x, y]}}}]`, `yes`, `no {"a":5,"b":"x0"}`},
+		{match("order.amount: 1"), match("order.amount: {gte: 1}"), `yes`, `no {"order.amount":2,"order":{"amount":0}}`},
+		{match("a: {ne: x}"), match("a: {not_in: [x]}"), `yes`, `yes`},
+		{match("a: {ne: x}"), match("a: {in: [x, y]}"), `no {"a":"x0"}`, `no {"a":"x0"}`},
+		{match("a: {ne: x, pattern: p}"), `[{args_match: {a: {pattern: q}}}, {args_match: {a: {pattern: q, ne: z}}}]`, `no {"a":"p"}`, `no {"a":"p"}`},
+		{match("a: true"), `[{args_match: {a: {in: [true]}}}]`, `yes`, `yes`},
+	} {
+		x, y := sound(t, c.x), sound(t, c.y)
+		a := NewAnalyzer(ToolArgs, Semantics{}, 0)
+		if got := answer(a.Implies(x, y)); got != c.implies {
+			t.Errorf("%s implies %s? %s, want %s", c.x, c.y, got, c.implies)
+		}
+		if got := answer(a.Equivalent(x, y)); got != c.equivalent {
+			t.Errorf("%s equivalent to %s? %s, want %s", c.x, c.y, got, c.equivalent)
+		}
+	}
+}
+
+func TestQuestionsAboutGroups(t *testing.T) {
+	e := sound(t, `[{args_match: {a: {gt: 10}, b: 1}}, {args_match: {a: {gt: 5}}}, {args_match: {a: {gt: 1, lt: 0}}}]`)
+	a := NewAnalyzer(ToolArgs, Semantics{}, 0)
+	for i, want := range []Verdict{Yes, Yes, No} {
+		if got, _ := a.SatisfiableGroup(&e.Groups[i]); got != want {
+			t.Errorf("group %d satisfiable: %v", i, got)
+		}
+	}
+	if got, _ := a.ImpliesGroup(&e.Groups[0], &e.Groups[1]); got != Yes {
+		t.Errorf("group 0 in group 1: %v", got)
+	}
+	if got, witness := a.ImpliesGroup(&e.Groups[1], &e.Groups[0]); got != No {
+		t.Errorf("group 1 in group 0: %s", answer(got, witness))
+	}
+}
+
+func TestAnalyzeNothing(t *testing.T) {
+	a := NewAnalyzer(ToolArgs, Semantics{}, 0)
+	for _, e := range []*Expr{nil, {}} {
+		if got := answer(a.Vacuous(e)); got != "yes" {
+			t.Errorf("%v vacuous: %s", e, got)
+		}
+	}
+}
+
+// Keys that name nothing are Unknown: such a group never matches and never lets through.
+func TestAnalyzeBareKeys(t *testing.T) {
+	a := NewAnalyzer(Delegation, Semantics{}, 0)
+	e := sound(t, match("risk: high, parent.input.a: {gt: 1}"))
+	if got := answer(a.Satisfiable(e)); got != "no" {
+		t.Errorf("satisfiable: %s", got)
+	}
+	if got := answer(a.CanBeFalse(e)); got != `yes {"a":1}` {
+		t.Errorf("can be false: %s", got)
+	}
+}
+
+// TestPathsHangTogether: a nested argument is there only if the one above is an object.
+func TestPathsHangTogether(t *testing.T) {
+	const never = `{pattern: 'x\bx'}`
+	for cond, want := range map[string]string{
+		"parent.input.a: 5, parent.input.a.b: 5":                               `no`,
+		"parent.input.a: {ne: 5}, parent.input.a.b: 5":                         `yes {"a":{"b":5}}`,
+		"parent.input.a.b: 5, parent.input.a: {ne: 5}":                         `yes {"a":{"b":5}}`,
+		"parent.input.a: {ne: 5}, parent.input.a.b.c: 5, parent.input.a.b: {}": `yes {"a":{"b":{"c":5}}}`,
+		"parent.input.a: {not_in: []}, parent.input.a.b: " + never:             `no`,
+		// more than 20 states are needed to know, unless something else decides
+		"parent.input.a: {not_in: []}, parent.input.a.b: " + hard:                                 `undecided`,
+		"parent.input.a: {ne: 5}, parent.input.a.b: " + hard + ", parent.input.c: {gt: 1, lt: 1}": `no`,
+		"parent.input.a.b: " + hard + ", parent.input.c: " + never:                                `no`,
+	} {
+		if got := answer(NewAnalyzer(Delegation, Semantics{}, 20).Satisfiable(sound(t, match(cond)))); got != want {
+			t.Errorf("%s: %s, want %s", cond, got, want)
+		}
+	}
+}
+
+// hard is a matcher that nothing satisfies, and that takes many states to see.
+const hard = `{pattern: '^[ab]*a[ab]{20}\bb$'}`
+
+// TestExtremeNumbers: between two numbers there may be none that arguments can hold. Then the analyzer does not guess.
+func TestExtremeNumbers(t *testing.T) {
+	one := big.NewInt(1)
+	limit := new(big.Int).Sub(new(big.Int).Lsh(one, 1024), new(big.Int).Lsh(one, 970)) // the first integer that overflows
+	largest := limit.Sub(limit, one).String()
+	for cond, want := range map[string]string{
+		"n: {gt: 1.7976931348623157e308}":                              `yes`, // rounds to the largest double
+		"n: {gt: 1.79769313486231580793e308}":                          `yes`,
+		"n: {gt: " + largest + "}":                                     `undecided`, // what is above is refused
+		"n: {lt: -" + largest + "}":                                    `undecided`,
+		"n: {gt: -" + largest + ", lt: -1e308}":                        `yes`,
+		"n: {gt: 0, lt: 3e-324}":                                       `yes`,
+		"n: {gt: 0, lt: 5e-324}":                                       `yes`,
+		"n: {gt: 2.5, lt: 2.5000000000000000000000000000000000000001}": `yes`,
+		"n: {gt: -3, lt: -2}":                                          `yes`,
+		"n: {lt: -2.5}":                                                `yes`,
+		"n: {lt: -1e300, ne: -2e300}":                                  `yes`,
+		"n: {gt: 0, lt: 3e-324, gte: 1}":                               `no`,
+		"n: {gt: 2" + strings.Repeat("0", 500) + ".5e-500, lt: 2" + strings.Repeat("0", 500) + ".6e-500}": `yes`,
+	} {
+		e := sound(t, match(cond))
+		verdict, witness := NewAnalyzer(ToolArgs, Semantics{}, 0).Satisfiable(e)
+		if verdict.String() != want {
+			t.Errorf("%s: %s, want %s", cond, answer(verdict, witness), want)
+		}
+		if verdict == Yes {
+			if truth, _ := eval(t, ToolArgs, Semantics{}, e, string(witness.AppendJSON(nil))); truth != True {
+				t.Errorf("%s: witness %s is %v", cond, witness.AppendJSON(nil), truth)
+			}
+		}
+	}
+}
+
+// TestLargeQuestionsAreUndecided, never wrong and never endless.
+func TestLargeQuestionsAreUndecided(t *testing.T) {
+	var dotted []string
+	for i := range 20 {
+		dotted = append(dotted, fmt.Sprintf("a%d.b: {gt: %d}", i, i))
+	}
+	corners := &Expr{Groups: make([]Group, 1<<12)} // together they let nothing through
+	for key := range 12 {
+		name := fmt.Sprintf("a%d", key)
+		for i := range corners.Groups {
+			test := Test{Op: []Op{Lt, Gte}[i>>key&1], Operand: number("0")}
+			corners.Groups[i].Matchers = append(corners.Groups[i].Matchers, Matcher{Key: name, Tests: []Test{test}})
+		}
+	}
+	wide := &Expr{} // a group for each key, none of which can match
+	for key := range 50_000 {
+		tests := []Test{{Op: Gt, Operand: number("1")}, {Op: Lt, Operand: number("1")}}
+		wide.Groups = append(wide.Groups, Group{Matchers: []Matcher{{Key: fmt.Sprint(key), Tests: tests}}})
+	}
+	deep := match(strings.Repeat("a.", maxPathDepth) + "a: 1")
+	for _, c := range []struct {
+		name string
+		ask  func(a *Analyzer) (Verdict, value.Value)
+	}{
+		{"many dotted keys", func(a *Analyzer) (Verdict, value.Value) {
+			return a.Satisfiable(sound(t, match(strings.Join(dotted, ", "))))
+		}},
+		{"many keys", func(a *Analyzer) (Verdict, value.Value) { return a.CanBeFalse(wide) }},
+		{"always under a deep path", func(a *Analyzer) (Verdict, value.Value) { return a.Vacuous(sound(t, deep)) }},
+		{"a deep path", func(a *Analyzer) (Verdict, value.Value) { return a.Satisfiable(sound(t, deep)) }},
+		{"many boxes", func(a *Analyzer) (Verdict, value.Value) { return a.CanBeFalse(corners) }},
+		{"large automata", func(a *Analyzer) (Verdict, value.Value) {
+			return a.Implies(sound(t, match(`a: {pattern: '^[ab]*a[ab]{20}$'}`)), sound(t, match(`a: {pattern: '^([ab]|aa)*a([ab]){20}$'}`)))
+		}},
+	} {
+		if verdict, witness := c.ask(NewAnalyzer(ToolArgs, Semantics{}, 300)); verdict != Undecided || witness.Kind != value.Absent {
+			t.Errorf("%s: %s", c.name, answer(verdict, witness))
+		}
+	}
+}
+
+// TestAnalyzerForgets: what is remembered of patterns is bounded.
+func TestAnalyzerForgets(t *testing.T) {
+	a := NewAnalyzer(ToolArgs, Semantics{}, 0)
+	for i := range 2 * keepPatterns {
+		e := sound(t, match(fmt.Sprintf("a: {pattern: 'x%d', in: [y]}", i)))
+		if got, _ := a.Satisfiable(e); got != No || len(a.patterns) > keepPatterns+1 {
+			t.Fatalf("%v, %d patterns", got, len(a.patterns))
+		}
+	}
+}
+
+func TestAnalyzerIsDeterministic(t *testing.T) {
+	x, y := sound(t, match("a: {pattern: '[ab]c+'}, b: 1")), sound(t, `[{args_match: {a: {pattern: 'ac'}}}, {args_match: {b: {gt: 2}}}]`)
+	warm := NewAnalyzer(ToolArgs, Semantics{}, 0)
+	for range 20 {
+		cold := NewAnalyzer(ToolArgs, Semantics{}, 0)
+		if a, b := answer(warm.Implies(x, y)), answer(cold.Implies(x, y)); a != b {
+			t.Fatalf("%s, then %s", a, b)
+		}
+	}
+}
+
+func BenchmarkAnalyze(b *testing.B) {
+	for name, text := range map[string]string{
+		"ordinary": `[{args_match: {amount: {gt: 10000}, currency: USD}}, {args_match: {country: {in: [IR, KP]}}}]`,
+		"patterns": `[{args_match: {to: {pattern: '@gmail\.com$'}}}, {args_match: {memo: {pattern: '(?i)drop\s+table'}, to: {pattern: '^[^@]+@'}}}]`,
+	} {
+		e, _ := read(b, text)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			a := NewAnalyzer(ToolArgs, Semantics{}, 0)
+			for b.Loop() {
+				a.Satisfiable(e)
+				a.Vacuous(e)
+				a.CanBeFalse(e)
+				a.ImpliesGroup(&e.Groups[0], &e.Groups[1])
+				a.ImpliesGroup(&e.Groups[1], &e.Groups[0])
+			}
+		})
+		b.Run(name+" cold", func(b *testing.B) {
+			for b.Loop() {
+				a := NewAnalyzer(ToolArgs, Semantics{}, 0)
+				a.Satisfiable(e)
+				a.Vacuous(e)
+				a.CanBeFalse(e)
+				a.ImpliesGroup(&e.Groups[0], &e.Groups[1])
+				a.ImpliesGroup(&e.Groups[1], &e.Groups[0])
+			}
+		})
+	}
+}

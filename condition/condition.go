@@ -1,0 +1,157 @@
+// Package condition is the `args_match` language: an OR of groups, each an AND of matchers, each a test of one
+// argument. Parse reads it from YAML with findings, a Compiler turns it into Programs that evaluate without
+// allocating, and an Analyzer answers questions about all possible arguments at once, with witnesses.
+//
+// Truth has three values. Unknown stands for every case in which the standard is silent and a guess could open a
+// gate: a missing argument, a null, a value of another type, a key that is no path. Approvals ask on True and on
+// Unknown; a loop exits on True only (Exit); a route refuses to guess (RouteTaken).
+//
+// The rules, point by point, stand in docs/design/001-semantics.md. In short: no coercion between types, booleans are never numbers, numbers compare exactly,
+// literals compare exactly, patterns are RE2 and searched unanchored in the raw and in the right-trimmed text.
+package condition
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/value"
+)
+
+// Use says where a condition stands, which decides what its keys mean.
+type Use uint8
+
+// The uses of a condition (Agent Format, matchers page).
+const (
+	ToolArgs   Use = iota // approval of a tool: keys name arguments, a dotted key also a nested one
+	SkillArgs             // approval of a remote agent's skill: as ToolArgs
+	Delegation            // approval of delegation: keys are paths, `parent.input.field`
+	LoopExit              // exit_condition: keys are paths, `source.direction.field`
+	Route                 // when: as LoopExit
+)
+
+// String returns the use in words, for messages.
+func (u Use) String() string {
+	switch u {
+	case ToolArgs:
+		return "tool arguments"
+	case SkillArgs:
+		return "skill arguments"
+	case Delegation:
+		return "delegation"
+	case LoopExit:
+		return "loop exit"
+	case Route:
+		return "route"
+	}
+	return fmt.Sprintf("use %d", uint8(u))
+}
+
+// Expr is a condition: it is true when one of its Groups is. Without groups it is always true, as a condition
+// that says nothing must not open a gate.
+type Expr struct {
+	Groups []Group
+	Range  diag.Range
+}
+
+// Group is true when all its Matchers are. Without matchers it is always true (docs/design/001-semantics.md, `args_match: {}`).
+type Group struct {
+	Matchers    []Matcher
+	NoArgsMatch bool // the group has no args_match at all, almost surely a typo
+	Range       diag.Range
+}
+
+// Matcher is true when all its Tests hold for the argument that Key names. Without tests, `key: {}`, it is always
+// true, also when the argument is missing.
+type Matcher struct {
+	Key      string
+	KeyRange diag.Range
+	Range    diag.Range
+	Tests    []Test
+	Literal  bool // written as a bare scalar: one Eq test
+}
+
+// Test compares an argument with a scalar (Operand) or, for In and NotIn, with a list.
+type Test struct {
+	Op      Op
+	Operand Scalar
+	List    []Scalar
+	Range   diag.Range
+}
+
+// Scalar is a string, number or boolean of the file. Other kinds never come from Parse.
+type Scalar struct {
+	Kind  value.Kind
+	Bool  bool
+	Text  string
+	Num   value.Num
+	Range diag.Range
+}
+
+// Op is what a Test does.
+type Op uint8
+
+// The operators of a matcher. Unreadable is what Parse makes of a test that it had to report as an error: it is
+// always Unknown, whatever the arguments.
+const (
+	Eq Op = iota // a literal
+	Gt
+	Gte
+	Lt
+	Lte
+	Ne
+	Pattern
+	In
+	NotIn
+	Unreadable
+)
+
+// String returns the operator as it is written in a file.
+func (o Op) String() string {
+	if int(o) < len(opNames) {
+		return opNames[o]
+	}
+	return fmt.Sprintf("op %d", uint8(o))
+}
+
+var opNames = [...]string{"equals", "gt", "gte", "lt", "lte", "ne", "pattern", "in", "not_in", "unreadable"}
+
+// Truth is the outcome of a test, matcher, group or condition. The order False < Unknown < True makes Kleene's
+// "and" the minimum and "or" the maximum.
+type Truth uint8
+
+// The truth values.
+const (
+	False Truth = iota
+	Unknown
+	True
+)
+
+// String returns "false", "unknown" or "true".
+func (t Truth) String() string {
+	switch t {
+	case False:
+		return "false"
+	case Unknown:
+		return "unknown"
+	case True:
+		return "true"
+	}
+	return fmt.Sprintf("truth %d", uint8(t))
+}
+
+// Exit tells whether a loop whose exit_condition has this truth ends: on True only. Unknown goes on, which
+// max_iterations bounds (docs/design/001-semantics.md).
+func Exit(t Truth) bool { return t == True }
+
+// ErrUnknownRoute is what RouteTaken returns for Unknown.
+var ErrUnknownRoute = errors.New("route condition is unknown: an argument it reads is missing or of another type")
+
+// RouteTaken tells whether a conditional route with this truth is taken. Unknown is ErrUnknownRoute: a route is
+// never guessed (docs/design/001-semantics.md).
+func RouteTaken(t Truth) (bool, error) {
+	if t == Unknown {
+		return false, ErrUnknownRoute
+	}
+	return t == True, nil
+}

@@ -1,0 +1,129 @@
+package condition
+
+import "github.com/assent-dev/assent/value"
+
+// atoms is a set of the arguments that are one of a kind. Objects and arrays are one atom, as no test tells them apart.
+type atoms uint8
+
+const (
+	atomAbsent atoms = 1 << iota
+	atomNull
+	atomFalse
+	atomTrue
+	atomCompound
+	allAtoms = atomCompound<<1 - 1
+)
+
+// domain is a set of arguments at one place, Absent included.
+type domain struct {
+	atoms   atoms
+	numbers numbers
+	texts   texts
+}
+
+func everything() domain { return domain{allAtoms, allNumbers(true), allTexts(true)} }
+
+// only is the set of the given atoms.
+func only(a atoms) domain { return domain{atoms: a} }
+
+// domainOf is the set of arguments for which all tests reach a level of truth.
+func domainOf(tests []test, level Truth) domain {
+	if len(tests) == 0 {
+		return everything()
+	}
+	d := levelSet(&tests[0], level)
+	for i := range tests[1:] {
+		d = d.and(levelSet(&tests[i+1], level))
+	}
+	return d
+}
+
+// levelSet is the set of arguments for which one test reaches a level. Where values are compared the outcome is True
+// or False, so both levels are the same there.
+func levelSet(t *test, level Truth) domain {
+	d := domain{numbers: allNumbers(t.fixed[value.Number] >= level), texts: allTexts(t.fixed[value.String] >= level)}
+	if t.byNumber {
+		d.numbers = numbersOf(t)
+	}
+	if t.byText {
+		d.texts = textsOf(t)
+	}
+	reached := [...]struct {
+		atom  atoms
+		truth Truth
+	}{
+		{atomAbsent, t.fixed[value.Absent]},
+		{atomNull, t.fixed[value.Null]},
+		{atomFalse, t.bools[index(false)]},
+		{atomTrue, t.bools[index(true)]},
+		{atomCompound, t.fixed[value.Object]},
+	}
+	for _, r := range reached {
+		if r.truth >= level {
+			d.atoms |= r.atom
+		}
+	}
+	return d
+}
+
+func (d domain) and(e domain) domain {
+	return domain{d.atoms & e.atoms, d.numbers.and(e.numbers), d.texts.and(e.texts)}
+}
+
+// minus removes e, kind by kind.
+func (d domain) minus(e domain) domain {
+	return domain{d.atoms &^ e.atoms, d.numbers.and(e.numbers.not()), d.texts.minus(e.texts)}
+}
+
+// without removes atoms.
+func (d domain) without(a atoms) domain {
+	d.atoms &^= a
+	return d
+}
+
+// empty tells whether the domain is certainly empty; patterns may leave it open.
+func (d *domain) empty() bool { return d.atoms == 0 && d.numbers.empty() && d.texts.empty() }
+
+func (d *domain) full() bool { return d.atoms == allAtoms && d.numbers.full() && d.texts.full() }
+
+// pick returns an argument of the domain. It prefers one that shows what the tests are about, then an absent one.
+func (d *domain) pick(states int) (value.Value, Verdict) {
+	if d.full() {
+		return value.Value{}, Yes
+	}
+	if !d.texts.full() {
+		if s, ok := d.texts.guess(); ok {
+			return value.Value{Kind: value.String, Text: s}, Yes
+		}
+	}
+	if n, ok := d.numbers.pick(); ok && !d.numbers.full() {
+		return value.Value{Kind: value.Number, Num: n}, Yes
+	}
+	for _, easy := range [...]struct {
+		atom  atoms
+		value value.Value
+	}{
+		{atomAbsent, value.Value{}},
+		{atomTrue, value.Value{Kind: value.Bool, Bool: true}},
+		{atomFalse, value.Value{Kind: value.Bool}},
+		{atomNull, value.Value{Kind: value.Null}},
+		{atomCompound, value.Value{Kind: value.Object}},
+	} {
+		if d.atoms&easy.atom != 0 {
+			return easy.value, Yes
+		}
+	}
+	return d.pickHard(states)
+}
+
+// pickHard is left with numbers and strings of which no guess came true.
+func (d *domain) pickHard(states int) (value.Value, Verdict) {
+	if n, ok := d.numbers.pick(); ok {
+		return value.Value{Kind: value.Number, Num: n}, Yes
+	}
+	s, verdict := d.texts.pick(states)
+	if verdict == No && !d.numbers.empty() {
+		verdict = Undecided // numbers that no double comes near
+	}
+	return value.Value{Kind: value.String, Text: s}, verdict
+}

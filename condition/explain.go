@@ -1,0 +1,197 @@
+package condition
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/value"
+)
+
+// Why an Observation is what it is. The words are part of the decision contract: they may grow, never change.
+const (
+	WhyMatched         = "matched"
+	WhyAlways          = "always"               // nothing is tested: no condition, no matcher, or the matcher {}
+	WhyMissingArgument = "missing_argument"     // the argument is not there
+	WhyNullArgument    = "null_argument"        // the argument is null
+	WhyTypeMismatch    = "type_mismatch"        // the argument is of a type that the test does not compare
+	WhyBareKey         = "bare_key"             // a plain name where a path is needed
+	WhyNotAPath        = "not_a_path"           // a dotted key that is no path, or none that this use can read
+	WhyUnreadableTest  = "unreadable_test"      // the file's test could not be read
+	WhyNoArguments     = "not_an_object"        // the arguments, or the parent's input, are no object
+	WhyNoParentInput   = "missing_parent_input" // the call does not carry the parent's input
+)
+
+// Observation is one matcher of a group that asked.
+type Observation struct {
+	Group int        // index in Expr.Groups
+	Key   string     // "" when the group has no matcher
+	Test  string     // as "gt 10000"
+	Truth Truth      // True or Unknown
+	Why   string     // one of the Why constants
+	Seen  string     // the kind of value found, as "string of 14 characters", never the value
+	Range diag.Range // of the matcher, or of the group if it has none
+}
+
+// Explain evaluates the whole condition and lists, in the order of the file, every matcher of every group that is
+// True or Unknown.
+func (p *Program) Explain(slots []value.Slot) (Truth, []Observation) {
+	if len(slots) < p.slots {
+		return p.Opaque(WhyNoArguments, "")
+	}
+	return p.explain(func(m *matcher, words bool) (Truth, string, string) {
+		if !words {
+			return m.truth(slots), "", ""
+		}
+		return m.look(slots)
+	})
+}
+
+// Opaque is Explain for arguments that cannot be looked into, as they are no object or are not there at all: every
+// matcher is Unknown for the given reason (docs/design/001-semantics.md).
+func (p *Program) Opaque(why, seen string) (Truth, []Observation) {
+	return p.explain(func(*matcher, bool) (Truth, string, string) { return Unknown, why, seen })
+}
+
+// looker tells what a matcher sees: its truth and, in words, why, and the class of the value.
+type looker func(m *matcher, words bool) (truth Truth, why, seen string)
+
+func (p *Program) explain(look looker) (Truth, []Observation) {
+	if len(p.groups) == 0 {
+		o := Observation{Truth: True, Why: WhyAlways}
+		if p.src != nil {
+			o.Range = p.src.Range
+		}
+		return True, []Observation{o}
+	}
+	result, seen := False, []Observation(nil)
+	for i, g := range p.groups {
+		truth, observations := g.explain(i, &p.src.Groups[i], look)
+		result = max(result, truth)
+		seen = join(seen, observations)
+	}
+	return result, seen
+}
+
+// join appends without copying the first part.
+func join(a, b []Observation) []Observation {
+	if a == nil {
+		return b
+	}
+	return append(a, b...)
+}
+
+// explain gives the truth of a group, and its observations unless it is False.
+func (g group) explain(at int, src *Group, look looker) (Truth, []Observation) {
+	if len(g) == 0 {
+		return True, []Observation{{Group: at, Truth: True, Why: WhyAlways, Range: src.Range}}
+	}
+	result := True
+	for i := range g {
+		truth, _, _ := look(&g[i], false)
+		if result = min(result, truth); result == False {
+			return False, nil
+		}
+	}
+	observations := make([]Observation, len(g))
+	for i := range g {
+		truth, why, seen := look(&g[i], true)
+		m := &src.Matchers[g[i].src]
+		observations[g[i].src] = Observation{at, m.Key, g[i].shown, truth, why, seen, m.Range}
+	}
+	return result, observations
+}
+
+// look is truth with the reason and the class of the value that decided.
+func (m *matcher) look(slots []value.Slot) (truth Truth, why, seen string) {
+	if m.slot < 0 {
+		return Unknown, m.fault, ""
+	}
+	s := &slots[m.slot]
+	if m.nested >= 0 {
+		if n := &slots[m.nested]; s.Kind == value.Absent || n.Kind != value.Absent && all(m.tests, n) > all(m.tests, s) {
+			s = n
+		}
+	}
+	return all(m.tests, s), whyOf(m.tests, s), classOf(s)
+}
+
+// whyOf gives the reason for the first test that is Unknown, else WhyMatched.
+func whyOf(tests []test, s *value.Slot) string {
+	if len(tests) == 0 {
+		return WhyAlways
+	}
+	i := slices.IndexFunc(tests, func(t test) bool { return t.truth(s) == Unknown })
+	switch {
+	case i < 0:
+		return WhyMatched
+	case tests[i].op == Unreadable:
+		return WhyUnreadableTest
+	case s.Kind == value.Absent:
+		return WhyMissingArgument
+	case s.Kind == value.Null:
+		return WhyNullArgument
+	}
+	return WhyTypeMismatch
+}
+
+// classOf names the kind of a value without the value.
+func classOf(s *value.Slot) string {
+	switch s.Kind {
+	case value.Absent:
+		return "missing"
+	case value.String:
+		n := utf8.RuneCountInString(s.Text)
+		if n == 1 {
+			return "string of 1 character"
+		}
+		return "string of " + strconv.Itoa(n) + " characters"
+	}
+	return s.Kind.String()
+}
+
+// describe prints a matcher's tests as a file would.
+func describe(m *Matcher) string {
+	parts := make([]string, len(m.Tests))
+	for i := range m.Tests {
+		parts[i] = m.Tests[i].String()
+	}
+	return strings.Join(parts, " and ")
+}
+
+// shownEntries is how many entries of a list String prints.
+const shownEntries = 8
+
+// String prints the test as in "gt 10000" or `in ["EUR", "USD"]`. Long lists are cut.
+func (t *Test) String() string {
+	switch t.Op {
+	case Unreadable:
+		return t.Op.String()
+	case In, NotIn:
+	default:
+		return t.Op.String() + " " + t.Operand.String()
+	}
+	n := min(len(t.List), shownEntries)
+	entries := make([]string, n, n+1)
+	for i := range entries {
+		entries[i] = t.List[i].String()
+	}
+	if more := len(t.List) - n; more > 0 {
+		entries = append(entries, fmt.Sprintf("%d more", more))
+	}
+	return t.Op.String() + " [" + strings.Join(entries, ", ") + "]"
+}
+
+// String prints the scalar as JSON.
+func (s *Scalar) String() string {
+	switch s.Kind {
+	case value.Bool:
+		return strconv.FormatBool(s.Bool)
+	case value.Number:
+		return s.Num.String()
+	}
+	return strconv.Quote(s.Text)
+}

@@ -1,0 +1,131 @@
+package condition
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/internal/golden"
+
+	"github.com/assent-dev/assent/value"
+)
+
+// TestExplainGolden reads like the reasons of a decision. No value of an argument may show.
+func TestExplainGolden(t *testing.T) {
+	cond := `
+- args_match:
+    amount: {gt: 10000, lte: 1e6}
+    currency: {in: [EUR, USD, GBP, CHF, JPY, SEK, NOK, DKK, PLN, CZK]}
+- args_match:
+    memo: {pattern: '(?i)secret'}
+    order.amount: {gte: 5}
+- args_match: {urgent: true, note: {}, 'a"b': {ne: x}}
+- args_match: {never: {in: []}}
+- args_match: {}
+`
+	var b strings.Builder
+	for _, doc := range []string{
+		`{"amount":20000,"currency":"USD","memo":"SECRET-4711","order":{"amount":7},"urgent":true,"a\"b":[],"never":1}`,
+		`{"amount":"SECRET-4711","currency":null,"memo":"x","order.amount":[],"order":{"amount":1},"urgent":false,"never":1}`,
+		`{"memo":"secret\n","order.amount":1,"order":{"amount":{"x":"SECRET-4711"}},"never":"s"}`,
+	} {
+		truth, seen := eval(t, ToolArgs, Semantics{}, sound(t, cond), doc)
+		fmt.Fprintf(&b, "%s\n%s\n", doc, truth)
+		for _, o := range seen {
+			line := fmt.Sprintf("  group %d, line %d, %s %s: %s, %s; saw %s", o.Group, o.Range.Start.Line, o.Key, o.Test, o.Truth, o.Why, o.Seen)
+			if strings.Contains(line, "4711") {
+				t.Errorf("an argument's value shows: %s", line)
+			}
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+		}
+	}
+	golden.Equal(t, "explain.txt", b.String())
+}
+
+func TestSeenNamesTheKind(t *testing.T) {
+	for doc, want := range map[string]string{
+		`{}`: "missing", `{"a":null}`: "null", `{"a":true}`: "boolean", `{"a":1}`: "number", `{"a":""}`: "string of 0 characters",
+		`{"a":"é"}`: "string of 1 character", `{"a":[1,2]}`: "array", `{"a":{}}`: "object",
+	} {
+		_, seen := eval(t, ToolArgs, Semantics{}, sound(t, `[{args_match: {a: {}}}]`), doc)
+		if seen[0].Seen != want {
+			t.Errorf("%s: %q, want %q", doc, seen[0].Seen, want)
+		}
+	}
+}
+
+// hot is a condition with every kind of test, and arguments that reach all of them.
+const hot = `
+- args_match:
+    amount: {gt: 10000, ne: 20000, not_in: [1, 2, 3]}
+    currency: {in: [EUR, USD, GBP, CHF, JPY, SEK, NOK, DKK, PLN, CZK]}
+    country: {not_in: [US, CA]}
+    to: {pattern: '@external\.com$'}
+    memo: {pattern: 'dr[o0]p\s+table$'}
+    order.amount: {gte: 5.5}
+    flag: true
+    level: {in: [1, 2, 3, 4, 5, 6, 7, 8, 9, 1.5]}
+`
+
+const hotArgs = `{"amount":30000,"currency":"CZK","country":"DE","to":"a@external.com\n","memo":"dr0p table  ","order":{"amount":6},` +
+	`"order.amount":5,"flag":true,"level":1.5}`
+
+func TestEvalAllocatesNothing(t *testing.T) {
+	for _, c := range []struct {
+		cond string
+		most float64
+	}{
+		{strings.Replace(hot, "memo: {pattern", "to.x: {ne", 1), 0},
+		{hot, 2}, // with the regex engine, which pools its machines: the race detector makes the pool leak at random
+	} {
+		compiler := NewCompiler(ToolArgs, Semantics{})
+		p := compiler.Add(sound(t, c.cond))
+		slots := scan(t, compiler, strings.Replace(hotArgs, "{", `{"to.x":1,`, 1))
+		if truth := p.Eval(slots); truth != True {
+			t.Fatalf("%v: the test does not reach every matcher", truth)
+		}
+		if n := testing.AllocsPerRun(1000, func() { p.Eval(slots) }); n > c.most {
+			t.Errorf("%v allocations", n)
+		}
+	}
+}
+
+// TestCheapTestsFirst: number and literal tests before lists, lists before plain patterns, those before the engine.
+func TestCheapTestsFirst(t *testing.T) {
+	c := NewCompiler(ToolArgs, Semantics{})
+	p := c.Add(sound(t, match(`a: {pattern: 'x+'}, b: {pattern: '^x'}, c: {in: [1, 2, 3]}, d: {pattern: 'y+', gt: 1, in: [1, 2]}, e: 1`)))
+	order := ""
+	for _, m := range p.groups[0] {
+		order += p.src.Groups[0].Matchers[m.src].Key
+		for i := 1; i < len(m.tests); i++ {
+			if m.tests[i-1].cost() > m.tests[i].cost() {
+				t.Errorf("test %d is cheaper than the one before", i)
+			}
+		}
+	}
+	if order != "ecbad" {
+		t.Errorf("order %s", order)
+	}
+}
+
+func TestCompilerSharesPatternsAndSlots(t *testing.T) {
+	c := NewCompiler(ToolArgs, Semantics{})
+	x, y := c.Add(sound(t, match("a: {pattern: 'x+'}"))), c.Add(sound(t, match("b: 1, a: {pattern: 'x+'}")))
+	if c.Shape().Len() != 2 || x.groups[0][0].tests[0].pat != y.groups[0][1].tests[0].pat {
+		t.Errorf("%d slots", c.Shape().Len())
+	}
+}
+
+func BenchmarkEval(b *testing.B) {
+	c := NewCompiler(ToolArgs, Semantics{})
+	e, _ := read(b, hot)
+	p := c.Add(e)
+	var sc value.Scratch
+	if err := c.Shape().Scan([]byte(hotArgs), value.Limits{}, &sc); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Eval(sc.Slots)
+	}
+}

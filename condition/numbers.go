@@ -1,0 +1,181 @@
+package condition
+
+import (
+	"math/big"
+	"slices"
+	"strconv"
+
+	"github.com/assent-dev/assent/value"
+)
+
+// numbers is a set of numbers: a list of cuts on the line, at which membership changes.
+type numbers struct {
+	first bool // whether it begins at minus infinity
+	cuts  []cut
+}
+
+// cut lies just below or just above a number.
+type cut struct {
+	num   value.Num
+	above bool
+}
+
+func (a cut) cmp(b cut) int {
+	if c := a.num.Cmp(b.num); c != 0 {
+		return c
+	}
+	return index(a.above) - index(b.above)
+}
+
+func allNumbers(yes bool) numbers { return numbers{first: yes} }
+
+// numbersOf is the set of numbers for which a test that compares numbers holds.
+func numbersOf(t *test) numbers {
+	switch t.op {
+	case Gt, Lte:
+		return numbers{t.op == Lte, []cut{{t.nums[0], true}}}
+	case Gte, Lt:
+		return numbers{t.op == Lt, []cut{{t.nums[0], false}}}
+	}
+	points := slices.Clone(t.nums)
+	slices.SortFunc(points, value.Num.Cmp)
+	set := numbers{first: t.negative()}
+	for i, n := range points {
+		if i == 0 || n.Cmp(points[i-1]) != 0 {
+			set.cuts = append(set.cuts, cut{n, false}, cut{n, true})
+		}
+	}
+	return set
+}
+
+func (a numbers) not() numbers { return numbers{!a.first, a.cuts} }
+
+func (a numbers) empty() bool { return !a.first && len(a.cuts) == 0 }
+
+func (a numbers) full() bool { return a.first && len(a.cuts) == 0 }
+
+func (a numbers) and(b numbers) numbers {
+	inA, inB := a.first, b.first
+	result := numbers{first: inA && inB}
+	in := result.first
+	for i, j := 0, 0; i < len(a.cuts) || j < len(b.cuts); {
+		var c cut
+		order := 0
+		switch {
+		case j == len(b.cuts):
+			order = -1
+		case i == len(a.cuts):
+			order = 1
+		default:
+			order = a.cuts[i].cmp(b.cuts[j])
+		}
+		if order <= 0 {
+			c, inA, i = a.cuts[i], !inA, i+1
+		}
+		if order >= 0 {
+			c, inB, j = b.cuts[j], !inB, j+1
+		}
+		if now := inA && inB; now != in {
+			in = now
+			result.cuts = append(result.cuts, c)
+		}
+	}
+	return result
+}
+
+// pick returns a number of the set. Between two numbers there is always another, but arguments cannot hold one that
+// no double comes near, so false may also mean that only such are left.
+func (a numbers) pick() (value.Num, bool) {
+	if a.full() {
+		return value.IntNum(0), true
+	}
+	in := a.first
+	for i := 0; i <= len(a.cuts); i++ {
+		if in {
+			var low, high *cut
+			if i > 0 {
+				low = &a.cuts[i-1]
+			}
+			if i < len(a.cuts) {
+				high = &a.cuts[i]
+			}
+			if n, ok := inside(low, high); ok {
+				return n, true
+			}
+		}
+		in = !in
+	}
+	return value.Num{}, false
+}
+
+// inside returns a number between two cuts of which one at least is there.
+func inside(low, high *cut) (value.Num, bool) {
+	switch {
+	case low != nil && !low.above:
+		return low.num, true
+	case high != nil && high.above:
+		return high.num, true
+	case low == nil:
+		return beyond(high.num, -1)
+	case high == nil:
+		return beyond(low.num, 1)
+	}
+	return between(ratOf(low.num), ratOf(high.num))
+}
+
+// beyond returns an integer next to a number, below it for a step of -1 and above it for 1.
+func beyond(n value.Num, step int64) (value.Num, bool) {
+	const plenty = 15 // digits that are far from overflow
+	if text := n.Canonical(); len(text) <= plenty {
+		if i, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return value.IntNum(i + step), true
+		}
+	}
+	sign := big.NewRat(step, 1)
+	r := ratOf(n)
+	return numOf(r.Mul(above(r.Mul(r, sign)), sign), 0)
+}
+
+// ratOf is exact. Magnitudes are bounded, as value.Num holds only numbers that a double comes near.
+func ratOf(n value.Num) *big.Rat {
+	r, _ := new(big.Rat).SetString(n.Canonical())
+	return r
+}
+
+// above returns the next integer above r.
+func above(r *big.Rat) *big.Rat {
+	floor := new(big.Int).Div(r.Num(), r.Denom()) // Euclidean: rounds down, as the denominator is positive
+	return new(big.Rat).SetInt(floor.Add(floor, big.NewInt(1)))
+}
+
+// numOf turns r, which has at most the given number of decimals, into a number; false if no double comes near it.
+func numOf(r *big.Rat, decimals int) (value.Num, bool) {
+	n, err := value.ParseNum(r.FloatString(decimals))
+	return n, err == nil
+}
+
+// maxDecimals is more than the smallest number that arguments can hold needs.
+const maxDecimals = 400
+
+// between returns a number between two different ones, with few decimals if there is one: the lowest or the highest
+// with so many decimals, else the middle.
+func between(low, high *big.Rat) (value.Num, bool) {
+	scale, ten := big.NewRat(1, 1), big.NewRat(10, 1)
+	for decimals := 0; decimals <= maxDecimals; decimals++ {
+		lowest := above(new(big.Rat).Mul(low, scale))
+		highest := new(big.Rat).Mul(high, scale)
+		highest.Neg(above(highest.Neg(highest)))
+		for _, r := range []*big.Rat{lowest.Quo(lowest, scale), highest.Quo(highest, scale)} {
+			if r.Cmp(low) > 0 && r.Cmp(high) < 0 {
+				if n, ok := numOf(r, decimals); ok {
+					return n, true
+				}
+			}
+		}
+		scale.Mul(scale, ten)
+	}
+	middle := low.Add(low, high)
+	middle.Quo(middle, big.NewRat(2, 1))
+	decimals, _ := middle.FloatPrec()
+	return numOf(middle, decimals)
+}

@@ -1,0 +1,152 @@
+package condition
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+	"unicode"
+
+	"github.com/assent-dev/assent/internal/automata"
+)
+
+// Bounds of a pattern. RE2 keeps matching linear in the text, these keep the other factor small.
+const (
+	maxPatternBytes  = 8 << 10
+	maxPatternSize   = 10_000 // instructions after repetitions are written out
+	maxPatternGroups = 1_000
+)
+
+// sizeError says that a pattern is correct but larger than one of the bounds.
+type sizeError struct{ what string }
+
+func (e *sizeError) Error() string { return "pattern is too large: " + e.what }
+
+// parsePattern reads RE2 syntax. The error is a *sizeError or a *syntax.Error.
+func parsePattern(text string) (*syntax.Regexp, error) {
+	if len(text) > maxPatternBytes {
+		return nil, &sizeError{fmt.Sprintf("%d bytes, at most %d are read", len(text), maxPatternBytes)}
+	}
+	re, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	if groups := re.MaxCap(); groups > maxPatternGroups {
+		return nil, &sizeError{fmt.Sprintf("%d groups, at most %d are read", groups, maxPatternGroups)}
+	}
+	if size(re) > maxPatternSize {
+		return nil, &sizeError{fmt.Sprintf("more than %d steps once its repetitions are written out", maxPatternSize)}
+	}
+	return re, nil
+}
+
+// size estimates how many instructions an expression compiles to, without compiling it.
+func size(re *syntax.Regexp) int {
+	n := max(1, len(re.Rune))
+	if re.Op == syntax.OpCharClass {
+		n = 1
+	}
+	for _, sub := range re.Sub {
+		n += size(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(1, re.Min, re.Max)
+	}
+	return n
+}
+
+// pattern is a compiled Pattern operand.
+type pattern struct {
+	text   string // as the file has it
+	source string // the expression that is searched for
+	tree   *syntax.Regexp
+	forms  []form         // when plain string tests do
+	plain  bool           // forms are all there is to it, re stays nil
+	trims  bool           // the text without trailing white space can match where the whole text does not
+	re     *regexp.Regexp // see compile
+
+	machine *automata.Pattern // of an Analyzer, once it was needed
+}
+
+// newPattern prepares a pattern; compile must follow before it matches anything.
+func newPattern(text string, sem Semantics) (*pattern, error) {
+	p := &pattern{text: text, source: text}
+	var err error
+	p.tree, err = parsePattern(text)
+	if err == nil && sem.Anchor == Full {
+		p.source, p.tree, err = wholeText(text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.trims = sem.Trim == RawAndTrimmed && seesEnd(p.tree)
+	p.forms, p.plain = literalForms(p.tree)
+	return p, nil
+}
+
+// wholeText anchors a pattern at both ends. A pattern may end in an open \Q, which has to be closed first. The
+// anchors may be one level too many for the deepest patterns.
+func wholeText(text string) (source string, tree *syntax.Regexp, err error) {
+	for _, end := range []string{`)\z`, `\E)\z`} {
+		source = `\A(?:` + text + end
+		if tree, err = syntax.Parse(source, syntax.Perl); err == nil {
+			break
+		}
+	}
+	return source, tree, err
+}
+
+// compile builds the regular expression, unless plain string tests do.
+func (p *pattern) compile() {
+	if !p.plain && p.re == nil {
+		p.re = regexp.MustCompile(p.source) // newPattern has parsed it
+	}
+}
+
+// automaton builds the pattern's machine, once.
+func (p *pattern) automaton() *automata.Pattern {
+	if p.machine == nil {
+		p.machine = automata.NewPattern(p.tree, p.trims)
+	}
+	return p.machine
+}
+
+// match tells whether the pattern is found in the text or, should that make a difference, in the text without
+// trailing white space.
+func (p *pattern) match(text string) bool {
+	if p.find(text) {
+		return true
+	}
+	if !p.trims {
+		return false
+	}
+	trimmed := strings.TrimRightFunc(text, unicode.IsSpace)
+	return len(trimmed) < len(text) && p.find(trimmed)
+}
+
+func (p *pattern) find(text string) bool {
+	if !p.plain {
+		return p.re.MatchString(text)
+	}
+	for i := range p.forms {
+		if p.forms[i].find(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// seesEnd tells whether an expression has an assertion that looks at what follows. Without one, whatever matches
+// in the beginning of a text matches in the text.
+func seesEnd(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpEndText, syntax.OpEndLine, syntax.OpWordBoundary, syntax.OpNoWordBoundary:
+		return true
+	}
+	for _, sub := range re.Sub {
+		if seesEnd(sub) {
+			return true
+		}
+	}
+	return false
+}

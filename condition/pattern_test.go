@@ -1,0 +1,135 @@
+package condition
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+
+	"pgregory.net/rapid"
+)
+
+func newCompiled(t fataler, text string, sem Semantics) *pattern {
+	t.Helper()
+	p, err := newPattern(text, sem)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	p.compile()
+	return p
+}
+
+// TestPlainPatternsNeverEnterTheEngine: patterns that are a literal, prefix, suffix or choice of literals have no
+// regular expression at all.
+func TestPlainPatternsNeverEnterTheEngine(t *testing.T) {
+	for _, text := range []string{
+		"", "drop", "^drop", "drop$", "^drop$", `\Adrop\z`, "drop|delete", "^(drop|delete)$", "^(?:drop|delete)", "(drop|delete)$",
+		"^drop|delete$|^x$", `.*@external\.com$`, `@external\.com.*`, ".*drop.*", ".*?drop", "drops?", "drop(ped|s)?", "^drop(ped|s)?$", "[Dd]rop", "gr[ae]y",
+		"(?i)ab", `a\.b`, `\Q(x)\E`, "((drop))", "(^drop)", "(?s).*drop", "^(?s:.*)drop$", "x*drop", "drop\\d*", "^$", "()", "[x]",
+		"cat|car|cab", "^(US|UK|FR|DE|IT|ES|PT|PL|NL|BE)$", `[^\x00-\x{10FFFF}]`, "é|ü", "(a|b)(c|d)", `\d`,
+	} {
+		if p := newCompiled(t, text, Semantics{}); p.re != nil || !p.plain {
+			t.Errorf("%s has a regular expression", text)
+		}
+	}
+	for _, text := range []string{
+		"a+", "a.b", "^.*drop$", `\bdrop\b`, `\d{3}`, "(?i)delete from", "(?m)^drop", "a*b*$x", "drop (?:x*)y", `[\x{D800}]`, "(^a|b)c",
+		"a{2,}", `\x{D800}`, "(?i)kk[a-z]", `[a-z]{3}`, "^(?:" + manyWords + ")$", "[0-9][0-9][0-9]|x", `\pL?x\pL`,
+		"(?:[a-z]|[^a])x", "(?:a|b|c|d|e|f|g|h|i|j|k|l)x(?:a|b|c|d|e|f|g|h|i|j|k|l)",
+	} {
+		if p := newCompiled(t, text, Semantics{}); p.re == nil || p.plain {
+			t.Errorf("%s has no regular expression", text)
+		}
+	}
+}
+
+// manyWords are more alternatives than are worth a list.
+var manyWords = func() string {
+	var words []string
+	for i := range maxLiterals + 1 {
+		words = append(words, fmt.Sprintf("%cw%d", 'a'+i%26, i))
+	}
+	return strings.Join(words, "|")
+}()
+
+// plainish draws patterns of which many are plain.
+func plainish() *rapid.Generator[string] {
+	word := rapid.SampledFrom([]string{"a", "b", "ab", "ba", "é", "[ab]", "(a|b)", "a|ab", "(?i:a)", "(?i:k)", "a?", "a*", ".*", "(?s:.*)", "(?s:.)*?", " ", `\Q.\E`, "", "^", "$", "(?:ab){2}"})
+	return rapid.Custom(func(t *rapid.T) string {
+		parts := rapid.SliceOfN(word, 1, 3).Draw(t, "parts")
+		return rapid.SampledFrom([]string{"", "^"}).Draw(t, "begin") + strings.Join(parts, "") + rapid.SampledFrom([]string{"", "$"}).Draw(t, "end")
+	})
+}
+
+// reference is what a pattern means, without any short cut.
+func reference(t fataler, text string, sem Semantics, s string) bool {
+	t.Helper()
+	re, err := regexp.Compile(text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	if sem.Anchor == Full {
+		re.Longest()
+	}
+	found := func(s string) bool {
+		at := re.FindStringIndex(s)
+		return at != nil && (sem.Anchor == Unanchored || at[0] == 0 && at[1] == len(s))
+	}
+	return found(s) || sem.Trim == RawAndTrimmed && found(strings.TrimRightFunc(s, unicode.IsSpace))
+}
+
+func TestPatternsMeanWhatRegexpSays(t *testing.T) {
+	plain, drawn := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		text, sem := rapid.OneOf(plainish(), regexes()).Draw(t, "pattern"), semantics().Draw(t, "semantics")
+		p := newCompiled(t, text, sem)
+		drawn++
+		plain += index(p.plain)
+		for range 5 {
+			s := rapid.StringOfN(rapid.SampledFrom([]rune("abABkKK\u212aé. \n\u00a0")), 0, 5, -1).Draw(t, "text")
+			if got, want := p.match(s), reference(t, text, sem, s); got != want {
+				t.Fatalf("%q in %q: %v, want %v (plain %v, %+v)", text, s, got, want, p.plain, sem)
+			}
+		}
+	})
+	if plain*10 < drawn {
+		t.Errorf("only %d of %d patterns were plain", plain, drawn)
+	}
+}
+
+func FuzzPattern(f *testing.F) {
+	f.Add("^(a|b)$", "a\n")
+	f.Add(`(?i)dr[o0]p\s+table\b`, "DROP  TABLE ")
+	f.Add(`\Qa|`, "a|")
+	f.Fuzz(func(t *testing.T, text, s string) {
+		for _, sem := range []Semantics{{}, {Trim: RawOnly}, {Anchor: Full}} {
+			p, err := newPattern(text, sem)
+			if err != nil {
+				continue
+			}
+			p.compile()
+			if got := p.match(s); strings.ToValidUTF8(s, "") == s && got != reference(t, text, sem, s) {
+				t.Errorf("%q in %q with %+v: %v", text, s, sem, got)
+			}
+		}
+	})
+}
+
+// TestDeepestPatternsAskWhenAnchored: two more levels are one too many for a pattern at the limit. It asks.
+func TestDeepestPatternsAskWhenAnchored(t *testing.T) {
+	deepest := ""
+	for depth := 900; depth < 1100; depth++ {
+		text := strings.Repeat("(", depth/2) + "a*" + strings.Repeat(")*", depth/2)
+		if _, err := newPattern(text, Semantics{}); err == nil {
+			deepest = text
+		}
+	}
+	e := sound(t, match("a: {pattern: '"+deepest+"'}"))
+	if truth, _ := eval(t, ToolArgs, Semantics{}, e, `{"a":"b"}`); truth != True {
+		t.Errorf("unanchored: %v", truth)
+	}
+	if truth, _ := eval(t, ToolArgs, Semantics{Anchor: Full}, e, `{"a":"b"}`); truth != Unknown {
+		t.Errorf("anchored: %v", truth)
+	}
+}
