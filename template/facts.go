@@ -1,0 +1,158 @@
+package template
+
+import (
+	"strings"
+
+	"github.com/assent-dev/assent/value"
+)
+
+// Facts is what is known of the call, the source of every variable. An empty string and an Absent value mean "not known".
+type Facts struct {
+	ToolName    string // the local tool's alias; for MCP tools, which have none, the tool's name
+	MCPServer   string // alias
+	SkillID     string
+	RemoteAgent string // alias
+
+	// AgentAlias has two meanings in the standard. For tools and skills it is the executing agent's own alias; a root agent has
+	// none, then agent_alias shows AgentID. For delegation it is the alias of the agent that is being called.
+	AgentAlias string
+	AgentID    string // metadata.id of the executing agent; for delegation that is the parent
+
+	Args        value.Value // of the tool or skill; Absent counts as {}
+	ParentInput value.Value // of the delegating agent
+}
+
+// text returns a variable's value, not yet safe to show; false if it has none in this context.
+func (f *Facts) text(ctx Context, r reference) (raw, bool) {
+	if !r.in(ctx) {
+		return raw{}, false
+	}
+	switch r.root {
+	case toolArgs, skillArgs:
+		return documentText(f.args(), r.path)
+	case parentInput:
+		return documentText(f.ParentInput, r.path)
+	}
+	s := f.name(ctx, r.root)
+	return raw{text: s}, s != ""
+}
+
+func (f *Facts) args() value.Value {
+	if f.Args.Kind == value.Absent {
+		return value.Value{Kind: value.Object}
+	}
+	return f.Args
+}
+
+// name returns the variables that are plain names.
+func (f *Facts) name(ctx Context, r root) string {
+	switch r {
+	case toolName:
+		return f.ToolName
+	case mcpServerAlias:
+		return f.MCPServer
+	case skillID:
+		return f.SkillID
+	case remoteAgentAlias:
+		return f.remote(ctx)
+	case agentAlias:
+		return f.alias(ctx)
+	}
+	return f.AgentID
+}
+
+func (f *Facts) alias(ctx Context) string {
+	switch {
+	case f.AgentAlias != "":
+		return f.AgentAlias
+	case ctx == RemoteDelegation:
+		return f.RemoteAgent
+	case ctx == LocalDelegation:
+		return "" // the parent's id would name the wrong agent
+	}
+	return f.AgentID
+}
+
+// remote is the remote agent's alias: in a delegation that is the agent being called, by either field.
+func (f *Facts) remote(ctx Context) string {
+	if f.RemoteAgent == "" && ctx == RemoteDelegation {
+		return f.AgentAlias
+	}
+	return f.RemoteAgent
+}
+
+// documentText reads a path below v. The whole document is always JSON, even if it is just a string.
+func documentText(v value.Value, path string) (raw, bool) {
+	if path == "" {
+		return jsonText(v)
+	}
+	found, ok := v.Lookup(path)
+	if ok && found.Kind == value.String {
+		return raw{text: found.Text}, true
+	}
+	return jsonText(found)
+}
+
+// jsonText writes compact JSON, in source order and with numbers as the source has them.
+func jsonText(v value.Value) (raw, bool) {
+	switch v.Kind {
+	case value.Absent:
+		return raw{}, false
+	case value.Number:
+		return raw{text: v.Num.String()}, true
+	}
+	return raw{text: string(v.AppendJSON(nil)), json: true}, true
+}
+
+// Default is the message for a call whose rule has no template: who asks to do what, with all arguments. Names are quoted, so
+// that none can pose as part of the sentence.
+func Default(ctx Context, f *Facts) string {
+	text, _ := defaultText(ctx, f)
+	return text
+}
+
+// defaultText also tells which variable was cut.
+func defaultText(ctx Context, f *Facts) (text string, cut []string) {
+	if f == nil {
+		f = &Facts{}
+	}
+	var b strings.Builder
+	b.WriteString("Agent " + quote(f.AgentID) + " asks to ")
+	doc := f.args()
+	switch ctx {
+	case LocalTool:
+		b.WriteString("call tool " + quote(f.ToolName) + " with arguments ")
+	case MCPTool:
+		b.WriteString("call tool " + quote(f.ToolName) + " of MCP server " + quote(f.MCPServer) + " with arguments ")
+	case Skill:
+		b.WriteString("use skill " + quote(f.SkillID) + " of remote agent " + quote(f.RemoteAgent) + " with arguments ")
+	case LocalDelegation:
+		doc = f.ParentInput
+		b.WriteString("delegate to agent " + quote(f.alias(ctx)) + " with input ")
+	case RemoteDelegation:
+		doc = f.ParentInput
+		b.WriteString("delegate to remote agent " + quote(f.remote(ctx)) + " with input ")
+	default:
+		b.WriteString("do something of an unknown kind with arguments ")
+	}
+	whole, known := jsonText(doc)
+	if !known {
+		whole.text = "(unknown)"
+	}
+	shown, truncated := show(whole, maxValue)
+	if truncated {
+		cut = []string{document(ctx)}
+	}
+	b.WriteString(shown)
+	return b.String(), cut
+}
+
+// quote shows a name as a JSON string.
+func quote(name string) string {
+	if name == "" {
+		return "(unknown)"
+	}
+	text, _ := jsonText(value.Value{Kind: value.String, Text: name})
+	shown, _ := show(text, maxValue)
+	return shown
+}

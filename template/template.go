@@ -1,0 +1,233 @@
+// Package template renders the message that asks a person to approve a call (Agent Format, HITL, "Message templates").
+//
+// A template is text with {{variables}}: no logic, no partials, no second pass. Everything else that mustache knows is reported by
+// Parse with its position and printed as it was written. Values come from the agent, so they are shown by Escape: nothing in them
+// can start a line, reorder text or be invisible.
+//
+// cbroglie/mustache does the interpolation, behind a fence: it is given a text that we generate, whose only tags are {{{v0}}},
+// {{{v1}}}…, and a flat map of strings that are ready to show. Names, paths and values of the author or of the agent never reach it.
+package template
+
+import (
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/cbroglie/mustache"
+)
+
+// MaxLength is the length in bytes above which a template is refused: Render uses the default message instead.
+const MaxLength = 16 << 10
+
+// Template is a parsed message template. It is immutable and safe for concurrent use. A nil Template renders the default message.
+type Template struct {
+	omitted bool // empty, white space only, or too long: the default message stands in
+	parts   []part
+	vars    []variable
+	refs    []Ref
+	limit   int // what one value may take, in characters
+	engine  engine
+}
+
+// part is a stretch of the message: the author's text, already safe to show, or one variable.
+type part struct {
+	text string
+	key  string // name that mustache knows it by; "" for text that is written into the generated template
+	vari int    // index into Template.vars, -1 for text
+}
+
+// variable is one distinct name of a template.
+type variable struct {
+	name string
+	key  string
+	ref  reference
+}
+
+// Ref is one use of a variable: the byte stretch of its name in the template's text.
+type Ref struct {
+	Name           string // such as tool_args.order.amount
+	Offset, Length int
+}
+
+// Problem is something in a template that will not do what its author hoped for. Code is a rule id, see Rules. Offset and Length
+// are the bytes of the template's text that it concerns.
+type Problem struct {
+	Code           string
+	Offset, Length int
+	Message        string
+	Expected       string
+	Severity       diag.Severity
+}
+
+// engine is the part of *mustache.Template that Render uses.
+type engine interface {
+	FRender(out io.Writer, context ...any) error
+}
+
+// Parse reads a template. It never returns nil: what is no plain variable is reported and printed as it stands.
+func Parse(text string) (*Template, []Problem) {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return &Template{omitted: true}, []Problem{emptyTemplate(text)}
+	case len(text) > MaxLength:
+		return &Template{omitted: true}, []Problem{tooLong(text)}
+	}
+	tokens, problems := tokenize(text)
+	t := &Template{}
+	t.assemble(tokens)
+	t.engine = compile(t.source())
+	return t, problems
+}
+
+// Omitted reports whether the template says nothing, so that the default message (or another rule's template) stands in for it.
+func (t *Template) Omitted() bool { return t == nil || t.omitted }
+
+// Refs returns the variables that the template uses, in order, each use once.
+func (t *Template) Refs() []Ref {
+	if t == nil {
+		return nil
+	}
+	return t.refs
+}
+
+// assemble turns tokens into parts; neighbouring texts become one, and a name that is used twice one variable.
+func (t *Template) assemble(tokens []token) {
+	index := map[string]int{}
+	var text strings.Builder
+	flush := func() {
+		if text.Len() > 0 {
+			t.addText(escapeAuthor(text.String()))
+			text.Reset()
+		}
+	}
+	for _, tok := range tokens {
+		if !tok.variable {
+			text.WriteString(tok.text)
+			continue
+		}
+		flush()
+		i, seen := index[tok.text]
+		if !seen {
+			i = len(t.vars)
+			index[tok.text] = i
+			t.vars = append(t.vars, variable{name: tok.text, key: "v" + strconv.Itoa(i), ref: refer(tok.text)})
+		}
+		t.refs = append(t.refs, Ref{Name: tok.text, Offset: tok.offset, Length: len(tok.text)})
+		t.parts = append(t.parts, part{key: t.vars[i].key, vari: i})
+	}
+	flush()
+	t.limit = valueLimit(len(t.refs))
+}
+
+// addText adds author's text. Text with a brace in it could join a tag beside it, so it reaches mustache as a value.
+func (t *Template) addText(s string) {
+	p := part{text: s, vari: -1}
+	if strings.ContainsAny(s, "{}") {
+		p.key = "t" + strconv.Itoa(len(t.parts))
+	}
+	t.parts = append(t.parts, p)
+}
+
+// source is the template that mustache compiles: brace-free text and generated names only.
+func (t *Template) source() string {
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.key == "" {
+			b.WriteString(p.text)
+			continue
+		}
+		b.WriteString("{{{" + p.key + "}}}")
+	}
+	return b.String()
+}
+
+// compile hands a generated template to mustache: raw, with partials that come from an empty map instead of the disk. It
+// returns nil if mustache refuses the text, which no generated one is; Render then joins the parts itself.
+func compile(source string) engine {
+	tmpl, err := mustache.ParseStringPartialsRaw(source, &mustache.StaticProvider{}, true)
+	if err != nil {
+		return nil
+	}
+	return tmpl
+}
+
+// Message is a rendered template. It is shown beside the full arguments and the facts of the call, never instead of them.
+type Message struct {
+	Text      string
+	Missing   []string // variables that had no value and were left empty, in order of appearance
+	Truncated []string // variables whose value was cut; the place is marked in Text
+}
+
+// Render fills the template in, once: values are never expanded again. An omitted template gives the default message.
+func (t *Template) Render(ctx Context, f *Facts) Message {
+	if f == nil {
+		f = &Facts{}
+	}
+	if t.Omitted() {
+		text, cut := defaultText(ctx, f)
+		return Message{Text: text, Truncated: cut}
+	}
+	var m Message
+	values, size := t.fixed()
+	for i := range t.vars {
+		v := &t.vars[i]
+		text, ok := f.text(ctx, v.ref)
+		if !ok {
+			m.Missing = append(m.Missing, v.name)
+		}
+		shown, cut := show(text, t.limit)
+		if cut {
+			m.Truncated = append(m.Truncated, v.name)
+		}
+		values[v.key] = shown
+		size += len(shown)
+	}
+	m.Text = t.interpolate(values, size)
+	return m
+}
+
+// fixed starts the values of a rendering with the author's texts that mustache must not read, and tells how long all author's
+// text is.
+func (t *Template) fixed() (values map[string]string, size int) {
+	values = make(map[string]string, len(t.vars))
+	for _, p := range t.parts {
+		size += len(p.text)
+		if p.vari < 0 && p.key != "" {
+			values[p.key] = p.text
+		}
+	}
+	return values, size
+}
+
+// interpolate lets mustache fill the values in; size is about how long the message gets. Whatever goes wrong there must not cost
+// the approver the message.
+func (t *Template) interpolate(values map[string]string, size int) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = t.join(values)
+		}
+	}()
+	if t.engine == nil {
+		return t.join(values)
+	}
+	var b strings.Builder
+	b.Grow(size)
+	if err := t.engine.FRender(&b, values); err != nil {
+		return t.join(values)
+	}
+	return b.String()
+}
+
+// join is interpolate without mustache.
+func (t *Template) join(values map[string]string) string {
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.key == "" {
+			b.WriteString(p.text)
+		} else {
+			b.WriteString(values[p.key])
+		}
+	}
+	return b.String()
+}
