@@ -1,0 +1,247 @@
+package schema
+
+import (
+	"slices"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/template"
+)
+
+// Agent is one parsed `.agf.yaml` with the standard's defaults applied. It is not changed after Parse.
+type Agent struct {
+	File          string
+	Doc           *yamldoc.Document
+	SchemaVersion string
+	SchemaRange   diag.Range // of the schema_version value
+	Metadata      Metadata
+	Interface     Interface
+	Memory        Memory
+	Constraints   Constraints
+	ActionSpace   ActionSpace
+	Policy        ExecutionPolicy
+}
+
+// HasFileAgents tells whether the agent names sub-agents that stand in files, so that LoadGraph has something to load.
+func (a *Agent) HasFileAgents() bool {
+	return slices.ContainsFunc(a.ActionSpace.LocalAgents, func(l LocalAgent) bool { return l.SourceType == sourceFile })
+}
+
+// Metadata says who the agent is. Governance policies select agents by it.
+type Metadata struct {
+	ID, Name, Version, Description, Namespace, DataClassification string
+
+	Labels map[string]string // nil when absent
+	Range  diag.Range
+}
+
+// Interface holds the JSON Schemas of what the agent takes and gives, unread.
+type Interface struct {
+	Input, Output *yamldoc.Node
+	Range         diag.Range
+}
+
+// Memory says whether the agent may run without a stable memory (default: it may).
+type Memory struct {
+	Required bool
+}
+
+// Constraints are the agent's own bounds and the governance policies it names.
+type Constraints struct {
+	TightenOnly      bool       // default true
+	TightenOnlyRange diag.Range // of the written value; zero when absent
+	Budget           Budget
+	Limits           Limits
+	Policies         []PolicyRef
+}
+
+// Budget bounds one run; nil means that the file sets no bound.
+type Budget struct {
+	MaxTokenUsage      *int64 // tokens, in and out
+	MaxDurationSeconds *int64
+}
+
+// Limits bounds one run by counts; nil means that the file sets no bound, 0 that none is allowed.
+type Limits struct {
+	MaxLLMCalls, MaxToolCalls, MaxDelegationDepth *int64
+}
+
+// PolicyRef names a governance policy that the agent wants applied.
+type PolicyRef struct {
+	Ref      string
+	Required bool       // default true: without the policy the agent must not run
+	RefRange diag.Range // of the policy_ref value
+	Range    diag.Range
+}
+
+// ActionSpace lists everything that the agent may reach.
+type ActionSpace struct {
+	LocalTools   []LocalTool
+	MCPServers   []MCPServer
+	LocalAgents  []LocalAgent
+	RemoteAgents []RemoteAgent
+}
+
+// LocalTool is a function that the runtime binds by alias.
+type LocalTool struct {
+	Alias, Name       string
+	Approval          *Approval // nil when absent
+	AliasRange, Range diag.Range
+}
+
+// MCPServer is a tool server; its approval is a blanket for the tools that bring none of their own.
+type MCPServer struct {
+	Alias, ServerRef  string
+	AllowedTools      *[]ToolRef    // nil when absent: every tool; empty: none
+	AllowedRange      diag.Range    // of the allowed_tools list; zero when absent
+	MisspeltAllow     *yamldoc.Node // the value of allow_tools, the old name; nil when absent
+	Approval          *Approval     // nil when absent
+	AliasRange, Range diag.Range
+}
+
+// ToolRef is one entry of allowed_tools (a tool's name) or allowed_skills (a skill's id).
+type ToolRef struct {
+	Name      string
+	Approval  *Approval // nil when absent: as the container says
+	NameRange diag.Range
+	Range     diag.Range
+}
+
+// LocalAgent is a sub-agent that runs beside its parent; its approval gates the delegation.
+type LocalAgent struct {
+	Alias, Source       string
+	SourceType          string // default "file"; "registry", "db" or a runtime's own otherwise
+	MemoryScopeStrategy string // "inherit" (default), "isolated" or "none"
+	Approval            *Approval
+	AliasRange          diag.Range
+	SourceRange         diag.Range // of the source value
+	Range               diag.Range
+}
+
+// RemoteAgent is an agent reached over A2A; its approval gates the delegation, each skill may have its own.
+type RemoteAgent struct {
+	Alias             string
+	AllowedSkills     *[]ToolRef    // nil when absent: every skill; empty: none
+	AllowedRange      diag.Range    // of the allowed_skills list; zero when absent
+	MisspeltAllow     *yamldoc.Node // the value of allow_skills, the old name; nil when absent
+	Approval          *Approval     // nil when absent
+	AliasRange, Range diag.Range
+}
+
+// Form is what an approval asks for. The zero value asks always.
+type Form uint8
+
+// The forms of an approval (Agent Format, HITL).
+const (
+	Always      Form = iota // true, {}, or an object with none of the fields that an approval has
+	Conditional             // an object with a condition
+	Never                   // false: lifts what would be inherited, never what a policy demands
+)
+
+// String returns "always", "conditional" or "never".
+func (f Form) String() string {
+	switch f {
+	case Conditional:
+		return "conditional"
+	case Never:
+		return "never"
+	default:
+		return "always"
+	}
+}
+
+// Approval is one approval requirement.
+type Approval struct {
+	Form      Form
+	Template  *Template       // nil when absent
+	Condition *condition.Expr // set when Form is Conditional
+	Node      *yamldoc.Node
+	Range     diag.Range
+}
+
+// Template is a text with placeholders and the node that it stands in, for exact places.
+type Template struct {
+	Text   string
+	Parsed *template.Template
+	Node   *yamldoc.Node
+}
+
+// ExecutionPolicy says how the agent runs. Which fields are set depends on ID; a policy of a vendor has
+// only its Config.
+type ExecutionPolicy struct {
+	ID      string
+	IDRange diag.Range
+	Config  *yamldoc.Node
+	Range   diag.Range
+
+	React         *React          // agf.react
+	Steps         []Step          // agf.sequential, agf.loop: in order; agf.parallel: its agents
+	Batch         *Batch          // agf.batch
+	MaxIterations int64           // agf.loop, default 10
+	ExitCondition *condition.Expr // agf.loop; nil when absent: exactly MaxIterations
+	Routes        []Route         // agf.conditional, in order
+	DefaultAgent  *AgentRef       // agf.conditional; nil when absent: no match is an error
+	Output        Output          // agf.sequential, agf.parallel, agf.loop
+}
+
+// The execution policies of the standard.
+const (
+	PolicyReact       = "agf.react"
+	PolicySequential  = "agf.sequential"
+	PolicyParallel    = "agf.parallel"
+	PolicyLoop        = "agf.loop"
+	PolicyBatch       = "agf.batch"
+	PolicyConditional = "agf.conditional"
+)
+
+// React is the configuration of agf.react, as far as approvals and their lint care.
+type React struct {
+	Model, Provider, ToolChoice string
+	MaxSteps                    int64     // default 10
+	UserPromptTemplate          *Template // reads the agent's input fields, none of the approval variables
+}
+
+// AgentRef is the alias of a sub-agent where it is used.
+type AgentRef struct {
+	Alias string
+	Range diag.Range
+}
+
+// Step is one sub-agent call of a sequence, a loop or a parallel run.
+type Step struct {
+	Agent AgentRef
+	Input []Mapping // in source order; nil when absent
+	Range diag.Range
+}
+
+// Mapping fills one input field of a sub-agent from a path.
+type Mapping struct {
+	Field      string
+	FieldRange diag.Range
+	Path       Path // zero when the text is no path
+	Node       *yamldoc.Node
+}
+
+// Batch is the configuration of agf.batch.
+type Batch struct {
+	Agent    AgentRef
+	Input    []Mapping
+	MaxCount int64 // 0 (default): no bound
+}
+
+// Route is one branch of agf.conditional.
+type Route struct {
+	When  *condition.Expr
+	Agent AgentRef
+	Input []Mapping
+	Range diag.Range
+}
+
+// Output says where the result of several sub-agents comes from; exactly one field is set.
+type Output struct {
+	Strategy  string // "last", "first" or "merge"; the policy's default when output_from is absent
+	Agent     *AgentRef
+	Transform string     // a function that the runtime knows
+	Range     diag.Range // zero when absent
+}

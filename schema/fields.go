@@ -1,0 +1,270 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
+)
+
+// The names that allow-lists had before the standard renamed them (2026-03-10).
+const (
+	oldAllowTools  = "allow_tools"
+	oldAllowSkills = "allow_skills"
+)
+
+// shape is what the JSON Schema says about the fields of one place.
+type shape struct {
+	fields map[string]*shape // the known fields
+	names  []string          // their names, sorted
+	values *shape            // every field not among them, where names are free
+	items  *shape
+	open   bool              // any field goes here, or the JSON Schema itself refuses the unknown
+	byID   map[string]*shape // execution_policy: its shape for each id of the standard
+}
+
+// vocabulary is the shape of a whole agent file, drawn from the JSON Schema so that there is one source of
+// names. It is a constant of the program.
+var vocabulary = sync.OnceValue(func() *shape {
+	var schema schemaNode
+	if err := json.Unmarshal([]byte(agentSchema), &schema); err != nil {
+		panic("schema: the embedded agent.schema.json is no JSON: " + err.Error())
+	}
+	return schema.shape(schema.Defs)
+})
+
+// schemaNode is the part of JSON Schema that says which fields there are.
+type schemaNode struct {
+	Ref        string                `json:"$ref"`
+	Defs       map[string]schemaNode `json:"$defs"`
+	Properties map[string]schemaNode `json:"properties"`
+	Additional json.RawMessage       `json:"additionalProperties"`
+	Items      *schemaNode           `json:"items"`
+}
+
+func (n schemaNode) shape(defs map[string]schemaNode) *shape {
+	if name, ok := strings.CutPrefix(n.Ref, "#/$defs/"); ok {
+		return defs[name].named(name, defs)
+	}
+	s := &shape{fields: map[string]*shape{}}
+	for name, p := range n.Properties {
+		s.fields[name] = p.shape(defs)
+		s.names = append(s.names, name)
+	}
+	slices.Sort(s.names)
+	if n.Items != nil {
+		s.items = n.Items.shape(defs)
+	}
+	var additional schemaNode
+	if json.Unmarshal(n.Additional, &additional) == nil {
+		s.values = additional.shape(defs)
+	}
+	closed := string(n.Additional) == "false"
+	s.open = closed || len(s.names) == 0 && s.values == nil && s.items == nil
+	return s
+}
+
+// named adds what the structure of the JSON Schema alone can't tell.
+func (n schemaNode) named(name string, defs map[string]schemaNode) *shape {
+	s := n.shape(defs)
+	switch name {
+	case "data-schema":
+		s.open = true
+	case "execution-policy":
+		s.byID = map[string]*shape{}
+		for id, def := range defs {
+			if strings.HasPrefix(id, "agf.") {
+				config := map[string]*shape{"id": s.fields["id"], "config": def.shape(defs)}
+				s.byID[id] = &shape{fields: config, names: s.names}
+			}
+		}
+	}
+	return s
+}
+
+// fields reports every field that the format doesn't know. Names that start with x- are extensions, which the
+// format leaves to vendors, and $schema at the top is for editors.
+func (r *reader) fields(root *yamldoc.Node) {
+	w := fieldWalk{reader: r}
+	w.visit("", root, vocabulary())
+}
+
+// fieldWalk is a walk through a document with the shape of each place on the way.
+type fieldWalk struct {
+	*reader
+	places   []place
+	reported int
+}
+
+// place is one step of the way: how it is written in a path and its shape.
+type place struct {
+	step  string
+	shape *shape
+}
+
+// visit walks the node behind one step.
+func (w *fieldWalk) visit(step string, n *yamldoc.Node, s *shape) {
+	if policy := s.byID[text(n.Get("id"))]; policy != nil {
+		s = policy
+	}
+	w.places = append(w.places, place{step, s})
+	for i, item := range n.Items {
+		if s.items != nil {
+			w.visit("["+strconv.Itoa(i)+"]", item, s.items)
+		}
+	}
+	for _, f := range n.Fields {
+		if child := w.child(n, f.Key, s); child != nil {
+			w.visit(f.Key.Text, f.Value, child)
+		}
+	}
+	w.places = w.places[:len(w.places)-1]
+}
+
+// child returns the shape behind a field, nil when there is nothing to walk. An unknown field is reported.
+func (w *fieldWalk) child(n, key *yamldoc.Node, s *shape) *shape {
+	name := key.Text
+	switch known, ok := s.fields[name]; {
+	case ok:
+		return known
+	case s.values != nil:
+		return s.values
+	case s.open, strings.HasPrefix(name, "x-"), name == "$schema" && len(w.places) == 1:
+	case name == oldAllowTools && s.fields["allowed_tools"] != nil:
+		w.add(renamed(n, key, "allowed_tools"))
+	case name == oldAllowSkills && s.fields["allowed_skills"] != nil:
+		w.add(renamed(n, key, "allowed_skills"))
+	default:
+		w.add(w.unknown(n, key, s))
+	}
+	return nil
+}
+
+func renamed(n, key *yamldoc.Node, now string) diag.Finding {
+	f := diag.Finding{
+		Rule: ruleRenamedField, Severity: diag.Error, Range: key.Range, Nearest: now,
+		Message:  fmt.Sprintf("%q was renamed to %q, so this list and the approvals in it are not read", key.Text, now),
+		Expected: now + "; until then every call of this entry asks",
+	}
+	if right := n.Field(now); right != nil {
+		f.Nearest, f.Expected = "", now+" alone, which stands beside it"
+		f.Related = []diag.Related{{Range: right.Key.Range, Message: "the list that is read"}}
+	}
+	return f
+}
+
+func (w *fieldWalk) unknown(n, key *yamldoc.Node, s *shape) diag.Finding {
+	f := diag.Finding{
+		Rule: ruleUnknownField, Severity: diag.Warning, Range: key.Range,
+		Message:  fmt.Sprintf("unknown field %q %s, ignored at run time", key.Text, w.here()),
+		Expected: oneOf(s.names),
+	}
+	if w.reported++; w.reported > maxCompared {
+		return f // so many are no typing mistakes
+	}
+	if s.fields["message_template"] != nil && !hasAny(n, s.names) {
+		f.Message = fmt.Sprintf("unknown field %q %s, which holds no known field and so asks always", key.Text, w.here())
+	}
+	if f.Nearest = nearestField(key.Text, s.names); f.Nearest == "" {
+		if home := w.home(key.Text); home != "" {
+			f.Expected = fmt.Sprintf("%s; %q belongs at %s", f.Expected, key.Text, home)
+		}
+	}
+	return f
+}
+
+// here names the place that the walk is at: "in metadata", "at the top".
+func (w *fieldWalk) here() string {
+	if at := joinSteps(w.places); at != "" {
+		return "in " + at
+	}
+	return "at the top"
+}
+
+func joinSteps(places []place) string {
+	var b strings.Builder
+	for _, p := range places {
+		if b.Len() > 0 && !strings.HasPrefix(p.step, "[") {
+			b.WriteByte('.')
+		}
+		b.WriteString(p.step)
+	}
+	return b.String()
+}
+
+// nearestField returns the known name that was likely meant: near in spelling, or a word of the name
+// (requires_approval).
+func nearestField(name string, known []string) string {
+	if near := diag.Nearest(name, known); near != "" {
+		return near
+	}
+	words := strings.FieldsFunc(strings.ToLower(name), func(c rune) bool { return c == '_' || c == '-' || c == ' ' })
+	for _, k := range known {
+		if len(words) > 1 && slices.Contains(words, k) {
+			return k
+		}
+	}
+	return ""
+}
+
+func hasAny(n *yamldoc.Node, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return n.Field(name) != nil })
+}
+
+// home looks for the place where a field of that name belongs: anywhere below this one, else in the objects
+// close above. Further off, a name such as description belongs everywhere.
+func (w *fieldWalk) home(name string) string {
+	here := len(w.places) - 1
+	if path := w.places[here].shape.find(name, 4); path != "" {
+		return strings.TrimPrefix(joinSteps(w.places)+path, ".")
+	}
+	for i := here - 1; i >= 0 && i >= here-2; i-- {
+		if path := w.places[i].shape.find(name, 2); path != "" {
+			return strings.TrimPrefix(joinSteps(w.places[:i+1])+path, ".")
+		}
+	}
+	return ""
+}
+
+// find returns the path to a field of that name at most depth steps below s, the shallowest, "" when there is
+// none.
+func (s *shape) find(name string, depth int) string {
+	if s == nil || depth == 0 || s.open {
+		return ""
+	}
+	if s.fields[name] != nil {
+		return "." + name
+	}
+	best := ""
+	for step, below := range s.below() {
+		path := below.find(name, depth-1)
+		if path != "" && (best == "" || less(step+path, best)) {
+			best = step + path
+		}
+	}
+	return best
+}
+
+// below returns the shapes one step down, by how the step is written.
+func (s *shape) below() map[string]*shape {
+	steps := map[string]*shape{}
+	for name, child := range s.fields {
+		steps["."+name] = child
+	}
+	if s.items != nil {
+		steps["[]"] = s.items
+	}
+	return steps
+}
+
+func less(a, b string) bool {
+	if n, m := strings.Count(a, "."), strings.Count(b, "."); n != m {
+		return n < m
+	}
+	return a < b
+}

@@ -1,0 +1,49 @@
+package schema
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/assent-dev/assent/diag"
+)
+
+// FuzzParse: no text panics; an agent comes back unless a finding stops the load; the verdict of the JSON
+// Schema is part of it; places are within the file.
+func FuzzParse(f *testing.F) {
+	for _, file := range append(agents(f, "good"), agents(f, "bad")...) {
+		f.Add(readFile(f, file))
+	}
+	f.Fuzz(func(t *testing.T, src []byte) {
+		agent, findings := Parse("fuzz.agf.yaml", src)
+		stopped := slices.ContainsFunc(findings, func(f diag.Finding) bool { return f.Stops })
+		if stopped == (agent != nil) {
+			t.Fatalf("a finding stops: %v, agent read: %v", stopped, agent != nil)
+		}
+		if agent != nil && compiled().Validate(agent.Doc.Root.Any()) != nil {
+			t.Fatal("an agent was read that the JSON Schema rejects")
+		}
+		for _, f := range findings {
+			if f.Rule == "" || f.Message == "" || f.File == "" || f.Stops && f.Severity != diag.Error {
+				t.Fatalf("finding %+v is incomplete", f)
+			}
+			if s, e := f.Range.Start, f.Range.End; s.Line < 1 || s.Column < 1 || e.Line < s.Line || e.Line == s.Line && e.Column < s.Column {
+				t.Fatalf("finding %s %q at %s", f.Rule, f.Message, span(f.Range))
+			}
+		}
+	})
+}
+
+// FuzzPath: no path expression panics, and flaws point into the text.
+func FuzzPath(f *testing.F) {
+	f.Add("parent.input.items.[].value")
+	f.Add("a.output.")
+	f.Fuzz(func(t *testing.T, text string) {
+		path, bad := parsePath(text)
+		if bad != nil && (bad.offset < 0 || bad.offset+bad.length > len(text)) {
+			t.Fatalf("%q: %d+%d is outside", text, bad.offset, bad.length)
+		}
+		if bad == nil && len(path.Fields) == 0 {
+			t.Fatalf("%q has no field", text)
+		}
+	})
+}

@@ -1,0 +1,136 @@
+package schema
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/internal/golden"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/template"
+)
+
+// TestGood reads every file of testdata/good: each loads without a finding.
+func TestGood(t *testing.T) {
+	for _, file := range agents(t, "good") {
+		agent, findings := Parse(file, readFile(t, file))
+		if agent == nil || len(findings) > 0 {
+			t.Errorf("%s: agent read: %v\n%s", file, agent != nil, render(findings))
+		}
+	}
+}
+
+// TestBad reads every file of testdata/bad and compares what is found with the .golden file beside it.
+// Findings of other packages are held to their line and rule.
+func TestBad(t *testing.T) {
+	own := map[string]bool{}
+	for _, r := range Rules() {
+		own[r.ID] = true
+	}
+	for _, file := range agents(t, "bad") {
+		agent, findings := Parse(filepath.Base(file), readFile(t, file))
+		got := fmt.Sprintf("loads: %v\n\n", agent != nil)
+		for _, f := range findings {
+			if own[f.Rule] {
+				got += render([]diag.Finding{f})
+			} else { // the words belong to the package that found it
+				got += fmt.Sprintf("line %d %s %s\n", f.Range.Start.Line, f.Severity, f.Rule)
+			}
+		}
+		golden.Equal(t, strings.TrimSuffix(strings.TrimPrefix(file, "testdata/"), ".agf.yaml")+".golden", got)
+		if stopped := slices.ContainsFunc(findings, func(f diag.Finding) bool { return f.Stops }); stopped == (agent != nil) {
+			t.Errorf("%s: a finding stops: %v, agent read: %v", file, stopped, agent != nil)
+		}
+	}
+}
+
+// TestEveryRuleIsReported makes sure that all rule ids are described, and that testdata shows each of ours.
+func TestEveryRuleIsReported(t *testing.T) {
+	described := map[string]bool{}
+	for _, rules := range [][]diag.RuleInfo{Rules(), yamldoc.Rules(), condition.Rules(), template.Rules()} {
+		for _, r := range rules {
+			described[r.ID] = true
+		}
+	}
+	reported := map[string]bool{}
+	for _, file := range agents(t, "bad") {
+		_, findings := Parse(file, readFile(t, file))
+		for _, f := range findings {
+			reported[f.Rule] = true
+		}
+	}
+	for _, findings := range graphFindings(t) {
+		for _, f := range findings {
+			reported[f.Rule] = true
+		}
+	}
+	for id := range reported {
+		if !described[id] {
+			t.Errorf("rule %s is reported but not described", id)
+		}
+	}
+	for _, r := range Rules() {
+		if !reported[r.ID] {
+			t.Errorf("no test reports rule %s", r.ID)
+		}
+		if r.Title == "" || r.Why == "" || r.Spec == "" || (r.Bad == "") != (r.Good == "") {
+			t.Errorf("rule %s lacks a part of its description", r.ID)
+		}
+	}
+}
+
+func agents(t testing.TB, folder string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", folder, "*.agf.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files in testdata/%s: %v", folder, err)
+	}
+	return files
+}
+
+// render writes findings for people who read golden files.
+func render(findings []diag.Finding) string {
+	var b strings.Builder
+	for _, f := range findings {
+		fmt.Fprintf(&b, "%s %s %s", span(f.Range), f.Severity, f.Rule)
+		if f.Stops {
+			b.WriteString(" (stops)")
+		}
+		fmt.Fprintf(&b, "\n    %s\n", f.Message)
+		if f.Expected != "" {
+			fmt.Fprintf(&b, "    expected %s\n", f.Expected)
+		}
+		if f.Nearest != "" {
+			fmt.Fprintf(&b, "    nearest %s\n", f.Nearest)
+		}
+		for _, r := range f.Related {
+			fmt.Fprintf(&b, "    %s %s\n", span(r.Range), r.Message)
+		}
+	}
+	return b.String()
+}
+
+func span(r diag.Range) string {
+	return fmt.Sprintf("%d:%d-%d:%d", r.Start.Line, r.Start.Column, r.End.Line, r.End.Column)
+}
+
+// TestPublishedAgents reads the public agent files that may stand beside the repository; testdata holds our own
+// equals of them. Those that the official schema rejects say so in their names.
+func TestPublishedAgents(t *testing.T) {
+	files, err := filepath.Glob("../../shared/corpus/*/*.agf.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		agent, findings := Parse(file, readFile(t, file))
+		if invalid := strings.Contains(file, ".INVALID."); (agent == nil) != invalid {
+			t.Errorf("%s: agent read: %v\n%s", file, agent != nil, render(findings))
+		}
+	}
+	t.Logf("%d published files beside the repository", len(files))
+}

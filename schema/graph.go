@@ -1,0 +1,293 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/diag"
+)
+
+// Graph is an agent with the local sub-agents that its files name, loaded and linked. It may hold cycles,
+// which are reported.
+type Graph struct {
+	Root     *Member
+	Members  []*Member  // root first, then in the order of first mention; each file once
+	External []External // sub-agents that live in no file
+}
+
+// Member is one file of a graph.
+type Member struct {
+	Path     string // slash-separated, within the file system
+	Agent    *Agent
+	Children []Edge // local agents of source type file, in source order
+}
+
+// Edge is a parent's mention of a sub-agent.
+type Edge struct {
+	Alias string
+	Range diag.Range // of the source value
+	To    *Member
+}
+
+// External is a sub-agent that is resolved elsewhere: by a registry, a database or the runtime.
+type External struct {
+	File              string // of the parent
+	Alias, SourceType string
+	Source            string
+	Range             diag.Range
+}
+
+const (
+	sourceFile = "file"
+	maxDepth   = 16      // files below files; a longer chain is taken for a mistake
+	maxFile    = 4 << 20 // bytes; as much as yamldoc reads, one more is read to see that there is more
+)
+
+var (
+	errFolder    = errors.New("it is a folder")
+	errIrregular = errors.New("it is no regular file")
+)
+
+// LoadGraph reads root and, file by file, the sub-agents of source type file that it reaches. Sources are
+// slash-separated, relative to the file that names them, and can't leave fsys. A chain of more than 16 files
+// below the root stops the load, as do files that are missing or unreadable (docs/design/001-semantics.md); cycles are
+// reported. The graph is nil exactly when some finding stops the load. Findings carry their files.
+func LoadGraph(fsys fs.FS, root string) (*Graph, []diag.Finding) {
+	l := loader{fsys: fsys}
+	src, err := l.read(path.Clean(root))
+	if err != nil {
+		return nil, []diag.Finding{{
+			Rule: ruleUnreadable, Severity: diag.Error, Stops: true, File: root,
+			Message: "the agent file can't be read: " + reason(err), Expected: "a file that exists and is readable",
+		}}
+	}
+	agent, findings := Parse(path.Clean(root), src)
+	if agent == nil {
+		return nil, findings
+	}
+	graph, linked := agent.LoadGraph(fsys, root)
+	return graph, append(findings, linked...)
+}
+
+// LoadGraph is the function of that name for an agent that is parsed already and stands at root in fsys. It does
+// not repeat the findings of that file alone.
+func (a *Agent) LoadGraph(fsys fs.FS, root string) (*Graph, []diag.Finding) {
+	l := loader{fsys: fsys, graph: &Graph{}, byPath: map[string]*Member{}}
+	l.graph.Root = l.link(path.Clean(root), a)
+	l.depths()
+	if stops(l.findings) {
+		return nil, l.findings
+	}
+	return l.graph, l.findings
+}
+
+// loader walks files depth first; chain holds the paths from the root to the file at hand.
+type loader struct {
+	fsys     fs.FS
+	graph    *Graph
+	byPath   map[string]*Member
+	chain    []string
+	findings []diag.Finding
+}
+
+func (l *loader) add(fs ...diag.Finding) { l.findings = append(l.findings, fs...) }
+
+// load parses one file and everything below it.
+func (l *loader) load(file string, src []byte) *Member {
+	agent, findings := Parse(file, src)
+	l.add(findings...)
+	return l.link(file, agent)
+}
+
+// link makes the member of a file and follows what it mentions.
+func (l *loader) link(file string, agent *Agent) *Member {
+	m := &Member{Path: file, Agent: agent}
+	l.byPath[file] = m
+	l.graph.Members = append(l.graph.Members, m)
+	if agent == nil {
+		return m
+	}
+	l.chain = append(l.chain, file)
+	for _, local := range agent.ActionSpace.LocalAgents {
+		l.child(m, local)
+	}
+	l.chain = l.chain[:len(l.chain)-1]
+	return m
+}
+
+// child follows one mention of a sub-agent.
+func (l *loader) child(from *Member, local LocalAgent) {
+	if local.SourceType != sourceFile {
+		l.graph.External = append(l.graph.External, External{
+			File: from.Path, Alias: local.Alias, SourceType: local.SourceType, Source: local.Source, Range: local.SourceRange,
+		})
+		return
+	}
+	file, problem := resolveSource(from.Path, local.Source)
+	to := l.byPath[file]
+	switch {
+	case problem != nil:
+		l.report(from, local, *problem)
+		return
+	case slices.Contains(l.chain, file):
+		l.report(from, local, l.cycle(file))
+	case to == nil:
+		to = l.open(from, local, file)
+	}
+	if to != nil {
+		from.Children = append(from.Children, Edge{Alias: local.Alias, Range: local.SourceRange, To: to})
+	}
+}
+
+// open reads a file that is met for the first time; nil when it can't be.
+func (l *loader) open(from *Member, local LocalAgent, file string) *Member {
+	if len(l.chain) > maxDepth {
+		l.report(from, local, diag.Finding{
+			Rule: ruleTooDeep, Severity: diag.Error, Stops: true,
+			Message:  fmt.Sprintf("more than %d sub-agents below each other", maxDepth),
+			Expected: "a flatter tree of agents",
+		})
+		return nil
+	}
+	src, err := l.read(file)
+	if err != nil {
+		l.report(from, local, l.missing(local.Source, file, err))
+		return nil
+	}
+	return l.load(file, src)
+}
+
+// report adds a finding about a mention of a sub-agent.
+func (l *loader) report(from *Member, local LocalAgent, f diag.Finding) {
+	f.File, f.Range = from.Path, local.SourceRange
+	l.add(f)
+}
+
+// resolveSource turns a source into a path within the file system.
+func resolveSource(from, source string) (string, *diag.Finding) {
+	file := path.Join(path.Dir(from), source)
+	switch {
+	case path.IsAbs(source), strings.ContainsRune(source, '\\'), strings.Contains(source, "://"):
+		return "", &diag.Finding{
+			Rule: ruleOutside, Severity: diag.Error, Stops: true,
+			Message:  fmt.Sprintf("source %q is not a relative path", source),
+			Expected: "a path relative to this file with forward slashes, such as ./agents/researcher.agf.yaml",
+		}
+	case !fs.ValidPath(file):
+		return "", &diag.Finding{
+			Rule: ruleOutside, Severity: diag.Error, Stops: true,
+			Message:  fmt.Sprintf("source %q leads out of the folder that is checked", source),
+			Expected: "a path that stays inside it",
+		}
+	}
+	return file, nil
+}
+
+// cycle shows the way from the file round to itself. It does not stop the load: how deep agents delegate at
+// run time is bounded elsewhere.
+func (l *loader) cycle(file string) diag.Finding {
+	ring := append(slices.Clone(l.chain[slices.Index(l.chain, file):]), file)
+	return diag.Finding{
+		Rule: ruleCycle, Severity: diag.Error,
+		Message:  "the agents delegate in a circle: " + strings.Join(ring, " → "),
+		Expected: "sub-agents that do not lead back to their parents",
+	}
+}
+
+func (l *loader) missing(source, file string, err error) diag.Finding {
+	f := diag.Finding{
+		Rule: ruleMissingAgent, Severity: diag.Error, Stops: true,
+		Message:  fmt.Sprintf("the sub-agent's file %q can't be read: %s", source, reason(err)),
+		Expected: "a file at this path, relative to the file that names it",
+	}
+	if entries, err := fs.ReadDir(l.fsys, path.Dir(file)); err == nil {
+		names := collect(entries, func(e fs.DirEntry) string { return e.Name() })
+		f.Nearest = diag.Nearest(path.Base(file), names)
+	}
+	return f
+}
+
+// reason says why a file can't be read without repeating its path.
+func reason(err error) string {
+	var pathError *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "there is no such file"
+	case errors.As(err, &pathError):
+		return pathError.Err.Error()
+	default:
+		return err.Error()
+	}
+}
+
+// read returns the file's bytes, one more than is ever parsed when it is too large: Parse refuses it then.
+func (l *loader) read(file string) ([]byte, error) {
+	info, err := fs.Stat(l.fsys, file) // before it is opened: a named pipe without a writer would hold us there
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, errFolder
+	case !info.Mode().IsRegular():
+		return nil, errIrregular
+	}
+	f, err := l.fsys.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // nothing was written, so closing has nothing to say
+	src, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	return src, nil
+}
+
+// depths compares each agent's max_delegation_depth with the agents that stand below it.
+func (l *loader) depths() {
+	h := heights{known: map[*Member]int64{}, external: map[string]bool{}}
+	for _, e := range l.graph.External {
+		h.external[e.File] = true
+	}
+	for _, m := range l.graph.Members {
+		if m.Agent == nil || m.Agent.Constraints.Limits.MaxDelegationDepth == nil {
+			continue
+		}
+		limit, depth := *m.Agent.Constraints.Limits.MaxDelegationDepth, h.of(m)
+		if depth > limit {
+			l.add(diag.Finding{
+				Rule: ruleDelegationDepth, Severity: diag.Warning, File: m.Path,
+				Range:    m.Agent.Doc.Root.Get("constraints").Get("limits").Field("max_delegation_depth").Key.Range,
+				Message:  fmt.Sprintf("max_delegation_depth is %d, but the agents below are %d deep", limit, depth),
+				Expected: fmt.Sprintf("%d, or fewer agents below each other", depth),
+			})
+		}
+	}
+}
+
+// heights counts the delegations below each member; one that closes a cycle counts as none.
+type heights struct {
+	known    map[*Member]int64
+	external map[string]bool // files that name agents outside of files
+}
+
+func (h heights) of(m *Member) int64 {
+	if height, ok := h.known[m]; ok {
+		return height
+	}
+	h.known[m] = 0 // while below is being counted: a cycle ends here
+	var height int64
+	if h.external[m.Path] || m.Agent != nil && len(m.Agent.ActionSpace.RemoteAgents) > 0 {
+		height = 1
+	}
+	for _, child := range m.Children {
+		height = max(height, 1+h.of(child.To))
+	}
+	h.known[m] = height
+	return height
+}

@@ -1,0 +1,56 @@
+package schema
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/assent-dev/assent/diag"
+)
+
+// names are aliases and where each stands, in source order. The zero value is empty.
+type names struct {
+	list []string
+	at   map[string]diag.Range // of the first mention
+}
+
+func (n *names) add(name string, at diag.Range) {
+	if n.has(name) {
+		return
+	}
+	if n.at == nil {
+		n.at = map[string]diag.Range{}
+	}
+	n.list = append(n.list, name)
+	n.at[name] = at
+}
+
+func (n *names) has(name string) bool {
+	_, ok := n.at[name]
+	return ok
+}
+
+// A file may hold as many names as it likes; what is said about one of them stays short and quick to find.
+const (
+	maxListed   = 20
+	maxCompared = 200
+)
+
+// nearest returns the name that was likely meant, "" when none is near or there are too many to tell.
+func (n *names) nearest(name string) string {
+	if len(n.list) > maxCompared {
+		return ""
+	}
+	return diag.Nearest(name, n.list)
+}
+
+// oneOf lists what may be chosen from.
+func oneOf(list []string) string {
+	switch {
+	case len(list) == 1:
+		return list[0]
+	case len(list) > maxListed:
+		return fmt.Sprintf("one of %s and %d more", strings.Join(list[:maxListed], ", "), len(list)-maxListed)
+	default:
+		return "one of " + strings.Join(list, ", ")
+	}
+}

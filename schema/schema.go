@@ -1,0 +1,79 @@
+// Package schema reads an `.agf.yaml` (Agent Format 1.0) into a typed agent with a source range on every part,
+// and its local sub-agents into a graph. The verdict on the shape of a file comes from our own JSON Schema,
+// embedded and published for editors; what a JSON Schema can't see (duplicate aliases, references, paths,
+// unknown fields) is checked here. It decides nothing.
+package schema
+
+import (
+	_ "embed"
+	"slices"
+	"sync"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/jsonschema"
+	"github.com/assent-dev/assent/internal/yamldoc"
+)
+
+//go:embed agent.schema.json
+var agentSchema string
+
+// compiled is our JSON Schema, compiled on first use. It is a constant of the program: only a broken build
+// can make it panic, and every test would.
+var compiled = sync.OnceValue(func() *jsonschema.Schema {
+	s, err := jsonschema.Compile("agent.schema.json", []byte(agentSchema))
+	if err != nil {
+		panic("schema: the embedded agent.schema.json does not compile: " + err.Error())
+	}
+	return s
+})
+
+// JSON returns our JSON Schema (2020-12) of an agent file, for editors and other validators.
+func JSON() []byte { return []byte(agentSchema) }
+
+// Parse reads an agent from YAML 1.2 or JSON. The agent is nil exactly when some finding stops the load
+// (docs/design/001-semantics.md): it is unreadable, breaks the JSON Schema or breaks a MUST rule of the standard. Every
+// other finding, an unknown field among them, leaves a usable agent. Findings come in source order.
+func Parse(file string, src []byte) (*Agent, []diag.Finding) {
+	doc, findings := yamldoc.Parse(file, src, yamldoc.Limits{})
+	if doc == nil {
+		return nil, finish(file, stopping(findings))
+	}
+	r := reader{findings: findings}
+	r.fields(doc.Root)
+	r.version(doc.Root.Get("schema_version"))
+	violations := Violations(doc.Root, compiled())
+	if r.add(violations...); len(violations) > 0 {
+		return nil, finish(file, r.findings)
+	}
+	agent := r.agent(file, doc)
+	r.check(agent)
+	if stops(r.findings) {
+		agent = nil
+	}
+	return agent, finish(file, r.findings)
+}
+
+// reader reads one file and collects what it finds.
+type reader struct {
+	findings []diag.Finding
+}
+
+func (r *reader) add(f ...diag.Finding) { r.findings = append(r.findings, f...) }
+
+func finish(file string, fs []diag.Finding) []diag.Finding {
+	diag.Stamp(fs, file)
+	diag.Sort(fs)
+	return fs
+}
+
+func stops(fs []diag.Finding) bool {
+	return slices.ContainsFunc(fs, func(f diag.Finding) bool { return f.Stops })
+}
+
+// stopping marks every error of a document that could not be read at all.
+func stopping(fs []diag.Finding) []diag.Finding {
+	for i := range fs {
+		fs[i].Stops = fs[i].Stops || fs[i].Severity == diag.Error
+	}
+	return fs
+}

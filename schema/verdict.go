@@ -1,0 +1,189 @@
+package schema
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/jsonschema"
+	"github.com/assent-dev/assent/internal/yamldoc"
+)
+
+// Violations asks a JSON Schema about a document and returns its failures as findings at the places that they
+// speak of; each stops the load. A number that is not finite is no JSON at all, so then only such numbers are
+// reported. Governance policies are judged by it too.
+func Violations(root *yamldoc.Node, s *jsonschema.Schema) []diag.Finding {
+	findings := notFinite(root, nil)
+	if len(findings) > 0 {
+		return findings
+	}
+	l := locator{root: root, index: map[*yamldoc.Node]map[string]int{}}
+	for _, failure := range s.Validate(root.Any()) {
+		findings = append(findings, l.violation(failure))
+	}
+	return findings
+}
+
+// notFinite reports every .inf and .nan below n.
+func notFinite(n *yamldoc.Node, findings []diag.Finding) []diag.Finding {
+	if n.Kind == yamldoc.Number && !n.Finite {
+		findings = append(findings, diag.Finding{
+			Rule: ruleNonFinite, Severity: diag.Error, Stops: true, Range: n.Range,
+			Message: fmt.Sprintf("%s is no number that can be compared", n.Text), Expected: "a finite number",
+		})
+	}
+	for _, item := range n.Items {
+		findings = notFinite(item, findings)
+	}
+	for _, f := range n.Fields {
+		findings = notFinite(f.Value, findings)
+	}
+	return findings
+}
+
+// violation turns a failure of the JSON Schema into a finding at the place it speaks of.
+func (l locator) violation(failure jsonschema.Failure) diag.Finding {
+	at := l.locate(failure.Path)
+	f := diag.Finding{
+		Rule: ruleInvalidValue, Severity: diag.Error, Stops: true, Range: at.node.Range,
+		Message: failure.Message, Expected: failure.Expected, Nearest: failure.Nearest,
+	}
+	switch failure.Keyword {
+	case "required":
+		f.Rule, f.Range, f.Nearest = ruleMissingField, at.head(), ""
+		if near := l.key(at.node, failure.Nearest); near != nil {
+			f.Related = []diag.Related{{Range: near.Range, Message: fmt.Sprintf("%q is written here", near.Text)}}
+		}
+	case "type":
+		f.Rule = ruleWrongType
+		at.wrongType(&f)
+	case "additionalProperties":
+		f.Rule = ruleUnknownField
+		if up := len(failure.Path) - 2; up >= 0 && failure.Path[up] == "args_match" {
+			f.Rule, f.Message = ruleUnknownOperator, fmt.Sprintf("unknown operator %q", failure.Property)
+			f.Expected += "; to test for equality write the value itself"
+		}
+		if key := l.key(at.node, failure.Property); key != nil {
+			f.Range = key.Range
+		}
+	}
+	if words := inWords(failure); words != "" {
+		f.Expected = words
+	}
+	if failure.InKey && at.key != nil {
+		f.Range = at.key.Range
+	}
+	f.Message = prefixed(failure.Path, f.Message)
+	return f
+}
+
+// inWords says in words what a pattern or an alternative of the JSON Schema wants, "" when it speaks for itself.
+func inWords(failure jsonschema.Failure) string {
+	if len(failure.Path) == 0 {
+		return ""
+	}
+	switch failure.Keyword + " " + failure.Path[len(failure.Path)-1] {
+	case "pattern alias":
+		return "letters, digits and _, no digit first"
+	case "pattern id":
+		return "lower-case letters, digits, _ and -, a letter or digit first"
+	case "pattern namespace", "pattern policy_ref":
+		return "lower-case letters, digits, _, - and dots, a letter or digit first"
+	case "pattern group":
+		return "a name with no space around it and no invisible character in it"
+	case "pattern schema_version":
+		return `three numbers in quotes, such as "1.0.0"`
+	case "oneOf output_from":
+		return "exactly one of agent, strategy and custom_transform"
+	}
+	return ""
+}
+
+// wrongType words the two mistakes that YAML invites: a key with nothing behind it, and text without quotes.
+func (s spot) wrongType(f *diag.Finding) {
+	switch {
+	case s.node.Kind == yamldoc.Null && s.key != nil:
+		f.Range, f.Message = s.key.Range, "the value is missing"
+	case f.Expected == "text" && (s.node.Kind == yamldoc.Number || s.node.Kind == yamldoc.Bool):
+		f.Expected = fmt.Sprintf("text, which here needs quotes: %q", s.node.Text)
+	}
+}
+
+// prefixed puts the path before a message, as an author would say it: action_space.local_tools[0].alias.
+func prefixed(path []string, message string) string {
+	var places []place
+	for _, p := range path {
+		if _, err := strconv.Atoi(p); err == nil {
+			p = "[" + p + "]"
+		}
+		places = append(places, place{step: p})
+	}
+	if len(places) == 0 {
+		return message
+	}
+	return joinSteps(places) + ": " + message
+}
+
+// spot is a node and the key that leads to it, nil for the root and for items of a list.
+type spot struct {
+	node, key *yamldoc.Node
+}
+
+// locator finds nodes by their paths. It keeps an index of each mapping on the way, as failures may be many.
+type locator struct {
+	root  *yamldoc.Node
+	index map[*yamldoc.Node]map[string]int
+}
+
+// locate follows a path through the document, as far as it goes.
+func (l locator) locate(path []string) spot {
+	at := spot{node: l.root}
+	for _, step := range path {
+		if f := l.field(at.node, step); f != nil {
+			at = spot{f.Value, f.Key}
+			continue
+		}
+		i, err := strconv.Atoi(step)
+		if err != nil || i < 0 || i >= len(at.node.Items) {
+			return at
+		}
+		at = spot{node: at.node.Items[i]}
+	}
+	return at
+}
+
+// field returns a mapping's field, nil when there is none.
+func (l locator) field(n *yamldoc.Node, name string) *yamldoc.Field {
+	index, ok := l.index[n]
+	if !ok {
+		index = make(map[string]int, len(n.Fields))
+		for i, f := range n.Fields {
+			index[f.Key.Text] = i
+		}
+		l.index[n] = index
+	}
+	if i, ok := index[name]; ok {
+		return &n.Fields[i]
+	}
+	return nil
+}
+
+// key returns the key of a mapping's field, nil when there is none.
+func (l locator) key(n *yamldoc.Node, name string) *yamldoc.Node {
+	if f := l.field(n, name); f != nil {
+		return f.Key
+	}
+	return nil
+}
+
+// head is the range to show for something that a mapping lacks: its key, or the first of its own keys.
+func (s spot) head() diag.Range {
+	switch {
+	case s.key != nil:
+		return s.key.Range
+	case len(s.node.Fields) > 0:
+		return s.node.Fields[0].Key.Range
+	default:
+		return s.node.Range
+	}
+}
