@@ -1,0 +1,68 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
+)
+
+// mistakes looks, before the JSON Schema does, for errors about which it could only speak in general words. It
+// meets documents of any shape.
+func mistakes(root *yamldoc.Node) []diag.Finding {
+	var found []diag.Finding
+	for _, rule := range items(root.Get("rules")) {
+		found = append(found, ruleMistakes(rule)...)
+		require := rule.Get("require")
+		found = append(found, durationMistake(require.Field("within"))...)
+		found = append(found, durationMistake(require.Get("grants").Field("max_age"))...)
+		for _, e := range items(require.Get("escalate")) {
+			found = append(found, durationMistake(e.Field("after"))...)
+		}
+	}
+	return found
+}
+
+// ruleMistakes reports a rule that can't ask and can't deny, or says so in a way that nobody could read.
+func ruleMistakes(rule *yamldoc.Node) []diag.Finding {
+	var found []diag.Finding
+	approval, deny := rule.Get("approval"), rule.Get("deny")
+	if rule.Kind == yamldoc.Mapping && approval == nil && deny == nil {
+		found = append(found, stop(ruleNoEffect, head(rule), "the rule neither asks nor denies", `approval: true, or deny: "why"`))
+	}
+	if approval != nil && approval.Kind == yamldoc.Bool && !approval.Bool {
+		found = append(found, stop(ruleApprovalFalse, approval.Range,
+			"approval: false could only loosen, which a policy can't", "approval: true, an object, or no rule"))
+	}
+	if deny != nil && (deny.Kind == yamldoc.Bool || deny.Kind == yamldoc.String && strings.TrimSpace(deny.Text) == "") {
+		found = append(found, stop(ruleNoReason, deny.Range,
+			"deny takes the reason that is given for refusing", `a sentence, such as deny: "Dropping tables is not delegated to agents."`))
+	}
+	return found
+}
+
+func durationMistake(field *yamldoc.Field) []diag.Finding {
+	if field == nil || field.Value.Kind == yamldoc.Null {
+		return nil // absent, or reported by the JSON Schema
+	}
+	n := field.Value
+	_, err := parseDuration(n.Text)
+	if n.Kind != yamldoc.String {
+		err = errors.New("a duration needs its unit")
+	}
+	if err == nil {
+		return nil
+	}
+	return []diag.Finding{stop(ruleDuration, n.Range, fmt.Sprintf("%s: %v", field.Key.Text, err),
+		`a time from 1s to 8760h with its unit, such as "30m", "1h30m" or "48h"`)}
+}
+
+// head is the place to show for something that a mapping lacks: its first key.
+func head(n *yamldoc.Node) diag.Range {
+	if len(n.Fields) > 0 {
+		return n.Fields[0].Key.Range
+	}
+	return n.Range
+}

@@ -1,0 +1,176 @@
+package policy
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/jsonschema"
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/schema"
+	"github.com/assent-dev/assent/value"
+)
+
+//go:embed policy.schema.json
+var policySchema string
+
+// compiled is our JSON Schema, compiled on first use. It is a constant of the program: only a broken build
+// can make it panic, and every test would.
+var compiled = sync.OnceValue(func() *jsonschema.Schema {
+	s, err := jsonschema.Compile("policy.schema.json", []byte(policySchema))
+	if err != nil {
+		panic("policy: the embedded policy.schema.json does not compile: " + err.Error())
+	}
+	return s
+})
+
+// JSON returns our JSON Schema (2020-12) of a policy document, for editors and other validators.
+func JSON() []byte { return []byte(policySchema) }
+
+// Parse reads one policy document from YAML 1.2 or JSON. The policy is nil exactly when some finding stops
+// the load. Unlike an agent's, a policy's unknown fields do: the format is ours, and a field that is
+// skipped could loosen. Findings come in source order.
+func Parse(file string, src []byte) (*Policy, []diag.Finding) {
+	doc, findings := yamldoc.Parse(file, src, yamldoc.Limits{})
+	if doc == nil {
+		for i := range findings {
+			findings[i].Stops = findings[i].Severity == diag.Error
+		}
+		return nil, finish(file, findings)
+	}
+	r := reader{findings: findings}
+	p := r.document(file, doc)
+	if stops(r.findings) {
+		return nil, finish(file, r.findings)
+	}
+	p.Digest = digest(doc, src)
+	return p, finish(file, r.findings)
+}
+
+// reader reads one document and collects what it finds.
+type reader struct {
+	findings []diag.Finding
+}
+
+func (r *reader) add(fs ...diag.Finding) { r.findings = append(r.findings, fs...) }
+
+// document reads the document in three steps, each only when the one before found nothing that stops: is it a
+// policy of a version we know, is every value what it should be, do the values make sense together.
+func (r *reader) document(file string, doc *yamldoc.Document) *Policy {
+	if r.recognise(doc.Root); stops(r.findings) {
+		return nil
+	}
+	if r.shape(doc.Root); stops(r.findings) {
+		return nil
+	}
+	p := r.policy(doc.Root)
+	p.File, p.Doc = file, doc
+	r.check(p)
+	return p
+}
+
+// recognise refuses what is no policy, or one of a major version that we don't know, with one finding instead of
+// a row of missing and unknown fields.
+func (r *reader) recognise(root *yamldoc.Node) {
+	if root.Get("policy_ref") == nil && root.Get("rules") == nil {
+		r.add(foreign(root))
+		return
+	}
+	n := root.Get("schema_version")
+	if n == nil || n.Kind != yamldoc.String {
+		return // the JSON Schema reports it
+	}
+	parts := strings.Split(n.Text, ".")
+	if len(parts) != 3 {
+		return
+	}
+	switch major, minor := strings.TrimLeft(parts[0], "0"), strings.TrimLeft(parts[1], "0"); {
+	case major != "1":
+		r.add(stop(ruleUnsupportedVersion, n.Range,
+			fmt.Sprintf("schema_version %s is of a major version that assent does not know", n.Text), `"1.0.0"`))
+	case minor != "":
+		r.add(warn(ruleNewerVersion, n.Range,
+			fmt.Sprintf("schema_version %s is newer than 1.0; a field that it adds is refused as unknown", n.Text),
+			`"1.0.0", or an assent that knows the newer version`))
+	}
+}
+
+// foreign says what a document seems to be instead of a policy, and how its parts are written in one.
+func foreign(root *yamldoc.Node) diag.Finding {
+	f := stop(ruleForeign, head(root), "this is no assent policy: it has neither policy_ref nor rules",
+		`schema_version: "1.0.0", policy_ref and rules; print the format with "agf-validate schema policy"`)
+	if root.Get("action_space") != nil || root.Get("execution_policy") != nil || root.Get("metadata") != nil {
+		f.Message = "this is an agent, not a policy"
+		f.Expected = "a policy here; agents are files that end in .agf.yaml"
+	}
+	for _, field := range root.Fields {
+		if hint := homeMade(field.Key.Text); hint != "" {
+			f.Related = append(f.Related, diag.Related{Range: field.Key.Range, Message: hint})
+		}
+	}
+	return f
+}
+
+// homeMade translates fields of policy formats that people have written themselves. The standard names some of
+// them as examples.
+func homeMade(key string) string {
+	switch key {
+	case "name", "id":
+		return "the name is `policy_ref` here"
+	case "deny_tools", "denied_tools", "forbidden_tools":
+		return "written as a rule: {id: …, match: {targets: […]}, deny: why}"
+	case "approval_tools", "approve_tools", "require_approval":
+		return "written as a rule: {id: …, match: {targets: […]}, approval: true}"
+	case "redact":
+		return "written in a rule: require: {arguments: {redact: [paths]}}"
+	}
+	return ""
+}
+
+// shape checks every value against the JSON Schema. Where we know what the author meant, our own finding
+// takes the place of the general one.
+func (r *reader) shape(root *yamldoc.Node) {
+	own := mistakes(root)
+	taken := map[diag.Position]bool{}
+	for _, f := range own {
+		taken[f.Range.Start] = true
+	}
+	r.add(own...)
+	for _, f := range schema.Violations(root, compiled()) {
+		if !taken[f.Range.Start] {
+			r.add(f)
+		}
+	}
+}
+
+// digest is taken of the canonical form of the content, so comments, quotes and line ends don't change it. Content
+// without a canonical form is digested as it is written.
+func digest(doc *yamldoc.Document, src []byte) value.Digest {
+	content, err := value.FromGo(doc.Root.Any(), value.Limits{MaxBytes: 1 << 30})
+	if err != nil {
+		return value.SumCanonical(src)
+	}
+	return content.Digest()
+}
+
+// stop makes the finding of an error that stops the load.
+func stop(rule string, at diag.Range, message, expected string) diag.Finding {
+	return diag.Finding{Rule: rule, Severity: diag.Error, Stops: true, Range: at, Message: message, Expected: expected}
+}
+
+func warn(rule string, at diag.Range, message, expected string) diag.Finding {
+	return diag.Finding{Rule: rule, Severity: diag.Warning, Range: at, Message: message, Expected: expected}
+}
+
+func stops(fs []diag.Finding) bool {
+	return slices.ContainsFunc(fs, func(f diag.Finding) bool { return f.Stops })
+}
+
+func finish(file string, fs []diag.Finding) []diag.Finding {
+	diag.Stamp(fs, file)
+	diag.Sort(fs)
+	return fs
+}

@@ -1,0 +1,64 @@
+// Package policy reads governance policy documents (`*.policy.yaml`, docs/contracts/policy.md) and keeps them in registries.
+//
+// The Agent Format standard leaves the policy document and its registry to runtimes; these are ours. A policy
+// can only tighten what an agent file says: it asks people, or it denies. Parse reads one document, NewSet and
+// LoadFS build a registry of many (all or nothing: one broken document refuses the whole registry, since a
+// lost policy would loosen every agent it governs), package policyhttp fetches one over HTTP(S). Require is
+// the lattice in which the requirements of several asking rules are joined; nothing in it can loosen.
+package policy
+
+import (
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/schema"
+	"github.com/assent-dev/assent/value"
+)
+
+// Applies says how a policy comes to govern an agent (docs/contracts/policy.md).
+type Applies string
+
+// The ways a policy comes to govern an agent.
+const (
+	Referenced Applies = "referenced" // the agent's constraints.governance_policies names it
+	Implicit   Applies = "implicit"   // the runtime owner applies it to every agent its selector matches
+)
+
+// Policy is one governance policy document. It is immutable once parsed.
+type Policy struct {
+	Ref           string // policy_ref: what an agent names, unique in a registry
+	SchemaVersion string
+	Description   string
+	File          string
+	Applies       Applies
+	Agents        *Selector // nil matches every agent
+	Rules         []Rule    // in source order
+	Doc           *yamldoc.Document
+	Range         diag.Range   // of the policy_ref
+	Digest        value.Digest // of the canonical content: comments and layout don't change it
+}
+
+// Rule is one requirement of a policy. It asks (Approval), refuses (Denies), or both: then it refuses.
+type Rule struct {
+	ID          string // unique in its policy
+	Description string
+	Match       Match
+	Approval    *schema.Approval // nil when the rule only denies; never the form `false`
+	Deny        string           // why the call is refused, when Denies
+	Denies      bool
+	Require     Require
+	Range       diag.Range // of the whole rule
+}
+
+// Kind is what a call is about to do (docs/contracts/decide.md).
+type Kind string
+
+// The kinds of a call.
+const (
+	Tool       Kind = "tool"       // a local tool
+	MCPTool    Kind = "mcp_tool"   // a tool of an MCP server
+	Skill      Kind = "skill"      // a skill of a remote agent
+	Delegation Kind = "delegation" // a sub-agent, local or remote
+)
+
+// Kinds lists the kinds in the order of the design.
+func Kinds() []Kind { return []Kind{Tool, MCPTool, Skill, Delegation} }
