@@ -1,0 +1,79 @@
+package resolve
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/assent-dev/assent/schema"
+	"github.com/assent-dev/assent/value"
+)
+
+// Bind returns the binding of a call under this plan: "sha256:…" over the agent's id and version, the plan's version,
+// principal and session, kind and target, the tool definition and its annotations, the parent's input and the arguments
+// in canonical form (RFC 8785). Any change of any of them gives another binding. An unreadable call has none.
+func (p *Plan) Bind(c *Call) (string, error) {
+	args, err := p.args(c)
+	if err != nil {
+		return "", fmt.Errorf("arguments: %w", err)
+	}
+	parent, err := p.parentInput(c)
+	if err != nil {
+		return "", fmt.Errorf("parent input: %w", err)
+	}
+	return p.bind(c, documents{args, parent}).String(), nil
+}
+
+// bind writes the bound facts as one object in canonical form, its keys in order, and digests it.
+func (p *Plan) bind(c *Call, d documents) value.Digest {
+	b := make([]byte, 0, 1024)
+	b = append(b, p.bindHead...)
+	b = appendHints(append(b, `,"annotations":`...), c.Annotations)
+	b = d.args.AppendCanonical(append(b, `,"args":`...))
+	b = strconv.AppendBool(append(b, `,"parent_given":`...), c.ParentInput != nil)
+	b = d.parent.AppendCanonical(append(b, `,"parent_input":`...)) // null when there is none
+	b = append(b, p.bindPlan...)
+	b = appendText(append(b, `,"principal":`...), c.Principal)
+	b = appendText(append(b, `,"session":`...), c.Session)
+	b = appendText(append(b, `,"target":{"agent":`...), c.Agent)
+	b = appendText(append(b, `,"kind":`...), string(c.Kind))
+	b = appendText(append(b, `,"remote":`...), remoteName(c.Remote))
+	b = appendText(append(b, `,"server":`...), c.Server)
+	b = appendText(append(b, `,"skill":`...), c.Skill)
+	b = appendText(append(b, `,"tool":`...), c.Tool)
+	b = appendText(append(b, `,"tool_definition":`...), c.ToolDefinition)
+	return value.SumCanonical(append(b, "}}"...))
+}
+
+// bindPlan is the part of every binding that the plan gives.
+func bindPlan(version value.Digest) []byte { return appendText([]byte(`,"plan":`), version.String()) }
+
+// bindHead is the part of every binding that the agent gives.
+func bindHead(m *schema.Metadata) []byte {
+	b := appendText([]byte(`{"agent":{"id":`), m.ID)
+	b = appendText(append(b, `,"version":`...), m.Version)
+	return append(b, '}')
+}
+
+// appendHints writes annotations as they were reported: policies look at them, so an approval holds for these alone.
+func appendHints(dst []byte, hints map[string]bool) []byte {
+	v := value.Value{Kind: value.Object}
+	for name, hint := range hints {
+		v.Members = append(v.Members, value.Member{Key: name, Value: value.Value{Kind: value.Bool, Bool: hint}})
+	}
+	return v.AppendCanonical(dst)
+}
+
+func appendText(dst []byte, s string) []byte {
+	return value.Value{Kind: value.String, Text: s}.AppendCanonical(dst)
+}
+
+func remoteName(r Remote) string {
+	switch r {
+	case RemoteYes:
+		return "remote"
+	case RemoteNo:
+		return "local"
+	default:
+		return ""
+	}
+}

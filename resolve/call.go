@@ -1,0 +1,267 @@
+package resolve
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/value"
+)
+
+// Kind is what an agent is about to do.
+type Kind = policy.Kind
+
+// The kinds of call.
+const (
+	Tool       = policy.Tool
+	MCPTool    = policy.MCPTool
+	Skill      = policy.Skill
+	Delegation = policy.Delegation
+)
+
+// Remote tells whether a delegated agent is a local or a remote one, where an alias could be both.
+type Remote uint8
+
+// The readings of a delegation's alias.
+const (
+	RemoteUnstated Remote = iota // both sets of rules apply
+	RemoteYes
+	RemoteNo
+)
+
+// Call is what an agent is about to do. Which names are read depends on Kind: Tool for a local tool, Server and Tool for
+// an MCP tool, Agent and Skill for a skill, Agent for a delegation.
+type Call struct {
+	Kind   Kind
+	Tool   string
+	Server string
+	Agent  string
+	Skill  string
+
+	// Args is the raw JSON of the arguments: exactly the bytes that will be forwarded. They are checked strictly and must
+	// not change during the call.
+	Args []byte
+	// Values are decoded arguments, read when Args is nil. Both nil mean {}.
+	Values map[string]any
+	// ParentInput is the raw JSON of the calling agent's own input, on which delegation conditions rest; nil when unknown.
+	ParentInput []byte
+	// Annotations are the MCP hints that the server reported; a hint that is not there takes MCP's default.
+	Annotations map[string]bool
+	// Remote tells local and remote agents of one alias apart.
+	Remote Remote
+
+	// Principal, Session and ToolDefinition (a digest of the tool's definition) go into the binding as they are.
+	Principal      string
+	Session        string
+	ToolDefinition string
+}
+
+// CallError says why a call can't be read.
+type CallError struct {
+	Field string // envelope field, "" for the whole
+	Err   error
+}
+
+// Error names the field and what was expected.
+func (e *CallError) Error() string {
+	if e.Field == "" {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("%s: %v", e.Field, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *CallError) Unwrap() error { return e.Err }
+
+// ParseCall reads one call in its JSON form (docs/contracts/decide.md). The envelope is read strictly: unknown, repeated
+// and wrong-case fields are refused with a *CallError. The arguments and the parent's input are kept as raw bytes; whether
+// they are readable is decided by Plan.Decide.
+func ParseCall(line []byte, lim value.Limits) (*Call, error) {
+	c := &Call{}
+	seen := map[string]bool{}
+	for m, err := range value.SplitObject(line) {
+		if err != nil {
+			return nil, &CallError{Err: err}
+		}
+		if seen[m.Key] {
+			return nil, &CallError{m.Key, errors.New("the field stands twice")}
+		}
+		seen[m.Key] = true
+		if err := c.set(m.Key, m.Raw, lim); err != nil {
+			return nil, &CallError{m.Key, err}
+		}
+	}
+	if err := c.check(seen); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Call) set(field string, raw []byte, lim value.Limits) error {
+	switch field {
+	case "args":
+		c.Args = raw
+		return wellFormed(raw, lim)
+	case "parent":
+		return c.setParent(raw, lim)
+	case "annotations":
+		return c.setAnnotations(raw, lim)
+	case "remote":
+		return c.setRemote(raw, lim)
+	}
+	dst := c.text(field)
+	if dst == nil {
+		return unknownField(field)
+	}
+	v, err := value.Parse(raw, lim)
+	if err != nil {
+		return err
+	}
+	if v.Kind != value.String || v.Text == "" {
+		return errors.New("expected a string that is not empty")
+	}
+	*dst = v.Text
+	return nil
+}
+
+// wellFormed refuses text that is no JSON at all. JSON that is only unreadable (duplicate keys, bombs) passes here: the
+// call is then valid, and denied for its arguments.
+func wellFormed(raw []byte, lim value.Limits) error {
+	var bad *value.Error
+	var shape value.ShapeBuilder
+	err := shape.Build().Scan(raw, lim, &value.Scratch{})
+	if errors.As(err, &bad) && (bad.Code == value.Syntax || bad.Code == value.TrailingData) {
+		return err
+	}
+	return nil
+}
+
+func (c *Call) text(field string) *string {
+	switch field {
+	case "kind":
+		return (*string)(&c.Kind)
+	case "tool":
+		return &c.Tool
+	case "server":
+		return &c.Server
+	case "agent":
+		return &c.Agent
+	case "skill":
+		return &c.Skill
+	case "principal":
+		return &c.Principal
+	case "session":
+		return &c.Session
+	case "tool_definition":
+		return &c.ToolDefinition
+	}
+	return nil
+}
+
+func (c *Call) setParent(raw []byte, lim value.Limits) error {
+	only := errors.New(`expected an object with the one field "input"`)
+	for m, err := range value.SplitObject(raw) {
+		if err != nil {
+			return err
+		}
+		if m.Key != "input" || c.ParentInput != nil {
+			return only
+		}
+		c.ParentInput = m.Raw
+	}
+	if c.ParentInput == nil {
+		return only
+	}
+	return wellFormed(c.ParentInput, lim)
+}
+
+func (c *Call) setAnnotations(raw []byte, lim value.Limits) error {
+	v, err := value.Parse(raw, lim)
+	if err != nil {
+		return err
+	}
+	if v.Kind != value.Object {
+		return errors.New("expected an object of hints")
+	}
+	c.Annotations = make(map[string]bool, len(v.Members))
+	for _, m := range v.Members {
+		// The title and hints of other types carry nothing a rule can match; a mistyped boolean hint counts as absent.
+		if m.Value.Kind == value.Bool {
+			c.Annotations[m.Key] = m.Value.Bool
+		}
+	}
+	return nil
+}
+
+func (c *Call) setRemote(raw []byte, lim value.Limits) error {
+	v, err := value.Parse(raw, lim)
+	if err != nil {
+		return err
+	}
+	if v.Kind != value.Bool {
+		return errors.New("expected true or false")
+	}
+	c.Remote = RemoteNo
+	if v.Bool {
+		c.Remote = RemoteYes
+	}
+	return nil
+}
+
+func unknownField(field string) error {
+	known := []string{"kind", "tool", "server", "agent", "skill", "args", "parent", "annotations", "remote", "principal", "session", "tool_definition"}
+	if near := diag.Nearest(field, known); near != "" {
+		return fmt.Errorf("unknown field, did you mean %q", near)
+	}
+	return fmt.Errorf("unknown field, expected one of %s", strings.Join(known, ", "))
+}
+
+// fieldsOf lists the fields that name the target of a kind, and what else only that kind may carry.
+func fieldsOf(k Kind) (must, may []string) {
+	switch k {
+	case Tool:
+		return []string{"tool"}, []string{"annotations"}
+	case MCPTool:
+		return []string{"server", "tool"}, []string{"annotations"}
+	case Skill:
+		return []string{"agent", "skill"}, []string{"parent", "annotations"}
+	case Delegation:
+		return []string{"agent"}, []string{"parent", "remote", "annotations"}
+	}
+	return nil, nil
+}
+
+// check holds the names of a call against its kind, so that no field is silently ignored.
+func (c *Call) check(seen map[string]bool) error {
+	must, may := fieldsOf(c.Kind)
+	if must == nil {
+		return &CallError{"kind", fmt.Errorf("%q is no kind of call, expected tool, mcp_tool, skill or delegation", string(c.Kind))}
+	}
+	fits := map[string]bool{"kind": true, "args": true, "principal": true, "session": true, "tool_definition": true}
+	for _, f := range append(may, must...) {
+		fits[f] = true
+	}
+	for _, f := range must {
+		if !seen[f] {
+			return &CallError{f, fmt.Errorf("a call of kind %s needs this field", c.Kind)}
+		}
+	}
+	for _, f := range sortedKeys(seen) {
+		if !fits[f] {
+			return &CallError{f, fmt.Errorf("a call of kind %s has no such field", c.Kind)}
+		}
+	}
+	return nil
+}
+
+func sortedKeys(m map[string]bool) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}

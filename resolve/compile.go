@@ -1,0 +1,259 @@
+package resolve
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/schema"
+	"github.com/assent-dev/assent/value"
+)
+
+// Options are the runtime owner's choices for a plan. The zero value is the default.
+type Options struct {
+	Semantics Semantics
+	// Limits bounds the arguments of a call.
+	Limits value.Limits
+	// TrustValues says that Call.Values come from a JSON decoder, which lets through neither NaN nor broken text nor anything
+	// but JSON types. Then only what conditions read is looked at before a call is allowed; all of it is still checked when
+	// the call asks or is bound.
+	TrustValues bool
+	// AgentAlias is the alias under which the agent runs, for messages; "" means its metadata.id.
+	AgentAlias string
+	// Parent is the plan of the agent that delegates to this one. Its approvals, allow-lists, policies, limits and Semantics
+	// hold here too, and AllowTimeoutApprove needs its word as well: a child can only tighten (Agent Format,
+	// tighten_only_invariant).
+	Parent *Plan
+	// AllowTimeoutApprove lets policies approve by timeout. Without it such a fallback is read as deny.
+	AllowTimeoutApprove bool
+}
+
+// UnresolvedError says which required policies are missing, or that the registry can't be read. The plan that comes
+// with it is usable and denies every call.
+type UnresolvedError struct {
+	Refs     []string
+	Registry error // nil unless the registry itself failed
+}
+
+// Error names what is missing.
+func (e *UnresolvedError) Error() string {
+	if e.Registry != nil {
+		return fmt.Sprintf("the policy registry can't be read: %v", e.Registry)
+	}
+	return "required policies are not resolved: " + strings.Join(e.Refs, ", ")
+}
+
+// Unwrap returns the registry's error.
+func (e *UnresolvedError) Unwrap() error { return e.Registry }
+
+// Plan is an agent compiled with its policies. It is immutable and safe for concurrent use.
+type Plan struct {
+	agent    *schema.Agent
+	alias    string
+	opt      Options
+	layers   []layer // this agent first, then its parents
+	stop     []Reason
+	findings []diag.Finding
+	version  value.Digest
+	bindHead []byte // what all bindings have in common
+	bindPlan []byte
+
+	tools     map[string]gates
+	servers   map[string]*container
+	remotes   map[string]*container
+	delegates map[string]delegate
+	nothing   *value.Shape // reads no slots, only validates
+	scratch   sync.Pool
+}
+
+// layer is one agent of the delegation chain with the policies that apply to it.
+type layer struct {
+	agent    *schema.Agent
+	policies []*policy.Policy
+}
+
+// Compile resolves the agent's policies and prepares every declared target. A nil registry holds no policies.
+//
+// When a required policy is missing or the registry can't be read, Compile returns a plan that denies every call
+// together with an *UnresolvedError. Every other error comes without a plan.
+func Compile(agent *schema.Agent, registry policy.Registry, opt Options) (*Plan, error) {
+	if agent == nil {
+		return nil, errors.New("no agent to compile: the file has findings that stop the load")
+	}
+	if opt.Parent != nil {
+		opt.Semantics = opt.Parent.opt.Semantics
+		opt.AllowTimeoutApprove = opt.AllowTimeoutApprove && opt.Parent.opt.AllowTimeoutApprove
+	}
+	p := &Plan{agent: agent, alias: opt.AgentAlias, opt: opt}
+	if p.alias == "" {
+		p.alias = agent.Metadata.ID
+	}
+	p.scratch.New = func() any { return &value.Scratch{} }
+	own, unresolved := p.resolvePolicies(registry)
+	p.layers = []layer{own}
+	if opt.Parent != nil {
+		p.layers = append(p.layers, opt.Parent.layers...)
+		p.stop = append(p.stop, opt.Parent.stop...)
+	}
+	p.version = p.computeVersion()
+	p.bindHead, p.bindPlan = bindHead(&agent.Metadata), bindPlan(p.version)
+	p.nothing = (&value.ShapeBuilder{}).Build()
+	p.prepare()
+	return p, unresolved
+}
+
+// Findings tells what compiling found: policies that are missing, advisory or weakened. They never loosen a decision.
+func (p *Plan) Findings() []diag.Finding { return p.findings }
+
+// Version identifies the agent, policies and semantics that this plan was compiled from.
+func (p *Plan) Version() string { return p.version.String() }
+
+// Limits returns the strictest budget and limits of this agent and its parents (Agent Format, constraints).
+func (p *Plan) Limits() (schema.Budget, schema.Limits) {
+	var b schema.Budget
+	var l schema.Limits
+	for _, layer := range p.layers {
+		c := &layer.agent.Constraints
+		b.MaxTokenUsage = least(b.MaxTokenUsage, c.Budget.MaxTokenUsage)
+		b.MaxDurationSeconds = least(b.MaxDurationSeconds, c.Budget.MaxDurationSeconds)
+		l.MaxLLMCalls = least(l.MaxLLMCalls, c.Limits.MaxLLMCalls)
+		l.MaxToolCalls = least(l.MaxToolCalls, c.Limits.MaxToolCalls)
+		l.MaxDelegationDepth = least(l.MaxDelegationDepth, c.Limits.MaxDelegationDepth)
+	}
+	return b, l
+}
+
+func least(a, b *int64) *int64 {
+	if a == nil || (b != nil && *b < *a) {
+		return b
+	}
+	return a
+}
+
+// resolvePolicies makes the agent's own layer: what it names, then what the runtime owner applies by selector.
+func (p *Plan) resolvePolicies(registry policy.Registry) (layer, error) {
+	own := layer{agent: p.agent}
+	if registry == nil {
+		registry, _ = policy.NewSet() // none can't be refused
+	}
+	if err := registry.Err(); err != nil {
+		unreadable := &UnresolvedError{Registry: err}
+		p.addStop("", unreadable.Error(), diag.Range{})
+		return own, unreadable
+	}
+	missing := p.namedPolicies(registry, &own)
+	for _, pol := range registry.Implicit() {
+		if pol.Agents.Match(&p.agent.Metadata) {
+			own.policies = append(own.policies, pol)
+		}
+	}
+	own.policies = byRef(own.policies)
+	p.noteTimeouts(own.policies)
+	if missing != nil {
+		return own, &UnresolvedError{Refs: missing}
+	}
+	return own, nil
+}
+
+// namedPolicies adds the policies that the agent names, and returns the required ones that are not there, which stop it.
+func (p *Plan) namedPolicies(registry policy.Registry, own *layer) (missing []string) {
+	for _, ref := range p.agent.Constraints.Policies {
+		pol, ok := registry.Policy(ref.Ref)
+		switch {
+		case ok && pol != nil:
+			own.policies = append(own.policies, pol)
+			p.noteSelector(ref, pol)
+		case ref.Required:
+			missing = append(missing, ref.Ref)
+			p.addStop(ref.Ref, "the required policy "+ref.Ref+" is not in the registry", ref.Range)
+		default:
+			p.findings = append(p.findings, diag.Finding{
+				Rule: "policy-advisory-missing", Severity: diag.Warning, File: p.agent.File, Range: ref.Range,
+				Message: fmt.Sprintf("the advisory policy %s is not in the registry: decisions are made without it", ref.Ref),
+			})
+		}
+	}
+	return missing
+}
+
+// noteSelector tells when a policy reaches an agent that its selector would leave out.
+func (p *Plan) noteSelector(ref schema.PolicyRef, pol *policy.Policy) {
+	if !pol.Agents.Match(&p.agent.Metadata) {
+		p.findings = append(p.findings, diag.Finding{
+			Rule: "policy-selector-overridden", Severity: diag.Info, File: p.agent.File, Range: ref.RefRange,
+			Message: fmt.Sprintf("%s applies because it is named here, although its own selector leaves this agent out", ref.Ref),
+		})
+	}
+}
+
+// noteTimeouts tells which policies wanted approval by timeout and don't get it.
+func (p *Plan) noteTimeouts(policies []*policy.Policy) {
+	for _, pol := range policies {
+		for i := range pol.Rules {
+			if r := &pol.Rules[i]; p.requirement(&r.Require) != &r.Require {
+				p.findings = append(p.findings, diag.Finding{
+					Rule: "policy-timeout-refused", Severity: diag.Warning, File: pol.File, Range: r.Range,
+					Message: fmt.Sprintf("rule %s approves by timeout, which is read as deny: the runtime owner has not opted in", r.ID),
+				})
+			}
+		}
+	}
+}
+
+// addStop makes the plan deny every call for this reason, and tells so.
+func (p *Plan) addStop(ref, detail string, at diag.Range) {
+	p.stop = append(p.stop, Reason{
+		Source: FromPolicy, Policy: ref, Code: PolicyUnresolved, Detail: detail, outcome: Deny,
+		File: p.agent.File, Line: at.Start.Line, Column: at.Start.Column,
+	})
+	p.findings = append(p.findings, diag.Finding{
+		Rule: "policy-unresolved", Severity: diag.Error, File: p.agent.File, Range: at, Message: detail,
+		Expected: "every call is denied until the policy is there",
+	})
+}
+
+// byRef sorts policies by their reference and drops repetitions, so that neither order nor repetition in files matters.
+func byRef(policies []*policy.Policy) []*policy.Policy {
+	slices.SortStableFunc(policies, func(a, b *policy.Policy) int {
+		return cmp.Or(strings.Compare(a.Ref, b.Ref), bytes.Compare(a.Digest[:], b.Digest[:]))
+	})
+	return slices.CompactFunc(policies, func(a, b *policy.Policy) bool { return a.Ref == b.Ref && a.Digest == b.Digest })
+}
+
+// computeVersion digests everything that a decision rests on.
+func (p *Plan) computeVersion() value.Digest {
+	text := []byte("assent plan 1\n")
+	for _, l := range p.layers {
+		text = appendNode(text, l.agent.Doc.Root)
+		text = fmt.Appendf(text, "\nsemantics %+v\n", p.opt.Semantics)
+		for _, pol := range l.policies {
+			text = append(text, pol.Ref+" "+pol.Digest.String()+"\n"...)
+		}
+	}
+	for _, r := range p.stop {
+		text = append(text, "stop "+r.Detail+"\n"...)
+	}
+	text = append(text, "timeout-approve "+strconv.FormatBool(p.opt.AllowTimeoutApprove)...)
+	return value.SumCanonical(text)
+}
+
+// appendNode writes a YAML node so that different documents give different text; comments and layout leave no trace.
+func appendNode(dst []byte, n *yamldoc.Node) []byte {
+	dst = append(strconv.AppendInt(dst, int64(n.Kind), 10), strconv.Quote(n.Text)...)
+	dst = append(dst, '(')
+	for _, item := range n.Items {
+		dst = appendNode(dst, item)
+	}
+	for _, f := range n.Fields {
+		dst = appendNode(appendNode(dst, f.Key), f.Value)
+	}
+	return append(dst, ')')
+}

@@ -1,0 +1,376 @@
+package resolve
+
+import (
+	"slices"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/schema"
+	"github.com/assent-dev/assent/template"
+	"github.com/assent-dev/assent/value"
+)
+
+// place names one gate: what is called, and in which container (MCP server or remote agent) it stands.
+type place struct {
+	kind      Kind
+	container string // "" for local tools and local agents
+	name      string
+}
+
+// target is one gate compiled: every rule that can concern its calls, and which slots of a document they read. The
+// document is the parent's input for a delegation, else the arguments.
+type target struct {
+	place
+	shape *value.Shape
+	rules []rule
+}
+
+// gates are what one call has to pass: a skill meets its own gate and its agent's delegation gate; an alias declared
+// both local and remote meets both. second is nil where there is only one.
+type gates struct{ first, second *target }
+
+// rule is one approval requirement or denial, compiled for one gate.
+type rule struct {
+	source     Source
+	policy, id string
+	file       string
+	at         diag.Range
+	code       Code               // of an unconditional rule; "" when the condition decides
+	detail     string             // of an unconditional rule
+	when       *condition.Program // nil: unconditional
+	match      *policy.Match      // nil: meets every call of its gate
+	require    *policy.Require    // nil: nothing
+	template   *template.Template // nil: none
+}
+
+// meets tells whether the rule concerns the call at all: a policy may look at annotations, which only the call knows.
+func (r *rule) meets(c *Call) bool { return r.match == nil || r.match.Annotated(c.Annotations) }
+
+// truth evaluates the rule's condition on what a scan found. A document that is no object, or is not there, tells it
+// nothing (docs/design/001-semantics.md).
+func (r *rule) truth(sc *value.Scratch) condition.Truth {
+	switch {
+	case r.when == nil:
+		return condition.True
+	case sc.Top != value.Object:
+		return condition.Unknown
+	default:
+		return r.when.Eval(sc.Slots)
+	}
+}
+
+// explain is truth with the matchers that spoke. The rule has a condition.
+func (r *rule) explain(sc *value.Scratch) (condition.Truth, []condition.Observation) {
+	switch sc.Top {
+	case value.Object:
+		return r.when.Explain(sc.Slots)
+	case value.Absent:
+		return r.when.Opaque(condition.WhyNoParentInput, "missing")
+	default:
+		return r.when.Opaque(condition.WhyNoArguments, sc.Top.String())
+	}
+}
+
+// builder gathers the rules of one place.
+type builder struct {
+	plan     *Plan
+	at       place
+	compiler *condition.Compiler
+	rules    []rule
+	first    *builder              // at a skill call's second gate: its first one
+	met      map[*policy.Rule]bool // policy rules that have no business at a second gate any more
+}
+
+// build gathers every rule of every layer that can concern a place. It never fails: a place that nobody declared gets a
+// rule that denies it, beside all policy rules that meet it. first is the first gate of a skill call at its second one.
+func (p *Plan) build(at place, first *builder) *builder {
+	b := &builder{plan: p, at: at, first: first, met: map[*policy.Rule]bool{}}
+	b.compiler = condition.NewCompiler(useOf(at.kind), p.opt.Semantics.Conditions)
+	for i := range p.layers {
+		b.declared(p.layers[i].agent, i > 0)
+	}
+	b.governed()
+	return b
+}
+
+func (b *builder) target() *target {
+	return &target{place: b.at, shape: b.compiler.Shape(), rules: b.rules}
+}
+
+func useOf(k Kind) condition.Use {
+	switch k {
+	case Skill:
+		return condition.SkillArgs
+	case Delegation:
+		return condition.Delegation
+	default:
+		return condition.ToolArgs
+	}
+}
+
+// declared adds what one agent's file says about the place. An ancestor that does not know the place has nothing to say;
+// the agent itself must declare it.
+func (b *builder) declared(a *schema.Agent, ancestor bool) {
+	known := false
+	switch b.at.kind {
+	case Tool:
+		known = b.localTool(a)
+	case MCPTool:
+		known = b.mcpTool(a, ancestor)
+	case Skill:
+		known = b.skill(a)
+	case Delegation:
+		known = b.delegation(a)
+	}
+	if !known && !ancestor && b.first == nil { // the first gate of a call has said it already
+		b.rules = append(b.rules, rule{
+			source: FromActionSpace, file: a.File, at: spaceOf(a), code: NotDeclared, detail: b.notDeclared(a),
+		})
+	}
+}
+
+func (b *builder) localTool(a *schema.Agent) bool {
+	for i := range a.ActionSpace.LocalTools {
+		if t := &a.ActionSpace.LocalTools[i]; t.Alias == b.at.name {
+			b.approval(a, FromAgent, "local_tools."+t.Alias, t.Approval)
+			return true
+		}
+	}
+	return false
+}
+
+func (b *builder) delegation(a *schema.Agent) bool {
+	if b.at.container == "" {
+		for i := range a.ActionSpace.LocalAgents {
+			if l := &a.ActionSpace.LocalAgents[i]; l.Alias == b.at.name {
+				b.approval(a, FromAgent, "local_agents."+l.Alias, l.Approval)
+				return true
+			}
+		}
+		return false
+	}
+	r := remoteAgent(a, b.at.container)
+	if r == nil {
+		return false
+	}
+	if !b.replaced(r) {
+		b.approval(a, FromAgent, "remote_agents."+r.Alias, r.Approval)
+	}
+	return true
+}
+
+// replaced tells whether the owner chose that the called skill's own approval stands instead of its agent's. Each file
+// speaks for itself only: neither policies nor a parent's approval go away.
+func (b *builder) replaced(r *schema.RemoteAgent) bool {
+	if b.plan.opt.Semantics.RemoteApproval != SkillReplaces || b.first == nil || r.AllowedSkills == nil {
+		return false
+	}
+	return slices.ContainsFunc(*r.AllowedSkills, func(e schema.ToolRef) bool {
+		return e.Name == b.first.at.name && e.Approval != nil
+	})
+}
+
+// mcpTool adds the server's rules. A child's server is the parent's when they share the server_ref, or the alias.
+func (b *builder) mcpTool(a *schema.Agent, ancestor bool) bool {
+	known := false
+	for i := range a.ActionSpace.MCPServers {
+		s := &a.ActionSpace.MCPServers[i]
+		if s.Alias != b.at.container && (!ancestor || !b.sameServer(s)) {
+			continue
+		}
+		known = true
+		b.listed(a, list{
+			alias: s.Alias, id: "mcp_servers." + s.Alias, what: "tool", entries: s.AllowedTools, at: s.AllowedRange,
+			misspelt: s.MisspeltAllow, blanket: s.Approval,
+		})
+	}
+	return known
+}
+
+func (b *builder) sameServer(s *schema.MCPServer) bool {
+	own := mcpServer(b.plan.agent, b.at.container)
+	return own != nil && own.ServerRef != "" && own.ServerRef == s.ServerRef
+}
+
+func (b *builder) skill(a *schema.Agent) bool {
+	r := remoteAgent(a, b.at.container)
+	if r == nil {
+		return false
+	}
+	// The agent-level approval is a gate of its own, not a blanket: skills inherit nothing from it.
+	b.listed(a, list{
+		alias: r.Alias, id: "remote_agents." + r.Alias, what: "skill", entries: r.AllowedSkills, at: r.AllowedRange,
+		misspelt: r.MisspeltAllow,
+	})
+	return true
+}
+
+// list is an allow-list with the blanket approval that its entries inherit.
+type list struct {
+	alias    string
+	id       string
+	what     string // "tool" or "skill", for sentences
+	entries  *[]schema.ToolRef
+	at       diag.Range
+	misspelt *yamldoc.Node // the list under its old name, nil: none
+	blanket  *schema.Approval
+}
+
+// listed adds the rules of every entry that names the place: the strictest of several wins because all are added.
+func (b *builder) listed(a *schema.Agent, l list) {
+	entries := l.entries
+	if entries != nil && len(*entries) == 0 && b.plan.opt.Semantics.EmptyAllowList == EmptyIsAbsent {
+		entries = nil
+	}
+	if entries == nil {
+		if l.misspelt != nil {
+			b.rules = append(b.rules, rule{
+				source: FromActionSpace, id: l.id, file: a.File, at: l.misspelt.Range, code: AllowListMisspelt,
+				detail: "the allow-list stands under its old name, allow_" + l.what + "s, which is ignored: every " + l.what + " asks",
+			})
+		}
+		b.approval(a, FromServer, l.id, l.blanket)
+		return
+	}
+	found := false
+	for i := range *entries {
+		e := &(*entries)[i]
+		if e.Name != b.at.name {
+			continue
+		}
+		found = true
+		if e.Approval == nil {
+			b.approval(a, FromServer, l.id, l.blanket)
+		} else {
+			b.approval(a, FromAgent, l.id+"."+e.Name, e.Approval)
+		}
+	}
+	if !found {
+		b.rules = append(b.rules, rule{
+			source: FromActionSpace, id: l.id, file: a.File, at: l.at, code: NotAllowed, detail: b.notAllowed(l),
+		})
+	}
+}
+
+// approval adds one approval of an agent's file, if it can ask.
+func (b *builder) approval(a *schema.Agent, source Source, id string, ap *schema.Approval) {
+	if ap == nil || ap.Form == schema.Never {
+		return
+	}
+	r := b.asking(ap)
+	r.source, r.id, r.file = source, id, a.File
+	b.rules = append(b.rules, r)
+}
+
+// asking compiles the condition and template of an approval.
+func (b *builder) asking(ap *schema.Approval) rule {
+	r := rule{at: ap.Range, code: Always, detail: "approval is always required"}
+	if ap.Template != nil && !ap.Template.Parsed.Omitted() {
+		r.template = ap.Template.Parsed
+	}
+	if ap.Form == schema.Conditional {
+		r.code, r.detail = "", ""
+		r.when = b.compiler.Add(ap.Condition)
+	}
+	return r
+}
+
+// governed adds the policy rules of all layers that meet the place, sorted by policy_ref, then position.
+func (b *builder) governed() {
+	var policies []*policy.Policy
+	for i := range b.plan.layers {
+		policies = append(policies, b.plan.layers[i].policies...)
+	}
+	for _, pol := range byRef(policies) {
+		for i := range pol.Rules {
+			if r := &pol.Rules[i]; b.concerns(r) {
+				b.policyRule(pol, r)
+			}
+		}
+	}
+}
+
+// concerns tells whether a policy rule meets the place. In a skill call a rule that names no kinds is met once, at the
+// first gate that it fits; naming delegation or reading the parent's input makes it stand at the delegation gate as well.
+func (b *builder) concerns(r *policy.Rule) bool {
+	if b.first != nil && b.first.met[r] || !r.Match.Target(b.at.kind, b.at.name, b.at.container) {
+		return false
+	}
+	if len(r.Match.Kinds) == 0 && !readsParent(r.Approval) {
+		b.met[r] = true
+	}
+	return true
+}
+
+// readsParent tells whether a condition has a key that names the parent's input. At a skill's gate such a key names an
+// argument, which the caller could add to seem harmless.
+func readsParent(ap *schema.Approval) bool {
+	if ap == nil || ap.Form != schema.Conditional {
+		return false
+	}
+	for i := range ap.Condition.Groups {
+		for _, m := range ap.Condition.Groups[i].Matchers {
+			if places, _ := condition.Places(condition.Delegation, m.Key); places != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
+	frame := rule{source: FromPolicy, policy: pol.Ref, id: r.ID, file: pol.File, at: r.Range}
+	if len(r.Match.Annotations) > 0 {
+		frame.match = &r.Match
+	}
+	if r.Denies {
+		deny := frame
+		deny.code, deny.detail = Denied, r.Deny
+		b.rules = append(b.rules, deny)
+	}
+	if r.Approval == nil {
+		return
+	}
+	ask := b.asking(r.Approval)
+	ask.source, ask.policy, ask.id, ask.file, ask.at = frame.source, frame.policy, frame.id, frame.file, frame.at
+	ask.match, ask.require = frame.match, b.plan.requirement(&r.Require)
+	b.rules = append(b.rules, ask)
+}
+
+// requirement returns what a policy demands, with approval by timeout taken out unless the owner opted in.
+func (p *Plan) requirement(r *policy.Require) *policy.Require {
+	if r.OnTimeout != policy.TimeoutApprove || p.opt.AllowTimeoutApprove {
+		return r
+	}
+	tightened := *r
+	tightened.OnTimeout = policy.TimeoutDeny
+	return &tightened
+}
+
+// spaceOf is the place of the action space, or of the whole file when there is none.
+func spaceOf(a *schema.Agent) diag.Range {
+	if n := a.Doc.Root.Get("action_space"); n != nil {
+		return n.Range
+	}
+	return a.Doc.Root.Range
+}
+
+func mcpServer(a *schema.Agent, alias string) *schema.MCPServer {
+	for i := range a.ActionSpace.MCPServers {
+		if s := &a.ActionSpace.MCPServers[i]; s.Alias == alias {
+			return s
+		}
+	}
+	return nil
+}
+
+func remoteAgent(a *schema.Agent, alias string) *schema.RemoteAgent {
+	for i := range a.ActionSpace.RemoteAgents {
+		if r := &a.ActionSpace.RemoteAgents[i]; r.Alias == alias {
+			return r
+		}
+	}
+	return nil
+}
