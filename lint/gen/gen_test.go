@@ -1,0 +1,104 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/rules"
+)
+
+func TestPagesAreFresh(t *testing.T) {
+	dir := filepath.Join("..", "..", "docs", "rules")
+	want := pages()
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatalf("%v: run `go run ./lint/gen` at the top of the repository", err)
+	}
+	for _, f := range files {
+		if _, ok := want[f.Name()]; !ok {
+			t.Errorf("docs/rules/%s is of no rule: run `go run ./lint/gen`", f.Name())
+		}
+	}
+	for name, text := range want {
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != text {
+			t.Errorf("docs/rules/%s is stale: run `go run ./lint/gen`", name)
+		}
+	}
+}
+
+// untested are the rules whose examples one file can't show, with the reason.
+func untested() map[string]string {
+	return map[string]string{
+		"sub-agent-cycle": "needs a second file that leads back",
+		"condition-shape": "the JSON Schema of agents and policies reports it first",
+	}
+}
+
+// The examples are executed: what a page shows as reported is reported, and what it shows as good is not.
+func TestExamples(t *testing.T) {
+	for _, a := range lint.Areas(rules.All()) {
+		for _, r := range a.Rules {
+			if r.Bad != "" {
+				reported := len(complete(a.Name, r.Bad).lint(r.ID)) > 0
+				if _, known := untested()[r.ID]; reported == known {
+					t.Errorf("%s: the bad example: reported %v, exempt from this test %v", r.ID, reported, known)
+				}
+			}
+			if found := complete(a.Name, r.Good).lint(r.ID); r.Good != "" && len(found) > 0 {
+				t.Errorf("%s: the good example is reported: %s", r.ID, found[0].Message)
+			}
+		}
+	}
+}
+
+// Whatever a file of this repository is reported for has a page.
+func TestEveryFindingHasAPage(t *testing.T) {
+	all, w := pages(), lint.New(rules.All(), lint.Options{Registry: shelf()}).Worker()
+	files, ids := 0, map[string]bool{}
+	err := filepath.WalkDir(filepath.Join("..", ".."), func(file string, _ os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(file, ".yaml") {
+			return err
+		}
+		src, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		files++
+		for _, r := range []diag.Report{w.Agent(file, src, nil), w.Policy(file, src)} {
+			for _, f := range r.Findings {
+				ids[f.Rule] = true
+				if all[f.Rule+".md"] == "" {
+					t.Errorf("%s:%d: no page for %s", file, f.Range.Start.Line, f.Rule)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || files < 100 || len(ids) < 50 {
+		t.Errorf("%d files with findings of %d rules, %v", files, len(ids), err)
+	}
+}
+
+func TestWriteRemovesStalePages(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "docs")
+	for _, pages := range []map[string]string{{"a.md": "a", "b.md": "b"}, {"b.md": "new"}} {
+		if err := write(dir, pages); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || !slices.Equal(files, []string{filepath.Join(dir, "b.md")}) {
+		t.Errorf("got %v, %v", files, err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "b.md")); err != nil || string(text) != "new" {
+		t.Errorf("got %q, %v", text, err)
+	}
+	if err := write(filepath.Join(dir, "b.md"), nil); err == nil || !strings.Contains(err.Error(), "make the folder") {
+		t.Errorf("got %v", err)
+	}
+}

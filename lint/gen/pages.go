@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/rules"
+)
+
+// The areas that pages treat in their own way.
+const (
+	configArea = "Suppressions and configuration"
+	policyArea = "Policies"
+
+	authoringArea = "Authoring"
+)
+
+// pages are all pages of docs/rules by file name.
+func pages() map[string]string {
+	areas := lint.Areas(rules.All())
+	all := map[string]string{"README.md": index(areas)}
+	for _, a := range areas {
+		for _, r := range a.Rules {
+			all[r.ID+".md"] = page(a.Name, r)
+		}
+	}
+	return all
+}
+
+// page is the page of one rule.
+func page(area string, r diag.RuleInfo) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n%s.\n\n%s · %s · %s\n\n%s\n", r.ID, title(r), r.Severity, area, r.Spec, r.Why)
+	if r.Bad != "" {
+		fmt.Fprintf(&b, "\n## Reported\n\n%s\n%s", yaml(r.Bad), printed(area, r))
+	}
+	if r.Good != "" {
+		fmt.Fprintf(&b, "\n## Not reported\n\n%s", yaml(r.Good))
+	}
+	fmt.Fprintf(&b, "\n## Silence it\n\n%s", silencing(area, r))
+	b.WriteString("\n[All rules](README.md). This page is made by `go run ./lint/gen`.\n")
+	return b.String()
+}
+
+func title(r diag.RuleInfo) string { return strings.ToUpper(r.Title[:1]) + r.Title[1:] }
+
+func yaml(text string) string { return "```yaml\n" + text + "```\n" }
+
+// printed is what agf-validate prints for the example. For a piece of a file the places would be wrong, so only sentences are shown.
+func printed(area string, r diag.RuleInfo) string {
+	s := complete(area, r.Bad)
+	found := s.lint(r.ID)
+	if len(found) == 0 {
+		return ""
+	}
+	if s.whole {
+		var out bytes.Buffer
+		w := diag.NewText(&out, diag.Options{Source: func(string) []byte { return []byte(s.text) }})
+		// A buffer takes everything.
+		_ = w.File(diag.Report{File: s.file, Findings: found})
+		return "```text\n" + strings.TrimRight(out.String(), "\n") + "\n```\n"
+	}
+	var b strings.Builder
+	for _, f := range found {
+		fmt.Fprintf(&b, "%s: %s [%s]\n", f.Severity, diag.Printable(f.Message), f.Rule)
+		if f.Expected != "" {
+			fmt.Fprintf(&b, "  = expected: %s\n", diag.Printable(f.Expected))
+		}
+		if f.Nearest != "" {
+			fmt.Fprintf(&b, "  = did you mean: %s\n", diag.Printable(f.Nearest))
+		}
+	}
+	return "```text\n" + b.String() + "```\n"
+}
+
+// silencing says how findings of the rule can be silenced.
+func silencing(area string, r diag.RuleInfo) string {
+	config := fmt.Sprintf("For all files, in the file that `--config` names:\n\n```yaml\nrules:\n  %s: off # or info, warning, error\n```\n", r.ID)
+	switch {
+	case r.ID == "config-invalid":
+		return "It can't be silenced: the configuration is not used.\n"
+	case !lint.Silenceable(r.ID, rules.All()):
+		return "A comment can't silence it, only the owner's configuration can.\n\n" + config
+	}
+	comment := fmt.Sprintf("In the line where the finding starts, or alone in the line above it, with a reason:\n\n```yaml\n# agf-validate: ignore %s -- why it is right here\n```\n\n", r.ID)
+	switch found := complete(area, r.Bad).lint(r.ID); {
+	case r.Severity == diag.Error && area != authoringArea && len(found) == 0:
+		return "Not where it stops the load: nothing may be decided from such a file. Elsewhere:\n\n" + comment + config
+	case len(found) > 0 && !slices.ContainsFunc(found, func(f diag.Finding) bool { return !f.Stops }):
+		return "It can't be silenced: it stops the load, and nothing may be decided from such a file.\n"
+	}
+	return comment + config
+}
+
+// index lists every rule by area, errors first.
+func index(areas []lint.Area) string {
+	var b strings.Builder
+	b.WriteString("# Rules\n\nEverything that `agf-validate` may report. Errors break a gate or a file, warnings are in doubt, infos are asides. " +
+		"`agf-validate explain RULE` prints the same in a terminal.\n")
+	for _, a := range areas {
+		fmt.Fprintf(&b, "\n## %s\n\n| rule | severity | what |\n|---|---|---|\n", a.Name)
+		for _, severity := range []diag.Severity{diag.Error, diag.Warning, diag.Info} {
+			for _, r := range a.Rules {
+				if r.Severity == severity {
+					fmt.Fprintf(&b, "| [%s](%s.md) | %s | %s |\n", r.ID, r.ID, r.Severity, strings.ReplaceAll(title(r), "|", `\|`))
+				}
+			}
+		}
+	}
+	b.WriteString("\nMade by `go run ./lint/gen` from the rules themselves.\n")
+	return b.String()
+}

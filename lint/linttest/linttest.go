@@ -1,0 +1,165 @@
+// Package linttest runs a rule over the samples in its folder.
+//
+// Samples are whole files: bad*.agf.yaml and bad*.policy.yaml are reported, good*.agf.yaml and good*.policy.yaml are not.
+// A bad sample says on each line that is reported what it expects, as one regular expression for each finding:
+//
+//	amount: {gt: 10, lt: 5} # want "no value of \"amount\""
+//
+// Other files of the folder may be sub-agents of samples.
+package linttest
+
+import (
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+)
+
+// Run tests the rule whose folder fsys is.
+func Run(t *testing.T, fsys fs.FS, rule lint.Rule) {
+	t.Helper()
+	samples, err := Samples(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, complaint := range describe(rule, samples) {
+		t.Error(complaint)
+	}
+	for _, s := range samples {
+		t.Run(s.Name, func(t *testing.T) {
+			found := s.Lint(fsys, lint.New([]lint.Rule{rule}, lint.Options{})).Findings
+			for _, complaint := range compare(rule.ID, s.Text, found) {
+				t.Error(complaint)
+			}
+		})
+	}
+}
+
+// Sample is a file of a rule's folder.
+type Sample struct {
+	Name, Text string
+	Bad        bool // the rule reports it
+}
+
+// Samples reads the samples of a folder, at least one good and one bad.
+func Samples(fsys fs.FS) ([]Sample, error) {
+	var all []Sample
+	for _, kind := range []string{"bad", "good"} {
+		found := len(all)
+		for _, ending := range []string{".agf.yaml", ".policy.yaml"} {
+			names, err := fs.Glob(fsys, kind+"*"+ending)
+			if err != nil {
+				return nil, fmt.Errorf("list the samples: %w", err)
+			}
+			for _, name := range names {
+				text, err := fs.ReadFile(fsys, name)
+				if err != nil {
+					return nil, fmt.Errorf("read the sample: %w", err)
+				}
+				all = append(all, Sample{name, string(text), kind == "bad"})
+			}
+		}
+		if len(all) == found {
+			return nil, fmt.Errorf("the folder has no %s sample", kind)
+		}
+	}
+	return all, nil
+}
+
+// Lint lints the sample, by the kind that its name tells. fsys holds its sub-agents.
+func (s Sample) Lint(fsys fs.FS, l *lint.Linter) diag.Report {
+	if strings.HasSuffix(s.Name, ".policy.yaml") {
+		return l.Worker().Policy(s.Name, []byte(s.Text))
+	}
+	return l.Worker().Agent(s.Name, []byte(s.Text), &lint.Files{FS: fsys, Path: s.Name})
+}
+
+// compare holds the findings of one rule against the expectations in a sample and returns what differs. Nothing may stop the load.
+func compare(id, src string, findings []diag.Finding) []string {
+	want, err := wants(src)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var out []string
+	for _, f := range findings {
+		problem := ""
+		switch {
+		case f.Stops:
+			problem = "the sample does not load"
+		case f.Rule != id:
+			problem = "reported by another rule too"
+		case !take(want, f.Range.Start.Line, f.Message):
+			problem = "unexpected finding"
+		default:
+			continue
+		}
+		out = append(out, fmt.Sprintf("line %d: %s: %s [%s]", f.Range.Start.Line, problem, f.Message, f.Rule))
+	}
+	for line, patterns := range want {
+		for _, p := range patterns {
+			out = append(out, fmt.Sprintf("line %d: no finding matches %q", line, p))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// take strikes out the first expectation of the line that the message meets.
+func take(want map[int][]*regexp.Regexp, line int, message string) bool {
+	i := slices.IndexFunc(want[line], func(p *regexp.Regexp) bool { return p.MatchString(message) })
+	if i < 0 {
+		return false
+	}
+	want[line] = slices.Delete(want[line], i, i+1)
+	return true
+}
+
+// wants reads the expectations of a sample, by line.
+func wants(src string) (map[int][]*regexp.Regexp, error) {
+	want := map[int][]*regexp.Regexp{}
+	for i, line := range strings.Split(src, "\n") {
+		_, rest, _ := strings.Cut(line, " # want ")
+		for rest = strings.TrimSpace(rest); rest != ""; rest = strings.TrimSpace(rest) {
+			quoted, err := strconv.QuotedPrefix(rest)
+			if err != nil {
+				return nil, fmt.Errorf("line %d: %q is no quoted text", i+1, rest)
+			}
+			text, _ := strconv.Unquote(quoted)
+			pattern, err := regexp.Compile(text)
+			if err != nil {
+				return nil, fmt.Errorf("line %d: %w", i+1, err)
+			}
+			want[i+1] = append(want[i+1], pattern)
+			rest = rest[len(quoted):]
+		}
+	}
+	return want, nil
+}
+
+var kebab = regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`)
+
+// describe returns what a rule's reader would miss: every rule tells all about itself, with the samples of its folder.
+func describe(r lint.Rule, samples []Sample) []string {
+	var out []string
+	complain := func(wrong bool, format string, args ...any) {
+		if wrong {
+			out = append(out, fmt.Sprintf(format, args...))
+		}
+	}
+	complain(!kebab.MatchString(r.ID), "the id %q is not kebab-case", r.ID)
+	complain(r.Title == "" || strings.HasSuffix(r.Title, "."), "the title %q is empty or ends in a full stop", r.Title)
+	complain(r.Why == "", "the rule does not say why")
+	complain(r.Spec == "", "the rule does not say what it rests on")
+	shows := func(text string, bad bool) bool {
+		return slices.ContainsFunc(samples, func(s Sample) bool { return s.Bad == bad && lint.Sample(s.Text) == text })
+	}
+	complain(!shows(r.Bad, true), "what the rule shows as bad is no bad sample of its folder")
+	complain(!shows(r.Good, false), "what the rule shows as good is no good sample of its folder")
+	return out
+}

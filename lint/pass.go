@@ -1,0 +1,120 @@
+package lint
+
+import (
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/schema"
+	"github.com/assent-dev/assent/value"
+)
+
+// Pass is what a rule sees of one file: exactly one of Agent and Policy is set.
+type Pass struct {
+	Agent    *schema.Agent
+	Policy   *policy.Policy
+	Registry policy.Registry // the policies that were given; nil when none were
+	Graph    *schema.Graph   // the agent with its sub-agents; nil when they could not be read
+
+	file    string
+	prefix  string         // what stands before a path of the graph in a file's name
+	found   []diag.Finding // of validity
+	left    int            // of the budget for questions about conditions
+	worker  *Worker
+	rule    *Rule
+	sites   []Site
+	reports []diag.Finding
+}
+
+// Report adds a finding of the running rule. Rule and File are filled in; the severity is the rule's own, unless the finding
+// brings a lower one with Soften.
+func (p *Pass) Report(at diag.Range, message string, more ...func(*diag.Finding)) {
+	f := diag.Finding{Rule: p.rule.ID, Severity: p.rule.Severity, File: p.file, Range: at, Message: message}
+	for _, m := range more {
+		m(&f)
+	}
+	p.reports = append(p.reports, f)
+	if p.rule.Replaces != "" {
+		p.replace(f)
+	}
+}
+
+// Expected says how to mend what was found.
+func Expected(text string) func(*diag.Finding) { return func(f *diag.Finding) { f.Expected = text } }
+
+// Nearest names the nearest right name, if there is one.
+func Nearest(name string, known []string) func(*diag.Finding) {
+	return Meant(diag.Nearest(name, known))
+}
+
+// Meant names what was most likely meant; "" says nothing.
+func Meant(name string) func(*diag.Finding) { return func(f *diag.Finding) { f.Nearest = name } }
+
+// Related points to another place in the same file.
+func Related(at diag.Range, message string) func(*diag.Finding) {
+	return func(f *diag.Finding) { f.Related = append(f.Related, diag.Related{Range: at, Message: message}) }
+}
+
+// Elsewhere points to a place in the file of another member of the graph.
+func (p *Pass) Elsewhere(m *schema.Member, at diag.Range, message string) func(*diag.Finding) {
+	return func(f *diag.Finding) {
+		f.Related = append(f.Related, diag.Related{File: p.prefix + m.Path, Range: at, Message: message})
+	}
+}
+
+// Soften lowers the severity of one finding.
+func Soften(to diag.Severity) func(*diag.Finding) {
+	return func(f *diag.Finding) { f.Severity = min(f.Severity, to) }
+}
+
+// longestWitness is what fits on a line beside the sentence.
+const longestWitness = 120
+
+// Witness words the arguments that prove a finding: `, for example {"amount":0}`, or nothing when they are long.
+func Witness(v value.Value) string {
+	text := v.AppendJSON(nil)
+	if len(text) > longestWitness {
+		return ""
+	}
+	return ", for example " + string(text)
+}
+
+// UnknownField is a field that the format does not know, with the keys that lead to it.
+type UnknownField struct {
+	Key  *yamldoc.Node
+	In   *yamldoc.Node // the mapping that it stands in
+	Path []string      // keys from the top to that mapping; list items leave no trace
+}
+
+// UnknownFields lists the fields of the agent that validity reported as unknown. (A policy with one does not load.)
+func (p *Pass) UnknownFields() []UnknownField {
+	places := map[diag.Position]bool{}
+	for _, f := range p.found {
+		if f.Rule == schema.UnknownField {
+			places[f.Range.Start] = true
+		}
+	}
+	if len(places) == 0 {
+		return nil
+	}
+	w := unknownWalk{places: places}
+	w.visit(p.Agent.Doc.Root, nil)
+	return w.fields
+}
+
+type unknownWalk struct {
+	places map[diag.Position]bool
+	fields []UnknownField
+}
+
+func (w *unknownWalk) visit(n *yamldoc.Node, path []string) {
+	for _, item := range n.Items {
+		w.visit(item, path)
+	}
+	for _, f := range n.Fields {
+		if w.places[f.Key.Range.Start] {
+			w.fields = append(w.fields, UnknownField{Key: f.Key, In: n, Path: path})
+			continue
+		}
+		w.visit(f.Value, append(path[:len(path):len(path)], f.Key.Text))
+	}
+}

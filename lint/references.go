@@ -1,0 +1,56 @@
+package lint
+
+import (
+	"fmt"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/policy"
+)
+
+// The rules of references; they are described in package resolve.
+const (
+	ruleUnresolved         = "policy-unresolved"
+	ruleAdvisoryMissing    = "policy-advisory-missing"
+	ruleSelectorOverridden = "policy-selector-overridden"
+)
+
+// references tells which policies that the agent names are not in the registry, and which reach it against their own
+// selector. The ids are those of resolve, which says the same of a plan; here every registry gets by without compiling one.
+func (p *Pass) references() []diag.Finding {
+	if p.Registry == nil {
+		return nil
+	}
+	var found []diag.Finding
+	for _, ref := range p.Agent.Constraints.Policies {
+		pol, ok := p.Registry.Policy(ref.Ref)
+		f := diag.Finding{File: p.file, Range: ref.RefRange}
+		switch {
+		case !ok && ref.Required:
+			f.Rule, f.Severity = ruleUnresolved, diag.Error
+			f.Message = fmt.Sprintf("required policy %q is not in the registry, so every call is denied", ref.Ref)
+			f.Expected, f.Nearest = "the policy_ref of a policy that was given", p.nearestPolicy(ref.Ref)
+		case !ok:
+			f.Rule, f.Severity = ruleAdvisoryMissing, diag.Warning
+			f.Message = fmt.Sprintf("advisory policy %q is not in the registry, so decisions are made without it", ref.Ref)
+			f.Expected, f.Nearest = "the policy_ref of a policy that was given", p.nearestPolicy(ref.Ref)
+		case !pol.Agents.Match(&p.Agent.Metadata):
+			f.Rule, f.Severity = ruleSelectorOverridden, diag.Info
+			f.Message = fmt.Sprintf("%q applies because it is named here, although its own selector leaves this agent out", ref.Ref)
+		default:
+			continue
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// nearestPolicy looks among the policies of a registry that can list them.
+func (p *Pass) nearestPolicy(ref string) string {
+	var known []string
+	if set, ok := p.Registry.(interface{ Policies() []*policy.Policy }); ok {
+		for _, pol := range set.Policies() {
+			known = append(known, pol.Ref)
+		}
+	}
+	return diag.Nearest(ref, known)
+}

@@ -1,0 +1,68 @@
+// Package aliascollision reports aliases that name two things of one agent.
+package aliascollision
+
+import (
+	_ "embed"
+	"fmt"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+)
+
+//go:embed bad.agf.yaml
+var bad string
+
+//go:embed good.agf.yaml
+var good string
+
+// Rule returns the rule.
+func Rule() lint.Rule {
+	return lint.Rule{
+		RuleInfo: diag.RuleInfo{
+			ID: "alias-collision", Title: "One alias names two things", Severity: diag.Warning,
+			Why: "The standard keeps aliases apart within each list only. A local tool and a sub-agent of one name are hard to tell apart for the model, for whoever reads " +
+				"the approval request, and for policies, which name their targets by alias. So are a local tool and a server's tool of the same name, with approvals of their own.",
+			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, action space (silent); docs/design/001-semantics.md",
+		},
+		Agent: check,
+	}
+}
+
+// thing is whatever has an alias.
+type thing struct {
+	what string
+	at   diag.Range
+}
+
+func check(p *lint.Pass) {
+	space := &p.Agent.ActionSpace
+	names := map[string]thing{}
+	add := func(alias, what string, at diag.Range) {
+		if other, taken := names[alias]; taken {
+			p.Report(at, fmt.Sprintf("%q is the alias of a %s already", alias, other.what),
+				lint.Expected("an alias of its own"), lint.Related(other.at, "the "+other.what))
+			return
+		}
+		names[alias] = thing{what, at}
+	}
+	tools := map[string]bool{}
+	for _, t := range space.LocalTools {
+		tools[t.Alias] = true
+		add(t.Alias, "local tool", t.AliasRange)
+	}
+	for _, s := range space.MCPServers {
+		add(s.Alias, "server", s.AliasRange)
+		for _, t := range lint.Entries(s.AllowedTools) {
+			if tools[t.Name] {
+				p.Report(t.NameRange, fmt.Sprintf("tool %q has the name of a local tool", t.Name),
+					lint.Expected("another alias for the local tool"), lint.Related(names[t.Name].at, "the local tool"))
+			}
+		}
+	}
+	for _, l := range space.LocalAgents {
+		add(l.Alias, "local agent", l.AliasRange)
+	}
+	for _, r := range space.RemoteAgents {
+		add(r.Alias, "remote agent", r.AliasRange)
+	}
+}

@@ -1,0 +1,99 @@
+// Package approvalmisplaced reports approvals that are misspelt or stand where nobody reads them.
+package approvalmisplaced
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/schema"
+)
+
+//go:embed bad.agf.yaml
+var bad string
+
+//go:embed good.agf.yaml
+var good string
+
+// Rule returns the rule.
+func Rule() lint.Rule {
+	return lint.Rule{
+		RuleInfo: diag.RuleInfo{
+			ID: "approval-misplaced", Title: "An approval is misspelt or stands where it is not read", Severity: diag.Error,
+			Why: "Runtimes ignore fields that they do not know, so an approval under another name, or a `condition` beside `approval` instead of in it, " +
+				"gates nothing: the call runs and nobody is asked. Approvals stand in entries of `local_tools`, `mcp_servers`, `allowed_tools`, " +
+				"`local_agents`, `remote_agents` and `allowed_skills`, under the name `approval`; `condition` and `message_template` stand in it.",
+			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, schema overview, rules 1-3; HITL, approval",
+		},
+		Agent:    check,
+		Replaces: schema.UnknownField,
+	}
+}
+
+func check(p *lint.Pass) {
+	for _, f := range p.UnknownFields() {
+		if slices.Contains(f.Path, "approval") || slices.Contains(f.Path, "metadata") || f.Key.Text != "approval" && f.In.Get("approval") != nil {
+			continue // in an approval, which asks; about the file; or beside an approval, which is read
+		}
+		// The space lets Nearest find a name itself as well: it doesn't count.
+		if inner := diag.Nearest(f.Key.Text+" ", []string{"condition", "args_match", "message_template"}); inner != "" && isEntry(f.Path) {
+			p.Report(f.Key.Range, fmt.Sprintf("%q stands outside of approval, where it is not read", f.Key.Text),
+				lint.Expected("approval: {"+home(inner)+"}"))
+			continue
+		}
+		if value := f.In.Get(f.Key.Text); isGate(f.Key.Text) && (value.Kind != yamldoc.Bool || value.Bool) {
+			reportGate(p, f)
+		}
+	}
+}
+
+func reportGate(p *lint.Pass, f lint.UnknownField) {
+	if isEntry(f.Path) {
+		p.Report(f.Key.Range, fmt.Sprintf("%q is no field of this entry, so it gates nothing", f.Key.Text),
+			lint.Expected("approval: true, or an object with a condition"), lint.Meant("approval"))
+		return
+	}
+	p.Report(f.Key.Range, fmt.Sprintf("%q is not read here, so it gates nothing", f.Key.Text),
+		lint.Expected("approval in the entry of a tool, server, skill or agent"))
+}
+
+// isEntry tells whether a mapping at this path may carry an approval.
+func isEntry(path []string) bool {
+	if len(path) == 0 {
+		return false
+	}
+	switch path[len(path)-1] {
+	case "local_tools", "mcp_servers", "allowed_tools", "local_agents", "remote_agents", "allowed_skills":
+		return true
+	}
+	return false
+}
+
+func home(field string) string {
+	if field == "args_match" {
+		return "condition: {args_match: …}"
+	}
+	return field + ": …"
+}
+
+// isGate tells whether a name says that somebody is to be asked: a misspelt approval, or one of its words.
+func isGate(name string) bool {
+	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '_' || r == '-' || r == ' ' })
+	if slices.Contains(words, "approved") {
+		return false // tells what happened
+	}
+	if name == "approval" || diag.Nearest(name, []string{"approval"}) != "" {
+		return true
+	}
+	return slices.ContainsFunc(words, func(w string) bool {
+		switch w {
+		case "approval", "approvals", "approve", "confirm", "confirmation", "hitl", "consent":
+			return true
+		}
+		return false
+	})
+}

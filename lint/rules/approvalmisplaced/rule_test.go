@@ -1,0 +1,21 @@
+package approvalmisplaced
+
+import (
+	"os"
+	"testing"
+
+	"github.com/assent-dev/assent/lint/linttest"
+)
+
+func TestIsGate(t *testing.T) {
+	for name, want := range map[string]bool{
+		"approval": true, "aproval": true, "Approval": true, "requires_approval": true, "approve": true, "human-approval": true, "confirm": true, "hitl": true,
+		"approved": false, "approved_by": false, "description": false, "priority": false, "proposal": false,
+	} {
+		if got := isGate(name); got != want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+func TestRule(t *testing.T) { linttest.Run(t, os.DirFS("."), Rule()) }

@@ -1,0 +1,105 @@
+// Package casedodged reports lists of commands that another spelling dodges.
+package casedodged
+
+import (
+	_ "embed"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/value"
+)
+
+//go:embed bad.agf.yaml
+var bad string
+
+//go:embed good.agf.yaml
+var good string
+
+// Rule returns the rule.
+func Rule() lint.Rule {
+	return lint.Rule{
+		RuleInfo: diag.RuleInfo{
+			ID: "case-dodged", Title: "Another spelling of a command dodges the condition", Severity: diag.Warning,
+			Why: "Texts compare exactly: a condition on `DELETE` does not match `delete`, and databases and HTTP clients run both, as do most tools in front of them. A model that writes small letters dodges the gate. " +
+				"Turn the condition round: `not_in` with the commands that need no approval asks about everything else, in whatever spelling. " +
+				"Reported for texts made of SQL or HTTP commands in capitals only.",
+			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, HITL, matchers, literal string",
+		},
+		Agent: check, Policy: check,
+	}
+}
+
+func check(p *lint.Pass) {
+	for _, c := range p.Conditions() {
+		if !c.Asks() {
+			continue
+		}
+		for _, g := range c.Groups {
+			for _, m := range g.Matchers {
+				judge(p, &m)
+			}
+		}
+	}
+}
+
+func judge(p *lint.Pass, m *condition.Matcher) {
+	for _, t := range m.Tests {
+		word, mend := "", "not_in with the commands that need no approval"
+		switch t.Op {
+		case condition.Eq:
+			word = dodged([]condition.Scalar{t.Operand})
+		case condition.In:
+			word = dodged(t.List)
+		case condition.Pattern:
+			word, mend = inPattern(t.Operand.Text), "both letters, such as [Dd][Rr][Oo][Pp], or a list of what needs no approval"
+		}
+		if word != "" {
+			p.Report(t.Range, fmt.Sprintf("%q does not match %q, which the tool may run as well", word, strings.ToLower(word)), lint.Expected(mend))
+			return
+		}
+	}
+}
+
+// dodged returns a command of the list if all of them are commands in capitals.
+func dodged(list []condition.Scalar) string {
+	word := ""
+	for _, s := range list {
+		if s.Kind != value.String || !command(s.Text) {
+			return ""
+		}
+		word = s.Text
+	}
+	return word
+}
+
+// inPattern returns a command that stands in a pattern in capitals only.
+func inPattern(pattern string) string {
+	if strings.Contains(pattern, "(?i") {
+		return ""
+	}
+	plain := escape.ReplaceAllString(pattern, " ")
+	for _, word := range strings.FieldsFunc(plain, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		if command(word) && !strings.Contains(plain, strings.ToLower(word)) {
+			return word
+		}
+	}
+	return ""
+}
+
+// escape is an escape of a pattern, whose letter is no text.
+var escape = regexp.MustCompile(`\\.`)
+
+// command tells whether a word is one of SQL or HTTP, in capitals. Common words of other trades are left out.
+func command(s string) bool {
+	switch s {
+	case "SELECT", "INSERT", "UPDATE", "DELETE", "DROP", "TRUNCATE", "ALTER", "CREATE", "GRANT", "REVOKE", "MERGE", "UPSERT", "EXEC",
+		"GET", "HEAD", "POST", "PUT", "PATCH", "OPTIONS":
+		return true
+	}
+	return false
+}

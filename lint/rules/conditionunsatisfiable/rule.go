@@ -1,0 +1,76 @@
+// Package conditionunsatisfiable reports condition groups that can never match.
+package conditionunsatisfiable
+
+import (
+	_ "embed"
+	"fmt"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+)
+
+//go:embed bad.agf.yaml
+var bad string
+
+//go:embed good.agf.yaml
+var good string
+
+// Rule returns the rule.
+func Rule() lint.Rule {
+	return lint.Rule{
+		RuleInfo: diag.RuleInfo{
+			ID: "condition-unsatisfiable", Title: "A condition group can never match", Severity: diag.Error,
+			Why: "All tests of a group must hold at once. No value is above 10 and below 5, equal to a text and above a number, or on an empty list; such a group never matches, " +
+				"so the calls that it was written for run and nobody is asked. Put alternatives into groups of their own (a list of groups is an OR).",
+			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, matchers",
+		},
+		Agent: check, Policy: check,
+	}
+}
+
+func check(p *lint.Pass) {
+	for _, c := range p.Conditions() {
+		a := p.Analyzer(c.Use)
+		for i := range c.Groups {
+			if g := &c.Groups[i]; lint.Readable(c.Use, g) && never(a, g) {
+				report(p, a, g)
+			}
+		}
+	}
+}
+
+func never(a lint.Analyzer, g *condition.Group) bool {
+	verdict, _ := a.SatisfiableGroup(g)
+	return verdict == condition.No
+}
+
+// report points at the matchers that nothing passes, or else at the group.
+func report(p *lint.Pass, a lint.Analyzer, g *condition.Group) {
+	found := false
+	for i := range g.Matchers {
+		m := &g.Matchers[i]
+		if !never(a, &condition.Group{Matchers: g.Matchers[i : i+1]}) {
+			continue
+		}
+		found = true
+		if list := emptyList(m); list != nil {
+			p.Report(list.Range, fmt.Sprintf("nothing is in this empty list, so no value of %q matches", m.Key), lint.Expected("the values that matter"))
+		} else {
+			p.Report(m.Range, fmt.Sprintf("no value of %q passes all of these tests, so the group never matches", m.Key),
+				lint.Expected("tests that one value can pass, or a group for each"))
+		}
+	}
+	if !found {
+		p.Report(g.Range, "no arguments pass all tests of this group, so it never matches", lint.Expected("tests that one call can pass, or a group for each"))
+	}
+}
+
+func emptyList(m *condition.Matcher) *condition.Test {
+	for i := range m.Tests {
+		if m.Tests[i].Op == condition.In && len(m.Tests[i].List) == 0 {
+			return &m.Tests[i]
+		}
+	}
+	return nil
+}

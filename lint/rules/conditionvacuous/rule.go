@@ -1,0 +1,111 @@
+// Package conditionvacuous reports conditions that match every call.
+package conditionvacuous
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/value"
+)
+
+//go:embed bad.agf.yaml
+var bad string
+
+//go:embed good.agf.yaml
+var good string
+
+// Rule returns the rule.
+func Rule() lint.Rule {
+	return lint.Rule{
+		RuleInfo: diag.RuleInfo{
+			ID: "condition-vacuous", Title: "A condition lets no call through", Severity: diag.Warning,
+			Why: "There are no arguments for which this condition is false, so every call asks, and the tests decide nothing. The usual mistake is two exclusions in two groups: " +
+				"`env` is never both `dev` and `test`, so one of \"not dev\" OR \"not test\" always holds; `not_in: [dev, test]` is meant. People who are asked " +
+				"about everything stop reading. If every call is to ask, write `approval: true`.",
+			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, matchers",
+		},
+		Agent: check, Policy: check,
+	}
+}
+
+func check(p *lint.Pass) {
+	for _, c := range p.Conditions() {
+		switch {
+		case c.Use == condition.Route, slices.ContainsFunc(c.Groups, func(g condition.Group) bool { return toldElsewhere(c.Use, &g) }):
+		case slices.ContainsFunc(c.Groups, func(g condition.Group) bool { return len(g.Matchers) == 0 }):
+			reportEmpty(p, c)
+		case c.Asks():
+			if letsThrough, _ := p.Analyzer(c.Use).CanBeFalse(c.Expr); letsThrough == condition.No {
+				report(p, c)
+			}
+		}
+	}
+}
+
+// toldElsewhere tells whether a group is the business of another rule: without args_match, with keys that can't be read, or with
+// empty matchers only.
+func toldElsewhere(use condition.Use, g *condition.Group) bool {
+	idle := !slices.ContainsFunc(g.Matchers, func(m condition.Matcher) bool { return !lint.Idle(&m) })
+	return g.NoArgsMatch || !lint.Readable(use, g) || len(g.Matchers) > 0 && idle
+}
+
+// reportEmpty is about a group that its author left empty, most likely on purpose.
+func reportEmpty(p *lint.Pass, c lint.Condition) {
+	for _, g := range c.Groups {
+		if len(g.Matchers) > 0 {
+			continue
+		}
+		if c.Asks() {
+			p.Report(g.Range, "an empty args_match matches every call", lint.Expected("tests, or no condition"), lint.Soften(diag.Info))
+		} else {
+			p.Report(g.Range, "an empty args_match always matches, so the loop ends after one round", lint.Expected("tests, or max_iterations: 1"))
+		}
+	}
+}
+
+func report(p *lint.Pass, c lint.Condition) {
+	mend := []func(*diag.Finding){lint.Expected("approval: true, if every call is to ask")}
+	if key, fields := exclusions(c.Expr); key != "" {
+		mend[0] = lint.Expected(fmt.Sprintf("one group with %s: {not_in: [%s]}, if all of them are to pass", key, strings.Join(fields, ", ")))
+	}
+	p.Report(c.Range, "one of these groups matches whatever the arguments are, so every call asks", mend...)
+}
+
+// exclusions finds the usual mistake, one exclusion of the same key in each group, and returns what is excluded.
+func exclusions(e *condition.Expr) (key string, fields []string) {
+	for _, g := range e.Groups {
+		if len(g.Matchers) != 1 || key != "" && g.Matchers[0].Key != key {
+			return "", nil
+		}
+		key = g.Matchers[0].Key
+		for _, t := range g.Matchers[0].Tests {
+			switch t.Op {
+			case condition.Ne:
+				fields = append(fields, word(t.Operand))
+			case condition.NotIn:
+				for _, s := range t.List {
+					fields = append(fields, word(s))
+				}
+			default:
+				return "", nil
+			}
+		}
+	}
+	return key, fields
+}
+
+func word(s condition.Scalar) string {
+	switch s.Kind {
+	case value.Number:
+		return s.Num.String()
+	case value.Bool:
+		return strconv.FormatBool(s.Bool)
+	}
+	return s.Text
+}

@@ -1,0 +1,54 @@
+// Package dottedkey reports nested arguments in the conditions of agents, which other runtimes may not see.
+package dottedkey
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+)
+
+//go:embed bad.agf.yaml
+var bad string
+
+//go:embed good.agf.yaml
+var good string
+
+// Rule returns the rule.
+func Rule() lint.Rule {
+	return lint.Rule{
+		RuleInfo: diag.RuleInfo{
+			ID: "dotted-key", Title: "A condition tests a nested argument", Severity: diag.Warning,
+			Why: "Templates may show nested arguments, `{{tool_args.order.amount}}`; whether conditions may test them the standard does not say. assent reads `order.amount` as " +
+				"an argument of this very name, and else as `amount` in `order`. A runtime that knows plain names only finds nothing and may let the call through. Test a " +
+				"top-level argument, or silence this where all your runtimes read paths. In policies, which are assent's own, nested arguments are fine.",
+			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, HITL, condition keys (silent); docs/design/001-semantics.md",
+		},
+		Agent: check,
+	}
+}
+
+func check(p *lint.Pass) {
+	for _, s := range p.Sites() {
+		if s.Use == condition.Delegation || s.Approval.Condition == nil {
+			continue
+		}
+		for _, g := range s.Approval.Condition.Groups {
+			for _, m := range g.Matchers {
+				if strings.Contains(m.Key, ".") && !hasOwnRule(m.Key) {
+					p.Report(m.KeyRange, fmt.Sprintf("%q is a nested argument, which the standard does not promise to conditions", m.Key),
+						lint.Expected("a top-level argument, where other runtimes decide too"))
+				}
+			}
+		}
+	}
+}
+
+// hasOwnRule tells whether argument-key has more to say about the key.
+func hasOwnRule(key string) bool {
+	root, _, _ := strings.Cut(key, ".")
+	return root == "tool_args" || root == "skill_args" || root == "parent"
+}

@@ -1,0 +1,47 @@
+// Package emptyallowlist reports allow-lists that allow nothing.
+package emptyallowlist
+
+import (
+	_ "embed"
+	"fmt"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/schema"
+)
+
+//go:embed bad.agf.yaml
+var bad string
+
+//go:embed good.agf.yaml
+var good string
+
+// Rule returns the rule.
+func Rule() lint.Rule {
+	return lint.Rule{
+		RuleInfo: diag.RuleInfo{
+			ID: "empty-allow-list", Title: "An allow-list is present and empty", Severity: diag.Error,
+			Why: "The standard does not say what `allowed_tools: []` means, and runtimes read it in opposite ways: no tool, or every tool of the server. " +
+				"assent allows none. List what the agent needs; leave the field out if it may use everything.",
+			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, mcp_servers (silent)",
+		},
+		Agent: check,
+	}
+}
+
+func check(p *lint.Pass) {
+	for _, s := range p.Agent.ActionSpace.MCPServers {
+		report(p, s.AllowedTools, s.AllowedRange, "allowed_tools", "tool", s.Alias)
+	}
+	for _, r := range p.Agent.ActionSpace.RemoteAgents {
+		report(p, r.AllowedSkills, r.AllowedRange, "allowed_skills", "skill", r.Alias)
+	}
+}
+
+func report(p *lint.Pass, list *[]schema.ToolRef, at diag.Range, field, what, alias string) {
+	if list == nil || len(*list) > 0 {
+		return
+	}
+	p.Report(at, fmt.Sprintf("%s: [] allows no %s of %q here, and every one elsewhere", field, what, alias),
+		lint.Expected(fmt.Sprintf("the %ss that the agent needs, or no %s for all of them", what, field)))
+}

@@ -1,0 +1,71 @@
+// Package groupwithoutargsmatch reports condition groups without args_match.
+package groupwithoutargsmatch
+
+import (
+	_ "embed"
+	"fmt"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/schema"
+)
+
+//go:embed bad.agf.yaml
+var bad string
+
+//go:embed good.agf.yaml
+var good string
+
+// Rule returns the rule.
+func Rule() lint.Rule {
+	return lint.Rule{
+		RuleInfo: diag.RuleInfo{
+			ID: "group-without-args-match", Title: "A condition group has no args_match", Severity: diag.Error,
+			Why: "A group tests arguments under `args_match`, and under nothing else. Without it there is nothing to test: assent takes the group as one that always matches and asks " +
+				"about every call, other runtimes may take it as one that never does. Mostly the name is misspelt, or the arguments stand one level too high.",
+			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, ConditionGroup (silent)",
+		},
+		Agent:    check, // in policies the JSON Schema demands args_match
+		Replaces: schema.UnknownField,
+	}
+}
+
+func check(p *lint.Pass) {
+	for _, c := range p.Conditions() {
+		for _, g := range c.Groups {
+			if g.NoArgsMatch {
+				report(p, &g)
+			}
+		}
+	}
+}
+
+// report points at the field that stands where args_match should, if there is one.
+func report(p *lint.Pass, g *condition.Group) {
+	var keys []*yamldoc.Node
+	for _, f := range p.UnknownFields() {
+		if f.In.Range == g.Range {
+			keys = append(keys, f.Key)
+		}
+	}
+	const form = "args_match: {argument: test}"
+	if len(keys) == 0 {
+		p.Report(g.Range, "this group has no args_match and so tests nothing", lint.Expected(form))
+		return
+	}
+	known := []string{"args_match"}
+	for _, key := range keys {
+		if len(keys) == 1 || diag.Nearest(key.Text, known) != "" {
+			p.Report(key.Range, fmt.Sprintf("%q is not args_match, so this group tests nothing", key.Text),
+				lint.Expected(form), lint.Nearest(key.Text, known))
+			return
+		}
+	}
+	more := []func(*diag.Finding){lint.Expected(form)}
+	for _, key := range keys[1:] {
+		more = append(more, lint.Related(key.Range, "and this"))
+	}
+	p.Report(keys[0].Range, fmt.Sprintf("%q stands outside of args_match, so this group tests nothing", keys[0].Text), more...)
+}

@@ -1,0 +1,61 @@
+// Package looserthanblanket reports tools whose condition asks less often than their server's approval.
+package looserthanblanket
+
+import (
+	_ "embed"
+	"fmt"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/schema"
+)
+
+//go:embed bad.agf.yaml
+var bad string
+
+//go:embed good.agf.yaml
+var good string
+
+// Rule returns the rule.
+func Rule() lint.Rule {
+	return lint.Rule{
+		RuleInfo: diag.RuleInfo{
+			ID: "looser-than-blanket", Title: "A tool asks less often than its server demands", Severity: diag.Warning,
+			Why: "A tool's own approval takes the place of its server's, also where it asks less. With conditions on both sides that is easy to overlook: " +
+				"the finding shows a call that the server's approval would ask about and the tool's lets through. Widen the tool's condition, or say " +
+				"`approval: false` if the tool is meant to be exempt. A condition under a server's unconditional approval is an exception in plain sight and only an info.",
+			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, HITL, approvals of MCP servers",
+		},
+		Agent: check,
+	}
+}
+
+func check(p *lint.Pass) {
+	for _, s := range p.Agent.ActionSpace.MCPServers {
+		if s.Approval == nil || s.Approval.Form == schema.Never {
+			continue
+		}
+		for _, t := range lint.Entries(s.AllowedTools) {
+			if t.Approval != nil && t.Approval.Form == schema.Conditional {
+				compare(p, &s, &t)
+			}
+		}
+	}
+}
+
+// compare asks whether some call dodges the blanket. The blanket that asks always has no condition.
+func compare(p *lint.Pass, s *schema.MCPServer, t *schema.ToolRef) {
+	covers, witness := p.Analyzer(condition.ToolArgs).Covers(s.Approval.Condition, t.Approval.Condition)
+	if covers != condition.No {
+		return
+	}
+	severity := diag.Warning
+	if s.Approval.Form == schema.Always {
+		severity = diag.Info
+	}
+	p.Report(t.Approval.Condition.Range,
+		fmt.Sprintf("%q lets calls through that %q demands approval for%s", t.Name, s.Alias, lint.Witness(witness)),
+		lint.Expected("a condition that asks at least as often, or approval: false where the tool is exempt"),
+		lint.Related(s.Approval.Range, "the approval that it takes the place of"), lint.Soften(severity))
+}

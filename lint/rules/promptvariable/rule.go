@@ -1,0 +1,69 @@
+// Package promptvariable reports variables of a prompt template that are no input fields.
+package promptvariable
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/schema"
+	"github.com/assent-dev/assent/template"
+)
+
+//go:embed bad.agf.yaml
+var bad string
+
+//go:embed good.agf.yaml
+var good string
+
+// Rule returns the rule.
+func Rule() lint.Rule {
+	return lint.Rule{
+		RuleInfo: diag.RuleInfo{
+			ID: "prompt-variable", Title: "A prompt template names something that is no input field", Severity: diag.Warning,
+			Why: "`user_prompt_template` is no message template: `{{field}}` reads a field of the agent's own input, as `interface.input` declares it. Variables of approvals, such as " +
+				"`tool_args` or `parent.input.x`, do not exist there, nor does logic; what is not found is left out, and the model works without it.",
+			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, agf.react, user_prompt_template",
+		},
+		Agent: check,
+	}
+}
+
+func check(p *lint.Pass) {
+	if p.Agent.Policy.React == nil || p.Agent.Policy.React.UserPromptTemplate == nil {
+		return
+	}
+	t := p.Agent.Policy.React.UserPromptTemplate
+	reportTags(p, t)
+	declared := lint.Properties(p.Agent.Interface.Input)
+	if declared == nil {
+		return
+	}
+	known := lint.Names(declared)
+	for _, ref := range t.Parsed.Refs() {
+		name, _, _ := strings.Cut(ref.Name, ".")
+		if declared.Get(name) != nil {
+			continue
+		}
+		message := fmt.Sprintf("{{%s}} names no field of interface.input", ref.Name)
+		near := diag.Nearest(name, known)
+		if field, ok := strings.CutPrefix(ref.Name, "parent.input."); ok && declared.Get(field) != nil {
+			message, near = fmt.Sprintf("{{%s}} is a variable of approvals; a prompt names the field alone", ref.Name), field
+		}
+		p.Report(t.Node.At(ref.Offset, ref.Length), message, lint.Expected("one of "+strings.Join(known, ", ")), lint.Meant(near))
+	}
+}
+
+// reportTags reports what is no variable at all.
+func reportTags(p *lint.Pass, t *schema.Template) {
+	_, problems := template.Parse(t.Text)
+	for _, problem := range problems {
+		if problem.Severity == diag.Error && problem.Length > 0 && len(t.Text) <= template.MaxLength {
+			tag := t.Text[problem.Offset : problem.Offset+problem.Length]
+			p.Report(t.Node.At(problem.Offset, problem.Length), fmt.Sprintf("%q is no plain variable, and prompts know nothing else", tag),
+				lint.Expected("{{field}}"))
+		}
+	}
+}

@@ -1,0 +1,46 @@
+// Package routeunreachable reports routes that an earlier one takes everything from.
+package routeunreachable
+
+import (
+	_ "embed"
+	"fmt"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+)
+
+//go:embed bad.agf.yaml
+var bad string
+
+//go:embed good.agf.yaml
+var good string
+
+// Rule returns the rule.
+func Rule() lint.Rule {
+	return lint.Rule{
+		RuleInfo: diag.RuleInfo{
+			ID: "route-unreachable", Title: "A route can never be taken", Severity: diag.Warning,
+			Why: "The first route that matches is taken. Where an earlier `when` holds for every input of a later one, the later agent never runs. Put the special case first, " +
+				"or narrow the general one. (An empty `args_match` matches everything: fine for the last route, though `default_agent` says it better.)",
+			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, agf.conditional",
+		},
+		Agent: check,
+	}
+}
+
+func check(p *lint.Pass) {
+	routes, a := p.Agent.Policy.Routes, p.Analyzer(condition.Route)
+	for j := 1; j < len(routes); j++ {
+		if possible, _ := a.Satisfiable(routes[j].When); possible != condition.Yes {
+			continue // condition-unsatisfiable tells it
+		}
+		for i := range j {
+			if implies, _ := a.Implies(routes[j].When, routes[i].When); implies == condition.Yes {
+				p.Report(routes[j].When.Range, fmt.Sprintf("the route to %q in line %d takes whatever would come here", routes[i].Agent.Alias, routes[i].Range.Start.Line),
+					lint.Expected("the special case first"), lint.Related(routes[i].When.Range, "taken first"))
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,101 @@
+// Package templatehidestested reports messages that show none of the arguments that decide whether to ask.
+package templatehidestested
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/template"
+)
+
+//go:embed bad.agf.yaml
+var bad string
+
+//go:embed good.agf.yaml
+var good string
+
+// Rule returns the rule.
+func Rule() lint.Rule {
+	return lint.Rule{
+		RuleInfo: diag.RuleInfo{
+			ID: "template-hides-tested", Title: "The message shows none of the arguments that its condition tests", Severity: diag.Warning,
+			Why: "Somebody is asked because of an argument, and the message speaks of another one: `operation` is tested, `query` is shown. The approver " +
+				"does not see why the question came, and may approve what the condition was written against. Show at least one tested argument, or all of them with `{{tool_args}}`. (Not reported where arguments must equal one value, which the message can say in words.)",
+			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, HITL, matchers and messages",
+		},
+		Agent: check, Policy: check,
+	}
+}
+
+func check(p *lint.Pass) {
+	for _, s := range p.Sites() {
+		t := s.Approval.Template
+		if t == nil || t.Parsed.Omitted() || s.Approval.Condition == nil {
+			continue
+		}
+		tested := matchers(&s)
+		if !slices.ContainsFunc(tested, varies) || slices.ContainsFunc(tested, func(m condition.Matcher) bool { return shown(s.Use, m.Key, t.Parsed) }) {
+			continue
+		}
+		p.Report(t.Node.Range, fmt.Sprintf("the message does not show %s, which the condition tests", names(tested)),
+			lint.Expected("{{"+variable(s.Use, tested[0].Key)+"}} in the message"),
+			lint.Related(tested[0].KeyRange, "tested here"))
+	}
+}
+
+// matchers lists what the condition tests, each key once.
+func matchers(s *lint.Site) []condition.Matcher {
+	var all []condition.Matcher
+	for _, g := range s.Approval.Condition.Groups {
+		for _, m := range g.Matchers {
+			known := func(other condition.Matcher) bool { return other.Key == m.Key }
+			if _, fault := condition.Places(s.Use, m.Key); fault == "" && !lint.Idle(&m) && !slices.ContainsFunc(all, known) {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+// varies tells whether an argument that matches can have several values. One that equals a literal is known to whoever wrote the
+// message.
+func varies(m condition.Matcher) bool { return !m.Literal }
+
+// shown tells whether a variable shows the argument, something in it or something around it.
+func shown(use condition.Use, key string, t *template.Template) bool {
+	want := variable(use, key)
+	return slices.ContainsFunc(t.Refs(), func(ref template.Ref) bool {
+		name := ref.Name
+		if rest, ok := strings.CutPrefix(name, "skill_args"); ok && use == condition.ToolArgs {
+			name = "tool_args" + rest // a policy rule for tools and skills
+		}
+		return name == want || strings.HasPrefix(want, name+".") || strings.HasPrefix(name, want+".")
+	})
+}
+
+// variable is what shows the argument of a key.
+func variable(use condition.Use, key string) string {
+	switch use {
+	case condition.Delegation:
+		return key
+	case condition.SkillArgs:
+		return "skill_args." + key
+	}
+	return "tool_args." + key
+}
+
+func names(tested []condition.Matcher) string {
+	var all []string
+	for _, m := range tested {
+		all = append(all, fmt.Sprintf("%q", m.Key))
+	}
+	if len(all) > 3 {
+		all = append(all[:3], "…")
+	}
+	return strings.Join(all, " or ")
+}

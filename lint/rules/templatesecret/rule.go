@@ -1,0 +1,77 @@
+// Package templatesecret reports messages that show what sounds like a secret.
+package templatesecret
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+)
+
+//go:embed bad.agf.yaml
+var bad string
+
+//go:embed good.agf.yaml
+var good string
+
+// Rule returns the rule.
+func Rule() lint.Rule {
+	return lint.Rule{
+		RuleInfo: diag.RuleInfo{
+			ID: "template-secret", Title: "A message shows an argument that sounds like a secret", Severity: diag.Warning,
+			Why: "Messages go to chats, mails and logs, and stay there. An argument called `password` or `api_key` should not. Show what the approver needs to decide; " +
+				"a policy can also redact the argument everywhere with `arguments: {redact: [password]}`.",
+			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, HITL, matchers and messages",
+		},
+		Agent: check, Policy: check,
+	}
+}
+
+func check(p *lint.Pass) {
+	for _, s := range p.Sites() {
+		if s.Approval.Template == nil {
+			continue
+		}
+		t := s.Approval.Template
+		for _, ref := range t.Parsed.Refs() {
+			if segment := secret(ref.Name); segment != "" {
+				p.Report(t.Node.At(ref.Offset, ref.Length), fmt.Sprintf("the message shows {{%s}}, and %q sounds like a secret", ref.Name, segment),
+					lint.Expected("a message without it"))
+			}
+		}
+	}
+}
+
+// secret returns the segment of a variable's path that sounds like a secret, "" when none does.
+func secret(name string) string {
+	for _, segment := range strings.Split(name, ".") {
+		if sounds(strings.Map(fold, segment)) {
+			return segment
+		}
+	}
+	return ""
+}
+
+// fold takes case and separators away: clientSecret, client_secret and CLIENT-SECRET are one name.
+func fold(r rune) rune {
+	if r == '_' || r == '-' {
+		return -1
+	}
+	return unicode.ToLower(r)
+}
+
+// sounds tells whether a name ends like one of a secret: client_secret, but not secret_count.
+func sounds(name string) bool {
+	for _, end := range [...]string{
+		"password", "passwd", "passphrase", "secret", "secretkey", "apikey", "privatekey", "accesskey", "accesstoken", "authtoken", "bearertoken",
+		"refreshtoken", "sessiontoken", "credential", "credentials", "cvv", "cvc", "ssn",
+	} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return name == "token" || name == "pin"
+}

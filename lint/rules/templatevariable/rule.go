@@ -1,0 +1,62 @@
+// Package templatevariable reports template variables that can have no value where they stand.
+package templatevariable
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/template"
+)
+
+//go:embed bad.agf.yaml
+var bad string
+
+//go:embed good.agf.yaml
+var good string
+
+// Rule returns the rule.
+func Rule() lint.Rule {
+	return lint.Rule{
+		RuleInfo: diag.RuleInfo{
+			ID: "template-variable", Title: "A message template names a variable that has no value here", Severity: diag.Error,
+			Why: "Which variables exist depends on what is approved: tools have `tool_name` and `tool_args`, skills `skill_id` and `skill_args`, delegations `parent.input`. " +
+				"A name that has no value is left empty, so the approver reads a sentence with a hole in it. A name that no catalog has is a warning, " +
+				"since a runtime may add some of its own.",
+			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, HITL, template variables",
+		},
+		Agent: check, Policy: check,
+	}
+}
+
+func check(p *lint.Pass) {
+	for _, s := range p.Sites() {
+		if t := s.Approval.Template; t != nil {
+			for _, ref := range t.Parsed.Refs() {
+				judge(p, s.Contexts, t.Node.At(ref.Offset, ref.Length), ref.Name)
+			}
+		}
+	}
+}
+
+// judge reports a variable that fits none of the contexts. In a policy rule that meets several kinds of calls one is enough.
+func judge(p *lint.Pass, contexts []template.Context, at diag.Range, name string) {
+	best := template.Unknown
+	for _, ctx := range contexts {
+		best = max(best, template.Check(ctx, name))
+	}
+	if best == template.Known || len(contexts) == 0 {
+		return
+	}
+	ctx := contexts[0]
+	mend := []func(*diag.Finding){
+		lint.Expected(strings.Join(template.Variables(ctx), ", ")), lint.Meant(template.Suggest(ctx, name)),
+	}
+	if best == template.WrongContext {
+		p.Report(at, fmt.Sprintf("{{%s}} is always empty in the approval of a %s", name, ctx), mend...)
+		return
+	}
+	p.Report(at, fmt.Sprintf("{{%s}} is no variable of the standard", name), append(mend, lint.Soften(diag.Warning))...)
+}

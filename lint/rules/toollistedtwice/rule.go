@@ -1,0 +1,57 @@
+// Package toollistedtwice reports tools and skills that stand twice in an allow-list.
+package toollistedtwice
+
+import (
+	_ "embed"
+	"fmt"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/schema"
+)
+
+//go:embed bad.agf.yaml
+var bad string
+
+//go:embed good.agf.yaml
+var good string
+
+// Rule returns the rule.
+func Rule() lint.Rule {
+	return lint.Rule{
+		RuleInfo: diag.RuleInfo{
+			ID: "tool-listed-twice", Title: "A tool or skill stands twice in an allow-list", Severity: diag.Error,
+			Why: "Which of the two entries holds is not written anywhere: the first, the last, or both. assent lets the stricter one count. " +
+				"Keep one entry, with the approval that is meant. Without approvals it is only a repetition, and a warning.",
+			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, McpToolRef (silent)",
+		},
+		Agent: check,
+	}
+}
+
+func check(p *lint.Pass) {
+	for _, s := range p.Agent.ActionSpace.MCPServers {
+		report(p, lint.Entries(s.AllowedTools), "tool")
+	}
+	for _, r := range p.Agent.ActionSpace.RemoteAgents {
+		report(p, lint.Entries(r.AllowedSkills), "skill")
+	}
+}
+
+func report(p *lint.Pass, list []schema.ToolRef, what string) {
+	first := make(map[string]schema.ToolRef, len(list))
+	for _, e := range list {
+		earlier, seen := first[e.Name]
+		if !seen {
+			first[e.Name] = e
+			continue
+		}
+		if e.Approval == nil && earlier.Approval == nil {
+			p.Report(e.NameRange, fmt.Sprintf("%s %q is listed twice", what, e.Name),
+				lint.Expected("one entry"), lint.Related(earlier.NameRange, "first listed here"), lint.Soften(diag.Warning))
+			continue
+		}
+		p.Report(e.NameRange, fmt.Sprintf("%s %q is listed twice, and only one of the approvals can be meant", what, e.Name),
+			lint.Expected("one entry, with the approval that is meant"), lint.Related(earlier.NameRange, "first listed here"))
+	}
+}

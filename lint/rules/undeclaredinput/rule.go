@@ -1,0 +1,108 @@
+// Package undeclaredinput reports paths into the agent's input that the interface does not declare.
+package undeclaredinput
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/schema"
+)
+
+//go:embed bad.agf.yaml
+var bad string
+
+//go:embed good.agf.yaml
+var good string
+
+// Rule returns the rule.
+func Rule() lint.Rule {
+	return lint.Rule{
+		RuleInfo: diag.RuleInfo{
+			ID: "undeclared-input", Title: "A path reads an input that the interface does not declare", Severity: diag.Warning,
+			Why: "`parent.input.<field>` reads the agent's own input, whose fields `interface.input` lists. A field that is not there is missing at run time: a condition on it is never " +
+				"certain, so every delegation asks, a message shows a gap, a sub-agent gets nothing. Correct the name, or declare the field.",
+			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, interface and path expressions",
+		},
+		Agent: check,
+	}
+}
+
+func check(p *lint.Pass) {
+	r := reader{p, p.Agent.Interface.Input}
+	if lint.Properties(r.input) == nil {
+		return
+	}
+	for _, c := range p.Conditions() {
+		if c.Use != condition.ToolArgs && c.Use != condition.SkillArgs {
+			for _, g := range c.Groups {
+				for _, m := range g.Matchers {
+					r.path(m.Key, m.KeyRange)
+				}
+			}
+		}
+	}
+	for _, s := range p.Sites() {
+		if t := s.Approval.Template; t != nil && s.Use == condition.Delegation {
+			for _, ref := range t.Parsed.Refs() {
+				r.path(ref.Name, t.Node.At(ref.Offset, ref.Length))
+			}
+		}
+	}
+	r.mappings(&p.Agent.Policy)
+}
+
+type reader struct {
+	*lint.Pass
+	input *yamldoc.Node
+}
+
+func (r reader) mappings(policy *schema.ExecutionPolicy) {
+	var all []schema.Mapping
+	for _, s := range policy.Steps {
+		all = append(all, s.Input...)
+	}
+	for _, route := range policy.Routes {
+		all = append(all, route.Input...)
+	}
+	if policy.Batch != nil {
+		all = append(all, policy.Batch.Input...)
+	}
+	for _, m := range all {
+		r.path(m.Node.Text, m.Node.Range)
+	}
+}
+
+// path follows a path as far as the interface declares fields, and reports the first that it lacks.
+func (r reader) path(path string, at diag.Range) {
+	rest, ok := strings.CutPrefix(path, "parent.input.")
+	if !ok {
+		return
+	}
+	n, walked := r.input, "parent.input"
+	for _, name := range strings.Split(rest, ".") {
+		if name == "[]" {
+			n = n.Get("items")
+			continue
+		}
+		declared := lint.Properties(n)
+		if declared == nil {
+			return
+		}
+		if n = declared.Get(name); n == nil {
+			known := lint.Names(declared)
+			near := diag.Nearest(name, known)
+			if near != "" {
+				near = walked + "." + near
+			}
+			r.Report(at, fmt.Sprintf("interface.input declares no %q", strings.TrimPrefix(walked+"."+name, "parent.input.")),
+				lint.Expected("one of "+strings.Join(known, ", ")+", or its declaration"), lint.Meant(near))
+			return
+		}
+		walked += "." + name
+	}
+}
