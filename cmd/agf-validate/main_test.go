@@ -1,0 +1,16 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/assent-dev/assent/internal/golden"
+)
+
+func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"agf-validate": main}) }
+
+// TestScripts drives the real main through the scripts in testdata.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata", UpdateScripts: golden.Update(), RequireExplicitExec: true, RequireUniqueNames: true})
+}

@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+)
+
+// checker runs the files of one call through workers and prints their reports in the order of the walk. Only a window of
+// files is in memory at any time.
+type checker struct {
+	linter   *lint.Linter
+	streams  Streams
+	out      diag.Writer
+	shown    *sources
+	failOn   diag.Severity
+	progress *progress
+
+	summary  diag.Summary
+	failing  bool // a finding at or above failOn
+	unread   bool // something could not be read
+	writeErr error
+}
+
+// job is one file on its way through a worker.
+type job struct {
+	input
+	src    []byte
+	report diag.Report
+	done   chan struct{}
+}
+
+func (c *checker) run(paths []string, workers int) error {
+	window := make(chan *job, 4*workers) // in walk order; its size bounds the memory
+	todo := make(chan *job)
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			w := c.linter.Worker()
+			for j := range todo {
+				c.check(w, j)
+				close(j.done)
+			}
+		})
+	}
+	go func() {
+		walk(paths, func(in input) {
+			j := &job{input: in, done: make(chan struct{})}
+			window <- j
+			todo <- j
+		})
+		close(todo)
+		close(window)
+	}()
+	for j := range window {
+		<-j.done
+		c.print(j)
+	}
+	running.Wait()
+	c.progress.end()
+	return c.finish()
+}
+
+// check reads and lints one file.
+func (c *checker) check(w *lint.Worker, j *job) {
+	if j.err != nil {
+		return
+	}
+	if j.src, j.err = readInput(j.path, c.streams.In); j.err != nil {
+		return
+	}
+	name := j.path
+	if name == "-" {
+		name = "<stdin>"
+	}
+	kind := kindOf(j.path)
+	if kind == unknownKind && lint.LooksLikePolicy(j.src) {
+		kind = policyKind
+	}
+	if kind == policyKind {
+		j.report = w.Policy(name, j.src)
+		return
+	}
+	j.report = w.Agent(name, j.src, j.files())
+}
+
+// files is where the sub-agents of a file are looked for; nil for standard input.
+func (j *job) files() *lint.Files {
+	if j.path == "-" {
+		return nil
+	}
+	rel, err := filepath.Rel(j.root, j.path)
+	if err != nil || !filepath.IsLocal(rel) {
+		return nil
+	}
+	return &lint.Files{FS: os.DirFS(j.root), Path: filepath.ToSlash(rel)}
+}
+
+func (c *checker) print(j *job) {
+	c.progress.file()
+	if j.err != nil {
+		c.unread = true
+		c.progress.clear()
+		fmt.Fprintf(c.streams.Err, "agf-validate: %v\n", j.err)
+		return
+	}
+	c.count(j.report)
+	c.shown.set(j.report.File, j.src)
+	if len(j.report.Findings) > 0 {
+		c.progress.clear()
+	}
+	if err := c.out.File(j.report); err != nil && c.writeErr == nil {
+		c.writeErr = err
+	}
+}
+
+func (c *checker) count(r diag.Report) {
+	c.summary.Files++
+	c.summary.Suppressed += len(r.Suppressed)
+	for _, f := range r.Findings {
+		switch f.Severity {
+		case diag.Error:
+			c.summary.Errors++
+		case diag.Warning:
+			c.summary.Warnings++
+		default:
+			c.summary.Infos++
+		}
+		c.failing = c.failing || f.Severity >= c.failOn
+	}
+}
+
+func (c *checker) finish() error {
+	if err := c.out.Close(c.summary); err != nil && c.writeErr == nil {
+		c.writeErr = err
+	}
+	switch {
+	case c.writeErr != nil:
+		return fmt.Errorf("write the findings: %w", c.writeErr)
+	case c.unread:
+		return &exitError{code: ExitFailure}
+	case c.failing:
+		return &exitError{code: ExitFindings}
+	}
+	return nil
+}
+
+// sources keeps the text of the file that is being printed, for its snippets.
+type sources struct {
+	file string
+	src  []byte
+}
+
+func (s *sources) set(file string, src []byte) { s.file, s.src = file, src }
+
+func (s *sources) text(file string) []byte {
+	if file == s.file {
+		return s.src
+	}
+	return nil
+}
+
+// worst is the highest severity among findings, Info when there are none.
+func worst(findings []diag.Finding) diag.Severity {
+	var most diag.Severity
+	for _, f := range findings {
+		most = max(most, f.Severity)
+	}
+	return most
+}
+
+// printFindings prints findings that stop a command to its error stream.
+func printFindings(w io.Writer, findings []diag.Finding, texts map[string][]byte) {
+	out := diag.NewText(w, diag.Options{Source: func(file string) []byte { return texts[file] }})
+	diag.Sort(findings)
+	for start := 0; start < len(findings); {
+		end := start + 1
+		for end < len(findings) && findings[end].File == findings[start].File {
+			end++
+		}
+		// The stream is the last resort: when it can't be written there is nobody left to tell.
+		_ = out.File(diag.Report{File: findings[start].File, Findings: findings[start:end]})
+		start = end
+	}
+}

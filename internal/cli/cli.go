@@ -1,0 +1,73 @@
+// Package cli holds the command lines agf-validate and assent as values with streams, so that the binaries, tests and Go
+// callers drive the same code. It is the only package that knows the CLI library, files and terminals.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes of both binaries (docs/contracts).
+const (
+	ExitOK       = 0 // nothing to report
+	ExitFindings = 1 // agf-validate: findings at or above --fail-on
+	ExitFailure  = 2 // usage, or something could not be read
+)
+
+// Version is what the binaries say of themselves and what SARIF names as the tool's version.
+const Version = "0.1.0"
+
+// helpURL is where the rule pages stand; the page of a rule is helpURL + id + ".md".
+const helpURL = "https://github.com/assent-dev/assent/blob/main/docs/rules/"
+
+// Streams are the ends of a command.
+type Streams struct {
+	In  io.Reader
+	Out io.Writer
+	Err io.Writer
+	// Width is how many columns the terminal at Out has, 0 when there is none or it does not say.
+	Width int
+	// OutTerminal and ErrTerminal tell whether a person reads along: colour and progress are for people only.
+	OutTerminal bool
+	ErrTerminal bool
+}
+
+// exitError carries an exit code up to main; its message, if any, has not been printed yet.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// run executes a command and turns its error into an exit code, printing the message once.
+func run(cmd *cobra.Command, s Streams, args []string) int {
+	cmd.SetArgs(args)
+	cmd.SetIn(s.In)
+	cmd.SetOut(s.Out)
+	cmd.SetErr(s.Err)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err := cmd.Execute()
+	if err == nil {
+		return ExitOK
+	}
+	code := ExitFailure
+	var exit *exitError
+	if errors.As(err, &exit) {
+		code, err = exit.code, exit.err
+	}
+	if err != nil {
+		fmt.Fprintf(s.Err, "%s: %v\n", cmd.Name(), err)
+	}
+	return code
+}

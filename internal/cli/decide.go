@@ -1,0 +1,261 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/schema"
+	"github.com/assent-dev/assent/value"
+)
+
+// Assent is the command assent.
+type Assent struct{ Streams }
+
+// Run executes the command and returns its exit code.
+func (a Assent) Run(args []string) int { return run(a.command(), a.Streams, args) }
+
+func (a Assent) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "assent",
+		Short:   "Decide when an agent must stop and ask",
+		Version: Version,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.SetVersionTemplate("assent {{.Version}}\n")
+	cmd.AddCommand(a.decideCommand())
+	return cmd
+}
+
+// decideFlags are the flags of assent decide.
+type decideFlags struct {
+	agent    string
+	parents  []string
+	policies []string
+	call     string
+	indent   bool
+}
+
+// readsInput counts the files that are standard input.
+func (f decideFlags) readsInput() int {
+	n := 0
+	for _, file := range append([]string{f.agent, f.call}, f.parents...) {
+		if file == "-" {
+			n++
+		}
+	}
+	return n
+}
+
+func (a Assent) decideCommand() *cobra.Command {
+	var f decideFlags
+	cmd := &cobra.Command{
+		Use:   "decide --agent FILE [--parent FILE]... [--policies DIR]... [--call FILE|-]",
+		Short: "Decide calls: one JSON call per line in, one JSON decision per line out",
+		Long: "decide reads one JSON call per line and writes one JSON decision per line (docs/contracts/decide.md).\n" +
+			"Exit code 0: every line was a valid call, whatever the outcome; 2: something could not be read.",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return a.decide(f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.agent, "agent", "", "`FILE` of the agent, .agf.yaml")
+	flags.StringArrayVar(&f.parents, "parent", nil, "`FILE` of an agent that delegates to this one (repeatable, outermost first)")
+	flags.StringArrayVar(&f.policies, "policies", nil, "`DIR` of *.policy.yaml that the agent may name, or that apply by selector (repeatable)")
+	flags.StringVar(&f.call, "call", "-", "`FILE` of calls, - for standard input")
+	flags.BoolVar(&f.indent, "indent", false, "spread each decision over several lines, for people")
+	if err := cmd.MarkFlagRequired("agent"); err != nil {
+		panic(err) // the flag is defined three lines above
+	}
+	return cmd
+}
+
+func (a Assent) decide(f decideFlags) error {
+	if f.readsInput() > 1 {
+		return errors.New("standard input can be only one of --agent, --parent and --call")
+	}
+	plan, err := a.compile(f)
+	if err != nil {
+		return err
+	}
+	in := a.In
+	if f.call != "-" {
+		file, err := os.Open(f.call)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		in = file
+	}
+	return decideLines(plan, in, a.Out, f.indent)
+}
+
+// compile loads the agents from the outermost parent inwards, and their policies.
+func (a Assent) compile(f decideFlags) (*resolve.Plan, error) {
+	var registry policy.Registry
+	if len(f.policies) > 0 {
+		set, err := loadPolicies(f.policies, a.Err)
+		if err != nil {
+			return nil, err
+		}
+		registry = set
+	}
+	var plan *resolve.Plan
+	for _, file := range append(f.parents[:len(f.parents):len(f.parents)], f.agent) {
+		var err error
+		if plan, err = a.compileFile(file, registry, plan); err != nil {
+			return nil, err
+		}
+	}
+	return plan, nil
+}
+
+// compileFile loads one agent. What is wrong with it goes to standard error.
+func (a Assent) compileFile(file string, registry policy.Registry, parent *resolve.Plan) (*resolve.Plan, error) {
+	src, err := readInput(file, a.In)
+	if err != nil {
+		return nil, err
+	}
+	texts := map[string][]byte{file: src}
+	agent, findings := schema.Parse(file, src)
+	if agent == nil {
+		printFindings(a.Err, stopping(findings), texts)
+		return nil, fmt.Errorf("the agent %s can't be used", file)
+	}
+	plan, err := resolve.Compile(agent, registry, resolve.Options{Parent: parent})
+	var unresolved *resolve.UnresolvedError
+	if err != nil && !errors.As(err, &unresolved) {
+		return nil, err
+	}
+	printFindings(a.Err, plan.Findings(), texts)
+	return plan, nil
+}
+
+func stopping(findings []diag.Finding) []diag.Finding {
+	var kept []diag.Finding
+	for _, f := range findings {
+		if f.Stops {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+// maxLine bounds one line of calls, in bytes: the largest arguments with their escapes, and an envelope.
+const maxLine = 16 << 20
+
+// decideLines answers every line, and tells at the end whether one was no valid call.
+func decideLines(plan *resolve.Plan, in io.Reader, out io.Writer, indent bool) error {
+	lines := bufio.NewReaderSize(in, 64<<10)
+	w := bufio.NewWriter(out)
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	if indent {
+		encoder.SetIndent("", "  ")
+	}
+	unreadable := 0
+	for {
+		line, err := readLine(lines)
+		if err == io.EOF {
+			break
+		}
+		if err != nil && !errors.Is(err, errLineTooLong) {
+			return fmt.Errorf("read calls: %w", err)
+		}
+		decision, ok := decideLine(plan, line, err)
+		if !ok {
+			unreadable++
+		}
+		if err := encoder.Encode(decision); err != nil {
+			return fmt.Errorf("write decisions: %w", err)
+		}
+		if lines.Buffered() == 0 { // whoever pipes one call at a time waits for this answer
+			if err := w.Flush(); err != nil {
+				return fmt.Errorf("write decisions: %w", err)
+			}
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("write decisions: %w", err)
+	}
+	if unreadable > 0 {
+		return fmt.Errorf("%d of the lines were no valid call", unreadable)
+	}
+	return nil
+}
+
+// decideLine answers one line; false when it was no valid call.
+func decideLine(plan *resolve.Plan, line []byte, tooLong error) (resolve.Decision, bool) {
+	if tooLong != nil {
+		return resolve.Unreadable(tooLong), false
+	}
+	call, err := resolve.ParseCall(line, value.Limits{})
+	if err != nil {
+		return resolve.Unreadable(err), false
+	}
+	d := plan.Decide(call)
+	if d.Outcome == resolve.Allow {
+		if d.Binding, err = plan.Bind(call); err != nil {
+			return resolve.Unreadable(err), true
+		}
+	}
+	return d, true
+}
+
+var errLineTooLong = fmt.Errorf("the line is longer than %d MiB", maxLine>>20)
+
+// readLine returns the next line that is not blank, without its end. A line over the bound is skipped to its end.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	for {
+		line, err := readAnyLine(r)
+		if err != nil || len(bytes.Trim(line, " \t\r\n")) > 0 {
+			return line, err
+		}
+	}
+}
+
+func readAnyLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		tooLong := len(line)+len(part) > maxLine
+		if !tooLong {
+			line = append(line, part...)
+		}
+		switch {
+		case err == bufio.ErrBufferFull && tooLong:
+			return nil, skipLine(r)
+		case err == bufio.ErrBufferFull:
+			continue
+		case tooLong:
+			return nil, errLineTooLong
+		case err == io.EOF && len(line) > 0:
+			return line, nil
+		case err != nil:
+			return nil, err
+		}
+		return bytes.TrimRight(line, "\r\n"), nil
+	}
+}
+
+func skipLine(r *bufio.Reader) error {
+	for {
+		_, err := r.ReadSlice('\n')
+		if err == bufio.ErrBufferFull {
+			continue
+		}
+		if err != nil && err != io.EOF {
+			return err
+		}
+		return errLineTooLong
+	}
+}

@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/rules"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/schema"
+)
+
+// Validate is the command agf-validate: it checks agents and policies (docs/contracts/agf-validate.md).
+type Validate struct {
+	Streams
+	// NoColor is the environment's wish, NO_COLOR.
+	NoColor bool
+	// Workers is how many files are checked at once; 0 means one per processor.
+	Workers int
+}
+
+// Run executes the command and returns its exit code.
+func (v Validate) Run(args []string) int { return run(v.command(), v.Streams, args) }
+
+// validateFlags are the flags of a check.
+type validateFlags struct {
+	format   string
+	failOn   string
+	config   string
+	policies []string
+	strict   bool
+	noColor  bool
+}
+
+func (v Validate) command() *cobra.Command {
+	var f validateFlags
+	cmd := &cobra.Command{
+		Use:   "agf-validate [flags] PATH...",
+		Short: "Check Agent Format agents and governance policies",
+		Long: "agf-validate checks *.agf.yaml and *.policy.yaml files: PATH is a file, a directory to walk, or - for standard input.\n" +
+			"Exit code 0: clean, 1: findings at or above --fail-on, 2: usage, or something could not be read.",
+		Version: Version,
+		Args:    paths,
+		RunE:    func(_ *cobra.Command, args []string) error { return v.check(f, args) },
+	}
+	cmd.SetVersionTemplate("agf-validate {{.Version}}\n")
+	flags := cmd.Flags()
+	flags.StringVar(&f.format, "format", "text", "`FORMAT` of the output: "+strings.Join(diag.Formats(), ", "))
+	flags.StringVar(&f.failOn, "fail-on", "error", "least `SEVERITY` that makes the exit code 1: error, warning or info")
+	flags.StringVar(&f.config, "config", "", "YAML `FILE` that re-grades or switches off rules")
+	flags.StringArrayVar(&f.policies, "policies", nil, "`DIR` of *.policy.yaml that agents may name (repeatable)")
+	flags.BoolVar(&f.strict, "strict", false, "unknown fields are errors")
+	flags.BoolVar(&f.noColor, "no-color", false, "never colour the output")
+	complete(cmd, "format", diag.Formats())
+	complete(cmd, "fail-on", []string{"error", "warning", "info"})
+	cmd.AddCommand(v.explainCommand(), v.schemaCommand(), v.rulesCommand())
+	return cmd
+}
+
+// complete offers a flag's values to shells.
+func complete(cmd *cobra.Command, flag string, values []string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag is defined by the caller
+	}
+}
+
+// completeRules offers the ids of all rules.
+func completeRules(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	ids := []string{"semantics"}
+	for _, info := range lint.Infos(rules.All()) {
+		ids = append(ids, info.ID)
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}
+
+// paths wants at least one argument, and standard input once at most, since a second reading of it would be empty.
+func paths(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errors.New("name files, directories, or - for standard input; --help tells more")
+	}
+	if i := slices.Index(args, "-"); i >= 0 && slices.Contains(args[i+1:], "-") {
+		return errors.New("standard input can be checked only once")
+	}
+	return nil
+}
+
+// oneOf wants exactly one argument, of the valid ones if there are any.
+func oneOf(want string, valid ...string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 || len(valid) > 0 && !slices.Contains(valid, args[0]) {
+			return fmt.Errorf("want %s", want)
+		}
+		return nil
+	}
+}
+
+// check runs over all paths.
+func (v Validate) check(f validateFlags, paths []string) error {
+	failOn, err := diag.ParseSeverity(f.failOn)
+	if err != nil {
+		return fmt.Errorf("--fail-on: %w", err)
+	}
+	opt, err := v.lintOptions(f)
+	if err != nil {
+		return err
+	}
+	all := rules.All()
+	shown := &sources{}
+	out, err := diag.New(f.format, v.Out, diag.Options{
+		Color: v.OutTerminal && !f.noColor && !v.NoColor, Source: shown.text, Rules: lint.Infos(all),
+		Width: v.Width, Tool: "agf-validate", Version: Version, HelpURL: helpURL,
+	})
+	if err != nil {
+		return fmt.Errorf("--format: %w", err)
+	}
+	c := &checker{
+		linter: lint.New(all, opt), streams: v.Streams, out: out, shown: shown, failOn: failOn,
+		progress: newProgress(v.Err, v.ErrTerminal),
+	}
+	return c.run(paths, v.workers())
+}
+
+func (v Validate) workers() int {
+	if v.Workers > 0 {
+		return v.Workers
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+func (v Validate) lintOptions(f validateFlags) (lint.Options, error) {
+	opt := lint.Options{Strict: f.strict}
+	if f.config != "" {
+		config, err := v.readConfig(f.config)
+		if err != nil {
+			return opt, err
+		}
+		opt.Config = config
+	}
+	if len(f.policies) > 0 {
+		set, err := loadPolicies(f.policies, v.Err)
+		if err != nil {
+			return opt, err
+		}
+		opt.Registry = set
+	}
+	return opt, nil
+}
+
+func (v Validate) readConfig(path string) (*lint.Config, error) {
+	src, err := readInput(path, v.In)
+	if err != nil {
+		return nil, err
+	}
+	config, findings := lint.ParseConfig(path, src, lint.Infos(rules.All()))
+	if worst(findings) < diag.Error {
+		return config, nil
+	}
+	printFindings(v.Err, findings, map[string][]byte{path: src})
+	return nil, &exitError{code: ExitFailure, err: fmt.Errorf("the configuration %s can't be used", path)}
+}
+
+func (v Validate) explainCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain RULE",
+		Short: "Explain a rule, or `semantics`: our answers where the standard is silent",
+		Args:  oneOf("a rule id, or semantics: `agf-validate rules` lists the rules"),
+		RunE:  func(_ *cobra.Command, args []string) error { return explain(v.Out, args[0]) },
+
+		ValidArgsFunction: completeRules,
+	}
+}
+
+func (v Validate) schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:       "schema agent|policy",
+		Short:     "Print our JSON Schema, for editors",
+		Args:      oneOf("agent or policy", "agent", "policy"),
+		ValidArgs: []string{"agent", "policy"},
+		RunE: func(_ *cobra.Command, args []string) error {
+			text := schema.JSON()
+			if args[0] == "policy" {
+				text = policy.JSON()
+			}
+			_, err := v.Out.Write(text)
+			return err
+		},
+	}
+}
+
+func (v Validate) rulesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "rules",
+		Short: "List every rule with its severity",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			for _, info := range lint.Infos(rules.All()) {
+				if _, err := fmt.Fprintf(v.Out, "%-32s %-8s %s\n", info.ID, info.Severity, info.Title); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// loadPolicies reads directories of policies into one registry. It is all or nothing (docs/contracts/policy.md).
+func loadPolicies(dirs []string, errOut io.Writer) (*policy.Set, error) {
+	var policies []*policy.Policy
+	for _, dir := range dirs {
+		set, findings := policy.LoadFS(os.DirFS(dir), dir)
+		if set.Err() != nil {
+			printFindings(errOut, findings, nil)
+			return nil, &exitError{code: ExitFailure, err: fmt.Errorf("the policies in %s can't be used", dir)}
+		}
+		policies = append(policies, set.Policies()...)
+	}
+	set, findings := policy.NewSet(policies...)
+	if set.Err() != nil {
+		printFindings(errOut, findings, nil)
+		return nil, &exitError{code: ExitFailure, err: fmt.Errorf("the policies in %s can't be used together", strings.Join(dirs, ", "))}
+	}
+	return set, nil
+}
