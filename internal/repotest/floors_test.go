@@ -1,0 +1,203 @@
+package repotest
+
+import (
+	"fmt"
+	"go/types"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// room is one package of the house and the floor that it stands on. Arrows go down only, so a package imports lower floors.
+type room struct {
+	path  string // "lint/*" stands for everything below lint
+	floor int
+}
+
+// The floors on which code is pure: bytes in, answers out, fit for WASM and for any process.
+const pureFloors = 7
+
+// rooms lists every package. A new one needs a line here, which is the moment to ask where it belongs.
+func rooms() []room {
+	return []room{
+		{"value", 1},
+		{"diag", 1},
+		{"internal/automata", 1},
+		{"internal/yamldoc", 2},
+		{"internal/jsonschema", 2},
+		{"condition", 3},
+		{"template", 3},
+		{"schema", 4},
+		{"policy", 5},
+		{"resolve", 6},
+		{"lint", 7},
+		{"lint/*", 7},
+		{"policy/policyhttp", 8},
+		{"internal/cli", 8},
+		{"internal/golden", 9}, // helper of tests
+		{"lint/linttest", 9},   // helpers of the rules' tests
+		{"lint/gen", 9},
+		{"cmd/*", 9},
+		{"examples", 9},
+		{"internal/repotest", 9},
+	}
+}
+
+// outside are the packages that reach out of the process; pure code has none of them.
+func outside() []string {
+	return []string{"database/sql", "io/ioutil", "log", "log/slog", "net", "net/http", "os", "os/exec", "os/signal", "plugin", "syscall"}
+}
+
+// fences names the one package that may import each outside technology, so that a successor is a one-package change.
+func fences() map[string]string {
+	return map[string]string{
+		"gopkg.in/yaml.v3":                         "internal/yamldoc",
+		"github.com/santhosh-tekuri/jsonschema/v5": "internal/jsonschema",
+		"github.com/cbroglie/mustache":             "template",
+		"github.com/spf13/cobra":                   "internal/cli",
+		"golang.org/x/term":                        "cmd/*", // main knows whether its streams are terminals
+	}
+}
+
+// inside tells whether a path is the pattern, or below it when the pattern ends in a star.
+func inside(pattern, path string) bool {
+	folder, below := strings.CutSuffix(pattern, "*")
+	return pattern == path || below && strings.HasPrefix(path, folder)
+}
+
+// find returns the room of a package, the one of its own name before one with a star.
+func find(table []room, path string) (room, bool) {
+	best, ok := room{}, false
+	for _, r := range table {
+		if inside(r.path, path) && len(r.path) >= len(best.path) {
+			best, ok = r, true
+		}
+	}
+	return best, ok
+}
+
+// checkFloors complains about packages without a room and about imports that go up or sideways.
+func checkFloors(table []room, packages []pkg) []string {
+	var out []string
+	for _, p := range packages {
+		from, ok := find(table, p.path)
+		if !ok {
+			out = append(out, fmt.Sprintf("package %s has no room: add it to rooms() in floors_test.go", p.path))
+			continue
+		}
+		for _, imported := range p.imports {
+			if to, ours := strings.CutPrefix(imported, modulePath+"/"); ours {
+				out = append(out, checkArrow(table, p.path, from, to)...)
+			} else {
+				out = append(out, checkOutside(p.path, from, imported)...)
+			}
+		}
+	}
+	return out
+}
+
+func checkArrow(table []room, path string, from room, to string) []string {
+	target, ok := find(table, to)
+	if !ok || target.floor < from.floor || sameWing(path, to) {
+		return nil // a target without a room is reported for itself
+	}
+	return []string{fmt.Sprintf("%s (floor %d) imports %s (floor %d): arrows go down only", path, from.floor, to, target.floor)}
+}
+
+// sameWing holds for packages of the same top folder that belong together by design: lint and its rules.
+func sameWing(a, b string) bool {
+	return strings.HasPrefix(a+"/", "lint/") && strings.HasPrefix(b+"/", "lint/")
+}
+
+func checkOutside(path string, from room, imported string) []string {
+	if from.floor <= pureFloors && slices.Contains(outside(), imported) {
+		return []string{fmt.Sprintf("%s imports %s: lint, resolve and below stay free of the outside", path, imported)}
+	}
+	return nil
+}
+
+// checkFences complains about a technology used outside its package, in tests too.
+func checkFences(fences map[string]string, packages []pkg) []string {
+	var out []string
+	for _, p := range packages {
+		for _, imported := range slices.Compact(slices.Sorted(slices.Values(p.used))) {
+			for fenced, home := range fences {
+				if (imported == fenced || strings.HasPrefix(imported, fenced+"/")) && !inside(home, p.path) {
+					out = append(out, fmt.Sprintf("%s imports %s, which only %s may", p.path, imported, home))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// checkClock complains about pure code that looks at the time.
+func checkClock(table []room, packages []checked) []string {
+	var out []string
+	for _, c := range packages {
+		if r, _ := find(table, c.pkg.path); r.floor > pureFloors {
+			continue
+		}
+		for id, object := range c.info.Uses {
+			f, ok := object.(*types.Func)
+			if ok && f.Pkg() != nil && f.Pkg().Path() == "time" && slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "NewTimer", "Tick", "NewTicker", "AfterFunc"}, f.Name()) {
+				out = append(out, fmt.Sprintf("%s: time.%s: deciding has no clock", at(c.fset, id), f.Name()))
+			}
+		}
+	}
+	return out
+}
+
+func TestFloors(t *testing.T) { report(t, checkFloors(rooms(), must(t, house))) }
+
+func TestFences(t *testing.T) { report(t, checkFences(fences(), must(t, house))) }
+
+func TestClock(t *testing.T) { report(t, checkClock(rooms(), must(t, typedHouse))) }
+
+func TestFloorChecksFail(t *testing.T) {
+	table := rooms()
+	up := sample(t, "value", `package value; import _ "github.com/assent-dev/assent/diag"`)
+	catches(t, checkFloors(table, []pkg{up}), "arrows go down only")
+	homeless := sample(t, "attic", `package attic`)
+	catches(t, checkFloors(table, []pkg{homeless}), "has no room")
+	impure := sample(t, "resolve", `package resolve; import _ "net/http"`)
+	catches(t, checkFloors(table, []pkg{impure}), "imports net/http")
+	rule := sample(t, "lint/vacuous", `package vacuous; import _ "os"`)
+	catches(t, checkFloors(table, []pkg{rule}), "imports os")
+	unfenced := sampleTest(t, "policy", `package policy; import _ "gopkg.in/yaml.v3"`)
+	catches(t, checkFences(fences(), []pkg{unfenced}), "only internal/yamldoc may")
+	clock := typedSample(t, "resolve", `package resolve; import "time"; func now() time.Time { return time.Now() }`)
+	catches(t, checkClock(table, []checked{clock}), "resolve/sample.go:1: time.Now")
+	for _, good := range []pkg{
+		sample(t, "condition", `package condition; import (_ "github.com/assent-dev/assent/value"; _ "strings")`),
+		sample(t, "internal/cli", `package cli; import (_ "os"; _ "github.com/assent-dev/assent/lint"; _ "github.com/spf13/cobra")`),
+		sample(t, "lint/all", `package all; import _ "github.com/assent-dev/assent/lint"`),
+	} {
+		report(t, append(checkFloors(table, []pkg{good}), checkFences(fences(), []pkg{good})...))
+	}
+}
+
+// typedSample type-checks a counterexample, which may import what the repository itself imports.
+func typedSample(t *testing.T, path, src string) checked {
+	t.Helper()
+	p := sample(t, path, src)
+	exports := map[string]string{}
+	if len(p.imports) > 0 {
+		out, err := goList(append([]string{"-json=ImportPath,Export", "-export", "-deps"}, p.imports...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := decode[listed](out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range all {
+			exports[l.ImportPath] = l.Export
+		}
+	}
+	c, err := check(p, exports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

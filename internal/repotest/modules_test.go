@@ -1,0 +1,187 @@
+package repotest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// checkReplace complains about a go.mod that only builds beside other folders.
+func checkReplace(gomod string) []string {
+	var out []string
+	for i, line := range strings.Split(gomod, "\n") {
+		if f := strings.Fields(line); len(f) > 0 && f[0] == "replace" {
+			out = append(out, fmt.Sprintf("go.mod:%d: replace: whoever imports this module would build something else", i+1))
+		}
+	}
+	return out
+}
+
+// licence names the licence of a text, "" when it is none that we know.
+func licence(text string) string {
+	words := strings.Join(strings.Fields(text), " ")
+	for _, known := range []struct{ name, phrase string }{
+		{"Apache-2.0", "Apache License Version 2.0"},
+		{"MPL-2.0", "Mozilla Public License Version 2.0"},
+		{"MPL-2.0", "Mozilla Public License, version 2.0"},
+		{"BSD", "Redistribution and use in source and binary forms, with or without modification, are permitted"},
+		{"MIT", "Permission is hereby granted, free of charge, to any person obtaining a copy"},
+	} {
+		if strings.Contains(words, known.phrase) {
+			return known.name
+		}
+	}
+	return ""
+}
+
+// licensed is a module with its licence, and whether the product carries it or only the tests do.
+type licensed struct {
+	path, licence string
+	shipped       bool
+}
+
+// checkLicences complains about a licence that we may not ship, or may not even test with.
+func checkLicences(modules []licensed) []string {
+	var out []string
+	for _, m := range modules {
+		switch {
+		case slices.Contains([]string{"MIT", "BSD", "Apache-2.0"}, m.licence):
+		case m.licence == "MPL-2.0" && !m.shipped:
+		case m.licence == "":
+			out = append(out, m.path+" has no licence that we know")
+		default:
+			out = append(out, fmt.Sprintf("%s is under %s, which may not be in the product", m.path, m.licence))
+		}
+	}
+	return out
+}
+
+// builtModules are the modules of all packages that are built or tested, with the licence texts of the module cache.
+func builtModules() ([]licensed, error) {
+	shipped, err := modulesOf("-deps", "./...")
+	if err != nil {
+		return nil, err
+	}
+	all, err := modulesOf("-deps", "-test", "./...")
+	if err != nil {
+		return nil, err
+	}
+	var out []licensed
+	for path, dir := range all {
+		text, err := licenceText(dir)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, licensed{path: path, licence: licence(text), shipped: shipped[path] != ""})
+	}
+	return out, nil
+}
+
+func modulesOf(args ...string) (map[string]string, error) {
+	out, err := goList(append([]string{"-json=ImportPath,Module"}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	packages, err := decode[listed](out)
+	if err != nil {
+		return nil, err
+	}
+	modules := map[string]string{}
+	for _, p := range packages {
+		if p.Module != nil && !p.Module.Main {
+			modules[p.Module.Path] = p.Module.Dir
+		}
+	}
+	return modules, nil
+}
+
+func licenceText(dir string) (string, error) {
+	for _, pattern := range []string{"LICENSE*", "LICENCE*", "COPYING*"} {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return "", fmt.Errorf("find licence: %w", err)
+		}
+		if len(found) > 0 {
+			text, err := os.ReadFile(found[0])
+			return string(text), err
+		}
+	}
+	return "", nil
+}
+
+// moduleRow is a line of a table in docs/dependencies.md that is about one module or tool.
+var moduleRow = regexp.MustCompile("(?m)^\\| `([^`]+)`")
+
+// checkDependencies complains unless docs/dependencies.md has a line for every direct module, and no line for others.
+func checkDependencies(direct []string, page string) []string {
+	var out []string
+	var told []string
+	product, _, _ := strings.Cut(page, "\n## Tools")
+	for _, m := range moduleRow.FindAllStringSubmatch(product, -1) {
+		told = append(told, m[1])
+	}
+	for _, m := range direct {
+		if !slices.Contains(told, m) {
+			out = append(out, "docs/dependencies.md has no line for "+m)
+		}
+	}
+	for _, m := range told {
+		if !slices.Contains(direct, m) {
+			out = append(out, fmt.Sprintf("docs/dependencies.md has a line for %s, which go.mod does not require", m))
+		}
+	}
+	return out
+}
+
+func directModules() ([]string, error) {
+	out, err := goList("-m", "-json=Path,Main,Indirect", "all")
+	if err != nil {
+		return nil, err
+	}
+	all, err := decode[module](out)
+	if err != nil {
+		return nil, err
+	}
+	var direct []string
+	for _, m := range all {
+		if !m.Main && !m.Indirect {
+			direct = append(direct, m.Path)
+		}
+	}
+	return direct, nil
+}
+
+func read(name string) func() (string, error) {
+	return func() (string, error) {
+		text, err := os.ReadFile(filepath.Join(top, name))
+		return string(text), err
+	}
+}
+
+func TestNoReplace(t *testing.T) { report(t, checkReplace(must(t, read("go.mod")))) }
+
+func TestLicences(t *testing.T) {
+	report(t, checkLicences(must(t, builtModules)))
+	if own := licence(must(t, read("LICENSE"))); own != "Apache-2.0" {
+		t.Errorf("our own LICENSE reads as %q", own)
+	}
+}
+
+func TestDependenciesPage(t *testing.T) {
+	report(t, checkDependencies(must(t, directModules), must(t, read("docs/dependencies.md"))))
+}
+
+func TestModuleChecksFail(t *testing.T) {
+	catches(t, checkReplace("module a\n\nreplace b => ../b\n"), "go.mod:3: replace")
+	catches(t, checkLicences([]licensed{{path: "a", licence: licence("All rights reserved.")}}), "a has no licence")
+	catches(t, checkLicences([]licensed{{path: "a", licence: licence("Mozilla Public License Version 2.0"), shipped: true}}), "MPL-2.0")
+	report(t, checkLicences([]licensed{{path: "a", licence: "MPL-2.0"}, {path: "b", licence: "MIT", shipped: true}}))
+	page := "| `a` | what |\n| `b` | what |\n\n## Tools of CI\n| `c` | what |\n"
+	catches(t, checkDependencies([]string{"a", "b", "d"}, page), "no line for d")
+	catches(t, checkDependencies([]string{"a"}, page), "has a line for b")
+	report(t, checkDependencies([]string{"a", "b"}, page))
+}

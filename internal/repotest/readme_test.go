@@ -1,0 +1,103 @@
+package repotest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/internal/golden"
+)
+
+var (
+	consoleBlock = regexp.MustCompile("(?s)```console\n(.*?)```")
+	goBlock      = regexp.MustCompile("(?s)```go\n(.*?)```")
+	setUpBlock   = regexp.MustCompile("(?s)```sh\n(.*?)```")
+)
+
+// TestReadmeCommands runs every command of the README's tour at the top of the tree, against binaries built for the
+// occasion, and compares what they print with what the README shows.
+func TestReadmeCommands(t *testing.T) {
+	bin := filepath.Join(t.TempDir(), "bin")
+	shell(t, "go build -o "+bin+"/ ./cmd/...")
+	text := readText(t, filepath.Join(top, "README.md"))
+	ran := 0
+	fresh := consoleBlock.ReplaceAllStringFunc(text, func(block string) string {
+		var out strings.Builder
+		for _, line := range strings.Split(consoleBlock.FindStringSubmatch(block)[1], "\n") {
+			if command, ok := strings.CutPrefix(line, "$ "); ok {
+				ran++
+				out.WriteString(line + "\n" + shell(t, strings.ReplaceAll(command, "bin/", bin+"/")))
+			}
+		}
+		return "```console\n" + out.String() + "```"
+	})
+	if ran < 4 {
+		t.Fatalf("the README shows only %d commands", ran)
+	}
+	if fresh == text {
+		return
+	}
+	if !golden.Update() {
+		t.Fatalf("README.md shows other output than its commands print; go test ./internal/repotest -run Readme -update mends it:\n%s", fresh)
+	}
+	if err := os.WriteFile(filepath.Join(top, "README.md"), []byte(fresh), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shell executes a command line as a reader would. A command may exit 1: agf-validate does when it finds something.
+func shell(t *testing.T, command string) string {
+	t.Helper()
+	cmd := exec.Command("bash", "-c", command)
+	cmd.Dir = top
+	out, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState.ExitCode() != 1 {
+		t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	return string(out)
+}
+
+func readText(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestReadmeCode: the README's Go is the body of an example that is compiled and run.
+func TestReadmeCode(t *testing.T) {
+	example := squeeze(readText(t, filepath.Join(top, "examples", "embedding_test.go")))
+	blocks := goBlock.FindAllStringSubmatch(readText(t, filepath.Join(top, "README.md")), -1)
+	if len(blocks) == 0 {
+		t.Fatal("the README shows no Go")
+	}
+	for _, b := range blocks {
+		if !strings.Contains(example, squeeze(b[1])) {
+			t.Errorf("this is not in examples/embedding_test.go:\n%s", b[1])
+		}
+	}
+}
+
+func squeeze(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// TestReadmeSetUp: the two set-up commands are targets of the Makefile.
+func TestReadmeSetUp(t *testing.T) {
+	targets := readText(t, filepath.Join(top, "Makefile"))
+	commands := 0
+	for _, line := range strings.Split(setUpBlock.FindStringSubmatch(readText(t, filepath.Join(top, "README.md")))[1], "\n") {
+		if words := strings.Fields(line); len(words) > 1 && words[0] == "make" {
+			commands++
+			if !strings.Contains(targets, "\n"+words[1]+":") {
+				t.Errorf("README: make %s is no target", words[1])
+			}
+		}
+	}
+	if commands != 2 {
+		t.Errorf("the README sets up with %d commands, want 2", commands)
+	}
+}

@@ -1,0 +1,287 @@
+package repotest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// modulePath is what every import path of ours starts with.
+const modulePath = "github.com/assent-dev/assent"
+
+// top is the root of the repository, seen from this folder.
+const top = "../.."
+
+// pkg is one package of ours, by its path in the repository, such as "internal/yamldoc".
+type pkg struct {
+	path    string
+	files   []file
+	tests   []file // in-package and external tests
+	imports []string
+	// used are the imports of the tests too.
+	used []string
+}
+
+// file is one parsed Go file.
+type file struct {
+	path  string // from the root of the repository
+	lines int
+	ast   *ast.File
+	fset  *token.FileSet
+}
+
+// at gives a place in the form file:line.
+func at(fset *token.FileSet, n ast.Node) string {
+	p := fset.Position(n.Pos())
+	return fmt.Sprintf("%s:%d", p.Filename, p.Line)
+}
+
+// listed is what we read of `go list -json`.
+type listed struct {
+	ImportPath, Dir, Export            string
+	GoFiles, TestGoFiles, XTestGoFiles []string
+	Imports, TestImports, XTestImports []string
+	Module                             *module
+}
+
+type module struct {
+	Path, Dir      string
+	Main, Indirect bool
+}
+
+func goList(args ...string) ([]byte, error) {
+	cmd := exec.Command("go", append([]string{"list"}, args...)...)
+	cmd.Dir = top
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return out, nil
+}
+
+// decode reads the objects that go list prints one after the other.
+func decode[T any](text []byte) ([]T, error) {
+	var all []T
+	for d := json.NewDecoder(bytes.NewReader(text)); ; {
+		var one T
+		switch err := d.Decode(&one); {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, fmt.Errorf("go list output: %w", err)
+		}
+		all = append(all, one)
+	}
+}
+
+// house is the whole repository, read once for all tests.
+var house = sync.OnceValues(readHouse)
+
+func readHouse() ([]pkg, error) {
+	out, err := goList("-json", "./...")
+	if err != nil {
+		return nil, err
+	}
+	all, err := decode[listed](out)
+	if err != nil {
+		return nil, err
+	}
+	packages := make([]pkg, len(all))
+	fset := token.NewFileSet()
+	for i, l := range all {
+		if packages[i], err = readPackage(fset, l); err != nil {
+			return nil, err
+		}
+	}
+	return packages, nil
+}
+
+func readPackage(fset *token.FileSet, l listed) (pkg, error) {
+	p := pkg{path: strings.TrimPrefix(strings.TrimPrefix(l.ImportPath, modulePath), "/"), imports: l.Imports}
+	p.used = slices.Concat(l.Imports, l.TestImports, l.XTestImports)
+	var err error
+	if p.files, err = parse(fset, p.path, l.Dir, l.GoFiles); err != nil {
+		return p, err
+	}
+	p.tests, err = parse(fset, p.path, l.Dir, slices.Concat(l.TestGoFiles, l.XTestGoFiles))
+	return p, err
+}
+
+func parse(fset *token.FileSet, folder, dir string, names []string) ([]file, error) {
+	var files []file
+	for _, name := range names {
+		src, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return nil, fmt.Errorf("read source: %w", err)
+		}
+		f, err := parseFile(fset, folder+"/"+name, string(src))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+func parseFile(fset *token.FileSet, path, src string) (file, error) {
+	tree, err := parser.ParseFile(fset, path, src, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return file{}, fmt.Errorf("parse: %w", err)
+	}
+	return file{path: path, lines: strings.Count(src, "\n"), ast: tree, fset: fset}, nil
+}
+
+// checked is a package with its types, from the same syntax trees.
+type checked struct {
+	pkg  pkg
+	fset *token.FileSet
+	info *types.Info
+	typ  *types.Package
+}
+
+// typedHouse type-checks what readHouse has read, against compiled dependencies.
+var typedHouse = sync.OnceValues(func() ([]checked, error) {
+	packages, err := house()
+	if err != nil {
+		return nil, err
+	}
+	out, err := goList("-json=ImportPath,Export", "-export", "-deps", "./...")
+	if err != nil {
+		return nil, err
+	}
+	all, err := decode[listed](out)
+	if err != nil {
+		return nil, err
+	}
+	exports := map[string]string{}
+	for _, l := range all {
+		exports[l.ImportPath] = l.Export
+	}
+	var typed []checked
+	for _, p := range packages {
+		c, err := check(p, exports)
+		if err != nil {
+			return nil, err
+		}
+		typed = append(typed, c)
+	}
+	return typed, nil
+})
+
+// check type-checks one package. Export data of its imports is in the files that exports names by import path.
+func check(p pkg, exports map[string]string) (checked, error) {
+	look := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
+	config := types.Config{Importer: importer.ForCompiler(token.NewFileSet(), "gc", look)}
+	info := &types.Info{
+		Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{},
+	}
+	fset := token.NewFileSet()
+	var trees []*ast.File
+	for _, f := range p.files {
+		fset, trees = f.fset, append(trees, f.ast)
+	}
+	typ, err := config.Check(modulePath+"/"+p.path, fset, trees, info)
+	if err != nil {
+		return checked{}, fmt.Errorf("type-check %s: %w", p.path, err)
+	}
+	return checked{pkg: p, fset: fset, info: info, typ: typ}, nil
+}
+
+// texts are the files with these endings that belong to the repository's own module.
+func texts(endings ...string) (map[string]string, error) {
+	found := map[string]string{}
+	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel := filepath.ToSlash(strings.TrimPrefix(path, top+"/"))
+		if d.IsDir() {
+			if path != top && (strings.HasPrefix(d.Name(), ".") && rel != ".ci" || d.Name() == "testdata" || rel == "bin" || rel == "dist") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		for _, e := range endings {
+			if strings.HasSuffix(rel, e) {
+				src, err := os.ReadFile(path)
+				if err != nil {
+					return err
+				}
+				found[rel] = string(src)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("walk the repository: %w", err)
+	}
+	return found, nil
+}
+
+// must returns the packages, or ends the test.
+func must[T any](t *testing.T, get func() (T, error)) T {
+	t.Helper()
+	v, err := get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// report turns complaints into failures.
+func report(t *testing.T, complaints []string) {
+	t.Helper()
+	sort.Strings(complaints)
+	for _, c := range complaints {
+		t.Error(c)
+	}
+}
+
+// catches proves a check: it must complain once, and mention what is wrong.
+func catches(t *testing.T, complaints []string, what string) {
+	t.Helper()
+	if len(complaints) != 1 || !strings.Contains(complaints[0], what) {
+		t.Errorf("want one complaint with %q, got %d: %s", what, len(complaints), strings.Join(complaints, "; "))
+	}
+}
+
+// sample makes a package of one file from source, for counterexamples.
+func sample(t *testing.T, path, src string) pkg {
+	t.Helper()
+	f, err := parseFile(token.NewFileSet(), path+"/sample.go", src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := pkg{path: path, files: []file{f}}
+	for _, i := range f.ast.Imports {
+		p.imports = append(p.imports, strings.Trim(i.Path.Value, `"`))
+	}
+	p.used = p.imports
+	return p
+}
+
+// sampleTest makes a package whose only file is a test.
+func sampleTest(t *testing.T, path, src string) pkg {
+	t.Helper()
+	p := sample(t, path, src)
+	p.tests, p.files = p.files, nil
+	return p
+}
