@@ -1,0 +1,156 @@
+package subject
+
+import (
+	"fmt"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+
+	"github.com/assent-dev/assent/bench/internal/model"
+)
+
+// celCall is the activation of one decision, reused, as Kubernetes' admission does it.
+type celCall struct {
+	tool   string
+	labels map[string]string
+	args   map[string]any
+}
+
+func (c *celCall) ResolveName(name string) (any, bool) {
+	switch name {
+	case "args":
+		return c.args, true
+	case "tool":
+		return c.tool, true
+	case "labels":
+		return c.labels, true
+	}
+	return nil, false
+}
+
+func (c *celCall) Parent() cel.Activation { return nil }
+
+// CEL translates each rule to a type-checked, optimised program.
+func CEL(w *model.Workload, scope Scope) ([]*Subject, error) {
+	type rule struct {
+		id      string
+		program cel.Program
+	}
+	env, err := cel.NewEnv(
+		cel.Variable("tool", cel.StringType),
+		cel.Variable("labels", cel.MapType(cel.StringType, cel.StringType)),
+		cel.Variable("args", cel.MapType(cel.StringType, cel.DynType)),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("cel: %w", err)
+	}
+	byTool := map[string][]rule{}
+	for tool, rules := range rulesByTool(w, scope) {
+		for i := range rules {
+			program, err := celProgram(env, celText(&rules[i], scope))
+			if err != nil {
+				return nil, fmt.Errorf("cel rule %s: %w", rules[i].ID, err)
+			}
+			byTool[tool] = append(byTool[tool], rule{rules[i].ID, program})
+		}
+	}
+	labels := labelMap(&w.Agent)
+	subject := func(input Input, args func(*model.Call) map[string]any) *Subject {
+		activation, reasons := &celCall{labels: labels}, make([]string, 0, 64)
+		return &Subject{
+			Engine: "cel", Input: input, Scope: scope,
+			Decide: func(i int) int {
+				c := &w.Calls[i]
+				activation.tool, activation.args = c.Tool, args(c)
+				reasons = reasons[:0]
+				for _, r := range byTool[c.Tool] {
+					out, _, err := r.program.Eval(activation)
+					must(err)
+					if out.Value() == true {
+						reasons = append(reasons, r.id)
+					}
+				}
+				return len(reasons)
+			},
+			Reasons: func() []string { return reasons },
+		}
+	}
+	return []*Subject{
+		subject(Decoded, func(c *model.Call) map[string]any { return c.Args }),
+		subject(Raw, func(c *model.Call) map[string]any { return decode(c.Raw) }),
+	}, nil
+}
+
+func celProgram(env *cel.Env, text string) (cel.Program, error) {
+	ast, issues := env.Compile(text)
+	if err := issues.Err(); err != nil {
+		return nil, err
+	}
+	return env.Program(ast, cel.EvalOptions(cel.OptOptimize))
+}
+
+func celText(r *model.Rule, scope Scope) string {
+	groups := make([]string, len(r.Groups))
+	for i, g := range r.Groups {
+		groups[i] = "(" + join(g, " && ", celMatcher) + ")"
+	}
+	condition := strings.Join(groups, " || ")
+	if scope == Sliced {
+		return condition
+	}
+	var tests []string
+	if r.Tool != "" {
+		tests = append(tests, fmt.Sprintf("tool == %q", r.Tool))
+	}
+	for _, l := range r.Labels {
+		tests = append(tests, fmt.Sprintf("labels.%s == %q", l.Key, l.Value))
+	}
+	return strings.Join(append(tests, "("+condition+")"), " && ")
+}
+
+// celMatcher guards each step of the path, then tests. Numbers are written as doubles, which is what
+// encoding/json makes of them: the comparison then needs no conversion.
+func celMatcher(m model.Matcher) string {
+	var guards []string
+	for i, c := range m.Key {
+		if c == '.' {
+			guards = append(guards, "has(args."+m.Key[:i]+")")
+		}
+	}
+	guards = append(guards, "has(args."+m.Key+")", celTest(m, "args."+m.Key))
+	return strings.Join(guards, " && ")
+}
+
+func celTest(m model.Matcher, arg string) string {
+	switch m.Op {
+	case model.Eq, model.Ne:
+		return fmt.Sprintf("%s %s %s", arg, operator(m.Op), literal(m, "%d.0"))
+	case model.In:
+		return fmt.Sprintf("%s in [%s]", arg, quoted(m.List))
+	case model.NotIn:
+		return fmt.Sprintf("!(%s in [%s])", arg, quoted(m.List))
+	case model.Pattern:
+		return celPattern(m.Regexp, arg)
+	default:
+		return fmt.Sprintf("%s %s %d.0", arg, operator(m.Op), m.Num)
+	}
+}
+
+func celPattern(p model.Regexp, arg string) string {
+	switch {
+	case p.Literal && p.Suffix == "":
+		return fmt.Sprintf("%s.startsWith(%q)", arg, p.Prefix)
+	case p.Literal && p.Prefix == "":
+		return fmt.Sprintf("%s.endsWith(%q)", arg, p.Suffix)
+	default:
+		return fmt.Sprintf("%s.matches(%q)", arg, p.Source)
+	}
+}
+
+func labelMap(a *model.Agent) map[string]string {
+	out := map[string]string{}
+	for _, l := range a.Labels {
+		out[l.Key] = l.Value
+	}
+	return out
+}

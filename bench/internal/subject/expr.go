@@ -1,0 +1,117 @@
+package subject
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/vm"
+
+	"github.com/assent-dev/assent/bench/internal/model"
+)
+
+// Expr translates each rule to a typed program; one virtual machine is reused.
+func Expr(w *model.Workload, scope Scope) ([]*Subject, error) {
+	type rule struct {
+		id      string
+		program *vm.Program
+	}
+	// A map is loaded faster than a struct, whose fields go through reflection. Its values give the types.
+	types := map[string]any{"tool": "", "labels": map[string]string{}, "args": map[string]any{}}
+	byTool := map[string][]rule{}
+	for tool, rules := range rulesByTool(w, scope) {
+		for i := range rules {
+			program, err := expr.Compile(exprText(&rules[i], scope), expr.Env(types), expr.AsBool())
+			if err != nil {
+				return nil, fmt.Errorf("expr rule %s: %w", rules[i].ID, err)
+			}
+			byTool[tool] = append(byTool[tool], rule{rules[i].ID, program})
+		}
+	}
+	labels := labelMap(&w.Agent)
+	tools := map[string]any{} // boxed once
+	for _, tool := range w.Agent.Tools {
+		tools[tool] = tool
+	}
+	subject := func(input Input, args func(*model.Call) map[string]any) *Subject {
+		var machine vm.VM
+		env, reasons := map[string]any{"labels": labels}, make([]string, 0, 64)
+		return &Subject{
+			Engine: "expr", Input: input, Scope: scope,
+			Decide: func(i int) int {
+				c := &w.Calls[i]
+				env["tool"], env["args"] = tools[c.Tool], args(c)
+				reasons = reasons[:0]
+				for _, r := range byTool[c.Tool] {
+					out, err := machine.Run(r.program, env)
+					must(err)
+					if out == true {
+						reasons = append(reasons, r.id)
+					}
+				}
+				return len(reasons)
+			},
+			Reasons: func() []string { return reasons },
+		}
+	}
+	return []*Subject{
+		subject(Decoded, func(c *model.Call) map[string]any { return c.Args }),
+		subject(Raw, func(c *model.Call) map[string]any { return decode(c.Raw) }),
+	}, nil
+}
+
+func exprText(r *model.Rule, scope Scope) string {
+	groups := make([]string, len(r.Groups))
+	for i, g := range r.Groups {
+		groups[i] = "(" + join(g, " && ", exprMatcher) + ")"
+	}
+	condition := strings.Join(groups, " || ")
+	if scope == Sliced {
+		return condition
+	}
+	var tests []string
+	if r.Tool != "" {
+		tests = append(tests, fmt.Sprintf("tool == %q", r.Tool))
+	}
+	for _, l := range r.Labels {
+		tests = append(tests, fmt.Sprintf("labels.%s == %q", l.Key, l.Value))
+	}
+	return strings.Join(append(tests, "("+condition+")"), " && ")
+}
+
+// exprMatcher guards against nil, which ordered comparisons refuse. Equality, lists and patterns on the right type
+// need a guard only where a missing argument would match.
+func exprMatcher(m model.Matcher) string {
+	arg := "args." + strings.ReplaceAll(m.Key, ".", "?.")
+	switch m.Op {
+	case model.Eq:
+		return fmt.Sprintf("%s == %s", arg, literal(m, "%d"))
+	case model.In:
+		return fmt.Sprintf("%s in [%s]", arg, quoted(m.List))
+	}
+	return fmt.Sprintf("%s != nil && %s", arg, exprTest(m, arg))
+}
+
+func exprTest(m model.Matcher, arg string) string {
+	switch m.Op {
+	case model.Ne:
+		return fmt.Sprintf("%s != %s", arg, literal(m, "%d"))
+	case model.NotIn:
+		return fmt.Sprintf("%s not in [%s]", arg, quoted(m.List))
+	case model.Pattern:
+		return exprPattern(m.Regexp, arg)
+	default:
+		return fmt.Sprintf("%s %s %d", arg, operator(m.Op), m.Num)
+	}
+}
+
+func exprPattern(p model.Regexp, arg string) string {
+	switch {
+	case p.Literal && p.Suffix == "":
+		return fmt.Sprintf("%s startsWith %q", arg, p.Prefix)
+	case p.Literal && p.Prefix == "":
+		return fmt.Sprintf("%s endsWith %q", arg, p.Suffix)
+	default:
+		return fmt.Sprintf("%s matches %q", arg, p.Source)
+	}
+}
