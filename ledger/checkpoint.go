@@ -1,0 +1,168 @@
+package ledger
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+// Checkpoint says what a log holds at one moment. Signed, it commits its signer to every entry so far.
+type Checkpoint struct {
+	Origin string // which log, see Origin
+	Size   int64  // entries
+	Root   Hash
+}
+
+// Origin names the log of a tenant in checkpoints.
+func Origin(tenant string) string { return "assent/" + tenant }
+
+// checkOrigin refuses what could not stand on a line of a note, and logs of nobody.
+func checkOrigin(origin string) error {
+	tenant, ok := strings.CutPrefix(origin, Origin(""))
+	if !ok || tenant == "" {
+		return fmt.Errorf("the log %s has no tenant, expected %s and its name", quote(origin), Origin(""))
+	}
+	if !utf8.ValidString(origin) || strings.ContainsFunc(origin, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return fmt.Errorf("the tenant of the log %s holds control characters or is not UTF-8", quote(origin))
+	}
+	return nil
+}
+
+// text is the body of the note: origin, size and root, a line each.
+func (c Checkpoint) text() string {
+	return c.Origin + "\n" + strconv.FormatInt(c.Size, 10) + "\n" + c.Root.String() + "\n"
+}
+
+func parseCheckpoint(text string) (c Checkpoint, err error) {
+	lines := strings.Split(text, "\n")
+	if len(lines) != 4 {
+		return c, errors.New("a checkpoint needs three lines: origin, size, root")
+	}
+	c.Origin = lines[0]
+	if err := checkOrigin(c.Origin); err != nil {
+		return c, err
+	}
+	if c.Size, err = strconv.ParseInt(lines[1], 10, 64); err != nil {
+		return c, fmt.Errorf("the size of the checkpoint: %w", err)
+	}
+	if err := checkSize(c.Size); err != nil {
+		return c, err
+	}
+	if c.Root, err = ParseHash(lines[2]); err != nil {
+		return c, fmt.Errorf("the root of the checkpoint: %w", err)
+	}
+	if c.text() != text {
+		return c, errors.New("the size of the checkpoint is not in its shortest form")
+	}
+	return c, nil
+}
+
+// Signer signs checkpoints with an Ed25519 key. It is safe for concurrent use and prints no secret.
+type Signer struct {
+	signer    note.Signer
+	publicKey string
+}
+
+// GenerateKey makes a key. Its name, commonly the host, must have no space and no +. The secret is what ParseSigner reads:
+// keep it where only the server can read it. rand must be cryptographically secure (crypto/rand.Reader).
+func GenerateKey(name string, rand io.Reader) (s Signer, secret string, err error) {
+	secret, _, err = note.GenerateKey(rand, name)
+	if err != nil {
+		return Signer{}, "", fmt.Errorf("generate a key: %w", err)
+	}
+	if s, err = ParseSigner(secret); err != nil {
+		return Signer{}, "", fmt.Errorf("generate a key: the name %s is empty, not UTF-8 or holds a space or +", quote(name))
+	}
+	return s, secret, nil
+}
+
+// ParseSigner reads a secret of the form PRIVATE+KEY+name+hash+base64. Errors don't show it.
+func ParseSigner(secret string) (Signer, error) {
+	malformed := errors.New("not a secret key of the form PRIVATE+KEY+name+hash+base64, as GenerateKey returns it")
+	signer, err := note.NewSigner(secret)
+	if err != nil {
+		return Signer{}, malformed
+	}
+	key, ok := decode64(strings.SplitN(secret, "+", 5)[4])
+	if !ok {
+		return Signer{}, malformed
+	}
+	public := ed25519.NewKeyFromSeed(key[1:]).Public().(ed25519.PublicKey) // a first byte names the algorithm
+	publicKey, err := note.NewEd25519VerifierKey(signer.Name(), public)
+	if err != nil {
+		return Signer{}, malformed
+	}
+	return Signer{signer, publicKey}, nil
+}
+
+// PublicKey is the key that verifies, of the form name+hash+base64 (a note's verifier key).
+func (s Signer) PublicKey() string { return s.publicKey }
+
+// Sign returns the checkpoint as a signed note. Sign only what extends the checkpoint that was signed before.
+func (s Signer) Sign(c Checkpoint) ([]byte, error) {
+	if s.signer == nil {
+		return nil, errors.New("sign a checkpoint: the signer has no key")
+	}
+	if _, err := parseCheckpoint(c.text()); err != nil {
+		return nil, fmt.Errorf("sign a checkpoint: %w", err)
+	}
+	signed, err := note.Sign(&note.Note{Text: c.text()}, s.signer)
+	if err != nil {
+		return nil, fmt.Errorf("sign a checkpoint: %w", err)
+	}
+	return signed, nil
+}
+
+// OpenCheckpoint verifies that the note is a checkpoint signed with the key. Signatures of others may stand beside it,
+// such as those of witnesses, and are not looked at. The error is a *VerifyError.
+func OpenCheckpoint(signed []byte, publicKey string) (Checkpoint, error) {
+	verifier, err := parsePublicKey(publicKey)
+	if err != nil {
+		return Checkpoint{}, fault(-1, "%v", err)
+	}
+	n, err := note.Open(signed, note.VerifierList(verifier))
+	if err != nil {
+		return Checkpoint{}, fault(-1, "%s", noteProblem(err, publicKey))
+	}
+	if _, ok := decode64(n.Sigs[0].Base64); !ok {
+		return Checkpoint{}, fault(-1, "bad signature: its base64 is not canonical")
+	}
+	c, err := parseCheckpoint(n.Text)
+	if err != nil {
+		return Checkpoint{}, fault(-1, "%v", err)
+	}
+	return c, nil
+}
+
+func noteProblem(err error, publicKey string) string {
+	var unsigned *note.UnverifiedNoteError
+	var invalid *note.InvalidSignatureError
+	switch {
+	case errors.As(err, &unsigned):
+		return "wrong key: the checkpoint is not signed with " + publicKey
+	case errors.As(err, &invalid):
+		return "bad signature: the checkpoint was changed after it was signed"
+	}
+	return "the checkpoint is not a signed note"
+}
+
+// parsePublicKey accepts the one spelling that PublicKey returns.
+func parsePublicKey(key string) (note.Verifier, error) {
+	malformed := fmt.Errorf("%s is not a public key of the form name+hash+base64", quote(key))
+	verifier, err := note.NewVerifier(key)
+	if err != nil {
+		return nil, malformed
+	}
+	prefix := fmt.Sprintf("%s+%08x+", verifier.Name(), verifier.KeyHash())
+	encoded, ok := strings.CutPrefix(key, prefix)
+	if _, canonical := decode64(encoded); !ok || !canonical {
+		return nil, malformed
+	}
+	return verifier, nil
+}

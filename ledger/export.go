@@ -1,0 +1,121 @@
+package ledger
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf8"
+)
+
+const exportFormat = "assent-ledger/1"
+
+// What files may measure, in bytes. Escaping at most doubles a leaf, and the openings are bounded as JSON.
+const (
+	maxNote  = 64 << 10
+	maxLine  = 2*maxLeaf + maxOpenings + 1024
+	maxProof = maxLine + 4*maxNote
+)
+
+// Writer writes a log as JSON lines, in constant memory: a header with the signed checkpoint, a line per entry, and a last
+// line with their number. What is written differs from any other text that means the same: Verify accepts no other.
+type Writer struct {
+	out  *bufio.Writer
+	size int64 // of the checkpoint
+	next int64 // index of the next entry
+	line []byte
+	err  error
+}
+
+// NewWriter begins an export of the log that the checkpoint, a signed note, describes.
+func NewWriter(w io.Writer, checkpoint []byte, publicKey string) (*Writer, error) {
+	c, err := OpenCheckpoint(checkpoint, publicKey)
+	if err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
+	if len(checkpoint) > maxNote {
+		return nil, fmt.Errorf("export: a checkpoint of %d bytes, at most %d are allowed", len(checkpoint), maxNote)
+	}
+	out := &Writer{out: bufio.NewWriterSize(w, 64<<10), size: c.Size}
+	return out, out.put(appendHeader(nil, c.Origin, publicKey, string(checkpoint)))
+}
+
+// Write adds the next entry. It checks no more than that the line can be written, so that a damaged log can be exported
+// and looked at; but the checkpoint's size is the end.
+func (w *Writer) Write(leaf, openings []byte) error {
+	if w.err != nil {
+		return w.err
+	}
+	if w.next >= w.size {
+		return w.fail("the checkpoint covers %d entries, here is one more", w.size)
+	}
+	o, err := ParseOpenings(openings)
+	if err != nil {
+		return w.fail("entry %d: openings: %w", w.next, err)
+	}
+	if len(leaf) > maxLeaf || !utf8.Valid(leaf) {
+		return w.fail("entry %d: the leaf is not UTF-8, or has more than %d bytes", w.next, maxLeaf)
+	}
+	w.line = appendEntry(w.line[:0], w.next, LeafHash(leaf), string(leaf), o)
+	w.next++
+	return w.put(w.line)
+}
+
+// Close writes the last line. When entries are missing it refuses, and what was written will not verify. It does not
+// close the underlying writer.
+func (w *Writer) Close() error {
+	if w.err != nil {
+		return w.err
+	}
+	if w.next != w.size {
+		return w.fail("the checkpoint covers %d entries, but only %d were written", w.size, w.next)
+	}
+	if err := w.put(appendEnd(w.line[:0], w.next)); err != nil {
+		return err
+	}
+	if err := w.out.Flush(); err != nil {
+		return w.fail("%w", err)
+	}
+	return nil
+}
+
+func (w *Writer) put(line []byte) error {
+	if _, err := w.out.Write(line); err != nil {
+		return w.fail("%w", err)
+	}
+	return nil
+}
+
+// fail makes every later call fail alike, so that no export with a hole can be finished.
+func (w *Writer) fail(format string, args ...any) error {
+	w.err = fmt.Errorf("export: "+format, args...)
+	return w.err
+}
+
+func appendHeader(dst []byte, origin, publicKey, checkpoint string) []byte {
+	dst = appendText(append(dst, `{"format":"`+exportFormat+`","origin":`...), origin)
+	dst = appendText(append(dst, `,"public_key":`...), publicKey)
+	dst = appendText(append(dst, `,"checkpoint":`...), checkpoint)
+	return append(dst, "}\n"...)
+}
+
+// appendEntry writes the hash of the leaf too. It proves nothing, but names the entry when someone edits a leaf and no
+// more.
+func appendEntry(dst []byte, index int64, hash Hash, leaf string, openings Openings) []byte {
+	dst = strconv.AppendInt(append(dst, `{"index":`...), index, 10)
+	dst = appendText(append(dst, `,"hash":`...), hash.String())
+	dst = appendText(append(dst, `,"leaf":`...), leaf)
+	dst = appendOpeningsObject(append(dst, `,"openings":`...), openings)
+	return append(dst, "}\n"...)
+}
+
+func appendEnd(dst []byte, entries int64) []byte {
+	return append(strconv.AppendInt(append(dst, `{"entries":`...), entries, 10), "}\n"...)
+}
+
+func appendOpeningsObject(dst []byte, openings Openings) []byte {
+	if len(openings) == 0 {
+		return append(dst, "{}"...)
+	}
+	return appendOpenings(dst, openings.sorted())
+}

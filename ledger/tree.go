@@ -1,0 +1,246 @@
+package ledger
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// maxSize is how many entries a log may have; beyond it the arithmetic of indexes could overflow.
+const maxSize = 1 << 56
+
+// Hash is the SHA-256 of a leaf or of a node of the tree, as RFC 6962 defines them.
+type Hash [32]byte
+
+// String is base64.
+func (h Hash) String() string { return base64.StdEncoding.EncodeToString(h[:]) }
+
+// ParseHash reads what String writes.
+func ParseHash(s string) (Hash, error) {
+	b, ok := decode64(s)
+	if !ok || len(b) != len(Hash{}) {
+		return Hash{}, errors.New("a hash is not base64 of 32 bytes")
+	}
+	return Hash(b), nil
+}
+
+// LeafHash is the hash of a leaf, which the tree stores at StoredIndex(0, index of the entry).
+func LeafHash(leaf []byte) Hash { return Hash(tlog.RecordHash(leaf)) }
+
+// HashReader reads stored hashes of one log. It returns one hash per index, in order, or an error. Indexes ascend mostly.
+type HashReader interface {
+	ReadHashes(indexes []int64) ([]Hash, error)
+}
+
+// StoredIndex is where the hash of node n of a level is stored; level 0 are the leaves.
+func StoredIndex(level int, n int64) int64 { return tlog.StoredHashIndex(level, n) }
+
+// StoredCount is how many hashes are stored for a log of so many entries: a little less than two per entry.
+func StoredCount(size int64) int64 { return tlog.StoredHashCount(size) }
+
+// Extension is what a store must add to its log, in one transaction with the leaves.
+type Extension struct {
+	First  int64  // index at which Hashes begin
+	Hashes []Hash // to be stored in order
+	Size   int64  // entries of the log afterwards
+	Root   Hash   // of the log afterwards
+}
+
+// Extend appends leaves to a log of so many entries. It calls hashes once, for at most 56 hashes of the right edge of the
+// tree, however many leaves there are, and not at all while the log is empty. Without leaves it only computes the root.
+func Extend(size int64, hashes HashReader, leaves [][]byte) (Extension, error) {
+	e, err := readEdge(size, hashes)
+	if err != nil {
+		return Extension{}, fmt.Errorf("extend the log: %w", err)
+	}
+	if int64(len(leaves)) > maxSize-size {
+		return Extension{}, fmt.Errorf("extend the log: more than %d entries", int64(maxSize))
+	}
+	out := Extension{First: StoredCount(size)}
+	if len(leaves) > 0 {
+		out.Hashes = make([]Hash, 0, 2*len(leaves)+len(e.nodes))
+	}
+	for _, leaf := range leaves {
+		out.Hashes = e.add(LeafHash(leaf), out.Hashes)
+	}
+	out.Size, out.Root = e.size, e.root()
+	return out, nil
+}
+
+// edge is the right edge of a growing tree: the roots of its complete subtrees, largest first. It is all that is needed
+// to append, and grows with the logarithm of the size.
+type edge struct {
+	size  int64
+	nodes []Hash
+}
+
+func readEdge(size int64, hashes HashReader) (*edge, error) {
+	if err := checkSize(size); err != nil {
+		return nil, err
+	}
+	var indexes []int64
+	for rest := size; rest > 0; {
+		level := bits.Len64(uint64(rest)) - 1
+		rest &^= 1 << level
+		indexes = append(indexes, StoredIndex(level, (size-rest)>>level-1))
+	}
+	nodes, err := readHashes(hashes, indexes)
+	return &edge{size, nodes}, err
+}
+
+// add appends a leaf, and to stored the hashes of the nodes that it completes, itself first.
+func (e *edge) add(h Hash, stored []Hash) []Hash {
+	stored = append(stored, h)
+	for n := e.size; n&1 != 0; n >>= 1 {
+		last := len(e.nodes) - 1
+		h = nodeHash(e.nodes[last], h)
+		e.nodes = e.nodes[:last]
+		stored = append(stored, h)
+	}
+	e.nodes = append(e.nodes, h)
+	e.size++
+	return stored
+}
+
+func (e *edge) root() Hash {
+	if e.size == 0 {
+		return emptyRoot()
+	}
+	last := len(e.nodes) - 1
+	root := e.nodes[last]
+	for i := last - 1; i >= 0; i-- {
+		root = nodeHash(e.nodes[i], root)
+	}
+	return root
+}
+
+func nodeHash(left, right Hash) Hash {
+	return Hash(tlog.NodeHash(tlog.Hash(left), tlog.Hash(right)))
+}
+
+func emptyRoot() Hash {
+	root, _ := tlog.TreeHash(0, nil) // reads nothing
+	return Hash(root)
+}
+
+func checkSize(size int64) error {
+	if size < 0 || size > maxSize {
+		return fmt.Errorf("a log can't have %d entries", size)
+	}
+	return nil
+}
+
+// readHashes holds a reader to its contract.
+func readHashes(r HashReader, indexes []int64) ([]Hash, error) {
+	if len(indexes) == 0 {
+		return nil, nil
+	}
+	hashes, err := r.ReadHashes(indexes)
+	if err != nil {
+		return nil, fmt.Errorf("read hashes: %w", err)
+	}
+	if len(hashes) != len(indexes) {
+		return nil, fmt.Errorf("read hashes: found %d of %d: the store has lost some", len(hashes), len(indexes))
+	}
+	return hashes, nil
+}
+
+// reader lends a HashReader to tlog.
+func reader(r HashReader) tlog.HashReaderFunc {
+	return func(indexes []int64) ([]tlog.Hash, error) {
+		hashes, err := readHashes(r, indexes)
+		return theirs(hashes), err
+	}
+}
+
+func theirs(hashes []Hash) []tlog.Hash {
+	out := make([]tlog.Hash, len(hashes))
+	for i, h := range hashes {
+		out[i] = tlog.Hash(h)
+	}
+	return out
+}
+
+func ours(hashes []tlog.Hash) []Hash {
+	out := make([]Hash, len(hashes))
+	for i, h := range hashes {
+		out[i] = Hash(h)
+	}
+	return out
+}
+
+// ProveInclusion proves that the log of so many entries holds its entry at index (RFC 6962, 2.1.1).
+func ProveInclusion(size, index int64, hashes HashReader) ([]Hash, error) {
+	if err := checkIndex(size, index); err != nil {
+		return nil, fmt.Errorf("prove inclusion: %w", err)
+	}
+	proof, err := tlog.ProveRecord(size, index, reader(hashes))
+	if err != nil {
+		return nil, fmt.Errorf("prove inclusion: %w", err)
+	}
+	return ours(proof), nil
+}
+
+// CheckInclusion verifies a proof of inclusion against a root. leaf is a LeafHash.
+func CheckInclusion(proof []Hash, size int64, root Hash, index int64, leaf Hash) error {
+	if err := checkIndex(size, index); err != nil {
+		return err
+	}
+	if tlog.CheckRecord(theirs(proof), size, tlog.Hash(root), index, tlog.Hash(leaf)) != nil {
+		return fmt.Errorf("the log of %d entries with root %s does not hold this entry at index %d", size, root, index)
+	}
+	return nil
+}
+
+func checkIndex(size, index int64) error {
+	if err := checkSize(size); err != nil {
+		return err
+	}
+	if index < 0 || index >= size {
+		return fmt.Errorf("a log of %d entries has no index %d", size, index)
+	}
+	return nil
+}
+
+// ProveConsistency proves that the log of size entries begins with all entries of the older log (RFC 6962, 2.1.2).
+func ProveConsistency(size, older int64, hashes HashReader) ([]Hash, error) {
+	if err := checkOlder(size, older); err != nil {
+		return nil, fmt.Errorf("prove consistency: %w", err)
+	}
+	if older == 0 {
+		return nil, nil
+	}
+	proof, err := tlog.ProveTree(size, older, reader(hashes))
+	if err != nil {
+		return nil, fmt.Errorf("prove consistency: %w", err)
+	}
+	return ours(proof), nil
+}
+
+// CheckConsistency verifies a proof of consistency between two roots.
+func CheckConsistency(proof []Hash, size int64, root Hash, older int64, olderRoot Hash) error {
+	if err := checkOlder(size, older); err != nil {
+		return err
+	}
+	ok := older == 0 && len(proof) == 0 && olderRoot == emptyRoot() && (size > 0 || root == olderRoot)
+	if older > 0 {
+		ok = tlog.CheckTree(theirs(proof), size, tlog.Hash(root), older, tlog.Hash(olderRoot)) == nil
+	}
+	if !ok {
+		return fmt.Errorf("the log of %d entries with root %s does not begin with the log of %d entries with root %s", size, root, older, olderRoot)
+	}
+	return nil
+}
+
+func checkOlder(size, older int64) error {
+	if err := checkSize(size); err != nil {
+		return err
+	}
+	if older < 0 || older > size {
+		return fmt.Errorf("a log of %d entries can't begin with %d", size, older)
+	}
+	return nil
+}

@@ -1,0 +1,275 @@
+package ledger
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/assent-dev/assent/value"
+)
+
+// VerifyOptions says what the auditor knows and wants.
+type VerifyOptions struct {
+	PublicKey string // pinned; empty means the header's own, and the report says so
+	Since     []byte // an older signed checkpoint that the auditor kept: the log must begin with what it covers
+
+	// Each, if set, sees every entry in order. It is called while the file is being read: what it sees is proven only once
+	// Verify returns without an error. Its own error ends the run.
+	Each func(index int64, leaf Leaf, openings Openings) error
+}
+
+// Report is what an export that verifies holds.
+type Report struct {
+	Entries    int64
+	Redacted   int64 // sealed values without an opening
+	Root       Hash  // computed from the entries, and equal to the checkpoint's
+	Checkpoint Checkpoint
+	Since      *Checkpoint // the older one, nil when none was given
+	PublicKey  string
+	KeyPinned  bool // false: the file brought its own key, so it proves nothing about who signed
+}
+
+// Verify reads an export and trusts nothing in it: it computes the tree anew, and compares it with the signed checkpoint.
+// It needs memory for one line and a hash per doubling of the log. The error is a *VerifyError unless reading or Each
+// failed.
+//
+// The entry is named wherever the file allows it. Someone who rewrites an entry with its hash and index leaves only a
+// root that differs from the signed one; then an older checkpoint (Since) at least tells on which side of it.
+func Verify(r io.Reader, opts VerifyOptions) (Report, error) {
+	v := verifier{in: bufio.NewReaderSize(r, 64<<10), opts: opts}
+	err := v.header()
+	for done := false; err == nil && !done; {
+		done, err = v.next()
+	}
+	if err == nil {
+		err = v.end()
+	}
+	if err != nil {
+		return Report{}, err
+	}
+	return v.report, nil
+}
+
+type verifier struct {
+	in      *bufio.Reader
+	opts    VerifyOptions
+	line    []byte // being read
+	written []byte // what the line should be
+	tree    edge
+	report  Report
+}
+
+func (v *verifier) header() error {
+	doc, err := v.parse("the header")
+	if err != nil {
+		return err
+	}
+	m, err := members(doc, "format", "origin", "public_key", "checkpoint")
+	if err != nil {
+		return fault(-1, "the header: %v", err)
+	}
+	if m[0].Text != exportFormat {
+		return fault(-1, "the header: not an export of the format %s", exportFormat)
+	}
+	v.written = appendHeader(v.written[:0], m[1].Text, m[2].Text, m[3].Text)
+	if !bytes.Equal(v.line, v.written) {
+		return fault(-1, "the header is not spelt as an export spells it")
+	}
+	r := &v.report
+	r.PublicKey, r.KeyPinned = m[2].Text, v.opts.PublicKey != ""
+	if r.Checkpoint, err = openPinned([]byte(m[3].Text), r.PublicKey, v.opts.PublicKey); err != nil {
+		return err
+	}
+	if r.Checkpoint.Origin != m[1].Text {
+		return fault(-1, "the header names the log %s, the checkpoint %s: another tenant", quote(m[1].Text), quote(r.Checkpoint.Origin))
+	}
+	return v.since()
+}
+
+// since opens the older checkpoint.
+func (v *verifier) since() error {
+	if v.opts.Since == nil {
+		return nil
+	}
+	old, err := OpenCheckpoint(v.opts.Since, v.report.PublicKey)
+	var problem *VerifyError
+	if errors.As(err, &problem) {
+		return fault(-1, "the older checkpoint: %s", problem.Problem)
+	}
+	now := v.report.Checkpoint
+	if old.Origin != now.Origin {
+		return fault(-1, "the older checkpoint is of the log %s, the export of %s: another tenant", quote(old.Origin), quote(now.Origin))
+	}
+	if old.Size > now.Size {
+		return fault(-1, "truncated: the older checkpoint covers %d entries, the export's only %d", old.Size, now.Size)
+	}
+	v.report.Since = &old
+	return v.compare()
+}
+
+// compare compares the tree with the older checkpoint once it has its size.
+func (v *verifier) compare() error {
+	old := v.report.Since
+	if old == nil || old.Size != v.tree.size || old.Root == v.tree.root() {
+		return nil
+	}
+	return fault(-1, "the first %d entries have the root %s, the older checkpoint says %s: one of them was edited, moved, "+
+		"dropped or inserted since", old.Size, v.tree.root(), old.Root)
+}
+
+// next reads one line, and is done behind the last.
+func (v *verifier) next() (done bool, err error) {
+	doc, err := v.parse("the entry, or the last line,")
+	if err != nil {
+		return false, err
+	}
+	if len(doc.Members) > 0 && doc.Members[0].Key == "entries" {
+		return true, v.last(doc)
+	}
+	return false, v.entry(doc)
+}
+
+func (v *verifier) entry(doc value.Value) error {
+	at := v.tree.size
+	m, err := members(doc, "index", "hash", "leaf", "openings")
+	if err != nil {
+		return fault(at, "%v", err)
+	}
+	if err := v.place(m[0]); err != nil {
+		return err
+	}
+	openings, err := openingsOf(m[3])
+	if err != nil {
+		return fault(at, "openings: %v", err)
+	}
+	hash, err := ParseHash(m[1].Text)
+	if err != nil {
+		return fault(at, "%v", err)
+	}
+	if v.written = appendEntry(v.written[:0], at, hash, m[2].Text, openings); !bytes.Equal(v.line, v.written) {
+		return fault(at, "the line is not spelt as an export spells it")
+	}
+	return v.record(hash, []byte(m[2].Text), openings)
+}
+
+// place checks that the entry is the next one.
+func (v *verifier) place(index value.Value) error {
+	at, size := v.tree.size, v.report.Checkpoint.Size
+	found, err := integer(index)
+	switch {
+	case err != nil:
+		return fault(at, "index: %v", err)
+	case found > at:
+		return fault(at, "dropped or moved: found entry %d in its place", found)
+	case found < at:
+		return fault(at, "inserted or moved: found entry %d in its place, which was there already", found)
+	case at >= size:
+		return fault(at, "inserted: the checkpoint covers %d entries", size)
+	}
+	return nil
+}
+
+// record checks an entry and puts it into the tree.
+func (v *verifier) record(hash Hash, text []byte, openings Openings) error {
+	at := v.tree.size
+	if LeafHash(text) != hash {
+		return fault(at, "edited leaf: it has the hash %s, the line says %s", LeafHash(text), hash)
+	}
+	leaf, redacted, err := open(text, openings, v.report.Checkpoint.Origin)
+	if err != nil {
+		return fault(at, "%v", err)
+	}
+	v.tree.add(hash, nil)
+	v.report.Redacted += int64(redacted)
+	if err := v.compare(); err != nil {
+		return err
+	}
+	if v.opts.Each != nil {
+		if err := v.opts.Each(at, leaf, openings); err != nil {
+			return fmt.Errorf("entry %d: %w", at, err)
+		}
+	}
+	return nil
+}
+
+func (v *verifier) last(doc value.Value) error {
+	m, err := members(doc, "entries")
+	if err != nil {
+		return fault(-1, "the last line: %v", err)
+	}
+	said, err := integer(m[0])
+	if err != nil {
+		return fault(-1, "the last line: %v", err)
+	}
+	if !bytes.Equal(v.line, appendEnd(nil, said)) {
+		return fault(-1, "the last line is not spelt as an export spells it")
+	}
+	at, size := v.tree.size, v.report.Checkpoint.Size
+	if at != size {
+		return fault(at, "dropped: the file ends here, but the checkpoint covers %d entries", size)
+	}
+	if said != at {
+		return fault(-1, "the last line says %d entries, the file has %d", said, at)
+	}
+	return nil
+}
+
+// end compares the whole.
+func (v *verifier) end() error {
+	if _, err := v.in.ReadByte(); err == nil {
+		return fault(-1, "there is more text behind the last line")
+	} else if err != io.EOF {
+		return fmt.Errorf("read the export: %w", err)
+	}
+	v.report.Entries, v.report.Root = v.tree.size, v.tree.root()
+	if v.report.Root == v.report.Checkpoint.Root {
+		return nil
+	}
+	where := "an entry"
+	if since := v.report.Since; since != nil {
+		where = fmt.Sprintf("an entry from %d on", since.Size)
+	}
+	return fault(-1, "the entries have the root %s, the signed checkpoint says %s: %s was edited or exchanged, and its line "+
+		"made to fit, so that none can be named", v.report.Root, v.report.Checkpoint.Root, where)
+}
+
+// parse reads the next line, which must be there.
+func (v *verifier) parse(what string) (value.Value, error) {
+	if err := v.read(); err != nil {
+		return value.Value{}, err
+	}
+	doc, err := value.Parse(v.line, value.Limits{MaxBytes: maxLine, MaxDepth: 4})
+	if err != nil {
+		return value.Value{}, fault(v.at(), "%s can't be read: %v", what, err)
+	}
+	return doc, nil
+}
+
+// at is the index that belongs to what is being read.
+func (v *verifier) at() int64 {
+	if v.report.PublicKey == "" {
+		return -1 // the header
+	}
+	return v.tree.size
+}
+
+// read reads one line with its end into v.line.
+func (v *verifier) read() error {
+	v.line = v.line[:0]
+	for {
+		part, err := v.in.ReadSlice('\n')
+		v.line = append(v.line, part...)
+		switch {
+		case len(v.line) > maxLine:
+			return fault(v.at(), "a line of more than %d bytes", maxLine)
+		case err == nil:
+			return nil
+		case err == io.EOF:
+			return fault(v.at(), `truncated: the file ends before the line {"entries":…}`)
+		case err != bufio.ErrBufferFull:
+			return fmt.Errorf("read the export: %w", err)
+		}
+	}
+}
