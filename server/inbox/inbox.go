@@ -1,0 +1,82 @@
+// Package inbox is the web inbox of approvers: server-rendered pages over the asking service, one style sheet and one small script.
+//
+// The pages show a call from the bytes that the binding covers, never from what an agent or its author says about it; their words
+// stand beside it, fenced. An approval is taken only from a page that showed the whole call, which the server seals into the form. GET
+// and HEAD decide nothing. Everything that decides works without JavaScript.
+//
+// The handler trusts Config.Who for who is signed in, and must stand behind server/auth, which sets the content security policy and
+// refuses requests from other origins.
+package inbox
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/store"
+)
+
+// Config is what the inbox stands on. Service, Store, Directory and Who are required.
+type Config struct {
+	Service   *approval.Service
+	Store     store.Store
+	Directory approval.Directory
+	Now       func() time.Time // time.Now when nil
+	Logger    *slog.Logger     // slog.Default() when nil
+
+	// Who says who is signed in: the tenant, the person with the groups they hold now, and whether the sign-in is the developer's. A
+	// request without anybody is answered with 401.
+	Who func(*http.Request) (tenant string, p approval.Person, dev bool, ok bool)
+
+	// Key seals what a page showed into its forms: at least 32 random bytes, the same for all replicas that share the store. When nil a
+	// key is made, and forms from before a restart must be opened again.
+	Key []byte
+	// Arm is how long a page must have been open before its forms decide: clicks and keys meant for something else come sooner
+	// (threat 13). 700 ms when 0.
+	Arm time.Duration
+	// Admins is the group that may freeze, thaw and redeliver; "admins" when "".
+	Admins string
+	// SignOut is where the sign-out form posts to; no such form when "".
+	SignOut string
+	// PublicKey verifies the checkpoints of the ledger (name+hash+base64). Without it the ledger page offers no export.
+	PublicKey string
+}
+
+// New returns the handler of all pages, from /. It panics when something required is missing: that is a fault of the wiring.
+func New(cfg Config) http.Handler {
+	if cfg.Service == nil || cfg.Store == nil || cfg.Directory == nil || cfg.Who == nil {
+		panic("inbox: Service, Store, Directory and Who are required")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	if cfg.Key == nil {
+		cfg.Key = make([]byte, 32)
+		rand.Read(cfg.Key) // never fails: crypto/rand ends the process instead
+	}
+	if cfg.Arm == 0 {
+		cfg.Arm = 700 * time.Millisecond
+	}
+	if cfg.Admins == "" {
+		cfg.Admins = "admins"
+	}
+	return newSite(cfg).routes()
+}
+
+var (
+	_ = errors.ErrUnsupported
+	_ io.Reader
+)
+
+type site struct{ Config }
+
+func newSite(cfg Config) *site { return &site{cfg} }
+
+func (s *site) routes() http.Handler { return http.NotFoundHandler() }
