@@ -1,0 +1,63 @@
+package approval
+
+// Event is one thing that happened, to be recorded in the ledger. Sealed parts can be redacted later without breaking it.
+type Event struct {
+	Type    string
+	Subject string // id of the request or grant
+	Actor   string
+	Facts   map[string]any
+	Sealed  map[string]string
+}
+
+// The types of events. They are also the names of webhooks and of the event stream.
+const (
+	EventAllowed        = "call_allowed"
+	EventDenied         = "call_denied"
+	EventOpened         = "request_opened"
+	EventShared         = "request_shared" // an identical call was asked again: same request
+	EventVote           = "vote_counted"
+	EventVoteRefused    = "vote_refused"
+	EventVoteLate       = "vote_late"
+	EventEdited         = "request_edited"
+	EventEditRefused    = "edit_refused"
+	EventApproved       = "request_approved"
+	EventRequestDenied  = "request_denied"
+	EventExpired        = "request_expired"
+	EventCancelled      = "request_cancelled"
+	EventReminded       = "request_reminded"
+	EventEscalated      = "request_escalated"
+	EventConsumed       = "permit_consumed"
+	EventPermitExpired  = "permit_expired"
+	EventConsumeRefused = "consume_refused"
+	EventGrantCreated   = "grant_created"
+	EventGrantUsed      = "grant_used"
+	EventGrantRevoked   = "grant_revoked"
+	EventFrozen         = "frozen"
+	EventThawed         = "thawed"
+)
+
+// event is an event about a request, with the facts that every such event carries.
+func (r *Request) event(kind, actor string, facts map[string]any) Event {
+	all := map[string]any{
+		"agent": r.Agent.ID, "target": r.Current().Call.Target(), "state": string(r.State), "binding": r.Binding(), "revision": r.Current().Number,
+	}
+	if r.Cause != "" {
+		all["cause"] = string(r.Cause)
+	}
+	for k, v := range facts {
+		all[k] = v
+	}
+	return Event{Type: kind, Subject: r.ID, Actor: actor, Facts: all}
+}
+
+// sealing adds a sealed part, unless it is empty.
+func (e Event) sealing(name, text string) Event {
+	if text == "" {
+		return e
+	}
+	if e.Sealed == nil {
+		e.Sealed = map[string]string{}
+	}
+	e.Sealed[name] = text
+	return e
+}

@@ -1,0 +1,118 @@
+package approval
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+)
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
+
+// list makes a list of facts; never nil.
+func list(texts []string) []any {
+	out := make([]any, len(texts))
+	for i, t := range texts {
+		out[i] = t
+	}
+	return out
+}
+
+func stageFacts(stages []policy.Stage) []any {
+	out := make([]any, len(stages))
+	for i, s := range stages {
+		out[i] = map[string]any{"group": s.Group, "people": s.People}
+	}
+	return out
+}
+
+// ruleFacts names the rules that asked, with their places.
+func ruleFacts(rev *Revision) []any {
+	out := make([]any, 0, len(rev.Decision.Reasons))
+	for _, x := range rev.Decision.Reasons {
+		f := map[string]any{"source": string(x.Source), "code": string(x.Code)}
+		for k, v := range map[string]string{"policy": x.Policy, "rule": x.Rule, "file": x.File} {
+			if v != "" {
+				f[k] = v
+			}
+		}
+		if x.Line > 0 {
+			f["line"] = x.Line
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// rulesDigest is equal for two requests when the same agent asks for the same target because of the same rules.
+func (r *Request) rulesDigest() string {
+	parts := []string{r.Agent.ID, r.Current().Call.Target(), r.Current().Plan}
+	for _, x := range r.Current().Decision.Reasons {
+		parts = append(parts, string(x.Source), x.Policy, x.Rule, string(x.Code))
+	}
+	for _, s := range r.Stages {
+		parts = append(parts, s.Group, strconv.Itoa(s.People))
+	}
+	return digestOf(parts...)[:24]
+}
+
+// Summarize makes the line of a list.
+func Summarize(r *Request) Summary {
+	s := Summary{
+		ID: r.ID, Version: r.Version, State: r.State, Cause: r.Cause, Agent: r.Agent.ID, Target: r.Current().Call.Target(),
+		Principal: r.Requester.Principal, Message: firstRunes(r.Current().Decision.Message, 200), Rules: r.rulesDigest(),
+		Groups: slices.Clone(r.Called), Approvals: len(r.voters(Approve)), Created: r.Created, Deadline: r.Deadline,
+	}
+	for _, stage := range r.Stages {
+		s.Needed += stage.People
+		if !slices.Contains(s.Groups, stage.Group) {
+			s.Groups = append(s.Groups, stage.Group)
+		}
+	}
+	return s
+}
+
+// firstRunes cuts a text, and shows that it did.
+func firstRunes(text string, n int) string {
+	if utf8.RuneCountInString(text) <= n {
+		return text
+	}
+	cut := 0
+	for range n - 1 {
+		_, size := utf8.DecodeRuneInString(text[cut:])
+		cut += size
+	}
+	return text[:cut] + "…"
+}
+
+// sees reports whether what a person saw is the binding: whole, or at least 12 of its hex digits.
+func sees(seen, binding string) bool {
+	const scheme, least = "sha256:", 12
+	seen = strings.TrimPrefix(seen, scheme)
+	return len(seen) >= least && strings.HasPrefix(strings.TrimPrefix(binding, scheme), seen)
+}
+
+// require is what a decision demands of its approval.
+func require(d *resolve.Decision) policy.Require {
+	if d.Require == nil {
+		return policy.Require{}
+	}
+	return *d.Require
+}
+
+// safeText keeps what a ledger can hold: text that is not UTF-8 is recorded as what is left of it, marked.
+func safeText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
+func digestOf(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		h.Write([]byte(strconv.Itoa(len(p)) + ":" + p))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

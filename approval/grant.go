@@ -1,0 +1,52 @@
+package approval
+
+import (
+	"time"
+)
+
+// Grant is a standing approval with bounds: calls that it covers run without asking again. It can only narrow: every argument equals
+// the approved one, or lies within a bound whose edge is the approved one. It is pinned to the agent, its principal, the tool's
+// definition and the plan's version; a change of any of them voids it (threats 11, 15, 16).
+type Grant struct {
+	ID         string     `json:"id"`
+	Tenant     string     `json:"tenant"`
+	Agent      string     `json:"agent"`
+	Target     string     `json:"target"`  // Call.Target
+	Call       Call       `json:"call"`    // the approved call
+	Plan       string     `json:"plan"`    // version
+	Bounds     []Bound    `json:"bounds"`  // arguments that may differ, and how
+	Session    string     `json:"session"` // "" means any session of the principal
+	Expires    time.Time  `json:"expires"`
+	MaxUses    int        `json:"max_uses"`
+	Uses       int        `json:"uses"`
+	Request    string     `json:"request"` // that it came out of
+	By         []string   `json:"by"`      // the people who approved it
+	Created    time.Time  `json:"created"`
+	Revoked    *time.Time `json:"revoked,omitempty"`
+	RevokedBy  string     `json:"revoked_by,omitempty"`
+	RevokedWhy string     `json:"revoked_why,omitempty"`
+}
+
+// Bound lets one argument differ from the approved one in one direction.
+type Bound struct {
+	Path string    `json:"path"` // whole key, or dotted path
+	Kind BoundKind `json:"kind"`
+}
+
+// BoundKind is at_most or at_least.
+type BoundKind string
+
+// The bounds: numbers only, and the approved number is the edge.
+const (
+	AtMost  BoundKind = "at_most"
+	AtLeast BoundKind = "at_least"
+)
+
+// GrantOffer is what an approver offers beside their vote. It takes effect when every counted approval offers one, with the strictest
+// of all bounds, and never beyond what the policies and the service allow.
+type GrantOffer struct {
+	Session bool          `json:"session,omitempty"`  // only for the running session
+	MaxAge  time.Duration `json:"max_age,omitempty"`  // 0: the service's default
+	MaxUses int           `json:"max_uses,omitempty"` // 0: the service's default
+	Bounds  []Bound       `json:"bounds,omitempty"`
+}

@@ -1,0 +1,223 @@
+package approval
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/value"
+)
+
+// checkOffer says whether a standing approval with these bounds may come out of the request.
+func (r *Request) checkOffer(o *GrantOffer, cfg Config) error {
+	g := r.Grants
+	switch {
+	case g.Forbid:
+		return fmt.Errorf("%w: a policy forbids it", ErrGrantRefused)
+	case r.Current().Call.ToolDefinition == "" && r.Current().Call.Kind == resolve.MCPTool:
+		return fmt.Errorf("%w: the call of an MCP tool came without the digest of the tool's definition, which a grant is pinned to", ErrGrantRefused)
+	case (o.Session || g.Session) && r.Current().Call.Session == "":
+		return fmt.Errorf("%w: it would be for one session, and the call names none", ErrGrantRefused)
+	case o.MaxAge < 0 || o.MaxAge > most(g.MaxAge, cfg.MaxGrantAge):
+		return &InputError{"grant.max_age", "at most " + most(g.MaxAge, cfg.MaxGrantAge).String()}
+	case o.MaxUses < 0 || o.MaxUses > most(g.MaxUses, cfg.MaxUses):
+		return &InputError{"grant.max_uses", "at most " + strconv.Itoa(most(g.MaxUses, cfg.MaxUses))}
+	}
+	return checkBounds(o.Bounds, r.Current().Call.Args)
+}
+
+// most is the smaller of a policy's bound (0: none) and the service's own.
+func most[T ~int | ~int64](policy, own T) T {
+	if policy == 0 {
+		return own
+	}
+	return min(policy, own)
+}
+
+func checkBounds(bounds []Bound, args string) error {
+	doc, err := value.Parse([]byte(args), value.DefaultLimits())
+	if err != nil {
+		return fmt.Errorf("%w: the arguments can't be read", ErrGrantRefused)
+	}
+	for i, b := range bounds {
+		field := fmt.Sprintf("grant.bounds[%d]", i)
+		v, found := doc.Lookup(b.Path)
+		switch sign := v.Num.Cmp(value.IntNum(0)); {
+		case !found || v.Kind != value.Number:
+			return &InputError{field, "the path of a number in the arguments, not " + strconv.Quote(b.Path)}
+		case b.Kind == AtMost && sign >= 0, b.Kind == AtLeast && sign <= 0:
+		case b.Kind == AtMost || b.Kind == AtLeast:
+			return &InputError{field, "at_most for a number that is not negative, at_least for one that is not positive"}
+		default:
+			return &InputError{field, "at_most or at_least"}
+		}
+	}
+	return nil
+}
+
+// grant makes the standing approval that all counted approvals offer, with the strictest of their bounds; nil when one offers none.
+func (r *Request) grant(id string, now time.Time, cfg Config) *Grant {
+	var all *GrantOffer
+	for _, v := range r.Votes {
+		if v.Verdict != Approve || v.Late || v.Revision != r.Current().Number {
+			continue
+		}
+		if v.Grant == nil {
+			return nil
+		}
+		all = all.join(*v.Grant)
+	}
+	if all == nil || r.Grants.Forbid {
+		return nil
+	}
+	call := r.Current().Call
+	g := &Grant{
+		ID: id, Tenant: r.Tenant, Agent: r.Agent.ID, Target: call.Target(), Call: call, Plan: r.Current().Plan, Bounds: all.Bounds,
+		Request: r.ID, By: r.voters(Approve), Created: now,
+		Expires: now.Add(most(r.Grants.MaxAge, most(all.MaxAge, cfg.GrantAge))), MaxUses: most(r.Grants.MaxUses, most(all.MaxUses, cfg.GrantUses)),
+	}
+	if all.Session || r.Grants.Session {
+		g.Session = call.Session
+	}
+	r.GrantID = id
+	return g
+}
+
+// join takes the strictest of two offers; a nil offer is neutral.
+func (o *GrantOffer) join(p GrantOffer) *GrantOffer {
+	if o == nil {
+		return &p
+	}
+	out := GrantOffer{Session: o.Session || p.Session, MaxAge: o.MaxAge, MaxUses: o.MaxUses}
+	if o.MaxAge == 0 || p.MaxAge != 0 && p.MaxAge < o.MaxAge {
+		out.MaxAge = p.MaxAge
+	}
+	if o.MaxUses == 0 || p.MaxUses != 0 && p.MaxUses < o.MaxUses {
+		out.MaxUses = p.MaxUses
+	}
+	for _, b := range o.Bounds {
+		if slices.Contains(p.Bounds, b) {
+			out.Bounds = append(out.Bounds, b)
+		}
+	}
+	return &out
+}
+
+// Live reports whether the grant can still be used.
+func (g *Grant) Live(now time.Time) bool {
+	return g.Revoked == nil && now.Before(g.Expires) && g.Uses < g.MaxUses
+}
+
+// Covers reports whether the grant lets a call run that a plan of this version asks about, where the policies that ask bound grants so.
+func (g *Grant) Covers(c *Call, plan string, bounds policy.Grants, now time.Time) bool {
+	a := &g.Call
+	same := g.Live(now) && g.Plan == plan && g.Target == c.Target() && a.Kind == c.Kind && a.Principal == c.Principal &&
+		a.ToolDefinition == c.ToolDefinition && a.Remote == c.Remote && sameHints(a.Annotations, c.Annotations) && (g.Session == "" || g.Session == c.Session)
+	return same && g.within(bounds) && sameJSON(a.ParentInput, c.ParentInput) && narrows(a.Args, c.Args, g.Bounds)
+}
+
+// within holds the grant to what the policies say at the time of use.
+func (g *Grant) within(b policy.Grants) bool {
+	return !b.Forbid && (!b.Session || g.Session != "") && (b.MaxAge == 0 || g.Expires.Sub(g.Created) <= b.MaxAge) &&
+		(b.MaxUses == 0 || g.Uses < b.MaxUses)
+}
+
+// sameHints compares hints as reported: a hint that is not there is not the same as its default, since the binding tells them apart too.
+func sameHints(a, b map[string]bool) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for k, v := range a {
+		if w, ok := b[k]; !ok || v != w {
+			return false
+		}
+	}
+	return true
+}
+
+func sameJSON(a, b string) bool {
+	if a == "" || b == "" {
+		return a == b
+	}
+	return narrows(a, b, nil)
+}
+
+// narrows reports whether the arguments of a call equal the approved ones, but for numbers with a bound, which may lie between zero and the
+// approved number. Nothing may be added or left out. What can't be read narrows nothing.
+func narrows(approved, call string, bounds []Bound) bool {
+	a, errA := value.Parse([]byte(approved), value.DefaultLimits())
+	b, errB := value.Parse([]byte(call), value.DefaultLimits())
+	if errA != nil || errB != nil {
+		return false
+	}
+	places := make([]place, 0, len(bounds))
+	for _, bound := range bounds {
+		places = append(places, locate(a, bound))
+	}
+	return narrower{places}.same(a, b, nil)
+}
+
+// place is a bound by the segments that value.Lookup finds it under.
+type place struct {
+	segments []string
+	kind     BoundKind
+}
+
+func locate(doc value.Value, b Bound) place {
+	if _, literal := doc.Get(b.Path); literal {
+		return place{[]string{b.Path}, b.Kind}
+	}
+	return place{splitPath(b.Path), b.Kind}
+}
+
+type narrower struct{ places []place }
+
+func (n narrower) same(a, b value.Value, at []string) bool {
+	if a.Kind != b.Kind {
+		return false
+	}
+	switch a.Kind {
+	case value.Object:
+		return len(a.Members) == len(b.Members) && n.members(a, b, at)
+	case value.Array:
+		return len(a.Items) == len(b.Items) && n.items(a, b, at)
+	case value.Number:
+		return a.Num.Cmp(b.Num) == 0 || n.inBound(a.Num, b.Num, at)
+	}
+	return a.Bool == b.Bool && a.Text == b.Text
+}
+
+func (n narrower) members(a, b value.Value, at []string) bool {
+	for _, m := range a.Members {
+		other, ok := b.Get(m.Key)
+		if !ok || !n.same(m.Value, other, append(slices.Clip(at), m.Key)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (n narrower) items(a, b value.Value, at []string) bool {
+	for i := range a.Items {
+		if !n.same(a.Items[i], b.Items[i], append(slices.Clip(at), strconv.Itoa(i))) {
+			return false
+		}
+	}
+	return true
+}
+
+func (n narrower) inBound(approved, got value.Num, at []string) bool {
+	zero := value.IntNum(0)
+	for _, p := range n.places {
+		if !slices.Equal(p.segments, at) {
+			continue
+		}
+		if p.kind == AtMost && got.Cmp(zero) >= 0 && got.Cmp(approved) <= 0 || p.kind == AtLeast && got.Cmp(zero) <= 0 && got.Cmp(approved) >= 0 {
+			return true
+		}
+	}
+	return false
+}

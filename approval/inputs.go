@@ -1,0 +1,97 @@
+package approval
+
+import (
+	"github.com/assent-dev/assent/resolve"
+)
+
+// Outcome of opening a request.
+type OpenOutcome string
+
+// The outcomes of Open.
+const (
+	OpenAllow   OpenOutcome = "allow"   // run it
+	OpenDeny    OpenOutcome = "deny"    // don't
+	OpenGranted OpenOutcome = "granted" // run it: a standing approval covers it, and this use of it is counted
+	OpenPending OpenOutcome = "pending" // people are asked (or have answered, when an identical call was asked before: see the request's state)
+)
+
+// OpenInput is a call that wants to run.
+type OpenInput struct {
+	Tenant   string
+	Runtime  string // who asks: the name of its token
+	Agent    string // id of the agent
+	Call     *resolve.Call
+	Key      string // idempotency key; "" means none
+	Replaces string // an earlier request that this one supersedes; "" means none
+}
+
+// Opened is the answer to Open.
+type Opened struct {
+	Outcome  OpenOutcome      `json:"outcome"`
+	Decision resolve.Decision `json:"decision"`
+	Binding  string           `json:"binding,omitempty"`
+	Request  *Request         `json:"request,omitempty"` // when pending; and the denied one during a cool-down
+	Grant    *Grant           `json:"grant,omitempty"`
+	Shared   bool             `json:"shared,omitempty"` // an identical call had been asked before: same request
+	Denied   string           `json:"denied,omitempty"` // "policy", "frozen", "cooling_down"
+}
+
+// VoteInput is one person's answer.
+type VoteInput struct {
+	Tenant    string
+	ID        string
+	IfVersion int64  // 0: any
+	Binding   string // of the revision that the person saw: whole, or a prefix of at least 12 characters of the hex digits; required
+	Person    string // authenticated name
+	Verdict   Verdict
+	Reason    string
+	Response  string // for Respond: what the agent is told
+	Channel   string
+	Full      bool // whether the channel showed the whole call; an approval needs it
+	Grant     *GrantOffer
+}
+
+// Voted is what became of an answer.
+type Voted struct {
+	Outcome VoteOutcome `json:"outcome"`
+	Request *Request    `json:"request"`
+	Grant   *Grant      `json:"grant,omitempty"`
+	Detail  string      `json:"detail,omitempty"` // in words: who is still needed, or why it changed nothing
+}
+
+// EditInput replaces the arguments of a pending request. The target can't be edited (threat 21).
+type EditInput struct {
+	Tenant    string
+	ID        string
+	IfVersion int64
+	Binding   string // of the revision that the person saw, as in VoteInput
+	Person    string
+	Args      string // JSON text
+	Reason    string
+	Channel   string
+}
+
+// Edited is what an edit would do, or did.
+type Edited struct {
+	Decision resolve.Decision `json:"decision"` // of the edited call; a deny refuses the edit
+	Binding  string           `json:"binding"`
+	Changes  []Change         `json:"changes"`
+	Voted    *Voted           `json:"voted,omitempty"` // nil for a preview
+}
+
+// Change is one difference between two arguments.
+type Change struct {
+	Path string `json:"path"`
+	Old  string `json:"old,omitempty"` // JSON text; "" when added
+	New  string `json:"new,omitempty"` // JSON text; "" when removed
+}
+
+// ConsumeInput presents an approved call again, right before it runs.
+type ConsumeInput struct {
+	Tenant  string
+	ID      string
+	Runtime string
+	Call    *resolve.Call // what will run; nil when Binding is given
+	Binding string        // its digest, computed by the runtime's own plan
+	Key     string        // of this attempt: a repetition with the same key gets the same answer, another key is refused; required
+}

@@ -1,0 +1,191 @@
+package approval
+
+import (
+	"time"
+
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// Request is the durable record of one asking. The store keeps it as one document; only the machine changes it.
+type Request struct {
+	ID      string `json:"id"`
+	Tenant  string `json:"tenant"`
+	Version int64  `json:"version"` // grows with every change; the ETag of the API
+	State   State  `json:"state"`
+	Cause   Cause  `json:"cause,omitempty"`
+	By      string `json:"by,omitempty"`       // person or runtime that brought the state about
+	Reason  string `json:"reason,omitempty"`   // their words
+	Answer  string `json:"response,omitempty"` // what a person answers instead of letting it run
+
+	Created  time.Time  `json:"created"`
+	Deadline time.Time  `json:"deadline"`
+	Decided  *time.Time `json:"decided,omitempty"`
+	Closed   *time.Time `json:"closed,omitempty"`
+	Due      *time.Time `json:"due,omitempty"` // when time itself next acts on it; nil when never again
+
+	Requester Requester `json:"requester"`
+	Agent     Agent     `json:"agent"`
+
+	// Revisions holds what was asked, and every edit of it since; the last one is what may run. It is never empty.
+	Revisions []Revision `json:"revisions"`
+
+	// Stages are fixed when the request is opened. An edit can only add to them (threat 23).
+	Stages    []policy.Stage `json:"stages"`
+	OnTimeout policy.Timeout `json:"on_timeout"`
+	Within    time.Duration  `json:"within"`           // from opening to the first deadline, in nanoseconds
+	Ladder    []Rung         `json:"ladder,omitempty"` // reminders and escalations still to come, by time
+	Called    []string       `json:"called,omitempty"` // groups that escalation has called in
+	Grants    policy.Grants  `json:"grants"`           // what standing approvals may come out of this
+	Redact    []string       `json:"redact,omitempty"` // paths whose values channels hide
+	Votes     []Vote         `json:"votes,omitempty"`
+	Permit    *Permit        `json:"permit,omitempty"`
+	GrantID   string         `json:"grant,omitempty"` // the standing approval that came out of it
+	Replaces  string         `json:"replaces,omitempty"`
+	Replaced  string         `json:"replaced_by,omitempty"`
+}
+
+// Requester is who wants the call to run. None of them may vote.
+type Requester struct {
+	Runtime   string   `json:"runtime"`             // name of the token that asked
+	Principal string   `json:"principal,omitempty"` // whom the agent acts for
+	Session   string   `json:"session,omitempty"`
+	Owners    []string `json:"owners,omitempty"` // the agent's owners, by its file (metadata.labels.owner) and the directory
+}
+
+// Agent says which agent asks.
+type Agent struct {
+	ID          string `json:"id"`
+	Version     string `json:"version,omitempty"`
+	Name        string `json:"name,omitempty"`
+	Description string `json:"description,omitempty"`
+}
+
+// Call is one call as it stands in a request: exactly the bytes of its arguments.
+type Call struct {
+	Kind           resolve.Kind    `json:"kind"`
+	Tool           string          `json:"tool,omitempty"`
+	Server         string          `json:"server,omitempty"`
+	Agent          string          `json:"agent,omitempty"`
+	Skill          string          `json:"skill,omitempty"`
+	Args           string          `json:"args"`                   // the exact text
+	ParentInput    string          `json:"parent_input,omitempty"` // the exact text; "" when not given
+	Annotations    map[string]bool `json:"annotations,omitempty"`
+	Remote         resolve.Remote  `json:"remote,omitempty"`
+	Principal      string          `json:"principal,omitempty"`
+	Session        string          `json:"session,omitempty"`
+	ToolDefinition string          `json:"tool_definition,omitempty"`
+}
+
+// Revision is one form of the call: as asked, or as an approver edited it. An edit is a new call: new digest, full decision
+// again (design §2).
+type Revision struct {
+	Number   int              `json:"number"` // 0 as asked
+	Call     Call             `json:"call"`
+	Binding  string           `json:"binding"`
+	Plan     string           `json:"plan"` // version of the plan that decided
+	Decision resolve.Decision `json:"decision"`
+	Author   string           `json:"author,omitempty"` // the person who edited; "" as asked
+	Note     string           `json:"note,omitempty"`
+	At       time.Time        `json:"at"`
+}
+
+// Rung is a thing that happens at a time while nobody decides.
+type Rung struct {
+	At   time.Time `json:"at"`
+	Kind RungKind  `json:"kind"`
+	To   string    `json:"to,omitempty"` // group, for escalate
+}
+
+// RungKind is remind or escalate.
+type RungKind string
+
+// The rungs of the ladder.
+const (
+	Remind   RungKind = "remind"
+	Escalate RungKind = "escalate"
+)
+
+// Vote is one person's answer to one revision.
+type Vote struct {
+	Person   string      `json:"person"` // canonical id
+	Verdict  Verdict     `json:"verdict"`
+	Revision int         `json:"revision"`
+	Binding  string      `json:"binding"` // what the person saw
+	Reason   string      `json:"reason,omitempty"`
+	Channel  string      `json:"channel"` // inbox, cli, slack, api…
+	Groups   []string    `json:"groups"`  // held when the vote was given; counting asks the directory again
+	Full     bool        `json:"shown_fully"`
+	Late     bool        `json:"late,omitempty"` // after the end; kept for the audit
+	Grant    *GrantOffer `json:"grant,omitempty"`
+	At       time.Time   `json:"at"`
+}
+
+// Permit is the single-use right to run the decided call.
+type Permit struct {
+	Expires  time.Time  `json:"expires"`
+	Key      string     `json:"key,omitempty"` // of the consumption: the same key may ask again, no other
+	By       string     `json:"by,omitempty"`  // the runtime that consumed it
+	Consumed *time.Time `json:"consumed,omitempty"`
+}
+
+// Current is the revision that may run.
+func (r *Request) Current() *Revision { return &r.Revisions[len(r.Revisions)-1] }
+
+// Binding is the digest of what may run.
+func (r *Request) Binding() string { return r.Current().Binding }
+
+// Target names what the call goes to: "tool execute_trade", "mcp_tool broker/sell", "skill payments/refund".
+func (c *Call) Target() string {
+	switch c.Kind {
+	case resolve.MCPTool:
+		return string(c.Kind) + " " + c.Server + "/" + c.Tool
+	case resolve.Skill:
+		return string(c.Kind) + " " + c.Agent + "/" + c.Skill
+	case resolve.Delegation:
+		return string(c.Kind) + " " + c.Agent
+	}
+	return string(c.Kind) + " " + c.Tool
+}
+
+// Resolve turns a recorded call into one that a plan decides.
+func (c *Call) Resolve() *resolve.Call {
+	out := &resolve.Call{
+		Kind: c.Kind, Tool: c.Tool, Server: c.Server, Agent: c.Agent, Skill: c.Skill, Args: []byte(c.Args),
+		Annotations: c.Annotations, Remote: c.Remote, Principal: c.Principal, Session: c.Session, ToolDefinition: c.ToolDefinition,
+	}
+	if c.ParentInput != "" {
+		out.ParentInput = []byte(c.ParentInput)
+	}
+	return out
+}
+
+// NewCall records a call.
+func NewCall(c *resolve.Call) Call {
+	out := Call{
+		Kind: c.Kind, Tool: c.Tool, Server: c.Server, Agent: c.Agent, Skill: c.Skill, Args: string(c.Args), ParentInput: string(c.ParentInput),
+		Annotations: c.Annotations, Remote: c.Remote, Principal: c.Principal, Session: c.Session, ToolDefinition: c.ToolDefinition,
+	}
+	if out.Args == "" {
+		out.Args = "{}"
+	}
+	return out
+}
+
+// Summary is what lists show of a request.
+type Summary struct {
+	ID        string    `json:"id"`
+	Version   int64     `json:"version"`
+	State     State     `json:"state"`
+	Cause     Cause     `json:"cause,omitempty"`
+	Agent     string    `json:"agent"`  // id
+	Target    string    `json:"target"` // Call.Target
+	Principal string    `json:"principal,omitempty"`
+	Message   string    `json:"message"`   // the author's words, at most 200 characters
+	Rules     string    `json:"rules"`     // digest of the rules that asked: equal means the same tool and rules may be decided together
+	Groups    []string  `json:"groups"`    // of stages, and called in; [""] when any approver will do
+	Approvals int       `json:"approvals"` // approving votes of the current revision
+	Needed    int       `json:"needed"`    // seats
+	Created   time.Time `json:"created"`
+	Deadline  time.Time `json:"deadline"`
+}

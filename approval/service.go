@@ -1,0 +1,410 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// Config are the choices of whoever runs the service. Zero fields take the defaults named.
+type Config struct {
+	Within      time.Duration // deadline of requests whose policies set none; 24h
+	PermitAge   time.Duration // how long an approval waits to be used; 15m
+	CoolDown    time.Duration // how long a denied call is denied again without asking; 5m
+	GrantAge    time.Duration // of grants whose offer names none; 8h
+	MaxGrantAge time.Duration // of any grant; 30 days
+	GrantUses   int           // of grants whose offer names none; 100
+	MaxUses     int           // of any grant; 10,000
+	Remember    time.Duration // how long idempotency keys are known; 24h
+	// Route names what else hears of an event, r being nil for events that are not about a request; a nil Route means nothing does.
+	Route func(event string, r *Request) []Delivery
+}
+
+func (c Config) withDefaults() Config {
+	pick(&c.Within, 24*time.Hour)
+	pick(&c.PermitAge, 15*time.Minute)
+	pick(&c.CoolDown, 5*time.Minute)
+	pick(&c.GrantAge, 8*time.Hour)
+	pick(&c.MaxGrantAge, 30*24*time.Hour)
+	pick(&c.GrantUses, 100)
+	pick(&c.MaxUses, 10_000)
+	pick(&c.Remember, 24*time.Hour)
+	c.GrantAge, c.GrantUses = min(c.GrantAge, c.MaxGrantAge), min(c.GrantUses, c.MaxUses)
+	return c
+}
+
+func pick[T time.Duration | int](field *T, standard T) {
+	if *field <= 0 {
+		*field = standard
+	}
+}
+
+// Service asks people. It is safe for concurrent use; any number of services may work on one store.
+type Service struct {
+	store  Store
+	plans  Planner
+	people Directory
+	clock  *clock
+	random io.Reader
+	cfg    Config
+	hub    hub
+}
+
+// New returns a service. now is the clock, random the source of ids and salts (crypto/rand.Reader).
+func New(store Store, plans Planner, people Directory, now func() time.Time, random io.Reader, cfg Config) *Service {
+	return &Service{store: store, plans: plans, people: people, clock: &clock{now: now}, random: random, cfg: cfg.withDefaults()}
+}
+
+// clock never goes back: a wall clock that is set back must not revive what has expired.
+type clock struct {
+	mu   sync.Mutex
+	now  func() time.Time
+	last time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t := c.now().UTC().Truncate(time.Microsecond); t.After(c.last) {
+		c.last = t
+	}
+	return c.last
+}
+
+// Request returns one request; ErrNotFound.
+func (s *Service) Request(ctx context.Context, tenant, id string) (*Request, error) {
+	return s.store.Request(ctx, tenant, id)
+}
+
+// append records events, and what else is to hear of them.
+func (s *Service) append(tx Tx, tenant string, now time.Time, r *Request, events ...Event) error {
+	for _, e := range events {
+		record, err := ledger.Entry{Time: now, Tenant: tenant, Type: e.Type, Subject: e.Subject, Actor: e.Actor, Facts: e.Facts, Sealed: e.Sealed}.Seal(s.random)
+		if err != nil {
+			return fmt.Errorf("record %s: %w", e.Type, err)
+		}
+		var deliveries []Delivery
+		if s.cfg.Route != nil {
+			deliveries = s.cfg.Route(e.Type, r)
+		}
+		tx.Append(record, deliveries...)
+	}
+	return nil
+}
+
+// change runs fn on a locked request and keeps what it did to it. fn returns the events to record, and an outcome that is an error to the
+// caller although the change stands (a permit that turned out to be void, say).
+func (s *Service) change(ctx context.Context, tenant, id string, fn func(tx Tx, r *Request, now time.Time) (events []Event, save bool, outcome error)) (*Request, error) {
+	var done *Request
+	var outcome error
+	err := s.store.Update(ctx, tenant, func(tx Tx) error {
+		done, outcome = nil, nil
+		r, err := tx.Request(id)
+		if err != nil {
+			return err
+		}
+		now := s.clock.Now()
+		// Time acts first, so that nothing slips in between a deadline and the worker that notices it.
+		events, save := s.due(r, now)
+		more, changed, failed := fn(tx, r, now)
+		if save || changed {
+			tx.Save(r)
+		}
+		done, outcome = r, failed
+		return s.append(tx, tenant, now, r, append(events, more...)...)
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.hub.wake(id)
+	return done, outcome
+}
+
+// due lets time act on a request if its time has come.
+func (s *Service) due(r *Request, now time.Time) ([]Event, bool) {
+	if r.Due == nil || now.Before(*r.Due) {
+		return nil, false
+	}
+	return r.tick(now, s.cfg), true
+}
+
+// Tick lets time act on what is due: reminders, escalations, deadlines, permits nobody used. It returns how many requests it acted on.
+// Any number of replicas may call it; each request is acted on once.
+func (s *Service) Tick(ctx context.Context) (int, error) {
+	now := s.clock.Now()
+	return s.store.Due(ctx, now, 64, func(tx Tx, tenant string, r *Request) error {
+		events, changed := s.due(r, now)
+		if !changed {
+			return nil
+		}
+		tx.Save(r)
+		return s.append(tx, tenant, now, r, events...)
+	})
+}
+
+// Wait returns the request as soon as its version is another than the given one, or as it is when wait is over. The end of ctx is an error.
+func (s *Service) Wait(ctx context.Context, tenant, id string, version int64, wait time.Duration) (*Request, error) {
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	for {
+		r, again, err := s.await(ctx, tenant, id, version, over.C)
+		if !again || err != nil {
+			return r, err
+		}
+	}
+}
+
+// await looks at the request once, and says whether to look again.
+func (s *Service) await(ctx context.Context, tenant, id string, version int64, over <-chan time.Time) (r *Request, again bool, err error) {
+	here, leave := s.hub.listen(id)
+	defer leave()
+	there := s.store.Changed(tenant)
+	if r, err = s.store.Request(ctx, tenant, id); err != nil || r.Version != version {
+		return r, false, err
+	}
+	select {
+	case <-here:
+	case <-there:
+		pause(ctx, here)
+	case <-over:
+		return r, false, nil
+	case <-ctx.Done():
+		return nil, false, ctx.Err()
+	}
+	return nil, true, nil
+}
+
+// pause keeps those who wait from reading the store at every change of somebody else's request.
+func pause(ctx context.Context, here <-chan struct{}) {
+	quiet := time.NewTimer(200 * time.Millisecond)
+	defer quiet.Stop()
+	select {
+	case <-quiet.C:
+	case <-here:
+	case <-ctx.Done():
+	}
+}
+
+// hub wakes those who wait for a request in this process.
+type hub struct {
+	mu    sync.Mutex
+	calls map[string]*call
+}
+
+// call is what wakes the waiters of one request; it is forgotten with the last of them.
+type call struct {
+	done    chan struct{}
+	waiters int
+}
+
+func (h *hub) listen(id string) (woken <-chan struct{}, leave func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.calls == nil {
+		h.calls = map[string]*call{}
+	}
+	c := h.calls[id]
+	if c == nil {
+		c = &call{done: make(chan struct{})}
+		h.calls[id] = c
+	}
+	c.waiters++
+	return c.done, func() { h.leave(id, c) }
+}
+
+func (h *hub) leave(id string, c *call) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c.waiters--; c.waiters == 0 && h.calls[id] == c {
+		delete(h.calls, id)
+	}
+}
+
+func (h *hub) wake(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c := h.calls[id]; c != nil {
+		close(c.done)
+		delete(h.calls, id)
+	}
+}
+
+// Cancel takes a request back. What has ended stays as it ended (ErrClosed).
+func (s *Service) Cancel(ctx context.Context, tenant, id, by, reason string) (*Request, error) {
+	return s.change(ctx, tenant, id, func(_ Tx, r *Request, now time.Time) ([]Event, bool, error) {
+		if !r.State.Open() {
+			return nil, false, ErrClosed
+		}
+		return []Event{r.withdraw(ByRequester, by, reason, now)}, true, nil
+	})
+}
+
+// Revoke ends a grant. Revoking a dead one changes nothing.
+func (s *Service) Revoke(ctx context.Context, tenant, id, by, reason string) (*Grant, error) {
+	var done *Grant
+	err := s.store.Update(ctx, tenant, func(tx Tx) error {
+		g, err := tx.Grant(id)
+		if err != nil {
+			return err
+		}
+		done = g
+		now := s.clock.Now()
+		if !g.Live(now) {
+			return nil
+		}
+		g.Revoked, g.RevokedBy, g.RevokedWhy = &now, by, reason
+		tx.SaveGrant(g)
+		return s.append(tx, tenant, now, nil, g.event(EventGrantRevoked, by, nil).sealing("reason", reason))
+	})
+	return done, err
+}
+
+func (g *Grant) event(kind, actor string, facts map[string]any) Event {
+	all := map[string]any{"agent": g.Agent, "target": g.Target, "plan": g.Plan, "request": g.Request, "session": g.Session,
+		"expires": stamp(g.Expires), "uses": g.Uses, "max_uses": g.MaxUses}
+	for k, v := range facts {
+		all[k] = v
+	}
+	return Event{Type: kind, Subject: g.ID, Actor: actor, Facts: all}
+}
+
+// Freeze denies everything of an agent ("" means of the tenant) from now on; Thaw lifts it.
+func (s *Service) Freeze(ctx context.Context, tenant, agent, by, reason string) error {
+	return s.store.Update(ctx, tenant, func(tx Tx) error {
+		now := s.clock.Now()
+		tx.SaveFreeze(Freeze{Agent: agent, By: by, Reason: reason, At: now})
+		return s.append(tx, tenant, now, nil, Event{Type: EventFrozen, Actor: by, Facts: map[string]any{"agent": agent}}.sealing("reason", reason))
+	})
+}
+
+// Thaw lifts a freeze; ErrNotFound when there is none.
+func (s *Service) Thaw(ctx context.Context, tenant, agent, by, reason string) error {
+	return s.store.Update(ctx, tenant, func(tx Tx) error {
+		f, err := frozen(tx, func(f Freeze) bool { return f.Agent == agent })
+		if err != nil {
+			return err
+		}
+		if f == nil {
+			return ErrNotFound
+		}
+		now := s.clock.Now()
+		f.Lifted = &now
+		tx.SaveFreeze(*f)
+		return s.append(tx, tenant, now, nil, Event{Type: EventThawed, Actor: by, Facts: map[string]any{"agent": agent}}.sealing("reason", reason))
+	})
+}
+
+func frozen(tx interface{ Freezes() ([]Freeze, error) }, match func(Freeze) bool) (*Freeze, error) {
+	all, err := tx.Freezes()
+	if err != nil {
+		return nil, fmt.Errorf("read the freezes: %w", err)
+	}
+	for _, f := range all {
+		if match(f) {
+			return &f, nil
+		}
+	}
+	return nil, nil
+}
+
+// stops matches freezes that stop an agent.
+func stops(agent string) func(Freeze) bool {
+	return func(f Freeze) bool { return f.Agent == "" || f.Agent == agent }
+}
+
+// Record appends an event of the house itself to the ledger: a token made, a sign-in, an export.
+func (s *Service) Record(ctx context.Context, tenant, event, subject, actor string, facts map[string]any) error {
+	return s.store.Update(ctx, tenant, func(tx Tx) error {
+		return s.append(tx, tenant, s.clock.Now(), nil, Event{Type: event, Subject: subject, Actor: actor, Facts: facts})
+	})
+}
+
+// Decide decides a call without asking anybody or recording anything. A freeze denies, and so does a store that can't say whether there is one.
+func (s *Service) Decide(ctx context.Context, tenant, agent string, call *resolve.Call) (resolve.Decision, error) {
+	c, err := s.plans.Plan(ctx, tenant, agent)
+	if err != nil {
+		return resolve.Decision{}, err
+	}
+	freezes, err := s.store.Freezes(ctx, tenant)
+	if err != nil {
+		return resolve.Decision{}, fmt.Errorf("read the freezes: %w", err)
+	}
+	for _, f := range freezes {
+		if stops(agent)(f) {
+			return frozenDecision(f), nil
+		}
+	}
+	return c.Plan.Decide(call), nil
+}
+
+// frozenDecision is the denial by the kill switch.
+func frozenDecision(f Freeze) resolve.Decision {
+	what := "all agents are frozen"
+	if f.Agent != "" {
+		what = "agent " + f.Agent + " is frozen"
+	}
+	return resolve.Decision{Outcome: resolve.Deny, Reasons: []resolve.Reason{{Source: FromFreeze, Code: CodeFrozen, Detail: what + " by " + f.By}}}
+}
+
+// FromFreeze and CodeFrozen are the reason that the kill switch gives.
+const (
+	FromFreeze resolve.Source = "freeze"
+	CodeFrozen resolve.Code   = "frozen"
+)
+
+// known resolves names through the directory; its failure is an error, so that nobody is counted or left out by accident.
+func (s *Service) known(ctx context.Context, tenant, name string) (Person, bool, error) {
+	if name == "" {
+		return Person{}, false, nil
+	}
+	p, ok, err := s.people.Person(ctx, tenant, name)
+	if err != nil {
+		return Person{}, false, fmt.Errorf("ask the directory: %w", err)
+	}
+	return p, ok, nil
+}
+
+// standing looks up everybody who matters for a vote on the request.
+func (s *Service) standing(ctx context.Context, r *Request, voter Person) (standing, error) {
+	w := standing{people: map[string]Person{voter.ID: voter}, excluded: map[string]string{}}
+	for _, v := range r.Votes {
+		if _, done := w.people[v.Person]; done {
+			continue
+		}
+		p, ok, err := s.known(ctx, r.Tenant, v.Person)
+		if err != nil {
+			return w, err
+		}
+		if ok && p.ID == v.Person {
+			w.people[p.ID] = p
+		}
+	}
+	return w, s.exclude(ctx, r, w)
+}
+
+// exclude bars whoever asks, whoever the agent acts for, and whoever owns it, under whatever name the directory knows them.
+func (s *Service) exclude(ctx context.Context, r *Request, w standing) error {
+	owners, err := s.people.Owners(ctx, r.Tenant, r.Agent.ID)
+	if err != nil {
+		return fmt.Errorf("ask the directory: %w", err)
+	}
+	bar := func(name, why string) error {
+		p, ok, err := s.known(ctx, r.Tenant, name)
+		if ok {
+			name = p.ID
+		}
+		w.excluded[name] = why
+		return err
+	}
+	errs := []error{bar(r.Requester.Runtime, "the runtime that asks"), bar(r.Requester.Principal, "the agent acts for this person")}
+	for _, o := range append(owners, r.Requester.Owners...) {
+		errs = append(errs, bar(o, "an owner of the agent"))
+	}
+	return errors.Join(errs...)
+}

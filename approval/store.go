@@ -1,0 +1,122 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/assent-dev/assent/ledger"
+)
+
+// ErrNotFound says that a store holds no such thing for this tenant.
+var ErrNotFound = errors.New("not found")
+
+// Store keeps requests, grants, freezes and the ledger's entries of many tenants. Implementations live in store/…; store/storetest
+// is what each must pass.
+type Store interface {
+	// Update runs fn in one transaction: all of its writes and the ledger entries become durable together, or none does. fn may
+	// run again when another transaction got in between, so it must not act on the outside. Requests that fn reads stay locked
+	// until the end. fn reads its own earlier writes of other calls of Update, not those of its own Tx (writes are sent at the end).
+	Update(ctx context.Context, tenant string, fn func(Tx) error) error
+	// Due runs fn for up to limit requests of any tenant whose Due time has come, each in a transaction of its own, shared with other
+	// replicas: no two work on one request at once. It returns how many fn was run for; errors of single requests are joined and do
+	// not stop the others.
+	Due(ctx context.Context, now time.Time, limit int, fn func(tx Tx, tenant string, r *Request) error) (int, error)
+
+	// Request returns one request; ErrNotFound.
+	Request(ctx context.Context, tenant, id string) (*Request, error)
+	// Requests lists summaries, newest first unless the filter says otherwise.
+	Requests(ctx context.Context, tenant string, f Filter) (Page, error)
+	// Similar returns the latest closed requests of the same agent and target, newest first.
+	Similar(ctx context.Context, tenant, agent, target string, limit int) ([]*Request, error)
+	Grant(ctx context.Context, tenant, id string) (*Grant, error)
+	// Grants lists grants, newest first; live ones only unless all.
+	Grants(ctx context.Context, tenant string, all bool, now time.Time) ([]Grant, error)
+	// Freezes lists the freezes in force.
+	Freezes(ctx context.Context, tenant string) ([]Freeze, error)
+	// Votes lists vote facts since a time, for figures; newest first, at most limit.
+	Votes(ctx context.Context, tenant string, since time.Time, limit int) ([]VoteFact, error)
+	// Changed returns a channel that is closed when something of the tenant changed after the call: by this process at once, by
+	// another one within the store's polling interval.
+	Changed(tenant string) <-chan struct{}
+}
+
+// Tx is one transaction of one tenant. Writes can't fail before the end.
+type Tx interface {
+	// Request returns a request and locks it; ErrNotFound.
+	Request(id string) (*Request, error)
+	// Latest returns the newest request whose current binding this is, locked, or nil.
+	Latest(binding string) (*Request, error)
+	// Live returns grants of an agent and target that are not revoked, not expired and not used up, locked.
+	Live(agent, target string, now time.Time) ([]*Grant, error)
+	Grant(id string) (*Grant, error)
+	Freezes() ([]Freeze, error)
+	// Remembered returns what was remembered under an idempotency key, or nil.
+	Remembered(key string) (*Memory, error)
+
+	Insert(r *Request)
+	// Save writes a changed request; it sets r.Version to the next. A version that moved on meanwhile makes the transaction run again.
+	Save(r *Request)
+	SaveGrant(g *Grant) // inserts or replaces
+	SaveFreeze(f Freeze)
+	Remember(key string, m Memory)
+	AddVote(v VoteFact)
+	// Append adds a ledger entry, and a delivery of it to every named target.
+	Append(r ledger.Record, d ...Delivery)
+}
+
+// Filter picks requests for a list. Zero fields do not filter.
+type Filter struct {
+	States    []State
+	Agent     string
+	Target    string
+	Principal string
+	Groups    []string  // requests that one of these groups may answer; those without a group always
+	Since     time.Time // created at or after
+	ByDue     bool      // by deadline, soonest first, instead of newest first
+	Cursor    string    // of the page before
+	Limit     int       // 1 to 500; 0 means 50
+}
+
+// Page is a part of a list.
+type Page struct {
+	Requests []Summary `json:"requests"`
+	Next     string    `json:"next,omitempty"` // cursor; "" at the end
+	Total    int       `json:"total"`          // that match the filter, at most 10,001 are counted
+}
+
+// Memory is the remembered answer to an idempotency key.
+type Memory struct {
+	Digest  string    `json:"digest"` // of what was sent
+	Request string    `json:"request,omitempty"`
+	Grant   string    `json:"grant,omitempty"`
+	Expires time.Time `json:"expires"`
+}
+
+// VoteFact is one vote for figures.
+type VoteFact struct {
+	Request string        `json:"request"`
+	Agent   string        `json:"agent"`
+	Target  string        `json:"target"`
+	Person  string        `json:"person"`
+	Verdict Verdict       `json:"verdict"`
+	Waited  time.Duration `json:"waited"` // from the revision's start to the vote
+	At      time.Time     `json:"at"`
+}
+
+// Freeze is the kill switch thrown: everything of the tenant, or of one agent, is denied.
+type Freeze struct {
+	Agent  string     `json:"agent,omitempty"` // "" means all
+	By     string     `json:"by"`
+	Reason string     `json:"reason,omitempty"`
+	At     time.Time  `json:"at"`
+	Lifted *time.Time `json:"lifted,omitempty"`
+}
+
+// Delivery is something to be sent to a target outside, at least once, after the transaction.
+type Delivery struct {
+	Target  string `json:"target"`  // name of a configured target, "slack" or "webhook:ops"
+	Event   string `json:"event"`   // type of the ledger entry
+	Subject string `json:"subject"` // request or grant id
+	Payload string `json:"payload"` // JSON; no arguments, no secrets
+}
