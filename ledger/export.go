@@ -18,7 +18,7 @@ const (
 )
 
 // Writer writes a log as JSON lines, in constant memory: a header with the signed checkpoint, a line per entry, and a last
-// line with their number. What is written differs from any other text that means the same: Verify accepts no other.
+// line with their number. There is one spelling, and Verify accepts no other.
 type Writer struct {
 	out  *bufio.Writer
 	size int64 // of the checkpoint

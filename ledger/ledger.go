@@ -76,7 +76,7 @@ func (e Entry) Seal(rand io.Reader) (Record, error) {
 }
 
 func (e Entry) check() error {
-	if e.Time.IsZero() {
+	if e.Time.Truncate(time.Microsecond).IsZero() {
 		return errors.New("the entry has no time")
 	}
 	if year := e.Time.UTC().Year(); year < 0 || year > 9999 {

@@ -1,0 +1,165 @@
+package ledger
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/assent-dev/assent/internal/golden"
+)
+
+func TestCheckpoint(t *testing.T) {
+	s := testSigner(t)
+	for _, size := range []int{0, 1, 5} {
+		c := bare(t, size).checkpoint()
+		signed := sign(t, c)
+		got, err := OpenCheckpoint(signed, s.PublicKey())
+		if err != nil || got != c {
+			t.Errorf("got %+v, %v, want %+v", got, err, c)
+		}
+	}
+}
+
+func TestCheckpointGolden(t *testing.T) {
+	golden.Equal(t, "checkpoint.txt", string(sign(t, bare(t, 5).checkpoint())))
+}
+
+func TestKeys(t *testing.T) {
+	s, secret, err := GenerateKey("assent.example", fixed(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := ParseSigner(secret)
+	if err != nil || again.PublicKey() != s.PublicKey() {
+		t.Errorf("got %s, %v, want %s", again.PublicKey(), err, s.PublicKey())
+	}
+	if _, public, _ := note.GenerateKey(fixed(0), "assent.example"); s.PublicKey() != public {
+		t.Errorf("got %s, want %s", s.PublicKey(), public)
+	}
+	key := secret[strings.LastIndex(secret, "+"):]
+	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
+		if strings.Contains(fmt.Sprintf(format, s), key) {
+			t.Errorf("%s prints the secret", format)
+		}
+	}
+	for _, name := range []string{"", "two words", "a+b", "\xff"} {
+		_, _, err := GenerateKey(name, fixed(0))
+		fails(t, err, "the name ")
+	}
+	gone := errors.New("no entropy")
+	if _, _, err := GenerateKey("a", iotest.ErrReader(gone)); !errors.Is(err, gone) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestParseSignerRefuses(t *testing.T) {
+	_, secret, err := GenerateKey("assent.example", fixed(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"", "PRIVATE+KEY+a+b", secret[1:], secret[:len(secret)-1], secret + "A", secret + "\n", strings.Replace(secret, "example", "other", 1)} {
+		_, err := ParseSigner(bad)
+		fails(t, err, "not a secret key")
+		if strings.Contains(err.Error(), secret[60:]) {
+			t.Errorf("the error shows the secret: %v", err)
+		}
+	}
+	_, err = Signer{}.Sign(bare(t, 1).checkpoint())
+	fails(t, err, "no key")
+}
+
+func TestSignRefuses(t *testing.T) {
+	for _, c := range []Checkpoint{
+		{"", 1, Hash{}}, {"assent/", 1, Hash{}}, {"other/t", 1, Hash{}}, {"assent/a\nb", 1, Hash{}}, {"assent/\xff", 1, Hash{}},
+		{"assent/t", -1, Hash{}}, {"assent/t", maxSize + 1, Hash{}},
+	} {
+		_, err := testSigner(t).Sign(c)
+		fails(t, err, "sign a checkpoint: ")
+	}
+}
+
+func TestOpenCheckpointRefuses(t *testing.T) {
+	signed := string(sign(t, bare(t, 5).checkpoint()))
+	key := testSigner(t).PublicKey()
+	for name, tt := range map[string]struct{ signed, key, want string }{
+		"no note":       {"", key, "not a signed note"},
+		"no signature":  {signed[:strings.Index(signed, "\n\n")+2], key, "not a signed note"},
+		"wrong key":     {signed, namedSigner(t, "assent.example", 1).PublicKey(), "wrong key"},
+		"wrong name":    {strings.Replace(signed, "— assent.example", "— assent.exampla", 1), key, "wrong key"},
+		"size":          {strings.Replace(signed, "\n5\n", "\n6\n", 1), key, "bad signature"},
+		"origin":        {strings.Replace(signed, "default", "another", 1), key, "bad signature"},
+		"signature":     {corrupt(signed, len(signed)-20), key, "bad signature"},
+		"loose base64":  {loosen(t, signed), key, "not canonical"},
+		"no key":        {signed, "", "is not a public key"},
+		"half a key":    {signed, key[:20], "is not a public key"},
+		"key's case":    {signed, upperHash(key), "is not a public key"},
+		"key's newline": {signed, key + "\n", "is not a public key"},
+		"other text":    {signText(t, "hello\n"), key, "three lines"},
+		"more lines":    {signText(t, "assent/t\n1\n"+Hash{}.String()+"\nmore\n"), key, "three lines"},
+		"no tenant":     {signText(t, "assent/\n1\n"+Hash{}.String()+"\n"), key, "no tenant"},
+		"no size":       {signText(t, "assent/t\nx\n"+Hash{}.String()+"\n"), key, "the size of the checkpoint"},
+		"huge":          {signText(t, "assent/t\n9223372036854775807\n"+Hash{}.String()+"\n"), key, "can't have"},
+		"long size":     {signText(t, "assent/t\n01\n"+Hash{}.String()+"\n"), key, "shortest form"},
+		"no root":       {signText(t, "assent/t\n1\nAAAA\n"), key, "the root of the checkpoint"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := OpenCheckpoint([]byte(tt.signed), tt.key)
+			refused(t, err, -1, tt.want)
+		})
+	}
+}
+
+// Witnesses may sign beside us.
+func TestOpenCheckpointWithWitness(t *testing.T) {
+	c := bare(t, 5).checkpoint()
+	witness := namedSigner(t, "witness.example", 2)
+	signed, err := note.Sign(&note.Note{Text: c.text()}, witness.signer, testSigner(t).signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{testSigner(t).PublicKey(), witness.PublicKey()} {
+		if got, err := OpenCheckpoint(signed, key); err != nil || got != c {
+			t.Errorf("%s: got %v, %v", key, got, err)
+		}
+	}
+}
+
+func corrupt(s string, at int) string {
+	to := byte('A')
+	if s[at] == to {
+		to = 'B'
+	}
+	return s[:at] + string(to) + s[at+1:]
+}
+
+// loosen sets bits of the signature's base64 that decoders ignore.
+func loosen(t *testing.T, signed string) string {
+	t.Helper()
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	last := strings.LastIndex(signed, "=") - 1
+	out := signed[:last] + string(alphabet[strings.IndexByte(alphabet, signed[last])|1]) + signed[last+1:]
+	if _, err := base64.StdEncoding.DecodeString(strings.Fields(out)[len(strings.Fields(out))-1]); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// upperHash spells the hash of a key in capitals, as some parsers allow.
+func upperHash(key string) string {
+	parts := strings.SplitN(key, "+", 3)
+	return parts[0] + "+" + strings.ToUpper(parts[1]) + "+" + parts[2]
+}
+
+func signText(t *testing.T, text string) string {
+	t.Helper()
+	signed, err := note.Sign(&note.Note{Text: text}, testSigner(t).signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(signed)
+}
