@@ -1,0 +1,146 @@
+package notify
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// Guard bounds what an address that somebody configured can make this process do: it reaches public addresses by https, follows no
+// redirect, and listens to no proxy of the environment. Addresses are checked when a connection is made, so a name that resolves
+// to something else later gains nothing.
+type Guard struct {
+	Loopback bool           // this machine may be reached too, also by plain http
+	Allow    []netip.Prefix // further networks that may be reached, such as 10.0.0.0/8
+	TLS      *tls.Config    // roots and client certificates; nil: those of the system
+}
+
+// ErrBlocked is the cause when an address may not be reached.
+var ErrBlocked = errors.New("the address may not be reached")
+
+// CheckURL reports an address that a client of this guard never reaches. Its errors don't repeat the address: paths of webhooks
+// are often secrets.
+func (g Guard) CheckURL(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Host == "" || u.Hostname() == "":
+		return nil, errors.New("expected an https URL with a host")
+	case u.User != nil:
+		return nil, errors.New("expected a URL without user and password")
+	case u.Scheme == "http" && !loopbackHost(u.Hostname()):
+		return nil, errors.New("expected https: over plain http anybody on the way could read and change it")
+	case u.Scheme == "http" && !g.Loopback:
+		return nil, errors.New("expected https: plain http to this machine must be allowed by its own setting")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("expected an https URL")
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && !g.may(ip) {
+		return nil, fmt.Errorf("%s: %w: expected a public address, or a network that is allowed by name", ip, ErrBlocked)
+	}
+	return u, nil
+}
+
+func loopbackHost(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// Client makes a client that obeys the guard. timeout is for one whole exchange.
+func (g Guard) Client(timeout time.Duration) *http.Client {
+	return &http.Client{
+		Timeout:       timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport:     &guarded{guard: g, https: g.transport(g.may), http: g.transport(loopbackOnly)},
+	}
+}
+
+// guarded keeps plain http on this machine whatever a name resolves to.
+type guarded struct {
+	guard       Guard
+	https, http *http.Transport
+}
+
+// RoundTrip sends one request, or refuses to.
+func (t *guarded) RoundTrip(r *http.Request) (*http.Response, error) {
+	if _, err := t.guard.CheckURL(r.URL.String()); err != nil {
+		return nil, &Failure{Err: err, Permanent: true}
+	}
+	if r.URL.Scheme == "http" {
+		return t.http.RoundTrip(r)
+	}
+	return t.https.RoundTrip(r)
+}
+
+// CloseIdleConnections lets http.Client.CloseIdleConnections through.
+func (t *guarded) CloseIdleConnections() {
+	t.http.CloseIdleConnections()
+	t.https.CloseIdleConnections()
+}
+
+func (g Guard) transport(may func(netip.Addr) bool) *http.Transport {
+	dialer := &net.Dialer{
+		Timeout: 10 * time.Second,
+		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+			to, err := netip.ParseAddrPort(address)
+			if err != nil || !may(to.Addr()) {
+				return &Failure{Err: fmt.Errorf("%s: %w", address, ErrBlocked), Permanent: true}
+			}
+			return nil
+		},
+	}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12}
+	if g.TLS != nil {
+		conf = g.TLS.Clone()
+	}
+	return &http.Transport{
+		Proxy:                  nil, // a proxy would resolve names for us, past the check
+		DialContext:            dialer.DialContext,
+		TLSClientConfig:        conf,
+		TLSHandshakeTimeout:    10 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+		MaxIdleConnsPerHost:    2,
+		IdleConnTimeout:        90 * time.Second,
+		ForceAttemptHTTP2:      true,
+	}
+}
+
+// may reports whether an address may be reached.
+func (g Guard) may(ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	if slices.ContainsFunc(g.Allow, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+		return true
+	}
+	if ip.IsLoopback() {
+		return g.Loopback
+	}
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
+		return false
+	}
+	return !slices.ContainsFunc(special(), func(p netip.Prefix) bool { return p.Contains(ip) }) && (ip.Is4() || global6().Contains(ip))
+}
+
+func loopbackOnly(ip netip.Addr) bool { return ip.Unmap().IsLoopback() }
+
+// global6 is the only part of IPv6 that is handed out for public use.
+func global6() netip.Prefix { return netip.MustParsePrefix("2000::/3") }
+
+// special lists what the registries of special-purpose addresses (RFC 6890) keep out of public use and net/netip does not know,
+// tunnels that carry an IPv4 address inside, and the metadata services of clouds that hide among public addresses.
+func special() []netip.Prefix {
+	var out []netip.Prefix
+	for _, p := range []string{
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
+		"203.0.113.0/24", "240.0.0.0/4", "168.63.129.16/32", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
+	} {
+		out = append(out, netip.MustParsePrefix(p))
+	}
+	return out
+}
