@@ -157,13 +157,13 @@ func (o *opening) ask(tx Tx) error {
 			return o.deny(tx, "cooling_down")
 		}
 	}
-	if err := o.supersede(tx); err != nil {
+	if err := o.supersede(tx, latest); err != nil {
 		return err
 	}
 	if done, err := o.granted(tx); done || err != nil {
 		return err
 	}
-	if latest != nil && latest.State.Open() && latest.ID != o.in.Replaces {
+	if latest != nil && latest.State.Open() {
 		o.out.Outcome, o.out.Request, o.out.Shared = OpenPending, latest, true
 		o.remember(tx, Memory{Request: latest.ID})
 		return o.record(tx, nil, latest.event(EventShared, o.in.Runtime, nil))
@@ -212,12 +212,15 @@ func (o *opening) create(tx Tx) error {
 }
 
 // supersede ends the request that this call stands for, whatever becomes of the call.
-func (o *opening) supersede(tx Tx) error {
+func (o *opening) supersede(tx Tx, latest *Request) error {
 	o.old = nil
 	if o.in.Replaces == "" {
 		return nil
 	}
-	old, err := tx.Request(o.in.Replaces)
+	old, err := latest, error(nil)
+	if latest == nil || latest.ID != o.in.Replaces {
+		old, err = tx.Request(o.in.Replaces)
+	}
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return &InputError{"replaces", "the id of an earlier request"}
