@@ -1,0 +1,107 @@
+package people
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/assent-dev/assent/diag"
+)
+
+const (
+	maxName = 400 // bytes of one name
+	oidc    = "oidc"
+)
+
+// key is what two spellings of one name share. A name with a scheme ("slack:U012345", "oidc:issuer|subject") is an identifier that
+// its issuer may tell apart by case, so only the scheme's own case is dropped. Mail addresses and plain names are compared in NFC
+// and without case: no mail provider gives "Alice@" and "alice@" to two people, and taking two spellings for one human errs on the
+// side that refuses (nobody approves a call of their own under another spelling).
+func key(name string) string {
+	if scheme, rest := split(name); scheme != "" {
+		return scheme + ":" + rest
+	}
+	return strings.Map(lower, norm.NFC.String(name))
+}
+
+// lower drops case, but never turns a letter outside ASCII into one of ASCII: "İ" is no "i", or two mailboxes would be one.
+func lower(r rune) rune {
+	if l := unicode.ToLower(r); r < utf8.RuneSelf || l >= utf8.RuneSelf {
+		return l
+	}
+	return r
+}
+
+// split takes a scheme off a name, "" when it has none.
+func split(name string) (scheme, rest string) {
+	scheme, rest, ok := strings.Cut(name, ":")
+	if !ok || scheme == "" || strings.Trim(strings.ToLower(scheme), "abcdefghijklmnopqrstuvwxyz0123456789+.-") != "" {
+		return "", name
+	}
+	return strings.ToLower(scheme), rest
+}
+
+// Subject is the name of whom an identity provider knows by a subject.
+func Subject(issuer, subject string) string { return oidc + ":" + issuer + "|" + subject }
+
+// reserved are names by which software calls those whom it doesn't know, or itself.
+func reserved() []string {
+	return []string{"anonymous", "nobody", "none", "null", "nil", "system", "undefined", "unknown"}
+}
+
+// wrong says what is wrong with a name and what would be right, "" when nothing is. Such a name is refused in a file and resolves
+// to nobody.
+func wrong(name string) (message, expected string) {
+	if message, expected = wrongText(name); message != "" {
+		return message, expected
+	}
+	scheme, rest := split(name)
+	switch {
+	case slices.Contains(reserved(), key(name)):
+		return "this name stands for nobody in particular", "a name that one human has"
+	case scheme == oidc && !isSubject(rest):
+		return "this is no subject of an identity provider", `"oidc:https://idp.example|subject", the issuer as the provider writes it`
+	case scheme != "" && (rest == "" || strings.Contains(rest, " ")):
+		return "nothing usable follows " + scheme + ":", `an id, such as "slack:U012345"`
+	case scheme == "" && strings.Contains(name, "@") && !isMail(name):
+		return "this is no mail address", `one such as "alice@example.com", or a name without @`
+	}
+	return "", ""
+}
+
+// wrongText says what is wrong with a text that people read: a name, a group.
+func wrongText(text string) (message, expected string) {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return "the text is empty", "a name"
+	case len(text) > maxName:
+		return "the text is too long", "at most 400 bytes"
+	case diag.Printable(text) != text:
+		return "the text has characters that can't be seen: " + diag.Printable(text), "the same without them"
+	case strings.TrimSpace(text) != text || strings.ContainsFunc(text, oddSpace):
+		return "the text has spaces at an end, or ones that are no plain spaces", "the same without them"
+	}
+	return "", ""
+}
+
+func oddSpace(r rune) bool { return r != ' ' && unicode.IsSpace(r) }
+
+// isSubject checks what follows "oidc:".
+func isSubject(s string) bool {
+	issuer, subject, ok := strings.Cut(s, "|")
+	if !ok || subject == "" {
+		return false
+	}
+	u, err := url.Parse(issuer)
+	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http") && u.RawQuery == "" && u.Fragment == ""
+}
+
+// isMail is about form only: two sides of one @, without spaces.
+func isMail(s string) bool {
+	local, domain, _ := strings.Cut(s, "@")
+	return local != "" && domain != "" && !strings.ContainsAny(domain, "@") && !strings.ContainsAny(s, " ,;<>\"()")
+}

@@ -1,0 +1,245 @@
+package people
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/jsonschema"
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/schema"
+)
+
+//go:embed people.schema.json
+var peopleSchema string
+
+// compiled is our JSON Schema, compiled on first use. It is a constant of the program: only a broken build can make it panic, and
+// every test would.
+var compiled = sync.OnceValue(func() *jsonschema.Schema {
+	s, err := jsonschema.Compile("people.schema.json", []byte(peopleSchema))
+	if err != nil {
+		panic("people: the embedded people.schema.json does not compile: " + err.Error())
+	}
+	return s
+})
+
+// JSON returns our JSON Schema (2020-12) of people.yaml, for editors and other validators.
+func JSON() []byte { return []byte(peopleSchema) }
+
+// Parse reads one people.yaml. The directory is nil exactly when some finding stops the load: a file that is half understood would
+// let the wrong people answer. Findings come in source order.
+func Parse(file string, src []byte) (*Directory, []diag.Finding) {
+	doc, findings := yamldoc.Parse(file, src, yamldoc.Limits{})
+	r := reader{findings: findings}
+	if doc == nil {
+		for i := range r.findings {
+			r.findings[i].Stops = r.findings[i].Severity == diag.Error
+		}
+		return nil, r.finish(file)
+	}
+	d := r.document(doc.Root)
+	return d, r.finish(file)
+}
+
+// reader reads one document and collects what it finds.
+type reader struct {
+	findings []diag.Finding
+}
+
+func (r *reader) add(f diag.Finding) { r.findings = append(r.findings, f) }
+
+func (r *reader) stopped() bool {
+	return slices.ContainsFunc(r.findings, func(f diag.Finding) bool { return f.Stops })
+}
+
+func (r *reader) finish(file string) []diag.Finding {
+	diag.Stamp(r.findings, file)
+	diag.Sort(r.findings)
+	return r.findings
+}
+
+// document reads in steps, each only when the one before found nothing that stops.
+func (r *reader) document(root *yamldoc.Node) *Directory {
+	for _, step := range []func(*yamldoc.Node){r.recognise, r.shape, r.check} {
+		if step(root); r.stopped() {
+			return nil
+		}
+	}
+	return directory(root)
+}
+
+// recognise refuses what is no directory, or one of a major version that we don't know, with one finding.
+func (r *reader) recognise(root *yamldoc.Node) {
+	if root.Get("people") == nil && root.Get("groups") == nil {
+		r.add(stop(ruleForeign, head(root), "this is no directory of people: it has no list of people",
+			`schema_version: "1.0.0" and people`))
+		return
+	}
+	n := root.Get("schema_version")
+	if n == nil || n.Kind != yamldoc.String {
+		return // the JSON Schema reports it
+	}
+	parts := strings.Split(n.Text, ".")
+	if len(parts) != 3 {
+		return
+	}
+	switch major, minor := strings.TrimLeft(parts[0], "0"), strings.TrimLeft(parts[1], "0"); {
+	case major != "1":
+		r.add(stop(ruleUnsupportedVersion, n.Range,
+			fmt.Sprintf("schema_version %s is of a major version that assent does not know", n.Text), `"1.0.0"`))
+	case minor != "":
+		f := stop(ruleNewerVersion, n.Range,
+			fmt.Sprintf("schema_version %s is newer than 1.0; a field that it adds is refused as unknown", n.Text),
+			`"1.0.0", or an assent that knows the newer version`)
+		f.Severity, f.Stops = diag.Warning, false
+		r.add(f)
+	}
+}
+
+// shape checks every value against the JSON Schema.
+func (r *reader) shape(root *yamldoc.Node) {
+	r.findings = append(r.findings, schema.Violations(root, compiled())...)
+}
+
+// check looks at what the JSON Schema can't see.
+func (r *reader) check(root *yamldoc.Node) {
+	declared, closed := r.declared(root.Get("groups"))
+	names := map[string]taken{}
+	for _, n := range root.Get("people").Items {
+		r.name(names, n, n.Get("id"))
+		for _, also := range items(n.Get("also")) {
+			r.name(names, n, also)
+		}
+		if shown := n.Get("name"); shown != nil {
+			r.text(shown)
+		}
+		for _, g := range items(n.Get("groups")) {
+			r.group(g, declared, closed)
+		}
+	}
+}
+
+// taken is a name with the person who has it.
+type taken struct{ person, name *yamldoc.Node }
+
+// name refuses a name that nobody may have, or that somebody has: one human must not be two people, nor two humans one (threat 22).
+func (r *reader) name(names map[string]taken, person, n *yamldoc.Node) {
+	if message, expected := wrong(n.Text); message != "" {
+		r.add(stop(ruleName, n.Range, message, expected))
+		return
+	}
+	first, ok := names[key(n.Text)]
+	if !ok {
+		names[key(n.Text)] = taken{person, n}
+		return
+	}
+	f := stop(ruleDuplicate, n.Range, fmt.Sprintf("%q is a name of %q already (line %d)", n.Text, first.person.Get("id").Text,
+		first.name.Range.Start.Line), "each name at one person; case doesn't tell names apart")
+	if first.person == person {
+		f.Message = fmt.Sprintf("%q stands twice at one person", n.Text)
+	}
+	f.Related = []diag.Related{{Range: first.name.Range, Message: "first here"}}
+	r.add(f)
+}
+
+func (r *reader) text(n *yamldoc.Node) bool {
+	message, expected := wrongText(n.Text)
+	if message != "" {
+		r.add(stop(ruleName, n.Range, message, expected))
+	}
+	return message == ""
+}
+
+// declared reads the closed list of groups.
+func (r *reader) declared(n *yamldoc.Node) (names []string, closed bool) {
+	if n == nil {
+		return nil, false
+	}
+	for _, f := range n.Fields {
+		r.text(f.Key)
+		names = append(names, f.Key.Text)
+	}
+	return names, true
+}
+
+func (r *reader) group(n *yamldoc.Node, declared []string, closed bool) {
+	if !r.text(n) || !closed || slices.Contains(declared, n.Text) {
+		return
+	}
+	expected := "a group of the list `groups`"
+	if len(declared) > 0 && len(declared) <= 10 {
+		expected += ": " + strings.Join(declared, ", ")
+	}
+	f := stop(ruleUnknownGroup, n.Range, fmt.Sprintf("there is no group %q", n.Text), expected)
+	f.Nearest = diag.Nearest(n.Text, declared)
+	r.add(f)
+}
+
+// directory reads a document that has passed every check.
+func directory(root *yamldoc.Node) *Directory {
+	d := &Directory{names: map[string]int{}, owners: map[string][]string{}}
+	if n := root.Get("groups"); n != nil {
+		d.groups = []string{}
+		for _, f := range n.Fields {
+			d.groups = append(d.groups, f.Key.Text)
+		}
+	}
+	list := slices.Clone(root.Get("people").Items)
+	slices.SortFunc(list, func(a, b *yamldoc.Node) int { return strings.Compare(a.Get("id").Text, b.Get("id").Text) })
+	for i, n := range list {
+		p := approval.Person{ID: n.Get("id").Text, Groups: set(texts(n.Get("groups")))}
+		if shown := n.Get("name"); shown != nil {
+			p.Name = shown.Text
+		}
+		d.people = append(d.people, p)
+		for _, name := range append(texts(n.Get("also")), p.ID) {
+			d.names[key(name)] = i
+		}
+		for _, agent := range set(texts(n.Get("owns"))) {
+			d.owners[agent] = append(d.owners[agent], p.ID)
+		}
+	}
+	return d
+}
+
+// set sorts names and drops repetitions; never nil.
+func set(names []string) []string {
+	m := map[string]bool{}
+	for _, n := range names {
+		m[n] = true
+	}
+	return append([]string{}, slices.Sorted(maps.Keys(m))...)
+}
+
+func items(n *yamldoc.Node) []*yamldoc.Node {
+	if n == nil {
+		return nil
+	}
+	return n.Items
+}
+
+func texts(n *yamldoc.Node) []string {
+	var all []string
+	for _, item := range items(n) {
+		all = append(all, item.Text)
+	}
+	return all
+}
+
+// head is the place to show for something that a mapping lacks: its first key.
+func head(n *yamldoc.Node) diag.Range {
+	if len(n.Fields) > 0 {
+		return n.Fields[0].Key.Range
+	}
+	return n.Range
+}
+
+// stop makes the finding of an error that stops the load.
+func stop(rule string, at diag.Range, message, expected string) diag.Finding {
+	return diag.Finding{Rule: rule, Severity: diag.Error, Stops: true, Range: at, Message: message, Expected: expected}
+}
