@@ -1,0 +1,230 @@
+package approval
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// What makes an approver overloaded (threat 1): nobody reads more than so many calls in an hour, and nobody reads a call in seconds.
+const (
+	mostInAnHour = 30              // votes
+	rubberRate   = 0.95            // approve rate, from here on
+	rubberWait   = 5 * time.Second // median wait, below this
+	rubberLeast  = 20              // votes, before the rate and the wait say anything
+	day          = 24 * time.Hour
+	figureSpan   = 3660 * 24 * time.Hour // what lies longer ago, or in the future, is not counted: a clock was wrong
+)
+
+// Stats are the figures of a tenant: who answers how much, and which agents ask how often.
+type Stats struct {
+	Since     time.Time         `json:"since"` // the earliest vote or request that was looked at; now when there was none
+	Until     time.Time         `json:"until"`
+	Approvers []ApproverFigures `json:"approvers"` // the overloaded first, then by votes, then by name; never nil
+	Agents    []AgentFigures    `json:"agents"`    // by asks, then by name; never nil
+}
+
+// ApproverFigures are one person's.
+type ApproverFigures struct {
+	Person       string        `json:"person"`
+	Votes        int           `json:"votes"`
+	PerHour      float64       `json:"votes_per_hour"`  // over the time looked at, at least an hour
+	BusiestHour  int           `json:"busiest_hour"`    // most votes within any 60 minutes
+	MedianWait   time.Duration `json:"median_wait"`     // from the revision's start to the vote, in nanoseconds
+	ApproveRate  float64       `json:"approve_rate"`    // 0 to 1
+	Overloaded   bool          `json:"overloaded"`      // TooMany or RubberStamp
+	TooMany      bool          `json:"too_many"`        // more than 30 votes in one hour
+	RubberStamps bool          `json:"rubber_stamping"` // approves 95 % or more, in under 5 seconds (median), over at least 20 votes
+}
+
+// AgentFigures are one agent's.
+type AgentFigures struct {
+	Agent        string        `json:"agent"`
+	Asks         int           `json:"asks"`          // requests
+	PerDay       float64       `json:"asks_per_day"`  // over the time looked at, at least a day
+	Days         []DayCount    `json:"days"`          // by day (UTC), oldest first; only days with asks
+	Decided      int           `json:"decided"`       // by people: approved or denied
+	MedianDecide time.Duration `json:"median_decide"` // from the last revision's start to the last vote, in nanoseconds; 0 when nobody voted
+	ApproveRate  float64       `json:"approve_rate"`  // of those decided, 0 to 1
+}
+
+// DayCount is how many requests an agent made on one day.
+type DayCount struct {
+	Day  string `json:"day"` // 2006-01-02, UTC
+	Asks int    `json:"asks"`
+}
+
+// Figures computes the figures from votes alone. Requests that nobody voted on are not among the asks then; FiguresWith knows them.
+func Figures(votes []VoteFact, now time.Time) Stats { return FiguresWith(votes, nil, now) }
+
+// FiguresWith computes the figures from votes and the requests of the same time. It keeps neither slice and changes neither.
+func FiguresWith(votes []VoteFact, requests []Summary, now time.Time) Stats {
+	votes, requests = countable(votes, requests, now)
+	out := Stats{Since: since(votes, requests, now), Until: now, Approvers: []ApproverFigures{}, Agents: []AgentFigures{}}
+	for person, theirs := range by(votes, func(v VoteFact) string { return v.Person }) {
+		out.Approvers = append(out.Approvers, approverFigures(person, theirs, now.Sub(out.Since)))
+	}
+	slices.SortFunc(out.Approvers, func(a, b ApproverFigures) int {
+		return cmp.Or(-compareBool(a.Overloaded, b.Overloaded), b.Votes-a.Votes, cmp.Compare(a.Person, b.Person))
+	})
+	for agent, asks := range by(slices.Collect(maps.Values(asksOf(votes, requests))), func(a *ask) string { return a.agent }) {
+		out.Agents = append(out.Agents, agentFigures(agent, asks, now.Sub(out.Since)))
+	}
+	slices.SortFunc(out.Agents, func(a, b AgentFigures) int { return cmp.Or(b.Asks-a.Asks, cmp.Compare(a.Agent, b.Agent)) })
+	return out
+}
+
+// countable leaves out what no clock that was right could have recorded.
+func countable(votes []VoteFact, requests []Summary, now time.Time) ([]VoteFact, []Summary) {
+	wrong := func(t time.Time) bool { return t.After(now) || now.Sub(t) > figureSpan }
+	votes = slices.DeleteFunc(slices.Clone(votes), func(v VoteFact) bool { return wrong(v.At) || v.Waited < 0 })
+	return votes, slices.DeleteFunc(slices.Clone(requests), func(r Summary) bool { return wrong(r.Created) })
+}
+
+func since(votes []VoteFact, requests []Summary, now time.Time) time.Time {
+	out := now
+	for _, v := range votes {
+		out = earlier(out, v.At)
+	}
+	for _, r := range requests {
+		out = earlier(out, r.Created)
+	}
+	return out
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+func by[T any](all []T, key func(T) string) map[string][]T {
+	out := map[string][]T{}
+	for _, x := range all {
+		out[key(x)] = append(out[key(x)], x)
+	}
+	return out
+}
+
+func approverFigures(person string, votes []VoteFact, span time.Duration) ApproverFigures {
+	f := ApproverFigures{Person: person, Votes: len(votes), PerHour: per(len(votes), span, time.Hour), BusiestHour: busiest(votes)}
+	waits, approvals := make([]time.Duration, len(votes)), 0
+	for i, v := range votes {
+		waits[i] = v.Waited
+		if v.Verdict == Approve {
+			approvals++
+		}
+	}
+	f.MedianWait, f.ApproveRate = median(waits), rate(approvals, len(votes))
+	f.TooMany = f.BusiestHour > mostInAnHour
+	f.RubberStamps = len(votes) >= rubberLeast && f.ApproveRate >= rubberRate && f.MedianWait < rubberWait
+	f.Overloaded = f.TooMany || f.RubberStamps
+	return f
+}
+
+// per is a rate over a time, which counts as at least one unit: one vote a minute ago is not sixty an hour.
+func per(n int, span, unit time.Duration) float64 {
+	return float64(n) / (float64(max(span, unit)) / float64(unit))
+}
+
+func rate(part, whole int) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+// median is the middle one, or the mean of the two in the middle.
+func median(all []time.Duration) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	low, high := all[(len(all)-1)/2], all[len(all)/2]
+	return low + (high-low)/2
+}
+
+// busiest is the most votes within any 60 minutes, wherever they begin.
+func busiest(votes []VoteFact) int {
+	times := make([]time.Time, len(votes))
+	for i, v := range votes {
+		times[i] = v.At
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	most, first := 0, 0
+	for i := range times {
+		for times[i].Sub(times[first]) >= time.Hour {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return most
+}
+
+// ask is one request, by what votes and its line in a list tell.
+type ask struct {
+	agent   string
+	at      time.Time
+	waited  time.Duration // until the last vote; -1 when there is none
+	decided bool
+	yes     bool
+}
+
+func asksOf(votes []VoteFact, requests []Summary) map[string]*ask {
+	out := map[string]*ask{}
+	for _, v := range votes {
+		a := out[v.Request]
+		if a == nil {
+			a = &ask{agent: v.Agent, at: v.At.Add(-v.Waited), waited: -1, decided: true, yes: true}
+			out[v.Request] = a
+		}
+		a.at, a.waited = earlier(a.at, v.At.Add(-v.Waited)), max(a.waited, v.Waited)
+		a.yes = a.yes && v.Verdict == Approve // one no denies
+	}
+	for _, r := range requests { // which know how it ended
+		a := out[r.ID]
+		if a == nil {
+			a = &ask{waited: -1}
+			out[r.ID] = a
+		}
+		a.agent, a.at = r.Agent, r.Created
+		a.yes = r.State == Approved || r.State == Consumed || r.State == Expired && r.Cause != ByDeadline
+		a.decided = (a.yes || r.State == Denied) && r.Cause != ByTimeout
+	}
+	return out
+}
+
+func agentFigures(agent string, asks []*ask, span time.Duration) AgentFigures {
+	f := AgentFigures{Agent: agent, Asks: len(asks), PerDay: per(len(asks), span, day)}
+	var waits []time.Duration
+	days, yes := map[string]int{}, 0
+	for _, a := range asks {
+		days[a.at.UTC().Format(time.DateOnly)]++
+		if a.decided {
+			f.Decided++
+			if a.yes {
+				yes++
+			}
+		}
+		if a.waited >= 0 {
+			waits = append(waits, a.waited)
+		}
+	}
+	f.MedianDecide, f.ApproveRate = median(waits), rate(yes, f.Decided)
+	for _, d := range slices.Sorted(maps.Keys(days)) {
+		f.Days = append(f.Days, DayCount{d, days[d]})
+	}
+	return f
+}
