@@ -1,13 +1,16 @@
-# make build && bin/agf-validate examples   the main job: check agents and policies
-# make test                                 all tests
+# make build   the main job: bin/agf-validate, and bin/assent with its demo
+# make test    all tests, with what they need
 
 .DEFAULT_GOAL := build
-.PHONY: build test race fuzz cover lint bench generate update ci
+.PHONY: build setup test race fuzz cover lint bench generate update ci
 
 build: ## bin/agf-validate and bin/assent
 	go build -o bin/ ./cmd/...
 
-test: ## all tests
+setup: ## PostgreSQL, Chromium and axe-core for the tests, where they are missing
+	.ci/setup
+
+test: setup ## all tests
 	go test $(TESTFLAGS) ./...
 
 race: ## all tests under the race detector (needs a C compiler)
