@@ -62,7 +62,7 @@ func TestParseSignerRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []string{"", "PRIVATE+KEY+a+b", secret[1:], secret[:len(secret)-1], secret + "A", secret + "\n", strings.Replace(secret, "example", "other", 1)} {
+	for _, bad := range []string{"", "PRIVATE+KEY+a+b", secret[1:], secret[:len(secret)-1], secret + "A", secret + "\n", secret[:len(secret)-4] + "\n" + secret[len(secret)-4:], strings.Replace(secret, "example", "other", 1)} {
 		_, err := ParseSigner(bad)
 		fails(t, err, "not a secret key")
 		if strings.Contains(err.Error(), secret[60:]) {
@@ -96,6 +96,7 @@ func TestOpenCheckpointRefuses(t *testing.T) {
 		"signature":     {corrupt(signed, len(signed)-20), key, "bad signature"},
 		"loose base64":  {loosen(t, signed), key, "not canonical"},
 		"no key":        {signed, "", "is not a public key"},
+		"long key":      {signed, strings.Repeat("k", 1000), `kkk"… is not a public key`},
 		"half a key":    {signed, key[:20], "is not a public key"},
 		"key's case":    {signed, upperHash(key), "is not a public key"},
 		"key's newline": {signed, key + "\n", "is not a public key"},

@@ -29,12 +29,12 @@ type Writer struct {
 
 // NewWriter begins an export of the log that the checkpoint, a signed note, describes.
 func NewWriter(w io.Writer, checkpoint []byte, publicKey string) (*Writer, error) {
+	if len(checkpoint) > maxNote {
+		return nil, fmt.Errorf("export: a checkpoint of %d bytes, at most %d are allowed", len(checkpoint), maxNote)
+	}
 	c, err := OpenCheckpoint(checkpoint, publicKey)
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
-	}
-	if len(checkpoint) > maxNote {
-		return nil, fmt.Errorf("export: a checkpoint of %d bytes, at most %d are allowed", len(checkpoint), maxNote)
 	}
 	out := &Writer{out: bufio.NewWriterSize(w, 64<<10), size: c.Size}
 	return out, out.put(appendHeader(nil, c.Origin, publicKey, string(checkpoint)))

@@ -29,7 +29,7 @@ func TestWriterRefuses(t *testing.T) {
 		t.Errorf("got %T", err)
 	}
 	_, err = NewWriter(io.Discard, append(signed, []byte(strings.Repeat("— x AAAAAAAA\n", maxNote/10))...), key)
-	fails(t, err, "export: ")
+	fails(t, err, "at most 65536 are allowed")
 
 	for name, tt := range map[string]struct {
 		write func(*Writer) error

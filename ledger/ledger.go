@@ -12,11 +12,10 @@ package ledger
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -111,15 +110,18 @@ func (e Entry) openings(rand io.Reader) ([]namedOpening, error) {
 		return nil, fmt.Errorf("read salts: %w", err)
 	}
 	out := make([]namedOpening, 0, len(e.Sealed))
-	for i, name := range slices.Sorted(maps.Keys(e.Sealed)) {
+	for name, v := range e.Sealed {
 		if err := checkName(name); err != nil {
 			return nil, err
 		}
-		o := Opening{Salt: [saltSize]byte(salts[i*saltSize:]), Value: e.Sealed[name]}
-		if !utf8.ValidString(o.Value) {
+		if !utf8.ValidString(v) {
 			return nil, fmt.Errorf("the sealed value %s is not valid UTF-8", name)
 		}
-		out = append(out, namedOpening{name, o})
+		out = append(out, namedOpening{name, Opening{Value: v}})
+	}
+	sortOpenings(out)
+	for i := range out {
+		copy(out[i].Salt[:], salts[i*saltSize:])
 	}
 	return out, nil
 }
@@ -131,7 +133,7 @@ func checkName(name string) error {
 	}
 	for _, c := range []byte(name) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' && c != '.' {
-			return fmt.Errorf("%q can't name a sealed value, expected lower-case letters, digits, _ - and .", name)
+			return fmt.Errorf("%q can't name a sealed value, expected lower-case letters, digits, dots, _ and -", name)
 		}
 	}
 	return nil
@@ -156,7 +158,8 @@ func appendDigests(dst []byte, openings []namedOpening) []byte {
 			dst = append(dst, ',')
 		}
 		dst = appendText(dst, o.name)
-		dst = append(append(append(dst, `:"`...), o.digest().String()...), '"')
+		digest := o.digest()
+		dst = append(hex.AppendEncode(append(dst, `:"sha256:`...), digest[:]), '"')
 	}
 	return append(dst, '}')
 }

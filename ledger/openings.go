@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/assent-dev/assent/value"
@@ -81,14 +80,24 @@ func decode64(s string) ([]byte, bool) {
 // sorted lists the openings in the order in which they are written.
 func (o Openings) sorted() []namedOpening {
 	out := make([]namedOpening, 0, len(o))
-	for _, name := range slices.Sorted(maps.Keys(o)) {
-		out = append(out, namedOpening{name, o[name]})
+	for name, opening := range o {
+		out = append(out, namedOpening{name, opening})
 	}
+	sortOpenings(out)
 	return out
+}
+
+func sortOpenings(o []namedOpening) {
+	slices.SortFunc(o, func(a, b namedOpening) int { return cmp.Compare(a.name, b.name) })
 }
 
 // appendOpenings writes openings canonically, and nothing when there are none.
 func appendOpenings(dst []byte, openings []namedOpening) []byte {
+	need := 0
+	for _, o := range openings {
+		need += len(o.name) + len(o.Value) + len(o.Value)/8 + 64 // the rest is spelling
+	}
+	dst = slices.Grow(dst, need)
 	for i, o := range openings {
 		open := byte(',')
 		if i == 0 {
