@@ -1,0 +1,161 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/server/openapi"
+)
+
+// Grants lists standing approvals; live ones only unless all.
+func (c *Client) Grants(ctx context.Context, all bool) ([]approval.Grant, error) {
+	var out openapi.Grants
+	err := c.do(ctx, get(url.Values{"all": {strconv.FormatBool(all)}}, "v1", "grants"), &out)
+	return out.Grants, err
+}
+
+// Grant reads one standing approval.
+func (c *Client) Grant(ctx context.Context, id string) (*approval.Grant, error) {
+	out := &approval.Grant{}
+	return out, c.do(ctx, get(nil, "v1", "grants", id), out)
+}
+
+// RevokeGrant ends a standing approval. It may be repeated.
+func (c *Client) RevokeGrant(ctx context.Context, id, reason string) (*approval.Grant, error) {
+	in := post(reasonBody(reason), "v1", "grants", id, "revoke")
+	in.again = whenRefused
+	out := &approval.Grant{}
+	return out, c.do(ctx, in, out)
+}
+
+// Freezes lists what is frozen.
+func (c *Client) Freezes(ctx context.Context) ([]approval.Freeze, error) {
+	return c.freezes(ctx, get(nil, "v1", "freezes"))
+}
+
+// Freeze throws the kill switch for one agent, or with "" for the tenant, and lists what is frozen then. It may be repeated.
+func (c *Client) Freeze(ctx context.Context, agent, reason string) ([]approval.Freeze, error) {
+	in := post(freezeBody(agent, reason), "v1", "freezes")
+	in.again = whenRefused
+	return c.freezes(ctx, in)
+}
+
+// LiftFreeze lifts a freeze, and lists what is frozen then.
+func (c *Client) LiftFreeze(ctx context.Context, agent, reason string) ([]approval.Freeze, error) {
+	return c.freezes(ctx, post(freezeBody(agent, reason), "v1", "freezes", "lift"))
+}
+
+func freezeBody(agent, reason string) []byte {
+	text, _ := json.Marshal(openapi.FreezeBody{Agent: agent, Reason: reason}) // two strings always have a JSON form
+	return text
+}
+
+func (c *Client) freezes(ctx context.Context, in call) ([]approval.Freeze, error) {
+	var out openapi.Freezes
+	err := c.do(ctx, in, &out)
+	return out.Freezes, err
+}
+
+// Checkpoint reads the signed state of the ledger. Verify it with a public key that you have from elsewhere.
+func (c *Client) Checkpoint(ctx context.Context) (*openapi.Checkpoint, error) {
+	out := &openapi.Checkpoint{}
+	return out, c.do(ctx, get(nil, "v1", "audit", "checkpoint"), out)
+}
+
+// Proof reads the proof of one entry.
+func (c *Client) Proof(ctx context.Context, index int64) (*ledger.Proof, error) {
+	out := &ledger.Proof{}
+	return out, c.do(ctx, get(nil, "v1", "audit", "proof", strconv.FormatInt(index, 10)), out)
+}
+
+// Export writes the ledger to w. It is not tried again, and what was written before an error is of no use; what was written without one
+// still wants verifying (ledger.Verify).
+func (c *Client) Export(ctx context.Context, w io.Writer) error {
+	resp, err := c.send(ctx, get(nil, "v1", "audit", "export"))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(w, resp.Body); err != nil {
+		return fmt.Errorf("export the ledger: %w", err)
+	}
+	return nil
+}
+
+// Stats reads figures about answers since a time; the zero time means 30 days ago.
+func (c *Client) Stats(ctx context.Context, since time.Time) (*openapi.Stats, error) {
+	query := url.Values{}
+	if !since.IsZero() {
+		query.Set("since", since.Format(time.RFC3339Nano))
+	}
+	out := &openapi.Stats{}
+	return out, c.do(ctx, get(query, "v1", "stats"), out)
+}
+
+// Tokens lists tokens.
+func (c *Client) Tokens(ctx context.Context) ([]openapi.Token, error) {
+	var out openapi.Tokens
+	err := c.do(ctx, get(nil, "v1", "tokens"), &out)
+	return out.Tokens, err
+}
+
+// CreateToken makes a token. Its secret is in the answer and nowhere else, so a lost answer leaves a token to revoke.
+func (c *Client) CreateToken(ctx context.Context, body openapi.TokenBody) (*openapi.CreatedToken, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	out := &openapi.CreatedToken{}
+	return out, c.do(ctx, post(text, "v1", "tokens"), out)
+}
+
+// RevokeToken ends a token. It may be repeated.
+func (c *Client) RevokeToken(ctx context.Context, id string) error {
+	in := post(nil, "v1", "tokens", id, "revoke")
+	in.again = whenRefused
+	return c.do(ctx, in, nil)
+}
+
+// Deliveries lists what is sent outside, newest first: the waiting, the sent or the dead.
+func (c *Client) Deliveries(ctx context.Context, state openapi.DeliveryState, limit int) ([]openapi.Delivery, error) {
+	var out openapi.Deliveries
+	query := url.Values{"state": {string(state)}}
+	if limit > 0 {
+		query.Set("limit", strconv.Itoa(limit))
+	}
+	err := c.do(ctx, get(query, "v1", "deliveries"), &out)
+	return out.Deliveries, err
+}
+
+// Redeliver makes a dead delivery due again.
+func (c *Client) Redeliver(ctx context.Context, id int64) error {
+	return c.do(ctx, post(nil, "v1", "deliveries", strconv.FormatInt(id, 10), "redeliver"), nil)
+}
+
+// Ready asks once whether the server may be sent traffic, and what is wrong when not. The error is for a server that gave no such answer.
+func (c *Client) Ready(ctx context.Context) (*openapi.Health, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.JoinPath("readyz").String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.opt.HTTP.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	out := &openapi.Health{}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(out); err != nil {
+		return nil, fmt.Errorf("the server answered %s, and not as assent does", resp.Status)
+	}
+	return out, nil
+}

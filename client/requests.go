@@ -1,0 +1,194 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/server/openapi"
+)
+
+// maxWait is the longest that the server lets one exchange wait.
+const maxWait = 60 * time.Second
+
+// Decide decides a call without asking anybody. A call is its JSON form (docs/contracts/decide.md); its arguments are sent exactly as
+// they stand there.
+func (c *Client) Decide(ctx context.Context, agent string, callText []byte) (resolve.Decision, error) {
+	in := post(callText, "v1", "agents", agent, "decide")
+	in.again = whenRefused
+	var out resolve.Decision
+	err := c.do(ctx, in, &out)
+	return out, err
+}
+
+// OpenOptions are the choices of Open.
+type OpenOptions struct {
+	Key      string // idempotency key; "" makes one, which covers the attempts of this one call of Open
+	Replaces string // an earlier request that this one stands in for
+}
+
+// Open presents a call that wants to run.
+func (c *Client) Open(ctx context.Context, agent string, callText []byte, opt OpenOptions) (*approval.Opened, error) {
+	if opt.Key == "" {
+		opt.Key = approval.NewKey()
+	}
+	body := append([]byte(`{"call":`), callText...) // not through an encoder, which would change the bytes of the arguments
+	if opt.Replaces != "" {
+		body = append(append(body, `,"replaces":`...), quoted(opt.Replaces)...)
+	}
+	in := post(append(body, '}'), "v1", "agents", agent, "requests")
+	in.header, in.again = map[string]string{"Idempotency-Key": opt.Key}, whenRefused
+	out := &approval.Opened{}
+	return out, c.do(ctx, in, out)
+}
+
+// Query picks requests for a list. Zero fields do not filter.
+type Query struct {
+	State     string // states separated by commas; "open" stands for pending and approved
+	Agent     string
+	Target    string
+	Principal string
+	Group     string
+	Mine      bool // only what the token's person may answer
+	Since     time.Time
+	Order     string // newest (default) or due
+	Limit     int
+	Cursor    string
+}
+
+func (q Query) values() url.Values {
+	v := url.Values{}
+	for name, text := range map[string]string{
+		"state": q.State, "agent": q.Agent, "target": q.Target, "principal": q.Principal, "group": q.Group, "order": q.Order, "cursor": q.Cursor,
+	} {
+		if text != "" {
+			v.Set(name, text)
+		}
+	}
+	if q.Mine {
+		v.Set("mine", "true")
+	}
+	if !q.Since.IsZero() {
+		v.Set("since", q.Since.Format(time.RFC3339Nano))
+	}
+	if q.Limit != 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return v
+}
+
+// Requests lists requests, one page.
+func (c *Client) Requests(ctx context.Context, q Query) (*approval.Page, error) {
+	out := &approval.Page{}
+	return out, c.do(ctx, get(q.values(), "v1", "requests"), out)
+}
+
+// Request reads one request.
+func (c *Client) Request(ctx context.Context, id string) (*approval.Request, error) {
+	return c.request(ctx, get(nil, "v1", "requests", id))
+}
+
+// Wait reads one request as soon as its version is another than the given one, or when wait (at most 60s) is over.
+func (c *Client) Wait(ctx context.Context, id string, version int64, wait time.Duration) (*approval.Request, error) {
+	wait = min(max(wait, 0), maxWait)
+	in := get(url.Values{"wait": {wait.String()}, "version": {strconv.FormatInt(version, 10)}}, "v1", "requests", id)
+	in.longer = wait
+	return c.request(ctx, in)
+}
+
+// WaitDecided waits until nobody needs to be asked any more: until the request is no longer pending.
+func (c *Client) WaitDecided(ctx context.Context, id string) (*approval.Request, error) {
+	r, err := c.Request(ctx, id)
+	for err == nil && r.State == approval.Pending {
+		r, err = c.Wait(ctx, id, r.Version, maxWait)
+	}
+	return r, err
+}
+
+// Vote answers a request, at the version that the person saw. It is tried again once, and only when no answer came: the version makes
+// that safe.
+func (c *Client) Vote(ctx context.Context, id string, version int64, body openapi.VoteBody) (*approval.Voted, error) {
+	in, err := versioned(version, body, "v1", "requests", id, "votes")
+	if err != nil {
+		return nil, err
+	}
+	out := &approval.Voted{}
+	return out, c.do(ctx, in, out)
+}
+
+// Edit approves a request with other arguments; with preview it only tells what that would do.
+func (c *Client) Edit(ctx context.Context, id string, version int64, body openapi.EditBody, preview bool) (*approval.Edited, error) {
+	in, err := versioned(version, body, "v1", "requests", id, "edits")
+	if err != nil {
+		return nil, err
+	}
+	in.query = url.Values{"preview": {strconv.FormatBool(preview)}}
+	out := &approval.Edited{}
+	return out, c.do(ctx, in, out)
+}
+
+func versioned(version int64, body any, path ...string) (call, error) {
+	text, err := json.Marshal(body)
+	in := post(text, path...)
+	in.header, in.again = map[string]string{"If-Match": fmt.Sprintf("%q", strconv.FormatInt(version, 10))}, onceIfLost
+	return in, err
+}
+
+// Consume takes the one run of an approved call. The key stands for this run: "" makes one, which covers the attempts of this one call of
+// Consume; a runtime that may crash in between and wants to know afterwards keeps a key of its own. After success exactly
+// Current().Call of the answer may run, once.
+func (c *Client) Consume(ctx context.Context, id string, callText []byte, key string) (*approval.Request, error) {
+	return c.consume(ctx, id, append([]byte(`{"call":`), callText...), key)
+}
+
+// ConsumeBinding is Consume for a runtime that computes the call's binding by its own plan.
+func (c *Client) ConsumeBinding(ctx context.Context, id, binding, key string) (*approval.Request, error) {
+	return c.consume(ctx, id, append([]byte(`{"binding":`), quoted(binding)...), key)
+}
+
+func (c *Client) consume(ctx context.Context, id string, body []byte, key string) (*approval.Request, error) {
+	if key == "" {
+		key = approval.NewKey()
+	}
+	body = append(append(body, `,"key":`...), quoted(key)...)
+	in := post(append(body, '}'), "v1", "requests", id, "consume")
+	in.again = whenRefused
+	return c.request(ctx, in)
+}
+
+// Cancel takes a request back.
+func (c *Client) Cancel(ctx context.Context, id, reason string) (*approval.Request, error) {
+	return c.request(ctx, post(reasonBody(reason), "v1", "requests", id, "cancel"))
+}
+
+// History reads what the ledger says about a request.
+func (c *Client) History(ctx context.Context, id string) ([]openapi.Entry, error) {
+	var out openapi.Entries
+	return out.Entries, c.do(ctx, get(nil, "v1", "requests", id, "history"), &out)
+}
+
+func (c *Client) request(ctx context.Context, in call) (*approval.Request, error) {
+	out := &approval.Request{}
+	if err := c.do(ctx, in, out); err != nil {
+		return nil, err
+	}
+	if len(out.Revisions) == 0 {
+		return nil, fmt.Errorf("read the request %s: it holds no call", out.ID)
+	}
+	return out, nil
+}
+
+// quoted is a JSON string.
+func quoted(s string) []byte {
+	text, _ := json.Marshal(s) // a string always has a JSON form
+	return text
+}
+
+func reasonBody(reason string) []byte {
+	return append(append([]byte(`{"reason":`), quoted(reason)...), '}')
+}

@@ -1,0 +1,133 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/value"
+)
+
+// NotRunError says that a call did not run and why. It is an answer, not a failure: tell it to the agent as it is, and don't try
+// the call again.
+type NotRunError struct {
+	Opened  *approval.Opened
+	Request *approval.Request // nil when nobody was asked
+}
+
+// Error is text for the agent: what happened, truthfully, and what to do now.
+func (e *NotRunError) Error() string {
+	if e.Request == nil {
+		return deniedText(e.Opened)
+	}
+	r := e.Request
+	switch r.State {
+	case approval.Denied:
+		if r.Answer != "" {
+			return "Not run. A person answered instead: " + r.Answer
+		}
+		return withReason("Not run. "+orSomebody(r.By)+" denied this call", r.Reason) + " Do not try it again."
+	case approval.Expired:
+		return fmt.Sprintf("Not run. Nobody decided about this call in time (until %s). That is no denial.", r.Deadline.Format("2006-01-02 15:04 MST"))
+	case approval.Cancelled:
+		return withReason("Not run. The request was taken back", r.Reason)
+	case approval.Consumed:
+		return "Not run again. The approval has been used already."
+	}
+	return fmt.Sprintf("Not run. The request is %s.", r.State)
+}
+
+func deniedText(o *approval.Opened) string {
+	switch o.Denied {
+	case "frozen":
+		return "Not run. The agent is frozen by its operators. Do not try it again."
+	case "cooling_down":
+		return "Not run. A person has just denied this same call. Do not try it again."
+	}
+	return withReason("Not run. Policy denies this call", o.Decision.Message) + " Do not try it again."
+}
+
+func orSomebody(person string) string {
+	if person == "" {
+		return "Somebody"
+	}
+	return person
+}
+
+func withReason(text, reason string) string {
+	if reason == "" {
+		return text + "."
+	}
+	return text + ": " + reason + "."
+}
+
+// Do is the whole way of one call: it presents it, waits for people where they must be asked, takes the one run of it, and calls run
+// with exactly the arguments to use, which an approver may have edited. run is called at most once. When the call may not run the error is
+// a *NotRunError; when the way is cut (the server is gone, ctx ends) it is another error, and nothing ran either, unless the error is
+// run's own. A request that is still open when ctx ends stays open: cancel it, or let it expire.
+func (c *Client) Do(ctx context.Context, agent string, callText []byte, run func(args string) error) error {
+	args, err := argumentsOf(callText)
+	if err != nil {
+		return err
+	}
+	const rounds = 2 // rules that change between the answer and the run make us ask once more, not for ever
+	for round := 1; ; round++ {
+		opened, err := c.Open(ctx, agent, callText, OpenOptions{})
+		if err != nil {
+			return err
+		}
+		switch opened.Outcome {
+		case approval.OpenAllow, approval.OpenGranted:
+			return run(args)
+		case approval.OpenPending:
+		default:
+			return &NotRunError{Opened: opened}
+		}
+		final, err := c.permitted(ctx, opened, callText)
+		var p *Problem
+		if errors.As(err, &p) && p.Problem.Code == openapi.CodeStale && round < rounds {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		return run(final)
+	}
+}
+
+// permitted waits for people and takes the run; it returns the arguments to use.
+func (c *Client) permitted(ctx context.Context, opened *approval.Opened, callText []byte) (string, error) {
+	if opened.Request == nil {
+		return "", errors.New("the server says pending, and names no request")
+	}
+	decided, err := c.WaitDecided(ctx, opened.Request.ID)
+	if err != nil {
+		return "", err
+	}
+	if decided.State != approval.Approved {
+		return "", &NotRunError{Opened: opened, Request: decided}
+	}
+	consumed, err := c.Consume(ctx, decided.ID, callText, "")
+	if err != nil {
+		return "", err
+	}
+	if consumed.State != approval.Consumed {
+		return "", fmt.Errorf("the server let a request be consumed that is %s", consumed.State)
+	}
+	return consumed.Current().Call.Args, nil
+}
+
+// argumentsOf returns the exact text of a call's arguments.
+func argumentsOf(callText []byte) (string, error) {
+	parsed, err := resolve.ParseCall(callText, value.Limits{})
+	if err != nil {
+		return "", fmt.Errorf("the call: %w", err)
+	}
+	if parsed.Args == nil {
+		return "{}", nil
+	}
+	return string(parsed.Args), nil
+}
