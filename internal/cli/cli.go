@@ -14,7 +14,8 @@ import (
 const (
 	ExitOK       = 0 // nothing to report
 	ExitFindings = 1 // agf-validate: findings at or above --fail-on
-	ExitFailure  = 2 // usage, or something could not be read
+	ExitNo       = 1 // assent: the answer is no: denied, not approved, not verified
+	ExitFailure  = 2 // usage, or something could not be read or reached
 )
 
 // Version is what the binaries say of themselves and what SARIF names as the tool's version.
@@ -33,6 +34,20 @@ type Streams struct {
 	// OutTerminal and ErrTerminal tell whether a person reads along: colour and progress are for people only.
 	OutTerminal bool
 	ErrTerminal bool
+	// InTerminal tells whether a person types at In: nobody else is ever asked a question.
+	InTerminal bool
+	// Raw makes In deliver single keys until restore is called; nil where that can't be done.
+	Raw func() (restore func(), err error)
+	// Env is the environment; nil means an empty one.
+	Env func(name string) string
+}
+
+// env reads the environment.
+func (s Streams) env(name string) string {
+	if s.Env == nil {
+		return ""
+	}
+	return s.Env(name)
 }
 
 // exitError carries an exit code up to main; its message, if any, has not been printed yet.
@@ -67,7 +82,7 @@ func run(cmd *cobra.Command, s Streams, args []string) int {
 		code, err = exit.code, exit.err
 	}
 	if err != nil {
-		fmt.Fprintf(s.Err, "%s: %v\n", cmd.Name(), err)
+		fmt.Fprintf(s.Err, "%s: %s\n", cmd.Name(), scrub(err.Error()))
 	}
 	return code
 }

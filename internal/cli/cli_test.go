@@ -40,7 +40,7 @@ func TestHugeFileIsRefused(t *testing.T) {
 	if code := (Validate{Streams: Streams{Out: &out, Err: &errOut}}).Run([]string{path}); code != ExitFindings || !strings.Contains(out.String(), "huge.agf.yaml:1:1") {
 		t.Errorf("exit %d\n%s%s", code, out.String(), errOut.String())
 	}
-	if code := (Assent{Streams{Out: &out, Err: &errOut}}).Run([]string{"decide", "--agent", path}); code != ExitFailure {
+	if code := (Assent{Streams: Streams{Out: &out, Err: &errOut}}).Run([]string{"decide", "--agent", path}); code != ExitFailure {
 		t.Errorf("decide: exit %d", code)
 	}
 }
@@ -54,7 +54,7 @@ func TestOneBrokenPolicyAmongAHundred(t *testing.T) {
 	write(t, filepath.Join(dir, "p", "p50.policy.yaml"), "schema_version: \"1.0.0\"\npolicy_ref: acme.p50\nrules: [{id: r, aproval: true}]\n")
 	agent := write(t, filepath.Join(dir, "a.agf.yaml"), agentText)
 	var out, errOut bytes.Buffer
-	code := Assent{Streams{In: strings.NewReader(`{"kind":"tool","tool":"quote"}`), Out: &out, Err: &errOut}}.
+	code := Assent{Streams: Streams{In: strings.NewReader(`{"kind":"tool","tool":"quote"}`), Out: &out, Err: &errOut}}.
 		Run([]string{"decide", "--agent", agent, "--policies", filepath.Join(dir, "p")})
 	if code != ExitFailure || out.Len() != 0 || !strings.Contains(errOut.String(), "p50.policy.yaml:3:17") {
 		t.Errorf("exit %d, out %q\n%s", code, out.String(), errOut.String())
@@ -98,7 +98,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	}
 	errOut.Reset()
 	in := strings.NewReader(`{"kind":"tool","tool":"quote"}`)
-	if code := (Assent{Streams{In: in, Out: brokenPipe{}, Err: &errOut}}).Run([]string{"decide", "--agent", agent}); code != ExitFailure || !strings.Contains(errOut.String(), "broken pipe") {
+	if code := (Assent{Streams: Streams{In: in, Out: brokenPipe{}, Err: &errOut}}).Run([]string{"decide", "--agent", agent}); code != ExitFailure || !strings.Contains(errOut.String(), "broken pipe") {
 		t.Errorf("assent: exit %d, %s", code, errOut.String())
 	}
 }
@@ -113,7 +113,7 @@ func TestLongLines(t *testing.T) {
 		"at the end":    "{\"kind\":\"tool\",\"tool\":\"quote\"}\n" + fifty + "\n" + long,
 	} {
 		var out, errOut bytes.Buffer
-		code := Assent{Streams{In: strings.NewReader(in), Out: &out, Err: &errOut}}.Run([]string{"decide", "--agent", agent})
+		code := Assent{Streams: Streams{In: strings.NewReader(in), Out: &out, Err: &errOut}}.Run([]string{"decide", "--agent", agent})
 		got := out.String()
 		if code != ExitFailure || strings.Count(got, "\n") != 3 || strings.Count(got, "unreadable_call") != 1 || strings.Count(got, "unreadable_arguments") != 1 || strings.Count(got, `"allow"`) != 1 {
 			t.Errorf("%s: exit %d\n%.2000s", name, code, got)
@@ -127,7 +127,7 @@ func TestLineThatOnlyBeginsAsACall(t *testing.T) {
 	call := `{"kind":"tool","tool":"quote"}`
 	in := call + strings.Repeat(" ", maxLine-len(call)-10) + strings.Repeat("x", 20)
 	var out, errOut bytes.Buffer
-	code := Assent{Streams{In: strings.NewReader(in), Out: &out, Err: &errOut}}.Run([]string{"decide", "--agent", agent})
+	code := Assent{Streams: Streams{In: strings.NewReader(in), Out: &out, Err: &errOut}}.Run([]string{"decide", "--agent", agent})
 	if code != ExitFailure || !strings.Contains(out.String(), errLineTooLong.Error()) {
 		t.Errorf("exit %d, %s", code, out.String())
 	}
@@ -139,7 +139,7 @@ func TestOddLines(t *testing.T) {
 	call := `{"kind":"tool","tool":"quote"}`
 	var out bytes.Buffer
 	in := call + "\r\n\r\n \t\n\u00a0\n\x00\n\v\n" + call + "\x00\n\ufeff" + call + "\n" + call
-	code := Assent{Streams{In: strings.NewReader(in), Out: &out, Err: io.Discard}}.Run([]string{"decide", "--agent", agent})
+	code := Assent{Streams: Streams{In: strings.NewReader(in), Out: &out, Err: io.Discard}}.Run([]string{"decide", "--agent", agent})
 	if got := out.String(); code != ExitFailure || strings.Count(got, `"allow"`) != 2 || strings.Count(got, "unreadable_call") != 5 || strings.Count(got, "\n") != 7 {
 		t.Errorf("exit %d\n%s", code, got)
 	}
@@ -150,7 +150,7 @@ func TestStandardInputIsReadOnce(t *testing.T) {
 	agent := write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), agentText)
 	for _, args := range [][]string{{"--agent", "-"}, {"--agent", agent, "--parent", "-"}, {"--agent", "-", "--parent", "-", "--call", agent}} {
 		var errOut bytes.Buffer
-		code := Assent{Streams{In: strings.NewReader(agentText), Out: io.Discard, Err: &errOut}}.Run(append([]string{"decide"}, args...))
+		code := Assent{Streams: Streams{In: strings.NewReader(agentText), Out: io.Discard, Err: &errOut}}.Run(append([]string{"decide"}, args...))
 		if code != ExitFailure || !strings.Contains(errOut.String(), "standard input") {
 			t.Errorf("%v: exit %d, %s", args, code, errOut.String())
 		}
@@ -164,7 +164,7 @@ func TestDecideAnswersEachLineAtOnce(t *testing.T) {
 	answers, answersIn := io.Pipe()
 	done := make(chan int)
 	go func() {
-		done <- Assent{Streams{In: callsOut, Out: answersIn, Err: io.Discard}}.Run([]string{"decide", "--agent", agent})
+		done <- Assent{Streams: Streams{In: callsOut, Out: answersIn, Err: io.Discard}}.Run([]string{"decide", "--agent", agent})
 	}()
 	buf := make([]byte, 4096)
 	for range 3 {
@@ -189,7 +189,7 @@ func (failing) Read([]byte) (int, error) { return 0, errors.New("unplugged") }
 func TestInputThatBreaks(t *testing.T) {
 	agent := write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), agentText)
 	var errOut bytes.Buffer
-	if code := (Assent{Streams{In: failing{}, Out: io.Discard, Err: &errOut}}).Run([]string{"decide", "--agent", agent}); code != ExitFailure || !strings.Contains(errOut.String(), "unplugged") {
+	if code := (Assent{Streams: Streams{In: failing{}, Out: io.Discard, Err: &errOut}}).Run([]string{"decide", "--agent", agent}); code != ExitFailure || !strings.Contains(errOut.String(), "unplugged") {
 		t.Errorf("exit %d, %s", code, errOut.String())
 	}
 }

@@ -18,25 +18,6 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Assent is the command assent.
-type Assent struct{ Streams }
-
-// Run executes the command and returns its exit code.
-func (a Assent) Run(args []string) int { return run(a.command(), a.Streams, args) }
-
-func (a Assent) command() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "assent",
-		Short:   "Decide when an agent must stop and ask",
-		Version: Version,
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.SetVersionTemplate("assent {{.Version}}\n")
-	cmd.AddCommand(a.decideCommand())
-	return cmd
-}
-
 // decideFlags are the flags of assent decide.
 type decideFlags struct {
 	agent    string

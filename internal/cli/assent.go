@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/store"
+)
+
+// Assent is the command assent.
+type Assent struct {
+	Streams
+	// Backend is the heavy half, wired by cmd/assent. Commands whose part is nil say that they are not built in.
+	Backend Backend
+}
+
+// Backend is what the commands need beside a client: the service itself and its stores.
+type Backend struct {
+	// OpenStore opens the store at a path or postgres:// URL. Unless create is set, one that is not there is an error.
+	OpenStore func(ctx context.Context, where string, create bool) (store.Store, error)
+	// Serve runs the service until ctx ends. It calls ready once, when it answers.
+	Serve func(ctx context.Context, c ServeConfig, log io.Writer, ready func(Ready)) error
+}
+
+// Run executes the command and returns its exit code.
+func (a Assent) Run(args []string) int { return run(a.command(), a.Streams, args) }
+
+// The groups of commands in the help.
+const (
+	groupDecide  = "decide"
+	groupAnswer  = "answer"
+	groupAudit   = "audit"
+	groupOperate = "operate"
+)
+
+func (a Assent) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "assent",
+		Short:   "Decide when an agent must stop and ask, ask people, and prove what ran",
+		Version: Version,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.SetVersionTemplate("assent {{.Version}}\n")
+	cmd.AddGroup(
+		&cobra.Group{ID: groupDecide, Title: "For runtimes:"},
+		&cobra.Group{ID: groupAnswer, Title: "For the people who answer:"},
+		&cobra.Group{ID: groupAudit, Title: "For auditors:"},
+		&cobra.Group{ID: groupOperate, Title: "For operators:"},
+	)
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			cmd.AddCommand(c)
+		}
+	}
+	add(groupDecide, a.decideCommand())
+	add(groupAudit, a.auditCommand())
+	return cmd
+}
+
+// untilSignal is a context that an interrupt or a request to stop ends. A second signal ends the process at once.
+func untilSignal(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}

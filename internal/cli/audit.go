@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/ledger"
+)
+
+func (a Assent) auditCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Export the ledger, and verify exports, proofs and checkpoints offline",
+		Long: "verify needs no server and no store: a file, and the public key that you have from the operator, not from the file.\n" +
+			"Exit code 0: verified, 1: not verified, 2: could not be read.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.verifyCommand())
+	return cmd
+}
+
+// verifyFlags are the flags of assent audit verify.
+type verifyFlags struct {
+	publicKey string
+	since     string
+	asJSON    bool
+}
+
+func (a Assent) verifyCommand() *cobra.Command {
+	var f verifyFlags
+	cmd := &cobra.Command{
+		Use:   "verify FILE|- [--public-key FILE|KEY] [--since CHECKPOINT]",
+		Short: "Verify an export, or the proof of one entry, offline",
+		Args:  oneOf("one FILE that `assent audit export` or `assent audit proof` wrote, or - for standard input"),
+		RunE:  func(_ *cobra.Command, args []string) error { return a.verify(f, args[0]) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.publicKey, "public-key", "", "`KEY` that must have signed, or the file that holds it; without it the file's own key is used, which proves nothing about who signed")
+	flags.StringVar(&f.since, "since", "", "`FILE` of an older checkpoint that you kept: the log must begin with what it covers")
+	flags.BoolVar(&f.asJSON, "json", false, "print a JSON document")
+	return cmd
+}
+
+// verdict is what verifying came to; it is also the JSON document.
+type verdict struct {
+	Verified  bool            `json:"verified"`
+	Problem   string          `json:"problem,omitempty"`
+	Entry     *int64          `json:"entry,omitempty"`   // that is wrong, or that the proof is of
+	Entries   int64           `json:"entries,omitempty"` // of the log
+	Redacted  int64           `json:"redacted,omitempty"`
+	Root      string          `json:"root,omitempty"`
+	Log       string          `json:"log,omitempty"`
+	Since     *int64          `json:"since,omitempty"` // entries that the older checkpoint covers
+	PublicKey string          `json:"public_key,omitempty"`
+	KeyPinned bool            `json:"key_pinned"`
+	Leaf      json.RawMessage `json:"leaf,omitempty"` // of a proof
+}
+
+func (a Assent) verify(f verifyFlags, path string) error {
+	key, err := publicKeyOf(f.publicKey)
+	if err != nil {
+		return err
+	}
+	var since []byte
+	if f.since != "" {
+		if since, err = readInput(f.since, nil); err != nil {
+			return err
+		}
+	}
+	in := io.NopCloser(a.In)
+	if path != "-" {
+		if in, err = os.Open(path); err != nil {
+			return err
+		}
+	}
+	defer in.Close()
+	v, err := check(in, key, since)
+	var wrong *ledger.VerifyError
+	if errors.As(err, &wrong) {
+		v = verdict{Problem: wrong.Problem, KeyPinned: key != ""}
+		if wrong.Index >= 0 {
+			v.Entry = &wrong.Index
+		}
+	} else if err != nil {
+		return err
+	}
+	return a.printVerdict(v, f.asJSON)
+}
+
+// publicKeyOf reads the key from the file of this name, else takes the text itself for the key.
+func publicKeyOf(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	content, err := readInput(text, nil)
+	switch {
+	case err == nil:
+		key := strings.TrimSpace(string(content))
+		if key == "" {
+			return "", fmt.Errorf("--public-key: %s is empty", text)
+		}
+		return key, nil
+	case errors.Is(err, fs.ErrNotExist) && strings.Count(text, "+") >= 2:
+		return text, nil
+	}
+	return "", fmt.Errorf("--public-key: expected a file or a key of the form name+hash+base64: %w", err)
+}
+
+// maxProofFile bounds what is read as a proof, in bytes.
+const maxProofFile = 64 << 20
+
+// check verifies a proof or an export, whichever the file says it is.
+func check(in io.Reader, key string, since []byte) (verdict, error) {
+	r := bufio.NewReader(in)
+	begin, err := r.Peek(64)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return verdict{}, err
+	}
+	if len(begin) == 0 {
+		return verdict{}, errors.New("the file is empty, expected an export or a proof")
+	}
+	if bytes.HasPrefix(begin, []byte(`{"format":"assent-proof/`)) {
+		return checkProof(r, key, since)
+	}
+	report, err := ledger.Verify(r, ledger.VerifyOptions{PublicKey: key, Since: since})
+	if err != nil {
+		return verdict{}, err
+	}
+	v := verdict{
+		Verified: true, Entries: report.Entries, Redacted: report.Redacted, Root: report.Root.String(), Log: report.Checkpoint.Origin,
+		PublicKey: report.PublicKey, KeyPinned: report.KeyPinned,
+	}
+	if report.Since != nil {
+		v.Since = &report.Since.Size
+	}
+	return v, nil
+}
+
+func checkProof(r io.Reader, key string, since []byte) (verdict, error) {
+	if since != nil {
+		return verdict{}, errors.New("--since is for exports: a proof says nothing about older checkpoints")
+	}
+	file, err := io.ReadAll(io.LimitReader(r, maxProofFile))
+	if err != nil {
+		return verdict{}, err
+	}
+	var proof ledger.Proof
+	file = bytes.TrimRight(file, "\n")
+	report, err := ledger.VerifyProof(file, key)
+	if err != nil {
+		return verdict{}, err
+	}
+	if err := proof.UnmarshalJSON(file); err != nil {
+		return verdict{}, err
+	}
+	return verdict{
+		Verified: true, Entry: &report.Index, Entries: report.Checkpoint.Size, Redacted: int64(report.Redacted), Root: report.Checkpoint.Root.String(),
+		Log: report.Checkpoint.Origin, PublicKey: report.PublicKey, KeyPinned: report.KeyPinned, Leaf: proof.Leaf,
+	}, nil
+}
+
+func (a Assent) printVerdict(v verdict, asJSON bool) error {
+	p := a.printer()
+	if asJSON {
+		if err := p.document(v); err != nil {
+			return err
+		}
+	} else {
+		p.verdict(v)
+	}
+	if err := p.done(); err != nil {
+		return err
+	}
+	if !v.Verified {
+		return &exitError{code: ExitNo}
+	}
+	return nil
+}
+
+func (p *printer) verdict(v verdict) {
+	switch {
+	case !v.Verified && v.Entry != nil:
+		p.printf("%s: entry %d: %s\n", styled{red, "NOT VERIFIED"}, *v.Entry, v.Problem)
+		return
+	case !v.Verified:
+		p.printf("%s: %s\n", styled{red, "NOT VERIFIED"}, v.Problem)
+		return
+	case v.Leaf != nil:
+		p.printf("%s: the log %s of %d entries holds entry %d\n  %s\n", styled{green, "verified"}, v.Log, v.Entries, *v.Entry, string(v.Leaf))
+	default:
+		p.printf("%s: all %d entries of the log %s\n", styled{green, "verified"}, v.Entries, v.Log)
+	}
+	if v.Redacted > 0 {
+		p.printf("  %d sealed values were redacted; their digests stand\n", v.Redacted)
+	}
+	if v.Since != nil {
+		p.printf("  begins with the %d entries of the older checkpoint\n", *v.Since)
+	}
+	p.printf("  root %s, signed by %s\n", v.Root, v.PublicKey)
+	if !v.KeyPinned {
+		p.printf("%s: the key came with the file, so this says nothing about who signed: give --public-key\n", styled{yellow, "not pinned"})
+	}
+}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/assent-dev/assent/ledger"
+)
+
+// LoadKey reads the key that signs the ledger, or makes it with the public key beside it (FILE.pub) when there is none yet. A key that
+// others may read is refused: whoever holds it can write history.
+func LoadKey(path, name string) (ledger.Signer, error) {
+	secret, err := readKey(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		secret, err = createKey(path, name)
+	}
+	if err != nil {
+		return ledger.Signer{}, fmt.Errorf("the ledger's key: %w", err)
+	}
+	signer, err := ledger.ParseSigner(strings.TrimSuffix(secret, "\n"))
+	if err != nil {
+		return ledger.Signer{}, fmt.Errorf("the ledger's key %s: %w; put the right file back: a new key starts a log that old checkpoints don't match", path, err)
+	}
+	return signer, publishKey(path+".pub", signer.PublicKey())
+}
+
+func readKey(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if others := info.Mode().Perm() & 0o077; others != 0 {
+		return "", fmt.Errorf("%s can be read by others (mode %04o), expected 0600: run chmod 600 on it, and think of the key as known if it stood there for long", path, info.Mode().Perm())
+	}
+	text, err := readInput(path, nil)
+	return string(text), err
+}
+
+// createKey puts the key in place whole or not at all, and never over another.
+func createKey(path, name string) (string, error) {
+	_, secret, err := ledger.GenerateKey(keyName(name), rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	if err := writeNew(path, []byte(secret+"\n"), 0o600); errors.Is(err, fs.ErrExist) { // another process was faster
+		return readKey(path)
+	} else if err != nil {
+		return "", err
+	}
+	return secret, nil
+}
+
+// keyName makes a name of a key of the host's: neither space nor plus.
+func keyName(host string) string {
+	clean := strings.Map(func(r rune) rune {
+		if r > ' ' && r < 0x7f && r != '+' {
+			return r
+		}
+		return -1
+	}, host)
+	if clean == "" {
+		return "assent"
+	}
+	return clean
+}
+
+// publishKey writes the public key for auditors. One that belongs to another key is refused: somebody may have pinned it.
+func publishKey(path, public string) error {
+	old, err := readInput(path, nil)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := writeNew(path, []byte(public+"\n"), 0o644); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("the ledger's public key: %w", err)
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("the ledger's public key: %w", err)
+	case strings.TrimSpace(string(old)) != public:
+		return fmt.Errorf("%s does not belong to the key beside it: put the right key back, or remove the file when the key was changed on purpose", path)
+	}
+	return nil
+}
+
+// writeNew creates a file with its whole content, or fails with fs.ErrExist.
+func writeNew(path string, content []byte, mode os.FileMode) (err error) {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
+	if err := errors.Join(f.Chmod(mode), writeSync(f, content), f.Close()); err != nil {
+		return err
+	}
+	return os.Link(f.Name(), path)
+}
+
+func writeSync(f *os.File, content []byte) error {
+	if _, err := f.Write(content); err != nil {
+		return err
+	}
+	return f.Sync()
+}

@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/assent-dev/assent/template"
+)
+
+// printer is the one way of data to the terminal. Formats are constants of ours; every argument is escaped, so nothing in it can
+// move the cursor, start a line, reorder text or be invisible (threat 5). The first failed write is kept, see done.
+type printer struct {
+	w     io.Writer
+	color bool
+	err   error
+}
+
+func (a Assent) printer() *printer {
+	return &printer{w: a.Out, color: a.OutTerminal && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"}
+}
+
+// style is how a piece of text looks on a terminal with colour.
+type style string
+
+const (
+	bold   style = "\x1b[1m"
+	dim    style = "\x1b[2m"
+	red    style = "\x1b[31m"
+	green  style = "\x1b[32m"
+	yellow style = "\x1b[33m"
+	plain  style = ""
+	reset        = "\x1b[0m"
+)
+
+// styled is an argument of printf with a style; its text is escaped like any other.
+type styled struct {
+	style style
+	text  string
+}
+
+// printf prints a constant format. Arguments may be texts, styled texts, numbers, booleans.
+func (p *printer) printf(format string, args ...any) {
+	safe := make([]any, len(args))
+	for i, arg := range args {
+		safe[i] = p.safe(arg)
+	}
+	p.raw(fmt.Sprintf(format, safe...))
+}
+
+func (p *printer) safe(arg any) any {
+	switch x := arg.(type) {
+	case int, int64, float64, bool:
+		return x
+	case string:
+		return template.Escape(x)
+	case styled:
+		return p.paint(x.style, template.Escape(x.text))
+	}
+	return template.Escape(fmt.Sprint(arg))
+}
+
+func (p *printer) paint(s style, text string) string {
+	if !p.color || s == plain || text == "" {
+		return text
+	}
+	return string(s) + text + reset
+}
+
+// block prints a text of several lines, each behind a mark of ours, so that none of them can pose as a line of the command.
+// Its lines are escaped already or by this.
+func (p *printer) block(mark, text string, escape func(string) string) {
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		p.raw(mark + escape(line) + "\n")
+	}
+}
+
+// raw writes what is safe.
+func (p *printer) raw(text string) {
+	if p.err == nil {
+		_, p.err = io.WriteString(p.w, text)
+	}
+}
+
+// done tells whether everything was written.
+func (p *printer) done() error {
+	if p.err != nil {
+		return fmt.Errorf("write the output: %w", p.err)
+	}
+	return nil
+}
+
+// table prints rows in columns two spaces apart; the last one is left as long as it is. The first row is the heading.
+func (p *printer) table(rows [][]styled) {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(template.Escape(cell.text)))
+		}
+	}
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			text := template.Escape(cell.text)
+			line.WriteString(p.paint(cell.style, text))
+			if i < len(row)-1 {
+				line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+2))
+			}
+		}
+		p.raw(strings.TrimRight(line.String(), " ") + "\n")
+	}
+}
+
+// heading makes the first row of a table.
+func heading(names ...string) []styled {
+	out := make([]styled, len(names))
+	for i, n := range names {
+		out[i] = styled{dim, n}
+	}
+	return out
+}
+
+// document prints a JSON document as the API gave it, spread over lines.
+func (p *printer) document(doc any) error {
+	text, err := encodeJSON(doc)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, text, "", "  "); err != nil {
+		return fmt.Errorf("the document is no JSON: %w", err)
+	}
+	p.raw(jsonSafe(out.String()) + "\n")
+	return p.done()
+}
+
+// jsonLine prints a JSON document on one line.
+func (p *printer) jsonLine(doc any) error {
+	text, err := encodeJSON(doc)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := json.Compact(&out, text); err != nil {
+		return fmt.Errorf("the document is no JSON: %w", err)
+	}
+	p.raw(jsonSafe(out.String()) + "\n")
+	return p.done()
+}
+
+func encodeJSON(doc any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(doc); err != nil {
+		return nil, fmt.Errorf("write JSON: %w", err)
+	}
+	return bytes.TrimRight(out.Bytes(), "\n"), nil
+}
+
+// jsonSafe writes every character of a JSON text that does not print as its escape. Such characters stand in strings only, so the
+// document stays the same.
+func jsonSafe(text string) string {
+	return replaceHidden(text, func(r rune) string {
+		if r1, r2 := utf16.EncodeRune(r); r1 != unicode.ReplacementChar {
+			return fmt.Sprintf(`\u%04x\u%04x`, r1, r2)
+		}
+		return fmt.Sprintf(`\u%04x`, r)
+	})
+}
+
+// scrub makes a text safe that may hold text escaped before: only what does not print is replaced, and lines stay. Unlike
+// template.Escape it can be applied again.
+func scrub(text string) string {
+	return replaceHidden(text, func(r rune) string { return template.Escape(string(r)) })
+}
+
+func scrubLine(text string) string { return strings.ReplaceAll(scrub(text), "\n", `\u{a}`) }
+
+func replaceHidden(text string, with func(rune) string) string {
+	var out strings.Builder
+	for _, r := range text {
+		if r == '\n' || unicode.IsPrint(r) {
+			out.WriteRune(r)
+		} else {
+			out.WriteString(with(r))
+		}
+	}
+	return out.String()
+}
