@@ -102,7 +102,12 @@ func validText(s string) bool {
 	return utf8.ValidString(s)
 }
 
-func (r *goReader) key(s string) *Error { return r.text(s, "key "+quote(s)) }
+func (r *goReader) key(s string) *Error {
+	if err := r.text(s, "key"); err != nil { // the name costs an allocation: only for who needs it
+		return r.text(s, "key "+quote(s))
+	}
+	return nil
+}
 
 func (r *goReader) raw(raw json.RawMessage, depth int) (Value, *Error) {
 	if !r.spend(0, len(raw)) {
