@@ -166,7 +166,7 @@ func (j *Joined) keep(ctx context.Context, tenant string, r record, names []stri
 	if err != nil {
 		return fmt.Errorf("keep the sign-in: %w", err)
 	}
-	keys := []string{personKey + key(r.ID)}
+	keys := []string{personKey + key(r.ID), nameKey + key(r.ID)} // the id stays a name when the address has changed since
 	for _, name := range names {
 		keys = append(keys, nameKey+key(name))
 	}

@@ -104,8 +104,7 @@ func read(name string) (src []byte, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	src, err = io.ReadAll(io.LimitReader(f, maxFile+1)) // Parse refuses what is larger
-	return append([]byte{}, src...), err
+	return io.ReadAll(io.LimitReader(f, maxFile+1)) // Parse refuses what is larger
 }
 
 // Err is why the file can't be used as it stands, nil when it is in force.

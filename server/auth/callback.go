@@ -1,0 +1,148 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/assent-dev/assent/people"
+)
+
+// start sends the browser to the provider. It is a link, not a form: browsers hold redirects of a form against form-action.
+func (a *Auth) start(w http.ResponseWriter, r *http.Request) {
+	p := a.provider(r.PathValue("provider"))
+	if p == nil {
+		http.NotFound(w, r)
+		return
+	}
+	d, err := p.discover(r.Context())
+	if err != nil {
+		a.fail(w, r, p, err)
+		return
+	}
+	f := flow{
+		Provider: p.ID, State: secret(), Nonce: secret(), Verifier: oauth2.GenerateVerifier(),
+		Next: local(r.URL.Query().Get("next")), Expires: a.cfg.Now().Add(LinkAge),
+	}
+	a.putFlow(w, f)
+	http.Redirect(w, r, d.oauth.AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)), http.StatusFound)
+}
+
+// What a callback may be refused for, besides what the provider and the directory say.
+var (
+	errOtherBrowser = errors.New("the sign-in was not begun in this browser, or is over")
+	errAnotherIdP   = errors.New("the answer comes from another provider")
+	errDeclined     = errors.New("the provider declined")
+)
+
+// callback is where the provider sends the browser back to.
+func (a *Auth) callback(w http.ResponseWriter, r *http.Request) {
+	p := a.provider(r.PathValue("provider"))
+	if p == nil {
+		http.NotFound(w, r)
+		return
+	}
+	f, err := a.checkCallback(w, r, p)
+	if err == nil {
+		err = a.finish(w, r, p, f)
+	}
+	if err != nil {
+		a.fail(w, r, p, err)
+		return
+	}
+	http.Redirect(w, r, local(f.Next), http.StatusSeeOther) // again: the cookie is the browser's
+}
+
+// checkCallback checks that this browser began the sign-in with this provider.
+func (a *Auth) checkCallback(w http.ResponseWriter, r *http.Request, p *provider) (flow, error) {
+	f, ok := a.takeFlow(w, r)
+	q := r.URL.Query()
+	switch {
+	case !ok || f.Provider != p.ID || !same(f.State, q.Get("state")):
+		return f, errOtherBrowser
+	case q.Has("iss") && q.Get("iss") != p.Issuer:
+		return f, errAnotherIdP
+	case q.Get("error") != "" || q.Get("code") == "":
+		return f, fmt.Errorf("%w: %.60q", errDeclined, q.Get("error"))
+	}
+	return f, nil
+}
+
+// finish asks the provider who it is and signs them in.
+func (a *Auth) finish(w http.ResponseWriter, r *http.Request, p *provider, f flow) error {
+	ctx, cancel := context.WithTimeout(r.Context(), providerTimeout)
+	defer cancel()
+	token, err := p.exchange(ctx, r.URL.Query().Get("code"), f)
+	if err != nil {
+		return err
+	}
+	c, err := readClaims(token, p.GroupsClaim)
+	if err != nil {
+		return err
+	}
+	who, err := a.cfg.People.SignIn(r.Context(), p.Tenant, c, a.cfg.Now().Add(Absolute))
+	if err != nil {
+		return err
+	}
+	if err := a.begin(w, r, signedIn{tenant: p.Tenant, person: who.ID, method: MethodOIDC, provider: p.ID}); err != nil {
+		return errors.Join(errStore, err)
+	}
+	return nil
+}
+
+// errStore says that the failure is ours.
+var errStore = errors.New("the sign-in could not be kept")
+
+// readClaims reads what the directory needs. Claims of odd types bring nothing: no address, no groups.
+func readClaims(t *oidc.IDToken, groups string) (people.Claims, error) {
+	all := map[string]any{}
+	if err := t.Claims(&all); err != nil {
+		return people.Claims{}, fmt.Errorf("read the ID token: %w", err)
+	}
+	c := people.Claims{Issuer: t.Issuer, Subject: t.Subject}
+	c.Email, _ = all["email"].(string)
+	c.Name, _ = all["name"].(string)
+	c.EmailVerified = all["email_verified"] == true || all["email_verified"] == "true" // some send text
+	switch g := all[groups].(type) {
+	case string:
+		c.Groups = []string{g}
+	case []any:
+		for _, one := range g {
+			if name, ok := one.(string); ok {
+				c.Groups = append(c.Groups, name)
+			}
+		}
+	}
+	return c, nil
+}
+
+// fail answers a sign-in that did not happen. The page says what the person can do; why stands in the log.
+func (a *Auth) fail(w http.ResponseWriter, r *http.Request, p *provider, err error) {
+	a.cfg.Log.WarnContext(r.Context(), "sign-in refused", "provider", p.ID, "error", err)
+	m, status := message{Again: "/auth/sign-in"}, http.StatusForbidden
+	switch {
+	case errors.Is(err, errUnreachable):
+		status, m.Title = http.StatusServiceUnavailable, p.Title+" can't be reached"
+		m.Text = "The identity provider doesn't answer, so nobody can sign in right now. Nothing was decided. Try again in a moment."
+	case errors.Is(err, errOtherBrowser):
+		status, m.Title = http.StatusBadRequest, "Start again"
+		m.Text = "This sign-in was begun in another browser or tab, or more than ten minutes ago."
+	case errors.Is(err, errDeclined):
+		m.Title, m.Text = "Not signed in", p.Title+" didn't sign you in."
+	case errors.Is(err, people.ErrUnknown):
+		m.Title = "Not in the directory"
+		m.Text = p.Title + " knows you, but the directory of people here doesn't. Whoever runs assent can add you, or a group that you are in."
+	case errors.Is(err, people.ErrConflict):
+		m.Title = "Two people in one account"
+		m.Text = "The names of this account belong to two people of the directory. Whoever runs assent can mend it."
+	case errors.Is(err, errStore):
+		status, m = http.StatusServiceUnavailable, unavailable()
+	default:
+		m.Title, m.Text = "Not signed in", "What "+p.Title+" sent could not be confirmed, so you are not signed in."
+	}
+	refuse(w, r, status, m)
+}

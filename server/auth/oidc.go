@@ -1,0 +1,278 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+)
+
+const (
+	providerTimeout = 10 * time.Second // for everything that one request asks of a provider
+	retryDiscovery  = 3 * time.Second  // after it failed
+	freshDiscovery  = 24 * time.Hour
+	maxAnswer       = 1 << 20 // bytes of one answer of a provider
+	maxExchanges    = 16      // at a time
+)
+
+// Provider is an OpenID Connect provider that vouches for the people of one tenant.
+type Provider struct {
+	ID           string // in addresses: its redirect address is URL/auth/callback/ID
+	Title        string // on the button
+	Tenant       string
+	Issuer       string // exactly as the provider writes it
+	ClientID     string
+	ClientSecret string
+	Scopes       []string // nil: openid, email, profile
+	GroupsClaim  string   // the claim of the ID token that lists groups; "" means groups
+}
+
+func (p *Provider) check() error {
+	if !providerID.MatchString(p.ID) {
+		return fmt.Errorf("sign-in provider %q: expected an id of lower-case letters, digits and -", p.ID)
+	}
+	if p.ClientID == "" {
+		return fmt.Errorf("sign-in provider %q: expected a client id", p.ID)
+	}
+	u, err := url.Parse(p.Issuer)
+	if err != nil || !safeURL(p.Issuer, false) || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("sign-in provider %q: issuer %q: expected an https address", p.ID, p.Issuer)
+	}
+	return nil
+}
+
+// safeURL accepts https, and http where nobody listens in: on this machine, or for a provider that is there itself.
+func safeURL(text string, httpsOnly bool) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && !httpsOnly && isLoopback(u.Hostname()))
+}
+
+// errUnreachable says that the provider can't be used right now.
+var errUnreachable = errors.New("the identity provider can't be reached")
+
+// provider is a Provider with what its discovery document says.
+type provider struct {
+	Provider
+	redirect string
+	client   *http.Client
+	now      func() time.Time
+	busy     chan struct{}
+
+	mu      sync.Mutex
+	found   *discovered
+	failed  error
+	retryAt time.Time
+}
+
+type discovered struct {
+	oauth      oauth2.Config
+	verifier   *oidc.IDTokenVerifier
+	endSession string
+	at         time.Time
+}
+
+func newProvider(p Provider, base *url.URL, client *http.Client, now func() time.Time) *provider {
+	if p.Title == "" {
+		p.Title = p.ID
+	}
+	if len(p.Scopes) == 0 {
+		p.Scopes = []string{oidc.ScopeOpenID, oidc.ScopeEmail, oidc.ScopeProfile}
+	}
+	if p.GroupsClaim == "" {
+		p.GroupsClaim = "groups"
+	}
+	return &provider{
+		Provider: p, redirect: base.String() + "/auth/callback/" + p.ID, client: bounded(client), now: now, busy: make(chan struct{}, maxExchanges),
+	}
+}
+
+// bounded limits how long a provider may take and how much it may say.
+func bounded(client *http.Client) *http.Client {
+	c := &http.Client{Timeout: providerTimeout}
+	if client != nil {
+		*c = *client
+	}
+	c.Transport = limited{c.Transport}
+	return c
+}
+
+type limited struct{ next http.RoundTripper }
+
+// RoundTrip cuts answers off after maxAnswer; what is cut doesn't parse.
+func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
+	next := l.next
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	res, err := next.RoundTrip(r)
+	if err == nil {
+		res.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(res.Body, maxAnswer), res.Body}
+	}
+	return res, err
+}
+
+// discover returns what the provider says about itself. It asks on the first use, so that assent starts without the provider, again
+// soon after a failure, and once a day.
+func (p *provider) discover(ctx context.Context) (*discovered, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	if p.found != nil && now.Sub(p.found.at) < freshDiscovery {
+		return p.found, nil
+	}
+	if now.Before(p.retryAt) {
+		return p.found, p.failed
+	}
+	// The answer is for everybody, so it doesn't end with the one request that asked.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), providerTimeout)
+	defer cancel()
+	found, err := p.ask(ctx)
+	if err == nil {
+		found.at = now
+		p.found, p.failed = found, nil
+		return found, nil
+	}
+	p.retryAt = now.Add(retryDiscovery)
+	p.failed = fmt.Errorf("%w: %w", errUnreachable, err)
+	if p.found != nil {
+		p.failed = nil // what was true yesterday serves until it answers again
+	}
+	return p.found, p.failed
+}
+
+// ask reads the discovery document.
+func (p *provider) ask(ctx context.Context) (*discovered, error) {
+	op, err := oidc.NewProvider(oidc.ClientContext(ctx, p.client), p.Issuer)
+	if err != nil {
+		return nil, err
+	}
+	var meta struct {
+		JWKS       string `json:"jwks_uri"`
+		EndSession string `json:"end_session_endpoint"`
+	}
+	if err := op.Claims(&meta); err != nil {
+		return nil, err
+	}
+	httpsOnly := !safeURL(p.Issuer, false) || safeURL(p.Issuer, true)
+	for _, u := range []string{op.Endpoint().AuthURL, op.Endpoint().TokenURL, meta.JWKS} {
+		if !safeURL(u, httpsOnly) {
+			return nil, fmt.Errorf("its discovery document names %q: expected an https address", u)
+		}
+	}
+	if !safeURL(meta.EndSession, httpsOnly) {
+		meta.EndSession = ""
+	}
+	return &discovered{
+		oauth: oauth2.Config{
+			ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: op.Endpoint(), RedirectURL: p.redirect, Scopes: p.Scopes,
+		},
+		verifier:   op.Verifier(&oidc.Config{ClientID: p.ClientID, Now: p.now}),
+		endSession: meta.EndSession,
+	}, nil
+}
+
+func (p *provider) startPath(next string) string {
+	return "/auth/start/" + p.ID + "?next=" + url.QueryEscape(next)
+}
+
+// endSession is where the person may end the session at the provider as well; "" when it has no such place. The ID token is not kept,
+// so the provider may ask.
+func (p *provider) endSession(back string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.found == nil || p.found.endSession == "" {
+		return ""
+	}
+	u, err := url.Parse(p.found.endSession)
+	if err != nil {
+		return ""
+	}
+	q := u.Query()
+	q.Set("client_id", p.ClientID)
+	q.Set("post_logout_redirect_uri", back)
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// exchange turns a code into what the provider says about the person. The tokens end here.
+func (p *provider) exchange(ctx context.Context, code string, f flow) (*oidc.IDToken, error) {
+	select {
+	case p.busy <- struct{}{}:
+		defer func() { <-p.busy }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", errUnreachable, ctx.Err())
+	}
+	d, err := p.discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := d.oauth.Exchange(oidc.ClientContext(ctx, p.client), code, oauth2.VerifierOption(f.Verifier))
+	if err != nil {
+		return nil, exchangeError(err)
+	}
+	raw, ok := tokens.Extra("id_token").(string)
+	if !ok {
+		return nil, errors.New("the provider sent no ID token")
+	}
+	token, err := d.verifier.Verify(ctx, raw)
+	if err != nil {
+		return nil, fmt.Errorf("verify the ID token: %w", err)
+	}
+	return token, p.confirm(token, tokens.AccessToken, f)
+}
+
+// exchangeError leaves out what the provider sent beside its error code.
+func exchangeError(err error) error {
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		if refused.Response != nil && refused.Response.StatusCode >= 500 {
+			return fmt.Errorf("%w: its token endpoint answers with status %d", errUnreachable, refused.Response.StatusCode)
+		}
+		return fmt.Errorf("the provider refused the code: %.60q", refused.ErrorCode)
+	}
+	if unreached, ok := errors.AsType[*url.Error](err); ok {
+		return fmt.Errorf("%w: %w", errUnreachable, unreached)
+	}
+	return errors.New("the provider's answer to the code can't be read")
+}
+
+// confirm checks what the verifier leaves to its caller.
+func (p *provider) confirm(t *oidc.IDToken, access string, f flow) error {
+	var c struct {
+		AuthorizedParty string `json:"azp"`
+	}
+	if err := t.Claims(&c); err != nil {
+		return fmt.Errorf("read the ID token: %w", err)
+	}
+	switch {
+	case !same(t.Nonce, f.Nonce):
+		return errors.New("the ID token is for another sign-in (nonce)")
+	case c.AuthorizedParty != "" && c.AuthorizedParty != p.ClientID, c.AuthorizedParty == "" && len(t.Audience) > 1:
+		return errors.New("the ID token was given to another client (azp)")
+	case t.Subject == "":
+		return errors.New("the ID token has no subject")
+	case t.AccessTokenHash != "":
+		if err := t.VerifyAccessToken(access); err != nil {
+			return fmt.Errorf("the ID token belongs to another access token: %w", err)
+		}
+	}
+	return nil
+}
+
+func (a *Auth) provider(id string) *provider {
+	i := slices.IndexFunc(a.providers, func(p *provider) bool { return p.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return a.providers[i]
+}
