@@ -1,0 +1,122 @@
+package slack
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/assent-dev/assent/value"
+)
+
+// printer writes JSON documents as lines that are ready to show: one for each member or item, in source order, with numbers as they
+// were spelt. Values at the paths that a policy hides are replaced by a mark; the structure stays.
+type printer struct {
+	lines  []string
+	left   int  // lines that were not kept
+	hidden bool // a value was replaced
+	cut    bool // a value or a key was too long
+}
+
+const (
+	maxKept   = 1000 // lines; many more than any message shows
+	maxKey    = 600
+	maxString = 2000
+	maxIndent = 8
+)
+
+// document writes one JSON text of a call.
+func (p *printer) document(name, text string, redact []string) {
+	p.line(0, name+":")
+	doc, err := value.Parse([]byte(text), value.DefaultLimits())
+	switch {
+	case err != nil && len(redact) > 0: // no path says what to hide in it
+		p.hidden = true
+		p.line(1, "(unreadable, and parts of it must be hidden)")
+	case err != nil:
+		p.line(1, p.short(text, maxString))
+	default:
+		p.value(1, "", doc, "", redact)
+	}
+}
+
+func (p *printer) line(indent int, shown string) {
+	if len(p.lines) == maxKept {
+		p.left++
+		return
+	}
+	p.lines = append(p.lines, strings.Repeat("  ", min(indent, maxIndent))+shown)
+}
+
+// short is cut, remembering whether it cut.
+func (p *printer) short(s string, limit int) string {
+	shown, whole := cut(s, limit)
+	p.cut = p.cut || !whole
+	return shown
+}
+
+// value writes a value between what stands before and after it on its lines.
+func (p *printer) value(indent int, before string, v value.Value, after string, redact []string) {
+	switch {
+	case v.Kind == value.Object && len(v.Members) > 0:
+		p.line(indent, before+"{")
+		for i, m := range v.Members {
+			p.below(indent+1, p.quoted(m.Key, maxKey)+": ", m.Key, m.Value, comma(i, len(v.Members)), redact)
+		}
+		p.line(indent, "}"+after)
+	case v.Kind == value.Array && len(v.Items) > 0:
+		p.line(indent, before+"[")
+		for i, item := range v.Items {
+			p.below(indent+1, "", strconv.Itoa(i), item, comma(i, len(v.Items)), redact)
+		}
+		p.line(indent, "]"+after)
+	case v.Kind == value.String:
+		p.line(indent, before+p.quoted(v.Text, maxString)+after)
+	default:
+		p.line(indent, before+p.short(string(v.AppendJSON(nil)), maxString)+after)
+	}
+}
+
+// below writes what stands at one key or index, unless it must be hidden. It hides at least what value.Lookup finds by the same
+// paths: whole keys and dotted paths. The mark is no JSON, so no text passes for it.
+func (p *printer) below(indent int, before, segment string, v value.Value, after string, redact []string) {
+	if slices.Contains(redact, segment) {
+		p.hidden = true
+		p.line(indent, before+"(hidden "+v.Kind.String()+")"+after)
+		return
+	}
+	var deeper []string
+	for _, path := range redact {
+		if rest, ok := strings.CutPrefix(path, segment+"."); ok {
+			deeper = append(deeper, rest)
+		}
+	}
+	p.value(indent, before, v, after, deeper)
+}
+
+// quoted is a JSON string. Its text is isolated within the quotes, so that right-to-left letters can't reorder the JSON around it.
+func (p *printer) quoted(s string, limit int) string {
+	text := string(value.Value{Kind: value.String, Text: s}.AppendJSON(nil))
+	return `"` + p.short(text[1:len(text)-1], limit) + `"`
+}
+
+func comma(i, n int) string {
+	if i == n-1 {
+		return ""
+	}
+	return ","
+}
+
+// pack joins the lines into texts of at most maxText characters, at most most of them. What does not fit is counted.
+func (p *printer) pack(most int) (texts []string, left int) {
+	for i, line := range p.lines {
+		switch last := len(texts) - 1; {
+		case last >= 0 && length(texts[last])+1+length(line) <= maxText:
+			texts[last] += "\n" + line
+		case len(texts) < most:
+			texts = append(texts, line)
+		default:
+			return texts, len(p.lines) - i + p.left
+		}
+	}
+	return texts, p.left
+}

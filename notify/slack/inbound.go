@@ -1,0 +1,153 @@
+package slack
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	headerSignature = "X-Slack-Signature"
+	headerTimestamp = "X-Slack-Request-Timestamp"
+
+	window  = 5 * time.Minute // how far a timestamp may be from now, either way
+	maxBody = 1 << 20
+)
+
+var (
+	errUnsigned = errors.New("expected Slack's signature of these bytes")
+	errStale    = errors.New("the timestamp is more than five minutes from now")
+	errReplayed = errors.New("these bytes were received before")
+	errFull     = errors.New("too much at once")
+)
+
+// ServeHTTP takes interactions: clicks on our buttons, and the form for the reason of a denial. Only signed POSTs do anything, once
+// each. Slack gets its acknowledgement at once; the answer to the person follows through the response URL.
+func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "expected POST", http.StatusMethodNotAllowed)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		http.Error(w, "expected a body of at most 1 MiB", http.StatusRequestEntityTooLarge)
+		return
+	}
+	if err := a.authentic(r.Header, body); err != nil {
+		http.Error(w, err.Error(), http.StatusUnauthorized)
+		return
+	}
+	in, err := parseBody(body)
+	if err != nil {
+		http.Error(w, "expected an interaction", http.StatusBadRequest)
+		return
+	}
+	if err := a.begin(r, in); err != nil {
+		status := http.StatusConflict
+		if errors.Is(err, errFull) {
+			status = http.StatusServiceUnavailable
+		}
+		http.Error(w, err.Error(), status)
+		return
+	}
+	w.WriteHeader(http.StatusOK) // an empty body also closes the form
+}
+
+// begin works on an interaction after the acknowledgement, unless the same one came before.
+func (a *App) begin(r *http.Request, in interaction) error {
+	select {
+	case a.slots <- struct{}{}:
+	default:
+		return errFull
+	}
+	if !a.seen.first(r.Header.Get(headerSignature), a.cfg.Now()) {
+		<-a.slots
+		return errReplayed
+	}
+	ctx := context.WithoutCancel(r.Context())
+	a.works.Go(func() {
+		defer func() { <-a.slots }()
+		ctx, cancel := context.WithTimeout(ctx, workTimeout)
+		defer cancel()
+		a.work(ctx, in)
+	})
+	return nil
+}
+
+// authentic checks Slack's v0 signature over the bytes as they arrived.
+func (a *App) authentic(h http.Header, body []byte) error {
+	return verify(a.cfg.SigningSecret, h, body, a.cfg.Now())
+}
+
+func verify(secret string, h http.Header, body []byte, now time.Time) error {
+	signatures, timestamps := h.Values(headerSignature), h.Values(headerTimestamp)
+	if secret == "" || len(signatures) != 1 || len(timestamps) != 1 {
+		return errUnsigned
+	}
+	seconds, err := strconv.ParseInt(timestamps[0], 10, 64)
+	text, ok := strings.CutPrefix(signatures[0], "v0=")
+	given, broken := hex.DecodeString(text)
+	if err != nil || !ok || broken != nil || strconv.FormatInt(seconds, 10) != timestamps[0] {
+		return errUnsigned
+	}
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte("v0:" + timestamps[0] + ":"))
+	mac.Write(body)
+	if !hmac.Equal(given, mac.Sum(nil)) {
+		return errUnsigned
+	}
+	if now.Sub(time.Unix(seconds, 0)).Abs() > window {
+		return errStale
+	}
+	return nil
+}
+
+// replays remembers signatures for as long as their timestamps are good. Only authentic ones get here, so nobody else can fill it.
+type replays struct {
+	mu   sync.Mutex
+	seen map[string]time.Time // until when
+	next time.Time            // when to sweep
+}
+
+// first reports whether a signature is new, and remembers it. Hex digits in another case are the same signature.
+func (p *replays) first(signature string, now time.Time) bool {
+	signature = strings.ToLower(signature)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen == nil {
+		p.seen = map[string]time.Time{}
+	}
+	if now.After(p.next) {
+		for s, until := range p.seen {
+			if now.After(until) {
+				delete(p.seen, s)
+			}
+		}
+		p.next = now.Add(window)
+	}
+	if _, known := p.seen[signature]; known {
+		return false
+	}
+	p.seen[signature] = now.Add(2*window + time.Second) // its timestamp may lie ahead by one window
+	return true
+}
+
+// parseBody reads the form that Slack posts: one field, JSON.
+func parseBody(body []byte) (interaction, error) {
+	form, err := url.ParseQuery(string(body))
+	if err != nil || len(form) != 1 || len(form["payload"]) != 1 {
+		return interaction{}, errPayload
+	}
+	return parseInteraction([]byte(form["payload"][0]))
+}

@@ -1,0 +1,340 @@
+package slack
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"github.com/assent-dev/assent/approval"
+)
+
+// step is what an interaction wants.
+type step string
+
+const (
+	stepNone    step = ""        // nothing of ours, or a click on the link
+	stepApprove step = "approve" // the button, confirmed
+	stepAsk     step = "ask"     // the deny button: ask for the reason
+	stepDeny    step = "deny"    // the form with the reason
+)
+
+// interaction is one click or one submitted form.
+type interaction struct {
+	step       step
+	ticket     ticket
+	team, user string // of who clicked
+	trigger    string // lets us open a form, once, within three seconds
+	reason     string
+	origin     origin
+}
+
+// origin is the message whose button was clicked. It travels through the form.
+type origin struct {
+	Ticket   string `json:"ticket"`
+	Response string `json:"response_url"` // where answers to the person go
+	Channel  string `json:"channel"`
+	TS       string `json:"ts"`
+}
+
+var errPayload = errors.New("not an interaction")
+
+const (
+	callbackDeny = "assent_deny"
+	fieldReason  = "reason"
+)
+
+// wire is the part of Slack's payloads that we read.
+type wire struct {
+	Type string `json:"type"`
+	User struct {
+		ID   string `json:"id"`
+		Team string `json:"team_id"`
+	} `json:"user"`
+	Team struct {
+		ID string `json:"id"`
+	} `json:"team"`
+	Trigger   string `json:"trigger_id"`
+	Response  string `json:"response_url"`
+	Container struct {
+		Channel string `json:"channel_id"`
+		TS      string `json:"message_ts"`
+	} `json:"container"`
+	Actions []struct {
+		ID    string `json:"action_id"`
+		Value string `json:"value"`
+	} `json:"actions"`
+	View struct {
+		Callback string `json:"callback_id"`
+		Metadata string `json:"private_metadata"`
+		State    struct {
+			Values map[string]map[string]struct {
+				Value string `json:"value"`
+			} `json:"values"`
+		} `json:"state"`
+	} `json:"view"`
+}
+
+// parseInteraction reads a payload. Whatever is none of ours is stepNone, which is acknowledged and forgotten.
+func parseInteraction(payload []byte) (interaction, error) {
+	var w wire
+	if err := json.Unmarshal(payload, &w); err != nil || w.Type == "" {
+		return interaction{}, errPayload
+	}
+	in := interaction{user: w.User.ID, team: w.User.Team, trigger: w.Trigger}
+	if in.team == "" {
+		in.team = w.Team.ID
+	}
+	switch w.Type {
+	case string(slack.InteractionTypeBlockActions):
+		return in, in.clicked(&w)
+	case string(slack.InteractionTypeViewSubmission):
+		return in, in.submitted(&w)
+	}
+	return in, nil
+}
+
+func (in *interaction) clicked(w *wire) (err error) {
+	if len(w.Actions) != 1 {
+		return errPayload
+	}
+	switch w.Actions[0].ID {
+	case actionApprove:
+		in.step = stepApprove
+	case actionDeny:
+		in.step = stepAsk
+	default:
+		return nil
+	}
+	in.origin = origin{Ticket: w.Actions[0].Value, Response: w.Response, Channel: w.Container.Channel, TS: w.Container.TS}
+	return in.identify()
+}
+
+func (in *interaction) submitted(w *wire) error {
+	if w.View.Callback != callbackDeny {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(w.View.Metadata), &in.origin); err != nil {
+		return errPayload
+	}
+	in.step, in.reason = stepDeny, strings.TrimSpace(w.View.State.Values[fieldReason][fieldReason].Value)
+	return in.identify()
+}
+
+// identify reads the ticket and holds the names to their forms, so that none of them can mean something else elsewhere.
+func (in *interaction) identify() (err error) {
+	if !userForm.MatchString(in.user) || !teamForm.MatchString(in.team) {
+		return errPayload
+	}
+	in.ticket, err = parseTicket(in.origin.Ticket)
+	return err
+}
+
+// name is who clicked, as the directory maps it.
+func (in *interaction) name() string { return "slack:" + in.team + ":" + in.user }
+
+// person maps who clicked. The short name is for our own workspace only: another one may have the same id for somebody else.
+func (a *App) person(ctx context.Context, in *interaction) (approval.Person, bool, error) {
+	p, known, err := a.cfg.People.Person(ctx, a.cfg.Tenant, in.name())
+	if err != nil || known || in.team != a.cfg.Team {
+		return p, known, err
+	}
+	return a.cfg.People.Person(ctx, a.cfg.Tenant, "slack:"+in.user)
+}
+
+// work acts on an interaction and tells the person what became of it.
+func (a *App) work(ctx context.Context, in interaction) {
+	if in.step == stepNone {
+		return
+	}
+	answer := a.act(ctx, &in)
+	if answer != "" {
+		if err := a.tell(ctx, in.origin.Response, answer); err != nil {
+			a.cfg.Report(fmt.Errorf("slack: answer %s: %w", in.name(), err))
+		}
+	}
+	if in.step != stepAsk {
+		if err := a.refresh(ctx, &in); err != nil {
+			a.cfg.Report(fmt.Errorf("slack: rewrite the message of request %s: %w", in.ticket.Request, err))
+		}
+	}
+}
+
+// act returns what the person is told, "" for nothing.
+func (a *App) act(ctx context.Context, in *interaction) string {
+	person, known, err := a.person(ctx, in)
+	switch {
+	case err != nil:
+		a.cfg.Report(fmt.Errorf("slack: look up %s: %w", in.name(), err))
+		return "Nothing was counted: it can't be found out who you are right now. Try again, or use the inbox."
+	case !known:
+		return a.refuse(ctx, in)
+	case in.step == stepApprove:
+		return a.approve(ctx, in, person)
+	case in.step == stepAsk:
+		return a.ask(ctx, in)
+	}
+	return a.vote(ctx, in, approval.VoteInput{Person: person.ID, Verdict: approval.Deny, Reason: in.reason, Full: a.showsAll(ctx, in) == nil})
+}
+
+// refuse has the attempt of somebody who is not mapped recorded; under such a name nothing counts.
+func (a *App) refuse(ctx context.Context, in *interaction) string {
+	verdict := approval.Deny
+	if in.step == stepApprove {
+		verdict = approval.Approve
+	}
+	_ = a.vote(ctx, in, approval.VoteInput{Person: in.name(), Verdict: verdict})
+	return "Nothing was counted: your Slack account is not mapped to anybody who may answer. An administrator can map " + in.name() + "."
+}
+
+func (a *App) approve(ctx context.Context, in *interaction, person approval.Person) string {
+	if err := a.showsAll(ctx, in); err != nil {
+		return explain(err)
+	}
+	return a.vote(ctx, in, approval.VoteInput{Person: person.ID, Verdict: approval.Approve, Full: true})
+}
+
+// showsAll reports whether the message of the button showed the call that stands, to its last character.
+func (a *App) showsAll(ctx context.Context, in *interaction) error {
+	r, err := a.cfg.Requests.Request(ctx, a.cfg.Tenant, in.ticket.Request)
+	switch {
+	case err != nil:
+		return err
+	case in.ticket.Revision != r.Current().Number || in.ticket.Binding != prefix(r.Binding()):
+		return approval.ErrBinding
+	case !a.render(r).full:
+		return approval.ErrNotShown
+	}
+	return nil
+}
+
+// vote gives an answer and returns what became of it.
+func (a *App) vote(ctx context.Context, in *interaction, v approval.VoteInput) string {
+	v.Tenant, v.ID, v.Binding, v.Channel = a.cfg.Tenant, in.ticket.Request, in.ticket.Binding, "slack"
+	voted, err := a.cfg.Voter.Vote(ctx, v)
+	if err != nil {
+		return explain(err)
+	}
+	if voted.Detail != "" {
+		return "Your answer: " + voted.Detail
+	}
+	return "Your answer: " + string(voted.Outcome)
+}
+
+// explain says why nothing was counted. Errors that aren't ours stay out of Slack.
+func explain(err error) string {
+	for _, known := range []error{
+		approval.ErrVersion, approval.ErrBinding, approval.ErrNotShown, approval.ErrFrozen, approval.ErrClosed, approval.ErrNotFound,
+		approval.ErrUnknownName,
+	} {
+		if errors.Is(err, known) {
+			return "Nothing was counted: " + known.Error() + ". Look at the message again, or use the inbox."
+		}
+	}
+	return "Nothing was counted: something failed. Try again, or use the inbox."
+}
+
+// ask opens the form for the reason.
+func (a *App) ask(ctx context.Context, in *interaction) string {
+	metadata, err := json.Marshal(in.origin)
+	const most = 3000
+	if err == nil && len(metadata) > most {
+		err = errors.New("what the form carries is too long")
+	}
+	if err == nil {
+		_, err = a.api.OpenViewContext(ctx, in.trigger, denyForm(in.ticket, string(metadata)))
+	}
+	if err != nil {
+		a.cfg.Report(classify(fmt.Errorf("slack: open the form: %w", err), err))
+		return "Nothing was counted: the form did not open. Press the button again, or use the inbox."
+	}
+	return ""
+}
+
+func denyForm(t ticket, metadata string) slack.ModalViewRequest {
+	input := slack.NewPlainTextInputBlockElement(plain("What should be different"), fieldReason)
+	input.Multiline, input.MinLength, input.MaxLength = true, 1, 900
+	return slack.ModalViewRequest{
+		Type: slack.VTModal, CallbackID: callbackDeny, PrivateMetadata: metadata,
+		Title: plain("Deny this call"), Submit: plain("Deny"), Close: plain("Cancel"),
+		Blocks: slack.Blocks{BlockSet: []slack.Block{
+			section("Request " + short(t.Request) + ", binding " + short(t.Binding)),
+			slack.NewInputBlock(fieldReason, plain("Reason"), plain("The agent is told."), input),
+		}},
+	}
+}
+
+// tell answers through the response URL, so that only the person sees it.
+func (a *App) tell(ctx context.Context, to, text string) error {
+	if !a.trusted(to) {
+		return errors.New("the response URL is not Slack's")
+	}
+	line, _ := cut(text, maxText)
+	body, err := json.Marshal(slack.WebhookMessage{
+		Text: "assent answered", ResponseType: slack.ResponseTypeEphemeral,
+		Blocks: &slack.Blocks{BlockSet: []slack.Block{section(line)}},
+	})
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	if err != nil {
+		return errors.New("the response URL can't be used")
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := a.client.Do(r)
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err // the URL is a secret for as long as it works
+	}
+	if err != nil {
+		return err
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("the response URL answered %d", answer.StatusCode)
+	}
+	return nil
+}
+
+// trusted reports whether a response URL is one of Slack's hosts, or of the configured API's.
+func (a *App) trusted(raw string) bool {
+	u, err := url.Parse(raw)
+	if err != nil || u.User != nil {
+		return false
+	}
+	if u.Scheme == a.base.Scheme && u.Host == a.base.Host {
+		return true
+	}
+	host := "." + strings.ToLower(u.Host)
+	return u.Scheme == "https" && (strings.HasSuffix(host, ".slack.com") || strings.HasSuffix(host, ".slack-gov.com"))
+}
+
+// refresh rewrites the message that was clicked. Usually it is the one that we remember; after a crash between posting and
+// remembering there is a second one, which only its own clicks tell us of.
+func (a *App) refresh(ctx context.Context, in *interaction) error {
+	channel := in.origin.Channel
+	if !slices.Contains(slices.Collect(maps.Values(a.cfg.Channels)), channel) || in.origin.TS == "" {
+		return nil
+	}
+	known, err := a.remembered(ctx, channel, in.ticket.Request)
+	if err != nil {
+		return err
+	}
+	if known != nil && known.TS == in.origin.TS {
+		return a.show(ctx, channel, in.ticket.Request, false)
+	}
+	r, err := a.cfg.Requests.Request(ctx, a.cfg.Tenant, in.ticket.Request)
+	if err != nil {
+		return err
+	}
+	_, _, _, err = a.api.UpdateMessageContext(ctx, channel, in.origin.TS, a.options(r)...)
+	return err
+}

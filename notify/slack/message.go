@@ -1,0 +1,280 @@
+package slack
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/notify"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// The ids of the elements that come back in interactions.
+const (
+	actionApprove = "assent_approve"
+	actionDeny    = "assent_deny"
+	actionOpen    = "assent_open"
+)
+
+// message is a request as blocks.
+type message struct {
+	text   string // of notifications and screen readers: nothing of the call
+	blocks []slack.Block
+	full   bool // the call is shown to its last character, so it may be approved here
+}
+
+// maxDocument is how many sections a call's documents may take. Slack refuses messages whose texts together are very long.
+const maxDocument = 3
+
+// render shows a request as it stands.
+func (a *App) render(r *approval.Request) message {
+	title := title(r.State)
+	m := message{text: title + ": " + r.ID, full: a.cfg.Arguments}
+	m.add(slack.NewHeaderBlock(plain(title)))
+	if line := ending(r); line != "" {
+		m.add(section(line))
+	}
+	m.add(section(strings.Join(facts(r), "\n")))
+	if a.cfg.Arguments {
+		m.call(r)
+	} else {
+		m.add(section("What the call carries is not shown in Slack. Read it in the inbox."))
+	}
+	m.add(a.buttons(r, m.full))
+	return m
+}
+
+func (m *message) add(b slack.Block) { m.blocks = append(m.blocks, b) }
+
+func title(s approval.State) string {
+	switch s {
+	case approval.Pending:
+		return "Approval needed"
+	case approval.Approved:
+		return "Approved"
+	case approval.Consumed:
+		return "Approved and run"
+	case approval.Denied:
+		return "Denied"
+	case approval.Expired:
+		return "Expired"
+	}
+	return "Cancelled"
+}
+
+// ending says who brought the state about and when; "" while nobody has.
+func ending(r *approval.Request) string {
+	if r.State == approval.Pending {
+		return ""
+	}
+	var lines []string
+	if yes := approvers(r); r.State == approval.Approved && r.Cause == approval.ByVotes {
+		lines = append(lines, "Approved by "+strings.Join(yes, ", ")+at(r.Decided))
+	} else {
+		if len(yes) > 0 && r.State == approval.Consumed {
+			lines = append(lines, "Approvals by "+strings.Join(yes, ", "))
+		}
+		line := title(r.State)
+		if r.By != "" {
+			line += " by " + short(r.By)
+		}
+		lines = append(lines, line+at(cmp.Or(r.Closed, r.Decided))+" ("+short(string(r.Cause))+")")
+	}
+	if r.Reason != "" {
+		reason, _ := cut(r.Reason, 2*maxValue)
+		lines = append(lines, "Their words: "+reason)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func approvers(r *approval.Request) []string {
+	var out []string
+	for _, v := range r.Votes {
+		name := short(v.Person)
+		if v.Verdict == approval.Approve && !v.Late && v.Revision == r.Current().Number && !slices.Contains(out, name) && len(out) < 10 {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func at(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return " at " + clock(*t)
+}
+
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+
+// facts are the lines that are made from the record, never from the author's or the agent's words.
+func facts(r *approval.Request) []string {
+	rev := r.Current()
+	lines := []string{"Agent: " + short(r.Agent.ID), "Wants to run: " + short(rev.Call.Target())}
+	for _, f := range []struct{ name, value string }{
+		{"For", r.Requester.Principal}, {"Asked by", r.Requester.Runtime}, {"Session", r.Requester.Session},
+	} {
+		if f.value != "" {
+			lines = append(lines, f.name+": "+short(f.value))
+		}
+	}
+	lines = append(lines, because(rev.Decision.Reasons)...)
+	if rev.Number > 0 {
+		lines = append(lines, fmt.Sprintf("Edited by %s, revision %d", short(rev.Author), rev.Number))
+	}
+	lines = append(lines, needs(r))
+	if r.State == approval.Pending {
+		lines = append(lines, "Until: "+clock(r.Deadline))
+	}
+	return append(lines, "Request: "+short(r.ID)+", binding "+short(prefix(rev.Binding)))
+}
+
+// because names the rules that asked, with their places.
+func because(reasons []resolve.Reason) []string {
+	const most = 5
+	var lines []string
+	for i, x := range reasons {
+		if i == most {
+			return append(lines, fmt.Sprintf("and %d more rules", len(reasons)-most))
+		}
+		line := "Because of: " + short(strings.TrimSpace(cmp.Or(x.Policy, string(x.Source))+" "+x.Rule))
+		if x.File != "" {
+			line += fmt.Sprintf(", %s:%d", short(x.File), x.Line)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// needs tells the stages and how many people have approved so far.
+func needs(r *approval.Request) string {
+	const most = 8
+	var stages []string
+	for i, s := range r.Stages {
+		if i == most {
+			stages = append(stages, fmt.Sprintf("%d more stages", len(r.Stages)-most))
+			break
+		}
+		group := "any approver"
+		if s.Group != "" {
+			group = short(s.Group)
+		}
+		stages = append(stages, fmt.Sprintf("%d of %s", s.People, group))
+	}
+	line := fmt.Sprintf("Needs: %s. Approvals so far: %d", strings.Join(stages, ", "), len(approvers(r)))
+	if len(r.Called) > 0 {
+		line += ". Called in: " + short(strings.Join(r.Called, ", "))
+	}
+	return line
+}
+
+// call shows the author's words, fenced, and all that the call carries.
+func (m *message) call(r *approval.Request) {
+	c := &r.Current().Call
+	p := &printer{}
+	p.document("Arguments", c.Args, r.Redact)
+	if c.ParentInput != "" {
+		p.document("Input of the agent that delegates", c.ParentInput, r.Redact)
+	}
+	p.context(c)
+	texts, left := p.pack(maxDocument)
+	m.words(r.Current().Decision.Message, p.hidden)
+	for _, t := range texts {
+		m.add(section(t))
+	}
+	m.full = !p.hidden && !p.cut && left == 0
+	m.gaps(p, left)
+}
+
+// context writes what else the binding covers. Names that the facts had to cut are written again in full.
+func (p *printer) context(c *approval.Call) {
+	for _, hint := range slices.Sorted(maps.Keys(c.Annotations)) {
+		p.line(0, fmt.Sprintf("Annotation %s: %t", p.short(hint, maxKey), c.Annotations[hint]))
+	}
+	for _, f := range []struct{ name, value string }{{"Call", c.Target()}, {"Principal", c.Principal}, {"Session", c.Session}} {
+		if _, whole := cut(f.value, maxValue); !whole {
+			p.line(0, f.name+": "+p.short(f.value, maxString))
+		}
+	}
+	if c.Remote != resolve.RemoteUnstated {
+		p.line(0, fmt.Sprintf("Remote: %t", c.Remote == resolve.RemoteYes))
+	}
+	if c.ToolDefinition != "" {
+		p.line(0, "Tool definition: "+p.short(c.ToolDefinition, maxKey))
+	}
+}
+
+// gaps announces what is missing.
+func (m *message) gaps(p *printer, left int) {
+	var why []string
+	if p.hidden {
+		why = append(why, "A policy hides values from channels.")
+	}
+	if p.cut {
+		why = append(why, "Some values are too long for Slack.")
+	}
+	if left > 0 {
+		why = append(why, fmt.Sprintf("%d further lines do not fit.", left))
+	}
+	if len(why) > 0 {
+		m.add(section("Not everything is shown. " + strings.Join(why, " ") + " Read it in the inbox, it can only be approved there."))
+	}
+}
+
+// words are the author's own text with the call's values in it. Every line is fenced, so that none passes for a fact. Text that may
+// hold a hidden value stays out.
+func (m *message) words(text string, hidden bool) {
+	switch {
+	case text == "":
+		return
+	case hidden:
+		m.add(section("The author's message is not shown: it may hold hidden values."))
+		return
+	}
+	const most = 1500
+	var lines []string
+	size := 0
+	for line := range strings.Lines(text) {
+		shown, whole := fenced(strings.TrimSuffix(line, "\n"), most)
+		if size += length(shown); size > most || !whole {
+			lines = append(lines, "(the rest of the author's message is not shown here)")
+			break
+		}
+		lines = append(lines, shown)
+	}
+	m.add(section("The author's message:\n" + strings.Join(lines, "\n")))
+}
+
+// fenced is one line of a message that package template made safe already: only Slack's own characters are left to escape.
+func fenced(line string, limit int) (string, bool) {
+	shown := "│ " + isolate + entities.Replace(line) + popIsolate
+	return shown, length(shown) <= limit
+}
+
+// buttons: the link is always there; it opens a page and decides nothing.
+func (a *App) buttons(r *approval.Request, full bool) slack.Block {
+	open := slack.NewButtonBlockElement(actionOpen, "", plain("Open in the inbox")).WithURL(a.link(r.ID))
+	if r.State != approval.Pending || !full {
+		return slack.NewActionBlock("", open)
+	}
+	t := ticket{Request: r.ID, Revision: r.Current().Number, Binding: prefix(r.Binding())}
+	approve := slack.NewButtonBlockElement(actionApprove, t.String(), plain("Approve")).WithStyle(slack.StylePrimary)
+	approve.WithConfirm(slack.NewConfirmationBlockObject(
+		plain("Approve this call?"),
+		plain("Request "+short(t.Request)+", binding "+short(t.Binding)+". It runs exactly as the message shows it."),
+		plain("Approve"), plain("Not now"),
+	))
+	deny := slack.NewButtonBlockElement(actionDeny, t.String(), plain("Deny…")).WithStyle(slack.StyleDanger)
+	return slack.NewActionBlock("", approve, deny, open)
+}
+
+func (a *App) link(id string) string {
+	return notify.Link(&url.URL{Scheme: a.inbox.Scheme, Host: a.inbox.Host, Path: a.inbox.Path}, id)
+}

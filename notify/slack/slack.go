@@ -1,0 +1,163 @@
+// Package slack shows requests in Slack channels and takes answers from there.
+//
+// A message is a view of the durable request: whatever happened, and in whatever order deliveries arrive, it is rewritten until
+// it shows the request as it stands. Answers come as signed interactions (Slack's v0 signature). Who clicked is looked up in the
+// directory as slack:<team>:<user>; membership of a channel gives nobody a say, and an unmapped person is refused.
+//
+// Everything that comes from an agent, a call or a person is shown in plain_text objects, escaped, never as mrkdwn: it can't link,
+// mention, format or preview anything. The buttons exist only under a call that the message shows to its last character.
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/notify"
+)
+
+// Voter counts answers; approval.Service is one.
+type Voter interface {
+	Vote(ctx context.Context, in approval.VoteInput) (*approval.Voted, error)
+}
+
+// Requests reads requests; approval.Service does.
+type Requests interface {
+	Request(ctx context.Context, tenant, id string) (*approval.Request, error)
+}
+
+// Values remembers which message shows which request; store.Store does.
+type Values interface {
+	SetValue(ctx context.Context, bucket, key string, value []byte, expires time.Time) error
+	Value(ctx context.Context, bucket, key string, now time.Time) ([]byte, error)
+	DeleteValue(ctx context.Context, bucket, key string) error
+}
+
+// Config connects one tenant with one Slack workspace. Everything without a default is required.
+type Config struct {
+	Tenant        string
+	Team          string            // id of the workspace, T…
+	Token         string            // of the bot, xoxb-…
+	SigningSecret string            // of the app
+	Channels      map[string]string // group → id of the channel that its requests are shown in; "" stands for every other group
+	Arguments     bool              // show arguments and the author's message, and so offer buttons; default: neither
+	Inbox         string            // public address of the inbox
+
+	API    string       // base of Slack's API; https://slack.com/api/. Response URLs of its host are trusted besides Slack's own
+	Guard  notify.Guard // what may be reached
+	Now    func() time.Time
+	Report func(error) // hears of work that failed after Slack got its acknowledgement; nil: nobody
+
+	Voter    Voter
+	Requests Requests
+	People   approval.Directory
+	Values   Values
+}
+
+// App is both sides of the connection: a notify.Sender for what goes out and an http.Handler for the app's interactivity URL.
+type App struct {
+	cfg    Config
+	inbox  *url.URL
+	base   *url.URL
+	api    *slack.Client
+	client *http.Client
+	seen   replays
+	locks  *locks
+	slots  chan struct{} // one element for each interaction that is worked on
+	works  sync.WaitGroup
+}
+
+const (
+	defaultAPI  = "https://slack.com/api/"
+	apiTimeout  = 10 * time.Second
+	workTimeout = 30 * time.Second
+	maxWorks    = 64
+)
+
+// The forms of Slack's ids.
+var (
+	teamForm    = regexp.MustCompile(`^[TE][A-Z0-9]{1,32}$`)
+	userForm    = regexp.MustCompile(`^[UW][A-Z0-9]{1,32}$`)
+	channelForm = regexp.MustCompile(`^[CGD][A-Z0-9]{1,32}$`)
+)
+
+// New checks the configuration. It talks to nobody.
+func New(cfg Config) (*App, error) {
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("slack: %w", err)
+	}
+	if cfg.API == "" {
+		cfg.API = defaultAPI
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Report == nil {
+		cfg.Report = func(error) {}
+	}
+	base, err := cfg.Guard.CheckURL(cfg.API)
+	if err != nil || !strings.HasSuffix(base.Path, "/") {
+		return nil, fmt.Errorf("slack: api: expected a URL that ends in a slash: %w", err)
+	}
+	inbox, err := url.Parse(cfg.Inbox)
+	if err != nil || inbox.Host == "" || inbox.Scheme != "https" && inbox.Scheme != "http" {
+		return nil, errors.New("slack: inbox: expected its public address as an http(s) URL")
+	}
+	a := &App{cfg: cfg, base: base, inbox: inbox, client: bounded(cfg.Guard.Client(apiTimeout)), slots: make(chan struct{}, maxWorks), locks: newLocks()}
+	a.api = slack.New(cfg.Token, slack.OptionHTTPClient(a.client), slack.OptionAPIURL(cfg.API))
+	return a, nil
+}
+
+func (c *Config) check() error {
+	switch {
+	case c.Tenant == "":
+		return errors.New("tenant: expected a name")
+	case !teamForm.MatchString(c.Team):
+		return errors.New("team: expected the id of the workspace, such as T0123ABC")
+	case c.Token == "":
+		return errors.New("token: expected the bot's token")
+	case c.SigningSecret == "":
+		return errors.New("signing secret: expected the app's signing secret: without it anybody could answer")
+	case len(c.Channels) == 0:
+		return errors.New("channels: expected at least one")
+	case c.Voter == nil || c.Requests == nil || c.People == nil || c.Values == nil:
+		return errors.New("expected a voter, requests, people and values")
+	}
+	for group, channel := range c.Channels {
+		if !channelForm.MatchString(channel) {
+			return fmt.Errorf("channels: group %q: expected the id of a channel, such as C0123ABC, not its name", group)
+		}
+	}
+	return nil
+}
+
+// bounded cuts answers off at a size that Slack's never have.
+func bounded(c *http.Client) *http.Client {
+	c.Transport = limited{c.Transport}
+	return c
+}
+
+type limited struct{ next http.RoundTripper }
+
+const maxAnswer = 1 << 20
+
+// RoundTrip sends one request.
+func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := l.next.RoundTrip(r)
+	if err == nil {
+		answer.Body = http.MaxBytesReader(nil, answer.Body, maxAnswer)
+	}
+	return answer, err
+}
+
+// Wait returns when all work has ended that was begun by interactions. Call it after the server stopped taking them.
+func (a *App) Wait() { a.works.Wait() }

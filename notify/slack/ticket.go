@@ -1,0 +1,41 @@
+package slack
+
+import (
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// ticket is what a button carries: which call, exactly, its clicker saw. It is no credential: an answer also needs Slack's signature
+// and a person who is mapped.
+type ticket struct {
+	Request  string
+	Revision int
+	Binding  string // first hex digits of the revision's binding
+}
+
+const prefixDigits = 16
+
+// prefix is the start of a binding's hex digits.
+func prefix(binding string) string {
+	_, hex, _ := strings.Cut(binding, ":")
+	return hex[:min(len(hex), prefixDigits)]
+}
+
+// String is the form of a button's value.
+func (t ticket) String() string { return t.Request + " " + strconv.Itoa(t.Revision) + " " + t.Binding }
+
+var (
+	errTicket  = errors.New("not a value of our buttons")
+	ticketForm = regexp.MustCompile(`^([a-z]{2,8}_[0-9a-z]{1,64}) (0|[1-9][0-9]{0,8}) ([0-9a-f]{16})$`)
+)
+
+func parseTicket(s string) (ticket, error) {
+	m := ticketForm.FindStringSubmatch(s)
+	if m == nil {
+		return ticket{}, errTicket
+	}
+	revision, err := strconv.Atoi(m[2])
+	return ticket{Request: m[1], Revision: revision, Binding: m[3]}, err
+}
