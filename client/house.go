@@ -91,12 +91,12 @@ func (c *Client) Export(ctx context.Context, w io.Writer) error {
 }
 
 // Stats reads figures about answers since a time; the zero time means 30 days ago.
-func (c *Client) Stats(ctx context.Context, since time.Time) (*openapi.Stats, error) {
+func (c *Client) Stats(ctx context.Context, since time.Time) (*approval.Stats, error) {
 	query := url.Values{}
 	if !since.IsZero() {
 		query.Set("since", since.Format(time.RFC3339Nano))
 	}
-	out := &openapi.Stats{}
+	out := &approval.Stats{}
 	return out, c.do(ctx, get(query, "v1", "stats"), out)
 }
 

@@ -110,7 +110,7 @@ func (c *Client) permitted(ctx context.Context, opened *approval.Opened, callTex
 	if decided.State != approval.Approved {
 		return "", &NotRunError{Opened: opened, Request: decided}
 	}
-	consumed, err := c.Consume(ctx, decided.ID, callText, "")
+	consumed, err := c.take(ctx, decided, callText)
 	if err != nil {
 		return "", err
 	}
@@ -118,6 +118,14 @@ func (c *Client) permitted(ctx context.Context, opened *approval.Opened, callTex
 		return "", fmt.Errorf("the server let a request be consumed that is %s", consumed.State)
 	}
 	return consumed.Current().Call.Args, nil
+}
+
+// take consumes what was asked with the call that was asked, and what an approver edited with the binding of the edit.
+func (c *Client) take(ctx context.Context, decided *approval.Request, callText []byte) (*approval.Request, error) {
+	if len(decided.Revisions) > 1 {
+		return c.ConsumeBinding(ctx, decided.ID, decided.Binding(), "")
+	}
+	return c.Consume(ctx, decided.ID, callText, "")
 }
 
 // argumentsOf returns the exact text of a call's arguments.

@@ -30,6 +30,7 @@ const (
 	CodeMissingScope         Code = "missing_scope"
 	CodeNoPerson             Code = "no_person"
 	CodeNotApproved          Code = "not_approved"
+	CodeNotEligible          Code = "not_eligible"
 	CodeNotFound             Code = "not_found"
 	CodeNotShown             Code = "not_shown"
 	CodePending              Code = "pending"
@@ -82,6 +83,8 @@ func (e Code) Valid() bool {
 	case CodeNoPerson:
 		return true
 	case CodeNotApproved:
+		return true
+	case CodeNotEligible:
 		return true
 	case CodeNotFound:
 		return true
@@ -339,23 +342,6 @@ type Entry struct {
 	Openings json.RawMessage `json:"openings,omitempty"`
 }
 
-// Figures defines model for Figures.
-type Figures struct {
-	Approved int `json:"approved"`
-	Denied   int `json:"denied"`
-
-	// Fast approvals within five seconds of being asked
-	Fast int `json:"fast"`
-
-	// MedianSeconds from the moment a call was asked to the answer
-	MedianSeconds float64 `json:"median_seconds"`
-
-	// Name of the person or the agent
-	Name      string `json:"name"`
-	Responded int    `json:"responded"`
-	Votes     int    `json:"votes"`
-}
-
 // Freeze defines model for Freeze.
 type Freeze = approval.Freeze
 
@@ -504,18 +490,8 @@ type Stage = policy.Stage
 // State `expired` is never reported as `denied`, nor `cancelled` as either.
 type State = approval.State
 
-// Stats defines model for Stats.
-type Stats struct {
-	Agents []Figures `json:"agents"`
-	People []Figures `json:"people"`
-	Since  time.Time `json:"since"`
-
-	// Truncated there were more, and the oldest were left out
-	Truncated bool `json:"truncated"`
-
-	// Votes how many answers the figures rest on
-	Votes int `json:"votes"`
-}
+// Stats Who answers how much, and which agents ask how often. Durations are nanoseconds.
+type Stats = approval.Stats
 
 // Summary What lists show of a request.
 type Summary = approval.Summary
