@@ -36,7 +36,7 @@ type Request struct {
 	Within    time.Duration  `json:"within"`           // from opening to the first deadline, in nanoseconds
 	Ladder    []Rung         `json:"ladder,omitempty"` // reminders and escalations still to come, by time
 	Called    []string       `json:"called,omitempty"` // groups that escalation has called in
-	Grants    policy.Grants  `json:"grants"`           // what standing approvals may come out of this
+	Grants    policy.Grants  `json:"grants,omitzero"`  // what standing approvals may come out of this
 	Redact    []string       `json:"redact,omitempty"` // paths whose values channels hide
 	Votes     []Vote         `json:"votes,omitempty"`
 	Permit    *Permit        `json:"permit,omitempty"`
