@@ -1,0 +1,384 @@
+package sqlstore
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/assent-dev/assent/store"
+)
+
+const (
+	backupFormat = "assent-backup-1"
+	longestLine  = 256 << 20 // bytes
+	restoreStep  = 200       // rows sent at once
+)
+
+// kind of a column.
+type kind byte
+
+const (
+	text  kind = 's'
+	whole kind = 'i'
+	bytea kind = 'b'
+)
+
+type column struct {
+	name string
+	kind kind
+}
+
+// table is one table as backups hold it.
+type table struct {
+	name    string
+	columns []column
+	key     string // order of the rows
+	counter string // column that the database counts up, if any
+}
+
+func (t table) names() []string {
+	out := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		out[i] = c.name
+	}
+	return out
+}
+
+// tables are all tables but that of migrations and pulse.
+func tables() []table {
+	define := func(name, key, counter, columns string) table {
+		t := table{name: name, key: key, counter: counter}
+		for c := range strings.FieldsSeq(columns) {
+			name, k, found := strings.Cut(c, ":")
+			if !found {
+				k = string(text)
+			}
+			t.columns = append(t.columns, column{name, kind(k[0])})
+		}
+		return t
+	}
+	return []table{
+		define("requests", "tenant, id", "", "tenant id version:i state cause agent target principal message rules group_names approvals:i needed:i created:i deadline:i due:i closed:i binding pruned:i body"),
+		define("grants", "tenant, id", "", "tenant id agent target created:i expires:i revoked:i max_uses:i uses:i pruned:i body"),
+		define("freezes", "tenant, agent", "", "tenant agent person reason at:i lifted:i"),
+		define("memories", "tenant, name", "", "tenant name digest request grant_id expires:i"),
+		define("votes", "seq", "seq", "seq:i tenant request agent target person verdict waited:i at:i"),
+		define("entries", "seq", "seq", "seq:i tenant idx:i type subject at:i leaf:b openings:b"),
+		define("hashes", "tenant, pos", "", "tenant pos:i hash:b"),
+		define("trees", "tenant", "", "tenant size:i root:b checkpoint:b pruned:i"),
+		define("tokens", "tenant, id", "", "id tenant name hash scopes agents person created:i expires:i revoked:i"),
+		define("kept", "bucket, name", "", "bucket name value:b expires:i"),
+		define("deliveries", "id", "id", "id:i tenant target event subject payload state attempt:i run_at:i owner problem created:i"),
+	}
+}
+
+type header struct {
+	Format string `json:"format"`
+	Schema int    `json:"schema"`
+}
+
+// trailer ends a backup. Sum is the SHA-256 of all bytes before its line.
+type trailer struct {
+	Rows map[string]int64 `json:"rows"`
+	Sum  string           `json:"sha256"`
+}
+
+// line is a line between header and trailer: the name of the table, then its columns.
+type line []any
+
+// Backup writes a line for every row. Two backups of one state are equal, whatever the engine.
+func (s *Store) Backup(ctx context.Context, w io.Writer) error {
+	x, err := s.eng.Snapshot(ctx)
+	if err != nil {
+		return unavailable("backup", err)
+	}
+	defer x.Rollback()
+	sum := sha256.New()
+	buffer := bufio.NewWriterSize(io.MultiWriter(w, sum), 1<<16)
+	out := json.NewEncoder(buffer)
+	out.SetEscapeHTML(false)
+	if err := out.Encode(header{backupFormat, len(embedded())}); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	end := trailer{Rows: map[string]int64{}}
+	for _, t := range tables() {
+		if end.Rows[t.name], err = t.dump(ctx, x, out); err != nil {
+			return err
+		}
+	}
+	if err := buffer.Flush(); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	end.Sum = hex.EncodeToString(sum.Sum(nil))
+	if err := errors.Join(out.Encode(end), buffer.Flush()); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	return nil
+}
+
+func (t table) dump(ctx context.Context, x Tx, out *json.Encoder) (n int64, err error) {
+	rows, err := x.Query(ctx, "SELECT "+strings.Join(t.names(), ", ")+" FROM "+t.name+" ORDER BY "+t.key)
+	if err != nil {
+		return 0, unavailable("backup", err)
+	}
+	defer rows.Close()
+	cells, dest := t.cells()
+	for ; rows.Next(); n++ {
+		if err := rows.Scan(dest...); err != nil {
+			return n, unavailable("backup", err)
+		}
+		l := line{t.name}
+		for _, c := range cells {
+			l = append(l, c.value())
+		}
+		if err := out.Encode(l); err != nil {
+			return n, fmt.Errorf("backup: %w", err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return n, unavailable("backup", err)
+	}
+	return n, nil
+}
+
+// cell is one column of the row that is read.
+type cell struct {
+	text  *string
+	whole *int64
+	bytes *[]byte
+	kind  kind
+}
+
+func (t table) cells() ([]*cell, []any) {
+	var cells []*cell
+	var dest []any
+	for _, c := range t.columns {
+		x := &cell{kind: c.kind}
+		cells = append(cells, x)
+		switch c.kind {
+		case whole:
+			dest = append(dest, &x.whole)
+		case bytea:
+			dest = append(dest, &x.bytes)
+		default:
+			dest = append(dest, &x.text)
+		}
+	}
+	return cells, dest
+}
+
+func (c *cell) value() any {
+	switch {
+	case c.kind == whole && c.whole != nil:
+		return *c.whole
+	case c.kind == bytea && c.bytes != nil:
+		return base64.StdEncoding.EncodeToString(*c.bytes)
+	case c.kind == text && c.text != nil:
+		return *c.text
+	}
+	return nil
+}
+
+// Restore reads line after line into one transaction.
+func (s *Store) Restore(ctx context.Context, r io.Reader) error {
+	err := s.write(ctx, "restore", func(x Tx) error {
+		if err := empty(ctx, x); err != nil {
+			return err
+		}
+		in := &backupReader{r: bufio.NewReaderSize(r, 1<<16), sum: sha256.New(), rows: map[string]int64{}}
+		if err := in.restore(ctx, x); err != nil {
+			return err
+		}
+		return s.count(ctx, x)
+	})
+	if err == nil {
+		s.changes.everything()
+	}
+	return err
+}
+
+func refuse(format string, args ...any) error {
+	return verdict{fmt.Errorf("%w: %w", store.ErrBackup, fmt.Errorf(format, args...))}
+}
+
+func empty(ctx context.Context, x Tx) error {
+	for _, t := range tables() {
+		_, found, err := first(ctx, x, scanInt, "SELECT 1 FROM "+t.name+" LIMIT 1")
+		if err != nil {
+			return err
+		}
+		if found {
+			return refuse("the store is not empty: table %s has rows: restore into a new database", t.name)
+		}
+	}
+	return nil
+}
+
+// count moves the counters of the database behind the restored rows.
+func (s *Store) count(ctx context.Context, x Tx) error {
+	for _, t := range tables() {
+		if t.counter == "" || s.d.Sequence == "" {
+			continue
+		}
+		x.Queue(Stmt{SQL: strings.NewReplacer("{{table}}", t.name, "{{column}}", t.counter).Replace(s.d.Sequence)})
+	}
+	return x.Flush(ctx)
+}
+
+type backupReader struct {
+	r    *bufio.Reader
+	sum  hash.Hash
+	n    int
+	rows map[string]int64
+}
+
+// next returns a line without its end.
+func (b *backupReader) next() ([]byte, error) {
+	var out []byte
+	for {
+		part, err := b.r.ReadSlice('\n')
+		out = append(out, part...)
+		switch {
+		case err == nil:
+			b.n++
+			return out, nil
+		case err == io.EOF && len(out) == 0:
+			return nil, refuse("it ends after line %d, without the line that closes a backup: it was cut off", b.n)
+		case err == io.EOF:
+			return nil, refuse("line %d is cut off", b.n+1)
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, verdict{fmt.Errorf("read the backup: %w", err)}
+		case len(out) > longestLine:
+			return nil, refuse("line %d is longer than %d bytes", b.n+1, longestLine)
+		}
+	}
+}
+
+func (b *backupReader) restore(ctx context.Context, x Tx) error {
+	if err := b.header(); err != nil {
+		return err
+	}
+	known := map[string]table{}
+	for _, t := range tables() {
+		known[t.name] = t
+		b.rows[t.name] = 0
+	}
+	for {
+		text, err := b.next()
+		if err != nil {
+			return err
+		}
+		if bytes.HasPrefix(text, []byte("{")) {
+			return b.trailer(text)
+		}
+		b.sum.Write(text)
+		if err := b.row(ctx, x, known, text); err != nil {
+			return err
+		}
+	}
+}
+
+func (b *backupReader) header() error {
+	text, err := b.next()
+	if err != nil {
+		return err
+	}
+	b.sum.Write(text)
+	var h header
+	switch err := json.Unmarshal(text, &h); {
+	case err != nil || h.Format != backupFormat:
+		return refuse("it does not begin as a backup does (%s)", backupFormat)
+	case h.Schema != len(embedded()):
+		return refuse("it is of schema %d and this version of assent has %d: restore it with the version that made it, then open that database with this one", h.Schema, len(embedded()))
+	}
+	return nil
+}
+
+func (b *backupReader) row(ctx context.Context, x Tx, known map[string]table, text []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var l line
+	if err := decoder.Decode(&l); err != nil {
+		return refuse("line %d is not JSON: %w", b.n, err)
+	}
+	name, _ := at(l, 0).(string)
+	t, ok := known[name]
+	if !ok || len(l) != len(t.columns)+1 {
+		return refuse("line %d is not a row of a table that this version has", b.n)
+	}
+	args := make([]any, len(t.columns))
+	for i, c := range t.columns {
+		if args[i], ok = c.arg(l[i+1]); !ok {
+			return refuse("line %d: column %s of table %s is of the wrong kind", b.n, c.name, name)
+		}
+	}
+	b.rows[name]++
+	x.Queue(Stmt{SQL: t.insert(), Args: args})
+	if b.n%restoreStep == 0 {
+		return x.Flush(ctx)
+	}
+	return nil
+}
+
+func at(l line, i int) any {
+	if i < len(l) {
+		return l[i]
+	}
+	return nil
+}
+
+func (t table) insert() string {
+	marks := make([]string, len(t.columns))
+	for i := range marks {
+		marks[i] = "$" + strconv.Itoa(i+1)
+	}
+	return "INSERT INTO " + t.name + " (" + strings.Join(t.names(), ", ") + ") VALUES (" + strings.Join(marks, ", ") + ")"
+}
+
+// arg is a value of a backup as an argument of a statement.
+func (c column) arg(v any) (any, bool) {
+	switch v := v.(type) {
+	case nil:
+		return nil, true
+	case json.Number:
+		n, err := v.Int64()
+		return n, err == nil && c.kind == whole
+	case string:
+		if c.kind != bytea {
+			return v, c.kind == text
+		}
+		b, err := base64.StdEncoding.DecodeString(v)
+		return b, err == nil
+	}
+	return nil, false
+}
+
+// trailer compares what was read with what was written.
+func (b *backupReader) trailer(text []byte) error {
+	var end trailer
+	if err := json.Unmarshal(text, &end); err != nil {
+		return refuse("line %d is not JSON: %w", b.n, err)
+	}
+	if end.Sum != hex.EncodeToString(b.sum.Sum(nil)) {
+		return refuse("its checksum is another: it was changed")
+	}
+	for name, n := range b.rows {
+		if end.Rows[name] != n {
+			return refuse("it has %d rows of table %s, and says %d", n, name, end.Rows[name])
+		}
+	}
+	if _, err := b.r.ReadByte(); err != io.EOF {
+		return refuse("something follows after the line that closes it")
+	}
+	return nil
+}

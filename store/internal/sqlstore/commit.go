@@ -1,0 +1,287 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+)
+
+const (
+	groupSize    = 64               // updates in one transaction
+	groupTimeout = 30 * time.Second // of one transaction; only a database that hangs takes so long
+)
+
+var (
+	errBusy    = errors.New("another transaction holds what this one needs")
+	errAborted = errors.New("the update's function did not return")
+	errClosed  = errors.New("the store is closed")
+)
+
+// job is an update on its way.
+type job struct {
+	tenant string
+	run    func(*tx) error // the update's function; errAborted means that it must not be called again
+	done   func(error)     // called once
+	tries  int             // how often it gave way to another transaction
+	err    error           // what run returned last
+}
+
+// queue holds the updates that wait, and counts the leaders that commit them.
+type queue struct {
+	mu      sync.Mutex
+	idle    sync.Cond
+	waiting []*job
+	leaders int
+	closed  bool
+}
+
+// add queues a job; lead tells whether the caller must start a leader.
+func (q *queue) add(j *job, most int) (lead bool, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return false, errClosed
+	}
+	q.waiting = append(q.waiting, j)
+	if q.leaders >= most {
+		return false, nil
+	}
+	q.leaders++
+	return true, nil
+}
+
+// take hands the next jobs to a leader. When there are none, the leader is dismissed.
+func (q *queue) take() []*job {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := min(len(q.waiting), groupSize)
+	if n == 0 {
+		q.leaders--
+		if q.idle.L != nil {
+			q.idle.Broadcast()
+		}
+		return nil
+	}
+	jobs := append([]*job(nil), q.waiting[:n]...)
+	q.waiting = append(q.waiting[:0], q.waiting[n:]...)
+	return jobs
+}
+
+// again puts jobs that gave way before all others.
+func (q *queue) again(jobs []*job) {
+	if len(jobs) == 0 {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = append(append([]*job(nil), jobs...), q.waiting...)
+}
+
+// withdraw takes a job back that no leader has begun.
+func (q *queue) withdraw(j *job) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, w := range q.waiting {
+		if w == j {
+			q.waiting = append(q.waiting[:i], q.waiting[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// close lets leaders finish what waits, and takes nothing more.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.idle.L = &q.mu
+	for q.leaders > 0 {
+		q.idle.Wait()
+	}
+}
+
+// caller runs an update's function on the goroutine that called Update, whenever a leader gives it the turn. So a panic, or a test that
+// ends there, hurts nobody else.
+type caller struct {
+	turn chan *tx
+	back chan error
+	done chan error
+}
+
+func (c *caller) run(t *tx) error {
+	c.turn <- t
+	return <-c.back
+}
+
+func (c *caller) serve(t *tx, fn func(approval.Tx) error) {
+	err := errAborted
+	defer func() { c.back <- err }()
+	err = fn(t)
+}
+
+// Update queues fn for the next group.
+func (s *Store) Update(ctx context.Context, tenant string, fn func(approval.Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("update: %w", err)
+	}
+	c := &caller{turn: make(chan *tx), back: make(chan error, 1), done: make(chan error, 1)}
+	j := &job{tenant: tenant, run: c.run, done: func(err error) { c.done <- err }}
+	lead, err := s.queue.add(j, s.d.Writers)
+	if err != nil {
+		return unavailable("update", err)
+	}
+	if lead {
+		go s.lead()
+	}
+	cancelled := ctx.Done()
+	for {
+		select {
+		case t := <-c.turn:
+			c.serve(t, fn)
+		case err := <-c.done:
+			return err
+		case <-cancelled:
+			if s.queue.withdraw(j) {
+				return fmt.Errorf("update: %w", ctx.Err())
+			}
+			cancelled = nil // a leader has it: only the commit can tell what became of it
+		}
+	}
+}
+
+// lead commits group after group until nothing waits.
+func (s *Store) lead() {
+	for jobs := s.queue.take(); jobs != nil; jobs = s.queue.take() {
+		s.queue.again(s.commit(jobs))
+	}
+}
+
+// commit answers all jobs but those that it returns, which gave way to another transaction.
+func (s *Store) commit(jobs []*job) (again []*job) {
+	if len(jobs) == 1 {
+		s.alone(jobs[0])
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), groupTimeout)
+	defer cancel()
+	err := s.group(ctx, &batch{s: s, ctx: ctx}, jobs)
+	if err != nil {
+		s.oneByOne(jobs)
+		return nil
+	}
+	for _, j := range jobs {
+		switch {
+		case j.err != errBusy:
+			j.done(j.err)
+		case j.tries < attempts:
+			j.tries++
+			again = append(again, j)
+		default:
+			s.alone(j)
+		}
+	}
+	return again
+}
+
+// oneByOne gives each job a transaction of its own, after one for all of them failed. When not even a transaction can be had, nobody else
+// waits for that again.
+func (s *Store) oneByOne(jobs []*job) {
+	for i, j := range jobs {
+		err, begun := s.alone(j)
+		if err != nil && !begun {
+			for _, rest := range jobs[i+1:] {
+				rest.done(err)
+			}
+			return
+		}
+	}
+}
+
+// alone runs one job until it is committed, refused, or has no attempt left, and answers it. begun is false when there was no transaction.
+func (s *Store) alone(j *job) (err error, begun bool) {
+	if j.err == errAborted {
+		j.done(errAborted)
+		return nil, true
+	}
+	for n := 1; ; n++ {
+		b := &batch{s: s, patient: true}
+		var cancel context.CancelFunc
+		b.ctx, cancel = context.WithTimeout(context.Background(), groupTimeout)
+		err = s.group(b.ctx, b, []*job{j})
+		cancel()
+		if err == nil {
+			j.done(j.err)
+			return nil, true
+		}
+		class := s.eng.Class(err)
+		again := class == Conflict || class == Lost && !b.committing && n < 3
+		if !again || n >= attempts || j.err == errAborted {
+			err = s.refuse(err, b.committing && class == Lost)
+			j.done(err)
+			return err, b.begun
+		}
+	}
+}
+
+// refuse says why a transaction did not happen.
+func (s *Store) refuse(err error, unknown bool) error {
+	switch {
+	case errors.Is(err, ErrMoved):
+		return fmt.Errorf("update: %w", approval.ErrVersion)
+	case unknown:
+		return unavailable("update: it is not known whether it was committed", err)
+	}
+	return unavailable("update", err)
+}
+
+// batch is one transaction of several updates.
+type batch struct {
+	s          *Store
+	ctx        context.Context
+	tx         Tx
+	patient    bool // waits for locks; else only while it holds none itself, so that two batches never wait for each other
+	held       bool // it holds locks
+	begun      bool
+	committing bool
+	err        error // of the engine, in a read: the transaction is lost
+	freezes    map[string][]approval.Freeze
+}
+
+// group runs jobs in one transaction. Nothing happened when it fails. j.err is what a job is to be told, errBusy that it gave way.
+func (s *Store) group(ctx context.Context, b *batch, jobs []*job) (err error) {
+	if b.tx, err = s.eng.Begin(ctx); err != nil {
+		return err
+	}
+	defer b.tx.Rollback()
+	b.begun = true
+	changed := map[string]bool{}
+	for _, j := range jobs {
+		if j.err == errAborted {
+			continue
+		}
+		t := &tx{b: b, tenant: j.tenant}
+		if j.err = t.settle(j.run(t)); b.err != nil {
+			return b.err
+		}
+		if j.err == nil && len(t.writes) > 0 {
+			b.tx.Queue(t.writes...)
+			b.held, changed[j.tenant] = true, true
+			if t.froze {
+				delete(b.freezes, j.tenant)
+			}
+		}
+	}
+	b.committing = true
+	if err := b.tx.Commit(ctx); err != nil {
+		return err
+	}
+	for tenant := range changed {
+		s.changes.happened(tenant)
+	}
+	return nil
+}

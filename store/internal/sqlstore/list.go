@@ -1,0 +1,163 @@
+package sqlstore
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/assent-dev/assent/approval"
+)
+
+const (
+	pageSize  = 50
+	pageMost  = 500
+	countMost = 10001
+)
+
+// Requests lists summaries. It reads columns only; the indexes hold what filters of the inbox need, so counting touches no row.
+func (s *Store) Requests(ctx context.Context, tenant string, f approval.Filter) (approval.Page, error) {
+	if f.Limit == 0 {
+		f.Limit = pageSize
+	}
+	f.Limit = min(max(f.Limit, 1), pageMost)
+	q := listing{f: f, find: s.d.Find}
+	page, args, err := q.page(tenant)
+	if err != nil {
+		return approval.Page{}, err
+	}
+	found, err := collect(ctx, s.eng, scanSummary, page, args...)
+	if err != nil {
+		return approval.Page{}, unavailable("list requests", err)
+	}
+	count, args := q.count(tenant)
+	total, _, err := first(ctx, s.eng, scanInt, count, args...)
+	if err != nil {
+		return approval.Page{}, unavailable("count requests", err)
+	}
+	out := approval.Page{Requests: found, Total: int(total)}
+	if len(found) > f.Limit {
+		out.Requests = found[:f.Limit]
+		out.Next = cursor(f, out.Requests[f.Limit-1])
+	}
+	if out.Requests == nil {
+		out.Requests = []approval.Summary{}
+	}
+	return out, nil
+}
+
+// listing writes the statements of one list.
+type listing struct {
+	f    approval.Filter
+	find string
+	args []any
+}
+
+func (q *listing) arg(v any) string {
+	q.args = append(q.args, v)
+	return "$" + strconv.Itoa(len(q.args))
+}
+
+// states are those of the filter, or all.
+func (q *listing) states() []approval.State {
+	all := []approval.State{approval.Pending, approval.Approved, approval.Denied, approval.Expired, approval.Cancelled, approval.Consumed}
+	if len(q.f.States) == 0 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(s approval.State) bool { return !slices.Contains(q.f.States, s) })
+}
+
+// where is the condition but for the state.
+func (q *listing) where() string {
+	var b strings.Builder
+	equal := func(column, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, " AND %s = %s", column, q.arg(plain(value)))
+		}
+	}
+	equal("agent", q.f.Agent)
+	equal("target", q.f.Target)
+	equal("principal", q.f.Principal)
+	if !q.f.Since.IsZero() {
+		fmt.Fprintf(&b, " AND created >= %s", q.arg(micros(q.f.Since)))
+	}
+	if len(q.f.Groups) > 0 {
+		fmt.Fprintf(&b, " AND (%s(group_names, %s) > 0", q.find, q.arg("\n\n"))
+		for _, g := range q.f.Groups {
+			fmt.Fprintf(&b, " OR %s(group_names, %s) > 0", q.find, q.arg("\n"+groupName(g)+"\n"))
+		}
+		b.WriteString(")")
+	}
+	return b.String()
+}
+
+func (q *listing) order() (column, direction, after string) {
+	if q.f.ByDue {
+		return "deadline", "ASC", ">"
+	}
+	return "created", "DESC", "<"
+}
+
+// page reads every state by its index, and one summary more than asked for.
+func (q *listing) page(tenant string) (string, []any, error) {
+	q.args = []any{tenant}
+	where := q.where()
+	column, direction, after := q.order()
+	if q.f.Cursor != "" {
+		at, id, err := parseCursor(q.f.Cursor, q.f.ByDue)
+		if err != nil {
+			return "", nil, err
+		}
+		where += fmt.Sprintf(" AND (%s, id) %s (%s, %s)", column, after, q.arg(at), q.arg(id))
+	}
+	limit := q.arg(int64(q.f.Limit + 1))
+	var parts []string
+	for _, state := range q.states() {
+		parts = append(parts, fmt.Sprintf("SELECT * FROM (SELECT %s FROM requests WHERE tenant = $1 AND state = '%s'%s ORDER BY %s %s, id %s LIMIT %s) AS %s",
+			summaryColumns, state, where, column, direction, direction, limit, state))
+	}
+	if len(parts) == 0 {
+		parts = []string{"SELECT " + summaryColumns + " FROM requests WHERE tenant = $1 AND 1 = 0" + where}
+	}
+	return fmt.Sprintf("%s ORDER BY %s %s, id %s LIMIT %s", strings.Join(parts, " UNION ALL "), column, direction, direction, limit), q.args, nil
+}
+
+func (q *listing) count(tenant string) (string, []any) {
+	q.args = []any{tenant}
+	where := q.where()
+	names := []string{"''"}
+	for _, state := range q.states() {
+		names = append(names, "'"+string(state)+"'")
+	}
+	return fmt.Sprintf("SELECT count(*) FROM (SELECT 1 FROM requests WHERE tenant = $1 AND state IN (%s)%s LIMIT %d) AS counted",
+		strings.Join(names, ", "), where, countMost), q.args
+}
+
+// A cursor says after which request a page begins, and in which order.
+func cursor(f approval.Filter, last approval.Summary) string {
+	order, at := "c", micros(last.Created)
+	if f.ByDue {
+		order, at = "d", micros(last.Deadline)
+	}
+	return base64.RawURLEncoding.EncodeToString([]byte(order + strconv.FormatInt(at, 10) + " " + last.ID))
+}
+
+func parseCursor(c string, byDue bool) (at int64, id string, err error) {
+	bad := &approval.InputError{Field: "cursor", Expected: "next of the page before, with the same order"}
+	text, err := base64.RawURLEncoding.DecodeString(c)
+	order := "c"
+	if byDue {
+		order = "d"
+	}
+	rest, ok := strings.CutPrefix(string(text), order)
+	number, id, found := strings.Cut(rest, " ")
+	if err != nil || !ok || !found || plain(id) != id {
+		return 0, "", bad
+	}
+	if at, err = strconv.ParseInt(number, 10, 64); err != nil {
+		return 0, "", bad
+	}
+	return at, id, nil
+}

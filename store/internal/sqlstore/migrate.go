@@ -1,0 +1,143 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/store"
+)
+
+//go:embed migrations/*.sql
+var files embed.FS
+
+// migration is one step of the schema. Its checksum is of its text before words of the dialect are put in, so it is the same everywhere.
+type migration struct {
+	version  int64
+	name     string
+	text     string
+	checksum string
+}
+
+// embedded are our migrations, in order. Their numbers begin at 1 and leave nothing out.
+func embedded() []migration {
+	names, _ := fs.Glob(files, "migrations/*.sql") // the pattern is right
+	slices.Sort(names)
+	out := make([]migration, len(names))
+	for i, name := range names {
+		text, _ := files.ReadFile(name)
+		sum := sha256.Sum256(text)
+		out[i] = migration{int64(i + 1), strings.TrimPrefix(name, "migrations/"), string(text), hex.EncodeToString(sum[:])}
+	}
+	return out
+}
+
+// statements puts the dialect's words in.
+func (m migration) statements(d Dialect) []string {
+	var words []string
+	for name, word := range d.Types {
+		words = append(words, "{{"+name+"}}", word)
+	}
+	var out []string
+	for part := range strings.SplitSeq(uncommented(strings.NewReplacer(words...).Replace(m.text)), ";\n") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, strings.TrimSuffix(part, ";"))
+		}
+	}
+	return out
+}
+
+func uncommented(sql string) string {
+	lines := slices.DeleteFunc(strings.Split(sql, "\n"), func(line string) bool { return strings.HasPrefix(line, "--") })
+	return strings.Join(lines, "\n")
+}
+
+// migrate brings the database up to date, all or nothing, under a lock. A database with other, newer or missing steps is refused.
+func (s *Store) migrate(ctx context.Context, all []migration) error {
+	err := s.write(ctx, "open the database", func(x Tx) error {
+		if s.d.Migrate != "" {
+			x.Queue(Stmt{SQL: s.d.Migrate})
+		}
+		done, err := s.applied(ctx, x)
+		if err != nil {
+			return err
+		}
+		if err := compare(done, all); err != nil {
+			return verdict{err}
+		}
+		for _, m := range all[len(done):] {
+			if err := s.apply(ctx, x, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.inspect(ctx)
+}
+
+func (s *Store) applied(ctx context.Context, x Tx) ([]migration, error) {
+	create := "CREATE TABLE IF NOT EXISTS assent_migrations (version {{int}} NOT NULL PRIMARY KEY, name {{text}} NOT NULL, checksum {{text}} NOT NULL) {{strict}}"
+	x.Queue(Stmt{SQL: migration{text: create}.statements(s.d)[0]})
+	if err := x.Flush(ctx); err != nil {
+		return nil, err
+	}
+	return collect(ctx, x, func(r Rows) (m migration, err error) { return m, r.Scan(&m.version, &m.name, &m.checksum) },
+		"SELECT version, name, checksum FROM assent_migrations ORDER BY version")
+}
+
+// compare refuses a database whose steps are not the first of ours.
+func compare(done, all []migration) error {
+	for i, m := range done {
+		switch {
+		case i >= len(all):
+			return fmt.Errorf("%w: it is at step %d (%s), and this version knows %d steps: use the newer version of assent that wrote it", store.ErrSchema, m.version, m.name, len(all))
+		case m.version != all[i].version:
+			return fmt.Errorf("%w: step %d is missing: restore a backup", store.ErrSchema, all[i].version)
+		case m.checksum != all[i].checksum:
+			return fmt.Errorf("%w: step %d (%s) is not the one that this version has: it was made by another build, or changed by hand", store.ErrSchema, m.version, m.name)
+		}
+	}
+	return nil
+}
+
+func (s *Store) apply(ctx context.Context, x Tx, m migration) error {
+	for _, sql := range m.statements(s.d) {
+		x.Queue(Stmt{SQL: sql})
+		if err := x.Flush(ctx); err != nil {
+			if strings.Contains(err.Error(), "already exists") {
+				return verdict{fmt.Errorf("%w: step %d (%s): %w: the tables are of something else, or of a half-applied migration: use an empty database or restore a backup",
+					store.ErrSchema, m.version, m.name, err)}
+			}
+			return fmt.Errorf("step %d (%s): %w", m.version, m.name, err)
+		}
+	}
+	x.Queue(Stmt{SQL: "INSERT INTO assent_migrations (version, name, checksum) VALUES ($1, $2, $3)", Args: []any{m.version, m.name, m.checksum}})
+	return x.Flush(ctx)
+}
+
+// inspect makes sure that every table is there with its columns, whatever the records of migrations say.
+func (s *Store) inspect(ctx context.Context) error {
+	for _, t := range tables() {
+		rows, err := s.eng.Query(ctx, "SELECT "+strings.Join(t.names(), ", ")+" FROM "+t.name+" LIMIT 0")
+		if err == nil {
+			rows.Close()
+			err = rows.Err()
+		}
+		switch {
+		case err == nil:
+		case s.eng.Class(err) == Broken && strings.Contains(err.Error(), "no such") || strings.Contains(err.Error(), "does not exist"):
+			return fmt.Errorf("%w: table %s: %w: restore a backup", store.ErrSchema, t.name, err)
+		default:
+			return unavailable("open the database", err)
+		}
+	}
+	return nil
+}

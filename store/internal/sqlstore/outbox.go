@@ -1,0 +1,106 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/store"
+)
+
+const selectJobs = "SELECT id, tenant, target, event, subject, payload, state, attempt, run_at, problem, created FROM deliveries WHERE "
+
+func scanJob(r Rows) (j store.Job, err error) {
+	var state string
+	var attempt, runAt, created int64
+	err = r.Scan(&j.ID, &j.Tenant, &j.Target, &j.Event, &j.Subject, &j.Payload, &state, &attempt, &runAt, &j.Problem, &created)
+	j.State, j.Attempt, j.RunAt, j.Created = store.JobState(state), int(attempt), moment(runAt), moment(created)
+	return j, err
+}
+
+// Claim leases deliveries: until the lease ends, nobody else gets them.
+func (s *Store) Claim(ctx context.Context, owner string, targets []string, now time.Time, lease time.Duration, limit int) (jobs []store.Job, err error) {
+	if len(targets) == 0 || limit <= 0 {
+		return nil, nil
+	}
+	args := []any{micros(now), int64(limit)}
+	var names []string
+	for _, t := range targets {
+		args = append(args, t)
+		names = append(names, "$"+strconv.Itoa(len(args)))
+	}
+	due := "state = 'waiting' AND run_at <= $1 AND target IN (" + strings.Join(names, ", ") + ")"
+	idle, _, err := first(ctx, s.eng, scanInt, "SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE "+due+" LIMIT $2) AS waiting", args...)
+	if err != nil {
+		return nil, unavailable("claim deliveries", err)
+	}
+	if idle == 0 { // most of the time, and it costs no write
+		return nil, nil
+	}
+	err = s.write(ctx, "claim deliveries", func(x Tx) (err error) {
+		jobs, err = collect(ctx, x, scanJob, selectJobs+due+" ORDER BY run_at, id LIMIT $2"+s.d.SkipLocked, args...)
+		for i := range jobs {
+			j := &jobs[i]
+			j.Attempt++
+			j.RunAt = moment(micros(now.Add(lease)))
+			x.Queue(Stmt{SQL: "UPDATE deliveries SET owner = $2, attempt = attempt + 1, run_at = $3 WHERE id = $1", Args: []any{j.ID, owner, micros(j.RunAt)}, One: true})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return jobs, nil
+}
+
+// end ends a claim that owner still holds.
+func (s *Store) end(ctx context.Context, what, set string, owner string, id int64, problem string, at time.Time) error {
+	return s.write(ctx, what, func(x Tx) error {
+		x.Queue(Stmt{SQL: "UPDATE deliveries SET " + set + ", owner = '', problem = $3, run_at = $4 WHERE id = $1 AND owner = $2 AND state = 'waiting'",
+			Args: []any{id, owner, plain(problem), micros(at)}})
+		return nil
+	})
+}
+
+// Delivered ends a claim well.
+func (s *Store) Delivered(ctx context.Context, owner string, id int64, now time.Time) error {
+	return s.end(ctx, "end delivery", "state = 'sent'", owner, id, "", now)
+}
+
+// Retry makes a delivery due again at a time.
+func (s *Store) Retry(ctx context.Context, owner string, id int64, problem string, at time.Time) error {
+	return s.end(ctx, "retry delivery", "state = 'waiting'", owner, id, problem, at)
+}
+
+// Bury gives a delivery up.
+func (s *Store) Bury(ctx context.Context, owner string, id int64, problem string, now time.Time) error {
+	return s.end(ctx, "bury delivery", "state = 'dead'", owner, id, problem, now)
+}
+
+// Jobs lists deliveries, newest first; state "" lists all.
+func (s *Store) Jobs(ctx context.Context, tenant string, state store.JobState, limit int) ([]store.Job, error) {
+	where, args := "tenant = $1", []any{tenant, int64(limit)}
+	if state != "" {
+		where, args = where+" AND state = $3", append(args, string(state))
+	}
+	out, err := collect(ctx, s.eng, scanJob, selectJobs+where+" ORDER BY id DESC LIMIT $2", args...)
+	if err != nil {
+		return nil, unavailable("list deliveries", err)
+	}
+	return out, nil
+}
+
+// Redeliver makes a dead delivery due again, with all its attempts before it.
+func (s *Store) Redeliver(ctx context.Context, tenant string, id int64, now time.Time) error {
+	return s.write(ctx, "redeliver", func(x Tx) error {
+		_, ok, err := first(ctx, x, scanInt, `UPDATE deliveries SET state = 'waiting', attempt = 0, run_at = $3, owner = ''
+WHERE tenant = $1 AND id = $2 AND state = 'dead' RETURNING id`, tenant, id, micros(now))
+		if err == nil && !ok {
+			return verdict{fmt.Errorf("dead delivery %d: %w", id, approval.ErrNotFound)}
+		}
+		return err
+	})
+}

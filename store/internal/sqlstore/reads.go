@@ -1,0 +1,138 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+)
+
+// Due runs fn for requests whose time has come, in groups. A request that somebody else works on is left to them.
+func (s *Store) Due(ctx context.Context, now time.Time, limit int, fn func(tx approval.Tx, tenant string, r *approval.Request) error) (int, error) {
+	type key struct{ tenant, id string }
+	keys, err := collect(ctx, s.eng, func(r Rows) (k key, err error) { return k, r.Scan(&k.tenant, &k.id) },
+		"SELECT tenant, id FROM requests WHERE due <= $1 ORDER BY due LIMIT $2", micros(now), int64(limit))
+	if err != nil {
+		return 0, unavailable("find due requests", err)
+	}
+	ran := make([]bool, len(keys))
+	var errs []error
+	jobs := make([]*job, len(keys))
+	for i, k := range keys {
+		jobs[i] = &job{tenant: k.tenant, run: func(t *tx) error {
+			r, err := t.due(k.id, now)
+			if ran[i] = r != nil; err != nil || r == nil {
+				return err
+			}
+			return fn(t, k.tenant, r)
+		}, done: func(err error) {
+			if err != nil {
+				errs = append(errs, fmt.Errorf("request %q: %w", k.id, err))
+			}
+		}}
+	}
+	for len(jobs) > 0 && ctx.Err() == nil {
+		n := min(len(jobs), groupSize)
+		for _, j := range s.commit(jobs[:n]) {
+			s.alone(j)
+		}
+		jobs = jobs[n:]
+	}
+	return count(ran), errors.Join(append(errs, ctx.Err())...)
+}
+
+func count(all []bool) (n int) {
+	for _, b := range all {
+		if b {
+			n++
+		}
+	}
+	return n
+}
+
+// Request returns one request.
+func (s *Store) Request(ctx context.Context, tenant, id string) (*approval.Request, error) {
+	body, ok, err := first(ctx, s.eng, scanText, "SELECT body FROM requests WHERE tenant = $1 AND id = $2", tenant, id)
+	if err != nil {
+		return nil, unavailable("read request", err)
+	}
+	if !ok {
+		return nil, fmt.Errorf("request %q: %w", id, approval.ErrNotFound)
+	}
+	return parseRequest(body)
+}
+
+// Similar returns the latest closed requests of the same agent and target.
+func (s *Store) Similar(ctx context.Context, tenant, agent, target string, limit int) ([]*approval.Request, error) {
+	bodies, err := collect(ctx, s.eng, scanText, `SELECT body FROM requests WHERE tenant = $1 AND agent = $2 AND target = $3 AND closed IS NOT NULL
+ORDER BY closed DESC, id DESC LIMIT $4`, tenant, agent, plain(target), int64(limit))
+	if err != nil {
+		return nil, unavailable("read similar requests", err)
+	}
+	out := make([]*approval.Request, 0, len(bodies))
+	for _, body := range bodies {
+		r, err := parseRequest(body)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// Grant returns one grant.
+func (s *Store) Grant(ctx context.Context, tenant, id string) (*approval.Grant, error) {
+	body, ok, err := first(ctx, s.eng, scanText, "SELECT body FROM grants WHERE tenant = $1 AND id = $2", tenant, id)
+	if err != nil {
+		return nil, unavailable("read grant", err)
+	}
+	if !ok {
+		return nil, fmt.Errorf("grant %q: %w", id, approval.ErrNotFound)
+	}
+	return parse[approval.Grant](body)
+}
+
+// Grants lists grants, newest first.
+func (s *Store) Grants(ctx context.Context, tenant string, all bool, now time.Time) ([]approval.Grant, error) {
+	where, args := "tenant = $1", []any{tenant}
+	if !all {
+		where, args = where+" AND revoked IS NULL AND expires > $2 AND uses < max_uses", append(args, micros(now))
+	}
+	bodies, err := collect(ctx, s.eng, scanText, "SELECT body FROM grants WHERE "+where+" ORDER BY created DESC, id DESC", args...)
+	if err != nil {
+		return nil, unavailable("list grants", err)
+	}
+	out := make([]approval.Grant, 0, len(bodies))
+	for _, body := range bodies {
+		g, err := parse[approval.Grant](body)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, *g)
+	}
+	return out, nil
+}
+
+// Freezes lists the freezes in force.
+func (s *Store) Freezes(ctx context.Context, tenant string) ([]approval.Freeze, error) {
+	out, err := collect(ctx, s.eng, scanFreeze, selectFreezes, tenant)
+	if err != nil {
+		return nil, unavailable("read freezes", err)
+	}
+	return out, nil
+}
+
+// Votes lists vote facts since a time, newest first.
+func (s *Store) Votes(ctx context.Context, tenant string, since time.Time, limit int) ([]approval.VoteFact, error) {
+	out, err := collect(ctx, s.eng, scanVote, `SELECT request, agent, target, person, verdict, waited, at FROM votes WHERE tenant = $1 AND at >= $2
+ORDER BY at DESC, seq DESC LIMIT $3`, tenant, micros(since), int64(limit))
+	if err != nil {
+		return nil, unavailable("list votes", err)
+	}
+	return out, nil
+}
+
+// Changed returns a channel that is closed at the tenant's next change.
+func (s *Store) Changed(tenant string) <-chan struct{} { return s.changes.wait(tenant) }

@@ -1,0 +1,308 @@
+package sqlstore
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/ledger"
+)
+
+// tx is the part of a batch that one update sees. Its writes are kept back until its function has returned nil.
+type tx struct {
+	b      *batch
+	tenant string
+	writes []Stmt
+	err    error // a write that can't be
+	busy   bool
+	froze  bool
+	read   map[string]indexed // requests as they were read
+	fresh  map[string]bool    // idempotency keys under which nothing was remembered
+}
+
+var _ approval.Tx = (*tx)(nil)
+
+// settle says what the update is to be told when its function returned err.
+func (t *tx) settle(err error) error {
+	switch {
+	case err == errAborted:
+		return err
+	case t.busy:
+		return errBusy
+	case err == nil:
+		return t.err
+	}
+	return err
+}
+
+// fail notes that the transaction is lost.
+func (t *tx) fail(what string, err error) error {
+	if t.b.err == nil {
+		t.b.err = err
+	}
+	return unavailable(what, err)
+}
+
+func (t *tx) waits() bool { return t.b.patient || !t.b.held }
+
+// locked reads one document and locks its row. In a batch that holds locks already it does not wait, but gives way.
+func (t *tx) locked(what, query string, args ...any) (body string, ok bool, err error) {
+	d := t.b.s.d
+	lock := d.Lock
+	if !t.waits() {
+		lock = d.SkipLocked
+	}
+	body, ok, err = first(t.b.ctx, t.b.tx, scanText, query+lock, args...)
+	if err == nil && !ok && lock == d.SkipLocked && lock != "" {
+		_, t.busy, err = first(t.b.ctx, t.b.tx, scanText, query, args...)
+	}
+	if err != nil {
+		return "", false, t.fail(what, err)
+	}
+	if t.busy {
+		return "", false, errBusy
+	}
+	t.b.held = t.b.held || ok
+	return body, ok, nil
+}
+
+// Request reads a request and locks it.
+func (t *tx) Request(id string) (*approval.Request, error) {
+	body, ok, err := t.locked("read request", "SELECT body FROM requests WHERE tenant = $1 AND id = $2", t.tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, fmt.Errorf("request %q: %w", id, approval.ErrNotFound)
+	}
+	return t.parse(body)
+}
+
+// due is Request for one that is still due and that nobody else works on; nil when there is none.
+func (t *tx) due(id string, now time.Time) (*approval.Request, error) {
+	body, ok, err := first(t.b.ctx, t.b.tx, scanText, "SELECT body FROM requests WHERE tenant = $1 AND id = $2 AND due <= $3"+t.b.s.d.SkipLocked,
+		t.tenant, id, micros(now))
+	if err != nil {
+		return nil, t.fail("read due request", err)
+	}
+	if !ok {
+		return nil, nil
+	}
+	t.b.held = true
+	return t.parse(body)
+}
+
+func (t *tx) parse(body string) (*approval.Request, error) {
+	r, err := parseRequest(body)
+	if err != nil {
+		return nil, err
+	}
+	if t.read == nil {
+		t.read = map[string]indexed{}
+	}
+	t.read[r.ID] = rowOf(r).x
+	return r, nil
+}
+
+// Latest takes the lock of the binding too, so that two that find nothing don't both insert.
+func (t *tx) Latest(binding string) (*approval.Request, error) {
+	for {
+		id, ok, err := t.latest(binding)
+		if err != nil || !ok {
+			return nil, err
+		}
+		r, err := t.Request(id)
+		if err != nil || r.Binding() == binding {
+			return r, err
+		}
+		// Somebody edited it while we waited for its lock, so it has another binding now.
+	}
+}
+
+func (t *tx) latest(binding string) (id string, ok bool, err error) {
+	d, got, name := t.b.s.d, "1", t.tenant+" "+binding
+	args := []any{t.tenant, binding}
+	switch {
+	case d.WaitFor == "":
+	case t.waits():
+		t.b.tx.Queue(Stmt{SQL: d.WaitFor, Args: []any{name}})
+		t.b.held = true
+	default:
+		got, args = "CASE WHEN "+d.TryLock+" THEN 1 ELSE 0 END", []any{name, t.tenant, binding}
+	}
+	type row struct {
+		got int64
+		id  *string
+	}
+	query := "SELECT " + got + ", (SELECT id FROM requests WHERE tenant = $1 AND binding = $2 ORDER BY created DESC, id DESC LIMIT 1)"
+	if len(args) == 3 {
+		query = "SELECT " + got + ", (SELECT id FROM requests WHERE tenant = $2 AND binding = $3 ORDER BY created DESC, id DESC LIMIT 1)"
+	}
+	found, _, err := first(t.b.ctx, t.b.tx, func(r Rows) (x row, err error) { return x, r.Scan(&x.got, &x.id) }, query, args...)
+	switch {
+	case err != nil:
+		return "", false, t.fail("read latest request", err)
+	case found.got == 0:
+		t.busy = true
+		return "", false, errBusy
+	case found.id == nil:
+		return "", false, nil
+	}
+	return *found.id, true, nil
+}
+
+const selectLive = "SELECT body FROM grants WHERE tenant = $1 AND agent = $2 AND target = $3 AND revoked IS NULL AND expires > $4 AND uses < max_uses ORDER BY created DESC, id DESC"
+
+// Live reads without locking first, since mostly there is no grant.
+func (t *tx) Live(agent, target string, now time.Time) ([]*approval.Grant, error) {
+	d := t.b.s.d
+	args := []any{t.tenant, agent, target, micros(now)}
+	bodies, err := collect(t.b.ctx, t.b.tx, scanText, selectLive, args...)
+	if err == nil && len(bodies) > 0 && d.Lock != "" {
+		seen, lock := len(bodies), d.Lock
+		if !t.waits() {
+			lock = d.SkipLocked
+		}
+		bodies, err = collect(t.b.ctx, t.b.tx, scanText, selectLive+lock, args...)
+		t.b.held, t.busy = true, err == nil && lock == d.SkipLocked && len(bodies) < seen
+	}
+	if err != nil {
+		return nil, t.fail("read live grants", err)
+	}
+	if t.busy {
+		return nil, errBusy
+	}
+	return parseAll[approval.Grant](bodies)
+}
+
+// Grant reads a grant and locks it.
+func (t *tx) Grant(id string) (*approval.Grant, error) {
+	body, ok, err := t.locked("read grant", "SELECT body FROM grants WHERE tenant = $1 AND id = $2", t.tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, fmt.Errorf("grant %q: %w", id, approval.ErrNotFound)
+	}
+	return parse[approval.Grant](body)
+}
+
+// Freezes are read once for a batch: whoever is in it asked before the batch began, and what is frozen within it is read again.
+func (t *tx) Freezes() ([]approval.Freeze, error) {
+	if known, ok := t.b.freezes[t.tenant]; ok {
+		return append([]approval.Freeze(nil), known...), nil
+	}
+	out, err := collect(t.b.ctx, t.b.tx, scanFreeze, selectFreezes, t.tenant)
+	if err != nil {
+		return nil, t.fail("read freezes", err)
+	}
+	if t.b.freezes == nil {
+		t.b.freezes = map[string][]approval.Freeze{}
+	}
+	t.b.freezes[t.tenant] = out
+	return append([]approval.Freeze(nil), out...), nil
+}
+
+// Remembered reads a memory. Finding none makes the next Remember an insert that fails when somebody else was quicker.
+func (t *tx) Remembered(key string) (*approval.Memory, error) {
+	m, ok, err := first(t.b.ctx, t.b.tx, scanMemory, "SELECT digest, request, grant_id, expires FROM memories WHERE tenant = $1 AND name = $2", t.tenant, key)
+	if err != nil {
+		return nil, t.fail("read idempotency key", err)
+	}
+	if t.fresh == nil {
+		t.fresh = map[string]bool{}
+	}
+	if t.fresh[key] = !ok; !ok {
+		return nil, nil
+	}
+	return &m, nil
+}
+
+// Insert adds a new request. Its version becomes 1 when it has none.
+func (t *tx) Insert(r *approval.Request) {
+	r.Version = max(r.Version, 1)
+	body, err := json.Marshal(r)
+	if err != nil {
+		t.err = fmt.Errorf("insert request %q: %w", r.ID, err)
+		return
+	}
+	t.writes = append(t.writes, insertRequest(t.tenant, r, string(body)))
+}
+
+// Save writes a changed request.
+func (t *tx) Save(r *approval.Request) {
+	old := r.Version
+	r.Version++
+	body, err := json.Marshal(r)
+	if err != nil {
+		t.err = fmt.Errorf("save request %q: %w", r.ID, err)
+		return
+	}
+	now := rowOf(r)
+	before, known := t.read[r.ID]
+	t.writes = append(t.writes, updateRequest(t.tenant, r, now, old, known && r.Closed == nil && before == now.x, string(body)))
+	if known {
+		t.read[r.ID] = now.x
+	}
+}
+
+// SaveGrant inserts or replaces a grant.
+func (t *tx) SaveGrant(g *approval.Grant) {
+	body, err := json.Marshal(g)
+	if err != nil {
+		t.err = fmt.Errorf("save grant %q: %w", g.ID, err)
+		return
+	}
+	t.writes = append(t.writes, upsertGrant(t.tenant, g, string(body)))
+}
+
+// SaveFreeze replaces the freeze of an agent, or of everything.
+func (t *tx) SaveFreeze(f approval.Freeze) {
+	t.froze = true
+	t.writes = append(t.writes, Stmt{SQL: `INSERT INTO freezes (tenant, agent, person, reason, at, lifted) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (tenant, agent) DO UPDATE SET person = excluded.person, reason = excluded.reason, at = excluded.at, lifted = excluded.lifted`,
+		Args: []any{t.tenant, f.Agent, f.By, plain(f.Reason), micros(f.At), optional(f.Lifted)}})
+}
+
+// Remember keeps the answer to an idempotency key.
+func (t *tx) Remember(key string, m approval.Memory) {
+	sql := "INSERT INTO memories (tenant, name, digest, request, grant_id, expires) VALUES ($1, $2, $3, $4, $5, $6)"
+	if !t.fresh[key] {
+		sql += " ON CONFLICT (tenant, name) DO UPDATE SET digest = excluded.digest, request = excluded.request, grant_id = excluded.grant_id, expires = excluded.expires"
+	}
+	t.writes = append(t.writes, Stmt{SQL: sql, Args: []any{t.tenant, key, m.Digest, m.Request, m.Grant, micros(m.Expires)}})
+}
+
+// AddVote keeps a vote for figures.
+func (t *tx) AddVote(v approval.VoteFact) {
+	t.writes = append(t.writes, Stmt{
+		SQL:  "INSERT INTO votes (tenant, request, agent, target, person, verdict, waited, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+		Args: []any{t.tenant, v.Request, v.Agent, v.Target, v.Person, string(v.Verdict), v.Waited.Microseconds(), micros(v.At)},
+	})
+}
+
+// Append adds a ledger entry and its deliveries.
+func (t *tx) Append(r ledger.Record, deliveries ...approval.Delivery) {
+	leaf, err := ledger.ParseLeaf(r.Leaf)
+	if err != nil {
+		t.err = fmt.Errorf("append to the ledger: %w", err)
+		return
+	}
+	if leaf.Tenant != t.tenant {
+		t.err = fmt.Errorf("append to the ledger: an entry of tenant %q in a transaction of %q", leaf.Tenant, t.tenant)
+		return
+	}
+	t.writes = append(t.writes, Stmt{
+		SQL:  "INSERT INTO entries (tenant, type, subject, at, leaf, openings) VALUES ($1, $2, $3, $4, $5, $6)",
+		Args: []any{t.tenant, leaf.Type, leaf.Subject, micros(leaf.Time), r.Leaf, blob(r.Openings)},
+	})
+	for _, d := range deliveries {
+		now := micros(t.b.s.now())
+		t.writes = append(t.writes, Stmt{
+			SQL: `INSERT INTO deliveries (tenant, target, event, subject, payload, state, attempt, run_at, owner, problem, created)
+VALUES ($1, $2, $3, $4, $5, 'waiting', 0, $6, '', '', $7)`,
+			Args: []any{t.tenant, d.Target, d.Event, d.Subject, d.Payload, now, now},
+		})
+	}
+}

@@ -1,0 +1,171 @@
+package sqlstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/store"
+)
+
+const sweepStep = 500
+
+// PutToken inserts or replaces a token.
+func (s *Store) PutToken(ctx context.Context, t store.Token) error {
+	scopes, agents, err := texts(t.Scopes), texts(t.Agents), error(nil)
+	err = s.write(ctx, "put token", func(x Tx) error {
+		x.Queue(Stmt{SQL: `INSERT INTO tokens (tenant, id, name, hash, scopes, agents, person, created, expires, revoked)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (tenant, id) DO UPDATE SET name = excluded.name, hash = excluded.hash,
+scopes = excluded.scopes, agents = excluded.agents, person = excluded.person, expires = excluded.expires, revoked = excluded.revoked`,
+			Args: []any{t.Tenant, t.ID, t.Name, t.Hash, scopes, agents, t.Person, micros(t.Created), micros(t.Expires), optional(t.Revoked)}})
+		return nil
+	})
+	return err
+}
+
+// texts is a list in a column.
+func texts(list []string) string {
+	b, _ := json.Marshal(list) // strings can always be written
+	return string(b)
+}
+
+const selectTokens = "SELECT tenant, id, name, hash, scopes, agents, person, created, expires, revoked FROM tokens WHERE "
+
+func scanToken(r Rows) (t store.Token, err error) {
+	var scopes, agents string
+	var created, expires int64
+	var revoked *int64
+	if err = r.Scan(&t.Tenant, &t.ID, &t.Name, &t.Hash, &scopes, &agents, &t.Person, &created, &expires, &revoked); err != nil {
+		return t, err
+	}
+	t.Created, t.Expires, t.Revoked = moment(created), moment(expires), optionalMoment(revoked)
+	if err = json.Unmarshal([]byte(scopes), &t.Scopes); err == nil {
+		err = json.Unmarshal([]byte(agents), &t.Agents)
+	}
+	return t, err
+}
+
+// TokenByHash returns a token whatever its state.
+func (s *Store) TokenByHash(ctx context.Context, hash string) (store.Token, error) {
+	t, ok, err := first(ctx, s.eng, scanToken, selectTokens+"hash = $1", hash)
+	if err != nil {
+		return store.Token{}, unavailable("read token", err)
+	}
+	if !ok {
+		return store.Token{}, fmt.Errorf("token: %w", approval.ErrNotFound)
+	}
+	return t, nil
+}
+
+// Tokens lists a tenant's tokens, newest first.
+func (s *Store) Tokens(ctx context.Context, tenant string) ([]store.Token, error) {
+	out, err := collect(ctx, s.eng, scanToken, selectTokens+"tenant = $1 ORDER BY created DESC, id DESC", tenant)
+	if err != nil {
+		return nil, unavailable("list tokens", err)
+	}
+	return out, nil
+}
+
+// RevokeToken ends a token; one that was revoked before keeps its time.
+func (s *Store) RevokeToken(ctx context.Context, tenant, id string, at time.Time) error {
+	return s.write(ctx, "revoke token", func(x Tx) error {
+		_, ok, err := first(ctx, x, scanText, "UPDATE tokens SET revoked = coalesce(revoked, $3) WHERE tenant = $1 AND id = $2 RETURNING id", tenant, id, micros(at))
+		if err == nil && !ok {
+			return verdict{fmt.Errorf("token %q: %w", id, approval.ErrNotFound)}
+		}
+		return err
+	})
+}
+
+// SetValue keeps a value until it expires.
+func (s *Store) SetValue(ctx context.Context, bucket, key string, value []byte, expires time.Time) error {
+	if value == nil {
+		value = []byte{}
+	}
+	return s.write(ctx, "set value", func(x Tx) error {
+		x.Queue(Stmt{SQL: `INSERT INTO kept (bucket, name, value, expires) VALUES ($1, $2, $3, $4)
+ON CONFLICT (bucket, name) DO UPDATE SET value = excluded.value, expires = excluded.expires`, Args: []any{bucket, key, value, micros(expires)}})
+		return nil
+	})
+}
+
+type kept struct {
+	name    string
+	value   []byte
+	expires int64
+}
+
+func scanKept(r Rows) (k kept, err error) { return k, r.Scan(&k.name, &k.value, &k.expires) }
+
+func missing(bucket string) error { return fmt.Errorf("value of %s: %w", bucket, approval.ErrNotFound) }
+
+// Value returns a value that has not expired.
+func (s *Store) Value(ctx context.Context, bucket, key string, now time.Time) ([]byte, error) {
+	k, ok, err := first(ctx, s.eng, scanKept, "SELECT name, value, expires FROM kept WHERE bucket = $1 AND name = $2 AND expires > $3", bucket, key, micros(now))
+	if err != nil {
+		return nil, unavailable("read value", err)
+	}
+	if !ok {
+		return nil, missing(bucket)
+	}
+	return k.value, nil
+}
+
+// TakeValue deletes a value and returns it.
+func (s *Store) TakeValue(ctx context.Context, bucket, key string, now time.Time) (value []byte, err error) {
+	err = s.write(ctx, "take value", func(x Tx) error {
+		k, ok, err := first(ctx, x, scanKept, "DELETE FROM kept WHERE bucket = $1 AND name = $2 AND expires > $3 RETURNING name, value, expires", bucket, key, micros(now))
+		if err == nil && !ok {
+			return verdict{missing(bucket)}
+		}
+		value = k.value
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return value, nil
+}
+
+// DeleteValue deletes a value, if it is there.
+func (s *Store) DeleteValue(ctx context.Context, bucket, key string) error {
+	return s.write(ctx, "delete value", func(x Tx) error {
+		x.Queue(Stmt{SQL: "DELETE FROM kept WHERE bucket = $1 AND name = $2", Args: []any{bucket, key}})
+		return nil
+	})
+}
+
+// ListValues returns the values of a bucket that have not expired, by key.
+func (s *Store) ListValues(ctx context.Context, bucket string, now time.Time) (map[string][]byte, error) {
+	all, err := collect(ctx, s.eng, scanKept, "SELECT name, value, expires FROM kept WHERE bucket = $1 AND expires > $2", bucket, micros(now))
+	if err != nil {
+		return nil, unavailable("list values", err)
+	}
+	out := make(map[string][]byte, len(all))
+	for _, k := range all {
+		out[k.name] = k.value
+	}
+	return out, nil
+}
+
+// SweepValues deletes expired values, and idempotency keys that expired too.
+func (s *Store) SweepValues(ctx context.Context, now time.Time) error {
+	for _, sql := range []string{
+		"DELETE FROM kept WHERE (bucket, name) IN (SELECT bucket, name FROM kept WHERE expires <= $1 LIMIT $2) RETURNING expires",
+		"DELETE FROM memories WHERE (tenant, name) IN (SELECT tenant, name FROM memories WHERE expires <= $1 LIMIT $2) RETURNING expires",
+	} {
+		for gone := sweepStep; gone == sweepStep; {
+			err := s.write(ctx, "sweep values", func(x Tx) error {
+				rows, err := collect(ctx, x, scanInt, sql, micros(now), int64(sweepStep))
+				gone = len(rows)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

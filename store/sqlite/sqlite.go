@@ -1,0 +1,131 @@
+// Package sqlite keeps everything in one file: the default, for one machine. Processes on that machine may share the file.
+//
+// The file is in WAL mode and every commit is synced. There is one connection that writes, and a few that read; each keeps its
+// statements prepared.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	driver "modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
+
+	"github.com/assent-dev/assent/store"
+	"github.com/assent-dev/assent/store/internal/sqlstore"
+)
+
+// Options are what the store needs beside its file. Zero fields take the defaults named.
+type Options struct {
+	Now      func() time.Time // the clock; time.Now
+	Poll     time.Duration    // how often changes by other processes are looked for while somebody waits; 250ms
+	LockWait time.Duration    // how long a write waits for another process; 10s
+	Readers  int              // connections that read; 4
+	MaxPages int              // the file grows to so many pages of 4 KiB; 0 means no limit
+}
+
+// Open opens the database in a file, which it makes with mode 0600 when it is not there, and brings it up to date. Its folder must be there.
+func Open(ctx context.Context, path string, o Options) (store.Store, error) {
+	if o.LockWait == 0 {
+		o.LockWait = 10 * time.Second
+	}
+	if o.Readers == 0 {
+		o.Readers = 4
+	}
+	if err := create(path); err != nil {
+		return nil, fmt.Errorf("open %s: %w: %w", path, store.ErrUnavailable, err)
+	}
+	e, err := connect(ctx, path, o)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w: %w", path, store.ErrUnavailable, err)
+	}
+	s, err := sqlstore.New(ctx, e, sqlstore.Options{Now: o.Now, Poll: o.Poll})
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	return s, nil
+}
+
+// create makes the file before SQLite would, so that nobody else can read it.
+func create(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// dsn sets what every connection needs when it is opened; a PRAGMA sent later would reach one of them only.
+func dsn(path string, o Options, more ...string) string {
+	q := url.Values{}
+	q.Set("_txlock", "immediate")
+	q.Set("_defensive", "1")
+	q.Set("_busy_timeout", strconv.FormatInt(o.LockWait.Milliseconds(), 10))
+	for _, p := range append([]string{"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", "cache_size(-16000)", "temp_store(MEMORY)"}, more...) {
+		q.Add("_pragma", p)
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	return (&url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: q.Encode()}).String()
+}
+
+func connect(ctx context.Context, path string, o Options) (*engine, error) {
+	var limit []string
+	if o.MaxPages > 0 {
+		limit = []string{fmt.Sprintf("max_page_count(%d)", o.MaxPages)}
+	}
+	writers, err := sql.Open("sqlite", dsn(path, o, limit...))
+	if err != nil {
+		return nil, err
+	}
+	readers, err := sql.Open("sqlite", dsn(path, o, "query_only(1)"))
+	if err != nil {
+		return nil, errors.Join(err, writers.Close())
+	}
+	writers.SetMaxOpenConns(1)
+	readers.SetMaxOpenConns(o.Readers)
+	readers.SetMaxIdleConns(o.Readers)
+	conn, err := writers.Conn(ctx)
+	if err != nil {
+		return nil, errors.Join(err, writers.Close(), readers.Close())
+	}
+	return &engine{writers: writers, readers: readers, free: newWriter(conn)}, nil
+}
+
+func dialect() sqlstore.Dialect {
+	return sqlstore.Dialect{
+		Types: map[string]string{
+			"text": "TEXT", "int": "INTEGER", "blob": "BLOB", "strict": "STRICT", "compact": "STRICT, WITHOUT ROWID",
+			"serial": "INTEGER PRIMARY KEY", "serial_once": "INTEGER PRIMARY KEY AUTOINCREMENT",
+		},
+		Find:     "instr",
+		SealLock: "1 = 1", // a transaction that writes is alone anyway
+		Writers:  1,
+	}
+}
+
+// class says what a failure means: only what another writer may have caused is worth another try.
+func class(err error) sqlstore.Class {
+	if errors.Is(err, sqlstore.ErrMoved) {
+		return sqlstore.Conflict
+	}
+	if e, ok := errors.AsType[*driver.Error](err); ok {
+		switch e.Code() {
+		case codes.SQLITE_CONSTRAINT_UNIQUE, codes.SQLITE_CONSTRAINT_PRIMARYKEY, codes.SQLITE_BUSY_SNAPSHOT:
+			return sqlstore.Conflict
+		}
+	}
+	return sqlstore.Broken
+}
+
+// numbered turns $1 into SQLite's ?1. Our statements have no other dollar signs.
+func numbered(query string) string { return strings.ReplaceAll(query, "$", "?") }

@@ -1,0 +1,142 @@
+// Package store says what assent keeps beside requests: the sealed ledger, tokens, short-lived values and deliveries. The engines stand
+// below it (sqlite, postgres), storetest is what both must pass.
+package store
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/ledger"
+)
+
+// What stops a store, beside approval.ErrNotFound.
+var (
+	// ErrUnavailable: the database can't be reached, read or written, or is full. Nothing was half done; whoever asked must not go on (503).
+	ErrUnavailable = errors.New("the store is not available")
+	// ErrSchema: the database is not one that this version of assent made or can bring up to date.
+	ErrSchema = errors.New("the database is not as this version of assent expects it")
+	// ErrBackup: what should be restored is no whole, unchanged backup of this version, or the store is not empty.
+	ErrBackup = errors.New("can't restore")
+)
+
+// Store is everything that assent keeps.
+type Store interface {
+	approval.Store
+	Ledger
+	Tokens
+	Values
+	Outbox
+
+	// Ping fails when the store can't be written to.
+	Ping(ctx context.Context) error
+	// Tenants lists the tenants that have any ledger entry.
+	Tenants(ctx context.Context) ([]string, error)
+	// Backup writes everything as one consistent state, in a form that any engine restores. It holds what the store holds: guard it.
+	Backup(ctx context.Context, w io.Writer) error
+	// Restore fills an empty store from a backup, all or nothing.
+	Restore(ctx context.Context, r io.Reader) error
+	Close() error
+}
+
+// Ledger is the log of a tenant. Entries are appended by approval.Tx.Append, in the transaction that they tell about; sealing gives each of them
+// its index in the tree, in batches, and signs the new checkpoint. Readers see sealed entries only, so an index never moves and nothing
+// appears before what a reader has seen.
+type Ledger interface {
+	// Seal puts entries that are not in the tree yet into it, up to limit of them, one tenant after the other, and signs the checkpoints.
+	// One replica seals at a time; another's call returns 0 at once. It returns how many were sealed.
+	Seal(ctx context.Context, limit int, sign func(ledger.Checkpoint) ([]byte, error)) (int, error)
+	// Entries lists sealed entries from an index on.
+	Entries(ctx context.Context, tenant string, from int64, limit int) ([]Entry, error)
+	// History lists the sealed entries about one subject, oldest first.
+	History(ctx context.Context, tenant, subject string) ([]Entry, error)
+	// Checkpoint returns the size and the signed checkpoint of the tenant's tree; size 0 and nil before the first.
+	Checkpoint(ctx context.Context, tenant string) (int64, []byte, error)
+	// Hashes reads stored hashes of the tenant's tree.
+	Hashes(ctx context.Context, tenant string) ledger.HashReader
+	// Prune redacts what people wrote and what calls carried: it drops the openings of entries before a time and the bodies of requests that
+	// closed before it. Leaves and hashes stay, so the ledger verifies. It returns how many requests and entries it redacted.
+	Prune(ctx context.Context, tenant string, before time.Time) (requests, entries int, err error)
+}
+
+// Entry is one sealed entry.
+type Entry struct {
+	Index    int64
+	Leaf     []byte // ledger.ParseLeaf
+	Openings []byte // nil when there are none, or when they were redacted
+}
+
+// Tokens are the credentials of runtimes; only hashes are kept.
+type Tokens interface {
+	PutToken(ctx context.Context, t Token) error
+	// TokenByHash returns a token whatever its state; approval.ErrNotFound.
+	TokenByHash(ctx context.Context, hash string) (Token, error)
+	Tokens(ctx context.Context, tenant string) ([]Token, error)
+	// RevokeToken returns approval.ErrNotFound when there is none.
+	RevokeToken(ctx context.Context, tenant, id string, at time.Time) error
+}
+
+// Token is a credential of a runtime, or of a person's command line.
+type Token struct {
+	ID      string     `json:"id"`
+	Tenant  string     `json:"tenant"`
+	Name    string     `json:"name"`
+	Hash    string     `json:"-"`                // hex SHA-256 of the secret
+	Scopes  []string   `json:"scopes"`           // see docs/contracts/http.md
+	Agents  []string   `json:"agents,omitempty"` // may act for these only; none means all
+	Person  string     `json:"person,omitempty"` // whose votes it may give; "" none
+	Created time.Time  `json:"created"`
+	Expires time.Time  `json:"expires"`
+	Revoked *time.Time `json:"revoked,omitempty"`
+}
+
+// Values are small things with an end: sessions (by hash), sign-in states, one-time links, the groups that a sign-in brought.
+type Values interface {
+	SetValue(ctx context.Context, bucket, key string, value []byte, expires time.Time) error
+	// Value returns approval.ErrNotFound for what is missing or expired at now.
+	Value(ctx context.Context, bucket, key string, now time.Time) ([]byte, error)
+	// TakeValue returns a value and deletes it in one step: one caller gets it.
+	TakeValue(ctx context.Context, bucket, key string, now time.Time) ([]byte, error)
+	DeleteValue(ctx context.Context, bucket, key string) error
+	ListValues(ctx context.Context, bucket string, now time.Time) (map[string][]byte, error)
+	// SweepValues deletes what expired before now, in small steps.
+	SweepValues(ctx context.Context, now time.Time) error
+}
+
+// Outbox holds deliveries until they arrive.
+type Outbox interface {
+	// Claim leases up to limit deliveries that are due, of the named targets, to owner until now+lease. A delivery whose lease ran out is claimed again.
+	Claim(ctx context.Context, owner string, targets []string, now time.Time, lease time.Duration, limit int) ([]Job, error)
+	// Delivered, Retry and Bury end a claim; they change nothing when the lease passed to somebody else.
+	Delivered(ctx context.Context, owner string, id int64, now time.Time) error
+	Retry(ctx context.Context, owner string, id int64, problem string, at time.Time) error
+	Bury(ctx context.Context, owner string, id int64, problem string, now time.Time) error
+	// Jobs lists deliveries of a tenant, newest first.
+	Jobs(ctx context.Context, tenant string, state JobState, limit int) ([]Job, error)
+	// Redeliver makes a dead delivery due again.
+	Redeliver(ctx context.Context, tenant string, id int64, now time.Time) error
+}
+
+// JobState is where a delivery stands.
+type JobState string
+
+// The states of a delivery.
+const (
+	Waiting JobState = "waiting"
+	Sent    JobState = "sent"
+	DeadEnd JobState = "dead"
+)
+
+// Job is one delivery with its history.
+type Job struct {
+	approval.Delivery
+	ID      int64     `json:"id"`
+	Tenant  string    `json:"tenant"`
+	State   JobState  `json:"state"`
+	Attempt int       `json:"attempt"` // attempts begun
+	RunAt   time.Time `json:"run_at"`
+	Problem string    `json:"problem,omitempty"` // of the last attempt
+	Created time.Time `json:"created"`
+}
