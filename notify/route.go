@@ -11,6 +11,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/template"
 )
 
 // Route sends events about requests to one target. Empty lists don't filter, but for Events: see there.
@@ -167,7 +168,7 @@ func (r *Router) payload(event string, q *approval.Request) string {
 // sentence says where a request stands, without its arguments.
 func sentence(q *approval.Request) string {
 	call := q.Current().Call
-	what := fmt.Sprintf("agent %s, %s", q.Agent.ID, call.Target())
+	what := "agent " + template.Escape(q.Agent.ID) + ", " + template.Escape(call.Target())
 	switch q.State {
 	case approval.Pending:
 		return what + ": waits for people to decide"
