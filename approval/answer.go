@@ -11,9 +11,6 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// longest is how many bytes a person's words may have.
-const longest = 4000
-
 func (in *VoteInput) check() error {
 	switch {
 	case in.Verdict != Approve && in.Verdict != Deny && in.Verdict != Respond:
@@ -24,12 +21,9 @@ func (in *VoteInput) check() error {
 		return &InputError{"response", "nothing unless the verdict is respond"}
 	case in.Verdict != Approve && in.Grant != nil:
 		return &InputError{"grant", "nothing unless the verdict is approve"}
-	case len(in.Reason) > longest || safeText(in.Reason) != in.Reason:
-		return &InputError{"reason", fmt.Sprintf("UTF-8 text of at most %d bytes", longest)}
-	case len(in.Response) > longest || safeText(in.Response) != in.Response:
-		return &InputError{"response", fmt.Sprintf("UTF-8 text of at most %d bytes", longest)}
 	}
-	return nil
+	return errors.Join(checkName("binding", in.Binding), checkName("person", in.Person), checkName("channel", in.Channel),
+		checkWords("reason", in.Reason), checkWords("response", in.Response))
 }
 
 // ready holds an answer to what its giver saw: the version that they read and the call that they were shown.
@@ -56,69 +50,75 @@ func (s *Service) Vote(ctx context.Context, in VoteInput) (*Voted, error) {
 		voter = Person{ID: in.Person}
 	}
 	out := &Voted{}
-	out.Request, err = s.change(ctx, in.Tenant, in.ID, func(tx Tx, r *Request, now time.Time) ([]Event, bool, error) {
+	r, err := s.change(ctx, in.Tenant, in.ID, func(tx Tx, r *Request, now time.Time) (step, error) {
 		*out = Voted{}
 		if err := r.ready(in.IfVersion, in.Binding); err != nil {
-			return nil, false, err
+			return step{refused: err}, nil
 		}
 		return s.vote(ctx, tx, r, voter, known, in, now, out)
 	})
 	if err != nil {
 		return nil, err
 	}
-	out.Detail = out.explain(voter.ID)
+	out.Request, out.Detail = r, out.explain(r, voter.ID)
 	return out, nil
 }
 
-func (s *Service) vote(ctx context.Context, tx Tx, r *Request, voter Person, known bool, in VoteInput, now time.Time, out *Voted) ([]Event, bool, error) {
+func (s *Service) vote(ctx context.Context, tx Tx, r *Request, voter Person, known bool, in VoteInput, now time.Time, out *Voted) (step, error) {
 	w, err := s.standing(ctx, r, voter)
 	if err != nil {
-		return nil, false, err
+		return step{}, err
 	}
 	if !known {
 		delete(w.people, voter.ID)
-	}
-	if in.Grant != nil && r.State == Pending {
-		if err := r.checkOffer(in.Grant, s.cfg); err != nil {
-			return nil, false, err
-		}
-	}
-	if in.Verdict == Respond && r.State == Pending {
-		r.Answer = in.Response
 	}
 	vote := Vote{
 		Person: voter.ID, Verdict: in.Verdict, Revision: r.Current().Number, Binding: in.Binding, Reason: in.Reason, Channel: in.Channel,
 		Groups: voter.Groups, Full: in.Full, Grant: in.Grant, At: now,
 	}
-	outcome, events, err := r.vote(vote, w, now, s.cfg)
-	if err != nil {
-		return nil, false, err
+	if in.Grant != nil && r.State == Pending && !r.said(vote) {
+		if say, _, _ := w.may(r, voter.ID); say {
+			if err := r.checkOffer(in.Grant, s.cfg); err != nil {
+				return step{refused: err}, nil
+			}
+		}
 	}
-	if outcome != VoteDenied {
-		r.Answer = ""
+	outcome, events, err := r.vote(vote, in.Response, w, now, s.cfg)
+	if err != nil {
+		return step{refused: err}, nil
 	}
 	out.Outcome = outcome
-	changed := outcome != VoteDuplicate && outcome != VoteNotEligible
-	if changed {
-		tx.AddVote(VoteFact{Request: r.ID, Agent: r.Agent.ID, Target: r.Current().Call.Target(), Person: voter.ID, Verdict: in.Verdict, Waited: now.Sub(r.Current().At), At: now})
+	did := step{events: events, changed: outcome != VoteDuplicate && outcome != VoteNotEligible}
+	if did.changed {
+		tx.AddVote(VoteFact{Request: r.ID, Agent: r.Agent.ID, Target: r.Current().Call.Target(), Person: voter.ID, Verdict: in.Verdict, Waited: now.Sub(r.seenSince(voter.ID)), At: now})
 	}
-	if outcome == VoteApproved {
-		more, err := s.grant(tx, r, now, out)
-		if err != nil {
-			return nil, false, err
-		}
-		return append(events, more...), true, nil
+	var more []Event
+	switch {
+	case outcome == VoteApproved:
+		more, err = s.grant(tx, r, w, now, out)
+	case did.changed && in.Verdict != Approve && r.GrantID != "":
+		// Somebody who may say no says it to what a standing approval came out of.
+		_, more, err = revoke(tx, r.GrantID, voter.ID, in.Reason, now)
 	}
-	return events, changed, nil
+	did.events = append(did.events, more...)
+	return did, err
+}
+
+// seenSince is when the revision that a person answers began: for the author of an edit, the one that was edited.
+func (r *Request) seenSince(person string) time.Time {
+	if n := len(r.Revisions); n > 1 && r.Current().Author == person {
+		return r.Revisions[n-2].At
+	}
+	return r.Current().At
 }
 
 // grant makes the standing approval that the counted votes offer.
-func (s *Service) grant(tx Tx, r *Request, now time.Time, out *Voted) ([]Event, error) {
+func (s *Service) grant(tx Tx, r *Request, w standing, now time.Time, out *Voted) ([]Event, error) {
 	id, err := newID("grt_", now, s.random)
 	if err != nil {
 		return nil, fmt.Errorf("make an id: %w", err)
 	}
-	g := r.grant(id, now, s.cfg)
+	g := r.grant(id, ids(r.approvers(w)), now, s.cfg)
 	if g == nil {
 		return nil, nil
 	}
@@ -132,8 +132,7 @@ func (s *Service) grant(tx Tx, r *Request, now time.Time, out *Voted) ([]Event, 
 }
 
 // explain says in words what became of an answer.
-func (v *Voted) explain(person string) string {
-	r := v.Request
+func (v *Voted) explain(r *Request, person string) string {
 	switch v.Outcome {
 	case VoteCounted:
 		return fmt.Sprintf("counted: %d of %d approvals", len(r.voters(Approve)), Summarize(r).Needed)
@@ -153,7 +152,7 @@ func (v *Voted) explain(person string) string {
 
 // Preview decides an edit without recording it.
 func (s *Service) Preview(ctx context.Context, in EditInput) (*Edited, error) {
-	r, err := s.store.Request(ctx, in.Tenant, in.ID)
+	r, err := s.Request(ctx, in.Tenant, in.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -194,8 +193,8 @@ func (s *Service) edited(ctx context.Context, r *Request, in EditInput) (Revisio
 
 // Edit makes a new revision, voids the votes on the old one, and counts its author as approving it.
 func (s *Service) Edit(ctx context.Context, in EditInput) (*Edited, error) {
-	if len(in.Reason) > longest || safeText(in.Reason) != in.Reason {
-		return nil, &InputError{"reason", fmt.Sprintf("UTF-8 text of at most %d bytes", longest)}
+	if err := in.check(); err != nil {
+		return nil, err
 	}
 	voter, known, err := s.known(ctx, in.Tenant, in.Person)
 	if err != nil {
@@ -205,70 +204,80 @@ func (s *Service) Edit(ctx context.Context, in EditInput) (*Edited, error) {
 		return nil, ErrUnknownName
 	}
 	var out *Edited
-	voted := &Voted{}
-	voted.Request, err = s.change(ctx, in.Tenant, in.ID, func(tx Tx, r *Request, now time.Time) ([]Event, bool, error) {
-		*voted = Voted{}
+	var voted *Voted
+	r, err := s.change(ctx, in.Tenant, in.ID, func(tx Tx, r *Request, now time.Time) (did step, err error) {
+		out, voted = nil, &Voted{}
 		if r.State != Pending {
-			return nil, false, ErrClosed
+			return step{refused: ErrClosed}, nil
 		}
 		if err := r.ready(in.IfVersion, in.Binding); err != nil {
-			return nil, false, err
+			return step{refused: err}, nil
 		}
-		var events []Event
-		var save bool
-		var err error
-		out, events, save, err = s.edit(ctx, tx, r, voter, in, now, voted)
-		return events, save, err
+		out, did, err = s.edit(ctx, tx, r, voter, in, now, voted)
+		return did, err
 	})
 	if err != nil {
 		return out, err
 	}
-	voted.Detail = voted.explain(voter.ID)
+	voted.Request, voted.Detail = r, voted.explain(r, voter.ID)
 	out.Voted = voted
 	return out, nil
 }
 
-func (s *Service) edit(ctx context.Context, tx Tx, r *Request, voter Person, in EditInput, now time.Time, voted *Voted) (*Edited, []Event, bool, error) {
+func (in *EditInput) check() error {
+	return errors.Join(checkName("binding", in.Binding), checkName("person", in.Person), checkName("channel", in.Channel), checkWords("reason", in.Reason))
+}
+
+// mostEdits of one request: each keeps the whole call.
+const mostEdits = 50
+
+func (s *Service) edit(ctx context.Context, tx Tx, r *Request, voter Person, in EditInput, now time.Time, voted *Voted) (*Edited, step, error) {
 	w, err := s.standing(ctx, r, voter)
 	if err != nil {
-		return nil, nil, false, err
+		return nil, step{}, err
 	}
-	refused := func(why string, err error) ([]Event, bool, error) {
-		e := r.event(EventEditRefused, voter.ID, map[string]any{"why": why, "channel": in.Channel}).sealing("args", in.Args).sealing("note", in.Reason)
-		return []Event{e}, false, err
+	refused := func(why string, err error) step {
+		e := r.event(EventEditRefused, voter.ID, map[string]any{"why": why, "channel": in.Channel})
+		return step{events: []Event{e.sealing("args", safeText(in.Args)).sealing("note", in.Reason)}, refused: err}
 	}
 	if _, seat, why := w.may(r, voter.ID); !seat {
-		events, save, err := refused(why, fmt.Errorf("%w: %s may not edit", ErrNotEligible, voter.ID))
-		return nil, events, save, err
+		return nil, refused(why, fmt.Errorf("%w: %s may not edit", ErrNotEligible, voter.ID)), nil
 	}
 	next, out, err := s.edited(ctx, r, in)
-	if errors.Is(err, ErrEditDenied) {
-		events, save, err := refused("denied", err)
-		return out, events, save, err
-	}
-	if err != nil {
-		return nil, nil, false, err
-	}
-	if next.Binding == r.Binding() {
-		return nil, nil, false, &InputError{"arguments", "a change: these are the same"}
+	var wrong *InputError
+	switch {
+	case errors.Is(err, ErrEditDenied):
+		return out, refused("denied", err), nil
+	case errors.As(err, &wrong):
+		return nil, step{refused: err}, nil
+	case err != nil:
+		return nil, step{}, err
+	case next.Binding == r.Binding():
+		return nil, step{refused: &InputError{"arguments", "a change: these are the same"}}, nil
+	case len(r.Revisions) > mostEdits:
+		return nil, step{refused: &InputError{"arguments", fmt.Sprintf("at most %d edits of one request: deny it", mostEdits)}}, nil
 	}
 	next.Author, next.At = voter.ID, now
-	events := []Event{r.revise(next, require(&next.Decision))}
+	edited := r.revise(next, require(&next.Decision))
 	vote := VoteInput{Verdict: Approve, Binding: next.Binding, Reason: in.Reason, Channel: in.Channel, Full: true}
-	more, _, err := s.vote(ctx, tx, r, voter, true, vote, now, voted)
-	if err != nil {
-		return nil, nil, false, err
+	did, err := s.vote(ctx, tx, r, voter, true, vote, now, voted)
+	if err == nil {
+		err = did.refused // half an edit is none
 	}
-	return out, append(events, more...), true, nil
+	if err != nil {
+		return nil, step{}, err
+	}
+	did.events, did.changed = append([]Event{edited}, did.events...), true
+	return out, did, nil
 }
 
 // Consume turns an approval into the one run of it. The answer is the consumed request: run exactly Current().Call. The rules are asked
 // again: a plan that changed since voids the approval (ErrStale), and a freeze stops it (ErrFrozen).
 func (s *Service) Consume(ctx context.Context, in ConsumeInput) (*Request, error) {
-	if in.Key == "" {
-		return nil, &InputError{"key", "a text of this attempt's own"}
+	if err := in.check(); err != nil {
+		return nil, err
 	}
-	known, err := s.store.Request(ctx, in.Tenant, in.ID)
+	known, err := s.Request(ctx, in.Tenant, in.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -282,31 +291,40 @@ func (s *Service) Consume(ctx context.Context, in ConsumeInput) (*Request, error
 			return nil, fmt.Errorf("%w: %w", ErrBinding, err)
 		}
 	}
-	return s.change(ctx, in.Tenant, in.ID, func(tx Tx, r *Request, now time.Time) ([]Event, bool, error) {
+	return s.change(ctx, in.Tenant, in.ID, func(tx Tx, r *Request, now time.Time) (step, error) {
 		return s.consume(tx, r, c, binding, in, now)
 	})
 }
 
-func (s *Service) consume(tx Tx, r *Request, c *Compiled, binding string, in ConsumeInput, now time.Time) ([]Event, bool, error) {
-	if r.State == Approved {
+func (in *ConsumeInput) check() error {
+	if in.Key == "" {
+		return &InputError{"key", "a text of this attempt's own"}
+	}
+	if in.Call != nil {
+		if err := checkCall(in.Call); err != nil {
+			return err
+		}
+	}
+	return errors.Join(checkName("key", in.Key), checkName("binding", in.Binding), checkName("runtime", in.Runtime))
+}
+
+func (s *Service) consume(tx Tx, r *Request, c *Compiled, binding string, in ConsumeInput, now time.Time) (step, error) {
+	if r.State == Approved || r.State == Consumed { // whoever asks again for a lost answer has not run it, and must not while it is frozen
 		f, err := frozen(tx, stops(r.Agent.ID))
 		if err != nil {
-			return nil, false, err
+			return step{}, err
 		}
 		if f != nil {
 			e, err := r.refuse(in.Runtime, "frozen", ErrFrozen)
-			return []Event{e}, false, err
+			return step{events: []Event{e}, refused: err}, nil
 		}
-		if r.Current().Plan != c.Plan.Version() {
-			return []Event{r.withdraw(ByPlanChange, in.Runtime, "", now)}, true, ErrStale
-		}
+	}
+	if r.State == Approved && r.Current().Plan != c.Plan.Version() {
+		return step{events: []Event{r.withdraw(ByPlanChange, in.Runtime, "", now)}, changed: true, refused: ErrStale}, nil
 	}
 	e, err := r.consume(binding, in.Key, in.Runtime, now)
-	switch {
-	case e.Type == "":
-		return nil, false, err
-	case err != nil:
-		return []Event{e}, false, err
+	if e.Type == "" {
+		return step{refused: err}, nil
 	}
-	return []Event{e}, true, nil
+	return step{events: []Event{e}, changed: err == nil, refused: err}, nil
 }

@@ -32,6 +32,15 @@ func stageFacts(stages []policy.Stage) []any {
 	return out
 }
 
+// seatFacts says who filled which seat when people approved.
+func seatFacts(seats []Seating) []any {
+	out := make([]any, len(seats))
+	for i, s := range seats {
+		out[i] = map[string]any{"group": s.Group, "people": list(s.People)}
+	}
+	return out
+}
+
 // ruleFacts names the rules that asked, with their places.
 func ruleFacts(rev *Revision) []any {
 	out := make([]any, 0, len(rev.Decision.Reasons))

@@ -14,7 +14,6 @@ const (
 	rubberWait   = 5 * time.Second // median wait, below this
 	rubberLeast  = 20              // votes, before the rate and the wait say anything
 	day          = 24 * time.Hour
-	figureSpan   = 3660 * 24 * time.Hour // what lies longer ago, or in the future, is not counted: a clock was wrong
 )
 
 // Stats are the figures of a tenant: who answers how much, and which agents ask how often.
@@ -75,11 +74,13 @@ func FiguresWith(votes []VoteFact, requests []Summary, now time.Time) Stats {
 	return out
 }
 
-// countable leaves out what no clock that was right could have recorded.
+// countable leaves out what has not happened yet by this clock.
 func countable(votes []VoteFact, requests []Summary, now time.Time) ([]VoteFact, []Summary) {
-	wrong := func(t time.Time) bool { return t.After(now) || now.Sub(t) > figureSpan }
-	votes = slices.DeleteFunc(slices.Clone(votes), func(v VoteFact) bool { return wrong(v.At) || v.Waited < 0 })
-	return votes, slices.DeleteFunc(slices.Clone(requests), func(r Summary) bool { return wrong(r.Created) })
+	votes = slices.DeleteFunc(slices.Clone(votes), func(v VoteFact) bool { return v.At.After(now) })
+	for i := range votes {
+		votes[i].Waited = max(votes[i].Waited, 0)
+	}
+	return votes, slices.DeleteFunc(slices.Clone(requests), func(r Summary) bool { return r.Created.After(now) })
 }
 
 func since(votes []VoteFact, requests []Summary, now time.Time) time.Time {

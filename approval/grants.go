@@ -37,7 +37,21 @@ func most[T ~int | ~int64](policy, own T) T {
 	return min(policy, own)
 }
 
+// offered is what an offer says, or else the standard, but not beyond the limit.
+func offered[T ~int | ~int64](offer, standard, limit T) T {
+	if offer == 0 {
+		offer = standard
+	}
+	return min(offer, limit)
+}
+
+// mostBounds of one offer.
+const mostBounds = 32
+
 func checkBounds(bounds []Bound, args string) error {
+	if len(bounds) > mostBounds {
+		return &InputError{"grant.bounds", fmt.Sprintf("at most %d", mostBounds)}
+	}
 	doc, err := value.Parse([]byte(args), value.DefaultLimits())
 	if err != nil {
 		return fmt.Errorf("%w: the arguments can't be read", ErrGrantRefused)
@@ -59,10 +73,10 @@ func checkBounds(bounds []Bound, args string) error {
 }
 
 // grant makes the standing approval that all counted approvals offer, with the strictest of their bounds; nil when one offers none.
-func (r *Request) grant(id string, now time.Time, cfg Config) *Grant {
+func (r *Request) grant(id string, counted []string, now time.Time, cfg Config) *Grant {
 	var all *GrantOffer
 	for _, v := range r.Votes {
-		if v.Verdict != Approve || v.Late || v.Revision != r.Current().Number {
+		if v.Verdict != Approve || v.Late || v.Revision != r.Current().Number || !slices.Contains(counted, v.Person) {
 			continue
 		}
 		if v.Grant == nil {
@@ -76,8 +90,9 @@ func (r *Request) grant(id string, now time.Time, cfg Config) *Grant {
 	call := r.Current().Call
 	g := &Grant{
 		ID: id, Tenant: r.Tenant, Agent: r.Agent.ID, Target: call.Target(), Call: call, Plan: r.Current().Plan, Bounds: all.Bounds,
-		Request: r.ID, By: r.voters(Approve), Created: now,
-		Expires: now.Add(most(r.Grants.MaxAge, most(all.MaxAge, cfg.GrantAge))), MaxUses: most(r.Grants.MaxUses, most(all.MaxUses, cfg.GrantUses)),
+		Request: r.ID, By: counted, Created: now,
+		Expires: now.Add(offered(all.MaxAge, cfg.GrantAge, most(r.Grants.MaxAge, cfg.MaxGrantAge))),
+		MaxUses: offered(all.MaxUses, cfg.GrantUses, most(r.Grants.MaxUses, cfg.MaxUses)),
 	}
 	if all.Session || r.Grants.Session {
 		g.Session = call.Session
@@ -114,8 +129,9 @@ func (g *Grant) Live(now time.Time) bool {
 // Covers reports whether the grant lets a call run that a plan of this version asks about, where the policies that ask bound grants so.
 func (g *Grant) Covers(c *Call, plan string, bounds policy.Grants, now time.Time) bool {
 	a := &g.Call
-	same := g.Live(now) && g.Plan == plan && g.Target == c.Target() && a.Kind == c.Kind && a.Principal == c.Principal &&
-		a.ToolDefinition == c.ToolDefinition && a.Remote == c.Remote && sameHints(a.Annotations, c.Annotations) && (g.Session == "" || g.Session == c.Session)
+	// Names one by one: "a/b" of server "c" and "b" of server "c/a" make one Target.
+	same := g.Live(now) && g.Plan == plan && a.Kind == c.Kind && a.Tool == c.Tool && a.Server == c.Server && a.Agent == c.Agent &&
+		a.Skill == c.Skill && a.Principal == c.Principal && a.ToolDefinition == c.ToolDefinition && a.Remote == c.Remote && sameHints(a.Annotations, c.Annotations) && (g.Session == "" || g.Session == c.Session)
 	return same && g.within(bounds) && sameJSON(a.ParentInput, c.ParentInput) && narrows(a.Args, c.Args, g.Bounds)
 }
 

@@ -1,6 +1,12 @@
 package approval
 
 import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -94,4 +100,56 @@ type ConsumeInput struct {
 	Call    *resolve.Call // what will run; nil when Binding is given
 	Binding string        // its digest, computed by the runtime's own plan
 	Key     string        // of this attempt: a repetition with the same key gets the same answer, another key is refused; required
+}
+
+// How long texts from outside may be, in bytes.
+const (
+	longest     = 4000 // what people write
+	longestName = 1024 // names, keys, digests
+)
+
+// checkWords holds what a person writes to what every store and ledger can keep.
+func checkWords(field, text string) error {
+	if len(text) > longest || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return &InputError{field, fmt.Sprintf("UTF-8 text without NUL of at most %d bytes", longest)}
+	}
+	return nil
+}
+
+// checkName holds a name to one line.
+func checkName(field, text string) error {
+	if len(text) > longestName || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+		return &InputError{field, fmt.Sprintf("UTF-8 text without control characters of at most %d bytes", longestName)}
+	}
+	return nil
+}
+
+// mended is a text as checkWords wants it.
+func mended(text string) string {
+	text = strings.ReplaceAll(safeText(text), "\x00", "\uFFFD")
+	for len(text) > longest {
+		_, size := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-size]
+	}
+	return text
+}
+
+// checkCall refuses what could not be recorded as it is. Whether the arguments can be read is for the plan to say.
+func checkCall(c *resolve.Call) error {
+	switch {
+	case c == nil:
+		return &InputError{"call", "a call"}
+	case c.Args == nil && c.Values != nil:
+		return &InputError{"call.args", "the exact text of the arguments, not decoded values: what is approved is the text"}
+	}
+	return errors.Join(
+		checkName("call.tool", c.Tool), checkName("call.server", c.Server), checkName("call.agent", c.Agent), checkName("call.skill", c.Skill),
+		checkName("call.principal", c.Principal), checkName("call.session", c.Session), checkName("call.tool_definition", c.ToolDefinition))
+}
+
+func (in *OpenInput) check() error {
+	if err := checkCall(in.Call); err != nil {
+		return err
+	}
+	return errors.Join(checkName("runtime", in.Runtime), checkName("key", in.Key), checkName("replaces", in.Replaces))
 }

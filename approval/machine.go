@@ -46,7 +46,7 @@ func (r *Request) open(now time.Time, require policy.Require, cfg Config) []Even
 	e := r.event(EventOpened, r.Requester.Runtime, map[string]any{
 		"principal": call.Principal, "session": call.Session, "plan": r.Current().Plan, "deadline": stamp(r.Deadline),
 		"on_timeout": string(r.OnTimeout), "stages": stageFacts(r.Stages), "rules": ruleFacts(r.Current()),
-		"tool_definition": call.ToolDefinition, "owners": list(r.Requester.Owners),
+		"tool_definition": call.ToolDefinition, "owners": list(r.Requester.Owners), "replaces": r.Replaces,
 	})
 	return []Event{e.sealing("args", call.Args).sealing("message", r.Current().Decision.Message)}
 }
@@ -95,8 +95,9 @@ func (r *Request) schedule() {
 	}
 }
 
-// vote lets one person answer. The caller has checked the version and what was shown.
-func (r *Request) vote(v Vote, w standing, now time.Time, cfg Config) (VoteOutcome, []Event, error) {
+// vote lets one person answer; response is what the agent is told instead of letting it run. The caller has checked the version and what
+// was shown.
+func (r *Request) vote(v Vote, response string, w standing, now time.Time, cfg Config) (VoteOutcome, []Event, error) {
 	say, seat, why := w.may(r, v.Person)
 	if say && v.Verdict == Approve && !seat {
 		say, why = false, "called in to look, without a seat in a group that must agree"
@@ -105,7 +106,7 @@ func (r *Request) vote(v Vote, w standing, now time.Time, cfg Config) (VoteOutco
 		return VoteNotEligible, []Event{r.voteEvent(EventVoteRefused, v, map[string]any{"why": why})}, nil
 	}
 	if r.State != Pending {
-		return r.voteLate(v, now)
+		return r.voteLate(v, response, now)
 	}
 	if r.said(v) {
 		return VoteDuplicate, nil, nil
@@ -120,7 +121,7 @@ func (r *Request) vote(v Vote, w standing, now time.Time, cfg Config) (VoteOutco
 	}
 	cause := ByVotes
 	if v.Verdict == Respond {
-		cause = ByResponse
+		cause, r.Answer = ByResponse, response
 	}
 	r.close(Denied, cause, v.Person, v.Reason, now)
 	events = append(events, r.event(EventRequestDenied, v.Person, nil).sealing("reason", v.Reason).sealing("response", r.Answer))
@@ -136,10 +137,22 @@ func (r *Request) said(v Vote) bool {
 
 // count approves when distinct people who hold the groups now fill every seat.
 func (r *Request) count(v Vote, w standing, now time.Time, cfg Config, events []Event) (VoteOutcome, []Event, error) {
-	if _, met := Seat(r.Stages, r.approvers(w)); !met {
+	people := r.approvers(w)
+	seats, met := Seat(r.Stages, people)
+	if !met {
 		return VoteCounted, events, nil
 	}
-	return VoteApproved, append(events, r.approve(ByVotes, v.Person, v.Reason, now, cfg)), nil
+	e := r.approve(ByVotes, v.Person, v.Reason, now, cfg)
+	e.Facts["by"], e.Facts["seats"] = list(ids(people)), seatFacts(seats)
+	return VoteApproved, append(events, e), nil
+}
+
+func ids(people []Person) []string {
+	out := make([]string, len(people))
+	for i, p := range people {
+		out[i] = p.ID
+	}
+	return out
 }
 
 // approvers are the people whose approval of the current revision counts as of now, in the order they gave it.
@@ -160,7 +173,7 @@ func (r *Request) approve(cause Cause, by, reason string, now time.Time, cfg Con
 	r.State, r.Cause, r.By, r.Reason, r.Decided = Approved, cause, by, reason, &now
 	r.Ladder, r.Permit = nil, &Permit{Expires: now.Add(cfg.PermitAge)}
 	r.schedule()
-	return r.event(EventApproved, by, map[string]any{"expires": stamp(r.Permit.Expires), "by": list(r.voters(Approve))}).sealing("reason", reason)
+	return r.event(EventApproved, by, map[string]any{"expires": stamp(r.Permit.Expires)}).sealing("reason", reason)
 }
 
 // voters lists who gave a verdict on the current revision in time.
@@ -175,7 +188,7 @@ func (r *Request) voters(verdict Verdict) []string {
 }
 
 // voteLate records an answer that came after the end. A deny still stops an approval that nobody has used.
-func (r *Request) voteLate(v Vote, now time.Time) (VoteOutcome, []Event, error) {
+func (r *Request) voteLate(v Vote, response string, now time.Time) (VoteOutcome, []Event, error) {
 	if r.said(v) {
 		return VoteDuplicate, nil, nil
 	}
@@ -188,7 +201,7 @@ func (r *Request) voteLate(v Vote, now time.Time) (VoteOutcome, []Event, error) 
 		outcome = VoteConflicting
 	}
 	r.Votes = append(r.Votes, v)
-	events := []Event{r.voteEvent(EventVoteLate, v, map[string]any{"outcome": string(outcome)})}
+	events := []Event{r.voteEvent(EventVoteLate, v, map[string]any{"outcome": string(outcome)}).sealing("response", response)}
 	if outcome == VoteRevoked {
 		r.close(Expired, ByLateDeny, v.Person, v.Reason, now)
 		events = append(events, r.event(EventExpired, v.Person, nil).sealing("reason", v.Reason))
@@ -215,12 +228,16 @@ func (r *Request) close(s State, cause Cause, by, reason string, now time.Time) 
 }
 
 // revise puts an edited call in the place of the current one: new digest, all requirements of both, and votes on what stood before no
-// longer count.
+// longer count. It is a new call, so what its own rules allow in time begins now, but the deadline never moves away; and nobody's silence
+// about the call as asked is consent to the call as edited (threat 24).
 func (r *Request) revise(next Revision, require policy.Require) Event {
 	next.Number = r.Current().Number + 1
 	r.Revisions = append(r.Revisions, next)
 	r.demand(require)
-	if tightest := r.Created.Add(r.Within); tightest.Before(r.Deadline) {
+	if r.OnTimeout == policy.TimeoutApprove {
+		r.OnTimeout = policy.TimeoutDeny
+	}
+	if tightest := next.At.Add(r.Within); tightest.Before(r.Deadline) {
 		r.Deadline = tightest
 	}
 	r.escalations(require.Escalate, next.At)
@@ -228,17 +245,19 @@ func (r *Request) revise(next Revision, require policy.Require) Event {
 	before := r.Revisions[len(r.Revisions)-2]
 	e := r.event(EventEdited, next.Author, map[string]any{
 		"from": before.Binding, "plan": next.Plan, "rules": ruleFacts(&next), "stages": stageFacts(r.Stages), "deadline": stamp(r.Deadline),
+		"on_timeout": string(r.OnTimeout),
 	})
 	return e.sealing("args", next.Call.Args).sealing("message", next.Decision.Message).sealing("note", next.Note)
 }
 
-// escalations adds rungs that an edited call demands and the request does not have.
-func (r *Request) escalations(more []policy.Escalation, now time.Time) {
+// escalations adds rungs that an edited call demands and the request does not have. Each group is called once, at its earliest time.
+func (r *Request) escalations(more []policy.Escalation, from time.Time) {
 	for _, e := range more {
-		at := r.Created.Add(e.After)
-		same := func(g Rung) bool { return g.Kind == Escalate && g.To == e.To && !g.At.After(at) }
-		if !slices.Contains(r.Called, e.To) && !slices.ContainsFunc(r.Ladder, same) {
-			r.Ladder = append(r.Ladder, Rung{At: at, Kind: Escalate, To: e.To})
+		rung := Rung{At: from.Add(e.After), Kind: Escalate, To: e.To}
+		same := func(g Rung) bool { return g.Kind == Escalate && g.To == e.To }
+		sooner := func(g Rung) bool { return same(g) && !g.At.After(rung.At) }
+		if !slices.Contains(r.Called, e.To) && !slices.ContainsFunc(r.Ladder, sooner) {
+			r.Ladder = append(slices.DeleteFunc(r.Ladder, same), rung)
 		}
 	}
 	slices.SortStableFunc(r.Ladder, func(a, b Rung) int { return a.At.Compare(b.At) })
@@ -317,10 +336,12 @@ func (r *Request) consume(binding, key, by string, now time.Time) (Event, error)
 		return Event{}, ErrNotApproved
 	case r.Binding() != binding:
 		return r.refuse(by, "another call", ErrBinding)
+	case !now.Before(r.Permit.Expires): // the caller lets time act first, so this is never reached
+		return r.refuse(by, "too late", ErrNotApproved)
 	}
 	r.close(Consumed, ByConsume, r.By, r.Reason, now)
 	r.Permit.Key, r.Permit.By, r.Permit.Consumed = key, by, &now
-	return r.event(EventConsumed, by, map[string]any{"plan": r.Current().Plan, "approved_by": list(r.voters(Approve))}), nil
+	return r.event(EventConsumed, by, map[string]any{"plan": r.Current().Plan}), nil
 }
 
 func (r *Request) refuse(by, why string, err error) (Event, error) {

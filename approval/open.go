@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/assent-dev/assent/resolve"
@@ -13,6 +15,9 @@ import (
 // Open decides a call and, when people must be asked, makes the request. Identical open requests are one (threat 26), a call that was
 // denied a moment ago is denied again, and a standing approval that covers the call lets it run.
 func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
 	c, err := s.plans.Plan(ctx, in.Tenant, in.Agent)
 	if err != nil {
 		return nil, err
@@ -28,14 +33,20 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 	}
 	err = s.store.Update(ctx, in.Tenant, func(tx Tx) error {
 		o.out = &Opened{Decision: o.d, Binding: o.binding}
-		o.now = s.clock.Now()
-		return o.run(tx)
+		o.now, o.last, o.old, o.touched = s.clock.Now(), nil, nil, nil
+		if err := o.run(tx); err != nil {
+			return err
+		}
+		for _, r := range o.touched {
+			tx.Save(r)
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if in.Replaces != "" {
-		s.hub.wake(in.Replaces)
+	for _, r := range o.touched {
+		s.hub.wake(r.ID)
 	}
 	return o.out, nil
 }
@@ -61,28 +72,37 @@ type opening struct {
 	owners  []string
 	now     time.Time
 	out     *Opened
+	last    *Request // the newest for this very call
 	old     *Request // that this one replaces
+	touched []*Request
 }
 
 func (o *opening) run(tx Tx) error {
-	if done, err := o.remembered(tx); done || err != nil {
-		return err
-	}
 	f, err := frozen(tx, stops(o.c.Agent.ID))
 	if err != nil {
 		return err
 	}
-	switch {
-	case f != nil:
+	if f != nil { // before all else: not even the answer to an earlier call lets anything run
 		o.out.Decision = frozenDecision(*f)
 		return o.deny(tx, "frozen")
-	case o.d.Outcome == resolve.Allow:
+	}
+	if done, err := o.remembered(tx); done || err != nil {
+		return err
+	}
+	if err := o.latest(tx); err != nil {
+		return err
+	}
+	if err := o.supersede(tx); err != nil {
+		return err
+	}
+	switch o.d.Outcome {
+	case resolve.Allow:
 		o.out.Outcome = OpenAllow
 		return o.record(tx, nil, o.event(EventAllowed, nil))
-	case o.d.Outcome != resolve.Ask:
-		return o.deny(tx, "policy")
+	case resolve.Ask:
+		return o.ask(tx)
 	}
-	return o.ask(tx)
+	return o.deny(tx, "policy")
 }
 
 // remembered answers a repetition of an idempotency key with what became of the first call.
@@ -98,18 +118,37 @@ func (o *opening) remembered(tx Tx) (bool, error) {
 		return false, ErrKeyReuse
 	}
 	if m.Grant != "" {
-		o.out.Outcome = OpenGranted
-		o.out.Grant, err = tx.Grant(m.Grant)
-		return true, err
+		return o.grantedBefore(tx, m.Grant)
 	}
 	o.out.Outcome, o.out.Shared = OpenPending, true
 	o.out.Request, err = tx.Request(m.Request)
 	return true, err
 }
 
+// grantedBefore repeats that a standing approval covers the call; its use was counted then. One that has ended since says nothing any more.
+func (o *opening) grantedBefore(tx Tx, id string) (bool, error) {
+	g, err := tx.Grant(id)
+	if err != nil {
+		return false, err
+	}
+	before := *g
+	before.Uses-- // as it stood when this call came first
+	if o.d.Outcome != resolve.Ask || !before.Covers(&o.call, o.c.Plan.Version(), require(&o.d).Grants, o.now) {
+		return false, nil
+	}
+	o.out.Outcome, o.out.Grant = OpenGranted, g
+	return true, nil
+}
+
 // digest says whether two calls under one key are the same. The plan may have changed in between; the call may not.
 func (o *opening) digest() string {
-	return digestOf(o.in.Agent, o.in.Replaces, string(o.call.Kind), o.call.Target(), o.call.Args, o.call.ParentInput, o.call.Principal, o.call.Session, o.call.ToolDefinition)
+	c := &o.call
+	parts := []string{o.in.Agent, o.in.Replaces, string(c.Kind), c.Tool, c.Server, c.Agent, c.Skill, strconv.Itoa(int(c.Remote)),
+		c.Args, c.ParentInput, c.Principal, c.Session, c.ToolDefinition}
+	for _, hint := range slices.Sorted(maps.Keys(c.Annotations)) {
+		parts = append(parts, hint, strconv.FormatBool(c.Annotations[hint]))
+	}
+	return digestOf(parts...)
 }
 
 func (o *opening) remember(tx Tx, m Memory) {
@@ -137,38 +176,54 @@ func (o *opening) deny(tx Tx, why string) error {
 	return o.record(tx, nil, o.event(EventDenied, map[string]any{"why": why}))
 }
 
+// latest finds the newest request for this very call, and lets time act on it.
+func (o *opening) latest(tx Tx) (err error) {
+	if o.d.Outcome != resolve.Ask {
+		return nil
+	}
+	if o.last, err = tx.Latest(o.binding); o.last == nil || err != nil {
+		return err
+	}
+	return o.tick(tx, o.last)
+}
+
+func (o *opening) tick(tx Tx, r *Request) error {
+	events, changed := o.s.due(r, o.now)
+	if !changed {
+		return nil
+	}
+	o.touch(r)
+	return o.record(tx, r, events...)
+}
+
+// touch has a request saved, once, when all is done with it.
+func (o *opening) touch(r *Request) {
+	if !slices.Contains(o.touched, r) {
+		o.touched = append(o.touched, r)
+	}
+}
+
 // ask looks for an answer that stands already, the strictest first, before it asks anew.
 func (o *opening) ask(tx Tx) error {
-	latest, err := tx.Latest(o.binding)
-	if err != nil {
-		return err
-	}
-	var events []Event
-	if latest != nil {
-		ticked, changed := o.s.due(latest, o.now)
-		if events = ticked; changed {
-			tx.Save(latest)
-		}
-		if err := o.record(tx, latest, events...); err != nil {
-			return err
-		}
-		if latest.State == Denied && o.now.Before(latest.Closed.Add(o.s.cfg.CoolDown)) {
-			o.out.Request = latest
-			return o.deny(tx, "cooling_down")
-		}
-	}
-	if err := o.supersede(tx, latest); err != nil {
-		return err
+	if o.coolsDown() {
+		o.out.Request = o.last
+		return o.deny(tx, "cooling_down")
 	}
 	if done, err := o.granted(tx); done || err != nil {
 		return err
 	}
-	if latest != nil && latest.State.Open() {
-		o.out.Outcome, o.out.Request, o.out.Shared = OpenPending, latest, true
-		o.remember(tx, Memory{Request: latest.ID})
-		return o.record(tx, nil, latest.event(EventShared, o.in.Runtime, nil))
+	if o.last != nil && o.last.State.Open() {
+		o.out.Outcome, o.out.Request, o.out.Shared = OpenPending, o.last, true
+		o.remember(tx, Memory{Request: o.last.ID})
+		return o.record(tx, o.last, o.last.event(EventShared, o.in.Runtime, nil))
 	}
 	return o.create(tx)
+}
+
+// coolsDown reports whether a person said no to this very call a moment ago, be it after others had approved.
+func (o *opening) coolsDown() bool {
+	r := o.last
+	return r != nil && (r.State == Denied || r.Cause == ByLateDeny) && o.now.Before(r.Closed.Add(o.s.cfg.CoolDown))
 }
 
 // granted uses a standing approval that covers the call, if there is one.
@@ -185,7 +240,9 @@ func (o *opening) granted(tx Tx) (bool, error) {
 		tx.SaveGrant(g)
 		o.out.Outcome, o.out.Grant = OpenGranted, g
 		o.remember(tx, Memory{Grant: g.ID})
-		return true, o.record(tx, nil, g.event(EventGrantUsed, o.in.Runtime, map[string]any{"binding": o.binding}).sealing("args", o.call.Args))
+		return true, o.record(tx, nil, g.event(EventGrantUsed, o.in.Runtime, map[string]any{
+			"binding": o.binding, "plan": o.c.Plan.Version(), "principal": o.call.Principal, "session": o.call.Session,
+		}).sealing("args", o.call.Args))
 	}
 	return false, nil
 }
@@ -202,7 +259,7 @@ func (o *opening) create(tx Tx) error {
 	}
 	if o.old != nil {
 		o.old.Replaced = id
-		tx.Save(o.old)
+		o.touch(o.old)
 	}
 	events := r.open(o.now, require(&o.d), o.s.cfg)
 	tx.Insert(r)
@@ -212,14 +269,15 @@ func (o *opening) create(tx Tx) error {
 }
 
 // supersede ends the request that this call stands for, whatever becomes of the call.
-func (o *opening) supersede(tx Tx, latest *Request) error {
-	o.old = nil
+func (o *opening) supersede(tx Tx) error {
 	if o.in.Replaces == "" {
 		return nil
 	}
-	old, err := latest, error(nil)
-	if latest == nil || latest.ID != o.in.Replaces {
-		old, err = tx.Request(o.in.Replaces)
+	old, err := o.last, error(nil)
+	if old == nil || old.ID != o.in.Replaces {
+		if old, err = tx.Request(o.in.Replaces); err == nil {
+			err = o.tick(tx, old)
+		}
 	}
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -232,7 +290,7 @@ func (o *opening) supersede(tx Tx, latest *Request) error {
 		return nil
 	}
 	e := old.withdraw(BySupersede, o.in.Runtime, "", o.now)
-	tx.Save(old)
+	o.touch(old)
 	o.old = old
 	return o.record(tx, old, e)
 }

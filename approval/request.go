@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"maps"
 	"time"
 
 	"github.com/assent-dev/assent/policy"
@@ -164,7 +165,7 @@ func (c *Call) Resolve() *resolve.Call {
 func NewCall(c *resolve.Call) Call {
 	out := Call{
 		Kind: c.Kind, Tool: c.Tool, Server: c.Server, Agent: c.Agent, Skill: c.Skill, Args: string(c.Args), ParentInput: string(c.ParentInput),
-		Annotations: c.Annotations, Remote: c.Remote, Principal: c.Principal, Session: c.Session, ToolDefinition: c.ToolDefinition,
+		Annotations: maps.Clone(c.Annotations), Remote: c.Remote, Principal: c.Principal, Session: c.Session, ToolDefinition: c.ToolDefinition,
 	}
 	if out.Args == "" {
 		out.Args = "{}"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -61,24 +62,34 @@ func New(store Store, plans Planner, people Directory, now func() time.Time, ran
 	return &Service{store: store, plans: plans, people: people, clock: &clock{now: now}, random: random, cfg: cfg.withDefaults()}
 }
 
-// clock never goes back: a wall clock that is set back must not revive what has expired.
+// clock never goes back: a wall clock that is set back must not revive what has expired. Nor does it stand still then, which would keep
+// permits and grants alive: it goes on at half speed until the wall clock has caught up.
 type clock struct {
 	mu   sync.Mutex
 	now  func() time.Time
-	last time.Time
+	seen time.Time // what the wall clock said last
+	last time.Time // what this one said last
 }
 
 func (c *clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if t := c.now().UTC().Truncate(time.Microsecond); t.After(c.last) {
+	t := c.now().UTC().Truncate(time.Microsecond)
+	switch {
+	case t.After(c.last):
 		c.last = t
+	case t.After(c.seen):
+		c.last = c.last.Add((t.Sub(c.seen) + 1) / 2).Truncate(time.Microsecond)
 	}
+	c.seen = t
 	return c.last
 }
 
 // Request returns one request; ErrNotFound.
 func (s *Service) Request(ctx context.Context, tenant, id string) (*Request, error) {
+	if checkName("id", id) != nil {
+		return nil, ErrNotFound
+	}
 	return s.store.Request(ctx, tenant, id)
 }
 
@@ -98,32 +109,43 @@ func (s *Service) append(tx Tx, tenant string, now time.Time, r *Request, events
 	return nil
 }
 
-// change runs fn on a locked request and keeps what it did to it. fn returns the events to record, and an outcome that is an error to the
-// caller although the change stands (a permit that turned out to be void, say).
-func (s *Service) change(ctx context.Context, tenant, id string, fn func(tx Tx, r *Request, now time.Time) (events []Event, save bool, outcome error)) (*Request, error) {
+// step is what an input did to a request.
+type step struct {
+	events  []Event
+	changed bool  // the request, so that it must be saved
+	refused error // what the caller is told although the step stands: a permit that turned out to be void, a request that has ended
+}
+
+// change runs fn on a locked request and keeps what it did to it. An error of fn undoes everything; a refusal does not.
+func (s *Service) change(ctx context.Context, tenant, id string, fn func(tx Tx, r *Request, now time.Time) (step, error)) (*Request, error) {
+	if checkName("id", id) != nil {
+		return nil, ErrNotFound
+	}
 	var done *Request
-	var outcome error
+	var refused error
 	err := s.store.Update(ctx, tenant, func(tx Tx) error {
-		done, outcome = nil, nil
 		r, err := tx.Request(id)
 		if err != nil {
 			return err
 		}
 		now := s.clock.Now()
 		// Time acts first, so that nothing slips in between a deadline and the worker that notices it.
-		events, save := s.due(r, now)
-		more, changed, failed := fn(tx, r, now)
-		if save || changed {
+		events, ticked := s.due(r, now)
+		did, err := fn(tx, r, now)
+		if err != nil {
+			return err
+		}
+		if ticked || did.changed {
 			tx.Save(r)
 		}
-		done, outcome = r, failed
-		return s.append(tx, tenant, now, r, append(events, more...)...)
+		done, refused = r, did.refused
+		return s.append(tx, tenant, now, r, append(events, did.events...)...)
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.hub.wake(id)
-	return done, outcome
+	return done, refused
 }
 
 // due lets time act on a request if its time has come.
@@ -138,14 +160,20 @@ func (s *Service) due(r *Request, now time.Time) ([]Event, bool) {
 // Any number of replicas may call it; each request is acted on once.
 func (s *Service) Tick(ctx context.Context) (int, error) {
 	now := s.clock.Now()
-	return s.store.Due(ctx, now, 64, func(tx Tx, tenant string, r *Request) error {
+	var acted []string
+	n, err := s.store.Due(ctx, now, 64, func(tx Tx, tenant string, r *Request) error {
 		events, changed := s.due(r, now)
 		if !changed {
 			return nil
 		}
+		acted = append(acted, r.ID)
 		tx.Save(r)
 		return s.append(tx, tenant, now, r, events...)
 	})
+	for _, id := range acted {
+		s.hub.wake(id)
+	}
+	return n, err
 }
 
 // Wait returns the request as soon as its version is another than the given one, or as it is when wait is over. The end of ctx is an error.
@@ -165,7 +193,7 @@ func (s *Service) await(ctx context.Context, tenant, id string, version int64, o
 	here, leave := s.hub.listen(id)
 	defer leave()
 	there := s.store.Changed(tenant)
-	if r, err = s.store.Request(ctx, tenant, id); err != nil || r.Version != version {
+	if r, err = s.Request(ctx, tenant, id); err != nil || r.Version != version {
 		return r, false, err
 	}
 	select {
@@ -237,32 +265,49 @@ func (h *hub) wake(id string) {
 
 // Cancel takes a request back. What has ended stays as it ended (ErrClosed).
 func (s *Service) Cancel(ctx context.Context, tenant, id, by, reason string) (*Request, error) {
-	return s.change(ctx, tenant, id, func(_ Tx, r *Request, now time.Time) ([]Event, bool, error) {
+	if err := checkWords("reason", reason); err != nil {
+		return nil, err
+	}
+	return s.change(ctx, tenant, id, func(_ Tx, r *Request, now time.Time) (step, error) {
 		if !r.State.Open() {
-			return nil, false, ErrClosed
+			return step{refused: ErrClosed}, nil
 		}
-		return []Event{r.withdraw(ByRequester, by, reason, now)}, true, nil
+		return step{events: []Event{r.withdraw(ByRequester, by, reason, now)}, changed: true}, nil
 	})
 }
 
 // Revoke ends a grant. Revoking a dead one changes nothing.
 func (s *Service) Revoke(ctx context.Context, tenant, id, by, reason string) (*Grant, error) {
+	if err := checkWords("reason", reason); err != nil {
+		return nil, err
+	}
+	if checkName("id", id) != nil {
+		return nil, ErrNotFound
+	}
 	var done *Grant
 	err := s.store.Update(ctx, tenant, func(tx Tx) error {
-		g, err := tx.Grant(id)
+		now := s.clock.Now()
+		g, events, err := revoke(tx, id, by, reason, now)
 		if err != nil {
 			return err
 		}
 		done = g
-		now := s.clock.Now()
-		if !g.Live(now) {
-			return nil
-		}
-		g.Revoked, g.RevokedBy, g.RevokedWhy = &now, by, reason
-		tx.SaveGrant(g)
-		return s.append(tx, tenant, now, nil, g.event(EventGrantRevoked, by, nil).sealing("reason", reason))
+		return s.append(tx, tenant, now, nil, events...)
 	})
-	return done, err
+	if err != nil {
+		return nil, err
+	}
+	return done, nil
+}
+
+func revoke(tx Tx, id, by, reason string, now time.Time) (*Grant, []Event, error) {
+	g, err := tx.Grant(id)
+	if err != nil || !g.Live(now) {
+		return g, nil, err
+	}
+	g.Revoked, g.RevokedBy, g.RevokedWhy = &now, by, reason
+	tx.SaveGrant(g)
+	return g, []Event{g.event(EventGrantRevoked, by, nil).sealing("reason", reason)}, nil
 }
 
 func (g *Grant) event(kind, actor string, facts map[string]any) Event {
@@ -274,8 +319,10 @@ func (g *Grant) event(kind, actor string, facts map[string]any) Event {
 	return Event{Type: kind, Subject: g.ID, Actor: actor, Facts: all}
 }
 
-// Freeze denies everything of an agent ("" means of the tenant) from now on; Thaw lifts it.
+// Freeze denies everything of an agent ("" means of the tenant) from now on; Thaw lifts it. A reason that can't be kept as it is does not
+// stand in its way.
 func (s *Service) Freeze(ctx context.Context, tenant, agent, by, reason string) error {
+	reason = mended(reason)
 	return s.store.Update(ctx, tenant, func(tx Tx) error {
 		now := s.clock.Now()
 		tx.SaveFreeze(Freeze{Agent: agent, By: by, Reason: reason, At: now})
@@ -285,13 +332,16 @@ func (s *Service) Freeze(ctx context.Context, tenant, agent, by, reason string) 
 
 // Thaw lifts a freeze; ErrNotFound when there is none.
 func (s *Service) Thaw(ctx context.Context, tenant, agent, by, reason string) error {
+	if err := checkWords("reason", reason); err != nil {
+		return err
+	}
 	return s.store.Update(ctx, tenant, func(tx Tx) error {
 		f, err := frozen(tx, func(f Freeze) bool { return f.Agent == agent })
 		if err != nil {
 			return err
 		}
 		if f == nil {
-			return ErrNotFound
+			return fmt.Errorf("freeze: %w", ErrNotFound)
 		}
 		now := s.clock.Now()
 		f.Lifted = &now
@@ -403,7 +453,7 @@ func (s *Service) exclude(ctx context.Context, r *Request, w standing) error {
 		return err
 	}
 	errs := []error{bar(r.Requester.Runtime, "the runtime that asks"), bar(r.Requester.Principal, "the agent acts for this person")}
-	for _, o := range append(owners, r.Requester.Owners...) {
+	for _, o := range slices.Concat(owners, r.Requester.Owners) {
 		errs = append(errs, bar(o, "an owner of the agent"))
 	}
 	return errors.Join(errs...)
