@@ -10,8 +10,7 @@ package inbox
 
 import (
 	"crypto/rand"
-	"errors"
-	"io"
+	"html/template"
 	"log/slog"
 	"net/http"
 	"time"
@@ -46,11 +45,8 @@ type Config struct {
 	PublicKey string
 }
 
-// New returns the handler of all pages, from /. It panics when something required is missing: that is a fault of the wiring.
+// New returns the handler of all pages, from /.
 func New(cfg Config) http.Handler {
-	if cfg.Service == nil || cfg.Store == nil || cfg.Directory == nil || cfg.Who == nil {
-		panic("inbox: Service, Store, Directory and Who are required")
-	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -59,7 +55,7 @@ func New(cfg Config) http.Handler {
 	}
 	if cfg.Key == nil {
 		cfg.Key = make([]byte, 32)
-		rand.Read(cfg.Key) // never fails: crypto/rand ends the process instead
+		rand.Read(cfg.Key) // can't fail: the process ends instead
 	}
 	if cfg.Arm == 0 {
 		cfg.Arm = 700 * time.Millisecond
@@ -67,16 +63,42 @@ func New(cfg Config) http.Handler {
 	if cfg.Admins == "" {
 		cfg.Admins = "admins"
 	}
-	return newSite(cfg).routes()
+	s := &site{Config: cfg, assets: loadAssets()}
+	s.pages = parsePages(s.assets)
+	return s.routes()
 }
 
-var (
-	_ = errors.ErrUnsupported
-	_ io.Reader
-)
+type site struct {
+	Config
+	pages  map[string]*template.Template
+	assets map[string]asset
+}
 
-type site struct{ Config }
-
-func newSite(cfg Config) *site { return &site{cfg} }
-
-func (s *site) routes() http.Handler { return http.NotFoundHandler() }
+func (s *site) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /assets/{name}", s.asset)
+	for pattern, page := range map[string]func(*visit) error{
+		"GET /{$}":                        (*visit).queue,
+		"GET /queue":                      (*visit).queueFragment,
+		"GET /batch":                      (*visit).batch,
+		"POST /batch":                     (*visit).batchVote,
+		"GET /requests/{id}":              (*visit).request,
+		"POST /requests/{id}/vote":        (*visit).vote,
+		"POST /requests/{id}/edit":        (*visit).edit,
+		"GET /grants":                     (*visit).grants,
+		"POST /grants/{id}/revoke":        (*visit).revoke,
+		"GET /ledger":                     (*visit).ledger,
+		"POST /ledger/export":             (*visit).export,
+		"GET /activity":                   (*visit).activity,
+		"GET /deliveries":                 (*visit).deliveries,
+		"POST /deliveries/{id}/redeliver": (*visit).redeliver,
+		"GET /freeze":                     (*visit).freeze,
+		"POST /freeze":                    (*visit).throw,
+		"POST /thaw":                      (*visit).thaw,
+		"GET /events":                     (*visit).events,
+		"/":                               (*visit).nowhere,
+	} {
+		mux.HandleFunc(pattern, s.visited(page))
+	}
+	return mux
+}

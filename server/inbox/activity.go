@@ -1,0 +1,69 @@
+package inbox
+
+import (
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+)
+
+// How much the figures read at most; beyond it they say that they are of a part.
+const (
+	mostAsks  = 10_000
+	mostVotes = 20_000
+)
+
+// activityPage shows figures of the last days.
+type activityPage struct {
+	figures
+	Days    int
+	Most    int // asks on the busiest day of any agent, the scale of the bars
+	Partial bool
+}
+
+func (v *visit) activity() error {
+	p := activityPage{Days: 7}
+	switch v.r.URL.Query().Get("days") {
+	case "1":
+		p.Days = 1
+	case "30":
+		p.Days = 30
+	}
+	y, m, d := v.now.UTC().Date()
+	from := time.Date(y, m, d, 0, 0, 0, 0, time.UTC).AddDate(0, 0, 1-p.Days)
+	asks, more, err := v.asks(from)
+	if err != nil {
+		return err
+	}
+	votes, err := v.Store.Votes(v.ctx(), v.Tenant, from, mostVotes)
+	if err != nil {
+		return err
+	}
+	p.Partial = more || len(votes) == mostVotes
+	p.figures = figure(asks, votes, from, v.now)
+	for _, a := range p.Agents {
+		for _, d := range a.Days {
+			p.Most = max(p.Most, d.Asks)
+		}
+	}
+	for i := range p.People {
+		p.People[i].Person = v.called(p.People[i].Person)
+	}
+	return v.show("activity", "Activity", "activity", p)
+}
+
+func (v *visit) asks(from time.Time) (out []ask, more bool, err error) {
+	f := approval.Filter{Since: from, Limit: 500}
+	for {
+		list, err := v.Store.Requests(v.ctx(), v.Tenant, f)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, s := range list.Requests {
+			out = append(out, ask{s.Agent, s.Created})
+		}
+		if list.Next == "" || len(out) >= mostAsks {
+			return out, list.Next != "", nil
+		}
+		f.Cursor = list.Next
+	}
+}

@@ -1,0 +1,215 @@
+package inbox
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/assent-dev/assent/value"
+)
+
+// What a page shows of a document before it asks to open the whole.
+const (
+	longText   = 2000     // characters of one text
+	longList   = 200      // members of one object or array
+	deepest    = 24       // levels; below, only the raw text is shown
+	largest    = 64 << 10 // bytes of a document that is shown at once
+	approvable = 1 << 20  // bytes; nobody reads more than this, so nobody approves more
+)
+
+// document is a JSON text of a call, as a page shows it.
+type document struct {
+	Name     string // "Arguments"
+	Bytes    int
+	Tree     *node  // nil when it can't be drawn as one
+	Raw      *shown // nil when parts of it are hidden by policy
+	Problem  string // why it can't be inspected, "" when it can
+	Redacted int    // values hidden by policy
+	Flags    flags
+	Cut      bool // something is not shown: the page that shows all is needed
+	Huge     bool // can't be approved here at all
+}
+
+// node is one value of the tree.
+type node struct {
+	Key      *shown
+	Index    string // of an element of an array
+	Kind     string // object, array, string, number, boolean, null
+	Text     shown
+	Items    []*node
+	Count    int // members or elements
+	Left     int // of those, not shown here
+	Redacted bool
+}
+
+// Opens and Closes are the brackets of an object or array.
+func (n *node) Opens() string { return map[string]string{"object": "{", "array": "["}[n.Kind] }
+
+// Closes is the other bracket.
+func (n *node) Closes() string { return map[string]string{"object": "}", "array": "]"}[n.Kind] }
+
+// inspectDocument draws a JSON text of a call. Unless all is asked for, what is long is cut, which Cut tells.
+func inspectDocument(name, text string, redact []string, all bool) document {
+	d := document{Name: name, Bytes: len(text), Flags: flags{}, Huge: len(text) > approvable}
+	doc, err := value.Parse([]byte(text), value.Limits{})
+	tooDeep := err == nil && depth(doc) > deepest
+	switch {
+	case err != nil:
+		d.Problem = "This is not JSON that everybody reads alike (" + err.Error() + "). Only the raw text can be shown."
+	case tooDeep:
+		d.Problem = "This is nested more than " + strconv.Itoa(deepest) + " levels deep. Only the raw text can be shown."
+	case len(text) > largest:
+		d.Problem = "This has " + count(len(text)) + " bytes, more than a page shows at once."
+	}
+	d.Cut = d.Huge || d.Problem != "" && !all
+	d.drawTree(doc, err == nil && !tooDeep, redact, all)
+	d.drawRaw(text, err != nil, redact, all)
+	return d
+}
+
+func (d *document) drawTree(doc value.Value, ok bool, redact []string, all bool) {
+	if !ok {
+		return
+	}
+	all = all && !d.Huge
+	s := sketch{redact: redact, all: all, left: largest, flags: d.Flags}
+	d.Tree = s.node(doc, nil, false)
+	d.Redacted = s.redacted
+	d.Cut = d.Cut || s.cut
+}
+
+// drawRaw shows the exact text, unless policy hides a part of it: then its place in the text is not worth a leak.
+func (d *document) drawRaw(text string, unreadable bool, redact []string, all bool) {
+	if d.Redacted > 0 || len(redact) > 0 && (unreadable || d.Tree == nil) {
+		if d.Tree == nil {
+			d.Cut, d.Problem = true, d.Problem+" Policy hides a part of it, so it is not shown here and can't be approved here."
+			d.Huge = true
+		}
+		return
+	}
+	f := form{block: true}
+	if !all || d.Huge {
+		f.limit = largest / 4
+	}
+	raw := inspect(text, f)
+	d.Raw = &raw
+	d.Flags.add(raw.Flags)
+	d.Cut = d.Cut || d.Tree == nil && raw.Cut
+}
+
+func depth(v value.Value) int {
+	deep := 0
+	for _, it := range v.Items {
+		deep = max(deep, depth(it))
+	}
+	for _, m := range v.Members {
+		deep = max(deep, depth(m.Value))
+	}
+	if v.Kind == value.Object || v.Kind == value.Array {
+		deep++
+	}
+	return deep
+}
+
+// sketch draws a tree within a budget of characters.
+type sketch struct {
+	redact   []string
+	all      bool
+	left     int
+	cut      bool
+	redacted int
+	flags    flags
+}
+
+// node draws one value. What policy hides keeps its structure: keys, kinds and sizes stay in sight (threat 7).
+func (s *sketch) node(v value.Value, path []string, hide bool) *node {
+	hide = hide || s.named(path)
+	n := &node{Kind: kindOf(v)}
+	switch v.Kind {
+	case value.Object:
+		s.object(n, v, path, hide)
+	case value.Array:
+		s.array(n, v, path, hide)
+	case value.String:
+		n.Text = s.text(v.Text)
+		n.Count = utf8.RuneCountInString(v.Text)
+	default:
+		n.Text = shown{Pieces: []piece{{Text: string(v.AppendJSON(nil))}}}
+		s.left -= 16
+	}
+	if hide && v.Kind != value.Object && v.Kind != value.Array {
+		n.Redacted, n.Text = true, shown{}
+		s.redacted++
+	}
+	return n
+}
+
+func kindOf(v value.Value) string {
+	switch v.Kind {
+	case value.Object:
+		return "object"
+	case value.Array:
+		return "array"
+	case value.String:
+		return "string"
+	case value.Number:
+		return "number"
+	case value.Bool:
+		return "boolean"
+	}
+	return "null"
+}
+
+// named reports whether policy hides a path: as one literal key, or by its dotted segments.
+func (s *sketch) named(path []string) bool {
+	return len(path) > 0 && slices.Contains(s.redact, strings.Join(path, "."))
+}
+
+func (s *sketch) object(n *node, v value.Value, path []string, hide bool) {
+	n.Count = len(v.Members)
+	for i, m := range v.Members {
+		if s.full(i) {
+			n.Left = n.Count - i
+			return
+		}
+		child := s.node(m.Value, append(path[:len(path):len(path)], m.Key), hide)
+		key := s.text(m.Key)
+		child.Key = &key
+		n.Items = append(n.Items, child)
+	}
+}
+
+func (s *sketch) array(n *node, v value.Value, path []string, hide bool) {
+	n.Count = len(v.Items)
+	for i, it := range v.Items {
+		if s.full(i) {
+			n.Left = n.Count - i
+			return
+		}
+		child := s.node(it, append(path[:len(path):len(path)], strconv.Itoa(i)), hide)
+		child.Index = strconv.Itoa(i)
+		n.Items = append(n.Items, child)
+	}
+}
+
+// full reports whether nothing more may be drawn in a list that has i items already.
+func (s *sketch) full(i int) bool {
+	if s.all || i < longList && s.left > 0 {
+		return false
+	}
+	s.cut = true
+	return true
+}
+
+func (s *sketch) text(t string) shown {
+	f := form{quoted: true}
+	if !s.all {
+		f.limit = longText
+	}
+	out := inspect(t, f)
+	s.cut = s.cut || out.Cut
+	s.flags.add(out.Flags)
+	s.left -= min(len(t), longText) + 16
+	return out
+}

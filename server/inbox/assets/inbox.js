@@ -1,0 +1,208 @@
+// What the pages do beyond HTML. Nothing here is needed to decide: forms, links and the server's checks stand on their own.
+
+const root = document.documentElement;
+root.classList.add("scripted");
+const body = document.body;
+const live = document.getElementById("live");
+const say = (text) => { live.textContent = text; };
+
+// Buttons that decide are armed only when the page has been in front for a while, and again after coming back to it, so that a click or
+// key meant for something else does not decide.
+const armAfter = Number(body.dataset.arm) || 700;
+let armedAt = Infinity;
+let armTimer;
+
+function disarm() {
+  armedAt = Infinity;
+  clearTimeout(armTimer);
+  for (const b of document.querySelectorAll("[data-armed]")) b.setAttribute("aria-disabled", "true");
+  armTimer = setTimeout(() => {
+    armedAt = performance.now();
+    for (const b of document.querySelectorAll("[data-armed]")) b.removeAttribute("aria-disabled");
+  }, armAfter);
+}
+
+addEventListener("focus", disarm);
+addEventListener("pageshow", disarm);
+document.addEventListener("visibilitychange", () => { if (!document.hidden) disarm(); });
+disarm();
+
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (!form.matches("[data-guard]")) return;
+  if (performance.now() < armedAt) {
+    event.preventDefault();
+    say("Not yet: this page has only just come to the front. Look, then press again.");
+    return;
+  }
+  if (form.dataset.sent) event.preventDefault(); // one answer for one press
+  form.dataset.sent = "yes";
+});
+addEventListener("pageshow", () => { for (const f of document.querySelectorAll("[data-sent]")) delete f.dataset.sent; });
+
+// Countdowns. The last five minutes and the last minute are said aloud, once each.
+const told = new Set();
+
+function words(seconds) {
+  const ago = seconds < 0;
+  const s = Math.abs(seconds);
+  const span = s < 120 ? `${Math.floor(s)} s` : s < 7200 ? `${Math.floor(s / 60)} min`
+    : s < 172800 ? `${Math.floor(s / 3600)} h ${Math.floor(s / 60) % 60} min` : `${Math.floor(s / 86400)} days`;
+  return ago ? `${span} ago` : `in ${span}`;
+}
+
+// The server's clock decides, so its pages carry it.
+const ahead = Date.parse(body.dataset.now) - Date.now();
+
+function countdown() {
+  for (const t of document.querySelectorAll("time[data-deadline]")) {
+    const left = (Date.parse(t.dateTime) - Date.now() - ahead) / 1000;
+    t.textContent = words(left);
+    t.classList.toggle("soon", left < 300);
+    for (const mark of [300, 60]) {
+      const key = `${t.dateTime}${t.dataset.name}${mark}`;
+      if (left > 0 && left <= mark && !told.has(key)) {
+        told.add(key);
+        say(`${t.dataset.name}: ends ${words(left)}`);
+      }
+    }
+  }
+}
+countdown();
+setInterval(countdown, 1000);
+
+// Live: the stream only says that something changed; what changed is asked for. Requests that are being read are not pulled away.
+const list = document.getElementById("list");
+const request = document.getElementById("request");
+let pending;
+
+async function refreshList() {
+  const chosen = new Set([...list.querySelectorAll("input[name=id]:checked")].map((c) => c.value));
+  const current = list.querySelector(".current")?.id;
+  const focused = document.activeElement?.closest?.(".request")?.id;
+  const answer = await fetch(list.dataset.from, { headers: { Accept: "text/html" } });
+  if (!answer.ok) { say("The list can't be refreshed. Reload the page."); return; }
+  const before = document.getElementById("total")?.textContent;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  list.replaceChildren(...page.body.childNodes);
+  for (const c of list.querySelectorAll("input[name=id]")) c.checked = chosen.has(c.value);
+  if (current) document.getElementById(current)?.classList.add("current");
+  if (focused) document.getElementById(focused)?.querySelector("h2 a").focus();
+  const after = document.getElementById("total")?.textContent;
+  if (after !== before) say(after);
+  sameRules();
+  countdown();
+}
+
+function noticeChange() {
+  if (document.getElementById("moved")) return;
+  const p = document.createElement("p");
+  p.id = "moved";
+  p.className = "said note";
+  const a = document.createElement("a");
+  a.href = location.pathname;
+  a.textContent = "Look again";
+  p.append("Something happened to this request since this page was made. ", a);
+  document.getElementById("main").prepend(p);
+  say("Something happened to this request since this page was made.");
+}
+
+function heard(event) {
+  const { subject } = JSON.parse(event.data);
+  if (list) {
+    clearTimeout(pending);
+    pending = setTimeout(refreshList, 150);
+  }
+  if (request && subject === request.dataset.id) noticeChange();
+}
+
+if (list || request) new EventSource("/events").addEventListener("message", heard);
+
+// Only requests of the same rules can be answered together.
+function sameRules() {
+  const boxes = [...document.querySelectorAll("input[name=id]")];
+  const rules = boxes.find((b) => b.checked)?.closest("[data-rules]").dataset.rules;
+  for (const b of boxes) b.disabled = rules !== undefined && b.closest("[data-rules]").dataset.rules !== rules;
+}
+list?.addEventListener("change", sameRules);
+
+// The standing approval in words, as the form stands.
+const approve = document.getElementById("approve-form");
+
+function spell() {
+  for (const out of approve.querySelectorAll("output[data-say]")) {
+    const name = out.dataset.say;
+    if (name !== "bounds") { out.textContent = approve.elements[name].value; continue; }
+    const picked = [...approve.querySelectorAll("input[name=bound]:checked")].map((b) => b.closest("label").textContent.trim());
+    out.textContent = picked.join("; ") || "none";
+  }
+  const session = approve.querySelector("[data-say-session]");
+  if (session) session.hidden = !approve.querySelector("input[name=session]").checked;
+}
+approve?.addEventListener("input", spell);
+
+// The editor shows what an edit would change while it is typed.
+const editor = document.getElementById("edit-form");
+let typing;
+let asked = 0;
+
+async function preview() {
+  const turn = ++asked;
+  const fields = new URLSearchParams(new FormData(editor));
+  fields.set("step", "fragment");
+  const answer = await fetch(editor.action, { method: "POST", body: fields });
+  if (turn !== asked) return;
+  const into = document.getElementById("preview");
+  if (!answer.ok || answer.redirected) { into.textContent = "The request changed meanwhile. Reload the page."; return; }
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  into.replaceChildren(...page.body.childNodes);
+}
+editor?.addEventListener("input", (event) => {
+  if (event.target.name !== "arguments") return;
+  clearTimeout(typing);
+  typing = setTimeout(preview, 300);
+});
+
+// Keys. They move and open; none decides.
+const KEYS = "assent-keys";
+const keysOn = () => localStorage.getItem(KEYS) !== "off";
+const dialog = document.getElementById("keys");
+const toggle = document.getElementById("keys-on");
+toggle.checked = keysOn();
+toggle.addEventListener("change", () => localStorage.setItem(KEYS, toggle.checked ? "on" : "off"));
+
+function step(by) {
+  const cards = [...document.querySelectorAll(".request")];
+  if (!cards.length) return;
+  const at = cards.findIndex((c) => c.classList.contains("current"));
+  const next = cards[Math.min(cards.length - 1, Math.max(0, at < 0 ? 0 : at + by))];
+  cards[at]?.classList.remove("current");
+  next.classList.add("current");
+  next.querySelector("h2 a").focus();
+  next.scrollIntoView({ block: "nearest" });
+}
+
+function into(id, field) {
+  const form = document.getElementById(id);
+  if (!form) { document.querySelector(".request.current h2 a")?.click(); return; }
+  const around = form.closest("details");
+  if (around) around.open = true;
+  form.querySelector(field).focus();
+  form.scrollIntoView({ block: "nearest" });
+}
+
+const actions = {
+  j: () => step(1),
+  k: () => step(-1),
+  a: () => into("approve-form", "input[name=reason]"),
+  r: () => into("deny-form", "input[name=preset]:checked"),
+  e: () => into("edit-form", "textarea"),
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || dialog.open) return;
+  if (event.target.closest("input:not([type=checkbox], [type=radio]), textarea, select")) return;
+  if (event.key === "?") { event.preventDefault(); dialog.showModal(); return; }
+  const act = keysOn() && actions[event.key.toLowerCase()];
+  if (act) { event.preventDefault(); act(); }
+});

@@ -1,0 +1,426 @@
+package inbox
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/assent-dev/assent/template"
+)
+
+// shown is a text from outside, ready to be looked at: what could hide, reorder or pass for something else is spelled out.
+type shown struct {
+	Pieces []piece
+	Flags  flags
+	Cut    bool // something was left out, and a piece says how much
+}
+
+// piece is a run of shown text. Class "" is the text as it is; the others are the page's own spelling of it.
+type piece struct {
+	Class   string // "", or one of the classes below
+	Text    string
+	Note    string // what an escape stands for
+	Break   bool   // a line break of the text follows
+	Isolate bool   // the template isolated this value: it must not reorder what stands around
+}
+
+// Classes of pieces, which the style sheet knows.
+const (
+	classEscape = "esc"   // spelled out: \u{202e}
+	classAlike  = "alike" // a word that passes for another
+	classNote   = "note"  // words of the page about the text before
+	classGap    = "gap"   // counted white space
+	classCut    = "cut"   // how much was left out
+)
+
+// flags are the kinds of trouble found in a text.
+type flags map[string]bool
+
+func (f flags) add(other flags) {
+	for k := range other {
+		f[k] = true
+	}
+}
+
+// words explains the flags, the worst first.
+func (f flags) words() []string {
+	var out []string
+	for _, w := range flagWords() {
+		if f[w.flag] {
+			out = append(out, w.words)
+		}
+	}
+	return out
+}
+
+type flagWord struct{ flag, words string }
+
+func flagWords() []flagWord {
+	return []flagWord{
+		{"bidi", "Characters that reorder text are spelled out."},
+		{"tag", "Invisible tag characters are spelled out."},
+		{"control", "Control characters are spelled out."},
+		{"invisible", "Invisible or unassigned characters are spelled out."},
+		{"invalid", "Bytes that are no UTF-8 are spelled out."},
+		{"marks", "Marks that could cover other text are spelled out."},
+		{"alike", "Some characters pass for others: see the notes beside them."},
+		{"mixed", "Some words mix alphabets: see the notes beside them."},
+		{"digits", "Some digits are not 0 to 9: see the notes beside them."},
+		{"spaces", "Long runs of white space are counted instead of drawn."},
+		{"rtl", "Some letters run from right to left."},
+	}
+}
+
+// form says how a text is shown.
+type form struct {
+	quoted bool // as a JSON string: backslashes doubled, line breaks spelled out
+	block  bool // line breaks are drawn
+	limit  int  // characters; more are cut out of the middle, with their number. 0: no limit
+}
+
+const (
+	longSpaces = 8 // spaces in a row that are still drawn
+	longBreaks = 2 // line breaks in a row that are still drawn
+	longMarks  = 4 // combining marks on one letter that are still drawn
+	longEscape = 2 // equal escapes in a row that are written one by one
+)
+
+// inspect makes a text from outside safe and honest to look at. It loses nothing without saying so, and different texts never look the
+// same: what is drawn otherwise stands in pieces of a class.
+func inspect(s string, f form) shown {
+	if f.limit > 0 && utf8.RuneCountInString(s) > f.limit {
+		return inspectCut(s, f)
+	}
+	d := display{form: f, flags: flags{}}
+	d.text(s)
+	return shown{Pieces: d.pieces, Flags: d.flags}
+}
+
+// inspectCut shows head and tail, and says how much stands between.
+func inspectCut(s string, f form) shown {
+	total, tail := utf8.RuneCountInString(s), f.limit/3
+	head := f.limit - tail
+	from, to := offset(s, head), offset(s, total-tail)
+	d := display{form: f, flags: flags{}}
+	d.text(s[:from])
+	d.put(piece{Class: classCut, Text: fmt.Sprintf("… %s of %s characters not shown here …", count(total-head-tail), count(total))})
+	d.text(s[to:])
+	return shown{Pieces: d.pieces, Flags: d.flags, Cut: true}
+}
+
+// offset is the byte at which character n begins.
+func offset(s string, n int) int {
+	for i := range s {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(s)
+}
+
+type display struct {
+	form
+	pieces  []piece
+	flags   flags
+	isolate bool
+}
+
+// put appends a piece, joined to the one before when they are of one kind.
+func (d *display) put(p piece) {
+	p.Isolate = d.isolate
+	if n := len(d.pieces); n > 0 {
+		if last := &d.pieces[n-1]; last.Class == p.Class && last.Note == p.Note && !last.Break && last.Isolate == p.Isolate && p.Class != classNote {
+			last.Text += p.Text
+			last.Break = p.Break
+			return
+		}
+	}
+	d.pieces = append(d.pieces, p)
+}
+
+func (d *display) text(s string) {
+	for len(s) > 0 {
+		if n := plainRun(s); n > 0 {
+			d.put(piece{Text: s[:n]})
+			s = s[n:]
+			continue
+		}
+		s = s[d.next(s):]
+	}
+}
+
+// plainRun is how many bytes from the start need no thought: ASCII that is neither space, quote, backslash nor the start of a word with
+// letters beyond ASCII.
+func plainRun(s string) int {
+	word := 0 // where the current word began
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c >= utf8.RuneSelf:
+			return word
+		case c < ' ' || c == 0x7f || c == '\\' || c == '"':
+			return i
+		case c == ' ':
+			if n := spaces(s[i:]); n > longSpaces {
+				return i
+			}
+			word = i + 1
+		case !alphanumeric(c):
+			word = i + 1
+		}
+	}
+	return len(s)
+}
+
+func alphanumeric(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+func spaces(s string) int { return len(s) - len(strings.TrimLeft(s, " ")) }
+
+// next shows what stands at the start of s and returns its length in bytes.
+func (d *display) next(s string) int {
+	r, w := utf8.DecodeRuneInString(s)
+	switch {
+	case r == utf8.RuneError && w == 1:
+		return d.invalid(s)
+	case r == isolateStart && d.block:
+		return d.isolated(s)
+	case r == '\n':
+		return d.breaks(s)
+	case r == ' ':
+		return d.gap(s)
+	case r == '\\' || r == '"':
+		return d.backslash(s)
+	case tag(r):
+		return d.tags(s)
+	case hidden(r):
+		return d.escape(s, r)
+	case unicode.IsLetter(r) || unicode.IsDigit(r):
+		return d.word(s)
+	case unicode.Is(unicode.M, r):
+		return d.marks(s)
+	}
+	return d.sign(s, r, w)
+}
+
+// Unicode's isolates, with which the message renderer keeps a value from reordering the author's words. Values can't contain them
+// there: they are escaped before.
+const (
+	isolateStart = '\u2068'
+	isolateEnd   = "\u2069"
+)
+
+func (d *display) isolated(s string) int {
+	w := utf8.RuneLen(isolateStart)
+	end := strings.Index(s, isolateEnd)
+	if end < 0 || d.isolate {
+		return d.escape(s, isolateStart)
+	}
+	d.isolate = true
+	d.text(s[w:end])
+	d.isolate = false
+	return end + len(isolateEnd)
+}
+
+func (d *display) invalid(s string) int {
+	d.flags["invalid"] = true
+	d.put(piece{Class: classEscape, Text: fmt.Sprintf(`\x{%02x}`, s[0]), Note: "a byte that is no UTF-8"})
+	return 1
+}
+
+// breaks draws line breaks, and counts many in a row, so that nothing is pushed out of sight.
+func (d *display) breaks(s string) int {
+	n := len(s) - len(strings.TrimLeft(s, "\n"))
+	switch {
+	case n > longBreaks:
+		d.flags["spaces"] = true
+		d.put(piece{Class: classGap, Text: fmt.Sprintf("[%s line breaks]", count(n)), Break: true})
+	case d.block:
+		for range n {
+			d.put(piece{Text: "", Break: true})
+		}
+	default:
+		for range n {
+			d.put(piece{Class: classEscape, Text: `\n`, Note: "line break", Break: true})
+		}
+	}
+	return n
+}
+
+func (d *display) gap(s string) int {
+	n := spaces(s)
+	if n > longSpaces {
+		d.flags["spaces"] = true
+		d.put(piece{Class: classGap, Text: fmt.Sprintf("[%s spaces]", count(n))})
+		return n
+	}
+	d.put(piece{Text: s[:n]})
+	return n
+}
+
+// backslash keeps spellings apart: in a JSON string it is doubled, elsewhere only where it would read as an escape.
+func (d *display) backslash(s string) int {
+	switch {
+	case d.quoted:
+		d.put(piece{Text: `\` + s[:1]})
+	case strings.HasPrefix(s, `\u{`) || strings.HasPrefix(s, `\x{`):
+		d.put(piece{Class: classEscape, Text: `\u{5c}`, Note: "a backslash of the text itself"})
+	default:
+		d.put(piece{Text: s[:1]})
+	}
+	return 1
+}
+
+// tags spells out tag characters, and what they say to a machine that reads them as letters.
+func (d *display) tags(s string) int {
+	d.flags["tag"] = true
+	var codes, says strings.Builder
+	n := 0
+	for _, r := range s {
+		if !tag(r) {
+			break
+		}
+		fmt.Fprintf(&codes, `\u{%x}`, r)
+		if c := r - tagBase; c >= ' ' && c <= '~' {
+			says.WriteByte(byte(c))
+		}
+		n += utf8.RuneLen(r)
+	}
+	d.put(piece{Class: classEscape, Text: codes.String(), Note: "invisible tag characters"})
+	if says.Len() > 0 {
+		d.put(piece{Class: classNote, Text: "invisible text that says “" + says.String() + "”"})
+	}
+	return n
+}
+
+const tagBase = 0xe0000
+
+func tag(r rune) bool { return r >= tagBase && r <= tagBase+0x7f }
+
+// hidden asks the escaper of messages, so that every channel agrees on what can't be shown as it is. Marks are judged by what they
+// stand on.
+func hidden(r rune) bool {
+	return !unicode.Is(unicode.M, r) && r != '\\' && template.Escape(string(r)) != string(r) || variation(r)
+}
+
+func variation(r rune) bool { return r == 0x34f || unicode.Is(unicode.Variation_Selector, r) }
+
+func (d *display) escape(s string, r rune) int {
+	flag, note := trouble(r)
+	d.flags[flag] = true
+	unit, n := string(r), 0
+	for strings.HasPrefix(s[n*len(unit):], unit) {
+		n++
+	}
+	code := codeOf(r, d.quoted)
+	if n > longEscape {
+		d.put(piece{Class: classEscape, Text: code + "×" + count(n), Note: note})
+	} else {
+		d.put(piece{Class: classEscape, Text: strings.Repeat(code, n), Note: note})
+	}
+	return n * len(unit)
+}
+
+func codeOf(r rune, quoted bool) string {
+	switch {
+	case r == '\t' && quoted:
+		return `\t`
+	case r == '\r' && quoted:
+		return `\r`
+	}
+	return `\u{` + strconv.FormatInt(int64(r), 16) + `}`
+}
+
+// trouble names what an escaped character is.
+func trouble(r rune) (flag, note string) {
+	switch {
+	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f, r == 0x61c:
+		return "bidi", "reorders the text around it"
+	case r == '\t':
+		return "spaces", "tab"
+	case unicode.Is(unicode.Cc, r):
+		return "control", "control character"
+	case unicode.Is(unicode.Zs, r):
+		return "invisible", "a space that is not the ordinary one"
+	case unicode.Is(unicode.Co, r):
+		return "invisible", "private use: it looks different everywhere"
+	case r == 0x200b || r == 0x200c || r == 0x200d || r == 0x2060 || r == 0xfeff:
+		return "invisible", "zero width"
+	}
+	return "invisible", "shows nothing, or nobody knows what"
+}
+
+// marks spells out combining marks that stand on no letter.
+func (d *display) marks(s string) int {
+	r, w := utf8.DecodeRuneInString(s)
+	d.flags["marks"] = true
+	d.put(piece{Class: classEscape, Text: codeOf(r, d.quoted), Note: "combining mark"})
+	return w
+}
+
+// word shows letters, digits and their marks, with a note when they pass for something else.
+func (d *display) word(s string) int {
+	n := wordLen(s)
+	word := s[:n]
+	v := judge(word)
+	d.flags.add(v.flags)
+	class := ""
+	if v.note != "" {
+		class = classAlike
+	}
+	d.put(piece{Class: class, Text: word})
+	if v.note != "" {
+		d.put(piece{Class: classNote, Text: v.note})
+	}
+	return n
+}
+
+// wordLen stops before anything that must be spelled out, marks beyond the fourth among it.
+func wordLen(s string) int {
+	marks := 0
+	for i, r := range s {
+		switch {
+		case unicode.Is(unicode.M, r) && !variation(r):
+			if marks++; marks > longMarks || overlays(r) {
+				return i
+			}
+		case (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.Nl, r)) && !hidden(r):
+			marks = 0
+		default:
+			return i
+		}
+	}
+	return len(s)
+}
+
+// overlays reports whether a mark strikes out or encloses its letter, or spans two.
+func overlays(r rune) bool {
+	return r >= 0x334 && r <= 0x338 || r >= 0x35c && r <= 0x362 || r >= 0x20d0 && r <= 0x20ff || unicode.Is(unicode.Me, r)
+}
+
+// sign shows punctuation and symbols; those that pass for ASCII ones get a note.
+func (d *display) sign(s string, r rune, w int) int {
+	if as := alikeSign(r); as != "" {
+		d.flags["alike"] = true
+		d.put(piece{Class: classAlike, Text: s[:w]})
+		d.put(piece{Class: classNote, Text: "not “" + as + "” but " + codePoint(r)})
+		return w
+	}
+	d.put(piece{Text: s[:w]})
+	return w
+}
+
+func codePoint(r rune) string { return fmt.Sprintf("U+%04X", r) }
+
+// count writes a number with separators of thousands.
+func count(n int) string {
+	digits := []byte(strconv.Itoa(n))
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = slices.Insert(digits, i, ',')
+	}
+	return string(digits)
+}

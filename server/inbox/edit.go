@@ -1,0 +1,121 @@
+package inbox
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"strings"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// editPage shows what an edit would do, before it is done.
+type editPage struct {
+	ID, Target string
+	Version    int64
+	Binding    string // of what stands now
+	New        string // of the edited call
+	Args       string
+	Note       string
+	Outcome    resolve.Outcome
+	Reasons    []reason
+	Message    string
+	Stages     []stage
+	Changes    []change
+	Doc        document
+	Problem    string // why there is nothing to confirm
+	Seen       string
+}
+
+// Confirmable reports whether the edit can be made from this page.
+func (p editPage) Confirmable() bool { return p.Problem == "" }
+
+// edit shows what an edit would do (preview, or the same as a fragment for the script), or does it (confirm).
+func (v *visit) edit() error {
+	step := v.r.PostForm.Get("step")
+	a, err := v.readAnswer()
+	if err != nil && !(step == "fragment" && errors.Is(err, errEarly)) { // a preview changes nothing, so it may come soon
+		return v.tell(requestPath(v.r.PathValue("id")), said{Request: v.r.PathValue("id"), Kind: "bad", Lines: []string{"Nothing was changed.", sentence(err.Error())}})
+	}
+	in := approval.EditInput{
+		Tenant: v.Tenant, ID: a.ID, IfVersion: a.seen.Version, Binding: a.seen.Binding, Person: v.Person.ID,
+		Args: strings.ReplaceAll(v.r.PostForm.Get("arguments"), "\r\n", "\n"), Reason: clean(v.r.PostForm.Get("reason")), Channel: channel,
+	}
+	if step == "confirm" {
+		return v.confirmEdit(a, in)
+	}
+	p, err := v.previewEdit(in)
+	if err != nil {
+		return v.refused(a, err)
+	}
+	if step == "fragment" {
+		v.write(200, "edit", "preview", p)
+		return nil
+	}
+	return v.show("edit", "Edit "+p.Target, "queue", p)
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// confirmEdit makes the edit, if the page showed this very text fully.
+func (v *visit) confirmEdit(a answer, in approval.EditInput) error {
+	if a.seen.Edit != digest(in.Args) || !a.seen.Full {
+		return v.refused(a, approval.ErrNotShown)
+	}
+	edited, err := v.Service.Edit(v.ctx(), in)
+	if err != nil {
+		return v.refused(a, err)
+	}
+	m := outcomeWords(edited.Voted)
+	m.Request = a.ID
+	m.Lines = append([]string{"The arguments are replaced, and your approval of the new ones is given."}, m.Lines...)
+	return v.tell(requestPath(a.ID), m)
+}
+
+func (v *visit) previewEdit(in approval.EditInput) (editPage, error) {
+	r, err := v.Store.Request(v.ctx(), v.Tenant, in.ID)
+	if err != nil {
+		return editPage{}, err
+	}
+	p := editPage{ID: r.ID, Target: r.Current().Call.Target(), Version: r.Version, Binding: r.Binding(), Args: in.Args, Note: in.Reason}
+	if editable(r) == "" {
+		p.Problem = "These arguments can't be edited here: policy hides a part of them, or they are too large."
+		return p, nil
+	}
+	edited, err := v.Service.Preview(v.ctx(), in)
+	var input *approval.InputError
+	if errors.As(err, &input) {
+		p.Problem = sentence(input.Error())
+		return p, nil
+	}
+	if err != nil {
+		return p, err
+	}
+	v.fillEdit(&p, r, edited)
+	return p, nil
+}
+
+func (v *visit) fillEdit(p *editPage, r *approval.Request, e *approval.Edited) {
+	d := e.Decision
+	p.New, p.Outcome, p.Reasons, p.Message = e.Binding, d.Outcome, reasons(d.Reasons), d.Message
+	p.Changes = changes(e.Changes, r.Redact)
+	p.Doc = inspectDocument("Arguments after the edit", p.Args, r.Redact, true)
+	if d.Require != nil {
+		for _, s := range d.Require.Stages {
+			p.Stages = append(p.Stages, stage{Group: s.Group, Needed: s.People, Missing: s.People})
+		}
+	}
+	switch {
+	case d.Outcome == resolve.Deny:
+		p.Problem = "The rules deny the edited call, so the edit would be refused."
+	case len(e.Changes) == 0:
+		p.Problem = "Nothing is changed yet."
+	case p.Doc.Cut || p.Doc.Huge:
+		p.Problem = "The edited arguments can't be shown fully, so they can't be approved here."
+	}
+	p.Seen = v.sealSeen(r, p.Problem == "", digest(p.Args))
+}

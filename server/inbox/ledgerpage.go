@@ -1,0 +1,164 @@
+package inbox
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/store"
+)
+
+// ledgerPage is a stretch of the ledger with the checkpoint that covers it.
+type ledgerPage struct {
+	Subject string
+	Entries []entry
+	Size    int64
+	Root    string
+	Note    string
+	From    int64 // index of the oldest entry shown
+	Older   string
+	Export  bool
+}
+
+// entry is one ledger entry, ready to be looked at.
+type entry struct {
+	Index   int64
+	At      time.Time
+	Type    string
+	Subject string
+	Actor   string
+	Facts   string
+	Words   string // what the actor wrote: reason, response or note
+	Sealed  []string
+	Broken  string // why it can't be read
+}
+
+const pageEntries = 50
+
+func (v *visit) ledger() error {
+	p := ledgerPage{Subject: strings.TrimSpace(v.r.URL.Query().Get("subject")), Export: v.PublicKey != ""}
+	size, note, err := v.Store.Checkpoint(v.ctx(), v.Tenant)
+	if err != nil {
+		return err
+	}
+	p.Size, p.Note = size, string(note)
+	if lines := strings.SplitN(p.Note, "\n", 4); len(lines) > 2 {
+		p.Root = lines[2]
+	}
+	var list []store.Entry
+	if p.Subject != "" {
+		list, err = v.Store.History(v.ctx(), v.Tenant, p.Subject)
+	} else {
+		p.From = v.ledgerFrom(size)
+		list, err = v.Store.Entries(v.ctx(), v.Tenant, p.From, pageEntries)
+	}
+	if err != nil {
+		return err
+	}
+	if p.Subject == "" && p.From > 0 {
+		p.Older = "/ledger?before=" + strconv.FormatInt(p.From, 10)
+	}
+	p.Entries = v.entries(list)
+	slices.Reverse(p.Entries)
+	return v.show("ledger", "Ledger", "ledger", p)
+}
+
+// ledgerFrom is the first index of the page that ends before ?before=, or at the end.
+func (v *visit) ledgerFrom(size int64) int64 {
+	end := size
+	if n, err := strconv.ParseInt(v.r.URL.Query().Get("before"), 10, 64); err == nil && n > 0 && n < size {
+		end = n
+	}
+	return max(0, end-pageEntries)
+}
+
+func (v *visit) entries(list []store.Entry) []entry {
+	out := make([]entry, len(list))
+	for i, e := range list {
+		out[i] = readEntry(e)
+	}
+	return out
+}
+
+// readEntry shows what people wrote, but neither arguments nor messages: those stand on the request's page, where policy says which of
+// their values are hidden.
+func readEntry(e store.Entry) entry {
+	out := entry{Index: e.Index}
+	leaf, err := ledger.ParseLeaf(e.Leaf)
+	if err != nil {
+		out.Broken = err.Error()
+		return out
+	}
+	out.At, out.Type, out.Subject, out.Actor = leaf.Time, leaf.Type, leaf.Subject, leaf.Actor
+	if len(leaf.Facts.Members) > 0 {
+		out.Facts = string(leaf.Facts.AppendJSON(nil))
+	}
+	openings, err := ledger.ParseOpenings(e.Openings)
+	if err != nil {
+		out.Broken = err.Error()
+	}
+	for name := range leaf.Sealed {
+		o, open := openings[name]
+		switch {
+		case open && (name == "reason" || name == "response" || name == "note"):
+			out.Words = strings.TrimSpace(out.Words + " " + o.Value)
+		case open:
+			out.Sealed = append(out.Sealed, name)
+		default:
+			out.Sealed = append(out.Sealed, name+" (redacted)")
+		}
+	}
+	slices.Sort(out.Sealed)
+	return out
+}
+
+// export sends the whole ledger as a file that verifies offline. It is a POST, since it is recorded.
+func (v *visit) export() error {
+	if err := v.onlyAdmins(); err != nil {
+		return err
+	}
+	size, note, err := v.Store.Checkpoint(v.ctx(), v.Tenant)
+	if err != nil {
+		return err
+	}
+	if size == 0 || v.PublicKey == "" {
+		return &problem{http.StatusConflict, "Nothing to export yet", "The ledger has no signed checkpoint, or this server was not told its public key."}
+	}
+	if err := v.Service.Record(v.ctx(), v.Tenant, "exported", "", v.Person.ID, map[string]any{"size": size, "channel": channel}); err != nil {
+		return err
+	}
+	h := v.w.Header()
+	h.Set("Content-Type", "application/jsonl")
+	h.Set("Content-Disposition", `attachment; filename="assent-ledger.jsonl"`)
+	h.Set("Cache-Control", "no-store")
+	if err := v.writeExport(size, note); err != nil { // the file has no last line, so it won't verify
+		v.Logger.Error("ledger export ended early", "error", err)
+	}
+	return nil
+}
+
+func (v *visit) writeExport(size int64, note []byte) error {
+	out, err := ledger.NewWriter(v.w, note, v.PublicKey)
+	if err != nil {
+		return err
+	}
+	for next := int64(0); next < size; {
+		list, err := v.Store.Entries(v.ctx(), v.Tenant, next, int(min(500, size-next)))
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			break // Close says what is missing
+		}
+		for _, e := range list {
+			if err := out.Write(e.Leaf, e.Openings); err != nil {
+				return err
+			}
+		}
+		next += int64(len(list))
+	}
+	return out.Close()
+}

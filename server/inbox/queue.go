@@ -1,0 +1,105 @@
+package inbox
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/assent-dev/assent/approval"
+)
+
+// pageSize is how many cards a page of the queue has; each is read whole, for its stages and hints.
+const pageSize = 25
+
+// queuePage is the list of requests.
+type queuePage struct {
+	Tab       string // mine, open or decided
+	Agent     string
+	Target    string
+	Principal string
+	Cards     []card
+	Total     int
+	Next      string // address of the next page
+	Here      string // address of the list without the page around it
+}
+
+// Filtered reports whether the list is narrowed.
+func (q queuePage) Filtered() bool { return q.Agent+q.Target+q.Principal != "" }
+
+// Tabs are the lists with their addresses.
+func (q queuePage) Tabs() []struct{ Name, Words, Href string } {
+	out := []struct{ Name, Words, Href string }{{"mine", "Waiting for me", ""}, {"open", "All waiting", ""}, {"decided", "Decided", ""}}
+	for i := range out {
+		out[i].Href = q.address("/", out[i].Name, "")
+	}
+	return out
+}
+
+func (q queuePage) address(path, tab, cursor string) string {
+	u := url.Values{}
+	for k, v := range map[string]string{"tab": tab, "agent": q.Agent, "target": q.Target, "principal": q.Principal, "cursor": cursor} {
+		if v != "" && (k != "tab" || v != "mine") {
+			u.Set(k, v)
+		}
+	}
+	if len(u) == 0 {
+		return path
+	}
+	return path + "?" + u.Encode()
+}
+
+func (v *visit) queue() error {
+	q, err := v.readQueue()
+	if err != nil {
+		return err
+	}
+	return v.show("queue", "Queue", "queue", q)
+}
+
+// queueFragment is the list alone, for the script to put in place.
+func (v *visit) queueFragment() error {
+	q, err := v.readQueue()
+	if err != nil {
+		return err
+	}
+	p := v.base("Queue", "queue")
+	p.Data = q
+	v.write(200, "queue", "list", p)
+	return nil
+}
+
+func (v *visit) readQueue() (queuePage, error) {
+	in := v.r.URL.Query()
+	q := queuePage{Tab: in.Get("tab"), Agent: in.Get("agent"), Target: strings.TrimSpace(in.Get("target")), Principal: strings.TrimSpace(in.Get("principal"))}
+	q.Agent = strings.TrimSpace(q.Agent)
+	f := approval.Filter{Agent: q.Agent, Target: q.Target, Principal: q.Principal, Limit: pageSize, Cursor: in.Get("cursor")}
+	switch q.Tab {
+	case "decided":
+		f.States = []approval.State{approval.Denied, approval.Expired, approval.Cancelled, approval.Consumed}
+	case "open":
+		f.States, f.ByDue = []approval.State{approval.Pending, approval.Approved}, true
+	default:
+		q.Tab = "mine"
+		f.States, f.ByDue = []approval.State{approval.Pending}, true
+		f.Groups = append([]string{""}, v.Person.Groups...)
+	}
+	list, err := v.Store.Requests(v.ctx(), v.Tenant, f)
+	if err != nil {
+		return q, err
+	}
+	q.Total, q.Here = list.Total, q.address("/queue", q.Tab, f.Cursor)
+	if list.Next != "" {
+		q.Next = q.address("/", q.Tab, list.Next)
+	}
+	for _, s := range list.Requests {
+		r, err := v.Store.Request(v.ctx(), v.Tenant, s.ID)
+		if err != nil {
+			return q, err
+		}
+		c, err := v.card(r)
+		if err != nil {
+			return q, err
+		}
+		q.Cards = append(q.Cards, c)
+	}
+	return q, nil
+}

@@ -1,0 +1,214 @@
+package inbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+)
+
+// visit is one person's request for one page.
+type visit struct {
+	*site
+	w      http.ResponseWriter
+	r      *http.Request
+	Tenant string
+	Person approval.Person
+	Dev    bool
+	now    time.Time
+	known  map[string]approval.Person // what the directory said during this visit
+}
+
+// maxForm is what a form may weigh: edited arguments of the largest size that can be approved, every character escaped.
+const maxForm = 4 << 20
+
+func (s *site) visited(page func(*visit) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v := &visit{site: s, w: w, r: r, now: s.Now(), known: map[string]approval.Person{}}
+		var ok bool
+		if v.Tenant, v.Person, v.Dev, ok = s.Who(r); !ok || v.Tenant == "" || v.Person.ID == "" {
+			http.Error(w, "Sign in first.", http.StatusUnauthorized)
+			return
+		}
+		if err := v.readForm(); err != nil {
+			v.fail(err)
+			return
+		}
+		if err := page(v); err != nil {
+			v.fail(err)
+		}
+	}
+}
+
+func (v *visit) readForm() error {
+	if v.r.Method != http.MethodPost {
+		return nil
+	}
+	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
+	if err := v.r.ParseForm(); err != nil {
+		return &problem{http.StatusBadRequest, "The form can't be read", "It is damaged, or larger than " + count(maxForm) + " bytes."}
+	}
+	return nil
+}
+
+func (v *visit) ctx() context.Context { return v.r.Context() }
+
+// problem is an error with a page of its own.
+type problem struct {
+	status int
+	title  string
+	detail string
+}
+
+func (p *problem) Error() string { return p.title + ": " + p.detail }
+
+// fail answers with a page that says what went wrong and what to do. What only operators understand goes to the log.
+func (v *visit) fail(err error) {
+	var p *problem
+	switch {
+	case errors.As(err, &p):
+	case errors.Is(err, context.Canceled):
+		return
+	case errors.Is(err, approval.ErrNotFound):
+		p = &problem{http.StatusNotFound, "Not found", "There is no such thing here. It may belong to another tenant."}
+	case errors.Is(err, errSeal), errors.Is(err, errEarly):
+		p = &problem{http.StatusConflict, "Nothing was done", sentence(err.Error())}
+	default:
+		v.Logger.Error("inbox page failed", "path", v.r.URL.Path, "error", err)
+		p = &problem{http.StatusServiceUnavailable, "This can't be answered now", "Nothing was decided, and nothing runs because of this. Try again in a moment; if it stays so, tell whoever runs this service."}
+	}
+	base := v.base(p.title, "")
+	base.Data = p.detail
+	v.write(p.status, "problem", "layout", base)
+}
+
+// page is what the layout needs.
+type page struct {
+	Title   string
+	Section string
+	Tenant  string
+	Person  string
+	Dev     bool
+	Admin   bool
+	SignOut string
+	Freezes []approval.Freeze
+	Said    *said
+	Token   string // seal of forms that are about no request
+	ArmMS   int64
+	Now     time.Time
+	Data    any
+}
+
+func (v *visit) base(title, section string) page {
+	name := v.Person.Name
+	if name == "" {
+		name = v.Person.ID
+	}
+	return page{
+		Title: title, Section: section, Tenant: v.Tenant, Person: name, Dev: v.Dev, Admin: v.admin(), SignOut: v.SignOut,
+		Token: v.seal("seen", seen{Tenant: v.Tenant, Person: v.Person.ID, At: v.now.UnixMilli()}), ArmMS: v.Arm.Milliseconds(), Now: v.now,
+	}
+}
+
+func (v *visit) admin() bool { return v.Person.Holds(v.Admins) }
+
+// show answers with a page.
+func (v *visit) show(name, title, section string, data any) error {
+	p := v.base(title, section)
+	p.Data, p.Said = data, v.said()
+	var err error
+	if p.Freezes, err = v.Store.Freezes(v.ctx(), v.Tenant); err != nil {
+		return err
+	}
+	v.write(http.StatusOK, name, "layout", p)
+	return nil
+}
+
+// write renders into memory first, so that a page is whole or not there.
+func (v *visit) write(status int, name, block string, data any) {
+	var b bytes.Buffer
+	if err := v.pages[name].ExecuteTemplate(&b, block, data); err != nil {
+		v.Logger.Error("inbox page can't be rendered", "page", name, "error", err)
+		http.Error(v.w, "This page can't be shown. Nothing was decided.", http.StatusInternalServerError)
+		return
+	}
+	h := v.w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	v.w.WriteHeader(status)
+	if v.r.Method != http.MethodHead {
+		v.w.Write(b.Bytes())
+	}
+}
+
+// said reads the message that the step before left for this page, if it is for this person and fresh.
+func (v *visit) said() *said {
+	var m said
+	if v.open("said", v.r.URL.Query().Get("said"), &m) != nil || m.Person != v.Person.ID {
+		return nil
+	}
+	if m.Request != "" && !strings.HasSuffix(v.r.URL.Path, "/"+m.Request) {
+		return nil
+	}
+	if age := v.now.Sub(time.UnixMilli(m.At)); age < 0 || age > saidAge {
+		return nil
+	}
+	return &m
+}
+
+// tell leads on to a page, with a message for it.
+func (v *visit) tell(path string, m said) error {
+	m.Person, m.At = v.Person.ID, v.now.UnixMilli()
+	to := url.URL{Path: path, RawQuery: url.Values{"said": {v.seal("said", m)}}.Encode()}
+	http.Redirect(v.w, v.r, to.String(), http.StatusSeeOther)
+	return nil
+}
+
+// posted checks the seal of a form that is about no request.
+func (v *visit) posted() error {
+	in, err := v.openSeen(v.r.PostForm.Get("seen"), v)
+	if err == nil && in.Request != "" {
+		return errSeal
+	}
+	return err
+}
+
+func (v *visit) nowhere() error { return approval.ErrNotFound }
+
+// person asks the directory, once for every name.
+func (v *visit) person(name string) (approval.Person, error) {
+	if p, ok := v.known[name]; ok || name == "" {
+		return p, nil
+	}
+	p, ok, err := v.Directory.Person(v.ctx(), v.Tenant, name)
+	if err != nil {
+		return p, err
+	}
+	if !ok {
+		p = approval.Person{}
+	}
+	v.known[name] = p
+	return p, nil
+}
+
+// called is the name to show for a person.
+func (v *visit) called(id string) string {
+	p, err := v.person(id)
+	if err != nil || p.Name == "" || p.Name == id {
+		return id
+	}
+	return p.Name + " (" + id + ")"
+}
+
+// sentence makes an error's text one.
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:] + "."
+}

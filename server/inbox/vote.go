@@ -1,0 +1,228 @@
+package inbox
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/value"
+)
+
+// channel is how votes given here are recorded.
+const channel = "inbox"
+
+// answer is a posted form about one request, checked against what its page showed.
+type answer struct {
+	ID   string
+	seen seen
+}
+
+// readAnswer holds a form to the seal of the page that it came from. With errEarly the answer is whole, but came too soon.
+func (v *visit) readAnswer() (answer, error) {
+	form := v.r.PostForm
+	in, early := v.openSeen(form.Get("seen"), v)
+	if early != nil && !errors.Is(early, errEarly) {
+		return answer{}, early
+	}
+	version, err := strconv.ParseInt(form.Get("version"), 10, 64)
+	if id := v.r.PathValue("id"); err != nil || in.Request != id || form.Get("request") != id || version != in.Version || form.Get("binding") != in.Binding {
+		return answer{}, errSeal
+	}
+	return answer{in.Request, in}, early
+}
+
+func requestPath(id string) string { return "/requests/" + id }
+
+// vote takes one person's answer and leads back to the request, with what became of it in words.
+func (v *visit) vote() error {
+	a, err := v.readAnswer()
+	if err != nil {
+		return v.tell(requestPath(v.r.PathValue("id")), said{Request: v.r.PathValue("id"), Kind: "bad", Lines: []string{"Nothing was decided.", sentence(err.Error())}})
+	}
+	in, err := v.ballot(a)
+	if err != nil {
+		return v.refused(a, err)
+	}
+	voted, err := v.Service.Vote(v.ctx(), in)
+	if err != nil {
+		return v.refused(a, err)
+	}
+	m := outcomeWords(voted)
+	m.Request = a.ID
+	return v.tell(requestPath(a.ID), m)
+}
+
+// ballot reads what the form answers.
+func (v *visit) ballot(a answer) (approval.VoteInput, error) {
+	form := v.r.PostForm
+	in := approval.VoteInput{
+		Tenant: v.Tenant, ID: a.ID, IfVersion: a.seen.Version, Binding: a.seen.Binding, Person: v.Person.ID,
+		Verdict: approval.Verdict(form.Get("verdict")), Reason: clean(form.Get("reason")), Channel: channel, Full: a.seen.Full,
+	}
+	switch in.Verdict {
+	case approval.Approve:
+		if !in.Full {
+			return in, approval.ErrNotShown
+		}
+		var err error
+		in.Grant, err = v.readOffer()
+		return in, err
+	case approval.Deny:
+		in.Reason = denial(form.Get("preset"), in.Reason)
+	case approval.Respond:
+		in.Response = clean(form.Get("response"))
+	}
+	return in, nil
+}
+
+// clean undoes what browsers do to line breaks.
+func clean(text string) string { return strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n")) }
+
+// presets are the reasons for a denial that need no typing.
+func presets() []string {
+	return []string{"Wrong amount", "Wrong target", "Not needed", "Needs discussion"}
+}
+
+func denial(preset, text string) string {
+	for _, p := range presets() {
+		if p == preset && text != "" {
+			return p + ": " + text
+		}
+		if p == preset {
+			return p
+		}
+	}
+	return text
+}
+
+// refused leads back with the reason why an answer was not taken. Only what nobody could mend by looking is a failure.
+func (v *visit) refused(a answer, err error) error {
+	m := said{Request: a.ID, Kind: "bad", Lines: []string{"Nothing was decided."}}
+	var input *approval.InputError
+	switch {
+	case errors.Is(err, approval.ErrVersion), errors.Is(err, approval.ErrBinding):
+		m.Kind, m.Since = "note", a.seen.At
+		m.Lines = []string{"Nothing was decided: the request changed after your page was made. Look again, and answer again."}
+	case errors.Is(err, approval.ErrClosed):
+		m.Kind, m.Since = "note", a.seen.At
+		m.Lines = []string{"Too late, nothing changed: the request has ended."}
+	case errors.Is(err, approval.ErrNotShown):
+		m.Lines = append(m.Lines, "Your page did not show the whole call. Show everything first.")
+	case errors.As(err, &input):
+		m.Lines = append(m.Lines, sentence(input.Error()))
+	case errors.Is(err, approval.ErrGrantRefused), errors.Is(err, approval.ErrNotEligible), errors.Is(err, approval.ErrUnknownName), errors.Is(err, approval.ErrFrozen), errors.Is(err, approval.ErrEditDenied):
+		m.Lines = append(m.Lines, sentence(err.Error()))
+	default:
+		return err
+	}
+	return v.tell(requestPath(a.ID), m)
+}
+
+// offer is what a standing approval could be, with the bounds that policies set.
+type offer struct {
+	Agent, Target   string
+	Session         string
+	SessionOnly     bool // policy
+	Hours, MaxHours int
+	Uses, MaxUses   int
+	Numbers         []number
+	Several         bool // more than one approval is needed
+}
+
+// number is an argument that may vary within a bound.
+type number struct {
+	Path, Text string
+	Kind       approval.BoundKind
+}
+
+// Words says what the bound allows.
+func (n number) Words() string {
+	if n.Kind == approval.AtLeast {
+		return "anything from " + n.Text + " up to 0"
+	}
+	return "anything from 0 up to " + n.Text
+}
+
+// What the form offers unless policy is stricter.
+const (
+	offerHours, mostHours = 8, 30 * 24
+	offerUses, mostUses   = 20, 10_000
+	mostNumbers           = 20
+)
+
+// offer is nil where no standing approval may come out of the request.
+func (v *visit) offer(r *approval.Request) *offer {
+	c := r.Current().Call
+	g := r.Grants
+	if g.Forbid || g.Session && c.Session == "" || c.Kind == resolve.MCPTool && c.ToolDefinition == "" || g.MaxAge > 0 && g.MaxAge < time.Hour {
+		return nil
+	}
+	o := &offer{Agent: r.Agent.ID, Target: c.Target(), Session: c.Session, SessionOnly: g.Session, MaxHours: mostHours, MaxUses: mostUses}
+	if g.MaxAge > 0 {
+		o.MaxHours = min(mostHours, int(g.MaxAge/time.Hour))
+	}
+	if g.MaxUses > 0 {
+		o.MaxUses = min(mostUses, g.MaxUses)
+	}
+	o.Hours, o.Uses = min(offerHours, o.MaxHours), min(offerUses, o.MaxUses)
+	o.Several = approval.Summarize(r).Needed > 1
+	if doc, err := value.Parse([]byte(c.Args), value.Limits{}); err == nil {
+		s := sketch{redact: r.Redact}
+		o.Numbers = numbers(&s, doc, nil)
+	}
+	return o
+}
+
+// numbers lists the numbers of a document that a bound can name and that policy doesn't hide.
+func numbers(s *sketch, doc value.Value, path []string) []number {
+	if s.named(path) {
+		return nil
+	}
+	var out []number
+	if doc.Kind == value.Number {
+		n := number{strings.Join(path, "."), string(doc.AppendJSON(nil)), approval.AtMost}
+		switch doc.Num.Cmp(value.IntNum(0)) {
+		case 0:
+			return nil
+		case -1:
+			n.Kind = approval.AtLeast
+		}
+		return []number{n}
+	}
+	for _, m := range doc.Members {
+		if len(out) < mostNumbers && (len(path) == 0 || !strings.Contains(m.Key, ".")) {
+			out = append(out, numbers(s, m.Value, append(path[:len(path):len(path)], m.Key))...)
+		}
+	}
+	for i, it := range doc.Items {
+		if len(out) < mostNumbers {
+			out = append(out, numbers(s, it, append(path[:len(path):len(path)], strconv.Itoa(i)))...)
+		}
+	}
+	return out
+}
+
+// readOffer reads the standing approval that the form offers; nil when it offers none.
+func (v *visit) readOffer() (*approval.GrantOffer, error) {
+	form := v.r.PostForm
+	if form.Get("grant") != "on" {
+		return nil, nil
+	}
+	hours, err := strconv.Atoi(form.Get("hours"))
+	if err != nil || hours < 1 || hours > mostHours {
+		return nil, &approval.InputError{Field: "hours", Expected: "a whole number from 1 to " + count(mostHours)}
+	}
+	uses, err := strconv.Atoi(form.Get("uses"))
+	if err != nil || uses < 1 || uses > mostUses {
+		return nil, &approval.InputError{Field: "uses", Expected: "a whole number from 1 to " + count(mostUses)}
+	}
+	o := &approval.GrantOffer{Session: form.Get("session") == "on", MaxAge: time.Duration(hours) * time.Hour, MaxUses: uses}
+	for _, b := range form["bound"] {
+		kind, path, _ := strings.Cut(b, ":")
+		o.Bounds = append(o.Bounds, approval.Bound{Path: path, Kind: approval.BoundKind(kind)})
+	}
+	return o, nil
+}

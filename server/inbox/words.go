@@ -1,0 +1,119 @@
+package inbox
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/policy"
+)
+
+// tail is the end of an id, which people compare.
+func tail(id string) string { return id[max(0, len(id)-6):] }
+
+// short is the beginning of a digest, which people compare.
+func short(digest string) string {
+	hex := strings.TrimPrefix(digest, "sha256:")
+	return hex[:min(8, len(hex))]
+}
+
+func at(t time.Time) string { return t.UTC().Format("2 Jan 2006 15:04:05 UTC") }
+
+// until says how far a time is, in words.
+func until(t, now time.Time) string {
+	if d := t.Sub(now); d >= 0 {
+		return "in " + span(d)
+	}
+	return span(now.Sub(t)) + " ago"
+}
+
+// span is a duration in its two largest units at most.
+func span(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%.1f s", max(d, 0).Seconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		h, m := int(d.Hours()), int(d.Minutes())%60
+		if m == 0 {
+			return fmt.Sprintf("%d h", h)
+		}
+		return fmt.Sprintf("%d h %d min", h, m)
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}
+
+func groupName(group string) string {
+	if group == "" {
+		return "any approver"
+	}
+	return group
+}
+
+// stateWords says where a request stands, and why.
+func stateWords(r *approval.Request) string {
+	by := map[approval.Cause]string{
+		approval.ByVotes: "", approval.ByResponse: "a person answered instead of letting it run", approval.ByDeadline: "nobody decided in time",
+		approval.ByTimeout:   "nobody decided in time, and the policy lets it run then",
+		approval.ByRequester: "whoever asked took it back", approval.BySupersede: "a newer request stands in its place",
+		approval.ByPermitAge: "it was approved, but not used in time", approval.ByPlanChange: "the rules changed after it was approved",
+		approval.ByLateDeny: "it was approved, then denied before it ran", approval.ByFreeze: "everything was frozen",
+		approval.ByConsume: "it ran, once",
+	}[r.Cause]
+	word := map[approval.State]string{
+		approval.Pending: "Waiting for people", approval.Approved: "Approved, may run once", approval.Denied: "Denied", approval.Expired: "Expired",
+		approval.Cancelled: "Cancelled", approval.Consumed: "Approved and used",
+	}[r.State]
+	if by == "" {
+		return word
+	}
+	return word + ": " + by
+}
+
+// ending says what happens at the deadline.
+func ending(r *approval.Request) string {
+	switch {
+	case r.OnTimeout == policy.TimeoutApprove:
+		return "If nobody answers by then, it RUNS: the policy approves by timeout. Deny it to stop it."
+	case r.OnTimeout == policy.TimeoutEscalate && len(r.Ladder)+len(r.Called) > 0:
+		return "If nobody answers by then, it is passed to the groups that escalation calls in; if they don't answer either, it expires and does not run."
+	}
+	return "If nobody answers by then, it expires and does not run."
+}
+
+// outcomeWords says what became of an answer.
+func outcomeWords(v *approval.Voted) said {
+	r := v.Request
+	switch v.Outcome {
+	case approval.VoteCounted:
+		return said{Kind: "good", Lines: []string{"Your approval is counted. It takes more people before this may run.", sentence(v.Detail)}}
+	case approval.VoteApproved:
+		m := said{Kind: "good", Lines: []string{"Approved. It may now run once, exactly as shown."}}
+		if v.Grant != nil {
+			m.Lines = append(m.Lines, "A standing approval came out of it: see Grants.")
+		}
+		return m
+	case approval.VoteDenied:
+		if r.Cause == approval.ByResponse {
+			return said{Kind: "good", Lines: []string{"It will not run. The agent is told your answer instead."}}
+		}
+		return said{Kind: "good", Lines: []string{"Denied. It will not run."}}
+	case approval.VoteDuplicate:
+		return said{Kind: "note", Lines: []string{"Nothing changed: you gave this answer before."}}
+	case approval.VoteLate:
+		return said{Kind: "note", Lines: []string{"Too late, nothing changed: " + lower(stateWords(r)) + ".", "Your answer is kept in the ledger."}}
+	case approval.VoteConflicting:
+		return said{Kind: "bad", Lines: []string{"Too late, and it ended the other way: " + lower(stateWords(r)) + ".", "Your answer is kept in the ledger."}}
+	case approval.VoteRevoked:
+		return said{Kind: "good", Lines: []string{"Stopped: it had been approved, and your answer voided that before it ran."}}
+	case approval.VoteNotEligible:
+		return said{Kind: "bad", Lines: []string{"Not counted: you have no say in this request. The attempt is kept in the ledger.", sentence(v.Detail)}}
+	}
+	return said{Kind: "note", Lines: []string{sentence(v.Detail)}}
+}
+
+func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
