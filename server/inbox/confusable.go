@@ -98,10 +98,10 @@ func rightToLeft(r rune) bool {
 // alikeLetter is the ASCII letter or digit that a letter passes for. Fullwidth, mathematical, circled and similar letters are known to
 // NFKC; here stand the ones of other alphabets, and Latin letters that lost a dot or a bowl.
 func alikeLetter(r rune) (rune, bool) {
-	const from = "аАвВсСԁеЕһНіІјЈкКӏӀмМоОрРԛԚѕЅтТхХуУүҮԝԜѵѴпгɡɑıȷʏԌЗзбЬ" +
+	const from = "аАВсСԁеЕһНіІјЈкКӏӀМоОрРԛԚѕЅТхХуУүҮԝԜѵѴпгɡɑıȷʏԌЗзбЬ" +
 		"αΑΒεΕΖηΗιΙκΚΜνΝοΟρΡτΤυΥχΧγωϲϹϳ" +
 		"հոսօցյՏՕԼՍ" + "ᎪᏴᏟᎠᎬᎻᎫᏦᏞᎷᏢᎡᏚᎢᏙᎳᏃ" + "ǀƖⅠоƽᴏᴄᴠᴡᴢꜱꓐꓚꓓꓰꓖꓧꓮꓗꓡꓟꓠꓳꓑꓢꓔꓦꓪꓫꓬꓜ"
-	const to = "aAbBcCdeEhHiIjJkKlIMMoOpPqQsStTxXyYyYwWvVnrgaijyG33bb" +
+	const to = "aABcCdeEhHiIjJkKlIMoOpPqQsSTxXyYyYwWvVnrgaijyG33bb" +
 		"aABeEZnHiIkKMvNoOpPtTuYxXywcCj" +
 		"hnuogjSOLU" + "ABCDEHJKLMPRSTVWZ" + "lIIo5ocvwzsBCDEGHAKLMNOPSTVWXYZ"
 	i := strings.IndexRune(from, r)
@@ -113,14 +113,15 @@ func alikeLetter(r rune) (rune, bool) {
 
 // alikeSign is the ASCII sign that a sign passes for, or "".
 func alikeSign(r rune) string {
-	const from = "‐‑‒−⁃﹘⁄∕⧸꞉։׃∶․‚٫’‘ʹʼ‛＇´ˈ“”‟″〃∗⁎٭‹›˂˃❮❯﹤﹥⟨⟩ǃ⑊⧵∖﹨।。｡、∣❘ǁ‖⁓˜∼"
-	const to = "------///::::.,,''''''''\"\"\"\"\"***<><><><><>!\\\\\\\\|..,|||/~~~"
 	if r < utf8.RuneSelf || quoteOfProse(r) {
 		return ""
 	}
-	if i := strings.IndexRune(from, r); i >= 0 {
-		if n := utf8.RuneCountInString(from[:i]); n < len(to) {
-			return to[n : n+1]
+	for _, family := range []struct{ as, signs string }{
+		{"-", "‐‑‒−⁃﹘"}, {"/", "⁄∕⧸"}, {":", "։꞉׃∶"}, {".", "․。｡"}, {",", "‚٫、"}, {"'", "ʹʼ‛´ˈ"}, {`"`, "‟″〃"}, {"*", "∗⁎٭"},
+		{"<", "‹˂❮⟨"}, {">", "›˃❯⟩"}, {"!", "ǃ"}, {`\`, "⧵∖⑊"}, {"|", "∣❘‖ǁ"}, {"~", "⁓˜∼"}, {";", ";"}, {"_", "ˍ"},
+	} {
+		if strings.ContainsRune(family.signs, r) {
+			return family.as
 		}
 	}
 	if as := norm.NFKC.String(string(r)); len(as) == 1 {

@@ -83,7 +83,7 @@ type form struct {
 
 const (
 	longSpaces = 8 // spaces in a row that are still drawn
-	longBreaks = 2 // line breaks in a row that are still drawn
+	longBreaks = 2 // line breaks within white space that are still drawn
 	longMarks  = 4 // combining marks on one letter that are still drawn
 	longEscape = 2 // equal escapes in a row that are written one by one
 )
@@ -232,33 +232,41 @@ func (d *display) invalid(s string) int {
 	return 1
 }
 
-// breaks draws line breaks, and counts many in a row, so that nothing is pushed out of sight.
+// breaks draws line breaks. Where white space holds many of them it is counted, so that nothing is pushed out of sight.
 func (d *display) breaks(s string) int {
-	n := len(s) - len(strings.TrimLeft(s, "\n"))
-	switch {
-	case n > longBreaks:
-		d.flags["spaces"] = true
-		d.put(piece{Class: classGap, Text: fmt.Sprintf("[%s line breaks]", count(n)), Break: true})
-	case d.block:
-		for range n {
-			d.put(piece{Text: "", Break: true})
-		}
-	default:
-		for range n {
-			d.put(piece{Class: classEscape, Text: `\n`, Note: "line break", Break: true})
-		}
+	white := len(s) - len(strings.TrimLeft(s, " \n\t"))
+	if strings.Count(s[:white], "\n") > longBreaks {
+		return d.white(s[:white])
 	}
-	return n
+	if d.block {
+		d.put(piece{Break: true})
+	} else {
+		d.put(piece{Class: classEscape, Text: `\n`, Note: "line break", Break: true})
+	}
+	return 1
+}
+
+// white counts mixed white space, run by run.
+func (d *display) white(s string) int {
+	d.flags["spaces"] = true
+	var runs []string
+	for rest := s; rest != ""; {
+		n := len(rest) - len(strings.TrimLeft(rest, rest[:1]))
+		runs = append(runs, count(n)+map[byte]string{' ': " spaces", '\n': " line breaks", '\t': " tabs"}[rest[0]])
+		rest = rest[n:]
+	}
+	d.put(piece{Class: classGap, Text: "[" + strings.Join(runs, ", ") + "]", Break: true})
+	return len(s)
 }
 
 func (d *display) gap(s string) int {
 	n := spaces(s)
-	if n > longSpaces {
-		d.flags["spaces"] = true
-		d.put(piece{Class: classGap, Text: fmt.Sprintf("[%s spaces]", count(n))})
+	if n <= longSpaces {
+		d.put(piece{Text: s[:n]})
 		return n
 	}
-	d.put(piece{Text: s[:n]})
+	d.flags["spaces"] = true
+	d.put(piece{Class: classGap, Text: "[" + count(n) + " spaces]"})
 	return n
 }
 
