@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/store"
 )
 
 const (
@@ -234,9 +235,9 @@ func (s *Store) refuse(err error, unknown bool) error {
 	case errors.Is(err, ErrMoved):
 		return fmt.Errorf("update: %w", approval.ErrVersion)
 	case unknown:
-		return unavailable("update: it is not known whether it was committed", err)
+		return fmt.Errorf("update: %w: it is not known whether it was committed: %w", store.ErrUnavailable, err)
 	}
-	return unavailable("update", err)
+	return fmt.Errorf("update: %w: %w", store.ErrUnavailable, err) // a deadline is ours, not the caller's
 }
 
 // batch is one transaction of several updates.

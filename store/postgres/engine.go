@@ -1,0 +1,177 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/assent-dev/assent/store/internal/sqlstore"
+)
+
+// engine is a pool of connections; each keeps its statements prepared.
+type engine struct{ pool *pgxpool.Pool }
+
+func (e *engine) Dialect() sqlstore.Dialect { return dialect() }
+
+func (e *engine) Class(err error) sqlstore.Class { return class(err) }
+
+func (e *engine) Close() error {
+	e.pool.Close()
+	return nil
+}
+
+func (e *engine) Query(ctx context.Context, sql string, args ...any) (sqlstore.Rows, error) {
+	return e.pool.Query(ctx, sql, args...)
+}
+
+func (e *engine) Begin(ctx context.Context) (sqlstore.Tx, error) { return e.begin(ctx, "BEGIN") }
+
+func (e *engine) Snapshot(ctx context.Context) (sqlstore.Tx, error) {
+	return e.begin(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+}
+
+// begin sends BEGIN with the first statements.
+func (e *engine) begin(ctx context.Context, how string) (sqlstore.Tx, error) {
+	conn, err := e.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &tx{conn: conn, queued: []sqlstore.Stmt{{SQL: how}}}, nil
+}
+
+// tx collects statements and sends them in one go, together with whatever needs an answer.
+type tx struct {
+	conn   *pgxpool.Conn
+	queued []sqlstore.Stmt
+	begun  bool // something was sent
+	over   bool
+}
+
+func (t *tx) Queue(s ...sqlstore.Stmt) { t.queued = append(t.queued, s...) }
+
+// checked makes the server itself hold a statement to one row, by a division by zero: a COMMIT that was sent along must not happen.
+func checked(s sqlstore.Stmt) string {
+	if !s.One {
+		return s.SQL
+	}
+	return "WITH changed AS (" + s.SQL + " RETURNING 1) SELECT 1 / count(*) FROM changed"
+}
+
+// moved translates that division.
+func moved(err error) error {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "22012" {
+		return fmt.Errorf("%w: %w", sqlstore.ErrMoved, err)
+	}
+	return err
+}
+
+// send sends what is queued and one more statement, and reads the answers to what was queued.
+func (t *tx) send(ctx context.Context, sql string, args []any) (pgx.BatchResults, error) {
+	batch := &pgx.Batch{}
+	for _, s := range t.queued {
+		batch.Queue(checked(s), s.Args...)
+	}
+	if sql != "" {
+		batch.Queue(sql, args...)
+	}
+	n := len(t.queued)
+	t.queued, t.begun = t.queued[:0], true
+	results := t.conn.SendBatch(ctx, batch)
+	for range n {
+		if _, err := results.Exec(); err != nil {
+			_ = results.Close() // it repeats the error
+			return nil, moved(err)
+		}
+	}
+	return results, nil
+}
+
+func (t *tx) Flush(ctx context.Context) error {
+	if len(t.queued) == 0 {
+		return nil
+	}
+	results, err := t.send(ctx, "", nil)
+	if err != nil {
+		return err
+	}
+	return results.Close()
+}
+
+func (t *tx) Query(ctx context.Context, sql string, args ...any) (sqlstore.Rows, error) {
+	if len(t.queued) == 0 {
+		return t.conn.Query(ctx, sql, args...)
+	}
+	results, err := t.send(ctx, sql, args)
+	if err != nil {
+		return nil, err
+	}
+	r, err := results.Query()
+	if err != nil {
+		return nil, errors.Join(err, results.Close())
+	}
+	return &rows{Rows: r, results: results}, nil
+}
+
+// rows are the last answer of a batch, which ends with them.
+type rows struct {
+	pgx.Rows
+	results pgx.BatchResults
+	err     error
+}
+
+func (r *rows) Close() {
+	r.Rows.Close()
+	if r.results != nil {
+		r.err = r.results.Close()
+		r.results = nil
+	}
+}
+
+func (r *rows) Err() error { return errors.Join(r.Rows.Err(), r.err) }
+
+var errRolledBack = errors.New("the database rolled the transaction back")
+
+// Commit sends COMMIT with what is queued. After any failure before it the server skips it.
+func (t *tx) Commit(ctx context.Context) error {
+	if !t.begun && len(t.queued) == 1 { // nothing but BEGIN
+		return nil
+	}
+	results, err := t.send(ctx, "COMMIT", nil)
+	if err != nil {
+		return err
+	}
+	tag, err := results.Exec()
+	if err := errors.Join(err, results.Close()); err != nil {
+		return err
+	}
+	if tag.String() != "COMMIT" {
+		return errRolledBack
+	}
+	t.release()
+	return nil
+}
+
+// rollbackWait bounds how long a broken connection is asked to roll back; after it, closing the connection does that.
+const rollbackWait = 5 * time.Second
+
+func (t *tx) Rollback() {
+	if t.over {
+		return
+	}
+	if t.begun && !t.conn.Conn().IsClosed() {
+		ctx, cancel := context.WithTimeout(context.Background(), rollbackWait)
+		_, _ = t.conn.Exec(ctx, "ROLLBACK") // the pool closes connections that are left within a transaction
+		cancel()
+	}
+	t.release()
+}
+
+func (t *tx) release() {
+	t.over = true
+	t.conn.Release()
+}
