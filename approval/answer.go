@@ -128,7 +128,7 @@ func (s *Service) grant(tx Tx, r *Request, w standing, now time.Time, out *Voted
 	for i, b := range g.Bounds {
 		bounds[i] = map[string]any{"path": b.Path, "kind": string(b.Kind)}
 	}
-	return []Event{g.event(EventGrantCreated, r.By, map[string]any{"by": list(g.By), "bounds": bounds, "binding": r.Binding()})}, nil
+	return []Event{g.event(EventGrantCreated, r.By, map[string]any{"by": list(g.By), "bounds": bounds, "binding": r.Binding(), "principal": g.Call.Principal})}, nil
 }
 
 // explain says in words what became of an answer.

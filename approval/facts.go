@@ -32,11 +32,17 @@ func stageFacts(stages []policy.Stage) []any {
 	return out
 }
 
-// seatFacts says who filled which seat when people approved.
-func seatFacts(seats []Seating) []any {
-	out := make([]any, len(seats))
-	for i, s := range seats {
-		out[i] = map[string]any{"group": s.Group, "people": list(s.People)}
+// countedFacts says whose approvals counted, with the groups that they held then, of those that are asked.
+func (r *Request) countedFacts(people []Person) []any {
+	out := make([]any, len(people))
+	for i, p := range people {
+		groups := []string{}
+		for _, s := range r.Stages {
+			if p.Holds(s.Group) {
+				groups = append(groups, s.Group)
+			}
+		}
+		out[i] = map[string]any{"person": p.ID, "groups": list(groups)}
 	}
 	return out
 }

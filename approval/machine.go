@@ -138,12 +138,11 @@ func (r *Request) said(v Vote) bool {
 // count approves when distinct people who hold the groups now fill every seat.
 func (r *Request) count(v Vote, w standing, now time.Time, cfg Config, events []Event) (VoteOutcome, []Event, error) {
 	people := r.approvers(w)
-	seats, met := Seat(r.Stages, people)
-	if !met {
+	if _, met := Seat(r.Stages, people); !met {
 		return VoteCounted, events, nil
 	}
 	e := r.approve(ByVotes, v.Person, v.Reason, now, cfg)
-	e.Facts["by"], e.Facts["seats"] = list(ids(people)), seatFacts(seats)
+	e.Facts["by"] = r.countedFacts(people)
 	return VoteApproved, append(events, e), nil
 }
 

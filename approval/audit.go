@@ -1,0 +1,152 @@
+package approval
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/value"
+)
+
+// Problem is an entry of a ledger that tells of something that must not happen.
+type Problem struct {
+	Index   int64  `json:"index"`
+	Type    string `json:"type"`    // of the entry
+	Subject string `json:"subject"` // request or grant
+	Text    string `json:"text"`    // what is wrong
+}
+
+// String puts the entry before the sentence.
+func (p Problem) String() string {
+	return fmt.Sprintf("entry %d: %s %s: %s", p.Index, p.Type, p.Subject, p.Text)
+}
+
+// AuditSummary counts what a ledger tells.
+type AuditSummary struct {
+	Entries   int64         `json:"entries"`
+	Requests  int           `json:"requests"`
+	States    map[State]int `json:"states"` // requests by the state they are in at the end
+	Votes     int           `json:"votes"`  // counted
+	Grants    int           `json:"grants"`
+	GrantUses int           `json:"grant_uses"`
+	Problems  int           `json:"problems"`
+}
+
+// Auditor reads the ledger of one tenant from its first entry on, and holds what it tells to the rules of this package: the Merkle tree shows
+// that nobody changed the ledger, this shows that what was written could happen. It knows public facts only, so that a redacted ledger
+// is audited as well; it can't see that a person voted under another name of theirs. The zero Auditor is ready. It keeps a few hundred
+// bytes for each request.
+type Auditor struct {
+	entries  int64
+	votes    int
+	uses     int
+	requests map[string]*auditedRequest
+	grants   map[string]*auditedGrant
+	problems []Problem
+	found    []Problem // in the entry at hand
+}
+
+// Problems returns all problems, in order.
+func (a *Auditor) Problems() []Problem { return slices.Clone(a.problems) }
+
+// Summary counts what was added so far.
+func (a *Auditor) Summary() AuditSummary {
+	s := AuditSummary{Entries: a.entries, Requests: len(a.requests), States: map[State]int{}, Votes: a.votes, Grants: len(a.grants), GrantUses: a.uses, Problems: len(a.problems)}
+	for _, r := range a.requests {
+		s.States[r.state]++
+	}
+	return s
+}
+
+// Add takes the next entry, and returns what is wrong with it. Types that are not about requests and grants are counted and no more.
+func (a *Auditor) Add(index int64, l ledger.Leaf) []Problem {
+	if a.requests == nil {
+		a.requests, a.grants = map[string]*auditedRequest{}, map[string]*auditedGrant{}
+	}
+	a.entries++
+	a.found = nil
+	e := &auditEntry{Leaf: l, fail: func(format string, args ...any) {
+		a.found = append(a.found, Problem{index, l.Type, l.Subject, fmt.Sprintf(format, args...)})
+	}}
+	switch {
+	case l.Type == EventOpened:
+		a.opened(e)
+	case aboutGrants[l.Type]:
+		a.grant(e)
+	default:
+		if check := aboutRequests[l.Type]; check != nil {
+			a.request(e, check)
+		}
+	}
+	a.problems = append(a.problems, a.found...)
+	return a.found
+}
+
+// auditEntry reads facts of an entry; what is missing is a problem.
+type auditEntry struct {
+	ledger.Leaf
+	fail func(format string, args ...any)
+}
+
+func (e *auditEntry) fact(name string, kind value.Kind) value.Value {
+	v, ok := e.Facts.Get(name)
+	if !ok || v.Kind != kind {
+		e.fail("the fact %q is missing, or no %s", name, kind)
+		return value.Value{}
+	}
+	return v
+}
+
+func (e *auditEntry) text(name string) string { return e.fact(name, value.String).Text }
+
+func (e *auditEntry) number(name string) int { return asInt(e.fact(name, value.Number)) }
+
+func (e *auditEntry) time(name string) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, e.text(name))
+	if err != nil {
+		e.fail("the fact %q is no time", name)
+	}
+	return t
+}
+
+func (e *auditEntry) list(name string) []value.Value { return e.fact(name, value.Array).Items }
+
+func (e *auditEntry) texts(name string) []string { return asTexts(e.list(name)) }
+
+func (e *auditEntry) stages() []policy.Stage {
+	var out []policy.Stage
+	for _, v := range e.list("stages") {
+		group, _ := v.Get("group")
+		people, _ := v.Get("people")
+		out = append(out, policy.Stage{Group: group.Text, People: asInt(people)})
+	}
+	if len(out) == 0 || slices.ContainsFunc(out, func(s policy.Stage) bool { return s.People < 1 }) {
+		e.fail("nobody need agree: every request has stages, each with at least one person")
+	}
+	return out
+}
+
+func asTexts(items []value.Value) []string {
+	out := make([]string, len(items))
+	for i, v := range items {
+		out[i] = v.Text
+	}
+	return out
+}
+
+// asInt is -1 for what is no small whole number that isn't negative.
+func asInt(v value.Value) int {
+	n := 0
+	if v.Kind != value.Number {
+		return -1
+	}
+	for _, c := range v.Num.Canonical() {
+		if c < '0' || c > '9' || n > 1<<40 {
+			return -1
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n
+}

@@ -1,0 +1,215 @@
+package approval
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/value"
+)
+
+// auditedRequest is a request as the ledger tells of it.
+type auditedRequest struct {
+	state     State
+	binding   string
+	plan      string
+	revision  int
+	stages    []policy.Stage
+	onTimeout policy.Timeout
+	deadline  time.Time
+	expires   time.Time // of the permit
+	called    []string
+	barred    []string // names that may not vote, as recorded
+	votes     []auditedVote
+}
+
+type auditedVote struct {
+	person   string
+	verdict  Verdict
+	revision int
+	at       time.Time
+}
+
+// requestCheck holds an entry about a request to what happened before.
+type requestCheck struct {
+	from  []State // states that the request may be in; nil means any
+	to    State   // the state afterwards; "" means the same
+	check func(a *Auditor, r *auditedRequest, e *auditEntry)
+}
+
+var aboutRequests = map[string]*requestCheck{
+	EventShared:         {from: []State{Pending, Approved}},
+	EventVote:           {from: []State{Pending}, check: (*Auditor).vote},
+	EventVoteRefused:    {},
+	EventVoteLate:       {from: []State{Approved, Denied, Expired, Cancelled, Consumed}},
+	EventEdited:         {from: []State{Pending}, check: (*Auditor).edited},
+	EventEditRefused:    {from: []State{Pending}},
+	EventApproved:       {from: []State{Pending}, to: Approved, check: (*Auditor).approved},
+	EventRequestDenied:  {from: []State{Pending}, to: Denied, check: (*Auditor).denied},
+	EventExpired:        {from: []State{Pending, Approved}, to: Expired, check: (*Auditor).expired},
+	EventCancelled:      {from: []State{Pending}, to: Cancelled},
+	EventReminded:       {from: []State{Pending}},
+	EventEscalated:      {from: []State{Pending}, check: (*Auditor).escalated},
+	EventConsumed:       {from: []State{Approved}, to: Consumed, check: (*Auditor).consumed},
+	EventPermitExpired:  {from: []State{Approved}, to: Expired, check: (*Auditor).permitExpired},
+	EventConsumeRefused: {from: []State{Approved, Consumed}},
+}
+
+func (a *Auditor) opened(e *auditEntry) {
+	if a.requests[e.Subject] != nil {
+		e.fail("it was opened before")
+		return
+	}
+	r := &auditedRequest{
+		state: Pending, binding: e.text("binding"), plan: e.text("plan"), stages: e.stages(), onTimeout: policy.Timeout(e.text("on_timeout")), deadline: e.time("deadline"),
+		barred: append(e.texts("owners"), e.Actor, e.text("principal")),
+	}
+	if e.text("state") != string(Pending) || e.number("revision") != 0 || r.binding == "" {
+		e.fail("a request begins pending, with revision 0 of a call that has a binding")
+	}
+	a.requests[e.Subject] = r
+}
+
+func (a *Auditor) request(e *auditEntry, c *requestCheck) {
+	r := a.requests[e.Subject]
+	if r == nil {
+		e.fail("there is no such request before this entry")
+		return
+	}
+	if c.from != nil && !slices.Contains(c.from, r.state) {
+		e.fail("the request is %s by then", r.state)
+	}
+	if e.Type != EventEdited && (e.text("binding") != r.binding || e.number("revision") != r.revision) {
+		e.fail("it tells of another call than the request's")
+	}
+	if c.check != nil {
+		c.check(a, r, e)
+	}
+	if c.to != "" {
+		r.state = c.to
+	}
+	if e.text("state") != string(r.state) {
+		e.fail("it says that the request is %q, but it is %s", e.text("state"), r.state)
+	}
+}
+
+func (a *Auditor) vote(r *auditedRequest, e *auditEntry) {
+	a.votes++
+	v := auditedVote{e.Actor, Verdict(e.text("verdict")), r.revision, e.Time}
+	asks := func(group string) bool { return group == "" || slices.Contains(e.texts("groups"), group) }
+	seat := slices.ContainsFunc(r.stages, func(s policy.Stage) bool { return asks(s.Group) })
+	switch {
+	case e.Actor == "" || slices.Contains(r.barred, e.Actor):
+		e.fail("%q asks, or owns the agent, or is nobody: none of them has a vote", e.Actor)
+	case v.verdict == Approve && !seat, v.verdict != Approve && !seat && !slices.ContainsFunc(r.called, asks):
+		e.fail("%q is in no group that is asked", e.Actor)
+	case v.verdict == Approve && !e.fact("shown_fully", value.Bool).Bool:
+		e.fail("%q approved what was not shown fully", e.Actor)
+	case !sees(e.text("seen"), r.binding):
+		e.fail("%q saw another call", e.Actor)
+	case v.verdict != Approve && v.verdict != Deny && v.verdict != Respond:
+		e.fail("%q is no answer", v.verdict)
+	case e.Time.After(r.deadline):
+		e.fail("the deadline was over")
+	case r.voted(e.Actor, v.verdict):
+		e.fail("%q said so before", e.Actor)
+	}
+	r.votes = append(r.votes, v)
+}
+
+// voted reports whether a vote on the current revision was counted.
+func (r *auditedRequest) voted(person string, verdicts ...Verdict) bool {
+	return slices.ContainsFunc(r.votes, func(v auditedVote) bool {
+		return v.person == person && v.revision == r.revision && slices.Contains(verdicts, v.verdict)
+	})
+}
+
+func (a *Auditor) edited(r *auditedRequest, e *auditEntry) {
+	stages, deadline, onTimeout := e.stages(), e.time("deadline"), policy.Timeout(e.text("on_timeout"))
+	before := r.stages
+	if len(before) == 1 && before[0] == anyone {
+		before = nil
+	}
+	tighter := policy.Tighter(policy.Require{Stages: stages, OnTimeout: onTimeout}, policy.Require{Stages: before, OnTimeout: r.onTimeout})
+	switch {
+	case slices.Contains(r.barred, e.Actor):
+		e.fail("%q asks, or owns the agent: none of them may edit", e.Actor)
+	case e.text("from") != r.binding || e.number("revision") != r.revision+1 || e.text("binding") == r.binding:
+		e.fail("it is not an edit of the revision before it")
+	case !tighter || deadline.After(r.deadline):
+		e.fail("an edit can only ask more people, sooner")
+	}
+	r.binding, r.plan, r.revision = e.text("binding"), e.text("plan"), r.revision+1
+	r.stages, r.deadline, r.onTimeout = stages, deadline, onTimeout
+}
+
+func (a *Auditor) approved(r *auditedRequest, e *auditEntry) {
+	r.expires = e.time("expires")
+	if e.text("cause") == string(ByTimeout) {
+		if r.onTimeout != policy.TimeoutApprove || e.Time.Before(r.deadline) {
+			e.fail("nobody's silence approves this")
+		}
+		return
+	}
+	var people []Person
+	for _, v := range e.list("by") {
+		person, _ := v.Get("person")
+		groups, _ := v.Get("groups")
+		if !r.voted(person.Text, Approve) || slices.Contains(r.barred, person.Text) {
+			e.fail("there is no counted approval of this revision by %q", person.Text)
+			continue
+		}
+		people = append(people, Person{ID: person.Text, Groups: asTexts(groups.Items)})
+	}
+	if _, met := Seat(r.stages, people); !met || e.text("cause") != string(ByVotes) {
+		e.fail("not enough different people who hold the groups approved this revision")
+	}
+}
+
+func (a *Auditor) denied(r *auditedRequest, e *auditEntry) {
+	if !r.voted(e.Actor, Deny, Respond) {
+		e.fail("there is no counted answer of %q that denies it", e.Actor)
+	}
+}
+
+func (a *Auditor) expired(r *auditedRequest, e *auditEntry) {
+	switch cause := Cause(e.text("cause")); {
+	case r.state == Pending && (cause != ByDeadline || e.Time.Before(r.deadline)):
+		e.fail("nobody had decided, and there was time left")
+	case r.state == Approved && !slices.Contains([]Cause{ByLateDeny, ByPlanChange, ByRequester, BySupersede}, cause):
+		e.fail("%q does not end an approval", cause)
+	}
+}
+
+func (a *Auditor) permitExpired(r *auditedRequest, e *auditEntry) {
+	if e.Time.Before(r.expires) {
+		e.fail("the permit held until %s", stamp(r.expires))
+	}
+}
+
+func (a *Auditor) escalated(r *auditedRequest, e *auditEntry) {
+	if deadline := e.time("deadline"); deadline.After(r.deadline) {
+		if r.onTimeout != policy.TimeoutEscalate {
+			e.fail("the deadline moved away")
+		}
+		r.deadline, r.onTimeout = deadline, policy.TimeoutDeny // once
+		return
+	}
+	if to := strings.TrimSpace(e.text("to")); !slices.Contains(r.called, to) {
+		r.called = append(r.called, to)
+	}
+}
+
+func (a *Auditor) consumed(r *auditedRequest, e *auditEntry) {
+	switch {
+	case r.state == Consumed:
+		e.fail("it was consumed before")
+	case r.state != Approved:
+		e.fail("it was consumed without an approval")
+	case e.Time.After(r.expires):
+		e.fail("the permit ended at %s", stamp(r.expires))
+	case e.text("plan") != r.plan:
+		e.fail("it was approved under other rules")
+	}
+}
