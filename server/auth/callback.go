@@ -85,11 +85,14 @@ func (a *Auth) finish(w http.ResponseWriter, r *http.Request, p *provider, f flo
 		return err
 	}
 	who, err := a.cfg.People.SignIn(r.Context(), p.Tenant, c, a.cfg.Now().Add(Absolute))
-	if err != nil {
+	if errors.Is(err, people.ErrUnknown) || errors.Is(err, people.ErrConflict) {
 		return err
 	}
-	if err := a.begin(w, r, signedIn{tenant: p.Tenant, person: who.ID, method: MethodOIDC, provider: p.ID}); err != nil {
-		return errors.Join(errStore, err)
+	if err == nil {
+		err = a.begin(w, r, signedIn{tenant: p.Tenant, person: who.ID, method: MethodOIDC, provider: p.ID})
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errStore, err)
 	}
 	return nil
 }

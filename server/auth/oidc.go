@@ -164,7 +164,7 @@ func (p *provider) ask(ctx context.Context) (*discovered, error) {
 	if err := op.Claims(&meta); err != nil {
 		return nil, err
 	}
-	httpsOnly := !safeURL(p.Issuer, false) || safeURL(p.Issuer, true)
+	httpsOnly := safeURL(p.Issuer, true)
 	for _, u := range []string{op.Endpoint().AuthURL, op.Endpoint().TokenURL, meta.JWKS} {
 		if !safeURL(u, httpsOnly) {
 			return nil, fmt.Errorf("its discovery document names %q: expected an https address", u)

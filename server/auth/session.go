@@ -102,11 +102,13 @@ func (a *Auth) begin(w http.ResponseWriter, r *http.Request, s signedIn) error {
 	if err != nil {
 		return fmt.Errorf("begin the session: %w", err)
 	}
+	now := a.cfg.Now().UTC()
 	for k, v := range map[string]string{
-		keyTenant: s.tenant, keyPerson: s.person, keyMethod: s.method, keyProvider: s.provider, keyAt: a.cfg.Now().UTC().Format(time.RFC3339),
+		keyTenant: s.tenant, keyPerson: s.person, keyMethod: s.method, keyProvider: s.provider, keyAt: now.Format(time.RFC3339),
 	} {
 		a.sessions.Put(ctx, k, v)
 	}
+	a.sessions.SetDeadline(ctx, now.Add(Absolute)) // by our clock
 	token, expires, err := a.sessions.Commit(ctx)
 	if err != nil {
 		return fmt.Errorf("begin the session: %w", err)
