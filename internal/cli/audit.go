@@ -25,7 +25,7 @@ func (a Assent) auditCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.verifyCommand())
+	cmd.AddCommand(a.exportCommand(), a.verifyCommand(), a.proofCommand(), a.checkpointCommand())
 	return cmd
 }
 

@@ -38,6 +38,8 @@ type Streams struct {
 	InTerminal bool
 	// Raw makes In deliver single keys until restore is called; nil where that can't be done.
 	Raw func() (restore func(), err error)
+	// Size asks the terminal at Out for its size; nil where there is none.
+	Size func() (width, height int)
 	// Env is the environment; nil means an empty one.
 	Env func(name string) string
 }

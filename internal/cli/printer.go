@@ -38,11 +38,18 @@ const (
 	reset        = "\x1b[0m"
 )
 
-// styled is an argument of printf with a style; its text is escaped like any other.
+// styled is an argument of printf with a style. Its text is a string, which is escaped like any other, or ready.
 type styled struct {
 	style style
-	text  string
+	text  any
 }
+
+// cell is a plain cell of a table.
+func cell(text string) styled { return styled{plain, text} }
+
+// ready is a text in which data is escaped already, such as the message of a decision. It is kept on one line and scrubbed all the
+// same.
+type ready string
 
 // printf prints a constant format. Arguments may be texts, styled texts, numbers, booleans.
 func (p *printer) printf(format string, args ...any) {
@@ -57,12 +64,20 @@ func (p *printer) safe(arg any) any {
 	switch x := arg.(type) {
 	case int, int64, float64, bool:
 		return x
+	case styled:
+		return p.paint(x.style, safeText(x.text))
+	}
+	return safeText(arg)
+}
+
+func safeText(text any) string {
+	switch x := text.(type) {
 	case string:
 		return template.Escape(x)
-	case styled:
-		return p.paint(x.style, template.Escape(x.text))
+	case ready:
+		return scrubLine(string(x))
 	}
-	return template.Escape(fmt.Sprint(arg))
+	return template.Escape(fmt.Sprint(text))
 }
 
 func (p *printer) paint(s style, text string) string {
@@ -70,14 +85,6 @@ func (p *printer) paint(s style, text string) string {
 		return text
 	}
 	return string(s) + text + reset
-}
-
-// block prints a text of several lines, each behind a mark of ours, so that none of them can pose as a line of the command.
-// Its lines are escaped already or by this.
-func (p *printer) block(mark, text string, escape func(string) string) {
-	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		p.raw(mark + escape(line) + "\n")
-	}
 }
 
 // raw writes what is safe.
@@ -103,13 +110,13 @@ func (p *printer) table(rows [][]styled) {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(template.Escape(cell.text)))
+			widths[i] = max(widths[i], utf8.RuneCountInString(safeText(cell.text)))
 		}
 	}
 	for _, row := range rows {
 		var line strings.Builder
 		for i, cell := range row {
-			text := template.Escape(cell.text)
+			text := safeText(cell.text)
 			line.WriteString(p.paint(cell.style, text))
 			if i < len(row)-1 {
 				line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+2))

@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/server/openapi"
+)
+
+// editFlags are the flags of assent edit.
+type editFlags struct {
+	connection
+	args    string
+	reason  string
+	yes     bool
+	preview bool
+	binding string
+}
+
+func (a Assent) editCommand() *cobra.Command {
+	var f editFlags
+	cmd := &cobra.Command{
+		Use:   "edit ID [--args FILE|-] [--reason TEXT] [--preview] [--yes --binding PREFIX]",
+		Short: "Approve a request with other arguments",
+		Long: "edit opens the arguments in $VISUAL or $EDITOR, or takes them from --args. The edited call is a new call: it is decided again in full,\n" +
+			"votes on the old arguments no longer count, and yours counts for the new ones. What changes is shown before it is asked for.",
+		Args:              oneOf("the ID of a request, as `assent list` shows it"),
+		ValidArgsFunction: a.completeIDs(&f.connection),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.edit(cmd.Context(), f, args[0]) },
+	}
+	flags := connected(cmd, &f.connection).Flags()
+	flags.StringVar(&f.args, "args", "", "`FILE` of the new arguments, JSON; - for standard input")
+	flags.StringVar(&f.reason, "reason", "", "`TEXT` for the record")
+	flags.BoolVar(&f.preview, "preview", false, "only show what the edit would do")
+	flags.BoolVar(&f.yes, "yes", false, "don't ask; needs --binding")
+	flags.StringVar(&f.binding, "binding", "", "`PREFIX` of the binding that you looked at before; another call is refused")
+	return cmd
+}
+
+func (f editFlags) check(terminal bool) error {
+	switch {
+	case f.yes && f.binding == "":
+		return errors.New("--yes needs --binding: the prefix of the binding that you looked at (assent show prints it)")
+	case f.args == "" && !terminal:
+		return errors.New("there is no terminal for an editor: give the arguments with --args")
+	case !f.yes && !f.preview && (!terminal || f.args == "-"):
+		return errors.New("there is no terminal to ask at: give --yes --binding PREFIX, or --preview")
+	}
+	return nil
+}
+
+func (a Assent) edit(ctx context.Context, f editFlags, id string) error {
+	if err := f.check(a.InTerminal); err != nil {
+		return err
+	}
+	server, err := a.dial(f.connection)
+	if err != nil {
+		return err
+	}
+	r, err := server.Request(ctx, id)
+	if err != nil {
+		return answer(err)
+	}
+	if err := sameBinding(f.binding, r.Binding()); err != nil {
+		return err
+	}
+	args, err := a.newArguments(f, r)
+	if err != nil {
+		return err
+	}
+	body := openapi.EditBody{Arguments: args, Binding: r.Binding(), Reason: f.reason}
+	preview, err := server.Edit(ctx, r.ID, r.Version, body, true)
+	if err != nil {
+		return answer(err)
+	}
+	if f.preview && f.asJSON {
+		return a.printer().document(preview)
+	}
+	if err := a.showEdit(f, r, preview, args); err != nil || f.preview {
+		return err
+	}
+	return a.sendEdit(ctx, server, f, r, body)
+}
+
+// showEdit prints the edited call as a whole, what changed, and what the policies say of it; then it asks.
+func (a Assent) showEdit(f editFlags, r *approval.Request, e *approval.Edited, args string) error {
+	p := a.shownOn(f.asJSON)
+	s := &shower{printer: p, now: time.Now(), all: true}
+	call := r.Current().Call
+	call.Args = args
+	s.printf("%s: %s, edited\n", styled{bold, r.ID}, call.Target())
+	s.call(&call, r.Redact)
+	s.printf("\nChanges\n")
+	s.changes(e.Changes, r.Redact)
+	s.printf("\nDecided again: %s\n", string(e.Decision.Outcome))
+	s.reasons(e.Decision.Reasons)
+	s.printf("\nBinding  %s\n", e.Binding)
+	switch {
+	case e.Decision.Outcome == resolve.Deny:
+		return &exitError{ExitNo, errors.New("the edited call is denied, so the edit is refused")}
+	case f.preview || f.yes:
+		return p.done()
+	}
+	return a.confirm(p, "approve the edited", r)
+}
+
+func (a Assent) sendEdit(ctx context.Context, server *client.Client, f editFlags, r *approval.Request, body openapi.EditBody) error {
+	edited, err := server.Edit(ctx, r.ID, r.Version, body, false)
+	if err != nil {
+		return answer(err)
+	}
+	p := a.printer()
+	if f.asJSON {
+		return p.document(edited)
+	}
+	if edited.Voted == nil {
+		return errors.New("the server did not say what became of the edit: look at the request")
+	}
+	p.voted(edited.Voted)
+	if err := p.done(); err != nil {
+		return err
+	}
+	if !effective(edited.Voted.Outcome) {
+		return &exitError{code: ExitNo}
+	}
+	return nil
+}
+
+func (a Assent) newArguments(f editFlags, r *approval.Request) (string, error) {
+	if f.args != "" {
+		text, err := readInput(f.args, a.In)
+		if err != nil {
+			return "", fmt.Errorf("--args: %w", err)
+		}
+		return strings.TrimRight(string(text), "\n"), nil
+	}
+	if len(r.Redact) > 0 {
+		return "", errors.New("policies hide values of these arguments, so no editor is opened: give all arguments with --args")
+	}
+	before := indentJSON(r.Current().Call.Args)
+	after, err := a.editText(before)
+	if err != nil {
+		return "", err
+	}
+	if after == before {
+		return "", &exitError{ExitNo, errors.New("the arguments were not changed: nothing was done")}
+	}
+	return after, nil
+}
+
+// editText lets a person edit a text in a file that nobody else can read.
+func (a Assent) editText(text string) (edited string, err error) {
+	dir, err := os.MkdirTemp("", "assent-*")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	file := filepath.Join(dir, "arguments.json")
+	if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
+		return "", err
+	}
+	editor := cmp.Or(a.env("VISUAL"), a.env("EDITOR"), "vi")
+	cmd := exec.Command("sh", "-c", editor+` "$@"`, editor, file) // an editor may bring flags of its own, as git has it
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.In, a.Out, a.Err
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("the editor %s: %w", editor, err)
+	}
+	out, err := readInput(file, nil)
+	return strings.TrimRight(string(out), "\n"), err
+}

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/value"
+)
+
+// requestFlags are the flags of assent request.
+type requestFlags struct {
+	connection
+	agent string
+	call  string
+	key   string
+	wait  bool
+}
+
+func (a Assent) requestCommand() *cobra.Command {
+	var f requestFlags
+	cmd := &cobra.Command{
+		Use:   "request --agent ID --call FILE|- [--wait] [-- COMMAND...]",
+		Short: "Present a call that wants to run; wait, and run a command once it may",
+		Long: "request is a runtime on the command line. It presents the call; with --wait, or with a COMMAND, it waits for people, takes the one run,\n" +
+			"and only then runs COMMAND with the approved arguments on its standard input, or prints them.\n" +
+			"Exit code 0: it may run (and COMMAND's own otherwise), 1: it may not, or not yet, 2: nobody could tell, so it may not either.",
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
+				return errors.New("expected the COMMAND behind --")
+			}
+			ctx, stop := untilSignal(cmd)
+			defer stop()
+			return a.request(ctx, f, args)
+		},
+	}
+	flags := connected(cmd, &f.connection).Flags()
+	flags.StringVar(&f.agent, "agent", "", "`ID` of the agent")
+	flags.StringVar(&f.call, "call", "-", "`FILE` with one call as JSON (docs/contracts/decide.md), - for standard input")
+	flags.StringVar(&f.key, "key", "", "idempotency `KEY`: the same key with the same call gets the same answer for a day")
+	flags.BoolVar(&f.wait, "wait", false, "wait for people, and take the run")
+	required(cmd, "agent")
+	return cmd
+}
+
+func (a Assent) request(ctx context.Context, f requestFlags, command []string) error {
+	call, args, err := a.readCall(f.call)
+	if err != nil {
+		return err
+	}
+	server, err := a.dial(f.connection)
+	if err != nil {
+		return err
+	}
+	opened, err := server.Open(ctx, f.agent, call, client.OpenOptions{Key: f.key})
+	if err != nil {
+		return answer(err)
+	}
+	switch {
+	case opened.Outcome == approval.OpenPending && (f.wait || len(command) > 0):
+		final, err := a.permitted(ctx, server, f, opened, call)
+		if err != nil {
+			return err
+		}
+		return a.runApproved(ctx, f, final.Current().Call.Args, final, command)
+	case opened.Outcome == approval.OpenAllow || opened.Outcome == approval.OpenGranted:
+		return a.runApproved(ctx, f, args, opened, command)
+	}
+	return a.notAllowed(f, opened)
+}
+
+// readCall reads one call and the exact text of its arguments.
+func (a Assent) readCall(path string) (call []byte, args string, err error) {
+	text, err := readInput(path, a.In)
+	if err != nil {
+		return nil, "", fmt.Errorf("--call: %w", err)
+	}
+	text = []byte(strings.TrimSpace(string(text)))
+	parsed, err := resolve.ParseCall(text, value.Limits{})
+	if err != nil {
+		return nil, "", fmt.Errorf("--call: %w", err)
+	}
+	return text, approval.NewCall(parsed).Args, nil
+}
+
+// permitted waits for people and takes the run.
+func (a Assent) permitted(ctx context.Context, server *client.Client, f requestFlags, opened *approval.Opened, call []byte) (*approval.Request, error) {
+	id := opened.Request.ID
+	note := &printer{w: a.Err}
+	note.printf("assent: %s waits for people, %s\n", id, until(opened.Request.Deadline, time.Now()))
+	decided, err := server.WaitDecided(ctx, id)
+	if ctx.Err() != nil {
+		return nil, &exitError{ExitNo, fmt.Errorf("stopped waiting: %s stays open (assent cancel takes it back)", scrubLine(id))}
+	}
+	if err != nil {
+		return nil, answer(err)
+	}
+	if decided.State != approval.Approved {
+		no := &client.NotRunError{Opened: opened, Request: decided}
+		if f.asJSON {
+			if err := a.printer().document(decided); err != nil {
+				return nil, err
+			}
+		}
+		return nil, &exitError{ExitNo, errors.New(scrubLine(no.Error()))}
+	}
+	final, err := server.Consume(ctx, id, call, "")
+	if err != nil {
+		return nil, answer(err)
+	}
+	return final, nil
+}
+
+// runApproved runs the command with exactly the approved arguments on its standard input, or prints what may run.
+func (a Assent) runApproved(ctx context.Context, f requestFlags, args string, doc any, command []string) error {
+	switch {
+	case len(command) > 0:
+		return a.runCommand(ctx, args, command)
+	case f.asJSON:
+		return a.printer().document(doc)
+	}
+	return a.writeOut(args+"\n", jsonSafe)
+}
+
+func (a Assent) runCommand(ctx context.Context, args string, command []string) error {
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(args), a.Out, a.Err
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() > 0 {
+		return &exitError{code: exit.ExitCode()}
+	}
+	if err != nil {
+		return fmt.Errorf("the run was taken, but the command failed: %w", err)
+	}
+	return nil
+}
+
+// notAllowed says that a call may not run, or not yet.
+func (a Assent) notAllowed(f requestFlags, opened *approval.Opened) error {
+	p := a.printer()
+	if f.asJSON {
+		if err := p.document(opened); err != nil {
+			return err
+		}
+		return &exitError{code: ExitNo}
+	}
+	if opened.Outcome != approval.OpenPending {
+		return &exitError{ExitNo, errors.New(scrubLine((&client.NotRunError{Opened: opened}).Error()))}
+	}
+	p.printf("%s: %s, to be decided %s; not run\n", opened.Request.ID, string(opened.Request.State), until(opened.Request.Deadline, time.Now()))
+	if err := p.done(); err != nil {
+		return err
+	}
+	return &exitError{code: ExitNo}
+}

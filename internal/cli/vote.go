@@ -1,0 +1,380 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/server/openapi"
+)
+
+// approveFlags are the flags of assent approve.
+type approveFlags struct {
+	connection
+	reason  string
+	yes     bool
+	binding string
+	all     bool
+	grant   grantFlags
+}
+
+// grantFlags offer a standing approval beside the vote.
+type grantFlags struct {
+	age     string
+	uses    int
+	session bool
+	atMost  []string
+	atLeast []string
+}
+
+func (a Assent) approveCommand() *cobra.Command {
+	var f approveFlags
+	cmd := &cobra.Command{
+		Use:   "approve ID [--reason TEXT] [--grant-age 8h] [--grant-uses N] [--grant-session] [--at-most PATH]... [--yes --binding PREFIX]",
+		Short: "Approve a request, after showing the whole call",
+		Long: "approve shows the whole call and asks for the last 6 characters of the id. Without a terminal it asks nothing: --yes approves, and\n" +
+			"--binding must name the call that you looked at before.\n\n" +
+			"The grant flags offer a standing approval for exactly this call, within the bounds of the policies: --at-most and --at-least let\n" +
+			"one number differ, with the approved number as the edge.",
+		Args:              oneOf("the ID of a request, as `assent list` shows it"),
+		ValidArgsFunction: a.completeIDs(&f.connection),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.approve(cmd.Context(), f, args[0]) },
+	}
+	flags := connected(cmd, &f.connection).Flags()
+	flags.StringVar(&f.reason, "reason", "", "`TEXT` for the record")
+	flags.BoolVar(&f.yes, "yes", false, "don't ask; needs --binding")
+	flags.StringVar(&f.binding, "binding", "", "`PREFIX` of the binding that you looked at, at least 12 digits; another call is refused")
+	flags.BoolVar(&f.all, "all", false, "leave nothing out, however long the arguments are")
+	flags.StringVar(&f.grant.age, "grant-age", "", "offer a standing approval for this `TIME`, such as 8h")
+	flags.IntVar(&f.grant.uses, "grant-uses", 0, "offer a standing approval for `N` uses")
+	flags.BoolVar(&f.grant.session, "grant-session", false, "offer a standing approval for the running session only")
+	flags.StringArrayVar(&f.grant.atMost, "at-most", nil, "with a grant: `PATH` of a number that may be smaller (repeatable)")
+	flags.StringArrayVar(&f.grant.atLeast, "at-least", nil, "with a grant: `PATH` of a number that may be larger (repeatable)")
+	return cmd
+}
+
+// offer is the standing approval that the flags offer, or nil.
+func (g grantFlags) offer() (*openapi.GrantOffer, error) {
+	if g.age == "" && g.uses == 0 && !g.session {
+		if len(g.atMost)+len(g.atLeast) > 0 {
+			return nil, errors.New("--at-most and --at-least bound a grant: give --grant-age, --grant-uses or --grant-session too")
+		}
+		return nil, nil
+	}
+	offer := &openapi.GrantOffer{MaxUses: g.uses, Session: g.session}
+	if g.uses < 0 {
+		return nil, fmt.Errorf("--grant-uses: %d is no number of uses", g.uses)
+	}
+	if g.age != "" {
+		age, err := parseAge(g.age)
+		if err != nil {
+			return nil, fmt.Errorf("--grant-age: %w", err)
+		}
+		offer.MaxAge = age.String()
+	}
+	for _, path := range g.atMost {
+		offer.Bounds = append(offer.Bounds, approval.Bound{Path: path, Kind: approval.AtMost})
+	}
+	for _, path := range g.atLeast {
+		offer.Bounds = append(offer.Bounds, approval.Bound{Path: path, Kind: approval.AtLeast})
+	}
+	return offer, nil
+}
+
+func (a Assent) approve(ctx context.Context, f approveFlags, id string) error {
+	offer, err := f.grant.offer()
+	if err != nil {
+		return err
+	}
+	if f.yes && f.binding == "" {
+		return errors.New("--yes needs --binding: the prefix of the binding that you looked at (assent show prints it)")
+	}
+	if !f.yes && !a.InTerminal {
+		return errors.New("there is no terminal to ask at: approve with --yes --binding PREFIX what you looked at before (assent show)")
+	}
+	server, err := a.dial(f.connection)
+	if err != nil {
+		return err
+	}
+	r, err := server.Request(ctx, id)
+	if err != nil {
+		return answer(err)
+	}
+	if err := sameBinding(f.binding, r.Binding()); err != nil {
+		return err
+	}
+	shown := a.shownOn(f.asJSON)
+	if err := a.showWhole(shown, r, f.all); err != nil {
+		return err
+	}
+	shown.offered(offer, r)
+	if !f.yes {
+		if err := a.confirm(shown, "approve", r); err != nil {
+			return err
+		}
+	}
+	if err := shown.done(); err != nil { // what was not printed was not shown
+		return err
+	}
+	body := openapi.VoteBody{Verdict: approval.Approve, Binding: r.Binding(), Reason: f.reason, ShownFully: true}
+	if offer != nil {
+		body.Grant = *offer
+	}
+	return a.vote(ctx, server, r, body, f.asJSON)
+}
+
+// shownOn is where a request is shown before it is answered: not in the way of a JSON document.
+func (a Assent) shownOn(asJSON bool) *printer {
+	p := a.printer()
+	if asJSON {
+		p.w, p.color = a.Err, false
+	}
+	return p
+}
+
+// showWhole prints the request, and refuses when it could not be shown in full.
+func (a Assent) showWhole(p *printer, r *approval.Request, all bool) error {
+	s := &shower{printer: p, now: time.Now(), all: all}
+	s.request(r)
+	switch args := r.Current().Call.Args; {
+	case p.err != nil:
+		return p.done()
+	case len(args) > maxApprovable:
+		return &exitError{ExitNo, fmt.Errorf("the arguments have %d bytes: more than %d can't be approved, only denied", len(args), maxApprovable)}
+	case s.cut:
+		return &exitError{ExitNo, errors.New("the call was not shown in full, so it can't be approved: give --all and read it")}
+	}
+	return nil
+}
+
+// sameBinding checks that a binding begins with what somebody looked at.
+func sameBinding(prefix, binding string) error {
+	const least = 12
+	const scheme = "sha256:"
+	prefix = strings.TrimPrefix(prefix, scheme)
+	switch {
+	case prefix == "":
+		return nil
+	case len(prefix) < least:
+		return fmt.Errorf("--binding: expected at least %d hexadecimal digits", least)
+	case !strings.HasPrefix(strings.TrimPrefix(binding, scheme), prefix):
+		return &exitError{ExitNo, fmt.Errorf("this is another call than the one you looked at: its binding is %s", scrubLine(binding))}
+	}
+	return nil
+}
+
+// offered spells out the standing approval that goes with the vote.
+func (p *printer) offered(offer *openapi.GrantOffer, r *approval.Request) {
+	if offer == nil {
+		return
+	}
+	p.printf("%s: this also lets %s run %s with these arguments without asking", styled{yellow, "standing approval"}, r.Agent.ID, r.Current().Call.Target())
+	if offer.MaxAge != "" {
+		p.printf(", for %s", offer.MaxAge)
+	}
+	if offer.MaxUses > 0 {
+		p.printf(", at most %d times", offer.MaxUses)
+	}
+	if offer.Session {
+		p.printf(", only in session %s", r.Requester.Session)
+	}
+	for _, b := range offer.Bounds {
+		p.printf(", %s %s the approved number", b.Path, strings.ReplaceAll(string(b.Kind), "_", " "))
+	}
+	p.printf(". Any other argument asks again.\n")
+}
+
+// confirm asks for the last characters of the id: keys meant for something else never decide (threat 13).
+func (a Assent) confirm(p *printer, what string, r *approval.Request) error {
+	name := lastOf(r.ID)
+	p.printf("\nTo %s %s (binding %s…) type %s, anything else stops: ", what, r.ID, shortBinding(r.Binding()), styled{bold, name})
+	if err := p.done(); err != nil {
+		return err
+	}
+	line, err := readAnswer(a.In)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	if line != name {
+		return &exitError{ExitNo, errors.New("stopped: nothing was done")}
+	}
+	return nil
+}
+
+// readAnswer reads one line, byte by byte: what comes behind it is for the next question.
+func readAnswer(in io.Reader) (string, error) {
+	var line []byte
+	one := make([]byte, 1)
+	for len(line) < 4096 {
+		if _, err := io.ReadFull(in, one); err != nil {
+			return strings.TrimSpace(string(line)), err
+		}
+		if one[0] == '\n' {
+			break
+		}
+		line = append(line, one[0])
+	}
+	return strings.TrimSpace(string(line)), nil
+}
+
+func lastOf(id string) string { return id[max(0, len(id)-6):] }
+
+func shortBinding(binding string) string {
+	digits := strings.TrimPrefix(binding, "sha256:")
+	return digits[:min(12, len(digits))]
+}
+
+// vote gives the answer and says what became of it.
+func (a Assent) vote(ctx context.Context, server *client.Client, r *approval.Request, body openapi.VoteBody, asJSON bool) error {
+	voted, err := server.Vote(ctx, r.ID, r.Version, body)
+	if err != nil {
+		return answer(err)
+	}
+	p := a.printer()
+	if asJSON {
+		if err := p.document(voted); err != nil {
+			return err
+		}
+	} else {
+		p.voted(voted)
+	}
+	if err := p.done(); err != nil {
+		return err
+	}
+	if !effective(voted.Outcome) {
+		return &exitError{code: ExitNo}
+	}
+	return nil
+}
+
+// effective tells whether an answer did what its giver wanted, or had been given before.
+func effective(o approval.VoteOutcome) bool {
+	return slices.Contains([]approval.VoteOutcome{approval.VoteCounted, approval.VoteApproved, approval.VoteDenied, approval.VoteDuplicate, approval.VoteRevoked}, o)
+}
+
+func (p *printer) voted(v *approval.Voted) {
+	words := map[approval.VoteOutcome]string{
+		approval.VoteCounted:     "counted; more people are needed",
+		approval.VoteApproved:    "approved: it may run now, once",
+		approval.VoteDenied:      "denied: it will not run",
+		approval.VoteDuplicate:   "you had said so before; nothing changed",
+		approval.VoteLate:        "too late: the request had ended; your answer is on record",
+		approval.VoteConflicting: "too late: it had ended the other way; your answer is on record",
+		approval.VoteRevoked:     "denied in time: the approval is void, it will not run",
+		approval.VoteNotEligible: "you have no say in this request; the attempt is on record",
+	}
+	look := red
+	if effective(v.Outcome) {
+		look = green
+	}
+	p.printf("%s: %s\n", v.Request.ID, styled{look, cmp.Or(words[v.Outcome], string(v.Outcome))})
+	if v.Detail != "" {
+		p.printf("  %s\n", v.Detail)
+	}
+	if v.Grant != nil {
+		p.printf("  standing approval %s, %s, %d uses\n", v.Grant.ID, "until "+stamp(v.Grant.Expires), v.Grant.MaxUses)
+	}
+}
+
+// answerFlags are the flags of deny and respond.
+type answerFlags struct {
+	connection
+	reason  string
+	binding string
+}
+
+func (a Assent) denyCommand() *cobra.Command {
+	var f answerFlags
+	cmd := &cobra.Command{
+		Use:               "deny ID --reason TEXT",
+		Short:             "Deny a request",
+		Args:              oneOf("the ID of a request, as `assent list` shows it"),
+		ValidArgsFunction: a.completeIDs(&f.connection),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.TrimSpace(f.reason) == "" {
+				return errors.New("--reason: expected a text; the agent and the record get it")
+			}
+			return a.refuse(cmd.Context(), f, args[0], openapi.VoteBody{Verdict: approval.Deny, Reason: f.reason})
+		},
+	}
+	flags := connected(cmd, &f.connection).Flags()
+	flags.StringVar(&f.reason, "reason", "", "`TEXT` for the agent and for the record")
+	flags.StringVar(&f.binding, "binding", "", "`PREFIX` of the binding that you looked at; another call is refused")
+	return cmd
+}
+
+func (a Assent) respondCommand() *cobra.Command {
+	var f answerFlags
+	cmd := &cobra.Command{
+		Use:               "respond ID TEXT",
+		Short:             "Answer the agent instead of letting the call run",
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: a.completeIDs(&f.connection),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.TrimSpace(args[1]) == "" {
+				return errors.New("expected a TEXT that the agent is told")
+			}
+			return a.refuse(cmd.Context(), f, args[0], openapi.VoteBody{Verdict: approval.Respond, Response: args[1], Reason: f.reason})
+		},
+	}
+	flags := connected(cmd, &f.connection).Flags()
+	flags.StringVar(&f.reason, "reason", "", "`TEXT` for the record")
+	flags.StringVar(&f.binding, "binding", "", "`PREFIX` of the binding that you looked at; another call is refused")
+	return cmd
+}
+
+// refuse gives an answer after which the call does not run. That needs no showing.
+func (a Assent) refuse(ctx context.Context, f answerFlags, id string, body openapi.VoteBody) error {
+	server, err := a.dial(f.connection)
+	if err != nil {
+		return err
+	}
+	r, err := server.Request(ctx, id)
+	if err != nil {
+		return answer(err)
+	}
+	if err := sameBinding(f.binding, r.Binding()); err != nil {
+		return err
+	}
+	body.Binding = r.Binding()
+	return a.vote(ctx, server, r, body, f.asJSON)
+}
+
+func (a Assent) cancelCommand() *cobra.Command {
+	var f answerFlags
+	cmd := &cobra.Command{
+		Use:               "cancel ID [--reason TEXT]",
+		Short:             "Take a request back",
+		Args:              oneOf("the ID of a request, as `assent list` shows it"),
+		ValidArgsFunction: a.completeIDs(&f.connection),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.cancel(cmd.Context(), f, args[0]) },
+	}
+	connected(cmd, &f.connection).Flags().StringVar(&f.reason, "reason", "", "`TEXT` for the record")
+	return cmd
+}
+
+func (a Assent) cancel(ctx context.Context, f answerFlags, id string) error {
+	server, err := a.dial(f.connection)
+	if err != nil {
+		return err
+	}
+	r, err := server.Cancel(ctx, id, f.reason)
+	if err != nil {
+		return answer(err)
+	}
+	p := a.printer()
+	if f.asJSON {
+		return p.document(r)
+	}
+	p.printf("%s: %s\n", r.ID, string(r.State))
+	return p.done()
+}

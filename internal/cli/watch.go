@@ -1,0 +1,322 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/server/openapi"
+)
+
+// watchFlags are the flags of assent watch.
+type watchFlags struct {
+	connection
+	mine  bool
+	lines bool
+	after int64
+}
+
+func (a Assent) watchCommand() *cobra.Command {
+	f := watchFlags{}
+	cmd := &cobra.Command{
+		Use:   "watch [--mine]",
+		Short: "Watch and answer requests as they come: a live inbox in the terminal",
+		Long: "On a terminal watch lists what waits, and takes single keys: j and k move, s shows, a approves, d denies, e edits, q ends. Nothing is\n" +
+			"decided by one key: approving asks for the last 6 characters of the id, denying for a reason.\n" +
+			"Elsewhere, or with --lines or --json, it prints what happens, a line for each ledger entry, and never asks anything.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := untilSignal(cmd)
+			defer stop()
+			if !cmd.Flags().Changed("after") {
+				f.after = client.FromNow
+			}
+			return a.watch(ctx, f)
+		},
+	}
+	flags := connected(cmd, &f.connection).Flags()
+	flags.BoolVar(&f.mine, "mine", false, "only what the token's person may answer")
+	flags.BoolVar(&f.lines, "lines", false, "print what happens as lines, on a terminal too")
+	flags.Int64Var(&f.after, "after", 0, "with lines: begin behind the ledger entry of this `INDEX`; -1 begins at the beginning")
+	return cmd
+}
+
+func (a Assent) watch(ctx context.Context, f watchFlags) error {
+	server, err := a.dial(f.connection)
+	if err != nil {
+		return err
+	}
+	if f.lines || f.asJSON || !a.OutTerminal || !a.InTerminal || a.Raw == nil {
+		return a.watchLines(ctx, server, f)
+	}
+	return (&inbox{Assent: a, server: server, flags: f}).run(ctx)
+}
+
+// happening is the JSON document of one line.
+type happening struct {
+	Index int64  `json:"index"`
+	Type  string `json:"type"`
+	Leaf  any    `json:"leaf"`
+}
+
+func (a Assent) watchLines(ctx context.Context, server *client.Client, f watchFlags) error {
+	p := a.printer()
+	for e, err := range server.Events(ctx, f.after) {
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return answer(err)
+		case f.asJSON:
+			if err := p.jsonLine(happening{e.Index, e.Type, e.Leaf}); err != nil {
+				return err
+			}
+		default:
+			if p.entry(e.Index, e.Leaf); p.err != nil {
+				return p.done()
+			}
+		}
+	}
+	return nil
+}
+
+// inbox is the live list on a terminal. Keys are read one at a time and only while it waits for one, so what is typed at a prompt or in
+// an editor goes there.
+type inbox struct {
+	Assent
+	server   *client.Client
+	flags    watchFlags
+	requests []approval.Summary
+	selected string // id: the list may move under the cursor, the choice must not
+	note     string
+	out      printer
+}
+
+func (b *inbox) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	restore, err := b.Raw()
+	if err != nil {
+		return fmt.Errorf("the terminal: %w", err)
+	}
+	defer func() { restore() }()
+	b.out = *b.printer()
+	changed, failed := b.follow(ctx)
+	wanted, keys := readKeys(ctx, b.In)
+	clock := time.NewTicker(time.Second)
+	defer clock.Stop()
+	if err := b.refresh(ctx); err != nil {
+		return err
+	}
+	for {
+		b.draw()
+		if err := b.out.done(); err != nil {
+			return err
+		}
+		select {
+		case wanted <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		case err := <-failed:
+			return answer(err)
+		case <-changed:
+			if err := b.refresh(ctx); err != nil {
+				return err
+			}
+		case <-clock.C:
+		case key, more := <-keys:
+			if !more || key == 'q' || key == 3 || key == 4 { // ctrl-C and ctrl-D are keys while the terminal is raw
+				return nil
+			}
+			if restore, err = b.press(ctx, key, restore); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// follow tells when something happened, at most one time ahead.
+func (b *inbox) follow(ctx context.Context) (changed chan struct{}, failed chan error) {
+	changed, failed = make(chan struct{}, 1), make(chan error, 1)
+	go func() {
+		for _, err := range b.server.Events(ctx, client.FromNow) {
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return changed, failed
+}
+
+// readKeys reads one key for each time it is asked to.
+func readKeys(ctx context.Context, in io.Reader) (wanted chan struct{}, keys chan byte) {
+	wanted, keys = make(chan struct{}), make(chan byte)
+	go func() {
+		defer close(keys)
+		one := make([]byte, 1)
+		for {
+			select {
+			case <-wanted:
+			case <-ctx.Done():
+				return
+			}
+			if _, err := io.ReadFull(in, one); err != nil {
+				return
+			}
+			select {
+			case keys <- one[0]:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return wanted, keys
+}
+
+func (b *inbox) refresh(ctx context.Context) error {
+	page, err := b.server.Requests(ctx, client.Query{State: string(approval.Pending), Order: "due", Mine: b.flags.mine, Limit: 200})
+	if err != nil {
+		return answer(err)
+	}
+	at := b.at()
+	b.requests = page.Requests
+	if b.at() < 0 && len(b.requests) > 0 {
+		b.selected = b.requests[min(max(at, 0), len(b.requests)-1)].ID
+	}
+	return nil
+}
+
+func (b *inbox) at() int {
+	return slices.IndexFunc(b.requests, func(r approval.Summary) bool { return r.ID == b.selected })
+}
+
+// press does what a key means. Prompts and editors get the terminal as it was.
+func (b *inbox) press(ctx context.Context, key byte, restore func()) (func(), error) {
+	b.note = ""
+	switch key {
+	case 'j':
+		b.move(1)
+		return restore, nil
+	case 'k':
+		b.move(-1)
+		return restore, nil
+	case 's', 'a', 'd', 'e':
+	default:
+		return restore, nil
+	}
+	if b.at() < 0 {
+		b.note = "nothing is selected"
+		return restore, nil
+	}
+	restore()
+	b.out.raw("\x1b[H\x1b[2J")
+	err := b.act(ctx, key)
+	if err != nil {
+		b.out.raw("\n" + scrub(err.Error()) + "\n")
+	}
+	b.out.printf("\n%s", styled{dim, "Enter goes back to the list"})
+	if err := b.out.done(); err != nil {
+		return restore, err
+	}
+	if _, err := readAnswer(b.In); err != nil && !errors.Is(err, io.EOF) {
+		return restore, err
+	}
+	if err := b.refresh(ctx); err != nil {
+		return restore, err
+	}
+	return b.Raw()
+}
+
+func (b *inbox) move(by int) {
+	if i := b.at() + by; i >= 0 && i < len(b.requests) {
+		b.selected = b.requests[i].ID
+	}
+}
+
+func (b *inbox) act(ctx context.Context, key byte) error {
+	switch key {
+	case 'a':
+		return b.approve(ctx, approveFlags{connection: b.flags.connection, all: true}, b.selected)
+	case 'd':
+		return b.deny(ctx)
+	case 'e':
+		return b.edit(ctx, editFlags{connection: b.flags.connection}, b.selected)
+	}
+	r, err := b.server.Request(ctx, b.selected)
+	if err != nil {
+		return answer(err)
+	}
+	(&shower{printer: &b.out, now: time.Now(), all: true}).request(r)
+	return nil
+}
+
+// deny asks for the reason; an empty one stops.
+func (b *inbox) deny(ctx context.Context) error {
+	r, err := b.server.Request(ctx, b.selected)
+	if err != nil {
+		return answer(err)
+	}
+	(&shower{printer: &b.out, now: time.Now()}).request(r)
+	b.out.printf("\nTo deny …%s write the reason, an empty line stops: ", styled{bold, lastOf(r.ID)})
+	if err := b.out.done(); err != nil {
+		return err
+	}
+	reason, err := readAnswer(b.In)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if reason == "" {
+		return errors.New("stopped: nothing was done")
+	}
+	return b.vote(ctx, b.server, r, openapi.VoteBody{Verdict: approval.Deny, Reason: reason, Binding: r.Binding()}, false)
+}
+
+// draw paints the list, one request a line. The terminal is raw, so lines end with a return too.
+func (b *inbox) draw() {
+	width, height := 80, 24
+	if b.Size != nil {
+		width, height = b.Size()
+	}
+	var text strings.Builder
+	p := &printer{w: &text}
+	p.printf("assent: %d wait for an answer    j k move   s show   a approve   d deny   e edit   q quit\n", len(b.requests))
+	p.table(summaryRows(b.requests, time.Now()))
+	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
+	b.out.raw("\x1b[H\x1b[2J")
+	first := max(0, b.at()+2-(height-3)) // so that the selected line is on the screen
+	for i, line := range lines {
+		if i >= 2 && (i-2 < first || i-2 >= first+height-4) {
+			continue
+		}
+		mark := "  "
+		if i == b.at()+2 {
+			mark = "> "
+		}
+		b.out.raw(mark + cutTo(line, width-3) + "\r\n")
+	}
+	if b.note != "" {
+		b.out.raw(b.note + "\r\n")
+	}
+}
+
+// cutTo cuts a line to so many characters.
+func cutTo(line string, most int) string {
+	if utf8.RuneCountInString(line) <= most {
+		return line
+	}
+	return string([]rune(line)[:max(most-1, 0)]) + "…"
+}
