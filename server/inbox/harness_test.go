@@ -1,0 +1,335 @@
+package inbox_test
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"html"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/people"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/schema"
+	"github.com/assent-dev/assent/server/auth"
+	"github.com/assent-dev/assent/server/inbox"
+	"github.com/assent-dev/assent/store"
+	"github.com/assent-dev/assent/store/sqlite"
+)
+
+const tenant = "acme"
+
+const agentFile = `schema_version: "1.0.0"
+metadata: {id: trading-desk, name: Trading Desk, version: "2.3.0", namespace: acme.finance.trading, description: Trades for the desk.}
+interface:
+  input: {type: object, properties: {request: {type: string}}}
+  output: {type: object, properties: {summary: {type: string}}}
+constraints:
+  budget: {max_token_usage: 1000, max_duration_seconds: 60}
+  governance_policies:
+    - {policy_ref: acme.trade-controls}
+action_space:
+  local_tools:
+    - alias: place_order
+      approval: {message_template: "Send an order, {{tool_args.side}} {{tool_args.quantity}} {{tool_args.symbol}}?"}
+    - alias: execute_trade
+      approval:
+        message_template: "Execute a trade of {{tool_args.amount}} {{tool_args.currency}}?"
+        condition: {args_match: {amount: {gt: 1000}}}
+    - {alias: pay, approval: {message_template: "Pay somebody"}}
+    - {alias: big, approval: true}
+execution_policy: {id: agf.react, config: {model: any-capable-model, instructions: "Trade well."}}
+`
+
+const policyFile = `schema_version: "1.0.0"
+policy_ref: acme.trade-controls
+description: Large trades need two people from risk.
+rules:
+  - id: large-trades
+    match: {kinds: [tool], targets: [execute_trade]}
+    approval: {condition: {args_match: {amount: {gt: 15000}}}}
+    require: {stages: [{group: risk, people: 2}, {group: desk-heads, people: 1}], within: 30m, grants: forbid, escalate: [{after: 10m, to: risk-leads}]}
+  - id: hide-iban
+    match: {kinds: [tool], targets: [pay]}
+    approval: true
+    require: {arguments: {redact: [iban, to.name]}}
+`
+
+const peopleFile = `schema_version: "1.0.0"
+people:
+  - {id: alice@example.com, name: Alice Doe, also: [alice], groups: [risk]}
+  - {id: bob@example.com, name: Bob Roe, also: [bob], groups: [risk, desk-heads]}
+  - {id: carol@example.com, name: Carol Poe, also: [carol], groups: [desk-heads, admins]}
+  - {id: dave@example.com, name: Dave Moe, also: [dave], groups: [risk]}
+  - {id: owner@example.com, name: Olga Owner, also: [olga], groups: [risk], owns: [trading-desk]}
+`
+
+// house is everything around the inbox, all of it real: a store in a file, the service, a directory, a plan, and the headers of sign-in.
+type house struct {
+	t       testing.TB
+	store   store.Store
+	service *approval.Service
+	people  approval.Directory
+	plan    *resolve.Plan
+	signer  ledger.Signer
+	skew    atomic.Int64
+	url     string
+	handler http.Handler
+	log     *strings.Builder
+}
+
+func (h *house) now() time.Time { return time.Now().Add(time.Duration(h.skew.Load())) }
+
+func (h *house) pass(d time.Duration) { h.skew.Add(int64(d)) }
+
+func (h *house) Plan(_ context.Context, _, agent string) (*approval.Compiled, error) {
+	if agent != "trading-desk" {
+		return nil, approval.ErrUnknownAgent
+	}
+	return &approval.Compiled{Agent: approval.Agent{ID: agent, Version: "2.3.0", Name: "Trading Desk"}, Plan: h.plan}, nil
+}
+
+func open(t testing.TB) *house {
+	t.Helper()
+	h := &house{t: t, log: &strings.Builder{}}
+	agent, findings := schema.Parse("agents/trading-desk.agf.yaml", []byte(agentFile))
+	if agent == nil {
+		t.Fatal(findings)
+	}
+	rules, findings := policy.Parse("policies/trade-controls.policy.yaml", []byte(policyFile))
+	if rules == nil {
+		t.Fatal(findings)
+	}
+	set, findings := policy.NewSet(rules)
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	directory, findings := people.Parse("people.yaml", []byte(peopleFile))
+	if directory == nil {
+		t.Fatal(findings)
+	}
+	h.people = directory
+	var err error
+	if h.plan, err = resolve.Compile(agent, set, resolve.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if h.store, err = sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "assent.db"), sqlite.Options{Now: h.now}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.store.Close() })
+	if h.signer, _, err = ledger.GenerateKey("test", rand.Reader); err != nil {
+		t.Fatal(err)
+	}
+	h.service = approval.New(h.store, h, h.people, h.now, rand.Reader, approval.Config{Route: func(event string, r *approval.Request) []approval.Delivery {
+		if event != approval.EventOpened {
+			return nil
+		}
+		return []approval.Delivery{{Target: "webhook:ops", Event: event, Subject: r.ID, Payload: "{}"}}
+	}})
+	h.handler = h.newHandler()
+	server := httptest.NewServer(h.handler)
+	t.Cleanup(server.Close)
+	h.url = server.URL
+	return h
+}
+
+func (h *house) newHandler() http.Handler {
+	pages := inbox.New(inbox.Config{
+		Service: h.service, Store: h.store, Directory: h.people, Now: h.now, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Who: h.who,
+		SignOut: "/auth/sign-out", PublicKey: h.signer.PublicKey(),
+	})
+	base, err := url.Parse("http://127.0.0.1")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return auth.Secure(pages, base)
+}
+
+// who reads the name from a cookie: signing in is another package's business.
+func (h *house) who(r *http.Request) (string, approval.Person, bool, bool) {
+	c, err := r.Cookie("who")
+	if err != nil {
+		return "", approval.Person{}, false, false
+	}
+	p, ok, err := h.people.Person(r.Context(), tenant, c.Value)
+	dev := c.Value == "dave"
+	return tenant, p, dev, ok && err == nil
+}
+
+func tool(name, args string) *resolve.Call {
+	return &resolve.Call{Kind: resolve.Tool, Tool: name, Args: []byte(args), Principal: "client-7", Session: "s-1"}
+}
+
+// ask opens a request.
+func (h *house) ask(call *resolve.Call) *approval.Request {
+	h.t.Helper()
+	out, err := h.service.Open(h.t.Context(), approval.OpenInput{Tenant: tenant, Runtime: "desk-runtime", Agent: "trading-desk", Call: call})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if out.Request == nil {
+		h.t.Fatalf("the call was not asked about: %+v", out)
+	}
+	return out.Request
+}
+
+func (h *house) seal() {
+	h.t.Helper()
+	if _, err := h.store.Seal(h.t.Context(), 1000, h.signer.Sign); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) request(id string) *approval.Request {
+	h.t.Helper()
+	r, err := h.store.Request(h.t.Context(), tenant, id)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return r
+}
+
+// browser is a person with a browser that knows no JavaScript.
+type browser struct {
+	h      *house
+	client *http.Client
+}
+
+func (h *house) browser(who string) *browser {
+	h.t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	at, err := url.Parse(h.url)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	jar.SetCookies(at, []*http.Cookie{{Name: "who", Value: who}})
+	return &browser{h, &http.Client{Jar: jar}}
+}
+
+// page is an answer that was read.
+type page struct {
+	status int
+	path   string
+	body   string
+}
+
+func (b *browser) read(resp *http.Response, err error) page {
+	b.h.t.Helper()
+	if err != nil {
+		b.h.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		b.h.t.Fatal(err)
+	}
+	return page{resp.StatusCode, resp.Request.URL.RequestURI(), string(body)}
+}
+
+func (b *browser) get(path string) page {
+	b.h.t.Helper()
+	return b.read(b.client.Get(b.h.url + path))
+}
+
+func (b *browser) post(path string, fields url.Values) page {
+	b.h.t.Helper()
+	return b.read(b.client.PostForm(b.h.url+path, fields))
+}
+
+var (
+	formPattern   = regexp.MustCompile(`(?s)<form[^>]*method="post"[^>]*action="([^"]*)"[^>]*>(.*?)</form>`)
+	hiddenPattern = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
+	areaPattern   = regexp.MustCompile(`(?s)<textarea name="([^"]*)"[^>]*>\n?(.*?)</textarea>`)
+	textPattern   = regexp.MustCompile(`<[^>]*>`)
+)
+
+// form returns the fields of the form that posts to an action and holds a text.
+func (p page) form(t testing.TB, action, holds string) url.Values {
+	t.Helper()
+	for _, m := range formPattern.FindAllStringSubmatch(p.body, -1) {
+		if html.UnescapeString(m[1]) != action || !strings.Contains(m[2], holds) {
+			continue
+		}
+		fields := url.Values{}
+		for _, f := range hiddenPattern.FindAllStringSubmatch(m[2], -1) {
+			fields.Add(html.UnescapeString(f[1]), html.UnescapeString(f[2]))
+		}
+		for _, f := range areaPattern.FindAllStringSubmatch(m[2], -1) {
+			fields.Set(html.UnescapeString(f[1]), html.UnescapeString(f[2]))
+		}
+		return fields
+	}
+	t.Fatalf("no form to %s with %q on the page:\n%s", action, holds, p.body)
+	return nil
+}
+
+// text is what the page says, without its tags.
+func (p page) text() string {
+	return strings.Join(strings.Fields(html.UnescapeString(textPattern.ReplaceAllString(p.body, ""))), " ")
+}
+
+func (p page) says(t testing.TB, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(p.text(), w) {
+			t.Errorf("%s (%d) does not say %q:\n%s", p.path, p.status, w, p.text())
+		}
+	}
+}
+
+func (p page) lacks(t testing.TB, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if strings.Contains(p.body, w) || strings.Contains(p.text(), w) {
+			t.Errorf("%s holds %q", p.path, w)
+		}
+	}
+}
+
+// answer votes through the page, as a person without JavaScript would.
+func (b *browser) answer(id, verdict string, more url.Values) page {
+	b.h.t.Helper()
+	p := b.get("/requests/" + id)
+	fields := p.form(b.h.t, "/requests/"+id+"/vote", `value="`+verdict+`"`)
+	for k, v := range more {
+		fields[k] = v
+	}
+	b.h.pass(time.Second)
+	return b.post("/requests/"+id+"/vote", fields)
+}
+
+// fill makes a house in which something has happened.
+func (h *house) fill() (pending *approval.Request) {
+	h.t.Helper()
+	for i := range 3 {
+		r := h.ask(tool("place_order", fmt.Sprintf(`{"side":"buy","quantity":%d,"symbol":"ACME"}`, 100+i)))
+		h.browser(cmp.Or([]string{"alice", "bob"}[i%2], "")).answer(r.ID, []string{"approve", "deny", "approve"}[i], url.Values{"reason": {"as discussed " + strconv.Itoa(i)}})
+	}
+	granted := h.ask(tool("place_order", `{"side":"sell","quantity":5,"symbol":"ACME"}`))
+	h.browser("bob").answer(granted.ID, "approve", url.Values{"grant": {"on"}, "uses": {"20"}, "hours": {"8"}, "bound": {"at_most:quantity"}})
+	h.ask(tool("place_order", `{"side":"buy","quantity":1000,"symbol":"INIT"}`))
+	h.ask(tool("place_order", `{"side":"buy","quantity":2000,"symbol":"INIT"}`))
+	h.ask(tool("pay", `{"iban":"DE02120300000000202051","amount":1200,"to":{"name":"Erika","note":"rent"}}`))
+	r := h.ask(tool("execute_trade", `{"amount":20000,"currency":"USD","note":"Rebalance for client.\nCheck with p\u0430ypal\u202egnp","legs":[{"symbol":"ACME","quantity":120},{"symbol":"INIT","quantity":-40}]}`))
+	h.browser("alice").answer(r.ID, "approve", nil)
+	h.seal()
+	return h.request(r.ID)
+}
