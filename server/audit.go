@@ -1,0 +1,99 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/server/openapi"
+)
+
+func (x *exchange) checkpoint() error {
+	size, signed, err := x.cfg.Store.Checkpoint(x.r.Context(), x.tenant())
+	if err != nil {
+		return err
+	}
+	return x.answer(http.StatusOK, openapi.Checkpoint{Size: size, Checkpoint: string(signed), PublicKey: x.cfg.Signer.PublicKey()})
+}
+
+func (x *exchange) proof() error {
+	index, err := x.pathNumber("index")
+	if err != nil {
+		return err
+	}
+	ctx, tenant := x.r.Context(), x.tenant()
+	size, signed, err := x.cfg.Store.Checkpoint(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	if index >= size {
+		return fail(openapi.CodeNotFound, fmt.Sprintf("the ledger has %d entries", size))
+	}
+	entries, err := x.cfg.Store.Entries(ctx, tenant, index, 1)
+	if err != nil {
+		return err
+	}
+	if len(entries) != 1 || entries[0].Index != index {
+		return fmt.Errorf("the store has lost entry %d", index)
+	}
+	hashes, err := ledger.ProveInclusion(size, index, x.cfg.Store.Hashes(ctx, tenant))
+	if err != nil {
+		return err
+	}
+	return x.answer(http.StatusOK, ledger.Proof{
+		Index: index, Leaf: entries[0].Leaf, Openings: entries[0].Openings, Hashes: hashes, PublicKey: x.cfg.Signer.PublicKey(), Checkpoint: signed,
+	})
+}
+
+const exportBatch = 500 // entries
+
+// export streams the ledger. Once it has begun only its last line says that it is whole: on an error the connection is cut.
+func (x *exchange) export() error {
+	ctx := x.r.Context()
+	size, signed, err := x.cfg.Store.Checkpoint(ctx, x.tenant())
+	if err != nil {
+		return err
+	}
+	if size == 0 {
+		return fail(openapi.CodeNotFound, "the ledger has no entries yet")
+	}
+	x.w.Header().Set("Content-Type", "application/jsonl")
+	x.w.Header().Set("Cache-Control", "no-store")
+	if x.r.Method == http.MethodHead {
+		return nil
+	}
+	out, err := ledger.NewWriter(x.w, signed, x.cfg.Signer.PublicKey())
+	if err != nil {
+		return err
+	}
+	if err := x.exportAll(out, size); err != nil {
+		if ctx.Err() == nil {
+			x.cfg.Logger.Error("an export was cut off", "tenant", x.tenant(), "error", err)
+		}
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+func (x *exchange) exportAll(out *ledger.Writer, size int64) error {
+	control := http.NewResponseController(x.w)
+	for next := int64(0); next < size; {
+		entries, err := x.cfg.Store.Entries(x.r.Context(), x.tenant(), next, int(min(exportBatch, size-next)))
+		if err != nil {
+			return err
+		}
+		if len(entries) == 0 {
+			return fmt.Errorf("entry %d: %w", next, approval.ErrNotFound)
+		}
+		_ = control.SetWriteDeadline(time.Now().Add(answerTime)) // recorders of tests have none
+		for _, e := range entries {
+			if err := out.Write(e.Leaf, e.Openings); err != nil {
+				return err
+			}
+		}
+		next += int64(len(entries))
+	}
+	return out.Close()
+}

@@ -1,0 +1,234 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/value"
+)
+
+// bodySize bounds the body of an operation, in bytes; zero means that it takes none.
+type bodySize int64
+
+// The sizes. Arguments are at most 8 MiB themselves (value.Limits), and their envelope as much as any other body.
+const (
+	noBody    bodySize = 0
+	smallBody bodySize = 1 << 20
+	callBody  bodySize = 9 << 20
+)
+
+// bodyTime is how long a client may take to send a body.
+const bodyTime = 30 * time.Second
+
+// readBody reads a body and looks at its type. An absent body is empty text.
+func readBody(w http.ResponseWriter, r *http.Request, limit bodySize) ([]byte, error) {
+	if r.Body == nil || r.ContentLength == 0 {
+		return nil, nil
+	}
+	if limit == noBody {
+		return nil, refuseAny(r)
+	}
+	if r.ContentLength > int64(limit) {
+		return nil, tooLarge(limit)
+	}
+	if err := checkType(r); err != nil {
+		return nil, err
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // recorders of tests have none
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(limit)))
+	_ = control.SetReadDeadline(time.Time{}) // else its end would look like a client that went away
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return nil, tooLarge(limit)
+	case err != nil:
+		return nil, fail(openapi.CodeBadRequest, "the body ends before its time")
+	}
+	return text, nil
+}
+
+// refuseAny holds an operation without a body to that. Of a body of unknown length one byte is looked at.
+func refuseAny(r *http.Request) error {
+	if n, _ := io.ReadFull(r.Body, make([]byte, 1)); n == 0 {
+		return nil
+	}
+	return fail(openapi.CodeBadRequest, "expected no body")
+}
+
+func tooLarge(limit bodySize) error {
+	return fail(openapi.CodeTooLarge, fmt.Sprintf("expected at most %d bytes", limit))
+}
+
+func checkType(r *http.Request) error {
+	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset, stated := params["charset"]
+	switch {
+	case err != nil || media != "application/json":
+		return fail(openapi.CodeUnsupportedMediaType, "expected the header Content-Type: application/json")
+	case stated && !strings.EqualFold(charset, "utf-8"):
+		return fail(openapi.CodeUnsupportedMediaType, "expected UTF-8")
+	case r.Header.Get("Content-Encoding") != "":
+		return fail(openapi.CodeUnsupportedMediaType, "expected a body that is not compressed")
+	}
+	return nil
+}
+
+// fields are the members of a body, read one by one. The first thing wrong is kept, and everything after it reads as nothing.
+type fields struct {
+	raw    map[string][]byte
+	prefix string // of names in errors
+	err    error
+}
+
+// object splits a body into its members: exactly one object, with these names only, none twice.
+func object(body []byte, prefix string, known ...string) *fields {
+	f := &fields{raw: map[string][]byte{}, prefix: prefix}
+	for m, err := range value.SplitObject(body) {
+		_, twice := f.raw[m.Key]
+		switch {
+		case err != nil:
+			f.err = fail(openapi.CodeBadRequest, "the body: "+err.Error())
+		case twice:
+			f.refuse(m.Key, "the field stands twice")
+		case !slices.Contains(known, m.Key):
+			f.refuse(m.Key, unknown(m.Key, known))
+		}
+		if f.err != nil {
+			return f
+		}
+		f.raw[m.Key] = m.Raw
+	}
+	return f
+}
+
+func unknown(name string, known []string) string {
+	if near := diag.Nearest(name, known); near != "" {
+		return fmt.Sprintf("unknown field, did you mean %q", near)
+	}
+	return "unknown field, expected one of " + strings.Join(known, ", ")
+}
+
+func (f *fields) refuse(name, why string) {
+	if f.err == nil {
+		f.err = fail(openapi.CodeBadRequest, f.prefix+name+": "+why).in(f.prefix + name)
+	}
+}
+
+// must refuses a body that lacks one of these.
+func (f *fields) must(names ...string) *fields {
+	for _, name := range names {
+		if _, ok := f.raw[name]; !ok {
+			f.refuse(name, "expected this field")
+		}
+	}
+	return f
+}
+
+// value parses a member strictly; an absent one is Absent.
+func (f *fields) value(name string, want value.Kind, words string) value.Value {
+	raw, ok := f.raw[name]
+	if !ok || f.err != nil {
+		return value.Value{}
+	}
+	v, err := value.Parse(raw, value.Limits{})
+	switch {
+	case err != nil:
+		f.refuse(name, err.Error())
+	case v.Kind != want:
+		f.refuse(name, "expected "+words)
+	default:
+		return v
+	}
+	return value.Value{}
+}
+
+func (f *fields) text(name string) string { return f.value(name, value.String, "a string").Text }
+
+func (f *fields) flag(name string) bool { return f.value(name, value.Bool, "true or false").Bool }
+
+func (f *fields) number(name string) int {
+	v := f.value(name, value.Number, "a whole number")
+	if v.Kind == value.Absent {
+		return 0
+	}
+	n, err := wholeNumber(v.Num)
+	if err != nil {
+		f.refuse(name, err.Error())
+	}
+	return n
+}
+
+const mostCount = 1 << 31
+
+func wholeNumber(n value.Num) (int, error) {
+	if !n.IsInt() || n.Cmp(value.IntNum(0)) < 0 || n.Cmp(value.IntNum(mostCount)) > 0 {
+		return 0, errors.New("expected a whole number from 0")
+	}
+	var out int
+	_, err := fmt.Sscanf(n.Canonical(), "%d", &out)
+	return out, err
+}
+
+func (f *fields) texts(name string) []string {
+	var out []string
+	for _, item := range f.value(name, value.Array, "a list of strings").Items {
+		if item.Kind != value.String || item.Text == "" {
+			f.refuse(name, "expected a list of strings that are not empty")
+			return nil
+		}
+		out = append(out, item.Text)
+	}
+	return out
+}
+
+func (f *fields) duration(name string) time.Duration {
+	text := f.text(name)
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		f.refuse(name, "expected a duration such as 8h")
+		return 0
+	}
+	return d
+}
+
+// call reads a call and keeps the bytes of its arguments as they are. Arguments that only a deny can answer are read, too.
+func (f *fields) call(name string) *resolve.Call {
+	raw, ok := f.raw[name]
+	if !ok || f.err != nil {
+		return nil
+	}
+	call, err := parseCall(raw, f.prefix+name)
+	if err != nil {
+		f.err = err
+	}
+	return call
+}
+
+func parseCall(raw []byte, at string) (*resolve.Call, error) {
+	call, err := resolve.ParseCall(raw, value.Limits{})
+	if err == nil {
+		return call, nil
+	}
+	var broken *resolve.CallError
+	if errors.As(err, &broken) && broken.Field != "" {
+		at = strings.TrimPrefix(at+"."+broken.Field, ".")
+		err = broken.Err
+	}
+	if at == "" {
+		at = "the call"
+	}
+	return nil, fail(openapi.CodeBadRequest, at+": "+err.Error()).in(at)
+}

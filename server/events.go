@@ -1,0 +1,139 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/store"
+)
+
+// fromNow means that a watcher has seen nothing and wants nothing old.
+const fromNow = -2
+
+func (x *exchange) watch() error {
+	after, err := x.after()
+	if err != nil {
+		return err
+	}
+	s, leave, ok, err := x.events.join(x.r.Context(), x.tenant())
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return fail(openapi.CodeTooMany, fmt.Sprintf("this server takes %d watchers", x.cfg.MaxWatchers))
+	}
+	defer leave()
+	x.metrics.watchers.Inc()
+	defer x.metrics.watchers.Dec()
+	if after == fromNow {
+		after = s.end() - 1
+	}
+	h := x.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // nginx would keep events to itself
+	x.w.WriteHeader(http.StatusOK)
+	if x.r.Method == http.MethodHead {
+		return nil
+	}
+	out := &eventWriter{w: x.w, control: http.NewResponseController(x.w), slow: x.cfg.Timing.Slow, next: after + 1}
+	out.position()
+	x.follow(s, out)
+	return nil
+}
+
+// after is the index of the last entry that the watcher has seen.
+func (x *exchange) after() (int64, error) {
+	text := x.r.Header.Get("Last-Event-ID")
+	if text == "" {
+		return x.integer("after", -1, 1<<62, fromNow)
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < -1 {
+		return 0, fail(openapi.CodeBadRequest, "Last-Event-ID: expected the index of an entry").in("Last-Event-ID")
+	}
+	return n, nil
+}
+
+// follow sends what happens until the watcher or the server goes. A watcher that is slow waits here alone: what it has not taken stands in
+// the ledger, and is read from there.
+func (x *exchange) follow(s *stream, out *eventWriter) {
+	ctx := x.r.Context()
+	beat := time.NewTicker(x.cfg.Timing.Heartbeat)
+	defer beat.Stop()
+	for out.err == nil {
+		entries, behind, news := s.from(out.next)
+		if behind {
+			var err error
+			if entries, err = x.cfg.Store.Entries(ctx, x.tenant(), out.next, readBatch); err != nil || len(entries) == 0 {
+				return // the watcher comes back, and says where it was
+			}
+		}
+		if len(entries) > 0 {
+			out.entries(entries)
+			continue
+		}
+		out.flush()
+		select {
+		case <-news:
+		case <-beat.C:
+			out.heartbeat()
+		case <-x.draining:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// eventWriter writes server-sent events. The first failure ends it: a reader that doesn't take what it is sent is cut off.
+type eventWriter struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	slow    time.Duration
+	next    int64
+	err     error
+}
+
+func (e *eventWriter) write(text []byte) {
+	if e.err != nil {
+		return
+	}
+	_ = e.control.SetWriteDeadline(time.Now().Add(e.slow)) // recorders of tests have none
+	_, e.err = e.w.Write(text)
+}
+
+func (e *eventWriter) flush() {
+	if e.err == nil {
+		_ = e.control.SetWriteDeadline(time.Now().Add(e.slow)) // recorders of tests have none
+		e.err = e.control.Flush()
+	}
+}
+
+// position tells where the stream begins, so that a watcher who saw nothing yet can come back to the same place.
+func (e *eventWriter) position() { e.write(fmt.Appendf(nil, "retry: 1000\nid: %d\n\n", e.next-1)) }
+
+func (e *eventWriter) heartbeat() {
+	e.write([]byte(": still here\n\n"))
+	e.flush()
+}
+
+// entries sends entries. One that is no leaf is a fault of the store: its index is sent, and nothing is invented.
+func (e *eventWriter) entries(entries []store.Entry) {
+	var text []byte
+	for _, entry := range entries {
+		name := "unreadable"
+		if leaf, err := ledger.ParseLeaf(entry.Leaf); err == nil {
+			name = leaf.Type
+		} else {
+			entry.Leaf = []byte("{}")
+		}
+		text = fmt.Appendf(text, "id: %d\nevent: %s\ndata: %s\n\n", entry.Index, name, entry.Leaf)
+		e.next = entry.Index + 1
+	}
+	e.write(text)
+}

@@ -1,0 +1,130 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/store"
+)
+
+// metrics are the figures for Prometheus. None of them names a tenant, a person or an argument.
+type metrics struct {
+	handler  http.Handler
+	http     *prometheus.HistogramVec
+	calls    *prometheus.CounterVec
+	consumes *prometheus.CounterVec
+	entries  prometheus.Counter
+	watchers prometheus.Gauge
+	sealedAt prometheus.Gauge
+	open     *prometheus.GaugeVec
+	dead     prometheus.Gauge
+	waited   *prometheus.HistogramVec
+	since    time.Time // up to where votes were measured
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		http: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "assent_http_seconds", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 18),
+			Help: "Time to answer, by route; long polls and event streams include their waiting."}, []string{"route", "status"}),
+		calls:    counter("assent_calls_total", "Calls decided or presented to this process, by what became of them.", "outcome"),
+		consumes: counter("assent_consumes_total", "Permits presented to this process, by what became of them.", "result"),
+		entries:  prometheus.NewCounter(prometheus.CounterOpts{Name: "assent_sealed_entries_total", Help: "Ledger entries sealed by this process."}),
+		watchers: gauge("assent_watchers", "Event streams that are open."),
+		sealedAt: gauge("assent_sealed_timestamp_seconds", "When sealing last succeeded, in seconds of Unix time: alert when it is long ago."),
+		open:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "assent_open_requests", Help: "Requests that are open, by state; the same on every replica."}, []string{"state"}),
+		dead:     gauge("assent_dead_deliveries", "Deliveries that were given up, at most 500 of each tenant are counted; the same on every replica."),
+		waited: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "assent_answer_seconds", Buckets: prometheus.ExponentialBuckets(1, 3, 12),
+			Help: "Time from asking to a person's answer, through whatever channel, since this process began; the same on every replica."}, []string{"verdict"}),
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(m.http, m.calls, m.consumes, m.entries, m.watchers, m.sealedAt, m.open, m.dead, m.waited,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	return m
+}
+
+func counter(name, help, label string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+}
+
+func gauge(name, help string) prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+}
+
+func (x *exchange) serveMetrics() error {
+	x.metrics.handler.ServeHTTP(x.w, x.r)
+	return nil
+}
+
+// answered counts one exchange. The label is the route's pattern, never the path, which callers choose.
+func (m *metrics) answered(pattern string, status int, took time.Duration) {
+	if pattern == "" {
+		pattern = "none"
+	}
+	m.http.WithLabelValues(pattern, strconv.Itoa(status)).Observe(took.Seconds())
+}
+
+func (m *metrics) called(outcome string) { m.calls.WithLabelValues(outcome).Inc() }
+
+func (m *metrics) consumed(err error) {
+	result := "consumed"
+	if err != nil {
+		result = string(problemOf(err).Code)
+	}
+	m.consumes.WithLabelValues(result).Inc()
+}
+
+func (m *metrics) sealed(n int, err error, now time.Time) {
+	m.entries.Add(float64(n))
+	if err == nil {
+		m.sealedAt.Set(float64(now.UnixMilli()) / 1000)
+	}
+}
+
+// measure reads the figures that stand in the store. Only its worker calls it, so since needs no lock.
+func (s *Server) measure(ctx context.Context) error {
+	tenants, err := s.cfg.Store.Tenants(ctx)
+	if err != nil {
+		return err
+	}
+	now := s.cfg.Now()
+	if s.metrics.since.IsZero() {
+		s.metrics.since = now
+	}
+	sum := map[approval.State]int{}
+	dead := 0
+	var errs []error
+	var fresh []approval.VoteFact
+	for _, t := range tenants {
+		for _, state := range []approval.State{approval.Pending, approval.Approved} {
+			page, err := s.cfg.Store.Requests(ctx, t, approval.Filter{States: []approval.State{state}, Limit: 1})
+			errs, sum[state] = append(errs, err), sum[state]+page.Total
+		}
+		jobs, err := s.cfg.Store.Jobs(ctx, t, store.DeadEnd, 500)
+		dead += len(jobs)
+		votes, failed := s.cfg.Store.Votes(ctx, t, s.metrics.since, statsVotes)
+		errs, fresh = append(errs, err, failed), append(fresh, votes...)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for _, v := range fresh {
+		if v.At.Before(now) { // the others are the next round's
+			s.metrics.waited.WithLabelValues(string(v.Verdict)).Observe(v.Waited.Seconds())
+		}
+	}
+	s.metrics.since = now
+	for state, n := range sum {
+		s.metrics.open.WithLabelValues(string(state)).Set(float64(n))
+	}
+	s.metrics.dead.Set(float64(dead))
+	return nil
+}

@@ -1,0 +1,484 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/value"
+)
+
+func (x *exchange) decide() error {
+	agent, err := x.agent()
+	if err != nil {
+		return err
+	}
+	call, err := parseCall(x.body, "")
+	if err != nil {
+		return err
+	}
+	d, err := x.cfg.Service.Decide(x.r.Context(), x.tenant(), agent, call)
+	if err != nil {
+		return err
+	}
+	x.metrics.called(d.Outcome.String())
+	return x.answer(http.StatusOK, d)
+}
+
+// agent is the agent of the path, if the token may act for it.
+func (x *exchange) agent() (string, error) {
+	agent := x.r.PathValue("agent")
+	if !actsFor(x.token, agent) {
+		return "", fail(openapi.CodeAgentNotAllowed, "the token is bound to "+strings.Join(x.token.Agents, ", "))
+	}
+	return agent, nil
+}
+
+func (x *exchange) openRequest() error {
+	agent, err := x.agent()
+	if err != nil {
+		return err
+	}
+	key, err := x.idempotencyKey()
+	if err != nil {
+		return err
+	}
+	f := object(x.body, "", "call", "replaces").must("call")
+	in := approval.OpenInput{Tenant: x.tenant(), Runtime: x.token.Name, Agent: agent, Call: f.call("call"), Key: key, Replaces: f.text("replaces")}
+	if f.err != nil {
+		return f.err
+	}
+	if in.Replaces != "" {
+		if _, err := x.own(in.Replaces); err != nil {
+			return fail(openapi.CodeInvalid, "replaces: expected an earlier request of this token").in("replaces")
+		}
+	}
+	opened, err := x.cfg.Service.Open(x.r.Context(), in)
+	if err != nil {
+		return err
+	}
+	x.wake()
+	x.metrics.called(string(opened.Outcome))
+	return x.opened(opened)
+}
+
+func (x *exchange) opened(o *approval.Opened) error {
+	if o.Outcome != approval.OpenPending || o.Shared {
+		return x.answer(http.StatusOK, o)
+	}
+	x.w.Header().Set("Location", "/v1/requests/"+o.Request.ID)
+	x.w.Header().Set("ETag", etag(o.Request))
+	return x.answer(http.StatusCreated, o)
+}
+
+const longestKey = 200 // characters
+
+// idempotencyKey is the runtime's own: two runtimes that choose the same key mean two things.
+func (x *exchange) idempotencyKey() (string, error) {
+	switch keys := x.r.Header.Values("Idempotency-Key"); {
+	case len(keys) == 0:
+		return "", nil
+	case len(keys) > 1 || keys[0] == "" || len(keys[0]) > longestKey:
+		return "", fail(openapi.CodeBadRequest, fmt.Sprintf("Idempotency-Key: expected one of at most %d characters", longestKey)).in("Idempotency-Key")
+	default:
+		return x.token.Name + "\n" + keys[0], nil
+	}
+}
+
+// maxWait bounds a long poll, so that proxies on the way stay calm.
+const maxWait = 60 * time.Second
+
+func (x *exchange) getRequest() error {
+	r, err := x.readable(x.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	wait, err := x.duration("wait")
+	if err != nil {
+		return err
+	}
+	version, err := x.integer("version", 0, 1<<62, 0)
+	if err != nil {
+		return err
+	}
+	if wait > 0 && r.Version == version {
+		if r, err = x.await(r.ID, version, min(wait, maxWait)); err != nil {
+			return err
+		}
+	}
+	return x.answerRequest(r)
+}
+
+// await waits for a change, at most until the server drains: then the answer is what stands now.
+func (x *exchange) await(id string, version int64, wait time.Duration) (*approval.Request, error) {
+	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(wait + answerTime)) // recorders of tests have none
+	ctx, cancel := context.WithCancel(x.r.Context())
+	defer cancel()
+	waited := make(chan struct{})
+	defer close(waited)
+	go func() {
+		select {
+		case <-x.draining:
+			cancel()
+		case <-waited:
+		}
+	}()
+	r, err := x.cfg.Service.Wait(ctx, x.tenant(), id, version, wait)
+	if err != nil && ctx.Err() != nil && x.r.Context().Err() == nil {
+		return x.cfg.Service.Request(x.r.Context(), x.tenant(), id)
+	}
+	return r, err
+}
+
+func (x *exchange) answerRequest(r *approval.Request) error {
+	x.w.Header().Set("ETag", etag(r))
+	return x.answer(http.StatusOK, r)
+}
+
+func etag(r *approval.Request) string { return fmt.Sprintf("%q", strconv.FormatInt(r.Version, 10)) }
+
+// own returns a request that this runtime asked for. Others are as if they were not there.
+func (x *exchange) own(id string) (*approval.Request, error) {
+	r, err := x.known(id)
+	if err == nil && r.Requester.Runtime != x.token.Name {
+		return nil, approval.ErrNotFound
+	}
+	return r, err
+}
+
+// known returns a request of an agent that the token may act for.
+func (x *exchange) known(id string) (*approval.Request, error) {
+	r, err := x.cfg.Service.Request(x.r.Context(), x.tenant(), id)
+	if err == nil && !actsFor(x.token, r.Agent.ID) {
+		return nil, approval.ErrNotFound
+	}
+	return r, err
+}
+
+// readable returns a request that the token may read: any with scope read, else its own.
+func (x *exchange) readable(id string) (*approval.Request, error) {
+	if may(x.token, openapi.ScopeRead) {
+		return x.known(id)
+	}
+	return x.own(id)
+}
+
+// person is whose answers the token gives.
+func (x *exchange) person() (string, error) {
+	if x.token.Person == "" {
+		return "", fail(openapi.CodeNoPerson, "only a token that was made for a person may answer")
+	}
+	return x.token.Person, nil
+}
+
+// seen reads If-Match: the version that a person answers.
+func (x *exchange) seen() (int64, error) {
+	all := x.r.Header.Values("If-Match")
+	if len(all) == 0 {
+		return 0, fail(openapi.CodeIfMatchRequired, `expected the header If-Match: "N" with the version that the person saw`).in("If-Match")
+	}
+	text, quoted := strings.CutPrefix(all[0], `"`)
+	text, closed := strings.CutSuffix(text, `"`)
+	version, err := strconv.ParseInt(text, 10, 64)
+	if len(all) > 1 || !quoted || !closed || err != nil || version < 1 {
+		return 0, fail(openapi.CodeBadRequest, `If-Match: expected one version in quotes, such as "3"`).in("If-Match")
+	}
+	return version, nil
+}
+
+// answering is what a vote and an edit have in common: who answers what.
+func (x *exchange) answering() (r *approval.Request, person string, version int64, err error) {
+	if person, err = x.person(); err != nil {
+		return
+	}
+	if version, err = x.seen(); err != nil {
+		return
+	}
+	r, err = x.known(x.r.PathValue("id"))
+	return
+}
+
+func (x *exchange) vote() error {
+	r, person, version, err := x.answering()
+	if err != nil {
+		return err
+	}
+	f := object(x.body, "", "verdict", "binding", "shown_fully", "reason", "response", "grant").must("verdict", "binding")
+	in := approval.VoteInput{
+		Tenant: x.tenant(), ID: r.ID, IfVersion: version, Person: person, Channel: "api", Verdict: approval.Verdict(f.text("verdict")), Binding: f.text("binding"),
+		Full: f.flag("shown_fully"), Reason: f.text("reason"), Response: f.text("response"), Grant: f.grant("grant"),
+	}
+	if f.err != nil {
+		return f.err
+	}
+	voted, err := x.cfg.Service.Vote(x.r.Context(), in)
+	if err != nil {
+		return x.with(r, err)
+	}
+	x.wake()
+	x.w.Header().Set("ETag", etag(voted.Request))
+	return x.answer(http.StatusOK, voted)
+}
+
+// grant reads what an approver offers beside the vote.
+func (f *fields) grant(name string) *approval.GrantOffer {
+	raw, ok := f.raw[name]
+	if !ok || f.err != nil {
+		return nil
+	}
+	in := object(raw, f.prefix+name+".", "session", "max_age", "max_uses", "bounds")
+	offer := &approval.GrantOffer{Session: in.flag("session"), MaxAge: in.duration("max_age"), MaxUses: in.number("max_uses"), Bounds: in.bounds("bounds")}
+	f.err = in.err
+	return offer
+}
+
+func (f *fields) bounds(name string) []approval.Bound {
+	var out []approval.Bound
+	for i, item := range f.value(name, value.Array, "a list of bounds").Items {
+		one := object(item.AppendJSON(nil), fmt.Sprintf("%s%s.%d.", f.prefix, name, i), "path", "kind").must("path", "kind")
+		b := approval.Bound{Path: one.text("path"), Kind: approval.BoundKind(one.text("kind"))}
+		if one.err == nil && b.Kind != approval.AtMost && b.Kind != approval.AtLeast {
+			one.refuse("kind", "expected at_most or at_least")
+		}
+		if one.err != nil {
+			f.err = one.err
+			return nil
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+func (x *exchange) edit() error {
+	r, person, version, err := x.answering()
+	if err != nil {
+		return err
+	}
+	preview, err := x.flag("preview")
+	if err != nil {
+		return err
+	}
+	f := object(x.body, "", "arguments", "binding", "reason").must("arguments", "binding")
+	in := approval.EditInput{
+		Tenant: x.tenant(), ID: r.ID, IfVersion: version, Person: person, Channel: "api", Binding: f.text("binding"), Args: f.text("arguments"), Reason: f.text("reason"),
+	}
+	if f.err != nil {
+		return f.err
+	}
+	do := x.cfg.Service.Edit
+	if preview {
+		do = x.cfg.Service.Preview
+	}
+	edited, err := do(x.r.Context(), in)
+	if err != nil {
+		p := x.with(r, err)
+		if edited != nil && p.Code == openapi.CodeEditDenied {
+			p.Detail = why(edited.Decision)
+		}
+		return p
+	}
+	x.wake()
+	return x.answer(http.StatusOK, edited)
+}
+
+// why is the first reason of a denial.
+func why(d resolve.Decision) string {
+	if len(d.Reasons) == 0 {
+		return ""
+	}
+	return d.Reasons[0].Detail
+}
+
+// with tells which request a problem is about, and where it stands now.
+func (x *exchange) with(r *approval.Request, err error) *problem {
+	p := problemOf(err).about(r.ID)
+	if now, err := x.cfg.Service.Request(x.r.Context(), x.tenant(), r.ID); err == nil {
+		r = now
+	}
+	switch p.Code {
+	case openapi.CodeNotApproved, openapi.CodeClosed, openapi.CodePending, openapi.CodeConsumed, openapi.CodeStale, openapi.CodeVersionMismatch:
+		p.State = r.State
+	}
+	if p.Code == openapi.CodeNotApproved && p.Detail == "" {
+		p.Detail = "it is " + string(r.State)
+	}
+	return p
+}
+
+func (x *exchange) consume() error {
+	r, err := x.own(x.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	f := object(x.body, "", "call", "binding", "key").must("key")
+	in := approval.ConsumeInput{Tenant: x.tenant(), ID: r.ID, Runtime: x.token.Name, Call: f.call("call"), Binding: f.text("binding"), Key: f.text("key")}
+	switch {
+	case f.err != nil:
+		return f.err
+	case (in.Call == nil) == (in.Binding == ""):
+		return fail(openapi.CodeBadRequest, "expected either call or binding")
+	case in.Key == "" || len(in.Key) > longestKey:
+		return fail(openapi.CodeBadRequest, fmt.Sprintf("key: expected a text of at most %d characters", longestKey)).in("key")
+	}
+	consumed, err := x.cfg.Service.Consume(x.r.Context(), in)
+	x.metrics.consumed(err)
+	if err != nil {
+		return x.with(r, err)
+	}
+	x.wake()
+	return x.answerRequest(consumed)
+}
+
+func (x *exchange) cancel() error {
+	find := x.own
+	if may(x.token, openapi.ScopeAdmin) {
+		find = x.known
+	}
+	r, err := find(x.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	reason, err := x.reason()
+	if err != nil {
+		return err
+	}
+	cancelled, err := x.cfg.Service.Cancel(x.r.Context(), x.tenant(), r.ID, actor(x.token), reason)
+	if err != nil {
+		return x.with(r, err)
+	}
+	x.wake()
+	return x.answerRequest(cancelled)
+}
+
+// longestReason is how many bytes a reason may have.
+const longestReason = 4000
+
+// reason reads a body that holds nothing but a reason, or nothing at all.
+func (x *exchange) reason() (string, error) {
+	if len(x.body) == 0 {
+		return "", nil
+	}
+	f := object(x.body, "", "reason")
+	return f.reason(), f.err
+}
+
+func (f *fields) reason() string {
+	reason := f.text("reason")
+	if len(reason) > longestReason {
+		f.refuse("reason", fmt.Sprintf("expected at most %d bytes", longestReason))
+	}
+	return reason
+}
+
+func (x *exchange) history() error {
+	r, err := x.readable(x.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	entries, err := x.cfg.Store.History(x.r.Context(), x.tenant(), r.ID)
+	if err != nil {
+		return fmt.Errorf("read the history: %w", err)
+	}
+	out := openapi.Entries{Entries: make([]openapi.Entry, len(entries))}
+	for i, e := range entries {
+		out.Entries[i] = openapi.Entry{Index: e.Index, Leaf: e.Leaf, Openings: e.Openings}
+	}
+	return x.answer(http.StatusOK, out)
+}
+
+func (x *exchange) listRequests() error {
+	f, err := x.filter()
+	if err != nil {
+		return err
+	}
+	page, err := x.cfg.Store.Requests(x.r.Context(), x.tenant(), f)
+	if err != nil {
+		return err
+	}
+	if page.Requests == nil {
+		page.Requests = []approval.Summary{}
+	}
+	return x.answer(http.StatusOK, page)
+}
+
+func (x *exchange) filter() (f approval.Filter, err error) {
+	q := x.query
+	f = approval.Filter{Agent: q["agent"], Target: q["target"], Principal: q["principal"], Cursor: q["cursor"]}
+	if f.States, err = statesOf(q["state"]); err != nil {
+		return f, err
+	}
+	if f.Since, err = x.time("since"); err != nil {
+		return f, err
+	}
+	limit, err := x.integer("limit", 1, 500, 50)
+	if err != nil {
+		return f, err
+	}
+	f.Limit = int(limit)
+	switch q["order"] {
+	case "", "newest":
+	case "due":
+		f.ByDue = true
+	default:
+		return f, fail(openapi.CodeBadRequest, "order: expected newest or due").in("order")
+	}
+	f.Groups, err = x.groups()
+	return f, err
+}
+
+// groups picks requests by who may answer them: one group, or those that the token's person holds.
+func (x *exchange) groups() ([]string, error) {
+	mine, err := x.flag("mine")
+	group, one := x.query["group"]
+	switch {
+	case err != nil:
+		return nil, err
+	case mine && one:
+		return nil, fail(openapi.CodeBadRequest, "expected either group or mine").in("group")
+	case one:
+		return []string{group}, nil
+	case !mine:
+		return nil, nil
+	}
+	name, err := x.person()
+	if err != nil {
+		return nil, err
+	}
+	p, known, err := x.cfg.Directory.Person(x.r.Context(), x.tenant(), name)
+	if err != nil {
+		return nil, fmt.Errorf("ask the directory: %w", err)
+	}
+	if !known {
+		return nil, approval.ErrUnknownName
+	}
+	return append(slices.Clone(p.Groups), ""), nil
+}
+
+func statesOf(text string) ([]approval.State, error) {
+	if text == "" {
+		return nil, nil
+	}
+	all := []approval.State{approval.Pending, approval.Approved, approval.Denied, approval.Expired, approval.Cancelled, approval.Consumed}
+	var out []approval.State
+	for _, word := range strings.Split(text, ",") {
+		switch state := approval.State(word); {
+		case word == "open":
+			out = append(out, approval.Pending, approval.Approved)
+		case slices.Contains(all, state):
+			out = append(out, state)
+		default:
+			return nil, fail(openapi.CodeBadRequest, fmt.Sprintf("state: %q is no state, expected open or some of %v", word, all)).in("state")
+		}
+	}
+	return out, nil
+}
+
+var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)

@@ -1,0 +1,50 @@
+package server
+
+import "github.com/assent-dev/assent/server/openapi"
+
+// table lists every operation. A test holds it against openapi.yaml.
+func (s *Server) table() []route {
+	const (
+		decide  = openapi.ScopeDecide
+		request = openapi.ScopeRequest
+		read    = openapi.ScopeRead
+		vote    = openapi.ScopeVote
+		admin   = openapi.ScopeAdmin
+	)
+	any := func(scopes ...scope) []scope { return scopes }
+	return []route{
+		{pattern: "POST /v1/agents/{agent}/decide", scopes: any(decide, request), body: callBody, deny: true, handle: (*exchange).decide},
+		{pattern: "POST /v1/agents/{agent}/requests", scopes: any(request), body: callBody, deny: true, handle: (*exchange).openRequest},
+		{pattern: "GET /v1/requests", scopes: any(read), handle: (*exchange).listRequests,
+			query: []string{"state", "agent", "target", "principal", "group", "mine", "since", "order", "limit", "cursor"}},
+		{pattern: "GET /v1/requests/{id}", scopes: any(read, request), query: []string{"wait", "version"}, handle: (*exchange).getRequest},
+		{pattern: "POST /v1/requests/{id}/votes", scopes: any(vote), body: smallBody, handle: (*exchange).vote},
+		{pattern: "POST /v1/requests/{id}/edits", scopes: any(vote), query: []string{"preview"}, body: callBody, handle: (*exchange).edit},
+		{pattern: "POST /v1/requests/{id}/consume", scopes: any(request), body: callBody, deny: true, handle: (*exchange).consume},
+		{pattern: "POST /v1/requests/{id}/cancel", scopes: any(request, admin), body: smallBody, handle: (*exchange).cancel},
+		{pattern: "GET /v1/requests/{id}/history", scopes: any(read, request), handle: (*exchange).history},
+
+		{pattern: "GET /v1/grants", scopes: any(read), query: []string{"all"}, handle: (*exchange).listGrants},
+		{pattern: "GET /v1/grants/{id}", scopes: any(read), handle: (*exchange).getGrant},
+		{pattern: "POST /v1/grants/{id}/revoke", scopes: any(vote, admin), body: smallBody, handle: (*exchange).revokeGrant},
+		{pattern: "GET /v1/freezes", scopes: any(read), handle: (*exchange).listFreezes},
+		{pattern: "POST /v1/freezes", scopes: any(vote, admin), body: smallBody, handle: (*exchange).freeze},
+		{pattern: "POST /v1/freezes/lift", scopes: any(admin), body: smallBody, handle: (*exchange).liftFreeze},
+
+		{pattern: "GET /v1/events", scopes: any(read), query: []string{"after"}, handle: (*exchange).watch},
+		{pattern: "GET /v1/audit/checkpoint", scopes: any(read), handle: (*exchange).checkpoint},
+		{pattern: "GET /v1/audit/export", scopes: any(read), handle: (*exchange).export},
+		{pattern: "GET /v1/audit/proof/{index}", scopes: any(read), handle: (*exchange).proof},
+		{pattern: "GET /v1/stats", scopes: any(read), query: []string{"since"}, handle: (*exchange).stats},
+
+		{pattern: "GET /v1/tokens", scopes: any(admin), handle: (*exchange).listTokens},
+		{pattern: "POST /v1/tokens", scopes: any(admin), body: smallBody, handle: (*exchange).createToken},
+		{pattern: "POST /v1/tokens/{id}/revoke", scopes: any(admin), handle: (*exchange).revokeToken},
+		{pattern: "GET /v1/deliveries", scopes: any(read, admin), query: []string{"state", "limit"}, handle: (*exchange).listDeliveries},
+		{pattern: "POST /v1/deliveries/{number}/redeliver", scopes: any(admin), handle: (*exchange).redeliver},
+
+		{pattern: "GET /healthz", open: true, handle: (*exchange).healthz},
+		{pattern: "GET /readyz", open: true, handle: (*exchange).readyz},
+		{pattern: "GET /metrics", open: !s.cfg.MetricsToken, scopes: any(read), handle: (*exchange).serveMetrics},
+	}
+}

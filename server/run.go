@@ -1,0 +1,154 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// What one round of the background work takes on.
+const (
+	tickBatch = 64   // requests; as many as Service.Tick acts on
+	sealBatch = 1000 // entries
+)
+
+// The pauses of a worker that fails.
+const (
+	firstPause = 500 * time.Millisecond
+	lastPause  = 30 * time.Second
+	lastWork   = 5 * time.Second // for what is left to do when the server goes down
+)
+
+// Run does the work in the background until ctx ends: it lets time act on requests, seals the ledger, deletes what expired, reads figures.
+// When ctx ends, event streams and long polls end too, what is left is sealed, and Run returns. It is called once.
+func (s *Server) Run(ctx context.Context) error {
+	var all sync.WaitGroup
+	for _, w := range s.workers() {
+		all.Go(func() { w.run(ctx) })
+	}
+	all.Go(func() { s.listen(ctx) })
+	<-ctx.Done()
+	close(s.draining)
+	all.Wait()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWork)
+	defer cancel()
+	if err := s.seal(last); err != nil {
+		return fmt.Errorf("seal what was left: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) workers() []*worker {
+	return []*worker{
+		{name: "time", every: s.cfg.Timing.Tick, do: s.tick, log: s.cfg.Logger, report: s.health.report},
+		{name: "sealing", every: s.cfg.Timing.Seal, wake: s.kick, do: s.seal, log: s.cfg.Logger, report: s.health.report},
+		{name: "sweeping", every: s.cfg.Timing.Sweep, do: s.sweep, log: s.cfg.Logger, report: s.health.report},
+		{name: "figures", every: s.cfg.Timing.Gauges, do: s.measure, log: s.cfg.Logger, report: s.health.report},
+	}
+}
+
+// tick lets time act on everything that is due.
+func (s *Server) tick(ctx context.Context) error {
+	for {
+		n, err := s.cfg.Service.Tick(ctx)
+		if n > 0 {
+			s.wake()
+		}
+		if err != nil || n < tickBatch {
+			return err
+		}
+	}
+}
+
+// seal puts everything that has been recorded into the trees.
+func (s *Server) seal(ctx context.Context) error {
+	for {
+		n, err := s.cfg.Store.Seal(ctx, sealBatch, s.cfg.Signer.Sign)
+		s.metrics.sealed(n, err, s.cfg.Now())
+		if err != nil || n < sealBatch {
+			return err
+		}
+	}
+}
+
+func (s *Server) sweep(ctx context.Context) error { return s.cfg.Store.SweepValues(ctx, s.cfg.Now()) }
+
+// listen wakes the sealer when something of any tenant changed, whoever changed it.
+func (s *Server) listen(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	known := map[string]bool{}
+	for ctx.Err() == nil {
+		tenants, err := s.cfg.Store.Tenants(ctx) // whoever can't be listed is sealed when the sealer looks by itself
+		for _, t := range tenants {
+			if err == nil && !known[t] {
+				known[t] = true
+				all.Go(func() { s.listenTo(ctx, t) })
+			}
+		}
+		await(ctx, nil, lookAgain)
+	}
+}
+
+func (s *Server) listenTo(ctx context.Context, tenant string) {
+	for ctx.Err() == nil {
+		changed := s.cfg.Store.Changed(tenant)
+		s.wake()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// worker does one thing again and again.
+type worker struct {
+	name   string
+	every  time.Duration
+	wake   <-chan struct{} // may be nil
+	do     func(context.Context) error
+	log    *slog.Logger
+	report func(name string, err error)
+}
+
+// run works until ctx ends. A failure is logged when it begins and when it ends, and makes the pauses longer.
+func (w *worker) run(ctx context.Context) {
+	pause := time.Duration(0)
+	for ctx.Err() == nil {
+		err := w.once(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		w.report(w.name, err)
+		switch {
+		case err == nil && pause > 0:
+			w.log.Info("the work in the background goes on", "worker", w.name)
+			pause = 0
+		case err != nil && pause == 0:
+			w.log.Error("the work in the background fails", "worker", w.name, "error", err)
+			pause = firstPause
+		case err != nil:
+			pause = min(2*pause, lastPause)
+		}
+		if pause > 0 {
+			await(ctx, nil, pause)
+		} else {
+			await(ctx, w.wake, w.every)
+		}
+	}
+}
+
+var errBroken = errors.New("it broke")
+
+// once keeps a panic of one round from ending the work: it is a failure like others.
+func (w *worker) once(ctx context.Context) (err error) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			err = fmt.Errorf("%w: %v", errBroken, broken)
+		}
+	}()
+	return w.do(ctx)
+}

@@ -1,0 +1,335 @@
+// Package server is the HTTP API of assent (server/openapi/openapi.yaml, docs/contracts/http.md) with its health, its figures and the
+// work that goes on in the background: time that acts on requests, and sealing.
+//
+// It holds no rules of its own. Who may do what is in the token; what a call or an answer means is the approval package's. Tokens are
+// the only credential: cookies, query parameters and bodies are never looked at for one, so no page that a browser visits can act here.
+// Whatever goes wrong, the answer is no.
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/store"
+)
+
+// Config is what a server is made of. Service, Store, Directory and Signer are required.
+type Config struct {
+	Service   *approval.Service
+	Store     store.Store
+	Directory approval.Directory
+	Signer    ledger.Signer    // of checkpoints
+	Now       func() time.Time // nil: time.Now
+	Random    io.Reader        // nil: crypto/rand.Reader
+	Logger    *slog.Logger     // nil: nothing is logged
+	Inbox     http.Handler     // everything beside the API and health; nil: not found
+	Checks    []Check          // more of what /readyz asks
+	// MetricsToken asks for a token of scope read at /metrics.
+	MetricsToken bool
+	// MaxWatchers bounds the event streams of this process; 0 means 1000.
+	MaxWatchers int
+	// Timing is for tests; its zero value is what production wants.
+	Timing Timing
+}
+
+// Timing is how often things happen.
+type Timing struct {
+	Tick      time.Duration // how often time acts on requests; 250ms
+	Seal      time.Duration // how often is looked for entries to seal when nothing woke the sealer; 250ms
+	Sweep     time.Duration // how often expired values are deleted; 1m
+	Heartbeat time.Duration // how long an event stream is silent at most; 15s
+	Slow      time.Duration // how long a reader may take to take what it is sent; 10s
+	Gauges    time.Duration // how often figures are read from the store; 15s
+}
+
+// Check is one thing that must work before traffic is sent here.
+type Check struct {
+	Name  string
+	Check func(context.Context) error
+}
+
+// Server answers HTTP. Run does the work in the background.
+type Server struct {
+	cfg      Config
+	mux      *http.ServeMux
+	routes   []route
+	events   *hub
+	metrics  *metrics
+	health   *health
+	kick     chan struct{} // wakes the sealer
+	draining chan struct{} // closed when Run ends
+}
+
+// New returns a server. Nothing happens in the background before Run.
+func New(cfg Config) *Server {
+	cfg = cfg.orDefault()
+	s := &Server{cfg: cfg, mux: http.NewServeMux(), kick: make(chan struct{}, 1), draining: make(chan struct{})}
+	s.metrics = newMetrics()
+	s.health = newHealth(cfg, s.draining)
+	s.events = newHub(cfg.Store, cfg.Logger, cfg.MaxWatchers)
+	s.routes = s.table()
+	for _, r := range s.routes {
+		s.mux.Handle(r.pattern, s.serve(r))
+	}
+	return s
+}
+
+func (c Config) orDefault() Config {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Random == nil {
+		c.Random = rand.Reader
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.MaxWatchers == 0 {
+		c.MaxWatchers = 1000
+	}
+	for _, d := range []struct {
+		field    *time.Duration
+		standard time.Duration
+	}{
+		{&c.Timing.Tick, 250 * time.Millisecond}, {&c.Timing.Seal, 250 * time.Millisecond}, {&c.Timing.Sweep, time.Minute},
+		{&c.Timing.Heartbeat, 15 * time.Second}, {&c.Timing.Slow, 10 * time.Second}, {&c.Timing.Gauges, 15 * time.Second},
+	} {
+		if *d.field == 0 {
+			*d.field = d.standard
+		}
+	}
+	return c
+}
+
+// HTTPServer returns an http.Server with the limits that a server wants: slow headers are cut off, and what takes its time
+// (event streams, long polls, bodies) is bounded by deadlines of its own.
+func HTTPServer(handler http.Handler) *http.Server {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10}
+}
+
+// answerTime is how long a client may take to take an answer that is ready.
+const answerTime = 30 * time.Second
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	out := &recorder{ResponseWriter: w}
+	began := s.cfg.Now()
+	id := rand.Text()
+	h := out.Header()
+	h.Set("Request-Id", id)
+	h.Set("X-Content-Type-Options", "nosniff")
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // recorders of tests have none
+	pattern := ""
+	defer func() {
+		if broken := recover(); broken != nil {
+			s.broken(out, r, id, broken)
+		}
+		s.metrics.answered(pattern, out.status, s.cfg.Now().Sub(began))
+	}()
+	var handler http.Handler
+	handler, pattern = s.mux.Handler(r)
+	switch {
+	case pattern != "":
+		s.mux.ServeHTTP(out, r)
+	case s.cfg.Inbox != nil && !inAPI(r.URL.Path):
+		pattern = "inbox"
+		s.cfg.Inbox.ServeHTTP(out, r)
+	default:
+		s.nowhere(out, r, handler)
+	}
+}
+
+// inAPI tells whether a path belongs to the API, so that what is wrong about it is told in the API's way.
+func inAPI(path string) bool {
+	return path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/healthz" || path == "/readyz" || path == "/metrics"
+}
+
+// nowhere answers for paths and methods that are not there. The mux knows which methods a path has.
+func (s *Server) nowhere(w http.ResponseWriter, r *http.Request, theirs http.Handler) {
+	probe := &discard{header: http.Header{}}
+	theirs.ServeHTTP(probe, r)
+	if probe.status == http.StatusMethodNotAllowed {
+		allow := probe.header.Get("Allow")
+		w.Header().Set("Allow", allow)
+		s.refuse(w, r, fail(openapi.CodeMethodNotAllowed, "expected "+allow), false)
+		return
+	}
+	s.refuse(w, r, fail(openapi.CodeNotFound, "there is nothing at this path"), false)
+}
+
+// broken answers for a panic: the caller learns that it happened, the log learns what it was.
+func (s *Server) broken(w *recorder, r *http.Request, id string, what any) {
+	if what == http.ErrAbortHandler {
+		panic(what) // net/http cuts the connection without a word, which is what was meant
+	}
+	s.cfg.Logger.Error("a handler broke", "request_id", id, "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(what), "stack", string(debug.Stack()))
+	if w.status != 0 {
+		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+	}
+	s.refuse(w, r, fail(openapi.CodeInternal, "the server's log has it under the request id"), true)
+}
+
+// refuse sends a problem. Those on the way to running a call say deny.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error, deny bool) {
+	p := problemOf(err)
+	if p.RequestID = w.Header().Get("Request-Id"); deny {
+		p.Outcome = openapi.Deny
+	}
+	if p.Status >= 500 && r.Context().Err() == nil {
+		s.cfg.Logger.Error("not answered", "request_id", p.RequestID, "method", r.Method, "path", r.URL.Path, "code", p.Code, "error", errors.Join(p, p.cause))
+	}
+	p.write(w)
+}
+
+// route is one operation.
+type route struct {
+	pattern string
+	open    bool     // needs no token
+	scopes  []scope  // of which one is enough
+	query   []string // parameters that it knows
+	body    bodySize
+	deny    bool // every problem means that the call may not run
+	handle  func(*exchange) error
+}
+
+// exchange is one request to an operation, and its answer.
+type exchange struct {
+	*Server
+	w     http.ResponseWriter
+	r     *http.Request
+	token *store.Token // nil for open routes
+	body  []byte
+	query map[string]string
+}
+
+// serve makes a handler of a route: first who asks, then whether they may, then what they ask.
+func (s *Server) serve(rt route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x := &exchange{Server: s, w: w, r: r}
+		if err := x.run(rt); err != nil {
+			s.refuse(w, r, err, rt.deny)
+		}
+	})
+}
+
+func (x *exchange) run(rt route) (err error) {
+	if !rt.open {
+		if x.token, err = x.authenticate(x.r); err != nil {
+			return err
+		}
+		if err := permit(x.token, rt.scopes); err != nil {
+			return err
+		}
+	}
+	if x.query, err = queryOf(x.r, rt.query); err != nil {
+		return err
+	}
+	if x.body, err = readBody(x.w, x.r, rt.body); err != nil {
+		return err
+	}
+	return rt.handle(x)
+}
+
+// queryOf reads the query strictly: a misspelt filter must not list everything.
+func queryOf(r *http.Request, known []string) (map[string]string, error) {
+	all, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, fail(openapi.CodeBadRequest, "the query: "+err.Error())
+	}
+	out := map[string]string{}
+	for name, values := range all {
+		switch {
+		case !slices.Contains(known, name) && len(known) == 0:
+			return nil, fail(openapi.CodeBadRequest, fmt.Sprintf("the query: %q is unknown, expected no parameters", name)).in(name)
+		case !slices.Contains(known, name):
+			return nil, fail(openapi.CodeBadRequest, "the query: "+name+": "+unknown(name, known)).in(name)
+		case len(values) > 1:
+			return nil, fail(openapi.CodeBadRequest, name+": the parameter stands twice").in(name)
+		}
+		out[name] = values[0]
+	}
+	return out, nil
+}
+
+// tenant is the token's, whatever else the request says.
+func (x *exchange) tenant() string { return x.token.Tenant }
+
+// answer sends a JSON document.
+func (x *exchange) answer(status int, v any) error {
+	text, err := encode(v)
+	if err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	h := x.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Length", strconv.Itoa(len(text)))
+	x.w.WriteHeader(status)
+	_, _ = x.w.Write(text) // whoever is gone reads no error either
+	return nil
+}
+
+// encode writes JSON as it is: no escapes for HTML, which would change texts that were signed or bound.
+func encode(v any) ([]byte, error) {
+	var out strings.Builder
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return []byte(out.String()), err
+}
+
+// wake tells the sealer that there is something to seal.
+func (s *Server) wake() {
+	select {
+	case s.kick <- struct{}{}:
+	default: // it has been told
+	}
+}
+
+// recorder remembers the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 && status >= 200 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *recorder) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController through.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// discard takes an answer that nobody reads.
+type discard struct {
+	header http.Header
+	status int
+}
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) WriteHeader(status int)      { d.status = status }
+func (d *discard) Write(b []byte) (int, error) { return len(b), nil }

@@ -1,0 +1,117 @@
+package server
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/store"
+)
+
+// tokenPrefix begins every token, so that scanners for leaked secrets know one.
+const tokenPrefix = "assent_"
+
+// NewToken makes the secret of a token, from 32 bytes of random (crypto/rand.Reader), and the hash under which it is stored.
+func NewToken(random io.Reader) (secret, hash string, err error) {
+	var raw [32]byte
+	if _, err := io.ReadFull(random, raw[:]); err != nil {
+		return "", "", fmt.Errorf("make a token: %w", err)
+	}
+	secret = tokenPrefix + base64.RawURLEncoding.EncodeToString(raw[:])
+	return secret, HashToken(secret), nil
+}
+
+// HashToken is the hash under which the token of a secret is stored: hexadecimal SHA-256. 256 random bits need no salt and no slow hash.
+func HashToken(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// scope is what a token may do.
+type scope = openapi.Scope
+
+// agentScopes are the scopes that a token which is bound to agents may use: those that name an agent.
+func agentScopes() []scope {
+	return []scope{openapi.ScopeDecide, openapi.ScopeRequest, openapi.ScopeVote}
+}
+
+// may tells whether a token has a scope that counts. A token that is bound to agents can't read or rule over all of them.
+func may(t *store.Token, s scope) bool {
+	return slices.Contains(t.Scopes, string(s)) && (len(t.Agents) == 0 || slices.Contains(agentScopes(), s))
+}
+
+// actor is who acts, for the ledger: the person of the token, or its name.
+func actor(t *store.Token) string {
+	if t.Person != "" {
+		return t.Person
+	}
+	return t.Name
+}
+
+// authenticate finds the token of a request. Whatever was presented is hashed and looked up in the same way, so the time it takes says
+// nothing about how near it came. Cookies are never looked at.
+func (s *Server) authenticate(r *http.Request) (*store.Token, error) {
+	secret, err := bearer(r)
+	if err != nil {
+		return nil, err
+	}
+	hash := HashToken(secret)
+	t, err := s.cfg.Store.TokenByHash(r.Context(), hash)
+	switch {
+	case errors.Is(err, approval.ErrNotFound):
+		return nil, fail(openapi.CodeUnauthenticated, "the token is not known here")
+	case err != nil:
+		return nil, fmt.Errorf("look up a token: %w", err)
+	case subtle.ConstantTimeCompare([]byte(t.Hash), []byte(hash)) != 1:
+		return nil, fail(openapi.CodeUnauthenticated, "the token is not known here")
+	case t.Revoked != nil:
+		return nil, fail(openapi.CodeTokenRevoked, "")
+	case !s.cfg.Now().Before(t.Expires):
+		return nil, fail(openapi.CodeTokenExpired, "it was good until "+t.Expires.UTC().Format(time.RFC3339))
+	case t.Tenant == "" || t.Name == "":
+		return nil, fail(openapi.CodeUnauthenticated, "the token names no tenant or no runtime")
+	}
+	return &t, nil
+}
+
+// bearer returns what the one Authorization header carries.
+func bearer(r *http.Request) (string, error) {
+	all := r.Header.Values("Authorization")
+	if len(all) == 1 {
+		if scheme, secret, ok := strings.Cut(all[0], " "); ok && strings.EqualFold(scheme, "Bearer") && secret != "" {
+			return secret, nil
+		}
+	}
+	return "", fail(openapi.CodeUnauthenticated, "expected one header Authorization: Bearer "+tokenPrefix+"…")
+}
+
+// permit holds a token to the scopes of an operation, of which one is enough.
+func permit(t *store.Token, scopes []scope) error {
+	names := make([]string, len(scopes))
+	for i, s := range scopes {
+		if may(t, s) {
+			return nil
+		}
+		names[i] = string(s)
+	}
+	detail := "this needs scope " + strings.Join(names, " or ")
+	if len(t.Agents) > 0 && slices.ContainsFunc(scopes, func(s scope) bool { return slices.Contains(t.Scopes, string(s)) }) {
+		detail += ", and a token that is not bound to agents"
+	}
+	return fail(openapi.CodeMissingScope, detail)
+}
+
+// actsFor tells whether a token may act for an agent.
+func actsFor(t *store.Token, agent string) bool {
+	return len(t.Agents) == 0 || slices.Contains(t.Agents, agent)
+}
