@@ -1,0 +1,179 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	stores "github.com/assent-dev/assent/store"
+)
+
+// Fill puts something of everything into a store.
+func Fill(t testing.TB, s stores.Store) {
+	t.Helper()
+	ctx := context.Background()
+	for i := range 30 {
+		update(t, s, func(tx approval.Tx) error {
+			r := request(i)
+			if i%2 == 0 {
+				finish(r, approval.Denied, epoch())
+			}
+			tx.Insert(r)
+			tx.SaveGrant(grant(i))
+			tx.SaveFreeze(approval.Freeze{Agent: number(i % 3), Reason: "<&>\u2028\"", At: epoch()})
+			tx.Remember(number(i), approval.Memory{Digest: "d", Expires: epoch()})
+			tx.AddVote(approval.VoteFact{Request: r.ID, At: epoch()})
+			tx.Append(record(t, tenant, "request_opened", r.ID, epoch()), approval.Delivery{Target: "slack", Payload: "{}"})
+			return nil
+		})
+		if i == 20 {
+			sealAll(t, s, nil)
+		}
+	}
+	ok(t, s.PutToken(ctx, stores.Token{ID: "t", Tenant: tenant, Hash: "h", Scopes: []string{"read"}, Created: epoch(), Expires: epoch()}))
+	ok(t, s.SetValue(ctx, "b", "k", []byte("\x00\xff"), epoch().Add(time.Hour)))
+	ok(t, s.SetValue(ctx, "b", "empty", nil, epoch().Add(time.Hour)))
+}
+
+// Backup is a backup of a store.
+func Backup(t testing.TB, s stores.Store) string {
+	t.Helper()
+	var b bytes.Buffer
+	ok(t, s.Backup(context.Background(), &b))
+	return b.String()
+}
+
+func backup(t *testing.T, db Database) {
+	from, to := one(t, db), one(t, db)
+	empty := Backup(t, from)
+	Fill(t, from)
+	text := Backup(t, from)
+	ok(t, to.Restore(t.Context(), strings.NewReader(text)))
+	equal(t, Backup(t, to), text)
+	verify(t, to, tenant)
+	equal(t, sealAll(t, to, nil), 9)
+	insert(t, to, request(77)) // counters go on behind what was restored
+	appendEntries(t, to, tenant, 3)
+	deliver(t, to, "slack")
+	update(t, to, func(tx approval.Tx) error { tx.AddVote(approval.VoteFact{At: epoch()}); return nil })
+	equal(t, entries(t, to, tenant), 34)
+	equal(t, verify(t, to, tenant), 34)
+
+	third := one(t, db)
+	ok(t, third.Restore(t.Context(), strings.NewReader(empty)))
+	ok(t, third.Restore(t.Context(), strings.NewReader(empty)))
+	equal(t, Backup(t, third), empty)
+}
+
+// backupRefused: nothing but a whole, unchanged backup is restored, and into an empty store only; else nothing happens.
+func backupRefused(t *testing.T, db Database) {
+	from, to := one(t, db), one(t, db)
+	Fill(t, from)
+	good, empty := Backup(t, from), Backup(t, to)
+	lines := strings.SplitAfter(good, "\n")
+	without := func(i int) string { return strings.Join(append(append([]string{}, lines[:i]...), lines[i+1:]...), "") }
+	for name, text := range map[string]string{
+		"nothing":            "",
+		"no backup":          "{}\n",
+		"no JSON":            "<html>\n",
+		"no end":             without(len(lines) - 2),
+		"cut in a line":      good[:len(good)/2],
+		"cut before the end": good[:len(good)-1],
+		"a row less":         without(3),
+		"a row more":         strings.Replace(good, lines[3], lines[3]+lines[3], 1),
+		"an edited row":      strings.Replace(good, "acme.trader", "acme.tradr", 1),
+		"another schema":     strings.Replace(good, `"schema":`, `"schema":9`, 1),
+		"another count":      strings.Replace(good, `"entries":30`, `"entries":31`, 1),
+		"another sum":        strings.Replace(good, `"sha256":"`, `"sha256":"0`, 1),
+		"more behind it":     good + "\n",
+		"unknown table":      strings.Replace(good, `["votes",`, `["voters",`, 1),
+		"wrong kind":         strings.Replace(good, `["votes",`, `["votes","`, 1),
+		"too few columns":    strings.Replace(good, `,"pending",`, `,`, 1),
+	} {
+		refused(t, to.Restore(t.Context(), strings.NewReader(text)), stores.ErrBackup)
+		if Backup(t, to) != empty {
+			t.Fatalf("%s: something was restored", name)
+		}
+	}
+	reading := errors.New("the disk is gone")
+	refused(t, to.Restore(t.Context(), &failing{text: good[:len(good)/2], err: reading}), reading)
+	equal(t, Backup(t, to), empty)
+	refused(t, from.Restore(t.Context(), strings.NewReader(good)), stores.ErrBackup)
+	equal(t, Backup(t, from), good)
+	refused(t, from.Backup(t.Context(), &failing{err: reading}), reading)
+	ok(t, to.Restore(t.Context(), strings.NewReader(good)))
+}
+
+// failing reads its text, then fails; writes fail at once.
+type failing struct {
+	text string
+	err  error
+}
+
+func (f *failing) Read(p []byte) (int, error) {
+	if f.text == "" {
+		return 0, f.err
+	}
+	n := copy(p, f.text)
+	f.text = f.text[n:]
+	return n, nil
+}
+
+func (f *failing) Write([]byte) (int, error) { return 0, f.err }
+
+// pausing writes in step with what the test does meanwhile.
+type pausing struct {
+	bytes.Buffer
+	first func()
+}
+
+func (p *pausing) Write(b []byte) (int, error) {
+	if p.first != nil {
+		p.first()
+		p.first = nil
+	}
+	return p.Buffer.Write(b)
+}
+
+// backupBusy: writers go on during a backup, which holds one state all along.
+func backupBusy(t *testing.T, db Database) {
+	s := one(t, db)
+	const n = 40
+	for i := range n {
+		r := request(i)
+		r.Revisions[0].Call.Args = `"` + strings.Repeat("x", 5000) + `"`
+		update(t, s, func(tx approval.Tx) error {
+			tx.Insert(r)
+			tx.Append(record(t, tenant, "request_opened", r.ID, epoch()))
+			return nil
+		})
+	}
+	before := Backup(t, s)
+	out := &pausing{first: func() {
+		insert(t, s, request(777))
+		appendEntries(t, s, tenant, 5)
+		sealAll(t, s, nil)
+	}}
+	ok(t, s.Backup(t.Context(), out))
+	if out.String() != before {
+		t.Fatal("the backup holds what was written while it ran")
+	}
+}
+
+func pingAndClose(t *testing.T, db Database) {
+	s, err := db(t)()
+	ok(t, err)
+	ok(t, s.Ping(t.Context()))
+	ok(t, s.Ping(t.Context()))
+	ch := s.Changed(tenant)
+	ok(t, s.Close())
+	closed(t, ch)
+	refused(t, s.Ping(t.Context()), stores.ErrUnavailable)
+	refused(t, s.Update(t.Context(), tenant, func(approval.Tx) error { return nil }), stores.ErrUnavailable)
+	_, err = s.Requests(t.Context(), tenant, approval.Filter{})
+	refused(t, err, stores.ErrUnavailable)
+}

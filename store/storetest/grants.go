@@ -1,0 +1,368 @@
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
+)
+
+var errUsedUp = errors.New("used up")
+
+// grant makes a live one; n makes it another one.
+func grant(n int) *approval.Grant {
+	return &approval.Grant{
+		ID: fmt.Sprintf("grt_%06d", n), Tenant: tenant, Agent: "acme.trader", Target: "tool execute_trade", Plan: "p1", MaxUses: 3,
+		Call:   approval.Call{Kind: resolve.Tool, Tool: "execute_trade", Args: `{"amount":1}`},
+		Bounds: []approval.Bound{{Path: "amount", Kind: approval.AtMost}}, By: []string{"ada"}, Request: "apr_000001",
+		Created: epoch().Add(time.Duration(n) * time.Second), Expires: epoch().Add(time.Hour),
+	}
+}
+
+func grants(t *testing.T, db Database) {
+	s := one(t, db)
+	_, err := s.Grant(t.Context(), tenant, "grt_000001")
+	refused(t, err, approval.ErrNotFound)
+	refused(t, s.Update(t.Context(), tenant, func(tx approval.Tx) error { _, err := tx.Grant("grt_000001"); return err }), approval.ErrNotFound)
+	update(t, s, func(tx approval.Tx) error {
+		for n := range 3 {
+			tx.SaveGrant(grant(n))
+		}
+		return nil
+	})
+	got := must(s.Grant(t.Context(), tenant, "grt_000001"))(t)
+	equal(t, string(must(json.Marshal(got))(t)), string(must(json.Marshal(grant(1)))(t)))
+	update(t, s, func(tx approval.Tx) error {
+		g, err := tx.Grant("grt_000001")
+		ok(t, err)
+		at := epoch()
+		g.Revoked, g.RevokedBy = &at, "ada"
+		tx.SaveGrant(g)
+		return nil
+	})
+	all := must(s.Grants(t.Context(), tenant, true, epoch()))(t)
+	equal(t, len(all), 3)
+	equal(t, all[0].ID, "grt_000002")
+	equal(t, all[1].RevokedBy, "ada")
+	equal(t, len(must(s.Grants(t.Context(), tenant, false, epoch()))(t)), 2)
+	equal(t, len(must(s.Grants(t.Context(), tenant, false, epoch().Add(time.Hour)))(t)), 0)
+}
+
+// live grants are those that could cover a call now.
+func live(t *testing.T, db Database) {
+	s := one(t, db)
+	at := epoch()
+	dead := []*approval.Grant{grant(1), grant(2), grant(3), grant(4), grant(5)}
+	dead[0].Agent = "acme.other"
+	dead[1].Target = "tool refund"
+	dead[2].Revoked = &at
+	dead[3].Expires = at
+	dead[4].Uses = 3
+	update(t, s, func(tx approval.Tx) error {
+		for _, g := range append(dead, grant(6), grant(7)) {
+			tx.SaveGrant(g)
+		}
+		return nil
+	})
+	update(t, s, func(tx approval.Tx) error {
+		got, err := tx.Live("acme.trader", "tool execute_trade", at)
+		ok(t, err)
+		equal(t, len(got), 2)
+		equal(t, got[0].ID, "grt_000007")
+		return nil
+	})
+}
+
+// grantRace: a grant is used as often as it may be, by whomever.
+func grantRace(t *testing.T, db Database) {
+	open := db(t)
+	a, b := replica(t, open), replica(t, open)
+	const uses = 10
+	update(t, a, func(tx approval.Tx) error {
+		g := grant(1)
+		g.MaxUses = uses
+		tx.SaveGrant(g)
+		return nil
+	})
+	var used atomic.Int64
+	for _, err := range crowd(40, func(i int) error {
+		s := a
+		if i%2 == 1 {
+			s = b
+		}
+		err := s.Update(context.Background(), tenant, func(tx approval.Tx) error {
+			all, err := tx.Live("acme.trader", "tool execute_trade", epoch())
+			if err != nil {
+				return err
+			}
+			if len(all) == 0 {
+				return errUsedUp
+			}
+			all[0].Uses++
+			tx.SaveGrant(all[0])
+			return nil
+		})
+		if err == nil {
+			used.Add(1)
+		}
+		return err
+	}) {
+		if err != nil {
+			refused(t, err, errUsedUp)
+		}
+	}
+	equal(t, used.Load(), uses)
+	equal(t, must(a.Grant(t.Context(), tenant, "grt_000001"))(t).Uses, uses)
+}
+
+func freezes(t *testing.T, db Database) {
+	s := one(t, db)
+	within := func(want int) {
+		t.Helper()
+		update(t, s, func(tx approval.Tx) error {
+			got, err := tx.Freezes()
+			ok(t, err)
+			equal(t, len(got), want)
+			return nil
+		})
+		equal(t, len(must(s.Freezes(t.Context(), tenant))(t)), want)
+	}
+	within(0)
+	all := approval.Freeze{By: "ada", Reason: "smoke", At: epoch()}
+	update(t, s, func(tx approval.Tx) error {
+		tx.SaveFreeze(all)
+		tx.SaveFreeze(approval.Freeze{Agent: "acme.trader", By: "bob", At: epoch()})
+		return nil
+	})
+	within(2)
+	equal(t, must(s.Freezes(t.Context(), tenant))(t)[0], all)
+	lifted := epoch().Add(time.Minute)
+	all.Lifted = &lifted
+	update(t, s, func(tx approval.Tx) error { tx.SaveFreeze(all); return nil })
+	within(1)
+	all.Lifted = nil
+	update(t, s, func(tx approval.Tx) error { tx.SaveFreeze(all); return nil })
+	within(2)
+
+	// Whoever asks after a freeze was answered is frozen, whatever goes on beside it.
+	everybody(t, crowd(40, func(i int) error {
+		agent := "agent" + number(i)
+		if err := s.Update(context.Background(), tenant, func(tx approval.Tx) error {
+			tx.SaveFreeze(approval.Freeze{Agent: agent, At: epoch()})
+			return nil
+		}); err != nil {
+			return err
+		}
+		return s.Update(context.Background(), tenant, func(tx approval.Tx) error {
+			got, err := tx.Freezes()
+			for _, f := range got {
+				if f.Agent == agent {
+					return err
+				}
+			}
+			return errors.Join(err, fmt.Errorf("%s is not frozen", agent))
+		})
+	}))
+}
+
+func memories(t *testing.T, db Database) {
+	s := one(t, db)
+	want := approval.Memory{Digest: "d", Request: "apr_1", Grant: "g", Expires: epoch()}
+	update(t, s, func(tx approval.Tx) error {
+		m, err := tx.Remembered("k")
+		ok(t, err)
+		if m != nil {
+			t.Fatal("remembered before")
+		}
+		tx.Remember("k", want)
+		return nil
+	})
+	update(t, s, func(tx approval.Tx) error {
+		equal(t, *must(tx.Remembered("k"))(t), want)
+		other := want
+		other.Digest = "e" // as after the old one has expired
+		tx.Remember("k", other)
+		return nil
+	})
+	update(t, s, func(tx approval.Tx) error {
+		equal(t, must(tx.Remembered("k"))(t).Digest, "e")
+		return nil
+	})
+}
+
+// memoryRace: of those who find nothing under a key, one gets through; the others run again and find it.
+func memoryRace(t *testing.T, db Database) {
+	open := db(t)
+	a, b := replica(t, open), replica(t, open)
+	everybody(t, crowd(40, func(i int) error {
+		s := a
+		if i%2 == 1 {
+			s = b
+		}
+		return s.Update(context.Background(), tenant, func(tx approval.Tx) error {
+			m, err := tx.Remembered("k")
+			if err != nil || m != nil {
+				return err
+			}
+			tx.Insert(request(i))
+			tx.Remember("k", approval.Memory{Request: request(i).ID})
+			return nil
+		})
+	}))
+	equal(t, must(a.Requests(t.Context(), tenant, approval.Filter{}))(t).Total, 1)
+}
+
+func votes(t *testing.T, db Database) {
+	s := one(t, db)
+	fact := func(n int) approval.VoteFact {
+		return approval.VoteFact{Request: "apr_" + number(n), Agent: "a", Target: "tool t", Person: "ada", Verdict: approval.Deny,
+			Waited: 1500 * time.Microsecond, At: epoch().Add(time.Duration(n) * time.Minute)}
+	}
+	update(t, s, func(tx approval.Tx) error {
+		for n := range 5 {
+			tx.AddVote(fact(n))
+		}
+		return nil
+	})
+	got := must(s.Votes(t.Context(), tenant, epoch().Add(2*time.Minute), 2))(t)
+	equal(t, len(got), 2)
+	equal(t, got[0], fact(4))
+	equal(t, got[1], fact(3))
+	equal(t, len(must(s.Votes(t.Context(), tenant, epoch().Add(2*time.Minute), 10))(t)), 3)
+}
+
+// due: fn runs for what is due, once, and what it makes of it counts.
+func due(t *testing.T, db Database) {
+	s := one(t, db)
+	insert(t, s, request(1), request(2), request(3), request(4))
+	change(t, s, "apr_000004", func(r *approval.Request) { r.Due = nil })
+	now := epoch().Add(10*time.Minute + 2*time.Second) // 1 and 2
+	var seen []string
+	expire := func(tx approval.Tx, of string, r *approval.Request) error {
+		equal(t, of, tenant)
+		seen = append(seen, r.ID)
+		finish(r, approval.Expired, now)
+		tx.Save(r)
+		tx.Append(record(t, tenant, "request_expired", r.ID, now))
+		return nil
+	}
+	equal(t, must(s.Due(t.Context(), now, 1, expire))(t), 1)
+	equal(t, must(s.Due(t.Context(), now, 10, expire))(t), 1)
+	equal(t, must(s.Due(t.Context(), now, 10, expire))(t), 0)
+	sameIDs(t, seen, 1, 2)
+	equal(t, must(s.Request(t.Context(), tenant, "apr_000001"))(t).State, approval.Expired)
+	equal(t, entries(t, s, tenant), 2)
+}
+
+// dueFailures don't stop the others.
+func dueFailures(t *testing.T, db Database) {
+	s := one(t, db)
+	for n := range 6 {
+		insert(t, s, request(n))
+	}
+	now := epoch().Add(time.Hour)
+	n, err := s.Due(t.Context(), now, 10, func(tx approval.Tx, _ string, r *approval.Request) error {
+		finish(r, approval.Expired, now)
+		tx.Save(r)
+		tx.Append(record(t, tenant, "request_expired", r.ID, now))
+		switch r.ID {
+		case "apr_000001":
+			return errNo
+		case "apr_000003":
+			tx.Insert(request(5)) // can't be written
+		}
+		return nil
+	})
+	equal(t, n, 6)
+	refused(t, err, errNo)
+	equal(t, must(s.Requests(t.Context(), tenant, approval.Filter{States: []approval.State{approval.Expired}}))(t).Total, 4)
+	equal(t, entries(t, s, tenant), 4)
+}
+
+// dueRace: no request is handed to two workers.
+func dueRace(t *testing.T, db Database) {
+	open := db(t)
+	replicas := []approval.Store{replica(t, open), replica(t, open), replica(t, open)}
+	const n = 50
+	for i := range n {
+		insert(t, replicas[0].(full), request(i))
+	}
+	now := epoch().Add(time.Hour)
+	var total atomic.Int64
+	everybody(t, crowd(len(replicas), func(i int) error {
+		for range 20 {
+			ran, err := replicas[i].Due(context.Background(), now, 7, func(tx approval.Tx, _ string, r *approval.Request) error {
+				r.Due = nil
+				bump(r)
+				tx.Save(r)
+				return nil
+			})
+			total.Add(int64(ran))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	equal(t, total.Load(), n)
+	for i := range n {
+		r := must(replicas[0].Request(t.Context(), tenant, request(i).ID))(t)
+		equal(t, r.Version, 2)
+		equal(t, bumps(r), 1)
+	}
+}
+
+// changed channels close when the tenant's own things change.
+func changed(t *testing.T, db Database) {
+	s := one(t, db)
+	closed(t, s.Changed(tenant)) // once the store has found out where things stand
+	ch, other := s.Changed(tenant), s.Changed("other")
+	update(t, s, func(tx approval.Tx) error { return nil })
+	select {
+	case <-ch:
+		t.Fatal("nothing changed")
+	default:
+	}
+	insert(t, s, request(1))
+	select {
+	case <-ch: // at once
+	default:
+		t.Fatal("the change was not told")
+	}
+	select {
+	case <-other:
+		t.Fatal("nothing changed there")
+	default:
+	}
+	ch = s.Changed(tenant)
+	update(t, s, func(tx approval.Tx) error { tx.Append(record(t, tenant, "frozen", "", epoch())); return nil })
+	closed(t, ch)
+	ch = s.Changed(tenant)
+	sealAll(t, s, nil)
+	closed(t, ch)
+}
+
+// changedElsewhere: changes by another replica are noticed too.
+func changedElsewhere(t *testing.T, db Database) {
+	open := db(t)
+	a, b := replica(t, open), replica(t, open)
+	closed(t, a.Changed(tenant))
+	for n := range 3 {
+		ch := a.Changed(tenant)
+		update(t, b, func(tx approval.Tx) error {
+			tx.Insert(request(n))
+			tx.Append(record(t, tenant, "request_opened", request(n).ID, epoch()))
+			return nil
+		})
+		closed(t, ch)
+	}
+	ch := a.Changed(tenant)
+	sealAll(t, b, nil)
+	closed(t, ch)
+}

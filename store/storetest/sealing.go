@@ -1,0 +1,238 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/ledger"
+	stores "github.com/assent-dev/assent/store"
+)
+
+// full is everything that a store does.
+type full = stores.Store
+
+// signature stands for one: the checkpoint in clear.
+func signature(c ledger.Checkpoint) ([]byte, error) {
+	return fmt.Appendf(nil, "%s\n%d\n%s\n", c.Origin, c.Size, c.Root), nil
+}
+
+// sealAll seals everything and returns how much that was.
+func sealAll(t testing.TB, s full, sign func(ledger.Checkpoint) ([]byte, error)) int {
+	t.Helper()
+	if sign == nil {
+		sign = signature
+	}
+	return must(s.Seal(context.Background(), 1_000_000, sign))(t)
+}
+
+// entries counts a tenant's entries, sealing them.
+func entries(t testing.TB, s full, tenant string) int {
+	t.Helper()
+	sealAll(t, s, nil)
+	return len(must(s.Entries(context.Background(), tenant, 0, 1_000_000))(t))
+}
+
+func appendEntries(t testing.TB, s full, tenant string, n int) {
+	t.Helper()
+	ok(t, s.Update(context.Background(), tenant, func(tx approval.Tx) error {
+		for i := range n {
+			tx.Append(record(t, tenant, "vote_counted", "apr_"+number(i%3), epoch().Add(time.Duration(i)*time.Second)))
+		}
+		return nil
+	}))
+}
+
+// verify checks the whole log of a tenant against its checkpoint, entry by entry.
+func verify(t testing.TB, s full, tenant string) (size int64) {
+	t.Helper()
+	size, signed, err := s.Checkpoint(context.Background(), tenant)
+	ok(t, err)
+	all := must(s.Entries(context.Background(), tenant, 0, int(size)+1))(t)
+	equal(t, int64(len(all)), size)
+	var leaves [][]byte
+	for i, e := range all {
+		equal(t, e.Index, int64(i))
+		must(ledger.Check(e.Leaf, e.Openings))(t)
+		leaves = append(leaves, e.Leaf)
+	}
+	fresh := must(ledger.Extend(0, nil, leaves))(t)
+	equal(t, string(signed), string(must(signature(ledger.Checkpoint{Origin: ledger.Origin(tenant), Size: size, Root: fresh.Root}))(t)))
+	hashes := s.Hashes(context.Background(), tenant)
+	for i := int64(0); i < size; i += max(1, size/20) {
+		proof := must(ledger.ProveInclusion(size, i, hashes))(t)
+		ok(t, ledger.CheckInclusion(proof, size, fresh.Root, i, ledger.LeafHash(leaves[i])))
+	}
+	return size
+}
+
+func seal(t *testing.T, db Database) {
+	s := one(t, db)
+	size, signed, err := s.Checkpoint(t.Context(), tenant)
+	ok(t, err)
+	equal(t, size, 0)
+	equal(t, len(signed), 0)
+	equal(t, sealAll(t, s, nil), 0)
+	appendEntries(t, s, tenant, 7)
+	appendEntries(t, s, "other", 2)
+	equal(t, len(must(s.Entries(t.Context(), tenant, 0, 10))(t)), 0) // not before they are sealed
+	equal(t, must(s.Seal(t.Context(), 3, signature))(t), 3)
+	equal(t, verify(t, s, tenant), 3)
+	equal(t, sealAll(t, s, nil), 6)
+	equal(t, verify(t, s, tenant), 7)
+	equal(t, verify(t, s, "other"), 2)
+	for range 5 {
+		appendEntries(t, s, tenant, 150)
+		sealAll(t, s, nil)
+	}
+	equal(t, verify(t, s, tenant), 757)
+	got := must(s.Entries(t.Context(), tenant, 5, 2))(t)
+	equal(t, len(got), 2)
+	equal(t, got[0].Index, 5)
+	if _, err := s.Hashes(t.Context(), tenant).ReadHashes([]int64{1 << 40}); err == nil {
+		t.Fatal("a hash that is not there was read")
+	}
+}
+
+// sealRace: replicas that seal while others append make one tree, and every checkpoint that was signed is of it.
+func sealRace(t *testing.T, db Database) {
+	open := db(t)
+	replicas := []full{replica(t, open), replica(t, open)}
+	const workers, each = 6, 25
+	var mu sync.Mutex
+	roots := map[int64]ledger.Checkpoint{}
+	sign := func(c ledger.Checkpoint) ([]byte, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		roots[c.Size] = c
+		return signature(c)
+	}
+	everybody(t, crowd(workers+2, func(i int) error {
+		s := replicas[i%2]
+		for range each {
+			var err error
+			if i < workers {
+				err = s.Update(context.Background(), tenant, func(tx approval.Tx) error {
+					tx.Append(record(t, tenant, "vote_counted", "apr_"+number(i), epoch()))
+					return nil
+				})
+			} else {
+				_, err = s.Seal(context.Background(), 40, sign)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	sealAll(t, replicas[0], sign)
+	equal(t, verify(t, replicas[1], tenant), workers*each)
+	hashes := replicas[1].Hashes(t.Context(), tenant)
+	last := roots[workers*each]
+	for size, c := range roots {
+		proof := must(ledger.ProveConsistency(last.Size, size, hashes))(t)
+		if err := ledger.CheckConsistency(proof, last.Size, last.Root, size, c.Root); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// sealFailure: what could not be signed is not sealed, other tenants are.
+func sealFailure(t *testing.T, db Database) {
+	s := one(t, db)
+	appendEntries(t, s, tenant, 3)
+	appendEntries(t, s, "zeta", 2)
+	n, err := s.Seal(t.Context(), 100, func(c ledger.Checkpoint) ([]byte, error) {
+		if c.Origin == ledger.Origin(tenant) {
+			return nil, errNo
+		}
+		return signature(c)
+	})
+	equal(t, n, 2)
+	refused(t, err, errNo)
+	if errors.Is(err, stores.ErrUnavailable) {
+		t.Fatal("the store is not to blame")
+	}
+	equal(t, len(must(s.Entries(t.Context(), tenant, 0, 10))(t)), 0)
+	equal(t, verify(t, s, "zeta"), 2)
+	equal(t, sealAll(t, s, nil), 3)
+	verify(t, s, tenant)
+}
+
+func history(t *testing.T, db Database) {
+	s := one(t, db)
+	appendEntries(t, s, tenant, 7)
+	equal(t, len(must(s.History(t.Context(), tenant, "apr_0"))(t)), 0)
+	sealAll(t, s, nil)
+	got := must(s.History(t.Context(), tenant, "apr_0"))(t)
+	equal(t, len(got), 3)
+	for i, e := range got {
+		equal(t, e.Index, int64(3*i))
+		equal(t, must(ledger.ParseLeaf(e.Leaf))(t).Subject, "apr_0")
+	}
+	equal(t, len(must(s.History(t.Context(), "other", "apr_0"))(t)), 0)
+}
+
+// prune drops what people wrote and calls carried; what is left still verifies.
+func prune(t *testing.T, db Database) {
+	s := one(t, db)
+	const n = 450
+	before := epoch().Add(400 * time.Second)
+	for i := range n {
+		r := request(i)
+		finish(r, approval.Denied, epoch().Add(time.Duration(i)*time.Second))
+		r.Votes = []approval.Vote{{Person: "ada", Reason: "secret", Verdict: approval.Deny, Groups: []string{"risk"}}}
+		update(t, s, func(tx approval.Tx) error {
+			tx.Insert(r)
+			tx.Append(record(t, tenant, "request_denied", r.ID, *r.Closed))
+			return nil
+		})
+		if i == 100 {
+			sealAll(t, s, nil)
+		}
+	}
+	update(t, s, func(tx approval.Tx) error {
+		tx.Insert(request(900))
+		old, young := grant(1), grant(2)
+		old.Expires, young.Expires = epoch(), before.Add(time.Hour)
+		tx.SaveGrant(old)
+		tx.SaveGrant(young)
+		return nil
+	})
+	requests, dropped, err := s.Prune(t.Context(), tenant, before)
+	ok(t, err)
+	equal(t, requests, 400)
+	equal(t, dropped, 400)
+	sealAll(t, s, nil)
+	equal(t, verify(t, s, tenant), n)
+	for i, e := range must(s.Entries(t.Context(), tenant, 0, n))(t) {
+		equal(t, e.Openings == nil, i < 400)
+	}
+	r := must(s.Request(t.Context(), tenant, request(3).ID))(t)
+	if r.Current().Call.Args != "" || r.Reason != "" || r.Votes[0].Reason != "" || r.Current().Decision.Message != "" {
+		t.Fatalf("not redacted: %+v", r)
+	}
+	equal(t, r.State, approval.Denied)
+	equal(t, r.Votes[0].Person, "ada")
+	equal(t, r.Version, 2)
+	equal(t, must(s.Request(t.Context(), tenant, request(420).ID))(t).Reason, "because")
+	equal(t, must(s.Request(t.Context(), tenant, request(900).ID))(t).Current().Call.Args, request(900).Current().Call.Args)
+	equal(t, must(s.Grant(t.Context(), tenant, "grt_000001"))(t).Call.Args, "")
+	equal(t, must(s.Grant(t.Context(), tenant, "grt_000002"))(t).Call.Args, `{"amount":1}`)
+	for _, line := range must(s.Requests(t.Context(), tenant, approval.Filter{Limit: 500}))(t).Requests {
+		old := line.State == approval.Denied && line.Created.Before(before)
+		equal(t, line.Message == "", old)
+	}
+	// A late word on a pruned request goes with the next pruning.
+	change(t, s, request(3).ID, func(r *approval.Request) { r.Reason = "late" })
+	requests, dropped, err = s.Prune(t.Context(), tenant, epoch().Add(410*time.Second))
+	ok(t, err)
+	equal(t, requests, 11)
+	equal(t, dropped, 10)
+	equal(t, must(s.Request(t.Context(), tenant, request(3).ID))(t).Reason, "")
+	equal(t, verify(t, s, tenant), n)
+}

@@ -1,0 +1,224 @@
+// Package storetest is what every store must pass: each method, and each promise in the comments of approval.Store and store.Store,
+// races and replicas included. An engine's test calls Run.
+package storetest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/store"
+)
+
+// Database makes an empty database and returns what opens it: each call one more replica. Stores are closed by the suite.
+type Database func(t *testing.T) (open func() (store.Store, error))
+
+// Run runs the suite.
+func Run(t *testing.T, db Database) {
+	for name, test := range map[string]func(*testing.T, Database){
+		"requests": requests, "round trip": roundTrip, "list": list, "list by filter": filters, "pages": pages, "cursors": cursors, "similar": similar,
+		"latest": latest, "one card": oneCard, "one card of two replicas": oneCardReplicas, "memory": memories, "memory race": memoryRace,
+		"update": updates, "stale": stale, "version race": versionRace, "failed updates": failedUpdates, "panics": panics, "goexit": exits, "cancelled": cancelled,
+		"two requests": twoRequests, "tenants": tenants,
+		"grants": grants, "live": live, "grant race": grantRace, "freezes": freezes, "votes": votes,
+		"due": due, "due failures": dueFailures, "due race": dueRace, "changed": changed, "changed elsewhere": changedElsewhere,
+		"seal": seal, "seal race": sealRace, "seal failure": sealFailure, "history": history, "prune": prune,
+		"tokens": tokens, "values": values, "value race": takeRace, "sweep": sweep,
+		"outbox": outbox, "outbox leases": leases, "outbox race": claimRace,
+		"backup": backup, "backup refused": backupRefused, "backup while busy": backupBusy, "ping and close": pingAndClose, "odd texts": oddTexts,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, db)
+		})
+	}
+}
+
+const tenant = "acme"
+
+// epoch is when the tests happen.
+func epoch() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 123456000, time.UTC) }
+
+// one opens the only replica of a new database.
+func one(t *testing.T, db Database) store.Store {
+	t.Helper()
+	return replica(t, db(t))
+}
+
+func replica(t *testing.T, open func() (store.Store, error)) store.Store {
+	t.Helper()
+	s, err := open()
+	ok(t, err)
+	t.Cleanup(func() { ok(t, s.Close()) })
+	return s
+}
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// must is what a call returned, which must not be an error: must(call())(t).
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		ok(t, err)
+		return v
+	}
+}
+
+func asInput(err error, target **approval.InputError) bool { return errors.As(err, target) }
+
+// refused wants an error of a kind.
+func refused(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("got error %v, want %v", err, want)
+	}
+}
+
+func equal[T comparable](t testing.TB, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+}
+
+// request makes a pending one; n makes it another one.
+func request(n int) *approval.Request {
+	at := epoch().Add(time.Duration(n) * time.Second)
+	due := at.Add(10 * time.Minute)
+	id := fmt.Sprintf("apr_%06d", n)
+	return &approval.Request{
+		ID: id, Tenant: tenant, Version: 1, State: approval.Pending, Created: at, Deadline: at.Add(time.Hour), Due: &due,
+		Requester: approval.Requester{Runtime: "bot", Principal: "ada", Session: "s1", Owners: []string{"olga"}},
+		Agent:     approval.Agent{ID: "acme.trader", Version: "1.2.0", Name: "Trader"},
+		Revisions: []approval.Revision{{
+			Call:    approval.Call{Kind: resolve.Tool, Tool: "execute_trade", Args: `{"amount": 20000.00, "note":"<b>&\u0000é"}`, Principal: "ada", Annotations: map[string]bool{"destructiveHint": true}},
+			Binding: "sha256:" + id, Plan: "p1", At: at,
+			Decision: resolve.Decision{
+				Outcome: resolve.Ask, Message: "Trade " + id + "?", MissingVariables: []string{},
+				Reasons: []resolve.Reason{{Source: resolve.FromPolicy, Policy: "acme.trades", Rule: "large", Code: resolve.ConditionTrue, Detail: "amount gt", File: "t.yaml", Line: 3}},
+			},
+		}},
+		Stages:    []policy.Stage{{Group: "risk", People: 2}, {Group: "desk", People: 1}},
+		OnTimeout: policy.TimeoutDeny,
+		Ladder:    []approval.Rung{{At: due, Kind: approval.Escalate, To: "leads"}},
+		Grants:    policy.Grants{MaxAge: time.Hour},
+	}
+}
+
+// record makes a ledger entry.
+func record(t testing.TB, tenant, kind, subject string, at time.Time) ledger.Record {
+	t.Helper()
+	e := ledger.Entry{Time: at, Tenant: tenant, Type: kind, Subject: subject, Actor: "bot", Facts: map[string]any{"n": "1"}, Sealed: map[string]string{"args": "{}"}}
+	r, err := e.Seal(rand.Reader)
+	ok(t, err)
+	return r
+}
+
+// update runs one transaction of the tenant that must succeed.
+func update(t testing.TB, s store.Store, fn func(approval.Tx) error) {
+	t.Helper()
+	ok(t, s.Update(context.Background(), tenant, fn))
+}
+
+// insert adds requests.
+func insert(t testing.TB, s store.Store, all ...*approval.Request) {
+	t.Helper()
+	update(t, s, func(tx approval.Tx) error {
+		for _, r := range all {
+			tx.Insert(r)
+		}
+		return nil
+	})
+}
+
+// change changes a request within a transaction.
+func change(t testing.TB, s store.Store, id string, fn func(*approval.Request)) {
+	t.Helper()
+	update(t, s, func(tx approval.Tx) error {
+		r, err := tx.Request(id)
+		if err != nil {
+			return err
+		}
+		fn(r)
+		tx.Save(r)
+		return nil
+	})
+}
+
+// finish closes a request.
+func finish(r *approval.Request, state approval.State, at time.Time) {
+	r.State, r.Cause, r.Closed, r.Due, r.Reason = state, approval.ByVotes, &at, nil, "because"
+}
+
+// crowd runs fn n times at once and returns their errors in order.
+func crowd(n int, fn func(i int) error) []error {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range n {
+		all.Go(func() {
+			<-begin
+			errs[i] = fn(i)
+		})
+	}
+	close(begin)
+	all.Wait()
+	return errs
+}
+
+// everybody wants all of a crowd to succeed.
+func everybody(t testing.TB, errs []error) {
+	t.Helper()
+	ok(t, errors.Join(errs...))
+}
+
+func ids(p approval.Page) []string {
+	out := []string{}
+	for _, s := range p.Requests {
+		out = append(out, s.ID)
+	}
+	return out
+}
+
+func sameIDs(t testing.TB, got []string, want ...int) {
+	t.Helper()
+	var names []string
+	for _, n := range want {
+		names = append(names, fmt.Sprintf("apr_%06d", n))
+	}
+	if !slices.Equal(got, names) {
+		t.Fatalf("got %v, want %v", got, names)
+	}
+}
+
+// closed waits for a channel.
+func closed(t testing.TB, ch <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the change was not noticed within 10 seconds")
+	}
+}
+
+func number(n int) string { return strconv.Itoa(n) }
+
+// bump changes a request so that changes can be counted.
+func bump(r *approval.Request) { r.Redact = append(r.Redact, "x") }
+
+func bumps(r *approval.Request) int { return len(r.Redact) }

@@ -1,0 +1,222 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	stores "github.com/assent-dev/assent/store"
+)
+
+func tokens(t *testing.T, db Database) {
+	s := one(t, db)
+	_, err := s.TokenByHash(t.Context(), "h1")
+	refused(t, err, approval.ErrNotFound)
+	first := stores.Token{ID: "t1", Tenant: tenant, Name: "bot", Hash: "h1", Scopes: []string{"decide", "request"}, Agents: []string{"a"},
+		Created: epoch(), Expires: epoch().Add(time.Hour)}
+	second := stores.Token{ID: "t2", Tenant: tenant, Name: "cli", Hash: "h2", Scopes: []string{"vote"}, Person: "ada", Created: epoch().Add(time.Second), Expires: epoch()}
+	ok(t, s.PutToken(t.Context(), first))
+	ok(t, s.PutToken(t.Context(), second))
+	if got := must(s.TokenByHash(t.Context(), "h1"))(t); !reflect.DeepEqual(got, first) {
+		t.Fatalf("got %+v, want %+v", got, first)
+	}
+	all := must(s.Tokens(t.Context(), tenant))(t)
+	equal(t, len(all), 2)
+	if !reflect.DeepEqual(all[0], second) {
+		t.Fatalf("got %+v, want %+v", all[0], second)
+	}
+	ok(t, s.RevokeToken(t.Context(), tenant, "t1", epoch()))
+	ok(t, s.RevokeToken(t.Context(), tenant, "t1", epoch().Add(time.Hour)))
+	if got := must(s.TokenByHash(t.Context(), "h1"))(t); got.Revoked == nil || !got.Revoked.Equal(epoch()) {
+		t.Fatalf("got %+v", got)
+	}
+	refused(t, s.RevokeToken(t.Context(), tenant, "t9", epoch()), approval.ErrNotFound)
+	refused(t, s.RevokeToken(t.Context(), "other", "t2", epoch()), approval.ErrNotFound)
+	first.ID, first.Tenant = "t3", "other"
+	if err := s.PutToken(t.Context(), first); err == nil {
+		t.Fatal("two tokens have one hash")
+	}
+	equal(t, len(must(s.Tokens(t.Context(), "other"))(t)), 0)
+}
+
+func values(t *testing.T, db Database) {
+	s, now := one(t, db), epoch()
+	later := now.Add(time.Minute)
+	_, err := s.Value(t.Context(), "session", "k", now)
+	refused(t, err, approval.ErrNotFound)
+	ok(t, s.SetValue(t.Context(), "session", "k", []byte("one"), later))
+	ok(t, s.SetValue(t.Context(), "session", "k", []byte("two\x00\xff"), later))
+	ok(t, s.SetValue(t.Context(), "session", "gone", []byte("x"), now))
+	ok(t, s.SetValue(t.Context(), "session", "empty", nil, later))
+	ok(t, s.SetValue(t.Context(), "link", "k", []byte("three"), later))
+	equal(t, string(must(s.Value(t.Context(), "session", "k", now))(t)), "two\x00\xff")
+	for _, c := range []struct {
+		key string
+		at  time.Time
+	}{{"k", later}, {"gone", now}, {"other", now}} {
+		_, err := s.Value(t.Context(), "session", c.key, c.at)
+		refused(t, err, approval.ErrNotFound)
+		_, err = s.TakeValue(t.Context(), "session", c.key, c.at)
+		refused(t, err, approval.ErrNotFound)
+	}
+	all := must(s.ListValues(t.Context(), "session", now))(t)
+	equal(t, len(all), 2)
+	equal(t, string(all["k"]), "two\x00\xff")
+	equal(t, string(must(s.TakeValue(t.Context(), "session", "k", now))(t)), "two\x00\xff")
+	_, err = s.Value(t.Context(), "session", "k", now)
+	refused(t, err, approval.ErrNotFound)
+	ok(t, s.DeleteValue(t.Context(), "link", "k"))
+	ok(t, s.DeleteValue(t.Context(), "link", "k"))
+	equal(t, len(must(s.ListValues(t.Context(), "link", now))(t)), 0)
+}
+
+// takeRace: one caller gets a value.
+func takeRace(t *testing.T, db Database) {
+	open := db(t)
+	replicas := []full{replica(t, open), replica(t, open)}
+	ok(t, replicas[0].SetValue(t.Context(), "link", "k", []byte("v"), epoch().Add(time.Hour)))
+	var got atomic.Int64
+	for _, err := range crowd(20, func(i int) error {
+		_, err := replicas[i%2].TakeValue(context.Background(), "link", "k", epoch())
+		if err == nil {
+			got.Add(1)
+		}
+		return err
+	}) {
+		if err != nil {
+			refused(t, err, approval.ErrNotFound)
+		}
+	}
+	equal(t, got.Load(), 1)
+}
+
+func sweep(t *testing.T, db Database) {
+	s, now := one(t, db), epoch()
+	everybody(t, crowd(1200, func(i int) error {
+		return s.Update(context.Background(), tenant, func(tx approval.Tx) error {
+			tx.Remember(number(i), approval.Memory{Expires: now.Add(time.Duration(i-1100) * time.Second)})
+			return nil
+		})
+	}))
+	ok(t, s.SetValue(t.Context(), "b", "old", []byte("x"), now.Add(-time.Second)))
+	ok(t, s.SetValue(t.Context(), "b", "new", []byte("x"), now.Add(time.Second)))
+	ok(t, s.SweepValues(t.Context(), now))
+	equal(t, len(must(s.ListValues(t.Context(), "b", time.Unix(0, 0)))(t)), 1)
+	update(t, s, func(tx approval.Tx) error {
+		if m, err := tx.Remembered("1100"); m != nil || err != nil {
+			t.Fatalf("got %v, %v", m, err)
+		}
+		if m, err := tx.Remembered("1101"); m == nil || err != nil {
+			t.Fatalf("got %v, %v", m, err)
+		}
+		return nil
+	})
+}
+
+func deliver(t testing.TB, s full, targets ...string) {
+	t.Helper()
+	update(t, s, func(tx approval.Tx) error {
+		for i, target := range targets {
+			tx.Append(record(t, tenant, "request_opened", "apr_1", epoch()),
+				approval.Delivery{Target: target, Event: "request_opened", Subject: "apr_" + number(i), Payload: `{"n":` + number(i) + `}`})
+		}
+		return nil
+	})
+}
+
+// soon is when everything that was just appended is due, by any clock that an engine's test uses.
+func soon() time.Time { return time.Now().Add(100 * 365 * 24 * time.Hour) }
+
+func outbox(t *testing.T, db Database) {
+	s, now := one(t, db), soon()
+	deliver(t, s, "slack", "webhook:ops", "slack", "unknown")
+	equal(t, len(must(s.Claim(t.Context(), "me", nil, now, time.Minute, 10))(t)), 0)
+	equal(t, len(must(s.Claim(t.Context(), "me", []string{"slack"}, time.Unix(0, 0), time.Minute, 10))(t)), 0)
+	got := must(s.Claim(t.Context(), "me", []string{"slack", "webhook:ops"}, now, time.Minute, 2))(t)
+	equal(t, len(got), 2)
+	equal(t, got[0].Delivery, approval.Delivery{Target: "slack", Event: "request_opened", Subject: "apr_0", Payload: `{"n":0}`})
+	equal(t, got[0].Tenant, tenant)
+	equal(t, got[0].Attempt, 1)
+	equal(t, got[0].State, stores.Waiting)
+	ok(t, s.Delivered(t.Context(), "me", got[0].ID, now))
+	ok(t, s.Retry(t.Context(), "me", got[1].ID, "503\x00", now.Add(time.Minute)))
+	rest := must(s.Claim(t.Context(), "me", []string{"slack", "webhook:ops"}, now, time.Minute, 10))(t)
+	equal(t, len(rest), 1)
+	ok(t, s.Bury(t.Context(), "me", rest[0].ID, "410", now))
+	again := must(s.Claim(t.Context(), "me", []string{"slack", "webhook:ops"}, now.Add(time.Minute), time.Minute, 10))(t)
+	equal(t, len(again), 1)
+	equal(t, again[0].Attempt, 2)
+	equal(t, again[0].Problem, "503\uFFFD")
+
+	dead := must(s.Jobs(t.Context(), tenant, stores.DeadEnd, 10))(t)
+	equal(t, len(dead), 1)
+	equal(t, dead[0].Problem, "410")
+	all := must(s.Jobs(t.Context(), tenant, "", 10))(t)
+	equal(t, len(all), 4)
+	equal(t, all[3].State, stores.Sent)
+	equal(t, len(must(s.Jobs(t.Context(), tenant, "", 2))(t)), 2)
+	equal(t, len(must(s.Jobs(t.Context(), "other", "", 2))(t)), 0)
+
+	refused(t, s.Redeliver(t.Context(), "other", dead[0].ID, now), approval.ErrNotFound)
+	ok(t, s.Redeliver(t.Context(), tenant, dead[0].ID, now))
+	refused(t, s.Redeliver(t.Context(), tenant, dead[0].ID, now), approval.ErrNotFound)
+	equal(t, must(s.Claim(t.Context(), "me", []string{"slack"}, now, time.Minute, 10))(t)[0].ID, dead[0].ID)
+}
+
+// leases that ran out pass on, and their old owner can change nothing any more.
+func leases(t *testing.T, db Database) {
+	s, now := one(t, db), soon()
+	deliver(t, s, "slack")
+	id := must(s.Claim(t.Context(), "old", []string{"slack"}, now, time.Minute, 1))(t)[0].ID
+	equal(t, len(must(s.Claim(t.Context(), "new", []string{"slack"}, now.Add(59*time.Second), time.Minute, 1))(t)), 0)
+	got := must(s.Claim(t.Context(), "new", []string{"slack"}, now.Add(time.Minute), time.Minute, 1))(t)
+	equal(t, got[0].ID, id)
+	equal(t, got[0].Attempt, 2)
+	ok(t, s.Delivered(t.Context(), "old", id, now))
+	ok(t, s.Bury(t.Context(), "old", id, "x", now))
+	ok(t, s.Retry(t.Context(), "old", id, "x", now))
+	job := must(s.Jobs(t.Context(), tenant, "", 1))(t)[0]
+	equal(t, job.State, stores.Waiting)
+	equal(t, job.Problem, "")
+	ok(t, s.Delivered(t.Context(), "new", id, now))
+	ok(t, s.Bury(t.Context(), "new", id, "x", now))
+	equal(t, must(s.Jobs(t.Context(), tenant, "", 1))(t)[0].State, stores.Sent)
+}
+
+// claimRace: no delivery is leased twice.
+func claimRace(t *testing.T, db Database) {
+	open := db(t)
+	replicas, now := []full{replica(t, open), replica(t, open)}, soon()
+	const n = 60
+	targets := make([]string, n)
+	for i := range targets {
+		targets[i] = "slack"
+	}
+	deliver(t, replicas[0], targets...)
+	seen := sync.Map{}
+	var total atomic.Int64
+	everybody(t, crowd(8, func(i int) error {
+		for range 20 {
+			jobs, err := replicas[i%2].Claim(context.Background(), number(i), []string{"slack"}, now, time.Minute, 4)
+			if err != nil {
+				return err
+			}
+			for _, j := range jobs {
+				if _, twice := seen.LoadOrStore(j.ID, i); twice {
+					return errors.New("leased twice")
+				}
+				total.Add(1)
+				if err := replicas[i%2].Delivered(context.Background(), number(i), j.ID, now); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}))
+	equal(t, total.Load(), n)
+}
