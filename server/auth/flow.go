@@ -76,7 +76,7 @@ func local(next string) string {
 		return "/"
 	}
 	u, err := url.Parse(next)
-	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || strings.Contains(u.Path, "//") || strings.Contains(u.Path, "\\") ||
+	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, "/") || strings.Contains(u.Path, "//") || strings.Contains(u.Path, "\\") ||
 		strings.Contains(u.Path, "/../") || strings.HasPrefix(u.Path, "/auth/") {
 		return "/"
 	}

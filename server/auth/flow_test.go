@@ -9,7 +9,7 @@ import (
 func TestLocal(t *testing.T) {
 	for next, want := range map[string]string{
 		"/": "/", "/r/1?a=b&c=/d": "/r/1?a=b&c=/d", "/r/1#x": "/r/1", "/r/%41": "/r/%41", "/a?next=//evil.example": "/a?next=//evil.example",
-		"": "/", "r/1": "/", "//evil.example": "/", "///evil.example": "/", `/\evil.example`: "/", `\\evil.example`: "/", "/\t/evil.example": "/", "/\n//evil.example": "/",
+		"": "/", "r/1": "/", "//": "/", "//?": "/", "//evil.example": "/", "///evil.example": "/", `/\evil.example`: "/", `\\evil.example`: "/", "/\t/evil.example": "/", "/\n//evil.example": "/",
 		"https://evil.example": "/", "https:evil.example": "/", "javascript:alert(1)": "/", "/.//evil.example": "/", "/a//evil.example": "/", "/%2f/evil.example": "/",
 		"/%5cevil.example": "/", "/a/../../evil": "/", "/auth/sign-in": "/", "/auth/start/corp": "/", "/\u2028": "/", "/%": "/", "/" + strings.Repeat("a", 1000): "/",
 		"/%2e%2e/x": "/", " /r": "/",

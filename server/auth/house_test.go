@@ -30,6 +30,18 @@ type values struct {
 	all  map[[2]string]value
 	sets int
 	lost error
+	// failAt counts down with every access; the one that brings it to 0 fails.
+	failAt int
+}
+
+// fails tells whether this access fails; the lock is held.
+func (v *values) fails() error {
+	if v.failAt > 0 {
+		if v.failAt--; v.failAt == 0 {
+			return errors.New("failed")
+		}
+	}
+	return v.lost
 }
 
 type value struct {
@@ -40,8 +52,8 @@ type value struct {
 func (v *values) SetValue(_ context.Context, bucket, key string, text []byte, expires time.Time) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.lost != nil {
-		return v.lost
+	if err := v.fails(); err != nil {
+		return err
 	}
 	v.sets++
 	v.all[[2]string{bucket, key}] = value{slices.Clone(text), expires}
@@ -60,9 +72,10 @@ func (v *values) value(bucket, key string, now time.Time, take bool) ([]byte, er
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	one, ok := v.all[[2]string{bucket, key}]
+	err := v.fails()
 	switch {
-	case v.lost != nil:
-		return nil, v.lost
+	case err != nil:
+		return nil, err
 	case !ok || !now.Before(one.expires):
 		return nil, approval.ErrNotFound
 	case take:
@@ -74,8 +87,11 @@ func (v *values) value(bucket, key string, now time.Time, take bool) ([]byte, er
 func (v *values) DeleteValue(_ context.Context, bucket, key string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if err := v.fails(); err != nil {
+		return err
+	}
 	delete(v.all, [2]string{bucket, key})
-	return v.lost
+	return nil
 }
 
 func (v *values) ListValues(_ context.Context, bucket string, now time.Time) (map[string][]byte, error) {
@@ -87,7 +103,7 @@ func (v *values) ListValues(_ context.Context, bucket string, now time.Time) (ma
 			out[k[1]] = one.text
 		}
 	}
-	return out, v.lost
+	return out, v.fails()
 }
 
 func (v *values) SweepValues(context.Context, time.Time) error { return v.lost }

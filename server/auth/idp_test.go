@@ -174,11 +174,24 @@ func (p *idp) signer() any {
 		return p.forged
 	}
 	name := p.kid + p.alg
-	if p.keys[name] == nil {
+	switch {
+	case p.keys[name] != nil:
+	case name == "firstRS256":
+		p.keys[name] = firstKey()
+	default:
 		p.keys[name] = newKey(p.t, p.alg)
 	}
 	return p.keys[name]
 }
+
+// firstKey serves all tests: making an RSA key takes longer than most of them.
+var firstKey = sync.OnceValue(func() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
+})
 
 func newKey(t *testing.T, alg string) crypto.Signer {
 	var key crypto.Signer

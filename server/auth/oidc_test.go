@@ -96,7 +96,7 @@ func TestTokenAttacks(t *testing.T) {
 		"look-alike address":      func(p *idp) { p.claims = map[string]any{"email": "аlice@example.com", "groups": nil} },
 		"alg none":                func(p *idp) { p.alg = "none" },
 		"alg HS256":               func(p *idp) { p.alg = "HS256" },
-		"key of another":          func(p *idp) { p.signer(); p.forged = newKey(p.t, p.alg).(crypto.Signer) },
+		"key of another":          func(p *idp) { p.signer(); p.forged = newKey(p.t, p.alg) },
 		"no ID token":             func(p *idp) { p.answer = func(m map[string]any) { delete(m, "id_token") } },
 		"no token at all":         func(p *idp) { p.answer = func(m map[string]any) { delete(m, "access_token") } },
 		"ID token of no form":     func(p *idp) { p.answer = func(m map[string]any) { m["id_token"] = "a.b" } },
@@ -223,6 +223,14 @@ func TestProviderDown(t *testing.T) {
 	h.idp.set(func() { h.idp.down, h.idp.broken = false, true })
 	down(b, "/auth/start/corp")
 	h.idp.set(func() { h.idp.broken = false })
+	h.cfg.Client = &http.Client{Transport: withoutToken{h.cfg.Client.Transport}}
+	h.restart()
+	down(b, "/auth/start/corp")
+	h.cfg.Client = nil // trusts no certificate of a test
+	h.restart()
+	down(b, "/auth/start/corp")
+	h.cfg.Client = &http.Client{Transport: transport(h.idp.Server)}
+	h.restart()
 	if res := b.get("/auth/start/corp"); res.body != aliceIs+"/" {
 		t.Errorf("%d %s", res.StatusCode, h.logged())
 	}
@@ -237,6 +245,16 @@ func TestProviderDown(t *testing.T) {
 	h.idp.Close()
 	h.restart()
 	down(h.browser(), "/auth/start/corp")
+}
+
+// withoutToken loses the connection to the token endpoint.
+type withoutToken struct{ http.RoundTripper }
+
+func (w withoutToken) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path == "/token" {
+		return nil, errors.New("connection reset")
+	}
+	return w.RoundTripper.RoundTrip(r)
 }
 
 // TestDiscoveryAttacks: a document that isn't the issuer's, or leads off https, is as good as none.

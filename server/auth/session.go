@@ -193,14 +193,12 @@ func (s *sessionStore) CommitCtx(ctx context.Context, token string, b []byte, ex
 
 // DeleteCtx ends a session.
 func (s *sessionStore) DeleteCtx(ctx context.Context, token string) error {
-	err := s.values.DeleteValue(ctx, bucketSession, token)
-	if err == nil {
-		err = s.values.DeleteValue(ctx, bucketSeen, token)
+	for _, bucket := range []string{bucketSession, bucketSeen} {
+		if err := s.values.DeleteValue(ctx, bucket, token); err != nil && !errors.Is(err, approval.ErrNotFound) {
+			return err
+		}
 	}
-	if errors.Is(err, approval.ErrNotFound) {
-		return nil
-	}
-	return err
+	return nil
 }
 
 // endAll ends every session of a person.

@@ -151,6 +151,57 @@ func TestSignOut(t *testing.T) {
 	}
 }
 
+// TestStoreFailsAnywhere: whichever access to the store fails, nobody gets in by it and nobody is told that they are out when they aren't.
+func TestStoreFailsAnywhere(t *testing.T) {
+	h := open(t, false)
+	b := h.signedIn()
+	for _, form := range []url.Values{nil, {"everywhere": {"yes"}}} {
+		for n := 1; ; n++ {
+			h.values.set(func() { h.values.failAt = n })
+			b.header = http.Header{}
+			res := b.do(http.MethodPost, "/auth/sign-out", form)
+			var survived bool
+			h.values.set(func() { survived = h.values.failAt > 0; h.values.failAt = 0 })
+			if survived { // it needed fewer accesses
+				break
+			}
+			if res.StatusCode != http.StatusServiceUnavailable || b.cookie("") == "" {
+				t.Errorf("sign-out %v, access %d fails: %d", form, n, res.StatusCode)
+			}
+			b = h.signedIn()
+		}
+		b = h.signedIn()
+	}
+	for n := 1; ; n++ {
+		h.pass(30 * time.Minute) // so that the use is noted
+		h.values.set(func() { h.values.failAt = n })
+		b.header = http.Header{}
+		res := b.get("/who")
+		var survived bool
+		h.values.set(func() { survived = h.values.failAt > 0; h.values.failAt = 0 })
+		if survived {
+			break
+		}
+		if res.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("page, access %d fails: %d", n, res.StatusCode)
+		}
+	}
+	for n := 1; ; n++ {
+		eve := h.browser()
+		to := eve.begin()
+		h.values.set(func() { h.values.failAt = n })
+		res := eve.get(to)
+		var survived bool
+		h.values.set(func() { survived = h.values.failAt > 0; h.values.failAt = 0 })
+		if survived {
+			break
+		}
+		if strings.HasPrefix(res.Request.URL.Path, "/auth/") && (res.StatusCode != http.StatusServiceUnavailable || eve.cookie("") != "") {
+			t.Errorf("sign-in, access %d fails: %d", n, res.StatusCode)
+		}
+	}
+}
+
 // TestNoResurrection: a page that is still under way when somebody signs out doesn't bring the session back.
 func TestNoResurrection(t *testing.T) {
 	h := open(t, false)
