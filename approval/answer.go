@@ -277,21 +277,17 @@ func (s *Service) Consume(ctx context.Context, in ConsumeInput) (*Request, error
 	if err := in.check(); err != nil {
 		return nil, err
 	}
-	known, err := s.Request(ctx, in.Tenant, in.ID)
-	if err != nil {
-		return nil, err
-	}
-	c, err := s.plans.Plan(ctx, in.Tenant, known.Agent.ID)
-	if err != nil {
-		return nil, err
-	}
-	binding := in.Binding
-	if in.Call != nil {
-		if binding, err = c.Plan.Bind(in.Call); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrBinding, err)
-		}
-	}
 	return s.change(ctx, in.Tenant, in.ID, func(tx Tx, r *Request, now time.Time) (step, error) {
+		c, err := s.plans.Plan(ctx, in.Tenant, r.Agent.ID)
+		if err != nil {
+			return step{}, err
+		}
+		binding := in.Binding
+		if in.Call != nil {
+			if binding, err = c.Plan.Bind(in.Call); err != nil {
+				return step{refused: fmt.Errorf("%w: %w", ErrBinding, err)}, nil
+			}
+		}
 		return s.consume(tx, r, c, binding, in, now)
 	})
 }

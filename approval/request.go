@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"slices"
 	"maps"
 	"time"
 
@@ -132,6 +133,19 @@ type Permit struct {
 
 // Current is the revision that may run.
 func (r *Request) Current() *Revision { return &r.Revisions[len(r.Revisions)-1] }
+
+// Clone returns a copy that the machine may change without touching the original. What the machine never changes in place (calls,
+// decisions, votes given, times) is shared.
+func (r *Request) Clone() *Request {
+	c := *r
+	c.Revisions, c.Stages, c.Ladder, c.Called = slices.Clone(r.Revisions), slices.Clone(r.Stages), slices.Clone(r.Ladder), slices.Clone(r.Called)
+	c.Redact, c.Votes = slices.Clone(r.Redact), slices.Clone(r.Votes)
+	if r.Permit != nil {
+		permit := *r.Permit
+		c.Permit = &permit
+	}
+	return &c
+}
 
 // Binding is the digest of what may run.
 func (r *Request) Binding() string { return r.Current().Binding }
