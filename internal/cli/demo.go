@@ -258,13 +258,17 @@ func (d *demoDesk) verified(ctx context.Context, keyFile string) error {
 	defer cancel()
 	for {
 		var export bytes.Buffer
-		if err := d.person.Export(ctx, &export); err != nil {
+		err := d.person.Export(ctx, &export)
+		switch {
+		case client.Code(err) == openapi.CodeNotFound: // nothing is sealed yet
+		case err != nil:
 			return answer(err)
-		}
-		if complete, err := wholeDemo(export.Bytes(), key); err != nil {
-			return err
-		} else if complete {
-			return d.printLedger(export.Bytes(), key)
+		default:
+			if complete, err := wholeDemo(export.Bytes(), key); err != nil {
+				return err
+			} else if complete {
+				return d.printLedger(export.Bytes(), key)
+			}
 		}
 		if !sleep(ctx, 50*time.Millisecond) {
 			return fmt.Errorf("the ledger was not sealed in time: %w", ctx.Err())

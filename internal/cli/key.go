@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"crypto/hkdf"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,21 +14,32 @@ import (
 	"github.com/assent-dev/assent/ledger"
 )
 
+// Key is what a service must keep secret, and every replica of it must share.
+type Key struct {
+	Signer ledger.Signer // of the ledger's checkpoints
+	Forms  []byte        // seals what a page showed into its forms; derived from the same file
+}
+
 // LoadKey reads the key that signs the ledger, or makes it with the public key beside it (FILE.pub) when there is none yet. A key that
 // others may read is refused: whoever holds it can write history.
-func LoadKey(path, name string) (ledger.Signer, error) {
+func LoadKey(path, name string) (Key, error) {
 	secret, err := readKey(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		secret, err = createKey(path, name)
 	}
 	if err != nil {
-		return ledger.Signer{}, fmt.Errorf("the ledger's key: %w", err)
+		return Key{}, fmt.Errorf("the ledger's key: %w", err)
 	}
-	signer, err := ledger.ParseSigner(strings.TrimSuffix(secret, "\n"))
+	secret = strings.TrimSuffix(secret, "\n")
+	signer, err := ledger.ParseSigner(secret)
 	if err != nil {
-		return ledger.Signer{}, fmt.Errorf("the ledger's key %s: %w; put the right file back: a new key starts a log that old checkpoints don't match", path, err)
+		return Key{}, fmt.Errorf("the ledger's key %s: %w; put the right file back: a new key starts a log that old checkpoints don't match", path, err)
 	}
-	return signer, publishKey(path+".pub", signer.PublicKey())
+	forms, err := hkdf.Key(sha256.New, []byte(secret), nil, "assent forms v1", 32)
+	if err != nil {
+		return Key{}, fmt.Errorf("the ledger's key %s: %w", path, err)
+	}
+	return Key{signer, forms}, publishKey(path+".pub", signer.PublicKey())
 }
 
 func readKey(path string) (string, error) {

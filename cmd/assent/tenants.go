@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/people"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/server"
+	"github.com/assent-dev/assent/server/auth"
+	"github.com/assent-dev/assent/server/plans"
+)
+
+// reload is how often files are looked at for changes.
+const reload = 2 * time.Second
+
+// tenant is what one tenant is made of.
+type tenant struct {
+	cfg    cli.TenantConfig
+	plans  *plans.Plans
+	people people.Base
+	watch  *people.Watched // nil: the people don't change
+	groups []string        // that policies name
+}
+
+// tenants are all of them by name. It is the Planner of the service.
+type tenants map[string]*tenant
+
+func loadTenants(cfg cli.ServeConfig, log *slog.Logger) (tenants, error) {
+	out := tenants{}
+	for _, c := range cfg.Tenants {
+		t, err := loadTenant(c, log)
+		if err != nil {
+			return nil, fmt.Errorf("tenant %s: %w", c.Name, err)
+		}
+		out[c.Name] = t
+	}
+	return out, nil
+}
+
+func loadTenant(cfg cli.TenantConfig, log *slog.Logger) (t *tenant, err error) {
+	t = &tenant{cfg: cfg, groups: groupsOf(cfg.Policies)}
+	if t.plans, err = plans.Load(plans.Config{Agents: cfg.Agents, Policies: cfg.Policies, Logger: log}); err != nil {
+		return nil, err
+	}
+	if cfg.People == "" {
+		t.people, err = everybody(t.groups)
+		return t, err
+	}
+	t.watch, err = people.Watch(cfg.People)
+	t.people = t.watch
+	return t, err
+}
+
+// groupsOf lists the groups that policies name. What can't be read is the planner's to report.
+func groupsOf(dirs []string) []string {
+	names := map[string]bool{}
+	for _, dir := range dirs {
+		set, _ := policy.LoadFS(os.DirFS(dir), dir)
+		if set.Err() != nil {
+			continue
+		}
+		for _, p := range set.Policies() {
+			for i := range p.Rules {
+				for _, stage := range p.Rules[i].Require.Stages {
+					names[stage.Group] = true
+				}
+				for _, e := range p.Rules[i].Require.Escalate {
+					names[e.To] = true
+				}
+			}
+		}
+	}
+	delete(names, "")
+	return slices.Sorted(maps.Keys(names))
+}
+
+// everybody is the directory of --dev without people.yaml: one approver, you, who is in every group.
+func everybody(groups []string) (people.Base, error) {
+	var text strings.Builder
+	text.WriteString("schema_version: \"1.0.0\"\npeople:\n  - id: you\n    name: You\n    groups: [admins")
+	for _, g := range groups {
+		fmt.Fprintf(&text, ", %q", g)
+	}
+	text.WriteString("]\n")
+	d, findings := people.Parse("the people of --dev", []byte(text.String()))
+	if d == nil {
+		return nil, &people.BrokenError{File: "the people of --dev", Findings: findings}
+	}
+	return d, nil
+}
+
+// Plan returns the plan of a tenant's agent.
+func (ts tenants) Plan(ctx context.Context, name, agent string) (*approval.Compiled, error) {
+	t, ok := ts[name]
+	if !ok {
+		return nil, fmt.Errorf("tenant %q is not served here: %w", name, approval.ErrUnknownAgent)
+	}
+	return t.plans.Plan(ctx, name, agent)
+}
+
+func (ts tenants) directories() people.Tenants {
+	out := people.Tenants{}
+	for name, t := range ts {
+		out[name] = t.people
+	}
+	return out
+}
+
+// warnOfEmptyGroups says which groups of policies nobody is in: what asks them expires without an answer.
+func (ts tenants) warnOfEmptyGroups(ctx context.Context, dir approval.Directory, log *slog.Logger) {
+	for name, t := range ts {
+		for _, group := range t.groups {
+			members, err := dir.Members(ctx, name, group)
+			if err == nil && len(members) > 0 {
+				continue
+			}
+			hint := "add people to it in people.yaml"
+			if t.cfg.OIDC != nil {
+				hint = "add people to it in people.yaml, unless sign-ins bring it"
+			}
+			log.Warn("a policy asks a group that nobody is in", "tenant", name, "group", group, "hint", hint, "error", err)
+		}
+	}
+}
+
+// providers are where people of the tenants sign in.
+func (ts tenants) providers() ([]auth.Provider, error) {
+	var out []auth.Provider
+	for _, name := range slices.Sorted(maps.Keys(ts)) {
+		o := ts[name].cfg.OIDC
+		if o == nil {
+			continue
+		}
+		secret := ""
+		if o.ClientSecretFile != "" {
+			var err error
+			if secret, err = readSecret(o.ClientSecretFile); err != nil {
+				return nil, fmt.Errorf("tenant %s: the client's secret: %w", name, err)
+			}
+		}
+		out = append(out, auth.Provider{
+			ID: providerID(name), Title: name, Tenant: name, Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: secret, GroupsClaim: o.GroupsClaim,
+		})
+	}
+	return out, nil
+}
+
+// providerID makes a part of an address of a tenant's name.
+func providerID(name string) string {
+	id := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(name))
+	return strings.TrimLeft(id, "-")
+}
+
+// readSecret reads a secret from a file; errors don't show it.
+func readSecret(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	if s := strings.TrimSpace(string(text)); s != "" {
+		return s, nil
+	}
+	return "", fmt.Errorf("%s is empty", file)
+}
+
+// run keeps plans and people fresh.
+func (ts tenants) run(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, t := range ts {
+		all.Go(func() { _ = t.plans.Run(ctx) }) // it ends with ctx
+		if t.watch != nil {
+			all.Go(func() { t.watch.Run(ctx, reload) })
+		}
+	}
+	all.Wait()
+}
+
+// checks are what /readyz asks of the files.
+func (ts tenants) checks() []server.Check {
+	var out []server.Check
+	for _, name := range slices.Sorted(maps.Keys(ts)) {
+		t := ts[name]
+		out = append(out, server.Check{Name: "plans " + name, Check: t.plans.Check})
+		if t.watch != nil {
+			out = append(out, server.Check{Name: "people " + name, Check: func(context.Context) error { return t.watch.Err() }})
+		}
+	}
+	return out
+}
+
+var errTwoTargets = errors.New("two webhooks of one tenant share a name")
