@@ -1,8 +1,8 @@
 package approval
 
 import (
-	"slices"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/assent-dev/assent/policy"
