@@ -71,16 +71,20 @@ func title(s approval.State) string {
 
 // ending says who brought the state about and when; "" while nobody has.
 func ending(r *approval.Request) string {
-	if r.State == approval.Pending {
-		return ""
-	}
 	var lines []string
-	if yes := approvers(r); r.State == approval.Approved && r.Cause == approval.ByVotes {
-		lines = append(lines, "Approved by "+strings.Join(yes, ", ")+at(r.Decided))
-	} else {
-		if len(yes) > 0 && r.State == approval.Consumed {
-			lines = append(lines, "Approvals by "+strings.Join(yes, ", "))
+	switch r.State {
+	case approval.Pending:
+		return ""
+	case approval.Approved, approval.Consumed:
+		by := strings.Join(approvers(r), ", ")
+		if r.By == "" { // time ran out, and the owners of rules and runtime let that approve
+			by = "nobody, by timeout"
 		}
+		lines = append(lines, "Approved by "+by+at(r.Decided))
+		if p := r.Permit; p != nil && p.Consumed != nil {
+			lines = append(lines, "Run by "+short(p.By)+at(p.Consumed))
+		}
+	default:
 		line := title(r.State)
 		if r.By != "" {
 			line += " by " + short(r.By)

@@ -105,8 +105,11 @@ func New(cfg Config) (*App, error) {
 		cfg.Report = func(error) {}
 	}
 	base, err := cfg.Guard.CheckURL(cfg.API)
-	if err != nil || !strings.HasSuffix(base.Path, "/") {
-		return nil, fmt.Errorf("slack: api: expected a URL that ends in a slash: %w", err)
+	if err != nil {
+		return nil, fmt.Errorf("slack: api: %w", err)
+	}
+	if !strings.HasSuffix(base.Path, "/") {
+		return nil, errors.New("slack: api: expected a URL that ends in a slash")
 	}
 	inbox, err := url.Parse(cfg.Inbox)
 	if err != nil || inbox.Host == "" || inbox.Scheme != "https" && inbox.Scheme != "http" {

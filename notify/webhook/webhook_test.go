@@ -151,9 +151,13 @@ func TestAnswers(t *testing.T) {
 func TestHangingAndBrokenReceivers(t *testing.T) {
 	release := make(chan struct{})
 	for name, h := range map[string]http.HandlerFunc{
-		"hangs":          func(http.ResponseWriter, *http.Request) { <-release },
-		"cuts the line":  func(w http.ResponseWriter, _ *http.Request) { hijack(t, w).Close() },
-		"talks nonsense": func(w http.ResponseWriter, _ *http.Request) { c := hijack(t, w); _, _ = io.WriteString(c, "ho ho\r\n\r\n"); c.Close() },
+		"hangs":         func(http.ResponseWriter, *http.Request) { <-release },
+		"cuts the line": func(w http.ResponseWriter, _ *http.Request) { hijack(t, w).Close() },
+		"talks nonsense": func(w http.ResponseWriter, _ *http.Request) {
+			c := hijack(t, w)
+			_, _ = io.WriteString(c, "ho ho\r\n\r\n")
+			c.Close()
+		},
 		"endless header": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X", strings.Repeat("x", 1<<20))
 			w.WriteHeader(http.StatusOK)
@@ -198,7 +202,9 @@ func TestEndlessAnswerIsIgnored(t *testing.T) {
 
 func TestRedirectIsNotFollowed(t *testing.T) {
 	inner := receiver(t, func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") })
-	s := receiver(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, inner.URL, http.StatusTemporaryRedirect) })
+	s := receiver(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, inner.URL, http.StatusTemporaryRedirect)
+	})
 	if err := newSender(t, s).Send(t.Context(), delivery()); err == nil {
 		t.Error("want an error")
 	}

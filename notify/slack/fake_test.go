@@ -1,0 +1,442 @@
+package slack_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const botToken = "xoxb-1-secret"
+
+// fakeSlack is Slack's API on this machine. It refuses what the real one refuses.
+type fakeSlack struct {
+	*httptest.Server
+	t        testing.TB
+	mu       sync.Mutex
+	messages []*posted
+	views    []json.RawMessage
+	triggers map[string]time.Time
+	answers  []string // that arrived at response URLs
+	uses     map[string]int
+	fail     map[string][]failure // by method: what the next calls get
+	hook     func(method string)  // runs before a call is answered
+	calls    map[string]int
+}
+
+type failure struct {
+	status int
+	after  string
+	code   string
+}
+
+// posted is a message as it stands.
+type posted struct {
+	channel, ts, thread, text string
+	blocks                    []block
+	broadcast                 bool
+	edits                     int
+	deleted                   bool
+}
+
+func newFakeSlack(t testing.TB) *fakeSlack {
+	f := &fakeSlack{t: t, triggers: map[string]time.Time{}, uses: map[string]int{}, fail: map[string][]failure{}, calls: map[string]int{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /api/chat.postMessage", f.form(f.post))
+	mux.HandleFunc("POST /api/chat.update", f.form(f.update))
+	mux.HandleFunc("POST /api/views.open", f.method(f.open))
+	mux.HandleFunc("POST /response/{id}", f.respond)
+	f.Server = httptest.NewTLSServer(mux)
+	t.Cleanup(f.Close)
+	return f
+}
+
+// method wraps one method with what all have in common: failures that were ordered, and the JSON of the answer.
+func (f *fakeSlack) method(h func(*http.Request) (map[string]any, string)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		name := strings.TrimPrefix(r.URL.Path, "/api/")
+		f.mu.Lock()
+		f.calls[name]++
+		hook := f.hook
+		var next failure
+		if list := f.fail[name]; len(list) > 0 {
+			next, f.fail[name] = list[0], list[1:]
+		}
+		f.mu.Unlock()
+		if hook != nil {
+			hook(name)
+		}
+		if next.status != 0 {
+			w.Header().Set("Location", "/elsewhere")
+			if next.after != "" {
+				w.Header().Set("Retry-After", next.after)
+			}
+			w.WriteHeader(next.status)
+			return
+		}
+		out, code := map[string]any{}, next.code
+		if code == "" {
+			f.mu.Lock()
+			out, code = h(r)
+			f.mu.Unlock()
+		}
+		if code != "" {
+			out = map[string]any{"ok": false, "error": code}
+		} else {
+			out["ok"] = true
+		}
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		_ = json.NewEncoder(w).Encode(out)
+	}
+}
+
+func (f *fakeSlack) form(h func(url.Values) (map[string]any, string)) http.HandlerFunc {
+	return f.method(func(r *http.Request) (map[string]any, string) {
+		if r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
+			return nil, "invalid_form_data"
+		}
+		if err := r.ParseForm(); err != nil {
+			return nil, "invalid_form_data"
+		}
+		token, bearer := r.PostForm.Get("token"), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		switch {
+		case token == "" && bearer == "":
+			return nil, "not_authed"
+		case token != botToken && bearer != botToken:
+			return nil, "invalid_auth"
+		}
+		return h(r.PostForm)
+	})
+}
+
+func (f *fakeSlack) content(v url.Values) ([]block, string) {
+	switch {
+	case v.Get("text") == "":
+		return nil, "no_text"
+	case strings.Contains(v.Get("text"), "<"):
+		return nil, "the text would be read as markup"
+	}
+	blocks, err := readBlocks([]byte(v.Get("blocks")), 50)
+	if err != nil {
+		f.t.Errorf("blocks: %v\n%s", err, v.Get("blocks"))
+		return nil, "invalid_blocks"
+	}
+	return blocks, ""
+}
+
+func (f *fakeSlack) post(v url.Values) (map[string]any, string) {
+	if !strings.HasPrefix(v.Get("channel"), "C0") {
+		return nil, "channel_not_found"
+	}
+	blocks, code := f.content(v)
+	if code != "" {
+		return nil, code
+	}
+	if v.Get("unfurl_links") != "false" || v.Get("unfurl_media") != "false" {
+		f.t.Error("links could unfurl")
+	}
+	p := &posted{
+		channel: v.Get("channel"), ts: fmt.Sprintf("1700000000.%06d", len(f.messages)+1), thread: v.Get("thread_ts"), text: v.Get("text"), blocks: blocks,
+		broadcast: v.Get("reply_broadcast") == "true",
+	}
+	f.messages = append(f.messages, p)
+	return map[string]any{"channel": p.channel, "ts": p.ts}, ""
+}
+
+func (f *fakeSlack) update(v url.Values) (map[string]any, string) {
+	for _, p := range f.messages {
+		if p.channel == v.Get("channel") && p.ts == v.Get("ts") && !p.deleted {
+			blocks, code := f.content(v)
+			if code != "" {
+				return nil, code
+			}
+			p.text, p.blocks, p.edits = v.Get("text"), blocks, p.edits+1
+			return map[string]any{"channel": p.channel, "ts": p.ts, "text": p.text}, ""
+		}
+	}
+	return nil, "message_not_found"
+}
+
+func (f *fakeSlack) open(r *http.Request) (map[string]any, string) {
+	var body struct {
+		Trigger string          `json:"trigger_id"`
+		View    json.RawMessage `json:"view"`
+	}
+	if r.Header.Get("Authorization") != "Bearer "+botToken {
+		return nil, "invalid_auth"
+	}
+	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") || json.NewDecoder(r.Body).Decode(&body) != nil {
+		return nil, "invalid_json"
+	}
+	minted, ok := f.triggers[body.Trigger]
+	delete(f.triggers, body.Trigger)
+	switch {
+	case !ok:
+		return nil, "invalid_trigger_id"
+	case time.Since(minted) > 3*time.Second:
+		return nil, "expired_trigger_id"
+	}
+	if err := checkView(body.View); err != nil {
+		f.t.Errorf("view: %v\n%s", err, body.View)
+		return nil, "invalid_arguments"
+	}
+	f.views = append(f.views, body.View)
+	return map[string]any{"view": map[string]any{"id": "V1"}}, ""
+}
+
+// respond takes what is posted to a response URL: five times.
+func (f *fakeSlack) respond(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.uses[r.URL.Path]++; f.uses[r.URL.Path] > 5 || r.Header.Get("Content-Type") != "application/json" {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	var answer struct {
+		Text    string          `json:"text"`
+		Type    string          `json:"response_type"`
+		Replace bool            `json:"replace_original"`
+		Blocks  json.RawMessage `json:"blocks"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || answer.Type != "ephemeral" || answer.Replace {
+		f.t.Errorf("answer: %v %s", err, body)
+	}
+	blocks, err := readBlocks(answer.Blocks, 50)
+	if err != nil {
+		f.t.Errorf("answer: %v %s", err, body)
+	}
+	f.answers = append(f.answers, texts(blocks))
+}
+
+// now returns the messages as they stand, without replies in threads.
+func (f *fakeSlack) now() []posted {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []posted
+	for _, p := range f.messages {
+		if p.thread == "" && !p.deleted {
+			out = append(out, *p)
+		}
+	}
+	return out
+}
+
+func (f *fakeSlack) replies() []posted {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []posted
+	for _, p := range f.messages {
+		if p.thread != "" {
+			out = append(out, *p)
+		}
+	}
+	return out
+}
+
+func (f *fakeSlack) order(method string, failures ...failure) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fail[method] = failures
+}
+
+func (f *fakeSlack) count(method string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[method]
+}
+
+// heard returns what people were told since the last time.
+func (f *fakeSlack) heard() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := strings.Join(f.answers, "\n")
+	f.answers = nil
+	return out
+}
+
+// block is the part of Block Kit that we use. Fields that are not here are refused.
+type block struct {
+	Type     string    `json:"type"`
+	BlockID  string    `json:"block_id,omitempty"`
+	Text     *textObj  `json:"text,omitempty"`
+	Expand   bool      `json:"expand,omitempty"`
+	Elements []element `json:"elements,omitempty"`
+	Label    *textObj  `json:"label,omitempty"`
+	Hint     *textObj  `json:"hint,omitempty"`
+	Element  *element  `json:"element,omitempty"`
+	Optional bool      `json:"optional,omitempty"`
+}
+
+type textObj struct {
+	Type  string `json:"type"`
+	Text  string `json:"text"`
+	Emoji *bool  `json:"emoji"`
+}
+
+type element struct {
+	Type        string   `json:"type"`
+	ActionID    string   `json:"action_id"`
+	Text        *textObj `json:"text,omitempty"`
+	Value       string   `json:"value,omitempty"`
+	URL         string   `json:"url,omitempty"`
+	Style       string   `json:"style,omitempty"`
+	Confirm     *confirm `json:"confirm,omitempty"`
+	Placeholder *textObj `json:"placeholder,omitempty"`
+	Multiline   bool     `json:"multiline,omitempty"`
+	MinLength   int      `json:"min_length,omitempty"`
+	MaxLength   int      `json:"max_length,omitempty"`
+}
+
+type confirm struct {
+	Title   *textObj `json:"title"`
+	Text    *textObj `json:"text"`
+	Confirm *textObj `json:"confirm"`
+	Deny    *textObj `json:"deny"`
+}
+
+func strict(raw []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}
+
+// readBlocks reads blocks as Slack does, with its limits.
+func readBlocks(raw []byte, most int) ([]block, error) {
+	var blocks []block
+	if err := strict(raw, &blocks); err != nil {
+		return nil, err
+	}
+	if len(blocks) == 0 || len(blocks) > most {
+		return nil, fmt.Errorf("%d blocks", len(blocks))
+	}
+	ids, total := map[string]bool{}, 0
+	for i, b := range blocks {
+		if err := b.check(ids); err != nil {
+			return nil, fmt.Errorf("block %d: %w", i, err)
+		}
+		if b.Text != nil {
+			total += len([]rune(b.Text.Text))
+		}
+	}
+	if total > 13_000 {
+		return nil, fmt.Errorf("msg_blocks_too_long: %d", total)
+	}
+	return blocks, nil
+}
+
+func (b *block) check(ids map[string]bool) error {
+	switch b.Type {
+	case "header":
+		return b.Text.check(150)
+	case "section":
+		if !b.Expand {
+			return fmt.Errorf("could be folded")
+		}
+		return b.Text.check(3000)
+	case "actions":
+		if len(b.Elements) == 0 || len(b.Elements) > 25 {
+			return fmt.Errorf("%d elements", len(b.Elements))
+		}
+		for i := range b.Elements {
+			if err := b.Elements[i].button(ids); err != nil {
+				return err
+			}
+		}
+		return nil
+	case "input":
+		if b.Element == nil || b.Element.Type != "plain_text_input" || b.Element.MaxLength > 3000 {
+			return fmt.Errorf("no input")
+		}
+		if b.Hint != nil && b.Hint.check(2000) != nil {
+			return fmt.Errorf("hint")
+		}
+		return b.Label.check(2000)
+	}
+	return fmt.Errorf("type %q", b.Type)
+}
+
+func (t *textObj) check(most int) error {
+	switch {
+	case t == nil:
+		return fmt.Errorf("no text")
+	case t.Type != "plain_text" || t.Emoji == nil || *t.Emoji:
+		return fmt.Errorf("not plain text without emoji: %q", t.Text)
+	case t.Text == "" || len([]rune(t.Text)) > most:
+		return fmt.Errorf("%d characters, at most %d", len([]rune(t.Text)), most)
+	}
+	return nil
+}
+
+func (e *element) button(ids map[string]bool) error {
+	switch {
+	case e.Type != "button":
+		return fmt.Errorf("element %q", e.Type)
+	case e.ActionID == "" || len(e.ActionID) > 255 || ids[e.ActionID]:
+		return fmt.Errorf("action_id %q", e.ActionID)
+	case len(e.Value) > 2000 || len(e.URL) > 3000 || e.Style != "" && e.Style != "primary" && e.Style != "danger":
+		return fmt.Errorf("button %q", e.ActionID)
+	}
+	ids[e.ActionID] = true
+	if c := e.Confirm; c != nil {
+		for most, t := range map[int]*textObj{100: c.Title, 300: c.Text, 30: c.Confirm, 29: c.Deny} {
+			if err := t.check(most); err != nil {
+				return fmt.Errorf("confirm: %w", err)
+			}
+		}
+	}
+	return e.Text.check(75)
+}
+
+func checkView(raw []byte) error {
+	var v struct {
+		Type     string          `json:"type"`
+		Callback string          `json:"callback_id"`
+		Metadata string          `json:"private_metadata"`
+		Title    *textObj        `json:"title"`
+		Submit   *textObj        `json:"submit"`
+		Close    *textObj        `json:"close"`
+		Blocks   json.RawMessage `json:"blocks"`
+	}
+	if err := strict(raw, &v); err != nil {
+		return err
+	}
+	if v.Type != "modal" || len(v.Metadata) > 3000 || v.Callback == "" || len(v.Callback) > 255 {
+		return fmt.Errorf("type, callback_id or private_metadata")
+	}
+	for _, t := range []*textObj{v.Title, v.Submit, v.Close} {
+		if err := t.check(24); err != nil {
+			return err
+		}
+	}
+	_, err := readBlocks(v.Blocks, 100)
+	return err
+}
+
+// texts is all that a reader sees of blocks.
+func texts(blocks []block) string {
+	var out []string
+	for _, b := range blocks {
+		if b.Text != nil {
+			out = append(out, b.Text.Text)
+		}
+		for _, e := range b.Elements {
+			line := "[" + e.Text.Text + "]"
+			if e.URL != "" {
+				line += " " + e.URL
+			}
+			out = append(out, line)
+			if e.Confirm != nil {
+				out = append(out, "  "+e.Confirm.Title.Text+" "+e.Confirm.Text.Text+" ["+e.Confirm.Confirm.Text+"] ["+e.Confirm.Deny.Text+"]")
+			}
+		}
+	}
+	return strings.Join(out, "\n")
+}
