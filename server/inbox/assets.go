@@ -64,6 +64,7 @@ func parsePages(assets map[string]asset) map[string]*template.Template {
 	funcs := template.FuncMap{
 		"asset": func(name string) string { return "/assets/" + name + "?v=" + assets[name].version },
 		"show":  func(s string) shown { return inspect(s, form{}) },
+		"brief": func(s string) shown { return inspect(s, form{block: true, limit: 300}) },
 		"lines": func(s string) shown { return inspect(s, form{block: true}) },
 		"count": count,
 		"tail":  tail,

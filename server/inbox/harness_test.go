@@ -90,7 +90,7 @@ type house struct {
 	skew    atomic.Int64
 	url     string
 	handler http.Handler
-	log     *strings.Builder
+	arm     time.Duration
 }
 
 func (h *house) now() time.Time { return time.Now().Add(time.Duration(h.skew.Load())) }
@@ -104,9 +104,12 @@ func (h *house) Plan(_ context.Context, _, agent string) (*approval.Compiled, er
 	return &approval.Compiled{Agent: approval.Agent{ID: agent, Version: "2.3.0", Name: "Trading Desk"}, Plan: h.plan}, nil
 }
 
-func open(t testing.TB) *house {
+func open(t testing.TB) *house { return openArmed(t, 0) }
+
+// openArmed makes a house whose forms decide after some time; 0: the usual one.
+func openArmed(t testing.TB, arm time.Duration) *house {
 	t.Helper()
-	h := &house{t: t, log: &strings.Builder{}}
+	h := &house{t: t, arm: arm}
 	agent, findings := schema.Parse("agents/trading-desk.agf.yaml", []byte(agentFile))
 	if agent == nil {
 		t.Fatal(findings)
@@ -151,7 +154,7 @@ func open(t testing.TB) *house {
 func (h *house) newHandler() http.Handler {
 	pages := inbox.New(inbox.Config{
 		Service: h.service, Store: h.store, Directory: h.people, Now: h.now, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Who: h.who,
-		SignOut: "/auth/sign-out", PublicKey: h.signer.PublicKey(),
+		Arm: h.arm, SignOut: "/auth/sign-out", PublicKey: h.signer.PublicKey(),
 	})
 	base, err := url.Parse("http://127.0.0.1")
 	if err != nil {
