@@ -89,7 +89,7 @@ func (x *exchange) idempotencyKey() (string, error) {
 	case len(keys) > 1 || keys[0] == "" || len(keys[0]) > longestKey:
 		return "", fail(openapi.CodeBadRequest, fmt.Sprintf("Idempotency-Key: expected one of at most %d characters", longestKey)).in("Idempotency-Key")
 	default:
-		return x.token.Name + "\n" + keys[0], nil
+		return fmt.Sprintf("%d:%s%s", len(x.token.Name), x.token.Name, keys[0]), nil
 	}
 }
 

@@ -1,0 +1,394 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/people"
+	"github.com/assent-dev/assent/server"
+	"github.com/assent-dev/assent/server/plans"
+	"github.com/assent-dev/assent/store"
+	"github.com/assent-dev/assent/store/sqlite"
+)
+
+// house is a whole server on a loopback port: a real store in a file, real agents and policies, real people.
+type house struct {
+	t      *testing.T
+	dir    string
+	store  *fragile
+	people approval.Directory
+	plans  *plans.Plans
+	svc    *approval.Service
+	signer ledger.Signer
+	srv    *server.Server
+	url    string
+	log    *logged
+	clock  *clock
+	stop   func()
+}
+
+// clock is a time that a test may move forward.
+type clock struct {
+	mu    sync.Mutex
+	ahead time.Duration
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.ahead)
+}
+
+func (c *clock) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead += d
+}
+
+// fragile is a real store that can be lost.
+type fragile struct {
+	store.Store
+	mu   sync.Mutex
+	lost error
+}
+
+func (f *fragile) lose(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lost = err
+}
+
+func (f *fragile) err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lost
+}
+
+func (f *fragile) Update(ctx context.Context, tenant string, fn func(approval.Tx) error) error {
+	if err := f.err(); err != nil {
+		return err
+	}
+	return f.Store.Update(ctx, tenant, fn)
+}
+
+func (f *fragile) Freezes(ctx context.Context, tenant string) ([]approval.Freeze, error) {
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	return f.Store.Freezes(ctx, tenant)
+}
+
+func (f *fragile) Ping(ctx context.Context) error {
+	if err := f.err(); err != nil {
+		return err
+	}
+	return f.Store.Ping(ctx)
+}
+
+func (f *fragile) Seal(ctx context.Context, limit int, sign func(ledger.Checkpoint) ([]byte, error)) (int, error) {
+	if err := f.err(); err != nil {
+		return 0, err
+	}
+	return f.Store.Seal(ctx, limit, sign)
+}
+
+// logged is a log that a test can read.
+type logged struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// newHouse starts a server that ends with the test.
+func newHouse(t *testing.T, change ...func(*server.Config)) *house {
+	t.Helper()
+	h := &house{t: t, dir: t.TempDir(), log: &logged{}, clock: &clock{}}
+	if err := os.CopyFS(h.dir, os.DirFS("testdata")); err != nil {
+		t.Fatal(err)
+	}
+	secret := ""
+	var err error
+	if h.signer, secret, err = ledger.GenerateKey("assent.test", rand.Reader); err != nil || secret == "" {
+		t.Fatal(err)
+	}
+	h.open()
+	h.start(change...)
+	t.Cleanup(func() { h.stop(); h.store.Close() })
+	return h
+}
+
+// open opens the store and what stands on it.
+func (h *house) open() {
+	h.t.Helper()
+	s, err := sqlite.Open(h.t.Context(), filepath.Join(h.dir, "assent.db"), sqlite.Options{Now: h.clock.Now})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.store = &fragile{Store: s}
+	src, err := os.ReadFile(filepath.Join(h.dir, "people.yaml"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	known, findings := people.Parse("people.yaml", src)
+	if known == nil {
+		h.t.Fatal(findings)
+	}
+	h.people = known
+	h.plans, err = plans.Load(plans.Config{Agents: []string{filepath.Join(h.dir, "agents")}, Policies: []string{filepath.Join(h.dir, "policies")}})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.svc = approval.New(h.store, h.plans, h.people, h.clock.Now, rand.Reader, approval.Config{})
+}
+
+// start starts a server over the open store; stop ends it.
+func (h *house) start(change ...func(*server.Config)) {
+	h.t.Helper()
+	cfg := server.Config{
+		Service: h.svc, Store: h.store, Directory: h.people, Signer: h.signer, Now: h.clock.Now,
+		Logger: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Checks: []server.Check{{Name: "agents", Check: h.plans.Check}},
+		Timing: server.Timing{Tick: 20 * time.Millisecond, Seal: 20 * time.Millisecond, Heartbeat: 100 * time.Millisecond},
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	h.srv = server.New(cfg)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.url = "http://" + listener.Addr().String()
+	front := server.HTTPServer(h.srv)
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() { _ = front.Serve(listener) })
+	all.Go(func() {
+		if err := h.srv.Run(ctx); err != nil && h.store.err() == nil {
+			h.t.Errorf("Run: %v", err)
+		}
+	})
+	h.stop = sync.OnceFunc(func() {
+		cancel()
+		last, done := context.WithTimeout(context.Background(), 5*time.Second)
+		defer done()
+		if err := front.Shutdown(last); err != nil {
+			h.t.Errorf("the server did not drain: %v", err)
+			front.Close()
+		}
+		all.Wait()
+	})
+}
+
+// token puts a token into the store, and returns its secret.
+func (h *house) token(tok store.Token) string {
+	h.t.Helper()
+	secret, hash, err := server.NewToken(rand.Reader)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	tok.ID, tok.Hash = "tok_"+hash[:12], hash
+	if tok.Tenant == "" {
+		tok.Tenant = "acme"
+	}
+	if tok.Name == "" {
+		tok.Name = "name-" + hash[:6]
+	}
+	if tok.Created.IsZero() {
+		tok.Created = h.clock.Now().UTC()
+	}
+	if tok.Expires.IsZero() {
+		tok.Expires = h.clock.Now().Add(time.Hour).UTC()
+	}
+	if err := h.store.PutToken(h.t.Context(), tok); err != nil {
+		h.t.Fatal(err)
+	}
+	return secret
+}
+
+func (h *house) runtime() string {
+	return h.token(store.Token{Name: "rt", Scopes: []string{"decide", "request"}})
+}
+
+func (h *house) voter(person string) string {
+	return h.token(store.Token{Name: "cli-" + person, Person: person, Scopes: []string{"read", "vote"}})
+}
+
+func (h *house) admin() string {
+	return h.token(store.Token{Name: "root", Scopes: []string{"admin", "read"}})
+}
+
+// answer is what the server said.
+type answer struct {
+	t      *testing.T
+	status int
+	header http.Header
+	text   string
+}
+
+// do makes one exchange, and holds the answer against openapi.yaml.
+func (h *house) do(method, path, token, body string, headers ...string) *answer {
+	h.t.Helper()
+	req, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, strings.NewReader(body))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Del(headers[i])
+		if headers[i+1] != "" {
+			req.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	a := &answer{t: h.t, status: resp.StatusCode, header: resp.Header, text: string(text)}
+	holdToContract(h.t, method, req.URL.Path, a)
+	return a
+}
+
+// must fails the test unless the status is as expected.
+func (a *answer) must(status int) *answer {
+	a.t.Helper()
+	if a.status != status {
+		a.t.Fatalf("status %d, want %d: %s", a.status, status, a.text)
+	}
+	return a
+}
+
+// get returns a value inside a JSON answer, by its path.
+func (a *answer) get(path ...string) any {
+	a.t.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(a.text), &v); err != nil {
+		a.t.Fatalf("%v: %s", err, a.text)
+	}
+	for _, p := range path {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = m[p]
+	}
+	return v
+}
+
+func (a *answer) str(path ...string) string {
+	a.t.Helper()
+	s, _ := a.get(path...).(string)
+	return s
+}
+
+// request decodes a request, wherever it stands in the answer.
+func (a *answer) request(path ...string) *approval.Request {
+	a.t.Helper()
+	text, err := json.Marshal(a.get(path...))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	r := &approval.Request{}
+	if err := json.Unmarshal(text, r); err != nil {
+		a.t.Fatalf("%v: %s", err, text)
+	}
+	return r
+}
+
+// ask opens a request for a trade.
+func (h *house) ask(token, args string) *approval.Request {
+	h.t.Helper()
+	return h.do("POST", "/v1/agents/desk/requests", token, `{"call":{"kind":"tool","tool":"trade","args":`+args+`}}`).must(http.StatusCreated).request("request")
+}
+
+// vote answers a request as it is.
+func (h *house) vote(token string, r *approval.Request, verdict string) *answer {
+	h.t.Helper()
+	body := `{"verdict":"` + verdict + `","binding":"` + r.Binding() + `","shown_fully":true}`
+	return h.do("POST", "/v1/requests/"+r.ID+"/votes", token, body, "If-Match", version(r))
+}
+
+func version(r *approval.Request) string {
+	text, _ := json.Marshal(r.Version)
+	return `"` + string(text) + `"`
+}
+
+// consume presents an approved request's own call.
+func (h *house) consume(token string, r *approval.Request, key string) *answer {
+	h.t.Helper()
+	return h.do("POST", "/v1/requests/"+r.ID+"/consume", token, `{"binding":"`+r.Binding()+`","key":"`+key+`"}`)
+}
+
+func (h *house) client(token string) *client.Client {
+	h.t.Helper()
+	c, err := client.New(h.url, token, client.Options{Pause: time.Millisecond, MaxPause: 50 * time.Millisecond})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return c
+}
+
+// eventually fails the test unless something comes to hold.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(10 * time.Second)
+	defer deadline.Stop()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for !holds() {
+		select {
+		case <-look.C:
+		case <-deadline.C:
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// size is how many entries the ledger of a tenant has, everything sealed.
+func (h *house) size() int64 {
+	h.t.Helper()
+	if _, err := h.store.Store.Seal(h.t.Context(), 10_000, h.signer.Sign); err != nil {
+		h.t.Fatal(err)
+	}
+	n, _, err := h.store.Checkpoint(h.t.Context(), "acme")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return n
+}
