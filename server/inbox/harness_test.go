@@ -280,7 +280,7 @@ func (p page) form(t testing.TB, action, holds string) url.Values {
 		}
 		return fields
 	}
-	t.Fatalf("no form to %s with %q on the page:\n%s", action, holds, p.body)
+	t.Fatalf("no form to %s with %q on the page:\n%s", action, holds, p.text())
 	return nil
 }
 

@@ -1,0 +1,261 @@
+package inbox_test
+
+import (
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
+)
+
+const order = `{"side":"buy","quantity":100,"symbol":"ACME"}`
+const trade = `{"amount":20000,"currency":"USD"}`
+
+// TestEveryOutcomeIsSaidInWords answers without JavaScript and reads what the next page says.
+func TestEveryOutcomeIsSaidInWords(t *testing.T) {
+	h := open(t)
+	alice, bob, carol, dave := h.browser("alice"), h.browser("bob"), h.browser("carol"), h.browser("dave")
+
+	big := h.ask(tool("execute_trade", trade))
+	alice.answer(big.ID, "approve", nil).says(t, "Your approval is counted. It takes more people", "1 of 2 approved", "by Alice Doe", "You have approved this.")
+	alice.answer(big.ID, "approve", nil).says(t, "Nothing changed: you gave this answer before.")
+	dave.answer(big.ID, "approve", nil).says(t, "Your approval is counted.")
+	late := alice.get("/requests/"+big.ID).form(t, "/requests/"+big.ID+"/vote", `value="deny"`)
+	carol.answer(big.ID, "approve", nil).says(t, "Approved. It may now run once, exactly as shown.")
+	if got := h.request(big.ID); got.State != approval.Approved || len(got.Votes) != 3 || !got.Votes[0].Full || got.Votes[0].Channel != "inbox" {
+		t.Fatalf("%s %+v", got.State, got.Votes)
+	}
+	late.Set("reason", "Not today")
+	h.pass(time.Second)
+	alice.post("/requests/"+big.ID+"/vote", late).says(t, "Stopped: it had been approved, and your answer voided that before it ran.", "Expired: it was approved, then denied before it ran")
+
+	small := h.ask(tool("place_order", order))
+	yes := bob.get("/requests/"+small.ID).form(t, "/requests/"+small.ID+"/vote", `value="approve"`)
+	carol.answer(small.ID, "deny", url.Values{"preset": {"Wrong amount"}, "reason": {"ten, not a hundred"}}).says(t, "Denied. It will not run.", "Wrong amount: ten, not a hundred")
+	h.pass(time.Second)
+	bob.post("/requests/"+small.ID+"/vote", yes).says(t, "Too late, and it ended the other way: denied.", "kept in the ledger")
+
+	other := h.ask(tool("place_order", `{"side":"sell","quantity":1,"symbol":"ACME"}`))
+	bob.answer(other.ID, "respond", url.Values{"response": {"Ask the desk head first."}}).says(t, "The agent is told your answer instead.", "Told the agent: Ask the desk head first.")
+
+	gone := h.ask(tool("place_order", `{"side":"sell","quantity":2,"symbol":"ACME"}`))
+	yes = bob.get("/requests/"+gone.ID).form(t, "/requests/"+gone.ID+"/vote", `value="approve"`)
+	h.pass(2 * time.Hour)
+	if _, err := h.service.Cancel(t.Context(), tenant, gone.ID, "desk-runtime", "not needed any more"); err != nil {
+		t.Fatal(err)
+	}
+	bob.post("/requests/"+gone.ID+"/vote", yes).says(t, "Too late, nothing changed: cancelled: whoever asked took it back.")
+}
+
+func principal(name string) *resolve.Call {
+	c := tool("place_order", order)
+	c.Principal = name
+	return c
+}
+
+func TestWhoHasNoSay(t *testing.T) {
+	h := open(t)
+	big := h.ask(tool("execute_trade", trade))
+	owner := h.browser("olga").get("/requests/" + big.ID)
+	owner.says(t, "You have no say here: you own this agent.")
+	owner.lacks(t, `name="verdict"`)
+	mine := h.ask(principal("carol"))
+	carol := h.browser("carol").get("/requests/" + mine.ID)
+	carol.says(t, "the agent acts for you")
+	carol.lacks(t, `name="verdict"`)
+
+	// A form of one's own page, sent to a request in which one has no say, is refused by the service and said in words.
+	fields := h.browser("bob").get("/requests/"+mine.ID).form(t, "/requests/"+mine.ID+"/vote", `value="approve"`)
+	h.pass(time.Second)
+	h.browser("carol").post("/requests/"+mine.ID+"/vote", fields).says(t, "Nothing was decided.", "not from a page of yours")
+	if got := h.request(mine.ID); got.State != approval.Pending || len(got.Votes) != 0 {
+		t.Errorf("%s %v", got.State, got.Votes)
+	}
+}
+
+func TestTheVersionMoved(t *testing.T) {
+	h := open(t)
+	big := h.ask(tool("execute_trade", trade))
+	alice, dave := h.browser("alice"), h.browser("dave")
+	old := alice.get("/requests/"+big.ID).form(t, "/requests/"+big.ID+"/vote", `value="approve"`)
+	h.pass(time.Second)
+	dave.answer(big.ID, "approve", nil)
+	alice.post("/requests/"+big.ID+"/vote", old).says(t, "Nothing was decided: the request changed after your page was made.", "What changed meanwhile", "Dave Moe (dave@example.com): approve.")
+	if got := h.request(big.ID); len(got.Votes) != 1 {
+		t.Errorf("%d votes", len(got.Votes))
+	}
+}
+
+// TestFormsCanNotBeForged: a vote needs the page of the same person, about the same request, of the same version, that was looked at.
+func TestFormsCanNotBeForged(t *testing.T) {
+	h := open(t)
+	r, other := h.ask(tool("place_order", order)), h.ask(tool("place_order", `{"quantity":7}`))
+	long := h.ask(tool("big", `{"text":"`+strings.Repeat("x", 5000)+`"}`))
+	alice := h.browser("alice")
+	path := "/requests/" + r.ID + "/vote"
+	good := func() url.Values { return alice.get("/requests/"+r.ID).form(t, path, `value="approve"`) }
+	for name, change := range map[string]func(url.Values){
+		"no seal":        func(f url.Values) { f.Del("seen") },
+		"broken seal":    func(f url.Values) { f.Set("seen", f.Get("seen")+"A") },
+		"rewritten seal": func(f url.Values) { f.Set("seen", rewrite(t, f.Get("seen"))) },
+		"another request": func(f url.Values) {
+			f.Set("seen", alice.get("/requests/"+other.ID).form(t, "/requests/"+other.ID+"/vote", "approve").Get("seen"))
+		},
+		"another person": func(f url.Values) {
+			f.Set("seen", h.browser("bob").get("/requests/"+r.ID).form(t, path, "approve").Get("seen"))
+		},
+		"form of the house": func(f url.Values) { f.Set("seen", alice.get("/freeze").form(t, "/auth/sign-out", "").Get("seen")) },
+		"another version":   func(f url.Values) { f.Set("version", "99") },
+		"no version":        func(f url.Values) { f.Del("version") },
+		"another binding":   func(f url.Values) { f.Set("binding", other.Binding()) },
+		"another id":        func(f url.Values) { f.Set("request", other.ID) },
+		"too old":           func(f url.Values) { h.pass(13 * time.Hour) },
+	} {
+		fields := good()
+		h.pass(time.Second)
+		change(fields)
+		alice.post(path, fields).says(t, "Nothing was decided.")
+		if got := h.request(r.ID); len(got.Votes) != 0 {
+			t.Fatalf("%s: voted", name)
+		}
+	}
+	alice.post(path, good()).says(t, "Nothing was decided.", "right after the page opened")
+	cut := alice.get("/requests/"+long.ID).form(t, "/requests/"+long.ID+"/vote", `value="deny"`)
+	cut.Set("verdict", "approve")
+	h.pass(time.Second)
+	alice.post("/requests/"+long.ID+"/vote", cut).says(t, "Your page did not show the whole call.")
+	if h.request(r.ID).State != approval.Pending || h.request(long.ID).State != approval.Pending {
+		t.Error("decided")
+	}
+}
+
+// rewrite claims in a seal that everything was shown.
+func rewrite(t *testing.T, sealed string) string {
+	t.Helper()
+	text, tag, _ := strings.Cut(sealed, ".")
+	body, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(body), `"v":`, `"v":1`, 1))) + "." + tag
+}
+
+// TestReadingDecidesNothing: GET and HEAD on every address, with all that a form carries in the query, change nothing (threat 11).
+func TestReadingDecidesNothing(t *testing.T) {
+	h := open(t)
+	h.fill()
+	r := h.ask(tool("place_order", `{"side":"sell","quantity":77}`))
+	grants, err := h.store.Grants(t.Context(), tenant, false, h.now())
+	if err != nil || len(grants) != 1 {
+		t.Fatal(grants, err)
+	}
+	bob := h.browser("carol")
+	fields := bob.get("/requests/"+r.ID).form(t, "/requests/"+r.ID+"/vote", `value="approve"`)
+	house := bob.get("/grants").form(t, "/grants/"+grants[0].ID+"/revoke", "")
+	h.seal()
+	before, _, err := h.store.Checkpoint(t.Context(), tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.pass(time.Second)
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		for _, path := range []string{
+			"/", "/queue", "/requests/" + r.ID, "/requests/" + r.ID + "/vote", "/requests/" + r.ID + "/edit", "/batch", "/batch?id=" + r.ID, "/grants",
+			"/grants/" + grants[0].ID + "/revoke", "/ledger", "/ledger/export", "/activity", "/deliveries", "/deliveries/1/redeliver", "/freeze", "/thaw", "/nothing",
+		} {
+			for _, f := range []url.Values{fields, house} {
+				u, _ := url.Parse(h.url + path)
+				q := u.Query()
+				for k, v := range f {
+					q[k] = append(q[k], v...)
+				}
+				u.RawQuery = q.Encode()
+				req, _ := http.NewRequestWithContext(t.Context(), method, u.String(), nil)
+				bob.read(bob.client.Do(req))
+			}
+		}
+	}
+	h.seal()
+	if after, _, _ := h.store.Checkpoint(t.Context(), tenant); after != before {
+		t.Errorf("%d ledger entries came from reading", after-before)
+	}
+}
+
+func TestNobodyIsShownNothing(t *testing.T) {
+	h := open(t)
+	r := h.ask(tool("place_order", order))
+	for _, path := range []string{"/", "/requests/" + r.ID, "/ledger", "/events"} {
+		for _, who := range []string{"", "mallory"} {
+			if p := h.browser(who).get(path); p.status != http.StatusUnauthorized || strings.Contains(p.body, "ACME") {
+				t.Errorf("%q %s: %d", who, path, p.status)
+			}
+		}
+	}
+}
+
+// TestOtherOriginsAreRefused: the guard is server/auth's; the seal stops what gets past it.
+func TestOtherOriginsAreRefused(t *testing.T) {
+	h := open(t)
+	r := h.ask(tool("place_order", order))
+	bob := h.browser("bob")
+	fields := bob.get("/requests/"+r.ID).form(t, "/requests/"+r.ID+"/vote", `value="approve"`)
+	h.pass(time.Second)
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+"/requests/"+r.ID+"/vote", strings.NewReader(fields.Encode()))
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Sec-Fetch-Site", "cross-site")
+	if p := bob.read(bob.client.Do(req)); p.status != http.StatusForbidden || len(h.request(r.ID).Votes) != 0 {
+		t.Errorf("%d", p.status)
+	}
+}
+
+func TestTheStoreIsGone(t *testing.T) {
+	h := open(t)
+	r := h.ask(tool("place_order", order))
+	bob := h.browser("bob")
+	fields := bob.get("/requests/"+r.ID).form(t, "/requests/"+r.ID+"/vote", `value="approve"`)
+	h.pass(time.Second)
+	if err := h.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []page{bob.get("/"), bob.get("/requests/" + r.ID), bob.post("/requests/"+r.ID+"/vote", fields)} {
+		if p.status != http.StatusServiceUnavailable {
+			t.Errorf("%s: %d", p.path, p.status)
+		}
+		p.says(t, "Nothing was decided")
+	}
+}
+
+func TestStandingApprovals(t *testing.T) {
+	h := open(t)
+	bob := h.browser("bob")
+	big := h.ask(tool("execute_trade", trade))
+	bob.get("/requests/"+big.ID).lacks(t, "Make a standing approval") // the policy forbids it
+	r := h.ask(tool("place_order", order))
+	bob.get("/requests/"+r.ID).says(t, "This lets agent trading-desk call tool place_order with exactly these arguments", "at most 20 times within 8 hours", "Any other argument asks again", "anything from 0 up to 100")
+	for _, bad := range []url.Values{{"uses": {"0"}}, {"uses": {"x"}}, {"hours": {"9999"}}, {"bound": {"at_most:symbol"}}, {"bound": {"anything:quantity"}}} {
+		bad.Set("grant", "on")
+		for k, v := range map[string]string{"uses": "5", "hours": "1"} {
+			bad.Set(k, cmp.Or(bad.Get(k), v))
+		}
+		bob.answer(r.ID, "approve", bad).says(t, "Nothing was decided.", "expected")
+	}
+	bob.answer(r.ID, "approve", url.Values{"grant": {"on"}, "uses": {"5"}, "hours": {"1"}, "session": {"on"}, "bound": {"at_most:quantity"}}).says(t, "A standing approval came out of it")
+	list := bob.get("/grants")
+	list.says(t, "quantity from 0 up to the approved number", "0 of 5 times used", "only in session s-1", "only for client-7", "Approved by Bob Roe")
+	grants, err := h.store.Grants(t.Context(), tenant, false, h.now())
+	if err != nil || len(grants) != 1 {
+		t.Fatal(grants, err)
+	}
+	path := fmt.Sprintf("/grants/%s/revoke", grants[0].ID)
+	fields := list.form(t, path, "")
+	h.pass(time.Second)
+	fields.Set("reason", "over")
+	bob.post(path, fields).says(t, "Revoked: calls under this standing approval ask again", "There are none.")
+	bob.get("/grants?all=1").says(t, "Revoked by bob@example.com", "over")
+}
