@@ -257,6 +257,11 @@ func (s *Service) edit(ctx context.Context, tx Tx, r *Request, voter Person, in 
 	case len(r.Revisions) > mostEdits:
 		return nil, step{refused: &InputError{"arguments", fmt.Sprintf("at most %d edits of one request: deny it", mostEdits)}}, nil
 	}
+	if other, err := tx.Latest(next.Binding); err != nil {
+		return nil, step{}, err
+	} else if other != nil && other.ID != r.ID && other.State.Open() {
+		return nil, step{refused: &InputError{"arguments", "a call that nobody is asked about yet: " + other.ID + " asks for this one"}}, nil
+	}
 	next.Author, next.At = voter.ID, now
 	edited := r.revise(next, require(&next.Decision))
 	vote := VoteInput{Verdict: Approve, Binding: next.Binding, Reason: in.Reason, Channel: in.Channel, Full: true}

@@ -33,12 +33,15 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 	}
 	err = s.store.Update(ctx, in.Tenant, func(tx Tx) error {
 		o.out = &Opened{Decision: o.d, Binding: o.binding}
-		o.now, o.last, o.old, o.touched = s.clock.Now(), nil, nil, nil
+		o.now, o.last, o.old, o.touched, o.made = s.clock.Now(), nil, nil, nil, nil
 		if err := o.run(tx); err != nil {
 			return err
 		}
 		for _, r := range o.touched {
 			tx.Save(r)
+		}
+		if o.made != nil { // after the ones in whose place it stands: a store holds one pending request for each call
+			tx.Insert(o.made)
 		}
 		return nil
 	})
@@ -75,6 +78,7 @@ type opening struct {
 	last    *Request // the newest for this very call
 	old     *Request // that this one replaces
 	touched []*Request
+	made    *Request
 }
 
 func (o *opening) run(tx Tx) error {
@@ -262,7 +266,7 @@ func (o *opening) create(tx Tx) error {
 		o.touch(o.old)
 	}
 	events := r.open(o.now, require(&o.d), o.s.cfg)
-	tx.Insert(r)
+	o.made = r
 	o.remember(tx, Memory{Request: id})
 	o.out.Outcome, o.out.Request = OpenPending, r
 	return o.record(tx, r, events...)

@@ -1,0 +1,244 @@
+package approval_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
+)
+
+func TestOpenAllowsAndDenies(t *testing.T) {
+	h := newHouse(t)
+	if out := h.open(tool("quote", `{}`)); out.Outcome != approval.OpenAllow || out.Binding == "" {
+		t.Errorf("got %+v", out)
+	}
+	for _, call := range []*resolve.Call{tool("wire", `{}`), tool("unheard", `{}`), tool("pay", `{"a":1,"a":2}`), tool("pay", "\xff\x00")} {
+		if out := h.open(call); out.Outcome != approval.OpenDeny || out.Denied != "policy" || out.Request != nil {
+			t.Errorf("%s %q: got %+v", call.Tool, call.Args, out)
+		}
+	}
+	h.happened("call_allowed", "call_denied", "call_denied", "call_denied", "call_denied")
+	_, err := h.tryOpen(tool("quote", `{}`), func(in *approval.OpenInput) { in.Agent = "nobody" })
+	h.fails(err, approval.ErrUnknownAgent)
+}
+
+func TestOpenRefusesWhatItCouldNotRecord(t *testing.T) {
+	h := newHouse(t)
+	long := strings.Repeat("x", 4<<20)
+	for field, call := range map[string]*resolve.Call{
+		"call":                 nil,
+		"call.args":            {Kind: resolve.Tool, Tool: "pay", Values: map[string]any{"n": 1}},
+		"call.tool":            {Kind: resolve.Tool, Tool: "\xff"},
+		"call.principal":       {Kind: resolve.Tool, Tool: "pay", Principal: long},
+		"call.session":         {Kind: resolve.Tool, Tool: "pay", Session: "a\x00b"},
+		"call.tool_definition": {Kind: resolve.Tool, Tool: "pay", ToolDefinition: "a\nb"},
+	} {
+		_, err := h.tryOpen(call)
+		h.wrongField(err, field)
+	}
+	_, err := h.tryOpen(tool("pay", `{}`), func(in *approval.OpenInput) { in.Key = long })
+	h.wrongField(err, "key")
+	h.happened()
+}
+
+// Four megabytes of arguments are asked about, shown and consumed as they are.
+func TestOpenKeepsTheExactText(t *testing.T) {
+	h := newHouse(t)
+	for _, args := range []string{`{ "b" : 1.50, "a":"\u0000é" }`, `{"x":"` + strings.Repeat(`\"`, 2<<20) + `"}`, `[]`, `"\ud83d\ude00"`} {
+		r := h.vote(h.asked(tool("pay", args)), "eve", approval.Approve, approval.VoteApproved).Request
+		got, err := h.consume(r, tool("pay", args), "k")
+		if err != nil || got.Current().Call.Args != args || h.request(r.ID).Current().Call.Args != args {
+			t.Fatalf("%.40q: %v", args, err)
+		}
+	}
+	h.history()
+}
+
+func TestOpenSharesAndCoolsDown(t *testing.T) {
+	h := newHouse(t)
+	r := h.asked(tool("pay", `{"n":1, "m":2}`))
+	again := h.open(tool("pay", `{"m":2.0,"n":1}`)) // the same call to everybody who reads it
+	if !again.Shared || again.Request.ID != r.ID {
+		t.Errorf("got %+v", again)
+	}
+	for _, other := range []*resolve.Call{tool("pay", `{"n":1}`), tool("trade", `{"n":1, "m":2}`)} {
+		h.asked(other)
+	}
+	h.vote(r, "eve", approval.Deny, approval.VoteDenied)
+	h.pass(5*time.Minute - time.Second)
+	cool := h.open(tool("pay", `{"n":1,"m":2}`))
+	if cool.Outcome != approval.OpenDeny || cool.Denied != "cooling_down" || cool.Request == nil || cool.Request.ID != r.ID {
+		t.Errorf("got %+v", cool)
+	}
+	h.pass(time.Second)
+	h.asked(tool("pay", `{"n":1,"m":2}`))
+	h.history()
+}
+
+func TestOpenSharesAnApproval(t *testing.T) {
+	h := newHouse(t)
+	r, _ := h.approved(tool("pay", `{}`), nil)
+	out := h.open(tool("pay", `{}`))
+	if !out.Shared || out.Request.ID != r.ID || out.Request.State != approval.Approved {
+		t.Fatalf("got %+v", out)
+	}
+	if _, err := h.consume(r, tool("pay", `{}`), "k"); err != nil {
+		t.Fatal(err)
+	}
+	h.asked(tool("pay", `{}`)) // one approval, one run
+	h.happened("request_opened", "vote_counted", "request_approved", "request_shared", "permit_consumed", "request_opened")
+}
+
+// An overdue request is not shared: time acts first.
+func TestOpenLetsTimeActFirst(t *testing.T) {
+	h := newHouse(t)
+	r := h.asked(tool("vault", `{}`))
+	h.pass(time.Hour)
+	if next := h.asked(tool("vault", `{}`)); next.ID == r.ID {
+		t.Error("an expired request was shared")
+	}
+	h.is(r.ID, approval.Expired, approval.ByDeadline)
+	h.happened("request_opened", "request_expired", "request_opened")
+}
+
+func key(k string) func(*approval.OpenInput) { return func(in *approval.OpenInput) { in.Key = k } }
+
+func TestOpenIdempotency(t *testing.T) {
+	h := newHouse(t)
+	r := h.asked(tool("pay", `{}`), key("k"))
+	h.vote(r, "eve", approval.Approve, approval.VoteApproved)
+	if _, err := h.consume(r, tool("pay", `{}`), "c"); err != nil {
+		t.Fatal(err)
+	}
+	again := h.open(tool("pay", `{}`), key("k")) // the answer was lost: same request, though it has ended
+	if !again.Shared || again.Request.ID != r.ID || again.Request.State != approval.Consumed {
+		t.Errorf("got %+v", again)
+	}
+	changed := tool("pay", `{}`)
+	changed.Annotations = map[string]bool{"destructiveHint": false}
+	remote := tool("pay", `{}`)
+	remote.Remote = resolve.RemoteYes
+	session := tool("pay", `{}`)
+	session.Session = "s2"
+	for _, call := range []*resolve.Call{tool("pay", `{ }`), tool("vault", `{}`), changed, remote, session} {
+		_, err := h.tryOpen(call, key("k"))
+		h.fails(err, approval.ErrKeyReuse)
+	}
+	h.pass(25 * time.Hour)
+	if next := h.asked(tool("pay", `{}`), key("k")); next.ID == r.ID {
+		t.Error("the key was known for too long")
+	}
+	h.history()
+}
+
+func TestOpenReplaces(t *testing.T) {
+	h := newHouse(t)
+	replaces := func(id string) func(*approval.OpenInput) { return func(in *approval.OpenInput) { in.Replaces = id } }
+	first := h.asked(tool("pay", `{"n":1}`))
+	second := h.asked(tool("pay", `{"n":2}`), replaces(first.ID))
+	old := h.is(first.ID, approval.Cancelled, approval.BySupersede)
+	if old.Replaced != second.ID || second.Replaces != first.ID {
+		t.Errorf("%q is replaced by %q, %q replaces %q", old.ID, old.Replaced, second.ID, second.Replaces)
+	}
+	third := h.asked(tool("pay", `{"n":2}`), replaces(second.ID)) // the same call in its own place
+	h.is(second.ID, approval.Cancelled, approval.BySupersede)
+	if out := h.open(tool("quote", `{}`), replaces(third.ID)); out.Outcome != approval.OpenAllow {
+		t.Errorf("got %+v", out)
+	}
+	h.is(third.ID, approval.Cancelled, approval.BySupersede) // whatever becomes of the call
+	approved, _ := h.approved(tool("pay", `{"n":4}`), nil)
+	h.asked(tool("pay", `{"n":5}`), replaces(approved.ID))
+	h.is(approved.ID, approval.Expired, approval.BySupersede)
+
+	overdue := h.asked(tool("vault", `{"n":1}`))
+	h.pass(time.Hour)
+	h.asked(tool("pay", `{"n":6}`), replaces(overdue.ID))
+	h.is(overdue.ID, approval.Expired, approval.ByDeadline)
+
+	_, err := h.tryOpen(tool("pay", `{"n":9}`), replaces("apr_nothing"))
+	h.wrongField(err, "replaces")
+	stranger := tool("pay", `{"n":9}`)
+	stranger.Principal = "somebody"
+	_, err = h.tryOpen(stranger, replaces(h.asked(tool("pay", `{"n":8}`)).ID))
+	h.wrongField(err, "replaces")
+	h.history()
+}
+
+// A hundred runtimes ask for one call at once: one request (threat 26).
+func TestOpenAtOnce(t *testing.T) {
+	h := newHouse(t)
+	ids, wg := make([]string, 64), sync.WaitGroup{}
+	for i := range ids {
+		wg.Go(func() {
+			if out, err := h.tryOpen(tool("pay", `{}`)); err == nil {
+				ids[i] = out.Request.ID
+			}
+		})
+	}
+	wg.Wait()
+	for _, id := range ids {
+		if id == "" || id != ids[0] {
+			t.Fatalf("got %q and %q", id, ids[0])
+		}
+	}
+	h.history()
+}
+
+func TestFreeze(t *testing.T) {
+	h := newHouse(t)
+	ctx := context.Background()
+	approved, _ := h.approved(tool("pay", `{}`), nil)
+	lost, _ := h.approved(tool("pay", `{"lost":1}`), nil)
+	if _, err := h.consume(lost, tool("pay", `{"lost":1}`), "k"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.s.Freeze(ctx, "t", "desk", "ann", "\xff\x00"+strings.Repeat("x", 1<<20)); err != nil {
+		t.Fatal("a freeze must not fail for its reason:", err)
+	}
+	for _, name := range []string{"quote", "pay", "wire"} {
+		if out := h.open(tool(name, `{}`)); out.Outcome != approval.OpenDeny || out.Denied != "frozen" || len(out.Decision.Reasons) == 0 {
+			t.Errorf("%s: got %+v", name, out)
+		}
+	}
+	if d, err := h.s.Decide(ctx, "t", "desk", tool("quote", `{}`)); err != nil || d.Outcome != resolve.Deny {
+		t.Errorf("got %+v, %v", d, err)
+	}
+	_, err := h.consume(approved, tool("pay", `{}`), "k")
+	h.fails(err, approval.ErrFrozen)
+	_, err = h.consume(lost, tool("pay", `{"lost":1}`), "k") // not even a lost answer is repeated
+	h.fails(err, approval.ErrFrozen)
+	if err := h.s.Freeze(ctx, "t", "", "ann", ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.s.Thaw(ctx, "t", "desk", "ann", "fine"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.consume(approved, tool("pay", `{}`), "k")
+	h.fails(err, approval.ErrFrozen)
+	if err := h.s.Thaw(ctx, "t", "", "ann", "fine"); err != nil {
+		t.Fatal(err)
+	}
+	h.fails(h.s.Thaw(ctx, "t", "", "ann", ""), approval.ErrNotFound)
+	if _, err = h.consume(approved, tool("pay", `{}`), "k"); err != nil {
+		t.Error(err)
+	}
+	if d, err := h.s.Decide(ctx, "t", "desk", tool("quote", `{}`)); err != nil || d.Outcome != resolve.Allow {
+		t.Errorf("got %+v, %v", d, err)
+	}
+	h.history()
+}
+
+func TestRecord(t *testing.T) {
+	h := newHouse(t)
+	if err := h.s.Record(context.Background(), "t", "token_created", "tok_1", "ann", map[string]any{"scopes": []any{"read"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.s.Record(context.Background(), "t", "", "", "", nil); err == nil {
+		t.Error("an event without a type was recorded")
+	}
+	h.happened("token_created")
+}
