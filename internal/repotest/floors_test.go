@@ -55,6 +55,7 @@ func rooms() []room {
 		{"server", 12},
 		{"internal/cli", 13},
 		{"internal/golden", 14}, // helper of tests
+		{"internal/crashtest", 14},
 		{"lint/linttest", 14},   // helpers of the rules' tests
 		{"store/storetest", 14}, // what both engines pass
 		{"store/postgres/pgtest", 14},

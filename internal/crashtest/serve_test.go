@@ -1,0 +1,273 @@
+package crashtest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/store/postgres/pgtest"
+)
+
+// TestMain starts a PostgreSQL for the tests; the binary under test is built by the first test that asks for it.
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+const (
+	agentFile = `schema_version: "1.0.0"
+metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Moves money.}
+interface: {input: {type: object}, output: {type: object}}
+execution_policy: {id: agf.react, config: {instructions: Be careful., model: any}}
+action_space:
+  local_tools:
+    - {alias: transfer, approval: true}
+    - {alias: hurry, approval: true}
+`
+	policyFile = `schema_version: "1.0.0"
+policy_ref: crash.two
+description: Two people for transfers; whatever is in a hurry ends after a second and a half.
+applies: implicit
+rules:
+  - id: two
+    match: {targets: [transfer]}
+    approval: true
+    require: {stages: [{group: risk, people: 1}, {group: desk, people: 1}]}
+  - id: hurry
+    match: {targets: [hurry]}
+    approval: true
+    require: {stages: [{group: risk, people: 1}], within: 1500ms}
+`
+	peopleFile = `schema_version: "1.0.0"
+people:
+  - {id: alice, groups: [risk]}
+  - {id: bob, groups: [desk]}
+`
+)
+
+// house is a folder to serve from, a store, and the tokens of who takes part.
+type house struct {
+	t          *testing.T
+	bin        string
+	dir        string
+	store      string
+	key        string // public, of the ledger
+	bot        string // token of the runtime
+	alice, bob string // tokens of approvers
+}
+
+// build compiles the binary under test.
+func build(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "assent")
+	out, err := exec.Command("go", "build", "-o", bin, "../../cmd/assent").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return bin
+}
+
+func newHouse(t *testing.T, bin, store string) *house {
+	t.Helper()
+	h := &house{t: t, bin: bin, dir: t.TempDir(), store: store}
+	if store == "" {
+		h.store = filepath.Join(h.dir, "assent.db")
+	}
+	for name, text := range map[string]string{"agents/clerk.agf.yaml": agentFile, "policies/two.policy.yaml": policyFile, "people.yaml": peopleFile} {
+		path := filepath.Join(h.dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := h.serve(h.address()) // makes the store and the key
+	first.kill()
+	public, err := os.ReadFile(filepath.Join(h.dir, "assent.key.pub"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.key = strings.TrimSpace(string(public))
+	h.bot = h.token("bot", "decide,request,read", "")
+	h.alice, h.bob = h.token("alice-cli", "read,vote", "alice"), h.token("bob-cli", "read,vote", "bob")
+	return h
+}
+
+func (h *house) token(name, scopes, person string) string {
+	h.t.Helper()
+	args := []string{"token", "create", "--store", h.store, "--name", name, "--scopes", scopes, "--json"}
+	if person != "" {
+		args = append(args, "--person", person)
+	}
+	out, err := exec.Command(h.bin, args...).Output()
+	if err != nil {
+		h.t.Fatalf("%v: %v", args, err)
+	}
+	return regexp.MustCompile(`assent_[\w-]{43}`).FindString(string(out))
+}
+
+// address finds a free port, on which every life of a server listens.
+func (h *house) address() string {
+	h.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// process is one life of a server.
+type process struct {
+	cmd  *exec.Cmd
+	log  bytes.Buffer
+	done chan struct{}
+}
+
+// serve starts a server and waits until it answers.
+func (h *house) serve(address string) *process {
+	h.t.Helper()
+	p := &process{done: make(chan struct{})}
+	p.cmd = exec.Command(h.bin, "serve", "--listen", address, "--store", h.store, "--key", filepath.Join(h.dir, "assent.key"),
+		"--agents", filepath.Join(h.dir, "agents"), "--policies", filepath.Join(h.dir, "policies"), "--people", filepath.Join(h.dir, "people.yaml"))
+	p.cmd.Stderr = &p.log
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(p.kill)
+	ready := make(chan bool, 1)
+	go func() {
+		in := bufio.NewScanner(out)
+		ready <- in.Scan()
+		for in.Scan() {
+			continue
+		}
+		_ = p.cmd.Wait() // killed
+		close(p.done)
+	}()
+	select {
+	case ok := <-ready:
+		if !ok {
+			<-p.done
+			h.t.Fatalf("assent serve ended:\n%s", p.log.String())
+		}
+	case <-time.After(30 * time.Second):
+		h.t.Fatal("assent serve does not answer")
+	}
+	return p
+}
+
+// kill ends the process as a power cut would, and waits for its end.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may be dead
+	<-p.done
+}
+
+// client is patient: it tries until the next life of the server answers.
+func (h *house) client(address, token string) *client.Client {
+	h.t.Helper()
+	c, err := client.New("http://"+address, token, client.Options{Attempts: 400, Pause: 5 * time.Millisecond, MaxPause: 50 * time.Millisecond})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return c
+}
+
+// audit exports the ledger and holds it to its key, to what was exported before, and to the rules. It returns the checkpoint to keep.
+func (h *house) audit(ctx context.Context, c *client.Client, since []byte) (checkpoint []byte, events map[string][]ledger.Leaf) {
+	h.t.Helper()
+	var export bytes.Buffer
+	var err error
+	for range 100 { // the server may be killed in the middle of an export, which an export shows
+		export.Reset()
+		if err = c.Export(ctx, &export); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var auditor approval.Auditor
+	events = map[string][]ledger.Leaf{}
+	_, err = ledger.Verify(&export, ledger.VerifyOptions{PublicKey: h.key, Since: since, Each: func(i int64, l ledger.Leaf, _ ledger.Openings) error {
+		auditor.Add(i, l)
+		events[l.Subject] = append(events[l.Subject], l)
+		return nil
+	}})
+	if err != nil {
+		h.t.Fatalf("the ledger does not verify: %v", err)
+	}
+	if problems := auditor.Problems(); len(problems) > 0 {
+		h.t.Fatalf("the ledger tells what must not happen: %v", problems)
+	}
+	cp, err := c.Checkpoint(ctx)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return []byte(cp.Checkpoint), events
+}
+
+// sealed waits until the ledger shows an event of a request: entries are sealed a moment after they are committed.
+func sealed(ctx context.Context, t *testing.T, c *client.Client, id, event string) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		entries, err := c.History(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if l, err := ledger.ParseLeaf(e.Leaf); err == nil && l.Type == event {
+				return
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("the ledger does not show %s of %s", event, id)
+		}
+	}
+}
+
+// vote answers until the answer is known to be kept. A repetition after a lost reply is a duplicate, or late, which is as good.
+func vote(ctx context.Context, c *client.Client, id string) (approval.VoteOutcome, error) {
+	for {
+		r, err := c.Request(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		v, err := c.Vote(ctx, id, r.Version, openapi.VoteBody{Verdict: approval.Approve, Binding: r.Binding(), ShownFully: true})
+		var p *client.Problem
+		switch {
+		case err == nil:
+			return v.Outcome, nil
+		case ctx.Err() != nil:
+			return "", err
+		case errors.As(err, &p) && p.Problem.Code != openapi.CodeVersionMismatch && p.Status < 500:
+			return "", err
+		}
+	}
+}
+
+func call(tool string, n int) []byte {
+	text, err := json.Marshal(map[string]any{"kind": "tool", "tool": tool, "args": map[string]any{"amount": n, "iban": "DE02120300000000202051"}})
+	if err != nil {
+		panic(fmt.Sprint("a map of numbers and texts has no JSON: ", err))
+	}
+	return text
+}
