@@ -106,17 +106,17 @@ func comma(i, n int) string {
 	return ","
 }
 
-// pack joins the lines into texts of at most maxText characters, at most most of them. What does not fit is counted.
-func (p *printer) pack(most int) (texts []string, left int) {
-	for i, line := range p.lines {
+// pack joins lines into texts of at most maxText characters, at most most of them. What does not fit is counted.
+func pack(lines []string, most int) (texts []string, left int) {
+	for i, line := range lines {
 		switch last := len(texts) - 1; {
 		case last >= 0 && length(texts[last])+1+length(line) <= maxText:
 			texts[last] += "\n" + line
 		case len(texts) < most:
 			texts = append(texts, line)
 		default:
-			return texts, len(p.lines) - i + p.left
+			return texts, len(lines) - i
 		}
 	}
-	return texts, p.left
+	return texts, 0
 }

@@ -276,12 +276,13 @@ func TestAcknowledgementDoesNotWaitAndWorkIsBounded(t *testing.T) {
 	p := w.only()
 	b, _ := p.button(approve)
 	statuses := map[int]int{}
-	began := time.Now()
 	for range 70 {
-		statuses[w.post(w.signed(encode(t, w.payload(p, approve, b.Value, "U0ALICE"))))]++
-	}
-	if time.Since(began) > 3*time.Second {
-		t.Errorf("70 acknowledgements took %s", time.Since(began))
+		request := w.signed(encode(t, w.payload(p, approve, b.Value, "U0ALICE")))
+		began := time.Now()
+		statuses[w.post(request)]++
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("an acknowledgement took %s", took)
+		}
 	}
 	if statuses[http.StatusOK] != 64 || statuses[http.StatusServiceUnavailable] != 6 {
 		t.Errorf("got %v", statuses)

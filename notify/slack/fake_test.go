@@ -28,7 +28,6 @@ type fakeSlack struct {
 	uses     map[string]int
 	fail     map[string][]failure // by method: what the next calls get
 	hook     func(method string)  // runs before a call is answered
-	calls    map[string]int
 }
 
 type failure struct {
@@ -47,7 +46,7 @@ type posted struct {
 }
 
 func newFakeSlack(t testing.TB) *fakeSlack {
-	f := &fakeSlack{t: t, triggers: map[string]time.Time{}, uses: map[string]int{}, fail: map[string][]failure{}, calls: map[string]int{}}
+	f := &fakeSlack{t: t, triggers: map[string]time.Time{}, uses: map[string]int{}, fail: map[string][]failure{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/chat.postMessage", f.form(f.post))
 	mux.HandleFunc("POST /api/chat.update", f.form(f.update))
@@ -63,7 +62,6 @@ func (f *fakeSlack) method(h func(*http.Request) (map[string]any, string)) http.
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := strings.TrimPrefix(r.URL.Path, "/api/")
 		f.mu.Lock()
-		f.calls[name]++
 		hook := f.hook
 		var next failure
 		if list := f.fail[name]; len(list) > 0 {
@@ -245,12 +243,6 @@ func (f *fakeSlack) order(method string, failures ...failure) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.fail[method] = failures
-}
-
-func (f *fakeSlack) count(method string) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.calls[method]
 }
 
 // heard returns what people were told since the last time.

@@ -27,31 +27,49 @@ const (
 type message struct {
 	text   string // of notifications and screen readers: nothing of the call
 	blocks []slack.Block
+	size   int  // of the sections' texts
 	full   bool // the call is shown to its last character, so it may be approved here
 }
 
-// maxDocument is how many sections a call's documents may take. Slack refuses messages whose texts together are very long.
-const maxDocument = 3
+const (
+	maxTotal = 12_000 // of all sections: Slack refuses messages whose texts together are very long
+	maxCall  = 3      // sections of what the call carries
+	maxFacts = 2      // sections of facts
+)
 
 // render shows a request as it stands.
 func (a *App) render(r *approval.Request) message {
 	title := title(r.State)
 	m := message{text: title + ": " + r.ID, full: a.cfg.Arguments}
 	m.add(slack.NewHeaderBlock(plain(title)))
-	if line := ending(r); line != "" {
-		m.add(section(line))
-	}
-	m.add(section(strings.Join(facts(r), "\n")))
+	m.lines(ending(r), 1)
+	m.lines(facts(r), maxFacts)
 	if a.cfg.Arguments {
 		m.call(r)
 	} else {
-		m.add(section("What the call carries is not shown in Slack. Read it in the inbox."))
+		m.say("What the call carries is not shown in Slack. Read it in the inbox.")
 	}
 	m.add(a.buttons(r, m.full))
 	return m
 }
 
 func (m *message) add(b slack.Block) { m.blocks = append(m.blocks, b) }
+
+func (m *message) say(text string) {
+	m.size += length(text)
+	m.add(section(text))
+}
+
+// lines adds sections. Lines that don't fit are announced.
+func (m *message) lines(lines []string, most int) {
+	texts, left := pack(lines, most)
+	for _, t := range texts {
+		m.say(t)
+	}
+	if left > 0 {
+		m.say(fmt.Sprintf("%d further lines are in the inbox.", left))
+	}
+}
 
 func title(s approval.State) string {
 	switch s {
@@ -69,14 +87,14 @@ func title(s approval.State) string {
 	return "Cancelled"
 }
 
-// ending says who brought the state about and when; "" while nobody has.
-func ending(r *approval.Request) string {
+// ending says who brought the state about and when; nothing while nobody has.
+func ending(r *approval.Request) []string {
 	var lines []string
 	switch r.State {
 	case approval.Pending:
-		return ""
+		return nil
 	case approval.Approved, approval.Consumed:
-		by := strings.Join(approvers(r), ", ")
+		by := listed(approvers(r), 10)
 		if r.By == "" { // time ran out, and the owners of rules and runtime let that approve
 			by = "nobody, by timeout"
 		}
@@ -95,18 +113,26 @@ func ending(r *approval.Request) string {
 		reason, _ := cut(r.Reason, 2*maxValue)
 		lines = append(lines, "Their words: "+reason)
 	}
-	return strings.Join(lines, "\n")
+	return lines
 }
 
 func approvers(r *approval.Request) []string {
 	var out []string
 	for _, v := range r.Votes {
 		name := short(v.Person)
-		if v.Verdict == approval.Approve && !v.Late && v.Revision == r.Current().Number && !slices.Contains(out, name) && len(out) < 10 {
+		if v.Verdict == approval.Approve && !v.Late && v.Revision == r.Current().Number && !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}
 	return out
+}
+
+// listed names at most so many, and counts the others.
+func listed(names []string, most int) string {
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
 }
 
 func at(t *time.Time) string {
@@ -159,20 +185,15 @@ func because(reasons []resolve.Reason) []string {
 
 // needs tells the stages and how many people have approved so far.
 func needs(r *approval.Request) string {
-	const most = 8
 	var stages []string
-	for i, s := range r.Stages {
-		if i == most {
-			stages = append(stages, fmt.Sprintf("%d more stages", len(r.Stages)-most))
-			break
-		}
+	for _, s := range r.Stages {
 		group := "any approver"
 		if s.Group != "" {
 			group = short(s.Group)
 		}
 		stages = append(stages, fmt.Sprintf("%d of %s", s.People, group))
 	}
-	line := fmt.Sprintf("Needs: %s. Approvals so far: %d", strings.Join(stages, ", "), len(approvers(r)))
+	line := fmt.Sprintf("Needs: %s. Approvals so far: %d", listed(stages, 8), len(approvers(r)))
 	if len(r.Called) > 0 {
 		line += ". Called in: " + short(strings.Join(r.Called, ", "))
 	}
@@ -188,10 +209,11 @@ func (m *message) call(r *approval.Request) {
 		p.document("Input of the agent that delegates", c.ParentInput, r.Redact)
 	}
 	p.context(c)
-	texts, left := p.pack(maxDocument)
 	m.words(r.Current().Decision.Message, p.hidden)
+	texts, left := pack(p.lines, min(maxCall, (maxTotal-m.size)/maxText))
+	left += p.left
 	for _, t := range texts {
-		m.add(section(t))
+		m.say(t)
 	}
 	m.full = !p.hidden && !p.cut && left == 0
 	m.gaps(p, left)
@@ -228,7 +250,7 @@ func (m *message) gaps(p *printer, left int) {
 		why = append(why, fmt.Sprintf("%d further lines do not fit.", left))
 	}
 	if len(why) > 0 {
-		m.add(section("Not everything is shown. " + strings.Join(why, " ") + " Read it in the inbox, it can only be approved there."))
+		m.say("Not everything is shown. " + strings.Join(why, " ") + " Read it in the inbox, it can only be approved there.")
 	}
 }
 
@@ -239,7 +261,7 @@ func (m *message) words(text string, hidden bool) {
 	case text == "":
 		return
 	case hidden:
-		m.add(section("The author's message is not shown: it may hold hidden values."))
+		m.say("The author's message is not shown: it may hold hidden values.")
 		return
 	}
 	const most = 1500
@@ -253,7 +275,7 @@ func (m *message) words(text string, hidden bool) {
 		}
 		lines = append(lines, shown)
 	}
-	m.add(section("The author's message:\n" + strings.Join(lines, "\n")))
+	m.say("The author's message:\n" + strings.Join(lines, "\n"))
 }
 
 // fenced is one line of a message that package template made safe already: only Slack's own characters are left to escape.

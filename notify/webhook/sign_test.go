@@ -83,7 +83,7 @@ func TestSecretsAreChecked(t *testing.T) {
 			t.Errorf("the error repeats the secret: %v", err)
 		}
 	}
-	if webhook.NewSecret() == webhook.NewSecret() {
+	if a, b := webhook.NewSecret(), webhook.NewSecret(); a == b {
 		t.Error("two secrets are the same")
 	}
 }

@@ -195,7 +195,7 @@ func TestEndlessAnswerIsIgnored(t *testing.T) {
 		}
 	})
 	began := time.Now()
-	if err := newSender(t, s).Send(t.Context(), delivery()); err != nil || time.Since(began) > time.Second {
+	if err := newSender(t, s).Send(t.Context(), delivery()); err != nil || time.Since(began) > 1900*time.Millisecond { // less than the timeout
 		t.Errorf("got %v after %s", err, time.Since(began))
 	}
 }
