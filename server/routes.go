@@ -43,8 +43,8 @@ func (s *Server) table() []route {
 		{pattern: "GET /v1/deliveries", scopes: any(read, admin), query: []string{"state", "limit"}, handle: (*exchange).listDeliveries},
 		{pattern: "POST /v1/deliveries/{number}/redeliver", scopes: any(admin), handle: (*exchange).redeliver},
 
-		{pattern: "GET /healthz", open: true, handle: (*exchange).healthz},
-		{pattern: "GET /readyz", open: true, handle: (*exchange).readyz},
-		{pattern: "GET /metrics", open: !s.cfg.MetricsToken, scopes: any(read), handle: (*exchange).serveMetrics},
+		{pattern: "GET /healthz", open: true, lax: true, handle: (*exchange).healthz},
+		{pattern: "GET /readyz", open: true, lax: true, handle: (*exchange).readyz},
+		{pattern: "GET /metrics", open: !s.cfg.MetricsToken, scopes: any(read), lax: true, handle: (*exchange).serveMetrics},
 	}
 }

@@ -202,6 +202,7 @@ type route struct {
 	open    bool     // needs no token
 	scopes  []scope  // of which one is enough
 	query   []string // parameters that it knows
+	lax     bool     // passes over parameters: monitoring adds its own
 	body    bodySize
 	deny    bool // every problem means that the call may not run
 	handle  func(*exchange) error
@@ -236,7 +237,7 @@ func (x *exchange) run(rt route) (err error) {
 			return err
 		}
 	}
-	if x.query, err = queryOf(x.r, rt.query); err != nil {
+	if x.query, err = queryOf(x.r, rt.query); err != nil && !rt.lax {
 		return err
 	}
 	if x.body, err = readBody(x.w, x.r, rt.body); err != nil {
