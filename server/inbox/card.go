@@ -30,6 +30,8 @@ type card struct {
 	Say, Seat  bool   // what the visitor may do: say no or answer; approve
 	Why        string // they may not
 	Mine       string // what the visitor has said to the current revision
+	By         string // who brought the state about, and their words
+	Reason     string
 }
 
 // stage is one stage with who has approved and who could.
@@ -39,6 +41,7 @@ type stage struct {
 	Seated  []string
 	Missing int
 	Could   string // names of members who may still approve
+	Nobody  bool   // the seat is free, and nobody may take it now
 }
 
 // hint is something to look at twice.
@@ -52,7 +55,10 @@ func (v *visit) card(r *approval.Request) (card, error) {
 	c := card{
 		ID: r.ID, Rules: approval.Summarize(r).Rules, Agent: r.Agent.ID, Target: cur.Call.Target(), Principal: r.Requester.Principal,
 		State: r.State, StateWords: stateWords(r), Message: cur.Decision.Message, Hidden: len(r.Redact) > 0, Created: r.Created,
-		Deadline: r.Deadline, Pending: r.State == approval.Pending, Hints: hints(r),
+		Deadline: r.Deadline, Pending: r.State == approval.Pending, Hints: hints(r), Reason: r.Reason,
+	}
+	if r.By != "" {
+		c.By = v.called(r.By)
 	}
 	barred, err := v.barred(r)
 	if err != nil {
@@ -119,6 +125,7 @@ func (v *visit) stages(r *approval.Request, barred map[string]string) ([]stage, 
 			if out[i].Could, err = v.could(s.Group, approvers, barred); err != nil {
 				return nil, err
 			}
+			out[i].Nobody = out[i].Could == ""
 		}
 	}
 	return out, nil

@@ -18,6 +18,15 @@ type shown struct {
 	Cut    bool // something was left out, and a piece says how much
 }
 
+// spoken is the shown text without its looks, for attributes.
+func (s shown) spoken() string {
+	var b strings.Builder
+	for _, p := range s.Pieces {
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
 // piece is a run of shown text. Class "" is the text as it is; the others are the page's own spelling of it.
 type piece struct {
 	Class   string // "", or one of the classes below

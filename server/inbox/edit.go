@@ -18,7 +18,7 @@ type editPage struct {
 	New        string // of the edited call
 	Args       string
 	Note       string
-	Outcome    resolve.Outcome
+	Outcome    string
 	Reasons    []reason
 	Message    string
 	Stages     []stage
@@ -101,7 +101,7 @@ func (v *visit) previewEdit(in approval.EditInput) (editPage, error) {
 
 func (v *visit) fillEdit(p *editPage, r *approval.Request, e *approval.Edited) {
 	d := e.Decision
-	p.New, p.Outcome, p.Reasons, p.Message = e.Binding, d.Outcome, reasons(d.Reasons), d.Message
+	p.New, p.Outcome, p.Reasons, p.Message = e.Binding, d.Outcome.String(), reasons(d.Reasons), d.Message
 	p.Changes = changes(e.Changes, r.Redact)
 	p.Doc = inspectDocument("Arguments after the edit", p.Args, r.Redact, true)
 	if d.Require != nil {

@@ -153,7 +153,7 @@ func openArmed(t testing.TB, arm time.Duration) *house {
 
 func (h *house) newHandler() http.Handler {
 	pages := inbox.New(inbox.Config{
-		Service: h.service, Store: h.store, Directory: h.people, Now: h.now, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Who: h.who,
+		Service: h.service, Store: h.store, Directory: h.people, Now: h.now, Logger: slog.New(slog.NewTextHandler(h.t.Output(), nil)), Who: h.who,
 		Arm: h.arm, SignOut: "/auth/sign-out", PublicKey: h.signer.PublicKey(),
 	})
 	base, err := url.Parse("http://127.0.0.1")

@@ -20,8 +20,6 @@ type requestPage struct {
 	Version   int64
 	Binding   string
 	Revision  int
-	By        string
-	Reason    string
 	Answer    string
 	Permit    *approval.Permit
 	GrantID   string
@@ -101,12 +99,9 @@ func (v *visit) request() error {
 func (v *visit) readRequest(r *approval.Request, all bool) (requestPage, error) {
 	cur := r.Current()
 	p := requestPage{
-		Version: r.Version, Binding: cur.Binding, Revision: cur.Number, Reason: r.Reason, Answer: r.Answer, Permit: r.Permit, GrantID: r.GrantID,
+		Version: r.Version, Binding: cur.Binding, Revision: cur.Number, Answer: r.Answer, Permit: r.Permit, GrantID: r.GrantID,
 		Replaces: r.Replaces, Replaced: r.Replaced, Facts: facts(r), Docs: documents(&cur.Call, r.Redact, all), All: all,
-		Reasons: reasons(cur.Decision.Reasons), Missing: cur.Decision.MissingVariables, Ending: ending(r), Called: r.Called, Revisions: revisions(r),
-	}
-	if r.By != "" {
-		p.By = v.called(r.By)
+		Reasons: reasons(cur.Decision.Reasons), Missing: cur.Decision.MissingVariables, Ending: ending(r), Called: r.Called, Revisions: v.revisions(r),
 	}
 	p.Full = full(p.Docs)
 	p.Huge = slices.ContainsFunc(p.Docs, func(d document) bool { return d.Huge })
@@ -232,11 +227,12 @@ func reasons(in []resolve.Reason) []reason {
 	return out
 }
 
-func revisions(r *approval.Request) []revision {
+func (v *visit) revisions(r *approval.Request) []revision {
 	var out []revision
 	for i, x := range r.Revisions {
-		rev := revision{Number: x.Number, Author: x.Author, Note: x.Note, At: x.At}
+		rev := revision{Number: x.Number, Note: x.Note, At: x.At}
 		if i > 0 {
+			rev.Author = v.called(x.Author)
 			rev.Changes = changes(approval.Diff(r.Revisions[i-1].Call.Args, x.Call.Args), r.Redact)
 		}
 		out = append(out, rev)

@@ -1,0 +1,212 @@
+package inbox_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/store"
+)
+
+var inputPattern = regexp.MustCompile(`(?s)<input[^>]*>|<textarea.*?</textarea>`)
+
+func TestOnlyAdminsFreeze(t *testing.T) {
+	h := open(t)
+	bob, carol := h.browser("bob"), h.browser("carol")
+	bob.get("/freeze").lacks(t, "Freeze now")
+	fields := carol.get("/freeze").form(t, "/freeze", "")
+	h.pass(time.Second)
+	for k, v := range map[string]string{"agent": "trading-desk", "reason": "looks odd"} {
+		fields.Set(k, v)
+	}
+	theirs := url.Values{"seen": bob.get("/grants").form(t, "/auth/sign-out", "")["seen"]}
+	if p := bob.post("/freeze", theirs); p.status == http.StatusOK {
+		t.Errorf("somebody froze: %s", p.text())
+	}
+	carol.post("/freeze", fields).says(t, "Frozen: everything of agent trading-desk is denied from now on", "trading-desk is frozen", "looks odd")
+	bob.get("/").says(t, "everything of agent trading-desk is denied since")
+	thaw := carol.get("/freeze").form(t, "/thaw", "")
+	h.pass(time.Second)
+	thaw.Set("reason", "all fine")
+	carol.post("/thaw", thaw).says(t, "The freeze of everything of agent trading-desk is lifted.", "Nothing is frozen.")
+}
+
+func TestDeadLetters(t *testing.T) {
+	h := open(t)
+	h.ask(tool("place_order", order))
+	h.seal()
+	jobs, err := h.store.Claim(t.Context(), "worker", []string{"webhook:ops"}, h.now(), time.Minute, 10)
+	if err != nil || len(jobs) != 1 {
+		t.Fatal(jobs, err)
+	}
+	if err := h.store.Bury(t.Context(), "worker", jobs[0].ID, "410 Gone\x1b[31m", h.now()); err != nil {
+		t.Fatal(err)
+	}
+	carol := h.browser("carol")
+	h.browser("bob").get("/deliveries").lacks(t, "Send again")
+	p := carol.get("/deliveries")
+	p.says(t, "webhook:ops", `410 Gone\u{1b}[31m`)
+	fields := p.form(t, "/deliveries/1/redeliver", "")
+	h.pass(time.Second)
+	carol.post("/deliveries/1/redeliver", fields).says(t, "It will be sent again.", "Everything arrived")
+	if jobs, _ := h.store.Jobs(t.Context(), tenant, store.Waiting, 10); len(jobs) != 1 {
+		t.Error(jobs)
+	}
+}
+
+func TestExportVerifies(t *testing.T) {
+	h := open(t)
+	h.fill()
+	fields := h.browser("carol").get("/ledger").form(t, "/ledger/export", "")
+	h.pass(time.Second)
+	p := h.browser("carol").post("/ledger/export", fields)
+	if p.status != http.StatusOK {
+		t.Fatal(p.text())
+	}
+	if _, err := ledger.Verify(bytes.NewReader([]byte(p.body)), ledger.VerifyOptions{PublicKey: h.signer.PublicKey()}); err != nil {
+		t.Error(err)
+	}
+	h.seal()
+	h.browser("carol").get("/ledger").says(t, "exported")
+}
+
+func TestEventsTellTypeAndSubjectOnly(t *testing.T) {
+	h := open(t)
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, h.url+"/events", nil)
+	resp, err := h.browser("bob").client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	r := h.ask(tool("place_order", order))
+	h.seal()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		var got map[string]any
+		if err := json.Unmarshal([]byte(data), &got); err != nil || len(got) != 2 || got["subject"] != r.ID || got["type"] != approval.EventOpened {
+			t.Fatalf("%s %v", data, err)
+		}
+		return
+	}
+	t.Fatal("no event came", lines.Err())
+}
+
+func TestEventsEndWithTheReader(t *testing.T) {
+	h := open(t)
+	ctx, stop := context.WithCancel(t.Context())
+	req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/events", nil)
+	req.AddCookie(&http.Cookie{Name: "who", Value: "bob"})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.handler.ServeHTTP(httptest.NewRecorder(), req)
+	}()
+	stop()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the stream goes on without a reader")
+	}
+}
+
+func TestAssets(t *testing.T) {
+	h := open(t)
+	body := h.browser("bob").get("/").body
+	for _, name := range []string{"inbox.css", "inbox.js", "icon.svg"} {
+		at := regexp.MustCompile(`/assets/` + regexp.QuoteMeta(name) + `\?v=[0-9a-f]{12}`).FindString(body)
+		for path, cache := range map[string]string{at: "immutable", "/assets/" + name: "no-cache", "/assets/" + name + "?v=old": "no-cache"} {
+			resp, err := http.Get(h.url + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != 200 || !strings.Contains(resp.Header.Get("Cache-Control"), cache) {
+				t.Errorf("%s: %d %s", path, resp.StatusCode, resp.Header.Get("Cache-Control"))
+			}
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+path, nil)
+			req.Header.Set("If-None-Match", resp.Header.Get("ETag"))
+			again, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again.Body.Close()
+			if again.StatusCode != http.StatusNotModified {
+				t.Errorf("%s again: %d", path, again.StatusCode)
+			}
+		}
+	}
+	if p := h.browser("bob").get("/assets/..%2finbox.go"); p.status != http.StatusNotFound {
+		t.Errorf("%d", p.status)
+	}
+}
+
+// TestNothingInlineOrRemote: what the content security policy would stop is not written in the first place.
+func TestNothingInlineOrRemote(t *testing.T) {
+	bad := regexp.MustCompile(`(?i)<style|\sstyle=|\son[a-z]+=|<script(?:[^>]*)>[^<]|javascript:|https?://|@import|url\(|innerHTML|eval\(`)
+	names, err := filepath.Glob("*/*.*")
+	if err != nil || len(names) < 10 {
+		t.Fatal(names, err)
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, "testdata") || strings.HasSuffix(name, ".svg") {
+			continue
+		}
+		src, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := bad.FindString(string(src)); m != "" {
+			t.Errorf("%s holds %q", name, m)
+		}
+		if lines := strings.Count(string(src), "\n"); name == "assets/inbox.js" && lines >= 300 {
+			t.Errorf("the script has %d lines, at most 300 were agreed", lines)
+		}
+	}
+}
+
+func TestLists(t *testing.T) {
+	h := open(t)
+	h.fill()
+	bob := h.browser("bob")
+	bob.get("/?target="+url.QueryEscape("tool pay")).says(t, "1 waiting for you", "tool pay")
+	bob.get("/?agent=nobody").says(t, "Nothing waits for you.", "The list is filtered.")
+	bob.get("/?tab=decided").says(t, "Denied", "as discussed")
+	for i := range 27 {
+		h.ask(tool("big", `{"n":`+strings.Repeat("1", i+1)+`}`))
+	}
+	p := bob.get("/?tab=open")
+	next := regexp.MustCompile(`href="([^"]*cursor=[^"]*)"`).FindStringSubmatch(p.body)
+	if strings.Count(p.body, `class="card request"`) != 25 || next == nil {
+		t.Fatal(p.text())
+	}
+	if p := bob.get(strings.ReplaceAll(next[1], "&amp;", "&")); strings.Count(p.body, `class="card request"`) == 0 {
+		t.Error(p.text())
+	}
+	if p := bob.get("/?cursor=broken"); p.status == 200 {
+		t.Error("a broken cursor was taken")
+	}
+	if p := bob.get("/requests/apr_none"); p.status != http.StatusNotFound {
+		t.Error(p.status)
+	}
+	if p := h.browser("alice").get("/queue"); strings.Contains(p.body, "<html") || !strings.Contains(p.body, "card request") {
+		t.Error("the fragment is no fragment")
+	}
+}
