@@ -1,0 +1,353 @@
+package approval_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/value"
+)
+
+func (h *house) covers(call *resolve.Call) bool {
+	h.t.Helper()
+	out := h.open(call)
+	if out.Outcome != approval.OpenGranted && out.Outcome != approval.OpenPending && out.Denied == "" {
+		h.t.Fatalf("got %+v", out)
+	}
+	return out.Outcome == approval.OpenGranted
+}
+
+func TestGrantCoversWithinItsBounds(t *testing.T) {
+	h := newHouse(t)
+	offer := &approval.GrantOffer{Bounds: []approval.Bound{{Path: "amount", Kind: approval.AtMost}, {Path: "loss", Kind: approval.AtLeast}}}
+	_, g := h.approved(tool("pay", `{"amount":100,"loss":-5,"to":"x","list":[1,2]}`), offer)
+	if g == nil || g.MaxUses != 100 || !g.Expires.Equal(h.now().Add(8*time.Hour)) || !slices.Equal(g.By, []string{"cy"}) {
+		t.Fatalf("got %+v", g)
+	}
+	for args, want := range map[string]bool{
+		`{"amount":100,"loss":-5,"to":"x","list":[1,2]}`: true, `{"list":[1,2],"to":"x","amount":0,"loss":0}`: true, `{"amount":99.5,"loss":-4,"to":"x","list":[1,2]}`: true,
+		`{"amount":100.01,"loss":-5,"to":"x","list":[1,2]}`: false, `{"amount":-1,"loss":-5,"to":"x","list":[1,2]}`: false, `{"amount":1,"loss":-6,"to":"x","list":[1,2]}`: false,
+		`{"amount":1,"loss":-5,"to":"y","list":[1,2]}`: false, `{"amount":1,"loss":-5,"to":"x","list":[1]}`: false, `{"amount":1,"loss":-5,"to":"x","list":[2,1]}`: false,
+		`{"amount":1,"loss":-5,"to":"x","list":[1,2],"more":1}`: false, `{"amount":1,"loss":-5,"to":"x"}`: false, `{"amount":"1","loss":-5,"to":"x","list":[1,2]}`: false,
+		`{"amount":null,"loss":-5,"to":"x","list":[1,2]}`: false, `{}`: false, `null`: false, `{"amount":1,"loss":-5,"to":"x ","list":[1,2]}`: false,
+	} {
+		if got := h.covers(tool("pay", args)); got != want {
+			t.Errorf("%s: covered %v", args, got)
+		}
+	}
+	h.history()
+}
+
+// A grant is pinned to everything around its call (threats 15 and 16).
+func TestGrantIsPinned(t *testing.T) {
+	h := newHouse(t)
+	call := tool("pay", `{"n":1}`)
+	call.ToolDefinition, call.Annotations = "sha256:abc", map[string]bool{"readOnlyHint": false}
+	h.approved(call, &approval.GrantOffer{Session: true})
+	for name, change := range map[string]func(*resolve.Call){
+		"definition": func(c *resolve.Call) { c.ToolDefinition = "sha256:abd" }, "no definition": func(c *resolve.Call) { c.ToolDefinition = "" },
+		"principal": func(c *resolve.Call) { c.Principal = "ann" }, "session": func(c *resolve.Call) { c.Session = "s2" }, "tool": func(c *resolve.Call) { c.Tool = "trade" },
+		"hint": func(c *resolve.Call) { c.Annotations = map[string]bool{"readOnlyHint": true} }, "no hints": func(c *resolve.Call) { c.Annotations = nil },
+		"parent": func(c *resolve.Call) { c.ParentInput = []byte(`{}`) }, "remote": func(c *resolve.Call) { c.Remote = resolve.RemoteYes },
+	} {
+		other := *call
+		if change(&other); h.covers(&other) {
+			t.Errorf("another %s is covered", name)
+		}
+	}
+	if !h.covers(call) {
+		t.Error("the call itself is not covered")
+	}
+	h.plans.set(t, strings.Replace(policyFile, "within: 30m", "within: 29m", 1))
+	if h.covers(call) {
+		t.Error("covered under other rules")
+	}
+	h.history()
+}
+
+// "b/c" of server "a" and "c" of server "a/b" are two tools, though they are written alike.
+func TestGrantTellsServersApart(t *testing.T) {
+	g := approval.Grant{Target: "mcp_tool a/b/c", Call: approval.Call{Kind: resolve.MCPTool, Server: "a", Tool: "b/c", Args: "{}"}, Expires: time.Unix(9, 0), MaxUses: 1}
+	other := approval.Call{Kind: resolve.MCPTool, Server: "a/b", Tool: "c", Args: "{}"}
+	if !g.Covers(&g.Call, "", policy.Grants{}, time.Unix(1, 0)) || other.Target() != g.Target || g.Covers(&other, "", policy.Grants{}, time.Unix(1, 0)) {
+		t.Error("one server's tool is taken for another's")
+	}
+}
+
+func TestGrantOffers(t *testing.T) {
+	h := newHouse(t)
+	offer := func(call *resolve.Call, o approval.GrantOffer) (*approval.Voted, error) {
+		out := h.open(call)
+		if out.Request == nil {
+			t.Fatalf("got %+v", out)
+		}
+		return h.tryVote(out.Request, "bob", approval.Approve, func(in *approval.VoteInput) { in.Grant = &o })
+	}
+	_, err := offer(tool("vault", `{}`), approval.GrantOffer{})
+	h.fails(err, approval.ErrGrantRefused)
+	unnamed := tool("visit", `{}`)
+	unnamed.Session = ""
+	_, err = offer(unnamed, approval.GrantOffer{})
+	h.fails(err, approval.ErrGrantRefused)
+	_, err = offer(&resolve.Call{Kind: resolve.MCPTool, Server: "broker", Tool: "sell"}, approval.GrantOffer{})
+	h.fails(err, approval.ErrGrantRefused)
+	for field, o := range map[string]approval.GrantOffer{
+		"grant.max_age":   {MaxAge: 3 * time.Hour},
+		"grant.max_uses":  {MaxUses: 6},
+		"grant.bounds[0]": {Bounds: []approval.Bound{{Path: "n", Kind: "below"}}},
+		"grant.bounds[1]": {Bounds: []approval.Bound{{Path: "n", Kind: approval.AtMost}, {Path: "s", Kind: approval.AtMost}}},
+		"grant.bounds":    {Bounds: make([]approval.Bound, 33)},
+	} {
+		_, err = offer(tool("trade", `{"n":1,"s":"x"}`), o)
+		h.wrongField(err, field)
+	}
+	_, err = offer(tool("trade", `{"n":1,"s":"x"}`), approval.GrantOffer{Bounds: []approval.Bound{{Path: "n", Kind: approval.AtLeast}}})
+	h.wrongField(err, "grant.bounds[0]") // it would widen
+
+	out, err := offer(tool("visit", `{}`), approval.GrantOffer{MaxAge: 20 * time.Hour, MaxUses: 500}) // more than the defaults, within the limits
+	if err != nil || out.Grant.Session != "s1" || out.Grant.MaxUses != 500 || !out.Grant.Expires.Equal(h.now().Add(20*time.Hour)) {
+		t.Errorf("got %+v, %v", out, err)
+	}
+	h.history()
+}
+
+// Every counted approval must offer one, and the strictest of all bounds hold.
+func TestGrantTakesAllApprovers(t *testing.T) {
+	h := newHouse(t)
+	both := func(args string, a, b *approval.GrantOffer) *approval.Grant {
+		r := h.asked(tool("trade", args))
+		h.vote(r, "ann", approval.Approve, approval.VoteCounted, func(in *approval.VoteInput) { in.Grant = a })
+		return h.vote(r, "bob", approval.Approve, approval.VoteApproved, func(in *approval.VoteInput) { in.Grant = b }).Grant
+	}
+	if g := both(`{"n":1}`, &approval.GrantOffer{}, nil); g != nil {
+		t.Errorf("got %+v", g)
+	}
+	bound := []approval.Bound{{Path: "n", Kind: approval.AtMost}}
+	g := both(`{"n":2}`, &approval.GrantOffer{MaxUses: 4, Session: true, Bounds: bound}, &approval.GrantOffer{MaxUses: 2, MaxAge: time.Hour})
+	if g.MaxUses != 2 || g.Session != "s1" || !g.Expires.Equal(h.now().Add(time.Hour)) || len(g.Bounds) != 0 || !slices.Equal(g.By, []string{"ann", "bob"}) {
+		t.Errorf("got %+v", g)
+	}
+	if g := both(`{"n":3}`, &approval.GrantOffer{}, &approval.GrantOffer{}); g.MaxUses != 5 || !g.Expires.Equal(h.now().Add(2*time.Hour)) {
+		t.Errorf("the policy's bounds don't hold: %+v", g)
+	}
+	h.history()
+}
+
+func TestGrantEnds(t *testing.T) {
+	h := newHouse(t)
+	ctx := context.Background()
+	_, g := h.approved(tool("pay", `{}`), &approval.GrantOffer{MaxAge: time.Hour})
+	if !h.covers(tool("pay", `{}`)) {
+		t.Fatal("not covered")
+	}
+	out := h.open(tool("pay", `{}`), key("k"))
+	if again := h.open(tool("pay", `{}`), key("k")); again.Outcome != approval.OpenGranted || again.Grant.Uses != out.Grant.Uses {
+		t.Errorf("a repetition is a use of its own: %+v", again)
+	}
+	if _, err := h.s.Revoke(ctx, "t", g.ID, "ann", "enough"); err != nil {
+		t.Fatal(err)
+	}
+	if dead, err := h.s.Revoke(ctx, "t", g.ID, "bob", "again"); err != nil || dead.RevokedBy != "ann" {
+		t.Errorf("got %+v, %v", dead, err)
+	}
+	for _, o := range []*approval.Opened{h.open(tool("pay", `{}`)), h.open(tool("pay", `{}`), key("k"))} {
+		if o.Outcome == approval.OpenGranted {
+			t.Error("a revoked grant lets a call run, or its remembered answer does")
+		}
+	}
+	_, aging := h.approved(tool("pay", `{"n":2}`), &approval.GrantOffer{MaxAge: time.Minute})
+	h.pass(time.Minute)
+	if h.covers(tool("pay", `{"n":2}`)) || aging == nil {
+		t.Error("an old grant lets a call run")
+	}
+	h.history()
+}
+
+// A no to what a standing approval came out of ends it too.
+func TestLateDenyEndsTheGrant(t *testing.T) {
+	for _, consumed := range []bool{false, true} {
+		h := newHouse(t)
+		r, g := h.approved(tool("pay", `{}`), &approval.GrantOffer{})
+		want := approval.VoteRevoked
+		if consumed {
+			if _, err := h.consume(r, tool("pay", `{}`), "k"); err != nil {
+				t.Fatal(err)
+			}
+			want = approval.VoteConflicting
+		}
+		h.vote(r, "dee", approval.Deny, want)
+		if got, err := h.store.Grant(context.Background(), "t", g.ID); err != nil || got.Revoked == nil || got.RevokedBy != "dee" {
+			t.Errorf("got %+v, %v", got, err)
+		}
+		if h.covers(tool("pay", `{}`)) {
+			t.Error("covered after a no")
+		}
+		h.history()
+	}
+}
+
+func TestFreezeStopsGrants(t *testing.T) {
+	h := newHouse(t)
+	h.approved(tool("pay", `{}`), &approval.GrantOffer{})
+	h.open(tool("pay", `{}`), key("k"))
+	if err := h.s.Freeze(context.Background(), "t", "", "ann", ""); err != nil {
+		t.Fatal(err)
+	}
+	if out := h.open(tool("pay", `{}`), key("k")); out.Denied != "frozen" {
+		t.Errorf("got %+v", out)
+	}
+	h.history()
+}
+
+func TestGrantUsesAtOnce(t *testing.T) {
+	h := newHouse(t)
+	h.approved(tool("pay", `{}`), &approval.GrantOffer{MaxUses: 7})
+	granted, wg := make([]bool, 64), sync.WaitGroup{}
+	for i := range granted {
+		wg.Go(func() {
+			out, err := h.tryOpen(tool("pay", `{}`))
+			granted[i] = err == nil && out.Outcome == approval.OpenGranted
+		})
+	}
+	wg.Wait()
+	uses := 0
+	for _, g := range granted {
+		if g {
+			uses++
+		}
+	}
+	if uses != 7 {
+		t.Errorf("%d of 7 uses", uses)
+	}
+	h.history()
+}
+
+// Whatever a grant covers differs from the approved call only in numbers with a bound, between zero and the approved one. The reference
+// walks decoded values.
+func TestGrantOnlyNarrows(t *testing.T) {
+	now := time.Unix(1, 0)
+	seen := map[bool]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.SampledFrom([]string{"0", "-0", "1", "1.0", "5", "-5", "5e0", "9007199254740993", "9007199254740992", "0.1", "1e300"})
+		leaf := rapid.OneOf(number, rapid.SampledFrom([]string{`""`, `"5"`, "true", "false", "null", `"a"`}))
+		object := func(name string) string {
+			var b strings.Builder
+			for i, k := range []string{"a", "b", "a.b", "c"} {
+				if i > 0 {
+					b.WriteByte(',')
+				}
+				switch v := leaf.Draw(t, name+k); rapid.IntRange(0, 3).Draw(t, "shape") {
+				case 0:
+					fmt.Fprintf(&b, `%q:{"b":%s}`, k, v)
+				case 1:
+					fmt.Fprintf(&b, `%q:[%s]`, k, v)
+				default:
+					fmt.Fprintf(&b, `%q:%s`, k, v)
+				}
+			}
+			return "{" + b.String() + "}"
+		}
+		approved := object("approved")
+		call := approved
+		if rapid.Bool().Draw(t, "another") {
+			call = object("call")
+		} else if from := number.Draw(t, "from"); true { // near the approved one
+			call = strings.ReplaceAll(approved, ":"+from, ":"+number.Draw(t, "to"))
+		}
+		var bounds []approval.Bound
+		for _, p := range []string{"a", "a.b", "b.0", "c", "b.b"} {
+			if kind := rapid.SampledFrom([]approval.BoundKind{"", approval.AtMost, approval.AtLeast}).Draw(t, p); kind != "" {
+				bounds = append(bounds, approval.Bound{Path: p, Kind: kind})
+			}
+		}
+		g := approval.Grant{Call: approval.Call{Kind: resolve.Tool, Tool: "x", Args: approved}, Bounds: bounds, Expires: now.Add(1), MaxUses: 1}
+		got := g.Covers(&approval.Call{Kind: resolve.Tool, Tool: "x", Args: call}, "", policy.Grants{}, now)
+		_, err := value.Parse([]byte(call), value.DefaultLimits())
+		want := err == nil && mayBe(t, approved, call, bounds)
+		if got != want {
+			t.Fatalf("covered %v, want %v\napproved %s\ncall     %s\nbounds %v", got, want, approved, call, bounds)
+		}
+		seen[got]++
+	})
+	if seen[true] == 0 || seen[false] == 0 {
+		t.Errorf("one-sided: %v", seen)
+	}
+}
+
+// mayBe flattens both documents to places and compares place by place.
+func mayBe(t *rapid.T, approved, call string, bounds []approval.Bound) bool {
+	a, b := flat(t, approved), flat(t, call)
+	if len(a) != len(b) {
+		return false
+	}
+	doc := parsed(t, approved)
+	zero := value.IntNum(0)
+	for place, v := range a {
+		w, ok := b[place]
+		if !ok || v.Kind != w.Kind {
+			return false
+		}
+		if string(v.AppendCanonical(nil)) == string(w.AppendCanonical(nil)) {
+			continue
+		}
+		fits := func(bound approval.Bound) bool {
+			path := strings.Split(bound.Path, ".")
+			if _, literal := doc.Get(bound.Path); literal {
+				path = []string{bound.Path}
+			}
+			if strings.Join(path, "\x00") != place || v.Kind != value.Number {
+				return false
+			}
+			if bound.Kind == approval.AtMost {
+				return w.Num.Cmp(zero) >= 0 && w.Num.Cmp(v.Num) <= 0
+			}
+			return w.Num.Cmp(zero) <= 0 && w.Num.Cmp(v.Num) >= 0
+		}
+		if !slices.ContainsFunc(bounds, fits) {
+			return false
+		}
+	}
+	return true
+}
+
+func parsed(t *rapid.T, text string) value.Value {
+	v, err := value.Parse([]byte(text), value.DefaultLimits())
+	if err != nil {
+		t.Fatal(err, text)
+	}
+	return v
+}
+
+// flat lists every place of a document with what stands there; containers by their kind alone.
+func flat(t *rapid.T, text string) map[string]value.Value {
+	out := map[string]value.Value{}
+	var walk func(at []string, v value.Value)
+	walk = func(at []string, v value.Value) {
+		here := strings.Join(at, "\x00")
+		switch v.Kind {
+		case value.Object:
+			out[here] = value.Value{Kind: value.Object}
+			for _, m := range v.Members {
+				walk(append(slices.Clone(at), m.Key), m.Value)
+			}
+		case value.Array:
+			out[here] = value.Value{Kind: value.Array}
+			for i, item := range v.Items {
+				walk(append(slices.Clone(at), fmt.Sprint(i)), item)
+			}
+		default:
+			out[here] = v
+		}
+	}
+	walk(nil, parsed(t, text))
+	return out
+}

@@ -1,0 +1,182 @@
+package approval_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+)
+
+// The whole ladder, with a restart on every rung: reminder, escalation, reminder, once more the time, the end.
+func TestLadder(t *testing.T) {
+	h := newHouse(t)
+	r := h.asked(tool("nudge", `{}`))
+	for _, rung := range []struct {
+		pass time.Duration
+		last string
+	}{
+		{10 * time.Minute, "request_escalated"}, {10 * time.Minute, "request_reminded"}, {16 * time.Minute, "request_reminded"},
+		{4 * time.Minute, "request_escalated"}, {40 * time.Minute, "request_expired"},
+	} {
+		h.pass(rung.pass - time.Microsecond)
+		h.tick(0)
+		h.pass(time.Microsecond)
+		h.start()
+		h.tick(1)
+		h.tick(0)
+		if got := h.history(); got[len(got)-1] != rung.last {
+			t.Fatalf("got %v, want %s", got, rung.last)
+		}
+	}
+	got := h.is(r.ID, approval.Expired, approval.ByDeadline)
+	if !slices.Equal(got.Called, []string{"leads"}) || !got.Deadline.Equal(r.Created.Add(80*time.Minute)) {
+		t.Errorf("got %+v", got)
+	}
+	h.vote(r, "cy", approval.Deny, approval.VoteLate) // an explicit late no stays a no
+	if got := h.is(r.ID, approval.Expired, approval.ByDeadline); len(got.Votes) != 1 || !got.Votes[0].Late {
+		t.Errorf("got %+v", got.Votes)
+	}
+}
+
+// Nobody was there all the time: it ends at once, with what was missed.
+func TestLadderAllAtOnce(t *testing.T) {
+	h := newHouse(t)
+	r := h.asked(tool("nudge", `{}`))
+	h.pass(time.Hour)
+	h.tick(1)
+	if got := h.is(r.ID, approval.Pending, ""); !got.Due.After(h.now()) {
+		t.Errorf("due %v", got.Due)
+	}
+	h.pass(time.Hour)
+	h.tick(1)
+	h.is(r.ID, approval.Expired, approval.ByDeadline)
+	h.history()
+}
+
+// Escalation calls people in who may say no, and gives them no seat.
+func TestEscalationGivesNoSeat(t *testing.T) {
+	h := newHouse(t)
+	r := h.asked(tool("nudge", `{}`))
+	h.vote(r, "dee", approval.Deny, approval.VoteNotEligible)
+	h.pass(10 * time.Minute)
+	h.vote(r, "dee", approval.Approve, approval.VoteNotEligible)
+	h.vote(h.request(r.ID), "dee", approval.Deny, approval.VoteDenied)
+	h.history()
+}
+
+func TestDeadlineDenies(t *testing.T) {
+	h := newHouse(t)
+	r := h.asked(tool("trade", `{}`))
+	h.vote(r, "ann", approval.Approve, approval.VoteCounted)
+	h.pass(30 * time.Minute)
+	h.vote(r, "bob", approval.Approve, approval.VoteLate) // though no worker has noticed yet
+	h.is(r.ID, approval.Expired, approval.ByDeadline)
+	h.happened("request_opened", "vote_counted", "request_expired", "vote_late")
+}
+
+func TestDeadlineApproves(t *testing.T) {
+	h := newHouse(t)
+	r := h.asked(tool("drift", `{}`))
+	h.pass(10 * time.Minute)
+	h.tick(1)
+	h.is(r.ID, approval.Approved, approval.ByTimeout)
+	if _, err := h.consume(r, tool("drift", `{}`), "k"); err != nil {
+		t.Error(err)
+	}
+	h.history()
+}
+
+// A wall clock that jumps never revives what has ended, and never makes time stand still.
+func TestClockJumps(t *testing.T) {
+	h := newHouse(t)
+	r, _ := h.approved(tool("pay", `{}`), nil)
+	h.pass(20 * time.Minute)
+	h.tick(1)
+	h.pass(-time.Hour)
+	_, err := h.consume(r, tool("pay", `{}`), "k")
+	h.fails(err, approval.ErrNotApproved)
+
+	next, _ := h.approved(tool("pay", `{"n":2}`), nil)
+	h.pass(10 * time.Minute)
+	h.tick(0)
+	h.pass(-24 * time.Hour)
+	h.tick(0)
+	h.pass(30 * time.Minute) // half speed until it has caught up
+	h.tick(1)
+	h.is(next.ID, approval.Expired, approval.ByPermitAge)
+	h.history()
+}
+
+func TestWait(t *testing.T) {
+	h := newHouse(t)
+	ctx := context.Background()
+	r := h.asked(tool("pay", `{}`))
+	if got, err := h.s.Wait(ctx, "t", r.ID, r.Version-1, time.Hour); err != nil || got.Version != r.Version {
+		t.Errorf("a change that has been: got %+v, %v", got, err)
+	}
+	if got, err := h.s.Wait(ctx, "t", r.ID, r.Version, 10*time.Millisecond); err != nil || got.Version != r.Version {
+		t.Errorf("no change: got %+v, %v", got, err)
+	}
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := h.s.Wait(gone, "t", r.ID, r.Version, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	_, err := h.s.Wait(ctx, "t", "apr_nothing", 0, time.Hour)
+	h.fails(err, approval.ErrNotFound)
+}
+
+// Waiters wake at once, whatever changed the request: a vote, time, another service on the same store.
+func TestWaitWakes(t *testing.T) {
+	h := newHouse(t)
+	other := approval.New(h.store, h.plans, h.people, h.now, zeros{}, h.cfg)
+	for name, change := range map[string]func(*approval.Request){
+		"vote": func(r *approval.Request) { h.vote(r, "eve", approval.Approve, approval.VoteApproved) },
+		"time": func(*approval.Request) {
+			h.pass(25 * time.Hour)
+			if n, err := h.s.Tick(context.Background()); err != nil || n == 0 {
+				t.Error(n, err)
+			}
+		},
+		"replaced": func(r *approval.Request) {
+			h.asked(tool("trade", `{}`), func(in *approval.OpenInput) { in.Replaces = r.ID })
+		},
+		"elsewhere": func(r *approval.Request) {
+			if _, err := other.Cancel(context.Background(), "t", r.ID, "runner", ""); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := h.asked(tool("pay", `{"for":"`+name+`"}`))
+			done := make(chan *approval.Request, 8)
+			for range cap(done) {
+				go func() {
+					got, err := h.s.Wait(context.Background(), "t", r.ID, r.Version, 20*time.Second)
+					if err != nil {
+						t.Error(err)
+					}
+					done <- got
+				}()
+			}
+			change(r)
+			for range cap(done) {
+				select {
+				case got := <-done:
+					if got.Version == r.Version {
+						t.Error("woken for nothing")
+					}
+				case <-time.After(5 * time.Second):
+					t.Fatal("nobody woke the waiter")
+				}
+			}
+		})
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
