@@ -23,6 +23,7 @@ type metrics struct {
 	consumes *prometheus.CounterVec
 	entries  prometheus.Counter
 	watchers prometheus.Gauge
+	polls    prometheus.Gauge
 	sealedAt prometheus.Gauge
 	open     *prometheus.GaugeVec
 	dead     prometheus.Gauge
@@ -38,6 +39,7 @@ func newMetrics() *metrics {
 		consumes: counter("assent_consumes_total", "Permits presented to this process, by what became of them.", "result"),
 		entries:  prometheus.NewCounter(prometheus.CounterOpts{Name: "assent_sealed_entries_total", Help: "Ledger entries sealed by this process."}),
 		watchers: gauge("assent_watchers", "Event streams that are open."),
+		polls:    gauge("assent_long_polls", "Requests that wait for a change."),
 		sealedAt: gauge("assent_sealed_timestamp_seconds", "When sealing last succeeded, in seconds of Unix time: alert when it is long ago."),
 		open:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "assent_open_requests", Help: "Requests that are open, by state; the same on every replica."}, []string{"state"}),
 		dead:     gauge("assent_dead_deliveries", "Deliveries that were given up, at most 500 of each tenant are counted; the same on every replica."),
@@ -45,7 +47,7 @@ func newMetrics() *metrics {
 			Help: "Time from asking to a person's answer, through whatever channel, since this process began; the same on every replica."}, []string{"verdict"}),
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(m.http, m.calls, m.consumes, m.entries, m.watchers, m.sealedAt, m.open, m.dead, m.waited,
+	registry.MustRegister(m.http, m.calls, m.consumes, m.entries, m.watchers, m.polls, m.sealedAt, m.open, m.dead, m.waited,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return m

@@ -122,13 +122,13 @@ func (x *exchange) await(id string, version int64, wait time.Duration) (*approva
 	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(wait + answerTime)) // recorders of tests have none
 	ctx, cancel := context.WithCancel(x.r.Context())
 	defer cancel()
-	waited := make(chan struct{})
-	defer close(waited)
+	x.metrics.polls.Inc()
+	defer x.metrics.polls.Dec()
 	go func() {
 		select {
 		case <-x.draining:
 			cancel()
-		case <-waited:
+		case <-ctx.Done():
 		}
 	}()
 	r, err := x.cfg.Service.Wait(ctx, x.tenant(), id, version, wait)
