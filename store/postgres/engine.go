@@ -48,11 +48,32 @@ func (e *engine) begin(ctx context.Context, how string) (sqlstore.Tx, error) {
 type tx struct {
 	conn   *pgxpool.Conn
 	queued []sqlstore.Stmt
-	begun  bool // something was sent
+	blind  []*inserts // sent with COMMIT
+	begun  bool       // something was sent
 	over   bool
 }
 
-func (t *tx) Queue(s ...sqlstore.Stmt) { t.queued = append(t.queued, s...) }
+func (t *tx) Queue(all ...sqlstore.Stmt) {
+	for _, s := range all {
+		if s.Blind {
+			t.gather(s)
+		} else {
+			t.queued = append(t.queued, s)
+		}
+	}
+}
+
+func (t *tx) gather(s sqlstore.Stmt) {
+	for _, i := range t.blind {
+		if i.sql == s.SQL {
+			i.add(s.Args)
+			return
+		}
+	}
+	i := &inserts{sql: s.SQL, columns: make([]any, len(s.Args))}
+	i.add(s.Args)
+	t.blind = append(t.blind, i)
+}
 
 // checked makes the server itself hold a statement to one row, by a division by zero: a COMMIT that was sent along must not happen.
 func checked(s sqlstore.Stmt) string {
@@ -138,6 +159,9 @@ var errRolledBack = errors.New("the database rolled the transaction back")
 
 // Commit sends COMMIT with what is queued. After any failure before it the server skips it.
 func (t *tx) Commit(ctx context.Context) error {
+	for _, i := range t.blind {
+		t.queued = append(t.queued, i.stmt())
+	}
 	if !t.begun && len(t.queued) == 1 { // nothing but BEGIN
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 const (
 	groupSize    = 64               // updates in one transaction
 	groupTimeout = 30 * time.Second // of one transaction; only a database that hangs takes so long
+	polite       = 8                // attempts that give way when a second lock is taken; later ones wait, and leave deadlocks to the database
 )
 
 var (
@@ -210,14 +212,18 @@ func (s *Store) alone(j *job) (err error, begun bool) {
 		return nil, true
 	}
 	for n := 1; ; n++ {
-		b := &batch{s: s, patient: true}
+		b := &batch{s: s, patient: n > polite}
 		var cancel context.CancelFunc
 		b.ctx, cancel = context.WithTimeout(context.Background(), groupTimeout)
 		err = s.group(b.ctx, b, []*job{j})
 		cancel()
-		if err == nil {
+		if err == nil && j.err != errBusy {
 			j.done(j.err)
 			return nil, true
+		}
+		if err == nil {
+			<-time.After(rand.N(time.Millisecond << min(n, 5))) // or those two would meet again and again
+			continue
 		}
 		class := s.eng.Class(err)
 		again := class == Conflict || class == Lost && !b.committing && n < 3

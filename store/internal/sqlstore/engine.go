@@ -54,6 +54,9 @@ type Stmt struct {
 	SQL  string
 	Args []any
 	One  bool // it must change exactly one row, or else ErrMoved
+	// Blind: an INSERT INTO … VALUES ($1, …) of nothing but placeholders, into a table that this transaction does not read. An engine may
+	// send it later than others, and many of them as one statement.
+	Blind bool
 }
 
 // ErrMoved says that a row was not as it had been read.
@@ -162,8 +165,8 @@ func optionalMoment(us *int64) *time.Time {
 	return &t
 }
 
-// blob is bytes, or NULL when there are none.
-func blob(b []byte) any {
+// blob is bytes, or NULL when there are none. Its type tells engines that the NULL is one of bytes.
+func blob(b []byte) []byte {
 	if len(b) == 0 {
 		return nil
 	}

@@ -101,7 +101,7 @@ func (s *Store) sealSome(ctx context.Context, x Tx, tenant string, limit int, si
 		return 0, verdict{fmt.Errorf("sign the checkpoint of tenant %q: %w", tenant, err)}
 	}
 	for i, h := range ext.Hashes {
-		x.Queue(Stmt{SQL: "INSERT INTO hashes (tenant, pos, hash) VALUES ($1, $2, $3)", Args: []any{tenant, ext.First + int64(i), slices.Clone(h[:])}})
+		x.Queue(Stmt{SQL: "INSERT INTO hashes (tenant, pos, hash) VALUES ($1, $2, $3)", Args: []any{tenant, ext.First + int64(i), slices.Clone(h[:])}, Blind: true})
 	}
 	x.Queue(Stmt{SQL: `INSERT INTO trees (tenant, size, root, checkpoint, pruned) VALUES ($1, $2, $3, $4, 0)
 ON CONFLICT (tenant) DO UPDATE SET size = excluded.size, root = excluded.root, checkpoint = excluded.checkpoint`,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/store"
 )
 
 // tx is the part of a batch that one update sees. Its writes are kept back until its function has returned nil.
@@ -278,7 +279,7 @@ func (t *tx) Remember(key string, m approval.Memory) {
 func (t *tx) AddVote(v approval.VoteFact) {
 	t.writes = append(t.writes, Stmt{
 		SQL:  "INSERT INTO votes (tenant, request, agent, target, person, verdict, waited, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-		Args: []any{t.tenant, v.Request, v.Agent, v.Target, v.Person, string(v.Verdict), v.Waited.Microseconds(), micros(v.At)},
+		Args: []any{t.tenant, v.Request, v.Agent, plain(v.Target), v.Person, string(v.Verdict), v.Waited.Microseconds(), micros(v.At)}, Blind: true,
 	})
 }
 
@@ -295,14 +296,14 @@ func (t *tx) Append(r ledger.Record, deliveries ...approval.Delivery) {
 	}
 	t.writes = append(t.writes, Stmt{
 		SQL:  "INSERT INTO entries (tenant, type, subject, at, leaf, openings) VALUES ($1, $2, $3, $4, $5, $6)",
-		Args: []any{t.tenant, leaf.Type, leaf.Subject, micros(leaf.Time), r.Leaf, blob(r.Openings)},
+		Args: []any{t.tenant, leaf.Type, plain(leaf.Subject), micros(leaf.Time), r.Leaf, blob(r.Openings)}, Blind: true,
 	})
 	for _, d := range deliveries {
 		now := micros(t.b.s.now())
 		t.writes = append(t.writes, Stmt{
 			SQL: `INSERT INTO deliveries (tenant, target, event, subject, payload, state, attempt, run_at, owner, problem, created)
-VALUES ($1, $2, $3, $4, $5, 'waiting', 0, $6, '', '', $7)`,
-			Args: []any{t.tenant, d.Target, d.Event, d.Subject, d.Payload, now, now},
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+			Args: []any{t.tenant, d.Target, d.Event, plain(d.Subject), d.Payload, string(store.Waiting), int64(0), now, "", "", now}, Blind: true,
 		})
 	}
 }

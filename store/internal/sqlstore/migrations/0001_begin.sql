@@ -24,9 +24,10 @@ CREATE TABLE requests (
 ) {{strict}};
 -- Two replicas that open the same call at once make one card.
 CREATE UNIQUE INDEX requests_pending ON requests (tenant, binding) WHERE state = 'pending';
-CREATE INDEX requests_binding ON requests (tenant, binding, created);
-CREATE INDEX requests_created ON requests (tenant, state, created, id, group_names);
-CREATE INDEX requests_deadline ON requests (tenant, deadline, id, group_names) WHERE state = 'pending';
+-- Only the primary key begins with the tenant: while a table is empty, Postgres would take another index for as good, and keep to that plan.
+CREATE INDEX requests_binding ON requests (binding, tenant, created);
+CREATE INDEX requests_created ON requests (state, tenant, created, group_names);
+CREATE INDEX requests_deadline ON requests (tenant, deadline, group_names) WHERE state = 'pending';
 CREATE INDEX requests_due ON requests (due) WHERE due IS NOT NULL;
 CREATE INDEX requests_similar ON requests (tenant, agent, target, closed) WHERE closed IS NOT NULL;
 CREATE INDEX requests_prune ON requests (tenant, closed) WHERE closed IS NOT NULL AND pruned = 0;
@@ -46,7 +47,6 @@ CREATE TABLE grants (
   PRIMARY KEY (tenant, id)
 ) {{strict}};
 CREATE INDEX grants_live ON grants (tenant, agent, target) WHERE revoked IS NULL;
-CREATE INDEX grants_created ON grants (tenant, created);
 
 CREATE TABLE freezes (
   tenant {{text}} NOT NULL,
@@ -95,7 +95,7 @@ CREATE TABLE entries (
 ) {{strict}};
 CREATE INDEX entries_unsealed ON entries (tenant, seq) WHERE idx IS NULL;
 CREATE UNIQUE INDEX entries_sealed ON entries (tenant, idx) WHERE idx IS NOT NULL;
-CREATE INDEX entries_subject ON entries (tenant, subject, idx) WHERE idx IS NOT NULL;
+CREATE INDEX entries_subject ON entries (subject, tenant, idx) WHERE idx IS NOT NULL;
 
 CREATE TABLE hashes (
   tenant {{text}} NOT NULL,
