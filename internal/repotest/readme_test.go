@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,6 +46,33 @@ func TestReadmeCommands(t *testing.T) {
 	}
 	if err := os.WriteFile(filepath.Join(top, "README.md"), []byte(fresh), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestReadmeFlags holds the commands that the README shows without running them (services, mostly) to the help of the binaries.
+func TestReadmeFlags(t *testing.T) {
+	bin := filepath.Join(t.TempDir(), "bin")
+	shell(t, "go build -o "+bin+"/ ./cmd/...")
+	checked := 0
+	for _, block := range setUpBlock.FindAllStringSubmatch(readText(t, filepath.Join(top, "README.md")), -1) {
+		for _, line := range strings.Split(block[1], "\n") {
+			command, ok := strings.CutPrefix(line, "bin/")
+			if !ok {
+				continue
+			}
+			words := strings.Fields(strings.Split(command, " #")[0])
+			named := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") })
+			help := shell(t, bin+"/"+strings.Join(words[:named], " ")+" --help")
+			for _, w := range words[named:] {
+				if strings.HasPrefix(w, "--") && !regexp.MustCompile(`(?m)^ +(-\w, )?`+w+`\b`).MatchString(help) {
+					t.Errorf("README: %s: there is no %s", line, w)
+				}
+			}
+			checked++
+		}
+	}
+	if checked == 0 {
+		t.Error("the README shows no service to start")
 	}
 }
 
