@@ -1,0 +1,177 @@
+package inbox_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"github.com/assent-dev/assent/approval"
+)
+
+// TestFlowsInChromium walks through what people do, in one browser.
+func TestFlowsInChromium(t *testing.T) {
+	browser := chromium(t)
+	h := open(t)
+	t.Run("a click right after the page came up decides nothing", func(t *testing.T) { armFlow(t, h.tab(t, browser, "bob")) })
+	t.Run("without JavaScript", func(t *testing.T) { plainFlow(t, h.tab(t, browser, "bob")) })
+	t.Run("keys", func(t *testing.T) { keyFlow(t, h.tab(t, browser, "bob")) })
+	t.Run("live", func(t *testing.T) { liveFlow(t, h.tab(t, browser, "alice")) })
+	t.Run("edit", func(t *testing.T) { editFlow(t, h.tab(t, browser, "bob")) })
+	t.Run("batch", func(t *testing.T) { batchFlow(t, h.tab(t, browser, "bob")) })
+	t.Run("hostile texts", func(t *testing.T) { hostileFlow(t, h.tab(t, browser, "carol")) })
+}
+
+func (b *tab) asked(args string) *approval.Request {
+	b.t.Helper()
+	return b.h.ask(tool("place_order", args))
+}
+
+func armFlow(t *testing.T, b *tab) {
+	r := b.asked(`{"quantity":1}`)
+	b.open("/requests/" + r.ID)
+	if got := eval[string](b, `document.querySelector("#approve-form button").click(), document.getElementById("live").textContent`); !strings.Contains(got, "Not yet") {
+		t.Errorf("the page says %q", got)
+	}
+	b.armed()
+	eval[chromedp.Void](b, `window.dispatchEvent(new Event("focus"))`) // coming back to the window starts the wait anew
+	b.click("#approve-form button")
+	if !strings.HasPrefix(eval[string](b, "location.pathname+location.search"), "/requests/"+r.ID) || len(b.h.request(r.ID).Votes) != 0 {
+		t.Error("a click that came too soon decided")
+	}
+	b.armed()
+	b.click("#approve-form button")
+	b.until("the outcome", `document.querySelector(".said.good")?.textContent.includes("Approved. It may now run once")`)
+	if got := b.h.request(r.ID); got.State != approval.Approved {
+		t.Error(got.State)
+	}
+}
+
+func plainFlow(t *testing.T, b *tab) {
+	r := b.asked(`{"quantity":2}`)
+	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	b.open("/")
+	b.click("#r-" + r.ID + " h2 a")
+	b.do(chromedp.WaitVisible(chromedp.CSS("#deny-form")))
+	b.h.pass(time.Second)
+	b.click(`#deny-form input[value="Wrong target"]`)
+	b.do(chromedp.SendKeys(chromedp.CSS("#deny-form input[name=reason]"), "not this one"))
+	b.click("#deny-form button")
+	b.do(chromedp.WaitVisible(chromedp.CSS(".said.good")))
+	if got := b.h.request(r.ID); got.State != approval.Denied || got.Reason != "Wrong target: not this one" {
+		t.Errorf("%s %q", got.State, got.Reason)
+	}
+}
+
+func keyFlow(t *testing.T, b *tab) {
+	first, second := b.asked(`{"quantity":3}`), b.asked(`{"quantity":4}`)
+	b.open("/")
+	b.armed()
+	focused := func() string { return eval[string](b, `document.activeElement.closest(".request")?.id ?? ""`) }
+	for _, step := range []struct{ key, want string }{{"j", first.ID}, {"j", second.ID}, {"j", second.ID}, {"k", first.ID}} {
+		if b.press(step.key); focused() != "r-"+step.want {
+			t.Errorf("%s leads to %s", step.key, focused())
+		}
+	}
+	b.press("\r")
+	b.until("the request", `location.pathname === "/requests/`+first.ID+`"`)
+	b.armed()
+	for key, want := range map[string]string{"a": "approve-form", "r": "deny-form", "e": "edit-form"} {
+		b.press(key)
+		if got := eval[string](b, `document.activeElement.closest("form")?.id ?? ""`); got != want {
+			t.Errorf("%s leads to %q", key, got)
+		}
+		b.press("aj?") // typing into a field is typing
+		eval[chromedp.Void](b, "document.activeElement.blur()")
+	}
+	b.press("?")
+	b.until("the list of keys", `document.getElementById("keys").open`)
+	b.click("#keys-on")
+	b.click("#keys button")
+	b.press("a")
+	if got := eval[bool](b, `document.activeElement === document.body`); !got {
+		t.Error("a key works though shortcuts are off")
+	}
+	eval[chromedp.Void](b, "localStorage.clear()")
+	if got := b.h.request(first.ID); got.State != approval.Pending || len(got.Votes) != 0 {
+		t.Error("a key decided")
+	}
+}
+
+func liveFlow(t *testing.T, b *tab) {
+	b.open("/?agent=trading-desk&target=tool+place_order")
+	b.armed()
+	b.click("input[name=id]")
+	r := b.asked(`{"quantity":5}`)
+	b.h.seal()
+	b.until("the new request", `document.getElementById("r-`+r.ID+`")`)
+	if !eval[bool](b, `document.querySelector("input[name=id]").checked`) || !strings.Contains(eval[string](b, `document.getElementById("live").textContent`), "waiting for you") {
+		t.Error("the choice is lost, or nothing is said")
+	}
+	b.open("/requests/" + r.ID)
+	b.armed()
+	b.h.browser("bob").answer(r.ID, "deny", nil)
+	b.h.seal()
+	b.until("the notice", `document.getElementById("moved")?.textContent.includes("Something happened")`)
+}
+
+func editFlow(t *testing.T, b *tab) {
+	r := b.asked(`{"side":"buy","quantity":600,"symbol":"ACME"}`)
+	b.open("/requests/" + r.ID)
+	b.armed()
+	b.press("e") // the protocol types the key as well, though the page took it; no keyboard does
+	eval[chromedp.Void](b, `(()=>{const a=document.querySelector("#edit-form textarea"); a.value=a.value.replace(/^e/,"").replace("600","60"); a.dispatchEvent(new Event("input",{bubbles:true}))})()`)
+	b.until("the live difference", `document.querySelector("#preview ins")?.textContent === "60"`)
+	b.shoot("flow-edit")
+	b.click("#edit-form button")
+	b.until("the preview", `document.title.startsWith("Edit")`)
+	b.shoot("flow-edit-confirm")
+	b.armed()
+	b.click("[data-guard] button.primary")
+	b.until("the outcome", `document.querySelector(".said.good")?.textContent.includes("The arguments are replaced")`)
+	b.shoot("flow-edited")
+	if got := b.h.request(r.ID); got.State != approval.Approved || !strings.Contains(got.Current().Call.Args, "60,") {
+		t.Errorf("%s %s", got.State, got.Current().Call.Args)
+	}
+}
+
+func batchFlow(t *testing.T, b *tab) {
+	one, two := b.asked(`{"quantity":71}`), b.asked(`{"quantity":72}`)
+	other := b.h.ask(tool("big", `{}`))
+	b.open("/")
+	b.armed()
+	b.click("#r-" + one.ID + " input")
+	if !eval[bool](b, `document.querySelector("#r-`+other.ID+` input").disabled`) {
+		t.Error("requests of other rules can be chosen too")
+	}
+	b.click("#r-" + two.ID + " input")
+	b.shoot("flow-batch")
+	b.click(".batch-bar button")
+	b.until("the batch", `document.title.startsWith("Answer together")`)
+	b.armed()
+	b.click("#approve-form button")
+	b.until("the outcome", `document.querySelectorAll(".said p").length === 2`)
+	for _, r := range []*approval.Request{one, two} {
+		if got := b.h.request(r.ID).State; got != approval.Approved {
+			t.Error(got)
+		}
+	}
+}
+
+func hostileFlow(t *testing.T, b *tab) {
+	r := b.h.hostileRequest()
+	for _, path := range b.h.hostilePages(r) {
+		b.open(path)
+		b.armed()
+		if got := eval[string](b, "document.title"); strings.Contains(got, "owned") {
+			t.Errorf("%s: data ran as a script", path)
+		}
+		if n := eval[int](b, `document.querySelectorAll("img, script:not([src])").length`); n != 0 {
+			t.Errorf("%s: %d elements came from data", path, n)
+		}
+	}
+	b.open("/requests/" + r.ID)
+	b.shoot("flow-hostile")
+}
