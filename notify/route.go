@@ -134,7 +134,7 @@ type Payload struct {
 type Data struct {
 	Tenant    string         `json:"tenant"`
 	Request   string         `json:"request"` // id
-	Version   int64          `json:"version"` // before this event was stored; of two payloads the later one never has the smaller version
+	Version   int64          `json:"version"` // never shrinks from one event of a request to the next; events of one step share it
 	Agent     string         `json:"agent"`
 	Target    string         `json:"target"` // "mcp_tool broker/sell"
 	Principal string         `json:"principal,omitempty"`
