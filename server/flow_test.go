@@ -99,6 +99,7 @@ func TestVotesNeedWhatWasSeen(t *testing.T) {
 		{"truth as text", `{"verdict":"approve","shown_fully":"true","binding":"` + r.Binding() + `"}`, `"1"`, "bad_request"},
 		{"a grant beside a deny", `{"verdict":"deny","grant":{"max_uses":1},"binding":"` + r.Binding() + `"}`, `"1"`, "invalid"},
 		{"a bad bound", `{"verdict":"approve","shown_fully":true,"grant":{"bounds":[{"path":"amount","kind":"about"}]},"binding":"` + r.Binding() + `"}`, `"1"`, "bad_request"},
+		{"an empty grant", `{"verdict":"approve","shown_fully":true,"grant":{},"binding":"` + r.Binding() + `"}`, `"1"`, "bad_request"},
 		{"a bad age", `{"verdict":"approve","shown_fully":true,"grant":{"max_age":"long"},"binding":"` + r.Binding() + `"}`, `"1"`, "bad_request"},
 	} {
 		if a := h.do("POST", path, mara, c.body, "If-Match", c.match); a.str("code") != c.code {

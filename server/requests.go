@@ -236,6 +236,9 @@ func (f *fields) grant(name string) *approval.GrantOffer {
 	}
 	in := object(raw, f.prefix+name+".", "session", "max_age", "max_uses", "bounds")
 	offer := &approval.GrantOffer{Session: in.flag("session"), MaxAge: in.duration("max_age"), MaxUses: in.number("max_uses"), Bounds: in.bounds("bounds")}
+	if in.err == nil && !offer.Session && offer.MaxAge == 0 && offer.MaxUses == 0 {
+		in.refuse("max_age", "expected max_age, max_uses or session: a standing approval is never made by leaving things out")
+	}
 	f.err = in.err
 	return offer
 }

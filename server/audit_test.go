@@ -1,0 +1,252 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/store"
+)
+
+func TestAuditVerifiesOffline(t *testing.T) {
+	h := newHouse(t)
+	rt, mara := h.runtime(), h.voter("mara")
+	c := h.client(mara)
+	if a := h.do("GET", "/v1/audit/checkpoint", mara, "").must(200); a.get("size") != 0.0 || a.str("checkpoint") != "" || a.str("public_key") != h.signer.PublicKey() {
+		t.Errorf("got %s", a.text)
+	}
+	h.do("GET", "/v1/audit/export", mara, "").must(404)
+	for i := range 3 {
+		r := h.ask(rt, fmt.Sprintf(`{"amount":%d,"note":"<&> é"}`, i))
+		h.vote(mara, r, "approve").must(200)
+	}
+	n := h.size()
+	checkpoint, err := c.Checkpoint(t.Context())
+	if err != nil || checkpoint.Size < int64(n) {
+		t.Fatalf("got %+v, %v", checkpoint, err)
+	}
+	var file bytes.Buffer
+	if err := c.Export(t.Context(), &file); err != nil {
+		t.Fatal(err)
+	}
+	report, err := ledger.Verify(bytes.NewReader(file.Bytes()), ledger.VerifyOptions{PublicKey: h.signer.PublicKey()})
+	if err != nil || !strings.Contains(file.String(), `<&> é`) {
+		t.Fatalf("the export does not verify: %v %+v", err, report)
+	}
+	h.do("HEAD", "/v1/audit/export", mara, "").must(200)
+	for index := range int64(n) {
+		proof, err := c.Proof(t.Context(), index)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(proof)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ledger.VerifyProof(text, h.signer.PublicKey()); err != nil {
+			t.Errorf("entry %d: %v", index, err)
+		}
+	}
+	h.do("GET", "/v1/audit/proof/99", mara, "").must(404)
+	h.do("GET", "/v1/audit/proof/x", mara, "").must(400)
+	h.do("GET", "/v1/audit/proof/-1", mara, "").must(400)
+}
+
+func TestDeliveries(t *testing.T) {
+	h := newHouse(t)
+	admin := h.admin()
+	err := h.store.Update(t.Context(), "acme", func(tx approval.Tx) error {
+		record, err := ledger.Entry{Time: time.Now(), Tenant: "acme", Type: "mark"}.Seal(strings.NewReader(strings.Repeat("salt", 100)))
+		tx.Append(record, approval.Delivery{Target: "webhook:ops", Event: "mark", Subject: "x", Payload: `{"a":1}`})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := h.do("GET", "/v1/deliveries?state=waiting", admin, "").must(200); !strings.Contains(a.text, "webhook:ops") {
+		t.Errorf("got %s", a.text)
+	}
+	now := h.clock.Now().Add(time.Second)
+	jobs, err := h.store.Claim(t.Context(), "me", []string{"webhook:ops"}, now, time.Minute, 1)
+	if err != nil || len(jobs) != 1 {
+		t.Fatalf("got %v, %v", jobs, err)
+	}
+	if err := h.store.Bury(t.Context(), "me", jobs[0].ID, "410 Gone", now); err != nil {
+		t.Fatal(err)
+	}
+	c := h.client(admin)
+	dead, err := c.Deliveries(t.Context(), openapi.DeliveryStateDead, 10)
+	if err != nil || len(dead) != 1 || dead[0].Problem != "410 Gone" || dead[0].Payload != `{"a":1}` {
+		t.Fatalf("got %+v, %v", dead, err)
+	}
+	if err := c.Redeliver(t.Context(), dead[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if a := h.do("GET", "/v1/deliveries", admin, "").must(200); a.text != "{\"deliveries\":[]}\n" {
+		t.Errorf("got %s", a.text)
+	}
+	h.do("POST", "/v1/deliveries/999/redeliver", admin, "").must(404)
+	h.do("POST", "/v1/deliveries/x/redeliver", admin, "").must(400)
+	h.do("GET", "/v1/deliveries?state=lost", admin, "").must(400)
+	h.do("GET", "/v1/deliveries?limit=0", admin, "").must(400)
+}
+
+// TestDo is the whole loop of a runtime, through the client.
+func TestDo(t *testing.T) {
+	h := newHouse(t)
+	c, mara := h.client(h.runtime()), h.client(h.voter("mara"))
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+
+	// people answers the one pending request, with what is handed in.
+	people := func(answer func(*approval.Request)) {
+		eventually(t, "somebody is asked", func() bool {
+			page, err := mara.Requests(ctx, client.Query{State: "pending", Mine: true})
+			if err != nil || len(page.Requests) == 0 {
+				return false
+			}
+			r, err := mara.Request(ctx, page.Requests[0].ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer(r)
+			return true
+		})
+	}
+	vote := func(body openapi.VoteBody) func(*approval.Request) {
+		return func(r *approval.Request) {
+			body.Binding, body.ShownFully = r.Binding(), true
+			if _, err := mara.Vote(ctx, r.ID, r.Version, body); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name, call string
+		answer     func(*approval.Request)
+		ran        string // the arguments; "" when it must not run
+		says       string
+	}{
+		{"allowed", `{"kind":"tool","tool":"quote","args":{ "s": "A" }}`, nil, `{ "s": "A" }`, ""},
+		{"no arguments", `{"kind":"tool","tool":"quote"}`, nil, `{}`, ""},
+		{"denied by policy", `{"kind":"tool","tool":"drop"}`, nil, "", "Dropping tables is not delegated"},
+		{"approved", `{"kind":"tool","tool":"trade","args":{ "amount": 1.0 }}`, vote(openapi.VoteBody{Verdict: approval.Approve}), `{ "amount": 1.0 }`, ""},
+		{"denied", `{"kind":"tool","tool":"trade","args":{"amount":2}}`, vote(openapi.VoteBody{Verdict: approval.Deny, Reason: "too late in the day"}), "", "mara denied this call: too late in the day."},
+		{"denied a moment ago", `{"kind":"tool","tool":"trade","args":{"amount":2}}`, nil, "", "has just denied"},
+		{"answered", `{"kind":"tool","tool":"trade","args":{"amount":3}}`, vote(openapi.VoteBody{Verdict: approval.Respond, Response: "Sell tomorrow."}), "", "A person answered instead: Sell tomorrow."},
+		{"edited", `{"kind":"tool","tool":"trade","args":{"amount":4}}`, func(r *approval.Request) {
+			if _, err := mara.Edit(ctx, r.ID, r.Version, openapi.EditBody{Arguments: `{"amount": 3.5}`, Binding: r.Binding()}, false); err != nil {
+				t.Error(err)
+			}
+		}, `{"amount": 3.5}`, ""},
+		{"taken back", `{"kind":"tool","tool":"trade","args":{"amount":5}}`, func(r *approval.Request) {
+			if _, err := c.Cancel(ctx, r.ID, "never mind"); err != nil {
+				t.Error(err)
+			}
+		}, "", "The request was taken back: never mind."},
+		{"no one in time", `{"kind":"tool","tool":"trade","args":{"amount":6}}`, func(*approval.Request) { h.clock.add(25 * time.Hour) }, "", "Nobody decided about this call in time"},
+	} {
+		if strings.HasPrefix(tt.name, "no one") { // tokens must outlive the wait
+			c = h.client(h.token(store.Token{Name: "rt", Scopes: []string{"request"}, Expires: time.Now().Add(99 * time.Hour)}))
+			mara = h.client(h.token(store.Token{Name: "m", Person: "mara", Scopes: []string{"read", "vote"}, Expires: time.Now().Add(99 * time.Hour)}))
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if tt.answer != nil {
+				people(tt.answer)
+			}
+		}()
+		var ran []string
+		err := c.Do(ctx, "desk", []byte(tt.call), func(args string) error { ran = append(ran, args); return nil })
+		<-done
+		switch {
+		case tt.ran != "" && (err != nil || len(ran) != 1 || ran[0] != tt.ran):
+			t.Errorf("%s: ran %q, %v", tt.name, ran, err)
+		case tt.ran == "" && (len(ran) > 0 || err == nil || !strings.Contains(err.Error(), tt.says)):
+			t.Errorf("%s: ran %q, error %v", tt.name, ran, err)
+		}
+	}
+}
+
+// TestTheRestOfTheClient walks through what the other tests don't.
+func TestTheRestOfTheClient(t *testing.T) {
+	h := newHouse(t)
+	ctx := t.Context()
+	c, mara, root := h.client(h.runtime()), h.client(h.voter("mara")), h.client(h.admin())
+	d, err := c.Decide(ctx, "desk", []byte(`{"kind":"tool","tool":"trade"}`))
+	if err != nil || d.Outcome.String() != "ask" {
+		t.Errorf("got %+v, %v", d, err)
+	}
+	o, err := c.Open(ctx, "desk", []byte(`{"kind":"tool","tool":"trade","args":{"amount":8}}`), client.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o2, err := c.Open(ctx, "desk", []byte(`{"kind":"tool","tool":"trade","args":{"amount":9}}`), client.OpenOptions{Replaces: o.Request.ID})
+	if err != nil || o2.Request.Replaces != o.Request.ID {
+		t.Fatalf("got %+v, %v", o2, err)
+	}
+	body := openapi.VoteBody{Verdict: approval.Approve, ShownFully: true, Binding: o2.Request.Binding(), Grant: openapi.GrantOffer{MaxAge: "1h"}}
+	voted, err := mara.Vote(ctx, o2.Request.ID, 1, body)
+	if err != nil || voted.Grant == nil {
+		t.Fatalf("got %+v, %v", voted, err)
+	}
+	if _, err := c.ConsumeBinding(ctx, o2.Request.ID, "sha256:0", ""); client.Code(err) != openapi.CodeBindingMismatch {
+		t.Errorf("got %v", err)
+	}
+	if grants, err := mara.Grants(ctx, false); err != nil || len(grants) != 1 {
+		t.Errorf("got %v, %v", grants, err)
+	}
+	if g, err := mara.Grant(ctx, voted.Grant.ID); err != nil || g.MaxUses != voted.Grant.MaxUses {
+		t.Errorf("got %+v, %v", g, err)
+	}
+	if g, err := mara.RevokeGrant(ctx, voted.Grant.ID, "enough"); err != nil || g.Revoked == nil {
+		t.Errorf("got %+v, %v", g, err)
+	}
+	if f, err := mara.Freeze(ctx, "desk", "odd"); err != nil || len(f) != 1 {
+		t.Errorf("got %v, %v", f, err)
+	}
+	if err := c.Do(ctx, "desk", []byte(`{"kind":"tool","tool":"quote"}`), nil); err == nil || !strings.Contains(err.Error(), "frozen") {
+		t.Errorf("got %v", err)
+	}
+	if f, err := root.LiftFreeze(ctx, "desk", ""); err != nil || len(f) != 0 {
+		t.Errorf("got %v, %v", f, err)
+	}
+	if f, err := mara.Freezes(ctx); err != nil || len(f) != 0 {
+		t.Errorf("got %v, %v", f, err)
+	}
+	if s, err := mara.Stats(ctx, time.Now().Add(-time.Hour)); err != nil || len(s.Approvers) != 1 {
+		t.Errorf("got %+v, %v", s, err)
+	}
+	made, err := root.CreateToken(ctx, openapi.TokenBody{Name: "x", Scopes: []openapi.Scope{"read"}, ExpiresIn: "1h"})
+	if err != nil || made.Secret == "" {
+		t.Fatalf("got %+v, %v", made, err)
+	}
+	if all, err := root.Tokens(ctx); err != nil || len(all) != 4 {
+		t.Errorf("got %v, %v", all, err)
+	}
+	if err := root.RevokeToken(ctx, made.Token.ID); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "ready", func() bool {
+		health, err := c.Ready(ctx)
+		return err == nil && health.Ok
+	})
+	if got, err := mara.History(ctx, o2.Request.ID); err != nil || len(got) == 0 {
+		h.size()
+		if got, err = mara.History(ctx, o2.Request.ID); err != nil || len(got) == 0 {
+			t.Errorf("got %v, %v", got, err)
+		}
+	}
+	if _, err := mara.Request(ctx, ".."); err == nil || client.Code(err) != "" {
+		t.Errorf("got %v", err)
+	}
+}

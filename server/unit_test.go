@@ -1,0 +1,199 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/server/plans"
+	"github.com/assent-dev/assent/store"
+)
+
+func TestProblemOf(t *testing.T) {
+	for _, s := range sentinels() {
+		wrapped := fmt.Errorf("deep inside: %w", s.err)
+		if p := problemOf(wrapped); p.Code != s.code || p.Status != kinds()[s.code].status || !errors.Is(p, s.err) || strings.Contains(p.Error(), "deep inside") {
+			t.Errorf("%v: got %+v", s.err, p)
+		}
+	}
+	for _, c := range []struct {
+		err  error
+		code openapi.Code
+	}{
+		{&approval.InputError{Field: "f", Expected: "e"}, openapi.CodeInvalid},
+		{&plans.UnusableError{Agent: "a", Why: []string{"w"}}, openapi.CodeAgentUnusable},
+		{store.ErrUnavailable, openapi.CodeUnavailable},
+		{errors.New("anything else"), openapi.CodeUnavailable},
+		{context.Canceled, openapi.CodeUnavailable},
+		{fail(openapi.CodeTooMany, "x").in("f").about("r"), openapi.CodeTooMany},
+	} {
+		w := httptest.NewRecorder()
+		problemOf(fmt.Errorf("wrapped: %w", c.err)).write(w)
+		if !strings.Contains(w.Body.String(), `"code":"`+string(c.code)+`"`) || w.Code != kinds()[c.code].status || strings.Contains(w.Body.String(), "anything else") {
+			t.Errorf("%v: got %d %s", c.err, w.Code, w.Body)
+		}
+	}
+}
+
+// TestWorkers: a failure is logged once, makes the pauses longer, and is over when it is over.
+func TestWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		var at []time.Duration
+		began := time.Now()
+		state := map[string]error{}
+		w := &worker{
+			name: "work", every: time.Minute, log: slog.New(slog.NewTextHandler(&log, nil)), report: func(name string, err error) { state[name] = err },
+			do: func(context.Context) error {
+				switch at = append(at, time.Since(began)); {
+				case len(at) == 2:
+					panic("broken")
+				case len(at) < 5:
+					return errors.New("lost")
+				}
+				return nil
+			},
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		w.run(ctx)
+		want := []time.Duration{0, 500 * time.Millisecond, 1500 * time.Millisecond, 3500 * time.Millisecond, 7500 * time.Millisecond}
+		if fmt.Sprint(at) != fmt.Sprint(want) {
+			t.Errorf("worked at %v, want %v", at, want)
+		}
+		if n := strings.Count(log.String(), "fails"); n != 1 || strings.Count(log.String(), "goes on") != 1 || state["work"] != nil {
+			t.Errorf("got %s, %v", log.String(), state)
+		}
+	})
+}
+
+func TestWorkersAreWoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wake, n := make(chan struct{}, 1), 0
+		w := &worker{every: time.Hour, wake: wake, log: slog.New(slog.DiscardHandler), report: func(string, error) {}, do: func(context.Context) error { n++; return nil }}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { w.run(ctx); close(done) }()
+		synctest.Wait()
+		wake <- struct{}{}
+		synctest.Wait()
+		cancel()
+		<-done
+		if n != 2 {
+			t.Errorf("worked %d times", n)
+		}
+	})
+}
+
+// TestReadinessIsCheap: whoever asks /readyz in a loop reaches the store once a second.
+func TestReadinessIsCheap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		h := &health{now: time.Now, workers: map[string]error{}, checks: []Check{{"store", func(context.Context) error {
+			asked++
+			if asked > 1 {
+				return errors.New("gone")
+			}
+			return nil
+		}}}}
+		for range 100 {
+			if !h.ready().Ok {
+				t.Fatal("red")
+			}
+		}
+		<-time.After(checkAge) // of the bubble
+		if got := h.ready(); got.Ok || got.Checks[0].Problem != "gone" || asked != 2 {
+			t.Errorf("got %+v after %d questions", got, asked)
+		}
+	})
+}
+
+// TestStream: whatever was added, a watcher sees every entry once and in order, or is told that it is behind.
+func TestStream(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		first := rapid.Int64Range(0, 5000).Draw(t, "first")
+		s := &stream{next: first, news: make(chan struct{})}
+		for range rapid.IntRange(0, 30).Draw(t, "batches") {
+			batch := make([]store.Entry, rapid.IntRange(0, readBatch).Draw(t, "size"))
+			leaf := bytes.Repeat([]byte("x"), rapid.IntRange(1, 40_000).Draw(t, "bytes"))
+			for i := range batch {
+				batch[i] = store.Entry{Index: s.next + int64(i), Leaf: leaf, Openings: []byte("secret")}
+			}
+			_, _, news := s.from(s.next)
+			s.add(batch)
+			select {
+			case <-news:
+			default:
+				if len(batch) > 0 {
+					t.Fatal("nobody was woken")
+				}
+			}
+		}
+		if len(s.ring) > ringEntries || s.bytes > ringBytes {
+			t.Fatalf("remembers %d entries, %d bytes", len(s.ring), s.bytes)
+		}
+		index := rapid.Int64Range(first, s.next).Draw(t, "index")
+		entries, behind, news := s.from(index)
+		switch {
+		case index == s.next:
+			if news == nil || behind || entries != nil {
+				t.Fatalf("at the end: %v %v", entries, behind)
+			}
+		case behind:
+			if index >= s.next-int64(len(s.ring)) {
+				t.Fatalf("%d is remembered", index)
+			}
+		case len(entries) == 0 || len(entries) > readBatch || entries[0].Index != index || entries[0].Openings != nil:
+			t.Fatalf("from %d: %d entries", index, len(entries))
+		}
+	})
+}
+
+func TestNewToken(t *testing.T) {
+	secret, hash, err := NewToken(bytes.NewReader(make([]byte, 32)))
+	if err != nil || secret != "assent_"+strings.Repeat("A", 43) || hash != HashToken(secret) || len(hash) != 64 {
+		t.Errorf("got %s %s %v", secret, hash, err)
+	}
+	if _, _, err := NewToken(bytes.NewReader(make([]byte, 31))); err == nil {
+		t.Error("a token of 31 bytes")
+	}
+}
+
+// FuzzBody: no body makes the reader panic, and what it lets through holds each known field at most once.
+func FuzzBody(f *testing.F) {
+	for _, s := range []string{
+		``, `{}`, `[]`, `{"call":{"kind":"tool","tool":"x","args":{"a":1}},"replaces":"r"}`, `{"verdict":"approve","binding":"b","shown_fully":true,"grant":{"max_uses":3,"bounds":[{"path":"a","kind":"at_most"}],"max_age":"8h"}}`,
+		`{"scopes":["a"],"scopes":["b"]}`, `{"max_uses":1e400}`, "{\"reason\":\"\xff\"}", `{"grant":{"max_uses":-1}}`, `{"grant":{"bounds":[{}]}}`, `{"grant":{"max_uses":2.5}}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		in := object(body, "", "call", "replaces", "verdict", "binding", "shown_fully", "grant", "scopes", "reason", "expires_in")
+		call, offer, reason := in.call("call"), in.grant("grant"), in.reason()
+		in.text("verdict")
+		in.flag("shown_fully")
+		in.texts("scopes")
+		age := in.duration("expires_in")
+		if in.err != nil {
+			var p *problem
+			if !errors.As(in.err, &p) || p.Code != openapi.CodeBadRequest || p.Detail == "" {
+				t.Fatalf("got %v", in.err)
+			}
+			return
+		}
+		if call != nil && call.Kind == "" || age < 0 || len(reason) > longestReason || offer != nil && (offer.MaxUses < 0 || offer.MaxAge < 0) {
+			t.Fatalf("let through %+v %+v %v", call, offer, age)
+		}
+	})
+}
