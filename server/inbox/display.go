@@ -279,9 +279,27 @@ func (d *display) gap(s string) int {
 	return n
 }
 
-// backslash keeps spellings apart: in a JSON string it is doubled, elsewhere only where it would read as an escape.
+// spelled finds an escape that the renderer of messages has written.
+func spelled(s string) int {
+	if !strings.HasPrefix(s, `\u{`) && !strings.HasPrefix(s, `\x{`) {
+		return 0
+	}
+	digits := strings.TrimLeft(s[3:], "0123456789abcdef*")
+	if n := len(s) - len(digits); n > 3 && strings.HasPrefix(digits, "}") {
+		return n + 1
+	}
+	return 0
+}
+
+// backslash keeps spellings apart: in a JSON string it is doubled, elsewhere only where it would read as an escape. Messages come with
+// their values escaped already, see template.Render.
 func (d *display) backslash(s string) int {
-	switch {
+	switch n := spelled(s); {
+	case d.block && n > 0:
+		d.put(piece{Class: classEscape, Text: s[:n], Note: "a character that is spelled out"})
+		return n
+	case d.block:
+		d.put(piece{Text: s[:1]})
 	case d.quoted:
 		d.put(piece{Text: `\` + s[:1]})
 	case strings.HasPrefix(s, `\u{`) || strings.HasPrefix(s, `\x{`):

@@ -29,6 +29,9 @@ func (v *visit) events() error {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
+	if v.r.Method == http.MethodHead {
+		return nil
+	}
 	out := &stream{visit: v, control: http.NewResponseController(v.w), next: next}
 	if err := out.send(": hello\nretry: 2000\n\n"); err != nil {
 		return nil

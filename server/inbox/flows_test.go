@@ -164,7 +164,7 @@ func hostileFlow(t *testing.T, b *tab) {
 	r := b.h.hostileRequest()
 	for _, path := range b.h.hostilePages(r) {
 		b.open(path)
-		b.armed()
+		b.until("the script", `document.documentElement.classList.contains("scripted")`)
 		if got := eval[string](b, "document.title"); strings.Contains(got, "owned") {
 			t.Errorf("%s: data ran as a script", path)
 		}

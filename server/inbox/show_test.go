@@ -183,3 +183,23 @@ func TestHostileTexts(t *testing.T) {
 		}
 	}
 }
+
+// TestPrunedRequests: what the retention took is said to be gone, and the rest of the page stands.
+func TestPrunedRequests(t *testing.T) {
+	h := open(t)
+	h.fill()
+	r := h.ask(tool("place_order", `{"side":"buy","quantity":4711}`))
+	h.browser("bob").answer(r.ID, "deny", url.Values{"reason": {"no"}})
+	h.seal()
+	if _, _, err := h.store.Prune(t.Context(), tenant, h.now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	p := h.browser("bob").get("/requests/" + r.ID)
+	p.says(t, "no longer kept", "Denied")
+	p.lacks(t, "4711")
+	for _, path := range []string{"/?tab=decided", "/grants?all=1", "/ledger", "/requests/" + h.ask(tool("place_order", `{"quantity":1}`)).ID} {
+		if p := h.browser("bob").get(path); p.status != 200 {
+			t.Errorf("%s: %d %s", path, p.status, p.text())
+		}
+	}
+}

@@ -167,7 +167,7 @@ func TestReadingDecidesNothing(t *testing.T) {
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		for _, path := range []string{
 			"/", "/queue", "/requests/" + r.ID, "/requests/" + r.ID + "/vote", "/requests/" + r.ID + "/edit", "/batch", "/batch?id=" + r.ID, "/grants",
-			"/grants/" + grants[0].ID + "/revoke", "/ledger", "/ledger/export", "/activity", "/deliveries", "/deliveries/1/redeliver", "/freeze", "/thaw", "/nothing",
+			"/grants/" + grants[0].ID + "/revoke", "/ledger", "/ledger/export", "/activity", "/deliveries", "/deliveries/1/redeliver", "/freeze", "/thaw", "/nothing", "/events",
 		} {
 			for _, f := range []url.Values{fields, house} {
 				u, _ := url.Parse(h.url + path)
@@ -176,6 +176,9 @@ func TestReadingDecidesNothing(t *testing.T) {
 					q[k] = append(q[k], v...)
 				}
 				u.RawQuery = q.Encode()
+				if path == "/events" && method == http.MethodGet {
+					continue // it doesn't end by itself; it is read elsewhere
+				}
 				req, _ := http.NewRequestWithContext(t.Context(), method, u.String(), nil)
 				bob.read(bob.client.Do(req))
 			}

@@ -165,11 +165,12 @@ editor?.addEventListener("input", (event) => {
 
 // Keys. They move and open; none decides.
 const KEYS = "assent-keys";
-const keysOn = () => localStorage.getItem(KEYS) !== "off";
+const settings = (() => { try { return localStorage; } catch { return { getItem: () => null, setItem() {} }; } })();
+const keysOn = () => settings.getItem(KEYS) !== "off";
 const dialog = document.getElementById("keys");
 const toggle = document.getElementById("keys-on");
 toggle.checked = keysOn();
-toggle.addEventListener("change", () => localStorage.setItem(KEYS, toggle.checked ? "on" : "off"));
+toggle.addEventListener("change", () => settings.setItem(KEYS, toggle.checked ? "on" : "off"));
 
 function step(by) {
   const cards = [...document.querySelectorAll(".request")];
