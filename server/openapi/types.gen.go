@@ -4,13 +4,11 @@ package openapi
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
-	"github.com/oapi-codegen/runtime"
 )
 
 // Defines values for Code.
@@ -365,7 +363,7 @@ type Grant = approval.Grant
 // GrantLimits What standing approvals may come out of a request.
 type GrantLimits = policy.Grants
 
-// GrantOffer A standing approval that the approver offers beside the vote. It takes effect when every counted approval offers one, with the strictest of all bounds.
+// GrantOffer A standing approval that the approver offers beside the vote. It takes effect when every counted approval offers one, with the strictest of all bounds. It needs max_age, max_uses or session.
 type GrantOffer struct {
 	Bounds []Bound `json:"bounds,omitempty"`
 
@@ -375,17 +373,7 @@ type GrantOffer struct {
 
 	// Session only for the running session
 	Session bool `json:"session,omitempty"`
-	union   json.RawMessage
 }
-
-// GrantOffer0 defines model for GrantOffer.0.
-type GrantOffer0 = interface{}
-
-// GrantOffer1 defines model for GrantOffer.1.
-type GrantOffer1 = interface{}
-
-// GrantOffer2 defines model for GrantOffer.2.
-type GrantOffer2 = interface{}
 
 // Grants defines model for Grants.
 type Grants struct {
@@ -749,162 +737,3 @@ type VoteJSONRequestBody = VoteBody
 
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = TokenBody
-
-// AsGrantOffer0 returns the union data inside the GrantOffer as a GrantOffer0
-func (t GrantOffer) AsGrantOffer0() (GrantOffer0, error) {
-	var body GrantOffer0
-	err := json.Unmarshal(t.union, &body)
-	return body, err
-}
-
-// FromGrantOffer0 overwrites any union data inside the GrantOffer as the provided GrantOffer0
-func (t *GrantOffer) FromGrantOffer0(v GrantOffer0) error {
-	b, err := json.Marshal(v)
-	t.union = b
-	return err
-}
-
-// MergeGrantOffer0 performs a merge with any union data inside the GrantOffer, using the provided GrantOffer0
-func (t *GrantOffer) MergeGrantOffer0(v GrantOffer0) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-
-	merged, err := runtime.JSONMerge(t.union, b)
-	t.union = merged
-	return err
-}
-
-// AsGrantOffer1 returns the union data inside the GrantOffer as a GrantOffer1
-func (t GrantOffer) AsGrantOffer1() (GrantOffer1, error) {
-	var body GrantOffer1
-	err := json.Unmarshal(t.union, &body)
-	return body, err
-}
-
-// FromGrantOffer1 overwrites any union data inside the GrantOffer as the provided GrantOffer1
-func (t *GrantOffer) FromGrantOffer1(v GrantOffer1) error {
-	b, err := json.Marshal(v)
-	t.union = b
-	return err
-}
-
-// MergeGrantOffer1 performs a merge with any union data inside the GrantOffer, using the provided GrantOffer1
-func (t *GrantOffer) MergeGrantOffer1(v GrantOffer1) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-
-	merged, err := runtime.JSONMerge(t.union, b)
-	t.union = merged
-	return err
-}
-
-// AsGrantOffer2 returns the union data inside the GrantOffer as a GrantOffer2
-func (t GrantOffer) AsGrantOffer2() (GrantOffer2, error) {
-	var body GrantOffer2
-	err := json.Unmarshal(t.union, &body)
-	return body, err
-}
-
-// FromGrantOffer2 overwrites any union data inside the GrantOffer as the provided GrantOffer2
-func (t *GrantOffer) FromGrantOffer2(v GrantOffer2) error {
-	b, err := json.Marshal(v)
-	t.union = b
-	return err
-}
-
-// MergeGrantOffer2 performs a merge with any union data inside the GrantOffer, using the provided GrantOffer2
-func (t *GrantOffer) MergeGrantOffer2(v GrantOffer2) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-
-	merged, err := runtime.JSONMerge(t.union, b)
-	t.union = merged
-	return err
-}
-
-func (t GrantOffer) MarshalJSON() ([]byte, error) {
-	b, err := t.union.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	object := make(map[string]json.RawMessage)
-	if t.union != nil {
-		err = json.Unmarshal(b, &object)
-		if err != nil {
-			return nil, err
-		}
-	}
-
-	if t.Bounds != nil {
-		object["bounds"], err = json.Marshal(t.Bounds)
-		if err != nil {
-			return nil, fmt.Errorf("error marshaling 'bounds': %w", err)
-		}
-	}
-
-	object["max_age"], err = json.Marshal(t.MaxAge)
-	if err != nil {
-		return nil, fmt.Errorf("error marshaling 'max_age': %w", err)
-	}
-
-	object["max_uses"], err = json.Marshal(t.MaxUses)
-	if err != nil {
-		return nil, fmt.Errorf("error marshaling 'max_uses': %w", err)
-	}
-
-	object["session"], err = json.Marshal(t.Session)
-	if err != nil {
-		return nil, fmt.Errorf("error marshaling 'session': %w", err)
-	}
-
-	b, err = json.Marshal(object)
-	return b, err
-}
-
-func (t *GrantOffer) UnmarshalJSON(b []byte) error {
-	err := t.union.UnmarshalJSON(b)
-	if err != nil {
-		return err
-	}
-	object := make(map[string]json.RawMessage)
-	err = json.Unmarshal(b, &object)
-	if err != nil {
-		return err
-	}
-
-	if raw, found := object["bounds"]; found {
-		err = json.Unmarshal(raw, &t.Bounds)
-		if err != nil {
-			return fmt.Errorf("error reading 'bounds': %w", err)
-		}
-	}
-
-	if raw, found := object["max_age"]; found {
-		err = json.Unmarshal(raw, &t.MaxAge)
-		if err != nil {
-			return fmt.Errorf("error reading 'max_age': %w", err)
-		}
-	}
-
-	if raw, found := object["max_uses"]; found {
-		err = json.Unmarshal(raw, &t.MaxUses)
-		if err != nil {
-			return fmt.Errorf("error reading 'max_uses': %w", err)
-		}
-	}
-
-	if raw, found := object["session"]; found {
-		err = json.Unmarshal(raw, &t.Session)
-		if err != nil {
-			return fmt.Errorf("error reading 'session': %w", err)
-		}
-	}
-
-	return err
-}
