@@ -1,23 +1,192 @@
 package postgres_test
 
 import (
+	"errors"
 	"os"
+	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/postgres"
 	"github.com/assent-dev/assent/store/postgres/pgtest"
+	"github.com/assent-dev/assent/store/sqlite"
 	"github.com/assent-dev/assent/store/storetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-func database(t *testing.T) func() (store.Store, error) {
-	url := pgtest.New(t)
+func open(t *testing.T, url string) func() (store.Store, error) {
 	return func() (store.Store, error) {
 		return postgres.Open(t.Context(), url, postgres.Options{Poll: 20 * time.Millisecond, Conns: 6})
 	}
 }
 
+func database(t *testing.T) func() (store.Store, error) { return open(t, pgtest.New(t)) }
+
+func exec(t *testing.T, url, query string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = conn.Exec(t.Context(), query)
+	if err := errors.Join(err, conn.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wanted is an open store that the test closes.
+func wanted(t *testing.T, s store.Store, err error) store.Store {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func unavailable(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, store.ErrUnavailable) {
+		t.Fatalf("got error %v, want store.ErrUnavailable", err)
+	}
+}
+
 func TestStore(t *testing.T) { storetest.Run(t, database) }
+
+func TestMigrations(t *testing.T) {
+	storetest.Migrations(t, func(t *testing.T) (func() (store.Store, error), func(string)) {
+		url := pgtest.New(t)
+		return open(t, url), func(query string) { exec(t, url, query) }
+	})
+}
+
+// TestBackupMoves: a backup of one engine is restored by the other, and is the same again.
+func TestBackupMoves(t *testing.T) {
+	lite := func() store.Store {
+		s, err := sqlite.Open(t.Context(), t.TempDir()+"/a.db", sqlite.Options{})
+		return wanted(t, s, err)
+	}
+	from := lite()
+	storetest.Fill(t, from)
+	text := storetest.Backup(t, from)
+	s, err := database(t)()
+	pg := wanted(t, s, err)
+	if err := pg.Restore(t.Context(), strings.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	if storetest.Backup(t, pg) != text {
+		t.Fatal("the backup from PostgreSQL differs")
+	}
+	back := lite()
+	if err := back.Restore(t.Context(), strings.NewReader(storetest.Backup(t, pg))); err != nil {
+		t.Fatal(err)
+	}
+	if storetest.Backup(t, back) != text {
+		t.Fatal("the backup from SQLite differs")
+	}
+}
+
+// TestGone: the server is cut off while transactions run, and comes back. What was answered well is there, whole, and nothing in part.
+func TestGone(t *testing.T) {
+	server, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Stop()
+	s, err := open(t, server.URL)()
+	wanted(t, s, err)
+	const workers = 8
+	var all sync.WaitGroup
+	good, failed := make([]int, workers), make([]error, workers)
+	var begun sync.WaitGroup
+	begun.Add(workers)
+	for w := range workers {
+		all.Go(func() {
+			for n := w; failed[w] == nil; n += workers {
+				if failed[w] = storetest.Insert(t, s, n); failed[w] == nil {
+					good[w]++
+				}
+				if n == w {
+					begun.Done()
+				}
+			}
+		})
+	}
+	begun.Wait()
+	server.Halt()
+	all.Wait()
+	sum := 0
+	for w, err := range failed {
+		unavailable(t, err)
+		sum += good[w]
+	}
+	unavailable(t, s.Ping(t.Context()))
+	_, err = s.Seal(t.Context(), 10, nil)
+	unavailable(t, err)
+	_, err = open(t, server.URL)()
+	unavailable(t, err)
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// Of those under way, one for each worker may have been committed without an answer.
+	if got := storetest.Whole(t, s); got < sum || got > sum+workers {
+		t.Fatalf("%d updates were answered well, %d are there", sum, got)
+	}
+	if err := storetest.Insert(t, s, 1_000_000); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestReadOnly: a database that refuses writes is noticed.
+func TestReadOnly(t *testing.T) {
+	url := pgtest.New(t)
+	s, err := open(t, url)()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = open(t, url+"&default_transaction_read_only=on")()
+	unavailable(t, err)
+	if !strings.Contains(err.Error(), "read-only") {
+		t.Fatal(err)
+	}
+}
+
+func TestOpenErrors(t *testing.T) {
+	_, err := open(t, "postgres://ada:secret@/x?host=/nowhere&connect_timeout=1")()
+	unavailable(t, err)
+	if strings.Contains(err.Error(), "secret") {
+		t.Fatalf("%v shows the password", err)
+	}
+	_, err = open(t, "postgres://ada:secret@host:port/x")()
+	if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "expected postgres://") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestList(t *testing.T) {
+	s, err := database(t)()
+	wanted(t, s, err)
+	storetest.Lists(t, s, 10_000, func(what string, took time.Duration) {
+		if t.Log(what, took); took > slowest {
+			t.Errorf("%s took %v", what, took)
+		}
+	})
+}
+
+// slowest allows for the race detector and busy machines; bench measures.
+const slowest = 500 * time.Millisecond

@@ -104,7 +104,7 @@ func connect(ctx context.Context, path string, o Options) (*engine, error) {
 func dialect() sqlstore.Dialect {
 	return sqlstore.Dialect{
 		Types: map[string]string{
-			"text": "TEXT", "int": "INTEGER", "blob": "BLOB", "strict": "STRICT", "compact": "STRICT, WITHOUT ROWID",
+			"text": "TEXT", "int": "INTEGER", "blob": "BLOB", "strict": "STRICT", "documents": "STRICT", "compact": "STRICT, WITHOUT ROWID",
 			"serial": "INTEGER PRIMARY KEY", "serial_once": "INTEGER PRIMARY KEY AUTOINCREMENT",
 		},
 		Find:     "instr",

@@ -1,20 +1,194 @@
 package sqlite_test
 
 import (
+	"database/sql"
+	"errors"
+	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"
 	"github.com/assent-dev/assent/store/storetest"
 )
 
-func database(t *testing.T) func() (store.Store, error) {
-	path := filepath.Join(t.TempDir(), "a ?#%.db")
+func open(t *testing.T, path string) func() (store.Store, error) {
 	return func() (store.Store, error) {
-		return sqlite.Open(t.Context(), path, sqlite.Options{Poll: 20 * time.Millisecond})
+		return sqlite.Open(t.Context(), path, sqlite.Options{Poll: 20 * time.Millisecond, LockWait: 30 * time.Second})
+	}
+}
+
+func database(t *testing.T) func() (store.Store, error) {
+	return open(t, filepath.Join(t.TempDir(), "a ?#%.db"))
+}
+
+// raw is a connection beside the store's.
+func raw(t *testing.T, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func exec(t *testing.T, db *sql.DB, query string) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), query); err != nil {
+		t.Fatal(err)
 	}
 }
 
 func TestStore(t *testing.T) { storetest.Run(t, database) }
+
+func TestMigrations(t *testing.T) {
+	storetest.Migrations(t, func(t *testing.T) (func() (store.Store, error), func(string)) {
+		path := filepath.Join(t.TempDir(), "a.db")
+		return open(t, path), func(query string) {
+			db := raw(t, path)
+			exec(t, db, query)
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// wanted is an open store that the test closes.
+func wanted(t *testing.T, s store.Store, err error) store.Store {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func unavailable(t *testing.T, err error, says string) {
+	t.Helper()
+	if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), says) {
+		t.Fatalf("got error %v, want store.ErrUnavailable that says %q", err, says)
+	}
+}
+
+// TestSettings: what a crash must not lose is set on every connection, and others can't read the file.
+func TestSettings(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	s, err := open(t, path)()
+	wanted(t, s, err)
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("mode %v, %v", info.Mode(), err)
+	}
+	var mode string
+	if err := raw(t, path).QueryRowContext(t.Context(), "PRAGMA journal_mode").Scan(&mode); err != nil || mode != "wal" {
+		t.Fatalf("journal mode %q, %v", mode, err)
+	}
+	var loose int
+	if err := raw(t, path).QueryRowContext(t.Context(), "SELECT count(*) FROM pragma_table_list WHERE schema = 'main' AND strict = 0 AND name NOT LIKE 'sqlite_%'").Scan(&loose); err != nil || loose != 0 {
+		t.Fatalf("%d tables are not strict, %v", loose, err)
+	}
+}
+
+func TestFull(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	small, err := sqlite.Open(t.Context(), path, sqlite.Options{MaxPages: 150})
+	wanted(t, small, err)
+	var all sync.WaitGroup
+	done := make([]error, 64)
+	for i := range done { // groups of updates get full in the middle
+		all.Go(func() { done[i] = storetest.Insert(t, small, i) })
+	}
+	all.Wait()
+	fits := 0
+	for _, err := range done {
+		if err == nil {
+			fits++
+		} else {
+			unavailable(t, err, "full")
+		}
+	}
+	if fits == 0 || fits == len(done) {
+		t.Fatalf("%d of %d fit", fits, len(done))
+	}
+	for n := len(done); err == nil; n++ { // also when there is no page left at all
+		if err = storetest.Insert(t, small, n); err == nil {
+			fits++
+		}
+	}
+	unavailable(t, small.Ping(t.Context()), "full")
+	unavailable(t, small.SetValue(t.Context(), "b", "k", make([]byte, 1<<20), time.Now()), "full")
+	large, err := open(t, path)()
+	wanted(t, large, err)
+	if got := storetest.Whole(t, large); got != fits {
+		t.Fatalf("%d updates were answered well, %d are there", fits, got)
+	}
+	if err := storetest.Insert(t, large, 10_000); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLocked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{LockWait: 20 * time.Millisecond})
+	wanted(t, s, err)
+	other := raw(t, path)
+	exec(t, other, "BEGIN IMMEDIATE")
+	unavailable(t, storetest.Insert(t, s, 1), "locked")
+	unavailable(t, s.Ping(t.Context()), "locked")
+	if _, err := s.Requests(t.Context(), "acme", approval.Filter{}); err != nil {
+		t.Fatalf("readers go on: %v", err)
+	}
+	_, err = sqlite.Open(t.Context(), path, sqlite.Options{LockWait: 20 * time.Millisecond})
+	unavailable(t, err, "locked")
+	exec(t, other, "ROLLBACK")
+	if err := storetest.Insert(t, s, 2); err != nil {
+		t.Fatal(err)
+	}
+	if got := storetest.Whole(t, s); got != 1 {
+		t.Fatalf("%d updates are there", got)
+	}
+}
+
+func TestUnusable(t *testing.T) {
+	dir := t.TempDir()
+	page := filepath.Join(dir, "page.html")
+	if err := os.WriteFile(page, []byte(strings.Repeat("<html>", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, says := range map[string]string{
+		filepath.Join(dir, "missing", "a.db"): "no such file or directory",
+		dir:                                   "is a directory",
+		page:                                  "not a database",
+	} {
+		_, err := open(t, path)()
+		unavailable(t, err, says)
+		if !strings.Contains(err.Error(), path) {
+			t.Errorf("%v does not name the file", err)
+		}
+	}
+}
+
+// TestList: a list of 10,000 open requests takes well under 50 ms.
+func TestList(t *testing.T) {
+	s, err := database(t)()
+	wanted(t, s, err)
+	storetest.Lists(t, s, 10_000, func(what string, took time.Duration) {
+		if t.Log(what, took); took > slowest {
+			t.Errorf("%s took %v", what, took)
+		}
+	})
+}
+
+// slowest allows for the race detector and busy machines; bench measures.
+const slowest = 500 * time.Millisecond

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 const (
 	groupSize    = 64               // updates in one transaction
 	groupTimeout = 30 * time.Second // of one transaction; only a database that hangs takes so long
-	polite       = 8                // attempts that give way when a second lock is taken; later ones wait, and leave deadlocks to the database
+	polite       = 2                // attempts that give way when a second lock is taken; later ones wait for it, one such transaction at a time
 )
 
 var (
@@ -181,7 +180,7 @@ func (s *Store) commit(jobs []*job) (again []*job) {
 		switch {
 		case j.err != errBusy:
 			j.done(j.err)
-		case j.tries < attempts:
+		case j.tries < polite:
 			j.tries++
 			again = append(again, j)
 		default:
@@ -212,7 +211,7 @@ func (s *Store) alone(j *job) (err error, begun bool) {
 		return nil, true
 	}
 	for n := 1; ; n++ {
-		b := &batch{s: s, patient: n > polite}
+		b := &batch{s: s, patient: n+j.tries > polite}
 		var cancel context.CancelFunc
 		b.ctx, cancel = context.WithTimeout(context.Background(), groupTimeout)
 		err = s.group(b.ctx, b, []*job{j})
@@ -222,7 +221,6 @@ func (s *Store) alone(j *job) (err error, begun bool) {
 			return nil, true
 		}
 		if err == nil {
-			<-time.After(rand.N(time.Millisecond << min(n, 5))) // or those two would meet again and again
 			continue
 		}
 		class := s.eng.Class(err)
@@ -251,12 +249,13 @@ type batch struct {
 	s          *Store
 	ctx        context.Context
 	tx         Tx
-	patient    bool // waits for locks; else only while it holds none itself, so that two batches never wait for each other
+	patient    bool // waits for locks; else only while it holds none itself. One at a time is patient, so no two wait for each other
 	held       bool // it holds locks
 	begun      bool
 	committing bool
 	err        error // of the engine, in a read: the transaction is lost
 	freezes    map[string][]approval.Freeze
+	grantless  map[[3]string]bool // tenants, agents and targets without a live grant
 }
 
 // group runs jobs in one transaction. Nothing happened when it fails. j.err is what a job is to be told, errBusy that it gave way.
@@ -266,6 +265,9 @@ func (s *Store) group(ctx context.Context, b *batch, jobs []*job) (err error) {
 	}
 	defer b.tx.Rollback()
 	b.begun = true
+	if b.patient && s.d.Patience != "" {
+		b.tx.Queue(Stmt{SQL: s.d.Patience})
+	}
 	changed := map[string]bool{}
 	for _, j := range jobs {
 		if j.err == errAborted {
@@ -280,6 +282,9 @@ func (s *Store) group(ctx context.Context, b *batch, jobs []*job) (err error) {
 			b.held, changed[j.tenant] = true, true
 			if t.froze {
 				delete(b.freezes, j.tenant)
+			}
+			if t.granted {
+				b.grantless = nil
 			}
 		}
 	}

@@ -88,6 +88,7 @@ type Dialect struct {
 	Find       string            // function (text, part) → position from 1, 0 when it is not there
 	WaitFor    string            // statement that takes a lock named by $1 until the end of the transaction; "" when there is only one writer
 	TryLock    string            // expression that tells whether it took that lock, named by $1, without waiting
+	Patience   string            // statement that waits for the lock of transactions that wait for locks; "" when there is only one writer
 	SealLock   string            // expression that tells whether this transaction may seal
 	Migrate    string            // statement that waits for the lock of migrations; "" when there is only one writer
 	Sequence   string            // statement that moves the counter of {{column}} of {{table}} behind restored rows; "" when there is no need

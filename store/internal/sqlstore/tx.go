@@ -12,14 +12,14 @@ import (
 
 // tx is the part of a batch that one update sees. Its writes are kept back until its function has returned nil.
 type tx struct {
-	b      *batch
-	tenant string
-	writes []Stmt
-	err    error // a write that can't be
-	busy   bool
-	froze  bool
-	read   map[string]indexed // requests as they were read
-	fresh  map[string]bool    // idempotency keys under which nothing was remembered
+	b              *batch
+	tenant         string
+	writes         []Stmt
+	err            error // a write that can't be
+	busy           bool
+	froze, granted bool
+	read           map[string]indexed // requests as they were read
+	fresh          map[string]bool    // idempotency keys under which nothing was remembered
 }
 
 var _ approval.Tx = (*tx)(nil)
@@ -155,10 +155,14 @@ func (t *tx) latest(binding string) (id string, ok bool, err error) {
 
 const selectLive = "SELECT body FROM grants WHERE tenant = $1 AND agent = $2 AND target = $3 AND revoked IS NULL AND expires > $4 AND uses < max_uses ORDER BY created DESC, id DESC"
 
-// Live reads without locking first, since mostly there is no grant.
+// Live reads without locking first, since mostly there is no grant. That there is none is remembered for the batch: whoever is in it asked
+// before the batch began.
 func (t *tx) Live(agent, target string, now time.Time) ([]*approval.Grant, error) {
-	d := t.b.s.d
-	args := []any{t.tenant, agent, target, micros(now)}
+	d, key := t.b.s.d, [3]string{t.tenant, agent, target}
+	if t.b.grantless[key] {
+		return nil, nil
+	}
+	args := []any{t.tenant, agent, plain(target), micros(now)}
 	bodies, err := collect(t.b.ctx, t.b.tx, scanText, selectLive, args...)
 	if err == nil && len(bodies) > 0 && d.Lock != "" {
 		seen, lock := len(bodies), d.Lock
@@ -173,6 +177,12 @@ func (t *tx) Live(agent, target string, now time.Time) ([]*approval.Grant, error
 	}
 	if t.busy {
 		return nil, errBusy
+	}
+	if len(bodies) == 0 {
+		if t.b.grantless == nil {
+			t.b.grantless = map[[3]string]bool{}
+		}
+		t.b.grantless[key] = true
 	}
 	return parseAll[approval.Grant](bodies)
 }
@@ -250,6 +260,7 @@ func (t *tx) Save(r *approval.Request) {
 
 // SaveGrant inserts or replaces a grant.
 func (t *tx) SaveGrant(g *approval.Grant) {
+	t.granted = true
 	body, err := json.Marshal(g)
 	if err != nil {
 		t.err = fmt.Errorf("save grant %q: %w", g.ID, err)

@@ -21,7 +21,7 @@ CREATE TABLE requests (
   pruned      {{int}}  NOT NULL,
   body        {{text}} NOT NULL,
   PRIMARY KEY (tenant, id)
-) {{strict}};
+) {{documents}};
 -- Two replicas that open the same call at once make one card.
 CREATE UNIQUE INDEX requests_pending ON requests (tenant, binding) WHERE state = 'pending';
 -- Only the primary key begins with the tenant: while a table is empty, Postgres would take another index for as good, and keep to that plan.

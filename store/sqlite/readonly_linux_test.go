@@ -1,0 +1,42 @@
+package sqlite_test
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/assent-dev/assent/store/sqlite"
+)
+
+// TestReadOnly opens a file that may only be read, as a user who is not root.
+func TestReadOnly(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.db")
+	s, err := open(t, path)()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for folder := dir; folder != os.TempDir() && folder != "/"; folder = filepath.Dir(folder) {
+		if err := os.Chmod(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(path, 0o444); err != nil {
+		t.Fatal(err)
+	}
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine, and its user with it
+		if os.Getuid() == 0 {
+			_ = syscall.Setfsuid(65534)
+		}
+		_, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+		result <- err
+	}()
+	unavailable(t, <-result, "permission denied")
+}

@@ -1,0 +1,80 @@
+package storetest
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/approval"
+	stores "github.com/assent-dev/assent/store"
+)
+
+// Migrations runs the suite of databases that a store must refuse to open. db also returns what runs a statement on the database itself.
+func Migrations(t *testing.T, db func(t *testing.T) (open func() (stores.Store, error), exec func(sql string))) {
+	for name, c := range map[string]struct {
+		before bool // the statement comes before the store has ever opened it
+		sql    string
+		want   string
+	}{
+		"newer":        {sql: "INSERT INTO assent_migrations (version, name, checksum) VALUES (99, '0099_later.sql', 'x')", want: "newer version"},
+		"altered":      {sql: "UPDATE assent_migrations SET checksum = 'x' WHERE version = 1", want: "changed by hand"},
+		"step missing": {sql: "UPDATE assent_migrations SET version = 2 WHERE version = 1", want: "step 1 is missing"},
+		"records lost": {sql: "DELETE FROM assent_migrations", want: "half-applied"},
+		"table lost":   {sql: "DROP TABLE votes", want: "table votes"},
+		"column lost":  {sql: "ALTER TABLE kept RENAME COLUMN value TO worth", want: "table kept"},
+		"half-applied": {before: true, sql: "CREATE TABLE requests (id INTEGER)", want: "half-applied"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			open, exec := db(t)
+			if !c.before {
+				s, err := open()
+				ok(t, err)
+				ok(t, s.Close())
+			}
+			exec(c.sql)
+			for range 2 { // a refusal changes nothing
+				_, err := open()
+				refused(t, err, stores.ErrSchema)
+				if !strings.Contains(err.Error(), c.want) {
+					t.Fatalf("%v does not say %q", err, c.want)
+				}
+			}
+		})
+	}
+	t.Run("many at once", func(t *testing.T) {
+		t.Parallel()
+		open, _ := db(t)
+		everybody(t, crowd(6, func(int) error {
+			s, err := open()
+			if err != nil {
+				return err
+			}
+			return s.Close()
+		}))
+	})
+}
+
+// Insert is a transaction with a write of every kind. n makes it another one.
+func Insert(t testing.TB, s stores.Store, n int) error {
+	r := request(n)
+	r.Revisions[0].Call.Args = `"` + strings.Repeat("x", 10_000) + `"`
+	return s.Update(context.Background(), tenant, func(tx approval.Tx) error {
+		tx.Insert(r)
+		tx.AddVote(approval.VoteFact{Request: r.ID, At: epoch()})
+		tx.Append(record(t, tenant, "request_opened", r.ID, epoch()), approval.Delivery{Target: "slack"})
+		return nil
+	})
+}
+
+// Whole counts the transactions of Insert that happened, and fails when one did in part.
+func Whole(t testing.TB, s stores.Store) int {
+	t.Helper()
+	ctx := context.Background()
+	total := must(s.Requests(ctx, tenant, approval.Filter{}))(t).Total
+	equal(t, entries(t, s, tenant), total)
+	equal(t, len(must(s.Votes(ctx, tenant, epoch(), 100_000))(t)), total)
+	equal(t, len(must(s.Jobs(ctx, tenant, "", 100_000))(t)), total)
+	verify(t, s, tenant)
+	return total
+}
