@@ -26,7 +26,7 @@ const maxAnswer = 128 << 20
 
 // Options are the choices of whoever makes a client. The zero value is the default.
 type Options struct {
-	// HTTP makes the exchanges; nil means one of the client's own that follows no redirects and looks at the proxy environment.
+	// HTTP makes the exchanges; nil means one that looks at the proxy environment. Redirects are never followed.
 	HTTP *http.Client
 	// Attempts bounds how often one exchange is tried; 0 means 5.
 	Attempts int
@@ -59,9 +59,12 @@ func New(baseURL, token string, opt Options) (*Client, error) {
 }
 
 func (o Options) orDefault() Options {
-	if o.HTTP == nil {
-		o.HTTP = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	own := http.Client{}
+	if o.HTTP != nil {
+		own = *o.HTTP
 	}
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	o.HTTP = &own
 	if o.Attempts == 0 {
 		o.Attempts = 5
 	}

@@ -100,6 +100,7 @@ func readEvents(r io.Reader, alive func()) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		lines := bufio.NewScanner(r)
 		lines.Buffer(make([]byte, 0, 64<<10), maxEventLine)
+		lines.Split(wholeLines)
 		e := nowhere()
 		for lines.Scan() {
 			alive()
@@ -120,6 +121,14 @@ func readEvents(r io.Reader, alive func()) iter.Seq2[Event, error] {
 			yield(Event{}, err)
 		}
 	}
+}
+
+// wholeLines splits like bufio.ScanLines, but drops what a broken connection left of a line.
+func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
+	if atEOF && bytes.IndexByte(data, '\n') < 0 {
+		return len(data), nil, nil
+	}
+	return bufio.ScanLines(data, atEOF)
 }
 
 // nowhere is an event that has no line yet.
