@@ -54,8 +54,8 @@ func (f flags) add(other flags) {
 	}
 }
 
-// words explains the flags, the worst first.
-func (f flags) words() []string {
+// Words explains the flags, the worst first.
+func (f flags) Words() []string {
 	var out []string
 	for _, w := range flagWords() {
 		if f[w.flag] {

@@ -96,7 +96,7 @@ func TestCorpus(t *testing.T) {
 			s := inspect(c.text, f.form)
 			fmt.Fprintf(&b, "## %s, %s\n%s\n", c.name, f.name, s.plain())
 			if f.name == "label" {
-				for _, w := range s.Flags.words() {
+				for _, w := range s.Flags.Words() {
 					fmt.Fprintf(&b, "! %s\n", w)
 				}
 			}

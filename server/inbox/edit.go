@@ -20,7 +20,6 @@ type editPage struct {
 	Note       string
 	Outcome    string
 	Reasons    []reason
-	Message    string
 	Stages     []stage
 	Changes    []change
 	Doc        document
@@ -101,7 +100,7 @@ func (v *visit) previewEdit(in approval.EditInput) (editPage, error) {
 
 func (v *visit) fillEdit(p *editPage, r *approval.Request, e *approval.Edited) {
 	d := e.Decision
-	p.New, p.Outcome, p.Reasons, p.Message = e.Binding, d.Outcome.String(), reasons(d.Reasons), d.Message
+	p.New, p.Outcome, p.Reasons = e.Binding, d.Outcome.String(), reasons(d.Reasons)
 	p.Changes = changes(e.Changes, r.Redact)
 	p.Doc = inspectDocument("Arguments after the edit", p.Args, r.Redact, true)
 	if d.Require != nil {

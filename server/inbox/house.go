@@ -123,7 +123,6 @@ func agentWords(agent string) string {
 type deliveriesPage struct {
 	State store.JobState
 	Jobs  []store.Job
-	Dead  int
 }
 
 func (v *visit) deliveries() error {

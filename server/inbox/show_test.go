@@ -184,6 +184,15 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
+// TestTroubleIsNamed: what was spelled out is said in a sentence, on lists and on the page, also when JSON escapes hide it.
+func TestTroubleIsNamed(t *testing.T) {
+	h := open(t)
+	r := h.ask(tool("place_order", `{"to":"p\u0430ypal","note":"a\u202eb","pad":"x`+strings.Repeat(" ", 40)+`y"}`))
+	bob := h.browser("bob")
+	bob.get("/").says(t, "Hidden characters in the arguments", "Look-alike characters in the arguments")
+	bob.get("/requests/"+r.ID).says(t, "Characters that reorder text are spelled out.", "Some words mix alphabets", "not “paypal”: U+0430", "[40 spaces]", `a\u{202e}b`)
+}
+
 // TestPrunedRequests: what the retention took is said to be gone, and the rest of the page stands.
 func TestPrunedRequests(t *testing.T) {
 	h := open(t)
