@@ -47,6 +47,9 @@ func serve(ctx context.Context, cfg cli.ServeConfig, log io.Writer, ready func(c
 			return fmt.Errorf("--dev: %w", err)
 		}
 	}
+	if h.tenants, err = loadTenants(h.cfg, h.log); err != nil {
+		return err
+	}
 	host, _ := os.Hostname() // only a name for people to tell keys apart
 	if h.key, err = cli.LoadKey(cfg.KeyFile, host); err != nil {
 		return err
@@ -70,9 +73,6 @@ func logger(cfg cli.ServeConfig, w io.Writer) *slog.Logger {
 
 // build puts the parts on top of each other.
 func (h *house) build(ctx context.Context) (err error) {
-	if h.tenants, err = loadTenants(h.cfg, h.log); err != nil {
-		return err
-	}
 	h.people = people.With(h.tenants.directories(), h.store, time.Now)
 	h.tenants.warnOfEmptyGroups(ctx, h.people, h.log)
 	if h.listener, err = net.Listen("tcp", h.cfg.Listen); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -84,7 +85,8 @@ func run(cmd *cobra.Command, s Streams, args []string) int {
 		code, err = exit.code, exit.err
 	}
 	if err != nil {
-		fmt.Fprintf(s.Err, "%s: %s\n", cmd.Name(), scrub(err.Error()))
+		// Names in it may come from anywhere: a further line never looks like one of ours.
+		fmt.Fprintf(s.Err, "%s: %s\n", cmd.Name(), strings.ReplaceAll(scrub(err.Error()), "\n", "\n  "))
 	}
 	return code
 }

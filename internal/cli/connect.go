@@ -125,7 +125,7 @@ func answer(err error) error {
 	}
 	text := template.Escape(cmp.Or(p.Detail, p.Title)) + " (" + template.Escape(string(p.Problem.Code)) + ")"
 	if next := nextStep(p); next != "" {
-		text += "\n  next: " + next
+		text += "\nnext: " + next
 	}
 	return &exitError{code: problemCode(p), err: errors.New(text)}
 }

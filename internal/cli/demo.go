@@ -226,7 +226,7 @@ func (d *demoDesk) asked(ctx context.Context, r *approval.Request, call string) 
 		return d.done()
 	}
 	d.printf("        %s by %s\n", styled{green, "approved"}, decided.By)
-	final, err := d.runtime.Consume(ctx, r.ID, []byte(call), "")
+	final, err := take(ctx, d.runtime, decided, []byte(call))
 	if err != nil {
 		return err
 	}

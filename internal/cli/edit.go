@@ -62,7 +62,7 @@ func (f editFlags) check(terminal bool) error {
 }
 
 func (a Assent) edit(ctx context.Context, f editFlags, id string) error {
-	if err := f.check(a.InTerminal); err != nil {
+	if err := f.check(a.person(f.asJSON)); err != nil {
 		return err
 	}
 	server, err := a.dial(f.connection)
@@ -104,7 +104,7 @@ func (a Assent) showEdit(f editFlags, r *approval.Request, e *approval.Edited, a
 	s.call(&call, r.Redact)
 	s.printf("\nChanges\n")
 	s.changes(e.Changes, r.Redact)
-	s.printf("\nDecided again: %s\n", string(e.Decision.Outcome))
+	s.printf("\nDecided again: %s\n", e.Decision.Outcome)
 	s.reasons(e.Decision.Reasons)
 	s.printf("\nBinding  %s\n", e.Binding)
 	switch {
@@ -113,7 +113,7 @@ func (a Assent) showEdit(f editFlags, r *approval.Request, e *approval.Edited, a
 	case f.preview || f.yes:
 		return p.done()
 	}
-	return a.confirm(p, "approve the edited", r)
+	return a.confirm(p, "approve the edited "+r.ID, r.ID, e.Binding)
 }
 
 func (a Assent) sendEdit(ctx context.Context, server *client.Client, f editFlags, r *approval.Request, body openapi.EditBody) error {

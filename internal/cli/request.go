@@ -113,11 +113,19 @@ func (a Assent) permitted(ctx context.Context, server *client.Client, f requestF
 		}
 		return nil, &exitError{ExitNo, errors.New(scrubLine(no.Error()))}
 	}
-	final, err := server.Consume(ctx, id, call, "")
+	final, err := take(ctx, server, decided, call)
 	if err != nil {
 		return nil, answer(err)
 	}
 	return final, nil
+}
+
+// take consumes what was asked with the call that was asked, and what an approver edited with the binding of the edit.
+func take(ctx context.Context, server *client.Client, decided *approval.Request, call []byte) (*approval.Request, error) {
+	if len(decided.Revisions) > 1 {
+		return server.ConsumeBinding(ctx, decided.ID, decided.Binding(), "")
+	}
+	return server.Consume(ctx, decided.ID, call, "")
 }
 
 // runApproved runs the command with exactly the approved arguments on its standard input, or prints what may run.

@@ -226,7 +226,7 @@ func (s *shower) ending(r *approval.Request) {
 	case approval.Pending:
 		s.printf("Without an answer by %s it is not run (expired)%s.\n", stamp(r.Deadline), timeoutNote(r.OnTimeout))
 		for _, rung := range r.Ladder {
-			s.printf("At %s: %s %s\n", stamp(rung.At), string(rung.Kind), rung.To)
+			s.printf("At %s: %s\n", stamp(rung.At), strings.TrimSpace(string(rung.Kind)+" "+rung.To))
 		}
 		s.printf("Standing approvals: %s\n", grantsText(r.Grants))
 		return

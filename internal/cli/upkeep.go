@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"time"
 
@@ -14,15 +15,17 @@ import (
 
 func (a Assent) backupCommand() *cobra.Command {
 	var where, to string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "backup --store STORE --to FILE",
 		Short: "Write everything that a store holds to one file, while it is in use",
 		Long:  "The file holds what the store holds, arguments and hashes of tokens included: it is made readable for its owner only. The ledger's key is not in it.",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.backup(cmd.Context(), where, to) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return a.backup(cmd.Context(), where, to, asJSON) },
 	}
 	cmd.Flags().StringVar(&where, "store", defaultStore, "`PATH` or postgres:// URL")
 	cmd.Flags().StringVar(&to, "to", "", "`FILE` to write; it must not exist yet")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON document")
 	required(cmd, "to")
 	return cmd
 }
@@ -36,7 +39,7 @@ func required(cmd *cobra.Command, names ...string) {
 	}
 }
 
-func (a Assent) backup(ctx context.Context, where, to string) error {
+func (a Assent) backup(ctx context.Context, where, to string, asJSON bool) error {
 	if existing(to) == nil {
 		return fmt.Errorf("%s exists: a backup never overwrites anything", to)
 	}
@@ -47,25 +50,30 @@ func (a Assent) backup(ctx context.Context, where, to string) error {
 		return err
 	}
 	p := a.printer()
+	if asJSON {
+		return p.document(map[string]string{"store": shownStore(where), "to": to})
+	}
 	p.printf("%s: written\n", to)
 	return p.done()
 }
 
 func (a Assent) restoreCommand() *cobra.Command {
 	var where, from string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "restore --store STORE --from FILE",
 		Short: "Fill an empty store from a backup, all or nothing",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.restore(cmd.Context(), where, from) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return a.restore(cmd.Context(), where, from, asJSON) },
 	}
 	cmd.Flags().StringVar(&where, "store", "", "`PATH` or postgres:// URL; it may be of the other engine than the backup's")
 	cmd.Flags().StringVar(&from, "from", "", "`FILE` that assent backup wrote")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON document")
 	required(cmd, "store", "from")
 	return cmd
 }
 
-func (a Assent) restore(ctx context.Context, where, from string) error {
+func (a Assent) restore(ctx context.Context, where, from string, asJSON bool) error {
 	f, err := os.Open(from)
 	if err != nil {
 		return err
@@ -75,8 +83,19 @@ func (a Assent) restore(ctx context.Context, where, from string) error {
 		return err
 	}
 	p := a.printer()
+	if asJSON {
+		return p.document(map[string]string{"store": shownStore(where), "from": from})
+	}
 	p.printf("restored from %s\n", from)
 	return p.done()
+}
+
+// shownStore names a store without the password that its URL may hold.
+func shownStore(where string) string {
+	if u, err := url.Parse(where); err == nil && isURL(where) {
+		return u.Redacted()
+	}
+	return where
 }
 
 func (a Assent) pruneCommand() *cobra.Command {

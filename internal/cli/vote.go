@@ -98,7 +98,7 @@ func (a Assent) approve(ctx context.Context, f approveFlags, id string) error {
 	if f.yes && f.binding == "" {
 		return errors.New("--yes needs --binding: the prefix of the binding that you looked at (assent show prints it)")
 	}
-	if !f.yes && !a.InTerminal {
+	if !f.yes && !a.person(f.asJSON) {
 		return errors.New("there is no terminal to ask at: approve with --yes --binding PREFIX what you looked at before (assent show)")
 	}
 	server, err := a.dial(f.connection)
@@ -118,7 +118,7 @@ func (a Assent) approve(ctx context.Context, f approveFlags, id string) error {
 	}
 	shown.offered(offer, r)
 	if !f.yes {
-		if err := a.confirm(shown, "approve", r); err != nil {
+		if err := a.confirm(shown, "approve "+r.ID, r.ID, r.Binding()); err != nil {
 			return err
 		}
 	}
@@ -130,6 +130,11 @@ func (a Assent) approve(ctx context.Context, f approveFlags, id string) error {
 		body.Grant = *offer
 	}
 	return a.vote(ctx, server, r, body, f.asJSON)
+}
+
+// person tells whether somebody sees what is shown and can answer.
+func (a Assent) person(asJSON bool) bool {
+	return a.InTerminal && (a.OutTerminal || asJSON && a.ErrTerminal)
 }
 
 // shownOn is where a request is shown before it is answered: not in the way of a JSON document.
@@ -194,9 +199,9 @@ func (p *printer) offered(offer *openapi.GrantOffer, r *approval.Request) {
 }
 
 // confirm asks for the last characters of the id: keys meant for something else never decide (threat 13).
-func (a Assent) confirm(p *printer, what string, r *approval.Request) error {
-	name := lastOf(r.ID)
-	p.printf("\nTo %s %s (binding %s…) type %s, anything else stops: ", what, r.ID, shortBinding(r.Binding()), styled{bold, name})
+func (a Assent) confirm(p *printer, what, id, binding string) error {
+	name := lastOf(id)
+	p.printf("\nTo %s (binding %s…) type %s, anything else stops: ", what, shortBinding(binding), styled{bold, name})
 	if err := p.done(); err != nil {
 		return err
 	}

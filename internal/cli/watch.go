@@ -23,6 +23,7 @@ type watchFlags struct {
 	mine  bool
 	lines bool
 	after int64
+	until string
 }
 
 func (a Assent) watchCommand() *cobra.Command {
@@ -47,6 +48,7 @@ func (a Assent) watchCommand() *cobra.Command {
 	flags.BoolVar(&f.mine, "mine", false, "only what the token's person may answer")
 	flags.BoolVar(&f.lines, "lines", false, "print what happens as lines, on a terminal too")
 	flags.Int64Var(&f.after, "after", 0, "with lines: begin behind the ledger entry of this `INDEX`; -1 begins at the beginning")
+	flags.StringVar(&f.until, "until", "", "with lines: end after the first entry of this `TYPE`, such as request_opened")
 	return cmd
 }
 
@@ -55,7 +57,7 @@ func (a Assent) watch(ctx context.Context, f watchFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.lines || f.asJSON || !a.OutTerminal || !a.InTerminal || a.Raw == nil {
+	if f.lines || f.asJSON || f.until != "" || !a.OutTerminal || !a.InTerminal || a.Raw == nil {
 		return a.watchLines(ctx, server, f)
 	}
 	return (&inbox{Assent: a, server: server, flags: f}).run(ctx)
@@ -77,13 +79,12 @@ func (a Assent) watchLines(ctx context.Context, server *client.Client, f watchFl
 		case err != nil:
 			return answer(err)
 		case f.asJSON:
-			if err := p.jsonLine(happening{e.Index, e.Type, e.Leaf}); err != nil {
-				return err
-			}
+			p.err = p.jsonLine(happening{e.Index, e.Type, e.Leaf})
 		default:
-			if p.entry(e.Index, e.Leaf); p.err != nil {
-				return p.done()
-			}
+			p.entry(e.Index, e.Leaf)
+		}
+		if p.err != nil || e.Type == f.until {
+			return p.done()
 		}
 	}
 	return nil
@@ -226,7 +227,7 @@ func (b *inbox) press(ctx context.Context, key byte, restore func()) (func(), er
 	b.out.raw("\x1b[H\x1b[2J")
 	err := b.act(ctx, key)
 	if err != nil {
-		b.out.raw("\n" + scrub(err.Error()) + "\n")
+		b.out.raw("\n" + strings.ReplaceAll(scrub(err.Error()), "\n", "\n  ") + "\n")
 	}
 	b.out.printf("\n%s", styled{dim, "Enter goes back to the list"})
 	if err := b.out.done(); err != nil {
