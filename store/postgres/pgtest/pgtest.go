@@ -26,6 +26,9 @@ import (
 // Env names the server that databases are made on.
 const Env = "ASSENT_TEST_POSTGRES"
 
+// own is set when the server is one that Main started.
+const own = "ASSENT_TEST_POSTGRES_OWN"
+
 const missing = "no PostgreSQL server found in /usr/lib/postgresql/*/bin or on the PATH: apt-get install postgresql, or set " + Env + " to the URL of one"
 
 // Main runs the tests of a binary with a server, and returns what to exit with.
@@ -40,7 +43,8 @@ func Main(m *testing.M) int {
 		return m.Run()
 	}
 	defer s.Stop()
-	_ = os.Setenv(Env, s.URL)
+	_ = os.Setenv(Env, s.URL) // and not a variable of this package, which would be state of it
+	_ = os.Setenv(own, "1")
 	return m.Run()
 }
 
@@ -56,7 +60,9 @@ func New(t testing.TB) string {
 	}
 	name := "assent_" + strings.ToLower(rand.Text())
 	execute(t, server, "CREATE DATABASE "+name)
-	t.Cleanup(func() { execute(t, server, "DROP DATABASE "+name+" WITH (FORCE)") })
+	if os.Getenv(own) == "" { // ours goes as a whole; dropping makes a checkpoint, which stops everybody
+		t.Cleanup(func() { execute(t, server, "DROP DATABASE "+name+" WITH (FORCE)") })
+	}
 	return Named(t, server, name)
 }
 

@@ -1,0 +1,10 @@
+//go:build !race
+
+package postgres_test
+
+import "time"
+
+const (
+	openRequests = 10_000
+	slowest      = 500 * time.Millisecond
+)
