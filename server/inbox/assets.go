@@ -62,19 +62,20 @@ func (s *site) asset(w http.ResponseWriter, r *http.Request) {
 // test shows.
 func parsePages(assets map[string]asset) map[string]*template.Template {
 	funcs := template.FuncMap{
-		"asset":  func(name string) string { return "/assets/" + name + "?v=" + assets[name].version },
-		"show":   func(s string) shown { return inspect(s, form{}) },
-		"spoken": func(s string) string { return inspect(s, form{}).spoken() },
-		"brief":  func(s string) shown { return inspect(s, form{block: true, limit: 300}) },
-		"lines":  func(s string) shown { return inspect(s, form{block: true}) },
-		"count":  count,
-		"tail":   tail,
-		"short":  short,
-		"stamp":  func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"at":     at,
-		"until":  until,
-		"span":   span,
-		"group":  groupName,
+		"asset":   func(name string) string { return "/assets/" + name + "?v=" + assets[name].version },
+		"show":    func(s string) shown { return inspect(s, form{}) },
+		"spoken":  func(s string) string { return inspect(s, form{}).spoken() },
+		"brief":   func(s string) shown { return inspect(s, form{block: true, limit: 300}) },
+		"lines":   func(s string) shown { return inspect(s, form{block: true}) },
+		"count":   count,
+		"tail":    tail,
+		"short":   short,
+		"stamp":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"at":      at,
+		"until":   until,
+		"span":    span,
+		"group":   groupName,
+		"presets": presets,
 		"plural": func(n int, one, many string) string {
 			if n == 1 {
 				return "1 " + one
