@@ -69,9 +69,9 @@ func dialect() sqlstore.Dialect {
 		Find:       "strpos",
 		WaitFor:    "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
 		TryLock:    "pg_try_advisory_xact_lock(hashtextextended($1, 0))",
-		Patience:   "SELECT pg_advisory_xact_lock(742, 3)",
-		Migrate:    "SELECT pg_advisory_xact_lock(742, 1)",
-		SealLock:   "pg_try_advisory_xact_lock(742, 2)",
+		Patience:   "SELECT pg_advisory_xact_lock(742, hashtext(current_schema() || ' wait'))",
+		Migrate:    "SELECT pg_advisory_xact_lock(742, hashtext(current_schema() || ' migrate'))",
+		SealLock:   "pg_try_advisory_xact_lock(742, hashtext(current_schema() || ' seal'))",
 		Sequence:   "SELECT setval(pg_get_serial_sequence('{{table}}', '{{column}}'), coalesce((SELECT max({{column}}) FROM {{table}}), 0) + 1, false)",
 		Writers:    writers,
 	}

@@ -296,18 +296,13 @@ func (t *tx) AddVote(v approval.VoteFact) {
 
 // Append adds a ledger entry and its deliveries.
 func (t *tx) Append(r ledger.Record, deliveries ...approval.Delivery) {
-	leaf, err := ledger.ParseLeaf(r.Leaf)
-	if err != nil {
-		t.err = fmt.Errorf("append to the ledger: %w", err)
-		return
-	}
-	if leaf.Tenant != t.tenant {
-		t.err = fmt.Errorf("append to the ledger: an entry of tenant %q in a transaction of %q", leaf.Tenant, t.tenant)
+	if r.Tenant != t.tenant || len(r.Leaf) == 0 {
+		t.err = fmt.Errorf("append to the ledger: an entry of tenant %q in a transaction of %q", r.Tenant, t.tenant)
 		return
 	}
 	t.writes = append(t.writes, Stmt{
 		SQL:  "INSERT INTO entries (tenant, type, subject, at, leaf, openings) VALUES ($1, $2, $3, $4, $5, $6)",
-		Args: []any{t.tenant, leaf.Type, plain(leaf.Subject), micros(leaf.Time), r.Leaf, blob(r.Openings)}, Blind: true,
+		Args: []any{t.tenant, r.Type, plain(r.Subject), micros(r.Time), r.Leaf, blob(r.Openings)}, Blind: true,
 	})
 	for _, d := range deliveries {
 		now := micros(t.b.s.now())
