@@ -43,10 +43,12 @@ type Entry struct {
 	Sealed  map[string]string
 }
 
-// Record is a sealed entry, to be stored as it is.
+// Record is a sealed entry, to be stored as it is. What stands beside the leaf repeats it, so that stores needn't parse what they file.
 type Record struct {
-	Leaf     []byte // canonical JSON, never changes
-	Openings []byte // JSON, nil when there are none; see Redact
+	Tenant, Type, Subject string
+	Time                  time.Time
+	Leaf                  []byte // canonical JSON, never changes
+	Openings              []byte // JSON, nil when there are none; see Redact
 }
 
 // Seal makes the record of an entry. Salts are read from rand, which must be cryptographically secure
@@ -64,7 +66,10 @@ func (e Entry) Seal(rand io.Reader) (Record, error) {
 	if err != nil {
 		return Record{}, fmt.Errorf("seal an entry: %w", err)
 	}
-	r := Record{Leaf: e.appendLeaf(make([]byte, 0, 512), facts, openings), Openings: appendOpenings(nil, openings)}
+	r := Record{
+		Tenant: e.Tenant, Type: e.Type, Subject: e.Subject, Time: e.Time.UTC().Truncate(time.Microsecond),
+		Leaf: e.appendLeaf(make([]byte, 0, 512), facts, openings), Openings: appendOpenings(nil, openings),
+	}
 	if len(r.Leaf) > maxLeaf {
 		return Record{}, fmt.Errorf("seal an entry: the leaf has %d bytes, at most %d are allowed: seal what is long", len(r.Leaf), maxLeaf)
 	}
