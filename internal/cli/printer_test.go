@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode"
+
+	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/value"
+)
+
+// nasty draws texts with many characters that must not reach a terminal.
+func nasty() *rapid.Generator[string] {
+	return rapid.StringOf(rapid.OneOf(rapid.Rune(), rapid.RuneFrom([]rune("\x1b\a\b\r\n\t\x7f\u0085\u009b\u200b\u202e\u2028\ufeff\U000e0041 \\u{}"))))
+}
+
+func controls(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })
+}
+
+// TestPrinterProperty: whatever the arguments are, what is printed has as many lines as the format, and no control byte.
+func TestPrinterProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := nasty().Draw(t, "text")
+		var out bytes.Buffer
+		p := &printer{w: &out}
+		p.printf("%s %s %s %v\n", text, styled{bold, text}, ready(text), errors.New(text))
+		p.table([][]styled{heading("A", "B"), {cell(text), {red, ready(text)}}})
+		s := &shower{printer: p}
+		s.text("| ", strings.ReplaceAll(text, "\n", " "), scrub)
+		if got := out.String(); controls(got) || strings.Count(got, "\n") != 4 {
+			t.Fatalf("%q", got)
+		}
+		if again := scrub(scrub(text)); again != scrub(text) {
+			t.Fatalf("scrubbed twice: %q, once: %q", again, scrub(text))
+		}
+	})
+}
+
+// TestJSONSafeProperty: the document stays the same document.
+func TestJSONSafeProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		doc := map[string]string{nasty().Draw(t, "key"): nasty().Draw(t, "value")}
+		var out bytes.Buffer
+		if err := (&printer{w: &out}).document(doc); err != nil {
+			t.Fatal(err)
+		}
+		var back map[string]string
+		if err := json.Unmarshal(out.Bytes(), &back); err != nil || controls(out.String()) || fmt.Sprint(back) != fmt.Sprint(doc) {
+			t.Fatalf("%q: %v", out.String(), err)
+		}
+	})
+}
+
+// TestRedactedProperty: a hidden value is nowhere in what is shown, and everything else is.
+func TestRedactedProperty(t *testing.T) {
+	got, hidden := redacted(`{"a":{"b":"SECRET","c":[1,"SECRET"]},"a.b":"SECRET","n":1.50}`, []string{"a.b", "a.c.1", "nothing", "n.x"})
+	if hidden != 2 || got != `{"a":{"b":"SECRET","c":[1,"(hidden by policy)"]},"a.b":"(hidden by policy)","n":1.50}` {
+		t.Errorf("%d: %s", hidden, got)
+	}
+	if got, hidden := redacted(`not json SECRET`, []string{"a"}); hidden != 1 || strings.Contains(got, "SECRET") {
+		t.Errorf("%d: %s", hidden, got)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		args := fmt.Sprintf(`{"x":{"y":[0,{"z":"SECRET%d"}]},"k":1}`, rapid.Int().Draw(t, "n"))
+		path := rapid.SampledFrom([]string{"x", "x.y", "x.y.1", "x.y.1.z"}).Draw(t, "path")
+		got, hidden := redacted(args, []string{path})
+		if _, err := value.Parse([]byte(got), value.DefaultLimits()); err != nil || hidden != 1 || strings.Contains(got, "SECRET") || !strings.Contains(got, `"k":1`) {
+			t.Fatalf("%s: %v", got, err)
+		}
+	})
+}
+
+func TestTimes(t *testing.T) {
+	for _, tt := range []struct {
+		d    time.Duration
+		want string
+	}{{0, "0s"}, {90 * time.Second, "1m 30s"}, {26*time.Hour + time.Second, "1d 2h"}, {400 * time.Millisecond, "0s"}, {48 * time.Hour, "2d"}} {
+		if got := span(tt.d); got != tt.want {
+			t.Errorf("%v: %q, want %q", tt.d, got, tt.want)
+		}
+	}
+	for text, want := range map[string]time.Duration{"90d": 2160 * time.Hour, "1d12h": 36 * time.Hour, "30m": 30 * time.Minute, "0d": 0} {
+		if got, err := parseAge(text); err != nil || got != want {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "d", "-1d", "1d-2h", "soon", "9999999d", "1e9h", "-5m", "90d90d"} {
+		if got, err := parseAge(text); err == nil {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+// FuzzParseAge: no text makes a negative time.
+func FuzzParseAge(f *testing.F) {
+	f.Add("90d12h")
+	f.Fuzz(func(t *testing.T, text string) {
+		if d, err := parseAge(text); err == nil && d < 0 {
+			t.Errorf("%q: %v", text, d)
+		}
+	})
+}
+
+// TestKeyIsMadeOnce: starts at the same time agree on one key, and each file is whole.
+func TestKeyIsMadeOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	keys := make([]Key, 8)
+	var all sync.WaitGroup
+	for i := range keys {
+		all.Go(func() {
+			var err error
+			if keys[i], err = LoadKey(path, "a host+name"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for _, k := range keys {
+		if k.Signer.PublicKey() != keys[0].Signer.PublicKey() || !bytes.Equal(k.Forms, keys[0].Forms) || len(k.Forms) != 32 {
+			t.Error("two keys")
+		}
+	}
+	if !strings.HasPrefix(keys[0].Signer.PublicKey(), "ahostname+") {
+		t.Error(keys[0].Signer.PublicKey())
+	}
+	left, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(left) != 2 {
+		t.Errorf("%v, %v", left, err)
+	}
+	for _, mode := range []os.FileMode{0o640, 0o604, 0o660, 0o777} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := LoadKey(path, "h"); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+			t.Errorf("%o: %v", mode, err)
+		}
+	}
+	for name, path := range map[string]string{"a directory": t.TempDir(), "nowhere": filepath.Join(path, "key")} {
+		if _, err := LoadKey(path, "h"); err == nil {
+			t.Errorf("%s is no key", name)
+		}
+	}
+}
+
+// FuzzServeConfig: no file makes the reader panic, and what it accepts has a name for every tenant.
+func FuzzServeConfig(f *testing.F) {
+	f.Add("agents: [a]\npeople: p\nnotify: {webhooks: [{name: a, url: 'https://x', secret_file: s}], slack: {team: T, token_file: t, signing_secret_file: s, channels: {'': C}}}")
+	f.Add("tenants: [{name: a, agents: x}, 1]\ndrain: 3\nstore: postgres://x")
+	f.Fuzz(func(t *testing.T, text string) {
+		path := filepath.Join(t.TempDir(), "c.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var errOut bytes.Buffer
+		cfg, err := Assent{Streams: Streams{Err: &errOut}}.readServeConfig(path)
+		if err != nil {
+			return
+		}
+		for _, tenant := range cfg.Tenants {
+			if tenant.Name == "" {
+				t.Errorf("%q: a tenant without a name", text)
+			}
+		}
+	})
+}
+
+// TestServeConfigReads everything that a file may say.
+func TestServeConfigReads(t *testing.T) {
+	dir := t.TempDir()
+	path := write(t, filepath.Join(dir, "c.yaml"), `listen: 127.0.0.1:1
+public_url: https://a.example
+store: postgres://u@h/d
+key: k
+drain: 3s
+tenant: acme
+agents: a
+policies: [p, /q]
+people: people.yaml
+oidc: {issuer: https://idp.example, client_id: c, client_secret_file: s, groups_claim: roles}
+notify:
+  webhooks: [{name: ops, url_file: u, secret_file: [s1, s2], events: [request_*], agents: [desk], groups: [risk], loopback: true, networks: [10.0.0.0/8]}]
+  slack: {team: T1, token_file: t, signing_secret_file: ss, channels: {risk: C1, "": C2}, arguments: true}
+`)
+	cfg, err := Assent{}.readServeConfig(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tenant := cfg.Tenants[0]
+	if cfg.Store != "postgres://u@h/d" || cfg.KeyFile != filepath.Join(dir, "k") || cfg.Drain != 3*time.Second || tenant.Name != "acme" ||
+		tenant.Policies[1] != "/q" || tenant.Agents[0] != filepath.Join(dir, "a") || tenant.OIDC.GroupsClaim != "roles" ||
+		len(tenant.Webhooks[0].SecretFiles) != 2 || tenant.Webhooks[0].URLFile != filepath.Join(dir, "u") || tenant.Slack.Channels["risk"] != "C1" || !tenant.Slack.Arguments {
+		t.Errorf("%+v\n%+v", cfg, tenant)
+	}
+}
+
+// TestConfigRefuses wrong types with their place.
+func TestConfigRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"[]": "1:1", "dev: 1": "1:6", "drain: -1s": "1:8", "agents: {}": "1:9", "people: ''": "1:9", "notify: 3": "1:9",
+		"notify: {slack: {team: T}}": "1:17", "tenants: [{agents: x}]": "1:11", "a: &x [*x]": "1:", "store: [": "1:",
+	} {
+		var errOut bytes.Buffer
+		path := write(t, filepath.Join(t.TempDir(), "c.yaml"), text+"\n")
+		if _, err := (Assent{Streams: Streams{Err: &errOut}}).readServeConfig(path); err == nil || !strings.Contains(errOut.String(), "c.yaml:"+want) {
+			t.Errorf("%q: %v\n%s", text, err, errOut.String())
+		}
+	}
+	if got := article(yamldoc.Mapping); got != "an object" {
+		t.Error(got)
+	}
+}
+
+// TestExposed: a token in the clear stays on the machine.
+func TestExposed(t *testing.T) {
+	for server, want := range map[string]bool{
+		"https://a.example": false, "http://127.0.0.1:7717": false, "http://[::1]:1": false, "http://localhost": false, "http://a.example": true, "http://10.0.0.1": true, "http://127.0.0.1.evil.example": true,
+	} {
+		if got := exposed(server); got != want {
+			t.Errorf("%s: %t", server, got)
+		}
+	}
+}
