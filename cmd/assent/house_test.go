@@ -48,13 +48,21 @@ func start(t *testing.T, policies string) *testHouse {
 			t.Fatal(err)
 		}
 	}
+	return startWith(t, h, func(c *cli.ServeConfig) {
+		if policies != "" {
+			c.Tenants[0].Policies = []string{h.dir}
+		}
+	})
+}
+
+// startWith runs the service on the files of a house, after a change of its configuration.
+func startWith(t *testing.T, h *testHouse, change func(*cli.ServeConfig)) *testHouse {
+	t.Helper()
 	cfg := cli.ServeConfig{
 		Listen: "127.0.0.1:0", Store: filepath.Join(h.dir, "s.db"), KeyFile: filepath.Join(h.dir, "k"), Drain: 5 * time.Second,
-		Tenants: []cli.TenantConfig{{Name: "default", Agents: []string{h.dir}, Policies: []string{h.dir}, People: filepath.Join(h.dir, "people.yaml")}},
+		Tenants: []cli.TenantConfig{{Name: "default", Agents: []string{h.dir}, People: filepath.Join(h.dir, "people.yaml")}},
 	}
-	if policies == "" {
-		cfg.Tenants[0].Policies = nil
-	}
+	change(&cfg)
 	h.tokens(t, cfg.Store)
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan cli.Ready, 1), make(chan error, 1)

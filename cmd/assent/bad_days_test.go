@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/notify/webhook"
+)
+
+// TestDrain: after the signal a long poll ends at once with an answer, nothing new is taken, and everything is sealed.
+func TestDrain(t *testing.T) {
+	h := start(t, "")
+	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
+	answered := make(chan error, 1)
+	c := h.client(t, "runtime")
+	polling, err := c.Request(t.Context(), r.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	began := make(chan struct{})
+	go func() {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.ready.API+"/v1/requests/"+r.ID+"?wait=60s&version="+strconv.FormatInt(polling.Version, 10), nil)
+		if err != nil {
+			answered <- err
+			return
+		}
+		req.Header.Set("Authorization", "Bearer "+h.token["runtime"])
+		close(began)
+		resp, err := http.DefaultClient.Do(req)
+		if err == nil {
+			_, err = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+		}
+		answered <- err
+	}()
+	<-began
+	at := time.Now()
+	if err := h.stop(); err != nil {
+		t.Fatal(err)
+	}
+	<-answered // with an answer, or refused because the signal was faster
+	if took := time.Since(at); took > 10*time.Second {
+		t.Errorf("draining took %v", took)
+	}
+	if _, err := http.Get(h.ready.API + "/healthz"); err == nil {
+		t.Error("it still answers")
+	}
+	s, err := openStore(t.Context(), filepath.Join(h.dir, "s.db"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	entries, err := s.Entries(t.Context(), "default", 0, 10)
+	if err != nil || len(entries) != 3 { // two tokens and the request
+		t.Errorf("%d entries are sealed, %v", len(entries), err)
+	}
+}
+
+// TestWebhookFromTheConfiguration: what the file names hears of a request, signed.
+func TestWebhookFromTheConfiguration(t *testing.T) {
+	heard := make(chan error, 10)
+	var raw [32]byte
+	if _, err := rand.Read(raw[:]); err != nil {
+		t.Fatal(err)
+	}
+	secret := "whsec_" + base64.StdEncoding.EncodeToString(raw[:])
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = webhook.Verify(secret, r.Header, body, time.Now(), time.Minute)
+		}
+		heard <- err
+	}))
+	defer receiver.Close()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople, "secret": secret + "\n", "url": receiver.URL} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hook := cli.WebhookConfig{Name: "ops", URLFile: filepath.Join(dir, "url"), SecretFiles: []string{filepath.Join(dir, "secret")}, Loopback: true}
+	h := startWith(t, &testHouse{dir: dir, token: map[string]string{}}, func(c *cli.ServeConfig) { c.Tenants[0].Webhooks = []cli.WebhookConfig{hook} })
+	h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1}}`)
+	select {
+	case err := <-heard:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("nobody heard of it")
+	}
+}
+
+// TestStartRefuses what is wrong outside, before it answers.
+func TestStartRefuses(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople, "empty": "", "secret": "whsec_short"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := func(name string) string { return filepath.Join(dir, name) }
+	hook := func(w cli.WebhookConfig) func(*cli.ServeConfig) {
+		return func(c *cli.ServeConfig) { c.Tenants[0].Webhooks = []cli.WebhookConfig{w, w}[:1] }
+	}
+	for want, change := range map[string]func(*cli.ServeConfig){
+		"empty is empty":      hook(cli.WebhookConfig{Name: "a", URL: "https://a.example", SecretFiles: []string{file("empty")}}),
+		"webhook a: webhook":  hook(cli.WebhookConfig{Name: "a", URL: "https://a.example", SecretFiles: []string{file("secret")}}),
+		"networks":            hook(cli.WebhookConfig{Name: "a", URL: "https://a.example", SecretFiles: []string{file("secret")}, Networks: []string{"ten"}}),
+		"no event about":      hook(cli.WebhookConfig{Name: "a", URL: "https://a.example", RouteConfig: cli.RouteConfig{Events: []string{"nothing"}}}),
+		"share a name":        func(c *cli.ServeConfig) { c.Tenants[0].Webhooks = make([]cli.WebhookConfig, 2) },
+		"slack: open":         func(c *cli.ServeConfig) { c.Tenants[0].Slack = &cli.SlackConfig{TokenFile: file("nothing")} },
+		"the client's secret": func(c *cli.ServeConfig) { c.Tenants[0].OIDC = &cli.OIDCConfig{ClientSecretFile: file("nothing")} },
+		"expected https": func(c *cli.ServeConfig) {
+			c.Tenants[0].OIDC = &cli.OIDCConfig{Issuer: "https://i.example", ClientID: "c"}
+		},
+		"--public-url":            func(c *cli.ServeConfig) { c.PublicURL = "ftp://x" },
+		"--listen":                func(c *cli.ServeConfig) { c.Listen = "256.0.0.1:x" },
+		"can be read by others":   func(c *cli.ServeConfig) { c.KeyFile = file("loose.key") },
+		"no such file":            func(c *cli.ServeConfig) { c.Store = file("nowhere/s.db") },
+		"file is not a database":  func(c *cli.ServeConfig) { c.Store = file("secret") },
+		"dev mode listens on":     func(c *cli.ServeConfig) { c.Dev, c.Listen = true, "0.0.0.0:0" },
+		"people.yaml: no such":    func(c *cli.ServeConfig) { c.Tenants[0].People = file("none/people.yaml") },
+		"connection refused|dial": func(c *cli.ServeConfig) { c.Store = "postgres://nobody@127.0.0.1:1/none?connect_timeout=2" },
+	} {
+		if err := os.WriteFile(file("loose.key"), []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		cfg := cli.ServeConfig{
+			Listen: "127.0.0.1:0", Store: file("s.db"), KeyFile: file("k"),
+			Tenants: []cli.TenantConfig{{Name: "default", Agents: []string{dir}, People: file("people.yaml")}},
+		}
+		change(&cfg)
+		var log bytes.Buffer
+		err := serve(t.Context(), cfg, &log, func(cli.Ready) { t.Errorf("%s: it answers", want) })
+		matched := false
+		for word := range strings.SplitSeq(want, "|") {
+			matched = matched || err != nil && strings.Contains(err.Error(), word)
+		}
+		if !matched {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if err != nil && strings.Contains(err.Error()+log.String(), "whsec_short") {
+			t.Errorf("a secret is shown: %v", err)
+		}
+	}
+}
+
+// TestLostStoreAllowsNothing: with the store gone read-only, calls that need no asking are refused too.
+func TestLostStoreAllowsNothing(t *testing.T) {
+	h := start(t, "")
+	locker, err := openStore(t.Context(), filepath.Join(h.dir, "s.db"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locker.Close()
+	held, release := make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = locker.Update(context.WithoutCancel(t.Context()), "default", func(approval.Tx) error { // it holds the write lock
+			close(held)
+			<-release
+			return nil
+		})
+	}()
+	<-held
+	term := &terminal{}
+	ran := filepath.Join(h.dir, "ran")
+	call := h.file(t, `{"kind":"tool","tool":"quote","args":{}}`)
+	done := make(chan int, 1)
+	go func() {
+		done <- h.run(t, term, "runtime", "request", "--agent", "desk", "--call", call, "--", "touch", ran)
+	}()
+	select {
+	case code := <-done:
+		if code != cli.ExitFailure {
+			t.Errorf("exit %d\n%s", code, term.out.String())
+		}
+	case <-time.After(1 * time.Second): // it still tries: nothing may have run
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("it ran while nothing could be recorded")
+	}
+	close(release)
+	if code := <-done; code != cli.ExitOK {
+		t.Errorf("after the lock: exit %d\n%s", code, term.out.String())
+	}
+}
