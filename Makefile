@@ -7,7 +7,7 @@
 build: ## bin/agf-validate and bin/assent
 	go build -o bin/ ./cmd/...
 
-setup: ## PostgreSQL, Chromium and axe-core for the tests, where they are missing
+setup: ## PostgreSQL, Chromium and npm for the tests, where they are missing
 	.ci/setup
 
 test: setup ## all tests

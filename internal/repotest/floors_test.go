@@ -88,7 +88,6 @@ func fences() map[string]string {
 		"github.com/slack-go/slack":                "notify/slack",
 		"github.com/prometheus/client_golang":      "server",
 		"github.com/chromedp":                      "server/inbox",
-		"github.com/oapi-codegen/runtime":          "server/openapi",
 	}
 }
 

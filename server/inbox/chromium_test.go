@@ -193,7 +193,7 @@ func axeSource(t *testing.T) string {
 	if path == "" {
 		var err error
 		if path, err = fetchAxe(t.Context()); err != nil {
-			t.Fatalf("this test needs axe-core: set ASSENT_AXE to its axe.min.js, or make `npm pack axe-core@4` work: %v", err)
+			t.Fatalf("this test needs axe-core: set ASSENT_AXE to its axe.min.js, or make `npm pack axe-core@4.14.1` work: %v", err)
 		}
 	}
 	src, err := os.ReadFile(path)
@@ -216,7 +216,7 @@ func fetchAxe(ctx context.Context) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	pack := exec.CommandContext(ctx, "npm", "pack", "--silent", "axe-core@4")
+	pack := exec.CommandContext(ctx, "npm", "pack", "--silent", "axe-core@4.14.1")
 	pack.Dir = dir
 	out, err := pack.Output()
 	if err != nil {
