@@ -20,6 +20,8 @@ import (
 // contract is openapi.yaml, decoded.
 type contract struct {
 	doc     map[string]any
+	mux     *http.ServeMux // knows which operation a request is for
+	byName  map[string]operation
 	mu      sync.Mutex
 	schemas map[string]*jsonschema.Schema
 }
@@ -35,9 +37,13 @@ var loadContract = sync.OnceValue(func() *contract {
 	if err != nil {
 		panic(err)
 	}
-	c := &contract{schemas: map[string]*jsonschema.Schema{}}
+	c := &contract{schemas: map[string]*jsonschema.Schema{}, mux: http.NewServeMux(), byName: map[string]operation{}}
 	if err := json.Unmarshal(text, &c.doc); err != nil {
 		panic(err)
+	}
+	for _, o := range c.operations() {
+		c.byName[o.pattern()] = o
+		c.mux.Handle(o.pattern(), http.NotFoundHandler())
 	}
 	return c
 })
@@ -85,18 +91,12 @@ func (c *contract) find(method, path string) (operation, bool) {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	mux := http.NewServeMux()
-	found := map[string]operation{}
-	for _, o := range c.operations() {
-		found[o.pattern()] = o
-		mux.Handle(o.pattern(), http.NotFoundHandler())
-	}
 	req, err := http.NewRequest(method, "http://x"+path, nil)
 	if err != nil {
 		return operation{}, false
 	}
-	_, pattern := mux.Handler(req)
-	o, ok := found[pattern]
+	_, pattern := c.mux.Handler(req)
+	o, ok := c.byName[pattern]
 	return o, ok
 }
 

@@ -6,9 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/assent-dev/assent/ledger"
 	"github.com/assent-dev/assent/server/openapi"
-	"github.com/assent-dev/assent/store"
 )
 
 // fromNow means that a watcher has seen nothing and wants nothing old.
@@ -66,15 +64,16 @@ func (x *exchange) follow(s *stream, out *eventWriter) {
 	beat := time.NewTicker(x.cfg.Timing.Heartbeat)
 	defer beat.Stop()
 	for out.err == nil {
-		entries, behind, news := s.from(out.next)
+		frames, behind, news := s.from(out.next)
 		if behind {
-			var err error
-			if entries, err = x.cfg.Store.Entries(ctx, x.tenant(), out.next, readBatch); err != nil || len(entries) == 0 {
+			entries, err := x.cfg.Store.Entries(ctx, x.tenant(), out.next, readBatch)
+			if err != nil || len(entries) == 0 {
 				return // the watcher comes back, and says where it was
 			}
+			frames = framesOf(entries)
 		}
-		if len(entries) > 0 {
-			out.entries(entries)
+		if len(frames) > 0 {
+			out.frames(frames)
 			continue
 		}
 		out.flush()
@@ -122,18 +121,9 @@ func (e *eventWriter) heartbeat() {
 	e.flush()
 }
 
-// entries sends entries. One that is no leaf is a fault of the store: its index is sent, and nothing is invented.
-func (e *eventWriter) entries(entries []store.Entry) {
-	var text []byte
-	for _, entry := range entries {
-		name := "unreadable"
-		if leaf, err := ledger.ParseLeaf(entry.Leaf); err == nil {
-			name = leaf.Type
-		} else {
-			entry.Leaf = []byte("{}")
-		}
-		text = fmt.Appendf(text, "id: %d\nevent: %s\ndata: %s\n\n", entry.Index, name, entry.Leaf)
-		e.next = entry.Index + 1
+func (e *eventWriter) frames(frames []frame) {
+	for _, f := range frames {
+		e.write(f.text)
+		e.next = f.index + 1
 	}
-	e.write(text)
 }

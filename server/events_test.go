@@ -277,9 +277,9 @@ func TestHeartbeatsAndTheEnd(t *testing.T) {
 func TestSlowReaders(t *testing.T) {
 	h := newHouse(t, func(c *server.Config) { c.Timing.Slow = 100 * time.Millisecond })
 	mara := h.voter("mara")
-	const bulk = 40
+	const bulk = 25
 	for range bulk { // more than any buffer on the way takes, and than the server remembers
-		if err := h.svc.Record(t.Context(), "acme", "bulk", "", "test", map[string]any{"text": strings.Repeat("x", 500_000)}); err != nil {
+		if err := h.svc.Record(t.Context(), "acme", "bulk", "", "test", map[string]any{"text": strings.Repeat("x", 300_000)}); err != nil {
 			t.Fatal(err)
 		}
 	}

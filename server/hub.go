@@ -2,10 +2,13 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/assent-dev/assent/ledger"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -40,7 +43,7 @@ type stream struct {
 	users  int // guarded by hub.mu
 
 	mu    sync.Mutex
-	ring  []store.Entry // without openings; one after the other, the last one before next
+	ring  []frame // one after the other, the last one before next
 	bytes int
 	next  int64         // index of the entry that will come next
 	news  chan struct{} // closed when next moves
@@ -94,7 +97,7 @@ func (h *hub) read(ctx context.Context, tenant string, s *stream) {
 			h.log.Error("events can't be read, watchers wait", "tenant", tenant, "error", err)
 		}
 		failing = err != nil
-		if s.add(entries); len(entries) == readBatch {
+		if s.add(framesOf(entries)); len(entries) == readBatch {
 			continue
 		}
 		if failing {
@@ -121,31 +124,49 @@ func (s *stream) end() int64 {
 	return s.next
 }
 
-// add puts entries at the end and forgets the oldest.
-func (s *stream) add(entries []store.Entry) {
-	if len(entries) == 0 {
+// frame is one entry as it is sent: made once for all watchers.
+type frame struct {
+	index int64
+	text  []byte
+}
+
+// framesOf writes entries as events. One that is no leaf is a fault of the store: its index is sent, and nothing is invented.
+func framesOf(entries []store.Entry) []frame {
+	out := make([]frame, len(entries))
+	for i, e := range entries {
+		kind, data := "unreadable", []byte("{}")
+		if leaf, err := ledger.ParseLeaf(e.Leaf); err == nil {
+			kind, data = leaf.Type, e.Leaf
+		}
+		out[i] = frame{e.Index, fmt.Appendf(nil, "id: %d\nevent: %s\ndata: %s\n\n", e.Index, kind, data)}
+	}
+	return out
+}
+
+// add puts frames at the end and forgets the oldest.
+func (s *stream) add(frames []frame) {
+	if len(frames) == 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, e := range entries {
-		e.Openings = nil
-		s.ring = append(s.ring, e)
-		s.bytes += len(e.Leaf)
-		s.next = e.Index + 1
+	for _, f := range frames {
+		s.ring = append(s.ring, f)
+		s.bytes += len(f.text)
+		s.next = f.index + 1
 	}
 	drop := 0
 	for ; len(s.ring)-drop > ringEntries || s.bytes > ringBytes; drop++ {
-		s.bytes -= len(s.ring[drop].Leaf)
+		s.bytes -= len(s.ring[drop].text)
 	}
-	s.ring = append([]store.Entry(nil), s.ring[drop:]...) // a new one: watchers may still hold the old
+	s.ring = slices.Clone(s.ring[drop:]) // a new one: watchers may still hold the old
 	close(s.news)
 	s.news = make(chan struct{})
 }
 
 // from returns what is remembered from an index on, up to readBatch. When that was forgotten, behind is true; when it has not happened
 // yet, news tells when it has.
-func (s *stream) from(index int64) (entries []store.Entry, behind bool, news <-chan struct{}) {
+func (s *stream) from(index int64) (frames []frame, behind bool, news <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first := s.next - int64(len(s.ring))
