@@ -114,6 +114,18 @@ func TestVoteCountsMembersAsOfNow(t *testing.T) {
 	h.history()
 }
 
+// Who turns out to own the agent after they voted does not count either.
+func TestVoteCountsOwnersAsOfNow(t *testing.T) {
+	h := newHouse(t)
+	h.people.set(func(d *directory) { d.groups["fay"] = []string{"risk"} })
+	r := h.asked(tool("trade", `{}`))
+	h.vote(r, "ann", approval.Approve, approval.VoteCounted)
+	h.people.set(func(d *directory) { d.owners = []string{"ann@acme"} })
+	h.vote(r, "bob", approval.Approve, approval.VoteCounted)
+	h.vote(r, "fay", approval.Approve, approval.VoteApproved)
+	h.history()
+}
+
 // A directory that can't answer stops everything, and leaves nothing half done.
 func TestVoteWithoutADirectory(t *testing.T) {
 	h := newHouse(t)

@@ -83,6 +83,19 @@ func TestGrantTellsServersApart(t *testing.T) {
 	}
 }
 
+// What the policies say when it is used holds too.
+func TestGrantCoversWithinPolicies(t *testing.T) {
+	start := time.Unix(1, 0)
+	g := approval.Grant{Call: approval.Call{Kind: resolve.Tool, Args: "{}"}, Created: start, Expires: start.Add(time.Hour), MaxUses: 9, Uses: 3}
+	for bounds, want := range map[policy.Grants]bool{
+		{}: true, {Forbid: true}: false, {Session: true}: false, {MaxUses: 3}: false, {MaxUses: 4}: true, {MaxAge: time.Minute}: false, {MaxAge: time.Hour}: true,
+	} {
+		if got := g.Covers(&g.Call, "", bounds, start); got != want {
+			t.Errorf("%+v: covered %v", bounds, got)
+		}
+	}
+}
+
 func TestGrantOffers(t *testing.T) {
 	h := newHouse(t)
 	offer := func(call *resolve.Call, o approval.GrantOffer) (*approval.Voted, error) {
