@@ -71,6 +71,7 @@ func dialect() sqlstore.Dialect {
 		TryLock:    "pg_try_advisory_xact_lock(hashtextextended($1, 0))",
 		Patience:   "SELECT pg_advisory_xact_lock(742, hashtext(current_schema() || ' wait'))",
 		Migrate:    "SELECT pg_advisory_xact_lock(742, hashtext(current_schema() || ' migrate'))",
+		Number:     "UPDATE entries SET idx = n.idx FROM unnest($1::bigint[], $2::bigint[]) AS n(seq, idx) WHERE entries.seq = n.seq AND entries.idx IS NULL",
 		SealLock:   "pg_try_advisory_xact_lock(742, hashtext(current_schema() || ' seal'))",
 		Sequence:   "SELECT setval(pg_get_serial_sequence('{{table}}', '{{column}}'), coalesce((SELECT max({{column}}) FROM {{table}}), 0) + 1, false)",
 		Writers:    writers,

@@ -214,6 +214,8 @@ func latest(t *testing.T, db Database) {
 		}
 		insert(t, s, r)
 	}
+	equal(t, find("sha256:b"), "apr_000002") // it is open, the newer ones have ended
+	change(t, s, "apr_000002", func(r *approval.Request) { finish(r, approval.Denied, epoch()) })
 	equal(t, find("sha256:b"), "apr_000003")
 	change(t, s, "apr_000003", func(r *approval.Request) {
 		r.Revisions = append(r.Revisions, r.Revisions[0])

@@ -269,6 +269,7 @@ func (s *Store) group(ctx context.Context, b *batch, jobs []*job) (err error) {
 		b.tx.Queue(Stmt{SQL: s.d.Patience})
 	}
 	changed := map[string]bool{}
+	var written []*tx
 	for _, j := range jobs {
 		if j.err == errAborted {
 			continue
@@ -279,7 +280,7 @@ func (s *Store) group(ctx context.Context, b *batch, jobs []*job) (err error) {
 		}
 		if j.err == nil && len(t.writes) > 0 {
 			b.tx.Queue(t.writes...)
-			b.held, changed[j.tenant] = true, true
+			b.held, changed[j.tenant], written = true, true, append(written, t)
 			if t.froze {
 				delete(b.freezes, j.tenant)
 			}
@@ -291,6 +292,11 @@ func (s *Store) group(ctx context.Context, b *batch, jobs []*job) (err error) {
 	b.committing = true
 	if err := b.tx.Commit(ctx); err != nil {
 		return err
+	}
+	for _, t := range written {
+		for _, r := range t.saved {
+			s.recent.put(t.tenant, r)
+		}
 	}
 	for tenant := range changed {
 		s.changes.happened(tenant)

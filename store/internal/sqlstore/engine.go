@@ -89,6 +89,7 @@ type Dialect struct {
 	WaitFor    string            // statement that takes a lock named by $1 until the end of the transaction; "" when there is only one writer
 	TryLock    string            // expression that tells whether it took that lock, named by $1, without waiting
 	Patience   string            // statement that waits for the lock of transactions that wait for locks; "" when there is only one writer
+	Number     string            // statement that gives the entries numbered in array $1 the indexes in array $2; "" to do it one by one
 	SealLock   string            // expression that tells whether this transaction may seal
 	Migrate    string            // statement that waits for the lock of migrations; "" when there is only one writer
 	Sequence   string            // statement that moves the counter of {{column}} of {{table}} behind restored rows; "" when there is no need

@@ -90,8 +90,8 @@ func (s *Store) sealSome(ctx context.Context, x Tx, tenant string, limit int, si
 	leaves := make([][]byte, len(entries))
 	for i, e := range entries {
 		leaves[i] = e.leaf
-		x.Queue(Stmt{SQL: "UPDATE entries SET idx = $2 WHERE seq = $1 AND idx IS NULL", Args: []any{e.seq, size + int64(i)}, One: true})
 	}
+	s.number(x, entries, size)
 	ext, err := ledger.Extend(size, hashes{ctx, x, tenant}, leaves)
 	if err != nil {
 		return 0, err
@@ -107,6 +107,21 @@ func (s *Store) sealSome(ctx context.Context, x Tx, tenant string, limit int, si
 ON CONFLICT (tenant) DO UPDATE SET size = excluded.size, root = excluded.root, checkpoint = excluded.checkpoint`,
 		Args: []any{tenant, ext.Size, slices.Clone(ext.Root[:]), checkpoint}})
 	return len(entries), nil
+}
+
+// number gives entries their indexes, from one on.
+func (s *Store) number(x Tx, entries []unsealed, from int64) {
+	if s.d.Number == "" {
+		for i, e := range entries {
+			x.Queue(Stmt{SQL: "UPDATE entries SET idx = $2 WHERE seq = $1 AND idx IS NULL", Args: []any{e.seq, from + int64(i)}, One: true})
+		}
+		return
+	}
+	numbers, indexes := make([]int64, len(entries)), make([]int64, len(entries))
+	for i, e := range entries {
+		numbers[i], indexes[i] = e.seq, from+int64(i)
+	}
+	x.Queue(Stmt{SQL: s.d.Number, Args: []any{numbers, indexes}})
 }
 
 // hashes reads stored hashes of one tree.

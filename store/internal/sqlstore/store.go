@@ -17,6 +17,7 @@ type Store struct {
 	sealing sync.Mutex
 	queue   queue
 	changes changes
+	recent  recent
 }
 
 var _ store.Store = (*Store)(nil)

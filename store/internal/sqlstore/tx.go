@@ -18,8 +18,9 @@ type tx struct {
 	err            error // a write that can't be
 	busy           bool
 	froze, granted bool
-	read           map[string]indexed // requests as they were read
-	fresh          map[string]bool    // idempotency keys under which nothing was remembered
+	read           map[string]indexed  // requests as they were read
+	fresh          map[string]bool     // idempotency keys under which nothing was remembered
+	saved          []*approval.Request // for recent, once they are committed
 }
 
 var _ approval.Tx = (*tx)(nil)
@@ -70,12 +71,19 @@ func (t *tx) locked(what, query string, args ...any) (body string, ok bool, err 
 
 // Request reads a request and locks it.
 func (t *tx) Request(id string) (*approval.Request, error) {
-	body, ok, err := t.locked("read request", "SELECT body FROM requests WHERE tenant = $1 AND id = $2", t.tenant, id)
-	if err != nil {
-		return nil, err
+	known, version := t.b.s.recent.get(t.tenant, id), int64(0)
+	if known != nil {
+		version = known.Version
 	}
-	if !ok {
+	body, ok, err := t.locked("read request", "SELECT CASE WHEN version = $3 THEN '' ELSE body END FROM requests WHERE tenant = $1 AND id = $2",
+		t.tenant, id, version)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
 		return nil, fmt.Errorf("request %q: %w", id, approval.ErrNotFound)
+	case body == "" && known != nil:
+		return t.note(known.Clone()), nil
 	}
 	return t.parse(body)
 }
@@ -99,11 +107,16 @@ func (t *tx) parse(body string) (*approval.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+	return t.note(r), nil
+}
+
+// note remembers what the columns of a request are before it is changed.
+func (t *tx) note(r *approval.Request) *approval.Request {
 	if t.read == nil {
 		t.read = map[string]indexed{}
 	}
 	t.read[r.ID] = rowOf(r).x
-	return r, nil
+	return r
 }
 
 // Latest takes the lock of the binding too, so that two that find nothing don't both insert.
@@ -121,6 +134,9 @@ func (t *tx) Latest(binding string) (*approval.Request, error) {
 	}
 }
 
+// newest is the order of Latest: what is open goes first, since an edit can give an older request the binding of a newer one that has ended.
+const newest = "ORDER BY CASE WHEN closed IS NULL THEN 0 ELSE 1 END, created DESC, id DESC LIMIT 1"
+
 func (t *tx) latest(binding string) (id string, ok bool, err error) {
 	d, got, name := t.b.s.d, "1", t.tenant+" "+binding
 	args := []any{t.tenant, binding}
@@ -136,9 +152,9 @@ func (t *tx) latest(binding string) (id string, ok bool, err error) {
 		got int64
 		id  *string
 	}
-	query := "SELECT " + got + ", (SELECT id FROM requests WHERE tenant = $1 AND binding = $2 ORDER BY created DESC, id DESC LIMIT 1)"
+	query := "SELECT " + got + ", (SELECT id FROM requests WHERE tenant = $1 AND binding = $2 " + newest + ")"
 	if len(args) == 3 {
-		query = "SELECT " + got + ", (SELECT id FROM requests WHERE tenant = $2 AND binding = $3 ORDER BY created DESC, id DESC LIMIT 1)"
+		query = "SELECT " + got + ", (SELECT id FROM requests WHERE tenant = $2 AND binding = $3 " + newest + ")"
 	}
 	found, _, err := first(t.b.ctx, t.b.tx, func(r Rows) (x row, err error) { return x, r.Scan(&x.got, &x.id) }, query, args...)
 	switch {
@@ -238,6 +254,7 @@ func (t *tx) Insert(r *approval.Request) {
 		t.err = fmt.Errorf("insert request %q: %w", r.ID, err)
 		return
 	}
+	t.saved = append(t.saved, r)
 	t.writes = append(t.writes, insertRequest(t.tenant, r, string(body)))
 }
 
@@ -250,6 +267,7 @@ func (t *tx) Save(r *approval.Request) {
 		t.err = fmt.Errorf("save request %q: %w", r.ID, err)
 		return
 	}
+	t.saved = append(t.saved, r)
 	now := rowOf(r)
 	before, known := t.read[r.ID]
 	t.writes = append(t.writes, updateRequest(t.tenant, r, now, old, known && r.Closed == nil && before == now.x, string(body)))
