@@ -116,14 +116,14 @@ func TestStartRefuses(t *testing.T) {
 	}
 	file := func(name string) string { return filepath.Join(dir, name) }
 	hook := func(w cli.WebhookConfig) func(*cli.ServeConfig) {
-		return func(c *cli.ServeConfig) { c.Tenants[0].Webhooks = []cli.WebhookConfig{w, w}[:1] }
+		return func(c *cli.ServeConfig) { c.Tenants[0].Webhooks = []cli.WebhookConfig{w} }
 	}
 	for want, change := range map[string]func(*cli.ServeConfig){
 		"empty is empty":      hook(cli.WebhookConfig{Name: "a", URL: "https://a.example", SecretFiles: []string{file("empty")}}),
 		"webhook a: webhook":  hook(cli.WebhookConfig{Name: "a", URL: "https://a.example", SecretFiles: []string{file("secret")}}),
 		"networks":            hook(cli.WebhookConfig{Name: "a", URL: "https://a.example", SecretFiles: []string{file("secret")}, Networks: []string{"ten"}}),
 		"no event about":      hook(cli.WebhookConfig{Name: "a", URL: "https://a.example", RouteConfig: cli.RouteConfig{Events: []string{"nothing"}}}),
-		"share a name":        func(c *cli.ServeConfig) { c.Tenants[0].Webhooks = make([]cli.WebhookConfig, 2) },
+		"share a name:":       func(c *cli.ServeConfig) { c.Tenants[0].Webhooks = make([]cli.WebhookConfig, 2) },
 		"slack: open":         func(c *cli.ServeConfig) { c.Tenants[0].Slack = &cli.SlackConfig{TokenFile: file("nothing")} },
 		"the client's secret": func(c *cli.ServeConfig) { c.Tenants[0].OIDC = &cli.OIDCConfig{ClientSecretFile: file("nothing")} },
 		"expected https": func(c *cli.ServeConfig) {

@@ -154,7 +154,8 @@ func plain(ts *testscript.TestScript, _ bool, args []string) {
 	for _, r := range [][2]string{
 		{`\b(apr|grt|tok)_[0-9a-z]+`, "${1}_ID"}, {`sha256:[0-9a-f]{64}`, "sha256:DIGEST"}, {`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?( UTC|Z)`, "TIME"},
 		{`\b(\d+[dhms] )?\d+[dhms] ago`, "AGO"}, {`in (\d+[dhms] )?\d+[dhms]\b`, "in SPAN"}, {`assent_[\w-]{43}`, "assent_SECRET"}, {`127\.0\.0\.1:\d+`, "ADDRESS"},
-		{`[0-9a-f]{64}`, "DIGEST"}, {`\b[0-9a-f]{24}\b`, "RULES"}, {` +\n`, "\n"},
+		{`root \S+, signed by \S+`, "root HASH, signed by KEY"}, {`[0-9a-f]{64}`, "DIGEST"}, {`\b[0-9a-f]{24}\b`, "RULES"}, {` +\n`, "\n"},
+		{`(\S) {2,}`, "$1  "}, // columns are as wide as what stands in them
 	} {
 		text = regexp.MustCompile(r[0]).ReplaceAllString(text, r[1])
 	}

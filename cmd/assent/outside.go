@@ -38,7 +38,7 @@ func newOutside(cfg cli.ServeConfig, base string) (*outside, error) {
 		known := map[string]bool{}
 		for _, w := range t.Webhooks {
 			if known[w.Name] {
-				return nil, fmt.Errorf("tenant %s: %w: %s", t.Name, errTwoTargets, w.Name)
+				return nil, fmt.Errorf("tenant %s: two webhooks share a name: %s", t.Name, w.Name)
 			}
 			known[w.Name] = true
 			add(t.Name, webhookTarget(t.Name, w.Name), w.RouteConfig)

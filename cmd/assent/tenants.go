@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -203,5 +202,3 @@ func (ts tenants) checks() []server.Check {
 	}
 	return out
 }
-
-var errTwoTargets = errors.New("two webhooks of one tenant share a name")
