@@ -294,7 +294,7 @@ func (b *inbox) draw() {
 	}
 	var text strings.Builder
 	p := &printer{w: &text}
-	p.printf("assent: %d wait for an answer    j k move   s show   a approve   d deny   e edit   q quit\n", len(b.requests))
+	p.printf("%d wait for an answer   j/k move  s show  a approve  d deny  e edit  q quit\n", len(b.requests))
 	p.table(summaryRows(b.requests, time.Now()))
 	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
 	b.out.raw("\x1b[H\x1b[2J")
@@ -304,7 +304,7 @@ func (b *inbox) draw() {
 			continue
 		}
 		mark := "  "
-		if i == b.at()+2 {
+		if i == b.at()+2 && i >= 2 {
 			mark = "> "
 		}
 		b.out.raw(mark + cutTo(line, width-3) + "\r\n")
