@@ -97,6 +97,8 @@ func checkToken(body openapi.TokenBody, age time.Duration) error {
 		return fmt.Errorf("--scopes: expected at least one")
 	case slices.Contains(body.Scopes, openapi.ScopeVote) && body.Person == "":
 		return fmt.Errorf("--person: expected whose answers the token gives: the scope vote needs it")
+	case slices.Contains(body.Scopes, openapi.ScopeVote) && slices.Contains(body.Scopes, openapi.ScopeRequest):
+		return fmt.Errorf("--scopes: not request beside vote: whoever holds one token must not ask and answer")
 	case age <= 0 || age > maxTokenAge:
 		return fmt.Errorf("--expires: expected at most %s", maxTokenAge)
 	}
