@@ -63,7 +63,7 @@ func (a *Auditor) opened(e *auditEntry) {
 	}
 	r := &auditedRequest{
 		state: Pending, binding: e.text("binding"), plan: e.text("plan"), stages: e.stages(), onTimeout: policy.Timeout(e.text("on_timeout")), deadline: e.time("deadline"),
-		barred: append(e.texts("owners"), e.Actor, e.text("principal")),
+		barred: append(e.texts("owners"), e.Actor, e.text("person"), e.text("principal")),
 	}
 	if e.text("state") != string(Pending) || e.number("revision") != 0 || r.binding == "" {
 		e.fail("a request begins pending, with revision 0 of a call that has a binding")

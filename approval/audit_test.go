@@ -144,6 +144,7 @@ func TestAuditFindsWhatCannotHappen(t *testing.T) {
 		"silence was too short":         {change("request_approved", 3, func(e entry) { e["time"] = "2026-03-04T05:07:08.000000Z" }), "nobody's silence"},
 		"an owner's vote":               {actor("vote_counted", 0, "olga"), "none of them has a vote"},
 		"the runtime's vote":            {actor("vote_counted", 0, "runner"), "none of them has a vote"},
+		"the token's person votes":      {fact("request_opened", 0, "person", "bob"), "none of them has a vote"},
 		"the principal's vote":          {actor("vote_counted", 0, "pat@acme"), "none of them has a vote"},
 		"nobody's vote":                 {actor("vote_counted", 0, ""), "none of them has a vote"},
 		"an outsider's vote":            {fact("vote_counted", 0, "groups", []any{"support"}), "in no group that is asked"},

@@ -25,6 +25,7 @@ const (
 type OpenInput struct {
 	Tenant   string
 	Runtime  string // who asks: the name of its token
+	Person   string // whose token that is, who then has no say either; "" means nobody's
 	Agent    string // id of the agent
 	Call     *resolve.Call
 	Key      string // idempotency key; "" means none
@@ -151,5 +152,5 @@ func (in *OpenInput) check() error {
 	if err := checkCall(in.Call); err != nil {
 		return err
 	}
-	return errors.Join(checkName("runtime", in.Runtime), checkName("key", in.Key), checkName("replaces", in.Replaces))
+	return errors.Join(checkName("runtime", in.Runtime), checkName("person", in.Person), checkName("key", in.Key), checkName("replaces", in.Replaces))
 }

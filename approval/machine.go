@@ -46,7 +46,7 @@ func (r *Request) open(now time.Time, require policy.Require, cfg Config) []Even
 	e := r.event(EventOpened, r.Requester.Runtime, map[string]any{
 		"principal": call.Principal, "session": call.Session, "plan": r.Current().Plan, "deadline": stamp(r.Deadline),
 		"on_timeout": string(r.OnTimeout), "stages": stageFacts(r.Stages), "rules": ruleFacts(r.Current()),
-		"tool_definition": call.ToolDefinition, "owners": list(r.Requester.Owners), "replaces": r.Replaces,
+		"tool_definition": call.ToolDefinition, "owners": list(r.Requester.Owners), "replaces": r.Replaces, "person": r.Requester.Person,
 	})
 	return []Event{e.sealing("args", call.Args).sealing("message", r.Current().Decision.Message)}
 }

@@ -258,7 +258,7 @@ func (o *opening) create(tx Tx) error {
 	}
 	r := &Request{
 		ID: id, Tenant: o.in.Tenant, Version: 1, Agent: o.c.Agent, Replaces: o.in.Replaces,
-		Requester: Requester{Runtime: o.in.Runtime, Principal: o.call.Principal, Session: o.call.Session, Owners: o.owners},
+		Requester: Requester{Runtime: o.in.Runtime, Person: o.in.Person, Principal: o.call.Principal, Session: o.call.Session, Owners: o.owners},
 		Revisions: []Revision{{Call: o.call, Binding: o.binding, Plan: o.c.Plan.Version(), Decision: o.d, At: o.now}},
 	}
 	if o.old != nil {

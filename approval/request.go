@@ -50,6 +50,7 @@ type Request struct {
 // Requester is who wants the call to run. None of them may vote.
 type Requester struct {
 	Runtime   string   `json:"runtime"`             // name of the token that asked
+	Person    string   `json:"person,omitempty"`    // whose token that is
 	Principal string   `json:"principal,omitempty"` // whom the agent acts for
 	Session   string   `json:"session,omitempty"`
 	Owners    []string `json:"owners,omitempty"` // the agent's owners, by its file (metadata.labels.owner) and the directory

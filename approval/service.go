@@ -322,6 +322,9 @@ func (g *Grant) event(kind, actor string, facts map[string]any) Event {
 // Freeze denies everything of an agent ("" means of the tenant) from now on; Thaw lifts it. A reason that can't be kept as it is does not
 // stand in its way.
 func (s *Service) Freeze(ctx context.Context, tenant, agent, by, reason string) error {
+	if err := errors.Join(checkName("agent", agent), checkName("by", by)); err != nil { // every call reads the freezes
+		return err
+	}
 	reason = mended(reason)
 	return s.store.Update(ctx, tenant, func(tx Tx) error {
 		now := s.clock.Now()
@@ -332,7 +335,7 @@ func (s *Service) Freeze(ctx context.Context, tenant, agent, by, reason string) 
 
 // Thaw lifts a freeze; ErrNotFound when there is none.
 func (s *Service) Thaw(ctx context.Context, tenant, agent, by, reason string) error {
-	if err := checkWords("reason", reason); err != nil {
+	if err := errors.Join(checkName("agent", agent), checkWords("reason", reason)); err != nil {
 		return err
 	}
 	return s.store.Update(ctx, tenant, func(tx Tx) error {
@@ -452,7 +455,10 @@ func (s *Service) exclude(ctx context.Context, r *Request, w standing) error {
 		w.excluded[name] = why
 		return err
 	}
-	errs := []error{bar(r.Requester.Runtime, "the runtime that asks"), bar(r.Requester.Principal, "the agent acts for this person")}
+	errs := []error{
+		bar(r.Requester.Runtime, "the runtime that asks"), bar(r.Requester.Person, "the runtime that asks is this person's"),
+		bar(r.Requester.Principal, "the agent acts for this person"),
+	}
 	for _, o := range slices.Concat(owners, r.Requester.Owners) {
 		errs = append(errs, bar(o, "an owner of the agent"))
 	}

@@ -57,7 +57,7 @@ func (x *exchange) after() (int64, error) {
 	return n, nil
 }
 
-// follow sends what happens until the watcher or the server goes. A watcher that is slow waits here alone: what it has not taken stands in
+// follow sends what happens until the watcher, its token or the server goes. A watcher that is slow waits here alone: what it has not taken stands in
 // the ledger, and is read from there.
 func (x *exchange) follow(s *stream, out *eventWriter) {
 	ctx := x.r.Context()
@@ -74,12 +74,22 @@ func (x *exchange) follow(s *stream, out *eventWriter) {
 		}
 		if len(frames) > 0 {
 			out.frames(frames)
+			select {
+			case <-beat.C:
+				if x.stillMay(openapi.ScopeRead) != nil {
+					return
+				}
+			default:
+			}
 			continue
 		}
 		out.flush()
 		select {
 		case <-news:
 		case <-beat.C:
+			if x.stillMay(openapi.ScopeRead) != nil {
+				return
+			}
 			out.heartbeat()
 		case <-x.draining:
 			return

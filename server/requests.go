@@ -52,7 +52,7 @@ func (x *exchange) openRequest() error {
 		return err
 	}
 	f := object(x.body, "", "call", "replaces").must("call")
-	in := approval.OpenInput{Tenant: x.tenant(), Runtime: x.token.Name, Agent: agent, Call: f.call("call"), Key: key, Replaces: f.text("replaces")}
+	in := approval.OpenInput{Tenant: x.tenant(), Runtime: x.token.Name, Person: x.token.Person, Agent: agent, Call: f.call("call"), Key: key, Replaces: f.text("replaces")}
 	if f.err != nil {
 		return f.err
 	}
@@ -111,6 +111,9 @@ func (x *exchange) getRequest() error {
 	}
 	if wait > 0 && r.Version == version {
 		if r, err = x.await(r.ID, version, min(wait, maxWait)); err != nil {
+			return err
+		}
+		if err := x.stillMay(openapi.ScopeRead, openapi.ScopeRequest); err != nil {
 			return err
 		}
 	}

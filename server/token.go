@@ -111,6 +111,15 @@ func permit(t *store.Token, scopes []scope) error {
 	return fail(openapi.CodeMissingScope, detail)
 }
 
+// stillMay asks again, after a while, whether the token holds: it may have been revoked or have expired since.
+func (x *exchange) stillMay(scopes ...scope) error {
+	t, err := x.authenticate(x.r)
+	if err != nil {
+		return err
+	}
+	return permit(t, scopes)
+}
+
 // actsFor tells whether a token may act for an agent.
 func actsFor(t *store.Token, agent string) bool {
 	return len(t.Agents) == 0 || slices.Contains(t.Agents, agent)

@@ -109,6 +109,7 @@ func (s *shower) call(c *approval.Call, redact []string) {
 func (s *shower) asker(r *approval.Request) {
 	s.printf("\nAsked by\n")
 	s.field("runtime", r.Requester.Runtime)
+	s.field("of", r.Requester.Person)
 	s.field("for", r.Requester.Principal)
 	s.field("session", r.Requester.Session)
 	s.field("owners", strings.Join(r.Requester.Owners, ", "))

@@ -87,6 +87,7 @@ func (v *visit) barred(r *approval.Request) (map[string]string, error) {
 		out[cmp.Or(p.ID, name)] = why
 	}
 	bar(r.Requester.Runtime, "you are the one who asks")
+	bar(r.Requester.Person, "your own token asks")
 	bar(r.Requester.Principal, "the agent acts for you")
 	for _, o := range slices.Concat(owners, r.Requester.Owners) {
 		bar(o, "you own this agent")

@@ -192,6 +192,7 @@ func facts(r *approval.Request) []fact {
 	add("Acts for", cmp.Or(c.Principal, "nobody named"), "")
 	add("Session", c.Session, "")
 	add("Asked by runtime", r.Requester.Runtime, "")
+	add("Whose token that is", r.Requester.Person, "")
 	add("Owners", strings.Join(r.Requester.Owners, ", "), "")
 	for _, name := range sortedKeys(c.Annotations) {
 		add("Tool says "+name, fmt.Sprint(c.Annotations[name]), "by its server; can only make it stricter")
