@@ -28,6 +28,7 @@ type job struct {
 	tenant string
 	run    func(*tx) error // the update's function; errAborted means that it must not be called again
 	done   func(error)     // called once
+	draft  *tx             // what it would write, worked out ahead; nil when it runs under locks
 	tries  int             // how often it gave way to another transaction
 	err    error           // what run returned last
 }
@@ -132,7 +133,7 @@ func (s *Store) Update(ctx context.Context, tenant string, fn func(approval.Tx) 
 		return fmt.Errorf("update: %w", err)
 	}
 	c := &caller{turn: make(chan *tx), back: make(chan error, 1), done: make(chan error, 1)}
-	j := &job{tenant: tenant, run: c.run, done: func(err error) { c.done <- err }}
+	j := &job{tenant: tenant, run: c.run, done: func(err error) { c.done <- err }, draft: s.draft(ctx, tenant, fn)}
 	lead, err := s.queue.add(j, s.d.Writers)
 	if err != nil {
 		return unavailable("update", err)
@@ -194,6 +195,7 @@ func (s *Store) commit(jobs []*job) (again []*job) {
 // waits for that again.
 func (s *Store) oneByOne(jobs []*job) {
 	for i, j := range jobs {
+		j.draft = nil
 		err, begun := s.alone(j)
 		if err != nil && !begun {
 			for _, rest := range jobs[i+1:] {
@@ -223,6 +225,7 @@ func (s *Store) alone(j *job) (err error, begun bool) {
 		if err == nil {
 			continue
 		}
+		j.draft = nil
 		class := s.eng.Class(err)
 		again := class == Conflict || class == Lost && !b.committing && n < 3
 		if !again || n >= attempts || j.err == errAborted {
@@ -254,7 +257,9 @@ type batch struct {
 	begun      bool
 	committing bool
 	err        error // of the engine, in a read: the transaction is lost
+	ahead      bool  // it is a draft, without a transaction
 	freezes    map[string][]approval.Freeze
+	wrote      map[[2]string]bool // tenants and ids of requests
 	grantless  map[[3]string]bool // tenants, agents and targets without a live grant
 }
 
@@ -274,19 +279,13 @@ func (s *Store) group(ctx context.Context, b *batch, jobs []*job) (err error) {
 		if j.err == errAborted {
 			continue
 		}
-		t := &tx{b: b, tenant: j.tenant}
-		if j.err = t.settle(j.run(t)); b.err != nil {
-			return b.err
+		t, err := s.perform(b, j)
+		if err != nil {
+			return err
 		}
 		if j.err == nil && len(t.writes) > 0 {
-			b.tx.Queue(t.writes...)
-			b.held, changed[j.tenant], written = true, true, append(written, t)
-			if t.froze {
-				delete(b.freezes, j.tenant)
-			}
-			if t.granted {
-				b.grantless = nil
-			}
+			b.note(t)
+			changed[j.tenant], written = true, append(written, t)
 		}
 	}
 	b.committing = true
@@ -302,4 +301,41 @@ func (s *Store) group(ctx context.Context, b *batch, jobs []*job) (err error) {
 		s.changes.happened(tenant)
 	}
 	return nil
+}
+
+// perform runs a job's function in the batch, unless its draft still holds. An error is the engine's.
+func (s *Store) perform(b *batch, j *job) (*tx, error) {
+	if j.draft != nil {
+		holds, err := b.admits(j.draft)
+		if err != nil {
+			return nil, b.err
+		}
+		if holds {
+			j.err = nil
+			return j.draft, nil
+		}
+		j.draft = nil
+	}
+	t := &tx{b: b, tenant: j.tenant}
+	j.err = t.settle(j.run(t))
+	return t, b.err
+}
+
+// note queues what a transaction writes, and remembers what later ones of the batch must know of it.
+func (b *batch) note(t *tx) {
+	b.tx.Queue(t.writes...)
+	b.held = true
+	if t.froze {
+		delete(b.freezes, t.tenant)
+		b.s.thawed.set(t.tenant, false)
+	}
+	if t.granted {
+		b.grantless = nil
+	}
+	for _, r := range t.saved {
+		if b.wrote == nil {
+			b.wrote = map[[2]string]bool{}
+		}
+		b.wrote[[2]string{t.tenant, r.ID}] = true
+	}
 }

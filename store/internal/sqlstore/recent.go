@@ -9,33 +9,37 @@ import (
 // keptRequests bounds what recent keeps.
 const keptRequests = 2048
 
-// recent keeps open requests as they were committed last, decoded, so that an answer to one needs neither its document from the database nor
-// a parser. What it holds counts only while the database says that the version is still the same; then the row is read for its
-// lock alone.
+// recent keeps requests as they were committed last, decoded while they are open, so that an answer to one needs neither its document from
+// the database nor a parser. What it holds counts only while the database says that the version is still the same.
 type recent struct {
 	mu  sync.Mutex
-	all map[[2]string]*approval.Request // by tenant and id; never changed
+	all map[[2]string]lately // by tenant and id
 }
 
-// get returns a request that only its Clone may be changed of, or nil.
-func (c *recent) get(tenant, id string) *approval.Request {
+// lately is one request as this process committed it last.
+type lately struct {
+	version int64
+	r       *approval.Request // never changed; nil once it has ended
+}
+
+func (c *recent) get(tenant, id string) lately {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.all[[2]string{tenant, id}]
 }
 
-// put keeps an open request, and forgets one that has ended: few ask for it again.
 func (c *recent) put(tenant string, r *approval.Request) {
-	key := [2]string{tenant, r.ID}
-	kept := r.Clone()
+	key, now := [2]string{tenant, r.ID}, lately{version: r.Version}
+	if r.State.Open() {
+		now.r = r.Clone()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !r.State.Open() {
-		delete(c.all, key)
+	if c.all[key].version > now.version { // another transaction was quicker to tell
 		return
 	}
 	if c.all == nil {
-		c.all = map[[2]string]*approval.Request{}
+		c.all = map[[2]string]lately{}
 	}
 	for victim := range c.all { // any
 		if len(c.all) < keptRequests {
@@ -43,5 +47,33 @@ func (c *recent) put(tenant string, r *approval.Request) {
 		}
 		delete(c.all, victim)
 	}
-	c.all[key] = kept
+	c.all[key] = now
+}
+
+// drop forgets a request that turned out to be out of date.
+func (c *recent) drop(tenant, id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.all, [2]string{tenant, id})
+}
+
+// thawed names the tenants of whom nothing was frozen when this process looked last.
+type thawed struct {
+	mu  sync.Mutex
+	all map[string]bool
+}
+
+func (t *thawed) has(tenant string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.all[tenant]
+}
+
+func (t *thawed) set(tenant string, free bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all == nil {
+		t.all = map[string]bool{}
+	}
+	t.all[tenant] = free
 }

@@ -45,14 +45,15 @@ func (s *Store) Seal(ctx context.Context, limit int, sign func(ledger.Checkpoint
 
 func (s *Store) sealTenant(ctx context.Context, tenant string, limit int, sign func(ledger.Checkpoint) ([]byte, error)) (sealed int, err error) {
 	for sealed < limit {
-		step, n := min(limit-sealed, sealStep), 0
+		step, n, next := min(limit-sealed, sealStep), 0, grown{}
 		err := s.write(ctx, "seal", func(x Tx) (err error) {
-			n, err = s.sealSome(ctx, x, tenant, step, sign)
+			n, next, err = s.sealSome(ctx, x, tenant, step, sign)
 			return err
 		})
 		if err != nil {
 			return sealed, err
 		}
+		s.edges[tenant] = next // only what was committed: another replica may seal other entries up to the same size
 		if n > 0 {
 			s.changes.happened(tenant)
 		}
@@ -70,35 +71,36 @@ type unsealed struct {
 
 // sealSome seals up to limit entries in one transaction. It hands out indexes in the order of the entries' numbers among those that are
 // committed by now; a slower transaction's entry comes later, whatever its number.
-func (s *Store) sealSome(ctx context.Context, x Tx, tenant string, limit int, sign func(ledger.Checkpoint) ([]byte, error)) (int, error) {
+func (s *Store) sealSome(ctx context.Context, x Tx, tenant string, limit int, sign func(ledger.Checkpoint) ([]byte, error)) (int, grown, error) {
 	mine, _, err := first(ctx, x, scanInt, "SELECT CASE WHEN "+s.d.SealLock+" THEN 1 ELSE 0 END")
 	if err != nil {
-		return 0, err
+		return 0, grown{}, err
 	}
 	if mine == 0 {
-		return 0, verdict{errSealing}
+		return 0, grown{}, verdict{errSealing}
 	}
 	entries, err := collect(ctx, x, func(r Rows) (e unsealed, err error) { return e, r.Scan(&e.seq, &e.leaf) },
 		"SELECT seq, leaf FROM entries WHERE tenant = $1 AND idx IS NULL ORDER BY seq LIMIT $2", tenant, int64(limit))
 	if err != nil || len(entries) == 0 {
-		return 0, err
+		return 0, grown{}, err
 	}
 	size, _, err := first(ctx, x, scanInt, "SELECT size FROM trees WHERE tenant = $1", tenant)
 	if err != nil {
-		return 0, err
+		return 0, grown{}, err
 	}
 	leaves := make([][]byte, len(entries))
 	for i, e := range entries {
 		leaves[i] = e.leaf
 	}
 	s.number(x, entries, size)
-	ext, err := ledger.Extend(size, hashes{ctx, x, tenant}, leaves)
+	edge := &edge{known: s.edges[tenant].at(size), store: hashes{ctx, x, tenant}}
+	ext, err := ledger.Extend(size, edge, leaves)
 	if err != nil {
-		return 0, err
+		return 0, grown{}, err
 	}
 	checkpoint, err := sign(ledger.Checkpoint{Origin: ledger.Origin(tenant), Size: ext.Size, Root: ext.Root})
 	if err != nil {
-		return 0, verdict{fmt.Errorf("sign the checkpoint of tenant %q: %w", tenant, err)}
+		return 0, grown{}, verdict{fmt.Errorf("sign the checkpoint of tenant %q: %w", tenant, err)}
 	}
 	for i, h := range ext.Hashes {
 		x.Queue(Stmt{SQL: "INSERT INTO hashes (tenant, pos, hash) VALUES ($1, $2, $3)", Args: []any{tenant, ext.First + int64(i), slices.Clone(h[:])}, Blind: true})
@@ -106,7 +108,58 @@ func (s *Store) sealSome(ctx context.Context, x Tx, tenant string, limit int, si
 	x.Queue(Stmt{SQL: `INSERT INTO trees (tenant, size, root, checkpoint, pruned) VALUES ($1, $2, $3, $4, 0)
 ON CONFLICT (tenant) DO UPDATE SET size = excluded.size, root = excluded.root, checkpoint = excluded.checkpoint`,
 		Args: []any{tenant, ext.Size, slices.Clone(ext.Root[:]), checkpoint}})
-	return len(entries), nil
+	return len(entries), edge.next(ext), nil
+}
+
+// edge reads the hashes that a tree grows from: those on its right edge, of which this process knows most from the last time.
+type edge struct {
+	known map[int64]ledger.Hash
+	store hashes
+	used  map[int64]ledger.Hash
+}
+
+func (e *edge) ReadHashes(indexes []int64) (out []ledger.Hash, err error) {
+	e.used = make(map[int64]ledger.Hash, len(indexes))
+	for _, i := range indexes {
+		h, ok := e.known[i]
+		if !ok {
+			if out, err = e.store.ReadHashes(indexes); err != nil {
+				return nil, err
+			}
+			for n, i := range indexes {
+				e.used[i] = out[n]
+			}
+			return out, nil
+		}
+		out, e.used[i] = append(out, h), h
+	}
+	return out, nil
+}
+
+// grown is what a tree of one size can grow from.
+type grown struct {
+	size   int64
+	hashes map[int64]ledger.Hash
+}
+
+// next holds what was used and what was added: the edge of the grown tree is among them.
+func (e *edge) next(ext ledger.Extension) grown {
+	all := e.used
+	if all == nil {
+		all = map[int64]ledger.Hash{}
+	}
+	for i, h := range ext.Hashes {
+		all[ext.First+int64(i)] = h
+	}
+	return grown{ext.Size, all}
+}
+
+// at returns the hashes if they are of a tree of this size. Another replica may have sealed since.
+func (g grown) at(size int64) map[int64]ledger.Hash {
+	if g.size != size {
+		return nil
+	}
+	return g.hashes
 }
 
 // number gives entries their indexes, from one on.

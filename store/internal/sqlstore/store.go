@@ -15,9 +15,11 @@ type Store struct {
 	d       Dialect
 	now     func() time.Time
 	sealing sync.Mutex
+	edges   map[string]grown // by tenant; guarded by sealing
 	queue   queue
 	changes changes
 	recent  recent
+	thawed  thawed
 }
 
 var _ store.Store = (*Store)(nil)
@@ -30,7 +32,7 @@ func New(ctx context.Context, eng Engine, o Options) (*Store, error) {
 	if o.Poll == 0 {
 		o.Poll = 250 * time.Millisecond
 	}
-	s := &Store{eng: eng, d: eng.Dialect(), now: o.Now}
+	s := &Store{eng: eng, d: eng.Dialect(), now: o.Now, edges: map[string]grown{}}
 	s.changes.init(s, o.Poll)
 	if err := s.migrate(ctx, embedded()); err != nil {
 		return nil, errors.Join(err, eng.Close())

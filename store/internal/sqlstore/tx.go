@@ -17,6 +17,7 @@ type tx struct {
 	writes         []Stmt
 	err            error // a write that can't be
 	busy           bool
+	firm           bool // what a draft looked at needs a lock
 	froze, granted bool
 	read           map[string]indexed  // requests as they were read
 	fresh          map[string]bool     // idempotency keys under which nothing was remembered
@@ -52,11 +53,14 @@ func (t *tx) waits() bool { return t.b.patient || !t.b.held }
 func (t *tx) locked(what, query string, args ...any) (body string, ok bool, err error) {
 	d := t.b.s.d
 	lock := d.Lock
-	if !t.waits() {
+	switch {
+	case t.b.ahead:
+		lock = ""
+	case !t.waits():
 		lock = d.SkipLocked
 	}
 	body, ok, err = first(t.b.ctx, t.b.tx, scanText, query+lock, args...)
-	if err == nil && !ok && lock == d.SkipLocked && lock != "" {
+	if err == nil && !ok && lock == d.SkipLocked && lock != "" && !t.b.ahead {
 		_, t.busy, err = first(t.b.ctx, t.b.tx, scanText, query, args...)
 	}
 	if err != nil {
@@ -71,9 +75,13 @@ func (t *tx) locked(what, query string, args ...any) (body string, ok bool, err 
 
 // Request reads a request and locks it.
 func (t *tx) Request(id string) (*approval.Request, error) {
-	known, version := t.b.s.recent.get(t.tenant, id), int64(0)
-	if known != nil {
-		version = known.Version
+	known := t.b.s.recent.get(t.tenant, id)
+	if known.r != nil && t.b.ahead {
+		return t.note(known.r.Clone()), nil
+	}
+	version := int64(0) // which no row has
+	if known.r != nil {
+		version = known.version
 	}
 	body, ok, err := t.locked("read request", "SELECT CASE WHEN version = $3 THEN '' ELSE body END FROM requests WHERE tenant = $1 AND id = $2",
 		t.tenant, id, version)
@@ -82,9 +90,10 @@ func (t *tx) Request(id string) (*approval.Request, error) {
 		return nil, err
 	case !ok:
 		return nil, fmt.Errorf("request %q: %w", id, approval.ErrNotFound)
-	case body == "" && known != nil:
-		return t.note(known.Clone()), nil
+	case body == "" && known.r != nil:
+		return t.note(known.r.Clone()), nil
 	}
+	t.b.s.recent.drop(t.tenant, id)
 	return t.parse(body)
 }
 
@@ -141,7 +150,7 @@ func (t *tx) latest(binding string) (id string, ok bool, err error) {
 	d, got, name := t.b.s.d, "1", t.tenant+" "+binding
 	args := []any{t.tenant, binding}
 	switch {
-	case d.WaitFor == "":
+	case d.WaitFor == "" || t.b.ahead:
 	case t.waits():
 		t.b.tx.Queue(Stmt{SQL: d.WaitFor, Args: []any{name}})
 		t.b.held = true
@@ -180,7 +189,8 @@ func (t *tx) Live(agent, target string, now time.Time) ([]*approval.Grant, error
 	}
 	args := []any{t.tenant, agent, plain(target), micros(now)}
 	bodies, err := collect(t.b.ctx, t.b.tx, scanText, selectLive, args...)
-	if err == nil && len(bodies) > 0 && d.Lock != "" {
+	t.firm = t.firm || len(bodies) > 0
+	if err == nil && len(bodies) > 0 && d.Lock != "" && !t.b.ahead {
 		seen, lock := len(bodies), d.Lock
 		if !t.waits() {
 			lock = d.SkipLocked
@@ -205,6 +215,7 @@ func (t *tx) Live(agent, target string, now time.Time) ([]*approval.Grant, error
 
 // Grant reads a grant and locks it.
 func (t *tx) Grant(id string) (*approval.Grant, error) {
+	t.firm = true
 	body, ok, err := t.locked("read grant", "SELECT body FROM grants WHERE tenant = $1 AND id = $2", t.tenant, id)
 	if err != nil {
 		return nil, err
@@ -217,6 +228,9 @@ func (t *tx) Grant(id string) (*approval.Grant, error) {
 
 // Freezes are read once for a batch: whoever is in it asked before the batch began, and what is frozen within it is read again.
 func (t *tx) Freezes() ([]approval.Freeze, error) {
+	if t.b.ahead && t.b.s.thawed.has(t.tenant) {
+		return nil, nil // admits makes sure
+	}
 	if known, ok := t.b.freezes[t.tenant]; ok {
 		return append([]approval.Freeze(nil), known...), nil
 	}
@@ -224,6 +238,8 @@ func (t *tx) Freezes() ([]approval.Freeze, error) {
 	if err != nil {
 		return nil, t.fail("read freezes", err)
 	}
+	t.b.s.thawed.set(t.tenant, len(out) == 0)
+	t.firm = t.firm || len(out) > 0
 	if t.b.freezes == nil {
 		t.b.freezes = map[string][]approval.Freeze{}
 	}
@@ -243,6 +259,7 @@ func (t *tx) Remembered(key string) (*approval.Memory, error) {
 	if t.fresh[key] = !ok; !ok {
 		return nil, nil
 	}
+	t.firm = true
 	return &m, nil
 }
 
@@ -278,7 +295,7 @@ func (t *tx) Save(r *approval.Request) {
 
 // SaveGrant inserts or replaces a grant.
 func (t *tx) SaveGrant(g *approval.Grant) {
-	t.granted = true
+	t.granted, t.firm = true, true
 	body, err := json.Marshal(g)
 	if err != nil {
 		t.err = fmt.Errorf("save grant %q: %w", g.ID, err)
@@ -289,7 +306,7 @@ func (t *tx) SaveGrant(g *approval.Grant) {
 
 // SaveFreeze replaces the freeze of an agent, or of everything.
 func (t *tx) SaveFreeze(f approval.Freeze) {
-	t.froze = true
+	t.froze, t.firm = true, true
 	t.writes = append(t.writes, Stmt{SQL: `INSERT INTO freezes (tenant, agent, person, reason, at, lifted) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (tenant, agent) DO UPDATE SET person = excluded.person, reason = excluded.reason, at = excluded.at, lifted = excluded.lifted`,
 		Args: []any{t.tenant, f.Agent, f.By, plain(f.Reason), micros(f.At), optional(f.Lifted)}})
