@@ -66,7 +66,7 @@ func (x *exchange) follow(s *stream, out *eventWriter) {
 	for out.err == nil {
 		frames, behind, news := s.from(out.next)
 		if behind {
-			entries, err := x.cfg.Store.Entries(ctx, x.tenant(), out.next, readBatch)
+			entries, err := x.cfg.Store.Leaves(ctx, x.tenant(), out.next, readBatch)
 			if err != nil || len(entries) == 0 {
 				return // the watcher comes back, and says where it was
 			}

@@ -217,9 +217,9 @@ type counting struct {
 	reads atomic.Int64
 }
 
-func (c *counting) Entries(ctx context.Context, tenant string, from int64, limit int) ([]store.Entry, error) {
+func (c *counting) Leaves(ctx context.Context, tenant string, from int64, limit int) ([]store.Entry, error) {
 	c.reads.Add(1)
-	return c.Store.Entries(ctx, tenant, from, limit)
+	return c.Store.Leaves(ctx, tenant, from, limit)
 }
 
 func TestTooManyWatchers(t *testing.T) {

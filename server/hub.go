@@ -92,7 +92,7 @@ func (h *hub) read(ctx context.Context, tenant string, s *stream) {
 	failing := false
 	for ctx.Err() == nil {
 		changed := h.change.Changed(tenant)
-		entries, err := h.store.Entries(ctx, tenant, s.end(), readBatch)
+		entries, err := h.store.Leaves(ctx, tenant, s.end(), readBatch)
 		if err != nil && ctx.Err() == nil && !failing {
 			h.log.Error("events can't be read, watchers wait", "tenant", tenant, "error", err)
 		}

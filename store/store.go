@@ -45,10 +45,12 @@ type Store interface {
 // its index in the tree, in batches, and signs the new checkpoint. Readers see sealed entries only, so an index never moves and nothing
 // appears before what a reader has seen.
 type Ledger interface {
-	// Seal puts entries that are not in the tree yet into it, up to limit of them, one tenant after the other, and signs the checkpoints.
+	// Seal puts entries that are not in the tree yet into it, up to limit of them, some of each tenant in turn, and signs the checkpoints.
 	// One replica seals at a time; another's call returns 0 at once. It returns how many were sealed.
 	Seal(ctx context.Context, limit int, sign func(ledger.Checkpoint) ([]byte, error)) (int, error)
-	// Entries lists sealed entries from an index on.
+	// Leaves lists sealed entries from an index on, without their openings.
+	Leaves(ctx context.Context, tenant string, from int64, limit int) ([]Entry, error)
+	// Entries lists sealed entries from an index on: up to limit, and fewer where openings are large, but one at least if there is any.
 	Entries(ctx context.Context, tenant string, from int64, limit int) ([]Entry, error)
 	// History lists the sealed entries about one subject, oldest first.
 	History(ctx context.Context, tenant, subject string) ([]Entry, error)

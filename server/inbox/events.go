@@ -72,7 +72,7 @@ func (s *stream) run() {
 
 func (s *stream) tellNew() error {
 	for {
-		list, err := s.Store.Entries(s.ctx(), s.Tenant, s.next, eventBatch)
+		list, err := s.Store.Leaves(s.ctx(), s.Tenant, s.next, eventBatch)
 		if err != nil || len(list) == 0 {
 			return err
 		}

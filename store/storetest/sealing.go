@@ -2,8 +2,10 @@ package storetest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -81,7 +83,7 @@ func seal(t *testing.T, db Database) {
 	appendEntries(t, s, "other", 2)
 	equal(t, len(must(s.Entries(t.Context(), tenant, 0, 10))(t)), 0) // not before they are sealed
 	equal(t, must(s.Seal(t.Context(), 3, signature))(t), 3)
-	equal(t, verify(t, s, tenant), 3)
+	equal(t, verify(t, s, tenant), 2) // and one of the other's
 	equal(t, sealAll(t, s, nil), 6)
 	equal(t, verify(t, s, tenant), 7)
 	equal(t, verify(t, s, "other"), 2)
@@ -235,4 +237,60 @@ func prune(t *testing.T, db Database) {
 	equal(t, dropped, 10)
 	equal(t, must(s.Request(t.Context(), tenant, request(3).ID))(t).Reason, "")
 	equal(t, verify(t, s, tenant), n)
+}
+
+// sealFairly: a tenant that records more than can be sealed keeps nobody else waiting.
+func sealFairly(t *testing.T, db Database) {
+	s := one(t, db)
+	appendEntries(t, s, "a-loud-one", 900)
+	appendEntries(t, s, "quiet", 1)
+	must(s.Seal(t.Context(), 600, signature))(t)
+	equal(t, len(must(s.Entries(t.Context(), "quiet", 0, 10))(t)), 1)
+	sealAll(t, s, nil)
+	equal(t, verify(t, s, "a-loud-one"), 900)
+}
+
+// leaves: the feed needs no openings, so it doesn't get them.
+func leaves(t *testing.T, db Database) {
+	s := one(t, db)
+	appendEntries(t, s, tenant, 5)
+	equal(t, len(must(s.Leaves(t.Context(), tenant, 0, 10))(t)), 0)
+	sealAll(t, s, nil)
+	all := must(s.Entries(t.Context(), tenant, 1, 3))(t)
+	for i, e := range must(s.Leaves(t.Context(), tenant, 1, 3))(t) {
+		equal(t, e.Index, int64(i+1))
+		equal(t, string(e.Leaf), string(all[i].Leaf))
+		equal(t, len(e.Openings), 0)
+	}
+	equal(t, len(must(s.Leaves(t.Context(), "other", 0, 10))(t)), 0)
+}
+
+// largeEntries: whoever reads many entries is not made to hold gigabytes, and gets all of them all the same.
+func largeEntries(t *testing.T, db Database) {
+	s := one(t, db)
+	large := strings.Repeat("x", 9<<20)
+	for i := range 5 {
+		args := large
+		if i == 3 {
+			args = "small"
+		}
+		r, err := ledger.Entry{Time: epoch(), Tenant: tenant, Type: "call_denied", Subject: number(i), Sealed: map[string]string{"args": args}}.Seal(rand.Reader)
+		ok(t, err)
+		update(t, s, func(tx approval.Tx) error { tx.Append(r); return nil })
+	}
+	sealAll(t, s, nil)
+	for next := int64(0); next < 5; {
+		some := must(s.Entries(t.Context(), tenant, next, 100))(t)
+		size := 0
+		for _, e := range some {
+			equal(t, e.Index, next)
+			must(ledger.Check(e.Leaf, e.Openings))(t)
+			equal(t, len(e.Openings) > 0, true)
+			next, size = next+1, size+len(e.Openings)
+		}
+		if len(some) == 0 || size > 24<<20 {
+			t.Fatalf("%d entries of %d bytes at once", len(some), size)
+		}
+	}
+	equal(t, len(must(s.Leaves(t.Context(), tenant, 0, 100))(t)), 5)
 }

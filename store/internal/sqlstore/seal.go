@@ -24,21 +24,28 @@ func (s *Store) Seal(ctx context.Context, limit int, sign func(ledger.Checkpoint
 		return 0, nil
 	}
 	defer s.sealing.Unlock()
-	tenants, err := collect(ctx, s.eng, scanText, "SELECT DISTINCT tenant FROM entries WHERE idx IS NULL ORDER BY tenant")
+	tenants, err := collect(ctx, s.eng, scanText, "SELECT tenant FROM entries WHERE idx IS NULL GROUP BY tenant ORDER BY min(seq)")
 	if err != nil {
 		return 0, unavailable("seal", err)
 	}
 	sealed := 0
 	var errs []error
-	for _, tenant := range tenants {
-		n, err := s.sealTenant(ctx, tenant, limit-sealed, sign)
-		sealed += n
-		if errors.Is(err, errSealing) {
-			break
+	for len(tenants) > 0 && sealed < limit { // a share for each in turn, so that nobody waits for somebody who is never done
+		share := max(1, (limit-sealed)/len(tenants))
+		var more []string
+		for _, tenant := range tenants[:min(len(tenants), limit-sealed)] {
+			n, err := s.sealTenant(ctx, tenant, share, sign)
+			sealed += n
+			switch {
+			case errors.Is(err, errSealing):
+				return sealed, errors.Join(errs...)
+			case err != nil:
+				errs = append(errs, fmt.Errorf("tenant %q: %w", tenant, err))
+			case n == share:
+				more = append(more, tenant)
+			}
 		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("tenant %q: %w", tenant, err))
-		}
+		tenants = more
 	}
 	return sealed, errors.Join(errs...)
 }
@@ -235,16 +242,6 @@ func (s *Store) Hashes(ctx context.Context, tenant string) ledger.HashReader {
 }
 
 func scanEntry(r Rows) (e store.Entry, err error) { return e, r.Scan(&e.Index, &e.Leaf, &e.Openings) }
-
-// Entries lists sealed entries from an index on.
-func (s *Store) Entries(ctx context.Context, tenant string, from int64, limit int) ([]store.Entry, error) {
-	out, err := collect(ctx, s.eng, scanEntry, "SELECT idx, leaf, openings FROM entries WHERE tenant = $1 AND idx >= $2 AND idx IS NOT NULL ORDER BY idx LIMIT $3",
-		tenant, from, int64(limit))
-	if err != nil {
-		return nil, unavailable("list entries", err)
-	}
-	return out, nil
-}
 
 // History lists the sealed entries about one subject.
 func (s *Store) History(ctx context.Context, tenant, subject string) ([]store.Entry, error) {

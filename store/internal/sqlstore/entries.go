@@ -1,0 +1,62 @@
+package sqlstore
+
+import (
+	"context"
+
+	"github.com/assent-dev/assent/store"
+)
+
+// What Entries reads at once. Openings hold arguments, which callers choose, and may have megabytes each.
+const (
+	smallOpenings = 64 << 10 // bytes; larger ones are read one by one
+	mostOpenings  = 16 << 20 // bytes of larger ones, unless the first one alone has more
+)
+
+// Leaves lists sealed entries without their openings.
+func (s *Store) Leaves(ctx context.Context, tenant string, from int64, limit int) ([]store.Entry, error) {
+	out, err := collect(ctx, s.eng, func(r Rows) (e store.Entry, err error) { return e, r.Scan(&e.Index, &e.Leaf) },
+		"SELECT idx, leaf FROM entries WHERE tenant = $1 AND idx >= $2 AND idx IS NOT NULL ORDER BY idx LIMIT $3", tenant, from, int64(limit))
+	if err != nil {
+		return nil, unavailable("list leaves", err)
+	}
+	return out, nil
+}
+
+// measured is an entry with the size of its openings when those are still to be read.
+type measured struct {
+	store.Entry
+	large int64
+}
+
+// Entries lists sealed entries from an index on.
+func (s *Store) Entries(ctx context.Context, tenant string, from int64, limit int) ([]store.Entry, error) {
+	found, err := collect(ctx, s.eng, func(r Rows) (m measured, err error) { return m, r.Scan(&m.Index, &m.Leaf, &m.Openings, &m.large) },
+		`SELECT idx, leaf, CASE WHEN length(openings) <= $4 THEN openings END, CASE WHEN length(openings) > $4 THEN length(openings) ELSE 0 END
+FROM entries WHERE tenant = $1 AND idx >= $2 AND idx IS NOT NULL ORDER BY idx LIMIT $3`, tenant, from, int64(limit), int64(smallOpenings))
+	if err != nil {
+		return nil, unavailable("list entries", err)
+	}
+	out, room := make([]store.Entry, 0, len(found)), int64(mostOpenings)
+	for i, m := range found {
+		if m.large > room && i > 0 {
+			break
+		}
+		if room -= m.large; m.large > 0 {
+			if m.Openings, err = s.openings(ctx, tenant, m.Index); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, m.Entry)
+	}
+	return out, nil
+}
+
+// openings reads those of one entry; nil when they were redacted meanwhile.
+func (s *Store) openings(ctx context.Context, tenant string, index int64) ([]byte, error) {
+	b, _, err := first(ctx, s.eng, func(r Rows) (b []byte, err error) { return b, r.Scan(&b) },
+		"SELECT openings FROM entries WHERE tenant = $1 AND idx = $2", tenant, index)
+	if err != nil {
+		return nil, unavailable("read openings", err)
+	}
+	return b, nil
+}
