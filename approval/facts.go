@@ -84,6 +84,9 @@ func Summarize(r *Request) Summary {
 		Principal: r.Requester.Principal, Message: firstRunes(r.Current().Decision.Message, 200), Rules: r.rulesDigest(),
 		Groups: slices.Clone(r.Called), Approvals: len(r.voters(Approve)), Created: r.Created, Deadline: r.Deadline,
 	}
+	if len(r.Redact) > 0 {
+		s.Message = "" // it could repeat what policy hides
+	}
 	for _, stage := range r.Stages {
 		s.Needed += stage.People
 		if !slices.Contains(s.Groups, stage.Group) {

@@ -197,7 +197,7 @@ type Summary struct {
 	Agent     string    `json:"agent"`  // id
 	Target    string    `json:"target"` // Call.Target
 	Principal string    `json:"principal,omitempty"`
-	Message   string    `json:"message"`   // the author's words, at most 200 characters
+	Message   string    `json:"message"`   // the author's words, at most 200 characters; "" where policy hides arguments, which they could repeat
 	Rules     string    `json:"rules"`     // digest of the rules that asked: equal means the same tool and rules may be decided together
 	Groups    []string  `json:"groups"`    // of stages, and called in; [""] when any approver will do
 	Approvals int       `json:"approvals"` // approving votes of the current revision

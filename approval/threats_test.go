@@ -283,3 +283,15 @@ func TestThreat26_RetryStorm(t *testing.T) {
 	}
 	h.history()
 }
+
+// TestSummariesHideWhatPolicyHides: the author's message can repeat values that a policy redacts, so a list goes without it.
+func TestSummariesHideWhatPolicyHides(t *testing.T) {
+	r := &approval.Request{Revisions: []approval.Revision{{Decision: resolve.Decision{Message: "Pay to 078-05-1120?"}}}}
+	if got := approval.Summarize(r).Message; got == "" {
+		t.Error("the message is missing")
+	}
+	r.Redact = []string{"ssn"}
+	if got := approval.Summarize(r).Message; got != "" {
+		t.Errorf("the list says %q", got)
+	}
+}

@@ -15,7 +15,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -65,7 +67,7 @@ func TestJSONSafeProperty(t *testing.T) {
 // TestRedactedProperty: a hidden value is nowhere in what is shown, and everything else is.
 func TestRedactedProperty(t *testing.T) {
 	got, hidden := redacted(`{"a":{"b":"SECRET","c":[1,"SECRET"]},"a.b":"SECRET","n":1.50}`, []string{"a.b", "a.c.1", "nothing", "n.x"})
-	if hidden != 2 || got != `{"a":{"b":"SECRET","c":[1,"(hidden by policy)"]},"a.b":"(hidden by policy)","n":1.50}` {
+	if hidden != 3 || got != `{"a":{"b":"(hidden by policy)","c":[1,"(hidden by policy)"]},"a.b":"(hidden by policy)","n":1.50}` {
 		t.Errorf("%d: %s", hidden, got)
 	}
 	if got, hidden := redacted(`not json SECRET`, []string{"a"}); hidden != 1 || strings.Contains(got, "SECRET") {
@@ -79,6 +81,18 @@ func TestRedactedProperty(t *testing.T) {
 			t.Fatalf("%s: %v", got, err)
 		}
 	})
+}
+
+// TestHiddenMessage: the author's message could repeat what policy hides.
+func TestHiddenMessage(t *testing.T) {
+	var out bytes.Buffer
+	r := &approval.Request{Redact: []string{"ssn"}, Revisions: []approval.Revision{{
+		Call: approval.Call{Args: `{"ssn":"SECRET"}`}, Decision: resolve.Decision{Message: "Pay to SECRET?"},
+	}}}
+	(&shower{printer: &printer{w: &out}, all: true}).request(r)
+	if strings.Contains(out.String(), "SECRET") {
+		t.Error(out.String())
+	}
 }
 
 func TestTimes(t *testing.T) {

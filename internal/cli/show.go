@@ -40,7 +40,11 @@ func (s *shower) request(r *approval.Request) {
 	s.printf("%s  %s  %s\n", styled{bold, r.ID}, s.state(r.State, r.Cause), s.timing(r))
 	s.printf("%s wants to run %s\n\n", styled{bold, agentName(r.Agent)}, styled{bold, rev.Call.Target()})
 	s.call(&rev.Call, r.Redact)
-	if rev.Decision.Message != "" {
+	switch {
+	case rev.Decision.Message == "":
+	case len(r.Redact) > 0:
+		s.printf("\nThe author's message is not shown: it could repeat values that policy hides.\n")
+	default:
 		s.printf("\nMessage, in the words of the agent's or the policy's author:\n")
 		s.text("  | ", rev.Decision.Message, scrub)
 	}
@@ -317,32 +321,35 @@ func redacted(args string, paths []string) (text string, hidden int) {
 	if err != nil {
 		return hiddenValue, 1
 	}
-	for _, path := range paths {
-		segments := strings.Split(path, ".")
-		if _, whole := doc.Get(path); whole {
-			segments = []string{path}
-		}
-		if hide(&doc, segments) {
-			hidden++
-		}
-	}
+	hidden = hide(&doc, paths)
 	return string(doc.AppendJSON(nil)), hidden
 }
 
-func hide(v *value.Value, segments []string) bool {
-	if len(segments) == 0 {
-		*v = value.Value{Kind: value.String, Text: strings.Trim(hiddenValue, `"`)}
-		return true
-	}
-	for i := range v.Members {
-		if v.Members[i].Key == segments[0] {
-			return hide(&v.Members[i].Value, segments[1:])
+// hide replaces what the paths name, be it as a whole key or along the dots: an agent that adds the key "a.b" does not uncover b in a.
+func hide(v *value.Value, paths []string) (hidden int) {
+	below := func(segment string, child *value.Value) {
+		if slices.Contains(paths, segment) {
+			*child = value.Value{Kind: value.String, Text: strings.Trim(hiddenValue, `"`)}
+			hidden++
+			return
+		}
+		var deeper []string
+		for _, path := range paths {
+			if rest, ok := strings.CutPrefix(path, segment+"."); ok {
+				deeper = append(deeper, rest)
+			}
+		}
+		if len(deeper) > 0 {
+			hidden += hide(child, deeper)
 		}
 	}
-	if i, err := strconv.Atoi(segments[0]); err == nil && v.Kind == value.Array && i >= 0 && i < len(v.Items) {
-		return hide(&v.Items[i], segments[1:])
+	for i := range v.Members {
+		below(v.Members[i].Key, &v.Members[i].Value)
 	}
-	return false
+	for i := range v.Items {
+		below(strconv.Itoa(i), &v.Items[i])
+	}
+	return hidden
 }
 
 // hides tells whether the value at a path is hidden, or part of it or around it is.
