@@ -294,7 +294,7 @@ func (s *Store) group(ctx context.Context, b *batch, jobs []*job) (err error) {
 	}
 	for _, t := range written {
 		for _, r := range t.saved {
-			s.recent.put(t.tenant, r)
+			s.recent.put(t.tenant, r, t.texts[r.ID])
 		}
 	}
 	for tenant := range changed {

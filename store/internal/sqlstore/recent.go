@@ -20,6 +20,7 @@ type recent struct {
 type lately struct {
 	version int64
 	r       *approval.Request // never changed; nil once it has ended
+	texts   revisions
 }
 
 func (c *recent) get(tenant, id string) lately {
@@ -28,10 +29,10 @@ func (c *recent) get(tenant, id string) lately {
 	return c.all[[2]string{tenant, id}]
 }
 
-func (c *recent) put(tenant string, r *approval.Request) {
+func (c *recent) put(tenant string, r *approval.Request, texts revisions) {
 	key, now := [2]string{tenant, r.ID}, lately{version: r.Version}
 	if r.State.Open() {
-		now.r = r.Clone()
+		now.r, now.texts = r.Clone(), texts
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,9 +19,10 @@ type tx struct {
 	busy           bool
 	firm           bool // what a draft looked at needs a lock
 	froze, granted bool
-	read           map[string]indexed  // requests as they were read
-	fresh          map[string]bool     // idempotency keys under which nothing was remembered
-	saved          []*approval.Request // for recent, once they are committed
+	read           map[string]indexed   // requests as they were read
+	fresh          map[string]bool      // idempotency keys under which nothing was remembered
+	texts          map[string]revisions // of requests that were read or written
+	saved          []*approval.Request  // for recent, once they are committed
 }
 
 var _ approval.Tx = (*tx)(nil)
@@ -77,7 +78,7 @@ func (t *tx) locked(what, query string, args ...any) (body string, ok bool, err 
 func (t *tx) Request(id string) (*approval.Request, error) {
 	known := t.b.s.recent.get(t.tenant, id)
 	if known.r != nil && t.b.ahead {
-		return t.note(known.r.Clone()), nil
+		return t.note(known.r.Clone(), known.texts), nil
 	}
 	version := int64(0) // which no row has
 	if known.r != nil {
@@ -91,7 +92,7 @@ func (t *tx) Request(id string) (*approval.Request, error) {
 	case !ok:
 		return nil, fmt.Errorf("request %q: %w", id, approval.ErrNotFound)
 	case body == "" && known.r != nil:
-		return t.note(known.r.Clone()), nil
+		return t.note(known.r.Clone(), known.texts), nil
 	}
 	t.b.s.recent.drop(t.tenant, id)
 	return t.parse(body)
@@ -116,16 +117,30 @@ func (t *tx) parse(body string) (*approval.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.note(r), nil
+	return t.note(r, revisions{}), nil
 }
 
 // note remembers what the columns of a request are before it is changed.
-func (t *tx) note(r *approval.Request) *approval.Request {
+func (t *tx) note(r *approval.Request, texts revisions) *approval.Request {
 	if t.read == nil {
 		t.read = map[string]indexed{}
 	}
 	t.read[r.ID] = rowOf(r).x
+	t.remember(r.ID, texts)
 	return r
+}
+
+func (t *tx) remember(id string, texts revisions) {
+	if t.texts == nil {
+		t.texts = map[string]revisions{}
+	}
+	t.texts[id] = texts
+}
+
+func (t *tx) encode(r *approval.Request) ([]byte, error) {
+	body, texts, err := encode(r, t.texts[r.ID])
+	t.remember(r.ID, texts)
+	return body, err
 }
 
 // Latest takes the lock of the binding too, so that two that find nothing don't both insert.
@@ -266,7 +281,7 @@ func (t *tx) Remembered(key string) (*approval.Memory, error) {
 // Insert adds a new request. Its version becomes 1 when it has none.
 func (t *tx) Insert(r *approval.Request) {
 	r.Version = max(r.Version, 1)
-	body, err := json.Marshal(r)
+	body, err := t.encode(r)
 	if err != nil {
 		t.err = fmt.Errorf("insert request %q: %w", r.ID, err)
 		return
@@ -279,7 +294,7 @@ func (t *tx) Insert(r *approval.Request) {
 func (t *tx) Save(r *approval.Request) {
 	old := r.Version
 	r.Version++
-	body, err := json.Marshal(r)
+	body, err := t.encode(r)
 	if err != nil {
 		t.err = fmt.Errorf("save request %q: %w", r.ID, err)
 		return
