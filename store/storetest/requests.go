@@ -240,4 +240,14 @@ func oddTexts(t *testing.T, db Database) {
 	equal(t, p.Total, 1)
 	equal(t, p.Requests[0].Target, "tool a\uFFFDb")
 	equal(t, len([]rune(p.Requests[0].Message)), 200)
+	for _, id := range []string{"\x00", "a\xff"} { // as an address can have it: nothing has such a name, and nothing is wrong with the store
+		_, err := s.Request(t.Context(), tenant, id)
+		refused(t, err, approval.ErrNotFound)
+		_, err = s.Grant(t.Context(), tenant, id)
+		refused(t, err, approval.ErrNotFound)
+		refused(t, s.RevokeToken(t.Context(), tenant, id, epoch()), approval.ErrNotFound)
+		equal(t, len(must(s.History(t.Context(), tenant, id))(t)), 0)
+		equal(t, len(must(s.Similar(t.Context(), tenant, id, id, 1))(t)), 0)
+		equal(t, must(s.Requests(t.Context(), tenant, approval.Filter{Agent: id, Cursor: "YzEg"}))(t).Total, 0)
+	}
 }

@@ -54,7 +54,7 @@ func count(all []bool) (n int) {
 
 // Request returns one request.
 func (s *Store) Request(ctx context.Context, tenant, id string) (*approval.Request, error) {
-	body, ok, err := first(ctx, s.eng, scanText, "SELECT body FROM requests WHERE tenant = $1 AND id = $2", tenant, id)
+	body, ok, err := first(ctx, s.eng, scanText, "SELECT body FROM requests WHERE tenant = $1 AND id = $2", tenant, plain(id))
 	if err != nil {
 		return nil, unavailable("read request", err)
 	}
@@ -67,7 +67,7 @@ func (s *Store) Request(ctx context.Context, tenant, id string) (*approval.Reque
 // Similar returns the latest closed requests of the same agent and target.
 func (s *Store) Similar(ctx context.Context, tenant, agent, target string, limit int) ([]*approval.Request, error) {
 	bodies, err := collect(ctx, s.eng, scanText, `SELECT body FROM requests WHERE tenant = $1 AND agent = $2 AND target = $3 AND closed IS NOT NULL
-ORDER BY closed DESC, id DESC LIMIT $4`, tenant, agent, plain(target), int64(limit))
+ORDER BY closed DESC, id DESC LIMIT $4`, tenant, plain(agent), plain(target), int64(limit))
 	if err != nil {
 		return nil, unavailable("read similar requests", err)
 	}
@@ -84,7 +84,7 @@ ORDER BY closed DESC, id DESC LIMIT $4`, tenant, agent, plain(target), int64(lim
 
 // Grant returns one grant.
 func (s *Store) Grant(ctx context.Context, tenant, id string) (*approval.Grant, error) {
-	body, ok, err := first(ctx, s.eng, scanText, "SELECT body FROM grants WHERE tenant = $1 AND id = $2", tenant, id)
+	body, ok, err := first(ctx, s.eng, scanText, "SELECT body FROM grants WHERE tenant = $1 AND id = $2", tenant, plain(id))
 	if err != nil {
 		return nil, unavailable("read grant", err)
 	}

@@ -246,7 +246,7 @@ func scanEntry(r Rows) (e store.Entry, err error) { return e, r.Scan(&e.Index, &
 // History lists the sealed entries about one subject.
 func (s *Store) History(ctx context.Context, tenant, subject string) ([]store.Entry, error) {
 	out, err := collect(ctx, s.eng, scanEntry, "SELECT idx, leaf, openings FROM entries WHERE tenant = $1 AND subject = $2 AND idx IS NOT NULL ORDER BY idx",
-		tenant, subject)
+		tenant, plain(subject))
 	if err != nil {
 		return nil, unavailable("list history", err)
 	}

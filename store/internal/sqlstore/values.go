@@ -71,7 +71,7 @@ func (s *Store) Tokens(ctx context.Context, tenant string) ([]store.Token, error
 // RevokeToken ends a token; one that was revoked before keeps its time.
 func (s *Store) RevokeToken(ctx context.Context, tenant, id string, at time.Time) error {
 	return s.write(ctx, "revoke token", func(x Tx) error {
-		_, ok, err := first(ctx, x, scanText, "UPDATE tokens SET revoked = coalesce(revoked, $3) WHERE tenant = $1 AND id = $2 RETURNING id", tenant, id, micros(at))
+		_, ok, err := first(ctx, x, scanText, "UPDATE tokens SET revoked = coalesce(revoked, $3) WHERE tenant = $1 AND id = $2 RETURNING id", tenant, plain(id), micros(at))
 		if err == nil && !ok {
 			return verdict{fmt.Errorf("token %q: %w", id, approval.ErrNotFound)}
 		}
