@@ -1,0 +1,77 @@
+//go:build bars
+
+package asking
+
+import (
+	"context"
+	"database/sql"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	_ "modernc.org/sqlite"
+
+	"github.com/assent-dev/assent/store"
+	"github.com/assent-dev/assent/store/postgres"
+	"github.com/assent-dev/assent/store/postgres/pgtest"
+	"github.com/assent-dev/assent/store/sqlite"
+)
+
+// engine opens a fresh store, and the floor on the same engine with the same durability: one row of the size of a small entry, one commit.
+type engine struct {
+	name string
+	open func(t *testing.T) (store.Store, func(context.Context) error)
+}
+
+func engines() []engine { return []engine{{"sqlite", openSQLite}, {"postgres", openPostgres}} }
+
+const payload = `{"actor":"bench","facts":{"agent":"clerk","state":"pending","target":"tool transfer"},"sealed":{},"subject":"apr_0","tenant":"default","time":"2026-11-21T12:00:00.000000Z","type":"request_opened","v":1}`
+
+func openSQLite(t *testing.T) (store.Store, func(context.Context) error) {
+	dir := t.TempDir()
+	s, err := sqlite.Open(t.Context(), filepath.Join(dir, "assent.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	q := url.Values{"_txlock": {"immediate"}, "_pragma": {"journal_mode(WAL)", "synchronous(FULL)"}}
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "floor.db")+"?"+q.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec("CREATE TABLE floor (id INTEGER PRIMARY KEY, body TEXT) STRICT"); err != nil {
+		t.Fatal(err)
+	}
+	insert, err := db.Prepare("INSERT INTO floor (body) VALUES (?)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, func(ctx context.Context) error { _, err := insert.ExecContext(ctx, payload); return err }
+}
+
+func openPostgres(t *testing.T) (store.Store, func(context.Context) error) {
+	where := pgtest.New(t)
+	s, err := postgres.Open(t.Context(), where, postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	pool, err := pgxpool.New(t.Context(), where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	if _, err := pool.Exec(t.Context(), "CREATE TABLE floor (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body TEXT)"); err != nil {
+		t.Fatal(err)
+	}
+	return s, func(ctx context.Context) error {
+		_, err := pool.Exec(ctx, "INSERT INTO floor (body) VALUES ($1)", payload)
+		return err
+	}
+}
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
