@@ -39,7 +39,7 @@ type requestCheck struct {
 }
 
 var aboutRequests = map[string]*requestCheck{
-	EventShared:         {from: []State{Pending, Approved}},
+	EventShared:         {from: []State{Pending, Approved}, check: (*Auditor).shared},
 	EventVote:           {from: []State{Pending}, check: (*Auditor).vote},
 	EventVoteRefused:    {},
 	EventVoteLate:       {from: []State{Approved, Denied, Expired, Cancelled, Consumed}},
@@ -91,6 +91,13 @@ func (a *Auditor) request(e *auditEntry, c *requestCheck) {
 	}
 	if e.text("state") != string(r.state) {
 		e.fail("it says that the request is %q, but it is %s", e.text("state"), r.state)
+	}
+}
+
+// shared bars those who ask too from then on.
+func (a *Auditor) shared(r *auditedRequest, e *auditEntry) {
+	if joined, _ := e.Facts.Get("joined"); joined.Bool {
+		r.barred = append(r.barred, e.Actor, e.text("person"))
 	}
 }
 

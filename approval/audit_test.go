@@ -3,6 +3,7 @@ package approval_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -123,6 +124,15 @@ func TestAuditFindsWhatCannotHappen(t *testing.T) {
 	actor := func(kind string, n int, who string) func([]entry) []entry {
 		return change(kind, n, func(e entry) { e["actor"] = who })
 	}
+	joined := func(runtime, person string) func([]entry) []entry {
+		return func(all []entry) []entry {
+			i := nth(all, "vote_counted", 0)
+			e := maps.Clone(all[i])
+			e["type"], e["actor"], e["facts"] = "request_shared", runtime, maps.Clone(facts(all[i]))
+			facts(e)["joined"], facts(e)["person"] = true, person
+			return slices.Insert(all, i, e)
+		}
+	}
 	late := func(kind string, n int) func([]entry) []entry {
 		return change(kind, n, func(e entry) { e["time"] = "2027-01-01T00:00:00.000000Z" })
 	}
@@ -142,6 +152,8 @@ func TestAuditFindsWhatCannotHappen(t *testing.T) {
 		"votes of an older revision":    {fact("request_approved", 0, "by", []any{map[string]any{"person": "ann", "groups": []any{"risk"}}, map[string]any{"person": "bob", "groups": []any{"risk"}}}), `approval of this revision by "ann"`},
 		"approved by silence":           {fact("request_approved", 0, "cause", "timeout"), "nobody's silence"},
 		"silence was too short":         {change("request_approved", 3, func(e entry) { e["time"] = "2026-03-04T05:07:08.000000Z" }), "nobody's silence"},
+		"the vote of one who asks too":  {joined("bob", ""), "none of them has a vote"},
+		"the vote of their person":      {joined("second", "bob"), "none of them has a vote"},
 		"an owner's vote":               {actor("vote_counted", 0, "olga"), "none of them has a vote"},
 		"the runtime's vote":            {actor("vote_counted", 0, "runner"), "none of them has a vote"},
 		"the token's person votes":      {fact("request_opened", 0, "person", "bob"), "none of them has a vote"},

@@ -30,6 +30,9 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 		if o.owners, err = s.owners(ctx, in.Tenant, c); err != nil {
 			return nil, err
 		}
+		if o.askers, err = s.askers(ctx, in); err != nil {
+			return nil, err
+		}
 	}
 	err = s.store.Update(ctx, in.Tenant, func(tx Tx) error {
 		o.out = &Opened{Decision: o.d, Binding: o.binding}
@@ -64,6 +67,21 @@ func (s *Service) owners(ctx context.Context, tenant string, c *Compiled) ([]str
 	return slices.Compact(all), nil
 }
 
+// askers are the people that the runtime and its owner are known as.
+func (s *Service) askers(ctx context.Context, in OpenInput) ([]string, error) {
+	var out []string
+	for _, name := range []string{in.Runtime, in.Person} {
+		p, ok, err := s.known(ctx, in.Tenant, name)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out = append(out, p.ID)
+		}
+	}
+	return out, nil
+}
+
 // opening is one call of Open.
 type opening struct {
 	s       *Service
@@ -73,6 +91,7 @@ type opening struct {
 	d       resolve.Decision
 	binding string
 	owners  []string
+	askers  []string
 	now     time.Time
 	out     *Opened
 	last    *Request // the newest for this very call
@@ -217,11 +236,38 @@ func (o *opening) ask(tx Tx) error {
 		return err
 	}
 	if o.last != nil && o.last.State.Open() {
-		o.out.Outcome, o.out.Request, o.out.Shared = OpenPending, o.last, true
-		o.remember(tx, Memory{Request: o.last.ID})
-		return o.record(tx, o.last, o.last.event(EventShared, o.in.Runtime, nil))
+		return o.share(tx)
 	}
 	return o.create(tx)
+}
+
+// share answers with the open request for this very call.
+func (o *opening) share(tx Tx) error {
+	r := o.last
+	o.out.Outcome, o.out.Request, o.out.Shared = OpenPending, r, true
+	o.remember(tx, Memory{Request: r.ID})
+	var facts map[string]any
+	if o.joins(r) {
+		r.Requester.Also = append(r.Requester.Also, o.in.Runtime)
+		if p := o.in.Person; p != "" && !slices.Contains(r.Requester.AlsoOf, p) {
+			r.Requester.AlsoOf = append(r.Requester.AlsoOf, p)
+		}
+		o.touch(r)
+		facts = map[string]any{"joined": true, "person": o.in.Person}
+	}
+	return o.record(tx, r, r.event(EventShared, o.in.Runtime, facts))
+}
+
+// mostAlso is how many further runtimes may share one request.
+const mostAlso = 50
+
+// joins reports whether the runtime becomes one of those who ask. It does not when its own person approved what now may run: nobody
+// approves what they ask for, in whichever order they do it.
+func (o *opening) joins(r *Request) bool {
+	if r.AskedBy(o.in.Runtime) || len(r.Requester.Also) >= mostAlso {
+		return false
+	}
+	return r.State == Pending || !slices.ContainsFunc(r.voters(Approve), func(id string) bool { return slices.Contains(o.askers, id) })
 }
 
 // coolsDown reports whether a person said no to this very call a moment ago, be it after others had approved.

@@ -2,6 +2,7 @@ package approval_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -91,6 +92,58 @@ func TestOpenSharesAnApproval(t *testing.T) {
 	}
 	h.asked(tool("pay", `{}`)) // one approval, one run
 	h.happened("request_opened", "vote_counted", "request_approved", "request_shared", "permit_consumed", "request_opened")
+}
+
+func as(runtime, person string) func(*approval.OpenInput) {
+	return func(in *approval.OpenInput) { in.Runtime, in.Person = runtime, person }
+}
+
+// Runtimes that ask for the very same call share its request, its permit, and the ban on voting.
+func TestOpenSharedByRuntimes(t *testing.T) {
+	h := newHouse(t)
+	r := h.asked(tool("trade", `{}`))
+	h.vote(r, "ann", approval.Approve, approval.VoteCounted)
+	joined := h.open(tool("trade", `{}`), as("second", "ann")).Request
+	h.open(tool("trade", `{}`), as("second", "ann"))
+	now := h.request(r.ID)
+	if !now.AskedBy("runner") || !now.AskedBy("second") || now.AskedBy("ann") || joined.Version != now.Version || len(now.Requester.Also) != 1 {
+		t.Fatalf("got %+v", now.Requester)
+	}
+	h.open(tool("trade", `{}`), as("bob", ""))
+	for _, name := range []string{"ann", "bob"} {
+		h.vote(now, name, approval.Deny, approval.VoteNotEligible)
+	}
+	if h.is(r.ID, approval.Pending, ""); len(r.Requester.Also) != 0 {
+		t.Error("what was handed out before changed")
+	}
+	h.history()
+}
+
+// Nobody uses what they have approved themselves.
+func TestOpenSharesNoPermitWithItsApprover(t *testing.T) {
+	h := newHouse(t)
+	r, _ := h.approved(tool("pay", `{}`), nil) // by cy
+	for _, in := range []func(*approval.OpenInput){as("second", "cy"), as("cy", "")} {
+		if out := h.open(tool("pay", `{}`), in); !out.Shared || h.request(r.ID).AskedBy("second") || h.request(r.ID).AskedBy("cy") {
+			t.Errorf("got %+v", h.request(r.ID).Requester)
+		}
+	}
+	if h.open(tool("pay", `{}`), as("third", "eve")); !h.request(r.ID).AskedBy("third") {
+		t.Error("another runtime doesn't share the approval")
+	}
+	h.history()
+}
+
+func TestOpenIsSharedByFiftyMore(t *testing.T) {
+	h := newHouse(t)
+	r := h.asked(tool("pay", `{}`))
+	for i := range 52 {
+		h.open(tool("pay", `{}`), as(fmt.Sprintf("r%d", i), "")) // the answer is still the request
+	}
+	if now := h.request(r.ID); len(now.Requester.Also) != 50 || !now.AskedBy("r49") || now.AskedBy("r50") {
+		t.Errorf("got %v", now.Requester.Also)
+	}
+	h.history()
 }
 
 // An overdue request is not shared: time acts first.

@@ -53,7 +53,9 @@ type Requester struct {
 	Person    string   `json:"person,omitempty"`    // whose token that is
 	Principal string   `json:"principal,omitempty"` // whom the agent acts for
 	Session   string   `json:"session,omitempty"`
-	Owners    []string `json:"owners,omitempty"` // the agent's owners, by its file (metadata.labels.owner) and the directory
+	Also      []string `json:"also,omitempty"`        // further tokens that asked for the very same call meanwhile; at most 50
+	AlsoOf    []string `json:"also_people,omitempty"` // whose tokens those are
+	Owners    []string `json:"owners,omitempty"`      // the agent's owners, by its file (metadata.labels.owner) and the directory
 }
 
 // Agent says which agent asks.
@@ -141,11 +143,17 @@ func (r *Request) Clone() *Request {
 	c := *r
 	c.Revisions, c.Stages, c.Ladder, c.Called = slices.Clone(r.Revisions), slices.Clone(r.Stages), slices.Clone(r.Ladder), slices.Clone(r.Called)
 	c.Redact, c.Votes = slices.Clone(r.Redact), slices.Clone(r.Votes)
+	c.Requester.Also, c.Requester.AlsoOf = slices.Clone(r.Requester.Also), slices.Clone(r.Requester.AlsoOf)
 	if r.Permit != nil {
 		permit := *r.Permit
 		c.Permit = &permit
 	}
 	return &c
+}
+
+// AskedBy reports whether the token of that name asked for the call: such a runtime may read the request, consume and withdraw it.
+func (r *Request) AskedBy(runtime string) bool {
+	return r.Requester.Runtime == runtime || slices.Contains(r.Requester.Also, runtime)
 }
 
 // Binding is the digest of what may run.

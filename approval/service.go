@@ -459,6 +459,12 @@ func (s *Service) exclude(ctx context.Context, r *Request, w standing) error {
 		bar(r.Requester.Runtime, "the runtime that asks"), bar(r.Requester.Person, "the runtime that asks is this person's"),
 		bar(r.Requester.Principal, "the agent acts for this person"),
 	}
+	for _, name := range r.Requester.Also {
+		errs = append(errs, bar(name, "a runtime that asks too"))
+	}
+	for _, name := range r.Requester.AlsoOf {
+		errs = append(errs, bar(name, "a runtime that asks too is this person's"))
+	}
 	for _, o := range slices.Concat(owners, r.Requester.Owners) {
 		errs = append(errs, bar(o, "an owner of the agent"))
 	}

@@ -65,6 +65,30 @@ func TestTheWayOfACall(t *testing.T) {
 	})
 }
 
+// Two runtimes that ask for one call share the request and its permit; one that never asked doesn't know of it.
+func TestRuntimesShareARequest(t *testing.T) {
+	h := newHouse(t)
+	first, mara := h.runtime(), h.voter("mara")
+	second := h.token(store.Token{Name: "rt2", Scopes: []string{"request"}})
+	stranger := h.token(store.Token{Name: "rt3", Scopes: []string{"request"}})
+	r := h.ask(first, `{"amount":1}`)
+	if a := h.do("GET", "/v1/requests/"+r.ID, second, ""); a.status != 404 {
+		t.Errorf("read before it asked: %s", a.text)
+	}
+	h.do("POST", "/v1/agents/desk/requests", second, `{"call":{"kind":"tool","tool":"trade","args":{"amount":1}}}`).must(200)
+	r = h.do("GET", "/v1/requests/"+r.ID, second, "").must(200).request()
+	h.vote(mara, r, "approve").must(200)
+	for _, a := range []*answer{h.do("GET", "/v1/requests/"+r.ID, stranger, ""), h.consume(stranger, r, "k")} {
+		a.must(404)
+	}
+	if got := h.consume(second, r, "k").must(200).request(); got.State != approval.Consumed || got.Permit.By != "rt2" {
+		t.Errorf("got %+v", got.Permit)
+	}
+	if a := h.consume(first, r, "k"); a.status != 409 || a.str("code") != "consumed" {
+		t.Errorf("it ran twice: %s", a.text)
+	}
+}
+
 func TestDecideRecordsNothing(t *testing.T) {
 	h := newHouse(t)
 	before := h.size()

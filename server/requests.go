@@ -148,10 +148,10 @@ func (x *exchange) answerRequest(r *approval.Request) error {
 
 func etag(r *approval.Request) string { return fmt.Sprintf("%q", strconv.FormatInt(r.Version, 10)) }
 
-// own returns a request that this runtime asked for. Others are as if they were not there.
+// own returns a request that this runtime asked for, be it first or later. Others are as if they were not there.
 func (x *exchange) own(id string) (*approval.Request, error) {
 	r, err := x.known(id)
-	if err == nil && r.Requester.Runtime != x.token.Name {
+	if err == nil && !r.AskedBy(x.token.Name) {
 		return nil, approval.ErrNotFound
 	}
 	return r, err

@@ -114,6 +114,8 @@ func (s *shower) asker(r *approval.Request) {
 	s.printf("\nAsked by\n")
 	s.field("runtime", r.Requester.Runtime)
 	s.field("of", r.Requester.Person)
+	s.field("and by", strings.Join(r.Requester.Also, ", "))
+	s.field("of", strings.Join(r.Requester.AlsoOf, ", "))
 	s.field("for", r.Requester.Principal)
 	s.field("session", r.Requester.Session)
 	s.field("owners", strings.Join(r.Requester.Owners, ", "))

@@ -149,7 +149,7 @@ func facts(r *approval.Request) []string {
 	rev := r.Current()
 	lines := []string{"Agent: " + short(r.Agent.ID), "Wants to run: " + short(rev.Call.Target())}
 	for _, f := range []struct{ name, value string }{
-		{"For", r.Requester.Principal}, {"Asked by", r.Requester.Runtime}, {"Session", r.Requester.Session},
+		{"For", r.Requester.Principal}, {"Asked by", r.Requester.Runtime}, {"And by", strings.Join(r.Requester.Also, ", ")}, {"Session", r.Requester.Session},
 	} {
 		if f.value != "" {
 			lines = append(lines, f.name+": "+short(f.value))

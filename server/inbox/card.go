@@ -89,6 +89,12 @@ func (v *visit) barred(r *approval.Request) (map[string]string, error) {
 	bar(r.Requester.Runtime, "you are the one who asks")
 	bar(r.Requester.Person, "your own token asks")
 	bar(r.Requester.Principal, "the agent acts for you")
+	for _, name := range r.Requester.Also {
+		bar(name, "you are one of those who ask")
+	}
+	for _, name := range r.Requester.AlsoOf {
+		bar(name, "your own token asks too")
+	}
 	for _, o := range slices.Concat(owners, r.Requester.Owners) {
 		bar(o, "you own this agent")
 	}
