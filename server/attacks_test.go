@@ -2,12 +2,17 @@ package server_test
 
 import (
 	"context"
+	"errors"
+	"io"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -86,6 +91,53 @@ func TestLongPollsEndWithTheirToken(t *testing.T) {
 	}
 	h.vote(mara, r, "deny").must(200)
 	all.Wait()
+}
+
+// TestSlowBodiesAreCutOff: whoever needn't sign in can't hold connections by sending a form a byte at a time.
+func TestSlowBodiesAreCutOff(t *testing.T) {
+	read := make(chan error, 1)
+	h := newHouse(t, func(c *server.Config) {
+		c.Timing.Body = 50 * time.Millisecond
+		c.Inbox = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, err := io.ReadAll(r.Body)
+			read <- err
+			w.WriteHeader(http.StatusNoContent)
+		})
+	})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "POST /slack/acme HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-read:
+		if err == nil {
+			t.Error("half a body passed for a whole one")
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("the body is still waited for")
+	}
+	for _, route := range []string{"GET /healthz", "POST /v1/tokens", "POST /v1/nowhere", "DELETE /readyz"} { // nobody has signed in
+		probe, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer probe.Close()
+		_ = probe.SetReadDeadline(time.Now().Add(5 * time.Second))
+		if _, err := io.WriteString(probe, route+" HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, probe); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: the body is waited for", route)
+		}
+	}
+	h.do("POST", "/page", "", "whole").must(204)
+	if err := <-read; err != nil {
+		t.Error(err)
+	}
 }
 
 // TestFreezesNameAgents: what can't be the name of an agent can't be frozen, so that nobody fills what every call reads.

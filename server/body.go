@@ -26,8 +26,31 @@ const (
 	callBody  bodySize = 9 << 20
 )
 
-// bodyTime is how long a client may take to send a body.
-const bodyTime = 30 * time.Second
+// timed is a body that must be there by a time. The deadline goes with its end, or the end of the time would look like a client that went
+// away; without an end it stays, since net/http still reads what a handler left.
+type timed struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+// limitBody gives a client so much time for its body, whoever reads it.
+func limitBody(w http.ResponseWriter, r *http.Request, within time.Duration) {
+	if r.ContentLength == 0 {
+		return
+	}
+	body := &timed{r.Body, http.NewResponseController(w)}
+	_ = body.control.SetReadDeadline(time.Now().Add(within)) // recorders of tests have none
+	r.Body = body
+}
+
+// Read reads on.
+func (b *timed) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		_ = b.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
 
 // readBody reads a body and looks at its type. An absent body is empty text.
 func readBody(w http.ResponseWriter, r *http.Request, limit bodySize) ([]byte, error) {
@@ -43,10 +66,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit bodySize) ([]byte, e
 	if err := checkType(r); err != nil {
 		return nil, err
 	}
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // recorders of tests have none
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(limit)))
-	_ = control.SetReadDeadline(time.Time{}) // else its end would look like a client that went away
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
@@ -59,7 +79,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit bodySize) ([]byte, e
 
 // refuseAny holds an operation without a body to that. Of a body of unknown length one byte is looked at.
 func refuseAny(r *http.Request) error {
-	if n, _ := io.ReadFull(r.Body, make([]byte, 1)); n == 0 {
+	if _, err := io.ReadFull(r.Body, make([]byte, 1)); err == io.EOF {
 		return nil
 	}
 	return fail(openapi.CodeBadRequest, "expected no body")

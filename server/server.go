@@ -53,6 +53,7 @@ type Timing struct {
 	Seal      time.Duration // how often is looked for entries to seal when nothing woke the sealer; 250ms
 	Sweep     time.Duration // how often expired values are deleted; 1m
 	Heartbeat time.Duration // how long an event stream is silent at most; 15s
+	Body      time.Duration // how long a client may take to send a body; 30s
 	Slow      time.Duration // how long a reader may take to take what it is sent; 10s
 	Gauges    time.Duration // how often figures are read from the store; 15s
 }
@@ -107,7 +108,7 @@ func (c Config) orDefault() Config {
 		standard time.Duration
 	}{
 		{&c.Timing.Tick, 250 * time.Millisecond}, {&c.Timing.Seal, 250 * time.Millisecond}, {&c.Timing.Sweep, time.Minute},
-		{&c.Timing.Heartbeat, 15 * time.Second}, {&c.Timing.Slow, 10 * time.Second}, {&c.Timing.Gauges, 15 * time.Second},
+		{&c.Timing.Heartbeat, 15 * time.Second}, {&c.Timing.Body, 30 * time.Second}, {&c.Timing.Slow, 10 * time.Second}, {&c.Timing.Gauges, 15 * time.Second},
 	} {
 		if *d.field == 0 {
 			*d.field = d.standard
@@ -134,6 +135,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Request-Id", id)
 	h.Set("X-Content-Type-Options", "nosniff")
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // recorders of tests have none
+	limitBody(w, r, s.cfg.Timing.Body)
 	pattern := ""
 	defer func() {
 		if broken := recover(); broken != nil {
