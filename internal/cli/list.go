@@ -87,10 +87,18 @@ func summaryRows(requests []approval.Summary, now time.Time) [][]styled {
 		}
 		rows = append(rows, []styled{
 			{bold, r.ID}, cell(string(r.State)), cell(fmt.Sprintf("%d/%d", r.Approvals, max(r.Needed, 1))), cell(due),
-			cell(groupNames(r.Groups)), cell(r.Agent), cell(r.Target), {dim, ready(shorten(r.Message, 60))},
+			cell(groupNames(r.Groups)), cell(r.Agent), cell(r.Target), {dim, messageOf(r)},
 		})
 	}
 	return rows
+}
+
+// messageOf is a request's message in a list; a summary goes without it where policy hides what it could repeat.
+func messageOf(r approval.Summary) ready {
+	if r.Message == "" {
+		return "hidden by policy"
+	}
+	return ready(shorten(r.Message, 60))
 }
 
 func groupNames(groups []string) string {

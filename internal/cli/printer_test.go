@@ -95,6 +95,16 @@ func TestHiddenMessage(t *testing.T) {
 	}
 }
 
+func TestListWithoutAMessage(t *testing.T) {
+	var out bytes.Buffer
+	p := &printer{w: &out}
+	p.table(summaryRows([]approval.Summary{{ID: "apr_1"}, {ID: "apr_2", Message: "Pay?"}}, time.Now()))
+	lines := strings.Split(out.String(), "\n")
+	if !strings.Contains(lines[1], "hidden by policy") || !strings.Contains(lines[2], "Pay?") {
+		t.Error(out.String())
+	}
+}
+
 func TestTimes(t *testing.T) {
 	for _, tt := range []struct {
 		d    time.Duration
