@@ -1,7 +1,11 @@
 package approval
 
 import (
+	"encoding/json"
+	"fmt"
 	"time"
+
+	"github.com/assent-dev/assent/policy"
 )
 
 // Grant is a standing approval with bounds: calls that it covers run without asking again. It can only narrow: every argument equals
@@ -46,7 +50,41 @@ const (
 // of all bounds, and never beyond what the policies and the service allow.
 type GrantOffer struct {
 	Session bool          `json:"session,omitempty"`  // only for the running session
-	MaxAge  time.Duration `json:"max_age,omitempty"`  // 0: the service's default
+	MaxAge  time.Duration `json:"-"`                  // 0: the service's default; in JSON max_age, a text such as "8h"
 	MaxUses int           `json:"max_uses,omitempty"` // 0: the service's default
 	Bounds  []Bound       `json:"bounds,omitempty"`
+}
+
+type plainOffer GrantOffer
+
+type offerJSON struct {
+	plainOffer
+	MaxAge string `json:"max_age,omitempty"`
+}
+
+// MarshalJSON writes the offer with its age as policies write durations.
+func (o GrantOffer) MarshalJSON() ([]byte, error) {
+	j := offerJSON{plainOffer: plainOffer(o)}
+	if o.MaxAge != 0 {
+		j.MaxAge = policy.FormatDuration(o.MaxAge)
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (o *GrantOffer) UnmarshalJSON(data []byte) error {
+	var j offerJSON
+	if err := json.Unmarshal(data, &j); err != nil {
+		return fmt.Errorf("read a standing approval's bounds: %w", err)
+	}
+	*o = GrantOffer(j.plainOffer)
+	if j.MaxAge == "" {
+		return nil
+	}
+	age, err := time.ParseDuration(j.MaxAge)
+	if err != nil {
+		return fmt.Errorf("max_age: %q is no duration", j.MaxAge)
+	}
+	o.MaxAge = age
+	return nil
 }

@@ -2,7 +2,10 @@ package approval_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -134,6 +137,54 @@ func TestGrantOffers(t *testing.T) {
 }
 
 // Every counted approval must offer one, and the strictest of all bounds hold.
+// The documents speak as the API and the policies do: durations as text, remote as true or false.
+func TestDocumentsSpeakPlainly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := approval.Vote{Grant: &approval.GrantOffer{
+			Session: rapid.Bool().Draw(t, "session"), MaxAge: time.Duration(rapid.Int64Range(0, int64(9000*time.Hour)).Draw(t, "age")), MaxUses: rapid.IntRange(0, 9).Draw(t, "uses"),
+			Bounds: rapid.SliceOfN(rapid.Just(approval.Bound{Path: "a", Kind: approval.AtMost}), 1, 2).Draw(t, "bounds"),
+		}}
+		call := approval.Call{Remote: rapid.SampledFrom([]resolve.Remote{resolve.RemoteUnstated, resolve.RemoteYes, resolve.RemoteNo}).Draw(t, "remote")}
+		var vote approval.Vote
+		var again approval.Call
+		if err := errors.Join(json.Unmarshal(asJSON(t, in), &vote), json.Unmarshal(asJSON(t, call), &again)); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(vote, in) || !reflect.DeepEqual(again, call) {
+			t.Fatalf("got %+v and %+v", vote.Grant, again)
+		}
+	})
+	for in, want := range map[string]any{
+		`{"session":true,"max_uses":2,"max_age":"1h30m"}`: approval.GrantOffer{Session: true, MaxAge: 90 * time.Minute, MaxUses: 2},
+		`{"max_uses":2}`:                       approval.GrantOffer{MaxUses: 2},
+		`{"kind":"","args":"","remote":true}`:  approval.Call{Remote: resolve.RemoteYes},
+		`{"kind":"","args":"","remote":false}`: approval.Call{Remote: resolve.RemoteNo},
+		`{"kind":"","args":""}`:                approval.Call{},
+	} {
+		if got := string(asJSON(t, want)); got != in {
+			t.Errorf("got %s, want %s", got, in)
+		}
+	}
+	for _, wrong := range []string{`{"max_age":3600}`, `{"max_age":"long"}`, `[]`} {
+		if err := json.Unmarshal([]byte(wrong), new(approval.GrantOffer)); err == nil {
+			t.Errorf("%s was read", wrong)
+		}
+	}
+	for _, wrong := range []string{`{"remote":1}`, `{"remote":"true"}`} {
+		if err := json.Unmarshal([]byte(wrong), new(approval.Call)); err == nil {
+			t.Errorf("%s was read", wrong)
+		}
+	}
+}
+
+func asJSON(t interface{ Fatal(...any) }, v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
 func TestGrantTakesAllApprovers(t *testing.T) {
 	h := newHouse(t)
 	both := func(args string, a, b *approval.GrantOffer) *approval.Grant {

@@ -96,7 +96,7 @@ func (r *reader) timeout(rule *Rule, require *yamldoc.Node) {
 	}
 	for _, e := range items(require.Get("escalate")) {
 		if after := e.Get("after"); q.Within != 0 && duration(after) >= q.Within {
-			r.add(warn(ruleLate, after.Range, fmt.Sprintf("this is not before the deadline of %s", formatDuration(q.Within)),
+			r.add(warn(ruleLate, after.Range, fmt.Sprintf("this is not before the deadline of %s", FormatDuration(q.Within)),
 				"a time shorter than within"))
 		}
 	}

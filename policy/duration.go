@@ -29,8 +29,8 @@ func parseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// formatDuration writes what parseDuration reads, without units that are zero: 30m, 1h30m, 8h.
-func formatDuration(d time.Duration) string {
+// FormatDuration writes a duration as policies do, without units that are zero: 30m, 1h30m, 8h.
+func FormatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

@@ -15,7 +15,7 @@ import (
 type span time.Duration
 
 // MarshalText writes the shortest form.
-func (s span) MarshalText() ([]byte, error) { return []byte(formatDuration(time.Duration(s))), nil }
+func (s span) MarshalText() ([]byte, error) { return []byte(FormatDuration(time.Duration(s))), nil }
 
 // UnmarshalText reads what a policy file may say.
 func (s *span) UnmarshalText(text []byte) error {

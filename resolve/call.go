@@ -32,6 +32,26 @@ const (
 	RemoteNo
 )
 
+// MarshalJSON writes what a call's JSON says: true, false, or null when it says nothing.
+func (r Remote) MarshalJSON() ([]byte, error) {
+	return []byte([]string{"null", "true", "false"}[min(r, RemoteNo)]), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (r *Remote) UnmarshalJSON(data []byte) error {
+	switch string(data) {
+	case "null":
+		*r = RemoteUnstated
+	case "true":
+		*r = RemoteYes
+	case "false":
+		*r = RemoteNo
+	default:
+		return fmt.Errorf("remote: %s is neither true nor false", data)
+	}
+	return nil
+}
+
 // Call is what an agent is about to do. Which names are read depends on Kind: Tool for a local tool, Server and Tool for
 // an MCP tool, Agent and Skill for a skill, Agent for a delegation.
 type Call struct {
