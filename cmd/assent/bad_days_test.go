@@ -171,7 +171,12 @@ func TestLostStoreAllowsNothing(t *testing.T) {
 	defer locker.Close()
 	held, release := make(chan struct{}), make(chan struct{})
 	go func() {
-		_ = locker.Update(context.WithoutCancel(t.Context()), "default", func(approval.Tx) error { // it holds the write lock
+		ahead := true // an update that writes nothing runs first without the write lock, then with it
+		_ = locker.Update(context.WithoutCancel(t.Context()), "default", func(approval.Tx) error {
+			if ahead {
+				ahead = false
+				return nil
+			}
 			close(held)
 			<-release
 			return nil
