@@ -14,9 +14,9 @@ var ErrNotFound = errors.New("not found")
 // Store keeps requests, grants, freezes and the ledger's entries of many tenants. Implementations live in store/…; store/storetest
 // is what each must pass.
 type Store interface {
-	// Update runs fn in one transaction: all of its writes and the ledger entries become durable together, or none does. fn may
-	// run again when another transaction got in between, so it must not act on the outside. Requests that fn reads stay locked
-	// until the end. fn reads its own earlier writes of other calls of Update, not those of its own Tx (writes are sent at the end).
+	// Update runs fn in one transaction: all of its writes and the ledger entries become durable together, or none does. When it returns nil,
+	// the requests, grants and freezes that fn read are as it read them at the moment of the commit. To that end fn may run more than
+	// once, and first ahead of the transaction, so it must not act on the outside. fn doesn't see its own writes (they are sent at the end).
 	Update(ctx context.Context, tenant string, fn func(Tx) error) error
 	// Due runs fn for up to limit requests of any tenant whose Due time has come, each in a transaction of its own, shared with other
 	// replicas: no two work on one request at once. It returns how many fn was run for; errors of single requests are joined and do
