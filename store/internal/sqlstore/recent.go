@@ -6,8 +6,11 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// keptRequests bounds what recent keeps.
-const keptRequests = 2048
+// What recent keeps at most: so many requests, and of each so many bytes of revisions. Arguments may have megabytes, which callers choose.
+const (
+	keptRequests = 2048
+	keptBytes    = 16 << 10
+)
 
 // recent keeps requests as they were committed last, decoded while they are open, so that an answer to one needs neither its document from
 // the database nor a parser. What it holds counts only while the database says that the version is still the same.
@@ -19,7 +22,7 @@ type recent struct {
 // lately is one request as this process committed it last.
 type lately struct {
 	version int64
-	r       *approval.Request // never changed; nil once it has ended
+	r       *approval.Request // never changed; nil once it has ended, or when it is large
 	texts   revisions
 }
 
@@ -31,7 +34,7 @@ func (c *recent) get(tenant, id string) lately {
 
 func (c *recent) put(tenant string, r *approval.Request, texts revisions) {
 	key, now := [2]string{tenant, r.ID}, lately{version: r.Version}
-	if r.State.Open() {
+	if r.State.Open() && len(texts.text) <= keptBytes {
 		now.r, now.texts = r.Clone(), texts
 	}
 	c.mu.Lock()
