@@ -238,16 +238,18 @@ func (s *Service) edit(ctx context.Context, tx Tx, r *Request, voter Person, in 
 	}
 	refused := func(why string, err error) step {
 		e := r.event(EventEditRefused, voter.ID, map[string]any{"why": why, "channel": in.Channel})
-		return step{events: []Event{e.sealing("args", safeText(in.Args)).sealing("note", in.Reason)}, refused: err}
+		return step{events: []Event{e.sealing("note", in.Reason)}, refused: err}
 	}
-	if _, seat, why := w.may(r, voter.ID); !seat {
+	if _, seat, why := w.may(r, voter.ID); !seat { // the arguments, of whatever size, are not even looked at
 		return nil, refused(why, fmt.Errorf("%w: %s may not edit", ErrNotEligible, voter.ID)), nil
 	}
 	next, out, err := s.edited(ctx, r, in)
 	var wrong *InputError
 	switch {
 	case errors.Is(err, ErrEditDenied):
-		return out, refused("denied", err), nil
+		did := refused("denied", err)
+		did.events[0] = did.events[0].sealing("args", in.Args)
+		return out, did, nil
 	case errors.As(err, &wrong):
 		return nil, step{refused: err}, nil
 	case err != nil:

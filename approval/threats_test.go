@@ -295,3 +295,16 @@ func TestSummariesHideWhatPolicyHides(t *testing.T) {
 		t.Errorf("the list says %q", got)
 	}
 }
+
+// TestOutsidersFillNoLedger: what somebody without a say would edit is not kept; it may be of any size.
+func TestOutsidersFillNoLedger(t *testing.T) {
+	h := newHouse(t)
+	r := h.asked(tool("refund", `{"amount":50}`))
+	_, err := h.edit(r, "ann", `{"amount":`+strings.Repeat("1", 100_000)+`}`)
+	h.fails(err, approval.ErrNotEligible)
+	h.happened("request_opened", "edit_refused")
+	entries, err := h.store.History(context.Background(), "t", r.ID)
+	if err != nil || len(entries) != 2 || len(entries[1].Openings) > 1000 {
+		t.Errorf("got %d entries, %v", len(entries), err)
+	}
+}
