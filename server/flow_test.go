@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -125,6 +126,9 @@ func TestVotesNeedWhatWasSeen(t *testing.T) {
 		{"a bad bound", `{"verdict":"approve","shown_fully":true,"grant":{"bounds":[{"path":"amount","kind":"about"}]},"binding":"` + r.Binding() + `"}`, `"1"`, "bad_request"},
 		{"an empty grant", `{"verdict":"approve","shown_fully":true,"grant":{},"binding":"` + r.Binding() + `"}`, `"1"`, "bad_request"},
 		{"a bad age", `{"verdict":"approve","shown_fully":true,"grant":{"max_age":"long"},"binding":"` + r.Binding() + `"}`, `"1"`, "bad_request"},
+		{"a channel in words", `{"verdict":"approve","shown_fully":true,"channel":"my shell","binding":"` + r.Binding() + `"}`, `"1"`, "bad_request"},
+		{"a channel of nothing", `{"verdict":"approve","shown_fully":true,"channel":"","binding":"` + r.Binding() + `"}`, `"1"`, "bad_request"},
+		{"another's channel", `{"verdict":"approve","shown_fully":true,"channel":"slack","binding":"` + r.Binding() + `"}`, `"1"`, "bad_request"},
 	} {
 		if a := h.do("POST", path, mara, c.body, "If-Match", c.match); a.str("code") != c.code {
 			t.Errorf("%s: got %d %s", c.name, a.status, a.text)
@@ -135,6 +139,25 @@ func TestVotesNeedWhatWasSeen(t *testing.T) {
 	}
 	if a := h.do("POST", path, mara, `{"verdict":"approve","shown_fully":true,"binding":"`+r.Binding()[7:19]+`"}`, "If-Match", `"1"`).must(200); a.str("outcome") != "approved" {
 		t.Errorf("a prefix of 12: %s", a.text)
+	}
+}
+
+func TestVotesTellTheirChannel(t *testing.T) {
+	h := newHouse(t)
+	rt, mara := h.runtime(), h.voter("mara")
+	for i, c := range []struct{ field, want string }{{"", "api"}, {`,"channel":"cli"`, "cli"}} {
+		r := h.ask(rt, fmt.Sprintf(`{"amount":%d}`, i))
+		body := `{"verdict":"approve","shown_fully":true,"binding":"` + r.Binding() + `"` + c.field + `}`
+		got := h.do("POST", "/v1/requests/"+r.ID+"/votes", mara, body, "If-Match", version(r)).must(200).request("request")
+		if got.Votes[0].Channel != c.want {
+			t.Errorf("got %q, want %q", got.Votes[0].Channel, c.want)
+		}
+		r = h.ask(rt, fmt.Sprintf(`{"amount":%d}`, 100+i))
+		body = `{"arguments":"{\"amount\":20` + fmt.Sprint(i) + `}","binding":"` + r.Binding() + `"` + c.field + `}`
+		got = h.do("POST", "/v1/requests/"+r.ID+"/edits", mara, body, "If-Match", version(r)).must(200).request("voted", "request")
+		if got.Votes[0].Channel != c.want {
+			t.Errorf("an edit: got %q, want %q", got.Votes[0].Channel, c.want)
+		}
 	}
 }
 

@@ -214,9 +214,9 @@ func (x *exchange) vote() error {
 	if err != nil {
 		return err
 	}
-	f := object(x.body, "", "verdict", "binding", "shown_fully", "reason", "response", "grant").must("verdict", "binding")
+	f := object(x.body, "", "verdict", "binding", "shown_fully", "reason", "response", "grant", "channel").must("verdict", "binding")
 	in := approval.VoteInput{
-		Tenant: x.tenant(), ID: r.ID, IfVersion: version, Person: person, Channel: "api", Verdict: approval.Verdict(f.text("verdict")), Binding: f.text("binding"),
+		Tenant: x.tenant(), ID: r.ID, IfVersion: version, Person: person, Channel: f.channel(), Verdict: approval.Verdict(f.text("verdict")), Binding: f.text("binding"),
 		Full: f.flag("shown_fully"), Reason: f.text("reason"), Response: f.text("response"), Grant: f.grant("grant"),
 	}
 	if f.err != nil {
@@ -229,6 +229,24 @@ func (x *exchange) vote() error {
 	x.wake()
 	x.w.Header().Set("ETag", etag(voted.Request))
 	return x.answer(http.StatusOK, voted)
+}
+
+// channelName is what a client may call itself; the server's own channels say who they are themselves.
+var channelName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,32}$`)
+
+// channel is where the person answered, in the client's words.
+func (f *fields) channel() string {
+	if _, ok := f.raw["channel"]; !ok {
+		return "api"
+	}
+	name := f.text("channel")
+	switch {
+	case !channelName.MatchString(name):
+		f.refuse("channel", "expected 1 to 32 letters, digits and ._-")
+	case name == "inbox" || name == "slack":
+		f.refuse("channel", "expected the client's own name: inbox and slack are the server's channels")
+	}
+	return name
 }
 
 // grant reads what an approver offers beside the vote.
@@ -272,9 +290,9 @@ func (x *exchange) edit() error {
 	if err != nil {
 		return err
 	}
-	f := object(x.body, "", "arguments", "binding", "reason").must("arguments", "binding")
+	f := object(x.body, "", "arguments", "binding", "reason", "channel").must("arguments", "binding")
 	in := approval.EditInput{
-		Tenant: x.tenant(), ID: r.ID, IfVersion: version, Person: person, Channel: "api", Binding: f.text("binding"), Args: f.text("arguments"), Reason: f.text("reason"),
+		Tenant: x.tenant(), ID: r.ID, IfVersion: version, Person: person, Channel: f.channel(), Binding: f.text("binding"), Args: f.text("arguments"), Reason: f.text("reason"),
 	}
 	if f.err != nil {
 		return f.err

@@ -176,7 +176,7 @@ func TestWatchOnATerminal(t *testing.T) {
 		t.Errorf("exit %d\n%s", code, term.out.String())
 	}
 	for id, state := range map[string]approval.State{first.ID: approval.Denied, second.ID: approval.Approved} {
-		if r, err := h.client(t, "alice").Request(t.Context(), id); err != nil || r.State != state {
+		if r, err := h.client(t, "alice").Request(t.Context(), id); err != nil || r.State != state || r.Votes[0].Channel != "watch" {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}

@@ -19,6 +19,8 @@ type Assent struct {
 	Streams
 	// Backend is the heavy half, wired by cmd/assent. Commands whose part is nil say that they are not built in.
 	Backend Backend
+
+	channel string // what votes say they came through; "" means cli
 }
 
 // Backend is what the commands need beside a client: the service itself and its stores.

@@ -242,7 +242,7 @@ func (d *demoDesk) approveIt(ctx context.Context, id string) error {
 		return err
 	}
 	_, err = d.person.Vote(ctx, id, r.Version, openapi.VoteBody{
-		Verdict: approval.Approve, Binding: r.Binding(), ShownFully: true,
+		Verdict: approval.Approve, Binding: r.Binding(), ShownFully: true, Channel: "cli",
 		Grant: openapi.GrantOffer{MaxUses: 3, Bounds: []approval.Bound{{Path: "amount", Kind: approval.AtMost}}},
 	})
 	return err

@@ -80,7 +80,7 @@ func (a Assent) edit(ctx context.Context, f editFlags, id string) error {
 	if err != nil {
 		return err
 	}
-	body := openapi.EditBody{Arguments: args, Binding: r.Binding(), Reason: f.reason}
+	body := openapi.EditBody{Arguments: args, Binding: r.Binding(), Reason: f.reason, Channel: a.answersOn()}
 	preview, err := server.Edit(ctx, r.ID, r.Version, body, true)
 	if err != nil {
 		return answer(err)

@@ -238,8 +238,12 @@ func shortBinding(binding string) string {
 	return digits[:min(12, len(digits))]
 }
 
+// answersOn is the channel of an answer, for the record.
+func (a Assent) answersOn() string { return cmp.Or(a.channel, "cli") }
+
 // vote gives the answer and says what became of it.
 func (a Assent) vote(ctx context.Context, server *client.Client, r *approval.Request, body openapi.VoteBody, asJSON bool) error {
+	body.Channel = a.answersOn()
 	voted, err := server.Vote(ctx, r.ID, r.Version, body)
 	if err != nil {
 		return answer(err)

@@ -60,6 +60,7 @@ func (a Assent) watch(ctx context.Context, f watchFlags) error {
 	if f.lines || f.asJSON || f.until != "" || !a.OutTerminal || !a.InTerminal || a.Raw == nil {
 		return a.watchLines(ctx, server, f)
 	}
+	a.channel = "watch"
 	return (&inbox{Assent: a, server: server, flags: f}).run(ctx)
 }
 

@@ -319,6 +319,9 @@ type EditBody struct {
 
 	// Binding digest of the revision that the person saw
 	Binding string `json:"binding"`
+
+	// Channel where the person answered, for the record: the client's own name, so neither inbox nor slack
+	Channel string `json:"channel,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 }
 
@@ -539,7 +542,10 @@ type Vote = approval.Vote
 // VoteBody defines model for VoteBody.
 type VoteBody struct {
 	// Binding digest of the revision that the person saw: whole, or at least 12 of its hexadecimal digits
-	Binding string     `json:"binding"`
+	Binding string `json:"binding"`
+
+	// Channel where the person answered, for the record: the client's own name, so neither inbox nor slack
+	Channel string     `json:"channel,omitempty"`
 	Grant   GrantOffer `json:"grant,omitempty,omitzero"`
 
 	// Reason for the record and for the agent
