@@ -266,7 +266,9 @@ func TestCompletion(t *testing.T) {
 		{[]string{"--format", "s"}, "sarif"},
 		{[]string{"--fail-on", "w"}, "warning"},
 		{[]string{"explain", "loo"}, "looser-than-blanket"},
-		{[]string{"schema", "p"}, "policy"},
+		{[]string{"explain", "people-d"}, "people-duplicate-name"},
+		{[]string{"schema", "po"}, "policy"},
+		{[]string{"schema", "pe"}, "people"},
 	} {
 		var out bytes.Buffer
 		code := Validate{Streams: Streams{Out: &out, Err: io.Discard}}.Run(append([]string{"__complete"}, c.args...))

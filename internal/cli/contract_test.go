@@ -193,7 +193,7 @@ func TestExplainKnowsEveryRule(t *testing.T) {
 }
 
 func TestSchemaCommand(t *testing.T) {
-	for _, kind := range []string{"agent", "policy"} {
+	for _, kind := range []string{"agent", "policy", "people"} {
 		var out bytes.Buffer
 		if code := (Validate{Streams: Streams{Out: &out}}).Run([]string{"schema", kind}); code != ExitOK || !strings.Contains(out.String(), "https://json-schema.org/draft/2020-12/schema") {
 			t.Errorf("schema %s: exit %d, %.80s", kind, code, out.String())

@@ -9,8 +9,12 @@ import (
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/rules"
+	"github.com/assent-dev/assent/people"
 	"github.com/assent-dev/assent/resolve"
 )
+
+// infos describes every rule that has a page: those of agf-validate, and what assent says of people.yaml.
+func infos() []diag.RuleInfo { return append(lint.Infos(rules.All()), people.Rules()...) }
 
 // explain prints the page of one rule, or the table of silent points.
 func explain(w io.Writer, id string) error {
@@ -18,7 +22,7 @@ func explain(w io.Writer, id string) error {
 		return explainSemantics(w)
 	}
 	var known []string
-	for _, info := range lint.Infos(rules.All()) {
+	for _, info := range infos() {
 		if info.ID == id {
 			return explainRule(w, info)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/rules"
+	"github.com/assent-dev/assent/people"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/schema"
 )
@@ -75,7 +76,7 @@ func complete(cmd *cobra.Command, flag string, values []string) {
 // completeRules offers the ids of all rules.
 func completeRules(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	ids := []string{"semantics"}
-	for _, info := range lint.Infos(rules.All()) {
+	for _, info := range infos() {
 		ids = append(ids, info.ID)
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp
@@ -180,16 +181,13 @@ func (v Validate) explainCommand() *cobra.Command {
 
 func (v Validate) schemaCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:       "schema agent|policy",
+		Use:       "schema agent|policy|people",
 		Short:     "Print our JSON Schema, for editors",
-		Args:      oneOf("agent or policy", "agent", "policy"),
-		ValidArgs: []string{"agent", "policy"},
+		Args:      oneOf("agent, policy or people", "agent", "policy", "people"),
+		ValidArgs: []string{"agent", "policy", "people"},
 		RunE: func(_ *cobra.Command, args []string) error {
-			text := schema.JSON()
-			if args[0] == "policy" {
-				text = policy.JSON()
-			}
-			_, err := v.Out.Write(text)
+			text := map[string]func() []byte{"agent": schema.JSON, "policy": policy.JSON, "people": people.JSON}[args[0]]
+			_, err := v.Out.Write(text())
 			return err
 		},
 	}
@@ -201,7 +199,7 @@ func (v Validate) rulesCommand() *cobra.Command {
 		Short: "List every rule with its severity",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			for _, info := range lint.Infos(rules.All()) {
+			for _, info := range infos() {
 				if _, err := fmt.Fprintf(v.Out, "%-32s %-8s %s\n", info.ID, info.Severity, info.Title); err != nil {
 					return err
 				}

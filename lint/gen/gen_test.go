@@ -41,7 +41,7 @@ func untested() map[string]string {
 
 // The examples are executed: what a page shows as reported is reported, and what it shows as good is not.
 func TestExamples(t *testing.T) {
-	for _, a := range lint.Areas(rules.All()) {
+	for _, a := range areas() {
 		for _, r := range a.Rules {
 			if r.Bad != "" {
 				reported := len(complete(a.Name, r.Bad).lint(r.ID)) > 0

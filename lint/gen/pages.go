@@ -9,6 +9,7 @@ import (
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/rules"
+	"github.com/assent-dev/assent/people"
 )
 
 // The areas that pages treat in their own way.
@@ -17,11 +18,17 @@ const (
 	policyArea = "Policies"
 
 	authoringArea = "Authoring"
+	peopleArea    = "People"
 )
+
+// areas are those of agf-validate, and what assent says of people.yaml.
+func areas() []lint.Area {
+	return append(lint.Areas(rules.All()), lint.Area{Name: peopleArea, Rules: people.Rules()})
+}
 
 // pages are all pages of docs/rules by file name.
 func pages() map[string]string {
-	areas := lint.Areas(rules.All())
+	areas := areas()
 	all := map[string]string{"README.md": index(areas)}
 	for _, a := range areas {
 		for _, r := range a.Rules {
@@ -81,6 +88,8 @@ func printed(area string, r diag.RuleInfo) string {
 func silencing(area string, r diag.RuleInfo) string {
 	config := fmt.Sprintf("For all files, in the file that `--config` names:\n\n```yaml\nrules:\n  %s: off # or info, warning, error\n```\n", r.ID)
 	switch {
+	case area == peopleArea:
+		return "It can't be silenced: who may answer is never in doubt.\n"
 	case r.ID == "config-invalid":
 		return "It can't be silenced: the configuration is not used.\n"
 	case !lint.Silenceable(r.ID, rules.All()):
@@ -99,7 +108,7 @@ func silencing(area string, r diag.RuleInfo) string {
 // index lists every rule by area, errors first.
 func index(areas []lint.Area) string {
 	var b strings.Builder
-	b.WriteString("# Rules\n\nEverything that `agf-validate` may report. Errors break a gate or a file, warnings are in doubt, infos are asides. " +
+	b.WriteString("# Rules\n\nEverything that `agf-validate` may report, and what `assent` says of `people.yaml`. Errors break a gate or a file, warnings are in doubt, infos are asides. " +
 		"`agf-validate explain RULE` prints the same in a terminal.\n")
 	for _, a := range areas {
 		fmt.Fprintf(&b, "\n## %s\n\n| rule | severity | what |\n|---|---|---|\n", a.Name)

@@ -9,6 +9,7 @@ import (
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/rules"
+	"github.com/assent-dev/assent/people"
 	"github.com/assent-dev/assent/policy"
 )
 
@@ -53,6 +54,8 @@ func homes() map[string]string {
 func complete(area, text string) sample {
 	first := firstKey(text)
 	switch {
+	case area == peopleArea:
+		return sample{"people.yaml", text, true}
 	case area == configArea && first == "rules":
 		return sample{"agf-validate.yaml", text, true}
 	case hasKey(text, "policy_ref") || area == policyArea && hasKey(text, "name"):
@@ -86,6 +89,8 @@ func (s sample) lint(id string) []diag.Finding {
 		found = w.Policy(s.file, []byte(s.text)).Findings
 	case strings.HasSuffix(s.file, ".agf.yaml"):
 		found = w.Agent(s.file, []byte(s.text), &lint.Files{FS: folder(s), Path: s.file}).Findings
+	case s.file == "people.yaml":
+		_, found = people.Parse(s.file, []byte(s.text))
 	default:
 		_, found = lint.ParseConfig(s.file, []byte(s.text), lint.Infos(all))
 	}
