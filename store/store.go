@@ -117,7 +117,7 @@ type Outbox interface {
 	Bury(ctx context.Context, owner string, id int64, problem string, now time.Time) error
 	// Jobs lists deliveries of a tenant, newest first.
 	Jobs(ctx context.Context, tenant string, state JobState, limit int) ([]Job, error)
-	// Redeliver makes a dead delivery due again.
+	// Redeliver makes a dead delivery due again, with its attempts counted anew, so that it is tried as often as the first time.
 	Redeliver(ctx context.Context, tenant string, id int64, now time.Time) error
 }
 

@@ -165,7 +165,9 @@ func outbox(t *testing.T, db Database) {
 	refused(t, s.Redeliver(t.Context(), "other", dead[0].ID, now), approval.ErrNotFound)
 	ok(t, s.Redeliver(t.Context(), tenant, dead[0].ID, now))
 	refused(t, s.Redeliver(t.Context(), tenant, dead[0].ID, now), approval.ErrNotFound)
-	equal(t, must(s.Claim(t.Context(), "me", []string{"slack"}, now, time.Minute, 10))(t)[0].ID, dead[0].ID)
+	anew := must(s.Claim(t.Context(), "me", []string{"slack"}, now, time.Minute, 10))(t)
+	equal(t, anew[0].ID, dead[0].ID)
+	equal(t, anew[0].Attempt, 1)
 }
 
 // leases that ran out pass on, and their old owner can change nothing any more.
