@@ -9,17 +9,18 @@ import (
 )
 
 // Grant is a standing approval with bounds: calls that it covers run without asking again. It can only narrow: every argument equals
-// the approved one, or lies within a bound whose edge is the approved one. It is pinned to the agent, its principal, the tool's
+// the approved one, or lies within a bound whose edge is the approved one. It is pinned to the agent, the runtimes that asked, the principal, the tool's
 // definition and the plan's version; a change of any of them voids it (threats 11, 15, 16).
 type Grant struct {
 	ID         string     `json:"id"`
 	Tenant     string     `json:"tenant"`
 	Agent      string     `json:"agent"`
-	Target     string     `json:"target"`  // Call.Target
-	Call       Call       `json:"call"`    // the approved call
-	Plan       string     `json:"plan"`    // version
-	Bounds     []Bound    `json:"bounds"`  // arguments that may differ, and how
-	Session    string     `json:"session"` // "" means any session of the principal
+	Target     string     `json:"target"`   // Call.Target
+	Call       Call       `json:"call"`     // the approved call
+	Plan       string     `json:"plan"`     // version
+	Bounds     []Bound    `json:"bounds"`   // arguments that may differ, and how
+	Session    string     `json:"session"`  // "" means any session of the principal
+	Runtimes   []string   `json:"runtimes"` // who asked for it, and may use it
 	Expires    time.Time  `json:"expires"`
 	MaxUses    int        `json:"max_uses"`
 	Uses       int        `json:"uses"`

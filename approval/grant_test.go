@@ -67,6 +67,9 @@ func TestGrantIsPinned(t *testing.T) {
 			t.Errorf("another %s is covered", name)
 		}
 	}
+	if out := h.open(call, func(in *approval.OpenInput) { in.Runtime = "other" }); out.Outcome == approval.OpenGranted {
+		t.Error("another runtime uses the grant")
+	}
 	if !h.covers(call) {
 		t.Error("the call itself is not covered")
 	}

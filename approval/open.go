@@ -156,7 +156,7 @@ func (o *opening) grantedBefore(tx Tx, id string) (bool, error) {
 	}
 	before := *g
 	before.Uses-- // as it stood when this call came first
-	if o.d.Outcome != resolve.Ask || !before.Covers(&o.call, o.c.Plan.Version(), require(&o.d).Grants, o.now) {
+	if o.d.Outcome != resolve.Ask || !slices.Contains(g.Runtimes, o.in.Runtime) || !before.Covers(&o.call, o.c.Plan.Version(), require(&o.d).Grants, o.now) {
 		return false, nil
 	}
 	o.out.Outcome, o.out.Grant = OpenGranted, g
@@ -283,7 +283,7 @@ func (o *opening) granted(tx Tx) (bool, error) {
 		return false, err
 	}
 	for _, g := range live {
-		if !g.Covers(&o.call, o.c.Plan.Version(), require(&o.d).Grants, o.now) {
+		if !slices.Contains(g.Runtimes, o.in.Runtime) || !g.Covers(&o.call, o.c.Plan.Version(), require(&o.d).Grants, o.now) {
 			continue
 		}
 		g.Uses++
