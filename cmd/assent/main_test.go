@@ -22,15 +22,17 @@ import (
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"assent": main}) }
 
 // TestScripts drives the real main through the scripts in testdata.
-func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
+func TestScripts(t *testing.T) { testscript.Run(t, scripts("testdata")) }
+
+func scripts(dir string) testscript.Params {
+	return testscript.Params{
 		Setup: func(env *testscript.Env) error {
 			env.Values[served{}] = new(*served) // of the script
 			return nil
 		},
-		Dir: "testdata", UpdateScripts: golden.Update(), RequireExplicitExec: true, RequireUniqueNames: true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"serve": serveScript, "sigterm": sigterm, "exits": exits, "capture": capture, "plain": plain},
-	})
+		Dir: dir, UpdateScripts: golden.Update(), RequireExplicitExec: true, RequireUniqueNames: true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"serve": serveScript, "sigterm": sigterm, "exits": exits, "capture": capture, "plain": plain, "tells": tells},
+	}
 }
 
 // served is a service that a script started.
@@ -146,6 +148,13 @@ func capture(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("the output has nothing like %s", args[1])
 	}
 	ts.Setenv(args[0], found[1])
+}
+
+// tells wants a pattern in what the last command wrote, to either stream.
+func tells(ts *testscript.TestScript, _ bool, args []string) {
+	if text := ts.ReadFile("stdout") + ts.ReadFile("stderr"); !regexp.MustCompile(args[0]).MatchString(text) {
+		ts.Fatalf("nothing like %s in\n%s", args[0], text)
+	}
 }
 
 // plain leaves the last output in a file, without what differs from run to run.

@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/policy"
@@ -197,6 +200,77 @@ func TestSchemaCommand(t *testing.T) {
 		var out bytes.Buffer
 		if code := (Validate{Streams: Streams{Out: &out}}).Run([]string{"schema", kind}); code != ExitOK || !strings.Contains(out.String(), "https://json-schema.org/draft/2020-12/schema") {
 			t.Errorf("schema %s: exit %d, %.80s", kind, code, out.String())
+		}
+	}
+}
+
+// TestAssentContract: the page names every command with every flag of its, and its configurations say every field.
+func TestAssentContract(t *testing.T) {
+	text := contract(t, "assent.md")
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		for _, child := range cmd.Commands() {
+			walk(child)
+		}
+		if !cmd.Runnable() || cmd.HasSubCommands() || cmd.Name() == "decide" {
+			return
+		}
+		usage := regexp.MustCompile("(?m)^" + cmd.CommandPath() + "( .*)?$").FindString(text)
+		if cmd.Name() == "serve" {
+			usage = strings.Join(firstCells(text), "\n")
+		}
+		for _, m := range regexp.MustCompile(`--([a-z-]+)`).FindAllStringSubmatch(cmd.LocalFlags().FlagUsages(), -1) {
+			common := slices.Contains([]string{"server", "token-file", "json", "help"}, m[1])
+			if usage == "" || !common && !regexp.MustCompile(`--`+m[1]+`\b`).MatchString(usage) {
+				t.Errorf("%s --%s is not in docs/contracts/assent.md", cmd.CommandPath(), m[1])
+			}
+		}
+	}
+	walk(Assent{}.command())
+
+	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(text, -1)
+	if len(examples) != 2 {
+		t.Fatalf("the contract shows %d configurations", len(examples))
+	}
+	said := map[string]bool{}
+	for i, example := range examples {
+		var errs bytes.Buffer
+		cfg, err := Assent{Streams: Streams{Err: &errs}}.readServeConfig(write(t, filepath.Join(t.TempDir(), "serve.yaml"), example[1]))
+		if err != nil {
+			t.Fatalf("configuration %d: %v\n%s", i, err, errs.String())
+		}
+		fieldsSaid(said, reflect.ValueOf(cfg))
+	}
+	delete(said, "ServeConfig.LogText") // of the terminal
+	delete(said, "ServeConfig.Dev")     // false there
+	for field, ok := range said {
+		if !ok {
+			t.Errorf("no configuration of docs/contracts/assent.md sets %s", field)
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)\b([a-z_]+): `).FindAllStringSubmatch(examples[1][1], -1) {
+		if m[1] != "risk" && !regexp.MustCompile("`([a-z]+\\.)?"+m[1]+"`").MatchString(text) {
+			t.Errorf("the field %s is not explained in docs/contracts/assent.md", m[1])
+		}
+	}
+}
+
+// fieldsSaid notes for every field below a value whether something is in it anywhere.
+func fieldsSaid(said map[string]bool, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			fieldsSaid(said, v.Elem())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			fieldsSaid(said, v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			name := v.Type().Name() + "." + v.Type().Field(i).Name
+			said[name] = said[name] || !v.Field(i).IsZero()
+			fieldsSaid(said, v.Field(i))
 		}
 	}
 }
