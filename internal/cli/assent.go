@@ -2,9 +2,11 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -51,7 +53,7 @@ func (a Assent) command() *cobra.Command {
 		Use:     "assent",
 		Short:   "Decide when an agent must stop and ask, ask people, and prove what ran",
 		Version: Version,
-		Args:    cobra.NoArgs,
+		Args:    noCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SetVersionTemplate("assent {{.Version}}\n")
@@ -74,6 +76,18 @@ func (a Assent) command() *cobra.Command {
 	add(groupOperate, a.serveCommand(), a.demoCommand(), a.tokenCommand(), a.freezeCommand(), a.thawCommand(), a.deliveriesCommand(), a.backupCommand(),
 		a.restoreCommand(), a.pruneCommand())
 	return cmd
+}
+
+// noCommand refuses a word that is no command, and names the nearest.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return fmt.Errorf("there is no command %q, did you mean %s", args[0], strings.Join(near, " or "))
+	}
+	return fmt.Errorf("there is no command %q, `%s --help` lists them", args[0], cmd.CommandPath())
 }
 
 // untilSignal is a context that an interrupt or a request to stop ends. A second signal ends the process at once.

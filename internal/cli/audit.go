@@ -103,17 +103,19 @@ func publicKeyOf(text string) (string, error) {
 		return "", nil
 	}
 	content, err := readInput(text, nil)
-	switch {
-	case err == nil:
-		key := strings.TrimSpace(string(content))
-		if key == "" {
-			return "", fmt.Errorf("--public-key: %s is empty", text)
-		}
-		return key, nil
-	case errors.Is(err, fs.ErrNotExist) && strings.Count(text, "+") >= 2:
-		return text, nil
+	key := strings.TrimSpace(string(content))
+	if errors.Is(err, fs.ErrNotExist) && strings.Count(text, "+") >= 2 {
+		key, err = text, nil
 	}
-	return "", fmt.Errorf("--public-key: expected a file or a key of the form name+hash+base64: %w", err)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("--public-key: expected a file or a key of the form name+hash+base64: %w", err)
+	case strings.HasPrefix(key, "PRIVATE+KEY+"): // never printed, and never needed to verify
+		return "", errors.New("--public-key: this is the secret key that signs: expected the public one, the .pub file beside it")
+	case strings.Count(key, "+") < 2:
+		return "", fmt.Errorf("--public-key: %s holds no key of the form name+hash+base64", text)
+	}
+	return key, nil
 }
 
 // maxProofFile bounds what is read as a proof, in bytes.

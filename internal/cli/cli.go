@@ -86,7 +86,7 @@ func run(cmd *cobra.Command, s Streams, args []string) int {
 	}
 	if err != nil {
 		// Names in it may come from anywhere: a further line never looks like one of ours.
-		fmt.Fprintf(s.Err, "%s: %s\n", cmd.Name(), strings.ReplaceAll(scrub(err.Error()), "\n", "\n  "))
+		fmt.Fprintf(s.Err, "%s: %s\n", cmd.Name(), strings.ReplaceAll(scrub(strings.ReplaceAll(err.Error(), "\t", "  ")), "\n", "\n  "))
 	}
 	return code
 }

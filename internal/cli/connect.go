@@ -148,17 +148,25 @@ func nextStep(p *client.Problem) string {
 		return "get a token from whoever runs the server (assent token create), and set ASSENT_TOKEN"
 	case openapi.CodeMissingScope, openapi.CodeNoPerson, openapi.CodeUnknownPerson:
 		return "use a token with that scope and person (assent token create --scopes … --person …)"
+	case openapi.CodeNotFound:
+		return "look at the id: `assent list --state all`, `assent grants --all` and `assent freeze --list` show what this token may see"
+	case openapi.CodeUnavailable:
+		return retryStep("the server can't work with its store (its log and /readyz say why): ", p.RetryAfter)
 	}
 	switch p.NextAction {
 	case openapi.NextActionRetry:
-		if p.RetryAfter > 0 {
-			return fmt.Sprintf("try the same again in %d seconds", p.RetryAfter)
-		}
-		return "try the same again later"
+		return retryStep("", p.RetryAfter)
 	case openapi.NextActionRequest:
 		return "present the call again: it needs a new request"
 	}
 	return ""
+}
+
+func retryStep(why string, seconds int) string {
+	if seconds > 0 {
+		return fmt.Sprintf("%stry the same again in %d seconds", why, seconds)
+	}
+	return why + "try the same again later"
 }
 
 // existing checks that a file is there, for a clear message before anything else happens.

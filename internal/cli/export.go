@@ -55,13 +55,13 @@ func (a Assent) export(ctx context.Context, f exportFlags) error {
 func writeThrough(path string, fill func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
 	if err != nil {
-		return err
+		return unmade(path, err)
 	}
 	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
 	if err := errors.Join(fill(f), f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return os.Link(f.Name(), path)
+	return unmade(path, os.Link(f.Name(), path))
 }
 
 func (a Assent) proofCommand() *cobra.Command {

@@ -105,7 +105,17 @@ func (a Assent) revokeCommand() *cobra.Command {
 }
 
 func (a Assent) freezeCommand() *cobra.Command {
-	return a.freezing("freeze", "Throw the kill switch: deny everything of an agent, or of all, from now on", (*client.Client).Freeze)
+	var list bool
+	cmd := a.freezing("freeze", "Throw the kill switch: deny everything of an agent, or of all, from now on",
+		func(s *client.Client, ctx context.Context, agent, reason string) ([]approval.Freeze, error) {
+			if list {
+				return s.Freezes(ctx)
+			}
+			return s.Freeze(ctx, agent, reason)
+		})
+	cmd.Flags().BoolVar(&list, "list", false, "freeze nothing, only list what is frozen")
+	cmd.MarkFlagsMutuallyExclusive("list", "agent")
+	return cmd
 }
 
 func (a Assent) thawCommand() *cobra.Command {

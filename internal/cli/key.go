@@ -104,13 +104,29 @@ func writeNew(path string, content []byte, mode os.FileMode) (err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
 	if err != nil {
-		return err
+		return unmade(path, err)
 	}
 	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
 	if err := errors.Join(f.Chmod(mode), writeSync(f, content), f.Close()); err != nil {
 		return err
 	}
-	return os.Link(f.Name(), path)
+	return unmade(path, os.Link(f.Name(), path))
+}
+
+// unmade names the file that could not be made, instead of the temporary one that was to become it.
+func unmade(path string, err error) error {
+	var at *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &at):
+		err = at.Err
+	case errors.As(err, &link):
+		err = link.Err
+	}
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("make %s: %w", path, err)
 }
 
 func writeSync(f *os.File, content []byte) error {

@@ -13,11 +13,14 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/spf13/cobra"
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -252,6 +255,24 @@ func TestExposed(t *testing.T) {
 	} {
 		if got := exposed(server); got != want {
 			t.Errorf("%s: %t", server, got)
+		}
+	}
+}
+
+func TestErrorsOfSeveralLines(t *testing.T) {
+	var out strings.Builder
+	cmd := &cobra.Command{Use: "assent", RunE: func(*cobra.Command, []string) error { return errors.New("no store:\n\tdial\x1b[1m") }}
+	if code := run(cmd, Streams{Err: &out}, nil); code != ExitFailure || out.String() != "assent: no store:\n    dial\\u{1b}[1m\n" {
+		t.Errorf("%d %q", code, out.String())
+	}
+}
+
+func TestNextSteps(t *testing.T) {
+	for code, want := range map[openapi.Code]string{
+		openapi.CodeNotFound: "freeze --list", openapi.CodeUnavailable: "store (its log and /readyz say why): try the same again in 2 seconds", openapi.CodeTokenExpired: "token create",
+	} {
+		if got := nextStep(&client.Problem{Problem: openapi.Problem{Code: code, NextAction: openapi.NextActionRetry, RetryAfter: 2}}); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", code, got)
 		}
 	}
 }

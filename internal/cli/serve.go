@@ -197,6 +197,9 @@ func overlay(cfg ServeConfig, f serveFlags, given func(string) bool) (ServeConfi
 
 // check refuses what could not work, before anything is opened.
 func (c *ServeConfig) check() error {
+	if err := checkStore(c.Store); err != nil {
+		return err
+	}
 	if c.KeyFile == "" {
 		if isURL(c.Store) {
 			return errors.New("--key: expected a file: with PostgreSQL there is no place beside the store, and all replicas need the same key")
@@ -249,6 +252,14 @@ const devPerson = "you"
 
 func isURL(store string) bool {
 	return strings.HasPrefix(store, "postgres://") || strings.HasPrefix(store, "postgresql://")
+}
+
+// checkStore refuses the URL of something else, which would be taken for a path.
+func checkStore(store string) error {
+	if scheme, _, ok := strings.Cut(store, "://"); ok && !isURL(store) {
+		return fmt.Errorf("--store: expected a path, or a postgres:// URL, and found %s://", scheme)
+	}
+	return nil
 }
 
 func (a Assent) serve(ctx context.Context, cfg ServeConfig, asJSON bool) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -233,9 +234,16 @@ func (a Assent) withStore(ctx context.Context, where string, create bool, work f
 	if a.Backend.OpenStore == nil {
 		return errNoBackend
 	}
+	if err := checkStore(where); err != nil {
+		return err
+	}
+	_, missing := os.Stat(where)
 	s, err := a.Backend.OpenStore(ctx, where, create)
 	if err != nil {
 		return err
+	}
+	if create && missing != nil && !isURL(where) { // the path may be misspelt, and a token in a store that nobody serves opens nothing
+		fmt.Fprintf(a.Err, "assent: there was no store at %s, so a new one was made there\n", scrubLine(where))
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	return work(s)

@@ -112,6 +112,9 @@ func (a Assent) approve(ctx context.Context, f approveFlags, id string) error {
 	if err := sameBinding(f.binding, r.Binding()); err != nil {
 		return err
 	}
+	if offer != nil && r.Grants.Forbid {
+		return &exitError{ExitNo, errors.New("policy forbids standing approvals of this call: approve it without the --grant flags")}
+	}
 	shown := a.shownOn(f.asJSON)
 	if err := a.showWhole(shown, r, f.all); err != nil {
 		return err
@@ -326,7 +329,7 @@ func (a Assent) respondCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "respond ID TEXT",
 		Short:             "Answer the agent instead of letting the call run",
-		Args:              cobra.ExactArgs(2),
+		Args:              idAndText,
 		ValidArgsFunction: a.completeIDs(&f.connection),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(args[1]) == "" {
@@ -339,6 +342,13 @@ func (a Assent) respondCommand() *cobra.Command {
 	flags.StringVar(&f.reason, "reason", "", "`TEXT` for the record")
 	flags.StringVar(&f.binding, "binding", "", "`PREFIX` of the binding that you looked at; another call is refused")
 	return cmd
+}
+
+func idAndText(_ *cobra.Command, args []string) error {
+	if len(args) != 2 {
+		return fmt.Errorf("want the ID of a request and a TEXT in quotes, got %d arguments", len(args))
+	}
+	return nil
 }
 
 // refuse gives an answer after which the call does not run. That needs no showing.
