@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -128,7 +129,11 @@ func (ts tenants) warnOfEmptyGroups(ctx context.Context, dir approval.Directory,
 			if t.cfg.OIDC != nil {
 				hint = "add people to it in people.yaml, unless sign-ins bring it"
 			}
-			log.Warn("a policy asks a group that nobody is in", "tenant", name, "group", group, "hint", hint, "error", err)
+			facts := []any{"tenant", name, "group", group, "hint", hint}
+			if err != nil {
+				facts = append(facts, "error", err)
+			}
+			log.Warn("a policy asks a group that nobody is in", facts...)
 		}
 	}
 }
@@ -190,15 +195,27 @@ func (ts tenants) run(ctx context.Context) {
 	all.Wait()
 }
 
-// checks are what /readyz asks of the files.
+// checks are what /readyz asks of the files. Their names are for anybody, so they name no tenant; their errors do.
 func (ts tenants) checks() []server.Check {
-	var out []server.Check
-	for _, name := range slices.Sorted(maps.Keys(ts)) {
-		t := ts[name]
-		out = append(out, server.Check{Name: "plans " + name, Check: t.plans.Check})
-		if t.watch != nil {
-			out = append(out, server.Check{Name: "people " + name, Check: func(context.Context) error { return t.watch.Err() }})
-		}
+	return []server.Check{
+		ts.check("plans", func(ctx context.Context, t *tenant) error { return t.plans.Check(ctx) }),
+		ts.check("people", func(_ context.Context, t *tenant) error {
+			if t.watch == nil {
+				return nil
+			}
+			return t.watch.Err()
+		}),
 	}
-	return out
+}
+
+func (ts tenants) check(name string, of func(context.Context, *tenant) error) server.Check {
+	return server.Check{Name: name, Check: func(ctx context.Context) error {
+		var errs []error
+		for _, name := range slices.Sorted(maps.Keys(ts)) {
+			if err := of(ctx, ts[name]); err != nil {
+				errs = append(errs, fmt.Errorf("tenant %s: %w", name, err))
+			}
+		}
+		return errors.Join(errs...)
+	}}
 }

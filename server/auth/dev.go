@@ -112,7 +112,7 @@ func (a *Auth) refuseLink(w http.ResponseWriter, r *http.Request, err error) boo
 	case err == nil:
 		return false
 	case errors.Is(err, approval.ErrNotFound):
-		refuse(w, r, http.StatusGone, message{Title: "This link is spent", Text: "It was used, or it is older than ten minutes. Make a new one with assent."})
+		refuse(w, r, http.StatusGone, message{Title: "This link is spent", Text: "It was used, or it is older than ten minutes. assent makes a new one each time it starts: restart it, and open the link that it prints."})
 	default:
 		a.cfg.Log.ErrorContext(r.Context(), "sign-in by link failed", "error", err)
 		refuse(w, r, http.StatusServiceUnavailable, unavailable())

@@ -69,6 +69,7 @@ func parsePages(assets map[string]asset) map[string]*template.Template {
 		"lines":   func(s string) shown { return inspect(s, form{block: true}) },
 		"count":   count,
 		"tail":    tail,
+		"about":   about,
 		"short":   short,
 		"stamp":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"at":      at,

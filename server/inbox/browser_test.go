@@ -38,6 +38,7 @@ func TestPagesInChromium(t *testing.T) {
 			tab.scheme(look.scheme)
 			tab.size(look.width, 900)
 			tab.shoot(look.name + "-" + name)
+			tab.armed() // a window that changes may come to the front anew
 			tab.axe(look.name + " " + name)
 		}
 	}

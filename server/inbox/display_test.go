@@ -180,3 +180,13 @@ func TestCount(t *testing.T) {
 		}
 	}
 }
+
+func TestNamesStayWhole(t *testing.T) {
+	for subject, want := range map[string]string{
+		"apr_06gvuevv09vr8etigtedtonn80": "…tonn80", "tok_36f15908749bd4500d01": "…500d01", "mara@example.com": "mara@example.com", "all_agents": "all_agents", "": "",
+	} {
+		if got := about(subject); got != want {
+			t.Errorf("%q: %q", subject, got)
+		}
+	}
+}

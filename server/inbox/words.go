@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -11,6 +12,16 @@ import (
 
 // tail is the end of an id, which people compare.
 func tail(id string) string { return id[max(0, len(id)-6):] }
+
+// about shortens the ids that we make, such as apr_…, and leaves names of people and agents whole.
+func about(subject string) string {
+	if madeID.MatchString(subject) {
+		return "…" + tail(subject)
+	}
+	return subject
+}
+
+var madeID = regexp.MustCompile(`^[a-z]{3}_[a-z0-9]{20,}$`)
 
 // short is the beginning of a digest, which people compare.
 func short(digest string) string {
