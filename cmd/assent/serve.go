@@ -130,7 +130,9 @@ func (h *house) pages() http.Handler {
 		Service: h.service, Store: h.store, Directory: h.people, Logger: h.log, Key: h.key.Forms, PublicKey: h.key.Signer.PublicKey(), SignOut: "/auth/sign-out", Who: who,
 	})
 	mux.Handle("/auth/", h.auth.Handler())
-	mux.Handle("GET /assets/", auth.Secure(site, h.base)) // the sign-in page needs them too
+	files := auth.Secure(site, h.base) // the sign-in page needs them too
+	mux.Handle("GET /assets/", files)
+	mux.Handle("GET /favicon.ico", files)
 	mux.Handle("/", auth.Secure(h.auth.Middleware(site), h.base))
 	return mux
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -124,6 +125,20 @@ func TestEventsEndWithTheReader(t *testing.T) {
 	case <-done:
 	case <-time.After(10 * time.Second):
 		t.Fatal("the stream goes on without a reader")
+	}
+}
+
+// TestFavicon: browsers ask for it on their own, signed in or not, and complain when it is missing.
+func TestFavicon(t *testing.T) {
+	h := open(t)
+	resp, err := http.Get(h.url + "/favicon.ico")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "image/svg+xml" || !bytes.Contains(body, []byte("<svg")) {
+		t.Errorf("got %d %v %s, %v", resp.StatusCode, resp.Header, body, err)
 	}
 }
 

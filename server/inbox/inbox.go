@@ -77,6 +77,10 @@ type site struct {
 func (s *site) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /assets/{name}", s.asset)
+	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) { // browsers ask for it beside pages that name no icon
+		r.SetPathValue("name", "icon.svg")
+		s.asset(w, r)
+	})
 	for pattern, page := range map[string]func(*visit) error{
 		"GET /{$}":                        (*visit).queue,
 		"GET /queue":                      (*visit).queueFragment,

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/internal/cli"
+)
+
+// TestOpenToAnybody: what is served without a session or a token is there, and names no tenant.
+func TestOpenToAnybody(t *testing.T) {
+	files := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
+		if err := os.WriteFile(filepath.Join(files.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := startWith(t, files, func(c *cli.ServeConfig) {
+		c.Dev, c.DevPerson = true, "alice"
+		c.Tenants[0].Name = "acme-secret"
+	})
+	for _, path := range []string{"/favicon.ico", "/assets/inbox.css", "/auth/sign-in", "/healthz", "/readyz"} {
+		resp, err := http.Get(h.ready.API + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		early := path == "/readyz" && resp.StatusCode == http.StatusServiceUnavailable // the work in the background has not begun
+		if err != nil || resp.Request.URL.Path != path || resp.StatusCode != http.StatusOK && !early || strings.Contains(string(body), "acme-secret") {
+			t.Errorf("%s: got %d %s at %s, %v", path, resp.StatusCode, body, resp.Request.URL, err)
+		}
+	}
+}
