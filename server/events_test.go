@@ -372,8 +372,14 @@ func TestReadyTellsOfBrokenAgents(t *testing.T) {
 	h.rewrite("agents/other.agf.yaml", "alias: trade", "alias: [trade]")
 	eventually(t, "red", func() bool {
 		a := h.do("GET", "/readyz", "", "")
-		return a.status == 503 && strings.Contains(a.text, "other.agf.yaml:12:")
+		if strings.Contains(a.text, "other") {
+			t.Errorf("anybody may read %s", a.text)
+		}
+		return a.status == 503 && strings.Contains(a.text, `{"name":"agents","ok":false,"problem":"failing"}`)
 	})
+	if !strings.Contains(h.log.String(), "other.agf.yaml:12:") {
+		t.Errorf("the log says not why: %s", h.log.String())
+	}
 	rt := h.runtime()
 	a := h.do("POST", "/v1/agents/other/requests", rt, `{"call":{"kind":"tool","tool":"trade"}}`)
 	if a.status != 503 || a.str("code") != "agent_unusable" || a.str("outcome") != "deny" || !strings.Contains(a.str("detail"), "other.agf.yaml:12:") {

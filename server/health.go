@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -14,18 +15,20 @@ import (
 type health struct {
 	checks   []Check
 	now      func() time.Time
+	log      *slog.Logger
 	draining <-chan struct{}
 
 	mu      sync.Mutex
 	workers map[string]error // by name; what is not there has not begun
 	asked   time.Time
 	answer  openapi.Health
+	failing map[string]bool // by name of the check
 }
 
 var errNotBegun = errors.New("it has not begun yet")
 
 func newHealth(cfg Config, draining <-chan struct{}) *health {
-	h := &health{now: cfg.Now, draining: draining, workers: map[string]error{}}
+	h := &health{now: cfg.Now, log: cfg.Logger, draining: draining, workers: map[string]error{}, failing: map[string]bool{}}
 	h.checks = append([]Check{{"store", cfg.Store.Ping}, h.worker("time"), h.worker("sealing")}, cfg.Checks...)
 	return h
 }
@@ -79,12 +82,28 @@ func (h *health) ask() openapi.Health {
 	out := openapi.Health{Ok: true, Checks: make([]openapi.Check, len(h.checks))}
 	for i, c := range h.checks {
 		out.Checks[i] = openapi.Check{Name: c.Name, Ok: true}
-		if err := c.Check(ctx); err != nil {
+		err := c.Check(ctx)
+		h.tell(c.Name, err)
+		if err != nil {
 			out.Ok = false
-			out.Checks[i] = openapi.Check{Name: c.Name, Problem: err.Error()}
+			out.Checks[i] = openapi.Check{Name: c.Name, Problem: "failing"} // anybody may ask: the log has the rest
 		}
 	}
 	return out
+}
+
+// tell logs when a check begins to fail, and when that ends.
+func (h *health) tell(name string, err error) {
+	h.mu.Lock()
+	before := h.failing[name]
+	h.failing[name] = err != nil
+	h.mu.Unlock()
+	switch {
+	case err != nil && !before:
+		h.log.Warn("a check of readiness fails", "check", name, "error", err)
+	case err == nil && before:
+		h.log.Info("a check of readiness passes again", "check", name)
+	}
 }
 
 func (x *exchange) healthz() error {

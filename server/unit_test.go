@@ -101,10 +101,11 @@ func TestWorkersAreWoken(t *testing.T) {
 func TestReadinessIsCheap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
-		h := &health{now: time.Now, workers: map[string]error{}, checks: []Check{{"store", func(context.Context) error {
+		var log bytes.Buffer
+		h := &health{now: time.Now, log: slog.New(slog.NewTextHandler(&log, nil)), failing: map[string]bool{}, checks: []Check{{"store", func(context.Context) error {
 			asked++
-			if asked > 1 {
-				return errors.New("gone")
+			if asked == 2 || asked == 3 {
+				return errors.New("user x at db.internal is gone")
 			}
 			return nil
 		}}}}
@@ -114,8 +115,17 @@ func TestReadinessIsCheap(t *testing.T) {
 			}
 		}
 		<-time.After(checkAge) // of the bubble
-		if got := h.ready(); got.Ok || got.Checks[0].Problem != "gone" || asked != 2 {
+		if got := h.ready(); got.Ok || got.Checks[0].Problem != "failing" || asked != 2 {
 			t.Errorf("got %+v after %d questions", got, asked)
+		}
+		<-time.After(checkAge)
+		h.ready()
+		if n := strings.Count(log.String(), "db.internal"); n != 1 {
+			t.Errorf("the details were logged %d times:\n%s", n, log.String())
+		}
+		<-time.After(checkAge)
+		if got := h.ready(); !got.Ok || !strings.Contains(log.String(), "passes again") {
+			t.Errorf("got %+v and the log\n%s", got, log.String())
 		}
 	})
 }
