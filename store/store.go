@@ -103,11 +103,11 @@ type Values interface {
 	TakeValue(ctx context.Context, bucket, key string, now time.Time) ([]byte, error)
 	DeleteValue(ctx context.Context, bucket, key string) error
 	ListValues(ctx context.Context, bucket string, now time.Time) (map[string][]byte, error)
-	// SweepValues deletes what expired before now, in small steps.
+	// SweepValues deletes what expired before now, and deliveries that arrived more than 7 days before it, in small steps.
 	SweepValues(ctx context.Context, now time.Time) error
 }
 
-// Outbox holds deliveries until they arrive.
+// Outbox holds deliveries until they arrive, and for 7 days after that (Values.SweepValues).
 type Outbox interface {
 	// Claim leases up to limit deliveries that are due, of the named targets, to owner until now+lease. A delivery whose lease ran out is claimed again.
 	Claim(ctx context.Context, owner string, targets []string, now time.Time, lease time.Duration, limit int) ([]Job, error)

@@ -34,7 +34,7 @@ func Run(t *testing.T, db Database) {
 		"due": due, "due failures": dueFailures, "due race": dueRace, "changed": changed, "changed elsewhere": changedElsewhere,
 		"seal": seal, "seal race": sealRace, "seal failure": sealFailure, "seal fairly": sealFairly, "leaves": leaves, "large entries": largeEntries, "history": history, "prune": prune,
 		"tokens": tokens, "values": values, "value race": takeRace, "sweep": sweep,
-		"outbox": outbox, "outbox leases": leases, "outbox race": claimRace,
+		"outbox": outbox, "outbox sweep": sweepSent, "outbox leases": leases, "outbox race": claimRace,
 		"backup": backup, "backup refused": backupRefused, "backup while busy": backupBusy, "ping and close": pingAndClose, "odd texts": oddTexts,
 	} {
 		t.Run(name, func(t *testing.T) {

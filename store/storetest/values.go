@@ -170,6 +170,43 @@ func outbox(t *testing.T, db Database) {
 	equal(t, anew[0].Attempt, 1)
 }
 
+// sweepSent: deliveries are gone a week after they arrived; those that wait or were given up stay.
+func sweepSent(t *testing.T, db Database) {
+	s, now := one(t, db), soon()
+	const n = 520
+	targets := make([]string, n)
+	for i := range targets {
+		targets[i] = "slack"
+	}
+	deliver(t, s, append(targets, "dead", "waiting")...)
+	claimed := must(s.Claim(t.Context(), "me", []string{"slack"}, now, time.Minute, n))(t)
+	everybody(t, crowd(8, func(i int) error {
+		for k := i; k < n; k += 8 {
+			at := now
+			if k == 0 {
+				at = now.Add(time.Hour) // the last to arrive, though it was the first
+			}
+			if err := s.Delivered(context.Background(), "me", claimed[k].ID, at); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	ok(t, s.Bury(t.Context(), "me", must(s.Claim(t.Context(), "me", []string{"dead"}, now, time.Minute, 1))(t)[0].ID, "410", now))
+	week := now.Add(7 * 24 * time.Hour)
+	ok(t, s.SweepValues(t.Context(), week))
+	equal(t, len(must(s.Jobs(t.Context(), tenant, stores.Sent, 2*n))(t)), n)
+	ok(t, s.SweepValues(t.Context(), week.Add(time.Second)))
+	left := must(s.Jobs(t.Context(), tenant, stores.Sent, 2*n))(t)
+	equal(t, len(left), 1)
+	equal(t, left[0].ID, claimed[0].ID)
+	ok(t, s.SweepValues(t.Context(), week.Add(1000*time.Hour)))
+	all := must(s.Jobs(t.Context(), tenant, "", 2*n))(t)
+	equal(t, len(all), 2)
+	equal(t, all[0].State, stores.Waiting)
+	equal(t, all[1].State, stores.DeadEnd)
+}
+
 // leases that ran out pass on, and their old owner can change nothing any more.
 func leases(t *testing.T, db Database) {
 	s, now := one(t, db), soon()

@@ -104,3 +104,36 @@ WHERE tenant = $1 AND id = $2 AND state = 'dead' RETURNING id`, tenant, id, micr
 		return err
 	})
 }
+
+// sentKept is how long a delivery stays listed after it arrived.
+const sentKept = 7 * 24 * time.Hour
+
+// sweepSent deletes deliveries that arrived long ago. Only the oldest of each tenant are looked at, step by step, so a step reads a stretch
+// of an index however many have arrived since.
+func (s *Store) sweepSent(ctx context.Context, now time.Time) error {
+	const old = `SELECT id FROM (SELECT id, run_at FROM deliveries WHERE tenant = $1 AND state = 'sent' ORDER BY id LIMIT $3) AS oldest WHERE run_at < $2`
+	tenants, err := s.Tenants(ctx)
+	if err != nil {
+		return err
+	}
+	for _, tenant := range tenants {
+		args := []any{tenant, micros(now.Add(-sentKept)), int64(sweepStep)}
+		for {
+			_, found, err := first(ctx, s.eng, scanInt, old, args...)
+			if err != nil {
+				return unavailable("sweep deliveries", err)
+			}
+			if !found { // most of the time, and it costs no write
+				break
+			}
+			err = s.write(ctx, "sweep deliveries", func(x Tx) error {
+				x.Queue(Stmt{SQL: "DELETE FROM deliveries WHERE id IN (" + old + ")", Args: args})
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -150,7 +150,7 @@ func (s *Store) ListValues(ctx context.Context, bucket string, now time.Time) (m
 	return out, nil
 }
 
-// SweepValues deletes expired values, and idempotency keys that expired too.
+// SweepValues deletes expired values, idempotency keys that expired too, and deliveries that arrived a week ago.
 func (s *Store) SweepValues(ctx context.Context, now time.Time) error {
 	for _, sql := range []string{
 		"DELETE FROM kept WHERE (bucket, name) IN (SELECT bucket, name FROM kept WHERE expires <= $1 LIMIT $2) RETURNING expires",
@@ -167,5 +167,5 @@ func (s *Store) SweepValues(ctx context.Context, now time.Time) error {
 			}
 		}
 	}
-	return nil
+	return s.sweepSent(ctx, now)
 }
