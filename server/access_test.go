@@ -407,3 +407,22 @@ func TestEveryCode(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherNamesOfAPersonGiveNoVotes: an alias may pass to somebody else, so a token that names one speaks for nobody.
+func TestOtherNamesOfAPersonGiveNoVotes(t *testing.T) {
+	h := newHouse(t)
+	r := h.ask(h.runtime(), `{"amount":1}`)
+	alias := h.token(store.Token{Name: "old", Person: "mara@example.com", Scopes: []string{"read", "vote", "request"}})
+	edit := `{"arguments":"{}","binding":"` + r.Binding() + `"}`
+	for what, a := range map[string]*answer{
+		"vote": h.vote(alias, r, "approve"),
+		"edit": h.do("POST", "/v1/requests/"+r.ID+"/edits", alias, edit, "If-Match", version(r)),
+		"mine": h.do("GET", "/v1/requests?mine=true", alias, ""),
+		"ask":  h.do("POST", "/v1/agents/desk/requests", alias, `{"call":{"kind":"tool","tool":"trade","args":{"amount":2}}}`),
+	} {
+		if a.status != 403 || a.str("code") != "no_person" || !strings.Contains(a.str("detail"), "the person's id") {
+			t.Errorf("%s: got %d %s", what, a.status, a.text)
+		}
+	}
+	h.vote(h.voter("mara"), r, "approve").must(200)
+}

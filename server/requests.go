@@ -61,6 +61,9 @@ func (x *exchange) openRequest() error {
 			return fail(openapi.CodeInvalid, "replaces: expected an earlier request of this token").in("replaces")
 		}
 	}
+	if err := x.namesPerson(); err != nil { // who asks is barred from answering: the right one must be
+		return err
+	}
 	opened, err := x.cfg.Service.Open(x.r.Context(), in)
 	if err != nil {
 		return err
@@ -179,7 +182,22 @@ func (x *exchange) person() (string, error) {
 	if x.token.Person == "" {
 		return "", fail(openapi.CodeNoPerson, "only a token that was made for a person may answer")
 	}
-	return x.token.Person, nil
+	return x.token.Person, x.namesPerson()
+}
+
+// namesPerson holds the token's person to their id. Another name may pass to somebody else, whose answers the token must never give.
+func (x *exchange) namesPerson() error {
+	if x.token.Person == "" {
+		return nil
+	}
+	p, known, err := x.cfg.Directory.Person(x.r.Context(), x.tenant(), x.token.Person)
+	if err != nil {
+		return fmt.Errorf("ask the directory: %w", err)
+	}
+	if known && p.ID != x.token.Person {
+		return fail(openapi.CodeNoPerson, "the token must name the person's id, not another name: have one made for the id that people.yaml or the sign-in gives")
+	}
+	return nil
 }
 
 // seen reads If-Match: the version that a person answers.
