@@ -83,6 +83,28 @@ func TestExportVerifies(t *testing.T) {
 	h.browser("carol").get("/ledger").says(t, "exported")
 }
 
+// TestExportTakesItsTime: the deadline that a server gives every answer is not the export's.
+func TestExportTakesItsTime(t *testing.T) {
+	h := open(t)
+	h.fill()
+	hurried := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(-time.Second)); err != nil {
+				t.Error(err)
+			}
+		}
+		h.handler.ServeHTTP(w, r)
+	}))
+	defer hurried.Close()
+	h.url = hurried.URL
+	fields := h.browser("carol").get("/ledger").form(t, "/ledger/export", "")
+	h.pass(time.Second)
+	p := h.browser("carol").post("/ledger/export", fields)
+	if _, err := ledger.Verify(strings.NewReader(p.body), ledger.VerifyOptions{PublicKey: h.signer.PublicKey()}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestEventsTellTypeAndSubjectOnly(t *testing.T) {
 	h := open(t)
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)

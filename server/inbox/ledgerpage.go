@@ -140,11 +140,15 @@ func (v *visit) export() error {
 	return nil
 }
 
+// exportTime is how long a reader may take for one batch of entries; the whole may take as long as it needs.
+const exportTime = 30 * time.Second
+
 func (v *visit) writeExport(size int64, note []byte) error {
 	out, err := ledger.NewWriter(v.w, note, v.PublicKey)
 	if err != nil {
 		return err
 	}
+	control := http.NewResponseController(v.w)
 	for next := int64(0); next < size; {
 		list, err := v.Store.Entries(v.ctx(), v.Tenant, next, int(min(500, size-next)))
 		if err != nil {
@@ -153,6 +157,7 @@ func (v *visit) writeExport(size int64, note []byte) error {
 		if len(list) == 0 {
 			break // Close says what is missing
 		}
+		_ = control.SetWriteDeadline(time.Now().Add(exportTime)) // recorders of tests have none
 		for _, e := range list {
 			if err := out.Write(e.Leaf, e.Openings); err != nil {
 				return err
