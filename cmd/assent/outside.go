@@ -28,6 +28,9 @@ type outside struct {
 // newOutside checks the routes. Senders come with connect, since Slack votes through the service that the routes belong to.
 func newOutside(cfg cli.ServeConfig, base string) (*outside, error) {
 	o := &outside{cfg: cfg, base: base, apps: map[string]*slack.App{}}
+	if err := checkSlackPaths(cfg.Tenants); err != nil {
+		return nil, err
+	}
 	var routes []notify.Route
 	var names []string
 	add := func(tenant, target string, r cli.RouteConfig) {
@@ -53,6 +56,25 @@ func newOutside(cfg cli.ServeConfig, base string) (*outside, error) {
 	var err error
 	o.router, err = notify.NewRouter(routes, names, base, time.Now)
 	return o, err
+}
+
+// checkSlackPaths refuses tenants whose Slack would post to the same address, or to none.
+func checkSlackPaths(tenants []cli.TenantConfig) error {
+	taken := map[string]string{}
+	for _, t := range tenants {
+		if t.Slack == nil {
+			continue
+		}
+		id := providerID(t.Name)
+		if id == "" {
+			return fmt.Errorf("tenant %q: slack: its name makes no address under /slack/: expected a letter of a-z or a digit in it", t.Name)
+		}
+		if other, twice := taken[id]; twice {
+			return fmt.Errorf("tenants %q and %q: slack: both names make the address /slack/%s: rename one of them", other, t.Name, id)
+		}
+		taken[id] = t.Name
+	}
+	return nil
 }
 
 func webhookTarget(tenant, name string) string { return "webhook:" + tenant + "/" + name }
@@ -144,7 +166,7 @@ func newSlack(h *house, t cli.TenantConfig) (*slack.App, error) {
 // mount puts the addresses that Slack posts to into the pages. They check Slack's signature themselves.
 func (o *outside) mount(mux *http.ServeMux) {
 	for tenant, app := range o.apps {
-		mux.Handle("POST /slack/"+providerID(tenant), app)
+		mux.Handle("POST /slack/"+providerID(tenant), app) // checkSlackPaths: no two are the same
 	}
 }
 
