@@ -20,7 +20,7 @@ type Store interface {
 	Update(ctx context.Context, tenant string, fn func(Tx) error) error
 	// Due runs fn for up to limit requests of any tenant whose Due time has come, each in a transaction of its own, shared with other
 	// replicas: no two work on one request at once. It returns how many fn was run for; errors of single requests are joined and do
-	// not stop the others.
+	// not stop the others: one that failed may stand back for a minute, so that those behind it get their turn.
 	Due(ctx context.Context, now time.Time, limit int, fn func(tx Tx, tenant string, r *Request) error) (int, error)
 
 	// Request returns one request; ErrNotFound.

@@ -285,6 +285,38 @@ func dueFailures(t *testing.T, db Database) {
 	equal(t, entries(t, s, tenant), 4)
 }
 
+// dueFailuresStandBack: more requests than one batch that always fail don't keep time from acting on the one behind them, and get their turn
+// again later.
+func dueFailuresStandBack(t *testing.T, db Database) {
+	s := one(t, db)
+	const poison, batch = 70, 64
+	for n := range poison + 1 {
+		insert(t, s, request(n))
+	}
+	good, now := request(poison).ID, epoch().Add(time.Hour)
+	tried := 0
+	act := func(tx approval.Tx, _ string, r *approval.Request) error {
+		tried++
+		if r.ID != good {
+			return errNo
+		}
+		finish(r, approval.Expired, now)
+		tx.Save(r)
+		return nil
+	}
+	for i, want := range []int{batch, poison + 1 - batch} {
+		n, err := s.Due(t.Context(), now.Add(time.Duration(i)*time.Second), batch, act)
+		refused(t, err, errNo)
+		equal(t, n, want)
+	}
+	equal(t, must(s.Request(t.Context(), tenant, good))(t).State, approval.Expired)
+	equal(t, must(s.Due(t.Context(), now.Add(59*time.Second), batch, act))(t), 0)
+	equal(t, tried, poison+1)
+	n, err := s.Due(t.Context(), now.Add(2*time.Minute), batch, act)
+	refused(t, err, errNo)
+	equal(t, n, batch)
+}
+
 // dueRace: no request is handed to two workers.
 func dueRace(t *testing.T, db Database) {
 	open := db(t)

@@ -31,7 +31,7 @@ func Run(t *testing.T, db Database) {
 		"update": updates, "stale": stale, "version race": versionRace, "failed updates": failedUpdates, "panics": panics, "goexit": exits, "cancelled": cancelled,
 		"two requests": twoRequests, "tenants": tenants,
 		"grants": grants, "live": live, "grant race": grantRace, "freezes": freezes, "votes": votes,
-		"due": due, "due failures": dueFailures, "due race": dueRace, "changed": changed, "changed elsewhere": changedElsewhere,
+		"due": due, "due failures": dueFailures, "due failures stand back": dueFailuresStandBack, "due race": dueRace, "changed": changed, "changed elsewhere": changedElsewhere,
 		"seal": seal, "seal race": sealRace, "seal failure": sealFailure, "seal fairly": sealFairly, "leaves": leaves, "large entries": largeEntries, "history": history, "prune": prune,
 		"tokens": tokens, "values": values, "value race": takeRace, "sweep": sweep,
 		"outbox": outbox, "outbox sweep": sweepSent, "outbox leases": leases, "outbox race": claimRace,

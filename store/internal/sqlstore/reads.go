@@ -2,55 +2,11 @@ package sqlstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
 )
-
-// Due runs fn for requests whose time has come, in groups. A request that somebody else works on is left to them.
-func (s *Store) Due(ctx context.Context, now time.Time, limit int, fn func(tx approval.Tx, tenant string, r *approval.Request) error) (int, error) {
-	type key struct{ tenant, id string }
-	keys, err := collect(ctx, s.eng, func(r Rows) (k key, err error) { return k, r.Scan(&k.tenant, &k.id) },
-		"SELECT tenant, id FROM requests WHERE due <= $1 ORDER BY due LIMIT $2", micros(now), int64(limit))
-	if err != nil {
-		return 0, unavailable("find due requests", err)
-	}
-	ran := make([]bool, len(keys))
-	var errs []error
-	jobs := make([]*job, len(keys))
-	for i, k := range keys {
-		jobs[i] = &job{tenant: k.tenant, run: func(t *tx) error {
-			r, err := t.due(k.id, now)
-			if ran[i] = r != nil; err != nil || r == nil {
-				return err
-			}
-			return fn(t, k.tenant, r)
-		}, done: func(err error) {
-			if err != nil {
-				errs = append(errs, fmt.Errorf("request %q: %w", k.id, err))
-			}
-		}}
-	}
-	for len(jobs) > 0 && ctx.Err() == nil {
-		n := min(len(jobs), groupSize)
-		for _, j := range s.commit(jobs[:n]) {
-			s.alone(j)
-		}
-		jobs = jobs[n:]
-	}
-	return count(ran), errors.Join(append(errs, ctx.Err())...)
-}
-
-func count(all []bool) (n int) {
-	for _, b := range all {
-		if b {
-			n++
-		}
-	}
-	return n
-}
 
 // Request returns one request.
 func (s *Store) Request(ctx context.Context, tenant, id string) (*approval.Request, error) {

@@ -20,6 +20,8 @@ type Store struct {
 	changes changes
 	recent  recent
 	thawed  thawed
+
+	postponed postponed
 }
 
 var _ store.Store = (*Store)(nil)

@@ -1,0 +1,128 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/store"
+)
+
+const (
+	postponedFor  = time.Minute // how long a request that failed stands back for others
+	postponedMost = 4096        // how many are known to stand back; more are tried each time
+)
+
+// place is where a request stands.
+type place struct{ tenant, id string }
+
+// postponed knows which requests time could not act on a moment ago. They stay due, but this process lets others go first: those whose
+// time came before would otherwise fill every batch again and again.
+type postponed struct {
+	mu    sync.Mutex
+	until map[place]time.Time
+}
+
+// sweep forgets what may be tried again, and returns how many still stand back.
+func (p *postponed) sweep(now time.Time) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for k, until := range p.until {
+		if !now.Before(until) || until.Sub(now) > postponedFor { // also when the clock was set back
+			delete(p.until, k)
+		}
+	}
+	return len(p.until)
+}
+
+func (p *postponed) has(k place) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.until[k]
+	return ok
+}
+
+func (p *postponed) add(k place, until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until == nil {
+		p.until = map[place]time.Time{}
+	}
+	if len(p.until) < postponedMost {
+		p.until[k] = until
+	}
+}
+
+// Due runs fn for requests whose time has come, in groups. A request that somebody else works on is left to them, and one that failed
+// stands back for a minute.
+func (s *Store) Due(ctx context.Context, now time.Time, limit int, fn func(tx approval.Tx, tenant string, r *approval.Request) error) (int, error) {
+	places, err := s.dueAt(ctx, now, limit)
+	if err != nil {
+		return 0, unavailable("find due requests", err)
+	}
+	ran := make([]bool, len(places))
+	var errs []error
+	jobs := make([]*job, len(places))
+	for i, k := range places {
+		jobs[i] = &job{tenant: k.tenant, run: func(t *tx) error {
+			r, err := t.due(k.id, now)
+			if ran[i] = r != nil || err != nil && t.b.err == nil; err != nil || r == nil {
+				return err
+			}
+			return fn(t, k.tenant, r)
+		}, done: func(err error) {
+			if err == nil {
+				return
+			}
+			errs = append(errs, fmt.Errorf("request %q: %w", k.id, err))
+			if ran[i] && s.itsFault(err) {
+				s.postponed.add(k, now.Add(postponedFor))
+			}
+		}}
+	}
+	for len(jobs) > 0 && ctx.Err() == nil {
+		n := min(len(jobs), groupSize)
+		for _, j := range s.commit(jobs[:n]) {
+			s.alone(j)
+		}
+		jobs = jobs[n:]
+	}
+	return count(ran), errors.Join(append(errs, ctx.Err())...)
+}
+
+// dueAt lists up to limit requests that are due and don't stand back.
+func (s *Store) dueAt(ctx context.Context, now time.Time, limit int) ([]place, error) {
+	back := s.postponed.sweep(now)
+	all, err := collect(ctx, s.eng, func(r Rows) (k place, err error) { return k, r.Scan(&k.tenant, &k.id) },
+		"SELECT tenant, id FROM requests WHERE due <= $1 ORDER BY due LIMIT $2", micros(now), int64(limit+back))
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, s.postponed.has)
+	return all[:min(len(all), limit)], nil
+}
+
+// itsFault tells whether a request failed by itself: not because another transaction or the connection got in between.
+func (s *Store) itsFault(err error) bool {
+	switch {
+	case errors.Is(err, approval.ErrVersion):
+		return false
+	case !errors.Is(err, store.ErrUnavailable): // the engine had no part in it, and classes are for its errors
+		return true
+	}
+	class := s.eng.Class(err)
+	return class != Conflict && class != Lost
+}
+
+func count(all []bool) (n int) {
+	for _, b := range all {
+		if b {
+			n++
+		}
+	}
+	return n
+}
