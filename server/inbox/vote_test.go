@@ -70,6 +70,14 @@ func TestWhoHasNoSay(t *testing.T) {
 	carol.says(t, "the agent acts for you")
 	carol.lacks(t, `name="verdict"`)
 
+	shared := h.ask(tool("place_order", `{"side":"buy","quantity":9,"symbol":"ACME"}`))
+	if _, err := h.service.Open(t.Context(), approval.OpenInput{Tenant: tenant, Runtime: "second", Person: "bob", Agent: "trading-desk", Call: shared.Current().Call.Resolve()}); err != nil {
+		t.Fatal(err)
+	}
+	bobs := h.browser("bob").get("/requests/" + shared.ID)
+	bobs.says(t, "your own token asks too", "second")
+	bobs.lacks(t, `name="verdict"`)
+
 	// A form of one's own page, sent to a request in which one has no say, is refused by the service and said in words.
 	fields := h.browser("bob").get("/requests/"+mine.ID).form(t, "/requests/"+mine.ID+"/vote", `value="approve"`)
 	h.pass(time.Second)
