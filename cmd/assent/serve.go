@@ -169,6 +169,7 @@ func (h *house) run(ctx context.Context, ready func(cli.Ready)) error {
 	<-ctx.Done()
 	drained := h.drain(ctx, answers)
 	all.Wait()
+	h.log.Info("stopped")
 	return errors.Join(told, answered, drained, worked)
 }
 
@@ -182,6 +183,9 @@ func (h *house) tell(ctx context.Context, ready func(cli.Ready)) error {
 		}
 		r.Link = link
 		h.log.Warn("DEV MODE: whoever reads this terminal can sign in", "person", h.cfg.DevPerson)
+	}
+	if h.auth == nil {
+		h.log.Info("nobody can sign in to the inbox", "hint", "give --oidc-issuer; until then people answer with tokens: assent token create --scopes read,vote --person ID")
 	}
 	h.log.Info("serving", "address", r.API, "public_url", r.URL, "tenants", len(h.cfg.Tenants), "public_key", h.key.Signer.PublicKey())
 	ready(r)

@@ -147,16 +147,16 @@ func TestWatchOnATerminal(t *testing.T) {
 	go func() { ended <- h.run(t, term, "alice", "watch") }()
 	term.saw(t, "0 wait for an answer")
 	first := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1}}`)
-	term.saw(t, "> "+first.ID)
+	term.saw(t, "> …"+last(first.ID))
 	second := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":2}}`)
-	term.saw(t, second.ID)
+	term.saw(t, last(second.ID))
 	typed := func(text string) {
 		if _, err := io.WriteString(keys, text); err != nil {
 			t.Error(err)
 		}
 	}
 	typed("j")
-	term.saw(t, "> "+second.ID)
+	term.saw(t, "> …"+last(second.ID))
 	typed("a")
 	term.saw(t, "To approve "+second.ID)
 	typed(last(first.ID) + "\n") // of the other one

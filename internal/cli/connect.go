@@ -151,7 +151,7 @@ func nextStep(p *client.Problem) string {
 	case openapi.CodeNotFound:
 		return "look at the id: `assent list --state all`, `assent grants --all` and `assent freeze --list` show what this token may see"
 	case openapi.CodeUnavailable:
-		return retryStep("the server can't work with its store (its log and /readyz say why): ", p.RetryAfter)
+		return retryStep("the server can't work with its store (its log says why): ", p.RetryAfter)
 	}
 	switch p.NextAction {
 	case openapi.NextActionRetry:

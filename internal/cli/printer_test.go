@@ -269,10 +269,26 @@ func TestErrorsOfSeveralLines(t *testing.T) {
 
 func TestNextSteps(t *testing.T) {
 	for code, want := range map[openapi.Code]string{
-		openapi.CodeNotFound: "freeze --list", openapi.CodeUnavailable: "store (its log and /readyz say why): try the same again in 2 seconds", openapi.CodeTokenExpired: "token create",
+		openapi.CodeNotFound: "freeze --list", openapi.CodeUnavailable: "store (its log says why): try the same again in 2 seconds", openapi.CodeTokenExpired: "token create",
 	} {
 		if got := nextStep(&client.Problem{Problem: openapi.Problem{Code: code, NextAction: openapi.NextActionRetry, RetryAfter: 2}}); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", code, got)
+		}
+	}
+}
+
+func TestWatchShowsWhatWouldRun(t *testing.T) {
+	var out strings.Builder
+	now := time.Now()
+	rows := waitingRows([]approval.Summary{{
+		ID: "apr_06gvuikiueh5nv27o518u9ifn0", Agent: "trading-desk", Target: "tool rebalance_portfolio", Message: "Rebalance?", Deadline: now.Add(26 * time.Hour),
+	}}, now)
+	p := &printer{w: &out}
+	p.table(rows)
+	line := cutTo(strings.Split(out.String(), "\n")[1], 77)
+	for _, want := range []string{"…u9ifn0", "in 1d 2h", "0/1", "tool rebalance_portfolio", "trading-desk", "Reb"} {
+		if !strings.Contains(line, want) {
+			t.Errorf("%q is not on the first 77 columns: %s", want, line)
 		}
 	}
 }

@@ -296,7 +296,7 @@ func (b *inbox) draw() {
 	var text strings.Builder
 	p := &printer{w: &text}
 	p.printf("%d wait for an answer   j/k move  s show  a approve  d deny  e edit  q quit\n", len(b.requests))
-	p.table(summaryRows(b.requests, time.Now()))
+	p.table(waitingRows(b.requests, time.Now()))
 	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
 	b.out.raw("\x1b[H\x1b[2J")
 	first := max(0, b.at()+2-(height-3)) // so that the selected line is on the screen
@@ -313,6 +313,18 @@ func (b *inbox) draw() {
 	if b.note != "" {
 		b.out.raw(b.note + "\r\n")
 	}
+}
+
+// waitingRows are what 80 columns must hold: until when, and what would run. Everything else is one key away.
+func waitingRows(requests []approval.Summary, now time.Time) [][]styled {
+	rows := [][]styled{heading("ID", "DUE", "VOTES", "TARGET", "AGENT", "MESSAGE")}
+	for _, r := range requests {
+		rows = append(rows, []styled{
+			{bold, "…" + lastOf(r.ID)}, cell(until(r.Deadline, now)), cell(fmt.Sprintf("%d/%d", r.Approvals, max(r.Needed, 1))),
+			cell(shorten(r.Target, 28)), cell(shorten(r.Agent, 20)), {dim, messageOf(r)},
+		})
+	}
+	return rows
 }
 
 // cutTo cuts a line to so many characters.
