@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/ledger"
 )
 
@@ -64,6 +65,9 @@ type verdict struct {
 	PublicKey string          `json:"public_key,omitempty"`
 	KeyPinned bool            `json:"key_pinned"`
 	Leaf      json.RawMessage `json:"leaf,omitempty"` // of a proof
+
+	Audit    *approval.AuditSummary `json:"audit,omitempty"`    // of an export: what the entries tell
+	Problems []approval.Problem     `json:"problems,omitempty"` // in what they tell
 }
 
 func (a Assent) verify(f verifyFlags, path string) error {
@@ -134,12 +138,21 @@ func check(in io.Reader, key string, since []byte) (verdict, error) {
 	if bytes.HasPrefix(begin, []byte(`{"format":"assent-proof/`)) {
 		return checkProof(r, key, since)
 	}
-	report, err := ledger.Verify(r, ledger.VerifyOptions{PublicKey: key, Since: since})
+	var auditor approval.Auditor
+	report, err := ledger.Verify(r, ledger.VerifyOptions{PublicKey: key, Since: since, Each: func(i int64, l ledger.Leaf, _ ledger.Openings) error {
+		auditor.Add(i, l)
+		return nil
+	}})
 	if err != nil {
 		return verdict{}, err
 	}
+	problems, told := auditor.Problems(), auditor.Summary()
+	if len(problems) > 0 {
+		first := problems[0]
+		return verdict{Problem: first.Subject + ": " + first.Text, Entry: &first.Index, Audit: &told, Problems: problems, PublicKey: report.PublicKey, KeyPinned: report.KeyPinned}, nil
+	}
 	v := verdict{
-		Verified: true, Entries: report.Entries, Redacted: report.Redacted, Root: report.Root.String(), Log: report.Checkpoint.Origin,
+		Audit: &told, Verified: true, Entries: report.Entries, Redacted: report.Redacted, Root: report.Root.String(), Log: report.Checkpoint.Origin,
 		PublicKey: report.PublicKey, KeyPinned: report.KeyPinned,
 	}
 	if report.Since != nil {
@@ -193,6 +206,11 @@ func (p *printer) verdict(v verdict) {
 	switch {
 	case !v.Verified && v.Entry != nil:
 		p.printf("%s: entry %d: %s\n", styled{red, "NOT VERIFIED"}, *v.Entry, v.Problem)
+		if more := len(v.Problems) - 1; more > 0 {
+			p.printf("  and %d more; the signatures hold: whoever runs the service wrote what must not happen\n", more)
+		} else if more == 0 {
+			p.printf("  the signatures hold: whoever runs the service wrote what must not happen\n")
+		}
 		return
 	case !v.Verified:
 		p.printf("%s: %s\n", styled{red, "NOT VERIFIED"}, v.Problem)
@@ -201,6 +219,9 @@ func (p *printer) verdict(v verdict) {
 		p.printf("%s: the log %s of %d entries holds entry %d\n  %s\n", styled{green, "verified"}, v.Log, v.Entries, *v.Entry, string(v.Leaf))
 	default:
 		p.printf("%s: all %d entries of the log %s\n", styled{green, "verified"}, v.Entries, v.Log)
+	}
+	if a := v.Audit; a != nil {
+		p.printf("  requests: %d, answers: %d, runs: %d; each as the rules allow\n", a.Requests, a.Votes, a.States[approval.Consumed]+a.GrantUses)
 	}
 	if v.Redacted > 0 {
 		p.printf("  %d sealed values were redacted; their digests stand\n", v.Redacted)
