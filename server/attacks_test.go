@@ -79,7 +79,7 @@ func TestLongPollsEndWithTheirToken(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	all.Go(func() {
-		if a := h.do("GET", "/v1/requests/"+r.ID+"?wait=5s&version="+strings.Trim(version(r), `"`), rt, ""); a.status != 401 {
+		if a := h.do("GET", "/v1/requests/"+r.ID+"?wait=50s&version="+strings.Trim(version(r), `"`), rt, ""); a.status != 401 {
 			t.Errorf("got %d %s", a.status, a.text)
 		}
 	})

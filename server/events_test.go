@@ -402,13 +402,21 @@ func TestMetrics(t *testing.T) {
 		`assent_open_requests{state="approved"} 0`, `assent_dead_deliveries 0`, `assent_answer_seconds_count{verdict="approve"} 1`,
 		`assent_http_seconds_count{route="POST /v1/requests/{id}/votes",status="200"} 1`, `route="none",status="404"`, "assent_sealed_timestamp_seconds ", "go_goroutines",
 	}
+	missing := ""
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log("missing: " + missing)
+		}
+	})
 	eventually(t, "the figures are there", func() bool {
 		text := h.do("GET", "/metrics", mara, "").must(200).text
 		for _, line := range want {
 			if !strings.Contains(text, line) {
+				missing = line + " in\n" + text
 				return false
 			}
 		}
+		missing = "a name"
 		return !strings.Contains(text, "acme") && !strings.Contains(text, "mara") && !strings.Contains(text, r.ID)
 	})
 }

@@ -28,11 +28,13 @@ type metrics struct {
 	open     *prometheus.GaugeVec
 	dead     prometheus.Gauge
 	waited   *prometheus.HistogramVec
-	since    time.Time // up to where votes were measured
+	start    time.Time                  // of this process; votes before it were measured by others
+	counted  map[approval.VoteFact]bool // votes of the last minutes that are in waited
 }
 
-func newMetrics() *metrics {
+func newMetrics(now time.Time) *metrics {
 	m := &metrics{
+		start: now, counted: map[approval.VoteFact]bool{},
 		http: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "assent_http_seconds", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 18),
 			Help: "Time to answer, by route; long polls and event streams include their waiting."}, []string{"route", "status"}),
 		calls:    counter("assent_calls_total", "Calls decided or presented to this process, by what became of them.", "outcome"),
@@ -91,16 +93,13 @@ func (m *metrics) sealed(n int, err error, now time.Time) {
 	}
 }
 
-// measure reads the figures that stand in the store. Only its worker calls it, so since needs no lock.
+// measure reads the figures that stand in the store. Only its worker calls it, so what it counted needs no lock.
 func (s *Server) measure(ctx context.Context) error {
 	tenants, err := s.cfg.Store.Tenants(ctx)
 	if err != nil {
 		return err
 	}
 	now := s.cfg.Now()
-	if s.metrics.since.IsZero() {
-		s.metrics.since = now
-	}
 	sum := map[approval.State]int{}
 	dead := 0
 	var errs []error
@@ -112,21 +111,42 @@ func (s *Server) measure(ctx context.Context) error {
 		}
 		jobs, err := s.cfg.Store.Jobs(ctx, t, store.DeadEnd, 500)
 		dead += len(jobs)
-		votes, failed := s.cfg.Store.Votes(ctx, t, s.metrics.since, statsVotes)
+		votes, failed := s.cfg.Store.Votes(ctx, t, s.metrics.since(now), statsVotes)
 		errs, fresh = append(errs, err, failed), append(fresh, votes...)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	for _, v := range fresh {
-		if v.At.Before(now) { // the others are the next round's
-			s.metrics.waited.WithLabelValues(string(v.Verdict)).Observe(v.Waited.Seconds())
-		}
-	}
-	s.metrics.since = now
+	s.metrics.answers(fresh, now)
 	for state, n := range sum {
 		s.metrics.open.WithLabelValues(string(state)).Set(float64(n))
 	}
 	s.metrics.dead.Set(float64(dead))
 	return nil
+}
+
+// lag is how much later than its time a vote may show in the store: it is dated before it is committed.
+const lag = time.Minute
+
+// since is from when on votes are read: from the start of this process at first, then with an overlap.
+func (m *metrics) since(now time.Time) time.Time {
+	if from := now.Add(-lag); from.After(m.start) {
+		return from
+	}
+	return m.start
+}
+
+// answers counts each vote once.
+func (m *metrics) answers(votes []approval.VoteFact, now time.Time) {
+	for _, v := range votes {
+		if _, known := m.counted[v]; !known {
+			m.counted[v] = true
+			m.waited.WithLabelValues(string(v.Verdict)).Observe(v.Waited.Seconds())
+		}
+	}
+	for v := range m.counted {
+		if v.At.Before(now.Add(-2 * lag)) {
+			delete(m.counted, v)
+		}
+	}
 }

@@ -80,7 +80,7 @@ type Server struct {
 func New(cfg Config) *Server {
 	cfg = cfg.orDefault()
 	s := &Server{cfg: cfg, mux: http.NewServeMux(), kick: make(chan struct{}, 1), draining: make(chan struct{})}
-	s.metrics = newMetrics()
+	s.metrics = newMetrics(s.cfg.Now())
 	s.health = newHealth(cfg, s.draining)
 	s.events = newHub(cfg.Store, cfg.Logger, cfg.MaxWatchers)
 	s.routes = s.table()
