@@ -325,6 +325,11 @@ func (s *Service) Freeze(ctx context.Context, tenant, agent, by, reason string) 
 	if err := errors.Join(checkName("agent", agent), checkName("by", by)); err != nil { // every call reads the freezes
 		return err
 	}
+	if agent != "" {
+		if _, err := s.plans.Plan(ctx, tenant, agent); errors.Is(err, ErrUnknownAgent) { // a typo would freeze nothing, and look as if
+			return &InputError{"agent", "the id of an agent that is loaded, or none to freeze all"}
+		}
+	}
 	reason = mended(reason)
 	return s.store.Update(ctx, tenant, func(tx Tx) error {
 		now := s.clock.Now()

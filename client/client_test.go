@@ -246,3 +246,16 @@ func FuzzReadEvents(f *testing.F) {
 		}
 	})
 }
+
+// What the agent is told of an ending is true: an approval that came to nothing is not a question that nobody answered.
+func TestEndingsAreTold(t *testing.T) {
+	for cause, want := range map[approval.Cause]string{
+		approval.ByDeadline: "Nobody decided", approval.ByLateDeny: "denied it before it ran: too much. Do not", approval.ByPermitAge: "not used in time",
+		approval.ByPlanChange: "the rules changed", approval.BySupersede: "newer request", approval.ByRequester: "taken back", "odd": "expired (odd)",
+	} {
+		e := &NotRunError{Opened: &approval.Opened{}, Request: &approval.Request{State: approval.Expired, Cause: cause, Reason: "too much."}}
+		if got := e.Error(); !strings.Contains(got, want) || cause != approval.ByDeadline && strings.Contains(got, "Nobody") {
+			t.Errorf("%s: %s", cause, got)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/resolve"
@@ -31,13 +32,32 @@ func (e *NotRunError) Error() string {
 		}
 		return withReason("Not run. "+orSomebody(r.By)+" denied this call", r.Reason) + " Do not try it again."
 	case approval.Expired:
-		return fmt.Sprintf("Not run. Nobody decided about this call in time (until %s). That is no denial.", r.Deadline.Format("2006-01-02 15:04 MST"))
+		return expiredText(r)
 	case approval.Cancelled:
 		return withReason("Not run. The request was taken back", r.Reason)
 	case approval.Consumed:
 		return "Not run again. The approval has been used already."
 	}
 	return fmt.Sprintf("Not run. The request is %s.", r.State)
+}
+
+// expiredText says what an approval or a question came to when its time, or its ground, was gone.
+func expiredText(r *approval.Request) string {
+	switch r.Cause {
+	case approval.ByDeadline:
+		return fmt.Sprintf("Not run. Nobody decided about this call in time (until %s). That is no denial.", r.Deadline.Format("2006-01-02 15:04 MST"))
+	case approval.ByLateDeny:
+		return withReason("Not run. It was approved, and "+orSomebody(r.By)+" denied it before it ran", r.Reason) + " Do not try it again."
+	case approval.ByPermitAge:
+		return "Not run. It was approved, and the approval was not used in time. That is no denial."
+	case approval.ByPlanChange:
+		return "Not run. It was approved, and the rules changed before it ran. It may be asked again."
+	case approval.BySupersede:
+		return "Not run. A newer request stands in its place."
+	case approval.ByRequester:
+		return withReason("Not run. The request was taken back", r.Reason)
+	}
+	return fmt.Sprintf("Not run. The request expired (%s).", r.Cause)
 }
 
 func deniedText(o *approval.Opened) string {
@@ -61,7 +81,7 @@ func withReason(text, reason string) string {
 	if reason == "" {
 		return text + "."
 	}
-	return text + ": " + reason + "."
+	return text + ": " + strings.TrimRight(reason, ".") + "."
 }
 
 // Do is the whole way of one call: it presents it, waits for people where they must be asked, takes the one run of it, and calls run

@@ -97,7 +97,7 @@ func (h *house) now() time.Time { return time.Now().Add(time.Duration(h.skew.Loa
 func (h *house) pass(d time.Duration) { h.skew.Add(int64(d)) }
 
 func (h *house) Plan(_ context.Context, _, agent string) (*approval.Compiled, error) {
-	if agent != "trading-desk" {
+	if agent != "trading-desk" && agent != "other-agent" && !strings.Contains(agent, hostile) {
 		return nil, approval.ErrUnknownAgent
 	}
 	return &approval.Compiled{Agent: approval.Agent{ID: agent, Version: "2.3.0", Name: "Trading Desk"}, Plan: h.plan}, nil
