@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -74,4 +75,7 @@ func openPostgres(t *testing.T) (store.Store, func(context.Context) error) {
 	}
 }
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // as assent serve does
+	os.Exit(pgtest.Main(m))
+}

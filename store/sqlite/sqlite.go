@@ -1,6 +1,6 @@
 // Package sqlite keeps everything in one file: the default, for one machine. Processes on that machine may share the file.
 //
-// The file is in WAL mode and every commit is synced. There is one connection that writes, and a few that read; each keeps its
+// The file is in WAL mode and every commit is synced; the log is folded into the file at 32 MB. There is one connection that writes, and a few that read; each keeps its
 // statements prepared.
 package sqlite
 
@@ -69,7 +69,7 @@ func dsn(path string, o Options, more ...string) string {
 	q.Set("_txlock", "immediate")
 	q.Set("_defensive", "1")
 	q.Set("_busy_timeout", strconv.FormatInt(o.LockWait.Milliseconds(), 10))
-	for _, p := range append([]string{"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", "cache_size(-16000)", "temp_store(MEMORY)"}, more...) {
+	for _, p := range append([]string{"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", "cache_size(-16000)", "temp_store(MEMORY)", "wal_autocheckpoint(8000)"}, more...) {
 		q.Add("_pragma", p)
 	}
 	if abs, err := filepath.Abs(path); err == nil {
