@@ -231,6 +231,14 @@ func (o *oracle) ask(source resolve.Source, ref, id string, ap *schema.Approval,
 	}
 	compiler := condition.NewCompiler(use, condition.Semantics{})
 	program := compiler.Add(ap.Condition)
+	if use == condition.Delegation && o.call.ParentInput == nil { // no matcher can be told, not even one without tests
+		truth, _ := program.Opaque(condition.WhyNoParentInput, "missing")
+		code := map[condition.Truth]resolve.Code{condition.True: resolve.ConditionTrue, condition.Unknown: resolve.ConditionUnknown}[truth]
+		if code != "" {
+			o.say(source, ref, id, code)
+		}
+		return
+	}
 	doc := o.call.Args
 	if use == condition.Delegation {
 		doc = o.call.ParentInput
