@@ -65,15 +65,8 @@ func (a Assent) edit(ctx context.Context, f editFlags, id string) error {
 	if err := f.check(a.person(f.asJSON)); err != nil {
 		return err
 	}
-	server, err := a.dial(f.connection)
+	server, r, err := a.look(ctx, f.connection, id, f.binding)
 	if err != nil {
-		return err
-	}
-	r, err := server.Request(ctx, id)
-	if err != nil {
-		return answer(err)
-	}
-	if err := sameBinding(f.binding, r.Binding()); err != nil {
 		return err
 	}
 	args, err := a.newArguments(f, r)

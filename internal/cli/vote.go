@@ -101,15 +101,8 @@ func (a Assent) approve(ctx context.Context, f approveFlags, id string) error {
 	if !f.yes && !a.person(f.asJSON) {
 		return errors.New("there is no terminal to ask at: approve with --yes --binding PREFIX what you looked at before (assent show)")
 	}
-	server, err := a.dial(f.connection)
+	server, r, err := a.look(ctx, f.connection, id, f.binding)
 	if err != nil {
-		return err
-	}
-	r, err := server.Request(ctx, id)
-	if err != nil {
-		return answer(err)
-	}
-	if err := sameBinding(f.binding, r.Binding()); err != nil {
 		return err
 	}
 	if offer != nil && r.Grants.Forbid {
@@ -353,15 +346,8 @@ func idAndText(_ *cobra.Command, args []string) error {
 
 // refuse gives an answer after which the call does not run. That needs no showing.
 func (a Assent) refuse(ctx context.Context, f answerFlags, id string, body openapi.VoteBody) error {
-	server, err := a.dial(f.connection)
+	server, r, err := a.look(ctx, f.connection, id, f.binding)
 	if err != nil {
-		return err
-	}
-	r, err := server.Request(ctx, id)
-	if err != nil {
-		return answer(err)
-	}
-	if err := sameBinding(f.binding, r.Binding()); err != nil {
 		return err
 	}
 	body.Binding = r.Binding()
@@ -396,4 +382,17 @@ func (a Assent) cancel(ctx context.Context, f answerFlags, id string) error {
 	}
 	p.printf("%s: %s\n", r.ID, string(r.State))
 	return p.done()
+}
+
+// look reads the request that an answer is for, and holds it to the binding that its giver names.
+func (a Assent) look(ctx context.Context, c connection, id, binding string) (*client.Client, *approval.Request, error) {
+	server, err := a.dial(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := server.Request(ctx, id)
+	if err != nil {
+		return nil, nil, answer(err)
+	}
+	return server, r, sameBinding(binding, r.Binding())
 }
