@@ -47,7 +47,6 @@ const (
 	ByPermitAge  Cause = "permit_age"   // approved, and not consumed in time
 	ByPlanChange Cause = "plan_changed" // approved under rules that no longer hold
 	ByLateDeny   Cause = "late_deny"    // approved, then denied before it ran
-	ByFreeze     Cause = "frozen"       // the kill switch
 	ByConsume    Cause = "consumed"     // ran
 )
 

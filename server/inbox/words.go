@@ -72,8 +72,8 @@ func stateWords(r *approval.Request) string {
 		approval.ByTimeout:   "nobody decided in time, and the policy lets it run then",
 		approval.ByRequester: "whoever asked took it back", approval.BySupersede: "a newer request stands in its place",
 		approval.ByPermitAge: "it was approved, but not used in time", approval.ByPlanChange: "the rules changed after it was approved",
-		approval.ByLateDeny: "it was approved, then denied before it ran", approval.ByFreeze: "everything was frozen",
-		approval.ByConsume: "it ran, once",
+		approval.ByLateDeny: "it was approved, then denied before it ran",
+		approval.ByConsume:  "it ran, once",
 	}[r.Cause]
 	word := map[approval.State]string{
 		approval.Pending: "Waiting for people", approval.Approved: "Approved, may run once", approval.Denied: "Denied", approval.Expired: "Expired",

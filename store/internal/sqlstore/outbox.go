@@ -93,7 +93,7 @@ func (s *Store) Jobs(ctx context.Context, tenant string, state store.JobState, l
 	return out, nil
 }
 
-// Redeliver makes a dead delivery due again, with all its attempts before it.
+// Redeliver makes a dead delivery due again, with its attempts beginning anew.
 func (s *Store) Redeliver(ctx context.Context, tenant string, id int64, now time.Time) error {
 	return s.write(ctx, "redeliver", func(x Tx) error {
 		_, ok, err := first(ctx, x, scanInt, `UPDATE deliveries SET state = 'waiting', attempt = 0, run_at = $3, owner = ''
