@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/diag"
@@ -18,15 +17,8 @@ import (
 //go:embed people.schema.json
 var peopleSchema string
 
-// compiled is our JSON Schema, compiled on first use. It is a constant of the program: only a broken build can make it panic, and
-// every test would.
-var compiled = sync.OnceValue(func() *jsonschema.Schema {
-	s, err := jsonschema.Compile("people.schema.json", []byte(peopleSchema))
-	if err != nil {
-		panic("people: the embedded people.schema.json does not compile: " + err.Error())
-	}
-	return s
-})
+// compiled is our JSON Schema, compiled on first use.
+var compiled = jsonschema.Embedded("people.schema.json", peopleSchema)
 
 // JSON returns our JSON Schema (2020-12) of people.yaml, for editors and other validators.
 func JSON() []byte { return []byte(peopleSchema) }

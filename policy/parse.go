@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/jsonschema"
@@ -17,15 +16,8 @@ import (
 //go:embed policy.schema.json
 var policySchema string
 
-// compiled is our JSON Schema, compiled on first use. It is a constant of the program: only a broken build
-// can make it panic, and every test would.
-var compiled = sync.OnceValue(func() *jsonschema.Schema {
-	s, err := jsonschema.Compile("policy.schema.json", []byte(policySchema))
-	if err != nil {
-		panic("policy: the embedded policy.schema.json does not compile: " + err.Error())
-	}
-	return s
-})
+// compiled is our JSON Schema, compiled on first use.
+var compiled = jsonschema.Embedded("policy.schema.json", policySchema)
 
 // JSON returns our JSON Schema (2020-12) of a policy document, for editors and other validators.
 func JSON() []byte { return []byte(policySchema) }

@@ -7,7 +7,6 @@ package schema
 import (
 	_ "embed"
 	"slices"
-	"sync"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/jsonschema"
@@ -17,15 +16,8 @@ import (
 //go:embed agent.schema.json
 var agentSchema string
 
-// compiled is our JSON Schema, compiled on first use. It is a constant of the program: only a broken build
-// can make it panic, and every test would.
-var compiled = sync.OnceValue(func() *jsonschema.Schema {
-	s, err := jsonschema.Compile("agent.schema.json", []byte(agentSchema))
-	if err != nil {
-		panic("schema: the embedded agent.schema.json does not compile: " + err.Error())
-	}
-	return s
-})
+// compiled is our JSON Schema, compiled on first use.
+var compiled = jsonschema.Embedded("agent.schema.json", agentSchema)
 
 // JSON returns our JSON Schema (2020-12) of an agent file, for editors and other validators.
 func JSON() []byte { return []byte(agentSchema) }
