@@ -35,12 +35,21 @@ func rooms() []room {
 		{"schema", 4},
 		{"policy", 5},
 		{"resolve", 6},
+		{"content", 7},
 		{"lint", 7},
 		{"lint/*", 7},
 		{"approval", 8},
+		{"agent", 9},
 		{"policy/policyhttp", 9},
 		{"store", 9},
 		{"server/openapi", 9},
+		{"agent/layer", 10},
+		{"agent/held", 11},
+		{"agent/filestore", 10},
+		{"agent/openai", 10},
+		{"agent/anthropic", 10},
+		{"agent/agui", 10},
+		{"agent/a2a", 10},
 		{"people", 10},
 		{"client", 10},
 		{"notify", 10},
@@ -56,6 +65,7 @@ func rooms() []room {
 		{"internal/cli", 13},
 		{"internal/golden", 14}, // helper of tests
 		{"internal/crashtest", 14},
+		{"internal/replay", 14}, // recorded models for tests and examples
 		{"lint/linttest", 14},   // helpers of the rules' tests
 		{"store/storetest", 14}, // what both engines pass
 		{"store/postgres/pgtest", 14},
@@ -87,6 +97,8 @@ func fences() map[string]string {
 		"github.com/alexedwards/scs":               "server/auth",
 		"github.com/slack-go/slack":                "notify/slack",
 		"github.com/prometheus/client_golang":      "server",
+		"github.com/openai/openai-go":              "agent/openai",
+		"github.com/anthropics/anthropic-sdk-go":   "agent/anthropic",
 		"github.com/chromedp":                      "server/inbox",
 	}
 }

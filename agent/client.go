@@ -1,0 +1,146 @@
+// Package agent runs chat models that must stop and ask.
+//
+// A run ends either with an answer or with user-input requests in its response (Response.UserInputRequests); run again with the
+// responses, on the same Thread and in any process, it goes on. FunctionInvoking is the loop that calls tools: which calls need approval is
+// decided by a plan (ByPlan) or by a marker on the tool (RequireApproval), or both.
+//
+// The loop has two profiles. Compatible does what the .NET library does, holes included, for programs that must behave alike. Default
+// keeps its results and closes the holes: an answer acts only on the recorded call that its request showed, once; open requests never
+// break a thread; what is approved is decided again when it runs.
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/assent-dev/assent/content"
+)
+
+// ChatClient is a chat model, or a layer around one.
+type ChatClient interface {
+	// Respond answers the messages. It changes neither them nor the options.
+	Respond(ctx context.Context, messages []*content.Message, opt *Options) (*Response, error)
+	// Stream is Respond piece by piece. The sequence ends after the first error, which may come after pieces.
+	Stream(ctx context.Context, messages []*content.Message, opt *Options) iter.Seq2[*Update, error]
+}
+
+// Options go with each request to a model. A nil *Options is the zero value.
+type Options struct {
+	// ConversationID names a conversation whose history the service keeps; then the messages are only the new ones.
+	ConversationID string
+	Instructions   string
+	Model          string
+	Temperature    *float64
+	MaxTokens      int
+	Tools          []Tool
+	// Schema is the JSON Schema of the answer, for models that can be held to one; nil for text.
+	Schema json.RawMessage
+	// Thread holds what lasts between runs: open requests and the state of layers. Nil means that nothing lasts.
+	Thread *Thread
+	// Extra is for adapters.
+	Extra map[string]any
+}
+
+// Clone copies the options; tools may then be added to the copy. A nil receiver gives the zero value.
+func (o *Options) Clone() *Options {
+	if o == nil {
+		return &Options{}
+	}
+	out := *o
+	out.Tools = slices.Clone(o.Tools)
+	out.Extra = maps.Clone(o.Extra)
+	return &out
+}
+
+// Response is what a run or a model answered.
+type Response struct {
+	Messages       []*content.Message
+	ID             string
+	Model          string
+	ConversationID string // set when the service keeps the history
+	FinishReason   string // "stop", "length", "tool_calls", "content_filter" or the provider's own
+	Usage          *content.Usage
+	// Refused are the answers in the input that could not act, each with its reason.
+	Refused []Refusal
+}
+
+// Text returns the texts of all messages, joined by line breaks.
+func (r *Response) Text() string {
+	var out string
+	for _, m := range r.Messages {
+		if text := m.Text(); text != "" {
+			if out != "" {
+				out += "\n"
+			}
+			out += text
+		}
+	}
+	return out
+}
+
+// UserInputRequests returns what the user is asked, in order. The run is over; run the agent again with the answers.
+func (r *Response) UserInputRequests() []content.InputRequest {
+	var out []content.InputRequest
+	for _, m := range r.Messages {
+		for _, c := range m.Contents {
+			if q, ok := c.(content.InputRequest); ok {
+				out = append(out, q)
+			}
+		}
+	}
+	return out
+}
+
+// Refusal is an answer that could not act. It changed nothing.
+type Refusal struct {
+	RequestID string        `json:"request_id"`
+	Reason    RefusalReason `json:"reason"`
+	Detail    string        `json:"detail"`
+}
+
+// RefusalReason says why an answer could not act. Reasons may grow in number; a reason never changes its meaning.
+type RefusalReason string
+
+// The reasons of a Refusal.
+const (
+	UnknownRequest RefusalReason = "unknown_request" // this thread never made such a request
+	ClosedRequest  RefusalReason = "closed_request"  // answered, superseded or expired before
+	OtherCall      RefusalReason = "other_call"      // the answer shows another call than the one that was asked about
+	WrongKind      RefusalReason = "wrong_kind"      // a response of another kind than the request
+	Contradiction  RefusalReason = "contradiction"   // several answers that differ; a rejection among them stands
+	RepeatedAnswer RefusalReason = "repeated_answer" // the same answer again
+	BadAnswer      RefusalReason = "bad_answer"      // data or edited arguments that the schema refuses
+	HeldElsewhere  RefusalReason = "held_elsewhere"  // the holder's people decide; an answer in the messages has no say
+)
+
+// Update is one piece of a streamed response.
+type Update struct {
+	Role           content.Role
+	AuthorName     string
+	MessageID      string
+	Contents       []content.Content
+	ID             string
+	Model          string
+	ConversationID string
+	FinishReason   string
+	Refused        []Refusal
+}
+
+// Join puts the updates of one response together: texts and reasoning that follow one another become one, updates of one message id (or,
+// without ids, of one role) become one message.
+func Join(updates []*Update) *Response { return join(updates) }
+
+// Collect reads a stream to its end and joins it. On an error the response holds what came before.
+func Collect(stream iter.Seq2[*Update, error]) (*Response, error) {
+	var all []*Update
+	for u, err := range stream {
+		if err != nil {
+			return join(all), err
+		}
+		all = append(all, u)
+	}
+	return join(all), nil
+}

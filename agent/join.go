@@ -1,0 +1,106 @@
+package agent
+
+import "github.com/assent-dev/assent/content"
+
+func join(updates []*Update) *Response {
+	r := &Response{}
+	var last *content.Message
+	for _, u := range updates {
+		r.note(u)
+		last = r.extend(last, u)
+	}
+	for _, m := range r.Messages {
+		m.Contents = joinTexts(m.Contents)
+	}
+	return r
+}
+
+// note takes over what an update says of the whole response.
+func (r *Response) note(u *Update) {
+	set := func(to *string, v string) {
+		if v != "" {
+			*to = v
+		}
+	}
+	set(&r.ID, u.ID)
+	set(&r.Model, u.Model)
+	set(&r.ConversationID, u.ConversationID)
+	set(&r.FinishReason, u.FinishReason)
+	r.Refused = append(r.Refused, u.Refused...)
+}
+
+// extend puts the contents of an update into the last message, or begins another one.
+func (r *Response) extend(last *content.Message, u *Update) *content.Message {
+	var contents []content.Content
+	for _, c := range u.Contents {
+		if usage, ok := c.(*content.Usage); ok {
+			r.Usage = addUsage(r.Usage, usage)
+			continue
+		}
+		contents = append(contents, c)
+	}
+	if last == nil || startsMessage(last, u) {
+		if len(contents) == 0 && u.MessageID == "" {
+			return last
+		}
+		last = &content.Message{ID: u.MessageID, Role: u.Role, AuthorName: u.AuthorName}
+		if last.Role == "" {
+			last.Role = content.Assistant
+		}
+		r.Messages = append(r.Messages, last)
+	}
+	if last.ID == "" {
+		last.ID = u.MessageID
+	}
+	last.Contents = append(last.Contents, contents...)
+	return last
+}
+
+func startsMessage(last *content.Message, u *Update) bool {
+	return last.ID != "" && u.MessageID != "" && last.ID != u.MessageID || u.Role != "" && u.Role != last.Role ||
+		u.AuthorName != "" && last.AuthorName != "" && u.AuthorName != last.AuthorName
+}
+
+func addUsage(a, b *content.Usage) *content.Usage {
+	if a == nil {
+		a = &content.Usage{}
+	}
+	return &content.Usage{Common: b.Common, Input: a.Input + b.Input, Output: a.Output + b.Output, Total: a.Total + b.Total}
+}
+
+// joinTexts makes one of texts, and of pieces of reasoning, that follow one another.
+func joinTexts(in []content.Content) []content.Content {
+	var out []content.Content
+	for _, c := range in {
+		if len(out) > 0 && glue(out, c) {
+			continue
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func glue(out []content.Content, c content.Content) bool {
+	end := len(out) - 1
+	switch c := c.(type) {
+	case *content.Text:
+		if last, ok := out[end].(*content.Text); ok && plain(last) && plain(c) {
+			out[end] = &content.Text{Text: last.Text + c.Text}
+			return true
+		}
+	case *content.Reasoning:
+		if last, ok := out[end].(*content.Reasoning); ok && plain(last) && last.Protected == "" {
+			joined := *c
+			joined.Text = last.Text + c.Text
+			out[end] = &joined
+			return true
+		}
+	}
+	return false
+}
+
+// plain holds for contents that carry nothing but themselves.
+func plain(c content.Content) bool {
+	common := content.CommonOf(c)
+	return common.Properties == nil && len(common.Extra) == 0
+}

@@ -1,0 +1,68 @@
+package agent
+
+import (
+	"io"
+	"log/slog"
+	"time"
+)
+
+// Profile is how the loop treats requests and answers.
+type Profile uint8
+
+// The profiles.
+const (
+	Default    Profile = iota // bound, tighten-only, never stuck
+	Compatible                // what Microsoft.Extensions.AI does, holes included (docs/design/005-contents.md)
+)
+
+// LoopConfig are the choices for a FunctionInvoking. The zero value is the default.
+type LoopConfig struct {
+	Profile Profile
+	// Decider decides each call beside the markers of the tools; nil leaves it to the markers.
+	Decider Decider
+	// Holder keeps the requests where people answer them; nil means that they are answered in the messages. Default profile only.
+	Holder Holder
+	// Tools are known to the loop and not sent to the model.
+	Tools []Tool
+	// MaxTurns bounds the turns of the model in one run; 0 means 40. On the turn after the last one functions are not offered.
+	MaxTurns int
+	// MaxErrors bounds how many turns in a row may have a failing function; 0 means 3, -1 none.
+	MaxErrors int
+	// DetailedErrors tells the model what a function's error says.
+	DetailedErrors bool
+	// Concurrent runs the calls of one turn at once.
+	Concurrent bool
+	// OnNewMessage says what becomes of open requests when the user writes something else. Default profile only.
+	OnNewMessage NewMessagePolicy
+	// WrapSiblings asks about every call of a turn in which one needs approval, as .NET does, instead of running the harmless ones at
+	// once. Default profile only.
+	WrapSiblings bool
+	// DotNetOrder puts rejected calls before approved ones in rebuilt messages; else calls keep the model's order. Default profile
+	// only; Compatible always does it.
+	DotNetOrder bool
+	// Audit takes the record of requests and answers. Default profile only.
+	Audit Audit
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Rand makes request ids hard to guess; nil means crypto/rand.
+	Rand io.Reader
+	// RequestID makes request ids of call ids; nil means ficc_ and the call id, with a random tail in the default profile.
+	RequestID func(callID string) string
+	// Log takes debug records; nil means none.
+	Log *slog.Logger
+}
+
+// NewMessagePolicy says what becomes of open requests when the user writes something else.
+type NewMessagePolicy uint8
+
+// The policies.
+const (
+	KeepOpen  NewMessagePolicy = iota // they stay open; the model answers without seeing the calls
+	Supersede                         // they end; the model is told that the user went on instead
+)
+
+// NewFunctionInvoking returns the loop around a model: it runs the functions that the model calls, asks where approval is needed, and
+// goes on from the answers.
+func NewFunctionInvoking(model ChatClient, cfg LoopConfig) ChatClient {
+	return newLoop(model, cfg)
+}

@@ -1,0 +1,3 @@
+package agent
+
+func newLoop(model ChatClient, cfg LoopConfig) ChatClient { return nil }

@@ -1,0 +1,133 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/assent-dev/assent/content"
+)
+
+// Tool is something that a model may call. One that is not a Function is only declared: its calls are the caller's to run.
+type Tool interface {
+	Definition() Definition
+}
+
+// Definition is what the model is told.
+type Definition struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"schema,omitempty"` // JSON Schema of the arguments; nil for none
+}
+
+// Function is a tool that runs here.
+type Function interface {
+	Tool
+	// Invoke runs the call. The result becomes JSON; a nil result and no error means that it is done and has nothing to say. An
+	// error is told to the model in general words. A *Suspend asks the user before it goes on.
+	Invoke(ctx context.Context, call *content.FunctionCall) (any, error)
+}
+
+// Wrapper is a tool around another; markers are found through any number of them.
+type Wrapper interface {
+	Tool
+	Unwrap() Tool
+}
+
+// NewFunction makes a function of its parts. The schema is the JSON Schema of the arguments, nil for none.
+func NewFunction(name, description string, schema json.RawMessage, run func(ctx context.Context, arguments json.RawMessage) (any, error)) Function {
+	return &function{Definition{name, description, schema}, run}
+}
+
+type function struct {
+	def Definition
+	run func(ctx context.Context, arguments json.RawMessage) (any, error)
+}
+
+func (f *function) Definition() Definition { return f.def }
+
+func (f *function) Invoke(ctx context.Context, call *content.FunctionCall) (any, error) {
+	return f.run(ctx, call.Arguments)
+}
+
+// RequireApproval marks a function: every call of it needs approval.
+func RequireApproval(f Function) Function { return &marked{f} }
+
+type marked struct{ Function }
+
+func (m *marked) Unwrap() Tool { return m.Function }
+
+// NeedsApproval tells whether a tool, or any that it wraps, is marked.
+func NeedsApproval(t Tool) bool {
+	for t != nil {
+		if _, ok := t.(*marked); ok {
+			return true
+		}
+		w, ok := t.(Wrapper)
+		if !ok {
+			return false
+		}
+		t = w.Unwrap()
+	}
+	return false
+}
+
+// HostedMCP is an MCP server that the service calls by itself. Its approvals come from the service and go back to it.
+type HostedMCP struct {
+	Name    string // label of the server
+	URL     string
+	Headers map[string]string
+	Allowed []string // tools; nil for all
+	// Approval is when the service asks: "always" (default), "never", or "listed" for those in Ask.
+	Approval string
+	Ask      []string
+}
+
+// Definition returns the label.
+func (h *HostedMCP) Definition() Definition { return Definition{Name: h.Name} }
+
+// Suspend is the error of a function that needs the user before it can go on. The requests are shown to the user of the outermost agent;
+// when all are answered the function's Resume is called. A function that suspends must be a Resumer.
+type Suspend struct {
+	// State is what Resume gets back. It is kept in the thread.
+	State json.RawMessage
+	// Requests are what the user is asked. Their ids need to be unique within this call only.
+	Requests []content.InputRequest
+}
+
+// Error says that the user is asked.
+func (s *Suspend) Error() string {
+	return fmt.Sprintf("the user is asked %d thing(s) before this can go on", len(s.Requests))
+}
+
+// Resumer is a function that can go on after a Suspend.
+type Resumer interface {
+	Function
+	// Resume goes on with the call; the answers are in the order of the requests, each validated against its request. It may
+	// suspend again.
+	Resume(ctx context.Context, call *content.FunctionCall, state json.RawMessage, answers []content.InputResponse) (any, error)
+}
+
+// ErrNotResumer says that a tool suspended but can't be resumed.
+var ErrNotResumer = errors.New("the function asked for user input but is no Resumer")
+
+// Invocation is what a running function can see and change of the loop that runs it.
+type Invocation struct {
+	Call *content.FunctionCall
+	// Options are those of the run: the tools of the next model turn may be changed here.
+	Options *Options
+	Turn    int // of the model within this run, from 0; -1 for calls that were approved
+	// Stop ends the run after this call: the model does not see its result in this run.
+	Stop bool
+	// Approval is who approved the call, "" for a call that needed nobody.
+	Approval string
+}
+
+type invocationKey struct{}
+
+// InvocationOf returns the invocation of a running function; nil outside of one.
+func InvocationOf(ctx context.Context) *Invocation {
+	inv, _ := ctx.Value(invocationKey{}).(*Invocation)
+	return inv
+}

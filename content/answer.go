@@ -1,0 +1,229 @@
+package content
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/assent-dev/assent/internal/jsonschema"
+	"github.com/assent-dev/assent/value"
+)
+
+// Code says what is wrong with a content. Codes may grow in number; a code never changes its meaning.
+type Code string
+
+// The codes of a BadError.
+const (
+	BadJSON      Code = "bad_json"      // not JSON that everybody reads alike
+	BadShape     Code = "bad_shape"     // a member is missing or has the wrong type
+	BadID        Code = "bad_id"        // a request id is missing or blank
+	BadKind      Code = "bad_kind"      // a discriminator that can't stand here
+	BadArguments Code = "bad_arguments" // arguments that are no JSON object
+	BadSchema    Code = "bad_schema"    // a JSON Schema that can't be used
+	BadData      Code = "bad_data"      // data that the schema refuses
+)
+
+// BadError says why a content is refused and where. It names members, never values.
+type BadError struct {
+	Code   Code
+	Where  string // path such as messages[2].contents[0].toolCall, "" for the whole
+	Detail string // what was found and what was expected
+	Err    error
+}
+
+// Error puts the place before the sentence.
+func (e *BadError) Error() string {
+	if e.Where == "" {
+		return e.Detail
+	}
+	return e.Where + ": " + e.Detail
+}
+
+// Unwrap returns the cause.
+func (e *BadError) Unwrap() error { return e.Err }
+
+// CreateApproval answers that the call may run.
+func (r *ToolApprovalRequest) CreateApproval(reason string) *ToolApprovalResponse {
+	return &ToolApprovalResponse{RequestID: r.RequestID, Approved: true, Call: CloneCall(r.Call), Reason: reason}
+}
+
+// CreateRejection answers that the call must not run.
+func (r *ToolApprovalRequest) CreateRejection(reason string) *ToolApprovalResponse {
+	return &ToolApprovalResponse{RequestID: r.RequestID, Call: CloneCall(r.Call), Reason: reason}
+}
+
+// CreateEdit approves the call with other arguments, which must be one JSON object. Only function calls can be edited, and never
+// their name: another tool is another call with approvals of its own.
+func (r *ToolApprovalRequest) CreateEdit(arguments json.RawMessage, reason string) (*ToolApprovalResponse, error) {
+	call, ok := CloneCall(r.Call).(*FunctionCall)
+	if !ok {
+		return nil, &BadError{Code: BadKind, Detail: "only calls of functions can be edited"}
+	}
+	edited := *call
+	edited.Arguments = bytes.Clone(arguments)
+	if err := edited.CheckArguments(); err != nil {
+		return nil, err
+	}
+	return &ToolApprovalResponse{RequestID: r.RequestID, Approved: true, Call: call, Reason: reason, Edited: &edited}, nil
+}
+
+// CreateAlwaysApprove approves the call and asks for a standing approval.
+func (r *ToolApprovalRequest) CreateAlwaysApprove(scope AlwaysScope, reason string) *ToolApprovalResponse {
+	out := r.CreateApproval(reason)
+	out.Always = scope
+	return out
+}
+
+// CreateApproval answers with consent to the text.
+func (r *TextApprovalRequest) CreateApproval(reason string) *TextApprovalResponse {
+	return &TextApprovalResponse{RequestID: r.RequestID, Approved: true, Reason: reason}
+}
+
+// CreateRejection answers that the text is not agreed to.
+func (r *TextApprovalRequest) CreateRejection(reason string) *TextApprovalResponse {
+	return &TextApprovalResponse{RequestID: r.RequestID, Reason: reason}
+}
+
+// CreateResponse answers with data, which the schema of the request must accept.
+func (r *StructuredInputRequest) CreateResponse(data json.RawMessage) (*StructuredInputResponse, error) {
+	out := &StructuredInputResponse{RequestID: r.RequestID, Data: bytes.Clone(data)}
+	if err := r.Check(out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// CreateRejection answers that there will be no data.
+func (r *StructuredInputRequest) CreateRejection(reason string) *StructuredInputResponse {
+	return &StructuredInputResponse{RequestID: r.RequestID, Declined: true, Reason: reason}
+}
+
+// Check tells whether the schema of the request accepts the data of a response. The error is a *BadError.
+func (r *StructuredInputRequest) Check(response *StructuredInputResponse) error {
+	if response.Declined {
+		return nil
+	}
+	return CheckSchema(r.Schema, response.Data)
+}
+
+// CheckSchema tells whether a JSON Schema accepts a JSON text. The error is a *BadError: BadSchema, BadJSON or BadData. A nil
+// schema accepts everything readable.
+func CheckSchema(schema, data json.RawMessage) error {
+	v, err := value.Parse(data, value.Limits{})
+	if err != nil {
+		return &BadError{Code: BadJSON, Detail: err.Error(), Err: err}
+	}
+	if schema == nil {
+		return nil
+	}
+	if _, err := value.Parse(schema, value.Limits{}); err != nil {
+		return &BadError{Code: BadSchema, Detail: "the schema: " + err.Error(), Err: err}
+	}
+	compiled, err := jsonschema.Compile("schema.json", schema)
+	if err != nil {
+		return &BadError{Code: BadSchema, Detail: err.Error(), Err: err}
+	}
+	return refusal(compiled, v)
+}
+
+func refusal(schema *jsonschema.Schema, v value.Value) error {
+	var doc any
+	dec := json.NewDecoder(bytes.NewReader(v.AppendJSON(nil)))
+	dec.UseNumber()
+	if err := dec.Decode(&doc); err != nil {
+		return &BadError{Code: BadJSON, Detail: err.Error(), Err: err}
+	}
+	var all []error
+	for _, f := range schema.Validate(doc) {
+		all = append(all, errors.New(sentence(f)))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	err := errors.Join(all...)
+	return &BadError{Code: BadData, Detail: err.Error(), Err: err}
+}
+
+func sentence(f jsonschema.Failure) string {
+	out := f.Message
+	if len(f.Path) > 0 {
+		out = strings.Join(f.Path, ".") + ": " + out
+	}
+	if f.Expected != "" {
+		out += ": expected " + f.Expected
+	}
+	return out
+}
+
+// CheckArguments tells whether the arguments are absent or one JSON object that everybody reads alike. The error is a *BadError.
+func (c *FunctionCall) CheckArguments() error {
+	if len(c.Arguments) == 0 {
+		return nil
+	}
+	v, err := value.Parse(c.Arguments, value.Limits{})
+	if err != nil {
+		return &BadError{Code: BadArguments, Where: "arguments", Detail: err.Error(), Err: err}
+	}
+	if v.Kind != value.Object {
+		return &BadError{Code: BadArguments, Where: "arguments", Detail: "expected an object, found a " + v.Kind.String()}
+	}
+	return nil
+}
+
+// CloneCall copies a call, so that flags set on one are not seen on the other. Texts are shared; nobody changes them in place.
+func CloneCall(c ToolCall) ToolCall {
+	switch c := c.(type) {
+	case *FunctionCall:
+		out := *c
+		return &out
+	case *MCPCall:
+		out := *c
+		return &out
+	case *HostedCall:
+		out := *c
+		return &out
+	}
+	return nil
+}
+
+// SameCall tells whether two calls are the same: kind, call id, name and, in canonical form, arguments (and the server of an MCP
+// call). Calls with unreadable arguments are the same only letter by letter.
+func SameCall(a, b ToolCall) bool {
+	if a == nil || b == nil || a.ID() != b.ID() || a.ToolName() != b.ToolName() {
+		return false
+	}
+	switch x := a.(type) {
+	case *FunctionCall:
+		_, ok := b.(*FunctionCall)
+		return ok && SameArguments(a.Args(), b.Args())
+	case *MCPCall:
+		y, ok := b.(*MCPCall)
+		return ok && x.ServerName == y.ServerName && SameArguments(a.Args(), b.Args())
+	case *HostedCall:
+		_, ok := b.(*HostedCall)
+		return ok
+	}
+	return false
+}
+
+// SameArguments compares arguments in canonical form (RFC 8785, exact numbers). None, null and {} are the same.
+func SameArguments(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	x, errX := canonical(a)
+	y, errY := canonical(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+func canonical(args []byte) ([]byte, error) {
+	if len(args) == 0 || string(args) == "null" {
+		return []byte("{}"), nil
+	}
+	v, err := value.Parse(args, value.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	return v.AppendCanonical(nil), nil
+}
