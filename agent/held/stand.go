@@ -1,0 +1,130 @@
+package held
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval"
+)
+
+// stand tells how a request stands. A consumed one was approved: that its run is taken is for Claim to say, which knows the key.
+func (h *holder) stand(r *approval.Request) agent.Held {
+	out := agent.Held{Ref: r.ID, State: stateOf(r), Reason: reasonOf(r), By: r.By, Where: h.page(r.ID)}
+	switch out.State {
+	case agent.HeldPending:
+		out.By, out.Expires = "", r.Deadline
+	case agent.HeldApproved:
+		out.By, out.Arguments = approvers(r), edited(r)
+		if r.State == approval.Approved && r.Permit != nil {
+			out.Expires = r.Permit.Expires
+		}
+	}
+	return out
+}
+
+func (h *holder) page(id string) string {
+	if h.inbox == "" {
+		return ""
+	}
+	return strings.TrimSuffix(h.inbox, "/") + "/requests/" + url.PathEscape(id)
+}
+
+// stateOf says what a request came to for the agent. What is unknown lets nothing run.
+func stateOf(r *approval.Request) agent.HeldState {
+	switch r.State {
+	case approval.Pending:
+		return agent.HeldPending
+	case approval.Approved, approval.Consumed:
+		return agent.HeldApproved
+	case approval.Cancelled:
+		return agent.HeldCancelled
+	case approval.Expired:
+		return expiredAs(r.Cause)
+	}
+	if r.State == approval.Denied && r.Cause == approval.ByResponse {
+		return agent.HeldResponded
+	}
+	return agent.HeldDenied
+}
+
+// expiredAs tells approvals that ended by somebody's word from those that time ended.
+func expiredAs(why approval.Cause) agent.HeldState {
+	switch why {
+	case approval.ByLateDeny:
+		return agent.HeldDenied
+	case approval.ByRequester, approval.BySupersede:
+		return agent.HeldCancelled
+	}
+	return agent.HeldExpired
+}
+
+func reasonOf(r *approval.Request) string {
+	switch {
+	case r.State == approval.Pending || r.State == approval.Approved || r.State == approval.Consumed:
+		return ""
+	case r.Cause == approval.ByResponse:
+		return r.Answer
+	case r.Cause == approval.ByDeadline:
+		return "nobody decided in time; that is no denial"
+	case r.Cause == approval.ByPermitAge:
+		return "it was approved, and the approval was not used in time; that is no denial"
+	case r.Cause == approval.ByPlanChange:
+		return "it was approved, and the rules changed before it ran"
+	case r.Cause == approval.BySupersede:
+		return "a newer request stands in its place"
+	}
+	return r.Reason
+}
+
+// edited returns the arguments that may run when they are not those that were asked about.
+func edited(r *approval.Request) []byte {
+	if args := r.Current().Call.Args; args != r.Revisions[0].Call.Args {
+		return []byte(args)
+	}
+	return nil
+}
+
+// approvers names who approved what may run, in the order they did.
+func approvers(r *approval.Request) string {
+	if r.Cause == approval.ByTimeout {
+		return "timeout" // as the rules want it; nobody did
+	}
+	var out []string
+	for _, v := range r.Votes {
+		if v.Verdict == approval.Approve && !v.Late && v.Revision == r.Current().Number && !slices.Contains(out, v.Person) {
+			out = append(out, v.Person)
+		}
+	}
+	return orElse(strings.Join(out, ", "), r.By)
+}
+
+func grantors(g *approval.Grant) string {
+	return strings.Join(g.By, ", ") + " (standing approval " + g.ID + ")"
+}
+
+// frozen and coolingDown are what Opened.Denied says.
+const (
+	frozen      = "frozen"
+	coolingDown = "cooling_down"
+)
+
+// deniedReason says why a call was denied without asking.
+func deniedReason(o *approval.Opened) string {
+	switch {
+	case o.Denied == coolingDown && o.Request != nil && o.Request.Answer != "":
+		return "a person answered this same call a moment ago: " + o.Request.Answer
+	case o.Denied == coolingDown:
+		said := ""
+		if o.Request != nil && o.Request.Reason != "" {
+			said = ": " + o.Request.Reason
+		}
+		return "a person denied this same call a moment ago" + said
+	case o.Decision.Message != "":
+		return o.Decision.Message
+	case len(o.Decision.Reasons) > 0:
+		return o.Decision.Reasons[0].Detail
+	}
+	return "the rules deny the call"
+}
