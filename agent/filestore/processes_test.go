@@ -1,0 +1,129 @@
+package filestore
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// The test binary run again, with the directory in this variable, is another process that saves.
+const (
+	childDir   = "FILESTORE_TEST_DIR"
+	childSaves = 25
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		if err := child(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// child counts up and writes each revision that it won, until it is done or killed.
+func child(dir string) error {
+	s, err := New(dir)
+	if err != nil {
+		return err
+	}
+	for range childSaves {
+		n, err := countUp(context.Background(), s)
+		if err != nil {
+			return err
+		}
+		fmt.Println(n)
+	}
+	return nil
+}
+
+func start(t *testing.T, dir string) (*exec.Cmd, *bufio.Scanner, *strings.Builder) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), childDir+"="+dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems := &strings.Builder{}
+	cmd.Stderr = problems
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, bufio.NewScanner(out), problems
+}
+
+func TestManyProcesses(t *testing.T) {
+	s := newStore(t)
+	const savers = 4
+	wins := make(chan int64, savers*childSaves)
+	done := make(chan string, savers)
+	for range savers {
+		cmd, lines, problems := start(t, s.dir)
+		go func() {
+			for lines.Scan() {
+				var n int64
+				if _, err := fmt.Sscan(lines.Text(), &n); err == nil {
+					wins <- n
+				}
+			}
+			if err := cmd.Wait(); err != nil {
+				done <- err.Error() + ": " + problems.String()
+				return
+			}
+			done <- ""
+		}()
+	}
+	for range savers {
+		if problem := <-done; problem != "" {
+			t.Error(problem)
+		}
+	}
+	close(wins)
+	checkWins(t, s, wins, savers*childSaves)
+}
+
+// TestKilled kills a saver again and again, each time a little later in its work, and expects that what it said was saved is there and
+// that saving goes on.
+func TestKilled(t *testing.T) {
+	s := newStore(t)
+	var last int64
+	for i := range 30 {
+		cmd, lines, _ := start(t, s.dir)
+		for range i%3 + 1 {
+			if !lines.Scan() {
+				t.Fatal("the saver ended early")
+			}
+			if _, err := fmt.Sscan(lines.Text(), &last); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		for lines.Scan() { // what it said before it died
+			if _, err := fmt.Sscan(lines.Text(), &last); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = cmd.Wait() // it says that it was killed
+		th := mustLoad(t, s, "a")
+		if th.Revision < last || string(th.State["count"]) != fmt.Sprint(th.Revision) {
+			t.Fatalf("revision %d with count %s after %d was saved", th.Revision, th.State["count"], last)
+		}
+	}
+	mustSave(t, s, mustLoad(t, s, "a"))
+	if got := files(t, s, "a"); len(got) > 4 {
+		t.Errorf("files pile up: %v", got)
+	}
+}

@@ -1,0 +1,220 @@
+package filestore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/assent-dev/assent/agent"
+)
+
+// Why exactly one save over a revision succeeds, with old revisions being removed at the same time:
+//
+// A saver over revision N (1) makes its draft of N+1, (2) sees that N+1 is not there, (3) sees that N is there, (4) links the draft as
+// N+1. Who has saved M lists the directory, removes the drafts of M and before, and only then the revisions M-2 and before, the oldest
+// first. Say somebody else's N+1 was there once and is removed by the time of (4). Whoever removed it had listed before: with the draft
+// in the list the draft was removed first, and the link has no source; without it the list is older than (1), so that at (2) either N+1
+// was still there, or N was removed before it and (3) fails. Revision 0, which holds nothing, makes this hold for the first save too.
+
+// idFile holds the id of the thread, for names that don't tell it.
+const idFile = "id"
+
+// kept is how many revisions stay: the newest, and the one before for whoever is just reading it.
+const kept = 2
+
+func revisionFile(n int64) string { return strconv.FormatInt(n, 10) + ".json" }
+
+// begin makes the directory of a thread with revision 0 in it, all at once. It does nothing when it is there.
+func (s *Store) begin(dir, id string) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	fresh, err := os.MkdirTemp(s.dir, ".new-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(fresh)
+	if err := errors.Join(
+		writeFile(filepath.Join(fresh, idFile), []byte(id)),
+		writeFile(filepath.Join(fresh, revisionFile(0)), nil),
+		syncDir(fresh),
+	); err != nil {
+		return err
+	}
+	if err := os.Rename(fresh, dir); err != nil {
+		if _, there := os.Stat(dir); there == nil {
+			return nil // another one was faster
+		}
+		return err
+	}
+	return syncDir(s.dir)
+}
+
+// draft is a revision that nobody sees yet.
+type draft struct {
+	dir, path string
+	revision  int64
+}
+
+// prepare writes a draft durably. A thread that was never saved here has no directory to write to, so it was changed meanwhile.
+func prepare(dir string, revision int64, doc []byte) (*draft, error) {
+	f, err := os.CreateTemp(dir, strconv.FormatInt(revision, 10)+".*.tmp")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, agent.ErrConflict
+	}
+	if err != nil {
+		return nil, err
+	}
+	d := &draft{dir, f.Name(), revision}
+	if err := fill(f, doc); err != nil {
+		d.discard()
+		return nil, err
+	}
+	return d, nil
+}
+
+// publish makes the draft the newest revision, or returns agent.ErrConflict.
+func (d *draft) publish() error {
+	next := filepath.Join(d.dir, revisionFile(d.revision))
+	if err := absent(next); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(filepath.Join(d.dir, revisionFile(d.revision-1))); err != nil {
+		return conflictIf(err, fs.ErrNotExist)
+	}
+	if err := os.Link(d.path, next); err != nil {
+		return conflictIf(err, fs.ErrExist, fs.ErrNotExist)
+	}
+	return syncDir(d.dir)
+}
+
+// discard removes the draft; what was published stays.
+func (d *draft) discard() { _ = os.Remove(d.path) } // one that stays is removed by a later save
+
+func absent(path string) error {
+	_, err := os.Lstat(path)
+	if err == nil {
+		return agent.ErrConflict
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func conflictIf(err error, causes ...error) error {
+	if slices.ContainsFunc(causes, func(c error) bool { return errors.Is(err, c) }) {
+		return agent.ErrConflict
+	}
+	return err
+}
+
+// prune removes what revision newest has made useless. What can't be removed is left to later saves, and everything after it too: the
+// order is what makes saving safe.
+func prune(dir string, newest int64) {
+	names, err := namesIn(dir)
+	if err != nil {
+		return
+	}
+	var old []int64
+	for _, name := range names {
+		n, isDraft, ok := parse(name)
+		switch {
+		case ok && isDraft && n <= newest:
+			if remove(dir, name) != nil {
+				return
+			}
+		case ok && !isDraft && n <= newest-kept:
+			old = append(old, n)
+		}
+	}
+	slices.Sort(old)
+	for _, n := range old {
+		if remove(dir, revisionFile(n)) != nil {
+			return
+		}
+	}
+}
+
+func remove(dir, name string) error {
+	if err := os.Remove(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil // another one did it
+}
+
+// newestIn returns the newest revision in the directory of a thread; 0 when there is none.
+func newestIn(dir string) (int64, error) {
+	names, err := namesIn(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	newest := int64(-1)
+	for _, name := range names {
+		if n, isDraft, ok := parse(name); ok && !isDraft {
+			newest = max(newest, n)
+		}
+	}
+	if newest < 0 {
+		return 0, fmt.Errorf("%s has lost its revisions", dir)
+	}
+	return newest, nil
+}
+
+func namesIn(dir string) ([]string, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Readdirnames(-1)
+}
+
+// parse reads the name of a revision (7.json) or of a draft of one (7.123.tmp).
+func parse(name string) (revision int64, isDraft, ok bool) {
+	digits, rest, _ := strings.Cut(name, ".")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || strconv.FormatInt(n, 10) != digits || n < 0 {
+		return 0, false, false
+	}
+	isDraft = strings.HasSuffix(rest, ".tmp")
+	return n, isDraft, isDraft || rest == "json"
+}
+
+func writeFile(path string, doc []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return fill(f, doc)
+}
+
+// fill writes a file, syncs it and closes it.
+func fill(f *os.File, doc []byte) error {
+	_, err := f.Write(doc)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// syncDir makes names in a directory last. Windows has no such thing.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
