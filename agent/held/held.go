@@ -3,7 +3,8 @@
 //
 // A call that needs approval becomes a request, which the run's thread refers to. People answer it wherever they like, the next run looks
 // how it stands, takes its one run and goes on. The rules of the asking side hold in full: its own plan decides again, identical calls
-// share a card, a freeze stops everything, an approval is used once and not for ever.
+// share a card and the one run in it, a freeze stops everything, an approval is used once and soon. Keys of Open are remembered for a day
+// (approval.Config.Remember): whoever repeats Open later asks anew, so keep the Ref.
 //
 // Some calls need nobody when they get there: the plan on that side lets them run, or a standing approval covers them. Then Open answers
 // agent.HeldApproved with a Ref that names no request. Looking at it says approved again; claiming it presents the same call once more, and

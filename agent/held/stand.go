@@ -88,8 +88,8 @@ func edited(r *approval.Request) []byte {
 
 // approvers names who approved what may run, in the order they did.
 func approvers(r *approval.Request) string {
-	if r.Cause == approval.ByTimeout {
-		return "timeout" // as the rules want it; nobody did
+	if r.By == "" { // nobody brought it about: time did, as the rules want it
+		return "timeout"
 	}
 	var out []string
 	for _, v := range r.Votes {
@@ -97,7 +97,7 @@ func approvers(r *approval.Request) string {
 			out = append(out, v.Person)
 		}
 	}
-	return orElse(strings.Join(out, ", "), r.By)
+	return strings.Join(out, ", ")
 }
 
 func grantors(g *approval.Grant) string {

@@ -1,0 +1,490 @@
+package held_test
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/held"
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// desk is a holder of agent desk with what a test asks of it.
+type desk struct {
+	t *testing.T
+	h *house
+	agent.Holder
+}
+
+func (d *desk) open(key string, v agent.Verdict) agent.Held {
+	d.t.Helper()
+	got, err := d.Open(d.t.Context(), key, v)
+	must(d.t, err)
+	return got
+}
+
+func (d *desk) look(ref string) agent.Held {
+	d.t.Helper()
+	got, err := d.Look(d.t.Context(), ref)
+	must(d.t, err)
+	return got
+}
+
+// refuses claims and wants a *ClaimError.
+func (d *desk) refuses(ref, key string, v agent.Verdict, want held.ClaimState) *held.ClaimError {
+	d.t.Helper()
+	err := d.Claim(d.t.Context(), ref, key, v)
+	var refused *held.ClaimError
+	if !errors.As(err, &refused) || refused.State != want || refused.Detail == "" {
+		d.t.Fatalf("the claim got %v, want %s", err, want)
+	}
+	return refused
+}
+
+func (d *desk) takes(ref, key string, v agent.Verdict) {
+	d.t.Helper()
+	if err := d.Claim(d.t.Context(), ref, key, v); err != nil {
+		d.t.Fatalf("the claim got %v", err)
+	}
+}
+
+func atDesks(t *testing.T, test func(t *testing.T, h *house, d *desk)) {
+	t.Helper()
+	onBothSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) agent.Holder) {
+		test(t, h, &desk{t, h, of("rt", "desk")})
+	})
+}
+
+// an outcome is what happens to a request, and what the agent's side then sees.
+type outcome struct {
+	name   string
+	tool   string // trade where empty
+	happen func(h *house, id string)
+	want   agent.Held // Ref and Where are checked for all, Expires is not
+	claim  held.ClaimState
+	runs   string // arguments that can be claimed, "" for none
+	same   string // what claiming as asked comes to when it was edited
+}
+
+func outcomes() []outcome {
+	words := func(reason string) func(*approval.VoteInput) {
+		return func(in *approval.VoteInput) { in.Reason = reason }
+	}
+	return []outcome{
+		{name: "nobody answered yet", happen: func(*house, string) {}, want: agent.Held{State: agent.HeldPending}, claim: held.ClaimPending},
+		{name: "approved", happen: func(h *house, id string) { h.votes(id, "mara", approval.Approve, approval.VoteApproved, words("fine")) },
+			want: agent.Held{State: agent.HeldApproved, By: "mara"}, runs: `{"amount":7}`},
+		{name: "one of two", tool: "wire", happen: func(h *house, id string) { h.votes(id, "mara", approval.Approve, approval.VoteCounted, nil) },
+			want: agent.Held{State: agent.HeldPending}, claim: held.ClaimPending},
+		{name: "two of two", tool: "wire", happen: func(h *house, id string) {
+			h.votes(id, "mara", approval.Approve, approval.VoteCounted, nil)
+			h.votes(id, "ben", approval.Approve, approval.VoteApproved, nil)
+		}, want: agent.Held{State: agent.HeldApproved, By: "mara, ben"}, runs: `{"amount":7}`},
+		{name: "denied", happen: func(h *house, id string) { h.votes(id, "ben", approval.Deny, approval.VoteDenied, words("too much")) },
+			want: agent.Held{State: agent.HeldDenied, By: "ben", Reason: "too much"}, claim: held.ClaimDenied},
+		{name: "denied without a word", happen: func(h *house, id string) { h.votes(id, "ben", approval.Deny, approval.VoteDenied, nil) },
+			want: agent.Held{State: agent.HeldDenied, By: "ben"}, claim: held.ClaimDenied},
+		{name: "answered instead", happen: func(h *house, id string) {
+			h.votes(id, "ben", approval.Respond, approval.VoteDenied, func(in *approval.VoteInput) { in.Response = "ask again on Monday" })
+		}, want: agent.Held{State: agent.HeldResponded, By: "ben", Reason: "ask again on Monday"}, claim: held.ClaimResponded},
+		{name: "edited", happen: func(h *house, id string) { must(h.t, h.edit(id, "mara", `{"amount": 5}`)) },
+			want: agent.Held{State: agent.HeldApproved, By: "mara", Arguments: []byte(`{"amount": 5}`)}, runs: `{"amount":5}`, same: "changed"},
+		{name: "edited there and back", happen: func(h *house, id string) {
+			must(h.t, h.edit(id, "mara", `{"amount":5}`))
+			must(h.t, h.edit(id, "mara", `{"amount":7}`))
+			h.votes(id, "ben", approval.Approve, approval.VoteApproved, nil)
+		}, tool: "wire", want: agent.Held{State: agent.HeldApproved, By: "mara, ben"}, runs: `{"amount":7}`},
+		{name: "nobody in time", tool: "wire", happen: func(h *house, _ string) { h.later(61 * time.Minute) },
+			want: agent.Held{State: agent.HeldExpired, Reason: "nobody decided in time; that is no denial"}, claim: held.ClaimExpired},
+		{name: "silence is consent", tool: "publish", happen: func(h *house, _ string) { h.later(61 * time.Minute) },
+			want: agent.Held{State: agent.HeldApproved, By: "timeout"}, runs: `{"amount":7}`},
+		{name: "not used in time", happen: func(h *house, id string) {
+			h.votes(id, "mara", approval.Approve, approval.VoteApproved, nil)
+			h.later(16 * time.Minute)
+		}, want: agent.Held{State: agent.HeldExpired, By: "mara", Reason: "it was approved, and the approval was not used in time; that is no denial"}, claim: held.ClaimExpired},
+		{name: "denied before it ran", happen: func(h *house, id string) {
+			h.votes(id, "mara", approval.Approve, approval.VoteApproved, nil)
+			h.votes(id, "ben", approval.Deny, approval.VoteRevoked, words("stop"))
+		}, want: agent.Held{State: agent.HeldDenied, By: "ben", Reason: "stop"}, claim: held.ClaimDenied},
+		{name: "taken back by another hand", happen: func(h *house, id string) {
+			_, err := h.svc.Cancel(h.t.Context(), "acme", id, "root", "the user left")
+			must(h.t, err)
+		}, want: agent.Held{State: agent.HeldCancelled, By: "root", Reason: "the user left"}, claim: held.ClaimCancelled},
+		{name: "superseded", happen: func(h *house, id string) {
+			h.votes(id, "mara", approval.Approve, approval.VoteApproved, nil)
+			_, err := h.svc.Open(h.t.Context(), approval.OpenInput{Tenant: "acme", Runtime: "rt", Agent: "desk", Call: asks("trade", `{"amount":8}`).Call, Replaces: id})
+			must(h.t, err)
+		}, want: agent.Held{State: agent.HeldCancelled, By: "rt", Reason: "a newer request stands in its place"}, claim: held.ClaimCancelled},
+	}
+}
+
+func TestOutcomes(t *testing.T) {
+	for _, o := range outcomes() {
+		t.Run(o.name, func(t *testing.T) {
+			t.Parallel()
+			atDesks(t, func(t *testing.T, h *house, d *desk) { o.check(t, h, d) })
+		})
+	}
+}
+
+func (o outcome) check(t *testing.T, h *house, d *desk) {
+	tool := o.tool
+	if tool == "" {
+		tool = "trade"
+	}
+	asked := asks(tool, `{"amount":7}`)
+	opened := d.open("key-1", asked)
+	if opened.State != agent.HeldPending || opened.Expires.Before(h.clock.Now()) || opened.Where != h.url+"/requests/"+opened.Ref {
+		t.Fatalf("opened: %+v", opened)
+	}
+	o.happen(h, opened.Ref)
+	got := d.look(opened.Ref)
+	open := o.want.State == agent.HeldPending || o.want.State == agent.HeldApproved
+	if open != got.Expires.After(h.clock.Now()) {
+		t.Errorf("it expires at %v", got.Expires)
+	}
+	o.want.Ref, o.want.Where, o.want.Expires = opened.Ref, opened.Where, got.Expires
+	if string(got.Arguments) != string(o.want.Arguments) || !sameBut(got, o.want) {
+		t.Errorf("got %+v\nwant %+v", got, o.want)
+	}
+	if again := d.open("key-1", asked); !sameBut(again, got) || string(again.Arguments) != string(got.Arguments) {
+		t.Errorf("opening again with the same key: got %+v\nwant %+v", again, got)
+	}
+	if o.runs == "" {
+		first := d.refuses(opened.Ref, "run", asked, o.claim)
+		if again := d.refuses(opened.Ref, "run", asked, o.claim); again.Detail != first.Detail {
+			t.Errorf("the same claim is told %q, then %q", first.Detail, again.Detail)
+		}
+		return
+	}
+	if o.same != "" {
+		d.refuses(opened.Ref, "run", asked, held.ClaimState(o.same))
+	}
+	d.runsOnce(opened.Ref, asks(tool, o.runs))
+}
+
+// sameBut compares without the arguments, which can't be compared.
+func sameBut(a, b agent.Held) bool {
+	return a.Ref == b.Ref && a.State == b.State && a.Reason == b.Reason && a.By == b.By && a.Where == b.Where && a.Expires.Equal(b.Expires)
+}
+
+// runsOnce takes the one run of a call, and tries what must not work around it.
+func (d *desk) runsOnce(ref string, v agent.Verdict) {
+	d.t.Helper()
+	d.refuses(ref, "run", asks(v.Call.Tool, `{"amount":70}`), held.ClaimChanged)
+	other := *v.Call
+	other.Session = "s-2"
+	d.refuses(ref, "run", agent.Verdict{Decision: v.Decision, Call: &other}, held.ClaimChanged)
+	denied := v
+	denied.Decision = resolve.Decision{Outcome: resolve.Deny, Message: "not today"}
+	d.refuses(ref, "run", denied, held.ClaimDenied)
+	d.takes(ref, "run", v)
+	d.takes(ref, "run", v)
+	d.refuses(ref, "run-2", v, held.ClaimTaken)
+	if got := d.look(ref); got.State != agent.HeldApproved || got.By == "" {
+		d.t.Errorf("after the run: %+v", got)
+	}
+	must(d.t, d.Cancel(d.t.Context(), ref, "too late"))
+	d.takes(ref, "run", v)
+}
+
+// TestRulesThatChange: an approval under other rules is void, and the claim that finds out is told the same when it is repeated.
+func TestRulesThatChange(t *testing.T) {
+	atDesks(t, func(t *testing.T, h *house, d *desk) {
+		v := asks("trade", `{}`)
+		ref := d.open("k", v).Ref
+		h.votes(ref, "mara", approval.Approve, approval.VoteApproved, nil)
+		h.rewrite("agents/desk.agf.yaml", `version: "1.0.0"`, `version: "1.0.1"`)
+		for range 2 {
+			if e := d.refuses(ref, "run", v, held.ClaimExpired); !strings.Contains(e.Error(), "the rules changed") {
+				t.Errorf("got %v", e)
+			}
+		}
+		if got := d.look(ref); got.State != agent.HeldExpired {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+func TestCancel(t *testing.T) {
+	atDesks(t, func(t *testing.T, h *house, d *desk) {
+		v := asks("trade", `{"amount":1}`)
+		ref := d.open("k", v).Ref
+		for range 2 {
+			must(t, d.Cancel(t.Context(), ref, "the user went on"))
+		}
+		if got := d.look(ref); got.State != agent.HeldCancelled || got.By != "rt" || got.Reason != "the user went on" {
+			t.Errorf("got %+v", got)
+		}
+		d.refuses(ref, "run", v, held.ClaimCancelled)
+
+		v = asks("trade", `{"amount":2}`)
+		ref = d.open("k2", v).Ref
+		h.votes(ref, "mara", approval.Approve, approval.VoteApproved, nil)
+		must(t, d.Cancel(t.Context(), ref, ""))
+		if got := d.look(ref); got.State != agent.HeldCancelled {
+			t.Errorf("an approval that was taken back: %+v", got)
+		}
+		d.refuses(ref, "run", v, held.ClaimCancelled)
+		must(t, d.Cancel(t.Context(), "", "nobody was asked"))
+	})
+}
+
+// TestDenials: what nobody is asked about, because the answer is no.
+func TestDenials(t *testing.T) {
+	atDesks(t, func(t *testing.T, h *house, d *desk) {
+		denied := func(key string, v agent.Verdict, want string) {
+			t.Helper()
+			if got := d.open(key, v); got.State != agent.HeldDenied || got.Ref != "" || !strings.Contains(got.Reason, want) {
+				t.Errorf("got %+v, want %q", got, want)
+			}
+		}
+		denied("k1", asks("drop", `{}`), "Dropping tables is not delegated.")
+		denied("k2", asks("nothing", `{}`), "nothing")
+		denied("k3", asks("trade", `{"amount":1,"amount":2}`), "arguments")
+
+		v := asks("trade", `{"amount":3}`)
+		ref := d.open("k4", v).Ref
+		h.votes(ref, "mara", approval.Deny, approval.VoteDenied, func(in *approval.VoteInput) { in.Reason = "never on Fridays" })
+		denied("k5", v, "a person denied this same call a moment ago: never on Fridays")
+		v = asks("trade", `{"amount":4}`)
+		ref = d.open("k6", v).Ref
+		h.votes(ref, "mara", approval.Respond, approval.VoteDenied, func(in *approval.VoteInput) { in.Response = "sold already" })
+		denied("k7", v, "a person answered this same call a moment ago: sold already")
+
+		local := asks("trade", `{"amount":5}`)
+		local.Decision = resolve.Decision{Message: "not by this plan"}
+		denied("k8", local, "not by this plan")
+		all, err := h.store.Requests(t.Context(), "acme", approval.Filter{})
+		must(t, err)
+		if len(all.Requests) != 2 {
+			t.Errorf("people were asked: %+v", all.Requests)
+		}
+
+		must(t, h.svc.Freeze(t.Context(), "acme", "desk", "mara", "odd"))
+		denied("k9", asks("trade", `{"amount":6}`), "agent desk is frozen by mara")
+		d.refuses("", "run", v, held.ClaimUnknown)
+	})
+}
+
+// TestFrozen: the kill switch stops an approval, and lifted gives it back.
+func TestFrozen(t *testing.T) {
+	atDesks(t, func(t *testing.T, h *house, d *desk) {
+		v := asks("trade", `{}`)
+		ref := d.open("k", v).Ref
+		h.votes(ref, "mara", approval.Approve, approval.VoteApproved, nil)
+		must(t, h.svc.Freeze(t.Context(), "acme", "", "mara", "odd"))
+		if e := d.refuses(ref, "run", v, held.ClaimFrozen); !errors.Is(e, approval.ErrFrozen) {
+			t.Errorf("got %v", e.Err)
+		}
+		must(t, h.svc.Thaw(t.Context(), "acme", "", "mara", ""))
+		d.takes(ref, "run", v)
+	})
+}
+
+// TestLetThrough: a call that needs nobody when it gets there runs if it still needs nobody when it runs.
+func TestLetThrough(t *testing.T) {
+	atDesks(t, func(t *testing.T, h *house, d *desk) {
+		v := asks("quote", `{"of":"ACME"}`)
+		got := d.open("thread 1 / call 2", v)
+		if got.State != agent.HeldApproved || got.Ref == "" || got.By != "" || got.Where != "" || !got.Expires.IsZero() {
+			t.Fatalf("got %+v", got)
+		}
+		if again := d.open("thread 1 / call 2", v); again.Ref != got.Ref {
+			t.Errorf("opened again: %+v", again)
+		}
+		if seen := d.look(got.Ref); seen.State != agent.HeldApproved || seen.Ref != got.Ref {
+			t.Errorf("got %+v", seen)
+		}
+		d.takes(got.Ref, "run", v)
+		d.takes(got.Ref, "run", v)
+		d.refuses(got.Ref, "run", asks("quote", `{"of":"INIT"}`), held.ClaimChanged)
+		must(t, d.Cancel(t.Context(), got.Ref, ""))
+
+		must(t, h.svc.Freeze(t.Context(), "acme", "desk", "mara", "odd"))
+		d.refuses(got.Ref, "run", v, held.ClaimFrozen)
+		must(t, h.svc.Thaw(t.Context(), "acme", "desk", "mara", ""))
+		h.rewrite("policies/controls.policy.yaml", "targets: [wire]", "targets: [wire, quote]")
+		d.refuses(got.Ref, "run", v, held.ClaimPending)
+		if now := d.open("thread 1 / call 2", v); now.State != agent.HeldPending {
+			t.Errorf("the same key does not give the request: %+v", now)
+		}
+		h.rewrite("policies/controls.policy.yaml", "targets: [drop]", "targets: [drop, quote]")
+		d.refuses(got.Ref, "run", v, held.ClaimPending) // what the key was used for stands
+		fresh := asks("quote", `{"of":"FRESH"}`)
+		if now := d.open("k3", fresh); now.State != agent.HeldDenied {
+			t.Errorf("got %+v", now)
+		}
+	})
+}
+
+// TestLetThroughThenDenied: rules that deny meanwhile stop a call that was let through.
+func TestLetThroughThenDenied(t *testing.T) {
+	atDesks(t, func(t *testing.T, h *house, d *desk) {
+		v := asks("quote", `{}`)
+		ref := d.open("k", v).Ref
+		h.rewrite("policies/controls.policy.yaml", "targets: [drop]", "targets: [drop, quote]")
+		if e := d.refuses(ref, "run", v, held.ClaimDenied); !strings.Contains(e.Detail, "not delegated") {
+			t.Errorf("got %v", e)
+		}
+	})
+}
+
+// TestStandingApproval: a grant covers a call; its use is counted once for a key, and it holds only while it stands.
+func TestStandingApproval(t *testing.T) {
+	atDesks(t, func(t *testing.T, h *house, d *desk) {
+		first := d.open("k1", asks("trade", `{"amount":10}`))
+		h.votes(first.Ref, "mara", approval.Approve, approval.VoteApproved, func(in *approval.VoteInput) {
+			in.Grant = &approval.GrantOffer{MaxUses: 5, Bounds: []approval.Bound{{Path: "amount", Kind: approval.AtMost}}}
+		})
+		d.takes(first.Ref, "run", asks("trade", `{"amount":10}`))
+
+		v := asks("trade", `{"amount":9}`)
+		got := d.open("k2", v)
+		if got.State != agent.HeldApproved || !strings.HasPrefix(got.By, "mara (standing approval grt_") || got.Expires.IsZero() {
+			t.Fatalf("got %+v", got)
+		}
+		d.takes(got.Ref, "run", v)
+		d.takes(got.Ref, "run", v)
+		d.refuses(got.Ref, "run", asks("trade", `{"amount":8}`), held.ClaimChanged)
+		grants, err := h.store.Grants(t.Context(), "acme", true, h.clock.Now())
+		must(t, err)
+		if len(grants) != 1 || grants[0].Uses != 1 {
+			t.Errorf("got %+v", grants)
+		}
+		_, err = h.svc.Revoke(t.Context(), "acme", grants[0].ID, "mara", "enough")
+		must(t, err)
+		d.refuses(got.Ref, "run", v, held.ClaimPending)
+	})
+}
+
+// TestKeys: one key means one request, whatever it looks like, and identical calls share a card with one run in it.
+func TestKeys(t *testing.T) {
+	atDesks(t, func(t *testing.T, h *house, d *desk) {
+		v := asks("trade", `{"amount":1}`)
+		seen := map[string]string{}
+		for i, key := range []string{"k", strings.Repeat("k", 5000), "ünïcödé\x00\n \"key\"", " k", "k ", strings.Repeat("k", 5001)} {
+			call := asks("trade", `{"amount":`+string(rune('1'+i))+`}`)
+			seen[key] = d.open(key, call).Ref
+			if again := d.open(key, call); again.Ref != seen[key] || again.Ref == "" {
+				t.Errorf("%.20q: got %+v", key, again)
+			}
+			if _, err := d.Open(t.Context(), key, asks("trade", `{"amount":100}`)); !errors.Is(err, approval.ErrKeyReuse) {
+				t.Errorf("%.20q: another call under the same key: %v", key, err)
+			}
+		}
+		shared := d.open("other", v)
+		if shared.Ref != seen["k"] {
+			t.Errorf("identical calls: got %+v", shared)
+		}
+		h.votes(shared.Ref, "mara", approval.Approve, approval.VoteApproved, nil)
+		odd := strings.Repeat("ß", 3000)
+		d.takes(shared.Ref, odd, v)
+		d.takes(shared.Ref, odd, v)
+		d.refuses(shared.Ref, odd+"ß", v, held.ClaimTaken)
+	})
+}
+
+func TestWhatCantBePresented(t *testing.T) {
+	atDesks(t, func(t *testing.T, h *house, d *desk) {
+		marker := agent.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}}
+		_, err := d.Open(t.Context(), "k", marker)
+		if !errors.Is(err, held.ErrNoCall) || !errors.Is(d.Claim(t.Context(), "apr_x", "k", marker), held.ErrNoCall) {
+			t.Errorf("got %v", err)
+		}
+		_, err = d.Open(t.Context(), "", asks("trade", `{}`))
+		if !errors.Is(err, held.ErrNoKey) || !errors.Is(d.Claim(t.Context(), "apr_x", "", asks("trade", `{}`)), held.ErrNoKey) {
+			t.Errorf("got %v", err)
+		}
+		decoded := asks("trade", `{}`)
+		decoded.Call.Args, decoded.Call.Values = nil, map[string]any{"amount": 1}
+		for name, v := range map[string]agent.Verdict{"broken": asks("trade", `{"amount":`), "a field": asks("trade", `{},"session":"mine"`), "decoded": decoded, "a name": asks("tr\xffde", `{}`)} {
+			if got, err := d.Open(t.Context(), "k", v); err == nil {
+				t.Errorf("%s: got %+v", name, got)
+			}
+			if err := d.Claim(t.Context(), "apr_x", "k", v); err == nil || errors.As(err, new(*held.ClaimError)) {
+				t.Errorf("%s: got %v", name, err)
+			}
+		}
+	})
+}
+
+// TestForeignRequests: a holder knows what its own runtime asked for its own agent, and nothing else.
+func TestForeignRequests(t *testing.T) {
+	onBothSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) agent.Holder) {
+		v := asks("trade", `{}`)
+		mine := &desk{t, h, of("rt", "desk")}
+		ref := mine.open("k", v).Ref
+		h.votes(ref, "mara", approval.Approve, approval.VoteApproved, nil)
+		for name, d := range map[string]*desk{"another program": {t, h, of("thief", "desk")}, "another agent": {t, h, of("rt", "other")}} {
+			_, err := d.Look(t.Context(), ref)
+			if !errors.Is(err, approval.ErrNotFound) {
+				t.Errorf("%s looks: %v", name, err)
+			}
+			if err := d.Cancel(t.Context(), ref, ""); !errors.Is(err, approval.ErrNotFound) {
+				t.Errorf("%s cancels: %v", name, err)
+			}
+		}
+		(&desk{t, h, of("thief", "desk")}).refuses(ref, "run", v, held.ClaimUnknown)
+		stranger := &desk{t, h, of("rt", "other")}
+		if err := stranger.Claim(t.Context(), ref, "run", asks("trade", `{"amount":2}`)); !errors.As(err, new(*held.ClaimError)) {
+			t.Errorf("another agent claims: %v", err)
+		}
+		for _, odd := range []string{"apr_none", "..", "a/b", "let:", "let:abc", "\x00", ""} {
+			if _, err := mine.Look(t.Context(), odd); err == nil {
+				t.Errorf("%q is looked at", odd)
+			}
+			if err := mine.Claim(t.Context(), odd, "run", v); err == nil {
+				t.Errorf("%q is claimed", odd)
+			}
+		}
+		mine.refuses("let:abc:k", "run", v, held.ClaimChanged)
+		mine.takes(ref, "run", v)
+		_, err := of("rt", "nobody").Open(t.Context(), "k", v)
+		if !errors.Is(err, approval.ErrUnknownAgent) {
+			t.Errorf("an agent that nobody knows: %v", err)
+		}
+	})
+}
+
+// TestDown: when nobody can say, nothing is approved and nothing may run, and that is no refusal.
+func TestDown(t *testing.T) {
+	for name, end := range map[string]func(h *house){"the store": func(h *house) { h.store.Close() }, "the server": func(h *house) { h.stop(); h.store.Close() }} {
+		t.Run(name, func(t *testing.T) {
+			atDesks(t, func(t *testing.T, h *house, d *desk) {
+				v := asks("trade", `{}`)
+				ref, free := d.open("k", v).Ref, d.open("k2", asks("quote", `{}`)).Ref
+				h.votes(ref, "mara", approval.Approve, approval.VoteApproved, nil)
+				end(h)
+				for _, err := range []error{
+					func() error { _, err := d.Open(t.Context(), "k3", v); return err }(), func() error { _, err := d.Look(t.Context(), ref); return err }(),
+					d.Claim(t.Context(), ref, "run", v), d.Claim(t.Context(), free, "run", asks("quote", `{}`)), d.Cancel(t.Context(), ref, ""),
+				} {
+					if err == nil || errors.As(err, new(*held.ClaimError)) {
+						t.Errorf("got %v", err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestWhere: the page is below the inbox's URL, and there is none without an inbox.
+func TestWhere(t *testing.T) {
+	h := newHouse(t)
+	for base, want := range map[string]string{"": "", "https://assent.example/in": "https://assent.example/in/requests/"} {
+		d := &desk{t, h, held.Service(h.svc, held.Identity{Tenant: "acme", Runtime: "rt", Person: "ben", Agent: "desk", Inbox: base})}
+		got := d.open("k"+url.QueryEscape(base), asks("trade", `{"amount":1}`))
+		if want != "" {
+			want += got.Ref
+		}
+		if got.Where != want {
+			t.Errorf("got %q, want %q", got.Where, want)
+		}
+		h.votes(got.Ref, "ben", approval.Approve, approval.VoteNotEligible, nil) // whose program it is has no say
+	}
+}
