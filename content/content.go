@@ -128,6 +128,8 @@ type Error struct {
 type Usage struct {
 	Common
 	Input, Output, Total int64
+	// Counts holds the other members of the details, in source order, as they came.
+	Counts []Member
 }
 
 // ToolCall is a call of some tool: *FunctionCall for those that run here, *MCPCall and *HostedCall for those that a service runs.

@@ -1,0 +1,96 @@
+package content
+
+import (
+	"github.com/assent-dev/assent/value"
+)
+
+// A Codec writes and reads messages and contents in one JSON shape of the ecosystem. The zero value is DotNet.
+//
+// Reading is strict about what two readers could read differently: a key twice, also under two spellings where a shape does not tell
+// upper from lower case, invalid UTF-8, half surrogates, and more than 64 MiB or 128 levels. What is merely unknown is kept: contents
+// of other kinds are *Unknown, members of other names stand in Common.Extra, both written back as they came. What is read shares two
+// copies of the text that belong to it alone; the texts in it must not be changed in place.
+//
+// Writing never makes what reading would refuse. Every error of a Codec is a *BadError.
+type Codec struct{ w *wire }
+
+// DotNet is the shape of Microsoft.Extensions.AI: $type, camelCase, arguments as an object. Names of older releases are read.
+func DotNet() Codec { return Codec{wires[dotNet]} }
+
+// Python is the shape of Microsoft's Agent Framework for Python: type, snake_case, arguments as a JSON text. Whether an approval is
+// about a hosted MCP call stands in a property that every client can set (server_label), so an *MCPCall that was read is no proof of one.
+// It has no place for a message's time.
+func Python() Codec { return Codec{wires[python]} }
+
+// GoFramework is the shape of Microsoft's Agent Framework for Go: Type, PascalCase, arguments as a JSON text.
+func GoFramework() Codec { return Codec{wires[goFramework]} }
+
+func (c Codec) wire() *wire {
+	if c.w == nil {
+		return wires[dotNet]
+	}
+	return c.w
+}
+
+// limits bounds a document. A thread with pictures in it is larger than the arguments of a call.
+var limits = value.Limits{MaxBytes: 64 << 20, MaxDepth: 128}
+
+// AppendMessages writes messages as one JSON array.
+func (c Codec) AppendMessages(dst []byte, ms []*Message) ([]byte, error) {
+	return c.write(dst, func(e *encoder) { e.messages(ms) })
+}
+
+// AppendMessage writes one message.
+func (c Codec) AppendMessage(dst []byte, m *Message) ([]byte, error) {
+	return c.write(dst, func(e *encoder) { e.message(m) })
+}
+
+// AppendContent writes one content.
+func (c Codec) AppendContent(dst []byte, v Content) ([]byte, error) {
+	return c.write(dst, func(e *encoder) { e.content(v) })
+}
+
+// DecodeMessages reads a JSON array of messages.
+func (c Codec) DecodeMessages(src []byte) ([]*Message, error) {
+	var out []*Message
+	err := c.read(src, func(d *decoder, i int) { out = d.messages(i) })
+	return out, err
+}
+
+// DecodeMessage reads one message.
+func (c Codec) DecodeMessage(src []byte) (*Message, error) {
+	var out *Message
+	err := c.read(src, func(d *decoder, i int) { out, _ = d.message(i) })
+	return out, err
+}
+
+// DecodeContent reads one content.
+func (c Codec) DecodeContent(src []byte) (Content, error) {
+	var out Content
+	err := c.read(src, func(d *decoder, i int) { out, _ = d.content(i) })
+	return out, err
+}
+
+// read checks a whole document once, so that whatever reads it afterwards may trust it to be JSON.
+func (c Codec) read(src []byte, decode func(*decoder, int)) error {
+	d := decoder{w: c.wire()}
+	if err := anyShape.Scan(src, limits, &d.scratch); err != nil {
+		return &BadError{Code: BadJSON, Detail: err.Error(), Err: err}
+	}
+	d.src, d.text = append([]byte(nil), src...), string(src)
+	decode(&d, space(d.text, 0))
+	return d.problem()
+}
+
+// write returns dst as it was when there is an error.
+func (c Codec) write(dst []byte, encode func(*encoder)) ([]byte, error) {
+	e := encoder{w: c.wire(), dst: dst}
+	encode(&e)
+	if e.err == nil {
+		e.checkAll(len(dst))
+	}
+	if err := e.problem(); err != nil {
+		return dst, err
+	}
+	return e.dst, nil
+}

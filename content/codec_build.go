@@ -1,0 +1,128 @@
+package content
+
+import "encoding/json"
+
+// content makes the content that the members of an object describe.
+func (o *object) content() Content {
+	switch o.kind {
+	case textKind:
+		return &Text{Common: o.common(), Text: o.text(textField)}
+	case reasoningKind:
+		return &Reasoning{Common: o.common(), Text: o.text(textField), Protected: o.text(protectedField)}
+	case dataKind:
+		return o.data()
+	case uriKind:
+		return &URI{Common: o.common(), URI: o.need(uriField), MediaType: o.text(mediaTypeField)}
+	case errorKind:
+		return &Error{Common: o.common(), Message: o.text(messageField), Code: o.text(codeField), Details: o.text(errorDetailsField)}
+	case usageKind:
+		return o.usage()
+	case resultKind:
+		return &FunctionResult{Common: o.common(), CallID: o.need(callIDField), Result: o.raw(resultField)}
+	case mcpResultKind:
+		return o.mcpResult()
+	case callKind, mcpCallKind:
+		return o.call()
+	}
+	return o.input()
+}
+
+// input makes a request or a response.
+func (o *object) input() Content {
+	switch o.kind {
+	case toolRequestKind:
+		return o.toolRequest()
+	case toolResponseKind, toolEditKind:
+		return o.toolResponse()
+	case alwaysKind:
+		return o.always()
+	case textRequestKind:
+		r := &TextApprovalRequest{Common: o.common(), RequestID: o.id(), Text: o.need(textField)}
+		r.Note = takeNote(&r.Common)
+		return r
+	case textResponseKind:
+		return &TextApprovalResponse{Common: o.common(), RequestID: o.id(), Approved: o.needFlag(approvedField), Reason: o.text(reasonField)}
+	case inputRequestKind:
+		return o.inputRequest()
+	}
+	return o.inputResponse()
+}
+
+// data knows its media type from its URI where a shape does not write it again.
+func (o *object) data() *Data {
+	out := &Data{Common: o.common(), URI: o.need(uriField), MediaType: o.text(mediaTypeField), Name: o.text(nameField)}
+	if out.MediaType == "" {
+		out.MediaType = mediaTypeOf(out.URI)
+	}
+	return out
+}
+
+func (o *object) usage() *Usage {
+	out := &Usage{Common: o.common()}
+	at := o.at[usageField]
+	if !o.has(usageField) {
+		return out
+	}
+	if o.d.text[at.from] != '{' {
+		o.bad(BadShape, usageField, "an object")
+		return out
+	}
+	counts := object{d: o.d, kind: countsKind}
+	o.d.enter(o.name(usageField), -1)
+	counts.walk(int(at.from))
+	out.Input, out.Output, out.Total = counts.count(inputField), counts.count(outputField), counts.count(totalField)
+	out.Counts = counts.extra
+	o.d.leave()
+	return out
+}
+
+// mcpResult reads the outputs. Python allows any value there; what is no list of contents is kept as it came.
+func (o *object) mcpResult() *MCPResult {
+	out := &MCPResult{Common: o.common(), CallID: o.need(callIDField), Outputs: o.contents}
+	if !o.has(outputsField) || o.d.text[o.at[outputsField].from] == '[' {
+		return out
+	}
+	if o.d.w.shape != python {
+		o.bad(BadShape, outputsField, "an array")
+	}
+	out.Outputs = []Content{&Unknown{Raw: o.raw(outputsField)}}
+	return out
+}
+
+func (o *object) inputRequest() *StructuredInputRequest {
+	r := &StructuredInputRequest{Common: o.common(), RequestID: o.id(), Text: o.text(textField), Schema: o.raw(schemaField)}
+	if r.Schema != nil && !isSchema(r.Schema) {
+		o.bad(BadShape, schemaField, "a JSON Schema: an object")
+	}
+	r.Note = takeNote(&r.Common)
+	return r
+}
+
+// isSchema tells whether a text can be a JSON Schema by its type.
+func isSchema(raw json.RawMessage) bool { return isObject(raw) || kindOf(raw) == "a boolean" }
+
+// inputResponse tells null, which may be the data asked for, from no data.
+func (o *object) inputResponse() *StructuredInputResponse {
+	r := &StructuredInputResponse{Common: o.common(), RequestID: o.id(), Declined: o.flag(declinedField, false), Reason: o.text(reasonField)}
+	if at := o.at[structuredField]; at.to != 0 {
+		r.Data = o.d.raw(at)
+	}
+	if r.Declined && kindOf(r.Data) == "null" {
+		r.Data = nil
+	}
+	if fault := r.fault(); fault != "" {
+		o.bad(BadShape, structuredField, fault)
+	}
+	return r
+}
+
+// fault says what is expected of the data, "" when all is well.
+func (r *StructuredInputResponse) fault() string {
+	switch {
+	case r.Declined && r.Data != nil:
+		return "nothing beside declined"
+	case !r.Declined && r.Data == nil:
+		return "data, or declined: true"
+	}
+	return ""
+}

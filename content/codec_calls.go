@@ -1,0 +1,191 @@
+package content
+
+import "github.com/assent-dev/assent/value"
+
+// call makes a call that stands in a message.
+func (o *object) call() ToolCall {
+	if o.kind == mcpCallKind {
+		return &MCPCall{
+			Common: o.common(), CallID: o.need(callIDField), Name: o.need(toolNameField),
+			ServerName: o.text(serverNameField), Arguments: o.arguments(),
+		}
+	}
+	return &FunctionCall{
+		Common: o.common(), CallID: o.need(callIDField), Name: o.need(nameField),
+		Arguments: o.arguments(), InformationalOnly: o.flag(informationalField, false),
+	}
+}
+
+// askedCall reads the call that an approval is about, or its edited form.
+func (o *object) askedCall(f field) ToolCall {
+	at := o.at[f]
+	if !o.has(f) || o.d.text[at.from] != '{' {
+		o.bad(BadShape, f, "a tool call: an object")
+		return nil
+	}
+	o.d.enter(o.name(f), -1)
+	defer o.d.leave()
+	ref := o.d.callKindAt(int(at.from), o.ref.call)
+	call := object{d: o.d, kind: ref.kind, ref: ref}
+	call.walk(int(at.from))
+	return call.checkedCall()
+}
+
+// callKindAt finds the kind of a call. Without a discriminator it is the one expected there.
+func (d *decoder) callKindAt(i int, only kind) kindRef {
+	ref, name := kindRef{kind: max(only, callKind)}, d.discriminator(i)
+	if name == "" {
+		return ref
+	}
+	if ref = d.w.kinds[name]; only != unknownKind && ref.kind != only {
+		d.fail(BadKind, d.w.name(typeField), "expected "+kindNames[only][d.w.shape]+", found another kind of content", nil)
+	}
+	switch ref.kind {
+	case callKind, mcpCallKind, hostedKind:
+		return ref
+	}
+	d.fail(BadKind, d.w.name(typeField), "expected a tool call, found another kind of content", nil)
+	return kindRef{kind: hostedKind}
+}
+
+// checkedCall makes a call of which nobody can read the arguments differently: a person is asked about it.
+func (o *object) checkedCall() ToolCall {
+	if o.kind == hostedKind {
+		return &HostedCall{Common: o.common(), Kind: o.ref.hosted, CallID: o.text(callIDField)}
+	}
+	call := o.call()
+	o.d.checkArguments(&o.d.scratch, call.Args(), o.name(argumentsField))
+	if f, ok := call.(*FunctionCall); ok && o.d.w.shape == python {
+		return labelled(f)
+	}
+	return call
+}
+
+// checkArguments refuses what is neither nothing nor one object.
+func (t *trail) checkArguments(sc *value.Scratch, args []byte, name string) {
+	if len(args) == 0 {
+		return
+	}
+	if err := anyShape.Scan(args, limits, sc); err != nil {
+		t.fail(BadArguments, name, err.Error(), err)
+		return
+	}
+	if sc.Top != value.Object {
+		t.fail(BadArguments, name, "expected an object, found "+kindOf(args), nil)
+	}
+}
+
+func (o *object) toolRequest() *ToolApprovalRequest {
+	r := &ToolApprovalRequest{Common: o.common(), RequestID: o.id(), Call: o.askedCall(toolCallField)}
+	r.NoConfirmation = !o.flag(confirmationField, true)
+	if o.d.w.shape == python {
+		r.NoConfirmation = takeUnconfirmed(&r.Common)
+	}
+	r.Note = takeNote(&r.Common)
+	return r
+}
+
+func (o *object) toolResponse() *ToolApprovalResponse {
+	r := &ToolApprovalResponse{
+		Common: o.common(), RequestID: o.id(), Approved: o.needFlag(approvedField),
+		Call: o.askedCall(toolCallField), Reason: o.text(reasonField),
+	}
+	if o.d.w.shape == python {
+		takeAnswer(r)
+	}
+	switch {
+	case o.kind == toolEditKind:
+		r.Edited, _ = o.askedCall(editedField).(*FunctionCall)
+		o.d.checkEdit(r)
+	case o.at[editedField].to != 0:
+		o.bad(BadKind, editedField, "an edit under its own discriminator")
+	}
+	o.d.checkAlways(r, o.d.w.name(propertiesField))
+	return r
+}
+
+// checkEdit refuses what is no edit of the call: another tool is another call, with approvals of its own.
+func (d *decoder) checkEdit(r *ToolApprovalResponse) {
+	if d.err == nil {
+		d.trail.checkEdit(r, d.w)
+	}
+}
+
+func (t *trail) checkEdit(r *ToolApprovalResponse, w *wire) {
+	call, ok := r.Call.(*FunctionCall)
+	switch {
+	case !ok || r.Edited == nil:
+		t.fail(BadKind, w.name(editedField), "only calls of functions can be edited", nil)
+	case !r.Approved:
+		t.fail(BadShape, w.name(approvedField), "an edit is an approval: expected true", nil)
+	case call.CallID != r.Edited.CallID || call.Name != r.Edited.Name:
+		t.fail(BadShape, w.name(editedField), "expected the same call with other arguments", nil)
+	}
+}
+
+// checkAlways refuses standing approvals that contradict the answer they come with.
+func (t *trail) checkAlways(r *ToolApprovalResponse, name string) {
+	switch {
+	case r.Always == AlwaysNot:
+	case r.Always > AlwaysArguments:
+		t.fail(BadShape, name, "an unknown scope of a standing approval", nil)
+	case !r.Approved:
+		t.fail(BadShape, name, "a standing approval needs an approval", nil)
+	case r.Edited != nil:
+		t.fail(BadShape, name, "an edited call can't be a standing approval", nil)
+	}
+}
+
+// always reads an answer that stands inside the wish for a standing approval.
+func (o *object) always() Content {
+	at := o.at[innerField]
+	if !o.has(innerField) || o.d.text[at.from] != '{' {
+		o.bad(BadShape, innerField, "a toolApprovalResponse: an object")
+		return nil
+	}
+	r := o.innerResponse(int(at.from))
+	tool, arguments := o.flag(alwaysToolField, false), o.flag(alwaysArgumentsField, false)
+	switch {
+	case tool && arguments:
+		o.d.fail(BadShape, o.name(alwaysArgumentsField), "expected one scope, found two", nil)
+	case tool:
+		r.Always = AlwaysTool
+	case arguments:
+		r.Always = AlwaysArguments
+	}
+	o.d.checkAlways(r, o.name(innerField))
+	r.adopt(o.common(), o.d.w)
+	return r
+}
+
+func (o *object) innerResponse(i int) *ToolApprovalResponse {
+	o.d.enter(o.name(innerField), -1)
+	defer o.d.leave()
+	if name := o.d.discriminator(i); name != "" && o.d.w.kinds[name].kind != toolResponseKind {
+		o.d.fail(BadKind, o.name(typeField), "expected toolApprovalResponse, found another kind of content", nil)
+	}
+	inner := object{d: o.d, kind: toolResponseKind}
+	inner.walk(i)
+	return inner.toolResponse()
+}
+
+// adopt keeps what stood around an answer, as far as the answer has none of its own.
+func (r *ToolApprovalResponse) adopt(outer Common, w *wire) {
+	if r.Properties == nil {
+		r.Properties = outer.Properties
+	}
+	for _, m := range outer.Extra {
+		if w.field(toolResponseKind, m.Key) == noField && !hasMember(r.Extra, m.Key) {
+			r.Extra = append(r.Extra, m)
+		}
+	}
+}
+
+func hasMember(all []Member, key string) bool {
+	for _, m := range all {
+		if m.Key == key {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,186 @@
+package content
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/assent-dev/assent/value"
+)
+
+// content writes one content.
+func (e *encoder) content(c Content) {
+	switch c := c.(type) {
+	case *Text:
+		e.open(textKind)
+		e.str(textField, c.Text)
+		e.close(&c.Common, c.Properties)
+	case *Reasoning:
+		e.open(reasoningKind)
+		e.str(textField, c.Text)
+		e.optional(protectedField, c.Protected)
+		e.close(&c.Common, c.Properties)
+	case *Data:
+		e.data(c)
+	case *URI:
+		e.open(uriKind)
+		e.str(uriField, c.URI)
+		e.optional(mediaTypeField, c.MediaType)
+		e.close(&c.Common, c.Properties)
+	case *Error:
+		e.open(errorKind)
+		e.str(messageField, c.Message)
+		e.optional(codeField, c.Code)
+		e.optional(errorDetailsField, c.Details)
+		e.close(&c.Common, c.Properties)
+	case *Usage:
+		e.usage(c)
+	case *FunctionResult:
+		e.open(resultKind)
+		e.str(callIDField, c.CallID)
+		e.raw(resultField, c.Result)
+		e.close(&c.Common, c.Properties)
+	case *MCPResult:
+		e.mcpResult(c)
+	case ToolCall:
+		e.call(c)
+	case *Unknown:
+		e.unknown(c)
+	default:
+		e.input(c)
+	}
+}
+
+// input writes a request or a response.
+func (e *encoder) input(c Content) {
+	switch c := c.(type) {
+	case *ToolApprovalRequest:
+		e.toolRequest(c)
+	case *ToolApprovalResponse:
+		e.toolResponse(c)
+	case *TextApprovalRequest:
+		e.openInput(textRequestKind, c.RequestID)
+		e.str(textField, c.Text)
+		e.asking()
+		e.close(&c.Common, withNote(c.Properties, c.Note))
+	case *TextApprovalResponse:
+		e.openInput(textResponseKind, c.RequestID)
+		e.flag(approvedField, c.Approved)
+		e.optional(reasonField, c.Reason)
+		e.close(&c.Common, c.Properties)
+	case *StructuredInputRequest:
+		e.inputRequest(c)
+	case *StructuredInputResponse:
+		e.inputResponse(c)
+	default:
+		e.fail(BadShape, "", "expected a content, found nothing", nil)
+	}
+}
+
+// openInput begins a request or a response with its id.
+func (e *encoder) openInput(k kind, id string) {
+	e.open(k)
+	if blank(id) {
+		e.fail(BadID, e.w.name(requestIDField), "expected the id of a request, found a blank one", nil)
+	}
+	e.str(requestIDField, id)
+}
+
+// asking is Python's mark of what waits for its user.
+func (e *encoder) asking() { e.flag(askingField, true) }
+
+// data leaves the media type to the URI where the URI has it, as .NET and Go do.
+func (e *encoder) data(c *Data) {
+	e.open(dataKind)
+	e.str(uriField, c.URI)
+	if e.w.shape == python || c.MediaType != mediaTypeOf(c.URI) {
+		e.optional(mediaTypeField, c.MediaType)
+	}
+	e.optional(nameField, c.Name)
+	e.close(&c.Common, c.Properties)
+}
+
+func (e *encoder) usage(c *Usage) {
+	e.open(usageKind)
+	e.key(usageField)
+	e.enter(e.w.name(usageField), -1)
+	e.open(countsKind)
+	e.count(inputField, c.Input)
+	e.count(outputField, c.Output)
+	e.count(totalField, c.Total)
+	e.members(c.Counts)
+	e.dst = append(e.dst, '}')
+	e.leave()
+	e.kind = usageKind
+	e.close(&c.Common, c.Properties)
+}
+
+// count leaves out zero, which .NET and Python say by nothing.
+func (e *encoder) count(f field, n int64) {
+	if n != 0 || e.w.shape == goFramework {
+		e.key(f)
+		e.dst = strconv.AppendInt(e.dst, n, 10)
+	}
+}
+
+func (e *encoder) mcpResult(c *MCPResult) {
+	e.open(mcpResultKind)
+	e.str(callIDField, c.CallID)
+	if u := soleValue(c.Outputs); u != nil && e.w.shape == python {
+		e.raw(outputsField, u)
+	} else if c.Outputs != nil {
+		e.contents(outputsField, c.Outputs)
+	}
+	e.kind = mcpResultKind
+	e.close(&c.Common, c.Properties)
+}
+
+// soleValue is the output of an MCP server that is no list of contents.
+func soleValue(outputs []Content) json.RawMessage {
+	if len(outputs) != 1 {
+		return nil
+	}
+	if u, ok := outputs[0].(*Unknown); ok && !isObject(u.Raw) {
+		return u.Raw
+	}
+	return nil
+}
+
+// unknown writes a content byte for byte, as long as this shape does not know it: else it would turn into something nobody sent.
+func (e *encoder) unknown(c *Unknown) {
+	if err := anyShape.Scan(c.Raw, limits, &e.scratch); err != nil {
+		e.fail(BadJSON, "", err.Error(), err)
+		return
+	}
+	if e.scratch.Top != value.Object {
+		e.fail(BadShape, "", "expected a content: an object, found "+kindOf(c.Raw), nil)
+		return
+	}
+	d := decoder{w: e.w, src: c.Raw, text: string(c.Raw)}
+	again, _ := d.content(space(d.text, 0))
+	if _, ok := again.(*Unknown); !ok || d.err != nil {
+		e.fail(BadKind, "", "an unknown content would be read as a known one", nil)
+	}
+	e.dst = append(e.dst, c.Raw...)
+}
+
+func (e *encoder) inputRequest(c *StructuredInputRequest) {
+	e.openInput(inputRequestKind, c.RequestID)
+	e.optional(textField, c.Text)
+	if c.Schema != nil && !isSchema(c.Schema) {
+		e.fail(BadShape, e.w.name(schemaField), "expected a JSON Schema: an object, found "+kindOf(c.Schema), nil)
+	}
+	e.raw(schemaField, c.Schema)
+	e.asking()
+	e.close(&c.Common, withNote(c.Properties, c.Note))
+}
+
+func (e *encoder) inputResponse(c *StructuredInputResponse) {
+	e.openInput(inputResponseKind, c.RequestID)
+	if fault := c.fault(); fault != "" {
+		e.fail(BadShape, e.w.name(structuredField), "expected "+fault+", found "+kindOf(c.Data), nil)
+	}
+	e.raw(structuredField, c.Data)
+	e.flag(declinedField, c.Declined)
+	e.optional(reasonField, c.Reason)
+	e.close(&c.Common, c.Properties)
+}

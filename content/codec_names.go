@@ -1,0 +1,309 @@
+package content
+
+import "strings"
+
+// The shapes, as columns of the tables below.
+const (
+	dotNet = iota
+	python
+	goFramework
+	shapes
+)
+
+// kind is what an object on the wire is.
+type kind uint8
+
+const (
+	unknownKind kind = iota
+	textKind
+	reasoningKind
+	dataKind
+	uriKind
+	errorKind
+	usageKind
+	callKind
+	resultKind
+	mcpCallKind
+	mcpResultKind
+	toolRequestKind
+	toolResponseKind
+	toolEditKind
+	alwaysKind
+	textRequestKind
+	textResponseKind
+	inputRequestKind
+	inputResponseKind
+	hostedKind
+	messageKind
+	countsKind
+	kinds
+)
+
+// kindNames are the discriminators, "" where an object has none.
+var kindNames = [kinds][shapes]string{
+	textKind:          {"text", "text", "text"},
+	reasoningKind:     {"reasoning", "text_reasoning", "reasoning"},
+	dataKind:          {"data", "data", "data"},
+	uriKind:           {"uri", "uri", "uri"},
+	errorKind:         {"error", "error", "error"},
+	usageKind:         {"usage", "usage", "usage"},
+	callKind:          {"functionCall", "function_call", "functionCall"},
+	resultKind:        {"functionResult", "function_result", "functionResult"},
+	mcpCallKind:       {"mcpServerToolCall", "mcp_server_tool_call", "mcpServerToolCall"},
+	mcpResultKind:     {"mcpServerToolResult", "mcp_server_tool_result", "mcpServerToolResult"},
+	toolRequestKind:   {"toolApprovalRequest", "function_approval_request", "toolApprovalRequest"},
+	toolResponseKind:  {"toolApprovalResponse", "function_approval_response", "toolApprovalResponse"},
+	toolEditKind:      {"toolApprovalEdit", "tool_approval_edit", "toolApprovalEdit"},
+	alwaysKind:        {"alwaysApproveToolApprovalResponse", "", "alwaysApproveToolApprovalResponse"},
+	textRequestKind:   {"textApprovalRequest", "text_approval_request", "textApprovalRequest"},
+	textResponseKind:  {"textApprovalResponse", "text_approval_response", "textApprovalResponse"},
+	inputRequestKind:  {"structuredInputRequest", "structured_input_request", "structuredInputRequest"},
+	inputResponseKind: {"structuredInputResponse", "structured_input_response", "structuredInputResponse"},
+	messageKind:       {"", "message", ""},
+}
+
+// hostedNames are the calls of a service that may stand in an approval. The first column is a HostedCall's Kind.
+var hostedNames = [][shapes]string{
+	{"codeInterpreterToolCall", "code_interpreter_tool_call", "codeInterpreterToolCall"},
+	{"imageGenerationToolCall", "image_generation_tool_call", "imageGenerationToolCall"},
+	{"webSearchToolCall", "web_search_tool_call", "webSearchToolCall"},
+	{"toolCall", "tool_call", "toolCall"},
+}
+
+// field is a member that some kind knows.
+type field uint8
+
+const (
+	noField  field = iota
+	oddField       // a known name in letters that only some readers take for the same
+	typeField
+	textField
+	protectedField
+	uriField
+	mediaTypeField
+	nameField
+	messageField
+	codeField
+	errorDetailsField
+	usageField
+	inputField
+	outputField
+	totalField
+	callIDField
+	argumentsField
+	informationalField
+	resultField
+	toolNameField
+	serverNameField
+	outputsField
+	requestIDField
+	toolCallField
+	confirmationField
+	askingField
+	approvedField
+	reasonField
+	editedField
+	innerField
+	alwaysToolField
+	alwaysArgumentsField
+	schemaField
+	structuredField
+	declinedField
+	propertiesField
+	roleField
+	authorField
+	createdField
+	messageIDField
+	contentsField
+	fields
+)
+
+// fieldNames are the members, "" where a shape has none.
+var fieldNames = [fields][shapes]string{
+	typeField:            {"$type", "type", "Type"},
+	textField:            {"text", "text", "Text"},
+	protectedField:       {"protectedData", "protected_data", "ProtectedData"},
+	uriField:             {"uri", "uri", "URI"},
+	mediaTypeField:       {"mediaType", "media_type", "MediaType"},
+	nameField:            {"name", "name", "Name"},
+	messageField:         {"message", "message", "Message"},
+	codeField:            {"errorCode", "error_code", "ErrorCode"},
+	errorDetailsField:    {"details", "error_details", "Details"},
+	usageField:           {"details", "usage_details", "Details"},
+	inputField:           {"inputTokenCount", "input_token_count", "InputTokenCount"},
+	outputField:          {"outputTokenCount", "output_token_count", "OutputTokenCount"},
+	totalField:           {"totalTokenCount", "total_token_count", "TotalTokenCount"},
+	callIDField:          {"callId", "call_id", "CallID"},
+	argumentsField:       {"arguments", "arguments", "Arguments"},
+	informationalField:   {"informationalOnly", "informational_only", "InformationalOnly"},
+	resultField:          {"result", "result", "Result"},
+	toolNameField:        {"name", "tool_name", "Name"},
+	serverNameField:      {"serverName", "server_name", "ServerName"},
+	outputsField:         {"outputs", "output", "Outputs"},
+	requestIDField:       {"requestId", "id", "RequestID"},
+	toolCallField:        {"toolCall", "function_call", "ToolCall"},
+	confirmationField:    {"requiresConfirmation", "", "RequiresConfirmation"},
+	askingField:          {"", "user_input_request", ""},
+	approvedField:        {"approved", "approved", "Approved"},
+	reasonField:          {"reason", "reason", "Reason"},
+	editedField:          {"editedCall", "edited_call", "EditedCall"},
+	innerField:           {"innerResponse", "", "innerResponse"},
+	alwaysToolField:      {"alwaysApproveTool", "", "AlwaysApproveTool"},
+	alwaysArgumentsField: {"alwaysApproveToolWithArguments", "", "AlwaysApproveToolWithArguments"},
+	schemaField:          {"schema", "schema", "Schema"},
+	structuredField:      {"structuredData", "structured_data", "StructuredData"},
+	declinedField:        {"declined", "declined", "Declined"},
+	propertiesField:      {"additionalProperties", "additional_properties", "AdditionalProperties"},
+	roleField:            {"role", "role", "Role"},
+	authorField:          {"authorName", "author_name", "AuthorName"},
+	createdField:         {"createdAt", "", "CreatedAt"},
+	messageIDField:       {"messageId", "message_id", "ID"},
+	contentsField:        {"contents", "contents", "Contents"},
+}
+
+// kindFields are the members of each kind beside its discriminator and its properties.
+var kindFields = [kinds][]field{
+	textKind:          {textField},
+	reasoningKind:     {textField, protectedField},
+	dataKind:          {uriField, mediaTypeField, nameField},
+	uriKind:           {uriField, mediaTypeField},
+	errorKind:         {messageField, codeField, errorDetailsField},
+	usageKind:         {usageField},
+	callKind:          {callIDField, nameField, argumentsField, informationalField},
+	resultKind:        {callIDField, resultField},
+	mcpCallKind:       {callIDField, toolNameField, serverNameField, argumentsField},
+	mcpResultKind:     {callIDField, outputsField},
+	toolRequestKind:   {requestIDField, toolCallField, confirmationField, askingField},
+	toolResponseKind:  {requestIDField, approvedField, toolCallField, reasonField, editedField},
+	toolEditKind:      {requestIDField, approvedField, toolCallField, reasonField, editedField},
+	alwaysKind:        {innerField, alwaysToolField, alwaysArgumentsField},
+	textRequestKind:   {requestIDField, textField, askingField},
+	textResponseKind:  {requestIDField, approvedField, reasonField},
+	inputRequestKind:  {requestIDField, textField, schemaField, askingField},
+	inputResponseKind: {requestIDField, structuredField, declinedField, reasonField},
+	hostedKind:        {callIDField},
+	messageKind:       {roleField, contentsField, authorField, createdField, messageIDField},
+	countsKind:        {inputField, outputField, totalField},
+}
+
+// olderKinds are discriminators of .NET releases before 10.4, with the kind of call they are about.
+var olderKinds = map[string]kindRef{
+	"functionApprovalRequest":       {kind: toolRequestKind, call: callKind},
+	"functionApprovalResponse":      {kind: toolResponseKind, call: callKind},
+	"mcpServerToolApprovalRequest":  {kind: toolRequestKind, call: mcpCallKind},
+	"mcpServerToolApprovalResponse": {kind: toolResponseKind, call: mcpCallKind},
+}
+
+// olderFields are names of .NET releases and drafts before 10.4.
+var olderFields = map[field][]string{
+	requestIDField: {"id", "approvalId"},
+	toolCallField:  {"functionCall"},
+	toolNameField:  {"toolName"},
+	outputsField:   {"output"},
+}
+
+// kindRef is what a discriminator says.
+type kindRef struct {
+	kind   kind
+	call   kind   // of an older approval, the only kind of call it can be about
+	hosted string // Kind of a HostedCall
+}
+
+type member struct {
+	name  string
+	field field
+}
+
+// wire is one shape, drawn from the tables.
+type wire struct {
+	shape   int
+	fold    bool // whether readers of this shape take upper and lower case for the same
+	kinds   map[string]kindRef
+	members [kinds][]member
+}
+
+var wires = [shapes]*wire{newWire(dotNet, true), newWire(python, false), newWire(goFramework, true)}
+
+func newWire(shape int, fold bool) *wire {
+	w := &wire{shape: shape, fold: fold, kinds: map[string]kindRef{}}
+	for k := textKind; k <= inputResponseKind; k++ {
+		if name := kindNames[k][shape]; name != "" {
+			w.kinds[name] = kindRef{kind: k}
+		}
+	}
+	for _, names := range hostedNames {
+		w.kinds[names[shape]] = kindRef{kind: hostedKind, hosted: names[dotNet]}
+	}
+	if shape == dotNet {
+		for name, ref := range olderKinds {
+			w.kinds[name] = ref
+		}
+	}
+	for k := range w.members {
+		w.members[k] = w.membersOf(kind(k))
+	}
+	return w
+}
+
+func (w *wire) membersOf(k kind) []member {
+	all := append([]field(nil), kindFields[k]...)
+	if k != countsKind {
+		all = append(all, propertiesField)
+	}
+	if k != countsKind && (k != messageKind || w.shape == python) {
+		all = append([]field{typeField}, all...)
+	}
+	var out []member
+	for _, f := range all {
+		if name := w.name(f); name != "" {
+			out = append(out, member{name, f})
+		}
+	}
+	return append(out, w.olderMembers(all)...)
+}
+
+func (w *wire) olderMembers(all []field) []member {
+	var out []member
+	for _, f := range all {
+		for _, name := range olderFields[f] {
+			if w.shape == dotNet {
+				out = append(out, member{name, f})
+			}
+		}
+	}
+	return out
+}
+
+func (w *wire) name(f field) string { return fieldNames[f][w.shape] }
+
+// field finds the member that a key is, noField when a kind knows none.
+func (w *wire) field(k kind, key string) field {
+	for _, m := range w.members[k] {
+		if m.name == key {
+			return m.field
+		}
+	}
+	if !w.fold {
+		return noField
+	}
+	for _, m := range w.members[k] {
+		if strings.EqualFold(m.name, key) {
+			return w.folded(m, key)
+		}
+	}
+	return noField
+}
+
+// folded judges a key that is a known name in other letters. .NET wants its $type as it is; beyond ASCII, readers fold differently.
+func (w *wire) folded(m member, key string) field {
+	if len(key) != len(m.name) || (m.field == typeField && w.shape == dotNet) {
+		return oddField
+	}
+	return m.field
+}
+
+// isType tells whether a key is the discriminator for some reader.
+func (w *wire) isType(key string) bool {
+	name := w.name(typeField)
+	return key == name || w.fold && strings.EqualFold(key, name)
+}

@@ -1,0 +1,224 @@
+package content
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// Members of the additional properties that are assent's, and Python's.
+const (
+	noteProperty        = "assent"
+	unconfirmedProperty = "requires_confirmation" // in assent; Python's requests have no member for it
+	labelProperty       = "server_label"
+	answerProperty      = "tool_approval"
+	reasonProperty      = "reason"
+	alwaysProperty      = "always_approve"
+)
+
+func emptyObject(raw json.RawMessage) bool {
+	if !isObject(raw) {
+		return false
+	}
+	_, more := first(string(raw), space(string(raw), 0))
+	return !more
+}
+
+// take returns a member of an object and the object without it, nil when nothing is left. What is no object has no members.
+func take(object json.RawMessage, name string) (taken, rest json.RawMessage) {
+	if !isObject(object) || !strings.Contains(string(object), `"`) {
+		return nil, object
+	}
+	rest = json.RawMessage("{")
+	each(object, func(key string, raw json.RawMessage) bool {
+		if key == name {
+			taken = raw
+		} else {
+			rest = appendMember(rest, key, raw)
+		}
+		return true
+	})
+	switch {
+	case taken == nil:
+		return nil, object
+	case len(rest) == 1:
+		return taken, nil
+	}
+	return taken, append(rest, '}')
+}
+
+// put returns an object with a member in the last place.
+func put(object json.RawMessage, name string, raw json.RawMessage) json.RawMessage {
+	_, rest := take(object, name)
+	out := json.RawMessage("{")
+	if isObject(rest) {
+		each(rest, func(key string, raw json.RawMessage) bool {
+			out = appendMember(out, key, raw)
+			return true
+		})
+	}
+	return append(appendMember(out, name, raw), '}')
+}
+
+// appendMember writes a member behind a bracket or another member.
+func appendMember(dst json.RawMessage, key string, raw json.RawMessage) json.RawMessage {
+	if len(dst) > 1 {
+		dst = append(dst, ',')
+	}
+	dst = append(appendString(dst, key), ':')
+	return append(dst, raw...)
+}
+
+// textOf reads a JSON string; it is false for everything else.
+func textOf(raw json.RawMessage) (string, bool) {
+	if kindOf(raw) != "a string" {
+		return "", false
+	}
+	return unquote(strings.TrimSpace(string(raw))), true
+}
+
+// takeNote moves assent's note out of the properties. One that can't be read stays there: nothing rests on it.
+func takeNote(c *Common) Note {
+	raw, rest := take(c.Properties, noteProperty)
+	n, ok := readNote(raw)
+	if !ok || n == (Note{}) {
+		return Note{}
+	}
+	c.Properties = rest
+	return n
+}
+
+func readNote(raw json.RawMessage) (Note, bool) {
+	var n Note
+	ok := isObject(raw)
+	if !ok {
+		return n, false
+	}
+	each(raw, func(key string, raw json.RawMessage) bool {
+		ok = n.set(key, raw)
+		return ok
+	})
+	return n, ok
+}
+
+func (n *Note) set(key string, raw json.RawMessage) bool {
+	text, ok := textOf(raw)
+	switch key {
+	case "message":
+		n.Message = text
+	case "where":
+		n.Where = text
+	case "agent":
+		n.Agent = text
+	case "expires":
+		t, err := time.Parse(time.RFC3339, text)
+		n.Expires, ok = t.UTC(), ok && err == nil
+	default:
+		return true // of a newer release
+	}
+	return ok
+}
+
+// withNote returns properties with a note in them.
+func withNote(props json.RawMessage, n Note) json.RawMessage {
+	if n == (Note{}) {
+		return props
+	}
+	raw := json.RawMessage("{")
+	for _, m := range n.members() {
+		if m[1] != "" {
+			raw = appendMember(raw, m[0], appendString(nil, m[1]))
+		}
+	}
+	return put(props, noteProperty, append(raw, '}'))
+}
+
+func (n Note) members() [4][2]string {
+	expires := ""
+	if !n.Expires.IsZero() {
+		expires = n.Expires.UTC().Format(time.RFC3339Nano)
+	}
+	return [...][2]string{{"message", n.Message}, {"expires", expires}, {"where", n.Where}, {"agent", n.Agent}}
+}
+
+// takeUnconfirmed reads NoConfirmation where it stands in assent's note.
+func takeUnconfirmed(c *Common) bool {
+	note, props := take(c.Properties, noteProperty)
+	value, note := take(note, unconfirmedProperty)
+	if string(value) != "false" {
+		return false
+	}
+	if note != nil {
+		props = put(props, noteProperty, note)
+	}
+	c.Properties = props
+	return true
+}
+
+// withUnconfirmed writes NoConfirmation into assent's note, which is written by then.
+func withUnconfirmed(props json.RawMessage) json.RawMessage {
+	note, _ := take(props, noteProperty)
+	return put(props, noteProperty, put(note, unconfirmedProperty, json.RawMessage("false")))
+}
+
+// labelled makes a function call with a server's label the MCP call it stands for.
+func labelled(c *FunctionCall) ToolCall {
+	raw, rest := take(c.Properties, labelProperty)
+	label, ok := textOf(raw)
+	if !ok {
+		return c
+	}
+	out := &MCPCall{Common: c.Common, CallID: c.CallID, Name: c.Name, ServerName: label, Arguments: c.Arguments}
+	out.Properties = rest
+	return out
+}
+
+// takeAnswer moves what Python keeps beside an answer out of the properties.
+func takeAnswer(r *ToolApprovalResponse) {
+	answer, props := take(r.Properties, answerProperty)
+	if answer == nil {
+		return
+	}
+	reason, rest := take(answer, reasonProperty)
+	if text, ok := textOf(reason); ok {
+		r.Reason, answer = text, rest
+	}
+	always, rest := take(answer, alwaysProperty)
+	if scope, ok := alwaysNames[strings.TrimSpace(string(always))]; ok {
+		r.Always, answer = scope, rest
+	}
+	if answer != nil {
+		props = put(props, answerProperty, answer)
+	}
+	r.Properties = props
+}
+
+var alwaysNames = map[string]AlwaysScope{`"tool"`: AlwaysTool, `"tool_with_arguments"`: AlwaysArguments}
+
+// withAnswer writes what takeAnswer reads.
+func withAnswer(props json.RawMessage, r *ToolApprovalResponse) json.RawMessage {
+	answer, _ := take(props, answerProperty)
+	if r.Reason != "" {
+		answer = put(answer, reasonProperty, appendString(nil, r.Reason))
+	}
+	for name, scope := range alwaysNames {
+		if scope == r.Always {
+			answer = put(answer, alwaysProperty, json.RawMessage(name))
+		}
+	}
+	if r.Reason == "" && r.Always == AlwaysNot {
+		return props
+	}
+	return put(props, answerProperty, answer)
+}
+
+// mediaTypeOf reads the media type of a data URI.
+func mediaTypeOf(uri string) string {
+	rest, ok := strings.CutPrefix(uri, "data:")
+	if !ok {
+		return ""
+	}
+	head, _, _ := strings.Cut(rest, ",")
+	head, _ = strings.CutSuffix(head, ";base64")
+	return head
+}
