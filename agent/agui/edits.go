@@ -1,0 +1,143 @@
+package agui
+
+import (
+	"errors"
+
+	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/value"
+)
+
+// decision is the payload of an answer to an approval request.
+type decision struct {
+	approved bool
+	reason   string
+	edits    []value.Member
+	whole    bool // the edits are all arguments anew
+}
+
+// decide reads a payload. Only true and false are decisions: "true", 1 and null are not.
+func decide(id string, payload value.Value, args arguments) (decision, error) {
+	var d decision
+	payload = unwrap(payload)
+	if payload.Kind != value.Object {
+		return d, refuse(CodeInvalid, id, "the payload must be an object, found a %s", payload.Kind)
+	}
+	if err := d.readApproved(id, payload); err != nil {
+		return d, err
+	}
+	for _, m := range payload.Members {
+		switch {
+		case m.Key == approvedKey || m.Key == acceptedKey || m.Key == editedKey:
+		case m.Key == reasonKey && !args.has(reasonKey):
+			if m.Value.Kind != value.String {
+				return d, refuse(CodeInvalid, id, "reason must be a text")
+			}
+			d.reason = m.Value.Text
+		default:
+			d.edits = append(d.edits, m)
+		}
+	}
+	return d, d.readWhole(id, payload)
+}
+
+// unwrap reads an object out of a text, which is how clients of tool results send it.
+func unwrap(payload value.Value) value.Value {
+	if payload.Kind == value.String {
+		if v, err := value.Parse([]byte(payload.Text), value.Limits{}); err == nil {
+			return v
+		}
+	}
+	return payload
+}
+
+// readApproved takes either name, and both when they agree.
+func (d *decision) readApproved(id string, payload value.Value) error {
+	found := false
+	for _, key := range []string{approvedKey, acceptedKey} {
+		v, ok := payload.Get(key)
+		if !ok {
+			continue
+		}
+		if v.Kind != value.Bool {
+			return refuse(CodeInvalid, id, "%s must be true or false, found a %s", key, v.Kind)
+		}
+		if found && v.Bool != d.approved {
+			return refuse(CodeInvalid, id, "approved and accepted differ")
+		}
+		d.approved, found = v.Bool, true
+	}
+	if !found {
+		return refuse(CodeInvalid, id, "the payload must say whether it is approved")
+	}
+	return nil
+}
+
+func (d *decision) readWhole(id string, payload value.Value) error {
+	v, ok := payload.Get(editedKey)
+	if !ok || v.Kind == value.Null {
+		return nil
+	}
+	if v.Kind != value.Object || len(d.edits) > 0 {
+		return refuse(CodeInvalidResponse, id, "editedArgs must be an object and the only edit")
+	}
+	d.edits, d.whole = v.Members, true
+	return nil
+}
+
+// approve approves the call, with the edited arguments where they differ from what was asked.
+func approve(q *content.ToolApprovalRequest, args arguments, d decision) (content.Content, error) {
+	if len(d.edits) == 0 && !d.whole {
+		return q.CreateApproval(d.reason), nil
+	}
+	if _, ok := q.Call.(*content.FunctionCall); !ok || !args.readable {
+		return nil, refuse(CodeInvalidResponse, q.RequestID, "the arguments of this call can't be edited")
+	}
+	edited, err := merge(q.RequestID, args.members, d)
+	if err != nil {
+		return nil, err
+	}
+	doc := value.Value{Kind: value.Object, Members: edited}.AppendJSON(nil)
+	if content.SameArguments(doc, q.Call.Args()) {
+		return q.CreateApproval(d.reason), nil // a form that sends everything back
+	}
+	out, err := q.CreateEdit(doc, d.reason)
+	if err != nil {
+		return nil, &ResumeError{Code: CodeInvalidResponse, InterruptID: q.RequestID, Detail: err.Error(), Err: err}
+	}
+	return out, nil
+}
+
+// merge puts edits in the place of arguments of the same name and type. An edit adds no argument and takes none away.
+func merge(id string, members []value.Member, d decision) ([]value.Member, error) {
+	edits := map[string]value.Value{}
+	for _, m := range d.edits {
+		edits[m.Key] = m.Value
+	}
+	var out []value.Member
+	var problems []error
+	for _, m := range members {
+		v, ok := edits[m.Key]
+		delete(edits, m.Key)
+		switch {
+		case !ok && d.whole:
+			problems = append(problems, refuse(CodeInvalidResponse, id, "editedArgs lacks the argument %q", m.Key))
+		case ok && !sameType(m.Value, v):
+			problems = append(problems, refuse(CodeInvalidResponse, id, "the argument %q must stay of type %s", m.Key, typeName(m.Value)))
+		case ok:
+			m.Value = v
+		}
+		out = append(out, m)
+	}
+	for name := range edits {
+		problems = append(problems, refuse(CodeInvalidResponse, id, "the call has no argument %q", name))
+	}
+	return out, errors.Join(problems...)
+}
+
+// sameType lets a whole number stand for one with a fraction, and not the other way round.
+func sameType(old, edited value.Value) bool {
+	if old.Kind == value.Number && edited.Kind == value.Number {
+		return !old.Num.IsInt() || edited.Num.IsInt()
+	}
+	return old.Kind == edited.Kind
+}

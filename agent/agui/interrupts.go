@@ -1,0 +1,272 @@
+package agui
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/value"
+)
+
+// The reasons of interrupts that AG-UI defines.
+const (
+	reasonToolCall     = "tool_call"
+	reasonConfirmation = "confirmation"
+	reasonInput        = "input_required"
+)
+
+// The names in the payload of an answer. Arguments of these names can only be edited inside editedArgs.
+const (
+	approvedKey = "approved"
+	acceptedKey = "accepted" // the older name of approved
+	editedKey   = "editedArgs"
+	reasonKey   = "reason"
+)
+
+func (r Run) finished(asked []content.InputRequest) (Event, error) {
+	out := Event{Type: RunFinished, ThreadID: r.ThreadID, RunID: r.RunID, Outcome: &Ending{Type: "success"}}
+	var all []Interrupt
+	for _, q := range asked {
+		if r.DotNet && asDotNet(q) {
+			continue
+		}
+		i, err := InterruptOf(q)
+		if err != nil {
+			return Event{}, err
+		}
+		if slices.ContainsFunc(all, func(o Interrupt) bool { return o.ID == i.ID }) {
+			return Event{}, fmt.Errorf("two requests have the id %q", i.ID)
+		}
+		all = append(all, i)
+	}
+	if len(all) > 0 {
+		out.Outcome = &Ending{Type: "interrupt", Interrupts: all}
+	}
+	return out, nil
+}
+
+// InterruptOf is the interrupt of one request. It fails when the request has no id or holds what is no JSON.
+func InterruptOf(q content.InputRequest) (Interrupt, error) {
+	if q == nil || q.InputRequestID() == "" {
+		return Interrupt{}, fmt.Errorf("a request without an id can't be answered")
+	}
+	var (
+		out Interrupt
+		err error
+	)
+	switch q := q.(type) {
+	case *content.ToolApprovalRequest:
+		out, err = callInterrupt(q)
+	case *content.TextApprovalRequest:
+		out, err = textInterrupt(q)
+	case *content.StructuredInputRequest:
+		out, err = inputInterrupt(q)
+	default:
+		err = fmt.Errorf("no interrupt is known for a %T", q)
+	}
+	if err != nil {
+		return Interrupt{}, fmt.Errorf("the request %q: %w", q.InputRequestID(), err)
+	}
+	out.ID = q.InputRequestID()
+	return out, nil
+}
+
+func callInterrupt(q *content.ToolApprovalRequest) (Interrupt, error) {
+	if q.Call == nil {
+		return Interrupt{}, fmt.Errorf("it has no call")
+	}
+	args := parseArguments(q.Call)
+	about := obj{
+		{"type", "function_approval_request"},
+		{"function_call", obj{{"call_id", q.Call.ID()}, {"name", q.Call.ToolName()}, {"arguments", args.shown}}},
+	}
+	// Python says it twice: generic clients look at value.
+	about = append(about, pair{"value", slices.Clone(about)})
+	if q.NoConfirmation {
+		about = append(about, pair{"requires_confirmation", false})
+	}
+	out := Interrupt{Reason: reasonToolCall, ToolCallID: q.Call.ID(), Message: q.Note.Message}
+	if out.ToolCallID == "" {
+		out.Reason = reasonConfirmation // AG-UI wants a call's id with the other one
+	}
+	if out.Message == "" {
+		out.Message = "Approve running " + nameOr(q.Call.ToolName(), "this tool") + "?"
+	}
+	return out.with(q.Note, about, approvalSchema(q.Call, args))
+}
+
+func textInterrupt(q *content.TextApprovalRequest) (Interrupt, error) {
+	out := Interrupt{Reason: reasonConfirmation, Message: nameOr(q.Text, q.Note.Message)}
+	return out.with(q.Note, obj{{"type", "text_approval_request"}}, approvalSchema(nil, arguments{}))
+}
+
+func inputInterrupt(q *content.StructuredInputRequest) (Interrupt, error) {
+	out := Interrupt{Reason: reasonInput, Message: nameOr(q.Text, q.Note.Message)}
+	return out.with(q.Note, obj{{"type", "structured_input_request"}}, rawOr(q.Schema))
+}
+
+// with adds what all interrupts have.
+func (i Interrupt) with(n content.Note, about obj, schema any) (Interrupt, error) {
+	metadata := obj{{"agent_framework", about}}
+	if n.Where != "" || n.Agent != "" {
+		metadata = append(metadata, pair{"assent", obj{{"where", n.Where}, {"agent", n.Agent}}})
+	}
+	var err error
+	if i.Metadata, err = encode(metadata); err != nil {
+		return i, err
+	}
+	if i.ResponseSchema, err = encode(schema); err != nil {
+		return i, err
+	}
+	if !n.Expires.IsZero() {
+		i.ExpiresAt = n.Expires.UTC().Format(time.RFC3339Nano)
+	}
+	return i, nil
+}
+
+// approvalSchema describes the payload of an answer: whether, why, and for functions with which arguments instead.
+func approvalSchema(call content.ToolCall, args arguments) obj {
+	props := obj{
+		{approvedKey, obj{{"type", "boolean"}, {"description", "Whether this is approved."}}},
+		{acceptedKey, obj{{"type", "boolean"}, {"description", "Older name of approved."}}},
+	}
+	if !args.has(reasonKey) {
+		props = append(props, pair{reasonKey, obj{{"type", "string"}, {"description", "What the agent is told about the decision."}}})
+	}
+	if _, editable := call.(*content.FunctionCall); editable && args.readable {
+		props = append(props, editSchemas(args)...)
+	}
+	return obj{
+		{"type", "object"},
+		{"properties", props},
+		{"anyOf", []obj{{{"required", []string{approvedKey}}}, {{"required", []string{acceptedKey}}}}},
+		{"additionalProperties", false},
+	}
+}
+
+func editSchemas(args arguments) obj {
+	var direct, whole obj
+	names := []string{}
+	for _, m := range args.members {
+		schema := obj{{"type", typeName(m.Value)}}
+		if !isReserved(m.Key) {
+			direct = append(direct, pair{m.Key, append(schema, pair{"description", "Edited value of this argument."})})
+		}
+		whole = append(whole, pair{m.Key, schema})
+		names = append(names, m.Key)
+	}
+	return append(direct, pair{editedKey, obj{
+		{"type", "object"},
+		{"description", "All arguments anew, in place of the proposed ones."},
+		{"properties", whole},
+		{"required", names},
+		{"additionalProperties", false},
+	}})
+}
+
+// isReserved holds for names that stand for the decision itself.
+func isReserved(name string) bool {
+	return name == approvedKey || name == acceptedKey || name == editedKey
+}
+
+// typeName is the type of a value in the words of JSON Schema.
+func typeName(v value.Value) string {
+	switch v.Kind {
+	case value.Object:
+		return "object"
+	case value.Array:
+		return "array"
+	case value.String:
+		return "string"
+	case value.Bool:
+		return "boolean"
+	case value.Number:
+		if v.Num.IsInt() {
+			return "integer"
+		}
+		return "number"
+	default:
+		return "null"
+	}
+}
+
+// arguments are the arguments of a call as they can be shown and edited.
+type arguments struct {
+	shown    json.RawMessage
+	members  []value.Member
+	readable bool // one object, or none at all
+}
+
+// parseArguments shows what is no object as a text.
+func parseArguments(call content.ToolCall) arguments {
+	text := call.Args()
+	if len(text) == 0 {
+		return arguments{shown: json.RawMessage("{}"), readable: true}
+	}
+	v, err := value.Parse(text, value.Limits{})
+	if err == nil && v.Kind == value.Object {
+		return arguments{shown: bytes.Clone(text), members: v.Members, readable: true}
+	}
+	quoted, _ := json.Marshal(string(text)) // a string is always JSON
+	return arguments{shown: quoted}
+}
+
+func (a arguments) has(name string) bool {
+	return slices.ContainsFunc(a.members, func(m value.Member) bool { return m.Key == name })
+}
+
+func nameOr(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+func rawOr(schema json.RawMessage) json.RawMessage {
+	if len(schema) == 0 {
+		return json.RawMessage("{}")
+	}
+	return schema
+}
+
+// obj is a JSON object that keeps the order of its members.
+type obj []pair
+
+type pair struct {
+	key string
+	val any
+}
+
+// MarshalJSON writes the members in order.
+func (o obj) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for i, p := range o {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		key, err := encode(p.key)
+		if err != nil {
+			return nil, err
+		}
+		val, err := encode(p.val)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(append(out, key...), ':'), val...)
+	}
+	return append(out, '}'), nil
+}
+
+// encode is json.Marshal without the escapes for HTML.
+func encode(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
