@@ -46,10 +46,11 @@ type outcome struct {
 // job is one call that is about to run. The tool is looked up before anything runs: a tool that is added by a sibling is for the next turn.
 type job struct {
 	call     *content.FunctionCall
-	tool     Tool   // nil: not known
-	approval string // who approved
-	asked    *content.FunctionCall
-	refusal  string // set: it does not run, and this is its result
+	tool     Tool                  // nil: not known
+	approval string                // who approved
+	asked    *content.FunctionCall // the copy in the request; nil for none
+	// refuse is asked right before the call runs; what it returns, unless "", is the result instead.
+	refuse func(ctx context.Context) string
 }
 
 // findTool returns the tool of exactly this name: of the request first (the last of a name wins there, as .NET has it), then of extra;
@@ -104,7 +105,7 @@ func (v *invoker) resume(ctx context.Context, j job, opt *Options, state json.Ra
 }
 
 func finish(f Function, result json.RawMessage, err error, inv *Invocation) outcome {
-	out := outcome{result: result, err: err, stop: inv.Stop && err == nil, found: true, opt: inv.Options}
+	out := outcome{result: result, err: err, stop: inv.Stop && err == nil, found: true, opt: inv.Options.Clone()}
 	if !errors.As(err, &out.suspend) {
 		return out
 	}
@@ -219,6 +220,7 @@ func (v *invoker) runAll(ctx context.Context, jobs []job, opt *Options, turn int
 func (v *invoker) inTurn(ctx context.Context, jobs []job, opt *Options, turn int, f *failures) ([]outcome, *Options, error) {
 	var outs []outcome
 	for _, j := range jobs {
+		j.mark()
 		o := v.handle(ctx, j, opt, turn)
 		if err := f.fatal(ctx, o); err != nil {
 			return outs, opt, err
@@ -234,6 +236,9 @@ func (v *invoker) inTurn(ctx context.Context, jobs []job, opt *Options, turn int
 func (v *invoker) atOnce(ctx context.Context, jobs []job, opt *Options, turn int, _ *failures) ([]outcome, *Options, error) {
 	outs := make([]outcome, len(jobs))
 	var all sync.WaitGroup
+	for _, j := range jobs {
+		j.mark() // before any runs: two jobs may hold the same call
+	}
 	for i, j := range jobs {
 		outs[i] = outcome{err: errors.New("the function ended its goroutine"), found: true, opt: opt}
 		all.Go(func() { outs[i] = v.handle(ctx, j, opt, turn) })
@@ -249,14 +254,20 @@ func (v *invoker) atOnce(ctx context.Context, jobs []job, opt *Options, turn int
 	return outs, next, nil
 }
 
-// handle marks the call as handled, on the copy in its request too, and runs it unless it is refused.
-func (v *invoker) handle(ctx context.Context, j job, opt *Options, turn int) outcome {
+// mark flags the call as handled, on the copy in its request too.
+func (j job) mark() {
 	j.call.InformationalOnly = true
 	if j.asked != nil {
 		j.asked.InformationalOnly = true
 	}
-	if j.refusal != "" {
-		return outcome{result: jsonText(j.refusal), found: true, opt: opt}
+}
+
+// handle runs the call unless it is refused.
+func (v *invoker) handle(ctx context.Context, j job, opt *Options, turn int) outcome {
+	if j.refuse != nil {
+		if text := j.refuse(ctx); text != "" {
+			return outcome{result: jsonText(text), found: true, opt: opt}
+		}
 	}
 	return v.invoke(ctx, j, opt, turn)
 }

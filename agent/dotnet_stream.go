@@ -1,0 +1,90 @@
+package agent
+
+import "github.com/assent-dev/assent/content"
+
+// dotnetStream gives out a run piece by piece.
+type dotnetStream struct {
+	r     *dotnetRun
+	yield func(*Update, error) bool
+}
+
+// nameMessages makes the two ids of a streamed run: results of one run are one message, and so are calls whose own message is unknown.
+func (s *dotnetStream) nameMessages() (err error) {
+	if s.r.toolID, err = s.r.freshID(); err == nil {
+		s.r.callID, err = s.r.freshID()
+	}
+	return err
+}
+
+func (s *dotnetStream) give(u *Update) error {
+	if !s.yield(u, nil) {
+		return errLeft
+	}
+	return nil
+}
+
+// emit gives out a message that was made here.
+func (s *dotnetStream) emit(m *content.Message) error {
+	return s.give(&Update{Role: m.Role, AuthorName: m.AuthorName, MessageID: m.ID, Contents: m.Contents, ConversationID: s.r.opt.ConversationID})
+}
+
+// turn gives out a turn of the model while it comes.
+func (s *dotnetStream) turn() (dotnetTurn, error) {
+	h := &hold{s: s}
+	for u, err := range s.r.model.Stream(s.r.ctx, s.r.send, s.r.opt) {
+		if err == nil && u == nil {
+			err = errNilUpdate
+		}
+		if err == nil {
+			err = h.take(u)
+		}
+		if err != nil {
+			return dotnetTurn{}, err
+		}
+	}
+	if err := h.release(); err != nil {
+		return dotnetTurn{}, err
+	}
+	whole := join(h.all)
+	return dotnetTurn{whole.Messages, whole.ConversationID, h.asked}, nil
+}
+
+// hold keeps pieces back until it is known whether their calls must be asked about.
+type hold struct {
+	s       *dotnetStream
+	all     []*Update // of the turn, as they came
+	given   int       // of all
+	holding bool      // a live call has come
+	asked   bool      // one of them needs approval: from here on nothing is held
+	served  served
+}
+
+// take looks at a piece and gives out what may be. A result that comes after its call was asked about is too late for that, but flags the
+// call inside the request.
+func (h *hold) take(u *Update) error {
+	h.all = append(h.all, u)
+	h.served.note(u.Contents)
+	for _, c := range liveIn(u.Contents) {
+		h.holding = true
+		h.asked = h.s.r.needsApproval(c) || h.asked
+	}
+	if h.holding && !h.asked {
+		return nil
+	}
+	return h.release()
+}
+
+func (h *hold) release() error {
+	for ; h.given < len(h.all); h.given++ {
+		u := h.all[h.given]
+		if h.asked {
+			wrapped := *u
+			wrapped.Contents = h.s.r.wrap(u.Contents)
+			u = &wrapped
+		}
+		if err := h.s.give(u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
