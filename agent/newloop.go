@@ -1,3 +1,3 @@
 package agent
 
-func newLoop(model ChatClient, cfg LoopConfig) ChatClient { return nil }
+func newLoop(model ChatClient, cfg LoopConfig) ChatClient { return newBoundLoop(model, cfg) }

@@ -2,19 +2,78 @@ package agent
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/policy"
 )
 
-// batch is one turn of the model of which a call waits for the user.
-type batch struct{ items []*item }
+// batch is one turn of the model of which some call could not run at once: all its calls, in the model's order, each with its result as
+// soon as it has one. When all have one, the batch becomes messages.
+type batch struct {
+	MessageID      string // of the message that held the calls
+	AuthorName     string
+	ConversationID string // in which the service waits for the results
+	Items          []*item
+	stopped        bool // a call of it ended the run
+}
+
+// stage is how far a call has come.
+type stage string
+
+const (
+	open     stage = "open"     // somebody is asked
+	approved stage = "approved" // may run
+	running  stage = "running"  // was begun; when found in a loaded thread, nobody knows what became of it
+	external stage = "external" // the caller runs it and gives the result
+	done     stage = "done"     // has its result
+)
 
 // item is one call of a batch.
-type item struct{ state json.RawMessage }
+type item struct {
+	Call     content.ToolCall // what will run: after an edit, the edited call
+	Asked    content.ToolCall // what the model wrote, when that differs
+	Stage    stage
+	Service  bool             // the model's side asks, and gets the answers
+	Asks     []*ask
+	State    json.RawMessage // of a suspended function
+	Poll     bool            // the suspended function may be resumed without answers
+	Result   json.RawMessage
+	Rejected bool // the result stands instead of a run that somebody refused
+	By       string
+	Ground   ground
+	Key      string // of the claim
+}
+
+// ground is what an approval rests on: when it changes before the run, it is asked again.
+type ground struct {
+	Binding    string          `json:"binding,omitempty"`    // of the plan's decision
+	Definition string          `json:"definition,omitempty"` // digest of the tool's definition
+	Rules      []string        `json:"rules,omitempty"`      // that asked
+	Require    *policy.Require `json:"require,omitempty"`
+}
+
+// ask is one thing that the user is asked.
+type ask struct {
+	Request content.InputRequest
+	Inner   string // id of the request within the suspended function
+	Since   time.Time
+	Expires time.Time
+	Ref     string                // of the holder
+	Answer  content.InputResponse // nil while open
+}
 
 // closedRequest remembers how a request ended, so that a late answer is told so.
-type closedRequest struct{ ID, How string }
+type closedRequest struct {
+	ID  string `json:"id"`
+	How string `json:"how"` // "answered", "superseded", "expired", "asked again"
+	// Service says that it was the model's side who asked: it wants to see request and answer in the history.
+	Service bool `json:"service,omitempty"`
+}
+
+// maxClosed bounds what a thread remembers of requests that have ended.
+const maxClosed = 4096
 
 // Pending is an open request.
 type Pending struct {
@@ -24,4 +83,156 @@ type Pending struct {
 }
 
 // Pending returns the open requests, oldest first.
-func (t *Thread) Pending() []Pending { return nil }
+func (t *Thread) Pending() []Pending {
+	var out []Pending
+	for _, a := range t.openAsks() {
+		out = append(out, Pending{a.Request, a.Since, a.Ref})
+	}
+	return out
+}
+
+// openAsks returns the asks without an answer.
+func (t *Thread) openAsks() []*ask {
+	var out []*ask
+	for _, b := range t.batches {
+		for _, it := range b.Items {
+			if it.Stage != open {
+				continue
+			}
+			for _, a := range it.Asks {
+				if a.Answer == nil {
+					out = append(out, a)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// waiting tells whether a call of the thread still waits for somebody.
+func (t *Thread) waiting() bool {
+	return slices.ContainsFunc(t.batches, func(b *batch) bool { return !b.finished() })
+}
+
+func (b *batch) finished() bool {
+	return !slices.ContainsFunc(b.Items, func(it *item) bool { return it.Stage != done })
+}
+
+// find returns an open request with the call that it is about.
+func (t *Thread) find(id string) (*item, *ask) {
+	for _, b := range t.batches {
+		for _, it := range b.Items {
+			for _, a := range it.Asks {
+				if a.Request.InputRequestID() == id && a.Answer == nil && it.Stage == open {
+					return it, a
+				}
+			}
+		}
+	}
+	return nil, nil
+}
+
+// pendingCall returns the call of an unfinished batch.
+func (t *Thread) pendingCall(callID string) *item {
+	for _, b := range t.batches {
+		for _, it := range b.Items {
+			if it.Call.ID() == callID {
+				return it
+			}
+		}
+	}
+	return nil
+}
+
+// close remembers how a request ended.
+func (t *Thread) close(it *item, a *ask, how string) {
+	t.closed = append(t.closed, closedRequest{a.Request.InputRequestID(), how, it.Service})
+	if over := len(t.closed) - maxClosed; over > 0 {
+		t.closed = slices.Delete(t.closed, 0, over)
+	}
+}
+
+// ended tells how a request ended; "" when this thread does not remember it.
+func (t *Thread) ended(id string) string {
+	for _, c := range slices.Backward(t.closed) {
+		if c.ID == id {
+			return c.How
+		}
+	}
+	return ""
+}
+
+// waitingConversation is the service-held conversation that waits for a result; "" for none.
+func (t *Thread) waitingConversation() string {
+	for _, b := range t.batches {
+		if b.ConversationID != "" {
+			return b.ConversationID
+		}
+	}
+	return ""
+}
+
+// visible is what the caller is shown of a call that waits.
+func (it *item) visible() []content.Content {
+	switch it.Stage {
+	case external:
+		return []content.Content{it.Call}
+	case open:
+		var out []content.Content
+		for _, a := range it.Asks {
+			if a.Answer == nil {
+				out = append(out, a.Request)
+			}
+		}
+		return out
+	}
+	return nil
+}
+
+// messages are a finished batch as a history has it: the calls, what was refused, what was run, and answers that go to a service.
+// Rejected calls come first when dotNet says so; else the calls keep the model's order, which reasoning models rest on.
+func (b *batch) messages(dotNet bool) []*content.Message {
+	var calls, late, refused, results, answers []content.Content
+	for _, it := range b.Items {
+		if it.Service {
+			calls, answers = append(calls, it.Asks[0].Request), append(answers, it.Asks[0].Answer)
+			continue
+		}
+		result := &content.FunctionResult{CallID: it.Call.ID(), Result: it.Result}
+		if it.Rejected {
+			calls, refused = append(calls, it.Call), append(refused, result)
+			continue
+		}
+		results = append(results, result)
+		if dotNet {
+			late = append(late, it.Call)
+		} else {
+			calls = append(calls, it.Call)
+		}
+	}
+	first := &content.Message{ID: b.MessageID, Role: content.Assistant, AuthorName: b.AuthorName, Contents: append(calls, late...)}
+	out := []*content.Message{first}
+	for _, contents := range [][]content.Content{refused, results} {
+		if len(contents) > 0 {
+			out = append(out, content.NewMessage(content.ToolRole, contents...))
+		}
+	}
+	if len(answers) > 0 {
+		out = append(out, content.NewMessage(content.User, answers...))
+	}
+	return out
+}
+
+// settle gives a call its result instead of a run.
+func (it *item) settle(text string) {
+	it.Stage, it.Rejected, it.Result = done, true, quote(text)
+}
+
+// quote is a text as JSON.
+func quote(text string) json.RawMessage {
+	out, err := json.Marshal(text)
+	if err != nil { // a Go string always has a JSON form
+		return json.RawMessage(`""`)
+	}
+	return out
+}

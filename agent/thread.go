@@ -23,6 +23,10 @@ type Thread struct {
 
 	batches []*batch
 	closed  []closedRequest
+	// heldBack is what the user wrote while a service-held conversation waited for results.
+	heldBack []*content.Message
+	// rendered are the messages that the last run made of finished batches.
+	rendered []*content.Message
 	// Revision counts the saves; a ThreadStore refuses to save over another.
 	Revision int64
 
@@ -46,6 +50,21 @@ var (
 
 // NewThread returns an empty thread with an id of the caller's choice.
 func NewThread(id string) *Thread { return &Thread{ID: id, State: map[string]json.RawMessage{}} }
+
+// Keep names the store that Save writes to. The loop saves before and after it runs an approved call, so that none runs twice whatever
+// crashes.
+func (t *Thread) Keep(store ThreadStore) { t.store = store }
+
+// Save writes the thread to its store; without one it does nothing.
+func (t *Thread) Save(ctx context.Context) error {
+	if t.store == nil {
+		return nil
+	}
+	if err := t.store.Save(ctx, t); err != nil {
+		return fmt.Errorf("save the thread: %w", err)
+	}
+	return nil
+}
 
 // Get reads a state into a value; it is false when there is none.
 func (t *Thread) Get(key string, into any) (bool, error) {

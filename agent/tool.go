@@ -94,6 +94,8 @@ type Suspend struct {
 	State json.RawMessage
 	// Requests are what the user is asked. Their ids need to be unique within this call only.
 	Requests []content.InputRequest
+	// Poll lets each run resume the call without waiting for answers, since they may have been given elsewhere.
+	Poll bool
 }
 
 // Error says that the user is asked.

@@ -1,0 +1,177 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/assent-dev/assent/content"
+)
+
+// accepted is an answer that found its request.
+type accepted struct {
+	item   *item
+	ask    *ask
+	answer content.InputResponse
+}
+
+// match finds the request of each answer and keeps those that may act, at most one for each request. It changes nothing.
+func (t *Thread) match(answers []content.InputResponse) ([]accepted, []Refusal) {
+	var ids []string
+	byID := map[string][]content.InputResponse{}
+	for _, a := range answers {
+		id := a.InputResponseTo()
+		if _, seen := byID[id]; !seen {
+			ids = append(ids, id)
+		}
+		byID[id] = append(byID[id], a)
+	}
+	var out []accepted
+	var refused []Refusal
+	for _, id := range ids {
+		hit, no := t.matchOne(id, byID[id])
+		if hit != nil {
+			out = append(out, *hit)
+		}
+		refused = append(refused, no...)
+	}
+	return out, refused
+}
+
+func (t *Thread) matchOne(id string, answers []content.InputResponse) (*accepted, []Refusal) {
+	it, a := t.find(id)
+	if a == nil {
+		return nil, []Refusal{t.noSuch(id)}
+	}
+	if a.Ref != "" {
+		return nil, []Refusal{{id, HeldElsewhere, "the request is answered where it is held, not in the messages"}}
+	}
+	var fit []content.InputResponse
+	var refused []Refusal
+	for _, answer := range answers {
+		if no := misfit(a.Request, answer); no != nil {
+			refused = append(refused, *no)
+			continue
+		}
+		fit = append(fit, answer)
+	}
+	one, no := agree(id, fit)
+	refused = append(refused, no...)
+	if one == nil {
+		return nil, refused
+	}
+	return &accepted{it, a, one}, refused
+}
+
+func (t *Thread) noSuch(id string) Refusal {
+	if how := t.ended(id); how != "" {
+		return Refusal{id, ClosedRequest, "the request has ended: " + how}
+	}
+	return Refusal{id, UnknownRequest, "this thread asks nothing of that id"}
+}
+
+// misfit tells why an answer can't be one to the request.
+func misfit(request content.InputRequest, answer content.InputResponse) *Refusal {
+	id := request.InputRequestID()
+	switch q := request.(type) {
+	case *content.ToolApprovalRequest:
+		if a, ok := answer.(*content.ToolApprovalResponse); ok {
+			return misfitCall(q, a)
+		}
+	case *content.TextApprovalRequest:
+		if _, ok := answer.(*content.TextApprovalResponse); ok {
+			return nil
+		}
+	case *content.StructuredInputRequest:
+		if a, ok := answer.(*content.StructuredInputResponse); ok {
+			if err := q.Check(a); err != nil {
+				return &Refusal{id, BadAnswer, err.Error()}
+			}
+			return nil
+		}
+	}
+	return &Refusal{id, WrongKind, fmt.Sprintf("a %T does not answer a %T", answer, request)}
+}
+
+// misfitCall holds the copy in the answer against the call that was asked about: whoever answered something else was shown something
+// else. Wires that carry no copy are bound by the id alone.
+func misfitCall(q *content.ToolApprovalRequest, a *content.ToolApprovalResponse) *Refusal {
+	id := q.RequestID
+	switch {
+	case a.Call != nil && !content.SameCall(q.Call, a.Call):
+		return &Refusal{id, OtherCall, "the answer shows another call than the one that was asked about"}
+	case a.Edited == nil:
+		return nil
+	case !a.Approved:
+		return &Refusal{id, BadAnswer, "a rejection can't edit"}
+	case a.Edited.Name != q.Call.ToolName() || a.Edited.CallID != q.Call.ID():
+		return &Refusal{id, BadAnswer, "an edit changes arguments, never the tool: expected " + q.Call.ToolName()}
+	}
+	if err := a.Edited.CheckArguments(); err != nil {
+		return &Refusal{id, BadAnswer, err.Error()}
+	}
+	return nil
+}
+
+// agree makes one of several answers to one request. When they differ only a rejection can stand.
+func agree(id string, answers []content.InputResponse) (content.InputResponse, []Refusal) {
+	if len(answers) == 0 {
+		return nil, nil
+	}
+	first := answers[0]
+	differ := slices.ContainsFunc(answers[1:], func(a content.InputResponse) bool { return !sameAnswer(first, a) })
+	var refused []Refusal
+	if !differ {
+		for range answers[1:] {
+			refused = append(refused, Refusal{id, RepeatedAnswer, "the same answer again"})
+		}
+		return first, refused
+	}
+	var stands content.InputResponse
+	for _, a := range answers {
+		if stands == nil && rejects(a) {
+			stands = a
+			continue
+		}
+		refused = append(refused, Refusal{id, Contradiction, "several answers to one request differ"})
+	}
+	return stands, refused
+}
+
+func rejects(a content.InputResponse) bool {
+	switch a := a.(type) {
+	case *content.ToolApprovalResponse:
+		return !a.Approved
+	case *content.TextApprovalResponse:
+		return !a.Approved
+	case *content.StructuredInputResponse:
+		return a.Declined
+	}
+	return true
+}
+
+// sameAnswer tells whether two answers say the same. Reasons of approvals do not matter; nobody acts on them.
+func sameAnswer(a, b content.InputResponse) bool {
+	if rejects(a) != rejects(b) {
+		return false
+	}
+	switch x := a.(type) {
+	case *content.ToolApprovalResponse:
+		y, ok := b.(*content.ToolApprovalResponse)
+		return ok && sameEdit(x.Edited, y.Edited)
+	case *content.TextApprovalResponse:
+		_, ok := b.(*content.TextApprovalResponse)
+		return ok
+	case *content.StructuredInputResponse:
+		y, ok := b.(*content.StructuredInputResponse)
+		return ok && bytes.Equal(x.Data, y.Data)
+	}
+	return false
+}
+
+func sameEdit(a, b *content.FunctionCall) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return content.SameCall(a, b)
+}

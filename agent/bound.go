@@ -1,0 +1,231 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/content"
+)
+
+// ErrThreadNeeded says that a call needs approval and nothing can keep the request: the options carry no thread. Nothing has run.
+var ErrThreadNeeded = errors.New("a call needs approval, and the options carry no thread to keep the request in")
+
+// errGone ends a run whose stream nobody reads any more.
+var errGone = errors.New("the reader of the stream has gone")
+
+// How requests end.
+const (
+	howAnswered   = "answered"
+	howSuperseded = "superseded"
+	howExpired    = "expired"
+	howAgain      = "asked again"
+)
+
+// boundLoop is the loop of the Default profile. All that it knows of open requests stands in the thread; what the messages say of them
+// counts for nothing.
+type boundLoop struct {
+	model ChatClient
+	cfg   LoopConfig
+	calls *invoker
+}
+
+func newBoundLoop(model ChatClient, cfg LoopConfig) *boundLoop {
+	if cfg.MaxTurns == 0 {
+		cfg.MaxTurns = 40
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Rand == nil {
+		cfg.Rand = rand.Reader
+	}
+	return &boundLoop{model, cfg, &invoker{cfg}}
+}
+
+// newID makes a request id of a call id. By default it can't be guessed, so that an answer meant for another thread finds nothing here.
+func (l *boundLoop) newID(callID string) (string, error) {
+	if l.cfg.RequestID != nil {
+		return l.cfg.RequestID(callID), nil
+	}
+	tail, err := randomTail(l.cfg.Rand)
+	return "ficc_" + callID + tail, err
+}
+
+func randomTail(from io.Reader) (string, error) {
+	var b [8]byte
+	if _, err := io.ReadFull(from, b[:]); err != nil {
+		return "", fmt.Errorf("random bytes: %w", err)
+	}
+	return "." + hex.EncodeToString(b[:]), nil
+}
+
+// Respond runs until the model has answered or somebody must be asked.
+func (l *boundLoop) Respond(ctx context.Context, messages []*content.Message, opt *Options) (*Response, error) {
+	r := l.begin(opt, nil)
+	if err := r.do(ctx, messages); err != nil {
+		return nil, err
+	}
+	return r.out.resp, nil
+}
+
+// Stream is Respond piece by piece: text passes as it comes, calls when their turn is complete.
+func (l *boundLoop) Stream(ctx context.Context, messages []*content.Message, opt *Options) iter.Seq2[*Update, error] {
+	return func(yield func(*Update, error) bool) {
+		r := l.begin(opt, func(u *Update) bool { return yield(u, nil) })
+		if err := r.do(ctx, messages); err != nil && !errors.Is(err, errGone) {
+			yield(nil, err)
+		}
+	}
+}
+
+// run is one run of a boundLoop.
+type run struct {
+	*boundLoop
+	opt     *Options
+	t       *Thread
+	lasting bool // the thread is the caller's: requests can be kept
+	out     *sink
+	history []*content.Message // what the model is given next
+	turn    int
+	failed  *failures
+}
+
+func (l *boundLoop) begin(opt *Options, yield func(*Update) bool) *run {
+	r := &run{boundLoop: l, opt: opt.Clone(), out: &sink{resp: &Response{}, yield: yield}, failed: newFailures(l.cfg)}
+	r.t, r.lasting = r.opt.Thread, r.opt.Thread != nil
+	if !r.lasting {
+		r.t = NewThread("")
+	}
+	return r
+}
+
+func (r *run) do(ctx context.Context, messages []*content.Message) error {
+	in := readInput(messages, firstNew(messages, r.opt.Fresh), r.t)
+	if err := r.takeIn(ctx, in); err != nil {
+		return err
+	}
+	if err := r.runApproved(ctx); err != nil {
+		return err
+	}
+	if err := r.goOn(ctx, in); err != nil {
+		return err
+	}
+	// Only now: had the run failed, the next one would have to tell the results again.
+	r.t.batches = slices.DeleteFunc(r.t.batches, (*batch).finished)
+	return nil
+}
+
+// goOn tells what is finished and lets the model go on, unless it must wait for somebody.
+func (r *run) goOn(ctx context.Context, in input) error {
+	if r.opt.ConversationID == "" {
+		r.opt.ConversationID = r.t.waitingConversation()
+	}
+	stopped, err := r.tell(in)
+	if err != nil {
+		return err
+	}
+	if r.t.waiting() && (!in.more || r.opt.ConversationID != "") {
+		return r.holdBack(in)
+	}
+	if stopped {
+		return r.surface()
+	}
+	return r.turns(ctx)
+}
+
+// holdBack ends a run without asking the model: it can't go on before somebody answers. Where the service keeps the history, what the
+// user wrote meanwhile waits too, since the service takes nothing else before the results.
+func (r *run) holdBack(in input) error {
+	if in.more && r.opt.ConversationID != "" {
+		r.t.heldBack = append(r.t.heldBack, in.history[in.anchor:]...)
+	}
+	return r.surface()
+}
+
+// tell puts finished batches into the history, and shows them to the caller. It reports whether one of the calls stopped the run.
+func (r *run) tell(in input) (stopped bool, err error) {
+	r.history = slices.Clip(tidyFor(r.opt, in.history[:in.anchor]))
+	for _, b := range r.t.batches {
+		if !b.finished() {
+			continue
+		}
+		messages := b.messages(r.cfg.DotNetOrder)
+		stopped = stopped || b.stopped
+		for _, m := range messages {
+			r.t.rendered = append(r.t.rendered, m)
+			if err := r.out.message(m); err != nil {
+				return stopped, err
+			}
+			if r.opt.ConversationID == "" || !callsOnly(m) {
+				r.history = append(r.history, m)
+			}
+		}
+	}
+	if len(r.t.heldBack) > 0 && !r.t.waiting() {
+		r.history = append(r.history, r.t.heldBack...)
+		r.t.heldBack = nil
+	}
+	r.history = append(r.history, tidyFor(r.opt, in.history[in.anchor:])...)
+	return stopped, nil
+}
+
+// tidyFor leaves alone what goes to a service that keeps the history: it has the calls.
+func tidyFor(opt *Options, messages []*content.Message) []*content.Message {
+	if opt.ConversationID != "" {
+		return messages
+	}
+	return tidy(messages)
+}
+
+// callsOnly holds for the messages that a service which keeps the history has already: it made the calls and the requests itself.
+func callsOnly(m *content.Message) bool { return m.Role == content.Assistant }
+
+// surface ends a run with what still waits.
+func (r *run) surface() error {
+	var contents []content.Content
+	for _, b := range r.t.batches {
+		for _, it := range b.Items {
+			contents = append(contents, it.visible()...)
+		}
+	}
+	if len(contents) == 0 {
+		return nil
+	}
+	return r.out.message(content.NewMessage(content.Assistant, contents...))
+}
+
+// sink is where a run's response goes.
+type sink struct {
+	resp  *Response
+	yield func(*Update) bool // nil when nobody streams
+}
+
+// message adds a whole message to the response.
+func (s *sink) message(m *content.Message) error {
+	s.resp.Messages = append(s.resp.Messages, m)
+	return s.update(&Update{Role: m.Role, AuthorName: m.AuthorName, MessageID: m.ID, Contents: m.Contents})
+}
+
+// update passes a piece on that the response gets elsewhere.
+func (s *sink) update(u *Update) error {
+	if s.yield != nil && !s.yield(u) {
+		return errGone
+	}
+	return nil
+}
+
+// refuse adds answers that could not act.
+func (s *sink) refuse(all []Refusal) error {
+	if len(all) == 0 {
+		return nil
+	}
+	s.resp.Refused = append(s.resp.Refused, all...)
+	return s.update(&Update{Refused: all})
+}

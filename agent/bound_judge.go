@@ -1,0 +1,186 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// what is done with a call.
+type what uint8
+
+const (
+	runNow what = iota
+	mustAsk
+	callerRuns
+	refuse
+)
+
+// judgement is what is done with a call, and why.
+type judgement struct {
+	what    what
+	text    string // result of a refused call
+	verdict Verdict
+	ground  ground
+	after   what // of a call that must be asked about: runNow or callerRuns
+}
+
+// marker is the rule of RequireApproval.
+const marker = "marker"
+
+// judge says what is done with a call now. Whatever can't be told is refused or asked about.
+func (r *run) judge(ctx context.Context, call content.ToolCall, t Tool) judgement {
+	if f, ok := call.(*content.FunctionCall); ok {
+		if err := f.CheckArguments(); err != nil {
+			return judgement{what: refuse, text: "Error: " + err.Error()}
+		}
+	}
+	var j judgement
+	if r.cfg.Decider != nil {
+		v, err := r.cfg.Decider.Decide(ctx, t, call)
+		if err != nil {
+			return judgement{what: refuse, text: textUndecided}
+		}
+		j.verdict = v
+		j.ground.take(v)
+	}
+	marked := t != nil && NeedsApproval(t)
+	if marked {
+		j.ground.Rules = append(j.ground.Rules, marker)
+	}
+	switch {
+	case r.cfg.Decider != nil && j.verdict.Outcome == resolve.Deny:
+		j.what, j.text = refuse, denialText(j.verdict)
+	case t == nil:
+		j.what, j.text = refuse, notFoundText(call.ToolName())
+	case !marked && (r.cfg.Decider == nil || j.verdict.Outcome == resolve.Allow):
+		j.what = runs(t)
+	case r.cfg.Holder == nil && len(j.ground.required().Stages) > 0:
+		j.what, j.text = refuse, "Tool call not run: it needs the approval of "+j.ground.people()+", and nothing here can ask them."
+	default:
+		j.what, j.after = mustAsk, runs(t)
+		j.ground.Definition = definitionDigest(t)
+	}
+	return j
+}
+
+func runs(t Tool) what {
+	if _, ok := t.(Function); ok {
+		return runNow
+	}
+	return callerRuns
+}
+
+// take notes what a decision rests on.
+func (g *ground) take(v Verdict) {
+	g.Binding, g.Require = v.Binding, v.Require
+	for _, reason := range v.Reasons {
+		g.Rules = append(g.Rules, fmt.Sprintf("%s/%s/%s/%s", reason.Source, reason.Policy, reason.Rule, reason.Code))
+	}
+}
+
+// covers tells whether who agreed to the one agreed to the other: no rule that they were not asked for, nothing required on top.
+func (g ground) covers(other ground) bool {
+	for _, rule := range other.Rules {
+		if !slices.Contains(g.Rules, rule) {
+			return false
+		}
+	}
+	return policy.Tighter(g.required(), other.required())
+}
+
+func (g ground) required() policy.Require {
+	if g.Require == nil {
+		return policy.Require{}
+	}
+	return *g.Require
+}
+
+// people tells whom the policies want.
+func (g ground) people() string {
+	var all []string
+	for _, s := range g.required().Stages {
+		all = append(all, fmt.Sprintf("%d of %s", s.People, s.Group))
+	}
+	return strings.Join(all, " and ")
+}
+
+// same tells whether nothing has changed since.
+func (g ground) same(other ground) bool {
+	return g.Binding == other.Binding && g.Definition == other.Definition && g.covers(other)
+}
+
+func denialText(v Verdict) string {
+	var details []string
+	for _, reason := range v.Reasons {
+		details = append(details, reason.Detail)
+	}
+	return "Tool call denied: " + strings.Join(details, "; ") + "."
+}
+
+// ask makes a request of a call, and gives it to the holder when there is one.
+func (r *run) ask(ctx context.Context, it *item, j judgement) error {
+	id, err := r.requestID(it.Call.ID())
+	if err != nil {
+		return err
+	}
+	q := &content.ToolApprovalRequest{RequestID: id, Call: content.CloneCall(it.Call)}
+	q.Note.Message = j.verdict.Message
+	a := &ask{Request: q, Since: r.now()}
+	if within := j.verdict.Within(); within > 0 {
+		a.Expires = a.Since.Add(within)
+		q.Note.Expires = a.Expires
+	}
+	it.Stage, it.Asks, it.Ground = open, []*ask{a}, j.ground
+	if err := r.record(ctx, it, Event{Type: "requested", RequestID: id}); err != nil {
+		return err
+	}
+	return r.hold(ctx, it, a, q, j.verdict)
+}
+
+func (r *run) hold(ctx context.Context, it *item, a *ask, q *content.ToolApprovalRequest, v Verdict) error {
+	if r.cfg.Holder == nil {
+		return nil
+	}
+	held, err := r.cfg.Holder.Open(ctx, q.RequestID, v)
+	if err != nil {
+		return fmt.Errorf("give a request to its holder: %w", err)
+	}
+	a.Ref, q.Note.Where = held.Ref, held.Where
+	if !held.Expires.IsZero() {
+		q.Note.Expires = held.Expires
+	}
+	return r.takeHeld(ctx, it, a, held)
+}
+
+// requestID makes the id of a request: one that this thread has not used.
+func (r *run) requestID(callID string) (string, error) {
+	id, err := r.newID(callID)
+	if err != nil {
+		return "", fmt.Errorf("make a request id: %w", err)
+	}
+	unique := id
+	for n := 2; r.t.knows(unique); n++ {
+		unique = fmt.Sprintf("%s.%d", id, n)
+	}
+	return unique, nil
+}
+
+func (t *Thread) knows(id string) bool {
+	if t.ended(id) != "" {
+		return true
+	}
+	for _, b := range t.batches {
+		for _, it := range b.Items {
+			if slices.ContainsFunc(it.Asks, func(a *ask) bool { return a.Request.InputRequestID() == id }) {
+				return true
+			}
+		}
+	}
+	return false
+}

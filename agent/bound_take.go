@@ -1,0 +1,331 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/content"
+)
+
+// Texts that a model gets in place of a result, beside those of .NET.
+const (
+	textSuperseded = "Tool call not run: the user went on without answering."
+	textExpired    = "Tool call not run: nobody approved it in time."
+	textLost       = "Error: the process ended while this call was running. Whether it took effect is not known; it was not run again."
+	textStopped    = "Tool call not run: another call ended the run."
+	textLimit      = "Tool call not run: the limit of turns was reached."
+	textUndecided  = "Tool call not run: it could not be decided whether it may."
+)
+
+// takeIn brings the thread up to date: calls that a crash cut off, what time has ended, what the holder's people decided, what the
+// messages answer, and what the user went past.
+func (r *run) takeIn(ctx context.Context, in input) error {
+	steps := []func() error{
+		func() error { return r.eachItem(func(it *item) error { return r.findLost(ctx, it) }) },
+		func() error { return r.eachItem(func(it *item) error { return r.look(ctx, it) }) },
+		func() error { return r.eachItem(func(it *item) error { return r.expire(ctx, it) }) },
+		func() error { return r.takeAnswers(ctx, in.answers) },
+		func() error { return r.takeResults(ctx, in.results) },
+		func() error { return r.supersede(ctx, in.more) },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) eachItem(do func(*item) error) error {
+	for _, b := range r.t.batches {
+		for _, it := range b.Items {
+			if err := do(it); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// findLost settles a call that was begun in a process that is gone: it is never begun again.
+func (r *run) findLost(ctx context.Context, it *item) error {
+	if it.Stage != running {
+		return nil
+	}
+	it.Stage, it.Result = done, quote(textLost)
+	return r.record(ctx, it, Event{Type: "lost"})
+}
+
+// expire ends what nobody answered in time. It is no denial.
+func (r *run) expire(ctx context.Context, it *item) error {
+	if it.Stage != open {
+		return nil
+	}
+	now := r.now()
+	late := func(a *ask) bool { return a.Answer == nil && a.Ref == "" && !a.Expires.IsZero() && !now.Before(a.Expires) }
+	if !slices.ContainsFunc(it.Asks, late) {
+		return nil
+	}
+	return r.end(ctx, it, howExpired, textExpired)
+}
+
+// end closes the open requests of a call and gives it a result.
+func (r *run) end(ctx context.Context, it *item, how, text string) error {
+	for _, a := range it.Asks {
+		if a.Answer != nil {
+			continue
+		}
+		r.t.close(it, a, how)
+		if err := r.record(ctx, it, Event{Type: how, RequestID: a.Request.InputRequestID()}); err != nil {
+			return err
+		}
+		if a.Ref != "" && how == howSuperseded {
+			if err := r.cfg.Holder.Cancel(ctx, a.Ref, text); err != nil {
+				return fmt.Errorf("withdraw a request: %w", err)
+			}
+		}
+	}
+	if it.Service {
+		it.decline(text)
+		return nil
+	}
+	it.settle(text)
+	return nil
+}
+
+// supersede ends what is open when the user wrote something else and the configuration says so.
+func (r *run) supersede(ctx context.Context, more bool) error {
+	if !more || r.cfg.OnNewMessage != Supersede {
+		return nil
+	}
+	return r.eachItem(func(it *item) error {
+		if it.Stage != open && it.Stage != external {
+			return nil
+		}
+		return r.end(ctx, it, howSuperseded, textSuperseded)
+	})
+}
+
+// takeResults gives calls that the caller ran their results.
+func (r *run) takeResults(ctx context.Context, results []*content.FunctionResult) error {
+	for _, result := range results {
+		it := r.t.pendingCall(result.CallID)
+		if it == nil || it.Stage != external {
+			no := Refusal{result.CallID, UnknownRequest, "no call of that id waits for a result from the caller"}
+			if err := r.out.refuse([]Refusal{no}); err != nil {
+				return err
+			}
+			continue
+		}
+		it.Stage, it.Result = done, result.Result
+		if err := r.record(ctx, it, Event{Type: "finished", Detail: "by the caller"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeAnswers lets the answers act that may, and tells of the others.
+func (r *run) takeAnswers(ctx context.Context, answers []content.InputResponse) error {
+	hits, refused := r.t.match(answers)
+	for _, hit := range hits {
+		no, err := r.take(ctx, hit)
+		if err != nil {
+			return err
+		}
+		if no != nil {
+			refused = append(refused, *no)
+		}
+	}
+	for _, no := range refused {
+		if err := r.audit(ctx, Event{Type: "refused", RequestID: no.RequestID, Detail: string(no.Reason) + ": " + no.Detail}); err != nil {
+			return err
+		}
+	}
+	return r.out.refuse(refused)
+}
+
+// take lets one answer act.
+func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
+	it, a := hit.item, hit.ask
+	if response, ok := hit.answer.(*content.ToolApprovalResponse); ok && response.Edited != nil {
+		if no, err := r.edit(ctx, it, a, response); no != nil || err != nil || it.Stage == open && it.Asks[0] != a {
+			return no, err
+		}
+	}
+	yes := !rejects(hit.answer)
+	event := Event{Type: "answered", RequestID: a.Request.InputRequestID(), Approved: &yes, Detail: reasonOf(hit.answer)}
+	if err := r.record(ctx, it, event); err != nil {
+		return nil, err
+	}
+	a.Answer = hit.answer
+	r.t.close(it, a, howAnswered)
+	it.answered()
+	return nil, nil
+}
+
+// edit puts the edited call in place of the asked one, as a new call that is decided again: a denial refuses the answer, and rules that
+// the person was not shown make a new request.
+func (r *run) edit(ctx context.Context, it *item, a *ask, response *content.ToolApprovalResponse) (*Refusal, error) {
+	tool := findTool(response.Edited.Name, r.opt, r.cfg.Tools)
+	if no := checkAgainst(tool, response); no != nil {
+		return no, nil
+	}
+	edited := content.CloneCall(response.Edited).(*content.FunctionCall)
+	j := r.judge(ctx, edited, tool)
+	if j.what == refuse {
+		return &Refusal{response.RequestID, BadAnswer, "the edited call: " + j.text}, nil
+	}
+	before := it.Ground
+	if it.Asked == nil {
+		it.Asked = it.Call
+	}
+	it.Call, it.Ground = edited, j.ground
+	if j.what == mustAsk && !before.covers(j.ground) {
+		r.t.close(it, a, howAgain)
+		return nil, r.ask(ctx, it, j)
+	}
+	return nil, nil
+}
+
+// checkAgainst holds edited arguments against the tool's schema.
+func checkAgainst(t Tool, response *content.ToolApprovalResponse) *Refusal {
+	if t == nil || t.Definition().Schema == nil || len(response.Edited.Arguments) == 0 {
+		return nil
+	}
+	if err := content.CheckSchema(t.Definition().Schema, response.Edited.Arguments); err != nil {
+		return &Refusal{response.RequestID, BadAnswer, "the edited arguments: " + err.Error()}
+	}
+	return nil
+}
+
+// answered moves a call on when nothing of it is open any more.
+func (it *item) answered() {
+	if slices.ContainsFunc(it.Asks, func(a *ask) bool { return a.Answer == nil }) {
+		return
+	}
+	response, approval := it.Asks[0].Answer.(*content.ToolApprovalResponse)
+	switch {
+	case it.Service:
+		it.Stage = done
+	case it.State != nil || !approval:
+		it.Stage = approved // to be resumed with the answers, whatever they say
+	case response.Approved:
+		it.Stage = approved
+	default:
+		it.settle(rejectionText(response.Reason))
+	}
+}
+
+// decline gives the service a negative answer to what it asked.
+func (it *item) decline(reason string) {
+	switch q := it.Asks[0].Request.(type) {
+	case *content.ToolApprovalRequest:
+		it.Asks[0].Answer = q.CreateRejection(reason)
+	case *content.TextApprovalRequest:
+		it.Asks[0].Answer = q.CreateRejection(reason)
+	case *content.StructuredInputRequest:
+		it.Asks[0].Answer = q.CreateRejection(reason)
+	}
+	it.Stage = done
+}
+
+// look asks the holder how its requests stand.
+func (r *run) look(ctx context.Context, it *item) error {
+	if it.Stage != open {
+		return nil
+	}
+	for _, a := range it.Asks {
+		if a.Ref == "" || a.Answer != nil {
+			continue
+		}
+		if r.cfg.Holder == nil {
+			return errors.New("a request of this thread is held elsewhere, and there is no holder to ask")
+		}
+		held, err := r.cfg.Holder.Look(ctx, a.Ref)
+		if err != nil {
+			return fmt.Errorf("look at a held request: %w", err)
+		}
+		if err := r.takeHeld(ctx, it, a, held); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeHeld lets the decision of the holder's people act.
+func (r *run) takeHeld(ctx context.Context, it *item, a *ask, held Held) error {
+	q := a.Request.(*content.ToolApprovalRequest) // nothing else is held
+	it.By = held.By
+	switch held.State {
+	case HeldPending:
+		return nil
+	case HeldApproved:
+		if held.Arguments != nil && !content.SameArguments(held.Arguments, it.Call.Args()) {
+			call := content.CloneCall(it.Call).(*content.FunctionCall)
+			call.Arguments = held.Arguments
+			it.Asked, it.Call = it.Call, call
+			it.Ground = r.judge(ctx, call, findTool(call.Name, r.opt, r.cfg.Tools)).ground
+		}
+		return r.closeHeld(ctx, it, a, q.CreateApproval(held.Reason))
+	case HeldDenied:
+		return r.closeHeld(ctx, it, a, q.CreateRejection(held.Reason))
+	case HeldResponded:
+		it.Stage, it.Result = done, quote(held.Reason)
+		r.t.close(it, a, howAnswered)
+		return r.record(ctx, it, Event{Type: "answered", RequestID: q.RequestID, By: held.By, Detail: "a person answered in place of the tool"})
+	case HeldExpired:
+		return r.end(ctx, it, howExpired, textExpired)
+	case HeldCancelled:
+		return r.end(ctx, it, "cancelled", "Tool call not run: the request was withdrawn.")
+	}
+	return fmt.Errorf("a held request is %q, which nobody knows", held.State)
+}
+
+func (r *run) closeHeld(ctx context.Context, it *item, a *ask, answer *content.ToolApprovalResponse) error {
+	event := Event{Type: "answered", RequestID: answer.RequestID, Approved: &answer.Approved, By: it.By, Detail: answer.Reason}
+	if err := r.record(ctx, it, event); err != nil {
+		return err
+	}
+	a.Answer = answer
+	r.t.close(it, a, howAnswered)
+	it.answered()
+	return nil
+}
+
+func reasonOf(a content.InputResponse) string {
+	switch a := a.(type) {
+	case *content.ToolApprovalResponse:
+		return a.Reason
+	case *content.TextApprovalResponse:
+		return a.Reason
+	case *content.StructuredInputResponse:
+		return a.Reason
+	}
+	return ""
+}
+
+// record audits something that happened to a call.
+func (r *run) record(ctx context.Context, it *item, e Event) error {
+	e.CallID, e.Tool, e.Arguments = it.Call.ID(), it.Call.ToolName(), string(it.Call.Args())
+	if e.By == "" {
+		e.By = it.By
+	}
+	return r.audit(ctx, e)
+}
+
+func (r *run) audit(ctx context.Context, e Event) error {
+	if r.cfg.Audit == nil {
+		return nil
+	}
+	e.At, e.Thread = r.now(), r.t.ID
+	if err := r.cfg.Audit(ctx, e); err != nil {
+		return fmt.Errorf("the audit record: %w", err)
+	}
+	return nil
+}
+
+func (r *run) now() time.Time { return r.cfg.Now().UTC() }

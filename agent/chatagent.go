@@ -1,0 +1,159 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/assent-dev/assent/content"
+)
+
+// ChatAgentConfig are the choices for a chat agent.
+type ChatAgentConfig struct {
+	Name         string
+	Description  string
+	Instructions string
+	Model        string
+	Tools        []Tool
+	// Store keeps the threads. The agent saves a thread at the end of each run, and before it runs an approved call.
+	Store ThreadStore
+	// Options are sent with each request to the model; the fields above come on top.
+	Options Options
+}
+
+// NewChatAgent returns an agent of a chat model with its layers, such as NewFunctionInvoking around an adapter.
+func NewChatAgent(client ChatClient, cfg ChatAgentConfig) Agent { return &chatAgent{client, cfg} }
+
+type chatAgent struct {
+	client ChatClient
+	cfg    ChatAgentConfig
+}
+
+// Name returns the name of the agent.
+func (a *chatAgent) Name() string { return a.cfg.Name }
+
+// Run asks the model with the thread's history and the new messages, and keeps what came of it in the thread. On an error the thread is as
+// it was, but for answers that were taken and calls that were run.
+func (a *chatAgent) Run(ctx context.Context, t *Thread, messages ...*content.Message) (*Response, error) {
+	said := a.begin(t, messages)
+	resp, err := a.client.Respond(ctx, slices.Concat(t.Messages, messages), a.options(t, messages))
+	if err != nil {
+		return nil, err
+	}
+	return resp, a.keep(ctx, t, said, resp)
+}
+
+// Stream is Run piece by piece. What is not read to its end is not kept.
+func (a *chatAgent) Stream(ctx context.Context, t *Thread, messages ...*content.Message) iter.Seq2[*Update, error] {
+	return func(yield func(*Update, error) bool) {
+		said := a.begin(t, messages)
+		var all []*Update
+		for u, err := range a.client.Stream(ctx, slices.Concat(t.Messages, messages), a.options(t, messages)) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			all = append(all, u)
+			if !yield(u, nil) {
+				return
+			}
+		}
+		if err := a.keep(ctx, t, said, join(all)); err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// begin prepares the thread for a run, and returns what the user says in it beside answers and results.
+func (a *chatAgent) begin(t *Thread, messages []*content.Message) []*content.Message {
+	if a.cfg.Store != nil {
+		t.Keep(a.cfg.Store)
+	}
+	t.rendered = nil
+	return readInput(messages, 0, t).history
+}
+
+func (a *chatAgent) options(t *Thread, messages []*content.Message) *Options {
+	opt := a.cfg.Options.Clone()
+	opt.Tools = append(opt.Tools, a.cfg.Tools...)
+	opt.Thread, opt.Fresh, opt.ConversationID = t, len(messages), t.ConversationID
+	if a.cfg.Instructions != "" {
+		opt.Instructions = a.cfg.Instructions
+	}
+	if a.cfg.Model != "" {
+		opt.Model = a.cfg.Model
+	}
+	return opt
+}
+
+// keep adds a run to the history: what the user said and what came of it, without requests. What was finished by answers stands before
+// what the user wrote beside them.
+func (a *chatAgent) keep(ctx context.Context, t *Thread, said []*content.Message, resp *Response) error {
+	if resp.ConversationID != "" {
+		t.ConversationID = resp.ConversationID
+	}
+	if t.ConversationID != "" { // the service has it all
+		t.Messages = nil
+		return t.Save(ctx)
+	}
+	n := t.told(resp.Messages)
+	t.Messages = slices.Concat(t.Messages, history(resp.Messages[:n], t), said, history(resp.Messages[n:], t))
+	return t.Save(ctx)
+}
+
+// told is how many of the messages, at the beginning, tell of calls that earlier runs had asked about.
+func (t *Thread) told(messages []*content.Message) int {
+	known := map[content.Content]bool{}
+	for _, m := range t.rendered {
+		for _, c := range m.Contents {
+			known[c] = true
+		}
+	}
+	for i, m := range messages {
+		if slices.ContainsFunc(m.Contents, func(c content.Content) bool { return !known[c] }) {
+			return i
+		}
+	}
+	return len(messages)
+}
+
+// history is what a model may see of a response.
+func history(messages []*content.Message, t *Thread) []*content.Message {
+	return readInput(messages, len(messages), t).history
+}
+
+// ErrUnanswered says that the answer function of RunToEnd gave no answer.
+var ErrUnanswered = errors.New("a request was left without an answer")
+
+// RunToEnd runs an agent until it asks nothing more, for programs whose user sits in the same process: each request goes to answer, and
+// the answers into the next run. It returns the last response, with the messages of all runs. When answer fails, or gives nil, the
+// requests stay open in the thread.
+func RunToEnd(ctx context.Context, a Agent, t *Thread, messages []*content.Message,
+	answer func(context.Context, content.InputRequest) (content.InputResponse, error)) (*Response, error) {
+	var all []*content.Message
+	for {
+		resp, err := a.Run(ctx, t, messages...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, resp.Messages...)
+		asked := resp.UserInputRequests()
+		if len(asked) == 0 {
+			resp.Messages = all
+			return resp, nil
+		}
+		reply := content.NewMessage(content.User)
+		for _, q := range asked {
+			given, err := answer(ctx, q)
+			if err != nil {
+				return nil, err
+			}
+			if given == nil {
+				return nil, ErrUnanswered
+			}
+			reply.Contents = append(reply.Contents, given)
+		}
+		messages = []*content.Message{reply}
+	}
+}

@@ -1,0 +1,171 @@
+package agent
+
+import (
+	"slices"
+
+	"github.com/assent-dev/assent/content"
+)
+
+// input is what a run was given, taken apart.
+type input struct {
+	history []*content.Message // what a model may see of it
+	anchor  int                // place in the history of calls that this run finishes
+	answers []content.InputResponse
+	results []*content.FunctionResult // of calls that the caller runs
+	more    bool                      // the user wrote something beside answers
+}
+
+// readInput takes the messages of a run apart. Requests, answers and calls that wait stand in the thread, so the history goes without
+// them. Only the new messages can answer: those from first on.
+func readInput(messages []*content.Message, first int, t *Thread) input {
+	in := input{anchor: -1}
+	for i, m := range messages {
+		fresh := i >= first
+		kept, answered := in.sift(m, fresh, t)
+		if answered {
+			in.anchor = len(in.history)
+		}
+		if len(kept) == 0 && len(m.Contents) > 0 {
+			continue
+		}
+		if fresh && m.Role == content.User && len(kept) > 0 {
+			in.more = true
+			if in.anchor < 0 {
+				in.anchor = len(in.history)
+			}
+		}
+		if len(kept) != len(m.Contents) {
+			m = m.With(kept)
+		}
+		in.history = append(in.history, m)
+	}
+	if in.anchor < 0 {
+		in.anchor = len(in.history)
+	}
+	return in
+}
+
+// sift returns the contents of a message that a model may see, and whether something in it was an answer.
+func (in *input) sift(m *content.Message, fresh bool, t *Thread) (kept []content.Content, answered bool) {
+	if !slices.ContainsFunc(m.Contents, func(c content.Content) bool { return waits(c, t) }) {
+		return m.Contents, false
+	}
+	for _, c := range m.Contents {
+		if !waits(c, t) {
+			kept = append(kept, c)
+			continue
+		}
+		if !fresh {
+			continue
+		}
+		switch c := c.(type) {
+		case content.InputResponse:
+			in.answers, answered = append(in.answers, c), true
+		case *content.FunctionResult:
+			in.results, answered = append(in.results, c), true
+		}
+	}
+	return kept, answered
+}
+
+// waits tells whether a content belongs to what stands in the thread and not in the history.
+func waits(c content.Content, t *Thread) bool {
+	switch c := c.(type) {
+	case content.InputRequest:
+		return !t.forService(c.InputRequestID())
+	case content.InputResponse:
+		return !t.forService(c.InputResponseTo())
+	case *content.FunctionCall:
+		return t.pendingCall(c.CallID) != nil
+	case *content.FunctionResult:
+		return t.pendingCall(c.CallID) != nil
+	}
+	return false
+}
+
+// forService holds for the two halves of a question of the model's side that this thread got answered: they belong to the history.
+func (t *Thread) forService(id string) bool {
+	return slices.ContainsFunc(t.closed, func(c closedRequest) bool { return c.Service && c.ID == id })
+}
+
+// firstNew is where the new messages of a run begin: the caller's count, else after the last message that is not the user's.
+func firstNew(messages []*content.Message, fresh int) int {
+	if fresh > 0 {
+		return max(0, len(messages)-fresh)
+	}
+	for i, m := range slices.Backward(messages) {
+		if m.Role != content.User && m.Role != content.ToolRole {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// tidy makes a history that any provider takes: each call has exactly one result, right after it. Calls without a result and results
+// without a call are left out; a result that stands later is moved. A history that is in order is returned as it is.
+func tidy(messages []*content.Message) []*content.Message {
+	if inOrder(messages) {
+		return messages
+	}
+	results := map[string][]*content.FunctionResult{}
+	for _, m := range messages {
+		for _, c := range m.Contents {
+			if r, ok := c.(*content.FunctionResult); ok {
+				results[r.CallID] = append(results[r.CallID], r)
+			}
+		}
+	}
+	var out []*content.Message
+	for _, m := range messages {
+		kept, found := pair(m.Contents, results)
+		if len(kept) > 0 || len(m.Contents) == 0 {
+			out = append(out, m.With(kept))
+		}
+		if len(found) > 0 {
+			out = append(out, content.NewMessage(content.ToolRole, found...))
+		}
+	}
+	return out
+}
+
+// pair drops results, and calls that have none; the results of the other calls are returned apart.
+func pair(contents []content.Content, results map[string][]*content.FunctionResult) (kept, found []content.Content) {
+	for _, c := range contents {
+		switch c := c.(type) {
+		case *content.FunctionResult:
+			continue
+		case *content.FunctionCall:
+			of := results[c.CallID]
+			if len(of) == 0 {
+				continue
+			}
+			results[c.CallID] = of[1:]
+			found = append(found, of[0])
+		}
+		kept = append(kept, c)
+	}
+	return kept, found
+}
+
+// inOrder tells whether each call of a history has exactly one result before anything but results follows.
+func inOrder(messages []*content.Message) bool {
+	var waiting []string
+	for _, m := range messages {
+		if len(waiting) > 0 && m.Role != content.ToolRole {
+			return false
+		}
+		for _, c := range m.Contents {
+			switch c := c.(type) {
+			case *content.FunctionCall:
+				waiting = append(waiting, c.CallID)
+			case *content.FunctionResult:
+				i := slices.Index(waiting, c.CallID)
+				if i < 0 {
+					return false
+				}
+				waiting = slices.Delete(waiting, i, i+1)
+			}
+		}
+	}
+	return len(waiting) == 0
+}

@@ -1,0 +1,104 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/value"
+)
+
+// Target says what a tool is in the agent's file: a local tool of the tool's name unless WithTarget says otherwise.
+type Target struct {
+	Kind        resolve.Kind
+	Tool        string
+	Server      string // of an MCP tool
+	Agent       string // of a skill or a delegation
+	Skill       string
+	Remote      resolve.Remote
+	Annotations map[string]bool // MCP hints, as the server reports them
+}
+
+// WithTarget says what a function is in the agent's file, for ByPlan.
+func WithTarget(f Function, target Target) Function { return &targeted{f, target} }
+
+type targeted struct {
+	Function
+	target Target
+}
+
+func (t *targeted) Unwrap() Tool { return t.Function }
+
+// PlanOptions say for whom the agent acts; they go into the binding of each decision (see resolve.Call).
+type PlanOptions struct {
+	Principal   string
+	Session     string
+	ParentInput json.RawMessage
+}
+
+// ByPlan decides with an agent's file and its policies. The arguments are decided exactly as the function will get them; the digest of
+// the tool's definition is part of the binding, so a tool that changed since is asked about again.
+func ByPlan(plan *resolve.Plan, opt PlanOptions) Decider { return &byPlan{plan, opt} }
+
+type byPlan struct {
+	plan *resolve.Plan
+	opt  PlanOptions
+}
+
+// Decide answers one call.
+func (d *byPlan) Decide(_ context.Context, t Tool, call content.ToolCall) (Verdict, error) {
+	c := callOf(t, call)
+	c.Args = call.Args()
+	c.Principal, c.Session, c.ParentInput = d.opt.Principal, d.opt.Session, d.opt.ParentInput
+	if v := d.plan.Decide(c); v.Outcome == resolve.Allow { // nothing to bind
+		return Verdict{Decision: v, Call: c}, nil
+	}
+	c.ToolDefinition = definitionDigest(t)
+	return Verdict{Decision: d.plan.Decide(c), Call: c}, nil
+}
+
+func callOf(t Tool, call content.ToolCall) *resolve.Call {
+	if mcp, ok := call.(*content.MCPCall); ok {
+		return &resolve.Call{Kind: resolve.MCPTool, Server: mcp.ServerName, Tool: mcp.Name}
+	}
+	target := targetOf(t)
+	if target == nil {
+		return &resolve.Call{Kind: resolve.Tool, Tool: call.ToolName()}
+	}
+	return &resolve.Call{Kind: target.Kind, Tool: target.Tool, Server: target.Server, Agent: target.Agent, Skill: target.Skill,
+		Remote: target.Remote, Annotations: target.Annotations}
+}
+
+func targetOf(t Tool) *Target {
+	for t != nil {
+		if with, ok := t.(*targeted); ok {
+			return &with.target
+		}
+		w, ok := t.(Wrapper)
+		if !ok {
+			return nil
+		}
+		t = w.Unwrap()
+	}
+	return nil
+}
+
+// definitionDigest is the digest of what the model was told of a tool, and of what it is in the agent's file; "" for no tool.
+func definitionDigest(t Tool) string {
+	if t == nil {
+		return ""
+	}
+	raw, err := json.Marshal(struct {
+		Definition
+		Target *Target
+	}{t.Definition(), targetOf(t)})
+	if err != nil { // a schema that is no JSON
+		return "unreadable"
+	}
+	v, err := value.Parse(raw, value.Limits{})
+	if err != nil {
+		return "unreadable"
+	}
+	return v.Digest().String()
+}

@@ -1,0 +1,246 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/content"
+)
+
+// threadVersion names the form in which threads are stored. A reader refuses any later one, and what it doesn't know in this one.
+const threadVersion = 1
+
+// VersionError says that a thread was stored by a newer release.
+type VersionError struct{ Version int }
+
+// Error names both versions.
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("the thread has version %d, this release reads up to %d: use the release that stored it, or a newer one", e.Version, threadVersion)
+}
+
+type threadJSON struct {
+	Version        int                        `json:"version"`
+	ID             string                     `json:"id"`
+	Revision       int64                      `json:"revision"`
+	ConversationID string                     `json:"conversation_id,omitempty"`
+	Messages       messagesJSON               `json:"messages"`
+	Pending        []batchJSON                `json:"pending"`
+	Closed         []closedRequest            `json:"closed,omitempty"`
+	HeldBack       messagesJSON               `json:"held_back,omitempty"`
+	State          map[string]json.RawMessage `json:"state,omitempty"`
+}
+
+type batchJSON struct {
+	MessageID      string     `json:"message_id,omitempty"`
+	AuthorName     string     `json:"author_name,omitempty"`
+	ConversationID string     `json:"conversation_id,omitempty"`
+	Calls          []itemJSON `json:"calls"`
+}
+
+type itemJSON struct {
+	Call     contentJSON     `json:"call"`
+	Asked    *contentJSON    `json:"asked,omitempty"`
+	Stage    stage           `json:"stage"`
+	Service  bool            `json:"service,omitempty"`
+	Asks     []askJSON       `json:"asks,omitempty"`
+	State    json.RawMessage `json:"state,omitempty"`
+	Poll     bool            `json:"poll,omitempty"`
+	Result   json.RawMessage `json:"result,omitempty"`
+	Rejected bool            `json:"rejected,omitempty"`
+	By       string          `json:"by,omitempty"`
+	Ground   ground          `json:"ground,omitzero"`
+	Key      string          `json:"key,omitempty"`
+}
+
+type askJSON struct {
+	Request contentJSON  `json:"request"`
+	Inner   string       `json:"inner,omitempty"`
+	Since   time.Time    `json:"since"`
+	Expires time.Time    `json:"expires,omitzero"`
+	Ref     string       `json:"ref,omitempty"`
+	Answer  *contentJSON `json:"answer,omitempty"`
+}
+
+// messagesJSON are messages in .NET's shape.
+type messagesJSON []*content.Message
+
+// MarshalJSON writes a list, never null.
+func (m messagesJSON) MarshalJSON() ([]byte, error) { return content.DotNet().AppendMessages(nil, m) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (m *messagesJSON) UnmarshalJSON(data []byte) error {
+	out, err := content.DotNet().DecodeMessages(data)
+	*m = out
+	return err
+}
+
+// contentJSON is a content in .NET's shape.
+type contentJSON struct{ content.Content }
+
+// MarshalJSON writes the content.
+func (c contentJSON) MarshalJSON() ([]byte, error) {
+	return content.DotNet().AppendContent(nil, c.Content)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (c *contentJSON) UnmarshalJSON(data []byte) (err error) {
+	c.Content, err = content.DotNet().DecodeContent(data)
+	return err
+}
+
+func optional(c content.Content) *contentJSON {
+	if c == nil {
+		return nil
+	}
+	return &contentJSON{c}
+}
+
+// MarshalJSON writes the whole thread, open requests included (docs/contracts/thread.md).
+func (t *Thread) MarshalJSON() ([]byte, error) {
+	out := threadJSON{Version: threadVersion, ID: t.ID, Revision: t.Revision, ConversationID: t.ConversationID, Messages: t.Messages,
+		Pending: []batchJSON{}, Closed: t.closed, HeldBack: t.heldBack, State: t.State}
+	for _, b := range t.batches {
+		out.Pending = append(out.Pending, b.json())
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false) // arguments stay as they were written
+	if err := enc.Encode(out); err != nil {
+		return nil, fmt.Errorf("write thread %q: %w", t.ID, err)
+	}
+	return bytes.TrimSpace(buf.Bytes()), nil
+}
+
+func (b *batch) json() batchJSON {
+	out := batchJSON{MessageID: b.MessageID, AuthorName: b.AuthorName, ConversationID: b.ConversationID}
+	for _, it := range b.Items {
+		row := itemJSON{Call: contentJSON{it.Call}, Stage: it.Stage, Service: it.Service, State: it.State, Poll: it.Poll,
+			Result: it.Result, Rejected: it.Rejected, By: it.By, Ground: it.Ground, Key: it.Key}
+		if it.Asked != nil {
+			row.Asked = optional(it.Asked)
+		}
+		for _, a := range it.Asks {
+			row.Asks = append(row.Asks, a.json())
+		}
+		out.Calls = append(out.Calls, row)
+	}
+	return out
+}
+
+func (a *ask) json() askJSON {
+	out := askJSON{Request: contentJSON{a.Request}, Inner: a.Inner, Since: a.Since, Expires: a.Expires, Ref: a.Ref}
+	if a.Answer != nil {
+		out.Answer = optional(a.Answer)
+	}
+	return out
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. A thread of a later version is a *VersionError; whatever else can't be read whole is an
+// error too: half a thread could run a call twice. The thread is changed only when there is no error.
+func (t *Thread) UnmarshalJSON(data []byte) error {
+	var head struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return fmt.Errorf("read a thread: %w", err)
+	}
+	switch {
+	case head.Version > threadVersion:
+		return &VersionError{head.Version}
+	case head.Version < 1:
+		return fmt.Errorf("read a thread: expected a version from 1 to %d, found %d", threadVersion, head.Version)
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	var in threadJSON
+	if err := dec.Decode(&in); err != nil {
+		return fmt.Errorf("read a thread: %w", err)
+	}
+	out := Thread{ID: in.ID, Revision: in.Revision, ConversationID: in.ConversationID, Messages: in.Messages, State: in.State,
+		closed: in.Closed, heldBack: in.HeldBack, store: t.store}
+	for i, b := range in.Pending {
+		batch, err := b.batch()
+		if err != nil {
+			return fmt.Errorf("read a thread: pending[%d]: %w", i, err)
+		}
+		out.batches = append(out.batches, batch)
+	}
+	*t = out
+	return nil
+}
+
+func (b batchJSON) batch() (*batch, error) {
+	out := &batch{MessageID: b.MessageID, AuthorName: b.AuthorName, ConversationID: b.ConversationID}
+	for i, row := range b.Calls {
+		it, err := row.item()
+		if err != nil {
+			return nil, fmt.Errorf("calls[%d]: %w", i, err)
+		}
+		out.Items = append(out.Items, it)
+	}
+	return out, nil
+}
+
+func (row itemJSON) item() (*item, error) {
+	call, ok := row.Call.Content.(content.ToolCall)
+	if !ok {
+		return nil, fmt.Errorf("call: expected a call, found a %T", row.Call.Content)
+	}
+	it := &item{Call: call, Stage: row.Stage, Service: row.Service, State: row.State, Poll: row.Poll, Result: row.Result,
+		Rejected: row.Rejected, By: row.By, Ground: row.Ground, Key: row.Key}
+	if row.Asked != nil {
+		if it.Asked, ok = row.Asked.Content.(content.ToolCall); !ok {
+			return nil, fmt.Errorf("asked: expected a call, found a %T", row.Asked.Content)
+		}
+	}
+	for _, a := range row.Asks {
+		asked, err := a.ask()
+		if err != nil {
+			return nil, err
+		}
+		it.Asks = append(it.Asks, asked)
+	}
+	return it, it.check()
+}
+
+func (a askJSON) ask() (*ask, error) {
+	q, ok := a.Request.Content.(content.InputRequest)
+	if !ok {
+		return nil, fmt.Errorf("request: expected a request, found a %T", a.Request.Content)
+	}
+	out := &ask{Request: q, Inner: a.Inner, Since: a.Since, Expires: a.Expires, Ref: a.Ref}
+	if a.Answer != nil {
+		if out.Answer, ok = a.Answer.Content.(content.InputResponse); !ok {
+			return nil, fmt.Errorf("answer: expected a response, found a %T", a.Answer.Content)
+		}
+	}
+	return out, nil
+}
+
+// check refuses what no loop writes and what would be acted upon wrongly.
+func (it *item) check() error {
+	_, function := it.Call.(*content.FunctionCall)
+	answered := !slices.ContainsFunc(it.Asks, func(a *ask) bool { return a.Answer == nil })
+	stages := []stage{open, approved, running, external, done}
+	switch {
+	case !slices.Contains(stages, it.Stage):
+		var names []string
+		for _, s := range stages {
+			names = append(names, string(s))
+		}
+		return fmt.Errorf("stage: expected one of %s, found %q", strings.Join(names, ", "), it.Stage)
+	case !it.Service && !function:
+		return fmt.Errorf("call: only calls of functions run here, found a %T", it.Call)
+	case it.Service && (len(it.Asks) != 1 || it.Stage != open && it.Stage != done || it.Stage == done && !answered):
+		return fmt.Errorf("a question of the service with %d requests in stage %q", len(it.Asks), it.Stage)
+	case it.Stage == open && (len(it.Asks) == 0 || answered):
+		return fmt.Errorf("an open call of which nothing is asked")
+	case it.Stage == approved && (len(it.Asks) == 0 || !answered):
+		return fmt.Errorf("an approved call that nobody approved")
+	}
+	return nil
+}
