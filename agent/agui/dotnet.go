@@ -11,20 +11,20 @@ import (
 // RequestApprovalTool is the name of the tool by which the .NET sample asks.
 const RequestApprovalTool = "request_approval"
 
-// asDotNet holds for what the .NET sample can ask: whether a function may be called.
-func asDotNet(q content.InputRequest) bool {
-	r, ok := q.(*content.ToolApprovalRequest)
-	if !ok {
-		return false
+// asCall is the call that tells a request, where the run asks as the .NET sample does and can. All other requests are interrupts.
+func (r Run) asCall(q content.InputRequest) (*content.FunctionCall, bool) {
+	approval, ok := q.(*content.ToolApprovalRequest)
+	if !ok || !r.DotNet {
+		return nil, false
 	}
-	_, ok = r.Call.(*content.FunctionCall)
-	return ok
+	call, err := RequestApproval(approval)
+	return call, err == nil
 }
 
 // RequestApproval is the call of request_approval that asks an AG-UI client in the manner of the .NET sample. Its call id is the id of the
 // request. Only calls of functions can be asked about in this way.
 func RequestApproval(q *content.ToolApprovalRequest) (*content.FunctionCall, error) {
-	if !asDotNet(q) || q.RequestID == "" {
+	if _, ok := q.Call.(*content.FunctionCall); !ok || q.RequestID == "" {
 		return nil, fmt.Errorf("the request %q: request_approval asks about calls of functions only", q.RequestID)
 	}
 	args := parseArguments(q.Call)
@@ -61,7 +61,7 @@ func ApprovalResult(pending []content.InputRequest, result *content.FunctionResu
 	}
 	for _, q := range pending {
 		r, ok := q.(*content.ToolApprovalRequest)
-		if !ok || r.RequestID != id || !asDotNet(q) {
+		if !ok || r.RequestID != id || r.Call == nil {
 			continue
 		}
 		if approved {

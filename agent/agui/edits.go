@@ -128,8 +128,10 @@ func merge(id string, members []value.Member, d decision) ([]value.Member, error
 		}
 		out = append(out, m)
 	}
-	for name := range edits {
-		problems = append(problems, refuse(CodeInvalidResponse, id, "the call has no argument %q", name))
+	for _, m := range d.edits {
+		if _, left := edits[m.Key]; left {
+			problems = append(problems, refuse(CodeInvalidResponse, id, "the call has no argument %q", m.Key))
+		}
 	}
 	return out, errors.Join(problems...)
 }

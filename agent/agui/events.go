@@ -17,18 +17,24 @@ func (r Run) Events(stream iter.Seq2[*agent.Update, error]) iter.Seq2[Event, err
 	return func(yield func(Event, error) bool) {
 		w := &writer{run: r, yield: yield, shown: slices.Clone(r.Shown)}
 		w.send(Event{Type: RunStarted, ThreadID: r.ThreadID, RunID: r.RunID})
-		for u, err := range stream {
-			if w.stopped {
-				return
-			}
-			if err != nil {
-				w.fail(err)
-				return
-			}
-			w.update(u)
+		if !w.stopped && w.tell(stream) {
+			w.finish()
 		}
-		w.finish()
 	}
+}
+
+// tell is false when there is nothing more to say. A stream whose reader stopped is not asked for more: every piece may cost a model.
+func (w *writer) tell(stream iter.Seq2[*agent.Update, error]) bool {
+	for u, err := range stream {
+		if err != nil {
+			w.fail(err)
+			return false
+		}
+		if w.update(u); w.stopped {
+			return false
+		}
+	}
+	return true
 }
 
 // writer holds what is open while a stream is told.
@@ -147,10 +153,8 @@ func (w *writer) ask(u *agent.Update, q content.InputRequest) {
 	if !ok || approval.Call == nil {
 		return
 	}
-	if w.run.DotNet && asDotNet(q) {
-		if call, err := RequestApproval(approval); err == nil {
-			w.call(u, call)
-		}
+	if call, ok := w.run.asCall(q); ok {
+		w.call(u, call)
 		return
 	}
 	w.call(u, approval.Call)

@@ -30,7 +30,7 @@ func (r Run) finished(asked []content.InputRequest) (Event, error) {
 	out := Event{Type: RunFinished, ThreadID: r.ThreadID, RunID: r.RunID, Outcome: &Ending{Type: "success"}}
 	var all []Interrupt
 	for _, q := range asked {
-		if r.DotNet && asDotNet(q) {
+		if _, ok := r.asCall(q); ok {
 			continue
 		}
 		i, err := InterruptOf(q)
@@ -111,8 +111,8 @@ func inputInterrupt(q *content.StructuredInputRequest) (Interrupt, error) {
 // with adds what all interrupts have.
 func (i Interrupt) with(n content.Note, about obj, schema any) (Interrupt, error) {
 	metadata := obj{{"agent_framework", about}}
-	if n.Where != "" || n.Agent != "" {
-		metadata = append(metadata, pair{"assent", obj{{"where", n.Where}, {"agent", n.Agent}}})
+	if ours := noteOf(n); len(ours) > 0 {
+		metadata = append(metadata, pair{"assent", ours})
 	}
 	var err error
 	if i.Metadata, err = encode(metadata); err != nil {
@@ -125,6 +125,17 @@ func (i Interrupt) with(n content.Note, about obj, schema any) (Interrupt, error
 		i.ExpiresAt = n.Expires.UTC().Format(time.RFC3339Nano)
 	}
 	return i, nil
+}
+
+// noteOf is what AG-UI has no member for.
+func noteOf(n content.Note) (out obj) {
+	if n.Where != "" {
+		out = append(out, pair{"where", n.Where})
+	}
+	if n.Agent != "" {
+		out = append(out, pair{"agent", n.Agent})
+	}
+	return out
 }
 
 // approvalSchema describes the payload of an answer: whether, why, and for functions with which arguments instead.
