@@ -1,0 +1,131 @@
+package layer
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/content"
+)
+
+// firstNew is where the new messages of a run begin: the caller's count, else after the last message that is not the user's or a tool's.
+func (in input) firstNew() int {
+	if in.options != nil && in.options.Fresh > 0 {
+		return max(0, len(in.messages)-in.options.Fresh)
+	}
+	return trailing(in.messages, func(m *content.Message) bool { return m.Role == content.User || m.Role == content.ToolRole })
+}
+
+// trailing is where the last messages that fit begin.
+func trailing(messages []*content.Message, fit func(*content.Message) bool) int {
+	i := len(messages)
+	for i > 0 && fit(messages[i-1]) {
+		i--
+	}
+	return i
+}
+
+// withFresh returns options that tell how many messages are new. Options that left it open still do.
+func withFresh(opt *agent.Options, fresh int) *agent.Options {
+	if opt == nil || opt.Fresh == 0 || opt.Fresh == fresh {
+		return opt
+	}
+	out := opt.Clone()
+	out.Fresh = fresh
+	return out
+}
+
+// insertAnswers puts a user's message with answers before what the user said last, so that the text follows the results.
+func (in input) insertAnswers(answers []content.Content) input {
+	if len(answers) == 0 {
+		return in
+	}
+	at := max(in.firstNew(), trailing(in.messages, func(m *content.Message) bool { return m.Role == content.User }))
+	in.messages = slices.Insert(slices.Clone(in.messages), at, content.NewMessage(content.User, answers...))
+	return in.moreFresh(1)
+}
+
+func (in input) moreFresh(more int) input {
+	if in.options != nil {
+		in.options = withFresh(in.options, in.options.Fresh+more)
+	}
+	return in
+}
+
+// toolbox is what a layer knows of the tools of a run.
+type toolbox []agent.Tool
+
+func toolsOf(opt *agent.Options, more []agent.Tool) toolbox {
+	if opt == nil {
+		return more
+	}
+	return slices.Concat(opt.Tools, more)
+}
+
+// named returns the tools of a name, without hosted ones: a label of a server is no name of a function.
+func (b toolbox) named(name string) []agent.Tool {
+	var out []agent.Tool
+	for _, t := range b {
+		if t == nil {
+			continue
+		}
+		if _, hosted := t.(*agent.HostedMCP); !hosted && t.Definition().Name == name {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// functions returns those of a name that run here.
+func (b toolbox) functions(name string) []agent.Function {
+	var out []agent.Function
+	for _, t := range b.named(name) {
+		if f, ok := t.(agent.Function); ok {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// inert holds for halves of an approval that was handled before.
+func inert(c content.Content) bool {
+	var call content.ToolCall
+	switch c := c.(type) {
+	case *content.ToolApprovalRequest:
+		call = c.Call
+	case *content.ToolApprovalResponse:
+		call = c.Call
+	}
+	f, ok := call.(*content.FunctionCall)
+	return ok && f.InformationalOnly
+}
+
+// functionCall returns the call that a request asks about, nil when it asks about none that runs here.
+func functionCall(q content.InputRequest) *content.FunctionCall {
+	if a, ok := q.(*content.ToolApprovalRequest); ok {
+		f, _ := a.Call.(*content.FunctionCall)
+		return f
+	}
+	return nil
+}
+
+// warner says once that a layer can't do its work.
+type warner struct {
+	log  *slog.Logger
+	once atomic.Bool
+}
+
+func newWarner(log *slog.Logger) *warner {
+	if log == nil {
+		log = slog.Default()
+	}
+	return &warner{log: log}
+}
+
+func (w *warner) noThread(ctx context.Context, layer, consequence string) {
+	if !w.once.Swap(true) {
+		w.log.WarnContext(ctx, layer+": the options carry no thread; "+consequence)
+	}
+}

@@ -1,0 +1,166 @@
+package layer
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/content"
+)
+
+// Rule is a standing approval.
+type Rule struct {
+	ID   string `json:"id"`
+	Tool string `json:"tool"`
+	// AnyArguments covers all calls of the tool; else only those with exactly Arguments are covered.
+	AnyArguments bool   `json:"any_arguments,omitempty"`
+	Arguments    string `json:"arguments,omitempty"` // JSON text; "" for none
+	// RequestID is the request whose answer made the rule.
+	RequestID  string    `json:"request_id,omitempty"`
+	Definition string    `json:"definition,omitempty"` // digest of the tool's definition
+	Created    time.Time `json:"created,omitzero"`
+	Expires    time.Time `json:"expires,omitzero"`
+	Left       int       `json:"left,omitempty"` // uses
+}
+
+// ErrNoRule says that a thread has no rule of an id.
+var ErrNoRule = errors.New("there is no such rule")
+
+// Rules returns the standing approvals of a thread, oldest first, used up ones included until they expire.
+func Rules(t *agent.Thread) ([]Rule, error) {
+	state, err := load[standingState](t, StandingState)
+	if err != nil {
+		return nil, err
+	}
+	return state.Rules, nil
+}
+
+// Revoke takes a standing approval away, or returns ErrNoRule. Nothing that it approved and that has not gone in yet will.
+func Revoke(t *agent.Thread, id string) error {
+	state, err := load[standingState](t, StandingState)
+	if err != nil {
+		return err
+	}
+	before := len(state.Rules)
+	state.Rules = slices.DeleteFunc(state.Rules, func(r Rule) bool { return r.ID == id })
+	if len(state.Rules) == before {
+		return fmt.Errorf("rule %q: %w", id, ErrNoRule)
+	}
+	return t.Put(StandingState, state)
+}
+
+// expire drops rules that are over, and those whose tool is no longer what it was.
+func (j *judge) expire() {
+	now := j.cfg.Now()
+	j.state.Rules = slices.DeleteFunc(j.state.Rules, func(r Rule) bool {
+		if r.Definition == "" {
+			return false // made in the other profile; approves nothing here
+		}
+		digest := j.definition(r.Tool)
+		return !now.Before(r.Expires) || digest != "" && digest != r.Definition
+	})
+}
+
+// definition is the digest of what a model is told of a tool; "" when the tool is unknown. Namesakes count together.
+func (j *judge) definition(name string) string {
+	known := j.tools.named(name)
+	if len(known) == 0 {
+		return ""
+	}
+	h := sha256.New()
+	for _, t := range known {
+		def := t.Definition()
+		text, _ := json.Marshal([]string{def.Name, def.Description, string(def.Schema)})
+		h.Write(text)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// mint makes a rule of an accepted answer that asks for one. The answer carries the recorded call.
+func (j *judge) mint(a content.InputResponse) {
+	answer := approval(a)
+	if answer == nil || answer.Always == content.AlwaysNot || !answer.Approved || answer.Edited != nil {
+		return
+	}
+	call, ok := answer.Call.(*content.FunctionCall)
+	if !ok || call.CheckArguments() != nil || j.forbids(call) {
+		return
+	}
+	any := answer.Always == content.AlwaysTool
+	digest := j.definition(call.Name)
+	if digest == "" || any && !j.cfg.AllowToolScope {
+		j.warn.log.WarnContext(j.ctx, "Standing: no rule was made", "tool", call.Name, "request", answer.RequestID)
+		return
+	}
+	now := j.cfg.Now()
+	j.state.Minted++
+	rule := Rule{ID: fmt.Sprintf("rule-%d", j.state.Minted), Tool: call.Name, AnyArguments: any, RequestID: answer.RequestID,
+		Definition: digest, Created: now, Expires: now.Add(j.cfg.MaxAge), Left: j.cfg.MaxUses}
+	if !any {
+		rule.Arguments = string(call.Arguments)
+	}
+	j.state.Rules = append(j.state.Rules, rule)
+}
+
+func (j *judge) forbids(call content.ToolCall) bool {
+	return j.cfg.Forbids != nil && j.cfg.Forbids(call)
+}
+
+// covers tells whether a rule is for such a call, uses aside.
+func (j *judge) covers(r *Rule, call *content.FunctionCall) bool {
+	now := j.cfg.Now()
+	return r.Tool == call.Name && r.Definition != "" && r.Definition == j.definition(call.Name) &&
+		!now.Before(r.Created) && now.Before(r.Expires) && !j.forbids(call) &&
+		(r.AnyArguments && j.cfg.AllowToolScope || !r.AnyArguments && content.SameArguments([]byte(r.Arguments), call.Arguments))
+}
+
+// match approves a request by a rule, which costs a use, or by a predicate; nil when a person must answer.
+func (j *judge) match(q content.InputRequest) *waiting {
+	call := functionCall(q)
+	if call == nil || call.CheckArguments() != nil {
+		return nil
+	}
+	for i := range j.state.Rules {
+		r := &j.state.Rules[i]
+		if r.Left > 0 && j.covers(r, call) {
+			r.Left--
+			return &waiting{Rule: r.ID, Reason: "Approved by standing " + r.ID}
+		}
+	}
+	if name := j.predicate(call); name != "" {
+		return &waiting{Reason: "Approved by " + name}
+	}
+	return nil
+}
+
+// predicate returns the name of the first predicate that approves a call.
+func (j *judge) predicate(call *content.FunctionCall) string {
+	for _, p := range j.cfg.Predicates {
+		if p.Name != "" && p.Approve(j.ctx, j.asked(j.in, call)) {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+func (s *standing) asked(in input, call *content.FunctionCall) Asked {
+	return Asked{Call: content.CloneCall(call).(*content.FunctionCall), Agent: s.cfg.Agent, Thread: in.thread(), Messages: in.messages, Options: in.options}
+}
+
+// stands tells whether what approved a request still does.
+func (j *judge) stands(w waiting, q *content.ToolApprovalRequest) bool {
+	call := functionCall(q)
+	if call == nil {
+		return false
+	}
+	if w.Rule == "" {
+		return j.predicate(call) != ""
+	}
+	i := slices.IndexFunc(j.state.Rules, func(r Rule) bool { return r.ID == w.Rule })
+	return i >= 0 && j.covers(&j.state.Rules[i], call)
+}
