@@ -1,0 +1,270 @@
+package openai
+
+import (
+	"strings"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/content"
+)
+
+// chat is the Chat Completions API.
+type chat struct{ cfg Config }
+
+func (chat) path() string { return "chat/completions" }
+
+func (c chat) request(messages []*content.Message, opt *agent.Options, stream bool) ([]byte, error) {
+	if opt.ConversationID != "" {
+		return nil, bad(content.BadShape, "Options.ConversationID", "Chat Completions keeps no conversations")
+	}
+	all, err := chatMessages(messages, opt.Instructions)
+	if err != nil {
+		return nil, err
+	}
+	tools, err := c.tools(opt.Tools)
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{}
+	begin(w, opt)
+	w.raw("messages", array(all))
+	if opt.MaxTokens > 0 {
+		w.int("max_completion_tokens", opt.MaxTokens)
+	}
+	if opt.Schema != nil {
+		w.object("response_format", func(w *writer) {
+			w.text("type", "json_schema")
+			w.object("json_schema", func(w *writer) { format(w, opt.Schema, c.cfg.Strict) })
+		})
+	}
+	if stream {
+		w.object("stream_options", func(w *writer) { w.bool("include_usage", true) })
+	}
+	common(w, c.cfg, opt, tools, stream)
+	return w.done()
+}
+
+func (c chat) tools(tools []agent.Tool) ([][]byte, error) {
+	var out [][]byte
+	var strict *bool
+	if c.cfg.Strict {
+		strict = &c.cfg.Strict
+	}
+	for _, t := range tools {
+		if h := hosted(t); h != nil {
+			return nil, bad(content.BadKind, "tools."+h.Name, "Chat Completions has no hosted MCP servers")
+		}
+		raw, err := one(func(w *writer) {
+			w.text("type", "function")
+			w.object("function", func(w *writer) { function(w, t.Definition(), strict) })
+		})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, raw)
+	}
+	return out, nil
+}
+
+// chatWriter writes messages. Contents gather until a result, which has a message of its own, or the end of their message.
+type chatWriter struct {
+	history *history
+	out     [][]byte
+	err     error
+
+	parts   [][]byte
+	texts   []string
+	refusal string
+	calls   [][]byte
+}
+
+func chatMessages(messages []*content.Message, instructions string) ([][]byte, error) {
+	w := &chatWriter{history: newHistory(messages, false)}
+	if instructions != "" {
+		w.text(instructions)
+		w.flush(content.System)
+	}
+	for i, m := range messages {
+		w.message(i, m)
+	}
+	return w.out, w.err
+}
+
+func (w *chatWriter) message(i int, m *content.Message) {
+	if m == nil {
+		w.fail(bad(content.BadShape, place(i, 0), "there is no message"))
+		return
+	}
+	for j, c := range m.Contents {
+		if w.err == nil && !silent(c) {
+			w.fail(w.content(place(i, j), m.Role, c))
+		}
+	}
+	w.flush(m.Role)
+}
+
+func (w *chatWriter) fail(err error) {
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+func (w *chatWriter) content(where string, role content.Role, c content.Content) error {
+	switch c := c.(type) {
+	case *content.FunctionResult:
+		return w.result(where, role, c)
+	case *content.Text:
+		if role == content.ToolRole {
+			break
+		}
+		w.text(c.Text)
+		return nil
+	}
+	switch role {
+	case content.User:
+		return w.user(where, c)
+	case content.Assistant:
+		return w.assistant(where, c)
+	}
+	return misplaced(where, c, role)
+}
+
+func (w *chatWriter) text(s string) {
+	w.texts = append(w.texts, s)
+	w.part("text", func(p *writer) { p.text("text", s) })
+}
+
+func (w *chatWriter) part(kind string, fill func(*writer)) {
+	raw, err := one(func(p *writer) {
+		p.text("type", kind)
+		fill(p)
+	})
+	w.fail(err)
+	w.parts = append(w.parts, raw)
+}
+
+func (w *chatWriter) user(where string, c content.Content) error {
+	switch c := c.(type) {
+	case *content.URI:
+		if !isImage(c.MediaType) {
+			return bad(content.BadKind, where, "Chat Completions takes addresses of images only, not of %q", c.MediaType)
+		}
+		w.image(c.URI)
+		return nil
+	case *content.Data:
+		return w.data(where, c)
+	}
+	return misplaced(where, c, content.User)
+}
+
+func (w *chatWriter) image(uri string) {
+	w.part("image_url", func(p *writer) {
+		p.object("image_url", func(p *writer) { p.text("url", uri) })
+	})
+}
+
+func (w *chatWriter) data(where string, c *content.Data) error {
+	if !strings.HasPrefix(c.URI, "data:") {
+		return bad(content.BadShape, where, "expected a data URI")
+	}
+	switch kind := mediaType(c); {
+	case isImage(kind):
+		w.image(c.URI)
+	case strings.HasPrefix(kind, "audio/"):
+		return w.audio(where, kind, c.URI)
+	default:
+		w.part("file", func(p *writer) {
+			p.object("file", func(p *writer) {
+				p.text("filename", fileName(c))
+				p.text("file_data", c.URI)
+			})
+		})
+	}
+	return nil
+}
+
+func (w *chatWriter) audio(where, kind, uri string) error {
+	formats := map[string]string{"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+	head, data, _ := strings.Cut(uri, ",")
+	if formats[kind] == "" || !strings.HasSuffix(head, ";base64") {
+		return bad(content.BadKind, where, "Chat Completions takes wav and mp3 in base64 only, not %q", kind)
+	}
+	w.part("input_audio", func(p *writer) {
+		p.object("input_audio", func(p *writer) {
+			p.text("data", data)
+			p.text("format", formats[kind])
+		})
+	})
+	return nil
+}
+
+func (w *chatWriter) assistant(where string, c content.Content) error {
+	switch c := c.(type) {
+	case *content.Reasoning: // this wire has no place for it
+		return nil
+	case *content.Error: // silent has left only refusals
+		w.refusal += c.Message
+		return nil
+	case *content.FunctionCall:
+		return w.call(where, c)
+	}
+	return misplaced(where, c, content.Assistant)
+}
+
+func (w *chatWriter) call(where string, c *content.FunctionCall) error {
+	if c.CallID == "" || c.Name == "" {
+		return bad(content.BadID, where, "expected a call with an id and a name")
+	}
+	w.history.open[c.CallID]++
+	raw, err := one(func(p *writer) {
+		p.text("id", c.CallID)
+		p.text("type", "function")
+		p.object("function", func(p *writer) {
+			p.text("name", c.Name)
+			p.text("arguments", argumentsText(c.Arguments))
+		})
+	})
+	w.calls = append(w.calls, raw)
+	return err
+}
+
+func (w *chatWriter) result(where string, role content.Role, c *content.FunctionResult) error {
+	w.flush(role)
+	send, err := w.history.result(where, c)
+	if err != nil || !send {
+		return err
+	}
+	raw, err := one(func(p *writer) {
+		p.text("role", "tool")
+		p.text("tool_call_id", c.CallID)
+		p.text("content", resultText(c.Result))
+	})
+	w.out = append(w.out, raw)
+	return err
+}
+
+// flush writes what has gathered as one message. What has nothing to say is not sent.
+func (w *chatWriter) flush(role content.Role) {
+	if len(w.parts) == 0 && len(w.calls) == 0 && w.refusal == "" {
+		return
+	}
+	raw, err := one(func(m *writer) {
+		m.text("role", string(role))
+		switch {
+		case role == content.Assistant && len(w.texts) > 0:
+			m.text("content", strings.Join(w.texts, ""))
+		case len(w.parts) == 1 && len(w.texts) == 1:
+			m.text("content", w.texts[0])
+		case len(w.parts) > 0:
+			m.raw("content", array(w.parts))
+		}
+		if w.refusal != "" {
+			m.text("refusal", w.refusal)
+		}
+		if len(w.calls) > 0 {
+			m.raw("tool_calls", array(w.calls))
+		}
+	})
+	w.fail(err)
+	w.out = append(w.out, raw)
+	w.parts, w.texts, w.refusal, w.calls = nil, nil, "", nil
+}

@@ -1,0 +1,185 @@
+package openai
+
+import (
+	"bytes"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/content"
+)
+
+func (chat) answer(*agent.Options) answer { return &chatAnswer{} }
+
+// chatAnswer gathers what one answer says. Texts are handed on as they come; calls only at the end, when it is known that they are whole.
+type chatAnswer struct {
+	id, model string
+	refusal   string
+	finish    string
+	usage     *content.Usage
+	calls     []*chatCall
+	last      *chatCall
+}
+
+// chatCall is a call that may still be growing.
+type chatCall struct {
+	index     int64 // -1 when the service gave none
+	id, name  string
+	arguments []byte
+}
+
+func (a *chatAnswer) whole(src []byte) ([]*agent.Update, error) {
+	updates, err := a.piece(src, "message")
+	if err != nil {
+		return nil, err
+	}
+	last, err := a.end()
+	if err != nil {
+		return nil, bad(content.BadShape, "choices", "the answer has no finish reason")
+	}
+	return append(updates, last...), nil
+}
+
+func (a *chatAnswer) event(src []byte) ([]*agent.Update, bool, error) {
+	if string(bytes.TrimSpace(src)) == "[DONE]" {
+		updates, err := a.end()
+		return updates, true, err
+	}
+	updates, err := a.piece(src, "delta")
+	return updates, false, err
+}
+
+// piece reads one chunk, or the whole, whose message is like a single delta.
+func (a *chatAnswer) piece(src []byte, member string) ([]*agent.Update, error) {
+	o := read(src)
+	if o.has("error") {
+		return nil, reported(o.object("error"))
+	}
+	keep(&a.id, o.text("id"))
+	keep(&a.model, o.text("model"))
+	a.count(o.object("usage"), o.has("usage"))
+	var out []*agent.Update
+	choices, _ := o.list("choices")
+	for _, c := range choices {
+		if c.number("index") != 0 {
+			o.r.fail(content.BadShape, c.at, "expected one choice")
+		}
+		keep(&a.finish, c.text("finish_reason"))
+		if text := a.delta(c.object(member), member == "message"); text != "" {
+			out = append(out, a.update(&content.Text{Text: text}))
+		}
+	}
+	return out, o.r.err
+}
+
+// reported is a failure that is told inside an answer.
+func reported(e object) error {
+	out := &StatusError{Type: e.text("type"), Param: e.text("param"), Message: e.text("message")}
+	e.r.err = nil // the code may be a number; whatever it is, this is a failure
+	if code := e.text("code"); e.r.err == nil {
+		out.Code = code
+	} else {
+		out.Code = string(e.members["code"])
+	}
+	return out
+}
+
+func keep(to *string, v string) {
+	if v != "" {
+		*to = v
+	}
+}
+
+func (a *chatAnswer) count(u object, there bool) {
+	if there {
+		a.usage = &content.Usage{Input: u.number("prompt_tokens"), Output: u.number("completion_tokens"), Total: u.number("total_tokens")}
+	}
+}
+
+// delta takes in what was said and returns the text.
+func (a *chatAnswer) delta(d object, whole bool) string {
+	if role := d.text("role"); role != "" && role != "assistant" {
+		d.r.fail(content.BadKind, d.at, "expected an assistant's message, found the role %q", role)
+	}
+	if d.has("function_call") {
+		d.r.fail(content.BadKind, d.at, "expected tool_calls, found a function_call")
+	}
+	a.refusal += d.text("refusal")
+	calls, _ := d.list("tool_calls")
+	for i, c := range calls {
+		if kind := c.text("type"); kind != "" && kind != "function" {
+			c.r.fail(content.BadKind, c.at, "expected a call of a function, found one of kind %q", kind)
+		}
+		a.grow(c, a.place(c, i, whole))
+	}
+	return d.text("content")
+}
+
+// place tells which call a piece belongs to: the index does, else its order or a new id.
+func (a *chatAnswer) place(c object, i int, whole bool) int64 {
+	id := c.text("id")
+	switch {
+	case c.has("index"):
+		return c.number("index")
+	case whole:
+		return int64(i)
+	case a.last == nil || id != "" && id != a.last.id:
+		return int64(len(a.calls))
+	}
+	return a.last.index
+}
+
+func (a *chatAnswer) grow(c object, index int64) {
+	call := a.at(index)
+	a.last = call
+	id := c.text("id")
+	if call.id != "" && id != "" && id != call.id {
+		c.r.fail(content.BadShape, c.at, "one call has two ids")
+	}
+	keep(&call.id, id)
+	f := c.object("function")
+	if name := f.text("name"); name != call.name { // some services repeat it
+		call.name += name
+	}
+	call.arguments = append(call.arguments, f.text("arguments")...)
+}
+
+func (a *chatAnswer) at(index int64) *chatCall {
+	for _, c := range a.calls {
+		if c.index == index {
+			return c
+		}
+	}
+	c := &chatCall{index: index}
+	a.calls = append(a.calls, c)
+	return c
+}
+
+func (a *chatAnswer) update(contents ...content.Content) *agent.Update {
+	return &agent.Update{Role: content.Assistant, MessageID: a.id, ID: a.id, Model: a.model, Contents: contents}
+}
+
+// end gives the rest, if the answer is complete.
+func (a *chatAnswer) end() ([]*agent.Update, error) {
+	if a.finish == "" {
+		return nil, unfinished()
+	}
+	u := a.update()
+	if a.refusal != "" {
+		u.Contents = append(u.Contents, &content.Error{Message: a.refusal, Code: refusalCode})
+	}
+	for _, c := range a.calls {
+		if c.id == "" || c.name == "" {
+			return nil, bad(content.BadShape, "tool_calls", "a call has no id or no name")
+		}
+		u.Contents = append(u.Contents, &content.FunctionCall{
+			CallID: c.id, Name: c.name, Arguments: arguments(string(c.arguments)), InformationalOnly: isShort(a.finish),
+		})
+	}
+	if a.usage != nil {
+		u.Contents = append(u.Contents, a.usage)
+	}
+	u.FinishReason = a.finish
+	return []*agent.Update{u}, nil
+}
+
+// isShort tells whether an answer ended before the model was done.
+func isShort(finish string) bool { return finish != "stop" && finish != "tool_calls" }

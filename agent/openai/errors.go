@@ -1,0 +1,106 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/assent-dev/assent/content"
+
+	sdk "github.com/openai/openai-go/v3"
+)
+
+// ErrCut says that the connection ended in the middle of an answer. It always comes with io.ErrUnexpectedEOF or the connection's error.
+var ErrCut = errors.New("openai: the answer was cut in the middle")
+
+// StatusError is a failure that the service reports.
+type StatusError struct {
+	// Status is the HTTP status; 0 when the failure was told inside an answer that had begun well.
+	Status int
+	Code   string // the service's, such as rate_limit_exceeded
+	Type   string
+	Param  string
+	// Message is the service's sentence. It may repeat secrets, so Error leaves it out.
+	Message    string
+	RetryAfter time.Duration // how long the service wants us to wait; 0 when it didn't say
+	RequestID  string
+	Err        error // the SDK's error; nil inside answers
+}
+
+// Error tells the status and the code.
+func (e *StatusError) Error() string {
+	out := "openai: the service reports a failure"
+	if e.Status != 0 {
+		out = "openai: status " + strconv.Itoa(e.Status)
+	}
+	switch {
+	case e.Code != "":
+		out += ": " + e.Code
+	case e.Type != "":
+		out += ": " + e.Type
+	}
+	return out
+}
+
+// Unwrap returns the SDK's error.
+func (e *StatusError) Unwrap() error { return e.Err }
+
+// statusError makes a StatusError of an answer that says no, and passes other errors on.
+func statusError(res *http.Response, err error) error {
+	if res == nil || res.StatusCode < 400 {
+		return fmt.Errorf("openai: %w", err)
+	}
+	out := &StatusError{Status: res.StatusCode, RetryAfter: retryAfter(res.Header), RequestID: res.Header.Get("X-Request-Id"), Err: err}
+	var known *sdk.Error
+	if errors.As(err, &known) {
+		out.Code, out.Type, out.Param, out.Message = known.Code, known.Type, known.Param, known.Message
+	}
+	return out
+}
+
+// longestWait bounds what a header can make a caller wait.
+const longestWait = 24 * time.Hour
+
+// retryAfter reads how long to wait: milliseconds, seconds or a date. What can't be read says nothing.
+func retryAfter(h http.Header) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
+		return bounded(ms, time.Millisecond)
+	}
+	text := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(text, 64); err == nil {
+		return bounded(s, time.Second)
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return bounded(time.Until(at).Seconds(), time.Second)
+	}
+	return 0
+}
+
+func bounded(n float64, unit time.Duration) time.Duration {
+	switch most := float64(longestWait / unit); {
+	case n > most:
+		return longestWait
+	case n > 0:
+		return time.Duration(n * float64(unit))
+	}
+	return 0
+}
+
+// cut is the error of an answer that ended too early: the context's, when that is why.
+func cut(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("openai: %w", ctx.Err())
+	}
+	return fmt.Errorf("%w: %w", ErrCut, err)
+}
+
+// unfinished is the error of a stream that ended without having said that it is complete.
+func unfinished() error { return fmt.Errorf("%w: %w", ErrCut, io.ErrUnexpectedEOF) }
+
+func bad(code content.Code, where, format string, args ...any) *content.BadError {
+	return &content.BadError{Code: code, Where: where, Detail: fmt.Sprintf(format, args...)}
+}

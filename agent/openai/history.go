@@ -1,0 +1,155 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/assent-dev/assent/content"
+)
+
+// refusalCode marks an Error content that is a model's refusal, as the .NET library does.
+const refusalCode = "Refusal"
+
+// history holds results to their calls, and answers to their requests, while messages are written.
+type history struct {
+	kept    bool // by the service: it may know what isn't here
+	open    map[string]int
+	inert   map[string]bool               // calls that were handled elsewhere
+	results map[string]*content.MCPResult // by call
+	asked   map[string]int                // MCP approvals
+}
+
+func newHistory(messages []*content.Message, kept bool) *history {
+	h := &history{kept, map[string]int{}, map[string]bool{}, map[string]*content.MCPResult{}, map[string]int{}}
+	for _, m := range messages {
+		if m == nil {
+			continue
+		}
+		for _, c := range m.Contents {
+			switch c := c.(type) {
+			case *content.FunctionCall:
+				if c.InformationalOnly {
+					h.inert[c.CallID] = true
+				}
+			case *content.MCPResult:
+				h.results[c.CallID] = c
+			}
+		}
+	}
+	return h
+}
+
+// result tells whether a result is sent. Those of inert calls are not; one whose call isn't open is refused.
+func (h *history) result(where string, c *content.FunctionResult) (bool, error) {
+	switch {
+	case c.CallID == "":
+		return false, bad(content.BadID, where, "expected a call id, found none")
+	case h.open[c.CallID] > 0:
+		h.open[c.CallID]--
+		return true, nil
+	case h.inert[c.CallID]:
+		return false, nil
+	case h.kept:
+		return true, nil
+	}
+	return false, bad(content.BadShape, where, "expected a call %q before its only result", c.CallID)
+}
+
+// answer holds an answer about an MCP call to its request.
+func (h *history) answer(where string, c *content.ToolApprovalResponse) error {
+	switch {
+	case c.RequestID == "":
+		return bad(content.BadID, where, "expected the id of a request, found none")
+	case c.Edited != nil:
+		return bad(content.BadKind, where, "a call of an MCP server can't be edited")
+	case h.asked[c.RequestID] > 0:
+		h.asked[c.RequestID]--
+		return nil
+	case h.kept && h.asked[c.RequestID] == 0:
+		h.asked[c.RequestID] = -1 // a second answer has nothing left to answer
+		return nil
+	}
+	return bad(content.BadShape, where, "expected the request %q before its only answer", c.RequestID)
+}
+
+// silent tells whether a content is never sent to a model.
+func silent(c content.Content) bool {
+	switch c := c.(type) {
+	case *content.FunctionCall:
+		return c.InformationalOnly
+	case *content.ToolApprovalRequest:
+		_, mcp := c.Call.(*content.MCPCall)
+		return !mcp
+	case *content.ToolApprovalResponse:
+		_, function := c.Call.(*content.FunctionCall)
+		return function
+	case *content.Error:
+		return c.Code != refusalCode
+	case *content.Usage, *content.TextApprovalRequest, *content.TextApprovalResponse,
+		*content.StructuredInputRequest, *content.StructuredInputResponse:
+		return true
+	}
+	return false
+}
+
+// place names a content in errors.
+func place(message, i int) string { return fmt.Sprintf("messages[%d].contents[%d]", message, i) }
+
+// misplaced is the error of a content that can't stand where it does.
+func misplaced(where string, c content.Content, role content.Role) error {
+	return bad(content.BadKind, where, "a %s can't be sent in a message of role %q", kindOf(c), role)
+}
+
+func kindOf(c content.Content) string {
+	return strings.TrimPrefix(fmt.Sprintf("%T", c), "*content.")
+}
+
+// resultText is what a model reads of a result: a string without its quotes, everything else as JSON.
+func resultText(raw json.RawMessage) string {
+	var s string
+	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(raw)
+}
+
+// argumentsText is the text of arguments on the wire, which wants an object even where a model wrote nothing.
+func argumentsText(args []byte) string {
+	if len(args) == 0 {
+		return "{}"
+	}
+	return string(args)
+}
+
+// arguments is the text that a model wrote.
+func arguments(text string) json.RawMessage {
+	if text == "" {
+		return nil
+	}
+	return json.RawMessage(text)
+}
+
+// mediaType is the type of inline data, from its URI when it says nothing itself.
+func mediaType(c *content.Data) string {
+	if c.MediaType != "" {
+		return c.MediaType
+	}
+	rest, ok := strings.CutPrefix(c.URI, "data:")
+	if !ok {
+		return ""
+	}
+	head, _, _ := strings.Cut(rest, ",")
+	kind, _, _ := strings.Cut(head, ";")
+	return kind
+}
+
+func isImage(mediaType string) bool { return strings.HasPrefix(mediaType, "image/") }
+
+// fileName names inline data; the service wants a name.
+func fileName(c *content.Data) string {
+	if c.Name == "" {
+		return "file"
+	}
+	return c.Name
+}

@@ -1,0 +1,317 @@
+package openai
+
+import (
+	"strings"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/content"
+)
+
+// responses is the Responses API.
+type responses struct{ cfg Config }
+
+func (responses) path() string { return "responses" }
+
+// namedConversation begins the ids of conversations that were made for themselves; others are ids of the last response.
+const namedConversation = "conv_"
+
+func (r responses) request(messages []*content.Message, opt *agent.Options, stream bool) ([]byte, error) {
+	if opt.ConversationID != "" && !r.cfg.Store {
+		return nil, bad(content.BadShape, "Options.ConversationID", "conversations are kept only with Config.Store")
+	}
+	input, err := inputItems(messages, opt.ConversationID != "", r.cfg.Store)
+	if err != nil {
+		return nil, err
+	}
+	tools, err := r.tools(opt.Tools)
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{}
+	begin(w, opt)
+	if opt.Instructions != "" {
+		w.text("instructions", opt.Instructions)
+	}
+	w.raw("input", array(input))
+	r.keeping(w, opt)
+	if opt.MaxTokens > 0 {
+		w.int("max_output_tokens", opt.MaxTokens)
+	}
+	if opt.Schema != nil {
+		w.object("text", func(w *writer) {
+			w.object("format", func(w *writer) {
+				w.text("type", "json_schema")
+				format(w, opt.Schema, r.cfg.Strict)
+			})
+		})
+	}
+	common(w, r.cfg, opt, tools, stream)
+	return w.done()
+}
+
+// keeping says what the service keeps and what it shall tell.
+func (r responses) keeping(w *writer, opt *agent.Options) {
+	w.bool("store", r.cfg.Store)
+	switch {
+	case strings.HasPrefix(opt.ConversationID, namedConversation):
+		w.text("conversation", opt.ConversationID)
+	case opt.ConversationID != "":
+		w.text("previous_response_id", opt.ConversationID)
+	}
+	if len(r.cfg.Include) > 0 {
+		w.texts("include", r.cfg.Include)
+	}
+}
+
+func (r responses) tools(tools []agent.Tool) ([][]byte, error) {
+	var out [][]byte
+	for _, t := range tools {
+		raw, err := one(func(w *writer) {
+			if h := hosted(t); h != nil {
+				server(w, h)
+				return
+			}
+			w.text("type", "function")
+			function(w, t.Definition(), &r.cfg.Strict) // the service's default would be strict
+		})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, raw)
+	}
+	return out, nil
+}
+
+// itemWriter writes input items. Parts gather into one message item until something else stands between.
+type itemWriter struct {
+	history *history
+	stored  bool
+	out     [][]byte
+	err     error
+
+	parts [][]byte
+	phase string
+}
+
+// inputItems writes messages as input; kept tells that the service has the history, stored that it has items by their ids.
+func inputItems(messages []*content.Message, kept, stored bool) ([][]byte, error) {
+	w := &itemWriter{history: newHistory(messages, kept), stored: stored}
+	for i, m := range messages {
+		w.message(i, m)
+	}
+	return w.out, w.err
+}
+
+func (w *itemWriter) fail(err error) {
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+func (w *itemWriter) message(i int, m *content.Message) {
+	if m == nil {
+		w.fail(bad(content.BadShape, place(i, 0), "there is no message"))
+		return
+	}
+	for j, c := range m.Contents {
+		if w.err == nil && !silent(c) {
+			w.fail(w.content(place(i, j), m.Role, c))
+		}
+	}
+	w.flush(m.Role)
+}
+
+// content writes what becomes part of a message; everything else is an item of its own.
+func (w *itemWriter) content(where string, role content.Role, c content.Content) error {
+	switch c := c.(type) {
+	case *content.Text:
+		if role == content.ToolRole {
+			return misplaced(where, c, role)
+		}
+		w.text(role, c)
+		return nil
+	case *content.Error:
+		if role != content.Assistant {
+			return misplaced(where, c, role)
+		}
+		w.part("refusal", func(p *writer) { p.text("refusal", c.Message) })
+		return nil
+	case *content.URI, *content.Data:
+		if role != content.User {
+			return misplaced(where, c, role)
+		}
+		return w.media(where, c)
+	}
+	w.flush(role)
+	return w.item(where, role, c)
+}
+
+func (w *itemWriter) item(where string, role content.Role, c content.Content) error {
+	switch c := c.(type) {
+	case *content.FunctionResult:
+		return w.result(where, c)
+	case *content.ToolApprovalResponse:
+		return w.answer(where, c)
+	case *content.MCPResult: // written with its call
+		return nil
+	}
+	if role != content.Assistant {
+		return misplaced(where, c, role)
+	}
+	switch c := c.(type) {
+	case *content.FunctionCall:
+		return w.call(where, c)
+	case *content.Reasoning:
+		return w.reasoning(c)
+	case *content.ToolApprovalRequest:
+		return w.request(where, c)
+	case *content.MCPCall:
+		return w.mcpCall(where, c)
+	case *content.Unknown:
+		return w.unknown(where, c)
+	}
+	return misplaced(where, c, role)
+}
+
+func (w *itemWriter) text(role content.Role, c *content.Text) {
+	if role != content.Assistant {
+		w.part("input_text", func(p *writer) { p.text("text", c.Text) })
+		return
+	}
+	if c.Text != "" {
+		w.part("output_text", func(p *writer) { p.text("text", c.Text) })
+	}
+	if phase := property(c, phaseKey); phase != "" { // it stands behind the texts of its item
+		w.phase = phase
+		w.flush(role)
+	}
+}
+
+func (w *itemWriter) part(kind string, fill func(*writer)) {
+	raw, err := one(func(p *writer) {
+		p.text("type", kind)
+		fill(p)
+	})
+	w.fail(err)
+	w.parts = append(w.parts, raw)
+}
+
+func (w *itemWriter) media(where string, c content.Content) error {
+	switch c := c.(type) {
+	case *content.URI:
+		if isImage(c.MediaType) {
+			w.image(c.URI)
+		} else {
+			w.part("input_file", func(p *writer) { p.text("file_url", c.URI) })
+		}
+	case *content.Data:
+		if !strings.HasPrefix(c.URI, "data:") {
+			return bad(content.BadShape, where, "expected a data URI")
+		}
+		if isImage(mediaType(c)) {
+			w.image(c.URI)
+			return nil
+		}
+		w.part("input_file", func(p *writer) {
+			p.text("filename", fileName(c))
+			p.text("file_data", c.URI)
+		})
+	}
+	return nil
+}
+
+func (w *itemWriter) image(uri string) {
+	w.part("input_image", func(p *writer) {
+		p.text("image_url", uri)
+		p.text("detail", "auto")
+	})
+}
+
+// flush writes the parts that have gathered as one message.
+func (w *itemWriter) flush(role content.Role) {
+	if len(w.parts) > 0 {
+		w.add("message", func(p *writer) {
+			p.text("role", string(role))
+			p.raw("content", array(w.parts))
+			if w.phase != "" {
+				p.text("phase", w.phase)
+			}
+		})
+	}
+	w.parts, w.phase = nil, ""
+}
+
+// add writes one item.
+func (w *itemWriter) add(kind string, fill func(*writer)) {
+	raw, err := one(func(p *writer) {
+		p.text("type", kind)
+		fill(p)
+	})
+	w.fail(err)
+	w.out = append(w.out, raw)
+}
+
+func (w *itemWriter) call(where string, c *content.FunctionCall) error {
+	if c.CallID == "" || c.Name == "" {
+		return bad(content.BadID, where, "expected a call with an id and a name")
+	}
+	w.history.open[c.CallID]++
+	w.add("function_call", func(p *writer) {
+		p.text("call_id", c.CallID)
+		p.text("name", c.Name)
+		p.text("arguments", argumentsText(c.Arguments))
+	})
+	return nil
+}
+
+func (w *itemWriter) result(where string, c *content.FunctionResult) error {
+	send, err := w.history.result(where, c)
+	if err != nil || !send {
+		return err
+	}
+	w.add("function_call_output", func(p *writer) {
+		p.text("call_id", c.CallID)
+		p.text("output", resultText(c.Result))
+	})
+	return nil
+}
+
+// reasoning goes back sealed. Its id is sent only where the service can look it up: without storing, an id makes it look in vain.
+func (w *itemWriter) reasoning(c *content.Reasoning) error {
+	id := property(c, itemKey)
+	if !w.stored {
+		id = ""
+	}
+	if c.Protected == "" && id == "" {
+		return nil
+	}
+	var summary [][]byte
+	if c.Text != "" {
+		part, err := one(func(p *writer) {
+			p.text("type", "summary_text")
+			p.text("text", c.Text)
+		})
+		w.fail(err)
+		summary = append(summary, part)
+	}
+	w.add("reasoning", func(p *writer) {
+		if id != "" {
+			p.text("id", id)
+		}
+		p.raw("summary", array(summary))
+		if c.Protected != "" {
+			p.text("encrypted_content", c.Protected)
+		}
+	})
+	return nil
+}
+
+// unknown goes back byte for byte, if it is an item of this API.
+func (w *itemWriter) unknown(where string, c *content.Unknown) error {
+	o := read(c.Raw)
+	if kind := o.text("type"); o.r.err != nil || kind == "" || kind != c.Kind {
+		return bad(content.BadKind, where, "an unknown %q is no item of this API", c.Kind)
+	}
+	w.out = append(w.out, c.Raw)
+	return nil
+}

@@ -1,0 +1,278 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/content"
+)
+
+func (r responses) answer(opt *agent.Options) answer {
+	return &responseAnswer{store: r.cfg.Store, conversation: opt.ConversationID, streamed: map[string]string{}}
+}
+
+// responseAnswer reads one response, whole or by its events. From the first call of a function on, everything is held back until the
+// response is complete: only then is it known whether the calls may act.
+type responseAnswer struct {
+	store        bool
+	conversation string
+
+	id, model string
+	streamed  map[string]string // text that was handed on, by item
+	items     int               // that were done
+	held      []content.Content
+	calls     []*content.FunctionCall
+}
+
+// whole reads a response as if its items had been streamed.
+func (a *responseAnswer) whole(src []byte) ([]*agent.Update, error) {
+	o := read(src)
+	a.begin(o)
+	var out []*agent.Update
+	items, raws := o.list("output")
+	for i := range items {
+		out = append(out, a.item(items[i], raws[i])...)
+	}
+	if o.r.err != nil {
+		return nil, o.r.err
+	}
+	last, err := a.finish(o)
+	if err != nil {
+		return nil, err
+	}
+	return append(out, last...), nil
+}
+
+func (a *responseAnswer) begin(o object) {
+	keep(&a.id, o.text("id"))
+	keep(&a.model, o.text("model"))
+}
+
+// event reads one event. Those that only tell of progress say nothing here.
+func (a *responseAnswer) event(src []byte) ([]*agent.Update, bool, error) {
+	if string(bytes.TrimSpace(src)) == "[DONE]" {
+		return nil, true, unfinished()
+	}
+	o := read(src)
+	var out []*agent.Update
+	switch o.text("type") {
+	case "response.created", "response.in_progress", "response.queued":
+		a.begin(o.object("response"))
+	case "response.output_text.delta":
+		out = a.text(o.text("item_id"), o.text("delta"))
+	case "response.reasoning_summary_text.delta":
+		out = a.thought(o.text("item_id"), o.text("delta"))
+	case "response.reasoning_summary_part.added":
+		if o.number("summary_index") > 0 {
+			out = a.thought(o.text("item_id"), paragraph)
+		}
+	case "response.output_item.done":
+		out = a.item(o.object("item"), o.members["item"])
+	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
+		return a.terminal(o)
+	case "error":
+		return nil, true, reported(failureEvent(o))
+	}
+	return out, false, o.r.err
+}
+
+// failureEvent is where an error event tells its error: in itself, or in a member.
+func failureEvent(o object) object {
+	if o.has("error") {
+		return o.object("error")
+	}
+	delete(o.members, "type") // of the event, not of the error
+	return o
+}
+
+func (a *responseAnswer) terminal(o object) ([]*agent.Update, bool, error) {
+	response := o.object("response")
+	items, _ := response.list("output")
+	if o.r.err != nil {
+		return nil, true, o.r.err
+	}
+	a.begin(response)
+	out, err := a.finish(response)
+	if err == nil && len(items) > a.items {
+		return nil, true, bad(content.BadShape, "response.output", "the events told %d of %d items", a.items, len(items))
+	}
+	return out, true, err
+}
+
+func (a *responseAnswer) end() ([]*agent.Update, error) { return nil, unfinished() }
+
+// paragraph stands between the parts of a summary.
+const paragraph = "\n\n"
+
+func (a *responseAnswer) text(item, delta string) []*agent.Update {
+	a.streamed[item] += delta
+	return a.say(&content.Text{Text: delta})
+}
+
+func (a *responseAnswer) thought(item, delta string) []*agent.Update {
+	a.streamed[item] += delta
+	return a.say(&content.Reasoning{Text: delta})
+}
+
+// say hands contents on, or holds them back behind a call.
+func (a *responseAnswer) say(contents ...content.Content) []*agent.Update {
+	if len(a.calls) > 0 {
+		a.held = append(a.held, contents...)
+		return nil
+	}
+	if len(contents) == 0 {
+		return nil
+	}
+	return []*agent.Update{a.update(contents)}
+}
+
+func (a *responseAnswer) update(contents []content.Content) *agent.Update {
+	return &agent.Update{Role: content.Assistant, MessageID: a.id, ID: a.id, Model: a.model, Contents: contents}
+}
+
+// item reads an item that is done.
+func (a *responseAnswer) item(o object, raw json.RawMessage) []*agent.Update {
+	a.items++
+	switch kind := o.need("type"); kind {
+	case "message":
+		return a.say(a.message(o)...)
+	case "reasoning":
+		return a.say(a.reasoning(o)...)
+	case "function_call":
+		call := functionCall(o)
+		a.calls = append(a.calls, call)
+		return a.say(call)
+	case "mcp_call":
+		return a.say(mcpContents(o)...)
+	case "mcp_approval_request":
+		return a.say(requestOf(o))
+	default:
+		return a.say(&content.Unknown{Kind: kind, Raw: raw})
+	}
+}
+
+// functionCall reads a call. One that isn't complete is never run.
+func functionCall(o object) *content.FunctionCall {
+	status := o.text("status")
+	return &content.FunctionCall{
+		CallID: o.need("call_id"), Name: o.need("name"), Arguments: arguments(o.text("arguments")),
+		InformationalOnly: status != "" && status != "completed",
+	}
+}
+
+func (a *responseAnswer) message(o object) []content.Content {
+	if role := o.text("role"); role != "assistant" {
+		o.r.fail(content.BadKind, o.at, "expected an assistant's message, found the role %q", role)
+	}
+	var text string
+	var refusals []content.Content
+	parts, _ := o.list("content")
+	for _, p := range parts {
+		switch kind := p.text("type"); kind {
+		case "output_text":
+			text += p.text("text")
+		case "refusal":
+			refusals = append(refusals, &content.Error{Message: p.text("refusal"), Code: refusalCode})
+		default:
+			p.r.fail(content.BadKind, p.at, "expected output_text or a refusal, found %q", kind)
+		}
+	}
+	var out []content.Content
+	if rest := a.rest(o, text); rest != "" {
+		out = append(out, &content.Text{Text: rest})
+	}
+	out = append(out, refusals...)
+	if phase := o.text("phase"); phase != "" {
+		out = append(out, &content.Text{Common: content.Common{Properties: properties(phaseKey, phase)}})
+	}
+	return out
+}
+
+// rest is what of an item's text has not been handed on. Pieces that are not the beginning of the whole can't be taken back.
+func (a *responseAnswer) rest(o object, whole string) string {
+	id := o.text("id")
+	rest, ok := strings.CutPrefix(whole, a.streamed[id])
+	delete(a.streamed, id)
+	if !ok {
+		o.r.fail(content.BadShape, o.at, "the pieces of the text are not its beginning")
+	}
+	return rest
+}
+
+// reasoning closes what was thought with its sealed form.
+func (a *responseAnswer) reasoning(o object) []content.Content {
+	text := joined(o, "summary")
+	if text == "" {
+		text = joined(o, "content")
+	}
+	out := &content.Reasoning{Text: a.rest(o, text), Protected: o.text("encrypted_content")}
+	out.Properties = properties(itemKey, o.text("id"))
+	return []content.Content{out}
+}
+
+func joined(o object, key string) string {
+	parts, _ := o.list(key)
+	texts := make([]string, len(parts))
+	for i, p := range parts {
+		texts[i] = p.text("text")
+	}
+	return strings.Join(texts, paragraph)
+}
+
+// finish reads how the response ended and gives the rest.
+func (a *responseAnswer) finish(o object) ([]*agent.Update, error) {
+	if o.has("error") {
+		return nil, reported(o.object("error"))
+	}
+	reason, err := a.reason(o)
+	if err != nil {
+		return nil, err
+	}
+	if isShort(reason) {
+		for _, c := range a.calls {
+			c.InformationalOnly = true
+		}
+	}
+	last := a.update(a.held)
+	if o.has("usage") {
+		u := o.object("usage")
+		last.Contents = append(last.Contents, &content.Usage{Input: u.number("input_tokens"), Output: u.number("output_tokens"), Total: u.number("total_tokens")})
+	}
+	last.FinishReason = reason
+	last.ConversationID = a.continues()
+	return []*agent.Update{last}, o.r.err
+}
+
+func (a *responseAnswer) reason(o object) (string, error) {
+	switch status := o.text("status"); status {
+	case "completed":
+		if len(a.calls) > 0 {
+			return "tool_calls", nil
+		}
+		return "stop", nil
+	case "incomplete":
+		switch why := o.object("incomplete_details").text("reason"); why {
+		case "max_output_tokens":
+			return "length", nil
+		case "", "stop", "tool_calls": // none of the reasons for which calls may act
+			return "incomplete", nil
+		default:
+			return why, nil
+		}
+	default:
+		return "", bad(content.BadShape, "status", "the response is %q, which is no answer", status)
+	}
+}
+
+// continues is the conversation that the next request goes on with; "" when nothing is kept.
+func (a *responseAnswer) continues() string {
+	switch {
+	case !a.store:
+		return ""
+	case strings.HasPrefix(a.conversation, namedConversation):
+		return a.conversation
+	}
+	return a.id
+}
