@@ -303,13 +303,20 @@ func withRequestID(q content.InputRequest, id string) content.InputRequest {
 }
 
 func noteOf(q content.InputRequest) content.Note {
-	switch q := q.(type) {
-	case *content.ToolApprovalRequest:
-		return q.Note
-	case *content.TextApprovalRequest:
-		return q.Note
-	case *content.StructuredInputRequest:
-		return q.Note
+	if note := notePtr(q); note != nil {
+		return *note
 	}
 	return content.Note{}
+}
+
+func notePtr(q content.InputRequest) *content.Note {
+	switch q := q.(type) {
+	case *content.ToolApprovalRequest:
+		return &q.Note
+	case *content.TextApprovalRequest:
+		return &q.Note
+	case *content.StructuredInputRequest:
+		return &q.Note
+	}
+	return nil
 }

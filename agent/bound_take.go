@@ -65,7 +65,9 @@ func (r *run) expire(ctx context.Context, it *item) error {
 		return nil
 	}
 	now := r.now()
-	late := func(a *ask) bool { return a.Answer == nil && a.Ref == "" && !a.Expires.IsZero() && !now.Before(a.Expires) }
+	late := func(a *ask) bool {
+		return a.Answer == nil && a.Ref == "" && !a.Expires.IsZero() && !now.Before(a.Expires)
+	}
 	if !slices.ContainsFunc(it.Asks, late) {
 		return nil
 	}

@@ -35,7 +35,7 @@ type item struct {
 	Call     content.ToolCall // what will run: after an edit, the edited call
 	Asked    content.ToolCall // what the model wrote, when that differs
 	Stage    stage
-	Service  bool             // the model's side asks, and gets the answers
+	Service  bool // the model's side asks, and gets the answers
 	Asks     []*ask
 	State    json.RawMessage // of a suspended function
 	Poll     bool            // the suspended function may be resumed without answers

@@ -1,0 +1,312 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/content"
+)
+
+// Errors of a Flow.
+var (
+	// ErrWaiting ends a run of a flow that needs its user: return it, as it is or wrapped.
+	ErrWaiting = errors.New("the flow waits for its user")
+	// ErrStepLost says that a step was begun by a process that is gone. It is not begun again: whether it took effect is not known.
+	ErrStepLost = errors.New("a step was begun and never ended")
+	// ErrExpired says that nobody answered a question in time. It is no no.
+	ErrExpired = errors.New("nobody answered in time")
+	// ErrDeclined says that the user said no, or gave no data.
+	ErrDeclined = errors.New("the user declined")
+)
+
+// FlowConfig are the choices for a flow agent.
+type FlowConfig struct {
+	Store ThreadStore // keeps the threads; steps are saved as they end
+	Audit Audit
+	Now   func() time.Time                 // nil: time.Now
+	NewID func(key string) (string, error) // of requests; nil: the key with a random tail
+}
+
+// NewFlow returns an agent that is no chat loop: run is a program of steps, which may ask the user in the middle. It is run from its
+// beginning each time; steps that have ended give their results again without being done again, and questions that have been answered
+// give their answers. So run must take the same way with the same results: what differs from time to time belongs into a step.
+//
+// When run returns nil the flow has ended, and the next message starts it anew.
+func NewFlow(name string, cfg FlowConfig, run func(ctx context.Context, f *Flow) error) Agent {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.NewID == nil {
+		cfg.NewID = func(key string) (string, error) {
+			tail, err := randomTail(rand.Reader)
+			return key + tail, err
+		}
+	}
+	return &flowAgent{name, cfg, run}
+}
+
+type flowAgent struct {
+	name string
+	cfg  FlowConfig
+	run  func(ctx context.Context, f *Flow) error
+}
+
+// Flow is what a running flow works with. Keys name steps and questions; each is used once in a flow.
+type Flow struct {
+	agent *flowAgent
+	t     *Thread
+	state flowState
+	said  []*content.Message
+}
+
+// flowState is what a flow keeps in its thread.
+type flowState struct {
+	Input messagesJSON        `json:"input"`
+	Steps map[string]flowStep `json:"steps"`
+	Later messagesJSON        `json:"later,omitempty"`
+	Said  int                 `json:"said"` // messages that were shown in earlier runs
+}
+
+type flowStep struct {
+	Ended  bool            `json:"ended"`
+	Result json.RawMessage `json:"result,omitempty"`
+}
+
+// Input returns the messages that started the flow.
+func (f *Flow) Input() []*content.Message { return f.state.Input }
+
+// Say shows a message. A message that an earlier run showed is not shown again.
+func (f *Flow) Say(text string) { f.said = append(f.said, content.AssistantText(text)) }
+
+// Step does something once and reads its result into a value (nil when there is none to read). An error of do is not kept: the step is
+// done again by the next run. Where the thread has a store a step is saved before it begins and when it has ended; one that a crash
+// cut off is an ErrStepLost for ever.
+func (f *Flow) Step(ctx context.Context, key string, do func(context.Context) (any, error), into any) error {
+	step, begun := f.state.Steps[key]
+	if begun && !step.Ended {
+		return fmt.Errorf("step %q: %w", key, ErrStepLost)
+	}
+	if !begun {
+		var err error
+		if step, err = f.doStep(ctx, key, do); err != nil {
+			return err
+		}
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(step.Result, into); err != nil {
+		return fmt.Errorf("the result of step %q: %w", key, err)
+	}
+	return nil
+}
+
+func (f *Flow) doStep(ctx context.Context, key string, do func(context.Context) (any, error)) (flowStep, error) {
+	f.state.Steps[key] = flowStep{}
+	if err := f.save(ctx); err != nil {
+		delete(f.state.Steps, key)
+		return flowStep{}, err
+	}
+	result, err := guarded(ctx, nil, func(ctx context.Context, _ *content.FunctionCall) (any, error) { return do(ctx) })
+	if err != nil {
+		delete(f.state.Steps, key)
+		return flowStep{}, errors.Join(fmt.Errorf("step %q: %w", key, err), f.save(context.WithoutCancel(ctx)))
+	}
+	if result == nil {
+		result = json.RawMessage("null")
+	}
+	step := flowStep{Ended: true, Result: result}
+	f.state.Steps[key] = step
+	return step, f.save(ctx)
+}
+
+// Approve asks for consent to a text; ErrDeclined is a no, ErrWaiting must be returned.
+func (f *Flow) Approve(ctx context.Context, key, text string) error {
+	answer, err := f.Ask(ctx, key, &content.TextApprovalRequest{Text: text})
+	if err != nil {
+		return err
+	}
+	if rejects(answer) {
+		return fmt.Errorf("%q: %w", key, ErrDeclined)
+	}
+	return nil
+}
+
+// Data asks for data that a JSON Schema describes, and reads it into a value. ErrDeclined says that there is none, ErrWaiting must be
+// returned.
+func (f *Flow) Data(ctx context.Context, key, text string, schema json.RawMessage, into any) error {
+	answer, err := f.Ask(ctx, key, &content.StructuredInputRequest{Text: text, Schema: schema})
+	if err != nil {
+		return err
+	}
+	response, ok := answer.(*content.StructuredInputResponse)
+	if !ok || response.Declined {
+		return fmt.Errorf("%q: %w", key, ErrDeclined)
+	}
+	if err := json.Unmarshal(response.Data, into); err != nil {
+		return fmt.Errorf("the data of %q: %w", key, err)
+	}
+	return nil
+}
+
+// Ask asks the user anything. The request gets an id of its own.
+func (f *Flow) Ask(ctx context.Context, key string, q content.InputRequest) (content.InputResponse, error) {
+	if it := f.t.pendingCall(key); it != nil {
+		switch {
+		case it.Stage == open:
+			return nil, ErrWaiting
+		case it.Asks[0].Answer == nil:
+			return nil, fmt.Errorf("%q: %w", key, ErrExpired)
+		}
+		return it.Asks[0].Answer, nil
+	}
+	id, err := f.agent.cfg.NewID(key)
+	if err != nil {
+		return nil, fmt.Errorf("make a request id: %w", err)
+	}
+	asked := withRequestID(q, id)
+	a := &ask{Request: asked, Since: f.agent.cfg.Now().UTC(), Expires: noteOf(asked).Expires}
+	it := &item{Call: &content.FunctionCall{CallID: key, Name: f.agent.name}, Stage: open, Asks: []*ask{a}}
+	f.t.batches = append(f.t.batches, &batch{Items: []*item{it}})
+	if err := f.agent.audit(ctx, f.t, Event{Type: "requested", RequestID: id, CallID: key}); err != nil {
+		return nil, err
+	}
+	return nil, ErrWaiting
+}
+
+// Later returns what the user wrote, beside answers, since the flow began.
+func (f *Flow) Later() []*content.Message { return f.state.Later }
+
+// Name returns the name of the agent.
+func (a *flowAgent) Name() string { return a.name }
+
+// Run runs the flow from its beginning, or from where it waits.
+func (a *flowAgent) Run(ctx context.Context, t *Thread, messages ...*content.Message) (*Response, error) {
+	f, refused, err := a.begin(ctx, t, messages)
+	if err != nil {
+		return nil, err
+	}
+	_, err = guarded(ctx, nil, func(ctx context.Context, _ *content.FunctionCall) (any, error) { return nil, a.run(ctx, f) })
+	if err != nil && !errors.Is(err, ErrWaiting) {
+		return nil, errors.Join(err, f.save(context.WithoutCancel(ctx)))
+	}
+	resp := &Response{Refused: refused, Messages: slices.Clone(f.said[min(f.state.Said, len(f.said)):])}
+	t.Messages = append(t.Messages, resp.Messages...)
+	f.state.Said = len(f.said)
+	if err == nil {
+		f.end()
+		return resp, t.Save(ctx)
+	}
+	asked := content.NewMessage(content.Assistant)
+	for _, p := range t.Pending() {
+		asked.Contents = append(asked.Contents, p.Request)
+	}
+	resp.Messages = append(resp.Messages, asked)
+	return resp, f.save(ctx)
+}
+
+// Stream is Run, one update for each message.
+func (a *flowAgent) Stream(ctx context.Context, t *Thread, messages ...*content.Message) iter.Seq2[*Update, error] {
+	return func(yield func(*Update, error) bool) {
+		resp, err := a.Run(ctx, t, messages...)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, m := range resp.Messages {
+			if !yield(&Update{Role: m.Role, MessageID: m.ID, Contents: m.Contents}, nil) {
+				return
+			}
+		}
+		if len(resp.Refused) > 0 {
+			yield(&Update{Refused: resp.Refused}, nil)
+		}
+	}
+}
+
+// begin loads the flow of a thread, or starts one, and lets answers act.
+func (a *flowAgent) begin(ctx context.Context, t *Thread, messages []*content.Message) (*Flow, []Refusal, error) {
+	if a.cfg.Store != nil {
+		t.Keep(a.cfg.Store)
+	}
+	f := &Flow{agent: a, t: t}
+	going, err := t.Get(f.key(), &f.state)
+	if err != nil {
+		return nil, nil, err
+	}
+	in := readInput(messages, 0, t)
+	t.Messages = append(t.Messages, in.history...)
+	if going {
+		f.state.Later = append(f.state.Later, in.history...)
+	} else {
+		f.state.Input = in.history
+	}
+	if f.state.Steps == nil {
+		f.state.Steps = map[string]flowStep{}
+	}
+	if err := a.expire(ctx, t); err != nil {
+		return nil, nil, err
+	}
+	hits, refused := t.match(in.answers)
+	for _, hit := range hits {
+		yes := !rejects(hit.answer)
+		hit.ask.Answer, hit.item.Stage = hit.answer, done
+		t.close(hit.item, hit.ask, howAnswered)
+		e := Event{Type: "answered", RequestID: hit.answer.InputResponseTo(), CallID: hit.item.Call.ID(), Approved: &yes, Detail: reasonOf(hit.answer)}
+		if err := a.audit(ctx, t, e); err != nil {
+			return nil, nil, err
+		}
+	}
+	return f, refused, nil
+}
+
+// expire ends questions that nobody answered in time.
+func (a *flowAgent) expire(ctx context.Context, t *Thread) error {
+	now := a.cfg.Now()
+	for _, b := range t.batches {
+		it := b.Items[0]
+		q := it.Asks[0]
+		if it.Stage != open || q.Expires.IsZero() || now.Before(q.Expires) {
+			continue
+		}
+		it.Stage = done
+		t.close(it, q, howExpired)
+		if err := a.audit(ctx, t, Event{Type: howExpired, RequestID: q.Request.InputRequestID(), CallID: it.Call.ID()}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *flowAgent) audit(ctx context.Context, t *Thread, e Event) error {
+	if a.cfg.Audit == nil {
+		return nil
+	}
+	e.At, e.Thread, e.Tool = a.cfg.Now().UTC(), t.ID, a.name
+	if err := a.cfg.Audit(ctx, e); err != nil {
+		return fmt.Errorf("the audit record: %w", err)
+	}
+	return nil
+}
+
+func (f *Flow) key() string { return "flow/" + f.agent.name }
+
+// save keeps the state of the flow, in the store too when there is one.
+func (f *Flow) save(ctx context.Context) error {
+	if err := f.t.Put(f.key(), f.state); err != nil {
+		return err
+	}
+	return f.t.Save(ctx)
+}
+
+// end forgets a flow that has ended.
+func (f *Flow) end() {
+	f.t.Drop(f.key())
+	f.t.batches = nil
+}
