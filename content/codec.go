@@ -53,22 +53,28 @@ func (c Codec) AppendContent(dst []byte, v Content) ([]byte, error) {
 // DecodeMessages reads a JSON array of messages.
 func (c Codec) DecodeMessages(src []byte) ([]*Message, error) {
 	var out []*Message
-	err := c.read(src, func(d *decoder, i int) { out = d.messages(i) })
-	return out, err
+	if err := c.read(src, func(d *decoder, i int) { out = d.messages(i) }); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // DecodeMessage reads one message.
 func (c Codec) DecodeMessage(src []byte) (*Message, error) {
 	var out *Message
-	err := c.read(src, func(d *decoder, i int) { out, _ = d.message(i) })
-	return out, err
+	if err := c.read(src, func(d *decoder, i int) { out, _ = d.message(i) }); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // DecodeContent reads one content.
 func (c Codec) DecodeContent(src []byte) (Content, error) {
 	var out Content
-	err := c.read(src, func(d *decoder, i int) { out, _ = d.content(i) })
-	return out, err
+	if err := c.read(src, func(d *decoder, i int) { out, _ = d.content(i) }); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // read checks a whole document once, so that whatever reads it afterwards may trust it to be JSON.

@@ -22,7 +22,7 @@ func (e *encoder) functionCall(c *FunctionCall) {
 	if c.InformationalOnly || e.w.shape != python {
 		e.flag(informationalField, c.InformationalOnly)
 	}
-	e.close(&c.Common, c.Properties)
+	e.close(callKind, &c.Common)
 }
 
 func (e *encoder) mcpCall(c *MCPCall) {
@@ -31,12 +31,11 @@ func (e *encoder) mcpCall(c *MCPCall) {
 	e.str(toolNameField, c.Name)
 	e.optional(serverNameField, c.ServerName)
 	e.arguments(c.Arguments)
-	e.close(&c.Common, c.Properties)
+	e.close(mcpCallKind, &c.Common)
 }
 
 // askedCall writes the call of an approval.
 func (e *encoder) askedCall(f field, c ToolCall) {
-	outer := e.kind
 	e.key(f)
 	e.enter(e.w.name(f), -1)
 	switch c := c.(type) {
@@ -49,25 +48,32 @@ func (e *encoder) askedCall(f field, c ToolCall) {
 		e.call(e.unlabelled(c))
 	}
 	e.leave()
-	e.kind = outer
 }
 
-// unlabelled makes an MCP call the function call with a server's label that Python has for it.
+// unlabelled makes an MCP call the function call with a server's label that Python has for it. A function call with a label would
+// turn into a hosted one on the way.
 func (e *encoder) unlabelled(c ToolCall) ToolCall {
-	m, ok := c.(*MCPCall)
-	if !ok || e.w.shape != python {
+	if e.w.shape != python {
 		return c
 	}
-	out := &FunctionCall{Common: m.Common, CallID: m.CallID, Name: m.Name, Arguments: m.Arguments}
-	out.Properties = put(m.Properties, labelProperty, appendString(nil, m.ServerName))
-	return out
+	switch c := c.(type) {
+	case *MCPCall:
+		out := &FunctionCall{Common: c.Common, CallID: c.CallID, Name: c.Name, Arguments: c.Arguments}
+		out.Properties = put(e.properties(&c.Common), labelProperty, appendString(nil, c.ServerName))
+		return out
+	case *FunctionCall:
+		if label, _ := take(e.properties(&c.Common), labelProperty); label != nil {
+			e.fail(BadKind, e.w.name(propertiesField), "a call of a function would be read as a hosted one: "+labelProperty, nil)
+		}
+	}
+	return c
 }
 
 func (e *encoder) hostedCall(c *HostedCall) {
 	e.open(hostedKind)
 	e.str(typeField, e.hostedName(c.Kind))
 	e.optional(callIDField, c.CallID)
-	e.close(&c.Common, c.Properties)
+	e.close(hostedKind, &c.Common)
 }
 
 func (e *encoder) hostedName(kind string) string {
@@ -81,7 +87,7 @@ func (e *encoder) hostedName(kind string) string {
 }
 
 func (e *encoder) toolRequest(c *ToolApprovalRequest) {
-	props := withNote(c.Properties, c.Note)
+	props := withNote(e.properties(&c.Common), c.Note)
 	e.openInput(toolRequestKind, c.RequestID)
 	e.askedCall(toolCallField, c.Call)
 	switch {
@@ -93,7 +99,7 @@ func (e *encoder) toolRequest(c *ToolApprovalRequest) {
 		e.flag(confirmationField, false)
 	}
 	e.asking()
-	e.close(&c.Common, props)
+	e.closeWith(toolRequestKind, &c.Common, props)
 }
 
 // toolResponse writes an answer. An edit has a discriminator of its own, so that whoever does not know it refuses it instead of
@@ -118,16 +124,22 @@ func (e *encoder) answer(k kind, c *ToolApprovalResponse) {
 	if k == toolEditKind && c.Edited != nil {
 		e.askedCall(editedField, c.Edited)
 	}
-	e.close(&c.Common, e.reason(c))
+	e.closeWith(k, &c.Common, e.reason(c))
 }
 
 // reason writes the reason where the shape has it, and returns the properties, which are Python's place for it.
 func (e *encoder) reason(c *ToolApprovalResponse) json.RawMessage {
-	if e.w.shape == python {
-		return withAnswer(c.Properties, c)
+	props := e.properties(&c.Common)
+	if e.w.shape != python {
+		e.optional(reasonField, c.Reason)
+		return props
 	}
-	e.optional(reasonField, c.Reason)
-	return c.Properties
+	props = withAnswer(props, c)
+	again := ToolApprovalResponse{Common: Common{Properties: props}}
+	if takeAnswer(&again); again.Always != c.Always || again.Reason != c.Reason {
+		e.fail(BadShape, e.w.name(propertiesField), "the properties say something else than the answer: "+answerProperty, nil)
+	}
+	return props
 }
 
 // always puts an answer inside the wish for a standing approval.

@@ -76,16 +76,19 @@ func (o *object) usage() *Usage {
 	return out
 }
 
-// mcpResult reads the outputs. Python allows any value there; what is no list of contents is kept as it came.
+// mcpResult reads the outputs. Python allows any value there; what is neither text nor a list of contents is kept as it came.
 func (o *object) mcpResult() *MCPResult {
 	out := &MCPResult{Common: o.common(), CallID: o.need(callIDField), Outputs: o.contents}
-	if !o.has(outputsField) || o.d.text[o.at[outputsField].from] == '[' {
-		return out
-	}
-	if o.d.w.shape != python {
+	at := o.at[outputsField]
+	switch {
+	case !o.has(outputsField) || o.d.isList(int(at.from)):
+	case o.d.w.shape != python:
 		o.bad(BadShape, outputsField, "an array")
+	case o.d.text[at.from] == '"':
+		out.Outputs = []Content{&Text{Text: o.need(outputsField)}}
+	default:
+		out.Outputs = []Content{&Unknown{Raw: o.raw(outputsField)}}
 	}
-	out.Outputs = []Content{&Unknown{Raw: o.raw(outputsField)}}
 	return out
 }
 

@@ -1,6 +1,10 @@
 package content
 
-import "github.com/assent-dev/assent/value"
+import (
+	"cmp"
+
+	"github.com/assent-dev/assent/value"
+)
 
 // call makes a call that stands in a message.
 func (o *object) call() ToolCall {
@@ -33,7 +37,7 @@ func (o *object) askedCall(f field) ToolCall {
 
 // callKindAt finds the kind of a call. Without a discriminator it is the one expected there.
 func (d *decoder) callKindAt(i int, only kind) kindRef {
-	ref, name := kindRef{kind: max(only, callKind)}, d.discriminator(i)
+	ref, name := kindRef{kind: cmp.Or(only, callKind)}, d.discriminator(i)
 	if name == "" {
 		return ref
 	}
@@ -96,7 +100,7 @@ func (o *object) toolResponse() *ToolApprovalResponse {
 	switch {
 	case o.kind == toolEditKind:
 		r.Edited, _ = o.askedCall(editedField).(*FunctionCall)
-		o.d.checkEdit(r)
+		o.d.checkEdit(r, o.d.w)
 	case o.at[editedField].to != 0:
 		o.bad(BadKind, editedField, "an edit under its own discriminator")
 	}
@@ -105,15 +109,10 @@ func (o *object) toolResponse() *ToolApprovalResponse {
 }
 
 // checkEdit refuses what is no edit of the call: another tool is another call, with approvals of its own.
-func (d *decoder) checkEdit(r *ToolApprovalResponse) {
-	if d.err == nil {
-		d.trail.checkEdit(r, d.w)
-	}
-}
-
 func (t *trail) checkEdit(r *ToolApprovalResponse, w *wire) {
 	call, ok := r.Call.(*FunctionCall)
 	switch {
+	case t.err != nil:
 	case !ok || r.Edited == nil:
 		t.fail(BadKind, w.name(editedField), "only calls of functions can be edited", nil)
 	case !r.Approved:

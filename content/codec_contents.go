@@ -9,36 +9,40 @@ import (
 
 // content writes one content.
 func (e *encoder) content(c Content) {
+	if len(e.path) > limits.MaxDepth {
+		e.fail(BadJSON, "", "contents stand in contents too deeply", nil)
+		return
+	}
 	switch c := c.(type) {
 	case *Text:
 		e.open(textKind)
 		e.str(textField, c.Text)
-		e.close(&c.Common, c.Properties)
+		e.close(textKind, &c.Common)
 	case *Reasoning:
 		e.open(reasoningKind)
 		e.str(textField, c.Text)
 		e.optional(protectedField, c.Protected)
-		e.close(&c.Common, c.Properties)
+		e.close(reasoningKind, &c.Common)
 	case *Data:
 		e.data(c)
 	case *URI:
 		e.open(uriKind)
 		e.str(uriField, c.URI)
 		e.optional(mediaTypeField, c.MediaType)
-		e.close(&c.Common, c.Properties)
+		e.close(uriKind, &c.Common)
 	case *Error:
 		e.open(errorKind)
 		e.str(messageField, c.Message)
 		e.optional(codeField, c.Code)
 		e.optional(errorDetailsField, c.Details)
-		e.close(&c.Common, c.Properties)
+		e.close(errorKind, &c.Common)
 	case *Usage:
 		e.usage(c)
 	case *FunctionResult:
 		e.open(resultKind)
 		e.str(callIDField, c.CallID)
 		e.raw(resultField, c.Result)
-		e.close(&c.Common, c.Properties)
+		e.close(resultKind, &c.Common)
 	case *MCPResult:
 		e.mcpResult(c)
 	case ToolCall:
@@ -61,12 +65,12 @@ func (e *encoder) input(c Content) {
 		e.openInput(textRequestKind, c.RequestID)
 		e.str(textField, c.Text)
 		e.asking()
-		e.close(&c.Common, withNote(c.Properties, c.Note))
+		e.closeWith(textRequestKind, &c.Common, withNote(e.properties(&c.Common), c.Note))
 	case *TextApprovalResponse:
 		e.openInput(textResponseKind, c.RequestID)
 		e.flag(approvedField, c.Approved)
 		e.optional(reasonField, c.Reason)
-		e.close(&c.Common, c.Properties)
+		e.close(textResponseKind, &c.Common)
 	case *StructuredInputRequest:
 		e.inputRequest(c)
 	case *StructuredInputResponse:
@@ -96,7 +100,7 @@ func (e *encoder) data(c *Data) {
 		e.optional(mediaTypeField, c.MediaType)
 	}
 	e.optional(nameField, c.Name)
-	e.close(&c.Common, c.Properties)
+	e.close(dataKind, &c.Common)
 }
 
 func (e *encoder) usage(c *Usage) {
@@ -107,11 +111,10 @@ func (e *encoder) usage(c *Usage) {
 	e.count(inputField, c.Input)
 	e.count(outputField, c.Output)
 	e.count(totalField, c.Total)
-	e.members(c.Counts)
+	e.members(countsKind, c.Counts)
 	e.dst = append(e.dst, '}')
 	e.leave()
-	e.kind = usageKind
-	e.close(&c.Common, c.Properties)
+	e.close(usageKind, &c.Common)
 }
 
 // count leaves out zero, which .NET and Python say by nothing.
@@ -130,8 +133,7 @@ func (e *encoder) mcpResult(c *MCPResult) {
 	} else if c.Outputs != nil {
 		e.contents(outputsField, c.Outputs)
 	}
-	e.kind = mcpResultKind
-	e.close(&c.Common, c.Properties)
+	e.close(mcpResultKind, &c.Common)
 }
 
 // soleValue is the output of an MCP server that is no list of contents.
@@ -171,7 +173,7 @@ func (e *encoder) inputRequest(c *StructuredInputRequest) {
 	}
 	e.raw(schemaField, c.Schema)
 	e.asking()
-	e.close(&c.Common, withNote(c.Properties, c.Note))
+	e.closeWith(inputRequestKind, &c.Common, withNote(e.properties(&c.Common), c.Note))
 }
 
 func (e *encoder) inputResponse(c *StructuredInputResponse) {
@@ -182,5 +184,5 @@ func (e *encoder) inputResponse(c *StructuredInputResponse) {
 	e.raw(structuredField, c.Data)
 	e.flag(declinedField, c.Declined)
 	e.optional(reasonField, c.Reason)
-	e.close(&c.Common, c.Properties)
+	e.close(inputResponseKind, &c.Common)
 }

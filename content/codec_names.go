@@ -253,6 +253,9 @@ func (w *wire) membersOf(k kind) []member {
 	if k != countsKind && (k != messageKind || w.shape == python) {
 		all = append([]field{typeField}, all...)
 	}
+	if k == messageKind && w.shape == python {
+		all = append(all, textField) // of older releases
+	}
 	var out []member
 	for _, f := range all {
 		if name := w.name(f); name != "" {

@@ -40,7 +40,7 @@ func (o *object) walk(i int) int {
 
 // value steps over a value. Lists of contents are read meanwhile.
 func (o *object) value(f field, at int) int {
-	if (f == contentsField || f == outputsField) && o.d.text[at] == '[' && o.at[f].to == 0 {
+	if (f == contentsField && o.d.text[at] == '[' || f == outputsField && o.d.isList(at)) && o.at[f].to == 0 {
 		return o.d.elements(o.name(f), at, func(i int) int {
 			c, end := o.d.content(i)
 			o.contents = append(o.contents, c)
@@ -50,6 +50,22 @@ func (o *object) value(f field, at int) int {
 	return skip(o.d.text, at)
 }
 
+// isList tells whether a value is a list of contents. Python's outputs may be lists of anything.
+func (d *decoder) isList(i int) bool {
+	if d.text[i] != '[' || d.w.shape != python {
+		return d.text[i] == '['
+	}
+	i, more := first(d.text, i)
+	for more {
+		if d.text[i] != '{' {
+			return false
+		}
+		i, more = next(d.text, skip(d.text, i))
+	}
+	return true
+}
+
+// sort puts a member into its place.
 func (o *object) sort(f field, name string, at span) {
 	switch {
 	case f == oddField:

@@ -26,7 +26,7 @@ func emptyObject(raw json.RawMessage) bool {
 
 // take returns a member of an object and the object without it, nil when nothing is left. What is no object has no members.
 func take(object json.RawMessage, name string) (taken, rest json.RawMessage) {
-	if !isObject(object) || !strings.Contains(string(object), `"`) {
+	if !isObject(object) {
 		return nil, object
 	}
 	rest = json.RawMessage("{")
@@ -112,7 +112,7 @@ func (n *Note) set(key string, raw json.RawMessage) bool {
 		n.Agent = text
 	case "expires":
 		t, err := time.Parse(time.RFC3339, text)
-		n.Expires, ok = t.UTC(), ok && err == nil
+		n.Expires, ok = t.UTC(), ok && err == nil && t.UTC().Year() <= 9999
 	default:
 		return true // of a newer release
 	}

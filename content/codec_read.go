@@ -54,7 +54,7 @@ func (t *trail) fail(code Code, name, detail string, cause error) {
 	t.err = &BadError{Code: code, Where: b.String(), Detail: detail, Err: cause}
 }
 
-// unread is where a document says what this reader can't take. It is a value of the document for kindOf.
+// unexpected fails at the value that stands at an offset.
 func (d *decoder) unexpected(code Code, name, expected string, at int) {
 	d.fail(code, name, "expected "+expected+", found "+kindOf(d.src[at:]), nil)
 }
@@ -97,7 +97,10 @@ func (d *decoder) message(i int) (*Message, int) {
 		ID: o.text(messageIDField), Role: d.role(&o), AuthorName: o.text(authorField),
 		CreatedAt: o.text(createdField), Contents: o.contents, Common: o.common(),
 	}
-	if text := o.at[textField]; text.to != 0 && d.text[text.from] != 'n' {
+	if o.has(contentsField) && d.text[o.at[contentsField].from] != '[' {
+		o.bad(BadShape, contentsField, "an array")
+	}
+	if o.has(textField) {
 		m.Contents = append(m.Contents, &Text{Text: o.text(textField)})
 	}
 	return m, end

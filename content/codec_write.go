@@ -14,7 +14,6 @@ type encoder struct {
 	trail
 	w       *wire
 	dst     []byte
-	kind    kind // of the object that is being written
 	scratch value.Scratch
 }
 
@@ -67,7 +66,7 @@ func (e *encoder) message(m *Message) {
 	} else {
 		e.optional(messageIDField, m.ID)
 	}
-	e.close(&m.Common, m.Properties)
+	e.close(messageKind, &m.Common)
 }
 
 func (e *encoder) contents(f field, all []Content) {
@@ -79,7 +78,6 @@ func (e *encoder) contents(f field, all []Content) {
 
 // open begins an object with its discriminator, which .NET wants first.
 func (e *encoder) open(k kind) {
-	e.kind = k
 	e.dst = append(e.dst, '{')
 	if name := kindNames[k][e.w.shape]; name != "" {
 		e.str(typeField, name)
@@ -157,22 +155,41 @@ func (e *encoder) isObject(args []byte) bool {
 }
 
 // close writes the properties and the members that were unknown when they were read.
-func (e *encoder) close(c *Common, props json.RawMessage) {
+func (e *encoder) close(k kind, c *Common) { e.closeWith(k, c, e.properties(c)) }
+
+// closeWith is close with properties to which something was added.
+func (e *encoder) closeWith(k kind, c *Common, props json.RawMessage) {
 	if props == nil && e.w.shape == python {
 		props = json.RawMessage("{}")
 	}
-	if props != nil && !isObject(props) {
-		e.fail(BadShape, e.w.name(propertiesField), "expected an object, found "+kindOf(props), nil)
+	if props != nil && e.key(propertiesField) {
+		e.dst = append(e.dst, props...)
 	}
-	e.raw(propertiesField, props)
-	e.members(c.Extra)
+	e.members(k, c.Extra)
 	e.dst = append(e.dst, '}')
 }
 
+// properties returns the properties of an object once it is sure that they are one.
+func (e *encoder) properties(c *Common) json.RawMessage {
+	if c.Properties == nil {
+		return nil
+	}
+	name := e.w.name(propertiesField)
+	if err := anyShape.Scan(c.Properties, limits, &e.scratch); err != nil {
+		e.fail(BadJSON, name, err.Error(), err)
+		return nil
+	}
+	if e.scratch.Top != value.Object {
+		e.fail(BadShape, name, "expected an object, found "+kindOf(c.Properties), nil)
+		return nil
+	}
+	return c.Properties
+}
+
 // members writes unknown members. One that this shape knows would say something else than it did where it came from.
-func (e *encoder) members(all []Member) {
+func (e *encoder) members(k kind, all []Member) {
 	for i, m := range all {
-		if e.w.field(e.kind, m.Key) != noField || e.kind != countsKind && e.w.isType(m.Key) {
+		if e.w.field(k, m.Key) != noField {
 			e.fail(BadShape, m.Key, "an unknown member has the name of a known one", nil)
 		}
 		if hasMember(all[:i], m.Key) {
