@@ -14,7 +14,6 @@ package held
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
@@ -50,11 +49,11 @@ var ErrNoCall = errors.New("the verdict names no call: a holder needs a decider 
 // ErrNoKey says that a key is missing. Without one a repetition would be another request, or another run.
 var ErrNoKey = errors.New("a holder needs a key")
 
-// ClaimError says why a call may not run. Nothing ran and nothing may run by it. Every other error of Claim means that nobody could say:
-// nothing may run either, and the same claim may be tried again.
+// ClaimError says why a call may not run. Nothing ran and nothing may run by it. It is an agent.ErrNotClaimed. Every other error of Claim
+// means that nobody could say: nothing may run either, and the same claim may be tried again.
 type ClaimError struct {
 	State  ClaimState
-	Detail string // one sentence, for people
+	Detail string // in words, for the agent and for people
 	Err    error  // what the asking side said; nil when it was this side that refused
 }
 
@@ -74,10 +73,11 @@ const (
 	ClaimUnknown   ClaimState = "unknown"   // no such request of this runtime and agent
 )
 
-// Error tells the state and the sentence.
-func (e *ClaimError) Error() string {
-	return fmt.Sprintf("the call may not run (%s): %s", e.State, e.Detail)
-}
+// Error is the detail: it is told to the agent.
+func (e *ClaimError) Error() string { return e.Detail }
+
+// Is holds for agent.ErrNotClaimed.
+func (e *ClaimError) Is(target error) bool { return target == agent.ErrNotClaimed }
 
 // Unwrap returns what the asking side said.
 func (e *ClaimError) Unwrap() error { return e.Err }

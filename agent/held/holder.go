@@ -132,7 +132,7 @@ func (h *holder) refused(ctx context.Context, ref string, err error) error {
 		detail string
 	}{
 		{approval.ErrPending, ClaimPending, "nobody has decided yet"},
-		{approval.ErrConsumed, ClaimTaken, "the approval was used under another key"},
+		{approval.ErrConsumed, ClaimTaken, "the one run of this approval was taken before"},
 		{approval.ErrBinding, ClaimChanged, "this is not the call that was approved"},
 		{approval.ErrFrozen, ClaimFrozen, "the agent is frozen by its operators"},
 		{approval.ErrNotFound, ClaimUnknown, "there is no such request of this program and agent"},
@@ -149,7 +149,7 @@ func (h *holder) refused(ctx context.Context, ref string, err error) error {
 		return fmt.Errorf("claim the request %s: %w", ref, errors.Join(err, failed))
 	}
 	now := h.stand(r)
-	return &ClaimError{ClaimState(now.State), orElse(now.Reason, "the request is "+string(now.State)), err}
+	return &ClaimError{ClaimState(now.State), ending(now), err}
 }
 
 // Cancel withdraws a request, for every runtime that shares it. What has ended stays as it is.

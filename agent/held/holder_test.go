@@ -39,7 +39,7 @@ func (d *desk) refuses(ref, key string, v agent.Verdict, want held.ClaimState) *
 	d.t.Helper()
 	err := d.Claim(d.t.Context(), ref, key, v)
 	var refused *held.ClaimError
-	if !errors.As(err, &refused) || refused.State != want || refused.Detail == "" {
+	if !errors.As(err, &refused) || !errors.Is(err, agent.ErrNotClaimed) || refused.State != want || refused.Error() == "" {
 		d.t.Fatalf("the claim got %v, want %s", err, want)
 	}
 	return refused
@@ -98,6 +98,15 @@ func outcomes() []outcome {
 			must(h.t, h.edit(id, "mara", `{"amount":7}`))
 			h.votes(id, "ben", approval.Approve, approval.VoteApproved, nil)
 		}, tool: "wire", want: agent.Held{State: agent.HeldApproved, By: "mara, ben"}, runs: `{"amount":7}`},
+		{name: "a vote before the edit", tool: "wire", happen: func(h *house, id string) {
+			h.votes(id, "ben", approval.Approve, approval.VoteCounted, nil)
+			must(h.t, h.edit(id, "mara", `{"amount":5}`))
+			h.votes(id, "kim", approval.Approve, approval.VoteApproved, nil)
+		}, want: agent.Held{State: agent.HeldApproved, By: "mara, kim", Arguments: []byte(`{"amount":5}`)}, runs: `{"amount":5}`, same: "changed"},
+		{name: "approved once more", happen: func(h *house, id string) {
+			h.votes(id, "mara", approval.Approve, approval.VoteApproved, nil)
+			h.votes(id, "ben", approval.Approve, approval.VoteLate, nil)
+		}, want: agent.Held{State: agent.HeldApproved, By: "mara"}, runs: `{"amount":7}`},
 		{name: "nobody in time", tool: "wire", happen: func(h *house, _ string) { h.later(61 * time.Minute) },
 			want: agent.Held{State: agent.HeldExpired, Reason: "nobody decided in time; that is no denial"}, claim: held.ClaimExpired},
 		{name: "silence is consent", tool: "publish", happen: func(h *house, _ string) { h.later(61 * time.Minute) },
@@ -386,6 +395,17 @@ func TestKeys(t *testing.T) {
 		d.takes(shared.Ref, odd, v)
 		d.takes(shared.Ref, odd, v)
 		d.refuses(shared.Ref, odd+"ß", v, held.ClaimTaken)
+	})
+}
+
+// TestKeysOfTwoPrograms: two programs that choose the same key mean two things.
+func TestKeysOfTwoPrograms(t *testing.T) {
+	onBothSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) agent.Holder) {
+		one := (&desk{t, h, of("rt", "desk")}).open("k", asks("trade", `{"amount":1}`))
+		two := (&desk{t, h, of("rt2", "desk")}).open("k", asks("trade", `{"amount":2}`))
+		if one.Ref == two.Ref {
+			t.Errorf("got %+v twice", one)
+		}
 	})
 }
 

@@ -151,13 +151,6 @@ func asks(tool, args string) agent.Verdict {
 	}
 }
 
-func (h *house) request(id string) *approval.Request {
-	h.t.Helper()
-	r, err := h.svc.Request(h.t.Context(), "acme", id)
-	must(h.t, err)
-	return r
-}
-
 // answer is one person's word on a request as it is; sign changes it.
 func (h *house) answer(id, person string, verdict approval.Verdict, sign func(*approval.VoteInput)) (approval.VoteOutcome, error) {
 	r, err := h.svc.Request(context.Background(), "acme", id)

@@ -78,6 +78,26 @@ func reasonOf(r *approval.Request) string {
 	return r.Reason
 }
 
+// ending tells in words how a request ended.
+func ending(r agent.Held) string {
+	switch r.State {
+	case agent.HeldDenied:
+		return withReason("denied by "+r.By, r.Reason)
+	case agent.HeldResponded:
+		return withReason(r.By+" answered instead", r.Reason)
+	case agent.HeldCancelled:
+		return withReason("the request was withdrawn", r.Reason)
+	}
+	return orElse(r.Reason, "the request is "+string(r.State))
+}
+
+func withReason(text, reason string) string {
+	if reason == "" {
+		return text
+	}
+	return text + ": " + reason
+}
+
 // edited returns the arguments that may run when they are not those that were asked about.
 func edited(r *approval.Request) []byte {
 	if args := r.Current().Call.Args; args != r.Revisions[0].Call.Args {
@@ -115,12 +135,8 @@ func deniedReason(o *approval.Opened) string {
 	switch {
 	case o.Denied == coolingDown && o.Request != nil && o.Request.Answer != "":
 		return "a person answered this same call a moment ago: " + o.Request.Answer
-	case o.Denied == coolingDown:
-		said := ""
-		if o.Request != nil && o.Request.Reason != "" {
-			said = ": " + o.Request.Reason
-		}
-		return "a person denied this same call a moment ago" + said
+	case o.Denied == coolingDown && o.Request != nil:
+		return withReason("a person denied this same call a moment ago", o.Request.Reason)
 	case o.Decision.Message != "":
 		return o.Decision.Message
 	case len(o.Decision.Reasons) > 0:
