@@ -1,0 +1,231 @@
+package anthropic
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/content"
+)
+
+// invalidJSON is the only member of the input that stands for arguments which are no JSON object. The API takes nothing but objects, and
+// the model must see what it wrote.
+const invalidJSON = "INVALID_JSON"
+
+// sealKind is the member of a Reasoning's properties that tells sealed thoughts without text apart.
+const sealKind = "anthropic_type"
+
+// block writes a content; nil means that a model does not need to see it.
+func block(where, role string, c content.Content) ([]byte, error) {
+	switch c := c.(type) {
+	case *content.Text:
+		return textBlock(c), nil
+	case *content.Unknown:
+		return unknownBlock(where, c)
+	case *content.Data, *content.URI:
+		if role == user {
+			return mediaBlock(where, c)
+		}
+	case *content.Reasoning, *content.MCPCall, *content.MCPResult:
+		if role == assistant {
+			return serviceBlock(where, c)
+		}
+	case *content.ToolApprovalRequest:
+		return nil, localApproval(where, c.Call)
+	case *content.ToolApprovalResponse:
+		return nil, localApproval(where, c.Call)
+	case *content.TextApprovalRequest, *content.TextApprovalResponse, *content.StructuredInputRequest,
+		*content.StructuredInputResponse, *content.Usage, *content.Error:
+		return nil, nil
+	}
+	return nil, unsupported(where, fmt.Sprintf("%T in a message of the %s", c, role))
+}
+
+// localApproval lets the approvals of functions be left out: they are between the loop and its user. Others would have to go to the
+// service, which has none.
+func localApproval(where string, call content.ToolCall) error {
+	switch call.(type) {
+	case nil, *content.FunctionCall:
+		return nil
+	}
+	return unsupported(where, "the service does not ask for approvals")
+}
+
+// textBlock writes a text with its citations. Blank texts are left out; the API refuses them.
+func textBlock(c *content.Text) []byte {
+	if blank(c.Text) {
+		return nil
+	}
+	return object(text("type", "text"), text("text", c.Text), pair{"citations", extraOf(c, "citations")})
+}
+
+// extraOf returns a member that came with a content and goes back with it.
+func extraOf(c content.Content, key string) []byte {
+	for _, m := range content.CommonOf(c).Extra {
+		if m.Key == key && json.Valid(m.Raw) {
+			return m.Raw
+		}
+	}
+	return nil
+}
+
+// callBlock writes a call with the arguments as the model wrote them.
+func callBlock(c *content.FunctionCall) []byte {
+	return object(text("type", "tool_use"), text("id", c.CallID), text("name", c.Name), pair{"input", input(c.Arguments)},
+		pair{"caller", extraOf(c, "caller")})
+}
+
+func input(arguments []byte) []byte {
+	switch {
+	case isNull(arguments):
+		return []byte("{}")
+	case isObject(arguments):
+		return arguments
+	}
+	return object(text(invalidJSON, string(arguments)))
+}
+
+// resultBlock writes a result: a string as its text, other JSON as it is. Whether it is an error nobody but the tool knows.
+func resultBlock(r *content.FunctionResult) []byte {
+	out := string(r.Result)
+	var s string
+	if json.Unmarshal(r.Result, &s) == nil && string(r.Result) != "null" {
+		out = s
+	}
+	return object(text("type", "tool_result"), text("tool_use_id", r.CallID), optional("content", out))
+}
+
+// serviceBlock writes what the service made in an earlier answer.
+func serviceBlock(where string, c content.Content) ([]byte, error) {
+	switch c := c.(type) {
+	case *content.Reasoning:
+		return thinkingBlock(c), nil
+	case *content.MCPCall:
+		return object(text("type", "mcp_tool_use"), text("id", c.CallID), text("name", c.Name), text("server_name", c.ServerName),
+			pair{"input", input(c.Arguments)}), nil
+	case *content.MCPResult:
+		return mcpResultBlock(where, c)
+	}
+	return nil, unsupported(where, fmt.Sprintf("%T", c))
+}
+
+// thinkingBlock writes a sealed thought. The seal is either the signature of a text or, where the provider hides that, the thought itself.
+func thinkingBlock(c *content.Reasoning) []byte {
+	if c.Protected == "" {
+		return nil
+	}
+	if c.Text == "" && !sealedThinking(c) {
+		return object(text("type", "redacted_thinking"), text("data", c.Protected))
+	}
+	return object(text("type", "thinking"), text("thinking", c.Text), text("signature", c.Protected))
+}
+
+// sealedThinking tells a thought whose text was not sent from one that is hidden in its seal.
+func sealedThinking(c *content.Reasoning) bool {
+	var p map[string]any
+	return json.Unmarshal(c.Properties, &p) == nil && p[sealKind] == "thinking"
+}
+
+func mcpResultBlock(where string, c *content.MCPResult) ([]byte, error) {
+	outputs := [][]byte{}
+	for i, o := range c.Outputs {
+		raw, err := block(fmt.Sprintf("%s.outputs[%d]", where, i), assistant, o)
+		if err != nil {
+			return nil, err
+		}
+		if raw != nil {
+			outputs = append(outputs, raw)
+		}
+	}
+	return object(text("type", "mcp_tool_result"), text("tool_use_id", c.CallID), pair{"is_error", extraOf(c, "is_error")},
+		pair{"content", array(outputs)}), nil
+}
+
+// unknownBlock passes a block on as it came. Calls and results are never unknown, so one that says it is would get past the rules for them.
+func unknownBlock(where string, c *content.Unknown) ([]byte, error) {
+	kind, err := typeOf(c.Raw)
+	if err != nil {
+		return nil, badContent(where, err.Error())
+	}
+	if kind == "" || slices.Contains([]string{"tool_use", "tool_result"}, kind) {
+		return nil, badContent(where, fmt.Sprintf("a block of type %q can't be passed on unread", kind))
+	}
+	return c.Raw, nil
+}
+
+// mediaBlock writes an image or a document.
+func mediaBlock(where string, c content.Content) ([]byte, error) {
+	switch c := c.(type) {
+	case *content.URI:
+		kind := blockOf(c.MediaType)
+		if kind == "" {
+			return nil, unsupported(where, fmt.Sprintf("a link to %q", c.MediaType))
+		}
+		return object(text("type", kind), pair{"source", object(text("type", "url"), text("url", c.URI))}), nil
+	case *content.Data:
+		return dataBlock(where, c)
+	}
+	return nil, unsupported(where, fmt.Sprintf("%T", c))
+}
+
+func dataBlock(where string, c *content.Data) ([]byte, error) {
+	media, data, err := dataOf(c)
+	if err != nil {
+		return nil, badContent(where, err.Error())
+	}
+	if media == "text/plain" {
+		source := object(text("type", "text"), text("media_type", media), text("data", string(data)))
+		return object(text("type", "document"), pair{"source", source}, optional("title", c.Name)), nil
+	}
+	source := object(text("type", "base64"), text("media_type", media), text("data", base64.StdEncoding.EncodeToString(data)))
+	switch blockOf(media) {
+	case "image":
+		return object(text("type", "image"), pair{"source", source}), nil
+	case "document":
+		return object(text("type", "document"), pair{"source", source}, optional("title", c.Name)), nil
+	}
+	return nil, unsupported(where, fmt.Sprintf("data of type %q", media))
+}
+
+// blockOf is the type of block that holds a medium; "" for none.
+func blockOf(media string) string {
+	switch {
+	case strings.HasPrefix(strings.ToLower(media), "image/"):
+		return "image"
+	case strings.EqualFold(media, "application/pdf"):
+		return "document"
+	}
+	return ""
+}
+
+// dataOf reads a data URI. The media type beside it wins over the one in it.
+func dataOf(c *content.Data) (string, []byte, error) {
+	head, body, ok := strings.Cut(c.URI, ",")
+	if !ok || len(head) < 5 || !strings.EqualFold(head[:5], "data:") {
+		return "", nil, fmt.Errorf("not a data URI")
+	}
+	head, encoded := strings.CutSuffix(head[5:], ";base64")
+	if c.MediaType != "" {
+		head = c.MediaType
+	}
+	media, _, err := mime.ParseMediaType(head)
+	if err != nil {
+		return "", nil, fmt.Errorf("the media type: %w", err)
+	}
+	plain, err := url.PathUnescape(body)
+	if err != nil {
+		return "", nil, fmt.Errorf("the data: %w", err)
+	}
+	if !encoded {
+		return media, []byte(plain), nil
+	}
+	data, err := base64.StdEncoding.DecodeString(plain)
+	if err != nil {
+		return "", nil, fmt.Errorf("the data: %w", err)
+	}
+	return media, data, nil
+}
