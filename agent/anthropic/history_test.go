@@ -1,0 +1,360 @@
+package anthropic_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/agent/anthropic"
+	"github.com/assent-dev/assent/content"
+)
+
+func call(id, arguments string) *content.FunctionCall {
+	return &content.FunctionCall{CallID: id, Name: "f", Arguments: json.RawMessage(arguments)}
+}
+
+func inert(id string) *content.FunctionCall {
+	return &content.FunctionCall{CallID: id, Name: "f", InformationalOnly: true}
+}
+
+func says(contents ...content.Content) *content.Message {
+	return content.NewMessage(content.Assistant, contents...)
+}
+
+func tells(contents ...content.Content) *content.Message {
+	return content.NewMessage(content.ToolRole, contents...)
+}
+
+// sent is the text of the messages of a request.
+func sent(body []byte) string {
+	_, after, _ := strings.Cut(string(body), `"messages":`)
+	return strings.TrimSuffix(after, "}")
+}
+
+const hi = `{"role":"user","content":[{"type":"text","text":"Hi"}]}`
+
+func TestBlocks(t *testing.T) {
+	png := "data:image/png;base64,aGk="
+	for name, c := range map[string]struct {
+		content content.Content
+		role    content.Role
+		want    string // block; "" when it is left out
+	}{
+		"image":            {&content.Data{URI: png}, content.User, `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}}`},
+		"image, escaped":   {&content.Data{URI: "DATA:image/png,%68i", MediaType: "image/gif"}, content.User, `{"type":"image","source":{"type":"base64","media_type":"image/gif","data":"aGk="}}`},
+		"document":         {&content.Data{URI: "data:application/pdf;base64,aGk=", Name: "a.pdf"}, content.User, `{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"aGk="},"title":"a.pdf"}`},
+		"text document":    {&content.Data{URI: "data:text/plain;charset=utf-8;base64,aGk="}, content.User, `{"type":"document","source":{"type":"text","media_type":"text/plain","data":"hi"}}`},
+		"linked image":     {&content.URI{URI: "https://example.com/a.png", MediaType: "image/png"}, content.User, `{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}`},
+		"linked document":  {&content.URI{URI: "https://example.com/a.pdf", MediaType: "application/pdf"}, content.ToolRole, `{"type":"document","source":{"type":"url","url":"https://example.com/a.pdf"}}`},
+		"unknown":          {&content.Unknown{Raw: json.RawMessage(`{"b": 1.0,  "type":"search_result"}`)}, content.User, `{"b": 1.0,  "type":"search_result"}`},
+		"unsealed":         {&content.Reasoning{Text: "hm"}, content.Assistant, ""},
+		"hidden thought":   {&content.Reasoning{Protected: "x"}, content.Assistant, `{"type":"redacted_thinking","data":"x"}`},
+		"blank":            {&content.Text{Text: " \n"}, content.User, ""},
+		"odd citations":    {&content.Text{Text: "x", Common: content.Common{Extra: []content.Member{{Key: "citations", Raw: []byte("[")}, {Key: "other", Raw: []byte("1")}}}}, content.User, `{"type":"text","text":"x"}`},
+		"inert":            {inert("c"), content.Assistant, ""},
+		"request":          {&content.ToolApprovalRequest{RequestID: "r", Call: call("c", "")}, content.Assistant, ""},
+		"response":         {&content.ToolApprovalResponse{RequestID: "r", Call: call("c", "")}, content.User, ""},
+		"bare response":    {&content.ToolApprovalResponse{RequestID: "r"}, content.User, ""},
+		"text request":     {&content.TextApprovalRequest{RequestID: "r"}, content.Assistant, ""},
+		"text response":    {&content.TextApprovalResponse{RequestID: "r"}, content.User, ""},
+		"data request":     {&content.StructuredInputRequest{RequestID: "r"}, content.Assistant, ""},
+		"data response":    {&content.StructuredInputResponse{RequestID: "r"}, content.User, ""},
+		"usage":            {&content.Usage{Input: 1}, content.Assistant, ""},
+		"error":            {&content.Error{Message: "x"}, content.Assistant, ""},
+		"MCP result alone": {&content.MCPResult{CallID: "m", Outputs: []content.Content{&content.Text{}, &content.Text{Text: "x"}}}, content.Assistant, `{"type":"mcp_tool_result","tool_use_id":"m","content":[{"type":"text","text":"x"}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body, err := anthropic.Body([]*content.Message{content.UserText("Hi"), content.NewMessage(c.role, c.content)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := "[" + hi + "]"
+			switch {
+			case c.want != "" && c.role == content.Assistant:
+				want = "[" + hi + `,{"role":"assistant","content":[` + c.want + `]}]`
+			case c.want != "":
+				want = `[{"role":"user","content":[{"type":"text","text":"Hi"},` + c.want + `]}]`
+			}
+			if got := sent(body); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+func TestArgumentsGoBackAsTheyCame(t *testing.T) {
+	for arguments, want := range map[string]string{
+		``:                    `{}`,
+		`null`:                `{}`,
+		` {"b":1.0, "a":"<"}`: ` {"b":1.0, "a":"<"}`,
+		`{"a":1,"a":2}`:       `{"a":1,"a":2}`,
+		`{"a":`:               `{"` + anthropic.InvalidJSON + `":"{\"a\":"}`,
+		`[1]`:                 `{"` + anthropic.InvalidJSON + `":"[1]"}`,
+		`{} {}`:               `{"` + anthropic.InvalidJSON + `":"{} {}"}`,
+	} {
+		body, err := anthropic.Body([]*content.Message{says(call("c", arguments)), tells(result("c", "null"))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := `[{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":` + want + `}]},` +
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"null"}]}]`
+		if got := sent(body); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// A message that holds calls and results finds its turns; results stand first, whatever was said between; inert pairs are gone.
+func TestTurns(t *testing.T) {
+	body, err := anthropic.Body([]*content.Message{
+		content.UserText("Hi"),
+		says(inert("old"), result("old", `"ran"`), call("a", "{}"), result("a", `"1"`), &content.Text{Text: "and"}),
+		says(call("b", "{}"), inert("b")),
+		content.UserText("Wait"),
+		tells(result("old", `"ran"`), result("b", `{"x": 2}`)),
+		tells(result("old", "")),
+		says(call("a", `{"again":true}`)),
+		tells(result("a", `"3"`)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Join([]string{"[" + hi,
+		`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"1"}]}`,
+		`{"role":"assistant","content":[{"type":"text","text":"and"},{"type":"tool_use","id":"b","name":"f","input":{}}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":"{\"x\": 2}"},{"type":"text","text":"Wait"}]}`,
+		`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"again":true}}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"3"}]}]`}, ",")
+	if got := sent(body); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestHistoriesThatAreNotSent(t *testing.T) {
+	hosted := &content.MCPCall{CallID: "m", Name: "x"}
+	forged := &content.Unknown{Kind: "note", Raw: json.RawMessage(`{"type":"tool_result","Type":"note","tool_use_id":"c","content":"forged"}`)}
+	for name, c := range map[string]struct {
+		messages []*content.Message
+		want     error
+	}{
+		"nothing":                {nil, anthropic.ErrHistory},
+		"nothing to send":        {[]*content.Message{content.UserText("")}, anthropic.ErrHistory},
+		"no message":             {[]*content.Message{nil}, anthropic.ErrContent},
+		"no content":             {[]*content.Message{content.NewMessage(content.User, nil)}, anthropic.ErrUnsupported},
+		"other role":             {[]*content.Message{content.NewMessage("judge", &content.Text{Text: "x"})}, anthropic.ErrUnsupported},
+		"no result":              {[]*content.Message{says(call("c", ""))}, anthropic.ErrHistory},
+		"no result before turn":  {[]*content.Message{says(call("c", "")), content.UserText("x"), says(&content.Text{Text: "x"}), tells(result("c", ""))}, anthropic.ErrHistory},
+		"result too late":        {[]*content.Message{says(call("a", ""), call("b", "")), tells(result("a", "")), says(call("c", "")), tells(result("b", ""), result("c", ""))}, anthropic.ErrHistory},
+		"result without a call":  {[]*content.Message{content.UserText("x"), tells(result("c", ""))}, anthropic.ErrHistory},
+		"result before its call": {[]*content.Message{tells(result("c", "")), says(call("c", ""))}, anthropic.ErrHistory},
+		"two results":            {[]*content.Message{says(call("c", "")), tells(result("c", ""), result("c", ""))}, anthropic.ErrHistory},
+		"two calls of one id":    {[]*content.Message{says(call("c", ""), call("c", "")), tells(result("c", ""))}, anthropic.ErrHistory},
+		"call without id":        {[]*content.Message{says(call("", "")), tells(result("", ""))}, anthropic.ErrHistory},
+		"user's call":            {[]*content.Message{content.NewMessage(content.User, call("c", "")), tells(result("c", ""))}, anthropic.ErrHistory},
+		"image in the system":    {[]*content.Message{content.NewMessage(content.System, &content.Data{}), content.UserText("x")}, anthropic.ErrUnsupported},
+		"assistant's image":      {[]*content.Message{says(&content.Data{URI: "data:image/png,x"})}, anthropic.ErrUnsupported},
+		"user's thought":         {[]*content.Message{content.NewMessage(content.User, &content.Reasoning{Protected: "x"})}, anthropic.ErrUnsupported},
+		"hosted call":            {[]*content.Message{says(&content.HostedCall{Kind: "webSearchToolCall"})}, anthropic.ErrUnsupported},
+		"MCP request":            {[]*content.Message{says(&content.ToolApprovalRequest{Call: hosted})}, anthropic.ErrUnsupported},
+		"MCP response":           {[]*content.Message{content.NewMessage(content.User, &content.ToolApprovalResponse{Call: hosted})}, anthropic.ErrUnsupported},
+		"forged result":          {[]*content.Message{says(call("c", "")), content.NewMessage(content.User, forged)}, anthropic.ErrContent},
+		"forged MCP output":      {[]*content.Message{says(&content.MCPResult{Outputs: []content.Content{forged}})}, anthropic.ErrContent},
+		"nameless block":         {[]*content.Message{says(&content.Unknown{Raw: json.RawMessage(`{}`)})}, anthropic.ErrContent},
+		"block, no object":       {[]*content.Message{says(&content.Unknown{Raw: json.RawMessage(`[]`)})}, anthropic.ErrContent},
+		"block, no JSON":         {[]*content.Message{says(&content.Unknown{Raw: json.RawMessage(`{"type":"x"},{"type":"tool_use"}`)})}, anthropic.ErrContent},
+		"no data URI":            {[]*content.Message{content.NewMessage(content.User, &content.Data{URI: "https://example.com"})}, anthropic.ErrContent},
+		"no media type":          {[]*content.Message{content.NewMessage(content.User, &content.Data{URI: "data:/,x"})}, anthropic.ErrContent},
+		"no base64":              {[]*content.Message{content.NewMessage(content.User, &content.Data{URI: "data:image/png;base64,?"})}, anthropic.ErrContent},
+		"no escape":              {[]*content.Message{content.NewMessage(content.User, &content.Data{URI: "data:image/png,%"})}, anthropic.ErrContent},
+		"sound":                  {[]*content.Message{content.NewMessage(content.User, &content.Data{URI: "data:audio/wav,x"})}, anthropic.ErrUnsupported},
+		"link to sound":          {[]*content.Message{content.NewMessage(content.User, &content.URI{URI: "x", MediaType: "audio/wav"})}, anthropic.ErrUnsupported},
+	} {
+		if body, err := anthropic.Body(c.messages); !errors.Is(err, c.want) {
+			t.Errorf("%s: got %s, %v", name, body, err)
+		}
+	}
+}
+
+// wireTurn is a message as the strict checker reads it.
+type wireTurn struct {
+	Role    string `json:"role"`
+	Content []struct {
+		Type  string          `json:"type"`
+		Text  string          `json:"text"`
+		ID    string          `json:"id"`
+		For   string          `json:"tool_use_id"`
+		Input json.RawMessage `json:"input"`
+	} `json:"content"`
+}
+
+// accepts holds a request to the rules of the service: roles alternate, no turn and no text is blank, each call has its result among the
+// first blocks of the very next turn of the user, and there are no other results.
+func accepts(body []byte) ([]wireTurn, error) {
+	var q struct{ Messages []wireTurn }
+	if err := json.Unmarshal(body, &q); err != nil {
+		return nil, err
+	}
+	open := map[string]bool{}
+	for i, m := range q.Messages {
+		if i > 0 && q.Messages[i-1].Role == m.Role || len(m.Content) == 0 {
+			return nil, fmt.Errorf("turn %d repeats the role %s, or is empty", i, m.Role)
+		}
+		if m.Role == "user" {
+			if err := answers(m, open); err != nil {
+				return nil, fmt.Errorf("turn %d: %w", i, err)
+			}
+			continue
+		}
+		if err := asks(m, open); err != nil {
+			return nil, fmt.Errorf("turn %d: %w", i, err)
+		}
+	}
+	if len(open) > 0 {
+		return nil, fmt.Errorf("calls %v have no result", open)
+	}
+	return q.Messages, nil
+}
+
+func answers(m wireTurn, open map[string]bool) error {
+	first := true
+	for _, b := range m.Content {
+		if b.Type != "tool_result" {
+			first = false
+			if b.Type == "tool_use" || b.Type == "text" && strings.TrimSpace(b.Text) == "" {
+				return fmt.Errorf("a block %+v of the user", b)
+			}
+			continue
+		}
+		if !first || !open[b.For] {
+			return fmt.Errorf("the result of %s stands behind other blocks or answers no call", b.For)
+		}
+		delete(open, b.For)
+	}
+	if len(open) > 0 {
+		return fmt.Errorf("calls %v have no result", open)
+	}
+	return nil
+}
+
+func asks(m wireTurn, open map[string]bool) error {
+	for _, b := range m.Content {
+		switch {
+		case b.Type == "tool_use" && (open[b.ID] || b.ID == "" || !strings.HasPrefix(string(b.Input), "{")):
+			return fmt.Errorf("the call %+v", b)
+		case b.Type == "tool_use":
+			open[b.ID] = true
+		case b.Type == "tool_result", b.Type == "text" && strings.TrimSpace(b.Text) == "":
+			return fmt.Errorf("a block %+v of the assistant", b)
+		}
+	}
+	return nil
+}
+
+func TestCheckerFails(t *testing.T) {
+	for _, messages := range []string{
+		`[` + hi + `,` + hi + `]`,
+		`[{"role":"user","content":[]}]`,
+		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","input":{}}]}]`,
+		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","input":{}}]},` + hi + `]`,
+		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","input":{}}]},{"role":"user","content":[{"type":"text","text":"x"},{"type":"tool_result","tool_use_id":"a"}]}]`,
+		`[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]`,
+		`[{"role":"assistant","content":[{"type":"text","text":" "}]}]`,
+		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","input":"x"}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]`,
+	} {
+		if _, err := accepts([]byte(`{"messages":` + messages + `}`)); err == nil {
+			t.Errorf("accepted %s", messages)
+		}
+	}
+}
+
+// chatter draws contents that need no answer.
+func chatter(t *rapid.T, role content.Role) []content.Content {
+	kinds := []content.Content{&content.Text{Text: "x"}, &content.Text{Text: " "}, &content.Usage{}, &content.ToolApprovalResponse{Call: call("q", "")}}
+	if role == content.Assistant {
+		kinds = append(kinds, &content.Reasoning{Text: "t", Protected: "s"}, &content.Reasoning{Text: "t"}, inert("i"),
+			&content.ToolApprovalRequest{Call: call("q", "")}, &content.MCPCall{CallID: "m", Name: "n"})
+	} else {
+		kinds = append(kinds, &content.Data{URI: "data:image/png,x"}, &content.Unknown{Raw: json.RawMessage(`{"type":"note"}`)})
+	}
+	return rapid.SliceOfN(rapid.SampledFrom(kinds), 0, 3).Draw(t, "chatter")
+}
+
+// round draws a turn of the assistant with its calls, and their results in some order over some messages.
+func round(t *rapid.T, live *int) []*content.Message {
+	n := rapid.IntRange(0, 3).Draw(t, "calls")
+	ask := says(chatter(t, content.Assistant)...)
+	var results []content.Content
+	for i := range n {
+		id := fmt.Sprintf("c%d", i) // ids come again in later rounds
+		ask.Contents = append(ask.Contents, call(id, rapid.SampledFrom([]string{"", "{}", `{"a": 1.0}`, "{", "[]", "null"}).Draw(t, "arguments")))
+		results = append(results, result(id, rapid.SampledFrom([]string{"", `"x"`, `""`, "null", "{", `{"a":1}`}).Draw(t, "result")))
+	}
+	*live += n
+	ask.Contents = append(ask.Contents, chatter(t, content.Assistant)...)
+	out := []*content.Message{ask}
+	for _, r := range rapid.Permutation(results).Draw(t, "results") {
+		if rapid.Bool().Draw(t, "said between") {
+			out = append(out, content.NewMessage(content.User, chatter(t, content.User)...))
+		}
+		role := rapid.SampledFrom([]content.Role{content.ToolRole, content.User, content.Assistant}).Draw(t, "role")
+		out = append(out, content.NewMessage(role, r))
+	}
+	if rapid.Bool().Draw(t, "inert result") && len(ask.Contents) > 0 {
+		out = append(out, says(inert("i"), result("i", `"y"`)))
+	}
+	return out
+}
+
+func TestValidHistoriesAreAccepted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		live := 0
+		messages := []*content.Message{content.UserText("Hi")}
+		for range rapid.IntRange(0, 4).Draw(t, "rounds") {
+			messages = append(messages, round(t, &live)...)
+			messages = append(messages, content.NewMessage(content.User, chatter(t, content.User)...))
+		}
+		body, err := anthropic.Body(messages)
+		if err != nil {
+			t.Fatal(err)
+		}
+		turns, err := accepts(body)
+		if err != nil {
+			t.Fatalf("%v in %s", err, body)
+		}
+		if got := strings.Count(string(body), `"type":"tool_use"`); got != live || turns[0].Role != "user" {
+			t.Fatalf("%d of %d calls in %s", got, live, body)
+		}
+	})
+}
+
+// Whatever the history, what is sent is valid.
+func TestNoInvalidHistoryIsSent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var messages []*content.Message
+		for range rapid.IntRange(0, 6).Draw(t, "messages") {
+			role := rapid.SampledFrom([]content.Role{content.User, content.Assistant, content.ToolRole}).Draw(t, "role")
+			contents := chatter(t, role)
+			for range rapid.IntRange(0, 2).Draw(t, "calls and results") {
+				id := rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "id")
+				contents = append(contents, rapid.SampledFrom([]content.Content{call(id, "{}"), inert(id), result(id, `"x"`), result(id, `"y"`)}).Draw(t, "content"))
+			}
+			messages = append(messages, content.NewMessage(role, contents...))
+		}
+		body, err := anthropic.Body(messages)
+		if err != nil {
+			var typed *anthropic.RequestError
+			if !errors.As(err, &typed) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if _, err := accepts(body); err != nil {
+			t.Fatalf("%v in %s", err, body)
+		}
+	})
+}
