@@ -2,6 +2,7 @@ package content
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 )
@@ -24,40 +25,55 @@ func emptyObject(raw json.RawMessage) bool {
 	return !more
 }
 
+// place is where a member of an object stands.
+type place struct {
+	key              string
+	from, value, end int
+}
+
+func places(object json.RawMessage) []place {
+	var out []place
+	s := string(object)
+	i, more := first(s, space(s, 0))
+	for more {
+		name, at := key(s, i)
+		out = append(out, place{name, i, at, skip(s, at)})
+		i, more = next(s, out[len(out)-1].end)
+	}
+	return out
+}
+
 // take returns a member of an object and the object without it, nil when nothing is left. What is no object has no members.
 func take(object json.RawMessage, name string) (taken, rest json.RawMessage) {
 	if !isObject(object) {
 		return nil, object
 	}
-	rest = json.RawMessage("{")
-	each(object, func(key string, raw json.RawMessage) bool {
-		if key == name {
-			taken = raw
-		} else {
-			rest = appendMember(rest, key, raw)
-		}
-		return true
-	})
+	all := places(object)
+	i := slices.IndexFunc(all, func(p place) bool { return p.key == name })
 	switch {
-	case taken == nil:
+	case i < 0:
 		return nil, object
-	case len(rest) == 1:
-		return taken, nil
+	case len(all) == 1:
+		return object[all[i].value:all[i].end], nil
 	}
-	return taken, append(rest, '}')
+	from, to := all[i].from, all[i].end
+	if i > 0 {
+		from = all[i-1].end
+	} else {
+		to = all[1].from
+	}
+	return object[all[i].value:all[i].end], slices.Concat(object[:from], object[to:])
 }
 
-// put returns an object with a member in the last place.
+// put returns an object with a member in the last place. Nothing else of its text changes.
 func put(object json.RawMessage, name string, raw json.RawMessage) json.RawMessage {
 	_, rest := take(object, name)
-	out := json.RawMessage("{")
-	if isObject(rest) {
-		each(rest, func(key string, raw json.RawMessage) bool {
-			out = appendMember(out, key, raw)
-			return true
-		})
+	if !isObject(rest) || emptyObject(rest) {
+		return append(appendMember(json.RawMessage("{"), name, raw), '}')
 	}
-	return append(appendMember(out, name, raw), '}')
+	all := places(rest)
+	end := all[len(all)-1].end
+	return slices.Concat(appendMember(slices.Clone(rest[:end]), name, raw), rest[end:])
 }
 
 // appendMember writes a member behind a bracket or another member.
