@@ -168,3 +168,17 @@ func rebindCompatible(q content.InputRequest, a content.InputResponse) content.I
 	out.Call = content.CloneCall(asked.Call)
 	return &out
 }
+
+// PutOpen puts requests on record for a thread, as if Binding had let them out. It is for moving threads in from elsewhere.
+func PutOpen(t *agent.Thread, requests []content.InputRequest) error {
+	state, err := load[book](t, BindingState)
+	if err != nil {
+		return err
+	}
+	for _, q := range requests {
+		if err := state.record(q); err != nil {
+			return err
+		}
+	}
+	return state.keep(t, BindingState)
+}

@@ -246,3 +246,18 @@ func (b *bypass) beginCompatible(ctx context.Context, in input) (*round, error) 
 }
 
 func unmarked(f agent.Function) bool { return !agent.NeedsApproval(f) }
+
+// PutParked parks requests in a thread under BypassState or InvocableState, as if the layer had kept them away. It is for moving threads
+// in from elsewhere.
+func PutParked(t *agent.Thread, key string, requests []content.InputRequest) error {
+	state, err := load[parked](t, key)
+	if err != nil {
+		return err
+	}
+	for _, q := range requests {
+		if err := state.park(t, key, q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
