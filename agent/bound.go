@@ -156,24 +156,45 @@ func (r *run) tell(in input) (stopped bool, err error) {
 		if !b.finished() {
 			continue
 		}
-		messages := b.messages(r.cfg.DotNetOrder)
 		stopped = stopped || b.stopped
-		for _, m := range messages {
-			r.t.rendered = append(r.t.rendered, m)
-			if err := r.out.message(m); err != nil {
-				return stopped, err
-			}
-			if r.opt.ConversationID == "" || !callsOnly(m) {
-				r.history = append(r.history, m)
-			}
+		if err := r.tellBatch(b); err != nil {
+			return stopped, err
 		}
 	}
+	r.t.news.userFrom(len(r.t.news.messages))
 	if len(r.t.heldBack) > 0 && !r.t.waiting() {
 		r.history = append(r.history, r.t.heldBack...)
 		r.t.heldBack = nil
 	}
 	r.history = append(r.history, tidyFor(r.opt, in.history[in.anchor:])...)
 	return stopped, nil
+}
+
+// tellBatch puts one finished batch into the history, and shows what of it ran here.
+func (r *run) tellBatch(b *batch) error {
+	for _, m := range b.messages(r.cfg.DotNetOrder) {
+		r.t.news.add(m)
+		if r.opt.ConversationID == "" || m.Role != content.Assistant { // the service has what it made itself
+			r.history = append(r.history, m)
+		}
+		shown := slices.DeleteFunc(slices.Clone(m.Contents), isQuestion)
+		if len(shown) == 0 {
+			continue
+		}
+		if err := r.out.message(m.With(shown)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isQuestion holds for what passes between the model's side and its user: the user has seen it.
+func isQuestion(c content.Content) bool {
+	switch c.(type) {
+	case content.InputRequest, content.InputResponse:
+		return true
+	}
+	return false
 }
 
 // tidyFor leaves alone what goes to a service that keeps the history: it has the calls.
@@ -183,9 +204,6 @@ func tidyFor(opt *Options, messages []*content.Message) []*content.Message {
 	}
 	return tidy(messages)
 }
-
-// callsOnly holds for the messages that a service which keeps the history has already: it made the calls and the requests itself.
-func callsOnly(m *content.Message) bool { return m.Role == content.Assistant }
 
 // surface ends a run with what still waits.
 func (r *run) surface() error {

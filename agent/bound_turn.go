@@ -45,6 +45,9 @@ func (r *run) askModel(ctx context.Context, last bool) (*answer, error) {
 		if err != nil {
 			return nil, err
 		}
+		if resp == nil {
+			return nil, errNoAnswer
+		}
 		return &answer{resp: resp}, nil
 	}
 	return r.stream(ctx, opt)
@@ -57,6 +60,9 @@ func (r *run) stream(ctx context.Context, opt *Options) (*answer, error) {
 	for u, err := range r.model.Stream(ctx, r.history, opt) {
 		if err != nil {
 			return nil, err
+		}
+		if u == nil {
+			return nil, errNilUpdate
 		}
 		all = append(all, u)
 		if len(a.held) > 0 || slices.ContainsFunc(u.Contents, isLive) {
@@ -320,6 +326,7 @@ func (r *run) finish(ctx context.Context, b *batch, it *item, o outcome) error {
 // release passes on what a turn without live calls holds.
 func (r *run) release(a *answer) error {
 	r.out.resp.Messages = append(r.out.resp.Messages, a.resp.Messages...)
+	r.t.news.add(a.resp.Messages...)
 	if r.out.yield == nil {
 		return nil
 	}
@@ -341,6 +348,7 @@ func (r *run) pass(a *answer, b *batch) error {
 		results[i] = &content.FunctionResult{CallID: it.Call.ID(), Result: it.Result}
 	}
 	told := content.NewMessage(content.ToolRole, results...)
+	r.t.news.add(told)
 	r.history = r.next(a.resp.Messages, told)
 	return r.out.message(told)
 }
@@ -365,19 +373,29 @@ func (r *run) keep(a *answer, b *batch) (bool, error) {
 			return false, err
 		}
 	}
+	left := leftOf(a.resp.Messages, b)
+	r.t.news.add(left...)
 	if !b.finished() {
 		return false, nil
 	}
-	r.history = r.next(said)
-	for _, m := range b.messages(r.cfg.DotNetOrder) {
-		if err := r.out.message(m); err != nil {
-			return false, err
-		}
-		if r.opt.ConversationID == "" || !callsOnly(m) {
-			r.history = append(r.history, m)
+	r.history = r.next(left)
+	return true, r.tellBatch(b)
+}
+
+// leftOf is what a model may see of a turn while its calls wait.
+func leftOf(messages []*content.Message, b *batch) []*content.Message {
+	var out []*content.Message
+	for _, m := range messages {
+		left := slices.DeleteFunc(slices.Clone(m.Contents), func(c content.Content) bool { return b.holds(c) })
+		if len(left) > 0 {
+			out = append(out, m.With(left))
 		}
 	}
-	return true, nil
+	return out
+}
+
+func (b *batch) holds(c content.Content) bool {
+	return slices.ContainsFunc(b.Items, func(it *item) bool { return it.is(c) })
 }
 
 // present shows messages with what the user is asked in place of the calls. Messages that are left empty are dropped.

@@ -70,7 +70,7 @@ func (a *chatAgent) begin(t *Thread, messages []*content.Message) []*content.Mes
 	if a.cfg.Store != nil {
 		t.Keep(a.cfg.Store)
 	}
-	t.rendered = nil
+	t.news = news{}
 	return readInput(messages, 0, t).history
 }
 
@@ -87,8 +87,8 @@ func (a *chatAgent) options(t *Thread, messages []*content.Message) *Options {
 	return opt
 }
 
-// keep adds a run to the history: what the user said and what came of it, without requests. What was finished by answers stands before
-// what the user wrote beside them.
+// keep adds a run to the history: what the user said and what came of it. What was finished by answers stands before what the user wrote
+// beside them.
 func (a *chatAgent) keep(ctx context.Context, t *Thread, said []*content.Message, resp *Response) error {
 	if resp.ConversationID != "" {
 		t.ConversationID = resp.ConversationID
@@ -97,30 +97,12 @@ func (a *chatAgent) keep(ctx context.Context, t *Thread, said []*content.Message
 		t.Messages = nil
 		return t.Save(ctx)
 	}
-	n := t.told(resp.Messages)
-	t.Messages = slices.Concat(t.Messages, history(resp.Messages[:n], t), said, history(resp.Messages[n:], t))
+	if n := t.news; n.told {
+		t.Messages = slices.Concat(t.Messages, n.messages[:n.before], said, n.messages[n.before:])
+	} else { // another loop, or none
+		t.Messages = slices.Concat(t.Messages, said, readInput(resp.Messages, len(resp.Messages), t).history)
+	}
 	return t.Save(ctx)
-}
-
-// told is how many of the messages, at the beginning, tell of calls that earlier runs had asked about.
-func (t *Thread) told(messages []*content.Message) int {
-	known := map[content.Content]bool{}
-	for _, m := range t.rendered {
-		for _, c := range m.Contents {
-			known[c] = true
-		}
-	}
-	for i, m := range messages {
-		if slices.ContainsFunc(m.Contents, func(c content.Content) bool { return !known[c] }) {
-			return i
-		}
-	}
-	return len(messages)
-}
-
-// history is what a model may see of a response.
-func history(messages []*content.Message, t *Thread) []*content.Message {
-	return readInput(messages, len(messages), t).history
 }
 
 // ErrUnanswered says that the answer function of RunToEnd gave no answer.

@@ -64,5 +64,8 @@ const (
 // NewFunctionInvoking returns the loop around a model: it runs the functions that the model calls, asks where approval is needed, and
 // goes on from the answers.
 func NewFunctionInvoking(model ChatClient, cfg LoopConfig) ChatClient {
-	return newLoop(model, cfg)
+	if cfg.Profile == Compatible {
+		return newDotNetLoop(model, cfg)
+	}
+	return newBoundLoop(model, cfg)
 }

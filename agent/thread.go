@@ -25,12 +25,28 @@ type Thread struct {
 	closed  []closedRequest
 	// heldBack is what the user wrote while a service-held conversation waited for results.
 	heldBack []*content.Message
-	// rendered are the messages that the last run made of finished batches.
-	rendered []*content.Message
+	news     news
 	// Revision counts the saves; a ThreadStore refuses to save over another.
 	Revision int64
 
 	store ThreadStore
+}
+
+// news are what a run added to what the model may see, told by the loop to the agent above it: the caller is shown requests in places where
+// the history has none, and is not shown what passes between the model's side and its user.
+type news struct {
+	messages []*content.Message
+	before   int // so many stand before what the user said in this run; 0 also when nobody told
+	told     bool
+}
+
+func (n *news) add(messages ...*content.Message) { n.messages = append(n.messages, messages...) }
+
+// userFrom notes where the user's messages of the run stand; the first word counts, since a layer may run the loop several times.
+func (n *news) userFrom(i int) {
+	if !n.told {
+		n.before, n.told = i, true
+	}
 }
 
 // ThreadStore keeps threads between runs.

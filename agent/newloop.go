@@ -1,3 +1,0 @@
-package agent
-
-func newLoop(model ChatClient, cfg LoopConfig) ChatClient { return newBoundLoop(model, cfg) }
