@@ -159,10 +159,12 @@ type caseUpdate struct {
 }
 
 type caseMessage struct {
-	Role       string        `json:"role"`
-	MessageID  string        `json:"message_id"`
-	AuthorName string        `json:"author_name"`
-	Contents   []caseContent `json:"contents"`
+	Role       string          `json:"role"`
+	MessageID  string          `json:"message_id"`
+	AuthorName string          `json:"author_name"`
+	CreatedAt  string          `json:"created_at"`
+	Properties json.RawMessage `json:"additional_properties"`
+	Contents   []caseContent   `json:"contents"`
 }
 
 // caseContent is a content of any type. listed is what the case says of it, which is what is compared.
@@ -242,6 +244,14 @@ func decodeCases(data []byte) ([]*conformanceCase, []error, error) {
 
 // content makes the content of a case.
 func (c *caseContent) content() (content.Content, error) {
+	out, err := c.bare()
+	if err == nil && nullable(c.Properties) != nil {
+		content.CommonOf(out).Properties = c.Properties
+	}
+	return out, err
+}
+
+func (c *caseContent) bare() (content.Content, error) {
 	switch c.Type {
 	case "text":
 		return &content.Text{Text: c.Text}, nil
@@ -333,14 +343,16 @@ func messagesOf(in []caseMessage) []*content.Message {
 		if err != nil {
 			panic(err)
 		}
-		out = append(out, &content.Message{ID: m.MessageID, AuthorName: m.AuthorName, Role: content.Role(m.Role), Contents: contents})
+		out = append(out, &content.Message{ID: m.MessageID, AuthorName: m.AuthorName, CreatedAt: m.CreatedAt, Role: content.Role(m.Role),
+			Contents: contents, Common: content.Common{Properties: nullable(m.Properties)}})
 	}
 	return out
 }
 
 // listedMessage is a message in the encoding, with every field.
 func listedMessage(m *content.Message) map[string]any {
-	return map[string]any{"role": string(m.Role), "message_id": m.ID, "author_name": m.AuthorName, "contents": listedContents(m.Contents)}
+	return map[string]any{"role": string(m.Role), "message_id": m.ID, "author_name": m.AuthorName, "created_at": m.CreatedAt,
+		"additional_properties": jsonOf(m.Properties), "contents": listedContents(m.Contents)}
 }
 
 func listedMessages(in []*content.Message) []any {
@@ -448,6 +460,12 @@ func (m caseMessage) listedAll() map[string]any {
 	}
 	if m.AuthorName != "" {
 		out["author_name"] = m.AuthorName
+	}
+	if m.CreatedAt != "" {
+		out["created_at"] = m.CreatedAt
+	}
+	if p := nullable(m.Properties); p != nil {
+		out["additional_properties"] = jsonOf(p)
 	}
 	return out
 }
