@@ -58,7 +58,9 @@ func (o *object) checkedCall() ToolCall {
 		return &HostedCall{Common: o.common(), Kind: o.ref.hosted, CallID: o.text(callIDField)}
 	}
 	call := o.call()
-	o.d.checkArguments(&o.d.scratch, call.Args(), o.name(argumentsField))
+	if args := o.raw(argumentsField); args != nil && args[0] != '{' { // an object was checked with the whole document
+		o.d.checkArguments(&o.d.scratch, call.Args(), o.name(argumentsField))
+	}
 	if f, ok := call.(*FunctionCall); ok && o.d.w.shape == python {
 		return labelled(f)
 	}
