@@ -1,0 +1,78 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/content"
+)
+
+// cutStream reads a stream that must break, and returns what came before.
+func cutStream(t *testing.T, m agent.ChatClient, opt *agent.Options) *agent.Response {
+	t.Helper()
+	r, err := agent.Collect(m.Stream(t.Context(), []*content.Message{content.UserText("x")}, opt))
+	if !errors.Is(err, ErrCut) || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("got %v", err)
+	}
+	if r.FinishReason != "" || r.ConversationID != "" {
+		t.Errorf("a cut answer says that it is finished: %s", show(r))
+	}
+	return r
+}
+
+func TestChatCut(t *testing.T) {
+	m := chatOn(t, "chat_cut.json", Config{Model: "m"})
+	for range 3 { // broken, ended without a finish reason, ended as if all were well
+		shows(t, cutStream(t, m, nil), "c  ", "assistant c", `  text "So"`)
+	}
+	if _, err := m.Respond(t.Context(), []*content.Message{content.UserText("x")}, nil); !errors.Is(err, ErrCut) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	m := chatOn(t, "chat_stream.json", Config{Model: "gpt-4.1"})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var last error
+	for u, err := range m.Stream(ctx, []*content.Message{content.UserText("Weather?")}, nil) {
+		if u != nil {
+			cancel()
+		}
+		last = err
+	}
+	// What had arrived before may still be complete; what is not is the context's doing and nobody else's.
+	if last != nil && (!errors.Is(last, context.Canceled) || errors.Is(last, ErrCut)) {
+		t.Errorf("got %v", last)
+	}
+	_, err := m.Respond(ctx, []*content.Message{content.UserText("x")}, nil)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestStopReading(t *testing.T) {
+	m := chatOn(t, "chat_stream.json", Config{Model: "gpt-4.1"})
+	n := 0
+	for range m.Stream(t.Context(), []*content.Message{content.UserText("Weather?")}, nil) {
+		n++
+		break
+	}
+	if n != 1 {
+		t.Errorf("got %d updates", n)
+	}
+}
+
+func TestConnectionRefused(t *testing.T) {
+	m := NewChat(NewClient("http://127.0.0.1:1/v1", ""), Config{Model: "m"})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := agent.Collect(m.Stream(ctx, nil, nil))
+	var status *StatusError
+	if err == nil || errors.As(err, &status) {
+		t.Errorf("got %v", err)
+	}
+}
