@@ -95,6 +95,7 @@ type run struct {
 	history []*content.Message // what the model is given next
 	turn    int
 	failed  *failures
+	made    []string // request ids of this run
 }
 
 func (l *boundLoop) begin(opt *Options, yield func(*Update) bool) *run {

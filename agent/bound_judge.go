@@ -165,9 +165,10 @@ func (r *run) requestID(callID string) (string, error) {
 		return "", fmt.Errorf("make a request id: %w", err)
 	}
 	unique := id
-	for n := 2; r.t.knows(unique); n++ {
+	for n := 2; r.t.knows(unique) || slices.Contains(r.made, unique); n++ {
 		unique = fmt.Sprintf("%s.%d", id, n)
 	}
+	r.made = append(r.made, unique)
 	return unique, nil
 }
 
