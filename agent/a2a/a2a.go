@@ -103,8 +103,8 @@ const (
 	RepeatedAnswer Code = "repeated_answer" // two answers to one request
 	MissingAnswer  Code = "missing_answer"  // no answer where there must be one
 	WrongKind      Code = "wrong_kind"      // a response of another kind than the request
-	OtherCall      Code = "other_call"      // the answer shows, or edits to, another call than the one that was asked about
-	BadAnswer      Code = "bad_answer"      // data or arguments that the request doesn't take, or a standing approval
+	OtherCall      Code = "other_call"      // the answer shows another call than the one that was asked about
+	BadAnswer      Code = "bad_answer"      // unreadable, data or an edit that the request doesn't take, or a standing approval
 	BadRequest     Code = "bad_request"     // a request that can't be written or asked
 	UnknownState   Code = "unknown_state"   // no state of A2A 1.0
 	Declined       Code = "declined"        // the user gave no answer and the peer has no word for that: cancel the task

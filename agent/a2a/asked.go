@@ -221,10 +221,8 @@ func bindCall(q *content.ToolApprovalRequest, r *content.ToolApprovalResponse) (
 		return q.CreateRejection(r.Reason), nil
 	case r.Edited == nil:
 		return q.CreateApproval(r.Reason), nil
-	case r.Edited.CallID != q.Call.ID() || r.Edited.Name != q.Call.ToolName():
-		return nil, refuse(OtherCall, q.RequestID, "an edit changes arguments, never the call")
 	}
-	out, err := q.CreateEdit(r.Edited.Arguments, r.Reason)
+	out, err := q.CreateEdit(r.Edited.Arguments, r.Reason) // of the recorded call: an edit can't name another
 	if err != nil {
 		return nil, wrap(BadAnswer, q.RequestID, err)
 	}

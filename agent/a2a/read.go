@@ -123,13 +123,15 @@ func (r *reader) part(v value.Value) Part {
 	}
 	out := Part{Filename: r.text(v, "filename"), MediaType: r.text(v, "mediaType")}
 	n := 0
-	for key, to := range map[string]**string{"text": &out.Text, "url": &out.URL, "raw": &out.Raw} {
-		if m, _ := v.Get(key); m.Kind == value.Absent || m.Kind == value.Null {
-			continue
+	for _, one := range []struct {
+		key string
+		to  **string
+	}{{"text", &out.Text}, {"url", &out.URL}, {"raw", &out.Raw}} {
+		if m, _ := v.Get(one.key); m.Kind != value.Absent && m.Kind != value.Null {
+			s := r.text(v, one.key)
+			*one.to = &s
+			n++
 		}
-		s := r.text(v, key)
-		*to = &s
-		n++
 	}
 	if m, ok := v.Get("data"); ok { // null is data, too
 		out.Data = json.RawMessage(m.AppendJSON(nil))
