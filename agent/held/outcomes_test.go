@@ -1,0 +1,153 @@
+package held_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/held"
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// an outcome is what happens to a request, and what the agent's side then sees.
+type outcome struct {
+	name   string
+	tool   string // trade where empty
+	happen func(h *house, id string)
+	want   agent.Held // Ref and Where are checked for all, Expires is not
+	claim  held.ClaimState
+	runs   string // arguments that can be claimed, "" for none
+	same   string // what claiming as asked comes to when it was edited
+}
+
+func outcomes() []outcome {
+	words := func(reason string) func(*approval.VoteInput) {
+		return func(in *approval.VoteInput) { in.Reason = reason }
+	}
+	return []outcome{
+		{name: "nobody answered yet", happen: func(*house, string) {}, want: agent.Held{State: agent.HeldPending}, claim: held.ClaimPending},
+		{name: "approved", happen: func(h *house, id string) { h.votes(id, "mara", approval.Approve, approval.VoteApproved, words("fine")) },
+			want: agent.Held{State: agent.HeldApproved, By: "mara"}, runs: `{"amount":7}`},
+		{name: "one of two", tool: "wire", happen: func(h *house, id string) { h.votes(id, "mara", approval.Approve, approval.VoteCounted, nil) },
+			want: agent.Held{State: agent.HeldPending}, claim: held.ClaimPending},
+		{name: "two of two", tool: "wire", happen: func(h *house, id string) {
+			h.votes(id, "mara", approval.Approve, approval.VoteCounted, nil)
+			h.votes(id, "ben", approval.Approve, approval.VoteApproved, nil)
+		}, want: agent.Held{State: agent.HeldApproved, By: "mara, ben"}, runs: `{"amount":7}`},
+		{name: "denied", happen: func(h *house, id string) { h.votes(id, "ben", approval.Deny, approval.VoteDenied, words("too much")) },
+			want: agent.Held{State: agent.HeldDenied, By: "ben", Reason: "too much"}, claim: held.ClaimDenied},
+		{name: "denied without a word", happen: func(h *house, id string) { h.votes(id, "ben", approval.Deny, approval.VoteDenied, nil) },
+			want: agent.Held{State: agent.HeldDenied, By: "ben"}, claim: held.ClaimDenied},
+		{name: "answered instead", happen: func(h *house, id string) {
+			h.votes(id, "ben", approval.Respond, approval.VoteDenied, func(in *approval.VoteInput) { in.Response = "ask again on Monday" })
+		}, want: agent.Held{State: agent.HeldResponded, By: "ben", Reason: "ask again on Monday"}, claim: held.ClaimResponded},
+		{name: "edited", happen: func(h *house, id string) { must(h.t, h.edit(id, "mara", `{"amount": 5}`)) },
+			want: agent.Held{State: agent.HeldApproved, By: "mara", Arguments: []byte(`{"amount": 5}`)}, runs: `{"amount":5}`, same: "changed"},
+		{name: "edited there and back", happen: func(h *house, id string) {
+			must(h.t, h.edit(id, "mara", `{"amount":5}`))
+			must(h.t, h.edit(id, "mara", `{"amount":7}`))
+			h.votes(id, "ben", approval.Approve, approval.VoteApproved, nil)
+		}, tool: "wire", want: agent.Held{State: agent.HeldApproved, By: "mara, ben"}, runs: `{"amount":7}`},
+		{name: "a vote before the edit", tool: "wire", happen: func(h *house, id string) {
+			h.votes(id, "ben", approval.Approve, approval.VoteCounted, nil)
+			must(h.t, h.edit(id, "mara", `{"amount":5}`))
+			h.votes(id, "kim", approval.Approve, approval.VoteApproved, nil)
+		}, want: agent.Held{State: agent.HeldApproved, By: "mara, kim", Arguments: []byte(`{"amount":5}`)}, runs: `{"amount":5}`, same: "changed"},
+		{name: "approved once more", happen: func(h *house, id string) {
+			h.votes(id, "mara", approval.Approve, approval.VoteApproved, nil)
+			h.votes(id, "ben", approval.Approve, approval.VoteLate, nil)
+		}, want: agent.Held{State: agent.HeldApproved, By: "mara"}, runs: `{"amount":7}`},
+		{name: "nobody in time", tool: "wire", happen: func(h *house, _ string) { h.later(61 * time.Minute) },
+			want: agent.Held{State: agent.HeldExpired, Reason: "nobody decided in time; that is no denial"}, claim: held.ClaimExpired},
+		{name: "silence is consent", tool: "publish", happen: func(h *house, _ string) { h.later(61 * time.Minute) },
+			want: agent.Held{State: agent.HeldApproved, By: "timeout"}, runs: `{"amount":7}`},
+		{name: "not used in time", happen: func(h *house, id string) {
+			h.votes(id, "mara", approval.Approve, approval.VoteApproved, nil)
+			h.later(16 * time.Minute)
+		}, want: agent.Held{State: agent.HeldExpired, By: "mara", Reason: "it was approved, and the approval was not used in time; that is no denial"}, claim: held.ClaimExpired},
+		{name: "denied before it ran", happen: func(h *house, id string) {
+			h.votes(id, "mara", approval.Approve, approval.VoteApproved, nil)
+			h.votes(id, "ben", approval.Deny, approval.VoteRevoked, words("stop"))
+		}, want: agent.Held{State: agent.HeldDenied, By: "ben", Reason: "stop"}, claim: held.ClaimDenied},
+		{name: "taken back by another hand", happen: func(h *house, id string) {
+			_, err := h.svc.Cancel(h.t.Context(), "acme", id, "root", "the user left")
+			must(h.t, err)
+		}, want: agent.Held{State: agent.HeldCancelled, By: "root", Reason: "the user left"}, claim: held.ClaimCancelled},
+		{name: "superseded", happen: func(h *house, id string) {
+			h.votes(id, "mara", approval.Approve, approval.VoteApproved, nil)
+			_, err := h.svc.Open(h.t.Context(), approval.OpenInput{Tenant: "acme", Runtime: "rt", Agent: "desk", Call: asks("trade", `{"amount":8}`).Call, Replaces: id})
+			must(h.t, err)
+		}, want: agent.Held{State: agent.HeldCancelled, By: "rt", Reason: "a newer request stands in its place"}, claim: held.ClaimCancelled},
+	}
+}
+
+func TestOutcomes(t *testing.T) {
+	for _, o := range outcomes() {
+		t.Run(o.name, func(t *testing.T) {
+			t.Parallel()
+			atDesks(t, func(t *testing.T, h *house, d *desk) { o.check(t, h, d) })
+		})
+	}
+}
+
+func (o outcome) check(t *testing.T, h *house, d *desk) {
+	tool := o.tool
+	if tool == "" {
+		tool = "trade"
+	}
+	asked := asks(tool, `{"amount":7}`)
+	opened := d.open("key-1", asked)
+	if opened.State != agent.HeldPending || opened.Expires.Before(h.clock.Now()) || opened.Where != h.url+"/requests/"+opened.Ref {
+		t.Fatalf("opened: %+v", opened)
+	}
+	o.happen(h, opened.Ref)
+	got := d.look(opened.Ref)
+	open := o.want.State == agent.HeldPending || o.want.State == agent.HeldApproved
+	if open != got.Expires.After(h.clock.Now()) {
+		t.Errorf("it expires at %v", got.Expires)
+	}
+	o.want.Ref, o.want.Where, o.want.Expires = opened.Ref, opened.Where, got.Expires
+	if string(got.Arguments) != string(o.want.Arguments) || !sameBut(got, o.want) {
+		t.Errorf("got %+v\nwant %+v", got, o.want)
+	}
+	if again := d.open("key-1", asked); !sameBut(again, got) || string(again.Arguments) != string(got.Arguments) {
+		t.Errorf("opening again with the same key: got %+v\nwant %+v", again, got)
+	}
+	if o.runs == "" {
+		first := d.refuses(opened.Ref, "run", asked, o.claim)
+		if again := d.refuses(opened.Ref, "run", asked, o.claim); again.Detail != first.Detail {
+			t.Errorf("the same claim is told %q, then %q", first.Detail, again.Detail)
+		}
+		return
+	}
+	if o.same != "" {
+		d.refuses(opened.Ref, "run", asked, held.ClaimState(o.same))
+	}
+	d.runsOnce(opened.Ref, asks(tool, o.runs))
+}
+
+// sameBut compares without the arguments, which can't be compared.
+func sameBut(a, b agent.Held) bool {
+	return a.Ref == b.Ref && a.State == b.State && a.Reason == b.Reason && a.By == b.By && a.Where == b.Where && a.Expires.Equal(b.Expires)
+}
+
+// runsOnce takes the one run of a call, and tries what must not work around it.
+func (d *desk) runsOnce(ref string, v agent.Verdict) {
+	d.t.Helper()
+	d.refuses(ref, "run", asks(v.Call.Tool, `{"amount":70}`), held.ClaimChanged)
+	other := *v.Call
+	other.Session = "s-2"
+	d.refuses(ref, "run", agent.Verdict{Decision: v.Decision, Call: &other}, held.ClaimChanged)
+	denied := v
+	denied.Decision = resolve.Decision{Outcome: resolve.Deny, Message: "not today"}
+	d.refuses(ref, "run", denied, held.ClaimDenied)
+	d.takes(ref, "run", v)
+	d.takes(ref, "run", v)
+	d.refuses(ref, "run-2", v, held.ClaimTaken)
+	if got := d.look(ref); got.State != agent.HeldApproved || got.By == "" {
+		d.t.Errorf("after the run: %+v", got)
+	}
+	must(d.t, d.Cancel(d.t.Context(), ref, "too late"))
+	d.takes(ref, "run", v)
+}
