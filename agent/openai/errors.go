@@ -101,6 +101,15 @@ func cut(ctx context.Context, err error) error {
 // unfinished is the error of a stream that ended without having said that it is complete.
 func unfinished() error { return fmt.Errorf("%w: %w", ErrCut, io.ErrUnexpectedEOF) }
 
+// unreadable says of an error of reading what was read; others tell for themselves.
+func unreadable(err error) error {
+	var unread *content.BadError
+	if errors.As(err, &unread) {
+		return fmt.Errorf("openai: the answer: %w", err)
+	}
+	return err
+}
+
 func bad(code content.Code, where, format string, args ...any) *content.BadError {
 	return &content.BadError{Code: code, Where: where, Detail: fmt.Sprintf(format, args...)}
 }

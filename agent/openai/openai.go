@@ -115,7 +115,7 @@ func (m *model) Respond(ctx context.Context, messages []*content.Message, opt *a
 	}
 	updates, err := m.api.answer(opt).whole(src)
 	if err != nil {
-		return nil, fmt.Errorf("openai: the answer: %w", err)
+		return nil, unreadable(err)
 	}
 	return agent.Join(updates), nil
 }
@@ -157,13 +157,10 @@ func next(ctx context.Context, events ssestream.Decoder, a answer) ([]*agent.Upd
 			return nil, true, cut(ctx, err)
 		}
 		updates, err := a.end()
-		return updates, true, err
+		return updates, true, unreadable(err)
 	}
 	updates, over, err := a.event(events.Event().Data)
-	if err != nil {
-		err = fmt.Errorf("openai: the stream: %w", err)
-	}
-	return updates, over, err
+	return updates, over, unreadable(err)
 }
 
 // post sends a request. The body is written here and goes out as it is; keys, addresses and retries are the SDK's.

@@ -1,0 +1,169 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/content"
+)
+
+// nowhere is a model that nothing may be sent to.
+func nowhere(cfg Config, overChat bool) agent.ChatClient {
+	if overChat {
+		return NewChat(NewClient("http://127.0.0.1:1/v1", "k"), cfg)
+	}
+	return NewResponses(NewClient("http://127.0.0.1:1/v1", "k"), cfg)
+}
+
+type refused struct {
+	name     string
+	messages []*content.Message
+	opt      *agent.Options
+	cfg      Config
+	code     content.Code
+	detail   string
+}
+
+func (c refused) run(t *testing.T, overChat bool) {
+	cfg := c.cfg
+	if cfg.Model == "" {
+		cfg.Model = "m"
+	}
+	_, err := nowhere(cfg, overChat).Respond(t.Context(), c.messages, c.opt)
+	var got *content.BadError
+	if !errors.As(err, &got) || got.Code != c.code || !strings.Contains(err.Error(), c.detail) {
+		t.Errorf("got %v, want %s: %s", err, c.code, c.detail)
+	}
+}
+
+func says(role content.Role, contents ...content.Content) []*content.Message {
+	return []*content.Message{content.NewMessage(role, contents...)}
+}
+
+func call(id string) *content.FunctionCall {
+	return &content.FunctionCall{CallID: id, Name: "f", Arguments: json.RawMessage(`{}`)}
+}
+
+func gives(id string) *content.FunctionResult { return &content.FunctionResult{CallID: id} }
+
+func mcpAsk(id string) *content.ToolApprovalRequest {
+	return &content.ToolApprovalRequest{RequestID: id, Call: &content.MCPCall{CallID: id, Name: "roll", ServerName: "dice"}}
+}
+
+// bothRefuse is what neither API is sent.
+func bothRefuse() []refused {
+	nan := math.NaN()
+	tool := func(ts ...agent.Tool) *agent.Options { return &agent.Options{Tools: ts} }
+	return []refused{
+		{name: "result without call", messages: says(content.ToolRole, gives("a")), code: content.BadShape, detail: `messages[0].contents[0]: expected a call "a"`},
+		{name: "second result", messages: says(content.Assistant, call("a"), gives("a"), gives("a")), code: content.BadShape, detail: "contents[2]"},
+		{name: "result before its call", messages: says(content.Assistant, gives("a"), call("a")), code: content.BadShape},
+		{name: "result without id", messages: says(content.ToolRole, gives("")), code: content.BadID},
+		{name: "call without id", messages: says(content.Assistant, call("")), code: content.BadID},
+		{name: "call of a user", messages: says(content.User, call("a")), code: content.BadKind},
+		{name: "no message", messages: []*content.Message{nil}, code: content.BadShape},
+		{name: "no content", messages: says(content.User, nil), code: content.BadKind},
+		{name: "image of an assistant", messages: says(content.Assistant, &content.Data{URI: "data:image/png,x"}), code: content.BadKind},
+		{name: "data without data", messages: says(content.User, &content.Data{URI: "https://example.com"}), code: content.BadShape},
+		{name: "text of a tool", messages: says(content.ToolRole, &content.Text{Text: "x"}), code: content.BadKind},
+		{name: "unknown of elsewhere", messages: says(content.Assistant, &content.Unknown{Kind: "x", Raw: json.RawMessage(`{"$type":"x"}`)}), code: content.BadKind},
+		{name: "answer about a hosted call", messages: says(content.User, &content.ToolApprovalResponse{RequestID: "r", Call: &content.HostedCall{}}), code: content.BadKind},
+		{name: "answer about nothing", messages: says(content.User, &content.ToolApprovalResponse{RequestID: "r"}), code: content.BadKind},
+		{name: "no UTF-8", messages: says(content.User, &content.Text{Text: "a\xff"}), code: content.BadJSON},
+		{name: "no model", cfg: Config{Model: " "}, opt: &agent.Options{Temperature: &nan}, code: content.BadShape, detail: "temperature"},
+		{name: "tool without name", opt: tool(declared("", "", "")), code: content.BadShape, detail: "a tool has no name"},
+		{name: "schema that is none", opt: tool(declared("f", "", "true")), code: content.BadSchema, detail: "tools.f"},
+		{name: "schema that goes on", opt: tool(declared("f", "", `{},"strict":false,"x":{}`)), code: content.BadSchema},
+		{name: "answer's schema", opt: &agent.Options{Schema: json.RawMessage(`[`)}, code: content.BadSchema, detail: "schema"},
+		{name: "extra twice", cfg: Config{Extra: json.RawMessage(`{"model":"other"}`)}, code: content.BadJSON, detail: "model"},
+		{name: "extra list", cfg: Config{Extra: json.RawMessage(`[]`)}, code: content.BadShape, detail: "Config.Extra"},
+		{name: "extra map", opt: &agent.Options{Extra: map[string]any{ExtraKey: map[string]any{}}}, code: content.BadShape, detail: "Options.Extra"},
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for _, c := range bothRefuse() {
+		t.Run(c.name+"/chat", func(t *testing.T) { c.run(t, true) })
+		t.Run(c.name+"/responses", func(t *testing.T) { c.run(t, false) })
+	}
+	_, err := nowhere(Config{}, true).Respond(t.Context(), nil, nil)
+	var got *content.BadError
+	if !errors.As(err, &got) || got.Where != "model" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestChatRefused(t *testing.T) {
+	for _, c := range []refused{
+		{name: "conversation", opt: &agent.Options{ConversationID: "c"}, code: content.BadShape, detail: "ConversationID"},
+		{name: "hosted server", opt: &agent.Options{Tools: mcpTools()}, code: content.BadKind, detail: "tools.dice"},
+		{name: "MCP call", messages: says(content.Assistant, &content.MCPCall{CallID: "a", Name: "f"}), code: content.BadKind, detail: "MCPCall"},
+		{name: "MCP request", messages: says(content.Assistant, mcpAsk("r")), code: content.BadKind, detail: "ToolApprovalRequest"},
+		{name: "MCP answer", messages: says(content.User, mcpAsk("r").CreateApproval("")), code: content.BadKind, detail: "ToolApprovalResponse"},
+		{name: "address of a film", messages: says(content.User, &content.URI{URI: "https://x", MediaType: "video/mp4"}), code: content.BadKind, detail: "video/mp4"},
+		{name: "sound of another kind", messages: says(content.User, &content.Data{URI: "data:audio/ogg;base64,x"}), code: content.BadKind, detail: "audio/ogg"},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, true) })
+	}
+}
+
+func TestResponsesRefused(t *testing.T) {
+	edited := mcpAsk("r").CreateApproval("")
+	edited.Edited = call("r")
+	server := func(approval string, ask ...string) *agent.Options {
+		return &agent.Options{Tools: []agent.Tool{&agent.HostedMCP{Name: "dice", Approval: approval, Ask: ask}}}
+	}
+	stored, going := Config{Store: true}, &agent.Options{ConversationID: "resp_1"}
+	for _, c := range []refused{
+		{name: "conversation that isn't kept", opt: going, code: content.BadShape, detail: "Config.Store"},
+		{name: "approval that nobody knows", opt: server("sometimes"), code: content.BadShape, detail: "sometimes"},
+		{name: "listed without list", opt: server("listed"), code: content.BadShape, detail: "tools.dice"},
+		{name: "answer without request", messages: says(content.User, mcpAsk("r").CreateApproval("")), code: content.BadShape, detail: `request "r"`},
+		{name: "second answer", messages: says(content.Assistant, mcpAsk("r"), mcpAsk("r").CreateRejection(""), mcpAsk("r").CreateApproval("")), code: content.BadShape, detail: "contents[2]"},
+		{name: "second answer, kept", cfg: stored, opt: going, messages: says(content.User, mcpAsk("r").CreateRejection(""), mcpAsk("r").CreateApproval("")), code: content.BadShape, detail: "contents[1]"},
+		{name: "third answer, kept", cfg: stored, opt: going, messages: says(content.User, mcpAsk("r"), mcpAsk("r").CreateRejection("")), code: content.BadKind},
+		{name: "edit", messages: says(content.Assistant, mcpAsk("r"), edited), code: content.BadKind, detail: "edited"},
+		{name: "answer without id", messages: says(content.Assistant, mcpAsk("").CreateApproval("")), code: content.BadID},
+		{name: "request without id", messages: says(content.Assistant, mcpAsk("")), code: content.BadID},
+		{name: "MCP call without id", messages: says(content.Assistant, &content.MCPCall{Name: "f"}), code: content.BadID},
+		{name: "MCP result of another kind", messages: says(content.Assistant, &content.MCPCall{CallID: "a", Name: "f"},
+			&content.MCPResult{CallID: "a", Outputs: []content.Content{&content.Data{}}}), code: content.BadKind, detail: "Data"},
+		{name: "refusal of a user", messages: says(content.User, &content.Error{Code: refusalCode}), code: content.BadKind},
+		{name: "hosted call", messages: says(content.Assistant, &content.HostedCall{}), code: content.BadKind},
+		{name: "unknown that is no JSON", messages: says(content.Assistant, &content.Unknown{Kind: "x", Raw: json.RawMessage(`{"type":"x"},{}`)}), code: content.BadKind},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, false) })
+	}
+}
+
+// What people are asked about functions, what they answer, and what was handled elsewhere is nobody's business at the service.
+func TestSilent(t *testing.T) {
+	inert := call("a")
+	inert.InformationalOnly = true
+	ask := &content.ToolApprovalRequest{RequestID: "r", Call: call("b")}
+	form := &content.StructuredInputRequest{RequestID: "f"}
+	text := &content.TextApprovalRequest{RequestID: "t"}
+	messages := says(content.Assistant, inert, ask, form, text, gives("a"), &content.Usage{}, ask.CreateApproval("because"),
+		form.CreateRejection(""), text.CreateApproval(""), &content.ToolApprovalRequest{RequestID: "h", Call: &content.HostedCall{}}, &content.Error{})
+	if all, err := chatMessages(messages, ""); err != nil || len(all) != 0 {
+		t.Errorf("chat: %s, %v", all, err)
+	}
+	if all, err := inputItems(messages, false, false); err != nil || len(all) != 0 {
+		t.Errorf("responses: %s, %v", all, err)
+	}
+}
+
+// A call id may come again, once the call before has its result.
+func TestCallIDAgain(t *testing.T) {
+	messages := says(content.Assistant, call("a"), gives("a"), call("a"), gives("a"))
+	if all, err := chatMessages(messages, ""); err != nil || len(all) != 4 {
+		t.Errorf("chat: %s, %v", all, err)
+	}
+	if all, err := inputItems(messages, false, false); err != nil || len(all) != 4 {
+		t.Errorf("responses: %s, %v", all, err)
+	}
+}
