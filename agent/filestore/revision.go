@@ -81,18 +81,31 @@ func prepare(dir string, revision int64, doc []byte) (*draft, error) {
 
 // publish makes the draft the newest revision, or returns agent.ErrConflict.
 func (d *draft) publish() error {
-	next := filepath.Join(d.dir, revisionFile(d.revision))
-	if err := absent(next); err != nil {
+	if err := d.check(); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(filepath.Join(d.dir, revisionFile(d.revision-1))); err != nil {
-		return conflictIf(err, fs.ErrNotExist)
+	return d.link()
+}
+
+// check is steps 2 and 3, in this order.
+func (d *draft) check() error {
+	if err := absent(d.file(0)); err != nil {
+		return err
 	}
-	if err := os.Link(d.path, next); err != nil {
+	_, err := os.Lstat(d.file(-1))
+	return conflictIf(err, fs.ErrNotExist)
+}
+
+// link is step 4.
+func (d *draft) link() error {
+	if err := os.Link(d.path, d.file(0)); err != nil {
 		return conflictIf(err, fs.ErrExist, fs.ErrNotExist)
 	}
 	return syncDir(d.dir)
 }
+
+// file is where the revision of the draft belongs, or one so many before or after it.
+func (d *draft) file(more int64) string { return filepath.Join(d.dir, revisionFile(d.revision+more)) }
 
 // discard removes the draft; what was published stays.
 func (d *draft) discard() { _ = os.Remove(d.path) } // one that stays is removed by a later save
