@@ -145,13 +145,17 @@ func refusal(schema *jsonschema.Schema, v value.Value) error {
 	return &BadError{Code: BadData, Detail: err.Error(), Err: err}
 }
 
+// sentence says what was expected where. The words of a failure may quote the value, which is the user's.
 func sentence(f jsonschema.Failure) string {
-	out := f.Message
+	out := "the schema's " + f.Keyword + " refuses it"
+	switch {
+	case f.Expected != "":
+		out = "expected " + f.Expected
+	case f.Property != "":
+		out = f.Message
+	}
 	if len(f.Path) > 0 {
 		out = strings.Join(f.Path, ".") + ": " + out
-	}
-	if f.Expected != "" {
-		out += ": expected " + f.Expected
 	}
 	return out
 }
@@ -166,7 +170,7 @@ func (c *FunctionCall) CheckArguments() error {
 		return &BadError{Code: BadArguments, Where: "arguments", Detail: err.Error(), Err: err}
 	}
 	if v.Kind != value.Object {
-		return &BadError{Code: BadArguments, Where: "arguments", Detail: "expected an object, found a " + v.Kind.String()}
+		return &BadError{Code: BadArguments, Where: "arguments", Detail: "expected an object, found " + kindOf(c.Arguments)}
 	}
 	return nil
 }
