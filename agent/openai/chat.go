@@ -95,7 +95,7 @@ func (w *chatWriter) message(i int, m *content.Message) {
 		return
 	}
 	for j, c := range m.Contents {
-		if w.err == nil && !silent(c) {
+		if w.err == nil && !w.history.skips(i, j, c) {
 			w.fail(w.content(place(i, j), m.Role, c))
 		}
 	}

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/assent-dev/assent/content"
@@ -15,32 +16,53 @@ const refusalCode = "Refusal"
 type history struct {
 	kept    bool // by the service: it may know what isn't here
 	open    map[string]int
-	inert   map[string]bool               // calls that were handled elsewhere
+	handled map[[2]int]bool               // calls that have a result behind them, by place
+	inert   map[string]bool               // ids of calls that were handled elsewhere
 	results map[string]*content.MCPResult // by call
 	asked   map[string]int                // MCP approvals
 }
 
 func newHistory(messages []*content.Message, kept bool) *history {
-	h := &history{kept, map[string]int{}, map[string]bool{}, map[string]*content.MCPResult{}, map[string]int{}}
-	for _, m := range messages {
+	h := &history{kept, map[string]int{}, map[[2]int]bool{}, map[string]bool{}, map[string]*content.MCPResult{}, map[string]int{}}
+	waiting := map[string]int{} // results whose call is further up
+	for i, m := range slices.Backward(messages) {
 		if m == nil {
 			continue
 		}
-		for _, c := range m.Contents {
-			switch c := c.(type) {
-			case *content.FunctionCall:
-				if c.InformationalOnly {
-					h.inert[c.CallID] = true
-				}
-			case *content.MCPResult:
-				h.results[c.CallID] = c
-			}
+		for j, c := range slices.Backward(m.Contents) {
+			h.look([2]int{i, j}, c, waiting)
 		}
 	}
 	return h
 }
 
-// result tells whether a result is sent. Those of inert calls are not; one whose call isn't open is refused.
+func (h *history) look(at [2]int, c content.Content, waiting map[string]int) {
+	switch c := c.(type) {
+	case *content.FunctionResult:
+		waiting[c.CallID]++
+	case *content.FunctionCall:
+		if waiting[c.CallID] > 0 {
+			waiting[c.CallID]--
+			h.handled[at] = true
+		}
+		if c.InformationalOnly {
+			h.inert[c.CallID] = true
+		}
+	case *content.MCPResult:
+		h.results[c.CallID] = c
+	}
+}
+
+// skips tells whether a content is not sent. Loops mark calls that they have run: those go on with their results. An inert call
+// without one was never anybody's to run.
+func (h *history) skips(i, j int, c content.Content) bool {
+	if call, ok := c.(*content.FunctionCall); ok {
+		return call.InformationalOnly && !h.handled[[2]int{i, j}]
+	}
+	return silent(c)
+}
+
+// result tells whether a result is sent. Those of inert calls that weren't sent are not; one whose call isn't open is refused.
 func (h *history) result(where string, c *content.FunctionResult) (bool, error) {
 	switch {
 	case c.CallID == "":
@@ -76,8 +98,6 @@ func (h *history) answer(where string, c *content.ToolApprovalResponse) error {
 // silent tells whether a content is never sent to a model.
 func silent(c content.Content) bool {
 	switch c := c.(type) {
-	case *content.FunctionCall:
-		return c.InformationalOnly
 	case *content.ToolApprovalRequest:
 		_, mcp := c.Call.(*content.MCPCall)
 		return !mcp

@@ -5,7 +5,7 @@
 //
 // Histories are not mended. A result without a call before it, and an answer about an MCP call without its request, are refused before
 // anything is sent, unless the service keeps the history (Options.ConversationID) and may know them. Requests and answers about
-// functions, inert calls with their results, usage and errors other than refusals are never sent. What can't be sent at all is refused;
+// functions, inert calls without results, usage and errors other than refusals are never sent. What can't be sent at all is refused;
 // such errors are *content.BadError. Texts that two readers could read differently are refused in both directions.
 //
 // The SDK's own NewClient reads OPENAI_API_KEY, OPENAI_ADMIN_KEY, OPENAI_ORG_ID, OPENAI_PROJECT_ID, OPENAI_WEBHOOK_SECRET,

@@ -147,12 +147,25 @@ func TestSilent(t *testing.T) {
 	ask := &content.ToolApprovalRequest{RequestID: "r", Call: call("b")}
 	form := &content.StructuredInputRequest{RequestID: "f"}
 	text := &content.TextApprovalRequest{RequestID: "t"}
-	messages := says(content.Assistant, inert, ask, form, text, gives("a"), &content.Usage{}, ask.CreateApproval("because"),
+	messages := says(content.Assistant, gives("a"), inert, ask, form, text, &content.Usage{}, ask.CreateApproval("because"),
 		form.CreateRejection(""), text.CreateApproval(""), &content.ToolApprovalRequest{RequestID: "h", Call: &content.HostedCall{}}, &content.Error{})
 	if all, err := chatMessages(messages, ""); err != nil || len(all) != 0 {
 		t.Errorf("chat: %s, %v", all, err)
 	}
 	if all, err := inputItems(messages, false, false); err != nil || len(all) != 0 {
+		t.Errorf("responses: %s, %v", all, err)
+	}
+}
+
+// A loop marks the calls that it has run; with their results they are history like any other.
+func TestHandledCallsAreSent(t *testing.T) {
+	inert, again := call("a"), call("a")
+	inert.InformationalOnly, again.InformationalOnly = true, true
+	messages := says(content.Assistant, inert, gives("a"), again) // the second has no result
+	if all, err := chatMessages(messages, ""); err != nil || len(all) != 2 {
+		t.Errorf("chat: %s, %v", all, err)
+	}
+	if all, err := inputItems(messages, false, false); err != nil || len(all) != 2 {
 		t.Errorf("responses: %s, %v", all, err)
 	}
 }

@@ -114,7 +114,7 @@ func (w *itemWriter) message(i int, m *content.Message) {
 		return
 	}
 	for j, c := range m.Contents {
-		if w.err == nil && !silent(c) {
+		if w.err == nil && !w.history.skips(i, j, c) {
 			w.fail(w.content(place(i, j), m.Role, c))
 		}
 	}
