@@ -7,7 +7,7 @@ import (
 // A Codec writes and reads messages and contents in one JSON shape of the ecosystem. The zero value is DotNet.
 //
 // Reading is strict about what two readers could read differently: a key twice, also under two spellings where a shape does not tell
-// upper from lower case, invalid UTF-8, half surrogates, and more than 64 MiB or 128 levels. What is merely unknown is kept: contents
+// upper from lower case, invalid UTF-8, half surrogates, and more than 64 MiB or, in an array of messages, 128 levels. What is merely unknown is kept: contents
 // of other kinds are *Unknown, members of other names stand in Common.Extra, both written back as they came. What is read shares two
 // copies of the text that belong to it alone; the texts in it must not be changed in place.
 //
@@ -35,25 +35,39 @@ func (c Codec) wire() *wire {
 // limits bounds a document. A thread with pictures in it is larger than the arguments of a call.
 var limits = value.Limits{MaxBytes: 64 << 20, MaxDepth: 128}
 
+// argumentLimits leaves room for what stands around arguments. What is deeper is written as a text, as is what can't be read at all.
+var argumentLimits = value.Limits{MaxBytes: 64 << 20, MaxDepth: 96}
+
+// within is the limits of what stands in an array of messages under so many levels: what is read alone can be written there.
+func within(around int) value.Limits {
+	return value.Limits{MaxBytes: limits.MaxBytes, MaxDepth: limits.MaxDepth - around}
+}
+
+// The levels around a message and around a content.
+const (
+	aroundMessage = 1
+	aroundContent = 3
+)
+
 // AppendMessages writes messages as one JSON array.
 func (c Codec) AppendMessages(dst []byte, ms []*Message) ([]byte, error) {
-	return c.write(dst, func(e *encoder) { e.messages(ms) })
+	return c.write(dst, 0, func(e *encoder) { e.messages(ms) })
 }
 
 // AppendMessage writes one message.
 func (c Codec) AppendMessage(dst []byte, m *Message) ([]byte, error) {
-	return c.write(dst, func(e *encoder) { e.message(m) })
+	return c.write(dst, aroundMessage, func(e *encoder) { e.message(m) })
 }
 
 // AppendContent writes one content.
 func (c Codec) AppendContent(dst []byte, v Content) ([]byte, error) {
-	return c.write(dst, func(e *encoder) { e.content(v) })
+	return c.write(dst, aroundContent, func(e *encoder) { e.content(v) })
 }
 
 // DecodeMessages reads a JSON array of messages.
 func (c Codec) DecodeMessages(src []byte) ([]*Message, error) {
 	var out []*Message
-	if err := c.read(src, func(d *decoder, i int) { out = d.messages(i) }); err != nil {
+	if err := c.read(src, 0, func(d *decoder, i int) { out = d.messages(i) }); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -62,7 +76,7 @@ func (c Codec) DecodeMessages(src []byte) ([]*Message, error) {
 // DecodeMessage reads one message.
 func (c Codec) DecodeMessage(src []byte) (*Message, error) {
 	var out *Message
-	if err := c.read(src, func(d *decoder, i int) { out, _ = d.message(i) }); err != nil {
+	if err := c.read(src, aroundMessage, func(d *decoder, i int) { out, _ = d.message(i) }); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -71,16 +85,16 @@ func (c Codec) DecodeMessage(src []byte) (*Message, error) {
 // DecodeContent reads one content.
 func (c Codec) DecodeContent(src []byte) (Content, error) {
 	var out Content
-	if err := c.read(src, func(d *decoder, i int) { out, _ = d.content(i) }); err != nil {
+	if err := c.read(src, aroundContent, func(d *decoder, i int) { out, _ = d.content(i) }); err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
 // read checks a whole document once, so that whatever reads it afterwards may trust it to be JSON.
-func (c Codec) read(src []byte, decode func(*decoder, int)) error {
+func (c Codec) read(src []byte, around int, decode func(*decoder, int)) error {
 	d := decoder{w: c.wire()}
-	if err := anyShape.Scan(src, limits, &d.scratch); err != nil {
+	if err := anyShape.Scan(src, within(around), &d.scratch); err != nil {
 		return &BadError{Code: BadJSON, Detail: err.Error(), Err: err}
 	}
 	d.src, d.text = append([]byte(nil), src...), string(src)
@@ -89,11 +103,11 @@ func (c Codec) read(src []byte, decode func(*decoder, int)) error {
 }
 
 // write returns dst as it was when there is an error.
-func (c Codec) write(dst []byte, encode func(*encoder)) ([]byte, error) {
+func (c Codec) write(dst []byte, around int, encode func(*encoder)) ([]byte, error) {
 	e := encoder{w: c.wire(), dst: dst}
 	encode(&e)
 	if e.err == nil {
-		e.checkAll(len(dst))
+		e.checkAll(len(dst), around)
 	}
 	if err := e.problem(); err != nil {
 		return dst, err

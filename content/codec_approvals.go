@@ -38,12 +38,11 @@ func (e *encoder) mcpCall(c *MCPCall) {
 func (e *encoder) askedCall(f field, c ToolCall) {
 	e.key(f)
 	e.enter(e.w.name(f), -1)
-	switch c := c.(type) {
-	case nil:
+	if absent(c) {
 		e.fail(BadShape, "", "expected a tool call: an object, found nothing", nil)
-	case *HostedCall:
-		e.hostedCall(c)
-	default:
+	} else if hosted, ok := c.(*HostedCall); ok {
+		e.hostedCall(hosted)
+	} else {
 		e.checkArguments(&e.scratch, c.Args(), e.w.name(argumentsField))
 		e.call(e.unlabelled(c))
 	}

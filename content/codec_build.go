@@ -81,7 +81,11 @@ func (o *object) mcpResult() *MCPResult {
 	out := &MCPResult{Common: o.common(), CallID: o.need(callIDField), Outputs: o.contents}
 	at := o.at[outputsField]
 	switch {
-	case !o.has(outputsField) || o.d.isList(int(at.from)):
+	case !o.has(outputsField):
+	case o.d.isList(int(at.from)):
+		if out.Outputs == nil {
+			out.Outputs = []Content{}
+		}
 	case o.d.w.shape != python:
 		o.bad(BadShape, outputsField, "an array")
 	case o.d.text[at.from] == '"':

@@ -175,18 +175,13 @@ func (r *ToolApprovalResponse) adopt(outer Common, w *wire) {
 	if r.Properties == nil {
 		r.Properties = outer.Properties
 	}
+	known := map[string]bool{}
+	for _, m := range r.Extra {
+		known[m.Key] = true
+	}
 	for _, m := range outer.Extra {
-		if w.field(toolResponseKind, m.Key) == noField && !hasMember(r.Extra, m.Key) {
+		if w.field(toolResponseKind, m.Key) == noField && !known[m.Key] {
 			r.Extra = append(r.Extra, m)
 		}
 	}
-}
-
-func hasMember(all []Member, key string) bool {
-	for _, m := range all {
-		if m.Key == key {
-			return true
-		}
-	}
-	return false
 }

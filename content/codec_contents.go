@@ -2,6 +2,7 @@ package content
 
 import (
 	"encoding/json"
+	"reflect"
 	"strconv"
 
 	"github.com/assent-dev/assent/value"
@@ -11,6 +12,10 @@ import (
 func (e *encoder) content(c Content) {
 	if len(e.path) > limits.MaxDepth {
 		e.fail(BadJSON, "", "contents stand in contents too deeply", nil)
+		return
+	}
+	if absent(c) {
+		e.fail(BadShape, "", "expected a content, found nothing", nil)
 		return
 	}
 	switch c := c.(type) {
@@ -75,10 +80,11 @@ func (e *encoder) input(c Content) {
 		e.inputRequest(c)
 	case *StructuredInputResponse:
 		e.inputResponse(c)
-	default:
-		e.fail(BadShape, "", "expected a content, found nothing", nil)
 	}
 }
+
+// absent tells whether there is no content, or a nil pointer to one.
+func absent(c Content) bool { return c == nil || reflect.ValueOf(c).IsNil() }
 
 // openInput begins a request or a response with its id.
 func (e *encoder) openInput(k kind, id string) {

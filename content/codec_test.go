@@ -1,7 +1,9 @@
 package content_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -200,7 +202,7 @@ func TestPythonOutputsOfAnyKind(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, err := content.Python().AppendContent(nil, c)
-		if want := strings.ReplaceAll(src, `{ "a":1 }`, `[{ "a":1 }]`); err != nil || string(out) != want && output != `[]` {
+		if want := strings.ReplaceAll(src, `{ "a":1 }`, `[{ "a":1 }]`); err != nil || string(out) != want {
 			t.Errorf("%s, %v", out, err)
 		}
 	}
@@ -226,6 +228,111 @@ func TestSameCallInAllShapes(t *testing.T) {
 				t.Errorf("%#v is not %#v", other, call)
 			}
 		}
+	}
+}
+
+// Every escape says what JSON says it does.
+func TestEscapes(t *testing.T) {
+	const text = `"\"\\\/\b\f\n\r\t\u00e9\uD83D\uDE00\u00AF é\\"`
+	var want string
+	if err := json.Unmarshal([]byte(text), &want); err != nil {
+		t.Fatal(err)
+	}
+	c, err := content.DotNet().DecodeContent([]byte(`{"$type":"text","te\u0078t":` + text + `,"\u00e9":1}`))
+	if err != nil || c.(*content.Text).Text != want || content.CommonOf(c).Extra[0].Key != "é" {
+		t.Errorf("%#v, %v", c, err)
+	}
+}
+
+// Whatever a model writes as arguments can be kept, also what is too deep to stand in a document.
+func TestDeepArgumentsAreKept(t *testing.T) {
+	for _, depth := range []int{90, 100, 127, 500} {
+		call := &content.FunctionCall{CallID: "c", Name: "n", Arguments: raw(`{"a":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`)}
+		ms := []*content.Message{content.NewMessage(content.Assistant, call)}
+		for _, s := range shapes() {
+			out, err := s.codec.AppendMessages(nil, ms)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if back, err := s.codec.DecodeMessages(out); err != nil || !reflect.DeepEqual(back, ms) {
+				t.Errorf("%s, %d levels: %v", s.name, depth, err)
+			}
+		}
+	}
+}
+
+// What can be read alone can be written among others, up to the deepest.
+func TestDepth(t *testing.T) {
+	nested := func(depth int) []byte {
+		return []byte(`{"$type":"functionResult","callId":"c","result":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`)
+	}
+	c, err := content.DotNet().DecodeContent(nested(124))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := content.DotNet().AppendMessages(nil, []*content.Message{content.NewMessage(content.ToolRole, c)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := content.DotNet().DecodeMessages(out); err != nil {
+		t.Error(err)
+	}
+	if _, err := content.DotNet().DecodeContent(nested(125)); err == nil || badError(t, err).Code != content.BadJSON {
+		t.Error(err)
+	}
+	c.(*content.FunctionResult).Result = raw(strings.Repeat("[", 125) + strings.Repeat("]", 125))
+	if _, err := content.DotNet().AppendContent(nil, c); err == nil || badError(t, err).Code != content.BadJSON {
+		t.Error(err)
+	}
+}
+
+// Many unknown members take time in proportion, and not by their square: a minute else.
+func TestManyMembers(t *testing.T) {
+	var members strings.Builder
+	for i := range 100_000 {
+		fmt.Fprintf(&members, `,"m%d":0`, i)
+	}
+	inner := `{"requestId":"r","approved":true,"toolCall":{"callId":"c","name":"n"}` + members.String() + `}`
+	src := `{"$type":"alwaysApproveToolApprovalResponse","innerResponse":` + inner + strings.ReplaceAll(members.String(), "m", "o") + `,"alwaysApproveTool":true}`
+	c, err := content.DotNet().DecodeContent([]byte(src))
+	if err != nil || len(content.CommonOf(c).Extra) != 200_000 {
+		t.Fatal(err)
+	}
+	if _, err := content.Python().AppendContent(nil, c); err != nil {
+		t.Error(err)
+	}
+}
+
+// A note that can't be read stays a property; nothing rests on it.
+func TestNotes(t *testing.T) {
+	for _, note := range []string{
+		`"x"`, `5`, `{}`, `{"message":5}`, `{"expires":"tomorrow"}`, `{"expires":"9999-12-31T23:59:59-01:00"}`, `{"later":1}`, `{"agent":["x"]}`,
+	} {
+		for _, s := range shapes() {
+			out, err := s.codec.AppendContent(nil, withProps(&content.TextApprovalRequest{RequestID: "t", Text: "x"}, `{"assent":`+note+`}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := s.codec.DecodeContent(out)
+			if r, ok := c.(*content.TextApprovalRequest); err != nil || !ok || r.Note != (content.Note{}) || string(r.Properties) != `{"assent":`+note+`}` {
+				t.Errorf("%s: %#v, %v", note, c, err)
+			}
+		}
+	}
+	for _, name := range []string{"message", "where", "agent"} {
+		c, err := content.DotNet().DecodeContent([]byte(`{"$type":"textApprovalRequest","requestId":"t","text":"x","additionalProperties":{ "a":1 , "assent":{"` + name + `":"y","later":1}, "b": 2}}`))
+		if err != nil || c.(*content.TextApprovalRequest).Note == (content.Note{}) || string(content.CommonOf(c).Properties) != `{ "a":1, "b": 2}` {
+			t.Errorf("%s: %#v %v", name, c, err)
+		}
+	}
+}
+
+// A note that is written takes the place of another.
+func TestNoteReplaces(t *testing.T) {
+	r := withProps(&content.TextApprovalRequest{RequestID: "t", Note: content.Note{Agent: "a"}}, `{"assent":{"message":"old"},"k":1 }`)
+	out, err := content.DotNet().AppendContent(nil, r)
+	if want := `{"$type":"textApprovalRequest","requestId":"t","text":"","additionalProperties":{"k":1,"assent":{"agent":"a"} }}`; err != nil || string(out) != want {
+		t.Errorf("%s, %v", out, err)
 	}
 }
 

@@ -18,8 +18,8 @@ type encoder struct {
 }
 
 // checkAll makes sure that the whole can be read again: the parts may be too deep or too large together.
-func (e *encoder) checkAll(from int) {
-	if err := anyShape.Scan(e.dst[from:], limits, &e.scratch); err != nil {
+func (e *encoder) checkAll(from, around int) {
+	if err := anyShape.Scan(e.dst[from:], within(around), &e.scratch); err != nil {
 		e.fail(BadJSON, "", err.Error(), err)
 	}
 }
@@ -70,9 +70,7 @@ func (e *encoder) message(m *Message) {
 }
 
 func (e *encoder) contents(f field, all []Content) {
-	if !e.key(f) {
-		return
-	}
+	e.key(f)
 	e.list(e.w.name(f), len(all), func(i int) { e.content(all[i]) })
 }
 
@@ -151,7 +149,7 @@ func (e *encoder) arguments(args json.RawMessage) {
 }
 
 func (e *encoder) isObject(args []byte) bool {
-	return anyShape.Scan(args, limits, &e.scratch) == nil && e.scratch.Top == value.Object
+	return anyShape.Scan(args, argumentLimits, &e.scratch) == nil && e.scratch.Top == value.Object
 }
 
 // close writes the properties and the members that were unknown when they were read.
@@ -188,12 +186,9 @@ func (e *encoder) properties(c *Common) json.RawMessage {
 
 // members writes unknown members. One that this shape knows would say something else than it did where it came from.
 func (e *encoder) members(k kind, all []Member) {
-	for i, m := range all {
+	for _, m := range all {
 		if e.w.field(k, m.Key) != noField {
 			e.fail(BadShape, m.Key, "an unknown member has the name of a known one", nil)
-		}
-		if hasMember(all[:i], m.Key) {
-			e.fail(BadShape, m.Key, "the member stands twice", nil)
 		}
 		e.comma()
 		e.dst = append(appendString(e.dst, m.Key), ':')

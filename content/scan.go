@@ -3,10 +3,8 @@ package content
 import (
 	"bytes"
 	"encoding/json"
-	"strconv"
 	"strings"
 	"unicode/utf16"
-	"unicode/utf8"
 )
 
 // The functions here walk over text that is known to be JSON, so they check nothing. Each takes the offset where something begins and
@@ -142,11 +140,15 @@ func unescaped(c byte) byte {
 }
 
 func hex4(s string) (rune, string) {
-	n, err := strconv.ParseUint(s[:4], 16, 16)
-	if err != nil {
-		return utf8.RuneError, s[4:]
+	var r rune
+	for _, c := range []byte(s[:4]) {
+		digit := rune(c - '0')
+		if digit > 9 {
+			digit = rune(c|0x20-'a') + 10
+		}
+		r = r<<4 | digit
 	}
-	return rune(n), s[4:]
+	return r, s[4:]
 }
 
 // each calls f for every member of a JSON object, until it returns false.
