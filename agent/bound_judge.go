@@ -49,7 +49,7 @@ func (r *run) judge(ctx context.Context, call content.ToolCall, t Tool) judgemen
 		j.verdict = v
 		j.ground.take(v)
 	}
-	marked := t != nil && NeedsApproval(t)
+	marked := r.marked(call.ToolName())
 	if marked {
 		j.ground.Rules = append(j.ground.Rules, marker)
 	}
@@ -60,6 +60,8 @@ func (r *run) judge(ctx context.Context, call content.ToolCall, t Tool) judgemen
 		j.what, j.text = refuse, notFoundText(call.ToolName())
 	case !marked && (r.cfg.Decider == nil || j.verdict.Outcome == resolve.Allow):
 		j.what = runs(t)
+	case r.cfg.Holder != nil && (r.cfg.Decider == nil || j.verdict.Outcome == resolve.Allow):
+		j.what, j.text = refuse, "Tool call not run: it is marked to need approval, and no policy says whose, so nobody can be asked where requests are held."
 	case r.cfg.Holder == nil && len(j.ground.required().Stages) > 0:
 		j.what, j.text = refuse, "Tool call not run: it needs the approval of "+j.ground.people()+", and nothing here can ask them."
 	default:
@@ -67,6 +69,12 @@ func (r *run) judge(ctx context.Context, call content.ToolCall, t Tool) judgemen
 		j.ground.Definition = definitionDigest(t)
 	}
 	return j
+}
+
+// marked tells whether any tool of that name is marked, whichever of them would run.
+func (r *run) marked(name string) bool {
+	is := func(t Tool) bool { return nameOf(t) == name && NeedsApproval(t) }
+	return slices.ContainsFunc(r.opt.Tools, is) || slices.ContainsFunc(r.cfg.Tools, is)
 }
 
 func runs(t Tool) what {

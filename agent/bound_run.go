@@ -91,6 +91,9 @@ func (r *run) claim(ctx context.Context, it *item, j judgement) (bool, error) {
 	if ref == "" {
 		return true, nil
 	}
+	if r.cfg.Holder == nil {
+		return false, errNoHolder
+	}
 	if it.Key == "" {
 		key, err := r.claimKey(it)
 		if err != nil {

@@ -20,6 +20,8 @@ const (
 	textUndecided  = "Tool call not run: it could not be decided whether it may."
 )
 
+var errNoHolder = errors.New("a request of this thread is held elsewhere, and there is no holder to ask")
+
 // takeIn brings the thread up to date: calls that a crash cut off, what time has ended, what the holder's people decided, what the
 // messages answer, and what the user went past.
 func (r *run) takeIn(ctx context.Context, in input) error {
@@ -85,6 +87,9 @@ func (r *run) end(ctx context.Context, it *item, how, text string) error {
 			return err
 		}
 		if a.Ref != "" && how == howSuperseded {
+			if r.cfg.Holder == nil {
+				return errNoHolder
+			}
 			if err := r.cfg.Holder.Cancel(ctx, a.Ref, text); err != nil {
 				return fmt.Errorf("withdraw a request: %w", err)
 			}
@@ -245,7 +250,7 @@ func (r *run) look(ctx context.Context, it *item) error {
 			continue
 		}
 		if r.cfg.Holder == nil {
-			return errors.New("a request of this thread is held elsewhere, and there is no holder to ask")
+			return errNoHolder
 		}
 		held, err := r.cfg.Holder.Look(ctx, a.Ref)
 		if err != nil {

@@ -103,11 +103,23 @@ func (r *run) handle(ctx context.Context, a *answer, last bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	held := b.asked()
+	if held {
+		r.t.batches = append(r.t.batches, b)
+		more, err := r.runBatch(ctx, b)
+		if err != nil {
+			return false, err
+		}
+		outs = append(outs, more...)
+	}
 	if err := r.failed.turn(outs); err != nil {
 		return false, err
 	}
-	if !b.finished() || b.serves() {
+	if held || !b.finished() || b.serves() {
 		a.made = b
+		if !held {
+			r.t.batches = append(r.t.batches, b)
+		}
 		return r.keep(a, b)
 	}
 	return !last && !b.stopped, r.pass(a, b)
@@ -182,6 +194,11 @@ func calledBy(q content.InputRequest) content.ToolCall {
 	return &content.HostedCall{Kind: "inputRequest", CallID: q.InputRequestID()}
 }
 
+// asked tells whether somebody was asked about a call of this batch, if only the holder.
+func (b *batch) asked() bool {
+	return slices.ContainsFunc(b.Items, func(it *item) bool { return !it.Service && len(it.Asks) > 0 })
+}
+
 // serves tells whether the model's side asks something in this batch.
 func (b *batch) serves() bool {
 	return slices.ContainsFunc(b.Items, func(it *item) bool { return it.Service })
@@ -206,7 +223,7 @@ func (r *run) judgeAll(ctx context.Context, b *batch, last bool) error {
 		return ErrThreadNeeded
 	}
 	for i, it := range b.Items {
-		if err := r.apply(ctx, it, all[i], asks && r.cfg.WrapSiblings); err != nil {
+		if err := r.apply(ctx, it, all[i], asks && r.cfg.WrapSiblings && r.cfg.Holder == nil); err != nil {
 			return err
 		}
 	}
@@ -270,7 +287,7 @@ func (r *run) recordRefusal(ctx context.Context, it *item, j judgement) error {
 func (r *run) runHarmless(ctx context.Context, b *batch) ([]outcome, error) {
 	var ready []*item
 	for _, it := range b.Items {
-		if it.Stage == approved {
+		if it.Stage == approved && len(it.Asks) == 0 {
 			ready = append(ready, it)
 		}
 	}
@@ -361,11 +378,8 @@ func (r *run) next(said []*content.Message, more ...*content.Message) []*content
 	return append(append(r.history, said...), more...)
 }
 
-// keep puts a batch that waits beside the history, and shows requests in place of its calls. A batch in which the model's side has got
-// all its answers already goes on at once.
+// keep shows requests in place of the calls of a batch that waits in the thread. A batch that got all its answers at once goes on.
 func (r *run) keep(a *answer, b *batch) (bool, error) {
-	b.stopped = false // this run ends anyway; the next one is another
-	r.t.batches = append(r.t.batches, b)
 	said := present(a.resp.Messages, b)
 	r.out.resp.Messages = append(r.out.resp.Messages, said...)
 	for _, u := range presentUpdates(a.held, b) {
@@ -376,10 +390,11 @@ func (r *run) keep(a *answer, b *batch) (bool, error) {
 	left := leftOf(a.resp.Messages, b)
 	r.t.news.add(left...)
 	if !b.finished() {
+		b.stopped = false // this run ends anyway; the next one is another
 		return false, nil
 	}
 	r.history = r.next(left)
-	return true, r.tellBatch(b)
+	return !b.stopped, r.tellBatch(b)
 }
 
 // leftOf is what a model may see of a turn while its calls wait.

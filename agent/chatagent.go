@@ -78,6 +78,9 @@ func (a *chatAgent) options(t *Thread, messages []*content.Message) *Options {
 	opt := a.cfg.Options.Clone()
 	opt.Tools = append(opt.Tools, a.cfg.Tools...)
 	opt.Thread, opt.Fresh, opt.ConversationID = t, len(messages), t.ConversationID
+	if len(messages) == 0 {
+		opt.Fresh = -1
+	}
 	if a.cfg.Instructions != "" {
 		opt.Instructions = a.cfg.Instructions
 	}

@@ -40,7 +40,8 @@ type Options struct {
 	Schema json.RawMessage
 	// Thread holds what lasts between runs: open requests and the state of layers. Nil means that nothing lasts.
 	Thread *Thread
-	// Fresh is how many of the messages, at the end, are new in this run; 0 means those after the last that is no user's or tool's.
+	// Fresh is how many of the messages, at the end, are new in this run; -1 means none, 0 those after the last that is no user's or
+	// tool's.
 	Fresh int
 	// Extra is for adapters.
 	Extra map[string]any

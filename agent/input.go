@@ -90,8 +90,11 @@ func (t *Thread) forService(id string) bool {
 
 // firstNew is where the new messages of a run begin: the caller's count, else after the last message that is not the user's.
 func firstNew(messages []*content.Message, fresh int) int {
-	if fresh > 0 {
+	switch {
+	case fresh > 0:
 		return max(0, len(messages)-fresh)
+	case fresh < 0:
+		return len(messages)
 	}
 	for i, m := range slices.Backward(messages) {
 		if m.Role != content.User && m.Role != content.ToolRole {

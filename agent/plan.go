@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"sync"
 
 	"github.com/assent-dev/assent/content"
 	"github.com/assent-dev/assent/resolve"
@@ -39,11 +41,36 @@ type PlanOptions struct {
 
 // ByPlan decides with an agent's file and its policies. The arguments are decided exactly as the function will get them; the digest of
 // the tool's definition is part of the binding, so a tool that changed since is asked about again.
-func ByPlan(plan *resolve.Plan, opt PlanOptions) Decider { return &byPlan{plan, opt} }
+func ByPlan(plan *resolve.Plan, opt PlanOptions) Decider { return &byPlan{plan: plan, opt: opt} }
 
 type byPlan struct {
-	plan *resolve.Plan
-	opt  PlanOptions
+	plan    *resolve.Plan
+	opt     PlanOptions
+	digests sync.Map // of names to known, since most tools never change
+}
+
+// known is the digest of a definition that was seen before.
+type known struct {
+	def    Definition
+	target *Target
+	digest string
+}
+
+func (d *byPlan) digest(t Tool) string {
+	if t == nil {
+		return ""
+	}
+	def, target := t.Definition(), targetOf(t)
+	if seen, ok := d.digests.Load(def.Name); ok {
+		k := seen.(known)
+		if k.target == target && k.def.Description == def.Description && bytes.Equal(k.def.Schema, def.Schema) {
+			return k.digest
+		}
+	}
+	k := known{def, target, definitionDigest(t)}
+	k.def.Schema = bytes.Clone(def.Schema)
+	d.digests.Store(def.Name, k)
+	return k.digest
 }
 
 // Decide answers one call.
@@ -51,10 +78,7 @@ func (d *byPlan) Decide(_ context.Context, t Tool, call content.ToolCall) (Verdi
 	c := callOf(t, call)
 	c.Args = call.Args()
 	c.Principal, c.Session, c.ParentInput = d.opt.Principal, d.opt.Session, d.opt.ParentInput
-	if v := d.plan.Decide(c); v.Outcome == resolve.Allow { // nothing to bind
-		return Verdict{Decision: v, Call: c}, nil
-	}
-	c.ToolDefinition = definitionDigest(t)
+	c.ToolDefinition = d.digest(t)
 	return Verdict{Decision: d.plan.Decide(c), Call: c}, nil
 }
 
