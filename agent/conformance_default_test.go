@@ -27,7 +27,7 @@ var differs = map[string]deviation{
 	"derived/DuplicateRequestIdsInHistoryThrow":                      {"hole: a request never has an old one's id, so the answer is late", map[string]int{"Func1": 1}, 1},
 	"derived/McpRequestWithoutResponsePassesThrough":                 {"hole: the open request is kept from the model", nil, 1},
 	"ApprovedApprovalResponsesWithoutApprovalRequestAreExecuted":     {"hole: nobody asked", map[string]int{"Func1": 0, "Func2": 0}, 0},
-	"rule-15-unanswered":                                             {"hole: the request stays open, the model answers without it", map[string]int{"refund": 0}, 1},
+	"rule-15-unanswered":                                             {"hole: the requests stay open, the model answers without them", map[string]int{"refund": 0}, 2},
 	"rule-15-answered-too-early":                                     {"hole: the request stays open", map[string]int{"refund": 0}, 1},
 	"rule-39-too-late":                                               {"a result in the same turn counts whenever it comes", map[string]int{"ship": 0}, 0},
 	"rule-16-partly-answered":                                        {"hole: the answered call runs, the other stays open", map[string]int{"ship": 1, "refund": 0}, 1},
