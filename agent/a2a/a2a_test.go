@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/value"
 )
 
 // requests are those that the fixtures name.
@@ -112,6 +113,20 @@ func TestStatus(t *testing.T) {
 	sameJSON(t, status, want)
 }
 
+func TestErrorsSayWhy(t *testing.T) {
+	_, err := DecodeTask([]byte("{"))
+	var cause *value.Error
+	if !errors.As(err, &cause) || !strings.Contains(err.Error(), cause.Detail) {
+		t.Errorf("error %v hides its cause", err)
+	}
+	_, err = asked("input").Answers(&Message{Role: RoleUser, TaskID: "task-1", Parts: []Part{{MediaType: ResponseMediaType,
+		Data: json.RawMessage(`{"$type":"structuredInputResponse","requestId":"r3","structuredData":{}}`)}}})
+	var bad *content.BadError
+	if !errors.As(err, &bad) || bad.Code != content.BadData || !strings.Contains(err.Error(), `"r3"`) {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestStatusRefuses(t *testing.T) {
 	twice := asked("text", "text")
 	nobody := asked("text")
@@ -135,6 +150,8 @@ func TestStatusRefuses(t *testing.T) {
 	}
 	_, err := twice.Answers(&Message{})
 	wantCode(t, err, BadRequest)
+	_, err = nobody.Answers(&Message{MessageID: "m", Role: RoleUser, Parts: []Part{textPart("x")}})
+	wantCode(t, err, WrongTask)
 	_, err = asked("text").Answers(nil)
 	wantCode(t, err, MissingAnswer)
 }

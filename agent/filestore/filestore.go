@@ -44,7 +44,7 @@ func New(dir string) (*Store, error) {
 }
 
 // Load returns the newest revision of a thread, or agent.ErrNoThread. A newest revision that can't be read is an error that names its
-// file: an older one would let what ran already run again.
+// file: an older one would let what ran already run again. The thread saves itself here from now on (agent.Thread.Keep).
 func (s *Store) Load(ctx context.Context, id string) (*agent.Thread, error) {
 	dir, err := s.folder(id)
 	if err != nil {
@@ -66,7 +66,11 @@ func (s *Store) Load(ctx context.Context, id string) (*agent.Thread, error) {
 			last = newest
 			continue // it grew old and was removed in the meantime
 		}
-		return t, err
+		if err != nil {
+			return nil, err
+		}
+		t.Keep(s)
+		return t, nil
 	}
 }
 

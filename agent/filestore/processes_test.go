@@ -13,7 +13,7 @@ import (
 // The test binary run again, with the directory in this variable, is another process that saves.
 const (
 	childDir   = "FILESTORE_TEST_DIR"
-	childSaves = 25
+	childSaves = 15
 )
 
 func TestMain(m *testing.M) {
@@ -98,7 +98,7 @@ func TestManyProcesses(t *testing.T) {
 func TestKilled(t *testing.T) {
 	s := newStore(t)
 	var last int64
-	for i := range 30 {
+	for i := range 20 {
 		cmd, lines, _ := start(t, s.dir)
 		for range i%3 + 1 {
 			if !lines.Scan() {
