@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -29,13 +30,11 @@ type entry struct {
 type request struct{ content.InputRequest }
 
 // MarshalJSON writes the content.
-func (r *request) MarshalJSON() ([]byte, error) {
-	return content.DotNet().AppendContent(nil, r.InputRequest)
-}
+func (r *request) MarshalJSON() ([]byte, error) { return writeContent(r.InputRequest) }
 
 // UnmarshalJSON reads the content; anything but a request is an error.
 func (r *request) UnmarshalJSON(raw []byte) error {
-	c, err := content.DotNet().DecodeContent(raw)
+	c, err := readContent(raw)
 	if err != nil {
 		return err
 	}
@@ -281,13 +280,32 @@ func rewrite(messages []*content.Message, first int, other func(at, content.Cont
 }
 
 // load reads a state of a thread. What can't be read stops the run: nobody knows what was asked.
-func load[T any](t *agent.Thread, key string) (*T, error) {
-	out := new(T)
+func load[T any, P state[T]](t *agent.Thread, key string) (*T, error) {
+	out := P(new(T))
 	if t == nil {
 		return out, nil
 	}
 	if _, err := t.Get(key, out); err != nil {
 		return nil, err
 	}
+	if !out.whole() {
+		return nil, fmt.Errorf("the state %q of the thread: %w", key, errTorn)
+	}
 	return out, nil
 }
+
+// state is what a layer keeps. It is whole when no request is missing.
+type state[T any] interface {
+	*T
+	whole() bool
+}
+
+var errTorn = errors.New("a request is missing")
+
+func (b *book) whole() bool {
+	missing := func(e *entry) bool { return e == nil || !e.Request.whole() || e.Request.InputRequestID() != e.ID }
+	torn := func(e *entry) bool { return e == nil || e.Request != nil && missing(e) }
+	return !slices.ContainsFunc(b.Open, missing) && !slices.ContainsFunc(b.Closed, torn)
+}
+
+func (r *request) whole() bool { return r != nil && r.InputRequest != nil }

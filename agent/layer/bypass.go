@@ -53,6 +53,10 @@ type parked struct {
 	Requests []*request `json:"requests,omitempty"`
 }
 
+func (p *parked) whole() bool {
+	return !slices.ContainsFunc(p.Requests, func(q *request) bool { return !q.whole() })
+}
+
 // ParkedRequests returns the requests that Bypass keeps from the user of a thread.
 func ParkedRequests(t *agent.Thread) ([]content.InputRequest, error) { return parkedIn(t, BypassState) }
 

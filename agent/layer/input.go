@@ -89,17 +89,21 @@ func (b toolbox) functions(name string) []agent.Function {
 	return out
 }
 
-// inert holds for halves of an approval that was handled before.
-func inert(c content.Content) bool {
-	var call content.ToolCall
+// callOf returns the call in either half of an approval; nil when it holds none.
+func callOf(c content.Content) content.ToolCall {
 	switch c := c.(type) {
 	case *content.ToolApprovalRequest:
-		call = c.Call
+		return c.Call
 	case *content.ToolApprovalResponse:
-		call = c.Call
+		return c.Call
 	}
-	f, ok := call.(*content.FunctionCall)
-	return ok && f.InformationalOnly
+	return nil
+}
+
+// inert holds for halves of an approval that was handled before.
+func inert(c content.Content) bool {
+	f, ok := callOf(c).(*content.FunctionCall)
+	return ok && f != nil && f.InformationalOnly
 }
 
 // functionCall returns the call that a request asks about, nil when it asks about none that runs here.

@@ -141,7 +141,7 @@ func (j *judge) match(q content.InputRequest) *waiting {
 // predicate returns the name of the first predicate that approves a call.
 func (j *judge) predicate(call *content.FunctionCall) string {
 	for _, p := range j.cfg.Predicates {
-		if p.Name != "" && p.Approve(j.ctx, j.asked(j.in, call)) {
+		if p.Name != "" && p.Approve != nil && p.Approve(j.ctx, j.asked(j.in, call)) {
 			return p.Name
 		}
 	}

@@ -110,6 +110,11 @@ type waiting struct {
 	Reason  string   `json:"reason"`
 }
 
+func (s *standingState) whole() bool {
+	return s.Shown.whole() && !slices.ContainsFunc(s.Queue, func(q *request) bool { return !q.whole() }) &&
+		!slices.ContainsFunc(s.Waiting, func(w waiting) bool { return !w.Request.whole() })
+}
+
 // judge is a run of Standing in the default profile.
 type judge struct {
 	*standing
@@ -167,7 +172,7 @@ func withoutScopes(messages []*content.Message) []*content.Message {
 // open begins the first round, or shows the next of the queue.
 func (j *judge) open(first int, accepted []content.InputResponse) (*round, error) {
 	var answers []content.Content
-	if len(j.state.Queue) > 0 {
+	if len(j.state.Queue) > 0 || len(j.state.Answers) > 0 {
 		next, err := j.queued(accepted)
 		if next != nil || err != nil {
 			return next, err
@@ -185,7 +190,7 @@ func (j *judge) open(first int, accepted []content.InputResponse) (*round, error
 // queued keeps the answers and shows what comes next; nil when the queue is empty.
 func (j *judge) queued(accepted []content.InputResponse) (*round, error) {
 	for _, a := range accepted {
-		raw, err := content.DotNet().AppendContent(nil, withoutScope(a))
+		raw, err := writeContent(withoutScope(a))
 		if err != nil {
 			return nil, fmt.Errorf("an answer can't be kept: %w", err)
 		}
@@ -236,7 +241,7 @@ func (j *judge) drain() {
 func (s *standingState) collected() ([]content.Content, error) {
 	var out []content.Content
 	for _, raw := range s.Answers {
-		c, err := content.DotNet().DecodeContent(raw)
+		c, err := readContent(raw)
 		if err != nil {
 			return nil, fmt.Errorf("the state %q of the thread: %w", StandingState, err)
 		}
@@ -339,14 +344,16 @@ func (j *judge) forget(id string) {
 // again begins another round with the approvals. The inner client sees what a caller with a history of its own would send it.
 func (j *judge) again(in input, whole *agent.Response, e ending) (ending, error) {
 	approved, left := j.settle()
+	if len(approved) == 0 {
+		return j.ask(e, left)
+	}
 	j.rounds++
 	opt := in.options.Clone()
 	opt.Fresh = 1
 	if whole.ConversationID != "" {
 		opt.ConversationID = whole.ConversationID
 	}
-	answer := content.NewMessage(content.User, approved...)
-	messages := []*content.Message{answer}
+	messages := []*content.Message{content.NewMessage(content.User, approved...)}
 	if opt.ConversationID == "" {
 		messages = slices.Concat(withoutSettled(in.messages), whole.Messages, messages)
 	}
@@ -354,24 +361,47 @@ func (j *judge) again(in input, whole *agent.Response, e ending) (ending, error)
 	return e, j.keep()
 }
 
-// withoutSettled leaves out what an earlier round has acted on: answers and the requests that they answer.
+// ask shows what is not approved after all.
+func (j *judge) ask(e ending, left []content.InputRequest) (ending, error) {
+	for _, q := range left {
+		if err := j.state.Shown.record(q); err != nil {
+			return e, err
+		}
+		e.extra = append(e.extra, q)
+	}
+	return e, j.keep()
+}
+
+// withoutSettled leaves out what an earlier round has acted on: answers and the requests that they answer. Those about calls of a
+// service stay, because the service reads them again.
 func withoutSettled(messages []*content.Message) []*content.Message {
 	answered := map[string]bool{}
 	each(messages, func(_ at, c content.Content) {
-		if a, ok := c.(content.InputResponse); ok {
+		if a, ok := c.(content.InputResponse); ok && !ofService(c) {
 			answered[a.InputResponseTo()] = true
 		}
 	})
 	out, _ := rewrite(messages, 0, func(_ at, c content.Content) content.Content {
+		id := ""
 		switch c := c.(type) {
 		case content.InputResponse:
-			return nil
+			id = c.InputResponseTo()
 		case content.InputRequest:
-			if answered[c.InputRequestID()] {
-				return nil
-			}
+			id = c.InputRequestID()
+		default:
+			return c
+		}
+		if answered[id] && !ofService(c) {
+			return nil
 		}
 		return c
 	})
 	return out
+}
+
+// ofService holds for halves of an approval of a call that a service makes.
+func ofService(c content.Content) bool {
+	call := callOf(c)
+	_, function := call.(*content.FunctionCall)
+	return call != nil && !function
 }

@@ -138,7 +138,7 @@ func (d *dotnet) match(q content.InputRequest) string {
 }
 
 func (d *dotnet) answer(a content.InputResponse) error {
-	raw, err := content.DotNet().AppendContent(nil, a)
+	raw, err := writeContent(a)
 	if err != nil {
 		return fmt.Errorf("an answer can't be kept: %w", err)
 	}

@@ -1,0 +1,312 @@
+package layer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/content"
+)
+
+// desk is a Standing with a clock, a thread and an inner client that always asks to pay.
+type desk struct {
+	t   *testing.T
+	m   *model
+	c   agent.ChatClient
+	opt *agent.Options
+	now time.Time
+}
+
+func newDesk(t *testing.T, cfg StandingConfig, turns ...[]*content.Message) *desk {
+	d := &desk{t: t, m: says(turns...), now: time.Unix(1e9, 0), opt: &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("pay"), function("look")}}}
+	cfg.Now = func() time.Time { return d.now }
+	cfg.Log = quiet()
+	d.c = NewStanding(d.m, cfg)
+	return d
+}
+
+func (d *desk) run(messages ...*content.Message) *agent.Response {
+	d.t.Helper()
+	return respond(d.t, d.c, d.opt, messages...)
+}
+
+func (d *desk) rules() []Rule {
+	d.t.Helper()
+	rules, err := Rules(d.opt.Thread)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return rules
+}
+
+var done = list(assistant(text("done")))
+
+func pays(n, args string) []*content.Message {
+	return list(assistant(ask("q"+n, call("c"+n, "pay", args))))
+}
+
+// TestStandingMints answers one request and looks at the rule that comes of it.
+func TestStandingMints(t *testing.T) {
+	five := call("c1", "pay", `{"cents":5}`)
+	edited := always(yes("q1", five), content.AlwaysArguments)
+	edited.Edited = call("c1", "pay", `{"cents":4}`)
+	table := []struct {
+		name   string
+		cfg    StandingConfig
+		answer content.Content
+		tools  []agent.Tool
+		rules  int
+	}{
+		{"these arguments", StandingConfig{}, always(yes("q1", five), content.AlwaysArguments), nil, 1},
+		{"any arguments, not allowed", StandingConfig{}, always(yes("q1", five), content.AlwaysTool), nil, 0},
+		{"any arguments", StandingConfig{AllowToolScope: true}, always(yes("q1", five), content.AlwaysTool), nil, 1},
+		{"once", StandingConfig{AllowToolScope: true}, yes("q1", five), nil, 0},
+		{"rejected", StandingConfig{}, always(no("q1", five), content.AlwaysArguments), nil, 0},
+		{"edited", StandingConfig{}, edited, nil, 0},
+		{"tampered", StandingConfig{}, always(yes("q1", call("c1", "pay", `{"cents":50}`)), content.AlwaysArguments), nil, 0},
+		{"never asked", StandingConfig{}, always(yes("q9", five), content.AlwaysArguments), nil, 0},
+		{"forbidden", StandingConfig{Forbids: func(c content.ToolCall) bool { return c.ToolName() == "pay" }}, always(yes("q1", five), content.AlwaysArguments), nil, 0},
+		{"unknown tool", StandingConfig{}, always(yes("q1", five), content.AlwaysArguments), []agent.Tool{function("look")}, 0},
+		{"tool of the loop", StandingConfig{Tools: []agent.Tool{function("pay")}}, always(yes("q1", five), content.AlwaysArguments), []agent.Tool{function("look")}, 1},
+		{"not a call", StandingConfig{}, &content.TextApprovalResponse{RequestID: "q1", Approved: true}, nil, 0},
+	}
+	for _, row := range table {
+		d := newDesk(t, row.cfg, pays("1", `{"cents":5}`), done)
+		d.run(user(text("pay")))
+		if row.tools != nil {
+			d.opt.Tools = row.tools
+		}
+		d.run(user(row.answer))
+		rules := d.rules()
+		if len(rules) != row.rules {
+			t.Errorf("%s: %d rules, want %d", row.name, len(rules), row.rules)
+			continue
+		}
+		for _, m := range d.m.last() {
+			for _, c := range m.Contents {
+				if a := approval(c.(content.InputResponse)); a != nil && a.Always != content.AlwaysNot {
+					t.Errorf("%s: the wish for a rule went on to the inner client", row.name)
+				}
+			}
+		}
+		for _, r := range rules {
+			if r.Left != 100 || r.Expires.Sub(r.Created) != 8*time.Hour || r.Definition == "" || r.RequestID != "q1" {
+				t.Errorf("%s: the rule is %+v", row.name, r)
+			}
+		}
+	}
+}
+
+// TestStandingRules lets a rule for pay(5) meet another request.
+func TestStandingRules(t *testing.T) {
+	marked := agent.RequireApproval(function("pay"))
+	table := []struct {
+		name   string
+		cfg    StandingConfig
+		scope  content.AlwaysScope
+		change func(*desk)
+		args   string
+		shown  bool
+	}{
+		{"the same", StandingConfig{}, content.AlwaysArguments, nil, `{"cents":5}`, false},
+		{"the same in another form", StandingConfig{}, content.AlwaysArguments, nil, `{ "cents" : 5.0 }`, false},
+		{"another number", StandingConfig{}, content.AlwaysArguments, nil, `{"cents":5.0000000000000001}`, true},
+		{"one more", StandingConfig{}, content.AlwaysArguments, nil, `{"cents":5,"to":"x"}`, true},
+		{"unreadable", StandingConfig{AllowToolScope: true}, content.AlwaysTool, nil, `[5]`, true},
+		{"any arguments", StandingConfig{AllowToolScope: true}, content.AlwaysTool, nil, `{"cents":500}`, false},
+		{"just before its end", StandingConfig{MaxAge: time.Hour}, content.AlwaysArguments, func(d *desk) { d.now = d.now.Add(time.Hour - 1) }, `{"cents":5}`, false},
+		{"expired", StandingConfig{MaxAge: time.Hour}, content.AlwaysArguments, func(d *desk) { d.now = d.now.Add(time.Hour) }, `{"cents":5}`, true},
+		{"before its time", StandingConfig{}, content.AlwaysArguments, func(d *desk) { d.now = d.now.Add(-time.Hour) }, `{"cents":5}`, true},
+		{"definition changed", StandingConfig{}, content.AlwaysArguments, func(d *desk) {
+			d.opt.Tools = []agent.Tool{agent.NewFunction("pay", "does more", nil, nil)}
+		}, `{"cents":5}`, true},
+		{"schema changed", StandingConfig{}, content.AlwaysArguments, func(d *desk) {
+			d.opt.Tools = []agent.Tool{agent.NewFunction("pay", "does pay", json.RawMessage(`{}`), nil)}
+		}, `{"cents":5}`, true},
+		{"a namesake came", StandingConfig{}, content.AlwaysArguments, func(d *desk) { d.opt.Tools = append(d.opt.Tools, agent.NewFunction("pay", "another", nil, nil)) }, `{"cents":5}`, true},
+		{"tool gone", StandingConfig{}, content.AlwaysArguments, func(d *desk) { d.opt.Tools = nil }, `{"cents":5}`, true},
+		{"marked since", StandingConfig{}, content.AlwaysArguments, func(d *desk) { d.opt.Tools = []agent.Tool{marked} }, `{"cents":5}`, false},
+		{"revoked", StandingConfig{}, content.AlwaysArguments, func(d *desk) {
+			if err := Revoke(d.opt.Thread, d.rules()[0].ID); err != nil {
+				d.t.Error(err)
+			}
+		}, `{"cents":5}`, true},
+	}
+	for _, row := range table {
+		t.Run(row.name, func(t *testing.T) {
+			d := newDesk(t, row.cfg, pays("1", `{"cents":5}`), done, pays("2", row.args), list(assistant(text("paid"))))
+			d.run(user(text("pay")))
+			d.run(user(always(yes("q1", call("c1", "pay", `{"cents":5}`)), row.scope)))
+			if row.change != nil {
+				row.change(d)
+			}
+			r := d.run(user(text("again")))
+			if shown := len(r.UserInputRequests()) == 1; shown != row.shown {
+				t.Fatalf("shown is %t", shown)
+			}
+			if !row.shown {
+				wantTold(t, "inner", d.m.last(), `user: "again"; assistant: ask[q2 c2 pay(`+row.args+`)]; user: yes (Approved by standing rule-1)[q2 c2 pay(`+row.args+`)]`)
+			}
+		})
+	}
+}
+
+func TestStandingUsesEnd(t *testing.T) {
+	d := newDesk(t, StandingConfig{MaxUses: 2}, pays("1", `{}`), done, pays("2", ""), pays("3", " { } "), pays("4", "{}"))
+	d.run(user(text("pay")))
+	d.run(user(always(yes("q1", call("c1", "pay", `{}`)), content.AlwaysArguments)))
+	wantTold(t, "third", d.run(user(text("thrice"))).Messages, "assistant: ask[q4 c4 pay({})]")
+	if rules := d.rules(); len(rules) != 1 || rules[0].Left != 0 {
+		t.Errorf("the rules are %+v", rules)
+	}
+}
+
+func TestRevokeUnknown(t *testing.T) {
+	if err := Revoke(agent.NewThread("t"), "rule-7"); !errors.Is(err, ErrNoRule) {
+		t.Errorf("the error is %v", err)
+	}
+	torn := agent.NewThread("t")
+	torn.State[StandingState] = json.RawMessage("1")
+	if _, err := Rules(torn); err == nil || Revoke(torn, "rule-1") == nil {
+		t.Error("a torn state was read")
+	}
+}
+
+// TestStandingIgnoresUnboundedRules takes rules that the other profile made.
+func TestStandingIgnoresUnboundedRules(t *testing.T) {
+	five := call("c1", "pay", `{"cents":5}`)
+	m := says(done, pays("2", `{"cents":5}`))
+	opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("pay")}}
+	respond(t, NewStanding(m, StandingConfig{Profile: agent.Compatible, Log: quiet()}), opt, user(always(yes("q1", five), content.AlwaysTool)))
+	r := respond(t, NewStanding(m, StandingConfig{AllowToolScope: true, Log: quiet()}), opt, user(text("on")))
+	if len(r.UserInputRequests()) != 1 {
+		t.Error("an unbounded rule approved a call")
+	}
+}
+
+func TestStandingPredicates(t *testing.T) {
+	var asked []Asked
+	says := func(name string, ok bool) Predicate {
+		return Predicate{Name: name, Approve: func(_ context.Context, a Asked) bool { asked = append(asked, a); return ok }}
+	}
+	cfg := StandingConfig{Agent: "clerk", Predicates: []Predicate{says("", true), {Name: "none"}, says("never", false), says("small sums", true)}}
+	d := newDesk(t, cfg, list(assistant(text("Paying."), ask("q1", call("c1", "pay", "")))), done)
+	d.opt.Fresh = 1
+	r := d.run(user(text("pay")))
+	wantTold(t, "inner", d.m.last(), `user: "pay"; assistant: "Paying.", ask[q1 c1 pay()]; user: yes (Approved by small sums)[q1 c1 pay()]`)
+	wantTold(t, "caller", r.Messages, `assistant: "Paying."; assistant: "done"`)
+	if a := asked[0]; a.Agent != "clerk" || a.Thread != d.opt.Thread || a.Call.Name != "pay" || tell(a.Messages) != `user: "pay"` || a.Options == nil {
+		t.Errorf("the predicate was asked %+v", a)
+	}
+}
+
+// TestStandingWaits has one request approved by a rule while a person is asked about another; what the rule did is looked at again.
+func TestStandingWaits(t *testing.T) {
+	look := call("c3", "look", "")
+	for name, revoked := range map[string]bool{"kept": false, "revoked": true} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, StandingConfig{}, pays("1", ""), done, list(assistant(ask("q2", call("c2", "pay", "")), ask("q3", look))), done)
+			d.run(user(text("pay")))
+			d.run(user(always(yes("q1", call("c1", "pay", "")), content.AlwaysArguments)))
+			wantTold(t, "shown", d.run(user(text("both"))).Messages, "assistant: ask[q3 c3 look()]")
+			if revoked {
+				if err := Revoke(d.opt.Thread, "rule-1"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := d.run(user(no("q3", look)))
+			if revoked {
+				wantTold(t, "inner", d.m.last(), "user: no[q3 c3 look()]")
+				wantTold(t, "asked", r.Messages, `assistant: "done", ask[q2 c2 pay()]`)
+			} else {
+				wantTold(t, "inner", d.m.last(), "user: yes (Approved by standing rule-1)[q2 c2 pay()]; user: no[q3 c3 look()]")
+			}
+		})
+	}
+}
+
+func TestStandingPredicateChangesItsMind(t *testing.T) {
+	n := 0
+	once := Predicate{Name: "moody", Approve: func(context.Context, Asked) bool { n++; return n == 1 }}
+	d := newDesk(t, StandingConfig{Predicates: []Predicate{once}}, pays("1", ""))
+	wantTold(t, "shown", d.run(user(text("pay"))).Messages, "assistant: ask[q1 c1 pay()]")
+}
+
+func TestStandingConversation(t *testing.T) {
+	d := newDesk(t, StandingConfig{Predicates: []Predicate{{Name: "all", Approve: func(context.Context, Asked) bool { return true }}}}, pays("1", ""), done)
+	d.m.turns[0].ConversationID = "conv"
+	d.m.turns[0].Usage, d.m.turns[1].Usage = &content.Usage{Total: 3}, &content.Usage{Total: 4}
+	r := d.run(user(text("pay")))
+	wantTold(t, "inner", d.m.last(), "user: yes (Approved by all)[q1 c1 pay()]")
+	if got := d.m.opts[1].ConversationID; got != "conv" || r.ConversationID != "conv" || r.Usage.Total != 7 || d.opt.ConversationID != "" {
+		t.Errorf("the conversation is %q, the usage %+v", got, r.Usage)
+	}
+}
+
+func TestStandingRoundsEnd(t *testing.T) {
+	all := Predicate{Name: "all", Approve: func(context.Context, Asked) bool { return true }}
+	var turns [][]*content.Message
+	for range 50 {
+		turns = append(turns, pays("1", ""))
+	}
+	for _, p := range []agent.Profile{agent.Default, agent.Compatible} {
+		d := newDesk(t, StandingConfig{Profile: p, Predicates: []Predicate{all}}, turns...)
+		r := d.run(user(text("pay")))
+		if len(d.m.seen) != 41 || len(r.UserInputRequests()) != 1 {
+			t.Errorf("%d calls, %d requests", len(d.m.seen), len(r.UserInputRequests()))
+		}
+	}
+}
+
+func TestStandingOneAtATime(t *testing.T) {
+	one, two, three := call("c1", "pay", `{"n":1}`), call("c2", "pay", `{"n":2}`), call("c3", "look", "")
+	d := newDesk(t, StandingConfig{OneAtATime: true}, list(assistant(text("Three."), ask("q1", one), ask("q2", two), ask("q3", three), ask("q4", call("c4", "pay", `{"n":1}`)))), done)
+	wantTold(t, "first", d.run(user(text("go"))).Messages, `assistant: "Three.", ask[q1 c1 pay({"n":1})]`)
+	wantTold(t, "unanswered", d.run(user(text("why?"))).Messages, `assistant: ask[q1 c1 pay({"n":1})]`)
+	r := d.run(user(yes("q2", two)))
+	wantRefused(t, r.Refused, agent.UnknownRequest) // it was not shown
+	wantTold(t, "second", d.run(user(always(yes("q1", one), content.AlwaysArguments))).Messages, `assistant: ask[q2 c2 pay({"n":2})]`)
+	r = d.run(user(yes("q2", one)))
+	wantRefused(t, r.Refused, agent.OtherCall)
+	wantTold(t, "third", d.run(user(no("q2", two))).Messages, `assistant: ask[q3 c3 look()]`)
+	r = d.run(user(yes("q3", two)))
+	wantRefused(t, r.Refused, agent.OtherCall)
+	if len(d.m.seen) != 1 {
+		t.Fatal("the inner client was asked before all were answered")
+	}
+	d.run(user(yes("q3", three), text("go on")))
+	wantTold(t, "inner", d.m.last(), `user: yes[q1 c1 pay({"n":1})], no[q2 c2 pay({"n":2})], yes[q3 c3 look()], yes (Approved by standing rule-1)[q4 c4 pay({"n":1})]; user: "go on"`)
+}
+
+func TestStandingWithoutThread(t *testing.T) {
+	all := []Predicate{{Name: "all", Approve: func(context.Context, Asked) bool { return true }}}
+	m := says(pays("1", ""))
+	r := respond(t, NewStanding(m, StandingConfig{Predicates: all, Log: quiet()}), nil, user(text("go"), yes("q1", call("c1", "pay", ""))))
+	wantRefused(t, r.Refused, agent.UnknownRequest)
+	if len(r.UserInputRequests()) != 1 {
+		t.Error("a call was approved though nothing can be kept")
+	}
+	m = says(pays("1", ""), done)
+	r = respond(t, NewStanding(m, StandingConfig{Profile: agent.Compatible, Predicates: all, Log: quiet()}), nil, user(text("go")))
+	wantTold(t, "compatible", r.Messages, `assistant: "done"`)
+}
+
+// TestStandingCompatibleRules compares the text of arguments.
+func TestStandingCompatibleRules(t *testing.T) {
+	for args, shown := range map[string]bool{`{"a":5,"b":{"c":1}}`: false, `{"b":{"c":1},"a":5}`: false, `{"a":5.0,"b":{"c":1}}`: true, `{"a":5}`: true, ``: true, `[1]`: true} {
+		m := says(done, pays("2", args), done)
+		c := NewStanding(m, StandingConfig{Profile: agent.Compatible, Log: quiet()})
+		opt := &agent.Options{Thread: agent.NewThread("t")}
+		rule := always(yes("q1", call("c1", "pay", `{"a":5,"b":{"c":1}}`)), content.AlwaysArguments)
+		respond(t, c, opt, user(rule, rule, always(yes("q1", call("c1", "pay", `[1]`)), content.AlwaysArguments), always(yes("q2", &content.MCPCall{CallID: "m"}), content.AlwaysTool)))
+		if rules, _ := Rules(opt.Thread); len(rules) != 1 {
+			t.Fatalf("%d rules, want 1", len(rules))
+		}
+		if got := len(respond(t, c, opt, user(text("on"))).UserInputRequests()) == 1; got != shown {
+			t.Errorf("%s: shown is %t", args, got)
+		}
+	}
+}

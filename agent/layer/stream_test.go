@@ -1,0 +1,157 @@
+package layer
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/content"
+	"pgregory.net/rapid"
+)
+
+func run(c agent.ChatClient, messages []*content.Message, opt *agent.Options, streaming bool) (*agent.Response, error) {
+	if streaming {
+		return agent.Collect(c.Stream(context.Background(), messages, opt))
+	}
+	return c.Respond(context.Background(), messages, opt)
+}
+
+// rejoin gives a response the form that joining gives.
+func rejoin(r *agent.Response) []*content.Message { return agent.Join(updatesOf(r)).Messages }
+
+// clients are all layers, by name.
+func clients(p agent.Profile, oneAtATime bool) map[string]func(agent.ChatClient) agent.ChatClient {
+	look := Predicate{Name: "looking is free", Approve: func(_ context.Context, a Asked) bool { return a.Call.Name == "peek" }}
+	standing := StandingConfig{Profile: p, Predicates: []Predicate{look}, OneAtATime: oneAtATime, AllowToolScope: true, MaxRounds: 2, Log: quiet()}
+	return map[string]func(agent.ChatClient) agent.ChatClient{
+		"binding": func(c agent.ChatClient) agent.ChatClient {
+			return NewBinding(c, BindingConfig{Profile: p, Log: quiet()})
+		},
+		"bypass": func(c agent.ChatClient) agent.ChatClient { return NewBypass(c, BypassConfig{Profile: p, Log: quiet()}) },
+		"invocable": func(c agent.ChatClient) agent.ChatClient {
+			return NewInvocableBypass(c, BypassConfig{Profile: p, Log: quiet()})
+		},
+		"standing": func(c agent.ChatClient) agent.ChatClient { return NewStanding(c, standing) },
+		"all": func(c agent.ChatClient) agent.ChatClient {
+			return NewStanding(NewBinding(NewBypass(NewInvocableBypass(c, BypassConfig{Profile: p, Log: quiet()}), BypassConfig{Profile: p, Log: quiet()}), BindingConfig{Profile: p, Log: quiet()}), standing)
+		},
+	}
+}
+
+var someTools = []agent.Tool{function("peek"), agent.RequireApproval(function("pay")), function("look"), declared("ui")}
+
+// drawTurn draws what an inner client says: its calls and requests have ids of their own.
+func drawTurn(t *rapid.T, n *int, ids bool) []*content.Message {
+	var out []*content.Message
+	for i := range rapid.IntRange(1, 2).Draw(t, "messages") {
+		m := assistant()
+		if ids {
+			m.ID = fmt.Sprintf("m%d-%d", *n, i)
+		}
+		for range rapid.IntRange(1, 3).Draw(t, "contents") {
+			m.Contents = append(m.Contents, drawContent(t, n))
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func drawContent(t *rapid.T, n *int) content.Content {
+	*n++
+	id := fmt.Sprint(*n)
+	c := call("c"+id, rapid.SampledFrom([]string{"peek", "pay", "look", "ui", "what"}).Draw(t, "tool"), rapid.SampledFrom([]string{"", `{"a":1}`, `{"a":2}`}).Draw(t, "args"))
+	switch rapid.IntRange(0, 6).Draw(t, "kind") {
+	case 0:
+		return text("t" + id)
+	case 1:
+		return c
+	case 2:
+		return &content.FunctionResult{CallID: fmt.Sprint("c", *n-1), Result: []byte("1")}
+	case 3:
+		return &content.TextApprovalRequest{RequestID: "q" + id, Text: "fine?"}
+	case 4:
+		return harmless("q"+id, c)
+	}
+	return ask("q"+id, c)
+}
+
+// TestStreamIsRespond runs the same script both ways: joined, a stream gives what Respond does, to the caller and to the inner client.
+func TestStreamIsRespond(t *testing.T) {
+	for _, p := range []agent.Profile{agent.Default, agent.Compatible} {
+		for _, one := range []bool{false, true} {
+			for name, build := range clients(p, one) {
+				t.Run(fmt.Sprint(name, p, one), func(t *testing.T) {
+					rapid.Check(t, func(t *rapid.T) { checkStreamIsRespond(t, p, build) })
+				})
+			}
+		}
+	}
+}
+
+func checkStreamIsRespond(t *rapid.T, p agent.Profile, build func(agent.ChatClient) agent.ChatClient) {
+	n, ids := 0, rapid.Bool().Draw(t, "messages have ids")
+	var turns [][]*content.Message
+	for range 12 {
+		turns = append(turns, drawTurn(t, &n, ids))
+	}
+	models := []*model{says(turns...), says(turns...)}
+	opts := []*agent.Options{{Thread: agent.NewThread("t"), Tools: someTools}, {Thread: agent.NewThread("t"), Tools: someTools}}
+	shown := list(user(text("go")))
+	for range rapid.IntRange(1, 4).Draw(t, "runs") {
+		before := tell(shown)
+		a, errA := run(build(models[0]), shown, opts[0], false)
+		b, errB := run(build(models[1]), shown, opts[1], true)
+		if fmt.Sprint(errA) != fmt.Sprint(errB) {
+			t.Fatalf("Respond fails with %v, Stream with %v", errA, errB)
+		}
+		if errA != nil {
+			return
+		}
+		alone := p == agent.Compatible && len(models[0].seen) > 1 // .NET forgets the first rounds when it does not stream
+		if x, y := tell(rejoin(a)), tell(b.Messages); x != y && !alone {
+			t.Fatalf("Respond gives\n %s\nStream gives\n %s", x, y)
+		}
+		if fmt.Sprint(a.Refused) != fmt.Sprint(b.Refused) {
+			t.Fatalf("Respond refuses %v, Stream %v", a.Refused, b.Refused)
+		}
+		if p == agent.Default {
+			sameSeen(t, models)
+		}
+		if tell(shown) != before {
+			t.Fatal("the caller's messages were changed")
+		}
+		shown = drawAnswers(t, a)
+	}
+}
+
+func sameSeen(t *rapid.T, models []*model) {
+	for i := range models[0].seen {
+		if x, y := tell(rejoin(&agent.Response{Messages: models[0].seen[i]})), tell(rejoin(&agent.Response{Messages: models[1].seen[i]})); x != y {
+			t.Fatalf("the inner client of Respond sees\n %s\nthat of Stream\n %s", x, y)
+		}
+	}
+}
+
+// drawAnswers answers some of the requests of a response.
+func drawAnswers(t *rapid.T, r *agent.Response) []*content.Message {
+	m := user()
+	for _, q := range r.UserInputRequests() {
+		switch q := q.(type) {
+		case *content.ToolApprovalRequest:
+			a := q.CreateApproval("")
+			a.Approved = rapid.Bool().Draw(t, "approved")
+			a.Always = rapid.SampledFrom([]content.AlwaysScope{content.AlwaysNot, content.AlwaysTool, content.AlwaysArguments}).Draw(t, "always")
+			m.Contents = append(m.Contents, a)
+		case *content.TextApprovalRequest:
+			m.Contents = append(m.Contents, q.CreateApproval(""))
+		}
+		if rapid.IntRange(0, 3).Draw(t, "stop") == 0 {
+			break
+		}
+	}
+	if len(m.Contents) == 0 || rapid.Bool().Draw(t, "and text") {
+		m.Contents = append(m.Contents, text("so"))
+	}
+	return list(m)
+}
