@@ -2,6 +2,7 @@ package content_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -30,6 +31,7 @@ func fuzz(f *testing.F, s shape) {
 	f.Fuzz(func(t *testing.T, src []byte) {
 		if c, err := s.codec.DecodeContent(src); err == nil {
 			stable(t, s.codec.AppendContent, s.codec.DecodeContent, c)
+			translated(t, c)
 		} else if bad := new(content.BadError); !errors.As(err, &bad) || bad.Code == "" || bad.Detail == "" {
 			t.Errorf("%#v", err)
 		}
@@ -37,6 +39,40 @@ func fuzz(f *testing.F, s shape) {
 			stable(t, s.codec.AppendMessages, s.codec.DecodeMessages, ms)
 		}
 	})
+}
+
+// translated wants a content to stay what it is in every other shape that takes it: above all, no answer may turn into another.
+func translated(t *testing.T, c content.Content) {
+	t.Helper()
+	for _, s := range shapes() {
+		out, err := s.codec.AppendContent(nil, c)
+		if err != nil {
+			continue // not every shape can say everything
+		}
+		back, err := s.codec.DecodeContent(out)
+		if err != nil {
+			t.Fatalf("%s was written, can't be read: %v\n%s", s.name, err, out)
+		}
+		if said(back) != said(c) {
+			t.Fatalf("%s says %q, not %q\n%s", s.name, said(back), said(c), out)
+		}
+	}
+}
+
+// said is what a content asks or answers.
+func said(c content.Content) string {
+	out := fmt.Sprintf("%T", c)
+	switch c := c.(type) {
+	case *content.ToolApprovalRequest:
+		out += fmt.Sprintf(" %q %T %q %v %q", c.RequestID, c.Call, c.Call.ID(), c.NoConfirmation, c.Call.Args())
+	case *content.ToolApprovalResponse:
+		out += fmt.Sprintf(" %q %T %q %v %v %q %v", c.RequestID, c.Call, c.Call.ID(), c.Approved, c.Always, c.Reason, c.Edited != nil)
+	case *content.TextApprovalResponse:
+		out += fmt.Sprintf(" %q %v", c.RequestID, c.Approved)
+	case *content.StructuredInputResponse:
+		out += fmt.Sprintf(" %q %v %s", c.RequestID, c.Declined, c.Data)
+	}
+	return out
 }
 
 func stable[T any](t *testing.T, write func([]byte, T) ([]byte, error), read func([]byte) (T, error), v T) {
