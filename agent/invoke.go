@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 
 	"github.com/assent-dev/assent/content"
@@ -194,11 +193,9 @@ func rejectionText(reason string) string {
 	return textRejected + " " + reason
 }
 
+// jsonText writes a string, which always marshals.
 func jsonText(s string) json.RawMessage {
-	raw, err := resultJSON(s)
-	if err != nil { // a string always marshals
-		return json.RawMessage(strconv.Quote(s))
-	}
+	raw, _ := resultJSON(s)
 	return raw
 }
 
