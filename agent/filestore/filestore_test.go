@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/content"
 )
 
 func newStore(t testing.TB) *Store {
@@ -53,12 +54,13 @@ func TestSaveAndLoad(t *testing.T) {
 	s := newStore(t)
 	th := agent.NewThread("order/17")
 	th.State["note"] = json.RawMessage(`{"a":1}`)
+	th.Messages = []*content.Message{content.UserText("hi")}
 	mustSave(t, s, th)
 	if th.Revision != 1 {
 		t.Fatalf("revision %d after the first save", th.Revision)
 	}
 	got := mustLoad(t, s, "order/17")
-	if got.ID != "order/17" || got.Revision != 1 || string(got.State["note"]) != `{"a":1}` {
+	if got.ID != "order/17" || got.Revision != 1 || string(got.State["note"]) != `{"a":1}` || got.Messages[0].Text() != "hi" {
 		t.Fatalf("loaded %+v", got)
 	}
 	got.State["note"] = json.RawMessage(`2`)
