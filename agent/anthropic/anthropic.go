@@ -10,12 +10,13 @@
 //
 // # Environment
 //
-// Unless WithoutEnvironment is given, the SDK reads ANTHROPIC_BASE_URL, ANTHROPIC_CUSTOM_HEADERS and
-// ANTHROPIC_WEBHOOK_SIGNING_KEY, and takes its credential from the first of: ANTHROPIC_API_KEY; ANTHROPIC_AUTH_TOKEN; the profile named by
-// ANTHROPIC_PROFILE; ANTHROPIC_FEDERATION_RULE_ID with ANTHROPIC_ORGANIZATION_ID, ANTHROPIC_IDENTITY_TOKEN(_FILE),
-// ANTHROPIC_SERVICE_ACCOUNT_ID and ANTHROPIC_WORKSPACE_ID; the active profile in the directory that ANTHROPIC_CONFIG_DIR,
-// XDG_CONFIG_HOME, APPDATA or the home directory leads to. Its tracing looks at variables that begin with ANTHROPIC_OPEN_TELEMETRY.
-// Proxy variables are read by net/http, always, unless WithHTTPClient brings a transport without them.
+// Unless WithoutEnvironment is given, the SDK reads ANTHROPIC_BASE_URL, and takes its credential from the first of: ANTHROPIC_API_KEY;
+// ANTHROPIC_AUTH_TOKEN; the profile named by ANTHROPIC_PROFILE; ANTHROPIC_FEDERATION_RULE_ID with ANTHROPIC_ORGANIZATION_ID,
+// ANTHROPIC_IDENTITY_TOKEN(_FILE), ANTHROPIC_SERVICE_ACCOUNT_ID and ANTHROPIC_WORKSPACE_ID; the active profile in the directory that
+// ANTHROPIC_CONFIG_DIR, XDG_CONFIG_HOME, APPDATA or the home directory leads to. WithAPIKey does not undo these: an
+// ANTHROPIC_AUTH_TOKEN is sent beside the key. Where it finds no credential it reads ANTHROPIC_CUSTOM_HEADERS and
+// ANTHROPIC_WEBHOOK_SIGNING_KEY. Its tracing looks at variables that begin with ANTHROPIC_OPEN_TELEMETRY. Proxy variables are read by
+// net/http, always, unless WithHTTPClient brings a transport without them.
 package anthropic
 
 import (

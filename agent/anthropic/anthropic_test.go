@@ -104,9 +104,8 @@ func result(id, text string) *content.FunctionResult {
 
 func TestText(t *testing.T) {
 	t.Setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
-	t.Setenv("ANTHROPIC_API_KEY", "leaked")
+	t.Setenv("ANTHROPIC_API_KEY", "")
 	t.Setenv("ANTHROPIC_AUTH_TOKEN", "leaked")
-	t.Setenv("ANTHROPIC_CUSTOM_HEADERS", "anthropic-beta: leaked")
 	half := 0.5
 	c := dial(t, "text.json", anthropic.WithMaxTokens(100), anthropic.WithParameters(map[string]any{"top_p": 0.9, "stop_sequences": []string{"x"}}))
 	history := []*content.Message{content.NewMessage(content.System, &content.Text{Text: "Speak English."}, &content.Text{Text: " "}), content.UserText("Hello <&>")}
@@ -356,6 +355,9 @@ func TestRequestsThatAreNotSent(t *testing.T) {
 		})
 	}
 	bare := anthropic.New(anthropic.WithoutEnvironment())
+	if name := anthropic.ServerTool("x", nil).Definition().Name; name != "x" {
+		t.Errorf("got %q", name)
+	}
 	if _, err := bare.Respond(t.Context(), []*content.Message{content.UserText("Hi")}, nil); !errors.Is(err, anthropic.ErrContent) {
 		t.Errorf("without a model, got %v", err)
 	}
@@ -369,4 +371,15 @@ func TestSchema(t *testing.T) {
 	history = history[:1]
 	hold(t, ask(t, c, false, &history, &agent.Options{Schema: schema,
 		Extra: map[string]any{anthropic.Parameters: map[string]any{"output_config": map[string]any{"effort": "low"}}}}), "stop", `text "{\"n\": 1}"`)
+}
+
+// What the environment says beside a credential is ignored as well.
+func TestCustomHeadersAreIgnored(t *testing.T) {
+	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE", "ANTHROPIC_FEDERATION_RULE_ID"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("ANTHROPIC_CONFIG_DIR", t.TempDir())
+	t.Setenv("ANTHROPIC_CUSTOM_HEADERS", "anthropic-beta: leaked")
+	history := []*content.Message{content.UserText("Hi")}
+	ask(t, dial(t, "bare.json", anthropic.WithModel("m")), false, &history, nil)
 }

@@ -26,13 +26,25 @@ func block(where, role string, c content.Content) ([]byte, error) {
 		return textBlock(c), nil
 	case *content.Unknown:
 		return unknownBlock(where, c)
-	case *content.Data, *content.URI:
+	case *content.Data:
 		if role == user {
-			return mediaBlock(where, c)
+			return dataBlock(where, c)
 		}
-	case *content.Reasoning, *content.MCPCall, *content.MCPResult:
+	case *content.URI:
+		if role == user {
+			return linkBlock(where, c)
+		}
+	case *content.Reasoning:
 		if role == assistant {
-			return serviceBlock(where, c)
+			return thinkingBlock(c), nil
+		}
+	case *content.MCPCall:
+		if role == assistant {
+			return mcpCallBlock(c), nil
+		}
+	case *content.MCPResult:
+		if role == assistant {
+			return mcpResultBlock(where, c)
 		}
 	case *content.ToolApprovalRequest:
 		return nil, localApproval(where, c.Call)
@@ -99,18 +111,9 @@ func resultBlock(r *content.FunctionResult) []byte {
 	return object(text("type", "tool_result"), text("tool_use_id", r.CallID), optional("content", out))
 }
 
-// serviceBlock writes what the service made in an earlier answer.
-func serviceBlock(where string, c content.Content) ([]byte, error) {
-	switch c := c.(type) {
-	case *content.Reasoning:
-		return thinkingBlock(c), nil
-	case *content.MCPCall:
-		return object(text("type", "mcp_tool_use"), text("id", c.CallID), text("name", c.Name), text("server_name", c.ServerName),
-			pair{"input", input(c.Arguments)}), nil
-	case *content.MCPResult:
-		return mcpResultBlock(where, c)
-	}
-	return nil, unsupported(where, fmt.Sprintf("%T", c))
+func mcpCallBlock(c *content.MCPCall) []byte {
+	return object(text("type", "mcp_tool_use"), text("id", c.CallID), text("name", c.Name), text("server_name", c.ServerName),
+		pair{"input", input(c.Arguments)})
 }
 
 // thinkingBlock writes a sealed thought. The seal is either the signature of a text or, where the provider hides that, the thought itself.
@@ -157,21 +160,16 @@ func unknownBlock(where string, c *content.Unknown) ([]byte, error) {
 	return c.Raw, nil
 }
 
-// mediaBlock writes an image or a document.
-func mediaBlock(where string, c content.Content) ([]byte, error) {
-	switch c := c.(type) {
-	case *content.URI:
-		kind := blockOf(c.MediaType)
-		if kind == "" {
-			return nil, unsupported(where, fmt.Sprintf("a link to %q", c.MediaType))
-		}
-		return object(text("type", kind), pair{"source", object(text("type", "url"), text("url", c.URI))}), nil
-	case *content.Data:
-		return dataBlock(where, c)
+// linkBlock writes an image or a document that is elsewhere.
+func linkBlock(where string, c *content.URI) ([]byte, error) {
+	kind := blockOf(c.MediaType)
+	if kind == "" {
+		return nil, unsupported(where, fmt.Sprintf("a link to %q", c.MediaType))
 	}
-	return nil, unsupported(where, fmt.Sprintf("%T", c))
+	return object(text("type", kind), pair{"source", object(text("type", "url"), text("url", c.URI))}), nil
 }
 
+// dataBlock writes an image or a document with its data.
 func dataBlock(where string, c *content.Data) ([]byte, error) {
 	media, data, err := dataOf(c)
 	if err != nil {
