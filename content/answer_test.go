@@ -47,6 +47,7 @@ func TestEdit(t *testing.T) {
 		`[1]`:           "arguments: expected an object, found an array",
 		`{"a":1,"a":2}`: "arguments: line 1, column 8: duplicate key",
 		`{`:             "arguments: line 1, column 2",
+		` "x"`:          "arguments: expected an object, found a string",
 	} {
 		_, err := request.CreateEdit(raw(args), "")
 		if bad := badError(t, err); bad.Code != content.BadArguments || !strings.HasPrefix(err.Error(), want) {

@@ -202,6 +202,15 @@ func TestBadAppendMessages(t *testing.T) {
 	}
 }
 
+func TestBadMessage(t *testing.T) {
+	for _, s := range shapes() {
+		m, err := s.codec.DecodeMessage([]byte(`5`))
+		if bad := badError(t, err); m != nil || bad.Code != content.BadShape || err.Error() != "expected a message: an object, found a number" {
+			t.Errorf("%s: %v", s.name, err)
+		}
+	}
+}
+
 // A text of a program that is no UTF-8 is written as everybody reads it.
 func TestInvalidTextIsReplaced(t *testing.T) {
 	out, err := content.DotNet().AppendContent(nil, &content.Text{Text: "a\xff"})

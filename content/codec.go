@@ -8,8 +8,8 @@ import (
 //
 // Reading is strict about what two readers could read differently: a key twice, also under two spellings where a shape does not tell
 // upper from lower case, invalid UTF-8, half surrogates, and more than 64 MiB or, in an array of messages, 128 levels. What is merely unknown is kept: contents
-// of other kinds are *Unknown, members of other names stand in Common.Extra, both written back as they came. What is read shares two
-// copies of the text that belong to it alone; the texts in it must not be changed in place.
+// of other kinds are *Unknown, members of other names stand in Common.Extra, both written back as they came. What is read shares a
+// copy of the text that belongs to it alone; raw texts in it may stand close together and must not be changed in place.
 //
 // Writing never makes what reading would refuse. Every error of a Codec is a *BadError.
 type Codec struct{ w *wire }
@@ -97,7 +97,7 @@ func (c Codec) read(src []byte, around int, decode func(*decoder, int)) error {
 	if err := anyShape.Scan(src, within(around), &d.scratch); err != nil {
 		return &BadError{Code: BadJSON, Detail: err.Error(), Err: err}
 	}
-	d.src, d.text = append([]byte(nil), src...), string(src)
+	d.text = string(src)
 	decode(&d, space(d.text, 0))
 	return d.problem()
 }

@@ -58,7 +58,7 @@ func (o *object) checkedCall() ToolCall {
 		return &HostedCall{Common: o.common(), Kind: o.ref.hosted, CallID: o.text(callIDField)}
 	}
 	call := o.call()
-	if args := o.raw(argumentsField); args != nil && args[0] != '{' { // an object was checked with the whole document
+	if o.has(argumentsField) && o.d.text[o.at[argumentsField].from] != '{' { // an object was checked with the whole document
 		o.d.checkArguments(&o.d.scratch, call.Args(), o.name(argumentsField))
 	}
 	if f, ok := call.(*FunctionCall); ok && o.d.w.shape == python {

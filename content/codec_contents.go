@@ -163,7 +163,7 @@ func (e *encoder) unknown(c *Unknown) {
 		e.fail(BadShape, "", "expected a content: an object, found "+kindOf(c.Raw), nil)
 		return
 	}
-	d := decoder{w: e.w, src: c.Raw, text: string(c.Raw)}
+	d := decoder{w: e.w, text: string(c.Raw)}
 	again, _ := d.content(space(d.text, 0))
 	if _, ok := again.(*Unknown); !ok || d.err != nil {
 		e.fail(BadKind, "", "an unknown content would be read as a known one", nil)

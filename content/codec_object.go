@@ -2,7 +2,6 @@ package content
 
 import (
 	"encoding/json"
-	"slices"
 	"strconv"
 )
 
@@ -88,7 +87,7 @@ func (o *object) has(f field) bool {
 func (o *object) bad(code Code, f field, expected string) {
 	found := "nothing"
 	if at := o.at[f]; at.to != 0 {
-		found = kindOf(o.d.raw(at))
+		found = kindOf(o.d.text[at.from:])
 	}
 	o.d.fail(code, o.name(f), "expected "+expected+", found "+found, nil)
 }
@@ -157,18 +156,13 @@ func (o *object) raw(f field) json.RawMessage {
 
 // arguments are the text of an object, or what a JSON string says.
 func (o *object) arguments() json.RawMessage {
-	raw := o.raw(argumentsField)
-	if len(raw) == 0 || raw[0] != '"' {
-		return raw
+	if at := o.at[argumentsField]; !o.has(argumentsField) || o.d.text[at.from] != '"' {
+		return o.raw(argumentsField)
 	}
-	if len(raw) == len(`""`) {
-		return nil
+	if args := o.need(argumentsField); args != "" {
+		return json.RawMessage(args)
 	}
-	at := o.at[argumentsField]
-	if slices.Contains(raw, '\\') {
-		return json.RawMessage(unquote(o.d.text[at.from:at.to]))
-	}
-	return raw[1 : len(raw)-1 : len(raw)-1]
+	return nil
 }
 
 // count reads a number of tokens.

@@ -14,8 +14,8 @@ var anyShape = new(value.ShapeBuilder).Build()
 type decoder struct {
 	trail
 	w       *wire
-	src     []byte // a copy of the document
-	text    string // another
+	text    string // a copy of the document
+	raws    []byte // where the next raw text goes
 	scratch value.Scratch
 }
 
@@ -56,7 +56,7 @@ func (t *trail) fail(code Code, name, detail string, cause error) {
 
 // unexpected fails at the value that stands at an offset.
 func (d *decoder) unexpected(code Code, name, expected string, at int) {
-	d.fail(code, name, "expected "+expected+", found "+kindOf(d.src[at:]), nil)
+	d.fail(code, name, "expected "+expected+", found "+kindOf(d.text[at:]), nil)
 }
 
 func (d *decoder) messages(i int) []*Message {
@@ -130,7 +130,7 @@ func (d *decoder) role(o *object) Role {
 
 func (d *decoder) oldRole(at span) Role {
 	var role Role
-	each(d.src[at.from:at.to], func(key string, raw json.RawMessage) bool {
+	each(d.raw(at), func(key string, raw json.RawMessage) bool {
 		if key == "value" && raw[0] == '"' {
 			role = Role(unquote(string(raw)))
 		}
@@ -219,7 +219,16 @@ func (d *decoder) checkOneType(i int) int {
 	return i
 }
 
-func (d *decoder) raw(at span) json.RawMessage { return d.src[at.from:at.to:at.to] }
+// raw copies the text of a value, next to others: few texts of a document are kept raw, and most of them are short.
+func (d *decoder) raw(at span) json.RawMessage {
+	s := d.text[at.from:at.to]
+	if cap(d.raws)-len(d.raws) < len(s) {
+		d.raws = make([]byte, 0, max(len(s), min(len(d.text), 32<<10)))
+	}
+	from := len(d.raws)
+	d.raws = append(d.raws, s...)
+	return d.raws[from:len(d.raws):len(d.raws)]
+}
 
 // append writes one step of a path.
 func (s step) append(b *strings.Builder) {

@@ -98,6 +98,7 @@ func TestReadAlike(t *testing.T) {
 		{"dotnet", `{"$type":"alwaysApproveToolApprovalResponse","innerResponse":{"requestId":"r","approved":true,"toolCall":` + call + `},"additionalProperties":{"k":1},"more":2}`,
 			`{"$type":"toolApprovalResponse","requestId":"r","approved":true,"toolCall":` + call + `,"additionalProperties":{"k":1},"more":2}`},
 		{"dotnet", `{"$type":"mcpServerToolResult","callId":"c","output":[{"$type":"text","text":"x"}]}`, `{"$type":"mcpServerToolResult","callId":"c","outputs":[{"$type":"text","text":"x"}]}`},
+		{"dotnet", `{"$type":"structuredInputResponse","requestId":"s","structuredData":null,"declined":true}`, `{"$type":"structuredInputResponse","requestId":"s","declined":true}`},
 		{"dotnet", `{"$type":"usage","details":null}`, `{"$type":"usage"}`},
 		{"goframework", `{"type":"text","text":"x"}`, `{"Type":"text","Text":"x"}`},
 		{"goframework", `{"Type":"functionCall","CallID":"c","Name":"n","Arguments":{"a":1}}`, `{"Type":"functionCall","CallID":"c","Name":"n","Arguments":"{\"a\":1}"}`},

@@ -1,7 +1,6 @@
 package content
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode/utf16"
@@ -169,12 +168,15 @@ func each(object json.RawMessage, f func(key string, raw json.RawMessage) bool) 
 func isObject(raw json.RawMessage) bool { return kindOf(raw) == "an object" }
 
 // kindOf names what a JSON text is, "nothing" when there is none.
-func kindOf(raw []byte) string {
-	raw = bytes.TrimLeft(raw, " \n\t\r")
-	if len(raw) == 0 {
+func kindOf[T []byte | json.RawMessage | string](raw T) string {
+	i := 0
+	for i < len(raw) && raw[i] <= ' ' {
+		i++
+	}
+	if i == len(raw) {
 		return "nothing"
 	}
-	switch raw[0] {
+	switch raw[i] {
 	case '{':
 		return "an object"
 	case '[':
