@@ -95,6 +95,31 @@ func TestUnreadableEvents(t *testing.T) {
 	}
 }
 
+func TestReportedFailures(t *testing.T) {
+	for src, want := range map[string]StatusError{
+		`{"type":"error","error":{"type":"invalid_request_error","code":"bad","message":"no","param":"input"}}`: {Type: "invalid_request_error", Code: "bad", Message: "no", Param: "input"},
+		`{"type":"error","code":null,"message":"no"}`:                                                           {Message: "no"},
+		`{"type":"error","code":{"x":1},"message":7}`:                                                           {Code: `{"x":1}`},
+	} {
+		_, over, err := responses{}.answer(&agent.Options{}).event([]byte(src))
+		var got *StatusError
+		if !errors.As(err, &got) || *got != want || !over {
+			t.Errorf("%s: got %#v", src, err)
+		}
+	}
+}
+
+func TestWhyIncomplete(t *testing.T) {
+	for why, want := range map[string]string{"": "incomplete", "stop": "incomplete", "max_output_tokens": "length", "steered": "steered"} {
+		src := `{"status":"incomplete","incomplete_details":{"reason":"` + why + `"},"output":[{"type":"function_call","call_id":"a","name":"f","arguments":""}]}`
+		updates, err := responses{}.answer(&agent.Options{}).whole([]byte(src))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shows(t, agent.Join(updates), "  "+want, "assistant ", `  call a f "" inert`)
+	}
+}
+
 // Services that leave out the index, or repeat what they said, are understood.
 func TestLooseChunks(t *testing.T) {
 	chunk := func(calls string) string { return `{"id":"c","choices":[{"delta":{"tool_calls":[` + calls + `]}}]}` }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/content"
+
+	"github.com/openai/openai-go/v3/option"
 )
 
 // cutStream reads a stream that must break, and returns what came before.
@@ -51,6 +54,35 @@ func TestCancelled(t *testing.T) {
 	_, err := m.Respond(ctx, []*content.Message{content.UserText("x")}, nil)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestCutByContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := cut(ctx, io.ErrUnexpectedEOF); !errors.Is(err, context.Canceled) || errors.Is(err, ErrCut) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// captured takes requests in place of the network.
+type captured struct{ got *http.Request }
+
+func (c *captured) Do(r *http.Request) (*http.Response, error) {
+	c.got = r
+	return nil, errors.New("no network")
+}
+
+func TestPublicService(t *testing.T) {
+	t.Setenv("OPENAI_BASE_URL", "https://elsewhere.example/v1")
+	t.Setenv("OPENAI_API_KEY", "other")
+	var c captured
+	client := NewClient("", "k", option.WithHTTPClient(&c), option.WithMaxRetries(0))
+	if _, err := NewResponses(client, Config{Model: "m"}).Respond(t.Context(), nil, nil); err == nil {
+		t.Error("got an answer without a network")
+	}
+	if got := c.got.URL.String() + " " + c.got.Header.Get("Authorization"); got != "https://api.openai.com/v1/responses Bearer k" {
+		t.Errorf("got %s", got)
 	}
 }
 

@@ -51,7 +51,7 @@ type Config struct {
 }
 
 // NewClient returns the SDK's client for one address and key, whatever the environment says. An empty address is the public service;
-// others include the version, such as http://localhost:8000/v1.
+// others include the version, such as http://localhost:8000/v1. The client is for NewChat and NewResponses: its services are not set up.
 func NewClient(baseURL, key string, more ...option.RequestOption) sdk.Client {
 	opts := []option.RequestOption{option.WithEnvironmentProduction()}
 	if baseURL != "" {
@@ -60,8 +60,7 @@ func NewClient(baseURL, key string, more ...option.RequestOption) sdk.Client {
 	if key != "" {
 		opts = append(opts, option.WithAPIKey(key))
 	}
-	opts = append(opts, more...)
-	return sdk.Client{Options: opts, Chat: sdk.NewChatService(opts...), Models: sdk.NewModelService(opts...)}
+	return sdk.Client{Options: append(opts, more...)}
 }
 
 // NewChat returns a model behind the Chat Completions API. It keeps no history at the service, and has no hosted tools.

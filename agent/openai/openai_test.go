@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/content"
+	_ "github.com/assent-dev/assent/internal/golden" // the flag -update
 	"github.com/assent-dev/assent/internal/replay"
 
 	"github.com/openai/openai-go/v3/option"

@@ -50,6 +50,11 @@ func call(id string) *content.FunctionCall {
 
 func gives(id string) *content.FunctionResult { return &content.FunctionResult{CallID: id} }
 
+// wrapped is a tool around another.
+type wrapped struct{ agent.Tool }
+
+func (w wrapped) Unwrap() agent.Tool { return w.Tool }
+
 func mcpAsk(id string) *content.ToolApprovalRequest {
 	return &content.ToolApprovalRequest{RequestID: id, Call: &content.MCPCall{CallID: id, Name: "roll", ServerName: "dice"}}
 }
@@ -115,17 +120,18 @@ func TestResponsesRefused(t *testing.T) {
 	edited := mcpAsk("r").CreateApproval("")
 	edited.Edited = call("r")
 	server := func(approval string, ask ...string) *agent.Options {
-		return &agent.Options{Tools: []agent.Tool{&agent.HostedMCP{Name: "dice", Approval: approval, Ask: ask}}}
+		return &agent.Options{Tools: []agent.Tool{&agent.HostedMCP{Name: "dice", URL: "https://dice.example/mcp", Approval: approval, Ask: ask}}}
 	}
 	stored, going := Config{Store: true}, &agent.Options{ConversationID: "resp_1"}
 	for _, c := range []refused{
 		{name: "conversation that isn't kept", opt: going, code: content.BadShape, detail: "Config.Store"},
+		{name: "server without address", opt: &agent.Options{Tools: []agent.Tool{wrapped{&agent.HostedMCP{Name: "dice"}}}}, code: content.BadShape, detail: "tools.dice: an MCP server"},
 		{name: "approval that nobody knows", opt: server("sometimes"), code: content.BadShape, detail: "sometimes"},
 		{name: "listed without list", opt: server("listed"), code: content.BadShape, detail: "tools.dice"},
 		{name: "answer without request", messages: says(content.User, mcpAsk("r").CreateApproval("")), code: content.BadShape, detail: `request "r"`},
 		{name: "second answer", messages: says(content.Assistant, mcpAsk("r"), mcpAsk("r").CreateRejection(""), mcpAsk("r").CreateApproval("")), code: content.BadShape, detail: "contents[2]"},
 		{name: "second answer, kept", cfg: stored, opt: going, messages: says(content.User, mcpAsk("r").CreateRejection(""), mcpAsk("r").CreateApproval("")), code: content.BadShape, detail: "contents[1]"},
-		{name: "third answer, kept", cfg: stored, opt: going, messages: says(content.User, mcpAsk("r"), mcpAsk("r").CreateRejection("")), code: content.BadKind},
+		{name: "request of a user", cfg: stored, opt: going, messages: says(content.User, mcpAsk("r")), code: content.BadKind},
 		{name: "edit", messages: says(content.Assistant, mcpAsk("r"), edited), code: content.BadKind, detail: "edited"},
 		{name: "answer without id", messages: says(content.Assistant, mcpAsk("").CreateApproval("")), code: content.BadID},
 		{name: "request without id", messages: says(content.Assistant, mcpAsk("")), code: content.BadID},

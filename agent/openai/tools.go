@@ -63,6 +63,9 @@ func function(w *writer, d agent.Definition, strict *bool) {
 
 // server writes a hosted MCP server.
 func server(w *writer, h *agent.HostedMCP) {
+	if (h.Name == "" || h.URL == "") && w.err == nil {
+		w.err = bad(content.BadShape, "tools."+h.Name, "an MCP server has no name or no address")
+	}
 	w.text("type", "mcp")
 	w.text("server_label", h.Name)
 	w.text("server_url", h.URL)

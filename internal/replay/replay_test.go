@@ -214,3 +214,26 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("got %+v, %v", q, r.errors)
 	}
 }
+
+func FuzzParse(f *testing.F) {
+	things, err := os.ReadFile("testdata/things.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(things)
+	f.Add([]byte(one))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		transcript, err := Parse(src)
+		if err != nil {
+			return
+		}
+		var out bytes.Buffer
+		if err := transcript.write(&out); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Parse(out.Bytes())
+		if err != nil || len(again) != len(transcript) {
+			t.Errorf("%s is written as %s: %v", src, out.Bytes(), err)
+		}
+	})
+}
