@@ -1,0 +1,329 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// runner runs an agent in one of the two ways.
+type runner struct {
+	t      *testing.T
+	stream bool
+}
+
+// bothWays runs a test with Run and with Stream.
+func bothWays(t *testing.T, test func(t *testing.T, r runner)) {
+	t.Helper()
+	for name, stream := range map[string]bool{"run": false, "stream": true} {
+		t.Run(name, func(t *testing.T) { test(t, runner{t, stream}) })
+	}
+}
+
+func (r runner) try(a Agent, thread *Thread, messages ...*content.Message) (*Response, error) {
+	if r.stream {
+		return Collect(a.Stream(r.t.Context(), thread, messages...))
+	}
+	resp, err := a.Run(r.t.Context(), thread, messages...)
+	if resp != nil {
+		resp.Messages = coalesced(resp.Messages)
+	}
+	return resp, err
+}
+
+func (r runner) run(a Agent, thread *Thread, messages ...*content.Message) *Response {
+	r.t.Helper()
+	resp, err := r.try(a, thread, messages...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return resp
+}
+
+// client is try for a loop without an agent around it.
+func (r runner) client(c ChatClient, messages []*content.Message, opt *Options) (*Response, error) {
+	if r.stream {
+		return Collect(c.Stream(r.t.Context(), messages, opt))
+	}
+	return c.Respond(r.t.Context(), messages, opt)
+}
+
+// coalesced joins messages as a stream of them would be.
+func coalesced(messages []*content.Message) []*content.Message {
+	var updates []*Update
+	for _, m := range messages {
+		updates = append(updates, &Update{Role: m.Role, AuthorName: m.AuthorName, MessageID: m.ID, Contents: m.Contents})
+	}
+	return join(updates).Messages
+}
+
+// talker is a model whose turns may look at what it is given, and say several messages.
+type talker struct {
+	t       testing.TB
+	turns   []func(messages []*content.Message, opt *Options) ([]*content.Message, error)
+	seen    [][]*content.Message
+	options []*Options
+	keeps   string
+}
+
+func talk(t testing.TB, turns ...func([]*content.Message, *Options) ([]*content.Message, error)) *talker {
+	return &talker{t: t, turns: turns}
+}
+
+// said is a turn of one message.
+func said(contents ...content.Content) func([]*content.Message, *Options) ([]*content.Message, error) {
+	return saidAll(content.NewMessage(content.Assistant, contents...))
+}
+
+func saidAll(messages ...*content.Message) func([]*content.Message, *Options) ([]*content.Message, error) {
+	return func([]*content.Message, *Options) ([]*content.Message, error) { return messages, nil }
+}
+
+var errModel = errors.New("the model is away")
+
+func fails([]*content.Message, *Options) ([]*content.Message, error) { return nil, errModel }
+
+func (k *talker) Respond(_ context.Context, messages []*content.Message, opt *Options) (*Response, error) {
+	k.seen, k.options = append(k.seen, messages), append(k.options, opt)
+	if k.keeps == "" {
+		if err := strictHistory(messages); err != nil {
+			return nil, fmt.Errorf("%w:\n%s", err, tell(messages))
+		}
+	}
+	n := len(k.seen) - 1
+	if n >= len(k.turns) {
+		return nil, fmt.Errorf("nothing to say in turn %d to\n%s", n, tell(messages))
+	}
+	out, err := k.turns[n](messages, opt)
+	if err != nil {
+		return nil, err
+	}
+	resp := &Response{ConversationID: k.keeps, FinishReason: "stop", Model: "m"}
+	for i, m := range out {
+		m := m.With(slices.Clone(m.Contents))
+		if m.ID == "" {
+			m.ID = fmt.Sprintf("t%d.%d", n, i)
+		}
+		resp.Messages = append(resp.Messages, m)
+	}
+	return resp, nil
+}
+
+func (k *talker) Stream(ctx context.Context, messages []*content.Message, opt *Options) iter.Seq2[*Update, error] {
+	return func(yield func(*Update, error) bool) {
+		resp, err := k.Respond(ctx, messages, opt)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if !yield(&Update{Role: content.Assistant, ConversationID: k.keeps, Model: "m"}, nil) {
+			return
+		}
+		for _, m := range resp.Messages {
+			for _, c := range m.Contents {
+				if !yield(&Update{Role: m.Role, MessageID: m.ID, Contents: []content.Content{c}}, nil) {
+					return
+				}
+			}
+		}
+		yield(&Update{FinishReason: "stop"}, nil)
+	}
+}
+
+func (k *talker) last() string { return tell(k.seen[len(k.seen)-1]) }
+
+// strictHistory is what the strictest provider demands: after a message with calls come messages of nothing but results, one for each
+// call, and no result stands elsewhere.
+func strictHistory(messages []*content.Message) error {
+	for i := 0; i < len(messages); i++ {
+		want := map[string]int{}
+		for _, c := range messages[i].Contents {
+			switch c := c.(type) {
+			case *content.FunctionCall:
+				want[c.CallID]++
+			case *content.FunctionResult:
+				return fmt.Errorf("message %d has a result of %s without a call before it", i, c.CallID)
+			}
+		}
+		for missing := len(want) > 0; missing; {
+			i++
+			if i >= len(messages) || messages[i].Role != content.ToolRole {
+				return fmt.Errorf("message %d should be results of %v", i, want)
+			}
+			for _, c := range messages[i].Contents {
+				result, ok := c.(*content.FunctionResult)
+				if !ok || want[result.CallID] == 0 {
+					return fmt.Errorf("message %d holds what is no result of a call before it", i)
+				}
+				if want[result.CallID]--; want[result.CallID] == 0 {
+					delete(want, result.CallID)
+				}
+			}
+			missing = len(want) > 0
+		}
+	}
+	return nil
+}
+
+// journal keeps events, and fails at the one that it is told to.
+type journal struct {
+	mu     sync.Mutex
+	events []Event
+	failAt func(e Event) bool
+}
+
+var errAudit = errors.New("the journal is full")
+
+func (j *journal) take(_ context.Context, e Event) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.failAt != nil && j.failAt(e) {
+		return errAudit
+	}
+	j.events = append(j.events, e)
+	return nil
+}
+
+func (j *journal) tell() string {
+	var out []string
+	for _, e := range j.events {
+		line := e.Type + " " + e.CallID
+		if e.RequestID != "" {
+			line += " " + e.RequestID
+		}
+		if e.Approved != nil {
+			line += fmt.Sprintf(" %v", *e.Approved)
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, "\n") + "\n"
+}
+
+// keeper is a store that keeps every form a thread was ever saved in.
+type keeper struct {
+	saved  [][]byte
+	failAt int // number of the save that fails, from 1
+	err    error
+}
+
+func (k *keeper) Load(_ context.Context, id string) (*Thread, error) {
+	if len(k.saved) == 0 {
+		return nil, ErrNoThread
+	}
+	return loaded(k.saved[len(k.saved)-1], id)
+}
+
+func loaded(raw []byte, id string) (*Thread, error) {
+	t := NewThread(id)
+	return t, json.Unmarshal(raw, t)
+}
+
+func (k *keeper) Save(_ context.Context, t *Thread) error {
+	if k.failAt > 0 {
+		if k.failAt--; k.failAt == 0 {
+			return k.err
+		}
+	}
+	if len(k.saved) > 0 {
+		before, err := loaded(k.saved[len(k.saved)-1], t.ID)
+		if err != nil {
+			return err
+		}
+		if before.Revision != t.Revision {
+			return ErrConflict
+		}
+	}
+	t.Revision++
+	raw, err := json.Marshal(t)
+	if err != nil {
+		t.Revision--
+		return err
+	}
+	k.saved = append(k.saved, raw)
+	return nil
+}
+
+// decideFunc is a Decider.
+type decideFunc func(t Tool, call content.ToolCall) (Verdict, error)
+
+func (d decideFunc) Decide(_ context.Context, t Tool, call content.ToolCall) (Verdict, error) {
+	return d(t, call)
+}
+
+func outcomeOf(o resolve.Outcome, rules ...string) Verdict {
+	v := Verdict{Decision: resolve.Decision{Outcome: o, Binding: strings.Join(rules, "+")}}
+	for _, rule := range rules {
+		v.Reasons = append(v.Reasons, resolve.Reason{Rule: rule, Detail: "rule " + rule})
+	}
+	return v
+}
+
+// clock is a time that tests set.
+type clock struct{ at time.Time }
+
+func newClock() *clock { return &clock{time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)} }
+
+func (c *clock) now() time.Time { return c.at }
+
+// declaredTool is known to the model and run by the caller.
+type declaredTool string
+
+func (d declaredTool) Definition() Definition { return Definition{Name: string(d)} }
+
+func refusals(resp *Response) string {
+	var out []string
+	for _, no := range resp.Refused {
+		out = append(out, no.RequestID+" "+string(no.Reason))
+	}
+	return strings.Join(out, "; ")
+}
+
+func chat(model ChatClient, cfg LoopConfig, store ThreadStore, tools ...Tool) Agent {
+	if cfg.RequestID == nil {
+		cfg.RequestID = plainIDs
+	}
+	return NewChatAgent(NewFunctionInvoking(model, cfg), ChatAgentConfig{Name: "test", Tools: tools, Store: store})
+}
+
+// asking is a function that suspends with requests and, resumed, tells the answers.
+type asking struct {
+	name    string
+	ask     func() *Suspend
+	resumed func(state json.RawMessage, answers []content.InputResponse) (any, error)
+}
+
+func (a *asking) Definition() Definition { return Definition{Name: a.name} }
+
+func (a *asking) Invoke(context.Context, *content.FunctionCall) (any, error) { return nil, a.ask() }
+
+func (a *asking) Resume(_ context.Context, _ *content.FunctionCall, state json.RawMessage, given []content.InputResponse) (any, error) {
+	if a.resumed != nil {
+		return a.resumed(state, given)
+	}
+	var out []string
+	for _, g := range given {
+		out = append(out, fmt.Sprintf("%s %v", g.InputResponseTo(), !rejects(g)))
+	}
+	return strings.Join(out, ", "), nil
+}
+
+func mcpRequest(id string) *content.ToolApprovalRequest {
+	return &content.ToolApprovalRequest{RequestID: id, Call: &content.MCPCall{CallID: "call-" + id, ServerName: "files", Name: "wipe", Arguments: json.RawMessage(`{"all":true}`)}}
+}
+
+type ctxOf = context.Context
+
+// emptyReader has no bytes.
+type emptyReader struct{}
+
+func (emptyReader) Read([]byte) (int, error) { return 0, errors.New("no randomness") }
