@@ -7,9 +7,10 @@ import (
 // A Codec writes and reads messages and contents in one JSON shape of the ecosystem. The zero value is DotNet.
 //
 // Reading is strict about what two readers could read differently: a key twice, also under two spellings where a shape does not tell
-// upper from lower case, invalid UTF-8, half surrogates, and more than 64 MiB or, in an array of messages, 128 levels. What is merely unknown is kept: contents
-// of other kinds are *Unknown, members of other names stand in Common.Extra, both written back as they came. What is read shares a
-// copy of the text that belongs to it alone; raw texts in it may stand close together and must not be changed in place.
+// upper from lower case, invalid UTF-8, half surrogates, and more than 64 MiB or, in an array of messages, 128 levels. What is merely
+// unknown is kept: contents of other kinds are *Unknown, members of other names stand in Common.Extra, both written back as they came.
+// What is read shares a copy of the text that belongs to it alone; raw texts in it may stand close together and must not be changed in
+// place.
 //
 // Writing never makes what reading would refuse. Every error of a Codec is a *BadError.
 type Codec struct{ w *wire }
