@@ -11,6 +11,7 @@ import (
 	"github.com/assent-dev/assent/content"
 
 	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/ssestream"
 )
 
 // cutStream reads a stream that must break, and returns what came before.
@@ -53,6 +54,22 @@ func TestCancelled(t *testing.T) {
 	}
 	_, err := m.Respond(ctx, []*content.Message{content.UserText("x")}, nil)
 	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// endless is a stream that says the same forever.
+type endless struct{}
+
+func (endless) Next() bool             { return true }
+func (endless) Event() ssestream.Event { return ssestream.Event{Data: []byte(`{"id":"c"}`)} }
+func (endless) Close() error           { return nil }
+func (endless) Err() error             { return nil }
+
+func TestStreamTooLong(t *testing.T) {
+	err := pump(t.Context(), endless{}, &chatAnswer{}, 1000, func(*agent.Update, error) bool { return true })
+	var got *content.BadError
+	if !errors.As(err, &got) {
 		t.Errorf("got %v", err)
 	}
 }

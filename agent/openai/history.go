@@ -14,16 +14,16 @@ const refusalCode = "Refusal"
 
 // history holds results to their calls, and answers to their requests, while messages are written.
 type history struct {
-	kept    bool // by the service: it may know what isn't here
-	open    map[string]int
-	handled map[[2]int]bool               // calls that have a result behind them, by place
-	inert   map[string]bool               // ids of calls that were handled elsewhere
-	results map[string]*content.MCPResult // by call
-	asked   map[string]int                // MCP approvals
+	kept            bool // by the service: it may know what isn't here
+	open            map[string]int
+	handled         map[[2]int]bool               // calls that have a result behind them, by place
+	inert           map[string]bool               // ids of calls that were handled elsewhere
+	results         map[string]*content.MCPResult // by call
+	asked, answered map[string]bool               // MCP approvals
 }
 
 func newHistory(messages []*content.Message, kept bool) *history {
-	h := &history{kept, map[string]int{}, map[[2]int]bool{}, map[string]bool{}, map[string]*content.MCPResult{}, map[string]int{}}
+	h := &history{kept, map[string]int{}, map[[2]int]bool{}, map[string]bool{}, map[string]*content.MCPResult{}, map[string]bool{}, map[string]bool{}}
 	waiting := map[string]int{} // results whose call is further up
 	for i, m := range slices.Backward(messages) {
 		if m == nil {
@@ -78,21 +78,18 @@ func (h *history) result(where string, c *content.FunctionResult) (bool, error) 
 	return false, bad(content.BadShape, where, "expected a call %q before its only result", c.CallID)
 }
 
-// answer holds an answer about an MCP call to its request.
+// answer holds an answer about an MCP call to its request, which takes one.
 func (h *history) answer(where string, c *content.ToolApprovalResponse) error {
 	switch {
 	case c.RequestID == "":
 		return bad(content.BadID, where, "expected the id of a request, found none")
 	case c.Edited != nil:
 		return bad(content.BadKind, where, "a call of an MCP server can't be edited")
-	case h.asked[c.RequestID] > 0:
-		h.asked[c.RequestID]--
-		return nil
-	case h.kept && h.asked[c.RequestID] == 0:
-		h.asked[c.RequestID] = -1 // a second answer has nothing left to answer
-		return nil
+	case h.answered[c.RequestID] || !h.asked[c.RequestID] && !h.kept:
+		return bad(content.BadShape, where, "expected the request %q before its only answer", c.RequestID)
 	}
-	return bad(content.BadShape, where, "expected the request %q before its only answer", c.RequestID)
+	h.answered[c.RequestID] = true
+	return nil
 }
 
 // silent tells whether a content is never sent to a model.

@@ -12,7 +12,7 @@ func (w *itemWriter) request(where string, c *content.ToolApprovalRequest) error
 	if !ok || c.RequestID == "" || call.Name == "" {
 		return bad(content.BadID, where, "expected a request with an id and a name")
 	}
-	w.history.asked[c.RequestID]++
+	w.history.asked[c.RequestID] = true
 	if w.history.kept {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (w *itemWriter) request(where string, c *content.ToolApprovalRequest) error
 // answer sends what a person said about a call of an MCP server. Neither the reason nor the copy of the call travels: the service runs
 // what it asked about.
 func (w *itemWriter) answer(where string, c *content.ToolApprovalResponse) error {
-	if _, ok := c.Call.(*content.MCPCall); !ok && (c.Call != nil || w.history.asked[c.RequestID] <= 0) {
+	if _, ok := c.Call.(*content.MCPCall); !ok && (c.Call != nil || !w.history.asked[c.RequestID]) {
 		return bad(content.BadKind, where, "an answer about something that this service didn't ask")
 	}
 	if err := w.history.answer(where, c); err != nil {

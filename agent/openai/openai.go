@@ -129,37 +129,40 @@ func (m *model) Stream(ctx context.Context, messages []*content.Message, opt *ag
 			return
 		}
 		defer func() { _ = res.Body.Close() }()
-		if err := pump(ctx, ssestream.NewDecoder(res), m.api.answer(opt), yield); err != nil {
+		if err := pump(ctx, ssestream.NewDecoder(res), m.api.answer(opt), maxBytes, yield); err != nil {
 			yield(nil, err)
 		}
 	}
 }
 
-// pump hands on what the events say until the answer is over or nobody listens.
-func pump(ctx context.Context, events ssestream.Decoder, a answer, yield func(*agent.Update, error) bool) error {
+// pump hands on what the events say until the answer is over or nobody listens. All events together have room for so many bytes.
+func pump(ctx context.Context, events ssestream.Decoder, a answer, room int, yield func(*agent.Update, error) bool) error {
 	for {
-		updates, over, err := next(ctx, events, a)
+		updates, over, err := next(ctx, events, a, &room)
 		for _, u := range updates {
 			if !yield(u, nil) {
 				return nil
 			}
 		}
 		if err != nil || over {
-			return err
+			return unreadable(err)
 		}
 	}
 }
 
-func next(ctx context.Context, events ssestream.Decoder, a answer) ([]*agent.Update, bool, error) {
+func next(ctx context.Context, events ssestream.Decoder, a answer, room *int) ([]*agent.Update, bool, error) {
 	if !events.Next() {
 		if err := events.Err(); err != nil {
 			return nil, true, cut(ctx, err)
 		}
 		updates, err := a.end()
-		return updates, true, unreadable(err)
+		return updates, true, err
 	}
-	updates, over, err := a.event(events.Event().Data)
-	return updates, over, unreadable(err)
+	data := events.Event().Data
+	if *room -= len(data); *room < 0 {
+		return nil, true, bad(content.BadJSON, "", "the stream is too long")
+	}
+	return a.event(data)
 }
 
 // post sends a request. The body is written here and goes out as it is; keys, addresses and retries are the SDK's.

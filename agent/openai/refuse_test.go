@@ -131,6 +131,7 @@ func TestResponsesRefused(t *testing.T) {
 		{name: "answer without request", messages: says(content.User, mcpAsk("r").CreateApproval("")), code: content.BadShape, detail: `request "r"`},
 		{name: "second answer", messages: says(content.Assistant, mcpAsk("r"), mcpAsk("r").CreateRejection(""), mcpAsk("r").CreateApproval("")), code: content.BadShape, detail: "contents[2]"},
 		{name: "second answer, kept", cfg: stored, opt: going, messages: says(content.User, mcpAsk("r").CreateRejection(""), mcpAsk("r").CreateApproval("")), code: content.BadShape, detail: "contents[1]"},
+		{name: "second answer beside its request, kept", cfg: stored, opt: going, messages: says(content.Assistant, mcpAsk("r"), mcpAsk("r").CreateRejection(""), mcpAsk("r").CreateApproval("")), code: content.BadShape, detail: "contents[2]"},
 		{name: "request of a user", cfg: stored, opt: going, messages: says(content.User, mcpAsk("r")), code: content.BadKind},
 		{name: "edit", messages: says(content.Assistant, mcpAsk("r"), edited), code: content.BadKind, detail: "edited"},
 		{name: "answer without id", messages: says(content.Assistant, mcpAsk("").CreateApproval("")), code: content.BadID},

@@ -13,8 +13,8 @@ func (r responses) answer(opt *agent.Options) answer {
 	return &responseAnswer{store: r.cfg.Store, conversation: opt.ConversationID, streamed: map[string]string{}}
 }
 
-// responseAnswer reads one response, whole or by its events. From the first call of a function on, everything is held back until the
-// response is complete: only then is it known whether the calls may act.
+// responseAnswer reads one response, whole or by its events. From the first call of a function or question about a call on, everything
+// is held back until the response is complete: only then is it known whether they may act.
 type responseAnswer struct {
 	store        bool
 	conversation string
@@ -22,6 +22,7 @@ type responseAnswer struct {
 	id, model string
 	streamed  map[string]string // text that was handed on, by item
 	items     int               // that were done
+	holds     bool
 	held      []content.Content
 	calls     []*content.FunctionCall
 }
@@ -116,9 +117,9 @@ func (a *responseAnswer) thought(item, delta string) []*agent.Update {
 	return a.say(&content.Reasoning{Text: delta})
 }
 
-// say hands contents on, or holds them back behind a call.
+// say hands contents on, or holds them back.
 func (a *responseAnswer) say(contents ...content.Content) []*agent.Update {
-	if len(a.calls) > 0 {
+	if a.holds {
 		a.held = append(a.held, contents...)
 		return nil
 	}
@@ -142,11 +143,12 @@ func (a *responseAnswer) item(o object, raw json.RawMessage) []*agent.Update {
 		return a.say(a.reasoning(o)...)
 	case "function_call":
 		call := functionCall(o)
-		a.calls = append(a.calls, call)
+		a.calls, a.holds = append(a.calls, call), true
 		return a.say(call)
 	case "mcp_call":
 		return a.say(mcpContents(o)...)
 	case "mcp_approval_request":
+		a.holds = true
 		return a.say(requestOf(o))
 	default:
 		return a.say(&content.Unknown{Kind: kind, Raw: raw})
