@@ -163,6 +163,13 @@ func TestBindingFresh(t *testing.T) {
 	if n := m.opts[2].Fresh; n != 2 || opt.Fresh != 3 {
 		t.Errorf("the inner client was told of %d new messages; the caller's options say %d", n, opt.Fresh)
 	}
+	m.turns = append(m.turns, m.turns[1], m.turns[1])
+	opt.Fresh = 1
+	respond(t, c, opt, user(text("old")), user(yes("q1", pay)))
+	opt.Fresh = -1
+	if r := respond(t, c, opt, user(yes("q1", pay))); len(r.Refused) != 0 || m.opts[3].Fresh != -1 {
+		t.Errorf("no message is new, but %v was refused, and %d were told", r.Refused, m.opts[3].Fresh)
+	}
 }
 
 func TestBindingWithoutThread(t *testing.T) {

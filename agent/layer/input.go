@@ -12,8 +12,8 @@ import (
 
 // firstNew is where the new messages of a run begin: the caller's count, else after the last message that is not the user's or a tool's.
 func (in input) firstNew() int {
-	if in.options != nil && in.options.Fresh > 0 {
-		return max(0, len(in.messages)-in.options.Fresh)
+	if in.options != nil && in.options.Fresh != 0 {
+		return max(0, len(in.messages)-max(0, in.options.Fresh))
 	}
 	return trailing(in.messages, func(m *content.Message) bool { return m.Role == content.User || m.Role == content.ToolRole })
 }
@@ -29,6 +29,9 @@ func trailing(messages []*content.Message, fit func(*content.Message) bool) int 
 
 // withFresh returns options that tell how many messages are new. Options that left it open still do.
 func withFresh(opt *agent.Options, fresh int) *agent.Options {
+	if fresh == 0 {
+		fresh = -1
+	}
 	if opt == nil || opt.Fresh == 0 || opt.Fresh == fresh {
 		return opt
 	}
@@ -49,7 +52,7 @@ func (in input) insertAnswers(answers []content.Content) input {
 
 func (in input) moreFresh(more int) input {
 	if in.options != nil {
-		in.options = withFresh(in.options, in.options.Fresh+more)
+		in.options = withFresh(in.options, max(0, in.options.Fresh)+more)
 	}
 	return in
 }

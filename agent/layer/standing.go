@@ -328,6 +328,9 @@ func (j *judge) sort(q content.InputRequest, shown int) (bool, error) {
 		}
 	}
 	if j.cfg.OneAtATime && shown > 0 {
+		if e := find(j.state.Shown.Open, q.InputRequestID()); e != nil && sameRequest(e.Request.InputRequest, q) {
+			return false, nil // it stands before the person already
+		}
 		snap, err := snapshot(q)
 		j.state.Queue = append(j.state.Queue, snap)
 		return false, err
