@@ -165,12 +165,41 @@ func (r *loopRun) check(t *testing.T, streaming bool) {
 	if want == nil || r.err != nil {
 		return
 	}
-	if err := matchMessages(want, r.response.Messages); err != nil {
+	err := matchMessages(want, r.response.Messages)
+	if err != nil && streaming && matchMessages(want, joinApart(r.updates)) == nil {
+		err = nil
+	}
+	if err != nil {
 		t.Errorf("output: %v", err)
 	}
 	if not := r.c.ExpectedFirstMessageIDNot; not != "" && (len(r.response.Messages) == 0 || r.response.Messages[0].ID == not) {
 		t.Errorf("the first message has the id %q", not)
 	}
+}
+
+// joinApart joins updates with the other reading of a missing id: it differs from every id. Join takes it for any id, as .NET does; cases
+// whose model gives no ids don't say which they mean.
+func joinApart(updates []*agent.Update) []*content.Message {
+	var named []*agent.Update
+	before, n := "", 0
+	for _, u := range updates {
+		if u.MessageID != before || u.MessageID != "" {
+			n++
+		}
+		before = u.MessageID
+		copied := *u
+		if u.MessageID == "" {
+			copied.MessageID = fmt.Sprint("none ", n)
+		}
+		named = append(named, &copied)
+	}
+	out := agent.Join(named).Messages
+	for _, m := range out {
+		if strings.HasPrefix(m.ID, "none ") {
+			m.ID = ""
+		}
+	}
+	return out
 }
 
 var errorKinds = map[string]func(error) bool{

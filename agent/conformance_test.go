@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/content"
 )
 
 // TestConformance runs every case file of testdata/conformance, of the folders and files that ASSENT_CASES lists, and of the folder that
@@ -17,6 +20,9 @@ func TestConformance(t *testing.T) {
 		t.Error(err)
 	}
 	var total tally
+	if err != nil {
+		total.failed++
+	}
 	for _, file := range files {
 		var one tally
 		runCaseFile(t, file, &one)
@@ -48,13 +54,21 @@ func conformanceFiles(named string) ([]string, error) {
 		if place == "" {
 			continue
 		}
-		more, err := caseFilesIn(place)
+		more, err := caseFilesIn(fromRoot(place))
 		if err != nil {
 			return files, fmt.Errorf("ASSENT_CASES: %w", err)
 		}
 		files = append(files, more...)
 	}
 	return files, nil
+}
+
+// fromRoot takes a relative path as one from the root of the repository, when there is nothing of that name here.
+func fromRoot(place string) string {
+	if _, err := os.Stat(place); err != nil && !filepath.IsAbs(place) {
+		return filepath.Join("..", place)
+	}
+	return place
 }
 
 func caseFilesIn(place string) ([]string, error) {
@@ -150,5 +164,19 @@ func TestConformanceRefuses(t *testing.T) {
 	}
 	if _, err := conformanceFiles(filepath.Join(t.TempDir(), "nowhere")); err == nil {
 		t.Error("an ASSENT_CASES folder that is not there went unnoticed")
+	}
+}
+
+func TestJoinApart(t *testing.T) {
+	var updates []*agent.Update
+	for _, id := range []string{"", "", "x", "x", "", "y", ""} {
+		updates = append(updates, &agent.Update{Role: content.ToolRole, MessageID: id, Contents: []content.Content{&content.FunctionResult{}}})
+	}
+	var got []string
+	for _, m := range joinApart(updates) {
+		got = append(got, fmt.Sprint(m.ID, len(m.Contents)))
+	}
+	if want := []string{"2", "x2", "1", "y1", "1"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
