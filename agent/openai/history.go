@@ -23,7 +23,10 @@ type history struct {
 }
 
 func newHistory(messages []*content.Message, kept bool) *history {
-	h := &history{kept, map[string]int{}, map[[2]int]bool{}, map[string]bool{}, map[string]*content.MCPResult{}, map[string]bool{}, map[string]bool{}}
+	h := &history{
+		kept: kept, open: map[string]int{}, handled: map[[2]int]bool{}, inert: map[string]bool{},
+		results: map[string]*content.MCPResult{}, asked: map[string]bool{}, answered: map[string]bool{},
+	}
 	waiting := map[string]int{} // results whose call is further up
 	for i, m := range slices.Backward(messages) {
 		if m == nil {
