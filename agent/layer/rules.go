@@ -91,17 +91,17 @@ func (j *judge) mint(a content.InputResponse) {
 	if !ok || call.CheckArguments() != nil || j.forbids(call) {
 		return
 	}
-	any := answer.Always == content.AlwaysTool
+	wide := answer.Always == content.AlwaysTool
 	digest := j.definition(call.Name)
-	if digest == "" || any && !j.cfg.AllowToolScope {
+	if digest == "" || wide && !j.cfg.AllowToolScope {
 		j.warn.log.WarnContext(j.ctx, "Standing: no rule was made", "tool", call.Name, "request", answer.RequestID)
 		return
 	}
 	now := j.cfg.Now()
 	j.state.Minted++
-	rule := Rule{ID: fmt.Sprintf("rule-%d", j.state.Minted), Tool: call.Name, AnyArguments: any, RequestID: answer.RequestID,
+	rule := Rule{ID: fmt.Sprintf("rule-%d", j.state.Minted), Tool: call.Name, AnyArguments: wide, RequestID: answer.RequestID,
 		Definition: digest, Created: now, Expires: now.Add(j.cfg.MaxAge), Left: j.cfg.MaxUses}
-	if !any {
+	if !wide {
 		rule.Arguments = string(call.Arguments)
 	}
 	j.state.Rules = append(j.state.Rules, rule)
