@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/assent-dev/assent/internal/golden"
 )
 
 // ask sends one request and returns what came back.
@@ -189,9 +191,19 @@ func TestNewFailsTheTest(t *testing.T) {
 	}
 }
 
+func setUpdate(t *testing.T, v string) {
+	t.Helper()
+	if err := flag.Set("update", v); err != nil {
+		t.Fatal(err)
+	}
+	if golden.Update() != updating() {
+		t.Fatal("the flag of package golden is another")
+	}
+}
+
 func TestUpdate(t *testing.T) {
-	update := flag.Bool("update", true, "")
-	defer func() { *update = false }()
+	setUpdate(t, "true")
+	defer setUpdate(t, "false")
 	t.Chdir(t.TempDir())
 	if err := os.Mkdir("testdata", 0o700); err != nil {
 		t.Fatal(err)
