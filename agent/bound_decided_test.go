@@ -1,0 +1,353 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// changing is a Decider whose word a test changes.
+type changing struct {
+	verdict Verdict
+	err     error
+	asked   int
+}
+
+func (d *changing) Decide(context.Context, Tool, content.ToolCall) (Verdict, error) {
+	d.asked++
+	return d.verdict, d.err
+}
+
+func required(v Verdict, within time.Duration, stages ...policy.Stage) Verdict {
+	v.Require = &policy.Require{Within: within, Stages: stages}
+	return v
+}
+
+// TestChangesBetweenRequestAndAnswer changes what decides while the request is open.
+func TestChangesBetweenRequestAndAnswer(t *testing.T) {
+	ask := outcomeOf(resolve.Ask, "one")
+	for name, tt := range map[string]struct {
+		after Verdict
+		err   error
+		tool  func(c *counted) Tool
+		want  string // result; "" for a new request
+	}{
+		"nothing":           {after: ask, want: `"did pay"`},
+		"allowed by now":    {after: outcomeOf(resolve.Allow), want: `"did pay"`},
+		"denied by now":     {after: outcomeOf(resolve.Deny, "two"), want: `"Tool call denied: rule two."`},
+		"undecided by now":  {err: errors.New("away"), want: `"` + textUndecided + `"`},
+		"a rule more":       {after: outcomeOf(resolve.Ask, "one", "two")},
+		"another rule":      {after: outcomeOf(resolve.Ask, "two")},
+		"another binding":   {after: Verdict{Decision: resolve.Decision{Outcome: resolve.Ask, Binding: "x", Reasons: ask.Reasons}}},
+		"a deadline":        {after: required(ask, time.Hour)},
+		"people":            {after: required(ask, 0, policy.Stage{Group: "ops", People: 2}), want: `"Tool call not run: it needs the approval of 2 of ops, and nothing here can ask them."`},
+		"the tool is gone":  {after: ask, tool: func(*counted) Tool { return nil }, want: `"Error: Requested function \"pay\" not found."`},
+		"a new description": {after: ask, tool: func(c *counted) Tool { return NewFunction("pay", "quite harmless", nil, c.tool("pay").(*function).run) }},
+		"a new schema": {after: ask, tool: func(c *counted) Tool {
+			return NewFunction("pay", "does pay", json.RawMessage(`{}`), c.tool("pay").(*function).run)
+		}},
+		"a broken schema": {after: ask, tool: func(c *counted) Tool {
+			return NewFunction("pay", "does pay", json.RawMessage(`{`), c.tool("pay").(*function).run)
+		}},
+		"another target":     {after: ask, tool: func(c *counted) Tool { return WithTarget(c.tool("pay"), Target{Kind: resolve.MCPTool, Server: "s"}) }},
+		"a marker":           {after: ask, tool: func(c *counted) Tool { return RequireApproval(c.tool("pay")) }},
+		"run by the caller":  {after: outcomeOf(resolve.Allow), tool: func(*counted) Tool { return declaredTool("pay") }, want: "external"},
+		"the caller's, asks": {after: ask, tool: func(*counted) Tool { return declaredTool("pay") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, r runner) {
+				var c counted
+				d := &changing{verdict: ask}
+				k := talk(t, said(call("1", "pay", "")), said(text("ok")))
+				th := NewThread("t")
+				q := approvalOf(t, r.run(chat(k, LoopConfig{Decider: d}, nil, c.tool("pay")), th, content.UserText("x")), 0)
+				tools := []Tool{c.tool("pay")}
+				if tt.tool != nil {
+					tools = []Tool{tt.tool(&c)}
+				}
+				d.verdict, d.err = tt.after, tt.err
+				a := chat(k, LoopConfig{Decider: d}, nil, tools...)
+				th = reload(t, th)
+				resp := r.run(a, th, answers(q.CreateApproval("")))
+				switch tt.want {
+				case "external":
+					expect(t, "handed over", tell(resp.Messages), "assistant: 1=pay()\n")
+				case "":
+					again := approvalOf(t, resp, 0)
+					if len(c.runs) > 0 || again.RequestID == q.RequestID {
+						t.Fatalf("ran %v, asked under %s", c.runs, again.RequestID)
+					}
+					resp = r.run(a, reload(t, th), answers(q.CreateApproval("")))
+					expect(t, "refused", refusals(resp), q.RequestID+" closed_request")
+					r.run(a, th, answers(again.CreateApproval("")))
+					if _, ours := tools[0].(Function); ours && c.runs["pay"] != 1 {
+						t.Error(c.runs)
+					}
+				default:
+					expect(t, "sent", k.last(), "user: \"x\"\nassistant: 1=pay()\ntool: 1→"+tt.want+"\n")
+					if ran := c.runs["pay"] == 1; ran != (tt.want == `"did pay"`) {
+						t.Error(c.runs)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestDecisionsOfATurn(t *testing.T) {
+	for name, tt := range map[string]struct {
+		verdict Verdict
+		err     error
+		marked  bool
+		want    string // result; "" for a request
+	}{
+		"allowed":              {verdict: outcomeOf(resolve.Allow), want: `"did pay"`},
+		"allowed, but marked":  {verdict: outcomeOf(resolve.Allow), marked: true},
+		"asked":                {verdict: outcomeOf(resolve.Ask, "r")},
+		"denied":               {verdict: outcomeOf(resolve.Deny, "r", "s"), want: `"Tool call denied: rule r; rule s."`},
+		"denied and marked":    {verdict: outcomeOf(resolve.Deny, "r"), marked: true, want: `"Tool call denied: rule r."`},
+		"nothing said":         {want: `"Tool call denied: ."`},
+		"an error":             {err: errors.New("away"), verdict: outcomeOf(resolve.Allow), want: `"` + textUndecided + `"`},
+		"people, no holder":    {verdict: required(outcomeOf(resolve.Ask, "r"), 0, policy.Stage{Group: "a", People: 1}, policy.Stage{Group: "b", People: 2}), want: `"Tool call not run: it needs the approval of 1 of a and 2 of b, and nothing here can ask them."`},
+		"allowed, with people": {verdict: required(outcomeOf(resolve.Allow), 0, policy.Stage{Group: "a", People: 1}), marked: true, want: `"Tool call not run: it needs the approval of 1 of a, and nothing here can ask them."`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, r runner) {
+				var c counted
+				tool := Tool(c.tool("pay"))
+				if tt.marked {
+					tool = RequireApproval(c.tool("pay"))
+				}
+				k := talk(t, said(call("1", "pay", "")), said(text("ok")))
+				resp := r.run(chat(k, LoopConfig{Decider: &changing{verdict: tt.verdict, err: tt.err}}, nil, tool), NewThread("t"), content.UserText("x"))
+				if asked := len(resp.UserInputRequests()) == 1; asked != (tt.want == "") {
+					t.Fatal(tell(resp.Messages))
+				}
+				if tt.want != "" {
+					expect(t, "sent", k.last(), "user: \"x\"\nassistant: 1=pay()\ntool: 1→"+tt.want+"\n")
+				}
+				if ran := c.runs["pay"] == 1; ran != (tt.want == `"did pay"`) {
+					t.Error(c.runs)
+				}
+			})
+		})
+	}
+}
+
+// byAmount asks more the larger n is.
+func byAmount(_ Tool, call content.ToolCall) (Verdict, error) {
+	args := string(call.Args())
+	switch {
+	case strings.Contains(args, `"n":1}`):
+		return outcomeOf(resolve.Allow), nil
+	case strings.Contains(args, `"n":9}`):
+		return outcomeOf(resolve.Ask, "small", "big"), nil
+	case strings.Contains(args, `"n":99}`):
+		return outcomeOf(resolve.Deny, "never"), nil
+	}
+	return outcomeOf(resolve.Ask, "small"), nil
+}
+
+func TestEdits(t *testing.T) {
+	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false}`)
+	for name, tt := range map[string]struct {
+		edit    string
+		refused string
+		again   bool // asked again
+	}{
+		"smaller":       {edit: `{"n":4}`},
+		"needs no one":  {edit: `{"n":1}`},
+		"the same":      {edit: `{"n":5}`},
+		"asks more":     {edit: `{"n":9}`, again: true},
+		"denied":        {edit: `{"n":99}`, refused: "ficc_1 bad_answer"},
+		"wrong type":    {edit: `{"n":"4"}`, refused: "ficc_1 bad_answer"},
+		"other members": {edit: `{"n":4,"to":"eve"}`, refused: "ficc_1 bad_answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, r runner) {
+				ran := []string{}
+				pay := NewFunction("pay", "", schema, func(_ context.Context, args json.RawMessage) (any, error) {
+					ran = append(ran, string(args))
+					return nil, nil
+				})
+				k := talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok")))
+				a := chat(k, LoopConfig{Decider: decideFunc(byAmount)}, nil, pay)
+				th := NewThread("t")
+				q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+				resp := r.run(a, reload(t, th), answers(sure(q.CreateEdit(json.RawMessage(tt.edit), ""))))
+				expect(t, "refused", refusals(resp), tt.refused)
+				if tt.refused != "" || tt.again {
+					if len(ran) > 0 {
+						t.Fatal(ran)
+					}
+					again := approvalOf(t, resp, 0)
+					if shown := string(again.Call.Args()); tt.again != (again.RequestID != q.RequestID) || tt.again && shown != tt.edit || !tt.again && shown != `{"n":5}` {
+						t.Errorf("%s about %s", again.RequestID, shown)
+					}
+					return
+				}
+				if len(ran) != 1 || ran[0] != tt.edit {
+					t.Errorf("ran %v", ran)
+				}
+				expect(t, "the model sees what ran", k.last(), "user: \"x\"\nassistant: 1=pay("+tt.edit+")\ntool: 1→\"Success: Function completed.\"\n")
+			})
+		})
+	}
+}
+
+func TestEditedCallThatIsAskedAboutAgain(t *testing.T) {
+	for _, yes := range []bool{true, false} {
+		bothWays(t, func(t *testing.T, r runner) {
+			var c counted
+			k := talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok")))
+			a := chat(k, LoopConfig{Decider: decideFunc(byAmount)}, nil, c.tool("pay"))
+			th := NewThread("t")
+			q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+			again := approvalOf(t, r.run(a, th, answers(sure(q.CreateEdit(json.RawMessage(`{"n":9}`), "")))), 0)
+			th = reload(t, th)
+			resp := r.run(a, th, answers(q.CreateApproval("")))
+			expect(t, "refused", refusals(resp), "ficc_1 closed_request")
+			if yes {
+				r.run(a, th, answers(again.CreateApproval("")))
+			} else {
+				r.run(a, th, answers(again.CreateRejection("")))
+			}
+			if ran := c.runs[`pay{"n":9}`]; ran == 1 != yes || len(c.runs) != ran {
+				t.Error(c.runs)
+			}
+		})
+	}
+}
+
+func TestExpiry(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		bothWays(t, func(t *testing.T, r runner) {
+			var c counted
+			j, cl := &journal{}, newClock()
+			d := &changing{verdict: required(outcomeOf(resolve.Ask, "r"), time.Minute)}
+			k := talk(t, said(call("1", "pay", "")), said(text("ok")))
+			a := chat(k, LoopConfig{Decider: d, Now: cl.now, Audit: j.take}, nil, c.tool("pay"))
+			th := NewThread("t")
+			q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+			if !q.Note.Expires.Equal(cl.at.Add(time.Minute)) {
+				t.Error(q.Note.Expires)
+			}
+			th = reload(t, th)
+			cl.at = cl.at.Add(time.Minute - time.Nanosecond)
+			if late {
+				cl.at = cl.at.Add(time.Nanosecond)
+			}
+			resp := r.run(a, th, answers(q.CreateApproval("")))
+			if !late {
+				if c.runs["pay"] != 1 {
+					t.Error(c.runs)
+				}
+				return
+			}
+			expect(t, "refused", refusals(resp), "ficc_1 closed_request")
+			if len(c.runs) > 0 || !strings.Contains(resp.Refused[0].Detail, "expired") {
+				t.Error(c.runs, resp.Refused)
+			}
+			expect(t, "expired is not denied", k.last(), "user: \"x\"\nassistant: 1=pay()\ntool: 1→\""+textExpired+"\"\n")
+			if !strings.Contains(j.tell(), "expired 1 ficc_1\n") || strings.Contains(j.tell(), "denied") {
+				t.Error(j.tell())
+			}
+		})
+	}
+}
+
+func TestMessageForTheApprover(t *testing.T) {
+	var c counted
+	v := outcomeOf(resolve.Ask, "r")
+	v.Message = "Pay 5?"
+	a := chat(talk(t, said(call("1", "pay", ""))), LoopConfig{Decider: &changing{verdict: v}}, nil, c.tool("pay"))
+	if q := approvalOf(t, mustRun(t, a, NewThread("t"), content.UserText("x")), 0); q.Note.Message != "Pay 5?" {
+		t.Error(q.Note)
+	}
+}
+
+func TestJournalIsCompleteAndInOrder(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		j := &journal{}
+		var c counted
+		d := decideFunc(func(_ Tool, call content.ToolCall) (Verdict, error) {
+			if call.ToolName() == "no" {
+				return outcomeOf(resolve.Deny, "r"), nil
+			}
+			return outcomeOf(resolve.Allow), nil
+		})
+		k := talk(t, said(call("1", "pay", `{"n":1}`), call("2", "no", ""), call("3", "pay", ""), call("4", "look", ""), call("5", "theirs", "")), said(text("ok")))
+		a := chat(k, LoopConfig{Audit: j.take, Decider: d}, nil, RequireApproval(c.tool("pay")), c.tool("no"), c.tool("look"), declaredTool("theirs"))
+		th := NewThread("the thread")
+		resp := r.run(a, th, content.UserText("x"))
+		q1, q3 := approvalOf(t, resp, 0), approvalOf(t, resp, 1)
+		bad := q1.CreateApproval("")
+		bad.Call.(*content.FunctionCall).Name = "x"
+		r.run(a, th, answers(bad, q3.CreateRejection("no")))
+		r.run(a, th, answers(q1.CreateApproval("fine")), content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "5"}))
+		expect(t, "journal", j.tell(), "requested 1 ficc_1\ndenied 2\nrequested 3 ficc_3\nfinished 4\nanswered 3 ficc_3 false\nrefused  ficc_1\n"+
+			"answered 1 ficc_1 true\nfinished 5\nstarted 1\nfinished 1\n")
+		for _, e := range j.events {
+			if e.Thread != "the thread" || e.At.IsZero() || e.CallID == "1" && e.Arguments != `{"n":1}` {
+				t.Errorf("%+v", e)
+			}
+		}
+	})
+}
+
+// TestJournalFails ends the run at each kind of event that comes before a run: nothing has run, and the answer works later.
+func TestJournalFails(t *testing.T) {
+	for _, kind := range []string{"requested", "answered", "started", "refused"} {
+		t.Run(kind, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, r runner) {
+				var c counted
+				j := &journal{failAt: func(e Event) bool { return e.Type == kind }}
+				turn := said(text("?"), call("1", "pay", ""))
+				k := talk(t, turn, said(text("ok")))
+				if kind == "requested" {
+					k = talk(t, turn, turn, said(text("ok")))
+				}
+				a := chat(k, LoopConfig{Audit: j.take}, nil, RequireApproval(c.tool("pay")))
+				th := NewThread("t")
+				resp, err := r.try(a, th, content.UserText("x"))
+				if kind == "requested" {
+					if !errors.Is(err, errAudit) || len(th.Pending()) > 0 {
+						t.Fatal(err, th.Pending())
+					}
+					j.failAt = nil
+					resp, err = r.try(a, th, content.UserText("x"))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				q := approvalOf(t, resp, 0)
+				if j.failAt != nil {
+					unknown := q.CreateApproval("")
+					unknown.RequestID = "unknown"
+					reply := answers(q.CreateApproval(""))
+					if kind == "refused" {
+						reply = answers(unknown)
+					}
+					if _, err := r.try(a, th, reply); !errors.Is(err, errAudit) {
+						t.Fatal(err)
+					}
+				}
+				if len(c.runs) > 0 {
+					t.Fatal("ran without a record")
+				}
+				j.failAt = nil
+				r.run(a, reload(t, th), answers(q.CreateApproval("")))
+				if c.runs["pay"] != 1 {
+					t.Error(c.runs)
+				}
+			})
+		})
+	}
+}
