@@ -1,0 +1,265 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// heldStub is a holder whose word a test sets.
+type heldStub struct {
+	now, later                       Held // answers of Open and Look
+	openErr, lookErr, claimErr, gone error
+	log                              []string
+}
+
+func (h *heldStub) Open(_ context.Context, key string, _ Verdict) (Held, error) {
+	h.log = append(h.log, "open "+key)
+	return h.now, h.openErr
+}
+
+func (h *heldStub) Look(_ context.Context, ref string) (Held, error) {
+	h.log = append(h.log, "look "+ref)
+	return h.later, h.lookErr
+}
+
+func (h *heldStub) Claim(_ context.Context, ref, key string, _ Verdict) error {
+	h.log = append(h.log, "claim "+ref)
+	return h.claimErr
+}
+
+func (h *heldStub) Cancel(_ context.Context, ref, reason string) error {
+	h.log = append(h.log, "cancel "+ref)
+	return h.gone
+}
+
+func pendingStub() *heldStub {
+	h := &heldStub{now: Held{Ref: "h1", State: HeldPending, Where: "https://inbox/1", Expires: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}}
+	h.later = h.now
+	return h
+}
+
+func asks() Decider { return &changing{verdict: outcomeOf(resolve.Ask, "r")} }
+
+func TestHeldRequests(t *testing.T) {
+	for name, tt := range map[string]struct {
+		held   Held
+		result string
+		events string
+	}{
+		"approved":  {Held{State: HeldApproved, By: "ann"}, `"ann"`, "answered 1 ficc_1 true\nstarted 1\nfinished 1\n"},
+		"denied":    {Held{State: HeldDenied, By: "ann", Reason: "no"}, `"Tool call invocation rejected. no"`, "answered 1 ficc_1 false\n"},
+		"expired":   {Held{State: HeldExpired}, `"` + textExpired + `"`, "expired 1 ficc_1\n"},
+		"cancelled": {Held{State: HeldCancelled}, `"Tool call not run: the request was withdrawn."`, "cancelled 1 ficc_1\n"},
+		"responded": {Held{State: HeldResponded, By: "ann", Reason: "use the other one"}, `"use the other one"`, "answered 1 ficc_1\n"},
+		"edited":    {Held{State: HeldApproved, By: "ann", Arguments: []byte(`{"n":4}`)}, `"ann"`, "answered 1 ficc_1 true\nstarted 1\nfinished 1\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, r runner) {
+				h, j := pendingStub(), &journal{}
+				ran := []string{}
+				pay := NewFunction("pay", "", nil, func(ctx context.Context, args json.RawMessage) (any, error) {
+					ran = append(ran, string(args))
+					return InvocationOf(ctx).Approval, nil
+				})
+				k := talk(t, said(text("?"), call("1", "pay", `{"n":5}`)), said(text("ok")))
+				v := required(outcomeOf(resolve.Ask, "r"), 0, policy.Stage{Group: "ops", People: 1})
+				a := chat(k, LoopConfig{Holder: h, Decider: &changing{verdict: v}, Audit: j.take}, nil, pay)
+				th := NewThread("t")
+				q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+				if q.Note.Where != "https://inbox/1" || q.Note.Expires.Year() != 2027 || th.Pending()[0].Ref != "h1" {
+					t.Errorf("%+v %+v", q.Note, th.Pending())
+				}
+				th = reload(t, th)
+				resp := r.run(a, th, answers(q.CreateApproval("")))
+				expect(t, "refused", refusals(resp), "ficc_1 held_elsewhere")
+				if len(ran) > 0 || len(k.seen) != 1 {
+					t.Fatal("the messages approved:", ran)
+				}
+				h.later = tt.held
+				h.later.Ref = "h1"
+				th = reload(t, th)
+				r.run(a, th)
+				if !strings.Contains(k.last(), "1→"+tt.result+"\n") {
+					t.Errorf("%s\n%s", tt.result, k.last())
+				}
+				if !strings.HasSuffix(j.tell(), "refused  ficc_1\n"+tt.events) {
+					t.Error(j.tell())
+				}
+				claims := strings.Count(strings.Join(h.log, " "), "claim")
+				if want := map[bool]int{true: 1}[tt.held.State == HeldApproved]; claims != want || len(ran) != want {
+					t.Errorf("%v, ran %v", h.log, ran)
+				}
+				if tt.held.Arguments != nil && ran[0] != `{"n":4}` {
+					t.Error(ran)
+				}
+			})
+		})
+	}
+}
+
+func TestHolderErrors(t *testing.T) {
+	away := errors.New("the holder is away")
+	for name, spoil := range map[string]func(h *heldStub){
+		"look":          func(h *heldStub) { h.lookErr = away },
+		"unknown state": func(h *heldStub) { h.later.State = "maybe" },
+		"claim":         func(h *heldStub) { h.later.State, h.claimErr = HeldApproved, away },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, r runner) {
+				var c counted
+				h := pendingStub()
+				k := talk(t, said(text("?"), call("1", "pay", "")), said(text("ok")))
+				a := chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay"))
+				th := NewThread("t")
+				r.run(a, th, content.UserText("x"))
+				spoil(h)
+				if _, err := r.try(a, th); err == nil || len(c.runs) > 0 {
+					t.Fatal(err, c.runs)
+				}
+				h.lookErr, h.claimErr, h.later = nil, nil, Held{Ref: "h1", State: HeldApproved}
+				r.run(a, reload(t, th))
+				if c.runs["pay"] != 1 {
+					t.Error(c.runs)
+				}
+			})
+		})
+	}
+}
+
+func TestHolderCantOpen(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		var c counted
+		h := pendingStub()
+		h.openErr = errors.New("away")
+		a := chat(talk(t, said(call("1", "pay", ""))), LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay"))
+		th := NewThread("t")
+		if _, err := r.try(a, th, content.UserText("x")); err == nil || len(th.Pending()) > 0 || len(c.runs) > 0 {
+			t.Error(err, th.Pending(), c.runs)
+		}
+	})
+}
+
+func TestHolderIsMissing(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		var c counted
+		k := talk(t, said(call("1", "pay", "")), said(text("ok")))
+		th := NewThread("t")
+		q := approvalOf(t, r.run(chat(k, LoopConfig{Holder: pendingStub(), Decider: asks()}, nil, c.tool("pay")), th, content.UserText("x")), 0)
+		a := chat(k, LoopConfig{Decider: asks()}, nil, c.tool("pay"))
+		if _, err := r.try(a, reload(t, th), answers(q.CreateApproval(""))); err == nil || len(c.runs) > 0 {
+			t.Error(err, c.runs)
+		}
+	})
+}
+
+func TestNotClaimed(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		var c counted
+		h, j := pendingStub(), &journal{}
+		h.claimErr = fmt.Errorf("%w: taken", ErrNotClaimed)
+		k := talk(t, said(text("?"), call("1", "pay", "")), said(text("ok")))
+		a := chat(k, LoopConfig{Holder: h, Decider: asks(), Audit: j.take}, nil, c.tool("pay"))
+		th := NewThread("t")
+		r.run(a, th, content.UserText("x"))
+		h.later.State = HeldApproved
+		r.run(a, th)
+		if len(c.runs) > 0 || !strings.Contains(k.last(), "1→\"Tool call not run: ") || !strings.HasSuffix(j.tell(), "denied 1\n") {
+			t.Error(c.runs, k.last(), j.tell())
+		}
+	})
+}
+
+func TestSupersedeWithdraws(t *testing.T) {
+	for _, gone := range []error{nil, errors.New("away")} {
+		bothWays(t, func(t *testing.T, r runner) {
+			var c counted
+			h := pendingStub()
+			h.gone = gone
+			k := talk(t, said(call("1", "pay", "")), said(text("ok")))
+			a := chat(k, LoopConfig{Holder: h, Decider: asks(), OnNewMessage: Supersede}, nil, c.tool("pay"))
+			th := NewThread("t")
+			r.run(a, th, content.UserText("x"))
+			_, err := r.try(a, th, content.UserText("y"))
+			if !errors.Is(err, gone) || h.log[len(h.log)-1] != "cancel h1" || len(c.runs) > 0 {
+				t.Error(err, h.log)
+			}
+		})
+	}
+}
+
+func TestDeadlineOfTheHolder(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		var c counted
+		h, cl := pendingStub(), newClock()
+		h.now.Expires = time.Time{}
+		h.later = h.now
+		d := &changing{verdict: required(outcomeOf(resolve.Ask, "r"), time.Minute)}
+		a := chat(talk(t, said(text("?"), call("1", "pay", ""))), LoopConfig{Holder: h, Decider: d, Now: cl.now}, nil, c.tool("pay"))
+		th := NewThread("t")
+		r.run(a, th, content.UserText("x"))
+		cl.at = cl.at.Add(time.Hour)
+		if resp := r.run(a, th); len(resp.UserInputRequests()) != 1 {
+			t.Error("only the holder ends what it holds:", tell(resp.Messages))
+		}
+	})
+}
+
+// TestClaimKeys: with a store an attempt can be repeated after a crash, without one it can't.
+func TestClaimKeys(t *testing.T) {
+	for _, stored := range []bool{false, true} {
+		bothWays(t, func(t *testing.T, r runner) {
+			var c counted
+			keys := &keyedStub{heldStub: *pendingStub()}
+			var store ThreadStore
+			if stored {
+				store = &keeper{}
+			}
+			a := chat(talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))), LoopConfig{Holder: keys, Decider: asks()}, store, c.tool("pay"))
+			th := NewThread("t")
+			r.run(a, th, content.UserText("x"))
+			keys.later.State, keys.claimErr = HeldApproved, errors.New("away")
+			raw := sure(json.Marshal(th))
+			for range 2 { // two processes that both die before the run
+				other := sure(loaded(raw, "t"))
+				if _, err := r.try(a, other); err == nil {
+					t.Fatal("no error")
+				}
+			}
+			if same := keys.keys[0] == keys.keys[1]; same != stored {
+				t.Errorf("stored %v: %v", stored, keys.keys)
+			}
+		})
+	}
+}
+
+type keyedStub struct {
+	heldStub
+	keys []string
+}
+
+func (h *keyedStub) Claim(ctx context.Context, ref, key string, v Verdict) error {
+	h.keys = append(h.keys, key)
+	return h.heldStub.Claim(ctx, ref, key, v)
+}
+
+// TestMarkerAloneCannotBeHeld has a holder and no policy that says who decides: nobody can be asked.
+func TestMarkerAloneCannotBeHeld(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		var c counted
+		h := pendingStub()
+		k := talk(t, said(call("1", "pay", "")), said(text("ok")))
+		resp := r.run(chat(k, LoopConfig{Holder: h}, nil, RequireApproval(c.tool("pay"))), NewThread("t"), content.UserText("x"))
+		if len(resp.UserInputRequests()) > 0 || len(c.runs) > 0 || len(h.log) > 0 {
+			t.Error(tell(resp.Messages), c.runs, h.log)
+		}
+	})
+}
