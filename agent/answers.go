@@ -98,6 +98,8 @@ func misfit(request content.InputRequest, answer content.InputResponse) *Refusal
 func misfitCall(q *content.ToolApprovalRequest, a *content.ToolApprovalResponse) *Refusal {
 	id := q.RequestID
 	switch {
+	case a.Edited != nil && !editable(q.Call):
+		return &Refusal{id, BadAnswer, "only calls of functions can be edited"}
 	case a.Call != nil && !content.SameCall(q.Call, a.Call):
 		return &Refusal{id, OtherCall, "the answer shows another call than the one that was asked about"}
 	case a.Edited == nil:
@@ -111,6 +113,11 @@ func misfitCall(q *content.ToolApprovalRequest, a *content.ToolApprovalResponse)
 		return &Refusal{id, BadAnswer, err.Error()}
 	}
 	return nil
+}
+
+func editable(c content.ToolCall) bool {
+	_, ok := c.(*content.FunctionCall)
+	return ok
 }
 
 // agree makes one of several answers to one request. When they differ only a rejection can stand.

@@ -26,6 +26,7 @@ const (
 	howSuperseded = "superseded"
 	howExpired    = "expired"
 	howAgain      = "asked again"
+	howElsewhere  = "settled elsewhere"
 )
 
 // boundLoop is the loop of the Default profile. All that it knows of open requests stands in the thread; what the messages say of them
@@ -96,6 +97,10 @@ type run struct {
 	turn    int
 	failed  *failures
 	made    []string // request ids of this run
+	fresh   []*batch // that this run made
+	stopped bool     // a call ended the run
+	unsent  bool     // the history has not reached the model since it grew
+	resumed bool     // held-back messages are in the history
 }
 
 func (l *boundLoop) begin(opt *Options, yield func(*Update) bool) *run {
@@ -104,10 +109,27 @@ func (l *boundLoop) begin(opt *Options, yield func(*Update) bool) *run {
 	if !r.lasting {
 		r.t = NewThread("")
 	}
+	r.t.lasting = r.lasting
 	return r
 }
 
 func (r *run) do(ctx context.Context, messages []*content.Message) error {
+	if err := r.try(ctx, messages); err != nil {
+		r.takeBack(ctx)
+		return err
+	}
+	// Only now: had the run failed, the next one would have to tell the results again.
+	r.t.batches = slices.DeleteFunc(r.t.batches, (*batch).finished)
+	if r.resumed {
+		r.t.heldBack = nil
+	}
+	if r.opt.ConversationID != "" && r.unsent {
+		r.t.heldBack = r.history
+	}
+	return nil
+}
+
+func (r *run) try(ctx context.Context, messages []*content.Message) error {
 	in := readInput(messages, firstNew(messages, r.opt.Fresh), r.t)
 	if err := r.takeIn(ctx, in); err != nil {
 		return err
@@ -115,27 +137,38 @@ func (r *run) do(ctx context.Context, messages []*content.Message) error {
 	if err := r.runApproved(ctx); err != nil {
 		return err
 	}
-	if err := r.goOn(ctx, in); err != nil {
-		return err
-	}
-	// Only now: had the run failed, the next one would have to tell the results again.
-	r.t.batches = slices.DeleteFunc(r.t.batches, (*batch).finished)
-	return nil
+	return r.goOn(ctx, in)
 }
 
-// goOn tells what is finished and lets the model go on, unless it must wait for somebody.
+// takeBack forgets what a failed run, or one that was not read to its end, has asked: its turn is not in the history. Calls that were
+// begun on an approval stay.
+func (r *run) takeBack(ctx context.Context) {
+	for _, b := range r.fresh {
+		if slices.ContainsFunc(b.Items, func(it *item) bool { return it.Key != "" }) {
+			continue
+		}
+		r.t.batches = slices.DeleteFunc(r.t.batches, func(other *batch) bool { return other == b })
+		for _, it := range b.Items {
+			if ref := it.ref(); ref != "" && r.cfg.Holder != nil {
+				_ = r.cfg.Holder.Cancel(context.WithoutCancel(ctx), ref, "the run that asked was not finished") // it expires else
+			}
+		}
+	}
+}
+
+// goOn tells what is finished and lets the model go on, unless it must wait for somebody, or there is nothing to tell it.
 func (r *run) goOn(ctx context.Context, in input) error {
 	if r.opt.ConversationID == "" {
 		r.opt.ConversationID = r.t.waitingConversation()
 	}
-	stopped, err := r.tell(in)
+	told, err := r.tell(in)
 	if err != nil {
 		return err
 	}
 	if r.t.waiting() && (!in.more || r.opt.ConversationID != "") {
 		return r.holdBack(in)
 	}
-	if stopped {
+	if r.stopped || !told && !in.more && len(in.answers)+len(in.results) > 0 {
 		return r.surface()
 	}
 	return r.turns(ctx)
@@ -147,28 +180,28 @@ func (r *run) holdBack(in input) error {
 	if in.more && r.opt.ConversationID != "" {
 		r.t.heldBack = append(r.t.heldBack, in.history[in.anchor:]...)
 	}
+	r.unsent = false
 	return r.surface()
 }
 
-// tell puts finished batches into the history, and shows them to the caller. It reports whether one of the calls stopped the run.
-func (r *run) tell(in input) (stopped bool, err error) {
-	r.history = slices.Clip(tidyFor(r.opt, in.history[:in.anchor]))
+// tell puts finished batches into the history, and shows them to the caller.
+func (r *run) tell(in input) (told bool, err error) {
+	r.history, r.unsent = slices.Clip(tidyFor(r.opt, in.history[:in.anchor])), true
 	for _, b := range r.t.batches {
 		if !b.finished() {
 			continue
 		}
-		stopped = stopped || b.stopped
+		told = true
 		if err := r.tellBatch(b); err != nil {
-			return stopped, err
+			return told, err
 		}
 	}
 	r.t.news.userFrom(len(r.t.news.messages))
 	if len(r.t.heldBack) > 0 && !r.t.waiting() {
-		r.history = append(r.history, r.t.heldBack...)
-		r.t.heldBack = nil
+		r.history, r.resumed, told = append(r.history, r.t.heldBack...), true, true
 	}
 	r.history = append(r.history, tidyFor(r.opt, in.history[in.anchor:])...)
-	return stopped, nil
+	return told, nil
 }
 
 // tellBatch puts one finished batch into the history, and shows what of it ran here.
@@ -182,11 +215,21 @@ func (r *run) tellBatch(b *batch) error {
 		if len(shown) == 0 {
 			continue
 		}
-		if err := r.out.message(m.With(shown)); err != nil {
+		if err := r.out.message(m.With(cloneCalls(shown))); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// cloneCalls copies calls that are shown: the thread's own must stay what they are.
+func cloneCalls(contents []content.Content) []content.Content {
+	for i, c := range contents {
+		if call, ok := c.(*content.FunctionCall); ok {
+			contents[i] = content.CloneCall(call)
+		}
+	}
+	return contents
 }
 
 // isQuestion holds for what passes between the model's side and its user: the user has seen it.

@@ -144,26 +144,34 @@ func (r *run) ask(ctx context.Context, it *item, j judgement) error {
 		a.Expires = a.Since.Add(within)
 		q.Note.Expires = a.Expires
 	}
-	it.Stage, it.Asks, it.Ground = open, []*ask{a}, j.ground
+	held, err := r.hold(ctx, a, q, j.verdict)
+	if err != nil {
+		return err
+	}
 	if err := r.record(ctx, it, Event{Type: "requested", RequestID: id}); err != nil {
 		return err
 	}
-	return r.hold(ctx, it, a, q, j.verdict)
+	it.Stage, it.Asks, it.Ground, it.Key = open, []*ask{a}, j.ground, ""
+	if held == nil {
+		return nil
+	}
+	return r.takeHeld(ctx, it, a, *held)
 }
 
-func (r *run) hold(ctx context.Context, it *item, a *ask, q *content.ToolApprovalRequest, v Verdict) error {
+// hold gives a request to the holder; nil without one.
+func (r *run) hold(ctx context.Context, a *ask, q *content.ToolApprovalRequest, v Verdict) (*Held, error) {
 	if r.cfg.Holder == nil {
-		return nil
+		return nil, nil
 	}
 	held, err := r.cfg.Holder.Open(ctx, q.RequestID, v)
 	if err != nil {
-		return fmt.Errorf("give a request to its holder: %w", err)
+		return nil, fmt.Errorf("give a request to its holder: %w", err)
 	}
 	a.Ref, q.Note.Where = held.Ref, held.Where
 	if !held.Expires.IsZero() {
 		q.Note.Expires = held.Expires
 	}
-	return r.takeHeld(ctx, it, a, held)
+	return &held, nil
 }
 
 // requestID makes the id of a request: one that this thread has not used.

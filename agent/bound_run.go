@@ -2,8 +2,10 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/assent-dev/assent/content"
@@ -30,9 +32,6 @@ func (r *run) runApproved(ctx context.Context) error {
 func (r *run) runBatch(ctx context.Context, b *batch) ([]outcome, error) {
 	var ready []*item
 	for _, it := range b.Items {
-		if b.stopped && it.Stage == approved {
-			it.settle(textStopped)
-		}
 		ok, err := r.clear(ctx, it)
 		if err != nil {
 			return nil, err
@@ -41,16 +40,18 @@ func (r *run) runBatch(ctx context.Context, b *batch) ([]outcome, error) {
 			ready = append(ready, it)
 		}
 	}
-	if r.cfg.Concurrent && len(ready) > 1 {
-		return r.runTogether(ctx, b, ready)
+	if r.cfg.Concurrent && len(ready) > 1 && !r.stopped {
+		return r.runTogether(ctx, ready)
 	}
 	var outs []outcome
 	for _, it := range ready {
-		if b.stopped {
-			it.settle(textStopped)
+		if r.stopped {
+			if err := r.leaveOut(ctx, it); err != nil {
+				return nil, err
+			}
 			continue
 		}
-		more, err := r.runTogether(ctx, b, []*item{it})
+		more, err := r.runTogether(ctx, []*item{it})
 		if err != nil {
 			return nil, err
 		}
@@ -59,21 +60,37 @@ func (r *run) runBatch(ctx context.Context, b *batch) ([]outcome, error) {
 	return outs, nil
 }
 
+// leaveOut gives a result to a call that does not run since another ended the run. One that has begun, and asks, stays as it is.
+func (r *run) leaveOut(ctx context.Context, it *item) error {
+	if it.Stage == open {
+		return nil
+	}
+	if err := r.record(ctx, it, Event{Type: "skipped", Detail: textStopped}); err != nil {
+		return err
+	}
+	it.settle(textStopped)
+	return nil
+}
+
 // clear tells whether a call may begin: it is approved, nothing that it was approved on has changed.
 func (r *run) clear(ctx context.Context, it *item) (bool, error) {
-	poll := it.Stage == open && it.Poll
+	poll := it.Stage == open && it.Poll && r.turn < 0 // not in the turn that asked
 	if it.Stage != approved && !poll {
 		return false, nil
 	}
-	call, ok := it.Call.(*content.FunctionCall)
-	if !ok {
-		return false, nil
+	if it.Service {
+		return false, r.clearService(ctx, it)
 	}
-	j := r.judge(ctx, call, findTool(call.Name, r.opt, r.cfg.Tools))
+	call := it.Call.(*content.FunctionCall) // nothing else is not the service's
+	it.tool = findTool(call.Name, r.opt, r.cfg.Tools)
+	j := r.judge(ctx, call, it.tool)
 	switch {
 	case j.what == refuse:
+		if err := r.record(ctx, it, Event{Type: "denied", Detail: j.text}); err != nil {
+			return false, err
+		}
 		it.settle(j.text)
-		return false, r.record(ctx, it, Event{Type: "denied", Detail: j.text})
+		return false, nil
 	case it.State != nil: // was begun before, with the approval that it needed
 		return true, nil
 	case j.what == mustAsk && !it.Ground.same(j.ground):
@@ -82,11 +99,32 @@ func (r *run) clear(ctx context.Context, it *item) (bool, error) {
 		it.Stage = external
 		return false, nil
 	}
-	return r.claim(ctx, it, j)
+	return r.claim(ctx, it, j.verdict)
+}
+
+// clearService takes the permit of what a service is about to run on a held approval.
+func (r *run) clearService(ctx context.Context, it *item) error {
+	j := r.judgeService(ctx, it)
+	if j.what != refuse {
+		ok, err := r.claim(ctx, it, j.verdict)
+		if err != nil {
+			return err
+		}
+		if ok {
+			it.Stage = done
+			return nil
+		}
+		j.text = "the approval can't be used"
+	}
+	if err := r.record(ctx, it, Event{Type: "denied", Detail: j.text}); err != nil {
+		return err
+	}
+	it.decline(j.text)
+	return nil
 }
 
 // claim takes the one run of a held call.
-func (r *run) claim(ctx context.Context, it *item, j judgement) (bool, error) {
+func (r *run) claim(ctx context.Context, it *item, v Verdict) (bool, error) {
 	ref := it.ref()
 	if ref == "" {
 		return true, nil
@@ -101,10 +139,13 @@ func (r *run) claim(ctx context.Context, it *item, j judgement) (bool, error) {
 		}
 		it.Key = key
 	}
-	err := r.cfg.Holder.Claim(ctx, ref, it.Key, j.verdict)
+	err := r.cfg.Holder.Claim(ctx, ref, it.Key, v)
 	if errors.Is(err, ErrNotClaimed) {
+		if err := r.record(ctx, it, Event{Type: "denied", Detail: err.Error()}); err != nil {
+			return false, err
+		}
 		it.settle("Tool call not run: " + err.Error() + ".")
-		return false, r.record(ctx, it, Event{Type: "denied", Detail: err.Error()})
+		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("claim an approved call: %w", err)
@@ -131,16 +172,48 @@ func (it *item) ref() string {
 }
 
 // runTogether runs cleared calls at once. That they begin is saved before, how they ended after.
-func (r *run) runTogether(ctx context.Context, b *batch, items []*item) ([]outcome, error) {
+func (r *run) runTogether(ctx context.Context, items []*item) ([]outcome, error) {
+	if err := r.start(ctx, items); err != nil {
+		return nil, err
+	}
+	outs := r.runAll(ctx, items)
+	after := context.WithoutCancel(ctx) // what has run has run, whoever waits for it
+	var failed error
+	for i, it := range items {
+		failed = errors.Join(failed, r.settleOutcome(after, it, outs[i]))
+	}
+	if err := r.t.Save(after); err != nil {
+		return nil, errors.Join(failed, err)
+	}
 	for _, it := range items {
-		it.Stage = running
-		if err := r.record(ctx, it, Event{Type: "started"}); err != nil {
-			return nil, r.unstart(items, err)
+		failed = errors.Join(failed, r.recordEnd(after, it))
+	}
+	return outs, failed
+}
+
+// start marks calls as running, durably. When it can't, nothing has changed and nothing runs.
+func (r *run) start(ctx context.Context, items []*item) error {
+	before := make([]stage, len(items))
+	var err error
+	for i, it := range items {
+		before[i], it.Stage = it.Stage, running
+		if err == nil {
+			err = r.record(ctx, it, Event{Type: "started"})
 		}
 	}
-	if err := r.t.Save(ctx); err != nil {
-		return nil, r.unstart(items, err)
+	if err == nil {
+		err = r.t.Save(ctx)
 	}
+	if err != nil {
+		for i, it := range items {
+			it.Stage = before[i]
+		}
+	}
+	return err
+}
+
+// runAll runs calls at once, each in a goroutine of its own, so that one that ends its goroutine ends nothing else.
+func (r *run) runAll(ctx context.Context, items []*item) []outcome {
 	outs := make([]outcome, len(items))
 	var all sync.WaitGroup
 	for i, it := range items {
@@ -148,24 +221,24 @@ func (r *run) runTogether(ctx context.Context, b *batch, items []*item) ([]outco
 		all.Go(func() { outs[i] = r.runItem(ctx, it) })
 	}
 	all.Wait()
-	for i, it := range items {
-		r.opt = mergeTools(r.opt, r.opt, outs[i].opt)
-		b.stopped = b.stopped || outs[i].stop
-		if err := r.settleOutcome(ctx, it, outs[i]); err != nil {
-			return nil, err
-		}
+	base := r.opt
+	for _, o := range outs {
+		r.opt = mergeTools(base, r.opt, o.opt)
+		r.stopped = r.stopped || o.stop
 	}
-	return outs, r.t.Save(ctx)
+	return outs
 }
 
-// unstart takes back that calls begin: nothing of them has run.
-func (r *run) unstart(items []*item, err error) error {
-	for _, it := range items {
-		if it.Stage == running {
-			it.Stage = approved
-		}
+// recordEnd records that a call has ended. When that fails it is made up for later: the result stays.
+func (r *run) recordEnd(ctx context.Context, it *item) error {
+	if !it.Unrecorded {
+		return nil
 	}
-	return err
+	if err := r.record(ctx, it, Event{Type: "finished", Detail: it.ended}); err != nil {
+		return err
+	}
+	it.Unrecorded = false
+	return nil
 }
 
 // unfinished is the outcome of a function that never comes back (runtime.Goexit).
@@ -175,7 +248,7 @@ func unfinished(opt *Options) outcome {
 
 func (r *run) runItem(ctx context.Context, it *item) outcome {
 	call := content.CloneCall(it.Call).(*content.FunctionCall)
-	j := job{call: call, tool: findTool(call.Name, r.opt, r.cfg.Tools), approval: it.approval()}
+	j := job{call: call, tool: it.tool, approval: it.approval()}
 	var o outcome
 	if it.State == nil {
 		o = r.calls.invoke(ctx, j, r.opt, r.turn)
@@ -231,37 +304,74 @@ func withID(answer content.InputResponse, id string) content.InputResponse {
 // settleOutcome keeps how a call went: its result, or what it asks now.
 func (r *run) settleOutcome(ctx context.Context, it *item, o outcome) error {
 	if o.suspend != nil {
-		return r.suspend(ctx, it, o.suspend)
+		err := checkSuspend(o.suspend)
+		if err == nil {
+			return r.suspend(ctx, it, o.suspend)
+		}
+		o = outcome{found: true, err: err}
 	}
+	r.closeOpen(it, nil)
 	call := content.FunctionCall{CallID: it.Call.ID(), Name: it.Call.ToolName()}
-	it.Stage, it.Result, it.State = done, resultContent(&call, o, r.cfg).Result, nil
-	detail := ""
+	it.Stage, it.Result, it.State, it.Unrecorded = done, resultContent(&call, o, r.cfg).Result, nil, true
+	it.ended = ""
 	if o.err != nil {
-		detail = "failed: " + o.err.Error()
+		it.ended = "failed: " + o.err.Error()
 	}
-	return r.record(ctx, it, Event{Type: "finished", Detail: detail})
+	return nil
+}
+
+// closeOpen ends the open requests of a call that are not among those that stay.
+func (r *run) closeOpen(it *item, stay []*ask) {
+	for _, a := range it.Asks {
+		if a.Answer == nil && !slices.Contains(stay, a) {
+			r.t.close(it, a, howElsewhere)
+		}
+	}
+}
+
+// checkSuspend refuses what can't be kept or shown.
+func checkSuspend(s *Suspend) error {
+	if len(s.Requests) == 0 {
+		return errors.New("the function waits for its user and asks nothing")
+	}
+	if s.State != nil && !json.Valid(s.State) {
+		return errors.New("the function waits for its user with a state that is no JSON")
+	}
+	for _, q := range s.Requests {
+		if _, err := content.DotNet().AppendContent(nil, withRequestID(q, "x")); err != nil {
+			return fmt.Errorf("the function asks what can't be shown: %w", err)
+		}
+		if data, ok := q.(*content.StructuredInputRequest); ok && !usable(data.Schema) {
+			return errors.New("the function asks for data by a schema that can't be used")
+		}
+	}
+	return nil
+}
+
+// usable tells whether a schema can judge anything.
+func usable(schema json.RawMessage) bool {
+	var bad *content.BadError
+	err := content.CheckSchema(schema, json.RawMessage("null"))
+	return !errors.As(err, &bad) || bad.Code != content.BadSchema
 }
 
 // suspend keeps what a function asks before it goes on.
 func (r *run) suspend(ctx context.Context, it *item, s *Suspend) error {
-	before := it.Asks
-	it.Stage, it.State, it.Poll, it.Asks = open, s.State, s.Poll, nil
+	var asks []*ask
+	for _, q := range s.Requests {
+		a := stillOpen(it.Asks, q)
+		if a == nil {
+			var err error
+			if a, err = r.askFor(ctx, it, q); err != nil {
+				return err
+			}
+		}
+		asks = append(asks, a)
+	}
+	r.closeOpen(it, asks)
+	it.Stage, it.State, it.Poll, it.Asks = open, s.State, s.Poll, asks
 	if it.State == nil {
 		it.State = []byte("null")
-	}
-	if len(s.Requests) == 0 {
-		call := content.FunctionCall{CallID: it.Call.ID(), Name: it.Call.ToolName()}
-		it.Stage, it.State, it.Result = done, nil, resultContent(&call, outcome{found: true, err: s}, r.cfg).Result
-		return nil
-	}
-	for _, q := range s.Requests {
-		if a := stillOpen(before, q); a != nil {
-			it.Asks = append(it.Asks, a)
-			continue
-		}
-		if err := r.askFor(ctx, it, q); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -277,14 +387,14 @@ func stillOpen(before []*ask, q content.InputRequest) *ask {
 }
 
 // askFor shows a function's own request under an id of this thread.
-func (r *run) askFor(ctx context.Context, it *item, q content.InputRequest) error {
+func (r *run) askFor(ctx context.Context, it *item, q content.InputRequest) (*ask, error) {
 	id, err := r.requestID(it.Call.ID())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	outer := withRequestID(q, id)
-	it.Asks = append(it.Asks, &ask{Request: outer, Inner: q.InputRequestID(), Since: r.now(), Expires: noteOf(outer).Expires})
-	return r.record(ctx, it, Event{Type: "requested", RequestID: id})
+	outer := cloneRequest(withRequestID(q, id))
+	a := &ask{Request: outer, Inner: q.InputRequestID(), Since: r.now(), Expires: noteOf(outer).Expires}
+	return a, r.record(ctx, it, Event{Type: "requested", RequestID: id})
 }
 
 func withRequestID(q content.InputRequest, id string) content.InputRequest {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/content"
@@ -17,6 +18,7 @@ const (
 	textLost       = "Error: the process ended while this call was running. Whether it took effect is not known; it was not run again."
 	textStopped    = "Tool call not run: another call ended the run."
 	textLimit      = "Tool call not run: the limit of turns was reached."
+	textNobody     = "Tool call not run: a service asks about it, and no policy says whose approval it needs where requests are held."
 	textUndecided  = "Tool call not run: it could not be decided whether it may."
 )
 
@@ -26,6 +28,7 @@ var errNoHolder = errors.New("a request of this thread is held elsewhere, and th
 // messages answer, and what the user went past.
 func (r *run) takeIn(ctx context.Context, in input) error {
 	steps := []func() error{
+		func() error { return r.eachItem(func(it *item) error { return r.recordEnd(ctx, it) }) },
 		func() error { return r.eachItem(func(it *item) error { return r.findLost(ctx, it) }) },
 		func() error { return r.eachItem(func(it *item) error { return r.look(ctx, it) }) },
 		func() error { return r.eachItem(func(it *item) error { return r.expire(ctx, it) }) },
@@ -57,8 +60,12 @@ func (r *run) findLost(ctx context.Context, it *item) error {
 	if it.Stage != running {
 		return nil
 	}
-	it.Stage, it.Result = done, quote(textLost)
-	return r.record(ctx, it, Event{Type: "lost"})
+	if err := r.record(ctx, it, Event{Type: "lost"}); err != nil {
+		return err
+	}
+	r.closeOpen(it, nil)
+	it.Stage, it.Result, it.State = done, jsonText(textLost), nil
+	return nil
 }
 
 // expire ends what nobody answered in time. It is no denial.
@@ -82,17 +89,17 @@ func (r *run) end(ctx context.Context, it *item, how, text string) error {
 		if a.Answer != nil {
 			continue
 		}
-		r.t.close(it, a, how)
 		if err := r.record(ctx, it, Event{Type: how, RequestID: a.Request.InputRequestID()}); err != nil {
 			return err
 		}
-		if a.Ref != "" && how == howSuperseded {
-			if r.cfg.Holder == nil {
-				return errNoHolder
-			}
-			if err := r.cfg.Holder.Cancel(ctx, a.Ref, text); err != nil {
-				return fmt.Errorf("withdraw a request: %w", err)
-			}
+		if err := r.withdraw(ctx, a, how, text); err != nil {
+			return err
+		}
+		r.t.close(it, a, how)
+	}
+	if len(it.Asks) == 0 {
+		if err := r.record(ctx, it, Event{Type: how}); err != nil {
+			return err
 		}
 	}
 	if it.Service {
@@ -100,6 +107,21 @@ func (r *run) end(ctx context.Context, it *item, how, text string) error {
 		return nil
 	}
 	it.settle(text)
+	it.State = nil
+	return nil
+}
+
+// withdraw takes a request back that its holder still shows to people.
+func (r *run) withdraw(ctx context.Context, a *ask, how, text string) error {
+	if a.Ref == "" || how != howSuperseded {
+		return nil
+	}
+	if r.cfg.Holder == nil {
+		return errNoHolder
+	}
+	if err := r.cfg.Holder.Cancel(ctx, a.Ref, text); err != nil {
+		return fmt.Errorf("withdraw a request: %w", err)
+	}
 	return nil
 }
 
@@ -120,19 +142,42 @@ func (r *run) supersede(ctx context.Context, more bool) error {
 func (r *run) takeResults(ctx context.Context, results []*content.FunctionResult) error {
 	for _, result := range results {
 		it := r.t.pendingCall(result.CallID)
-		if it == nil || it.Stage != external {
-			no := Refusal{result.CallID, UnknownRequest, "no call of that id waits for a result from the caller"}
-			if err := r.out.refuse([]Refusal{no}); err != nil {
+		if no := misfitResult(it, result); no != nil {
+			if err := r.refuse(ctx, *no); err != nil {
 				return err
 			}
 			continue
 		}
-		it.Stage, it.Result = done, result.Result
 		if err := r.record(ctx, it, Event{Type: "finished", Detail: "by the caller"}); err != nil {
 			return err
 		}
+		it.Stage, it.Result = done, result.Result
 	}
 	return nil
+}
+
+func misfitResult(it *item, result *content.FunctionResult) *Refusal {
+	if it == nil || it.Stage != external {
+		return &Refusal{result.CallID, UnknownRequest, "no call of that id waits for a result from the caller"}
+	}
+	if len(result.Result) == 0 {
+		return nil
+	}
+	if err := content.CheckSchema(nil, result.Result); err != nil {
+		return &Refusal{result.CallID, BadAnswer, "the result: " + err.Error()}
+	}
+	return nil
+}
+
+// refuse records answers that can't act, and tells the caller.
+func (r *run) refuse(ctx context.Context, all ...Refusal) error {
+	for _, no := range all {
+		e := Event{Type: "refused", RequestID: no.RequestID, Detail: string(no.Reason) + ": " + no.Detail}
+		if err := r.audit(ctx, e); err != nil {
+			return err
+		}
+	}
+	return r.out.refuse(all)
 }
 
 // takeAnswers lets the answers act that may, and tells of the others.
@@ -147,24 +192,21 @@ func (r *run) takeAnswers(ctx context.Context, answers []content.InputResponse) 
 			refused = append(refused, *no)
 		}
 	}
-	for _, no := range refused {
-		if err := r.audit(ctx, Event{Type: "refused", RequestID: no.RequestID, Detail: string(no.Reason) + ": " + no.Detail}); err != nil {
-			return err
-		}
-	}
-	return r.out.refuse(refused)
+	return r.refuse(ctx, refused...)
 }
 
-// take lets one answer act.
+// take lets one answer act. Nothing has changed when there is a refusal or an error.
 func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 	it, a := hit.item, hit.ask
-	if response, ok := hit.answer.(*content.ToolApprovalResponse); ok && response.Edited != nil {
-		if no, err := r.edit(ctx, it, a, response); no != nil || err != nil || it.Stage == open && it.Asks[0] != a {
-			return no, err
-		}
+	response, approval := hit.answer.(*content.ToolApprovalResponse)
+	if approval && r.cfg.Holder != nil && it.State == nil {
+		return &Refusal{response.RequestID, HeldElsewhere, "approvals are given where requests are held, not in the messages"}, nil
 	}
 	yes := !rejects(hit.answer)
 	event := Event{Type: "answered", RequestID: a.Request.InputRequestID(), Approved: &yes, Detail: reasonOf(hit.answer)}
+	if approval && response.Edited != nil && it.State == nil { // a suspended function decides edits itself
+		return r.edit(ctx, it, a, response, event)
+	}
 	if err := r.record(ctx, it, event); err != nil {
 		return nil, err
 	}
@@ -176,7 +218,7 @@ func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 
 // edit puts the edited call in place of the asked one, as a new call that is decided again: a denial refuses the answer, and rules that
 // the person was not shown make a new request.
-func (r *run) edit(ctx context.Context, it *item, a *ask, response *content.ToolApprovalResponse) (*Refusal, error) {
+func (r *run) edit(ctx context.Context, it *item, a *ask, response *content.ToolApprovalResponse, e Event) (*Refusal, error) {
 	tool := findTool(response.Edited.Name, r.opt, r.cfg.Tools)
 	if no := checkAgainst(tool, response); no != nil {
 		return no, nil
@@ -186,15 +228,30 @@ func (r *run) edit(ctx context.Context, it *item, a *ask, response *content.Tool
 	if j.what == refuse {
 		return &Refusal{response.RequestID, BadAnswer, "the edited call: " + j.text}, nil
 	}
-	before := it.Ground
-	if it.Asked == nil {
-		it.Asked = it.Call
+	now := *it
+	now.Call, now.Ground = edited, j.ground
+	if now.Asked == nil {
+		now.Asked = it.Call
 	}
-	it.Call, it.Ground = edited, j.ground
-	if j.what == mustAsk && !before.covers(j.ground) {
+	if j.what == mustAsk && !it.Ground.covers(j.ground) {
+		e.Detail = strings.TrimPrefix(e.Detail+"; edited, and asked again", "; ")
+		if err := r.record(ctx, &now, e); err != nil {
+			return nil, err
+		}
+		if err := r.ask(ctx, &now, j); err != nil {
+			return nil, err
+		}
 		r.t.close(it, a, howAgain)
-		return nil, r.ask(ctx, it, j)
+		*it = now
+		return nil, nil
 	}
+	if err := r.record(ctx, &now, e); err != nil {
+		return nil, err
+	}
+	*it = now
+	a.Answer = response
+	r.t.close(it, a, howAnswered)
+	it.answered()
 	return nil, nil
 }
 
@@ -215,7 +272,10 @@ func (it *item) answered() {
 		return
 	}
 	response, approval := it.Asks[0].Answer.(*content.ToolApprovalResponse)
+	it.Poll = false
 	switch {
+	case it.Service && approval && response.Approved:
+		it.Stage = approved // to be cleared once more
 	case it.Service:
 		it.Stage = done
 	case it.State != nil || !approval:
@@ -272,18 +332,30 @@ func (r *run) takeHeld(ctx context.Context, it *item, a *ask, held Held) error {
 		return nil
 	case HeldApproved:
 		if held.Arguments != nil && !content.SameArguments(held.Arguments, it.Call.Args()) {
-			call := content.CloneCall(it.Call).(*content.FunctionCall)
+			call, ok := content.CloneCall(it.Call).(*content.FunctionCall)
+			if !ok {
+				return r.end(ctx, it, "cancelled", "Tool call not run: it was edited, and what a service runs can't be.")
+			}
 			call.Arguments = held.Arguments
-			it.Asked, it.Call = it.Call, call
-			it.Ground = r.judge(ctx, call, findTool(call.Name, r.opt, r.cfg.Tools)).ground
+			if it.Asked == nil {
+				it.Asked = it.Call
+			}
+			it.Call, it.Ground = call, r.judge(ctx, call, findTool(call.Name, r.opt, r.cfg.Tools)).ground
 		}
 		return r.closeHeld(ctx, it, a, q.CreateApproval(held.Reason))
 	case HeldDenied:
 		return r.closeHeld(ctx, it, a, q.CreateRejection(held.Reason))
 	case HeldResponded:
-		it.Stage, it.Result = done, quote(held.Reason)
+		if err := r.record(ctx, it, Event{Type: "answered", RequestID: q.RequestID, By: held.By, Detail: "a person answered in place of the tool"}); err != nil {
+			return err
+		}
 		r.t.close(it, a, howAnswered)
-		return r.record(ctx, it, Event{Type: "answered", RequestID: q.RequestID, By: held.By, Detail: "a person answered in place of the tool"})
+		if it.Service {
+			it.decline(held.Reason)
+			return nil
+		}
+		it.Stage, it.Result = done, jsonText(held.Reason)
+		return nil
 	case HeldExpired:
 		return r.end(ctx, it, howExpired, textExpired)
 	case HeldCancelled:

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"slices"
-	"sync"
 
 	"github.com/assent-dev/assent/content"
 	"github.com/assent-dev/assent/resolve"
@@ -40,6 +39,7 @@ func (r *run) askModel(ctx context.Context, last bool) (*answer, error) {
 		opt = opt.Clone()
 		opt.Tools = slices.DeleteFunc(opt.Tools, func(t Tool) bool { return runs(t) == runNow })
 	}
+	r.unsent = false
 	if r.out.yield == nil {
 		resp, err := r.model.Respond(ctx, r.history, opt)
 		if err != nil {
@@ -91,38 +91,50 @@ func isLive(c content.Content) bool {
 // handle runs or asks about the calls of a turn. It reports whether the model goes on.
 func (r *run) handle(ctx context.Context, a *answer, last bool) (bool, error) {
 	r.adopt(a.resp)
-	served := servedCalls(a.resp.Messages)
-	b := r.batchOf(a.resp.Messages, served)
-	if len(b.Items) == 0 {
-		return false, r.release(a)
-	}
-	if err := r.judgeAll(ctx, b, last); err != nil {
-		return false, err
-	}
-	outs, err := r.runHarmless(ctx, b)
+	b, err := r.batchOf(a.resp.Messages, servedCalls(a.resp.Messages))
 	if err != nil {
 		return false, err
 	}
-	held := b.asked()
-	if held {
-		r.t.batches = append(r.t.batches, b)
-		more, err := r.runBatch(ctx, b)
-		if err != nil {
-			return false, err
-		}
-		outs = append(outs, more...)
+	if len(b.Items) == 0 {
+		r.t.news.add(a.resp.Messages...)
+		return false, r.release(a)
+	}
+	all := r.judgeAll(ctx, b, last)
+	if !r.lasting && slices.ContainsFunc(all, func(j judgement) bool { return j.what == mustAsk }) {
+		return false, ErrThreadNeeded
+	}
+	if !r.lasting && slices.ContainsFunc(all, func(j judgement) bool { return j.what == callerRuns }) {
+		return false, r.release(a) // the caller gets all calls, as .NET has it: nothing here could keep the results of some
+	}
+	if err := r.applyAll(ctx, b, all); err != nil {
+		return false, err
+	}
+	outs, err := r.runTurn(ctx, b)
+	if err != nil {
+		return false, err
 	}
 	if err := r.failed.turn(outs); err != nil {
 		return false, err
 	}
-	if held || !b.finished() || b.serves() {
+	if b.asked() || b.serves() || !b.finished() {
 		a.made = b
-		if !held {
-			r.t.batches = append(r.t.batches, b)
-		}
 		return r.keep(a, b)
 	}
-	return !last && !b.stopped, r.pass(a, b)
+	return !last && !r.stopped, r.pass(a, b)
+}
+
+// runTurn runs the calls of a turn that need nobody, and those that the holder lets pass at once.
+func (r *run) runTurn(ctx context.Context, b *batch) ([]outcome, error) {
+	outs, err := r.runHarmless(ctx, b)
+	if err != nil || !b.asked() && !b.serves() && b.finished() {
+		return outs, err
+	}
+	if !r.lasting {
+		return nil, ErrThreadNeeded
+	}
+	r.t.batches, r.fresh = append(r.t.batches, b), append(r.fresh, b)
+	more, err := r.runBatch(ctx, b)
+	return append(outs, more...), err
 }
 
 // adopt takes over what a turn says of the whole run.
@@ -155,11 +167,14 @@ func servedCalls(messages []*content.Message) map[string]bool {
 }
 
 // batchOf collects the calls of a turn.
-func (r *run) batchOf(messages []*content.Message, served map[string]bool) *batch {
+func (r *run) batchOf(messages []*content.Message, served map[string]bool) (*batch, error) {
 	b := &batch{ConversationID: r.opt.ConversationID}
 	for _, m := range messages {
 		before := len(b.Items)
 		for _, c := range m.Contents {
+			if q, ok := c.(*content.ToolApprovalRequest); ok && q.Call == nil {
+				return nil, &content.BadError{Code: content.BadShape, Where: "toolCall", Detail: "the model's side asks about no call"}
+			}
 			if it := itemOf(c, served); it != nil {
 				b.Items = append(b.Items, it)
 			}
@@ -168,7 +183,7 @@ func (r *run) batchOf(messages []*content.Message, served map[string]bool) *batc
 			b.MessageID, b.AuthorName = m.ID, m.AuthorName
 		}
 	}
-	return b
+	return b, nil
 }
 
 func itemOf(c content.Content, served map[string]bool) *item {
@@ -188,10 +203,10 @@ func itemOf(c content.Content, served map[string]bool) *item {
 
 // calledBy is the call that a question of the model's side is about.
 func calledBy(q content.InputRequest) content.ToolCall {
-	if approval, ok := q.(*content.ToolApprovalRequest); ok && approval.Call != nil {
+	if approval, ok := q.(*content.ToolApprovalRequest); ok {
 		return approval.Call
 	}
-	return &content.HostedCall{Kind: "inputRequest", CallID: q.InputRequestID()}
+	return &content.FunctionCall{CallID: q.InputRequestID(), Name: "input_request"}
 }
 
 // asked tells whether somebody was asked about a call of this batch, if only the holder.
@@ -205,9 +220,8 @@ func (b *batch) serves() bool {
 }
 
 // judgeAll decides every call of a turn before any of them runs.
-func (r *run) judgeAll(ctx context.Context, b *batch, last bool) error {
+func (r *run) judgeAll(ctx context.Context, b *batch, last bool) []judgement {
 	all := make([]judgement, len(b.Items))
-	asks := false
 	for i, it := range b.Items {
 		switch {
 		case it.Service:
@@ -215,12 +229,17 @@ func (r *run) judgeAll(ctx context.Context, b *batch, last bool) error {
 		case last:
 			all[i] = judgement{what: refuse, text: textLimit}
 		default:
-			all[i] = r.judge(ctx, it.Call, findTool(it.Call.ToolName(), r.opt, r.cfg.Tools))
+			it.tool = findTool(it.Call.ToolName(), r.opt, r.cfg.Tools)
+			all[i] = r.judge(ctx, it.Call, it.tool)
 		}
-		asks = asks || all[i].what == mustAsk
 	}
-	if asks && !r.lasting {
-		return ErrThreadNeeded
+	return all
+}
+
+func (r *run) applyAll(ctx context.Context, b *batch, all []judgement) error {
+	asks := false
+	for i, it := range b.Items {
+		asks = asks || all[i].what == mustAsk && !it.Service
 	}
 	for i, it := range b.Items {
 		if err := r.apply(ctx, it, all[i], asks && r.cfg.WrapSiblings && r.cfg.Holder == nil); err != nil {
@@ -233,16 +252,25 @@ func (r *run) judgeAll(ctx context.Context, b *batch, last bool) error {
 // judgeService lets the plan refuse what a service would run itself. What it allows is still for the user to answer.
 func (r *run) judgeService(ctx context.Context, it *item) judgement {
 	if _, mcp := it.Call.(*content.MCPCall); !mcp || r.cfg.Decider == nil {
+		if _, approval := it.Asks[0].Request.(*content.ToolApprovalRequest); approval && r.cfg.Holder != nil {
+			return judgement{what: refuse, text: textNobody}
+		}
 		return judgement{what: mustAsk}
 	}
 	v, err := r.cfg.Decider.Decide(ctx, nil, it.Call)
+	j := judgement{what: mustAsk, verdict: v}
+	j.ground.take(v)
 	switch {
 	case err != nil:
-		return judgement{what: refuse, text: textUndecided}
+		j.what, j.text = refuse, textUndecided
 	case v.Outcome == resolve.Deny:
-		return judgement{what: refuse, text: denialText(v)}
+		j.what, j.text = refuse, denialText(v)
+	case r.cfg.Holder != nil && v.Outcome == resolve.Allow:
+		j.what, j.text = refuse, textNobody
+	case r.cfg.Holder == nil && len(j.ground.required().Stages) > 0:
+		j.what, j.text = refuse, "Tool call not run: it needs the approval of "+j.ground.people()+", and nothing here can ask them."
 	}
-	return judgement{what: mustAsk, verdict: v}
+	return j
 }
 
 // apply turns a judgement into a stage. A harmless call is approved unless its siblings' questions take it along.
@@ -253,8 +281,7 @@ func (r *run) apply(ctx context.Context, it *item, j judgement, wrap bool) error
 		r.t.close(it, it.Asks[0], howAnswered)
 		return r.record(ctx, it, Event{Type: "denied", Detail: j.text})
 	case it.Service:
-		it.Asks[0].Since = r.now()
-		return r.record(ctx, it, Event{Type: "requested", RequestID: it.Asks[0].Request.InputRequestID()})
+		return r.askService(ctx, it, j)
 	case wrap && j.what == runNow:
 		if err := r.ask(ctx, it, j); err != nil {
 			return err
@@ -274,6 +301,28 @@ func (r *run) apply(ctx context.Context, it *item, j judgement, wrap bool) error
 	return nil
 }
 
+// askService keeps a question of the model's side, and gives it to the holder when it is about a call.
+func (r *run) askService(ctx context.Context, it *item, j judgement) error {
+	a := it.Asks[0]
+	a.Since = r.now()
+	if within := j.verdict.Within(); within > 0 {
+		a.Expires = a.Since.Add(within)
+	}
+	var held *Held
+	if q, ok := a.Request.(*content.ToolApprovalRequest); ok {
+		shown := *q // its id is the service's, and may be another thread's too
+		shown.RequestID = r.t.ID + "/" + q.RequestID
+		var err error
+		if held, err = r.hold(ctx, a, &shown, j.verdict); err != nil {
+			return err
+		}
+	}
+	if err := r.record(ctx, it, Event{Type: "requested", RequestID: a.Request.InputRequestID()}); err != nil || held == nil {
+		return err
+	}
+	return r.takeHeld(ctx, it, a, *held)
+}
+
 // recordRefusal audits denials. Calls that can't be understood are no decisions.
 func (r *run) recordRefusal(ctx context.Context, it *item, j judgement) error {
 	it.Rejected = j.verdict.Call != nil || len(j.verdict.Reasons) > 0
@@ -291,59 +340,47 @@ func (r *run) runHarmless(ctx context.Context, b *batch) ([]outcome, error) {
 			ready = append(ready, it)
 		}
 	}
-	if r.cfg.Concurrent && len(ready) > 1 {
-		return r.runAtOnce(ctx, b, ready)
+	if r.cfg.Concurrent {
+		return r.runNow(ctx, ready)
 	}
 	var outs []outcome
 	for _, it := range ready {
-		if b.stopped {
+		if r.stopped {
 			it.settle(textStopped)
 			continue
 		}
-		o := r.runItem(ctx, it)
-		if err := r.finish(ctx, b, it, o); err != nil {
+		more, err := r.runNow(ctx, []*item{it})
+		if err != nil {
 			return nil, err
 		}
-		outs = append(outs, o)
+		outs = append(outs, more...)
 	}
 	return outs, nil
 }
 
-func (r *run) runAtOnce(ctx context.Context, b *batch, ready []*item) ([]outcome, error) {
-	outs := make([]outcome, len(ready))
-	var all sync.WaitGroup
-	for i, it := range ready {
-		outs[i] = unfinished(r.opt)
-		all.Go(func() { outs[i] = r.runItem(ctx, it) })
-	}
-	all.Wait()
-	base := r.opt
-	for i, it := range ready {
-		next := mergeTools(base, r.opt, outs[i].opt)
-		if err := r.finish(ctx, b, it, outs[i]); err != nil {
+// runNow runs calls at once and keeps how they went.
+func (r *run) runNow(ctx context.Context, items []*item) ([]outcome, error) {
+	outs := r.runAll(ctx, items)
+	for i, it := range items {
+		if outs[i].err != nil && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if outs[i].suspend != nil && !r.lasting {
+			return nil, ErrThreadNeeded
+		}
+		if err := r.settleOutcome(ctx, it, outs[i]); err != nil {
 			return nil, err
 		}
-		r.opt = next
+		if err := r.recordEnd(ctx, it); err != nil {
+			return nil, err
+		}
 	}
 	return outs, nil
-}
-
-// finish keeps the outcome of a call that needed nobody.
-func (r *run) finish(ctx context.Context, b *batch, it *item, o outcome) error {
-	if o.err != nil && o.suspend == nil && ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if o.suspend != nil && !r.lasting {
-		return ErrThreadNeeded
-	}
-	r.opt, b.stopped = o.opt, b.stopped || o.stop
-	return r.settleOutcome(ctx, it, o)
 }
 
 // release passes on what a turn without live calls holds.
 func (r *run) release(a *answer) error {
 	r.out.resp.Messages = append(r.out.resp.Messages, a.resp.Messages...)
-	r.t.news.add(a.resp.Messages...)
 	if r.out.yield == nil {
 		return nil
 	}
@@ -365,17 +402,15 @@ func (r *run) pass(a *answer, b *batch) error {
 		results[i] = &content.FunctionResult{CallID: it.Call.ID(), Result: it.Result}
 	}
 	told := content.NewMessage(content.ToolRole, results...)
-	r.t.news.add(told)
-	r.history = r.next(a.resp.Messages, told)
-	return r.out.message(told)
-}
-
-// next is the history of the next turn; a service that keeps it gets what is new only.
-func (r *run) next(said []*content.Message, more ...*content.Message) []*content.Message {
+	said := tidy(append(slices.Clip(a.resp.Messages), told)) // the calls may stand in several messages
+	r.t.news.add(said...)
 	if r.opt.ConversationID != "" {
-		return more
+		r.history = []*content.Message{told}
+	} else {
+		r.history = append(r.history, said...)
 	}
-	return append(append(r.history, said...), more...)
+	r.unsent = true
+	return r.out.message(told)
 }
 
 // keep shows requests in place of the calls of a batch that waits in the thread. A batch that got all its answers at once goes on.
@@ -390,11 +425,15 @@ func (r *run) keep(a *answer, b *batch) (bool, error) {
 	left := leftOf(a.resp.Messages, b)
 	r.t.news.add(left...)
 	if !b.finished() {
-		b.stopped = false // this run ends anyway; the next one is another
 		return false, nil
 	}
-	r.history = r.next(left)
-	return !b.stopped, r.tellBatch(b)
+	r.unsent = true
+	if r.opt.ConversationID != "" {
+		r.history = nil
+	} else {
+		r.history = append(r.history, left...)
+	}
+	return !r.stopped, r.tellBatch(b)
 }
 
 // leftOf is what a model may see of a turn while its calls wait.
@@ -429,7 +468,7 @@ func presentUpdates(updates []*Update, b *batch) []*Update {
 	for _, u := range updates {
 		shown := *u
 		shown.Contents = presentContents(u.Contents, b)
-		if len(shown.Contents) > 0 || len(u.Contents) == 0 || u.FinishReason != "" {
+		if len(shown.Contents) > 0 || len(u.Contents) == 0 || u.FinishReason != "" || u.ConversationID != "" || u.ID != "" {
 			out = append(out, &shown)
 		}
 	}

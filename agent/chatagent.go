@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 
@@ -70,7 +71,7 @@ func (a *chatAgent) begin(t *Thread, messages []*content.Message) []*content.Mes
 	if a.cfg.Store != nil {
 		t.Keep(a.cfg.Store)
 	}
-	t.news = news{}
+	t.news, t.lasting = news{}, true
 	return readInput(messages, 0, t).history
 }
 
@@ -108,7 +109,7 @@ func (a *chatAgent) keep(ctx context.Context, t *Thread, said []*content.Message
 	return t.Save(ctx)
 }
 
-// ErrUnanswered says that the answer function of RunToEnd gave no answer.
+// ErrUnanswered says that the answer function of RunToEnd gave no answer, or none that could act.
 var ErrUnanswered = errors.New("a request was left without an answer")
 
 // RunToEnd runs an agent until it asks nothing more, for programs whose user sits in the same process: each request goes to answer, and
@@ -117,10 +118,14 @@ var ErrUnanswered = errors.New("a request was left without an answer")
 func RunToEnd(ctx context.Context, a Agent, t *Thread, messages []*content.Message,
 	answer func(context.Context, content.InputRequest) (content.InputResponse, error)) (*Response, error) {
 	var all []*content.Message
+	given := -1
 	for {
 		resp, err := a.Run(ctx, t, messages...)
 		if err != nil {
 			return nil, err
+		}
+		if len(resp.Refused) == given {
+			return nil, fmt.Errorf("%w: %s", ErrUnanswered, resp.Refused[0].Detail)
 		}
 		all = append(all, resp.Messages...)
 		asked := resp.UserInputRequests()
@@ -130,15 +135,16 @@ func RunToEnd(ctx context.Context, a Agent, t *Thread, messages []*content.Messa
 		}
 		reply := content.NewMessage(content.User)
 		for _, q := range asked {
-			given, err := answer(ctx, q)
+			one, err := answer(ctx, q)
 			if err != nil {
 				return nil, err
 			}
-			if given == nil {
+			if one == nil {
 				return nil, ErrUnanswered
 			}
-			reply.Contents = append(reply.Contents, given)
+			reply.Contents = append(reply.Contents, one)
 		}
 		messages = []*content.Message{reply}
+		given = len(reply.Contents)
 	}
 }

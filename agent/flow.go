@@ -157,7 +157,7 @@ func (f *Flow) Data(ctx context.Context, key, text string, schema json.RawMessag
 
 // Ask asks the user anything. The request gets an id of its own.
 func (f *Flow) Ask(ctx context.Context, key string, q content.InputRequest) (content.InputResponse, error) {
-	if it := f.t.pendingCall(key); it != nil {
+	if it := f.t.pendingCall(key); it != nil && len(it.Asks) == 1 {
 		switch {
 		case it.Stage == open:
 			return nil, ErrWaiting
@@ -256,10 +256,15 @@ func (a *flowAgent) begin(ctx context.Context, t *Thread, messages []*content.Me
 	hits, refused := t.match(in.answers)
 	for _, hit := range hits {
 		yes := !rejects(hit.answer)
-		hit.ask.Answer, hit.item.Stage = hit.answer, done
-		t.close(hit.item, hit.ask, howAnswered)
 		e := Event{Type: "answered", RequestID: hit.answer.InputResponseTo(), CallID: hit.item.Call.ID(), Approved: &yes, Detail: reasonOf(hit.answer)}
 		if err := a.audit(ctx, t, e); err != nil {
+			return nil, nil, err
+		}
+		hit.ask.Answer, hit.item.Stage = hit.answer, done
+		t.close(hit.item, hit.ask, howAnswered)
+	}
+	for _, no := range refused {
+		if err := a.audit(ctx, t, Event{Type: "refused", RequestID: no.RequestID, Detail: string(no.Reason) + ": " + no.Detail}); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -271,15 +276,18 @@ func (a *flowAgent) expire(ctx context.Context, t *Thread) error {
 	now := a.cfg.Now()
 	for _, b := range t.batches {
 		it := b.Items[0]
-		q := it.Asks[0]
-		if it.Stage != open || q.Expires.IsZero() || now.Before(q.Expires) {
+		if it.Stage != open {
 			continue
 		}
-		it.Stage = done
-		t.close(it, q, howExpired)
+		q := it.Asks[0]
+		if q.Expires.IsZero() || now.Before(q.Expires) {
+			continue
+		}
 		if err := a.audit(ctx, t, Event{Type: howExpired, RequestID: q.Request.InputRequestID(), CallID: it.Call.ID()}); err != nil {
 			return err
 		}
+		it.Stage = done
+		t.close(it, q, howExpired)
 	}
 	return nil
 }

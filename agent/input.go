@@ -15,13 +15,19 @@ type input struct {
 	more    bool                      // the user wrote something beside answers
 }
 
-// readInput takes the messages of a run apart. Requests, answers and calls that wait stand in the thread, so the history goes without
-// them. Only the new messages can answer: those from first on.
+// readInput takes the messages of a run apart. Requests, answers and results that are waited for belong to the thread, so the history
+// goes without them. Only the new messages can answer: those from first on.
 func readInput(messages []*content.Message, first int, t *Thread) input {
 	in := input{anchor: -1}
+	calls := map[string]bool{}
 	for i, m := range messages {
 		fresh := i >= first
-		kept, answered := in.sift(m, fresh, t)
+		for _, c := range m.Contents {
+			if call, ok := c.(*content.FunctionCall); ok {
+				calls[call.CallID] = true
+			}
+		}
+		kept, answered := in.sift(m, fresh, t, calls)
 		if answered {
 			in.anchor = len(in.history)
 		}
@@ -46,12 +52,18 @@ func readInput(messages []*content.Message, first int, t *Thread) input {
 }
 
 // sift returns the contents of a message that a model may see, and whether something in it was an answer.
-func (in *input) sift(m *content.Message, fresh bool, t *Thread) (kept []content.Content, answered bool) {
-	if !slices.ContainsFunc(m.Contents, func(c content.Content) bool { return waits(c, t) }) {
+func (in *input) sift(m *content.Message, fresh bool, t *Thread, calls map[string]bool) (kept []content.Content, answered bool) {
+	apart := func(c content.Content) bool {
+		if r, ok := c.(*content.FunctionResult); ok {
+			return fresh && t.wantsResult(r.CallID, calls)
+		}
+		return fresh && isQuestion(c) || !fresh && !t.tells(c)
+	}
+	if !slices.ContainsFunc(m.Contents, apart) {
 		return m.Contents, false
 	}
 	for _, c := range m.Contents {
-		if !waits(c, t) {
+		if !apart(c) {
 			kept = append(kept, c)
 			continue
 		}
@@ -68,24 +80,32 @@ func (in *input) sift(m *content.Message, fresh bool, t *Thread) (kept []content
 	return kept, answered
 }
 
-// waits tells whether a content belongs to what stands in the thread and not in the history.
-func waits(c content.Content, t *Thread) bool {
-	switch c := c.(type) {
-	case content.InputRequest:
-		return !t.forService(c.InputRequestID())
-	case content.InputResponse:
-		return !t.forService(c.InputResponseTo())
-	case *content.FunctionCall:
-		return t.pendingCall(c.CallID) != nil
-	case *content.FunctionResult:
-		return t.pendingCall(c.CallID) != nil
-	}
-	return false
+// wantsResult tells whether a new result is for the thread and not for the history: of a call that waits, or of one that nobody made.
+func (t *Thread) wantsResult(callID string, calls map[string]bool) bool {
+	return t.pendingCall(callID) != nil || t.lasting && !calls[callID]
 }
 
-// forService holds for the two halves of a question of the model's side that this thread got answered: they belong to the history.
-func (t *Thread) forService(id string) bool {
-	return slices.ContainsFunc(t.closed, func(c closedRequest) bool { return c.Service && c.ID == id })
+// tells holds for what belongs into a history: all but questions and answers, and of these the two halves of what the model's side asked
+// and this thread got answered, as it was answered.
+func (t *Thread) tells(c content.Content) bool {
+	switch c := c.(type) {
+	case content.InputRequest:
+		return t.forService(c.InputRequestID()) != nil
+	case content.InputResponse:
+		ended := t.forService(c.InputResponseTo())
+		return ended != nil && ended.Yes == !rejects(c)
+	}
+	return true
+}
+
+// forService finds an ended question of the model's side.
+func (t *Thread) forService(id string) *closedRequest {
+	for i, c := range t.closed {
+		if c.Service && c.ID == id {
+			return &t.closed[i]
+		}
+	}
+	return nil
 }
 
 // firstNew is where the new messages of a run begin: the caller's count, else after the last message that is not the user's.

@@ -16,7 +16,6 @@ type batch struct {
 	AuthorName     string
 	ConversationID string // in which the service waits for the results
 	Items          []*item
-	stopped        bool // a call of it ended the run
 }
 
 // stage is how far a call has come.
@@ -44,6 +43,10 @@ type item struct {
 	By       string
 	Ground   ground
 	Key      string // of the claim
+	// Unrecorded says that the call has ended and the record of it failed; it is made up for before anything else.
+	Unrecorded bool
+	ended      string // how the run ended, for the record
+	tool       Tool   // that was decided about, while a run lasts
 }
 
 // ground is what an approval rests on: when it changes before the run, it is asked again.
@@ -70,6 +73,7 @@ type closedRequest struct {
 	How string `json:"how"` // "answered", "superseded", "expired", "asked again"
 	// Service says that it was the model's side who asked: it wants to see request and answer in the history.
 	Service bool `json:"service,omitempty"`
+	Yes     bool `json:"yes,omitempty"` // what the answer was
 }
 
 // maxClosed bounds what a thread remembers of requests that have ended.
@@ -86,7 +90,7 @@ type Pending struct {
 func (t *Thread) Pending() []Pending {
 	var out []Pending
 	for _, a := range t.openAsks() {
-		out = append(out, Pending{a.Request, a.Since, a.Ref})
+		out = append(out, Pending{cloneRequest(a.Request), a.Since, a.Ref})
 	}
 	return out
 }
@@ -146,7 +150,7 @@ func (t *Thread) pendingCall(callID string) *item {
 
 // close remembers how a request ended.
 func (t *Thread) close(it *item, a *ask, how string) {
-	t.closed = append(t.closed, closedRequest{a.Request.InputRequestID(), how, it.Service})
+	t.closed = append(t.closed, closedRequest{a.Request.InputRequestID(), how, it.Service, a.Answer != nil && !rejects(a.Answer)})
 	if over := len(t.closed) - maxClosed; over > 0 {
 		t.closed = slices.Delete(t.closed, 0, over)
 	}
@@ -176,17 +180,26 @@ func (t *Thread) waitingConversation() string {
 func (it *item) visible() []content.Content {
 	switch it.Stage {
 	case external:
-		return []content.Content{it.Call}
+		return []content.Content{content.CloneCall(it.Call)}
 	case open:
 		var out []content.Content
 		for _, a := range it.Asks {
 			if a.Answer == nil {
-				out = append(out, a.Request)
+				out = append(out, cloneRequest(a.Request))
 			}
 		}
 		return out
 	}
 	return nil
+}
+
+// cloneRequest copies a request: whoever gets it may change it, and the thread's own must stay what was asked.
+func cloneRequest(q content.InputRequest) content.InputRequest {
+	out := withRequestID(q, q.InputRequestID())
+	if approval, ok := out.(*content.ToolApprovalRequest); ok {
+		approval.Call = content.CloneCall(approval.Call)
+	}
+	return out
 }
 
 // messages are a finished batch as a history has it: the calls, what was refused, what was run, and answers that go to a service.
@@ -225,14 +238,5 @@ func (b *batch) messages(dotNet bool) []*content.Message {
 
 // settle gives a call its result instead of a run.
 func (it *item) settle(text string) {
-	it.Stage, it.Rejected, it.Result = done, true, quote(text)
-}
-
-// quote is a text as JSON.
-func quote(text string) json.RawMessage {
-	out, err := json.Marshal(text)
-	if err != nil { // a Go string always has a JSON form
-		return json.RawMessage(`""`)
-	}
-	return out
+	it.Stage, it.Rejected, it.Result = done, true, jsonText(text)
 }

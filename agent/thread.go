@@ -26,6 +26,7 @@ type Thread struct {
 	// heldBack is what the user wrote while a service-held conversation waited for results.
 	heldBack []*content.Message
 	news     news
+	lasting  bool // the caller keeps the thread from run to run
 	// Revision counts the saves; a ThreadStore refuses to save over another.
 	Revision int64
 

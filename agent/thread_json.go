@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,6 +55,8 @@ type itemJSON struct {
 	By       string          `json:"by,omitempty"`
 	Ground   ground          `json:"ground,omitzero"`
 	Key      string          `json:"key,omitempty"`
+	// Unrecorded says that the record of the end is missing.
+	Unrecorded bool `json:"unrecorded,omitempty"`
 }
 
 type askJSON struct {
@@ -119,7 +122,7 @@ func (b *batch) json() batchJSON {
 	out := batchJSON{MessageID: b.MessageID, AuthorName: b.AuthorName, ConversationID: b.ConversationID}
 	for _, it := range b.Items {
 		row := itemJSON{Call: contentJSON{it.Call}, Stage: it.Stage, Service: it.Service, State: it.State, Poll: it.Poll,
-			Result: it.Result, Rejected: it.Rejected, By: it.By, Ground: it.Ground, Key: it.Key}
+			Result: it.Result, Rejected: it.Rejected, By: it.By, Ground: it.Ground, Key: it.Key, Unrecorded: it.Unrecorded}
 		if it.Asked != nil {
 			row.Asked = optional(it.Asked)
 		}
@@ -169,11 +172,34 @@ func (t *Thread) UnmarshalJSON(data []byte) error {
 		}
 		out.batches = append(out.batches, batch)
 	}
+	if err := out.checkIDs(); err != nil {
+		return fmt.Errorf("read a thread: %w", err)
+	}
 	*t = out
 	return nil
 }
 
+// checkIDs refuses two requests of one id: an answer would find one of them.
+func (t *Thread) checkIDs() error {
+	seen := map[string]bool{}
+	for _, b := range t.batches {
+		for _, it := range b.Items {
+			for _, a := range it.Asks {
+				id := a.Request.InputRequestID()
+				if seen[id] && a.Answer == nil && !it.Service {
+					return fmt.Errorf("pending: two requests have the id %q", id)
+				}
+				seen[id] = true
+			}
+		}
+	}
+	return nil
+}
+
 func (b batchJSON) batch() (*batch, error) {
+	if len(b.Calls) == 0 {
+		return nil, errors.New("calls: expected at least one")
+	}
 	out := &batch{MessageID: b.MessageID, AuthorName: b.AuthorName, ConversationID: b.ConversationID}
 	for i, row := range b.Calls {
 		it, err := row.item()
@@ -191,7 +217,7 @@ func (row itemJSON) item() (*item, error) {
 		return nil, fmt.Errorf("call: expected a call, found a %T", row.Call.Content)
 	}
 	it := &item{Call: call, Stage: row.Stage, Service: row.Service, State: row.State, Poll: row.Poll, Result: row.Result,
-		Rejected: row.Rejected, By: row.By, Ground: row.Ground, Key: row.Key}
+		Rejected: row.Rejected, By: row.By, Ground: row.Ground, Key: row.Key, Unrecorded: row.Unrecorded}
 	if row.Asked != nil {
 		if it.Asked, ok = row.Asked.Content.(content.ToolCall); !ok {
 			return nil, fmt.Errorf("asked: expected a call, found a %T", row.Asked.Content)
@@ -221,6 +247,15 @@ func (a askJSON) ask() (*ask, error) {
 	return out, nil
 }
 
+// rejected tells whether the one thing that was asked about a call was refused. What a suspended function asked is for it to judge.
+func (it *item) rejected() bool {
+	_, approval := it.Asks[0].Answer.(*content.ToolApprovalResponse)
+	return approval && it.State == nil && rejects(it.Asks[0].Answer)
+}
+
+// flowAnswer holds for the questions of flows, which have answers and no results.
+func flowAnswer(it *item) bool { return len(it.Asks) == 1 }
+
 // check refuses what no loop writes and what would be acted upon wrongly.
 func (it *item) check() error {
 	_, function := it.Call.(*content.FunctionCall)
@@ -235,12 +270,14 @@ func (it *item) check() error {
 		return fmt.Errorf("stage: expected one of %s, found %q", strings.Join(names, ", "), it.Stage)
 	case !it.Service && !function:
 		return fmt.Errorf("call: only calls of functions run here, found a %T", it.Call)
-	case it.Service && (len(it.Asks) != 1 || it.Stage != open && it.Stage != done || it.Stage == done && !answered):
+	case it.Service && (len(it.Asks) != 1 || it.Stage != open && !answered || it.Stage == running || it.Stage == external):
 		return fmt.Errorf("a question of the service with %d requests in stage %q", len(it.Asks), it.Stage)
 	case it.Stage == open && (len(it.Asks) == 0 || answered):
 		return fmt.Errorf("an open call of which nothing is asked")
-	case it.Stage == approved && (len(it.Asks) == 0 || !answered):
+	case it.Stage == approved && (len(it.Asks) == 0 || !answered || it.rejected()):
 		return fmt.Errorf("an approved call that nobody approved")
+	case it.Stage == done && !it.Service && len(it.Result) == 0 && !flowAnswer(it):
+		return fmt.Errorf("a call that has ended without a result")
 	}
 	return nil
 }
