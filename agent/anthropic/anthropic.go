@@ -2,7 +2,7 @@
 //
 // System messages and instructions go to the system prompt; everything else becomes turns of user and assistant that follow one another
 // strictly. Each call of a function has exactly one result at the start of the next user turn, or the request is refused here (ErrHistory)
-// before it is sent. What only the loop needs never reaches a model: inert calls and their results, approvals of function calls, usage.
+// before it is sent. What only the loop needs never reaches a model: inert calls without results, approvals of function calls, usage.
 //
 // What the model thought (content.Reasoning) goes back unchanged and in place; without the provider's seal it is left out, since the API
 // takes no other. Blocks that this package does not know, such as those of tools that the service runs, are *content.Unknown and go

@@ -27,23 +27,39 @@ type history struct {
 	system [][]byte
 	turns  []*turn
 	open   map[string]bool // calls of the last turn of the assistant that have no result yet
-	inert  map[string]bool // ids of calls that are handled elsewhere
-	mcp    bool            // there are blocks of the MCP connector
+	inert  map[string]bool // ids of calls that are not sent
+	skip   map[*content.FunctionCall]bool
+	mcp    bool // there are blocks of the MCP connector
 }
 
+// newHistory looks which inert calls go on. Loops mark the calls that they have run: those are sent with their results. An inert call
+// without one was never anybody's to run.
 func newHistory(messages []*content.Message) *history {
-	h := &history{open: map[string]bool{}, inert: map[string]bool{}}
-	for _, m := range messages {
+	h := &history{open: map[string]bool{}, inert: map[string]bool{}, skip: map[*content.FunctionCall]bool{}}
+	waiting := map[string]int{} // results whose call is further up
+	for _, m := range slices.Backward(messages) {
 		if m == nil {
 			continue
 		}
-		for _, c := range m.Contents {
-			if call, ok := c.(*content.FunctionCall); ok && call.InformationalOnly {
-				h.inert[call.CallID] = true
-			}
+		for _, c := range slices.Backward(m.Contents) {
+			h.look(c, waiting)
 		}
 	}
 	return h
+}
+
+func (h *history) look(c content.Content, waiting map[string]int) {
+	switch c := c.(type) {
+	case *content.FunctionResult:
+		waiting[c.CallID]++
+	case *content.FunctionCall:
+		switch {
+		case waiting[c.CallID] > 0:
+			waiting[c.CallID]--
+		case c.InformationalOnly:
+			h.inert[c.CallID], h.skip[c] = true, true
+		}
+	}
 }
 
 // addSystem adds to the system prompt.
@@ -114,7 +130,7 @@ func (h *history) put(where, role string, c content.Content) error {
 
 func (h *history) putCall(where, role string, c *content.FunctionCall) error {
 	switch {
-	case c.InformationalOnly:
+	case h.skip[c]:
 		return nil
 	case role != assistant:
 		return badHistory(where, "a call outside of an assistant's message")

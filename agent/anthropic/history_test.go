@@ -108,15 +108,14 @@ func TestArgumentsGoBackAsTheyCame(t *testing.T) {
 	}
 }
 
-// A message that holds calls and results finds its turns; results stand first, whatever was said between; inert pairs are gone.
+// A message that holds calls and results finds its turns; results stand first, whatever was said between; inert calls go on only with their results.
 func TestTurns(t *testing.T) {
 	body, err := anthropic.Body([]*content.Message{
 		content.UserText("Hi"),
-		says(inert("old"), result("old", `"ran"`), call("a", "{}"), result("a", `"1"`), &content.Text{Text: "and"}),
-		says(call("b", "{}"), inert("b")),
+		says(inert("old"), call("a", "{}"), result("a", `"1"`), &content.Text{Text: "and"}),
+		says(call("b", "{}"), inert("ran")),
 		content.UserText("Wait"),
-		tells(result("old", `"ran"`), result("b", `{"x": 2}`)),
-		tells(result("old", "")),
+		tells(result("ran", `"ran"`), result("b", `{"x": 2}`)),
 		says(call("a", `{"again":true}`)),
 		tells(result("a", `"3"`)),
 	})
@@ -126,8 +125,8 @@ func TestTurns(t *testing.T) {
 	want := strings.Join([]string{"[" + hi,
 		`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}`,
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"1"}]}`,
-		`{"role":"assistant","content":[{"type":"text","text":"and"},{"type":"tool_use","id":"b","name":"f","input":{}}]}`,
-		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":"{\"x\": 2}"},{"type":"text","text":"Wait"}]}`,
+		`{"role":"assistant","content":[{"type":"text","text":"and"},{"type":"tool_use","id":"b","name":"f","input":{}},{"type":"tool_use","id":"ran","name":"f","input":{}}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"ran","content":"ran"},{"type":"tool_result","tool_use_id":"b","content":"{\"x\": 2}"},{"type":"text","text":"Wait"}]}`,
 		`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"again":true}}]}`,
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"3"}]}]`}, ",")
 	if got := sent(body); got != want {
@@ -305,7 +304,8 @@ func round(t *rapid.T, live *int) []*content.Message {
 		out = append(out, content.NewMessage(role, r))
 	}
 	if rapid.Bool().Draw(t, "inert result") && len(ask.Contents) > 0 {
-		out = append(out, says(inert("i"), result("i", `"y"`)))
+		out = append(out, says(inert("i"), result("i", `"y"`), inert("j")))
+		*live++
 	}
 	return out
 }
