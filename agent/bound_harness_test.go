@@ -321,7 +321,11 @@ func mcpRequest(id string) *content.ToolApprovalRequest {
 	return &content.ToolApprovalRequest{RequestID: id, Call: &content.MCPCall{CallID: "call-" + id, ServerName: "files", Name: "wipe", Arguments: json.RawMessage(`{"all":true}`)}}
 }
 
-type ctxOf = context.Context
+// Short names.
+type (
+	ctxOf    = context.Context
+	streamOf = iter.Seq2[*Update, error]
+)
 
 // emptyReader has no bytes.
 type emptyReader struct{}

@@ -1,0 +1,211 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/content"
+)
+
+// deeds is what tools did: it outlives each process.
+type deeds struct{ done []string }
+
+func (w *deeds) tool(name string) Function {
+	return NewFunction(name, "", nil, func(_ context.Context, args json.RawMessage) (any, error) {
+		w.done = append(w.done, name+string(args))
+		return name, nil
+	})
+}
+
+func (w *deeds) count(what string) int {
+	n := 0
+	for _, d := range w.done {
+		if d == what {
+			n++
+		}
+	}
+	return n
+}
+
+// crashScene is an agent with two calls to approve, one of which waits once more.
+func crashScene(t *testing.T, w *deeds, store ThreadStore, concurrent bool) Agent {
+	wait := &asking{name: "wait", ask: func() *Suspend {
+		w.done = append(w.done, "wait begun")
+		return &Suspend{State: json.RawMessage(`7`), Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "sure?"}}}
+	}}
+	wait.resumed = func(json.RawMessage, []content.InputResponse) (any, error) {
+		w.done = append(w.done, "wait ended")
+		return "waited", nil
+	}
+	return chat(memory{t}, LoopConfig{Concurrent: concurrent}, store, RequireApproval(w.tool("pay")), RequireApproval(wait), w.tool("look"))
+}
+
+// memory is a model that goes by what it is given, as models do, so that it can be asked in any process.
+type memory struct{ t *testing.T }
+
+func (m memory) reply(messages []*content.Message) []*content.Message {
+	said := tell(messages)
+	if strings.Contains(said, "1=pay") {
+		return []*content.Message{content.AssistantText("done")}
+	}
+	return []*content.Message{content.NewMessage(content.Assistant, call("1", "pay", ""), call("2", "wait", ""), call("3", "look", ""))}
+}
+
+func (m memory) Respond(ctx context.Context, messages []*content.Message, opt *Options) (*Response, error) {
+	return talk(m.t, saidAll(m.reply(messages)...)).Respond(ctx, messages, opt)
+}
+
+func (m memory) Stream(ctx context.Context, messages []*content.Message, opt *Options) streamOf {
+	return talk(m.t, saidAll(m.reply(messages)...)).Stream(ctx, messages, opt)
+}
+
+// finishScene answers whatever is open until nothing is.
+func finishScene(t *testing.T, r runner, a Agent, th *Thread) {
+	t.Helper()
+	for range 5 {
+		reply := answers()
+		for _, p := range th.Pending() {
+			switch q := p.Request.(type) {
+			case *content.ToolApprovalRequest:
+				reply.Contents = append(reply.Contents, q.CreateApproval(""))
+			case *content.TextApprovalRequest:
+				reply.Contents = append(reply.Contents, q.CreateApproval(""))
+			}
+		}
+		if len(reply.Contents) == 0 {
+			break
+		}
+		r.run(a, th, reply)
+	}
+	if len(th.Pending()) > 0 {
+		t.Fatal("never ends")
+	}
+	r.run(a, th, content.UserText("and?"))
+	if err := strictHistory(th.Messages); err != nil {
+		t.Error(err, tell(th.Messages))
+	}
+}
+
+// TestCrashAtEachSave takes every form that a thread was ever saved in as what a dead process left, and goes on from it.
+func TestCrashAtEachSave(t *testing.T) {
+	for _, concurrent := range []bool{false, true} {
+		bothWays(t, func(t *testing.T, r runner) {
+			w, store := &deeds{}, &keeper{}
+			a := crashScene(t, w, store, concurrent)
+			th := NewThread("t")
+			r.run(a, th, content.UserText("go"))
+			finishScene(t, r, a, th)
+			if w.count("pay") != 1 || w.count("wait begun") != 1 || w.count("wait ended") != 1 || len(store.saved) < 6 {
+				t.Fatal(w.done, len(store.saved))
+			}
+			lost := 0
+			for i, raw := range store.saved {
+				// What the dead process did before or after this save is told by its deeds at that time; here only what is
+				// begun after the save counts, and none of it may be what the save says was begun before.
+				after := &deeds{}
+				again := &keeper{saved: [][]byte{raw}}
+				left := sure(loaded(raw, "t"))
+				begun := map[string]bool{}
+				for _, b := range left.batches {
+					for _, it := range b.Items {
+						begun[it.Call.ToolName()] = it.Stage == running || it.Stage == done
+					}
+				}
+				finishScene(t, r, crashScene(t, after, again, concurrent), left)
+				if begun["pay"] && after.count("pay") > 0 || after.count("pay") > 1 || after.count("wait begun") > 1 || after.count("wait ended") > 1 {
+					t.Errorf("save %d: runs again: %v", i, after.done)
+				}
+				if strings.Contains(tell(left.Messages), textLost) {
+					lost++
+				}
+			}
+			if lost == 0 {
+				t.Error("no save shows a call that was begun")
+			}
+		})
+	}
+}
+
+// TestSaveFails fails each save in turn: whatever failed, no approved call runs twice and none is lost without a word.
+func TestSaveFails(t *testing.T) {
+	broken := errors.New("the disk is full")
+	for _, cause := range []error{broken, ErrConflict} {
+		for n := 1; n < 9; n++ {
+			for _, again := range []string{"goes on", "loads"} {
+				t.Run(fmt.Sprint(cause, n, again), func(t *testing.T) {
+					bothWays(t, func(t *testing.T, r runner) {
+						w, store := &deeds{}, &keeper{failAt: n, err: cause}
+						a := crashScene(t, w, store, false)
+						th := NewThread("t")
+						failed := 0
+						for range 12 {
+							reply := answers()
+							for _, p := range th.Pending() {
+								switch q := p.Request.(type) {
+								case *content.ToolApprovalRequest:
+									reply.Contents = append(reply.Contents, q.CreateApproval(""))
+								case *content.TextApprovalRequest:
+									reply.Contents = append(reply.Contents, q.CreateApproval(""))
+								}
+							}
+							in := []*content.Message{reply}
+							switch {
+							case len(th.Messages) == 0 && len(th.batches) == 0:
+								in[0] = content.UserText("go")
+							case len(reply.Contents) == 0:
+								in = nil
+							}
+							if _, err := r.try(a, th, in...); err != nil {
+								if failed++; !errors.Is(err, cause) || failed > 1 {
+									t.Fatal(err)
+								}
+								if again == "loads" {
+									loaded, err := store.Load(t.Context(), "t")
+									if errors.Is(err, ErrNoThread) {
+										loaded, err = NewThread("t"), nil
+									}
+									if err != nil {
+										t.Fatal(err)
+									}
+									th = loaded
+								}
+							}
+							if strings.Contains(tell(th.Messages), "done") {
+								break
+							}
+						}
+						// A process that fails and loads what it had saved may repeat a call only if it never was saved as begun.
+						if w.count("pay") > 1 || w.count("wait ended") > 1 || w.count("wait begun") > 1 {
+							t.Errorf("twice: %v", w.done)
+						}
+						if got := tell(th.Messages); w.count("pay") == 1 && !strings.Contains(got, `1→"pay"`) && !strings.Contains(got, `1→"`+textLost) {
+							t.Errorf("no word of a call that ran:\n%s", got)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestTwoProcesses lets two processes go on with one thread: one of them wins, and the call runs once.
+func TestTwoProcesses(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		w, store := &deeds{}, &keeper{}
+		a := crashScene(t, w, store, false)
+		th := NewThread("t")
+		q := approvalOf(t, r.run(a, th, content.UserText("go")), 0)
+		one, two := sure(store.Load(t.Context(), "t")), sure(store.Load(t.Context(), "t"))
+		r.run(a, one, answers(q.CreateApproval("")))
+		if _, err := r.try(a, two, answers(q.CreateApproval(""))); !errors.Is(err, ErrConflict) {
+			t.Error(err)
+		}
+		if w.count("pay") != 1 {
+			t.Error(w.done)
+		}
+	})
+}
