@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -62,7 +64,14 @@ func speaker(role content.Role) string {
 	return "waiter"
 }
 
-func callText(c content.ToolCall) string { return c.ToolName() + " " + string(c.Args()) }
+// callText shows a call with its arguments on one line. Compacting drops white space between values and nothing else.
+func callText(c content.ToolCall) string {
+	var args bytes.Buffer
+	if json.Compact(&args, c.Args()) != nil { // no JSON: as it is
+		return c.ToolName() + " " + string(c.Args())
+	}
+	return c.ToolName() + " " + args.String()
+}
 
 func answerText(a *content.ToolApprovalResponse) string {
 	text := "no"

@@ -1,0 +1,205 @@
+package examples_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"unicode"
+
+	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/replay"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/schema"
+)
+
+// TestAgents runs the programs as a reader would: as processes.
+func TestAgents(t *testing.T) {
+	bin := t.TempDir()
+	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "./custom", "./soup", "./travel")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, file := range []string{"README.md", "custom/session.txt", "soup/session.txt", "travel/session.txt"} {
+		t.Run(file, func(t *testing.T) { testSession(t, bin, file) })
+	}
+	t.Run("once", func(t *testing.T) { testOnce(t, bin) })
+	soup, travel := []string{"go run ./examples/soup -model VENDOR:m"}, []string{
+		`go run ./examples/travel -model VENDOR:m plan "a trip to Lisbon"`,
+		`go run ./examples/travel -model VENDOR:m answer ID-1 yes`,
+		`go run ./examples/travel -model VENDOR:m answer ID-2 data '{"name":"Ann Lee"}'`,
+	}
+	t.Run("soup-openai", func(t *testing.T) { testModel(t, bin, "openai", "/v1", soup) })
+	t.Run("soup-anthropic", func(t *testing.T) { testModel(t, bin, "anthropic", "", soup) })
+	t.Run("travel-openai", func(t *testing.T) { testModel(t, bin, "openai", "/v1", travel) })
+}
+
+var (
+	consoles  = regexp.MustCompile("(?s)```console\n(.*?)```")
+	requestID = regexp.MustCompile(`ficc_[\w-]+\.[0-9a-f]{16}`)
+	moment    = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d UTC`)
+)
+
+// testSession runs the commands of a file, each after the other, and compares what they print with what the file shows. A page has them
+// in its console blocks.
+func testSession(t *testing.T, bin, file string) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &session{home: t.TempDir(), bin: bin}
+	var fresh string
+	if strings.HasSuffix(file, ".md") {
+		fresh = consoles.ReplaceAllStringFunc(string(text), func(block string) string {
+			return "```console\n" + s.replay(t, consoles.FindStringSubmatch(block)[1]) + "```"
+		})
+	} else {
+		fresh = s.replay(t, string(text))
+	}
+	if s.ran < 2 {
+		t.Fatalf("%s shows only %d commands", file, s.ran)
+	}
+	golden.Equal(t, "../"+file, fresh)
+}
+
+// session is a number of commands by one person. Request ids are shown as ID-1, ID-2, in their order, and times as one time.
+type session struct {
+	home, bin string
+	more      []string // environment
+	ids       []string
+	ran       int
+}
+
+func (s *session) replay(t *testing.T, text string) string {
+	t.Helper()
+	var out strings.Builder
+	for _, line := range strings.Split(text, "\n") {
+		if command, ok := strings.CutPrefix(line, "$ "); ok {
+			printed, _ := s.run(t, command)
+			out.WriteString(line + "\n" + printed)
+		}
+	}
+	return out.String()
+}
+
+// run runs a command; it may exit 1.
+func (s *session) run(t *testing.T, command string) (string, int) {
+	t.Helper()
+	s.ran++
+	printed, code := s.start(t, command)
+	return s.shown(printed), code
+}
+
+func (s *session) start(t *testing.T, command string) (string, int) {
+	t.Helper()
+	for i, id := range s.ids {
+		command = regexp.MustCompile(fmt.Sprintf(`\bID-%d\b`, i+1)).ReplaceAllString(command, id)
+	}
+	cmd := exec.Command("bash", "-c", strings.ReplaceAll(command, "go run ./examples/", s.bin+"/"))
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "XDG_CACHE_HOME=" + s.home}, s.more...)
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+		t.Errorf("%s: %v\n%s", command, err, out)
+	}
+	plain(t, command, out)
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// shown replaces what differs from run to run.
+func (s *session) shown(printed string) string {
+	printed = requestID.ReplaceAllStringFunc(printed, func(id string) string {
+		for i, known := range s.ids {
+			if known == id {
+				return fmt.Sprintf("ID-%d", i+1)
+			}
+		}
+		s.ids = append(s.ids, id)
+		return fmt.Sprintf("ID-%d", len(s.ids))
+	})
+	return moment.ReplaceAllString(printed, "2026-11-21 20:08 UTC")
+}
+
+// plain fails when something that acts on a terminal is printed.
+func plain(t *testing.T, command string, printed []byte) {
+	t.Helper()
+	for _, r := range string(printed) {
+		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar) {
+			t.Errorf("%s prints %U", command, r)
+		}
+	}
+}
+
+// testOnce lets several processes give the same answers at once.
+func testOnce(t *testing.T, bin string) {
+	s := &session{home: t.TempDir(), bin: bin}
+	s.run(t, `go run ./examples/travel plan "a trip to Lisbon"`)
+	for _, command := range []string{`go run ./examples/travel answer ID-1 yes`, `go run ./examples/travel answer ID-2 data '{"name":"Ann Lee"}'`} {
+		var all sync.WaitGroup
+		printed, codes := make([]string, 4), make([]int, 4)
+		for i := range codes {
+			all.Go(func() { printed[i], codes[i] = s.start(t, command) })
+		}
+		all.Wait()
+		won := 0
+		for i, code := range codes {
+			if code == 0 {
+				won++
+				s.shown(printed[i])
+			}
+		}
+		if won != 1 {
+			t.Fatalf("%s: %d processes went on, want 1:\n%s", command, won, strings.Join(printed, "\n"))
+		}
+	}
+	booked, err := os.ReadFile(filepath.Join(s.home, "assent-travel", "bookings.jsonl"))
+	if want := `{"flight":"TP 571","price":249,"passenger":{"name":"Ann Lee"}}` + "\n"; err != nil || string(booked) != want {
+		t.Errorf("booked %q (%v), want %q", booked, err, want)
+	}
+}
+
+// testModel talks to a recorded service, which is held to every word that it is sent. In the soup's last text the model tries to act on
+// the terminal, and to speak as the guest.
+func testModel(t *testing.T, bin, vendor, path string, commands []string) {
+	_, name, _ := strings.Cut(t.Name(), "/")
+	service := replay.New(t, name+".json")
+	prefix := strings.ToUpper(vendor)
+	s := &session{home: t.TempDir(), bin: bin, more: []string{prefix + "_API_KEY=test", prefix + "_BASE_URL=" + service.URL() + path}}
+	var all strings.Builder
+	for _, command := range commands {
+		printed, code := s.run(t, strings.ReplaceAll(command, "VENDOR", vendor))
+		if code != 0 {
+			t.Errorf("%s: exit %d", command, code)
+		}
+		all.WriteString(printed)
+	}
+	golden.Equal(t, name+".txt", all.String())
+}
+
+// TestTravelRules decides recorded calls by the rules of the travel agent; each rule asks in some of them.
+func TestTravelRules(t *testing.T) {
+	repo := os.DirFS("..")
+	graph, findings := schema.LoadGraph(repo, "examples/travel/travel.agf.yaml")
+	clean(t, findings)
+	set, findings := policy.LoadFS(os.DirFS("travel/policies"), "examples/travel/policies")
+	clean(t, findings)
+	e := example{name: "travel", graph: graph, set: set}
+	decisions := record(t, e.compile(t, graph.Root.Agent, resolve.Options{}), "travel/calls.jsonl")
+	all := rules(t, e)
+	if len(all) != 2 || len(silent(all, nil)) != 2 {
+		t.Errorf("%d rules, want 2", len(all))
+	}
+	for _, r := range silent(all, decisions) {
+		t.Errorf("%s:%d: no recorded call is asked or denied by this rule", r.file, r.line)
+	}
+	if !bytes.Contains(bytes.Join(lines(t, "travel/decisions.jsonl"), nil), []byte(`"within":"1h"`)) {
+		t.Error("no recorded decision has the policy's deadline")
+	}
+}

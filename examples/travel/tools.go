@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/content"
+)
+
+type flight struct {
+	Flight string  `json:"flight"`
+	Price  float64 `json:"price"`
+	Stops  int     `json:"stops"`
+}
+
+// flights is the timetable.
+func flights(to string) []flight {
+	return map[string][]flight{
+		"Lisbon": {{"TP 571", 249, 0}, {"LH 1166", 189, 1}},
+		"Porto":  {{"TP 544", 79, 0}},
+		"Tokyo":  {{"NH 204", 940, 0}, {"AY 073", 610, 1}},
+	}[to]
+}
+
+// onSale tells whether a flight is to be had for a price: what is approved must be what is paid.
+func onSale(want order) bool {
+	for _, city := range []string{"Lisbon", "Porto", "Tokyo"} {
+		if slices.ContainsFunc(flights(city), func(f flight) bool { return f.Flight == want.Flight && f.Price == want.Price }) {
+			return true
+		}
+	}
+	return false
+}
+
+func searchFlights() agent.Tool {
+	schema := json.RawMessage(`{"type":"object","properties":{"to":{"type":"string"}},"required":["to"],"additionalProperties":false}`)
+	return agent.NewFunction("search_flights", "Lists the flights to a city with their prices in EUR.", schema,
+		func(_ context.Context, arguments json.RawMessage) (any, error) {
+			var of struct {
+				To string `json:"to"`
+			}
+			if err := json.Unmarshal(arguments, &of); err != nil {
+				return nil, fmt.Errorf("read the arguments: %w", err)
+			}
+			return append([]flight{}, flights(of.To)...), nil // [] and not null when there are none
+		})
+}
+
+// bookFlight buys a seat. Once it may run it asks for the passenger: the name goes from the traveller to the airline, and never to the
+// model.
+type bookFlight struct{ ledger string }
+
+type order struct {
+	Flight string  `json:"flight"`
+	Price  float64 `json:"price"`
+}
+
+// booking is what the model is told.
+type booking struct {
+	Booked  string  `json:"booked,omitempty"`
+	Price   float64 `json:"price,omitempty"`
+	Problem string  `json:"problem,omitempty"`
+}
+
+const passengerSchema = `{"type":"object","properties":{"name":{"type":"string","minLength":2,"maxLength":60}},"required":["name"],"additionalProperties":false}`
+
+// Definition is what the model is told of the tool.
+func (*bookFlight) Definition() agent.Definition {
+	return agent.Definition{Name: "book_flight", Description: "Buys a seat on a flight at the price that the search gave.", Schema: json.RawMessage(
+		`{"type":"object","properties":{"flight":{"type":"string"},"price":{"type":"number"}},"required":["flight","price"],"additionalProperties":false}`)}
+}
+
+// Invoke runs when the booking may run: nobody had to be asked, or somebody agreed.
+func (*bookFlight) Invoke(_ context.Context, call *content.FunctionCall) (any, error) {
+	want, err := orderOf(call)
+	if err != nil {
+		return nil, err
+	}
+	if !onSale(want) {
+		return booking{Problem: "there is no such flight at that price"}, nil
+	}
+	return nil, &agent.Suspend{Requests: []content.InputRequest{&content.StructuredInputRequest{
+		RequestID: "passenger", Text: "Who flies with " + want.Flight + "?", Schema: json.RawMessage(passengerSchema),
+	}}}
+}
+
+// Resume goes on with the passenger's name, which the schema has accepted.
+func (b *bookFlight) Resume(_ context.Context, call *content.FunctionCall, _ json.RawMessage, answers []content.InputResponse) (any, error) {
+	want, err := orderOf(call)
+	if err != nil {
+		return nil, err
+	}
+	given, ok := answers[0].(*content.StructuredInputResponse)
+	if !ok || given.Declined {
+		return booking{Problem: "the traveller did not say who flies"}, nil
+	}
+	if err := b.write(want, given.Data); err != nil {
+		return nil, err
+	}
+	return booking{Booked: want.Flight, Price: want.Price}, nil
+}
+
+func orderOf(call *content.FunctionCall) (order, error) {
+	var want order
+	if err := json.Unmarshal(call.Arguments, &want); err != nil {
+		return order{}, fmt.Errorf("read the arguments: %w", err)
+	}
+	return want, nil
+}
+
+// write is the purchase: a line in a file, for which somebody else pays.
+func (b *bookFlight) write(want order, passenger json.RawMessage) error {
+	line, err := json.Marshal(struct {
+		order
+		Passenger json.RawMessage `json:"passenger"`
+	}{want, passenger})
+	if err != nil {
+		return fmt.Errorf("write the booking: %w", err)
+	}
+	f, err := os.OpenFile(b.ledger, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("write the booking: %w", err)
+	}
+	_, err = f.Write(append(line, '\n'))
+	return errors.Join(err, f.Close())
+}
