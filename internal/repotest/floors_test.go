@@ -72,6 +72,7 @@ func rooms() []room {
 		{"lint/gen", 14},
 		{"cmd/*", 14},
 		{"examples", 14},
+		{"examples/*", 14},
 		{"internal/repotest", 14},
 	}
 }

@@ -30,6 +30,7 @@ func licence(text string) string {
 		{"MPL-2.0", "Mozilla Public License, version 2.0"},
 		{"BSD", "Redistribution and use in source and binary forms, with or without modification, are permitted"},
 		{"MIT", "Permission is hereby granted, free of charge, to any person obtaining a copy"},
+		{"ISC", "Permission to use, copy, modify, and distribute this software for any purpose with or without fee is hereby granted"},
 	} {
 		if strings.Contains(words, known.phrase) {
 			return known.name
@@ -49,7 +50,7 @@ func checkLicences(modules []licensed) []string {
 	var out []string
 	for _, m := range modules {
 		switch {
-		case slices.Contains([]string{"MIT", "BSD", "Apache-2.0"}, m.licence):
+		case slices.Contains([]string{"MIT", "BSD", "ISC", "Apache-2.0"}, m.licence):
 		case m.licence == "MPL-2.0" && !m.shipped:
 		case m.licence == "":
 			out = append(out, m.path+" has no licence that we know")
