@@ -1,0 +1,142 @@
+package agent
+
+import (
+	"slices"
+
+	"github.com/assent-dev/assent/content"
+)
+
+// release passes on what a turn without live calls holds.
+func (r *run) release(a *answer) error {
+	r.out.resp.Messages = append(r.out.resp.Messages, a.resp.Messages...)
+	if r.out.yield == nil {
+		return nil
+	}
+	for _, u := range a.held {
+		if err := r.out.update(u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pass shows a turn whose calls all have their results, and gives both to the model.
+func (r *run) pass(a *answer, b *batch) error {
+	if err := r.release(a); err != nil {
+		return err
+	}
+	results := make([]content.Content, len(b.Items))
+	for i, it := range b.Items {
+		results[i] = &content.FunctionResult{CallID: it.Call.ID(), Result: it.Result}
+	}
+	told := content.NewMessage(content.ToolRole, results...)
+	said := tidy(append(slices.Clip(a.resp.Messages), told)) // the calls may stand in several messages
+	r.t.news.add(said...)
+	if r.opt.ConversationID != "" {
+		r.history = []*content.Message{told}
+	} else {
+		r.history = append(r.history, said...)
+	}
+	r.unsent = true
+	return r.out.message(told)
+}
+
+// keep shows requests in place of the calls of a batch that waits in the thread. A batch that got all its answers at once goes on.
+func (r *run) keep(a *answer, b *batch) (bool, error) {
+	said := present(a.resp.Messages, b)
+	r.out.resp.Messages = append(r.out.resp.Messages, said...)
+	for _, u := range presentUpdates(a.held, b) {
+		if err := r.out.update(u); err != nil {
+			return false, err
+		}
+	}
+	left := leftOf(a.resp.Messages, b)
+	r.t.news.add(left...)
+	if !b.finished() {
+		return false, nil
+	}
+	r.unsent = true
+	if r.opt.ConversationID != "" {
+		r.history = nil
+	} else {
+		r.history = append(r.history, left...)
+	}
+	return !r.stopped, r.tellBatch(b)
+}
+
+// leftOf is what a model may see of a turn while its calls wait.
+func leftOf(messages []*content.Message, b *batch) []*content.Message {
+	var out []*content.Message
+	for _, m := range messages {
+		left := slices.DeleteFunc(slices.Clone(m.Contents), func(c content.Content) bool { return b.holds(c) })
+		if len(left) > 0 {
+			out = append(out, m.With(left))
+		}
+	}
+	return out
+}
+
+func (b *batch) holds(c content.Content) bool {
+	return slices.ContainsFunc(b.Items, func(it *item) bool { return it.is(c) })
+}
+
+// present shows messages with what the user is asked in place of the calls. Messages that are left empty are dropped.
+func present(messages []*content.Message, b *batch) []*content.Message {
+	var out []*content.Message
+	for _, m := range messages {
+		if contents := presentContents(m.Contents, b); len(contents) > 0 || len(m.Contents) == 0 {
+			out = append(out, m.With(contents))
+		}
+	}
+	return out
+}
+
+func presentUpdates(updates []*Update, b *batch) []*Update {
+	var out []*Update
+	for _, u := range updates {
+		shown := *u
+		shown.Contents = presentContents(u.Contents, b)
+		if len(shown.Contents) > 0 || len(u.Contents) == 0 || u.FinishReason != "" || u.ConversationID != "" || u.ID != "" {
+			out = append(out, &shown)
+		}
+	}
+	return out
+}
+
+func presentContents(contents []content.Content, b *batch) []content.Content {
+	var out []content.Content
+	for _, c := range contents {
+		i := slices.IndexFunc(b.Items, func(it *item) bool { return it.is(c) })
+		if i < 0 {
+			out = append(out, c)
+			continue
+		}
+		out = append(out, b.Items[i].visible()...)
+	}
+	return out
+}
+
+// is tells whether a content of the response is what the item was made of.
+func (it *item) is(c content.Content) bool {
+	if it.Service {
+		return c == content.Content(it.Asks[0].Request)
+	}
+	return c == content.Content(it.Call)
+}
+
+// surfaceOlder shows again, at the end of a run, what earlier turns still ask.
+func (r *run) surfaceOlder(a *answer) error {
+	var contents []content.Content
+	for _, b := range r.t.batches {
+		if b == a.made {
+			continue
+		}
+		for _, it := range b.Items {
+			contents = append(contents, it.visible()...)
+		}
+	}
+	if len(contents) == 0 {
+		return nil
+	}
+	return r.out.message(content.NewMessage(content.Assistant, contents...))
+}
