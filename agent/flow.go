@@ -123,7 +123,7 @@ func (f *Flow) doStep(ctx context.Context, key string, do func(context.Context) 
 	}
 	step := flowStep{Ended: true, Result: result}
 	f.state.Steps[key] = step
-	return step, f.save(ctx)
+	return step, f.save(context.WithoutCancel(ctx)) // what is done is done, whoever waits for it
 }
 
 // Approve asks for consent to a text; ErrDeclined is a no, ErrWaiting must be returned.

@@ -3,6 +3,7 @@ package filestore
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,15 +17,23 @@ const (
 	childSaves = 15
 )
 
+var errNoChild = errors.New("this is the parent")
+
 func TestMain(m *testing.M) {
+	run := func() error { return errNoChild }
 	if dir := os.Getenv(childDir); dir != "" {
-		if err := child(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
+		run = func() error { return child(dir) }
 	}
-	os.Exit(m.Run())
+	if text := os.Getenv(childLife); text != "" {
+		run = func() error { return live(text) }
+	}
+	switch err := run(); {
+	case errors.Is(err, errNoChild):
+		os.Exit(m.Run())
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // child counts up and writes each revision that it won, until it is done or killed.

@@ -1,0 +1,340 @@
+package filestore
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/content"
+)
+
+// refusedLine is the number of the call that is always rejected.
+const refusedLine = "6"
+
+// scene is one thread that is brought to its end through as many processes as that takes.
+type scene struct {
+	t     *testing.T
+	life  // of each process
+	store *Store
+	house *house
+	// strike says when to kill a process that stands at a gate: now, some time after it was let on, or never.
+	strike strike
+	// again says that who got no reply sends the same answers again, whatever has become of them.
+	again bool
+
+	gates, lives, kills int
+	allowed             map[string]bool   // lines that may have been written by now
+	cut                 map[string]bool   // that were being written when a process was killed at a gate
+	refs                map[string]string // of the holder, by line
+	before              []content.Content // answers that got no reply
+}
+
+type strike func(gate int, point string) time.Duration
+
+// What a strike is.
+const (
+	never = time.Duration(-1)
+	now   = time.Duration(0)
+)
+
+func newScene(t *testing.T, l life, hit strike) *scene {
+	t.Helper()
+	dir := t.TempDir()
+	l.Dir, l.Effects = filepath.Join(dir, "threads"), filepath.Join(dir, "effects")
+	store, err := New(l.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scene{t: t, life: l, store: store, strike: hit, allowed: map[string]bool{}, cut: map[string]bool{}, refs: map[string]string{}}
+	switch l.Kind {
+	case "flow":
+		s.allowed["1"] = true
+	case "held":
+		s.House, s.house = buildHouse(t)
+	}
+	return s
+}
+
+// process is one life.
+type process struct {
+	cmd      *exec.Cmd
+	in       io.Writer
+	lines    *bufio.Scanner
+	problems *strings.Builder
+}
+
+func (s *scene) begin(message *content.Message) *process {
+	s.t.Helper()
+	l := s.life
+	if message != nil {
+		l.Message = must(content.DotNet().AppendMessages(nil, []*content.Message{message}))
+	}
+	self, err := os.Executable()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	p := &process{cmd: exec.Command(self), problems: &strings.Builder{}}
+	p.cmd.Env = append(os.Environ(), childLife+"="+string(must(json.Marshal(l))))
+	p.cmd.Stderr = p.problems
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	p.lines = bufio.NewScanner(out)
+	s.lives++
+	return p
+}
+
+// kill ends the process as a power cut would.
+func (p *process) kill() { _ = p.cmd.Process.Kill() } // it may have ended by itself
+
+// letOn opens the gate. Who was killed there does not hear it.
+func (p *process) letOn() { _, _ = io.WriteString(p.in, "on\n") }
+
+// next returns the gate at which the process stands; or, with no gate, what it came to: "end", "conflict" or "killed".
+func (p *process) next(t *testing.T) (gate, end string) {
+	last := ""
+	if p.lines.Scan() {
+		last = p.lines.Text()
+		if point, ok := strings.CutPrefix(last, "at "); ok {
+			return point, ""
+		}
+	}
+	err := p.cmd.Wait()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return "", last
+	case errors.As(err, &exit) && !exit.Exited():
+		return "", "killed"
+	}
+	t.Errorf("%v: %s", err, p.problems)
+	return "", "failed"
+}
+
+// drive lets a process run until it ends or is killed.
+func (s *scene) drive(p *process) string {
+	for {
+		point, end := p.next(s.t)
+		if point == "" {
+			if end == "killed" {
+				s.kills++
+			}
+			return end
+		}
+		s.gates++
+		switch after := s.strike(s.gates, point); after {
+		case never:
+		case now:
+			p.kill()
+			if n, ok := strings.CutPrefix(point, "act "); ok {
+				s.cut[n] = true
+			}
+			if n, ok := strings.CutPrefix(point, "acted "); ok {
+				s.cut[n] = true
+			}
+		default:
+			defer time.AfterFunc(after, p.kill).Stop()
+		}
+		p.letOn()
+	}
+}
+
+// play brings the thread to its end.
+func (s *scene) play() {
+	s.t.Helper()
+	for s.lives < 20+s.kills {
+		message, over := s.next()
+		if over {
+			s.check()
+			return
+		}
+		switch end := s.drive(s.begin(message)); end {
+		case "end":
+			s.before = nil
+		case "killed":
+			if message != nil {
+				s.before = message.Contents
+			}
+		default:
+			s.t.Fatalf("a life came to: %s", end)
+		}
+		s.checkLines()
+	}
+	s.t.Fatalf("no end after %d lives", s.lives)
+}
+
+// load is how the thread stands; nil when there is none.
+func (s *scene) load() *agent.Thread {
+	s.t.Helper()
+	th, err := s.store.Load(s.t.Context(), threadID)
+	if errors.Is(err, agent.ErrNoThread) {
+		return nil
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return th
+}
+
+// next is what the user says next; nil when they wait for the agent to go on.
+func (s *scene) next() (message *content.Message, over bool) {
+	s.t.Helper()
+	th := s.load()
+	if th == nil {
+		return content.UserText("go"), false
+	}
+	open := th.Pending()
+	if n := len(th.Messages); len(open) == 0 && n > 0 && th.Messages[n-1].Text() == "done" {
+		return nil, true
+	}
+	reply := content.NewMessage(content.User)
+	for _, p := range open {
+		if p.Ref != "" {
+			n, approved := s.house.vote(s.t, p.Ref)
+			if s.refs[n] = p.Ref; approved {
+				s.allowed[n] = true
+			}
+			continue
+		}
+		answer, n := s.answer(p.Request)
+		if n != "" {
+			s.allowed[n] = true
+		}
+		reply.Contents = append(reply.Contents, answer)
+	}
+	if s.again && s.before != nil && isAnswer(s.before[0]) {
+		reply.Contents = append(s.before, reply.Contents...)
+	}
+	if len(reply.Contents) == 0 {
+		return nil, false
+	}
+	return reply, false
+}
+
+func isAnswer(c content.Content) bool {
+	_, ok := c.(content.InputResponse)
+	return ok
+}
+
+// answer is what the user says to a request, and the line that may be written then.
+func (s *scene) answer(q content.InputRequest) (answer content.InputResponse, line string) {
+	switch q := q.(type) {
+	case *content.ToolApprovalRequest:
+		n := lineOf(q.Call.Args())
+		switch {
+		case n == refusedLine:
+			return q.CreateRejection("no"), ""
+		case q.Call.ToolName() == "flow":
+			return q.CreateApproval(""), "1"
+		case q.Call.ToolName() == "pay":
+			return q.CreateApproval(""), n
+		}
+		return q.CreateApproval(""), ""
+	case *content.TextApprovalRequest:
+		if s.Kind == "chat" {
+			return q.CreateApproval(""), "3"
+		}
+		return q.CreateApproval(""), "2"
+	case *content.StructuredInputRequest:
+		answer, err := q.CreateResponse(json.RawMessage(`{"name":"Ann"}`))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return answer, "3"
+	}
+	s.t.Fatalf("asked a %T", q)
+	return nil, ""
+}
+
+// lines counts what was written.
+func (s *scene) lines() map[string]int {
+	s.t.Helper()
+	text, err := os.ReadFile(s.Effects)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		s.t.Fatal(err)
+	}
+	out := map[string]int{}
+	for n := range strings.Lines(string(text)) {
+		out[strings.TrimSpace(n)]++
+	}
+	return out
+}
+
+// checkLines holds what was written against what was allowed.
+func (s *scene) checkLines() {
+	s.t.Helper()
+	for n, times := range s.lines() {
+		if times > 1 || !s.allowed[n] {
+			s.t.Errorf("line %s was written %d times, allowed: %v", n, times, s.allowed[n])
+		}
+		if ref := s.refs[n]; s.house != nil && !s.house.used(s.t, ref) {
+			s.t.Errorf("line %s was written and the run of %s was not taken", n, ref)
+		}
+	}
+}
+
+// check holds what the model, or the user of a flow, was told in the end against what was done.
+func (s *scene) check() {
+	s.t.Helper()
+	s.checkLines()
+	th := s.load()
+	results, err := readHistory(th.Messages)
+	if err != nil {
+		s.t.Error(err)
+	}
+	if s.Kind == "flow" {
+		results = saidOf(th)
+	}
+	done := s.lines()
+	switch s.Kind {
+	case "nested", "nested flow":
+		s.checkDeputy(results, done)
+		return
+	}
+	for n := range s.allowed {
+		told := results[callID(n)]
+		ran := told == "paid" && done[n] == 1 && !s.cut[n]
+		if !ran && !strings.Contains(told, "not known") {
+			s.t.Errorf("call %s, done %d times, cut off %v: the model was told %q", n, done[n], s.cut[n], told)
+		}
+	}
+	if told := results[callID(refusedLine)]; s.Kind != "flow" && (!strings.Contains(told, "rejected") || done[refusedLine] > 0) {
+		s.t.Errorf("the rejected call: %q, done %d times", told, done[refusedLine])
+	}
+}
+
+// saidOf reads what the flow said of its steps.
+func saidOf(th *agent.Thread) map[string]string {
+	out := map[string]string{}
+	for _, m := range th.Messages {
+		if n, told, ok := strings.Cut(m.Text(), " "); ok && m.Role == content.Assistant {
+			out[callID(n)] = told
+		}
+	}
+	return out
+}
+
+// checkDeputy holds the result of the outer call against what its inner calls did.
+func (s *scene) checkDeputy(results map[string]string, done map[string]int) {
+	s.t.Helper()
+	told := results[callID("bank")] + results[callID("flow")]
+	ran := told != "" && len(done) == 3 && len(s.cut) == 0
+	if !ran && !strings.Contains(told, "not known") {
+		s.t.Errorf("done %v, cut off %v: the model was told %q", done, s.cut, told)
+	}
+}
