@@ -137,32 +137,41 @@ func plain(t *testing.T, command string, printed []byte) {
 	}
 }
 
-// testOnce lets several processes give the same answers at once.
+// testOnce lets several processes do the same at once: they begin different trips, and give the same answers.
 func testOnce(t *testing.T, bin string) {
 	s := &session{home: t.TempDir(), bin: bin}
 	s.run(t, `go run ./examples/travel plan "a trip to Lisbon"`)
+	if won, printed := s.together(t, `go run ./examples/travel plan "a trip to Rome"`); won != 4 || !strings.Contains(printed, "trip-5") {
+		t.Errorf("%d of 4 processes began a trip:\n%s", won, printed)
+	}
 	for _, command := range []string{`go run ./examples/travel answer ID-1 yes`, `go run ./examples/travel answer ID-2 data '{"name":"Ann Lee"}'`} {
-		var all sync.WaitGroup
-		printed, codes := make([]string, 4), make([]int, 4)
-		for i := range codes {
-			all.Go(func() { printed[i], codes[i] = s.start(t, command) })
-		}
-		all.Wait()
-		won := 0
-		for i, code := range codes {
-			if code == 0 {
-				won++
-				s.shown(printed[i])
-			}
-		}
+		won, printed := s.together(t, command)
 		if won != 1 {
-			t.Fatalf("%s: %d processes went on, want 1:\n%s", command, won, strings.Join(printed, "\n"))
+			t.Fatalf("%s: %d processes went on, want 1:\n%s", command, won, printed)
 		}
+		s.shown(printed)
 	}
 	booked, err := os.ReadFile(filepath.Join(s.home, "assent-travel", "bookings.jsonl"))
 	if want := `{"flight":"TP 571","price":249,"passenger":{"name":"Ann Lee"}}` + "\n"; err != nil || string(booked) != want {
 		t.Errorf("booked %q (%v), want %q", booked, err, want)
 	}
+}
+
+// together runs a command in four processes at once, and returns how many did not fail and what those printed.
+func (s *session) together(t *testing.T, command string) (won int, all string) {
+	t.Helper()
+	printed, codes := make([]string, 4), make([]int, 4)
+	var started sync.WaitGroup
+	for i := range codes {
+		started.Go(func() { printed[i], codes[i] = s.start(t, command) })
+	}
+	started.Wait()
+	for i, code := range codes {
+		if code == 0 {
+			won, all = won+1, all+printed[i]
+		}
+	}
+	return won, all
 }
 
 // testModel talks to a recorded service, which is held to every word that it is sent. In the soup's last text the model tries to act on
