@@ -45,7 +45,7 @@ func toolOf(name string, run func(ctx context.Context) (any, error)) Function {
 func TestToolsThatMisbehave(t *testing.T) {
 	for name, run := range map[string]func(ctx context.Context) (any, error){
 		"panic":        func(context.Context) (any, error) { panic("boom") },
-		"nil panic":    func(context.Context) (any, error) { var m map[string]int; m["x"] = 1; return nil, nil },
+		"out of range": func(context.Context) (any, error) { var none []int; return none[len(none)], nil },
 		"goexit":       func(context.Context) (any, error) { runtime.Goexit(); return nil, nil },
 		"a function":   func(context.Context) (any, error) { return func() {}, nil },
 		"not a number": func(context.Context) (any, error) { return math.NaN(), nil },

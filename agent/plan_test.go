@@ -87,7 +87,7 @@ func TestByPlanDecides(t *testing.T) {
 		"keys twice":             {tools["trade"], call("1", "trade", `{"amount":5,"amount":500}`), resolve.Deny},
 		"no JSON":                {tools["trade"], call("1", "trade", `{`), resolve.Deny},
 		"a function of a server": {remote, call("1", "wipe_files", `{"all":true}`), resolve.Ask},
-		"wrapped":                {RequireApproval(remote.(Function)), call("1", "wipe_files", `{"all":false}`), resolve.Allow},
+		"wrapped":                {RequireApproval(remote), call("1", "wipe_files", `{"all":false}`), resolve.Allow},
 		"a hosted call":          {nil, mcpRequest("r").Call, resolve.Ask},
 		"another server":         {nil, &content.MCPCall{ServerName: "other", Name: "wipe"}, resolve.Deny},
 	} {
