@@ -6,17 +6,27 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/assent-dev/assent/content"
 )
 
 // deeds is what tools did: it outlives each process.
-type deeds struct{ done []string }
+type deeds struct {
+	mu   sync.Mutex
+	done []string
+}
+
+func (w *deeds) add(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.done = append(w.done, what)
+}
 
 func (w *deeds) tool(name string) Function {
 	return NewFunction(name, "", nil, func(_ context.Context, args json.RawMessage) (any, error) {
-		w.done = append(w.done, name+string(args))
+		w.add(name + string(args))
 		return name, nil
 	})
 }
@@ -34,11 +44,11 @@ func (w *deeds) count(what string) int {
 // crashScene is an agent with two calls to approve, one of which waits once more.
 func crashScene(t *testing.T, w *deeds, store ThreadStore, concurrent bool) Agent {
 	wait := &asking{name: "wait", ask: func() *Suspend {
-		w.done = append(w.done, "wait begun")
+		w.add("wait begun")
 		return &Suspend{State: json.RawMessage(`7`), Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "sure?"}}}
 	}}
 	wait.resumed = func(json.RawMessage, []content.InputResponse) (any, error) {
-		w.done = append(w.done, "wait ended")
+		w.add("wait ended")
 		return "waited", nil
 	}
 	return chat(memory{t}, LoopConfig{Concurrent: concurrent}, store, RequireApproval(w.tool("pay")), RequireApproval(wait), w.tool("look"))
