@@ -14,6 +14,8 @@ import (
 // ErrNotClaimed is what a Holder wraps when the run of a call is not to be had: not approved, changed, or taken before.
 var ErrNotClaimed = errors.New("the approval can't be used")
 
+var errUnfinished = errors.New("the function ended its goroutine")
+
 // runApproved runs the calls that may run by now, each decided again and claimed before it begins.
 func (r *run) runApproved(ctx context.Context) error {
 	r.turn = -1
@@ -243,12 +245,12 @@ func (r *run) recordEnd(ctx context.Context, it *item) error {
 
 // unfinished is the outcome of a function that never comes back (runtime.Goexit).
 func unfinished(opt *Options) outcome {
-	return outcome{found: true, err: errors.New("the function ended its goroutine"), opt: opt}
+	return outcome{found: true, err: errUnfinished, opt: opt}
 }
 
 func (r *run) runItem(ctx context.Context, it *item) outcome {
 	call := content.CloneCall(it.Call).(*content.FunctionCall)
-	j := job{call: call, tool: it.tool, approval: it.approval()}
+	j := job{call: call, tool: it.tool, approval: it.approval(), checked: true} // judge did
 	var o outcome
 	if it.State == nil {
 		o = r.calls.invoke(ctx, j, r.opt, r.turn)

@@ -389,6 +389,9 @@ func reasonOf(a content.InputResponse) string {
 
 // record audits something that happened to a call.
 func (r *run) record(ctx context.Context, it *item, e Event) error {
+	if r.cfg.Audit == nil {
+		return nil
+	}
 	e.CallID, e.Tool, e.Arguments = it.Call.ID(), it.Call.ToolName(), string(it.Call.Args())
 	if e.By == "" {
 		e.By = it.By

@@ -48,6 +48,7 @@ type job struct {
 	tool     Tool                  // nil: not known
 	approval string                // who approved
 	asked    *content.FunctionCall // the copy in the request; nil for none
+	checked  bool                  // its arguments were looked at when it was decided
 	// refuse is asked right before the call runs; what it returns, unless "", is the result instead.
 	refuse func(ctx context.Context) string
 }
@@ -82,8 +83,10 @@ func (v *invoker) invoke(ctx context.Context, j job, opt *Options, turn int) out
 	if !ok {
 		return outcome{opt: opt}
 	}
-	if err := j.call.CheckArguments(); err != nil {
-		return outcome{err: err, found: true, opt: opt}
+	if !j.checked {
+		if err := j.call.CheckArguments(); err != nil {
+			return outcome{err: err, found: true, opt: opt}
+		}
 	}
 	inv := &Invocation{Call: content.CloneCall(j.call).(*content.FunctionCall), Options: opt.Clone(), Turn: turn, Approval: j.approval}
 	result, err := guarded(context.WithValue(ctx, invocationKey{}, inv), inv.Call, f.Invoke)
@@ -237,7 +240,7 @@ func (v *invoker) atOnce(ctx context.Context, jobs []job, opt *Options, turn int
 		j.mark() // before any runs: two jobs may hold the same call
 	}
 	for i, j := range jobs {
-		outs[i] = outcome{err: errors.New("the function ended its goroutine"), found: true, opt: opt}
+		outs[i] = unfinished(opt)
 		all.Go(func() { outs[i] = v.handle(ctx, j, opt, turn) })
 	}
 	all.Wait()
