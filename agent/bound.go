@@ -27,6 +27,7 @@ const (
 	howExpired    = "expired"
 	howAgain      = "asked again"
 	howElsewhere  = "settled elsewhere"
+	howWithdrawn  = "withdrawn" // with the turn that asked, which was not finished
 )
 
 // boundLoop is the loop of the Default profile. All that it knows of open requests stands in the thread; what the messages say of them
@@ -149,9 +150,20 @@ func (r *run) takeBack(ctx context.Context) {
 		}
 		r.t.batches = slices.DeleteFunc(r.t.batches, func(other *batch) bool { return other == b })
 		for _, it := range b.Items {
+			r.forget(ctx, it)
 			if ref := it.ref(); ref != "" && r.cfg.Holder != nil {
 				_ = r.cfg.Holder.Cancel(context.WithoutCancel(ctx), ref, "the run that asked was not finished") // it expires else
 			}
+		}
+	}
+}
+
+// forget ends the requests of a call whose turn is taken back: whoever saw them in the stream and answers is told so.
+func (r *run) forget(ctx context.Context, it *item) {
+	for _, a := range it.Asks {
+		if a.Answer == nil {
+			r.t.close(it, a, howWithdrawn)
+			_ = r.record(context.WithoutCancel(ctx), it, Event{Type: howWithdrawn, RequestID: a.Request.InputRequestID()}) // the run has failed already
 		}
 	}
 }

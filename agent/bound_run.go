@@ -97,26 +97,37 @@ func (r *run) clear(ctx context.Context, it *item) (bool, error) {
 		return true, nil
 	case j.what == mustAsk && !it.Ground.same(j.ground):
 		return false, r.ask(ctx, it, j)
+	}
+	refused, err := r.claim(ctx, it, j.verdict)
+	switch {
+	case err != nil:
+		return false, err
+	case refused != "":
+		if err := r.record(ctx, it, Event{Type: "denied", Detail: refused}); err != nil {
+			return false, err
+		}
+		it.settle("Tool call not run: " + refused + ".")
+		return false, nil
 	case j.what == callerRuns || j.after == callerRuns:
 		it.Stage = external
 		return false, nil
 	}
-	return r.claim(ctx, it, j.verdict)
+	return true, nil
 }
 
 // clearService takes the permit of what a service is about to run on a held approval.
 func (r *run) clearService(ctx context.Context, it *item) error {
 	j := r.judgeService(ctx, it)
 	if j.what != refuse {
-		ok, err := r.claim(ctx, it, j.verdict)
+		refused, err := r.claim(ctx, it, j.verdict)
 		if err != nil {
 			return err
 		}
-		if ok {
+		if refused == "" {
 			it.Stage = done
 			return nil
 		}
-		j.text = "the approval can't be used"
+		j.text = "Tool call not run: " + refused + "."
 	}
 	if err := r.record(ctx, it, Event{Type: "denied", Detail: j.text}); err != nil {
 		return err
@@ -125,34 +136,28 @@ func (r *run) clearService(ctx context.Context, it *item) error {
 	return nil
 }
 
-// claim takes the one run of a held call.
-func (r *run) claim(ctx context.Context, it *item, v Verdict) (bool, error) {
+// claim takes the one run of a held call. When it is not to be had, the text says why.
+func (r *run) claim(ctx context.Context, it *item, v Verdict) (refused string, err error) {
 	ref := it.ref()
 	if ref == "" {
-		return true, nil
+		return "", nil
 	}
 	if r.cfg.Holder == nil {
-		return false, errNoHolder
+		return "", errNoHolder
 	}
 	if it.Key == "" {
-		key, err := r.claimKey(it)
-		if err != nil {
-			return false, err
+		if it.Key, err = r.claimKey(it); err != nil {
+			return "", err
 		}
-		it.Key = key
 	}
-	err := r.cfg.Holder.Claim(ctx, ref, it.Key, v)
+	err = r.cfg.Holder.Claim(ctx, ref, it.Key, v)
 	if errors.Is(err, ErrNotClaimed) {
-		if err := r.record(ctx, it, Event{Type: "denied", Detail: err.Error()}); err != nil {
-			return false, err
-		}
-		it.settle("Tool call not run: " + err.Error() + ".")
-		return false, nil
+		return err.Error(), nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("claim an approved call: %w", err)
+		return "", fmt.Errorf("claim an approved call: %w", err)
 	}
-	return true, nil
+	return "", nil
 }
 
 // claimKey names the attempt. With a store the same attempt may ask again after a crash, since the store lets only one process go on;

@@ -152,6 +152,9 @@ func (r *run) takeResults(ctx context.Context, results []*content.FunctionResult
 			return err
 		}
 		it.Stage, it.Result = done, result.Result
+		if len(it.Result) == 0 {
+			it.Result = jsonText(textDone)
+		}
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ type Held struct {
 // Event is one thing that happened to a request, for the record.
 type Event struct {
 	At        time.Time `json:"at"`
-	Type      string    `json:"type"` // "requested", "answered", "refused", "superseded", "expired", "started", "finished", "denied", "skipped", "lost"
+	Type      string    `json:"type"` // "requested", "answered", "refused", "superseded", "expired", "started", "finished", "denied", "skipped", "withdrawn", "lost"
 	Thread    string    `json:"thread"`
 	RequestID string    `json:"request_id,omitempty"`
 	CallID    string    `json:"call_id,omitempty"`

@@ -62,7 +62,9 @@ type Flow struct {
 	agent *flowAgent
 	t     *Thread
 	state flowState
-	said  []*content.Message
+	said  []*content.Message // shown in this run
+	heard []*content.Message // from the user in this run
+	later int                // how many of them are later messages
 }
 
 // flowState is what a flow keeps in its thread.
@@ -70,7 +72,8 @@ type flowState struct {
 	Input messagesJSON        `json:"input"`
 	Steps map[string]flowStep `json:"steps"`
 	Later messagesJSON        `json:"later,omitempty"`
-	Said  int                 `json:"said"` // messages that were shown in earlier runs
+	Begun bool                `json:"begun,omitempty"` // a run of it has ended, or waits
+	Said  int                 `json:"said"`            // messages that were shown in earlier runs
 }
 
 type flowStep struct {
@@ -173,10 +176,10 @@ func (f *Flow) Ask(ctx context.Context, key string, q content.InputRequest) (con
 	asked := withRequestID(q, id)
 	a := &ask{Request: asked, Since: f.agent.cfg.Now().UTC(), Expires: noteOf(asked).Expires}
 	it := &item{Call: &content.FunctionCall{CallID: key, Name: f.agent.name}, Stage: open, Asks: []*ask{a}}
-	f.t.batches = append(f.t.batches, &batch{Items: []*item{it}})
 	if err := f.agent.audit(ctx, f.t, Event{Type: "requested", RequestID: id, CallID: key}); err != nil {
 		return nil, err
 	}
+	f.t.batches = append(f.t.batches, &batch{Items: []*item{it}})
 	return nil, ErrWaiting
 }
 
@@ -194,8 +197,11 @@ func (a *flowAgent) Run(ctx context.Context, t *Thread, messages ...*content.Mes
 	}
 	_, err = guarded(ctx, nil, func(ctx context.Context, _ *content.FunctionCall) (any, error) { return nil, a.run(ctx, f) })
 	if err != nil && !errors.Is(err, ErrWaiting) {
+		f.state.Later = f.state.Later[:len(f.state.Later)-f.later] // the caller will send them again
 		return nil, errors.Join(err, f.save(context.WithoutCancel(ctx)))
 	}
+	f.state.Begun = true
+	t.Messages = append(t.Messages, f.heard...)
 	resp := &Response{Refused: refused, Messages: slices.Clone(f.said[min(f.state.Said, len(f.said)):])}
 	t.Messages = append(t.Messages, resp.Messages...)
 	f.state.Said = len(f.said)
@@ -241,12 +247,7 @@ func (a *flowAgent) begin(ctx context.Context, t *Thread, messages []*content.Me
 		return nil, nil, err
 	}
 	in := readInput(messages, 0, t)
-	t.Messages = append(t.Messages, in.history...)
-	if going {
-		f.state.Later = append(f.state.Later, in.history...)
-	} else {
-		f.state.Input = in.history
-	}
+	f.hear(going, in.history)
 	if f.state.Steps == nil {
 		f.state.Steps = map[string]flowStep{}
 	}
@@ -269,6 +270,20 @@ func (a *flowAgent) begin(ctx context.Context, t *Thread, messages []*content.Me
 		}
 	}
 	return f, refused, nil
+}
+
+// hear takes over what the user says beside answers: the input of the flow until a run of it has come to an end or a question, and
+// later messages from then on.
+func (f *Flow) hear(going bool, said []*content.Message) {
+	f.heard = said
+	switch {
+	case going && f.state.Begun:
+		f.state.Later, f.later = append(f.state.Later, said...), len(said)
+	case len(said) > 0 || !going:
+		f.state.Input = said
+	default:
+		f.heard = f.state.Input
+	}
 }
 
 // expire ends questions that nobody answered in time.
@@ -315,6 +330,15 @@ func (f *Flow) save(ctx context.Context) error {
 
 // end forgets a flow that has ended.
 func (f *Flow) end() {
+	for _, b := range f.t.batches {
+		for _, it := range b.Items {
+			for _, a := range it.Asks {
+				if a.Answer == nil && it.Stage == open {
+					f.t.close(it, a, howElsewhere)
+				}
+			}
+		}
+	}
 	f.t.Drop(f.key())
 	f.t.batches = nil
 }

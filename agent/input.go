@@ -19,22 +19,16 @@ type input struct {
 // goes without them. Only the new messages can answer: those from first on.
 func readInput(messages []*content.Message, first int, t *Thread) input {
 	in := input{anchor: -1}
-	calls := map[string]bool{}
 	for i, m := range messages {
 		fresh := i >= first
-		for _, c := range m.Contents {
-			if call, ok := c.(*content.FunctionCall); ok {
-				calls[call.CallID] = true
-			}
-		}
-		kept, answered := in.sift(m, fresh, t, calls)
+		kept, answered := in.sift(m, fresh, t, messages[:i+1])
 		if answered {
 			in.anchor = len(in.history)
 		}
-		if len(kept) == 0 && len(m.Contents) > 0 {
+		if len(kept) == 0 {
 			continue
 		}
-		if fresh && m.Role == content.User && len(kept) > 0 {
+		if fresh && m.Role == content.User {
 			in.more = true
 			if in.anchor < 0 {
 				in.anchor = len(in.history)
@@ -52,10 +46,10 @@ func readInput(messages []*content.Message, first int, t *Thread) input {
 }
 
 // sift returns the contents of a message that a model may see, and whether something in it was an answer.
-func (in *input) sift(m *content.Message, fresh bool, t *Thread, calls map[string]bool) (kept []content.Content, answered bool) {
+func (in *input) sift(m *content.Message, fresh bool, t *Thread, upTo []*content.Message) (kept []content.Content, answered bool) {
 	apart := func(c content.Content) bool {
 		if r, ok := c.(*content.FunctionResult); ok {
-			return fresh && t.wantsResult(r.CallID, calls)
+			return fresh && t.wantsResult(r.CallID, upTo)
 		}
 		return fresh && isQuestion(c) || !fresh && !t.tells(c)
 	}
@@ -81,8 +75,20 @@ func (in *input) sift(m *content.Message, fresh bool, t *Thread, calls map[strin
 }
 
 // wantsResult tells whether a new result is for the thread and not for the history: of a call that waits, or of one that nobody made.
-func (t *Thread) wantsResult(callID string, calls map[string]bool) bool {
-	return t.pendingCall(callID) != nil || t.lasting && !calls[callID]
+func (t *Thread) wantsResult(callID string, upTo []*content.Message) bool {
+	return t.pendingCall(callID) != nil || t.lasting && !holdsCall(upTo, callID)
+}
+
+// holdsCall looks from the end, since a result mostly follows its call.
+func holdsCall(messages []*content.Message, callID string) bool {
+	for _, m := range slices.Backward(messages) {
+		for _, c := range m.Contents {
+			if call, ok := c.(*content.FunctionCall); ok && call.CallID == callID {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // tells holds for what belongs into a history: all but questions and answers, and of these the two halves of what the model's side asked

@@ -123,9 +123,9 @@ func TestInputHidesWhatIsAsked(t *testing.T) {
 	}
 }
 
-func TestEmptyMessagesStay(t *testing.T) {
-	in := readInput([]*content.Message{content.NewMessage(content.Assistant)}, 0, NewThread("t"))
-	if len(in.history) != 1 || in.more {
+func TestEmptyMessagesAreLeftOut(t *testing.T) {
+	in := readInput([]*content.Message{content.NewMessage(content.Assistant), content.NewMessage(content.User)}, 0, NewThread("t"))
+	if len(in.history) != 0 || in.more {
 		t.Error(in)
 	}
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/assent-dev/assent/content"
@@ -78,10 +79,13 @@ func (n *nested) run(ctx context.Context, t *Thread, messages ...*content.Messag
 		return nil, err
 	}
 	asked := resp.UserInputRequests()
-	if len(asked) == 0 {
+	switch {
+	case len(asked) == 0 && t.waiting():
+		return nil, errors.New("the agent waits for the results of calls that its caller runs, and has no caller here that could")
+	case len(asked) == 0:
 		return resp.Text(), nil
 	}
-	state, err := json.Marshal(t)
+	state, err := t.Encode()
 	if err != nil {
 		return nil, err
 	}

@@ -160,7 +160,7 @@ func expect(t *testing.T, what, got, want string) {
 // reload sends a thread through its stored form, as another process would find it.
 func reload(t *testing.T, thread *Thread) *Thread {
 	t.Helper()
-	raw, err := json.Marshal(thread)
+	raw, err := thread.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,8 +102,12 @@ func optional(c content.Content) *contentJSON {
 	return &contentJSON{c}
 }
 
-// MarshalJSON writes the whole thread, open requests included (docs/contracts/thread.md).
-func (t *Thread) MarshalJSON() ([]byte, error) {
+// MarshalJSON is Encode. Beware that json.Marshal rewrites <, > and & in what it gets, so that a call comes back in other letters, with the
+// same meaning.
+func (t *Thread) MarshalJSON() ([]byte, error) { return t.Encode() }
+
+// Encode writes the whole thread, open requests included (docs/contracts/thread.md). Arguments keep every letter.
+func (t *Thread) Encode() ([]byte, error) {
 	out := threadJSON{Version: threadVersion, ID: t.ID, Revision: t.Revision, ConversationID: t.ConversationID, Messages: t.Messages,
 		Pending: []batchJSON{}, Closed: t.closed, HeldBack: t.heldBack, State: t.State}
 	for _, b := range t.batches {

@@ -120,7 +120,7 @@ func (s *Store) save(dir string, t *agent.Thread) error {
 func encode(t *agent.Thread) ([]byte, error) {
 	t.Revision++
 	defer func() { t.Revision-- }()
-	return json.Marshal(t)
+	return t.Encode()
 }
 
 // List returns the ids of all threads, sorted.

@@ -1,0 +1,46 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/content"
+)
+
+// TestAuditTo: the record of a run is whole although the service keeps the history.
+func TestAuditTo(t *testing.T) {
+	var out bytes.Buffer
+	var c counted
+	model := script(t, says(call("1", "pay", `{"n":1}`)), says(text("ok")))
+	model.keeps = "conv"
+	a := newTestAgent(model, LoopConfig{Audit: AuditTo(&out)}, RequireApproval(c.tool("pay")))
+	thread := NewThread("t")
+	q := approvalOf(t, mustRun(t, a, thread, content.UserText("pay")), 0)
+	mustRun(t, a, thread, answers(q.CreateApproval("fine")))
+	var types []string
+	for line := range strings.Lines(out.String()) {
+		var e Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Thread != "t" || e.Tool != "pay" || e.Arguments != `{"n":1}` || e.At.IsZero() {
+			t.Errorf("%+v", e)
+		}
+		types = append(types, e.Type)
+	}
+	expect(t, "events", strings.Join(types, " "), "requested answered started finished")
+}
+
+func TestAuditToFullDisk(t *testing.T) {
+	full := errors.New("no space left")
+	if err := AuditTo(fullDisk{full})(t.Context(), Event{}); !errors.Is(err, full) {
+		t.Error(err)
+	}
+}
+
+type fullDisk struct{ err error }
+
+func (b fullDisk) Write([]byte) (int, error) { return 0, b.err }
