@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 
@@ -49,7 +48,7 @@ func (t *Thread) matchOne(id string, answers []content.InputResponse) (*accepted
 	var fit []content.InputResponse
 	var refused []Refusal
 	for _, answer := range answers {
-		if no := misfit(a.Request, answer); no != nil {
+		if no := CheckAnswer(a.Request, answer); no != nil {
 			refused = append(refused, *no)
 			continue
 		}
@@ -70,8 +69,8 @@ func (t *Thread) noSuch(id string) Refusal {
 	return Refusal{id, UnknownRequest, "this thread asks nothing of that id"}
 }
 
-// misfit tells why an answer can't be one to the request.
-func misfit(request content.InputRequest, answer content.InputResponse) *Refusal {
+// CheckAnswer tells why an answer can't be one to a request that was recorded; nil when it can. It is what every layer holds answers to.
+func CheckAnswer(request content.InputRequest, answer content.InputResponse) *Refusal {
 	id := request.InputRequestID()
 	switch q := request.(type) {
 	case *content.ToolApprovalRequest:
@@ -126,7 +125,7 @@ func agree(id string, answers []content.InputResponse) (content.InputResponse, [
 		return nil, nil
 	}
 	first := answers[0]
-	differ := slices.ContainsFunc(answers[1:], func(a content.InputResponse) bool { return !sameAnswer(first, a) })
+	differ := slices.ContainsFunc(answers[1:], func(a content.InputResponse) bool { return !content.SameAnswer(first, a) })
 	var refused []Refusal
 	if !differ {
 		for range answers[1:] {
@@ -136,49 +135,11 @@ func agree(id string, answers []content.InputResponse) (content.InputResponse, [
 	}
 	var stands content.InputResponse
 	for _, a := range answers {
-		if stands == nil && rejects(a) {
+		if stands == nil && content.Rejects(a) {
 			stands = a
 			continue
 		}
 		refused = append(refused, Refusal{id, Contradiction, "several answers to one request differ"})
 	}
 	return stands, refused
-}
-
-func rejects(a content.InputResponse) bool {
-	switch a := a.(type) {
-	case *content.ToolApprovalResponse:
-		return !a.Approved
-	case *content.TextApprovalResponse:
-		return !a.Approved
-	case *content.StructuredInputResponse:
-		return a.Declined
-	}
-	return true
-}
-
-// sameAnswer tells whether two answers say the same. Reasons of approvals do not matter; nobody acts on them.
-func sameAnswer(a, b content.InputResponse) bool {
-	if rejects(a) != rejects(b) {
-		return false
-	}
-	switch x := a.(type) {
-	case *content.ToolApprovalResponse:
-		y, ok := b.(*content.ToolApprovalResponse)
-		return ok && sameEdit(x.Edited, y.Edited)
-	case *content.TextApprovalResponse:
-		_, ok := b.(*content.TextApprovalResponse)
-		return ok
-	case *content.StructuredInputResponse:
-		y, ok := b.(*content.StructuredInputResponse)
-		return ok && bytes.Equal(x.Data, y.Data)
-	}
-	return false
-}
-
-func sameEdit(a, b *content.FunctionCall) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return content.SameCall(a, b)
 }

@@ -312,7 +312,7 @@ func (a *asking) Resume(_ context.Context, _ *content.FunctionCall, state json.R
 	}
 	var out []string
 	for _, g := range given {
-		out = append(out, fmt.Sprintf("%s %v", g.InputResponseTo(), !rejects(g)))
+		out = append(out, fmt.Sprintf("%s %v", g.InputResponseTo(), !content.Rejects(g)))
 	}
 	return strings.Join(out, ", "), nil
 }

@@ -102,7 +102,7 @@ func hosted(messages []*content.Message) string {
 				out = append(out, "?"+c.InputRequestID())
 			case content.InputResponse:
 				word := "!no "
-				if !rejects(c) {
+				if !content.Rejects(c) {
 					word = "!yes "
 				}
 				out = append(out, word+c.InputResponseTo())

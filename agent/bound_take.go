@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -205,7 +206,7 @@ func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 	if approval && r.cfg.Holder != nil && it.State == nil {
 		return &Refusal{response.RequestID, HeldElsewhere, "approvals are given where requests are held, not in the messages"}, nil
 	}
-	yes := !rejects(hit.answer)
+	yes := !content.Rejects(hit.answer)
 	event := Event{Type: "answered", RequestID: a.Request.InputRequestID(), Approved: &yes, Detail: reasonOf(hit.answer)}
 	if approval && response.Edited != nil && it.State == nil { // a suspended function decides edits itself
 		return r.edit(ctx, it, a, response, event)
@@ -260,10 +261,14 @@ func (r *run) edit(ctx context.Context, it *item, a *ask, response *content.Tool
 
 // checkAgainst holds edited arguments against the tool's schema.
 func checkAgainst(t Tool, response *content.ToolApprovalResponse) *Refusal {
-	if t == nil || t.Definition().Schema == nil || len(response.Edited.Arguments) == 0 {
+	if t == nil || t.Definition().Schema == nil {
 		return nil
 	}
-	if err := content.CheckSchema(t.Definition().Schema, response.Edited.Arguments); err != nil {
+	arguments := response.Edited.Arguments
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	if err := content.CheckSchema(t.Definition().Schema, arguments); err != nil {
 		return &Refusal{response.RequestID, BadAnswer, "the edited arguments: " + err.Error()}
 	}
 	return nil

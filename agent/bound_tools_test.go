@@ -387,7 +387,7 @@ func TestSuspendAndResume(t *testing.T) {
 					}
 					return nil, &Suspend{Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "consent", Text: "sure?"}}}
 				}
-				return fmt.Sprintf("%s %v", state, rejects(given[0])), nil
+				return fmt.Sprintf("%s %v", state, content.Rejects(given[0])), nil
 			}
 			k := talk(t, said(call("1", "wait", "")), said(text("ok")))
 			a := chat(k, LoopConfig{Audit: j.take}, nil, tool)

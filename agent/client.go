@@ -21,7 +21,7 @@ import (
 
 // ChatClient is a chat model, or a layer around one.
 type ChatClient interface {
-	// Respond answers the messages. It changes neither them nor the options.
+	// Respond answers the messages. It changes neither them nor the options; but for the Compatible loop, which flags calls as handled.
 	Respond(ctx context.Context, messages []*content.Message, opt *Options) (*Response, error)
 	// Stream is Respond piece by piece. The sequence ends after the first error, which may come after pieces.
 	Stream(ctx context.Context, messages []*content.Message, opt *Options) iter.Seq2[*Update, error]

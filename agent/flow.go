@@ -135,7 +135,7 @@ func (f *Flow) Approve(ctx context.Context, key, text string) error {
 	if err != nil {
 		return err
 	}
-	if rejects(answer) {
+	if content.Rejects(answer) {
 		return fmt.Errorf("%q: %w", key, ErrDeclined)
 	}
 	return nil
@@ -256,7 +256,7 @@ func (a *flowAgent) begin(ctx context.Context, t *Thread, messages []*content.Me
 	}
 	hits, refused := t.match(in.answers)
 	for _, hit := range hits {
-		yes := !rejects(hit.answer)
+		yes := !content.Rejects(hit.answer)
 		e := Event{Type: "answered", RequestID: hit.answer.InputResponseTo(), CallID: hit.item.Call.ID(), Approved: &yes, Detail: reasonOf(hit.answer)}
 		if err := a.audit(ctx, t, e); err != nil {
 			return nil, nil, err

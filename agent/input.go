@@ -99,7 +99,7 @@ func (t *Thread) tells(c content.Content) bool {
 		return t.forService(c.InputRequestID()) != nil
 	case content.InputResponse:
 		ended := t.forService(c.InputResponseTo())
-		return ended != nil && ended.Yes == !rejects(c)
+		return ended != nil && ended.Yes == !content.Rejects(c)
 	}
 	return true
 }

@@ -150,7 +150,7 @@ func (t *Thread) pendingCall(callID string) *item {
 
 // close remembers how a request ended.
 func (t *Thread) close(it *item, a *ask, how string) {
-	t.closed = append(t.closed, closedRequest{a.Request.InputRequestID(), how, it.Service, a.Answer != nil && !rejects(a.Answer)})
+	t.closed = append(t.closed, closedRequest{a.Request.InputRequestID(), how, it.Service, a.Answer != nil && !content.Rejects(a.Answer)})
 	if over := len(t.closed) - maxClosed; over > 0 {
 		t.closed = slices.Delete(t.closed, 0, over)
 	}

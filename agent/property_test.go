@@ -166,7 +166,7 @@ func (f wonder) Invoke(_ context.Context, c *content.FunctionCall) (any, error) 
 }
 
 func (f wonder) Resume(_ context.Context, _ *content.FunctionCall, state json.RawMessage, answers []content.InputResponse) (any, error) {
-	if rejects(answers[0]) {
+	if content.Rejects(answers[0]) {
 		return "no", nil
 	}
 	f.w.ran(state)

@@ -254,7 +254,7 @@ func (a askJSON) ask() (*ask, error) {
 // rejected tells whether the one thing that was asked about a call was refused. What a suspended function asked is for it to judge.
 func (it *item) rejected() bool {
 	_, approval := it.Asks[0].Answer.(*content.ToolApprovalResponse)
-	return approval && it.State == nil && rejects(it.Asks[0].Answer)
+	return approval && it.State == nil && content.Rejects(it.Asks[0].Answer)
 }
 
 // flowAnswer holds for the questions of flows, which have answers and no results.

@@ -231,3 +231,42 @@ func canonical(args []byte) ([]byte, error) {
 	}
 	return v.AppendCanonical(nil), nil
 }
+
+// Rejects tells whether a response is a no: not approved, or declined.
+func Rejects(a InputResponse) bool {
+	switch a := a.(type) {
+	case *ToolApprovalResponse:
+		return !a.Approved
+	case *TextApprovalResponse:
+		return !a.Approved
+	case *StructuredInputResponse:
+		return a.Declined
+	}
+	return true
+}
+
+// SameAnswer tells whether two responses to one request do the same. Reasons do nothing.
+func SameAnswer(a, b InputResponse) bool {
+	if Rejects(a) != Rejects(b) {
+		return false
+	}
+	switch x := a.(type) {
+	case *ToolApprovalResponse:
+		y, ok := b.(*ToolApprovalResponse)
+		return ok && x.Always == y.Always && sameEdit(x.Edited, y.Edited)
+	case *TextApprovalResponse:
+		_, ok := b.(*TextApprovalResponse)
+		return ok
+	case *StructuredInputResponse:
+		y, ok := b.(*StructuredInputResponse)
+		return ok && (x.Declined || SameArguments(x.Data, y.Data))
+	}
+	return false
+}
+
+func sameEdit(a, b *FunctionCall) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return SameCall(a, b)
+}

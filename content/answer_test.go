@@ -249,3 +249,29 @@ func TestIDs(t *testing.T) {
 		t.Errorf("%#v", h)
 	}
 }
+
+func TestSameAnswer(t *testing.T) {
+	call := &FunctionCall{CallID: "1", Name: "pay", Arguments: json.RawMessage(`{"n":1}`)}
+	q := &ToolApprovalRequest{RequestID: "r", Call: call}
+	edit, err := q.CreateEdit(json.RawMessage(`{"n":2}`), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	yes, no := q.CreateApproval("a"), q.CreateRejection("b")
+	one := &StructuredInputResponse{RequestID: "r", Data: json.RawMessage(`{"a":1,"b":2}`)}
+	all := []InputResponse{yes, no, edit, q.CreateAlwaysApprove(AlwaysTool, ""), &TextApprovalResponse{Approved: true}, &TextApprovalResponse{},
+		one, &StructuredInputResponse{Data: json.RawMessage(`{"a":2}`)}, &StructuredInputResponse{Declined: true}}
+	for i, a := range all {
+		for j, b := range all {
+			if same := SameAnswer(a, b); same != (i == j) {
+				t.Errorf("%d and %d: %v", i, j, same)
+			}
+		}
+	}
+	if !SameAnswer(yes, q.CreateApproval("other words")) || !SameAnswer(one, &StructuredInputResponse{Data: json.RawMessage(`{"b":2.0,"a":1}`)}) {
+		t.Error("the same in other words is not the same")
+	}
+	if !Rejects(no) || Rejects(edit) || !Rejects(&StructuredInputResponse{Declined: true}) || !Rejects(nil) {
+		t.Error("what is a no")
+	}
+}

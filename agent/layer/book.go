@@ -240,7 +240,7 @@ func (b *book) settle(g *answers, tools toolbox) (int, content.InputResponse, []
 	if stands < 0 {
 		return 0, nil, refused
 	}
-	b.close(e, !rejects(g.as[stands]))
+	b.close(e, !content.Rejects(g.as[stands]))
 	return stands, rebind(e.Request.InputRequest, g.as[stands]), refused
 }
 

@@ -1,7 +1,6 @@
 package layer
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/assent-dev/assent/agent"
@@ -17,53 +16,20 @@ func misfitEntry(e *entry, a content.InputResponse, tools toolbox) *agent.Refusa
 }
 
 func misfit(q content.InputRequest, a content.InputResponse, tools toolbox) *agent.Refusal {
-	no := func(reason agent.RefusalReason, detail string) *agent.Refusal {
-		return &agent.Refusal{RequestID: q.InputRequestID(), Reason: reason, Detail: detail}
+	if no := agent.CheckAnswer(q, a); no != nil {
+		return no
 	}
-	switch q := q.(type) {
-	case *content.ToolApprovalRequest:
-		if a := approval(a); a != nil {
-			if a.Call != nil && !content.SameCall(q.Call, a.Call) {
-				return no(agent.OtherCall, "the answer shows another call than the one that was asked about")
-			}
-			if err := checkEdit(q, a, tools); err != nil {
-				return no(agent.BadAnswer, err.Error())
-			}
-			return nil
-		}
-	case *content.TextApprovalRequest:
-		if _, ok := a.(*content.TextApprovalResponse); ok {
-			return nil
-		}
-	case *content.StructuredInputRequest:
-		if a, ok := a.(*content.StructuredInputResponse); ok {
-			if err := q.Check(a); err != nil {
-				return no(agent.BadAnswer, err.Error())
-			}
-			return nil
+	if answer := approval(a); answer != nil && answer.Edited != nil {
+		if err := checkEdit(answer.Edited, tools); err != nil {
+			return &agent.Refusal{RequestID: q.InputRequestID(), Reason: agent.BadAnswer, Detail: err.Error()}
 		}
 	}
-	return no(agent.WrongKind, fmt.Sprintf("a %T does not answer a %T", a, q))
+	return nil
 }
 
-// checkEdit holds an edited call against the one that was asked about and against the schemas of its tool.
-func checkEdit(q *content.ToolApprovalRequest, a *content.ToolApprovalResponse, tools toolbox) error {
-	edited := a.Edited
-	asked := functionCall(q)
-	switch {
-	case edited == nil:
-		return nil
-	case !a.Approved:
-		return fmt.Errorf("a rejection can't edit")
-	case asked == nil:
-		return fmt.Errorf("only calls of functions can be edited")
-	case edited.Name != asked.Name || edited.CallID != asked.CallID:
-		return fmt.Errorf("an edit changes arguments, never the tool: expected %s", asked.Name)
-	}
-	if err := edited.CheckArguments(); err != nil {
-		return err
-	}
-	for _, t := range tools.named(asked.Name) {
+// checkEdit holds edited arguments against the schemas of their tool.
+func checkEdit(edited *content.FunctionCall, tools toolbox) error {
+	for _, t := range tools.named(edited.Name) {
 		if schema := t.Definition().Schema; schema != nil {
 			if err := content.CheckSchema(schema, orEmpty(edited.Arguments)); err != nil {
 				return err
@@ -86,57 +52,19 @@ func agree(g *answers, fit []int) (int, []agent.Refusal) {
 		return -1, nil
 	}
 	first := g.as[fit[0]]
-	if !slices.ContainsFunc(fit, func(i int) bool { return !sameAnswer(first, g.as[i]) }) {
+	if !slices.ContainsFunc(fit, func(i int) bool { return !content.SameAnswer(first, g.as[i]) }) {
 		again := agent.Refusal{RequestID: g.id, Reason: agent.RepeatedAnswer, Detail: "the same answer again"}
 		return fit[0], repeat(again, len(fit)-1)
 	}
 	stands, refused := -1, 0
 	for _, i := range fit {
-		if stands < 0 && rejects(g.as[i]) {
+		if stands < 0 && content.Rejects(g.as[i]) {
 			stands = i
 			continue
 		}
 		refused++
 	}
 	return stands, repeat(agent.Refusal{RequestID: g.id, Reason: agent.Contradiction, Detail: "several answers to one request differ"}, refused)
-}
-
-func rejects(a content.InputResponse) bool {
-	switch a := a.(type) {
-	case *content.ToolApprovalResponse:
-		return !a.Approved
-	case *content.TextApprovalResponse:
-		return !a.Approved
-	case *content.StructuredInputResponse:
-		return a.Declined
-	}
-	return true
-}
-
-// sameAnswer tells whether two answers do the same. Reasons do nothing.
-func sameAnswer(a, b content.InputResponse) bool {
-	if rejects(a) != rejects(b) {
-		return false
-	}
-	switch x := a.(type) {
-	case *content.ToolApprovalResponse:
-		y := approval(b)
-		return y != nil && x.Always == y.Always && sameEdit(x.Edited, y.Edited)
-	case *content.TextApprovalResponse:
-		_, ok := b.(*content.TextApprovalResponse)
-		return ok
-	case *content.StructuredInputResponse:
-		y, ok := b.(*content.StructuredInputResponse)
-		return ok && (x.Declined || content.SameArguments(x.Data, y.Data))
-	}
-	return false
-}
-
-func sameEdit(a, b *content.FunctionCall) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return content.SameCall(a, b)
 }
 
 // rebind returns the answer with the recorded call in place of its copy.
