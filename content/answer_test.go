@@ -1,6 +1,7 @@
 package content_test
 
 import (
+	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
@@ -251,27 +252,27 @@ func TestIDs(t *testing.T) {
 }
 
 func TestSameAnswer(t *testing.T) {
-	call := &FunctionCall{CallID: "1", Name: "pay", Arguments: json.RawMessage(`{"n":1}`)}
-	q := &ToolApprovalRequest{RequestID: "r", Call: call}
+	call := &content.FunctionCall{CallID: "1", Name: "pay", Arguments: json.RawMessage(`{"n":1}`)}
+	q := &content.ToolApprovalRequest{RequestID: "r", Call: call}
 	edit, err := q.CreateEdit(json.RawMessage(`{"n":2}`), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	yes, no := q.CreateApproval("a"), q.CreateRejection("b")
-	one := &StructuredInputResponse{RequestID: "r", Data: json.RawMessage(`{"a":1,"b":2}`)}
-	all := []InputResponse{yes, no, edit, q.CreateAlwaysApprove(AlwaysTool, ""), &TextApprovalResponse{Approved: true}, &TextApprovalResponse{},
-		one, &StructuredInputResponse{Data: json.RawMessage(`{"a":2}`)}, &StructuredInputResponse{Declined: true}}
+	one := &content.StructuredInputResponse{RequestID: "r", Data: json.RawMessage(`{"a":1,"b":2}`)}
+	all := []content.InputResponse{yes, no, edit, q.CreateAlwaysApprove(content.AlwaysTool, ""), &content.TextApprovalResponse{Approved: true}, &content.TextApprovalResponse{},
+		one, &content.StructuredInputResponse{Data: json.RawMessage(`{"a":2}`)}, &content.StructuredInputResponse{Declined: true}}
 	for i, a := range all {
 		for j, b := range all {
-			if same := SameAnswer(a, b); same != (i == j) {
+			if same := content.SameAnswer(a, b); same != (i == j) {
 				t.Errorf("%d and %d: %v", i, j, same)
 			}
 		}
 	}
-	if !SameAnswer(yes, q.CreateApproval("other words")) || !SameAnswer(one, &StructuredInputResponse{Data: json.RawMessage(`{"b":2.0,"a":1}`)}) {
+	if !content.SameAnswer(yes, q.CreateApproval("other words")) || !content.SameAnswer(one, &content.StructuredInputResponse{Data: json.RawMessage(`{"b":2.0,"a":1}`)}) {
 		t.Error("the same in other words is not the same")
 	}
-	if !Rejects(no) || Rejects(edit) || !Rejects(&StructuredInputResponse{Declined: true}) || !Rejects(nil) {
+	if !content.Rejects(no) || content.Rejects(edit) || !content.Rejects(&content.StructuredInputResponse{Declined: true}) || !content.Rejects(nil) {
 		t.Error("what is a no")
 	}
 }
