@@ -211,10 +211,13 @@ func (s story) Stream(ctx context.Context, messages []*content.Message, opt *age
 }
 
 // readHistory returns what each call came to. A history that a strict provider would refuse is an error: each call has exactly one
-// result, before anything else follows.
+// result, before anything else follows, and the user speaks first.
 func readHistory(messages []*content.Message) (map[string]string, error) {
 	results := map[string]string{}
 	var waiting []string
+	if len(messages) > 0 && messages[0].Role != content.User {
+		return nil, fmt.Errorf("the history begins with the %s", messages[0].Role)
+	}
 	for i, m := range messages {
 		if len(waiting) > 0 && m.Role != content.ToolRole {
 			return nil, fmt.Errorf("message %d should be the results of %v", i, waiting)
