@@ -101,6 +101,7 @@ type run struct {
 	fresh   []*batch // that this run made
 	stopped bool     // a call ended the run
 	unsent  bool     // the history has not reached the model since it grew
+	unseen  error    // why the holder could not be asked
 	resumed bool     // held-back messages are in the history
 }
 
@@ -117,17 +118,46 @@ func (l *boundLoop) begin(opt *Options, yield func(*Update) bool) *run {
 func (r *run) do(ctx context.Context, messages []*content.Message) error {
 	if err := r.try(ctx, messages); err != nil {
 		r.takeBack(ctx)
-		return err
+		return r.letGo(err)
 	}
-	// Only now: had the run failed, the next one would have to tell the results again.
-	r.t.batches = slices.DeleteFunc(r.t.batches, (*batch).finished)
+	r.drop()
 	if r.resumed {
-		r.t.heldBack = nil
+		r.t.heldBack, r.t.heldTries = nil, 0
 	}
 	if r.opt.ConversationID != "" && r.unsent {
 		r.t.heldBack = r.history
 	}
 	return nil
+}
+
+// letGo drops what the user wrote while the conversation waited when runs with it fail again and again: it may be what the service refuses,
+// and would be refused for ever. Results stay.
+func (r *run) letGo(err error) error {
+	if !r.resumed || errors.Is(err, errGone) {
+		return err
+	}
+	if r.t.heldTries++; r.t.heldTries < 2 {
+		return err
+	}
+	before := len(r.t.heldBack)
+	r.t.heldBack = slices.DeleteFunc(r.t.heldBack, func(m *content.Message) bool { return m.Role != content.ToolRole })
+	r.t.heldTries = 0
+	if len(r.t.heldBack) < before {
+		return fmt.Errorf("what was written while the conversation waited is dropped, send it again: %w", err)
+	}
+	return err
+}
+
+// drop forgets the finished batches, only now: had the run failed, the next one would have to tell the results again. An agent above may
+// still fail, and drops them itself.
+func (r *run) drop() {
+	if !r.t.news.wanted {
+		r.t.batches = slices.DeleteFunc(r.t.batches, (*batch).finished)
+		return
+	}
+	for _, b := range r.t.batches {
+		b.told = b.finished()
+	}
 }
 
 func (r *run) try(ctx context.Context, messages []*content.Message) error {
@@ -177,6 +207,9 @@ func (r *run) goOn(ctx context.Context, in input) error {
 	if err != nil {
 		return err
 	}
+	if r.unseen != nil && !told && !in.more {
+		return r.unseen
+	}
 	if r.t.waiting() && (!in.more || r.opt.ConversationID != "") {
 		return r.holdBack(in)
 	}
@@ -200,7 +233,7 @@ func (r *run) holdBack(in input) error {
 func (r *run) tell(in input) (told bool, err error) {
 	r.history, r.unsent = slices.Clip(tidyFor(r.opt, in.history[:in.anchor])), true
 	for _, b := range r.t.batches {
-		if !b.finished() {
+		if !b.finished() || b.told {
 			continue
 		}
 		told = true
@@ -223,7 +256,7 @@ func (r *run) tellBatch(b *batch) error {
 		if r.opt.ConversationID == "" || m.Role != content.Assistant { // the service has what it made itself
 			r.history = append(r.history, m)
 		}
-		shown := slices.DeleteFunc(slices.Clone(m.Contents), isQuestion)
+		shown := slices.DeleteFunc(slices.Clone(m.Contents), func(c content.Content) bool { return isQuestion(c) || b.leads(c) })
 		if len(shown) == 0 {
 			continue
 		}
@@ -232,6 +265,11 @@ func (r *run) tellBatch(b *batch) error {
 		}
 	}
 	return nil
+}
+
+// leads holds for what the caller was shown when the calls were asked about.
+func (b *batch) leads(c content.Content) bool {
+	return slices.ContainsFunc(b.Items, func(it *item) bool { return slices.Contains(it.Lead, c) })
 }
 
 // cloneCalls copies calls that are shown: the thread's own must stay what they are.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/assent-dev/assent/content"
 )
@@ -15,6 +16,9 @@ import (
 var ErrNotClaimed = errors.New("the approval can't be used")
 
 var errUnfinished = errors.New("the function ended its goroutine")
+
+// ErrNoRequest is what a Holder wraps when it does not know a request, and never will.
+var ErrNoRequest = errors.New("the holder knows no such request")
 
 // runApproved runs the calls that may run by now, each decided again and claimed before it begins.
 func (r *run) runApproved(ctx context.Context) error {
@@ -32,28 +36,23 @@ func (r *run) runApproved(ctx context.Context) error {
 }
 
 func (r *run) runBatch(ctx context.Context, b *batch) ([]outcome, error) {
-	var ready []*item
-	for _, it := range b.Items {
-		ok, err := r.clear(ctx, it)
-		if err != nil {
+	if r.cfg.Concurrent {
+		ready, err := r.cleared(ctx, b.Items)
+		if err != nil || len(ready) == 0 {
 			return nil, err
 		}
-		if ok {
-			ready = append(ready, it)
-		}
-	}
-	if r.cfg.Concurrent && len(ready) > 1 && !r.stopped {
 		return r.runTogether(ctx, ready)
 	}
 	var outs []outcome
-	for _, it := range ready {
-		if r.stopped {
-			if err := r.leaveOut(ctx, it); err != nil {
-				return nil, err
-			}
+	for _, it := range b.Items {
+		ready, err := r.cleared(ctx, []*item{it})
+		if err != nil {
+			return nil, err
+		}
+		if len(ready) == 0 {
 			continue
 		}
-		more, err := r.runTogether(ctx, []*item{it})
+		more, err := r.runTogether(ctx, ready)
 		if err != nil {
 			return nil, err
 		}
@@ -62,11 +61,29 @@ func (r *run) runBatch(ctx context.Context, b *batch) ([]outcome, error) {
 	return outs, nil
 }
 
-// leaveOut gives a result to a call that does not run since another ended the run. One that has begun, and asks, stays as it is.
-func (r *run) leaveOut(ctx context.Context, it *item) error {
-	if it.Stage == open {
-		return nil
+// cleared are those of some calls that may begin now. After a call that ended the run none does.
+func (r *run) cleared(ctx context.Context, items []*item) ([]*item, error) {
+	var ready []*item
+	for _, it := range items {
+		if r.stopped && it.Stage == approved && !it.Service {
+			if err := r.leaveOut(ctx, it); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		ok, err := r.clear(ctx, it)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			ready = append(ready, it)
+		}
 	}
+	return ready, nil
+}
+
+// leaveOut gives a result to a call that does not run since another ended the run.
+func (r *run) leaveOut(ctx context.Context, it *item) error {
 	if err := r.record(ctx, it, Event{Type: "skipped", Detail: textStopped}); err != nil {
 		return err
 	}
@@ -83,6 +100,13 @@ func (r *run) clear(ctx context.Context, it *item) (bool, error) {
 	if it.Service {
 		return false, r.clearService(ctx, it)
 	}
+	if it.overdue(r.now()) {
+		if err := r.record(ctx, it, Event{Type: howExpired, RequestID: it.Asks[0].Request.InputRequestID()}); err != nil {
+			return false, err
+		}
+		it.settle(textExpired)
+		return false, nil
+	}
 	call := it.Call.(*content.FunctionCall) // nothing else is not the service's
 	it.tool = findTool(call.Name, r.opt, r.cfg.Tools)
 	j := r.judge(ctx, call, it.tool)
@@ -96,7 +120,9 @@ func (r *run) clear(ctx context.Context, it *item) (bool, error) {
 	case it.State != nil: // was begun before, with the approval that it needed
 		return true, nil
 	case j.what == mustAsk && !it.Ground.same(j.ground):
-		return false, r.ask(ctx, it, j)
+		if err := r.ask(ctx, it, j); err != nil || it.Stage != approved {
+			return false, err
+		} // approved at once, by the holder
 	}
 	refused, err := r.claim(ctx, it, j.verdict)
 	switch {
@@ -113,6 +139,15 @@ func (r *run) clear(ctx context.Context, it *item) (bool, error) {
 		return false, nil
 	}
 	return true, nil
+}
+
+// overdue tells whether an approval that was given in time was not used in time. The holder's permits have deadlines of their own.
+func (it *item) overdue(now time.Time) bool {
+	if it.Stage != approved || it.State != nil || len(it.Asks) == 0 || it.Asks[0].Ref != "" {
+		return false
+	}
+	expires := it.Asks[0].Expires
+	return !expires.IsZero() && !now.Before(expires)
 }
 
 // clearService takes the permit of what a service is about to run on a held approval.
@@ -310,6 +345,9 @@ func withID(answer content.InputResponse, id string) content.InputResponse {
 
 // settleOutcome keeps how a call went: its result, or what it asks now.
 func (r *run) settleOutcome(ctx context.Context, it *item, o outcome) error {
+	if o.suspend != nil && o.suspend.Err != nil {
+		return r.again(it, o.suspend)
+	}
 	if o.suspend != nil {
 		err := checkSuspend(o.suspend)
 		if err == nil {
@@ -325,6 +363,20 @@ func (r *run) settleOutcome(ctx context.Context, it *item, o outcome) error {
 		it.ended = "failed: " + o.err.Error()
 	}
 	return nil
+}
+
+// maxTries bounds how often a call is resumed that could not go on.
+const maxTries = 3
+
+// again keeps a call that could not go on for the next run, which is this one's error.
+func (r *run) again(it *item, s *Suspend) error {
+	r.closeOpen(it, nil)
+	if it.Tries++; it.Tries >= maxTries || !json.Valid(s.State) {
+		it.Stage, it.State, it.Result, it.Unrecorded, it.ended = done, nil, jsonText(textGivenUp), true, "failed: "+s.Err.Error()
+		return nil
+	}
+	it.Stage, it.State, it.Asks = approved, s.State, nil
+	return s.Err
 }
 
 // closeOpen ends the open requests of a call that are not among those that stay.
@@ -366,7 +418,7 @@ func usable(schema json.RawMessage) bool {
 func (r *run) suspend(ctx context.Context, it *item, s *Suspend) error {
 	var asks []*ask
 	for _, q := range s.Requests {
-		a := stillOpen(it.Asks, q)
+		a := stillOpen(it.Asks, q, asks)
 		if a == nil {
 			var err error
 			if a, err = r.askFor(ctx, it, q); err != nil {
@@ -374,6 +426,9 @@ func (r *run) suspend(ctx context.Context, it *item, s *Suspend) error {
 			}
 		}
 		asks = append(asks, a)
+	}
+	if err := r.refuse(ctx, outerRefusals(it.Asks, s.Refused)...); err != nil {
+		return err
 	}
 	r.closeOpen(it, asks)
 	it.Stage, it.State, it.Poll, it.Asks = open, s.State, s.Poll, asks
@@ -383,10 +438,25 @@ func (r *run) suspend(ctx context.Context, it *item, s *Suspend) error {
 	return nil
 }
 
+// outerRefusals are the refusals of a nested agent under the ids that its caller knows.
+func outerRefusals(asks []*ask, inner []Refusal) []Refusal {
+	var out []Refusal
+	for _, no := range inner {
+		for _, a := range asks {
+			if a.Inner == no.RequestID {
+				no.RequestID = a.Request.InputRequestID()
+				out = append(out, no)
+				break
+			}
+		}
+	}
+	return out
+}
+
 // stillOpen finds an open request that a polled function makes again: it keeps its id.
-func stillOpen(before []*ask, q content.InputRequest) *ask {
+func stillOpen(before []*ask, q content.InputRequest, taken []*ask) *ask {
 	for _, a := range before {
-		if a.Inner == q.InputRequestID() && a.Answer == nil {
+		if a.Inner == q.InputRequestID() && a.Answer == nil && !slices.Contains(taken, a) {
 			return a
 		}
 	}

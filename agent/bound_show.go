@@ -68,7 +68,7 @@ func (r *run) keep(a *answer, b *batch) (bool, error) {
 func leftOf(messages []*content.Message, b *batch) []*content.Message {
 	var out []*content.Message
 	for _, m := range messages {
-		left := slices.DeleteFunc(slices.Clone(m.Contents), func(c content.Content) bool { return b.holds(c) })
+		left := slices.DeleteFunc(slices.Clone(m.Contents), b.holds)
 		if len(left) > 0 {
 			out = append(out, m.With(left))
 		}
@@ -77,7 +77,7 @@ func leftOf(messages []*content.Message, b *batch) []*content.Message {
 }
 
 func (b *batch) holds(c content.Content) bool {
-	return slices.ContainsFunc(b.Items, func(it *item) bool { return it.is(c) })
+	return slices.ContainsFunc(b.Items, func(it *item) bool { return it.is(c) || slices.Contains(it.Lead, c) })
 }
 
 // present shows messages with what the user is asked in place of the calls. Messages that are left empty are dropped.
@@ -118,10 +118,7 @@ func presentContents(contents []content.Content, b *batch) []content.Content {
 
 // is tells whether a content of the response is what the item was made of.
 func (it *item) is(c content.Content) bool {
-	if it.Service {
-		return c == content.Content(it.Asks[0].Request)
-	}
-	return c == content.Content(it.Call)
+	return c == it.origin
 }
 
 // surfaceOlder shows again, at the end of a run, what earlier turns still ask.

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,6 +16,8 @@ const (
 	textSuperseded = "Tool call not run: the user went on without answering."
 	textExpired    = "Tool call not run: nobody approved it in time."
 	textLost       = "Error: the process ended while this call was running. Whether it took effect is not known; it was not run again."
+	textGivenUp    = "Error: this could not go on after parts of it had been done. What took effect is not known."
+	textForgotten  = "Tool call not run: its request is not known any more where it was held."
 	textStopped    = "Tool call not run: another call ended the run."
 	textLimit      = "Tool call not run: the limit of turns was reached."
 	textNobody     = "Tool call not run: a service asks about it, and no policy says whose approval it needs where requests are held."
@@ -142,7 +143,7 @@ func (r *run) supersede(ctx context.Context, more bool) error {
 // takeResults gives calls that the caller ran their results.
 func (r *run) takeResults(ctx context.Context, results []*content.FunctionResult) error {
 	for _, result := range results {
-		it := r.t.pendingCall(result.CallID)
+		it := r.t.externalCall(result.CallID)
 		if no := misfitResult(it, result); no != nil {
 			if err := r.refuse(ctx, *no); err != nil {
 				return err
@@ -161,7 +162,7 @@ func (r *run) takeResults(ctx context.Context, results []*content.FunctionResult
 }
 
 func misfitResult(it *item, result *content.FunctionResult) *Refusal {
-	if it == nil || it.Stage != external {
+	if it == nil {
 		return &Refusal{result.CallID, UnknownRequest, "no call of that id waits for a result from the caller"}
 	}
 	if len(result.Result) == 0 {
@@ -237,7 +238,8 @@ func (r *run) edit(ctx context.Context, it *item, a *ask, response *content.Tool
 	if now.Asked == nil {
 		now.Asked = it.Call
 	}
-	if j.what == mustAsk && !it.Ground.covers(j.ground) {
+	asked := r.judge(ctx, it.Call, tool) // as it is now: what was approved may have changed since
+	if j.what == mustAsk && (!it.Ground.covers(j.ground) || asked.what == mustAsk && !it.Ground.same(asked.ground)) {
 		e.Detail = strings.TrimPrefix(e.Detail+"; edited, and asked again", "; ")
 		if err := r.record(ctx, &now, e); err != nil {
 			return nil, err
@@ -264,11 +266,7 @@ func checkAgainst(t Tool, response *content.ToolApprovalResponse) *Refusal {
 	if t == nil || t.Definition().Schema == nil {
 		return nil
 	}
-	arguments := response.Edited.Arguments
-	if len(arguments) == 0 {
-		arguments = json.RawMessage("{}")
-	}
-	if err := content.CheckSchema(t.Definition().Schema, arguments); err != nil {
+	if err := checkSchema(t, response.Edited.Arguments); err != nil {
 		return &Refusal{response.RequestID, BadAnswer, "the edited arguments: " + err.Error()}
 	}
 	return nil
@@ -321,8 +319,12 @@ func (r *run) look(ctx context.Context, it *item) error {
 			return errNoHolder
 		}
 		held, err := r.cfg.Holder.Look(ctx, a.Ref)
-		if err != nil {
-			return fmt.Errorf("look at a held request: %w", err)
+		if errors.Is(err, ErrNoRequest) {
+			return r.end(ctx, it, "cancelled", textForgotten)
+		}
+		if err != nil { // this call waits; the rest goes on
+			r.unseen = errors.Join(r.unseen, fmt.Errorf("look at a held request: %w", err))
+			return nil
 		}
 		if err := r.takeHeld(ctx, it, a, held); err != nil {
 			return err
@@ -348,7 +350,9 @@ func (r *run) takeHeld(ctx context.Context, it *item, a *ask, held Held) error {
 			if it.Asked == nil {
 				it.Asked = it.Call
 			}
+			definition := it.Ground.Definition // as the people saw it
 			it.Call, it.Ground = call, r.judge(ctx, call, findTool(call.Name, r.opt, r.cfg.Tools)).ground
+			it.Ground.Definition = definition
 		}
 		return r.closeHeld(ctx, it, a, q.CreateApproval(held.Reason))
 	case HeldDenied:

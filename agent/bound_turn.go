@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/assent-dev/assent/content"
@@ -91,6 +92,11 @@ func isLive(c content.Content) bool {
 // handle runs or asks about the calls of a turn. It reports whether the model goes on.
 func (r *run) handle(ctx context.Context, a *answer, last bool) (bool, error) {
 	r.adopt(a.resp)
+	for _, m := range a.resp.Messages {
+		if m.Role == "" {
+			m.Role = content.Assistant
+		}
+	}
 	b, err := r.batchOf(a.resp.Messages, servedCalls(a.resp.Messages))
 	if err != nil {
 		return false, err
@@ -169,13 +175,20 @@ func servedCalls(messages []*content.Message) map[string]bool {
 // batchOf collects the calls of a turn.
 func (r *run) batchOf(messages []*content.Message, served map[string]bool) (*batch, error) {
 	b := &batch{ConversationID: r.opt.ConversationID}
+	ids := map[string]bool{}
 	for _, m := range messages {
 		before := len(b.Items)
+		var lead []content.Content
 		for _, c := range m.Contents {
-			if q, ok := c.(*content.ToolApprovalRequest); ok && q.Call == nil {
-				return nil, &content.BadError{Code: content.BadShape, Where: "toolCall", Detail: "the model's side asks about no call"}
+			it, err := r.itemOf(c, served, ids)
+			if err != nil {
+				return nil, err
 			}
-			if it := itemOf(c, served); it != nil {
+			if _, thought := c.(*content.Reasoning); thought && r.t.news.wanted { // who keeps a history of its own has it there
+				lead = append(lead, c)
+			}
+			if it != nil {
+				it.Lead, lead = lead, nil
 				b.Items = append(b.Items, it)
 			}
 		}
@@ -186,17 +199,51 @@ func (r *run) batchOf(messages []*content.Message, served map[string]bool) (*bat
 	return b, nil
 }
 
-func itemOf(c content.Content, served map[string]bool) *item {
+func (r *run) itemOf(c content.Content, served, ids map[string]bool) (*item, error) {
 	switch c := c.(type) {
 	case *content.FunctionCall:
 		if served[c.CallID] {
 			c.InformationalOnly = true
 		}
-		if !c.InformationalOnly {
-			return &item{Call: c}
+		if c.InformationalOnly {
+			return nil, nil
 		}
+		c.CallID = unusedID(c.CallID, ids)
+		return &item{Call: c, origin: c}, nil
 	case content.InputRequest:
-		return &item{Call: calledBy(c), Service: true, Stage: open, Asks: []*ask{{Request: c}}}
+		if err := r.checkQuestion(c); err != nil {
+			return nil, err
+		}
+		r.made = append(r.made, c.InputRequestID()) // none of ours gets it
+		return &item{Call: calledBy(c), Service: true, Stage: open, Asks: []*ask{{Request: c}}, origin: c}, nil
+	}
+	return nil, nil
+}
+
+// unusedID tells the calls of one turn apart, where a model does not.
+func unusedID(id string, used map[string]bool) string {
+	if id == "" {
+		id = "call"
+	}
+	unique := id
+	for n := 2; used[unique]; n++ {
+		unique = fmt.Sprintf("%s.%d", id, n)
+	}
+	used[unique] = true
+	return unique
+}
+
+// checkQuestion refuses what the model's side asks when it can't be kept, or not be told from something else that is open.
+func (r *run) checkQuestion(q content.InputRequest) error {
+	if approval, ok := q.(*content.ToolApprovalRequest); ok && approval.Call == nil {
+		return &content.BadError{Code: content.BadShape, Where: "toolCall", Detail: "the model's side asks about no call"}
+	}
+	if _, err := content.DotNet().AppendContent(nil, q); err != nil {
+		return fmt.Errorf("what the model's side asks can't be kept: %w", err)
+	}
+	id := q.InputRequestID()
+	if _, open := r.t.find(id); open != nil || slices.Contains(r.made, id) {
+		return &content.BadError{Code: content.BadID, Where: "requestId", Detail: fmt.Sprintf("the model's side asks twice under the id %q", id)}
 	}
 	return nil
 }
@@ -310,12 +357,12 @@ func (r *run) askService(ctx context.Context, it *item, j judgement) error {
 	}
 	var held *Held
 	if q, ok := a.Request.(*content.ToolApprovalRequest); ok {
-		shown := *q // its id is the service's, and may be another thread's too
-		shown.RequestID = r.t.ID + "/" + q.RequestID
+		shown := *q // the model's own stays as it is
 		var err error
 		if held, err = r.hold(ctx, a, &shown, j.verdict); err != nil {
 			return err
 		}
+		a.Request = &shown
 	}
 	if err := r.record(ctx, it, Event{Type: "requested", RequestID: a.Request.InputRequestID()}); err != nil || held == nil {
 		return err

@@ -13,7 +13,6 @@ import (
 // ChatAgentConfig are the choices for a chat agent.
 type ChatAgentConfig struct {
 	Name         string
-	Description  string
 	Instructions string
 	Model        string
 	Tools        []Tool
@@ -71,7 +70,10 @@ func (a *chatAgent) begin(t *Thread, messages []*content.Message) []*content.Mes
 	if a.cfg.Store != nil {
 		t.Keep(a.cfg.Store)
 	}
-	t.news, t.lasting = news{}, true
+	t.news, t.lasting = news{wanted: true}, true
+	for _, b := range t.batches {
+		b.told = false // by a run that failed
+	}
 	return readInput(messages, 0, t).history
 }
 
@@ -94,6 +96,7 @@ func (a *chatAgent) options(t *Thread, messages []*content.Message) *Options {
 // keep adds a run to the history: what the user said and what came of it. What was finished by answers stands before what the user wrote
 // beside them.
 func (a *chatAgent) keep(ctx context.Context, t *Thread, said []*content.Message, resp *Response) error {
+	t.batches = slices.DeleteFunc(t.batches, func(b *batch) bool { return b.told })
 	if resp.ConversationID != "" {
 		t.ConversationID = resp.ConversationID
 	}

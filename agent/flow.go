@@ -195,6 +195,9 @@ func (a *flowAgent) Run(ctx context.Context, t *Thread, messages ...*content.Mes
 	if err != nil {
 		return nil, err
 	}
+	if f == nil { // a late answer starts nothing
+		return &Response{Refused: refused}, nil
+	}
 	_, err = guarded(ctx, nil, func(ctx context.Context, _ *content.FunctionCall) (any, error) { return nil, a.run(ctx, f) })
 	if err != nil && !errors.Is(err, ErrWaiting) {
 		f.state.Later = f.state.Later[:len(f.state.Later)-f.later] // the caller will send them again
@@ -268,6 +271,9 @@ func (a *flowAgent) begin(ctx context.Context, t *Thread, messages []*content.Me
 		if err := a.audit(ctx, t, Event{Type: "refused", RequestID: no.RequestID, Detail: string(no.Reason) + ": " + no.Detail}); err != nil {
 			return nil, nil, err
 		}
+	}
+	if !going && len(in.answers) > 0 && len(in.history) == 0 {
+		return nil, refused, nil
 	}
 	return f, refused, nil
 }

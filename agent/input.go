@@ -106,7 +106,7 @@ func (t *Thread) tells(c content.Content) bool {
 
 // forService finds an ended question of the model's side.
 func (t *Thread) forService(id string) *closedRequest {
-	for i, c := range t.closed {
+	for i, c := range slices.Backward(t.closed) {
 		if c.Service && c.ID == id {
 			return &t.closed[i]
 		}

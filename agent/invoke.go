@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/value"
 )
 
 // Texts that a model gets in place of a result. They are those of the .NET library.
@@ -108,7 +110,7 @@ func (v *invoker) resume(ctx context.Context, j job, opt *Options, state json.Ra
 
 func finish(f Function, result json.RawMessage, err error, inv *Invocation) outcome {
 	out := outcome{result: result, err: err, stop: inv.Stop && err == nil, found: true, opt: inv.Options.Clone()}
-	if !errors.As(err, &out.suspend) {
+	if !errors.As(err, &out.suspend) || out.suspend == nil {
 		return out
 	}
 	if _, ok := resumerOf(f); !ok {
@@ -141,6 +143,7 @@ func guarded(ctx context.Context, call *content.FunctionCall, run func(context.C
 	}()
 	v, err := run(ctx, call)
 	if err != nil {
+		_ = err.Error() // a nil pointer in an error panics here and nowhere else
 		return nil, err
 	}
 	return resultJSON(v)
@@ -155,7 +158,7 @@ func resultJSON(v any) (json.RawMessage, error) {
 		if len(v) != 0 && !json.Valid(v) {
 			return nil, errors.New("the result is no JSON")
 		}
-		return bytes.Clone(v), nil
+		return keepable(bytes.Clone(v)), nil
 	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -167,7 +170,23 @@ func resultJSON(v any) (json.RawMessage, error) {
 	if string(raw) == "null" {
 		return nil, nil
 	}
-	return raw, nil
+	if _, plain := v.(string); plain {
+		return raw, nil
+	}
+	return keepable(raw), nil
+}
+
+// anyShape reads nothing and checks everything.
+var anyShape = (&value.ShapeBuilder{}).Build()
+
+// keepable makes a text of JSON that two readers could read differently or that is nested too deep to be kept: the function has run, so
+// its result must not be what breaks a thread.
+func keepable(raw json.RawMessage) json.RawMessage {
+	var scratch value.Scratch
+	if len(raw) == 0 || anyShape.Scan(raw, value.Limits{MaxBytes: 64 << 20, MaxDepth: 96}, &scratch) == nil {
+		return raw
+	}
+	return jsonText(strings.ToValidUTF8(string(raw), "\uFFFD"))
 }
 
 // resultContent is what the model is told of an outcome.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,7 +55,24 @@ func (n *nested) Invoke(ctx context.Context, call *content.FunctionCall) (any, e
 	if err := json.Unmarshal(call.Arguments, &in); err != nil {
 		return nil, err
 	}
-	return n.run(ctx, NewThread(call.CallID), content.UserText(in.Input))
+	t, err := n.newThread(ctx, call.CallID)
+	if err != nil {
+		return nil, err
+	}
+	return n.run(ctx, t, content.UserText(in.Input))
+}
+
+// newThread names a thread after the outer one and the call. Call ids are used again by many providers, so it gets a tail of its own.
+func (n *nested) newThread(ctx context.Context, callID string) (*Thread, error) {
+	tail, err := randomTail(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	outer := ""
+	if inv := InvocationOf(ctx); inv != nil && inv.Options.Thread != nil {
+		outer = inv.Options.Thread.ID + "/"
+	}
+	return NewThread(outer + callID + tail), nil
 }
 
 // Resume goes on with the answers.
@@ -63,14 +81,25 @@ func (n *nested) Resume(ctx context.Context, _ *content.FunctionCall, state json
 	if err := json.Unmarshal(state, t); err != nil {
 		return nil, fmt.Errorf("the thread of %s: %w", n.cfg.Name, err)
 	}
-	if len(answers) == 0 {
-		return n.run(ctx, t)
+	var messages []*content.Message
+	if len(answers) > 0 {
+		m := content.NewMessage(content.User)
+		for _, a := range answers {
+			m.Contents = append(m.Contents, a)
+		}
+		messages = append(messages, m)
 	}
-	m := content.NewMessage(content.User)
-	for _, a := range answers {
-		m.Contents = append(m.Contents, a)
+	result, err := n.run(ctx, t, messages...)
+	var s *Suspend
+	if err == nil || errors.As(err, &s) {
+		return result, err
 	}
-	return n.run(ctx, t, m)
+	// What was approved may have run by now, so this is no failed call: the agent goes on with its next run.
+	kept, encodeErr := t.Encode()
+	if encodeErr != nil {
+		return nil, errors.Join(err, encodeErr)
+	}
+	return nil, &Suspend{State: kept, Err: fmt.Errorf("%s: %w", n.cfg.Name, err)}
 }
 
 func (n *nested) run(ctx context.Context, t *Thread, messages ...*content.Message) (any, error) {
@@ -89,7 +118,7 @@ func (n *nested) run(ctx context.Context, t *Thread, messages ...*content.Messag
 	if err != nil {
 		return nil, err
 	}
-	s := &Suspend{State: state, Poll: n.cfg.Poll}
+	s := &Suspend{State: state, Poll: n.cfg.Poll, Refused: resp.Refused}
 	for _, q := range asked {
 		s.Requests = append(s.Requests, n.signed(q))
 	}

@@ -16,6 +16,7 @@ type batch struct {
 	AuthorName     string
 	ConversationID string // in which the service waits for the results
 	Items          []*item
+	told           bool // in a run that is not over for the agent above: it drops the batch when it has kept the messages
 }
 
 // stage is how far a call has come.
@@ -31,8 +32,9 @@ const (
 
 // item is one call of a batch.
 type item struct {
-	Call     content.ToolCall // what will run: after an edit, the edited call
-	Asked    content.ToolCall // what the model wrote, when that differs
+	Call     content.ToolCall  // what will run: after an edit, the edited call
+	Asked    content.ToolCall  // what the model wrote, when that differs
+	Lead     []content.Content // what it thought before the call: providers refuse the one without the other
 	Stage    stage
 	Service  bool // the model's side asks, and gets the answers
 	Asks     []*ask
@@ -45,8 +47,10 @@ type item struct {
 	Key      string // of the claim
 	// Unrecorded says that the call has ended and the record of it failed; it is made up for before anything else.
 	Unrecorded bool
-	ended      string // how the run ended, for the record
-	tool       Tool   // that was decided about, while a run lasts
+	Tries      int             // resumptions that could not go on
+	ended      string          // how the run ended, for the record
+	tool       Tool            // that was decided about, while a run lasts
+	origin     content.Content // what the model's side wrote, while its turn lasts
 }
 
 // ground is what an approval rests on: when it changes before the run, it is asked again.
@@ -148,6 +152,18 @@ func (t *Thread) pendingCall(callID string) *item {
 	return nil
 }
 
+// externalCall returns a call of that id that waits for its caller's result.
+func (t *Thread) externalCall(callID string) *item {
+	for _, b := range t.batches {
+		for _, it := range b.Items {
+			if it.Call.ID() == callID && it.Stage == external {
+				return it
+			}
+		}
+	}
+	return nil
+}
+
 // close remembers how a request ended.
 func (t *Thread) close(it *item, a *ask, how string) {
 	t.closed = append(t.closed, closedRequest{a.Request.InputRequestID(), how, it.Service, a.Answer != nil && !content.Rejects(a.Answer)})
@@ -208,19 +224,19 @@ func (b *batch) messages(dotNet bool) []*content.Message {
 	var calls, late, refused, results, answers []content.Content
 	for _, it := range b.Items {
 		if it.Service {
-			calls, answers = append(calls, it.Asks[0].Request), append(answers, it.Asks[0].Answer)
+			calls, answers = append(append(calls, it.Lead...), it.Asks[0].Request), append(answers, it.Asks[0].Answer)
 			continue
 		}
 		result := &content.FunctionResult{CallID: it.Call.ID(), Result: it.Result}
 		if it.Rejected {
-			calls, refused = append(calls, it.Call), append(refused, result)
+			calls, refused = append(append(calls, it.Lead...), it.Call), append(refused, result)
 			continue
 		}
 		results = append(results, result)
 		if dotNet {
-			late = append(late, it.Call)
+			late = append(append(late, it.Lead...), it.Call)
 		} else {
-			calls = append(calls, it.Call)
+			calls = append(append(calls, it.Lead...), it.Call)
 		}
 	}
 	first := &content.Message{ID: b.MessageID, Role: content.Assistant, AuthorName: b.AuthorName, Contents: append(calls, late...)}

@@ -67,7 +67,7 @@ func (d *byPlan) digest(t Tool) string {
 			return k.digest
 		}
 	}
-	k := known{def, target, definitionDigest(t)}
+	k := known{def, target, DefinitionDigest(t)}
 	k.def.Schema = bytes.Clone(def.Schema)
 	d.digests.Store(def.Name, k)
 	return k.digest
@@ -108,8 +108,8 @@ func targetOf(t Tool) *Target {
 	return nil
 }
 
-// definitionDigest is the digest of what the model was told of a tool, and of what it is in the agent's file; "" for no tool.
-func definitionDigest(t Tool) string {
+// DefinitionDigest is the digest of what the model was told of a tool, and of what it is in the agent's file; "" for no tool.
+func DefinitionDigest(t Tool) string {
 	if t == nil {
 		return ""
 	}

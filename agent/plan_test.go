@@ -200,7 +200,7 @@ func TestTargets(t *testing.T) {
 	if got := targetOf(RequireApproval(WithTarget(f, Target{Agent: "x"}))); got == nil || got.Agent != "x" {
 		t.Error(got)
 	}
-	if definitionDigest(nil) != "" || definitionDigest(f) == "" {
+	if DefinitionDigest(nil) != "" || DefinitionDigest(f) == "" {
 		t.Error("digests")
 	}
 	if !NeedsApproval(WithTarget(RequireApproval(f), Target{})) {

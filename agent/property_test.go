@@ -8,6 +8,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/assent-dev/assent/content"
@@ -26,6 +27,7 @@ type world struct {
 	saved    []byte // the last save
 	savesAt  int    // of the process that dies at its n-th save from now; 0: it lives
 	held     bool   // the model keeps the history
+	mu       sync.Mutex
 	calls    int
 	allowed  map[string]bool // arguments that somebody approved
 	runs     map[string]int  // runs by arguments
@@ -154,7 +156,11 @@ func (w *world) Save(_ context.Context, t *Thread) error {
 	return nil
 }
 
-func (w *world) ran(args json.RawMessage) { w.runs[string(args)]++ }
+func (w *world) ran(args json.RawMessage) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.runs[string(args)]++
+}
 
 // wonder is a function that asks its user before it does anything.
 type wonder struct{ w *world }

@@ -24,9 +24,10 @@ type Thread struct {
 	batches []*batch
 	closed  []closedRequest
 	// heldBack is what the user wrote while a service-held conversation waited for results.
-	heldBack []*content.Message
-	news     news
-	lasting  bool // the caller keeps the thread from run to run
+	heldBack  []*content.Message
+	heldTries int // runs with them that failed
+	news      news
+	lasting   bool // the caller keeps the thread from run to run
 	// Revision counts the saves; a ThreadStore refuses to save over another.
 	Revision int64
 
@@ -36,16 +37,21 @@ type Thread struct {
 // news are what a run added to what the model may see, told by the loop to the agent above it: the caller is shown requests in places where
 // the history has none, and is not shown what passes between the model's side and its user.
 type news struct {
+	wanted   bool // an agent keeps the history
 	messages []*content.Message
 	before   int // so many stand before what the user said in this run; 0 also when nobody told
 	told     bool
 }
 
-func (n *news) add(messages ...*content.Message) { n.messages = append(n.messages, messages...) }
+func (n *news) add(messages ...*content.Message) {
+	if n.wanted {
+		n.messages = append(n.messages, messages...)
+	}
+}
 
 // userFrom notes where the user's messages of the run stand; the first word counts, since a layer may run the loop several times.
 func (n *news) userFrom(i int) {
-	if !n.told {
+	if n.wanted && !n.told {
 		n.before, n.told = i, true
 	}
 }

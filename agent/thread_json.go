@@ -32,6 +32,7 @@ type threadJSON struct {
 	Pending        []batchJSON                `json:"pending"`
 	Closed         []closedRequest            `json:"closed,omitempty"`
 	HeldBack       messagesJSON               `json:"held_back,omitempty"`
+	HeldTries      int                        `json:"held_tries,omitempty"`
 	State          map[string]json.RawMessage `json:"state,omitempty"`
 }
 
@@ -43,8 +44,9 @@ type batchJSON struct {
 }
 
 type itemJSON struct {
-	Call     contentJSON     `json:"call"`
+	Call     *contentJSON    `json:"call,omitempty"` // that of a service's question stands in its request
 	Asked    *contentJSON    `json:"asked,omitempty"`
+	Lead     []contentJSON   `json:"lead,omitempty"`
 	Stage    stage           `json:"stage"`
 	Service  bool            `json:"service,omitempty"`
 	Asks     []askJSON       `json:"asks,omitempty"`
@@ -57,6 +59,7 @@ type itemJSON struct {
 	Key      string          `json:"key,omitempty"`
 	// Unrecorded says that the record of the end is missing.
 	Unrecorded bool `json:"unrecorded,omitempty"`
+	Tries      int  `json:"tries,omitempty"`
 }
 
 type askJSON struct {
@@ -109,7 +112,7 @@ func (t *Thread) MarshalJSON() ([]byte, error) { return t.Encode() }
 // Encode writes the whole thread, open requests included (docs/contracts/thread.md). Arguments keep every letter.
 func (t *Thread) Encode() ([]byte, error) {
 	out := threadJSON{Version: threadVersion, ID: t.ID, Revision: t.Revision, ConversationID: t.ConversationID, Messages: t.Messages,
-		Pending: []batchJSON{}, Closed: t.closed, HeldBack: t.heldBack, State: t.State}
+		Pending: []batchJSON{}, Closed: t.closed, HeldBack: t.heldBack, HeldTries: t.heldTries, State: t.State}
 	for _, b := range t.batches {
 		out.Pending = append(out.Pending, b.json())
 	}
@@ -125,10 +128,16 @@ func (t *Thread) Encode() ([]byte, error) {
 func (b *batch) json() batchJSON {
 	out := batchJSON{MessageID: b.MessageID, AuthorName: b.AuthorName, ConversationID: b.ConversationID}
 	for _, it := range b.Items {
-		row := itemJSON{Call: contentJSON{it.Call}, Stage: it.Stage, Service: it.Service, State: it.State, Poll: it.Poll,
-			Result: it.Result, Rejected: it.Rejected, By: it.By, Ground: it.Ground, Key: it.Key, Unrecorded: it.Unrecorded}
+		row := itemJSON{Call: optional(it.Call), Stage: it.Stage, Service: it.Service, State: it.State, Poll: it.Poll,
+			Result: it.Result, Rejected: it.Rejected, By: it.By, Ground: it.Ground, Key: it.Key, Unrecorded: it.Unrecorded, Tries: it.Tries}
+		if it.Service {
+			row.Call = nil
+		}
 		if it.Asked != nil {
 			row.Asked = optional(it.Asked)
+		}
+		for _, c := range it.Lead {
+			row.Lead = append(row.Lead, contentJSON{c})
 		}
 		for _, a := range it.Asks {
 			row.Asks = append(row.Asks, a.json())
@@ -168,7 +177,7 @@ func (t *Thread) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("read a thread: %w", err)
 	}
 	out := Thread{ID: in.ID, Revision: in.Revision, ConversationID: in.ConversationID, Messages: in.Messages, State: in.State,
-		closed: in.Closed, heldBack: in.HeldBack, store: t.store}
+		closed: in.Closed, heldBack: in.HeldBack, heldTries: in.HeldTries, store: t.store}
 	for i, b := range in.Pending {
 		batch, err := b.batch()
 		if err != nil {
@@ -216,16 +225,20 @@ func (b batchJSON) batch() (*batch, error) {
 }
 
 func (row itemJSON) item() (*item, error) {
-	call, ok := row.Call.Content.(content.ToolCall)
-	if !ok {
-		return nil, fmt.Errorf("call: expected a call, found a %T", row.Call.Content)
+	call, err := row.call()
+	if err != nil {
+		return nil, err
 	}
 	it := &item{Call: call, Stage: row.Stage, Service: row.Service, State: row.State, Poll: row.Poll, Result: row.Result,
-		Rejected: row.Rejected, By: row.By, Ground: row.Ground, Key: row.Key, Unrecorded: row.Unrecorded}
+		Rejected: row.Rejected, By: row.By, Ground: row.Ground, Key: row.Key, Unrecorded: row.Unrecorded, Tries: row.Tries}
 	if row.Asked != nil {
+		var ok bool
 		if it.Asked, ok = row.Asked.Content.(content.ToolCall); !ok {
 			return nil, fmt.Errorf("asked: expected a call, found a %T", row.Asked.Content)
 		}
+	}
+	for _, c := range row.Lead {
+		it.Lead = append(it.Lead, c.Content)
 	}
 	for _, a := range row.Asks {
 		asked, err := a.ask()
@@ -235,6 +248,28 @@ func (row itemJSON) item() (*item, error) {
 		it.Asks = append(it.Asks, asked)
 	}
 	return it, it.check()
+}
+
+func (row itemJSON) call() (content.ToolCall, error) {
+	if row.Call == nil {
+		if q, ok := row.question(); ok && row.Service {
+			return calledBy(q), nil
+		}
+		return nil, errors.New("call: expected one")
+	}
+	call, ok := row.Call.Content.(content.ToolCall)
+	if !ok {
+		return nil, fmt.Errorf("call: expected a call, found a %T", row.Call.Content)
+	}
+	return call, nil
+}
+
+func (row itemJSON) question() (content.InputRequest, bool) {
+	if len(row.Asks) == 0 {
+		return nil, false
+	}
+	q, ok := row.Asks[0].Request.Content.(content.InputRequest)
+	return q, ok
 }
 
 func (a askJSON) ask() (*ask, error) {
@@ -278,7 +313,7 @@ func (it *item) check() error {
 		return fmt.Errorf("a question of the service with %d requests in stage %q", len(it.Asks), it.Stage)
 	case it.Stage == open && (len(it.Asks) == 0 || answered):
 		return fmt.Errorf("an open call of which nothing is asked")
-	case it.Stage == approved && (len(it.Asks) == 0 || !answered || it.rejected()):
+	case it.Stage == approved && it.State == nil && (len(it.Asks) == 0 || !answered || it.rejected()):
 		return fmt.Errorf("an approved call that nobody approved")
 	case it.Stage == done && !it.Service && len(it.Result) == 0 && !flowAnswer(it):
 		return fmt.Errorf("a call that has ended without a result")

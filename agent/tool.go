@@ -96,10 +96,18 @@ type Suspend struct {
 	Requests []content.InputRequest
 	// Poll lets each run resume the call without waiting for answers, since they may have been given elsewhere.
 	Poll bool
+	// Refused are answers that could not act, under the ids of the requests that were answered.
+	Refused []Refusal
+	// Err says that the function can't go on now although part of it is done: the run ends with this error, and the next one resumes the
+	// function with State and no answers. After a few tries it ends as failed.
+	Err error
 }
 
 // Error says that the user is asked.
 func (s *Suspend) Error() string {
+	if s.Err != nil {
+		return s.Err.Error()
+	}
 	return fmt.Sprintf("the user is asked %d thing(s) before this can go on", len(s.Requests))
 }
 
