@@ -89,7 +89,20 @@ func CheckAnswer(request content.InputRequest, answer content.InputResponse) *Re
 			return nil
 		}
 	}
-	return &Refusal{id, WrongKind, fmt.Sprintf("a %T does not answer a %T", answer, request)}
+	return &Refusal{id, WrongKind, fmt.Sprintf("%s does not answer %s", kindOf(answer), kindOf(request))}
+}
+
+// kindOf names a request or a response for people.
+func kindOf(c content.Content) string {
+	switch c.(type) {
+	case *content.ToolApprovalRequest, *content.ToolApprovalResponse:
+		return "a tool approval"
+	case *content.TextApprovalRequest, *content.TextApprovalResponse:
+		return "a text approval"
+	case *content.StructuredInputRequest, *content.StructuredInputResponse:
+		return "structured input"
+	}
+	return fmt.Sprintf("a %T", c)
 }
 
 // misfitCall holds the copy in the answer against the call that was asked about: whoever answered something else was shown something

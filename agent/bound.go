@@ -15,7 +15,9 @@ import (
 )
 
 // ErrThreadNeeded says that a call needs approval and nothing can keep the request: the options carry no thread. Nothing has run.
-var ErrThreadNeeded = errors.New("a call needs approval, and the options carry no thread to keep the request in")
+var ErrThreadNeeded = errors.New("a call needs approval, and there is no thread to keep the request in: set Options.Thread, or run a NewChatAgent on a thread")
+
+var errNoModel = errors.New("the loop was made without a model")
 
 // errGone ends a run whose stream nobody reads any more.
 var errGone = errors.New("the reader of the stream has gone")
@@ -111,7 +113,7 @@ func (l *boundLoop) begin(opt *Options, yield func(*Update) bool) *run {
 	if !r.lasting {
 		r.t = NewThread("")
 	}
-	r.t.lasting = r.lasting
+	r.t.lasting, r.t.news.looped = r.lasting, true
 	return r
 }
 
@@ -161,6 +163,9 @@ func (r *run) drop() {
 }
 
 func (r *run) try(ctx context.Context, messages []*content.Message) error {
+	if r.model == nil {
+		return errNoModel
+	}
 	in := readInput(messages, firstNew(messages, r.opt.Fresh), r.t)
 	if err := r.takeIn(ctx, in); err != nil {
 		return err

@@ -217,6 +217,7 @@ func (r *run) ask(ctx context.Context, it *item, j judgement) error {
 	if err := r.record(ctx, it, Event{Type: "requested", RequestID: id}); err != nil {
 		return err
 	}
+	r.debug("Function '%s' requires approval", it.Call.ToolName())
 	it.Stage, it.Asks, it.Ground, it.Key = open, []*ask{a}, j.ground, ""
 	if held == nil {
 		return nil

@@ -361,6 +361,7 @@ func (r *run) settleOutcome(ctx context.Context, it *item, o outcome) error {
 	it.ended = ""
 	if o.err != nil {
 		it.ended = "failed: " + o.err.Error()
+		r.debug("Function '%s' failed: %v", it.Call.ToolName(), o.err)
 	}
 	return nil
 }
@@ -397,21 +398,30 @@ func checkSuspend(s *Suspend) error {
 		return errors.New("the function waits for its user with a state that is no JSON")
 	}
 	for _, q := range s.Requests {
-		if _, err := content.DotNet().AppendContent(nil, withRequestID(q, "x")); err != nil {
-			return fmt.Errorf("the function asks what can't be shown: %w", err)
-		}
-		if data, ok := q.(*content.StructuredInputRequest); ok && !usable(data.Schema) {
-			return errors.New("the function asks for data by a schema that can't be used")
+		if err := askable(q); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// usable tells whether a schema can judge anything.
-func usable(schema json.RawMessage) bool {
+// askable refuses questions that can't be shown, kept, or answered.
+func askable(q content.InputRequest) error {
+	if q == nil {
+		return errors.New("the question is nil")
+	}
+	if _, err := content.DotNet().AppendContent(nil, withRequestID(q, "x")); err != nil {
+		return fmt.Errorf("what is asked can't be shown: %w", err)
+	}
+	data, ok := q.(*content.StructuredInputRequest)
+	if !ok {
+		return nil
+	}
 	var bad *content.BadError
-	err := content.CheckSchema(schema, json.RawMessage("null"))
-	return !errors.As(err, &bad) || bad.Code != content.BadSchema
+	if err := content.CheckSchema(data.Schema, json.RawMessage("null")); errors.As(err, &bad) && bad.Code == content.BadSchema {
+		return fmt.Errorf("the schema of the data can't be used: %w", err)
+	}
+	return nil
 }
 
 // suspend keeps what a function asks before it goes on.

@@ -208,12 +208,15 @@ func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 		return &Refusal{response.RequestID, HeldElsewhere, "approvals are given where requests are held, not in the messages"}, nil
 	}
 	yes := !content.Rejects(hit.answer)
-	event := Event{Type: "answered", RequestID: a.Request.InputRequestID(), Approved: &yes, Detail: reasonOf(hit.answer)}
+	event := Event{Type: "answered", RequestID: a.Request.InputRequestID(), Approved: &yes, By: "user", Detail: reasonOf(hit.answer)}
 	if approval && response.Edited != nil && it.State == nil { // a suspended function decides edits itself
 		return r.edit(ctx, it, a, response, event)
 	}
 	if err := r.record(ctx, it, event); err != nil {
 		return nil, err
+	}
+	if !yes {
+		r.debug("Function '%s' was rejected. Reason: %s", it.Call.ToolName(), reasonOf(hit.answer))
 	}
 	a.Answer = hit.answer
 	r.t.close(it, a, howAnswered)
@@ -251,6 +254,7 @@ func (r *run) edit(ctx context.Context, it *item, a *ask, response *content.Tool
 		*it = now
 		return nil, nil
 	}
+	e.Detail = strings.TrimPrefix(e.Detail+"; edited", "; ")
 	if err := r.record(ctx, &now, e); err != nil {
 		return nil, err
 	}
@@ -290,6 +294,13 @@ func (it *item) answered() {
 		it.Stage = approved
 	default:
 		it.settle(rejectionText(response.Reason))
+	}
+}
+
+// debug logs in the words of the .NET library.
+func (l *boundLoop) debug(format string, args ...any) {
+	if l.cfg.Log != nil {
+		l.cfg.Log.Debug(fmt.Sprintf(format, args...))
 	}
 }
 

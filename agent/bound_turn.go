@@ -40,6 +40,9 @@ func (r *run) askModel(ctx context.Context, last bool) (*answer, error) {
 		opt = opt.Clone()
 		opt.Tools = slices.DeleteFunc(opt.Tools, func(t Tool) bool { return runs(t) == runNow })
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	r.unsent = false
 	if r.out.yield == nil {
 		resp, err := r.model.Respond(ctx, r.history, opt)

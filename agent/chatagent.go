@@ -36,6 +36,9 @@ func (a *chatAgent) Name() string { return a.cfg.Name }
 // Run asks the model with the thread's history and the new messages, and keeps what came of it in the thread. On an error the thread is as
 // it was, but for answers that were taken and calls that were run.
 func (a *chatAgent) Run(ctx context.Context, t *Thread, messages ...*content.Message) (*Response, error) {
+	if err := checkInput(t, messages); err != nil {
+		return nil, err
+	}
 	said := a.begin(t, messages)
 	resp, err := a.client.Respond(ctx, slices.Concat(t.Messages, messages), a.options(t, messages))
 	if err != nil {
@@ -47,6 +50,10 @@ func (a *chatAgent) Run(ctx context.Context, t *Thread, messages ...*content.Mes
 // Stream is Run piece by piece. What is not read to its end is not kept.
 func (a *chatAgent) Stream(ctx context.Context, t *Thread, messages ...*content.Message) iter.Seq2[*Update, error] {
 	return func(yield func(*Update, error) bool) {
+		if err := checkInput(t, messages); err != nil {
+			yield(nil, err)
+			return
+		}
 		said := a.begin(t, messages)
 		var all []*Update
 		for u, err := range a.client.Stream(ctx, slices.Concat(t.Messages, messages), a.options(t, messages)) {
@@ -63,6 +70,24 @@ func (a *chatAgent) Stream(ctx context.Context, t *Thread, messages ...*content.
 			yield(nil, err)
 		}
 	}
+}
+
+// checkInput refuses what can't be run on, or not be kept.
+func checkInput(t *Thread, messages []*content.Message) error {
+	if t == nil {
+		return ErrThreadNeeded
+	}
+	for i, m := range messages {
+		switch where := fmt.Sprintf("messages[%d]", i); {
+		case m == nil:
+			return &content.BadError{Code: content.BadShape, Where: where, Detail: "expected a message, found none"}
+		case m.Role == "":
+			return &content.BadError{Code: content.BadShape, Where: where + ".role", Detail: "expected a role such as user, found none"}
+		case slices.Contains(m.Contents, nil):
+			return &content.BadError{Code: content.BadShape, Where: where + ".contents", Detail: "expected contents, found one that is nil"}
+		}
+	}
+	return nil
 }
 
 // begin prepares the thread for a run, and returns what the user says in it beside answers and results.
@@ -107,9 +132,30 @@ func (a *chatAgent) keep(ctx context.Context, t *Thread, said []*content.Message
 	if n := t.news; n.told {
 		t.Messages = slices.Concat(t.Messages, n.messages[:n.before], said, n.messages[n.before:])
 	} else { // another loop, or none
+		if name := a.leftAlone(t, resp); name != "" {
+			return fmt.Errorf("the model called %s and nothing ran it: give NewChatAgent the model in NewFunctionInvoking", name)
+		}
 		t.Messages = slices.Concat(t.Messages, said, readInput(resp.Messages, len(resp.Messages), t).history)
 	}
 	return t.Save(ctx)
+}
+
+// leftAlone names a function that the model called where no loop stands between it and the agent; "" for none.
+func (a *chatAgent) leftAlone(t *Thread, resp *Response) string {
+	if t.news.looped {
+		return ""
+	}
+	opt := Options{Tools: slices.Concat(a.cfg.Options.Tools, a.cfg.Tools)}
+	served := servedCalls(resp.Messages)
+	for _, m := range resp.Messages {
+		for _, c := range m.Contents {
+			call, ok := c.(*content.FunctionCall)
+			if ok && !call.InformationalOnly && !served[call.CallID] && runs(findTool(call.Name, &opt, nil)) == runNow {
+				return call.Name
+			}
+		}
+	}
+	return ""
 }
 
 // ErrUnanswered says that the answer function of RunToEnd gave no answer, or none that could act.
@@ -138,6 +184,9 @@ func RunToEnd(ctx context.Context, a Agent, t *Thread, messages []*content.Messa
 		}
 		reply := content.NewMessage(content.User)
 		for _, q := range asked {
+			if answer == nil {
+				return nil, ErrUnanswered
+			}
 			one, err := answer(ctx, q)
 			if err != nil {
 				return nil, err

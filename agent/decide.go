@@ -69,16 +69,18 @@ type Held struct {
 
 // Event is one thing that happened to a request, for the record.
 type Event struct {
-	At        time.Time `json:"at"`
-	Type      string    `json:"type"` // "requested", "answered", "refused", "superseded", "expired", "started", "finished", "denied", "skipped", "withdrawn", "lost"
-	Thread    string    `json:"thread"`
-	RequestID string    `json:"request_id,omitempty"`
-	CallID    string    `json:"call_id,omitempty"`
-	Tool      string    `json:"tool,omitempty"`
-	Arguments string    `json:"arguments,omitempty"` // the exact text that was shown or run
-	Approved  *bool     `json:"approved,omitempty"`
-	By        string    `json:"by,omitempty"`
-	Detail    string    `json:"detail,omitempty"`
+	At time.Time `json:"at"`
+	// Type is "requested", "answered", "refused", "superseded", "expired", "cancelled", "withdrawn", "started" (of calls that somebody was
+	// asked about), "finished", "denied", "skipped" or "lost".
+	Type      string `json:"type"`
+	Thread    string `json:"thread"`
+	RequestID string `json:"request_id,omitempty"`
+	CallID    string `json:"call_id,omitempty"`
+	Tool      string `json:"tool,omitempty"`
+	Arguments string `json:"arguments,omitempty"` // the exact text that was shown or run
+	Approved  *bool  `json:"approved,omitempty"`
+	By        string `json:"by,omitempty"`
+	Detail    string `json:"detail,omitempty"`
 }
 
 // Audit takes the record of every request and answer, whoever keeps the history. An error ends the run before anything else happens.

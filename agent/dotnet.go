@@ -32,6 +32,7 @@ func (e *DuplicateRequestError) Error() string {
 }
 
 var (
+	errProfile   = errors.New("calls of this thread wait in the default profile, which alone can go on with them")
 	errEdited    = errors.New("the answer holds an edited call, which the compatible profile does not know")
 	errNoAnswer  = errors.New("the model returned neither a response nor an error")
 	errNilUpdate = errors.New("the model streamed a nil update")
@@ -52,8 +53,25 @@ func newDotNetLoop(model ChatClient, cfg LoopConfig) *dotnetLoop {
 	return &dotnetLoop{model, invoker{cfg}}
 }
 
+// check refuses a thread in which the Default loop keeps calls: it would run what is approved here once more.
+func (l *dotnetLoop) check(opt *Options) error {
+	switch {
+	case l.model == nil:
+		return errNoModel
+	case opt == nil || opt.Thread == nil:
+		return nil
+	case len(opt.Thread.batches) > 0:
+		return errProfile
+	}
+	opt.Thread.news.looped = true
+	return nil
+}
+
 // Respond runs the loop to its end.
 func (l *dotnetLoop) Respond(ctx context.Context, messages []*content.Message, opt *Options) (*Response, error) {
+	if err := l.check(opt); err != nil {
+		return nil, err
+	}
 	r := l.begin(ctx, messages, opt)
 	out := &Response{}
 	r.emit = func(m *content.Message) error {
@@ -72,6 +90,10 @@ func (l *dotnetLoop) Respond(ctx context.Context, messages []*content.Message, o
 // asked about: to the call that needs approval or to the end of the turn. When the model fails before, held pieces are dropped.
 func (l *dotnetLoop) Stream(ctx context.Context, messages []*content.Message, opt *Options) iter.Seq2[*Update, error] {
 	return func(yield func(*Update, error) bool) {
+		if err := l.check(opt); err != nil {
+			yield(nil, err)
+			return
+		}
 		r := l.begin(ctx, messages, opt)
 		s := &dotnetStream{r: r, yield: yield}
 		r.emit, r.turn = s.emit, s.turn

@@ -37,7 +37,8 @@ type FlowConfig struct {
 // beginning each time; steps that have ended give their results again without being done again, and questions that have been answered
 // give their answers. So run must take the same way with the same results: what differs from time to time belongs into a step.
 //
-// When run returns nil the flow has ended, and the next message starts it anew.
+// When run returns nil, or an error that is ErrDeclined, the flow has ended, and the next message starts it anew. After any other error the
+// next run goes on from where this one failed.
 func NewFlow(name string, cfg FlowConfig, run func(ctx context.Context, f *Flow) error) Agent {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -59,12 +60,14 @@ type flowAgent struct {
 
 // Flow is what a running flow works with. Keys name steps and questions; each is used once in a flow.
 type Flow struct {
-	agent *flowAgent
-	t     *Thread
-	state flowState
-	said  []*content.Message // shown in this run
-	heard []*content.Message // from the user in this run
-	later int                // how many of them are later messages
+	agent  *flowAgent
+	t      *Thread
+	state  flowState
+	said   []*content.Message // shown in this run
+	heard  []*content.Message // from the user in this run
+	later  int                // how many of them are later messages
+	used   []string           // keys of this run
+	opened []string           // questions that this run made
 }
 
 // flowState is what a flow keeps in its thread.
@@ -91,6 +94,9 @@ func (f *Flow) Say(text string) { f.said = append(f.said, content.AssistantText(
 // done again by the next run. Where the thread has a store a step is saved before it begins and when it has ended; one that a crash
 // cut off is an ErrStepLost for ever.
 func (f *Flow) Step(ctx context.Context, key string, do func(context.Context) (any, error), into any) error {
+	if err := f.use(key); err != nil {
+		return err
+	}
 	step, begun := f.state.Steps[key]
 	if begun && !step.Ended {
 		return fmt.Errorf("step %q: %w", key, ErrStepLost)
@@ -129,6 +135,15 @@ func (f *Flow) doStep(ctx context.Context, key string, do func(context.Context) 
 	return step, f.save(context.WithoutCancel(ctx)) // what is done is done, whoever waits for it
 }
 
+// use notes a key. Two steps of one key would be one.
+func (f *Flow) use(key string) error {
+	if slices.Contains(f.used, key) {
+		return fmt.Errorf("the key %q is used twice in this flow: expected one for each step and question", key)
+	}
+	f.used = append(f.used, key)
+	return nil
+}
+
 // Approve asks for consent to a text; ErrDeclined is a no, ErrWaiting must be returned.
 func (f *Flow) Approve(ctx context.Context, key, text string) error {
 	answer, err := f.Ask(ctx, key, &content.TextApprovalRequest{Text: text})
@@ -136,9 +151,17 @@ func (f *Flow) Approve(ctx context.Context, key, text string) error {
 		return err
 	}
 	if content.Rejects(answer) {
-		return fmt.Errorf("%q: %w", key, ErrDeclined)
+		return declined(key, answer)
 	}
 	return nil
+}
+
+// declined is an ErrDeclined with the reason of the user.
+func declined(key string, answer content.InputResponse) error {
+	if reason := reasonOf(answer); reason != "" {
+		return fmt.Errorf("%q: %w: %s", key, ErrDeclined, reason)
+	}
+	return fmt.Errorf("%q: %w", key, ErrDeclined)
 }
 
 // Data asks for data that a JSON Schema describes, and reads it into a value. ErrDeclined says that there is none, ErrWaiting must be
@@ -150,7 +173,10 @@ func (f *Flow) Data(ctx context.Context, key, text string, schema json.RawMessag
 	}
 	response, ok := answer.(*content.StructuredInputResponse)
 	if !ok || response.Declined {
-		return fmt.Errorf("%q: %w", key, ErrDeclined)
+		return declined(key, answer)
+	}
+	if into == nil {
+		return nil
 	}
 	if err := json.Unmarshal(response.Data, into); err != nil {
 		return fmt.Errorf("the data of %q: %w", key, err)
@@ -160,6 +186,12 @@ func (f *Flow) Data(ctx context.Context, key, text string, schema json.RawMessag
 
 // Ask asks the user anything. The request gets an id of its own.
 func (f *Flow) Ask(ctx context.Context, key string, q content.InputRequest) (content.InputResponse, error) {
+	if err := f.use(key); err != nil {
+		return nil, err
+	}
+	if err := askable(q); err != nil {
+		return nil, fmt.Errorf("question %q: %w", key, err)
+	}
 	if it := f.t.pendingCall(key); it != nil && len(it.Asks) == 1 {
 		switch {
 		case it.Stage == open:
@@ -180,6 +212,7 @@ func (f *Flow) Ask(ctx context.Context, key string, q content.InputRequest) (con
 		return nil, err
 	}
 	f.t.batches = append(f.t.batches, &batch{Items: []*item{it}})
+	f.opened = append(f.opened, key)
 	return nil, ErrWaiting
 }
 
@@ -199,7 +232,16 @@ func (a *flowAgent) Run(ctx context.Context, t *Thread, messages ...*content.Mes
 		return &Response{Refused: refused}, nil
 	}
 	_, err = guarded(ctx, nil, func(ctx context.Context, _ *content.FunctionCall) (any, error) { return nil, a.run(ctx, f) })
+	if err == nil && len(f.opened) > 0 {
+		err = fmt.Errorf("the flow ended although it asks %q: return ErrWaiting", f.opened[0])
+	}
+	if errors.Is(err, ErrDeclined) { // the end of it: the next message starts anew
+		t.Messages = append(t.Messages, f.heard...)
+		f.end()
+		return nil, errors.Join(err, t.Save(context.WithoutCancel(ctx)))
+	}
 	if err != nil && !errors.Is(err, ErrWaiting) {
+		f.forgetOpened()
 		f.state.Later = f.state.Later[:len(f.state.Later)-f.later] // the caller will send them again
 		return nil, errors.Join(err, f.save(context.WithoutCancel(ctx)))
 	}
@@ -223,24 +265,20 @@ func (a *flowAgent) Run(ctx context.Context, t *Thread, messages ...*content.Mes
 // Stream is Run, one update for each message.
 func (a *flowAgent) Stream(ctx context.Context, t *Thread, messages ...*content.Message) iter.Seq2[*Update, error] {
 	return func(yield func(*Update, error) bool) {
-		resp, err := a.Run(ctx, t, messages...)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for _, m := range resp.Messages {
-			if !yield(&Update{Role: m.Role, MessageID: m.ID, Contents: m.Contents}, nil) {
-				return
-			}
-		}
-		if len(resp.Refused) > 0 {
-			yield(&Update{Refused: resp.Refused}, nil)
-		}
+		StreamOf(a.Run(ctx, t, messages...))(yield)
 	}
+}
+
+// forgetOpened drops questions of a run that failed: nobody has seen them.
+func (f *Flow) forgetOpened() {
+	f.t.batches = slices.DeleteFunc(f.t.batches, func(b *batch) bool { return slices.Contains(f.opened, b.Items[0].Call.ID()) })
 }
 
 // begin loads the flow of a thread, or starts one, and lets answers act.
 func (a *flowAgent) begin(ctx context.Context, t *Thread, messages []*content.Message) (*Flow, []Refusal, error) {
+	if err := checkInput(t, messages); err != nil {
+		return nil, nil, err
+	}
 	if a.cfg.Store != nil {
 		t.Keep(a.cfg.Store)
 	}

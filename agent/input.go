@@ -96,22 +96,16 @@ func holdsCall(messages []*content.Message, callID string) bool {
 func (t *Thread) tells(c content.Content) bool {
 	switch c := c.(type) {
 	case content.InputRequest:
-		return t.forService(c.InputRequestID()) != nil
+		return t.forService(c.InputRequestID(), func(closedRequest) bool { return true })
 	case content.InputResponse:
-		ended := t.forService(c.InputResponseTo())
-		return ended != nil && ended.Yes == !content.Rejects(c)
+		return t.forService(c.InputResponseTo(), func(ended closedRequest) bool { return ended.Yes == !content.Rejects(c) })
 	}
 	return true
 }
 
-// forService finds an ended question of the model's side.
-func (t *Thread) forService(id string) *closedRequest {
-	for i, c := range slices.Backward(t.closed) {
-		if c.Service && c.ID == id {
-			return &t.closed[i]
-		}
-	}
-	return nil
+// forService tells whether a question of the model's side has ended in some way.
+func (t *Thread) forService(id string, how func(closedRequest) bool) bool {
+	return slices.ContainsFunc(t.closed, func(c closedRequest) bool { return c.Service && c.ID == id && how(c) })
 }
 
 // firstNew is where the new messages of a run begin: the caller's count, else after the last message that is not the user's.

@@ -1,6 +1,30 @@
 package agent
 
-import "github.com/assent-dev/assent/content"
+import (
+	"iter"
+
+	"github.com/assent-dev/assent/content"
+)
+
+// StreamOf is the stream of a response that came whole, for models and agents that have nothing to show before.
+func StreamOf(resp *Response, err error) iter.Seq2[*Update, error] {
+	return func(yield func(*Update, error) bool) {
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, m := range resp.Messages {
+			if !yield(&Update{Role: m.Role, AuthorName: m.AuthorName, MessageID: m.ID, Contents: m.Contents}, nil) {
+				return
+			}
+		}
+		u := &Update{ID: resp.ID, Model: resp.Model, ConversationID: resp.ConversationID, FinishReason: resp.FinishReason, Refused: resp.Refused}
+		if resp.Usage != nil {
+			u.Contents = []content.Content{resp.Usage}
+		}
+		yield(u, nil)
+	}
+}
 
 func join(updates []*Update) *Response {
 	r := &Response{}

@@ -11,8 +11,10 @@ type Profile uint8
 
 // The profiles.
 const (
-	Default    Profile = iota // bound, tighten-only, never stuck
-	Compatible                // what Microsoft.Extensions.AI does, holes included (docs/design/005-contents.md)
+	Default Profile = iota // bound, tighten-only, never stuck
+	// Compatible does what Microsoft.Extensions.AI does, holes included (docs/design/005-contents.md). It keeps everything in the messages,
+	// and flags the calls in them as handled: give it messages of your own.
+	Compatible
 )
 
 // LoopConfig are the choices for a FunctionInvoking. The zero value is the default.
@@ -20,7 +22,8 @@ type LoopConfig struct {
 	Profile Profile
 	// Decider decides each call beside the markers of the tools; nil leaves it to the markers.
 	Decider Decider
-	// Holder keeps the requests where people answer them; nil means that they are answered in the messages. Default profile only.
+	// Holder keeps the requests where people answer them; nil means that they are answered in the messages. It needs a Decider with a plan:
+	// what is only marked can't be asked about there, and is refused. Default profile only.
 	Holder Holder
 	// Tools are known to the loop and not sent to the model.
 	Tools []Tool
@@ -37,8 +40,8 @@ type LoopConfig struct {
 	// WrapSiblings asks about every call of a turn in which one needs approval, as .NET does, instead of running the harmless ones at
 	// once. Default profile only.
 	WrapSiblings bool
-	// DotNetOrder puts rejected calls before approved ones in rebuilt messages; else calls keep the model's order. Default profile
-	// only; Compatible always does it.
+	// DotNetOrder puts rejected calls and their results before the others in rebuilt messages; else they keep the model's order. Default
+	// profile only; Compatible always does it.
 	DotNetOrder bool
 	// Audit takes the record of requests and answers. Default profile only.
 	Audit Audit
@@ -46,9 +49,11 @@ type LoopConfig struct {
 	Now func() time.Time
 	// Rand makes request ids hard to guess; nil means crypto/rand.
 	Rand io.Reader
-	// RequestID makes request ids of call ids; nil means ficc_ and the call id, with a random tail in the default profile.
+	// RequestID makes request ids of call ids; nil means ficc_ and the call id, with a random tail in the default profile: without a tail
+	// an answer to another thread's request of the same call may find one here.
 	RequestID func(callID string) string
-	// Log takes debug records; nil means none.
+	// Log takes debug records of requests, rejections and failures; nil means none. What functions' errors say goes here and to Audit, and
+	// to the model only with DetailedErrors.
 	Log *slog.Logger
 }
 

@@ -219,9 +219,13 @@ func cloneRequest(q content.InputRequest) content.InputRequest {
 }
 
 // messages are a finished batch as a history has it: the calls, what was refused, what was run, and answers that go to a service.
-// Rejected calls come first when dotNet says so; else the calls keep the model's order, which reasoning models rest on.
+// Rejected calls, and their results, come first when dotNet says so; else all keep the model's order, which reasoning models rest on.
 func (b *batch) messages(dotNet bool) []*content.Message {
 	var calls, late, refused, results, answers []content.Content
+	told := &results // where the result of a refused call stands
+	if dotNet {
+		told = &refused
+	}
 	for _, it := range b.Items {
 		if it.Service {
 			calls, answers = append(append(calls, it.Lead...), it.Asks[0].Request), append(answers, it.Asks[0].Answer)
@@ -229,7 +233,7 @@ func (b *batch) messages(dotNet bool) []*content.Message {
 		}
 		result := &content.FunctionResult{CallID: it.Call.ID(), Result: it.Result}
 		if it.Rejected {
-			calls, refused = append(append(calls, it.Lead...), it.Call), append(refused, result)
+			calls, *told = append(append(calls, it.Lead...), it.Call), append(*told, result)
 			continue
 		}
 		results = append(results, result)

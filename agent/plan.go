@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 
 	"github.com/assent-dev/assent/content"
@@ -75,6 +76,9 @@ func (d *byPlan) digest(t Tool) string {
 
 // Decide answers one call.
 func (d *byPlan) Decide(_ context.Context, t Tool, call content.ToolCall) (Verdict, error) {
+	if d.plan == nil {
+		return Verdict{}, errors.New("there is no plan to decide with")
+	}
 	c := callOf(t, call)
 	c.Args = call.Args()
 	c.Principal, c.Session, c.ParentInput = d.opt.Principal, d.opt.Session, d.opt.ParentInput

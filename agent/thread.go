@@ -41,6 +41,7 @@ type news struct {
 	messages []*content.Message
 	before   int // so many stand before what the user said in this run; 0 also when nobody told
 	told     bool
+	looped   bool // some loop ran the calls
 }
 
 func (n *news) add(messages ...*content.Message) {
@@ -63,6 +64,15 @@ type ThreadStore interface {
 	// Save writes a thread durably and adds one to its Revision. When the stored revision is not the thread's, it writes nothing and
 	// returns ErrConflict: another process went on with the thread.
 	Save(ctx context.Context, t *Thread) error
+}
+
+// LoadOrNew returns the stored thread of an id, or a new one.
+func LoadOrNew(ctx context.Context, store ThreadStore, id string) (*Thread, error) {
+	t, err := store.Load(ctx, id)
+	if errors.Is(err, ErrNoThread) {
+		return NewThread(id), nil
+	}
+	return t, err
 }
 
 // Errors of a ThreadStore.

@@ -25,7 +25,7 @@ type Definition struct {
 type Function interface {
 	Tool
 	// Invoke runs the call. The result becomes JSON; a nil result and no error means that it is done and has nothing to say. An
-	// error is told to the model in general words. A *Suspend asks the user before it goes on.
+	// error is told to the model in general words; LoopConfig.Log and Audit say more. A *Suspend asks the user before it goes on.
 	Invoke(ctx context.Context, call *content.FunctionCall) (any, error)
 }
 

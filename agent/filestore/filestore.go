@@ -9,7 +9,6 @@ package filestore
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -179,7 +178,7 @@ func read(dir, id string, revision int64) (*agent.Thread, error) {
 		return nil, err
 	}
 	t := &agent.Thread{}
-	if err := json.Unmarshal(doc, t); err != nil {
+	if err := t.UnmarshalJSON(doc); err != nil { // json.Unmarshal would look through the text twice more
 		return nil, fmt.Errorf("the thread %q can't be read from %s: %w", id, path, err)
 	}
 	if t.ID != id || t.Revision != revision {
