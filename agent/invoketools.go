@@ -58,7 +58,11 @@ func sameTool(a, b Tool) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}
-	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
+	kind := reflect.TypeOf(a)
+	if kind != reflect.TypeOf(b) {
+		return false
+	}
+	return (kind.Kind() == reflect.Pointer || reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable()) && a == b
 }
 
 func hasTool(all []Tool, t Tool) bool {

@@ -108,7 +108,8 @@ func (r *StructuredInputRequest) Check(response *StructuredInputResponse) error 
 }
 
 // CheckSchema tells whether a JSON Schema accepts a JSON text. The error is a *BadError: BadSchema, BadJSON or BadData. A nil
-// schema accepts everything readable.
+// schema accepts everything readable. Since schemas come from peers and tools, one that refers to other documents, or that would cost too
+// much to compile or to hold against the text, is a BadSchema too.
 func CheckSchema(schema, data json.RawMessage) error {
 	v, err := value.Parse(data, value.Limits{})
 	if err != nil {
@@ -117,31 +118,32 @@ func CheckSchema(schema, data json.RawMessage) error {
 	if schema == nil {
 		return nil
 	}
-	if _, err := value.Parse(schema, value.Limits{}); err != nil {
-		return &BadError{Code: BadSchema, Detail: "the schema: " + err.Error(), Err: err}
-	}
-	compiled, err := jsonschema.Compile("schema.json", schema)
+	compiled, err := jsonschema.CompileUntrusted("schema.json", schema)
 	if err != nil {
 		return &BadError{Code: BadSchema, Detail: err.Error(), Err: err}
 	}
 	return refusal(compiled, v)
 }
 
-func refusal(schema *jsonschema.Schema, v value.Value) error {
+func refusal(schema *jsonschema.Untrusted, v value.Value) error {
 	var doc any
 	dec := json.NewDecoder(bytes.NewReader(v.AppendJSON(nil)))
 	dec.UseNumber()
 	if err := dec.Decode(&doc); err != nil {
 		return &BadError{Code: BadJSON, Detail: err.Error(), Err: err}
 	}
+	failures, err := schema.Validate(doc)
+	if err != nil {
+		return &BadError{Code: BadSchema, Detail: "the schema: " + err.Error(), Err: err}
+	}
 	var all []error
-	for _, f := range schema.Validate(doc) {
+	for _, f := range failures {
 		all = append(all, errors.New(sentence(f)))
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	err := errors.Join(all...)
+	err = errors.Join(all...)
 	return &BadError{Code: BadData, Detail: err.Error(), Err: err}
 }
 
@@ -165,11 +167,11 @@ func (c *FunctionCall) CheckArguments() error {
 	if len(c.Arguments) == 0 {
 		return nil
 	}
-	v, err := value.Parse(c.Arguments, value.Limits{})
-	if err != nil {
+	var sc value.Scratch
+	if err := anyShape.Scan(c.Arguments, value.Limits{}, &sc); err != nil {
 		return &BadError{Code: BadArguments, Where: "arguments", Detail: err.Error(), Err: err}
 	}
-	if v.Kind != value.Object {
+	if sc.Top != value.Object {
 		return &BadError{Code: BadArguments, Where: "arguments", Detail: "expected an object, found " + kindOf(c.Arguments)}
 	}
 	return nil
