@@ -235,7 +235,10 @@ func (r *run) runTogether(ctx context.Context, items []*item) ([]outcome, error)
 
 // start marks calls as running, durably. When it can't, nothing has changed and nothing runs.
 func (r *run) start(ctx context.Context, items []*item) error {
-	before := make([]stage, len(items))
+	before, history, told, batches := make([]stage, len(items)), r.t.Messages, r.t.news, r.t.batches
+	if r.turn >= 0 {
+		r.t.checkpoint()
+	}
 	var err error
 	for i, it := range items {
 		before[i], it.Stage = it.Stage, running
@@ -250,6 +253,7 @@ func (r *run) start(ctx context.Context, items []*item) error {
 		for i, it := range items {
 			it.Stage = before[i]
 		}
+		r.t.Messages, r.t.news, r.t.batches = history, told, batches
 	}
 	return err
 }

@@ -39,12 +39,12 @@ func (a *chatAgent) Run(ctx context.Context, t *Thread, messages ...*content.Mes
 	if err := checkInput(t, messages); err != nil {
 		return nil, err
 	}
-	said := a.begin(t, messages)
+	a.begin(t, messages)
 	resp, err := a.client.Respond(ctx, slices.Concat(t.Messages, messages), a.options(t, messages))
 	if err != nil {
 		return nil, err
 	}
-	return resp, a.keep(ctx, t, said, resp)
+	return resp, a.keep(ctx, t, resp)
 }
 
 // Stream is Run piece by piece. What is not read to its end is not kept.
@@ -54,7 +54,7 @@ func (a *chatAgent) Stream(ctx context.Context, t *Thread, messages ...*content.
 			yield(nil, err)
 			return
 		}
-		said := a.begin(t, messages)
+		a.begin(t, messages)
 		var all []*Update
 		for u, err := range a.client.Stream(ctx, slices.Concat(t.Messages, messages), a.options(t, messages)) {
 			if err != nil {
@@ -66,7 +66,7 @@ func (a *chatAgent) Stream(ctx context.Context, t *Thread, messages ...*content.
 				return
 			}
 		}
-		if err := a.keep(ctx, t, said, join(all)); err != nil {
+		if err := a.keep(ctx, t, join(all)); err != nil {
 			yield(nil, err)
 		}
 	}
@@ -90,8 +90,8 @@ func checkInput(t *Thread, messages []*content.Message) error {
 	return nil
 }
 
-// begin prepares the thread for a run, and returns what the user says in it beside answers and results.
-func (a *chatAgent) begin(t *Thread, messages []*content.Message) []*content.Message {
+// begin prepares the thread for a run, and notes what the user says in it beside answers and results.
+func (a *chatAgent) begin(t *Thread, messages []*content.Message) {
 	if a.cfg.Store != nil {
 		t.Keep(a.cfg.Store)
 	}
@@ -99,7 +99,7 @@ func (a *chatAgent) begin(t *Thread, messages []*content.Message) []*content.Mes
 	for _, b := range t.batches {
 		b.told = false // by a run that failed
 	}
-	return readInput(messages, 0, t).history
+	t.news.said = readInput(messages, 0, t).history
 }
 
 func (a *chatAgent) options(t *Thread, messages []*content.Message) *Options {
@@ -118,9 +118,8 @@ func (a *chatAgent) options(t *Thread, messages []*content.Message) *Options {
 	return opt
 }
 
-// keep adds a run to the history: what the user said and what came of it. What was finished by answers stands before what the user wrote
-// beside them.
-func (a *chatAgent) keep(ctx context.Context, t *Thread, said []*content.Message, resp *Response) error {
+// keep adds a run to the history: what the user said and what came of it.
+func (a *chatAgent) keep(ctx context.Context, t *Thread, resp *Response) error {
 	t.batches = slices.DeleteFunc(t.batches, func(b *batch) bool { return b.told })
 	if resp.ConversationID != "" {
 		t.ConversationID = resp.ConversationID
@@ -130,12 +129,12 @@ func (a *chatAgent) keep(ctx context.Context, t *Thread, said []*content.Message
 		return t.Save(ctx)
 	}
 	if n := t.news; n.told {
-		t.Messages = slices.Concat(t.Messages, n.messages[:n.before], said, n.messages[n.before:])
+		t.Messages = slices.Concat(t.Messages, n.history())
 	} else { // another loop, or none
 		if name := a.leftAlone(t, resp); name != "" {
 			return fmt.Errorf("the model called %s and nothing ran it: give NewChatAgent the model in NewFunctionInvoking", name)
 		}
-		t.Messages = slices.Concat(t.Messages, said, readInput(resp.Messages, len(resp.Messages), t).history)
+		t.Messages = slices.Concat(t.Messages, n.said, readInput(resp.Messages, len(resp.Messages), t).history)
 	}
 	return t.Save(ctx)
 }

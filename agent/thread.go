@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/assent-dev/assent/content"
 )
@@ -41,7 +42,24 @@ type news struct {
 	messages []*content.Message
 	before   int // so many stand before what the user said in this run; 0 also when nobody told
 	told     bool
-	looped   bool // some loop ran the calls
+	looped   bool               // some loop ran the calls
+	said     []*content.Message // by the user in this run
+}
+
+// history is what a run adds to its thread. What was finished by answers stands before what the user wrote beside them.
+func (n *news) history() []*content.Message {
+	return slices.Concat(n.messages[:n.before], n.said, n.messages[n.before:])
+}
+
+// checkpoint puts into the thread what a run has come to so far, with the batches that have become messages: a call that begins in the
+// middle of a run must not stand there without what led to it.
+func (t *Thread) checkpoint() {
+	if !t.news.told || t.ConversationID != "" {
+		return
+	}
+	t.Messages = slices.Concat(t.Messages, t.news.history())
+	t.news = news{wanted: true, told: true, looped: true}
+	t.batches = slices.DeleteFunc(slices.Clone(t.batches), (*batch).finished)
 }
 
 func (n *news) add(messages ...*content.Message) {

@@ -129,9 +129,11 @@ func (w *worker) act(line string) error {
 	return nil
 }
 
-// pay is a tool that acts on its arguments.
-func (w *worker) pay() agent.Function {
-	return agent.NewFunction("pay", "Pays.", nil, func(_ context.Context, args json.RawMessage) (any, error) {
+func (w *worker) pay() agent.Function { return w.acting("pay") }
+
+// acting is a tool that acts on its arguments.
+func (w *worker) acting(name string) agent.Function {
+	return agent.NewFunction(name, "Acts.", nil, func(_ context.Context, args json.RawMessage) (any, error) {
 		return "paid", w.act(lineOf(args))
 	})
 }
@@ -265,6 +267,11 @@ func (w *worker) agent(store agent.ThreadStore) (agent.Agent, error) {
 		decider, holder, err := w.ask()
 		s := story{{call("pay", 1), call("pay", 2), call("look", 4)}, {call("pay", 5), call("pay", 6)}}
 		return w.chat("clerk", s, agent.LoopConfig{Decider: decider, Holder: holder}, store, w.pay(), look()), err
+	}
+	if w.Kind == "let" {
+		_, holder, err := w.ask()
+		s := story{{call("look", 1), call("look", 2)}, {call("look", 3)}}
+		return w.chat("clerk", s, agent.LoopConfig{Decider: careful{}, Holder: holder}, store, w.acting("look")), err
 	}
 	return nil, fmt.Errorf("no agent %q", w.Kind)
 }

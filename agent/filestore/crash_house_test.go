@@ -13,7 +13,9 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/held"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/content"
 	"github.com/assent-dev/assent/people"
+	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/plans"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"
@@ -99,6 +101,14 @@ func (w *worker) ask() (agent.Decider, agent.Holder, error) {
 	}
 	holder := held.Service(h.service, held.Identity{Tenant: "acme", Runtime: "rt", Agent: "clerk"})
 	return agent.ByPlan(c.Plan, agent.PlanOptions{Principal: "bob", Session: threadID}), holder, nil
+}
+
+// careful asks about everything, also what the house lets pass without asking anybody.
+type careful struct{}
+
+func (careful) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (agent.Verdict, error) {
+	call := &resolve.Call{Kind: resolve.Tool, Tool: c.ToolName(), Args: c.Args(), Principal: "bob", Session: threadID}
+	return agent.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: call}, nil
 }
 
 // vote lets mara answer, and tells the number of the call. A request that has ended by then is left alone.

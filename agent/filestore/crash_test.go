@@ -14,7 +14,7 @@ import (
 )
 
 // kinds are the agents that are killed, with the least number of gates that one passes on its way.
-var kinds = map[string]int{"chat": 30, "nested": 20, "flow": 14, "nested flow": 14, "held": 20}
+var kinds = map[string]int{"chat": 30, "nested": 20, "flow": 14, "nested flow": 14, "held": 20, "let": 14}
 
 // TestKilledAtEveryGate kills a process before and after each save, and before and after each thing that a tool does: once in each
 // scene, each time one gate later, until a scene comes to its end unhurt.
