@@ -94,8 +94,8 @@ func (b *book) close(e *entry, approved bool) {
 	b.Closed = newest(append(b.Closed, done))
 }
 
-func newest(entries []*entry) []*entry {
-	return slices.Delete(entries, 0, max(0, len(entries)-maxKept))
+func newest[T any](kept []T) []T {
+	return slices.Delete(kept, 0, max(0, len(kept)-maxKept))
 }
 
 // knows tells whether a request in the messages is one that is open, or one of a service that was answered here.
@@ -152,8 +152,14 @@ type answers struct {
 type bound struct {
 	messages []*content.Message
 	fresh    int // how many of them, at the end, are new
-	accepted []content.InputResponse
+	accepted []settled
 	refused  []agent.Refusal
+}
+
+// settled is a recorded request with the answer that it got.
+type settled struct {
+	request content.InputRequest
+	answer  content.InputResponse
 }
 
 // bind lets an answer pass when its request is open and shows the recorded call, and closes the request. All other answers are left out,
@@ -171,11 +177,11 @@ func (b *book) bind(messages []*content.Message, first int, tools toolbox) bound
 	})
 	taken := map[at]content.InputResponse{}
 	for _, g := range gather(messages, first) {
-		i, answer, refused := b.settle(g, tools)
+		i, got, refused := b.settle(g, tools)
 		out.refused = append(out.refused, refused...)
-		if answer != nil {
-			taken[g.at[i]] = answer
-			out.accepted = append(out.accepted, answer)
+		if got != nil {
+			taken[g.at[i]] = got.answer
+			out.accepted = append(out.accepted, *got)
 		}
 	}
 	out.messages, out.fresh = rewrite(messages, first, func(p at, c content.Content) content.Content {
@@ -221,7 +227,7 @@ func gather(messages []*content.Message, first int) []*answers {
 }
 
 // settle answers one request, at most once, and returns the answer with its place among the group.
-func (b *book) settle(g *answers, tools toolbox) (int, content.InputResponse, []agent.Refusal) {
+func (b *book) settle(g *answers, tools toolbox) (int, *settled, []agent.Refusal) {
 	e := find(b.Open, g.id)
 	if e == nil {
 		return 0, nil, repeat(b.noSuch(g.id), len(g.as))
@@ -241,7 +247,8 @@ func (b *book) settle(g *answers, tools toolbox) (int, content.InputResponse, []
 		return 0, nil, refused
 	}
 	b.close(e, !content.Rejects(g.as[stands]))
-	return stands, rebind(e.Request.InputRequest, g.as[stands]), refused
+	q := e.Request.InputRequest
+	return stands, &settled{q, rebind(q, g.as[stands])}, refused
 }
 
 func (b *book) noSuch(id string) agent.Refusal {

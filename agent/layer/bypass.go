@@ -27,7 +27,7 @@ type BypassConfig struct {
 // NewBypass returns a layer that keeps away requests for calls that need no approval and are asked about only because a sibling needs it.
 // They are parked in the thread and approved in the next run, together with what the user answered. Without a thread all pass.
 //
-// Default: a request that wants to be confirmed is never parked. A parked call is looked at again before it is approved: when its tool
+// Default: a request that wants to be confirmed is never parked, nor one of a nested agent, whose tools are not known here. A parked call is looked at again before it is approved: when its tool
 // needs approval by then, is unknown, or the state came from another thread, the user is asked. Approvals come before what the user said
 // last.
 //
@@ -195,7 +195,7 @@ func (g guard) sort(ctx context.Context, p *parked, t *agent.Thread) (free, aske
 // needsApproval holds unless the call is one of a known function of which no namesake is marked and that the decider allows.
 func (g guard) needsApproval(ctx context.Context, q content.InputRequest) (bool, error) {
 	call := functionCall(q)
-	if call == nil {
+	if call == nil || nested(q) {
 		return true, nil
 	}
 	known := g.tools.functions(call.Name)

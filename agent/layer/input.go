@@ -118,6 +118,19 @@ func functionCall(q content.InputRequest) *content.FunctionCall {
 	return nil
 }
 
+// nested holds for what an agent asks that runs as a tool here. Its tools are its own: what is known here of one of the same name says nothing.
+func nested(q content.InputRequest) bool {
+	switch q := q.(type) {
+	case *content.ToolApprovalRequest:
+		return q.Note.Agent != ""
+	case *content.TextApprovalRequest:
+		return q.Note.Agent != ""
+	case *content.StructuredInputRequest:
+		return q.Note.Agent != ""
+	}
+	return false
+}
+
 // warner says once that a layer can't do its work.
 type warner struct {
 	log  *slog.Logger

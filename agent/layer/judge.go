@@ -19,7 +19,7 @@ func misfit(q content.InputRequest, a content.InputResponse, tools toolbox) *age
 	if no := agent.CheckAnswer(q, a); no != nil {
 		return no
 	}
-	if answer := approval(a); answer != nil && answer.Edited != nil {
+	if answer := approval(a); answer != nil && answer.Edited != nil && !nested(q) {
 		if err := checkEdit(answer.Edited, tools); err != nil {
 			return &agent.Refusal{RequestID: q.InputRequestID(), Reason: agent.BadAnswer, Detail: err.Error()}
 		}
@@ -27,7 +27,7 @@ func misfit(q content.InputRequest, a content.InputResponse, tools toolbox) *age
 	return nil
 }
 
-// checkEdit holds edited arguments against the schemas of their tool.
+// checkEdit holds edited arguments against the schemas of their tool. Tools of nested agents are not known here, and their loops check.
 func checkEdit(edited *content.FunctionCall, tools toolbox) error {
 	for _, t := range tools.named(edited.Name) {
 		if schema := t.Definition().Schema; schema != nil {

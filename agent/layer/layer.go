@@ -44,6 +44,8 @@ type round struct {
 	options  *agent.Options
 	silent   bool            // the inner client is not asked
 	refused  []agent.Refusal // is told before anything else
+	// told sees the refusals of the inner client, before take sees what came with them. Nil for nothing to do.
+	told func([]agent.Refusal)
 	// take sees each content that comes out, in order, and tells whether it goes on to the caller. Nil lets all pass.
 	take func(content.Content) (bool, error)
 	// choose is shown the messages before take sees their contents. A stream is held back while one of its calls has no result.
@@ -93,6 +95,7 @@ func (s *stack) respond(ctx context.Context, r *round, total *agent.Response) (*
 			whole = got
 		}
 	}
+	r.hear(whole.Refused)
 	if r.choose != nil {
 		r.choose(whole.Messages)
 	}
@@ -104,6 +107,12 @@ func (s *stack) respond(ctx context.Context, r *round, total *agent.Response) (*
 	e, err := r.finish(whole)
 	addLast(total, e.extra)
 	return e.next, err
+}
+
+func (r *round) hear(refused []agent.Refusal) {
+	if r.told != nil && len(refused) > 0 {
+		r.told(refused)
+	}
 }
 
 func (r *round) finish(whole *agent.Response) (ending, error) {
@@ -150,7 +159,7 @@ func (s *stack) pass(ctx context.Context, r *round, yield func(*agent.Update) bo
 	if r.silent {
 		return agent.Join(nil), nil
 	}
-	out := outlet{strainer{take: r.take}, yield, r.left}
+	out := outlet{r, strainer{take: r.take}, yield}
 	for u, err := range s.inner.Stream(ctx, r.messages, r.options) {
 		if err != nil {
 			return nil, err
@@ -175,13 +184,14 @@ func (s *stack) pass(ctx context.Context, r *round, yield func(*agent.Update) bo
 
 // outlet is where updates go to the reader of a stream.
 type outlet struct {
+	*round
 	strainer strainer
 	yield    func(*agent.Update) bool
-	left     func()
 }
 
 func (o *outlet) release(updates []*agent.Update) error {
 	for _, u := range updates {
+		o.hear(u.Refused)
 		kept, err := o.strainer.update(u)
 		if err != nil {
 			return err

@@ -1,12 +1,10 @@
 package layer
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/agent"
@@ -22,7 +20,7 @@ type Rule struct {
 	Arguments    string `json:"arguments,omitempty"` // JSON text; "" for none
 	// RequestID is the request whose answer made the rule.
 	RequestID  string    `json:"request_id,omitempty"`
-	Definition string    `json:"definition,omitempty"` // digest of the tool's definition
+	Definition string    `json:"definition,omitempty"` // agent.DefinitionDigest of the tool
 	Created    time.Time `json:"created,omitzero"`
 	Expires    time.Time `json:"expires,omitzero"`
 	Left       int       `json:"left,omitempty"` // uses
@@ -66,45 +64,17 @@ func (j *judge) expire() {
 	})
 }
 
-// definition is the digest of what a model is told of a tool; "" when the tool is unknown. Namesakes count together.
+// definition tells what the tool of a name is, by digest; "" when it is unknown or can't be told. Namesakes count together.
 func (j *judge) definition(name string) string {
-	known := j.tools.named(name)
-	if len(known) == 0 {
-		return ""
+	var digests []string
+	for _, t := range j.tools.named(name) {
+		d := agent.DefinitionDigest(t)
+		if !strings.HasPrefix(d, "sha256:") {
+			return "" // a schema that can't be read, which is as good as any other such
+		}
+		digests = append(digests, d)
 	}
-	h := sha256.New()
-	for _, t := range known {
-		def := t.Definition()
-		text, _ := json.Marshal([]string{def.Name, def.Description, string(def.Schema)})
-		h.Write(text)
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-// mint makes a rule of an accepted answer that asks for one. The answer carries the recorded call.
-func (j *judge) mint(a content.InputResponse) {
-	answer := approval(a)
-	if answer == nil || answer.Always == content.AlwaysNot || !answer.Approved || answer.Edited != nil {
-		return
-	}
-	call, ok := answer.Call.(*content.FunctionCall)
-	if !ok || call.CheckArguments() != nil || j.forbids(call) {
-		return
-	}
-	wide := answer.Always == content.AlwaysTool
-	digest := j.definition(call.Name)
-	if digest == "" || wide && !j.cfg.AllowToolScope {
-		j.warn.log.WarnContext(j.ctx, "Standing: no rule was made", "tool", call.Name, "request", answer.RequestID)
-		return
-	}
-	now := j.cfg.Now()
-	j.state.Minted++
-	rule := Rule{ID: fmt.Sprintf("rule-%d", j.state.Minted), Tool: call.Name, AnyArguments: wide, RequestID: answer.RequestID,
-		Definition: digest, Created: now, Expires: now.Add(j.cfg.MaxAge), Left: j.cfg.MaxUses}
-	if !wide {
-		rule.Arguments = string(call.Arguments)
-	}
-	j.state.Rules = append(j.state.Rules, rule)
+	return strings.Join(digests, " ")
 }
 
 func (j *judge) forbids(call content.ToolCall) bool {
@@ -122,14 +92,14 @@ func (j *judge) covers(r *Rule, call *content.FunctionCall) bool {
 // match approves a request by a rule, which costs a use, or by a predicate; nil when a person must answer.
 func (j *judge) match(q content.InputRequest) *waiting {
 	call := functionCall(q)
-	if call == nil || call.CheckArguments() != nil {
+	if call == nil || call.CheckArguments() != nil || nested(q) || j.manual(q.InputRequestID()) {
 		return nil
 	}
-	for i := range j.state.Rules {
-		r := &j.state.Rules[i]
-		if r.Left > 0 && j.covers(r, call) {
-			r.Left--
-			return &waiting{Rule: r.ID, Reason: "Approved by standing " + r.ID}
+	for _, rules := range [][]Rule{j.state.Rules, j.state.Wishes} {
+		i := slices.IndexFunc(rules, func(r Rule) bool { return r.Left > 0 && j.covers(&r, call) })
+		if i >= 0 {
+			rules[i].Left--
+			return &waiting{Rule: rules[i].ID, Reason: "Approved by standing " + rules[i].ID}
 		}
 	}
 	if name := j.predicate(call); name != "" {
@@ -155,12 +125,21 @@ func (s *standing) asked(in input, call *content.FunctionCall) Asked {
 // stands tells whether what approved a request still does.
 func (j *judge) stands(w waiting, q *content.ToolApprovalRequest) bool {
 	call := functionCall(q)
-	if call == nil {
+	if call == nil || j.manual(q.RequestID) {
 		return false
 	}
 	if w.Rule == "" {
 		return j.predicate(call) != ""
 	}
-	i := slices.IndexFunc(j.state.Rules, func(r Rule) bool { return r.ID == w.Rule })
-	return i >= 0 && j.covers(&j.state.Rules[i], call)
+	r := ruleOf(j.state.Rules, w.Rule)
+	return r != nil && j.covers(r, call)
+}
+
+func ruleOf(rules []Rule, id string) *Rule {
+	for i := range rules {
+		if rules[i].ID == id {
+			return &rules[i]
+		}
+	}
+	return nil
 }

@@ -61,10 +61,12 @@ type Asked struct {
 // NewStanding returns a layer that answers requests by rules that people left behind ("always") and by predicates. When all requests of
 // a response are answered so, the inner client is asked again.
 //
-// Default: answers are bound as Binding does it. A rule comes only from an approval that was bound, for the recorded call; it has an age,
-// a number of uses and the definition of its tool, and compares arguments in canonical form. What was approved automatically and waits for
-// a person's answers is looked at again before it goes in: a rule that was revoked meanwhile approves nothing. Without a thread there are
-// no rules and all answers are refused.
+// Default: answers are bound as Binding does it. A rule comes only from an approval that was bound, for the recorded call, and that the
+// inner client has taken: not when it refuses the answer or fails, or when nobody reads its stream to the end. A rule has an age, a number
+// of uses and the definition of its tool, and compares arguments in canonical form. What was approved automatically and waits for a
+// person's answers is looked at again before it goes in: a rule that was revoked meanwhile approves nothing. A request whose automatic
+// approval the inner client refuses is a person's to answer from then on. So are all requests of nested agents: no rule and no predicate
+// approves them, and no answer to them makes a rule. Without a thread there are no rules and all answers are refused.
 //
 // Compatible: rules come from answers unchecked, last as long as the thread, and compare the text of each argument.
 func NewStanding(inner agent.ChatClient, cfg StandingConfig) agent.ChatClient {
@@ -100,7 +102,9 @@ type standingState struct {
 	Answers []json.RawMessage `json:"answers,omitempty"` // that wait for the rest of the queue
 	Waiting []waiting         `json:"waiting,omitempty"` // automatic approvals that wait for a person's answers
 	Rules   []Rule            `json:"rules,omitempty"`
-	Minted  int               `json:"minted,omitempty"` // rules so far, for ids
+	Wishes  []Rule            `json:"wishes,omitempty"` // rules to be, of answers that the inner client has not taken yet
+	Minted  int               `json:"minted,omitempty"` // rules and wishes so far, for ids
+	Manual  []string          `json:"manual,omitempty"` // requests for whose automatic approval was refused: a person answers them
 }
 
 // waiting is a request that is approved automatically, and by what.
@@ -124,6 +128,7 @@ type judge struct {
 	state  *standingState
 	tools  toolbox
 	rounds int
+	sent   map[string]bool // requests that were approved automatically in this run
 }
 
 func (s *standing) begin(ctx context.Context, in input) (*round, error) {
@@ -132,7 +137,7 @@ func (s *standing) begin(ctx context.Context, in input) (*round, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &judge{s, ctx, in, t, state, toolsOf(in.options, s.cfg.Tools), 0}
+	j := &judge{s, ctx, in, t, state, toolsOf(in.options, s.cfg.Tools), 0, map[string]bool{}}
 	first := in.firstNew()
 	got := state.Shown.bind(in.messages, first, j.tools)
 	if t == nil {
@@ -140,8 +145,11 @@ func (s *standing) begin(ctx context.Context, in input) (*round, error) {
 		return &round{messages: got.messages, options: withFresh(in.options, got.fresh), refused: got.refused}, nil
 	}
 	j.expire()
+	if len(state.Answers) == 0 {
+		state.Wishes = nil // of a run that failed
+	}
 	for _, a := range got.accepted {
-		j.mint(a)
+		j.answered(a)
 	}
 	in.messages, in.options = withoutScopes(got.messages), withFresh(in.options, got.fresh)
 	j.in = in
@@ -170,7 +178,7 @@ func withoutScopes(messages []*content.Message) []*content.Message {
 }
 
 // open begins the first round, or shows the next of the queue.
-func (j *judge) open(first int, accepted []content.InputResponse) (*round, error) {
+func (j *judge) open(first int, accepted []settled) (*round, error) {
 	var answers []content.Content
 	if len(j.state.Queue) > 0 || len(j.state.Answers) > 0 {
 		next, err := j.queued(accepted)
@@ -188,9 +196,9 @@ func (j *judge) open(first int, accepted []content.InputResponse) (*round, error
 }
 
 // queued keeps the answers and shows what comes next; nil when the queue is empty.
-func (j *judge) queued(accepted []content.InputResponse) (*round, error) {
+func (j *judge) queued(accepted []settled) (*round, error) {
 	for _, a := range accepted {
-		raw, err := writeContent(withoutScope(a))
+		raw, err := writeContent(withoutScope(a.answer))
 		if err != nil {
 			return nil, fmt.Errorf("an answer can't be kept: %w", err)
 		}
@@ -262,16 +270,22 @@ func withoutAnswers(messages []*content.Message, first int, opt *agent.Options) 
 	return out, withFresh(opt, fresh)
 }
 
-// settle turns what waits into approvals. What is not approved any more is returned to be asked.
+// settle turns what waits into approvals. What is not approved any more is returned to be asked; what a wish would approve waits on.
 func (j *judge) settle() (approved []content.Content, left []content.InputRequest) {
+	var wait []waiting
 	for _, w := range j.state.Waiting {
-		if q, ok := w.Request.InputRequest.(*content.ToolApprovalRequest); ok && j.stands(w, q) {
+		q, ok := w.Request.InputRequest.(*content.ToolApprovalRequest)
+		switch {
+		case w.Rule != "" && ruleOf(j.state.Wishes, w.Rule) != nil:
+			wait = append(wait, w)
+		case ok && j.stands(w, q):
+			j.sent[q.RequestID] = true
 			approved = append(approved, q.CreateApproval(w.Reason))
-		} else {
+		default:
 			left = append(left, w.Request.InputRequest)
 		}
 	}
-	j.state.Waiting = nil
+	j.state.Waiting = wait
 	return approved, left
 }
 
@@ -296,10 +310,9 @@ func (j *judge) round(in input, left []content.InputRequest) *round {
 	}
 	end := func(whole *agent.Response) (ending, error) {
 		var e ending
-		for _, q := range left {
-			if seen[q.InputRequestID()] {
-				continue
-			}
+		j.grant()
+		again := slices.DeleteFunc(left, func(q content.InputRequest) bool { return seen[q.InputRequestID()] })
+		for _, q := range slices.Concat(again, j.groundless()) {
 			ok, err := take(q)
 			if err != nil {
 				return e, err
@@ -309,11 +322,11 @@ func (j *judge) round(in input, left []content.InputRequest) *round {
 			}
 		}
 		if shown > 0 || len(j.state.Waiting) == 0 {
-			return e, nil
+			return e, j.keep()
 		}
 		return j.again(in, whole, e)
 	}
-	return &round{messages: in.messages, options: in.options, take: take, end: end}
+	return &round{messages: in.messages, options: in.options, told: j.told, take: take, end: end, left: func() { _ = j.keep() }}
 }
 
 // sort tells whether a request is shown now. Those that are not wait for their approval or in the queue.
@@ -338,9 +351,19 @@ func (j *judge) sort(q content.InputRequest, shown int) (bool, error) {
 	return true, j.state.Shown.record(q)
 }
 
-// forget makes place for a request that comes again.
+// forget makes place for a request that comes again, or that a person has answered. Its rule gets the use back.
 func (j *judge) forget(id string) {
-	j.state.Waiting = slices.DeleteFunc(j.state.Waiting, func(w waiting) bool { return w.Request.InputRequestID() == id })
+	j.state.Waiting = slices.DeleteFunc(j.state.Waiting, func(w waiting) bool {
+		if w.Request.InputRequestID() != id {
+			return false
+		}
+		for _, rules := range [][]Rule{j.state.Rules, j.state.Wishes} {
+			if r := ruleOf(rules, w.Rule); r != nil {
+				r.Left++
+			}
+		}
+		return true
+	})
 	j.state.Queue = slices.DeleteFunc(j.state.Queue, func(q *request) bool { return q.InputRequestID() == id })
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/resolve"
 )
 
 // desk is a Standing with a clock, a thread and an inner client that always asks to pay.
@@ -70,6 +71,7 @@ func TestStandingMints(t *testing.T) {
 		{"never asked", StandingConfig{}, always(yes("q9", five), content.AlwaysArguments), nil, 0},
 		{"forbidden", StandingConfig{Forbids: func(c content.ToolCall) bool { return c.ToolName() == "pay" }}, always(yes("q1", five), content.AlwaysArguments), nil, 0},
 		{"unknown tool", StandingConfig{}, always(yes("q1", five), content.AlwaysArguments), []agent.Tool{function("look")}, 0},
+		{"schema that is no JSON", StandingConfig{}, always(yes("q1", five), content.AlwaysArguments), []agent.Tool{agent.NewFunction("pay", "", json.RawMessage(`{`), nil)}, 0},
 		{"tool of the loop", StandingConfig{Tools: []agent.Tool{function("pay")}}, always(yes("q1", five), content.AlwaysArguments), []agent.Tool{function("look")}, 1},
 		{"not a call", StandingConfig{}, &content.TextApprovalResponse{RequestID: "q1", Approved: true}, nil, 0},
 	}
@@ -125,6 +127,9 @@ func TestStandingRules(t *testing.T) {
 		}, `{"cents":5}`, true},
 		{"schema changed", StandingConfig{}, content.AlwaysArguments, func(d *desk) {
 			d.opt.Tools = []agent.Tool{agent.NewFunction("pay", "does pay", json.RawMessage(`{}`), nil)}
+		}, `{"cents":5}`, true},
+		{"target changed", StandingConfig{}, content.AlwaysArguments, func(d *desk) {
+			d.opt.Tools = []agent.Tool{agent.WithTarget(function("pay"), agent.Target{Kind: resolve.MCPTool, Server: "bank", Tool: "pay"})}
 		}, `{"cents":5}`, true},
 		{"a namesake came", StandingConfig{}, content.AlwaysArguments, func(d *desk) { d.opt.Tools = append(d.opt.Tools, agent.NewFunction("pay", "another", nil, nil)) }, `{"cents":5}`, true},
 		{"tool gone", StandingConfig{}, content.AlwaysArguments, func(d *desk) { d.opt.Tools = nil }, `{"cents":5}`, true},
@@ -263,7 +268,7 @@ func TestStandingRoundsEnd(t *testing.T) {
 
 func TestStandingOneAtATime(t *testing.T) {
 	one, two, three := call("c1", "pay", `{"n":1}`), call("c2", "pay", `{"n":2}`), call("c3", "look", "")
-	d := newDesk(t, StandingConfig{OneAtATime: true}, list(assistant(text("Three."), ask("q1", one), ask("q2", two), ask("q3", three), ask("q4", call("c4", "pay", `{"n":1}`)))), done)
+	d := newDesk(t, StandingConfig{OneAtATime: true}, list(assistant(text("Three."), ask("q1", one), ask("q2", two), ask("q3", three), ask("q4", call("c4", "pay", `{"n":1}`)))), list(assistant(text("Three done."))), done)
 	wantTold(t, "first", d.run(user(text("go"))).Messages, `assistant: "Three.", ask[q1 c1 pay({"n":1})]`)
 	wantTold(t, "unanswered", d.run(user(text("why?"))).Messages, `assistant: ask[q1 c1 pay({"n":1})]`)
 	r := d.run(user(yes("q2", two)))
@@ -278,7 +283,8 @@ func TestStandingOneAtATime(t *testing.T) {
 		t.Fatal("the inner client was asked before all were answered")
 	}
 	d.run(user(yes("q3", three), text("go on")))
-	wantTold(t, "inner", d.m.last(), `user: yes[q1 c1 pay({"n":1})], no[q2 c2 pay({"n":2})], yes[q3 c3 look()], yes (Approved by standing rule-1)[q4 c4 pay({"n":1})]; user: "go on"`)
+	wantTold(t, "inner", d.m.seen[1], `user: yes[q1 c1 pay({"n":1})], no[q2 c2 pay({"n":2})], yes[q3 c3 look()]; user: "go on"`)
+	wantTold(t, "inner", d.m.last(), `user: "go on"; assistant: "Three done."; user: yes (Approved by standing rule-1)[q4 c4 pay({"n":1})]`)
 }
 
 func TestStandingWithoutThread(t *testing.T) {

@@ -1,0 +1,93 @@
+package layer
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/content"
+)
+
+// A rule about a tool of the outer agent must not approve a tool of the same name that a nested agent has.
+func TestRulesDoNotReachIntoNestedAgents(t *testing.T) {
+	s := newShop()
+	innerRan := 0
+	wire := agent.RequireApproval(agent.NewFunction("pay", "wires money abroad", nil, func(context.Context, json.RawMessage) (any, error) {
+		innerRan++
+		return nil, nil
+	}))
+	inner := agent.NewChatAgent(agent.NewFunctionInvoking(says(list(assistant(call("i1", "pay", `{"n":1}`))), list(assistant(text("wired")))), agent.LoopConfig{}),
+		agent.ChatAgentConfig{Name: "bank", Tools: []agent.Tool{wire}})
+	m := says(list(assistant(call("c1", "pay", `{"n":1}`))), list(assistant(text("paid"))), list(assistant(call("c2", "bank", `{"input":"x"}`))), list(assistant(text("ok"))))
+	loop := agent.NewFunctionInvoking(m, agent.LoopConfig{})
+	a := agent.NewChatAgent(NewStanding(NewBinding(loop, BindingConfig{Log: quiet()}), StandingConfig{Log: quiet()}),
+		agent.ChatAgentConfig{Tools: append(s.tools, agent.AsTool(inner, agent.NestedConfig{}))})
+	thread := agent.NewThread("t")
+	q := runAgent(t, a, thread, false, user(text("buy"))).UserInputRequests()[0].(*content.ToolApprovalRequest)
+	runAgent(t, a, thread, false, user(q.CreateAlwaysApprove(content.AlwaysArguments, "")))
+	r := runAgent(t, a, thread, false, user(text("ask the bank")))
+	if innerRan != 0 || len(r.UserInputRequests()) != 1 {
+		t.Errorf("another agent's tool ran %d times on a rule about ours", innerRan)
+	}
+}
+
+func bank(q *content.ToolApprovalRequest) *content.ToolApprovalRequest {
+	q.Note.Agent = "bank"
+	return q
+}
+
+// TestNestedRequests of a tool that has a namesake here: nothing that is known of the namesake counts.
+func TestNestedRequests(t *testing.T) {
+	pay := call("i1", "pay", `{"n":1}`)
+	all := Predicate{Name: "all", Approve: func(context.Context, Asked) bool { return true }}
+	t.Run("predicate", func(t *testing.T) {
+		d := newDesk(t, StandingConfig{Predicates: []Predicate{all}}, list(assistant(bank(ask("q1", pay)))))
+		wantTold(t, "shown", d.run(user(text("go"))).Messages, `assistant: ask[q1 i1 pay({"n":1})]`)
+	})
+	t.Run("rule", func(t *testing.T) {
+		d := newDesk(t, StandingConfig{AllowToolScope: true}, list(assistant(bank(ask("q1", pay)))), done)
+		d.run(user(text("go")))
+		d.run(user(always(yes("q1", pay), content.AlwaysTool)))
+		if wantTold(t, "inner", d.m.last(), `user: yes[q1 i1 pay({"n":1})]`); len(d.rules()) != 0 {
+			t.Errorf("the rules are %+v", d.rules())
+		}
+	})
+	t.Run("queue", func(t *testing.T) {
+		d := newDesk(t, StandingConfig{OneAtATime: true}, list(assistant(ask("q0", pay), bank(ask("q1", pay)))), done)
+		d.run(user(text("go")))
+		wantTold(t, "shown", d.run(user(always(yes("q0", pay), content.AlwaysArguments))).Messages, `assistant: ask[q1 i1 pay({"n":1})]`)
+	})
+	t.Run("bypass", func(t *testing.T) {
+		for _, asked := range []*content.ToolApprovalRequest{bank(harmless("q1", pay)), harmless("q1", pay)} {
+			opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("pay")}}
+			r := respond(t, NewBypass(says(list(assistant(asked))), BypassConfig{Log: quiet()}), opt, user(text("go")))
+			if shown := len(r.UserInputRequests()) == 1; shown != nested(asked) {
+				t.Errorf("shown is %t", shown)
+			}
+		}
+	})
+	t.Run("edit", func(t *testing.T) {
+		for _, asked := range []*content.ToolApprovalRequest{bank(ask("q1", pay)), ask("q1", pay)} {
+			ours := agent.NewFunction("pay", "", json.RawMessage(`{"required":["to"]}`), nil)
+			opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{ours}}
+			c := NewBinding(says(list(assistant(asked)), done), BindingConfig{Log: quiet()})
+			respond(t, c, opt, user(text("go")))
+			answer := yes("q1", pay)
+			answer.Edited = call("i1", "pay", `{"n":2}`)
+			r := respond(t, c, opt, user(answer))
+			if refused := len(r.Refused) == 1; refused == nested(asked) {
+				t.Errorf("refused is %t", refused)
+			}
+		}
+	})
+	for _, q := range []content.InputRequest{&content.TextApprovalRequest{}, &content.StructuredInputRequest{}, nil} {
+		if nested(q) {
+			t.Errorf("a %T without a note is nested", q)
+		}
+	}
+	note := content.Note{Agent: "bank"}
+	if !nested(&content.TextApprovalRequest{Note: note}) || !nested(&content.StructuredInputRequest{Note: note}) {
+		t.Error("a nested agent's question is none")
+	}
+}

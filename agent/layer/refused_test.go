@@ -1,0 +1,275 @@
+package layer
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// An edit that the loop refuses, because its Decider denies the edited call, leaves the request open: the layers must too.
+func TestRefusedInsideStaysAnswerable(t *testing.T) {
+	for _, streaming := range []bool{false, true} {
+		s := newShop()
+		m := says(list(assistant(call("c1", "pay", `{"n":1}`))), list(assistant(text("paid"))))
+		loop := agent.NewFunctionInvoking(m, agent.LoopConfig{Decider: denyNine{}})
+		c := NewStanding(NewBinding(NewBypass(loop, BypassConfig{Log: quiet()}), BindingConfig{Log: quiet()}), StandingConfig{Log: quiet()})
+		a := agent.NewChatAgent(c, agent.ChatAgentConfig{Tools: s.tools})
+		thread := agent.NewThread("t")
+		q := runAgent(t, a, thread, streaming, user(text("buy"))).UserInputRequests()[0].(*content.ToolApprovalRequest)
+		edit, err := q.CreateEdit(json.RawMessage(`{"n":9}`), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := runAgent(t, a, thread, streaming, user(edit))
+		if len(r.Refused) != 1 || len(r.UserInputRequests()) != 1 {
+			t.Fatalf("refused %v asked %v", r.Refused, r.UserInputRequests())
+		}
+		r = runAgent(t, a, thread, streaming, user(q.CreateApproval("")))
+		if len(r.Refused) != 0 || strings.Join(s.runs, " ") != `pay{"n":1}` {
+			t.Errorf("refused %v ran %v", r.Refused, s.runs)
+		}
+	}
+}
+
+// With a holder the messages can't approve: an automatic approval is refused, and must not be tried (and paid for with uses) forty times.
+func TestStandingAroundAHolder(t *testing.T) {
+	s := newShop()
+	m := says(list(assistant(call("c1", "pay", `{"n":1}`))))
+	tried := 0
+	loop := agent.NewFunctionInvoking(m, agent.LoopConfig{Decider: askAll{}, Holder: waitingHolder{}})
+	c := NewStanding(loop, StandingConfig{Log: quiet(), Predicates: []Predicate{{Name: "p", Approve: func(context.Context, Asked) bool { tried++; return true }}}})
+	a := agent.NewChatAgent(c, agent.ChatAgentConfig{Tools: s.tools})
+	r := runAgent(t, a, agent.NewThread("t"), false, user(text("buy")))
+	if len(r.Refused) > 1 {
+		t.Errorf("%d refusals, predicate asked %d times, %d requests shown", len(r.Refused), tried, len(r.UserInputRequests()))
+	}
+}
+
+// An answer that comes too late for the loop must make no rule either: it would approve every later call.
+func TestLateAnswerMakesNoRule(t *testing.T) {
+	s := newShop()
+	m := says(list(assistant(call("c1", "pay", `{"n":1}`))), list(assistant(text("never mind"))), list(assistant(call("c2", "pay", `{"n":1}`))), list(assistant(text("paid"))))
+	loop := agent.NewFunctionInvoking(m, agent.LoopConfig{OnNewMessage: agent.Supersede})
+	a := agent.NewChatAgent(NewStanding(NewBinding(loop, BindingConfig{Log: quiet()}), StandingConfig{Log: quiet()}), agent.ChatAgentConfig{Tools: s.tools})
+	thread := agent.NewThread("t")
+	q := runAgent(t, a, thread, false, user(text("buy"))).UserInputRequests()[0].(*content.ToolApprovalRequest)
+	runAgent(t, a, thread, false, user(text("no, something else"))) // ends the request
+	r := runAgent(t, a, thread, false, user(q.CreateAlwaysApprove(content.AlwaysArguments, "")))
+	if len(r.Refused) != 1 {
+		t.Fatalf("refused %v", r.Refused)
+	}
+	rules, err := Rules(thread)
+	if err != nil || len(rules) != 0 {
+		t.Errorf("a refused answer made rules: %v", rules)
+	}
+	runAgent(t, a, thread, false, user(text("go on")))
+	if len(s.runs) != 0 {
+		t.Errorf("ran %v: nobody approved it in time", s.runs)
+	}
+}
+
+type denyNine struct{}
+
+func (denyNine) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (agent.Verdict, error) {
+	v := agent.Verdict{}
+	v.Outcome = resolve.Ask
+	if strings.Contains(string(c.Args()), "9") {
+		v.Outcome = resolve.Deny
+	}
+	return v, nil
+}
+
+type askAll struct{}
+
+func (askAll) Decide(context.Context, agent.Tool, content.ToolCall) (agent.Verdict, error) {
+	v := agent.Verdict{}
+	v.Outcome = resolve.Ask
+	return v, nil
+}
+
+type waitingHolder struct{}
+
+func (waitingHolder) Open(context.Context, string, agent.Verdict) (agent.Held, error) {
+	return agent.Held{Ref: "h", State: agent.HeldPending}, nil
+}
+func (waitingHolder) Look(context.Context, string) (agent.Held, error) {
+	return agent.Held{Ref: "h", State: agent.HeldPending}, nil
+}
+func (waitingHolder) Claim(context.Context, string, string, agent.Verdict) error { return nil }
+func (waitingHolder) Cancel(context.Context, string, string) error               { return nil }
+
+// refuses makes a response of requests that refuses answers too. A stream tells of them at its end.
+func refuses(messages []*content.Message, ids ...string) *agent.Response {
+	r := &agent.Response{Messages: messages}
+	for _, id := range ids {
+		r.Refused = append(r.Refused, agent.Refusal{RequestID: id, Reason: agent.ClosedRequest, Detail: "too late"})
+	}
+	return r
+}
+
+// TestWishesAreGrantedLast has the inner client refuse an answer that asks for a rule, or fail, when the rule would have approved the
+// next request of the same response.
+func TestWishesAreGrantedLast(t *testing.T) {
+	five := call("c1", "pay", `{"n":5}`)
+	for _, streaming := range []bool{false, true} {
+		for name, row := range map[string]struct {
+			then  *agent.Response
+			rules int
+			shown string
+		}{
+			"taken":              {refuses(pays("2", `{"n":5}`)), 1, ""},
+			"refused":            {refuses(pays("2", `{"n":5}`), "q1"), 0, "q2"},
+			"another is refused": {refuses(pays("2", `{"n":5}`), "q7"), 1, ""},
+			"beside another":     {refuses(append(pays("2", `{"n":5}`), pays("3", `{"n":6}`)...), "q1"), 0, "q2 q3"},
+			"failed":             {nil, 0, ""},
+		} {
+			d := newDesk(t, StandingConfig{}, pays("1", `{"n":5}`))
+			d.run(user(text("pay")))
+			if row.then != nil {
+				d.m.turns = append(d.m.turns, row.then, &agent.Response{Messages: done})
+			}
+			r, err := run(d.c, list(user(always(yes("q1", five), content.AlwaysArguments))), d.opt, streaming)
+			if (err != nil) != (row.then == nil) {
+				t.Fatal(err)
+			}
+			if got := len(d.rules()); got != row.rules {
+				t.Errorf("%s, streaming %v: %d rules", name, streaming, got)
+			}
+			if row.then == nil {
+				d.m.turns = append(d.m.turns, nil, &agent.Response{Messages: done})
+				if d.run(user(text("on"))); len(d.rules()) != 0 {
+					t.Errorf("%s, streaming %v: the next run made a rule", name, streaming)
+				}
+				continue
+			}
+			var shown []string
+			for _, q := range r.UserInputRequests() {
+				shown = append(shown, q.InputRequestID())
+			}
+			slices.Sort(shown)
+			if got := strings.Join(shown, " "); got != row.shown {
+				t.Errorf("%s, streaming %v: shown are %q", name, streaming, got)
+			}
+		}
+	}
+}
+
+// TestReaderLeavesBeforeTheRule stops reading when the answer has gone in and nobody knows yet whether it was taken.
+func TestReaderLeavesBeforeTheRule(t *testing.T) {
+	d := newDesk(t, StandingConfig{}, pays("1", ""), list(assistant(text("a"), text("b"))), done)
+	d.run(user(text("pay")))
+	for range d.c.Stream(t.Context(), list(user(always(yes("q1", call("c1", "pay", "")), content.AlwaysArguments))), d.opt) {
+		break
+	}
+	if d.run(user(text("on"))); len(d.rules()) != 0 {
+		t.Errorf("the rules are %+v", d.rules())
+	}
+}
+
+// TestRefusedWishInAQueue leaves a rule behind for the first of three requests, which would approve the third.
+func TestRefusedWishInAQueue(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		one, two := call("c1", "pay", `{"n":1}`), call("c2", "look", "")
+		d := newDesk(t, StandingConfig{OneAtATime: true}, list(assistant(ask("q1", one), ask("q2", two), ask("q3", call("c3", "pay", `{"n":1}`)))))
+		then := refuses(list(assistant(text("hm"), ask("q3", call("c3", "pay", `{"n":1}`)))))
+		if refused {
+			then = refuses(then.Messages, "q1")
+		}
+		d.m.turns = append(d.m.turns, then, &agent.Response{Messages: done})
+		d.run(user(text("go")))
+		wantTold(t, "second", d.run(user(always(yes("q1", one), content.AlwaysArguments))).Messages, "assistant: ask[q2 c2 look()]")
+		if len(d.rules()) != 0 {
+			t.Error("a rule was made before its answer went in")
+		}
+		r := d.run(user(yes("q2", two)))
+		wantTold(t, "inner", d.m.seen[1], `user: yes[q1 c1 pay({"n":1})], yes[q2 c2 look()]`)
+		if refused {
+			wantTold(t, "third", r.Messages, `assistant: "hm", ask[q3 c3 pay({"n":1})]`)
+			continue
+		}
+		if wantTold(t, "third", r.Messages, `assistant: "hm"; assistant: "done"`); d.rules()[0].Left != 99 {
+			t.Errorf("the rule is %+v", d.rules()[0])
+		}
+	}
+}
+
+// TestRefusedAutomaticApproval shows the request to a person, now and in later runs, whether the inner client asks again or not.
+func TestRefusedAutomaticApproval(t *testing.T) {
+	for _, streaming := range []bool{false, true} {
+		tried := 0
+		all := Predicate{Name: "all", Approve: func(context.Context, Asked) bool { tried++; return true }}
+		d := newDesk(t, StandingConfig{Predicates: []Predicate{all}}, pays("1", ""))
+		d.m.turns = append(d.m.turns, refuses(pays("1", ""), "q1"), &agent.Response{Messages: pays("1", "")}, &agent.Response{Messages: done})
+		for _, what := range []string{"first", "later"} {
+			r, err := run(d.c, list(user(text("pay"))), d.opt, streaming)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantTold(t, what, r.Messages, "assistant: ask[q1 c1 pay()]")
+		}
+		if len(d.m.seen) != 3 || tried > 3 {
+			t.Errorf("streaming %v: %d rounds, %d tries", streaming, len(d.m.seen), tried)
+		}
+		d.run(user(no("q1", call("c1", "pay", ""))))
+		wantTold(t, "inner", d.m.last(), "user: no[q1 c1 pay()]")
+	}
+}
+
+// TestRefusedAutomaticApprovalBesideAnother learns of the refusal when the request has been put aside again and another one was shown.
+func TestRefusedAutomaticApprovalBesideAnother(t *testing.T) {
+	pay := Predicate{Name: "pay", Approve: func(_ context.Context, a Asked) bool { return a.Call.Name == "pay" }}
+	d := newDesk(t, StandingConfig{Predicates: []Predicate{pay}}, pays("1", ""))
+	d.m.turns = append(d.m.turns, refuses(list(assistant(ask("q1", call("c1", "pay", "")), ask("q2", call("c2", "look", "")))), "q1"))
+	r, err := run(d.c, list(user(text("go"))), d.opt, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantTold(t, "shown", r.Messages, "assistant: ask[q2 c2 look()], ask[q1 c1 pay()]")
+}
+
+// TestReaderLeavesAtARefusal still knows of it in the next run.
+func TestReaderLeavesAtARefusal(t *testing.T) {
+	all := Predicate{Name: "all", Approve: func(context.Context, Asked) bool { return true }}
+	d := newDesk(t, StandingConfig{Predicates: []Predicate{all}}, pays("1", ""))
+	d.m.turns = append(d.m.turns, refuses(pays("1", ""), "q1"), &agent.Response{Messages: pays("1", "")})
+	for u, err := range d.c.Stream(t.Context(), list(user(text("pay"))), d.opt) {
+		if err != nil || len(u.Refused) > 0 {
+			break
+		}
+	}
+	wantTold(t, "shown", d.run(user(text("on"))).Messages, "assistant: ask[q1 c1 pay()]")
+	wantTold(t, "inner", d.m.last(), `user: "on"`)
+}
+
+// TestRefusedPersonIsNoRefusedRule has an answer of a person refused: a rule may still approve the request.
+func TestRefusedPersonIsNoRefusedRule(t *testing.T) {
+	free := false
+	moody := Predicate{Name: "moody", Approve: func(context.Context, Asked) bool { return free }}
+	d := newDesk(t, StandingConfig{Predicates: []Predicate{moody}}, pays("1", ""))
+	d.m.turns = append(d.m.turns, refuses(pays("1", ""), "q1"), &agent.Response{Messages: pays("1", "")}, &agent.Response{Messages: done})
+	d.run(user(text("pay")))
+	wantRefused(t, d.run(user(yes("q1", call("c1", "pay", "")))).Refused, agent.ClosedRequest)
+	free = true
+	d.run(user(text("on")))
+	wantTold(t, "inner", d.m.last(), `user: "on"; assistant: ask[q1 c1 pay()]; user: yes (Approved by moody)[q1 c1 pay()]`)
+}
+
+// TestPersonBeforeRule answers a request by hand that a rule has approved meanwhile.
+func TestPersonBeforeRule(t *testing.T) {
+	pay, look := call("c1", "pay", ""), call("c2", "look", "")
+	yesNow := false
+	moody := Predicate{Name: "moody", Approve: func(_ context.Context, a Asked) bool { return yesNow && a.Call.Name == "pay" }}
+	both := list(assistant(ask("q1", pay), ask("q2", look)))
+	d := newDesk(t, StandingConfig{Predicates: []Predicate{moody}}, both, both, done)
+	d.run(user(text("go")))
+	yesNow = true
+	wantTold(t, "shown", d.run(user(text("well?"))).Messages, "assistant: ask[q2 c2 look()]")
+	d.run(user(no("q1", pay), yes("q2", look)))
+	wantTold(t, "inner", d.m.last(), "user: no[q1 c1 pay()], yes[q2 c2 look()]")
+}
