@@ -2,6 +2,9 @@
 // where, which keyword, what is wrong and what would have been right, in plain words. Of oneOf and anyOf only
 // the branch the author most likely meant is reported, so one mistake is one failure. It is the only package
 // that imports santhosh-tekuri/jsonschema, and nothing it does reads a file or the network.
+//
+// Schemas of our own go through Compile. A schema that a stranger wrote can be small and yet cost for ever, so those go through
+// CompileUntrusted, which bounds what compiling, validating and explaining may cost.
 package jsonschema
 
 import (
@@ -49,7 +52,11 @@ var errNotEmbedded = errors.New("refers to another document: only references wit
 
 // Compile reads a schema. References lead nowhere but into the schema itself and the meta-schemas of JSON
 // Schema. Formats are not asserted, as is usual since 2019-09. The name is for messages.
-func Compile(name string, schema []byte) (s *Schema, err error) {
+func Compile(name string, schema []byte) (*Schema, error) {
+	return compileWith(v5.NewCompiler(), name, schema)
+}
+
+func compileWith(c *v5.Compiler, name string, schema []byte) (s *Schema, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			s, err = nil, fmt.Errorf("compile schema %s: %v", name, r)
@@ -62,7 +69,6 @@ func Compile(name string, schema []byte) (s *Schema, err error) {
 	if schema, err = withDraft(raw, schema); err != nil {
 		return nil, fmt.Errorf("read schema %s: %w", name, err)
 	}
-	c := v5.NewCompiler()
 	c.LoadURL = func(string) (io.ReadCloser, error) { return nil, errNotEmbedded }
 	at := "https://schema.invalid/" + url.PathEscape(name) // never a file name: those would be read from the disk
 	if err := c.AddResource(at, bytes.NewReader(schema)); err != nil {
@@ -113,10 +119,14 @@ func (s *Schema) Validate(doc any) (failures []Failure) {
 	if !errors.As(err, &invalid) {
 		return unchecked(err)
 	}
+	return s.explain(doc, invalid)
+}
+
+func (s *Schema) explain(doc any, invalid *v5.ValidationError) []Failure {
 	e := explainer{schema: s.raw, doc: doc}
-	failures = tidy(e.explain(invalid))
+	failures := tidy(e.explain(invalid))
 	if len(failures) == 0 {
-		return unchecked(err)
+		return unchecked(invalid)
 	}
 	return failures
 }

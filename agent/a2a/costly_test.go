@@ -1,0 +1,39 @@
+package a2a
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A remote task asks for data by a small schema that would take for ever: it is refused instead of read.
+func TestCostlySchemaOfAPeer(t *testing.T) {
+	var schema strings.Builder
+	schema.WriteString(`{"$ref":"#/$defs/a0","$defs":{`)
+	for i := range 40 {
+		fmt.Fprintf(&schema, `"a%d":{"allOf":[{"$ref":"#/$defs/a%d"},{"$ref":"#/$defs/a%d"}]},`, i, i+1, i+1)
+	}
+	schema.WriteString(`"a40":{}}}`)
+	data := `{"$type":"structuredInputRequest","requestId":"r","text":"?","schema":` + schema.String() + `}`
+	task, err := DecodeTask([]byte(`{"id":"t","status":{"state":"TASK_STATE_INPUT_REQUIRED","message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"data":` + data +
+		`,"mediaType":"` + RequestMediaType + `"}]}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := task.Questions()
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		var bad *Error
+		if !errors.As(err, &bad) || bad.Code != BadRequest {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Errorf("a task of %d bytes hangs its reader", len(data))
+	}
+}

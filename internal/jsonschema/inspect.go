@@ -1,0 +1,248 @@
+package jsonschema
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"regexp/syntax"
+	"strconv"
+	"strings"
+)
+
+// Bounds of the patterns of an untrusted schema.
+const (
+	maxPattern  = 2_000  // bytes of one
+	maxProgram  = 10_000 // instructions of one
+	maxPrograms = 40_000 // instructions of all
+)
+
+// inspector looks at the text of an untrusted schema before anything compiles it. It takes every object for a schema: what stands in a
+// const may be the target of a reference.
+type inspector struct {
+	root     any
+	id       string // of the root
+	idKey    string // the keyword for identifiers below the root
+	values   int
+	schemas  int
+	anchors  int
+	programs int
+	refs     map[string]bool
+}
+
+// inspect refuses what would cost too much to compile.
+func inspect(raw any) error {
+	in := inspector{root: raw, idKey: "$id", refs: map[string]bool{}}
+	if object, ok := raw.(map[string]any); ok {
+		if draft, _ := object["$schema"].(string); strings.Contains(draft, "draft-04") {
+			in.idKey = "id"
+		}
+		in.id, _ = object[in.idKey].(string)
+	}
+	if err := in.walk(raw, true); err != nil {
+		return err
+	}
+	if paths := pathBytes(raw, 0); paths > maxPaths {
+		return fmt.Errorf("%w: its paths are too long", ErrCostly)
+	}
+	return in.targets()
+}
+
+func (in *inspector) walk(v any, top bool) error {
+	if in.values++; in.values > maxValues {
+		return fmt.Errorf("%w: more than %d values", ErrCostly, maxValues)
+	}
+	switch v := v.(type) {
+	case bool:
+		return in.countSchema()
+	case []any:
+		for _, item := range v {
+			if err := in.walk(item, false); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		return in.object(v, top)
+	}
+	return nil
+}
+
+func (in *inspector) countSchema() error {
+	if in.schemas++; in.schemas > maxSchemas {
+		return fmt.Errorf("%w: more than %d schemas", ErrCostly, maxSchemas)
+	}
+	return nil
+}
+
+func (in *inspector) object(m map[string]any, top bool) error {
+	if id, _ := m[in.idKey].(string); !top && id != "" && id[0] != '#' {
+		return errors.New("an identifier below the root: only one document is read")
+	}
+	if err := errors.Join(in.countSchema(), in.keywords(m), in.patterns(m)); err != nil {
+		return err
+	}
+	for _, item := range m {
+		if err := in.walk(item, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keywords notes the references of one object.
+func (in *inspector) keywords(m map[string]any) error {
+	if _, ok := m["$dynamicAnchor"].(string); ok {
+		if in.anchors++; in.anchors > maxAnchors {
+			return fmt.Errorf("%w: more than %d dynamic anchors", ErrCostly, maxAnchors)
+		}
+	}
+	for _, keyword := range []string{"$ref", "$dynamicRef", "$recursiveRef"} {
+		ref, ok := m[keyword].(string)
+		if !ok {
+			continue
+		}
+		base, _, _ := strings.Cut(ref, "#")
+		if own, _, _ := strings.Cut(in.id, "#"); base != "" && base != own {
+			return errNotEmbedded
+		}
+		if in.refs[ref] = true; len(in.refs) > maxRefs {
+			return fmt.Errorf("%w: more than %d references", ErrCostly, maxRefs)
+		}
+	}
+	return nil
+}
+
+func (in *inspector) patterns(m map[string]any) error {
+	if p, ok := m["pattern"].(string); ok {
+		if err := in.pattern(p); err != nil {
+			return err
+		}
+	}
+	byPattern, _ := m["patternProperties"].(map[string]any)
+	for p := range byPattern {
+		if err := in.pattern(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (in *inspector) pattern(p string) error {
+	n := program(p)
+	if in.programs += n; n > maxProgram || in.programs > maxPrograms {
+		return fmt.Errorf("%w: its patterns are too large", ErrCostly)
+	}
+	return nil
+}
+
+// program estimates the instructions of a pattern, without compiling it. Compile says what is wrong with a bad one.
+func program(p string) int {
+	if len(p) > maxPattern {
+		return maxProgram + 1
+	}
+	re, err := syntax.Parse(p, syntax.Perl)
+	if err != nil {
+		return 1
+	}
+	return instructions(re)
+}
+
+func instructions(re *syntax.Regexp) int {
+	n := 1 + len(re.Rune)
+	if re.Op == syntax.OpCharClass { // one instruction, however many ranges
+		n = 1
+	}
+	for _, sub := range re.Sub {
+		n += instructions(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(1, re.Min+1, re.Max)
+	}
+	return min(n, maxProgram+1)
+}
+
+// modestRegex judges the format "regex", which older drafts assert by compiling what stands in the document.
+func modestRegex(v any) bool {
+	s, ok := v.(string)
+	if !ok {
+		return true
+	}
+	if program(s) > maxProgram {
+		return false
+	}
+	_, err := regexp.Compile(s)
+	return err == nil
+}
+
+// targets bounds what the references lead to: a pointer that is spelt in another way, or that leads to where no schema is expected, has all
+// below it compiled once more.
+func (in *inspector) targets() error {
+	sum := 0
+	for ref := range in.refs {
+		_, pointer, _ := strings.Cut(ref, "#")
+		if pointer == "" || pointer == "/" || pointer[0] != '/' {
+			continue
+		}
+		if sum += countSchemas(in.lookup(pointer)); sum > maxTargets {
+			return fmt.Errorf("%w: its references lead to more than %d schemas", ErrCostly, maxTargets)
+		}
+	}
+	return nil
+}
+
+func (in *inspector) lookup(pointer string) any {
+	v := in.root
+	for _, s := range strings.Split(pointer[1:], "/") {
+		s, err := url.PathUnescape(strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~"))
+		if err != nil {
+			return nil
+		}
+		switch at := v.(type) {
+		case map[string]any:
+			v = at[s]
+		case []any:
+			i, err := strconv.Atoi(s)
+			if err != nil || i < 0 || i >= len(at) {
+				return nil
+			}
+			v = at[i]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+func countSchemas(v any) int {
+	n := 0
+	switch v := v.(type) {
+	case bool:
+		n = 1
+	case []any:
+		for _, item := range v {
+			n += countSchemas(item)
+		}
+	case map[string]any:
+		n = 1
+		for _, item := range v {
+			n += countSchemas(item)
+		}
+	}
+	return n
+}
+
+// pathBytes is the length of the paths to all values, which validators write out.
+func pathBytes(v any, at int) int {
+	sum := at
+	switch v := v.(type) {
+	case []any:
+		for i, item := range v {
+			sum += pathBytes(item, at+1+len(strconv.Itoa(i)))
+		}
+	case map[string]any:
+		for key, item := range v {
+			sum += pathBytes(item, at+1+3*len(key))
+		}
+	}
+	return sum
+}
