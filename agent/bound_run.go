@@ -484,6 +484,9 @@ func (r *run) askFor(ctx context.Context, it *item, q content.InputRequest) (*as
 		return nil, err
 	}
 	outer := cloneRequest(withRequestID(q, id))
+	if approval, ok := outer.(*content.ToolApprovalRequest); ok && approval.Note.Agent == "" {
+		approval.Note.Agent = it.Call.ToolName() // a call of theirs is none of ours, whatever its name
+	}
 	a := &ask{Request: outer, Inner: q.InputRequestID(), Since: r.now(), Expires: noteOf(outer).Expires}
 	return a, r.record(ctx, it, Event{Type: "requested", RequestID: id})
 }

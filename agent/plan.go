@@ -112,7 +112,8 @@ func targetOf(t Tool) *Target {
 	return nil
 }
 
-// DefinitionDigest is the digest of what the model was told of a tool, and of what it is in the agent's file; "" for no tool.
+// DefinitionDigest is the digest of what the model was told of a tool, and of what it is in the agent's file: "sha256:…"; "" for no tool, and
+// "unreadable" for one whose schema is no JSON.
 func DefinitionDigest(t Tool) string {
 	if t == nil {
 		return ""
