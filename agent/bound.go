@@ -38,6 +38,8 @@ type boundLoop struct {
 	model ChatClient
 	cfg   LoopConfig
 	calls *invoker
+
+	schemas *schemas // of the tools
 }
 
 func newBoundLoop(model ChatClient, cfg LoopConfig) *boundLoop {
@@ -50,7 +52,7 @@ func newBoundLoop(model ChatClient, cfg LoopConfig) *boundLoop {
 	if cfg.Rand == nil {
 		cfg.Rand = rand.Reader
 	}
-	return &boundLoop{model, cfg, &invoker{cfg}}
+	return &boundLoop{model, cfg, &invoker{cfg}, &schemas{}}
 }
 
 // newID makes a request id of a call id. By default it can't be guessed, so that an answer meant for another thread finds nothing here.

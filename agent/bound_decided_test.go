@@ -53,9 +53,6 @@ func TestChangesBetweenRequestAndAnswer(t *testing.T) {
 		"a new schema": {after: ask, tool: func(c *counted) Tool {
 			return NewFunction("pay", "does pay", json.RawMessage(`{}`), c.tool("pay").(*function).run)
 		}},
-		"a broken schema": {after: ask, tool: func(c *counted) Tool {
-			return NewFunction("pay", "does pay", json.RawMessage(`{`), c.tool("pay").(*function).run)
-		}},
 		"another target":     {after: ask, tool: func(c *counted) Tool { return WithTarget(c.tool("pay"), Target{Kind: resolve.MCPTool, Server: "s"}) }},
 		"a marker":           {after: ask, tool: func(c *counted) Tool { return RequireApproval(c.tool("pay")) }},
 		"run by the caller":  {after: outcomeOf(resolve.Allow), tool: func(*counted) Tool { return declaredTool("pay") }, want: "external"},

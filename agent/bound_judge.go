@@ -2,8 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +9,6 @@ import (
 	"github.com/assent-dev/assent/content"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
-	"github.com/assent-dev/assent/value"
 )
 
 // what is done with a call.
@@ -39,7 +36,7 @@ const marker = "marker"
 // judge says what is done with a call now. Whatever can't be told is refused or asked about.
 func (r *run) judge(ctx context.Context, call content.ToolCall, t Tool) judgement {
 	if f, ok := call.(*content.FunctionCall); ok {
-		if err := checkArguments(f, t); err != nil {
+		if err := r.schemas.checkCall(f, t); err != nil {
 			return judgement{what: refuse, text: "Error: " + err.Error()}
 		}
 	}
@@ -72,69 +69,6 @@ func (r *run) judge(ctx context.Context, call content.ToolCall, t Tool) judgemen
 		j.ground.Definition = DefinitionDigest(t)
 	}
 	return j
-}
-
-// checkArguments refuses what the plan and the function could read differently, and what the tool's schema refuses: whoever decides
-// about a call rests on it.
-func checkArguments(call *content.FunctionCall, t Tool) error {
-	if err := call.CheckArguments(); err != nil {
-		return err
-	}
-	if err := foldedTwice(call.Arguments); err != nil {
-		return err
-	}
-	if t == nil || t.Definition().Schema == nil {
-		return nil
-	}
-	return checkSchema(t, call.Arguments)
-}
-
-// checkSchema holds arguments against the schema of a tool; none are {}. A schema that can't be used judges nothing.
-func checkSchema(t Tool, arguments json.RawMessage) error {
-	if len(arguments) == 0 {
-		arguments = json.RawMessage("{}")
-	}
-	err := content.CheckSchema(t.Definition().Schema, arguments)
-	var bad *content.BadError
-	if errors.As(err, &bad) && bad.Code == content.BadSchema {
-		return nil
-	}
-	return err
-}
-
-// foldedTwice refuses keys of one object that differ only in upper and lower case: many functions, those in Go among them, read both as one.
-func foldedTwice(arguments json.RawMessage) error {
-	if len(arguments) == 0 {
-		return nil
-	}
-	v, err := value.Parse(arguments, value.Limits{})
-	if err != nil {
-		return fmt.Errorf("arguments: %w", err)
-	}
-	if a, b := folded(v); a != "" {
-		return fmt.Errorf("arguments: the keys %q and %q differ only in upper and lower case: expected one of them", a, b)
-	}
-	return nil
-}
-
-func folded(v value.Value) (a, b string) {
-	seen := map[string]string{}
-	for _, m := range v.Members {
-		key := strings.ToLower(strings.ToUpper(m.Key))
-		if other, ok := seen[key]; ok {
-			return other, m.Key
-		}
-		seen[key] = m.Key
-		if a, b = folded(m.Value); a != "" {
-			return a, b
-		}
-	}
-	for _, item := range v.Items {
-		if a, b = folded(item); a != "" {
-			return a, b
-		}
-	}
-	return "", ""
 }
 
 // marked tells whether any tool of that name is marked, whichever of them would run.

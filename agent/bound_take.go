@@ -228,8 +228,8 @@ func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 // the person was not shown make a new request.
 func (r *run) edit(ctx context.Context, it *item, a *ask, response *content.ToolApprovalResponse, e Event) (*Refusal, error) {
 	tool := findTool(response.Edited.Name, r.opt, r.cfg.Tools)
-	if no := checkAgainst(tool, response); no != nil {
-		return no, nil
+	if err := r.schemas.checkCall(response.Edited, tool); err != nil {
+		return &Refusal{response.RequestID, BadAnswer, "the edited " + err.Error()}, nil
 	}
 	edited := content.CloneCall(response.Edited).(*content.FunctionCall)
 	j := r.judge(ctx, edited, tool)
@@ -263,17 +263,6 @@ func (r *run) edit(ctx context.Context, it *item, a *ask, response *content.Tool
 	r.t.close(it, a, howAnswered)
 	it.answered()
 	return nil, nil
-}
-
-// checkAgainst holds edited arguments against the tool's schema.
-func checkAgainst(t Tool, response *content.ToolApprovalResponse) *Refusal {
-	if t == nil || t.Definition().Schema == nil {
-		return nil
-	}
-	if err := checkSchema(t, response.Edited.Arguments); err != nil {
-		return &Refusal{response.RequestID, BadAnswer, "the edited arguments: " + err.Error()}
-	}
-	return nil
 }
 
 // answered moves a call on when nothing of it is open any more.

@@ -108,43 +108,79 @@ func (r *StructuredInputRequest) Check(response *StructuredInputResponse) error 
 }
 
 // CheckSchema tells whether a JSON Schema accepts a JSON text. The error is a *BadError: BadSchema, BadJSON or BadData. A nil
-// schema accepts everything readable. Since schemas come from peers and tools, one that refers to other documents, or that would cost too
-// much to compile or to hold against the text, is a BadSchema too.
+// schema accepts everything readable. Who checks often keeps a Schema.
 func CheckSchema(schema, data json.RawMessage) error {
-	v, err := value.Parse(data, value.Limits{})
+	v, err := parse(data)
+	if err != nil || schema == nil {
+		return err
+	}
+	s, err := NewSchema(schema)
 	if err != nil {
-		return &BadError{Code: BadJSON, Detail: err.Error(), Err: err}
+		return err
 	}
-	if schema == nil {
-		return nil
-	}
-	compiled, err := jsonschema.CompileUntrusted("schema.json", schema)
-	if err != nil {
-		return &BadError{Code: BadSchema, Detail: err.Error(), Err: err}
-	}
-	return refusal(compiled, v)
+	return s.CheckValue(v)
 }
 
-func refusal(schema *jsonschema.Untrusted, v value.Value) error {
-	var doc any
-	dec := json.NewDecoder(bytes.NewReader(v.AppendJSON(nil)))
-	dec.UseNumber()
-	if err := dec.Decode(&doc); err != nil {
-		return &BadError{Code: BadJSON, Detail: err.Error(), Err: err}
+func parse(data json.RawMessage) (value.Value, error) {
+	v, err := value.Parse(data, value.Limits{})
+	if err != nil {
+		return v, &BadError{Code: BadJSON, Detail: err.Error(), Err: err}
 	}
-	failures, err := schema.Validate(doc)
+	return v, nil
+}
+
+// Schema is a JSON Schema of whatever make that judges data again and again. It is safe for concurrent use.
+type Schema struct{ compiled *jsonschema.Untrusted }
+
+// NewSchema compiles a JSON Schema. One that can't be used, or whose use could cost too much, is a *BadError with code BadSchema.
+func NewSchema(schema json.RawMessage) (*Schema, error) {
+	compiled, err := jsonschema.CompileUntrusted("schema.json", schema)
+	if err != nil {
+		return nil, &BadError{Code: BadSchema, Detail: err.Error(), Err: err}
+	}
+	return &Schema{compiled}, nil
+}
+
+// CheckValue tells whether the schema accepts a value. The error is a *BadError: BadData, or BadSchema when to find out would cost too much.
+func (s *Schema) CheckValue(v value.Value) error {
+	failures, err := s.compiled.Validate(plain(v))
 	if err != nil {
 		return &BadError{Code: BadSchema, Detail: "the schema: " + err.Error(), Err: err}
 	}
-	var all []error
-	for _, f := range failures {
-		all = append(all, errors.New(sentence(f)))
-	}
-	if len(all) == 0 {
+	if len(failures) == 0 {
 		return nil
 	}
-	err = errors.Join(all...)
-	return &BadError{Code: BadData, Detail: err.Error(), Err: err}
+	var all []string
+	for _, f := range failures {
+		all = append(all, sentence(f))
+	}
+	detail := strings.Join(all, "; ")
+	return &BadError{Code: BadData, Detail: detail, Err: errors.New(detail)}
+}
+
+// plain is a value as decoders make it, with exact numbers.
+func plain(v value.Value) any {
+	switch v.Kind {
+	case value.Bool:
+		return v.Bool
+	case value.Number:
+		return json.Number(v.Num.String())
+	case value.String:
+		return v.Text
+	case value.Array:
+		out := make([]any, len(v.Items))
+		for i, item := range v.Items {
+			out[i] = plain(item)
+		}
+		return out
+	case value.Object:
+		out := make(map[string]any, len(v.Members))
+		for _, m := range v.Members {
+			out[m.Key] = plain(m.Value)
+		}
+		return out
+	}
+	return nil
 }
 
 // sentence says what was expected where. The words of a failure may quote the value, which is the user's.
