@@ -63,7 +63,7 @@ func (scripted) Respond(_ context.Context, messages []*content.Message, _ *agent
 }
 
 func (s scripted) Stream(ctx context.Context, messages []*content.Message, opt *agent.Options) iter.Seq2[*agent.Update, error] {
-	return nil // nobody streams here
+	return agent.StreamOf(s.Respond(ctx, messages, opt))
 }
 
 // Example_agent asks in the middle of a run, and goes on in another one.
@@ -85,7 +85,11 @@ func Example_agent() {
 	desk := agent.NewChatAgent(agent.NewFunctionInvoking(model, agent.LoopConfig{}),
 		agent.ChatAgentConfig{Name: "desk", Tools: []agent.Tool{trade}, Store: threads})
 
-	response, err := desk.Run(ctx, agent.NewThread("t1"), content.UserText("Buy ACME."))
+	thread, err := agent.LoadOrNew(ctx, threads, "t1")
+	if err != nil {
+		log.Fatal(err)
+	}
+	response, err := desk.Run(ctx, thread, content.UserText("Buy ACME."))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -95,7 +99,7 @@ func Example_agent() {
 	}
 
 	// Later, in any process: the thread, and the answer.
-	thread, err := threads.Load(ctx, "t1")
+	thread, err = threads.Load(ctx, "t1")
 	if err != nil {
 		log.Fatal(err)
 	}
