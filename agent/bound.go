@@ -182,7 +182,7 @@ func (r *run) try(ctx context.Context, messages []*content.Message) error {
 // begun on an approval stay.
 func (r *run) takeBack(ctx context.Context) {
 	for _, b := range r.fresh {
-		if slices.ContainsFunc(b.Items, func(it *item) bool { return it.Key != "" }) {
+		if slices.ContainsFunc(b.Items, (*item).begun) {
 			continue
 		}
 		r.t.batches = slices.DeleteFunc(r.t.batches, func(other *batch) bool { return other == b })
@@ -193,6 +193,11 @@ func (r *run) takeBack(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// begun tells whether a call was begun, or claimed, on an approval.
+func (it *item) begun() bool {
+	return it.Key != "" || !it.Service && len(it.Asks) > 0 && (it.Stage == running || it.Stage == done && !it.Rejected)
 }
 
 // forget ends the requests of a call whose turn is taken back: whoever saw them in the stream and answers is told so.

@@ -1,0 +1,169 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/assent-dev/assent/content"
+)
+
+// maxTries bounds how often a call is resumed that could not go on.
+const maxTries = 3
+
+// again keeps a call that could not go on for the next run, which is this one's error.
+func (r *run) again(it *item, s *Suspend) error {
+	r.closeOpen(it, nil)
+	if it.Tries++; it.Tries >= maxTries || !json.Valid(s.State) {
+		it.Stage, it.State, it.Result, it.Unrecorded, it.ended = done, nil, jsonText(textGivenUp), true, "failed: "+s.Err.Error()
+		return nil
+	}
+	it.Stage, it.State, it.Asks = approved, s.State, nil
+	return s.Err
+}
+
+// closeOpen ends the open requests of a call that are not among those that stay.
+func (r *run) closeOpen(it *item, stay []*ask) {
+	for _, a := range it.Asks {
+		if a.Answer == nil && !slices.Contains(stay, a) {
+			r.t.close(it, a, howElsewhere)
+		}
+	}
+}
+
+// checkSuspend refuses what can't be kept or shown.
+func checkSuspend(s *Suspend) error {
+	if len(s.Requests) == 0 {
+		return errors.New("the function waits for its user and asks nothing")
+	}
+	if s.State != nil && !json.Valid(s.State) {
+		return errors.New("the function waits for its user with a state that is no JSON")
+	}
+	for _, q := range s.Requests {
+		if err := askable(q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askable refuses questions that can't be shown, kept, or answered.
+func askable(q content.InputRequest) error {
+	if q == nil {
+		return errors.New("the question is nil")
+	}
+	if _, err := content.DotNet().AppendContent(nil, withRequestID(q, "x")); err != nil {
+		return fmt.Errorf("what is asked can't be shown: %w", err)
+	}
+	data, ok := q.(*content.StructuredInputRequest)
+	if !ok {
+		return nil
+	}
+	var bad *content.BadError
+	if err := content.CheckSchema(data.Schema, json.RawMessage("null")); errors.As(err, &bad) && bad.Code == content.BadSchema {
+		return fmt.Errorf("the schema of the data can't be used: %w", err)
+	}
+	return nil
+}
+
+// suspend keeps what a function asks before it goes on.
+func (r *run) suspend(ctx context.Context, it *item, s *Suspend) error {
+	var asks []*ask
+	for _, q := range s.Requests {
+		a := stillOpen(it.Asks, q, asks)
+		if a == nil {
+			var err error
+			if a, err = r.askFor(ctx, it, q); err != nil {
+				return err
+			}
+		}
+		asks = append(asks, a)
+	}
+	if err := r.refuse(ctx, outerRefusals(it.Asks, s.Refused)...); err != nil {
+		return err
+	}
+	r.closeOpen(it, asks)
+	it.Stage, it.State, it.Poll, it.Asks = open, s.State, s.Poll, asks
+	if it.State == nil {
+		it.State = []byte("null")
+	}
+	return nil
+}
+
+// outerRefusals are the refusals of a nested agent under the ids that its caller knows.
+func outerRefusals(asks []*ask, inner []Refusal) []Refusal {
+	var out []Refusal
+	for _, no := range inner {
+		for _, a := range asks {
+			if a.Inner == no.RequestID {
+				no.RequestID = a.Request.InputRequestID()
+				out = append(out, no)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// stillOpen finds an open request that a polled function makes again: it keeps its id.
+func stillOpen(before []*ask, q content.InputRequest, taken []*ask) *ask {
+	for _, a := range before {
+		if a.Inner == q.InputRequestID() && a.Answer == nil && !slices.Contains(taken, a) {
+			return a
+		}
+	}
+	return nil
+}
+
+// askFor shows a function's own request under an id of this thread.
+func (r *run) askFor(ctx context.Context, it *item, q content.InputRequest) (*ask, error) {
+	id, err := r.requestID(it.Call.ID())
+	if err != nil {
+		return nil, err
+	}
+	outer := cloneRequest(withRequestID(q, id))
+	if approval, ok := outer.(*content.ToolApprovalRequest); ok && approval.Note.Agent == "" {
+		approval.Note.Agent = it.Call.ToolName() // a call of theirs is none of ours, whatever its name
+	}
+	a := &ask{Request: outer, Inner: q.InputRequestID(), Since: r.now(), Expires: noteOf(outer).Expires}
+	return a, r.record(ctx, it, Event{Type: "requested", RequestID: id})
+}
+
+func withRequestID(q content.InputRequest, id string) content.InputRequest {
+	switch q := q.(type) {
+	case *content.ToolApprovalRequest:
+		out := *q
+		out.RequestID = id
+		return &out
+	case *content.TextApprovalRequest:
+		out := *q
+		out.RequestID = id
+		return &out
+	case *content.StructuredInputRequest:
+		out := *q
+		out.RequestID = id
+		return &out
+	}
+	return q
+}
+
+func noteOf(q content.InputRequest) content.Note {
+	if note := notePtr(q); note != nil {
+		return *note
+	}
+	return content.Note{}
+}
+
+func notePtr(q content.InputRequest) *content.Note {
+	switch q := q.(type) {
+	case *content.ToolApprovalRequest:
+		return &q.Note
+	case *content.TextApprovalRequest:
+		return &q.Note
+	case *content.StructuredInputRequest:
+		return &q.Note
+	}
+	return nil
+}
