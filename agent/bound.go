@@ -168,7 +168,7 @@ func (r *run) try(ctx context.Context, messages []*content.Message) error {
 	if r.model == nil {
 		return errNoModel
 	}
-	in := readInput(messages, firstNew(messages, r.opt.Fresh), r.t)
+	in := readInput(messages, FirstNew(messages, r.opt.Fresh), r.t)
 	if err := r.takeIn(ctx, in); err != nil {
 		return err
 	}

@@ -108,8 +108,9 @@ func (t *Thread) forService(id string, how func(closedRequest) bool) bool {
 	return slices.ContainsFunc(t.closed, func(c closedRequest) bool { return c.Service && c.ID == id && how(c) })
 }
 
-// firstNew is where the new messages of a run begin: the caller's count, else after the last message that is not the user's.
-func firstNew(messages []*content.Message, fresh int) int {
+// FirstNew is where the new messages of a run begin: the count of Options.Fresh from the end; without one, after the last message that is
+// neither the user's nor a tool's. Only new messages can answer.
+func FirstNew(messages []*content.Message, fresh int) int {
 	switch {
 	case fresh > 0:
 		return max(0, len(messages)-fresh)

@@ -99,7 +99,7 @@ func TestFirstNew(t *testing.T) {
 		{nil, 0, 0}, {[]*content.Message{u, u}, 0, 0}, {[]*content.Message{u, a, u, tool}, 0, 2}, {[]*content.Message{u, a}, 0, 2},
 		{[]*content.Message{u, a, u}, 1, 2}, {[]*content.Message{u, a, u}, 3, 0}, {[]*content.Message{u}, 9, 0},
 	} {
-		if got := firstNew(tt.messages, tt.fresh); got != tt.want {
+		if got := FirstNew(tt.messages, tt.fresh); got != tt.want {
 			t.Errorf("%sfresh %d: %d, want %d", tell(tt.messages), tt.fresh, got, tt.want)
 		}
 	}

@@ -276,3 +276,21 @@ func TestSameAnswer(t *testing.T) {
 		t.Error("what is a no")
 	}
 }
+
+func TestMessagesAreJSON(t *testing.T) {
+	m := content.NewMessage(content.User, &content.Text{Text: "hi"}, transfer())
+	raw, err := json.Marshal([]*content.Message{m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back []*content.Message
+	if err := json.Unmarshal(raw, &back); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(back[0].Contents, m.Contents) || !strings.Contains(string(raw), `"$type":"text"`) {
+		t.Errorf("%s", raw)
+	}
+	if err := json.Unmarshal([]byte(`{"role":1}`), m); err == nil || m.Role != content.User {
+		t.Errorf("a message without a role was read: %v", err)
+	}
+}

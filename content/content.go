@@ -35,6 +35,19 @@ type Message struct {
 	Common
 }
 
+// MarshalJSON writes the message in .NET's shape; see Codec for the others.
+func (m *Message) MarshalJSON() ([]byte, error) { return DotNet().AppendMessage(nil, m) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (m *Message) UnmarshalJSON(data []byte) error {
+	out, err := DotNet().DecodeMessage(data)
+	if err != nil {
+		return err
+	}
+	*m = *out
+	return nil
+}
+
 // NewMessage returns a message of some contents.
 func NewMessage(role Role, contents ...Content) *Message {
 	return &Message{Role: role, Contents: contents}

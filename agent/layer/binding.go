@@ -169,7 +169,8 @@ func rebindCompatible(q content.InputRequest, a content.InputResponse) content.I
 	return &out
 }
 
-// PutOpen puts requests on record for a thread, as if Binding had let them out. It is for moving threads in from elsewhere.
+// PutOpen puts requests on record for a thread, as if Binding had let them out. It is for moving threads in from elsewhere, over a
+// Compatible loop: the Default loop knows only what it asked itself.
 func PutOpen(t *agent.Thread, requests []content.InputRequest) error {
 	state, err := load[book](t, BindingState)
 	if err != nil {

@@ -10,12 +10,13 @@ import (
 	"github.com/assent-dev/assent/content"
 )
 
-// firstNew is where the new messages of a run begin: the caller's count, else after the last message that is not the user's or a tool's.
+// firstNew is where the new messages of a run begin.
 func (in input) firstNew() int {
-	if in.options != nil && in.options.Fresh != 0 {
-		return max(0, len(in.messages)-max(0, in.options.Fresh))
+	fresh := 0
+	if in.options != nil {
+		fresh = in.options.Fresh
 	}
-	return trailing(in.messages, func(m *content.Message) bool { return m.Role == content.User || m.Role == content.ToolRole })
+	return agent.FirstNew(in.messages, fresh)
 }
 
 // trailing is where the last messages that fit begin.

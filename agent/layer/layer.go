@@ -3,7 +3,8 @@
 //
 // Layers compose. From the outside in: Standing, Binding, Bypass, InvocableBypass, the loop that calls functions, the model. What a layer
 // remembers stands in the thread of the options (agent.Options.Thread) as JSON, so any process can go on with it; a thread serves one
-// run at a time. Layers change neither the messages nor the options that they are given.
+// run at a time. Around a Default loop, which binds answers itself, Standing is the layer to have; Binding and Bypass are for Compatible
+// loops and for services that ask. Layers change neither the messages nor the options that they are given.
 //
 // Each layer has two profiles. Compatible does what the .NET layers do, holes included. Default fails closed: what is recorded wins over
 // what the messages say, and each request is answered once.
