@@ -1,7 +1,7 @@
 // Package agent runs chat models that must stop and ask.
 //
 // A run ends either with an answer or with user-input requests in its response (Response.UserInputRequests); run again with the
-// responses, on the same Thread and in any process, it goes on. FunctionInvoking is the loop that calls tools: which calls need approval is
+// responses, on the same Thread and in any process, it goes on. NewFunctionInvoking makes the loop that calls tools: which calls need approval is
 // decided by a plan (ByPlan) or by a marker on the tool (RequireApproval), or both.
 //
 // The loop has two profiles. Compatible does what the .NET library does, holes included, for programs that must behave alike. Default

@@ -34,7 +34,7 @@ func (v Verdict) Within() time.Duration {
 type Holder interface {
 	// Open makes a request known. The same key always means the same request, so it can be repeated after a crash.
 	Open(ctx context.Context, key string, v Verdict) (Held, error)
-	// Look tells how a request stands.
+	// Look tells how a request stands. ErrNoRequest says that nobody knows it and never will; after any other error it is asked again.
 	Look(ctx context.Context, ref string) (Held, error)
 	// Claim takes the one run of exactly this call. A repetition with the same key gets the same answer; whatever is not approved,
 	// changed or was taken is an error.

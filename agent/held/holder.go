@@ -57,6 +57,9 @@ func (h *holder) Look(ctx context.Context, ref string) (agent.Held, error) {
 		return agent.Held{Ref: ref, State: agent.HeldApproved}, nil
 	}
 	r, err := h.request(ctx, ref)
+	if errors.Is(err, approval.ErrNotFound) {
+		return agent.Held{}, errors.Join(agent.ErrNoRequest, err)
+	}
 	if err != nil {
 		return agent.Held{}, err
 	}

@@ -299,7 +299,7 @@ func TestForeignRequests(t *testing.T) {
 		h.votes(ref, "mara", approval.Approve, approval.VoteApproved, nil)
 		for name, d := range map[string]*desk{"another program": {t, h, of("thief", "desk")}, "another agent": {t, h, of("rt", "other")}} {
 			_, err := d.Look(t.Context(), ref)
-			if !errors.Is(err, approval.ErrNotFound) {
+			if !errors.Is(err, approval.ErrNotFound) || !errors.Is(err, agent.ErrNoRequest) {
 				t.Errorf("%s looks: %v", name, err)
 			}
 			if err := d.Cancel(t.Context(), ref, ""); !errors.Is(err, approval.ErrNotFound) {
