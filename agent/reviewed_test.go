@@ -361,7 +361,7 @@ type strictHolder struct {
 }
 
 func (h *strictHolder) Open(_ context.Context, key string, _ Verdict) (Held, error) {
-	return h.Look(context.TODO(), key)
+	return h.Look(context.Background(), key)
 }
 
 func (h *strictHolder) Look(_ context.Context, ref string) (Held, error) {

@@ -80,11 +80,11 @@ func (s *scene) begin(message *content.Message) *process {
 	if message != nil {
 		l.Message = must(content.DotNet().AppendMessages(nil, []*content.Message{message}))
 	}
-	self, err := os.Executable()
+	child, err := childBinary()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	p := &process{cmd: exec.Command(self), problems: &strings.Builder{}}
+	p := &process{cmd: exec.Command(child), problems: &strings.Builder{}}
 	p.cmd.Env = append(os.Environ(), childLife+"="+string(must(json.Marshal(l))))
 	p.cmd.Stderr = p.problems
 	out, err := p.cmd.StdoutPipe()

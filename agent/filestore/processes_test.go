@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -29,7 +31,7 @@ func TestMain(m *testing.M) {
 	}
 	switch err := run(); {
 	case errors.Is(err, errNoChild):
-		os.Exit(m.Run())
+		os.Exit(runIn(m))
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -52,13 +54,40 @@ func child(dir string) error {
 	return nil
 }
 
+// childFolder names where the children's binary is built.
+const childFolder = "FILESTORE_TEST_BIN"
+
+// runIn runs the tests with a folder for the children's binary.
+func runIn(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "filestore-children")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		err = os.Setenv(childFolder, dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// childBinary builds this test once more, without the race detector: the children are killed hundreds of times, and what is looked for is
+// between processes, not in them. Starting them is most of the time.
+var childBinary = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(os.Getenv(childFolder), "child.test")
+	if out, err := exec.Command("go", "test", "-c", "-o", path, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the children: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
 func start(t *testing.T, dir string) (*exec.Cmd, *bufio.Scanner, *strings.Builder) {
 	t.Helper()
-	self, err := os.Executable()
+	child, err := childBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self)
+	cmd := exec.Command(child)
 	cmd.Env = append(os.Environ(), childDir+"="+dir)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
