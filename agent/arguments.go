@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"sync"
@@ -49,27 +50,69 @@ func (s *schemas) of(t Tool) (*content.Schema, error) {
 	return schema, err
 }
 
-// checkCall refuses arguments that the plan and the function could read differently, and those that the tool's schema refuses: whoever
-// decides about the call rests on them.
-func (s *schemas) checkCall(call *content.FunctionCall, t Tool) error {
-	v := value.Value{Kind: value.Object}
-	if len(call.Arguments) > 0 {
-		var err error
-		if v, err = value.Parse(call.Arguments, value.Limits{}); err != nil || v.Kind != value.Object {
-			return call.CheckArguments()
-		}
-	}
-	if a, b := folded(v); a != "" {
-		return fmt.Errorf("arguments: the keys %q and %q differ only in upper and lower case: expected one of them", a, b)
-	}
+// check refuses arguments that the tool's schema refuses.
+func (s *schemas) check(call *content.FunctionCall, t Tool) error {
 	schema, err := s.of(t)
 	if err != nil || schema == nil {
 		return err
+	}
+	v := value.Value{Kind: value.Object}
+	if len(call.Arguments) > 0 {
+		if v, err = value.Parse(call.Arguments, value.Limits{}); err != nil {
+			return fmt.Errorf("arguments: %w", err)
+		}
 	}
 	if err := schema.CheckValue(v); err != nil {
 		return fmt.Errorf("arguments: %w", err)
 	}
 	return nil
+}
+
+// readable refuses arguments that are no object, and, when somebody decides about the call, those that the plan and the function could read
+// differently.
+func readable(call *content.FunctionCall, decided bool) error {
+	if err := call.CheckArguments(); err != nil || !decided || !mayFold(call.Arguments) {
+		return err
+	}
+	v, err := value.Parse(call.Arguments, value.Limits{})
+	if err != nil {
+		return fmt.Errorf("arguments: %w", err)
+	}
+	if a, b := folded(v); a != "" {
+		return fmt.Errorf("arguments: the keys %q and %q differ only in upper and lower case: expected one of them", a, b)
+	}
+	return nil
+}
+
+// mayFold tells whether a text, which is JSON, could hold keys that differ only in case: different keys of small ASCII letters differ in more.
+func mayFold(text []byte) bool {
+	for i := 0; i < len(text); i++ {
+		if text[i] != '"' {
+			continue
+		}
+		begin := i + 1
+		for i = begin; i < len(text) && text[i] != '"'; i++ {
+			if text[i] == '\\' {
+				i++
+			}
+		}
+		if isKey(text, i) && bytes.ContainsFunc(text[begin:i], func(c rune) bool { return 'A' <= c && c <= 'Z' || c >= 0x80 || c == '\\' }) {
+			return true
+		}
+	}
+	return false
+}
+
+// isKey tells whether the string that ends here is a key.
+func isKey(text []byte, end int) bool {
+	for _, c := range text[min(end+1, len(text)):] {
+		switch c {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return c == ':'
+		}
+	}
+	return false
 }
 
 // folded finds two keys of one object that differ only in upper and lower case: many functions, those in Go among them, read both as one.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/value"
+	"pgregory.net/rapid"
 )
 
 func TestArgumentsAreJudgedFirst(t *testing.T) {
@@ -48,7 +50,7 @@ func TestSchemasThatCantBeUsed(t *testing.T) {
 		pay := c.tool("pay").(*function)
 		pay.def.Schema = json.RawMessage(schema)
 		k := talk(t, said(call("1", "pay", `{}`)), said(text("ok")))
-		mustRun(t, chat(k, LoopConfig{}, nil, pay), NewThread("t"), content.UserText("x"))
+		mustRun(t, chat(k, LoopConfig{}, nil, RequireApproval(pay)), NewThread("t"), content.UserText("x"))
 		if len(c.runs) != 0 || !strings.Contains(k.last(), "the schema of pay can't be used") {
 			t.Error(schema, c.runs, k.last())
 		}
@@ -70,5 +72,30 @@ func TestSchemasAreKept(t *testing.T) {
 	}
 	if len(s.kept) > maxSchemas {
 		t.Errorf("%d schemas are kept", len(s.kept))
+	}
+}
+
+// TestMayFold: what is let pass without a closer look really holds no two keys that fold alike.
+func TestMayFold(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		keys := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-cA-C\\\\"é:]{0,3}`), 0, 4, rapid.ID[string]).Draw(t, "keys")
+		values := map[string]any{}
+		for _, k := range keys {
+			values[k] = map[string]string{"x": `a"B":`}
+		}
+		raw, err := json.Marshal(values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := value.Parse(raw, value.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, b := folded(v); a != "" && !mayFold(raw) {
+			t.Fatalf("%q and %q in %s", a, b, raw)
+		}
+	})
+	if mayFold([]byte(`{"amount" : "ACME", "b":{"c\u0000":1}}`)) != true || mayFold([]byte(`{"amount" : "ACME","to":["É:"]}`)) {
+		t.Error("keys and values are mixed up")
 	}
 }

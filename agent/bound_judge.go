@@ -35,8 +35,10 @@ const marker = "marker"
 
 // judge says what is done with a call now. Whatever can't be told is refused or asked about.
 func (r *run) judge(ctx context.Context, call content.ToolCall, t Tool) judgement {
-	if f, ok := call.(*content.FunctionCall); ok {
-		if err := r.schemas.checkCall(f, t); err != nil {
+	marked := r.marked(call.ToolName())
+	f, function := call.(*content.FunctionCall)
+	if function {
+		if err := readable(f, r.cfg.Decider != nil || marked); err != nil {
 			return judgement{what: refuse, text: "Error: " + err.Error()}
 		}
 	}
@@ -49,7 +51,6 @@ func (r *run) judge(ctx context.Context, call content.ToolCall, t Tool) judgemen
 		j.verdict = v
 		j.ground.take(v)
 	}
-	marked := r.marked(call.ToolName())
 	if marked {
 		j.ground.Rules = append(j.ground.Rules, marker)
 	}
@@ -67,6 +68,9 @@ func (r *run) judge(ctx context.Context, call content.ToolCall, t Tool) judgemen
 	default:
 		j.what, j.after = mustAsk, runs(t)
 		j.ground.Definition = DefinitionDigest(t)
+		if err := r.schemas.check(f, t); function && err != nil { // nobody is asked about what the function would refuse
+			j.what, j.text = refuse, "Error: "+err.Error()
+		}
 	}
 	return j
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/assent-dev/assent/content"
 	"github.com/assent-dev/assent/resolve"
@@ -390,16 +391,16 @@ func (r *run) runHarmless(ctx context.Context, b *batch) ([]outcome, error) {
 			ready = append(ready, it)
 		}
 	}
-	if r.cfg.Concurrent {
-		return r.runNow(ctx, ready)
+	switch {
+	case r.cfg.Concurrent:
+		return r.keepAll(ctx, ready, r.runAll(ctx, ready))
+	case r.cfg.Audit == nil:
+		return r.keepAll(ctx, ready, r.runInTurn(ctx, ready))
 	}
 	var outs []outcome
-	for _, it := range ready {
-		if r.stopped {
-			it.settle(textStopped)
-			continue
-		}
-		more, err := r.runNow(ctx, []*item{it})
+	for i := range ready { // one by one, so that nothing runs after a record has failed
+		one := ready[i : i+1]
+		more, err := r.keepAll(ctx, one, r.runInTurn(ctx, one))
 		if err != nil {
 			return nil, err
 		}
@@ -408,10 +409,36 @@ func (r *run) runHarmless(ctx context.Context, b *batch) ([]outcome, error) {
 	return outs, nil
 }
 
-// runNow runs calls at once and keeps how they went.
-func (r *run) runNow(ctx context.Context, items []*item) ([]outcome, error) {
-	outs := r.runAll(ctx, items)
+// runInTurn runs calls one after the other, in one goroutine that is not the caller's: a function that ends its goroutine ends nothing
+// else. After a call that ended the run the others get no outcome.
+func (r *run) runInTurn(ctx context.Context, items []*item) []outcome {
+	var outs []outcome
+	for len(outs) < len(items) && !r.over(ctx, outs) {
+		var one sync.WaitGroup
+		one.Go(func() {
+			for len(outs) < len(items) && !r.over(ctx, outs) {
+				outs = append(outs, unfinished(r.opt))
+				o := r.runItem(ctx, items[len(outs)-1])
+				outs[len(outs)-1], r.opt, r.stopped = o, o.opt, r.stopped || o.stop
+			}
+		})
+		one.Wait()
+	}
+	return outs
+}
+
+// over tells whether no more calls begin.
+func (r *run) over(ctx context.Context, outs []outcome) bool {
+	return r.stopped || len(outs) > 0 && outs[len(outs)-1].err != nil && ctx.Err() != nil
+}
+
+// keepAll keeps how calls went; those without an outcome were not run.
+func (r *run) keepAll(ctx context.Context, items []*item, outs []outcome) ([]outcome, error) {
 	for i, it := range items {
+		if i >= len(outs) {
+			it.settle(textStopped)
+			continue
+		}
 		if outs[i].err != nil && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}

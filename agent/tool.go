@@ -16,9 +16,11 @@ type Tool interface {
 
 // Definition is what the model is told.
 type Definition struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description,omitempty"`
-	Schema      json.RawMessage `json:"schema,omitempty"` // JSON Schema of the arguments; nil for none
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// Schema is the JSON Schema of the arguments; nil for none. The Default loop holds arguments against it before anybody is asked about
+	// them; a function that runs without being asked about checks its own.
+	Schema json.RawMessage `json:"schema,omitempty"`
 }
 
 // Function is a tool that runs here.
