@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/value"
 )
 
 // threadVersion names the form in which threads are stored. A reader refuses any later one, and what it doesn't know in this one.
@@ -158,23 +160,9 @@ func (a *ask) json() askJSON {
 // UnmarshalJSON reads what MarshalJSON writes. A thread of a later version is a *VersionError; whatever else can't be read whole is an
 // error too: half a thread could run a call twice. The thread is changed only when there is no error.
 func (t *Thread) UnmarshalJSON(data []byte) error {
-	var head struct {
-		Version int `json:"version"`
-	}
-	if err := json.Unmarshal(data, &head); err != nil {
-		return fmt.Errorf("read a thread: %w", err)
-	}
-	switch {
-	case head.Version > threadVersion:
-		return &VersionError{head.Version}
-	case head.Version < 1:
-		return fmt.Errorf("read a thread: expected a version from 1 to %d, found %d", threadVersion, head.Version)
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	var in threadJSON
-	if err := dec.Decode(&in); err != nil {
-		return fmt.Errorf("read a thread: %w", err)
+	in, err := readThread(data)
+	if err != nil {
+		return err
 	}
 	out := Thread{ID: in.ID, Revision: in.Revision, ConversationID: in.ConversationID, Messages: in.Messages, State: in.State,
 		closed: in.Closed, heldBack: in.HeldBack, heldTries: in.HeldTries, store: t.store}
@@ -189,6 +177,58 @@ func (t *Thread) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("read a thread: %w", err)
 	}
 	*t = out
+	return nil
+}
+
+// readThread reads the messages, which are nearly all of a thread, where they stand, and the rest as one small document.
+func readThread(data []byte) (in threadJSON, err error) {
+	rest := []byte("{")
+	seen := map[string]bool{}
+	var messages []byte
+	for m, err := range value.SplitObject(data) {
+		switch {
+		case err != nil:
+			return in, fmt.Errorf("read a thread: %w", err)
+		case seen[m.Key]:
+			return in, fmt.Errorf("read a thread: %s stands twice", strconv.Quote(m.Key))
+		case m.Key == "messages":
+			messages = m.Raw
+		default:
+			if len(rest) > 1 {
+				rest = append(rest, ',')
+			}
+			rest = append(append(append(rest, jsonText(m.Key)...), ':'), m.Raw...)
+		}
+		seen[m.Key] = true
+	}
+	if err := readRest(append(rest, '}'), &in); err != nil {
+		return in, err
+	}
+	if in.Messages, err = content.DotNet().DecodeMessages(messages); err != nil {
+		return in, fmt.Errorf("read a thread: messages: %w", err)
+	}
+	return in, nil
+}
+
+// readRest looks at the version before it judges any other member.
+func readRest(rest []byte, in *threadJSON) error {
+	dec := json.NewDecoder(bytes.NewReader(rest))
+	dec.DisallowUnknownFields()
+	bad := dec.Decode(in)
+	var head struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(rest, &head); err != nil && bad == nil {
+		return fmt.Errorf("read a thread: %w", err)
+	}
+	switch {
+	case head.Version > threadVersion:
+		return &VersionError{head.Version}
+	case bad != nil:
+		return fmt.Errorf("read a thread: %w", bad)
+	case head.Version < 1:
+		return fmt.Errorf("read a thread: expected a version from 1 to %d, found %d", threadVersion, head.Version)
+	}
 	return nil
 }
 
