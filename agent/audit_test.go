@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -44,3 +45,23 @@ func TestAuditToFullDisk(t *testing.T) {
 type fullDisk struct{ err error }
 
 func (b fullDisk) Write([]byte) (int, error) { return 0, b.err }
+
+// TestWhoAnswered: the record and the function learn who or what approved.
+func TestWhoAnswered(t *testing.T) {
+	for by, want := range map[string]string{"": "user", "standing rule-1": "standing rule-1"} {
+		var out bytes.Buffer
+		told := ""
+		pay := NewFunction("pay", "", nil, func(ctx context.Context, _ json.RawMessage) (any, error) {
+			told = InvocationOf(ctx).Approval
+			return nil, nil
+		})
+		a := newTestAgent(script(t, says(call("1", "pay", "")), says(text("ok"))), LoopConfig{Audit: AuditTo(&out)}, RequireApproval(pay))
+		thread := NewThread("t")
+		answer := approvalOf(t, mustRun(t, a, thread, content.UserText("pay")), 0).CreateApproval("")
+		answer.By = by
+		mustRun(t, a, thread, answers(answer))
+		if told != want || strings.Count(out.String(), `"by":"`+want+`"`) != 3 {
+			t.Errorf("the function was told %q:\n%s", told, out.String())
+		}
+	}
+}

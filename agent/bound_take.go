@@ -207,14 +207,18 @@ func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 	if approval && r.cfg.Holder != nil && it.State == nil {
 		return &Refusal{response.RequestID, HeldElsewhere, "approvals are given where requests are held, not in the messages"}, nil
 	}
-	yes := !content.Rejects(hit.answer)
-	event := Event{Type: "answered", RequestID: a.Request.InputRequestID(), Approved: &yes, By: "user", Detail: reasonOf(hit.answer)}
+	yes, by := !content.Rejects(hit.answer), "user"
+	if approval && response.By != "" {
+		by = response.By
+	}
+	event := Event{Type: "answered", RequestID: a.Request.InputRequestID(), Approved: &yes, By: by, Detail: reasonOf(hit.answer)}
 	if approval && response.Edited != nil && it.State == nil { // a suspended function decides edits itself
 		return r.edit(ctx, it, a, response, event)
 	}
 	if err := r.record(ctx, it, event); err != nil {
 		return nil, err
 	}
+	it.By = by
 	if !yes {
 		r.debug("Function '%s' was rejected. Reason: %s", it.Call.ToolName(), reasonOf(hit.answer))
 	}
@@ -237,7 +241,7 @@ func (r *run) edit(ctx context.Context, it *item, a *ask, response *content.Tool
 		return &Refusal{response.RequestID, BadAnswer, "the edited call: " + j.text}, nil
 	}
 	now := *it
-	now.Call, now.Ground = edited, j.ground
+	now.Call, now.Ground, now.By = edited, j.ground, e.By
 	if now.Asked == nil {
 		now.Asked = it.Call
 	}

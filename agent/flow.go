@@ -37,7 +37,7 @@ type FlowConfig struct {
 // beginning each time; steps that have ended give their results again without being done again, and questions that have been answered
 // give their answers. So run must take the same way with the same results: what differs from time to time belongs into a step.
 //
-// When run returns nil, or an error that is ErrDeclined, the flow has ended, and the next message starts it anew. After any other error the
+// When run returns nil, or an error that is ErrDeclined or ErrExpired, the flow has ended, and the next message starts it anew. After any other error the
 // next run goes on from where this one failed.
 func NewFlow(name string, cfg FlowConfig, run func(ctx context.Context, f *Flow) error) Agent {
 	if cfg.Now == nil {
@@ -235,7 +235,7 @@ func (a *flowAgent) Run(ctx context.Context, t *Thread, messages ...*content.Mes
 	if err == nil && len(f.opened) > 0 {
 		err = fmt.Errorf("the flow ended although it asks %q: return ErrWaiting", f.opened[0])
 	}
-	if errors.Is(err, ErrDeclined) { // the end of it: the next message starts anew
+	if errors.Is(err, ErrDeclined) || errors.Is(err, ErrExpired) { // the end of it: the next message starts anew
 		t.Messages = append(t.Messages, f.heard...)
 		f.end()
 		return nil, errors.Join(err, t.Save(context.WithoutCancel(ctx)))

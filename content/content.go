@@ -266,6 +266,8 @@ type ToolApprovalResponse struct {
 	Edited *FunctionCall
 	// Always asks for a standing approval beside the answer; see AlwaysScope.
 	Always AlwaysScope
+	// By is who or what answers, for the record; "" for the user. It is known in this process only: no wire carries it.
+	By string
 }
 
 // AlwaysScope is how much a standing approval covers.

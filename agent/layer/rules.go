@@ -11,6 +11,9 @@ import (
 	"github.com/assent-dev/assent/content"
 )
 
+// approvedBy begins the reason of an automatic approval.
+const approvedBy = "Approved by "
+
 // Rule is a standing approval.
 type Rule struct {
 	ID   string `json:"id"`
@@ -99,11 +102,11 @@ func (j *judge) match(q content.InputRequest) *waiting {
 		i := slices.IndexFunc(rules, func(r Rule) bool { return r.Left > 0 && j.covers(&r, call) })
 		if i >= 0 {
 			rules[i].Left--
-			return &waiting{Rule: rules[i].ID, Reason: "Approved by standing " + rules[i].ID}
+			return &waiting{Rule: rules[i].ID, Reason: approvedBy + "standing " + rules[i].ID}
 		}
 	}
 	if name := j.predicate(call); name != "" {
-		return &waiting{Reason: "Approved by " + name}
+		return &waiting{Reason: approvedBy + name}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/agent"
@@ -280,7 +281,9 @@ func (j *judge) settle() (approved []content.Content, left []content.InputReques
 			wait = append(wait, w)
 		case ok && j.stands(w, q):
 			j.sent[q.RequestID] = true
-			approved = append(approved, q.CreateApproval(w.Reason))
+			answer := q.CreateApproval(w.Reason)
+			answer.By = strings.TrimPrefix(w.Reason, approvedBy)
+			approved = append(approved, answer)
 		default:
 			left = append(left, w.Request.InputRequest)
 		}
