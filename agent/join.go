@@ -41,16 +41,24 @@ func join(updates []*Update) *Response {
 
 // note takes over what an update says of the whole response.
 func (r *Response) note(u *Update) {
+	r.Add(&Response{ID: u.ID, Model: u.Model, ConversationID: u.ConversationID, FinishReason: u.FinishReason, Refused: u.Refused})
+}
+
+// Add takes over what a further part of a run says beside its messages: the latest names, all refusals, the sum of the usage.
+func (r *Response) Add(part *Response) {
 	set := func(to *string, v string) {
 		if v != "" {
 			*to = v
 		}
 	}
-	set(&r.ID, u.ID)
-	set(&r.Model, u.Model)
-	set(&r.ConversationID, u.ConversationID)
-	set(&r.FinishReason, u.FinishReason)
-	r.Refused = append(r.Refused, u.Refused...)
+	set(&r.ID, part.ID)
+	set(&r.Model, part.Model)
+	set(&r.ConversationID, part.ConversationID)
+	set(&r.FinishReason, part.FinishReason)
+	r.Refused = append(r.Refused, part.Refused...)
+	if part.Usage != nil {
+		r.Usage = addUsage(r.Usage, part.Usage)
+	}
 }
 
 // extend puts the contents of an update into the last message, or begins another one.
@@ -86,10 +94,11 @@ func startsMessage(last *content.Message, u *Update) bool {
 }
 
 func addUsage(a, b *content.Usage) *content.Usage {
-	if a == nil {
-		a = &content.Usage{}
+	sum := *b
+	if a != nil {
+		sum.Input, sum.Output, sum.Total = a.Input+b.Input, a.Output+b.Output, a.Total+b.Total
 	}
-	return &content.Usage{Common: b.Common, Input: a.Input + b.Input, Output: a.Output + b.Output, Total: a.Total + b.Total}
+	return &sum
 }
 
 // joinTexts makes one of texts, and of pieces of reasoning, that follow one another.

@@ -9,7 +9,7 @@ import (
 	"github.com/assent-dev/assent/content"
 )
 
-func TestMendedOSameRequestIDTwice(t *testing.T) {
+func TestSameRequestIDTwice(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		tool := &asking{name: "two", ask: func() *Suspend {
 			return &Suspend{Requests: []content.InputRequest{
@@ -24,7 +24,7 @@ func TestMendedOSameRequestIDTwice(t *testing.T) {
 	})
 }
 
-func TestMendedO2SameCallIDTwiceInATurn(t *testing.T) {
+func TestSameCallIDTwiceInATurn(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
 		a := chat(talk(t, said(call("1", "pay", `{"n":1}`), call("1", "pay", `{"n":2}`)), said(text("ok"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
@@ -35,7 +35,7 @@ func TestMendedO2SameCallIDTwiceInATurn(t *testing.T) {
 	})
 }
 
-func TestMendedPReusedCallIDHidesHistory(t *testing.T) {
+func TestReusedCallIDHidesHistory(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
 		k := talk(t, said(call("1", "look", "")), said(text("seen")), said(call("1", "pay", "")), said(text("yes?")))
@@ -48,7 +48,7 @@ func TestMendedPReusedCallIDHidesHistory(t *testing.T) {
 	})
 }
 
-func TestMendedQResultForUnknownCall(t *testing.T) {
+func TestResultForUnknownCall(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		k := talk(t, said(text("ok")))
 		k.keeps = "conv"
@@ -59,7 +59,7 @@ func TestMendedQResultForUnknownCall(t *testing.T) {
 	})
 }
 
-func TestMendedRLateAnswerAsksTheModel(t *testing.T) {
+func TestLateAnswerAsksTheModel(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
 		k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(text("what?")))
@@ -75,7 +75,7 @@ func TestMendedRLateAnswerAsksTheModel(t *testing.T) {
 	})
 }
 
-func TestMendedSResultLostOnAuditErrorAfterwards(t *testing.T) {
+func TestResultLostOnAuditErrorAfterwards(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
 		j := &journal{failAt: func(e Event) bool { return e.Type == "finished" && e.CallID == "1" }}
@@ -99,7 +99,7 @@ func TestMendedSResultLostOnAuditErrorAfterwards(t *testing.T) {
 	})
 }
 
-func TestMendedS2ConcurrentResultLostInMemory(t *testing.T) {
+func TestConcurrentResultLostInMemory(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c1, c2 counted
 		j := &journal{failAt: func(e Event) bool { return e.Type == "finished" }}
@@ -118,7 +118,7 @@ func TestMendedS2ConcurrentResultLostInMemory(t *testing.T) {
 	})
 }
 
-func TestMendedTCancelledAfterTheCall(t *testing.T) {
+func TestCancelledAfterTheCall(t *testing.T) {
 	store := &ctxKeeper{}
 	ctx, cancel := context.WithCancel(t.Context())
 	pay := NewFunction("pay", "", nil, func(context.Context, json.RawMessage) (any, error) { cancel(); return "paid", nil })
@@ -147,7 +147,7 @@ func (k *ctxKeeper) Save(ctx context.Context, t *Thread) error {
 	return k.keeper.Save(ctx, t)
 }
 
-func TestMendedUFlowOnForeignThreadPanics(t *testing.T) {
+func TestFlowOnForeignThreadPanics(t *testing.T) {
 	for name, raw := range map[string]string{
 		"no calls": `{"version":1,"id":"t","revision":0,"messages":[],"pending":[{"calls":[]}]}`,
 		"no asks":  `{"version":1,"id":"t","revision":0,"messages":[],"pending":[{"calls":[{"call":{"$type":"functionCall","callId":"1","name":"x"},"stage":"external"}]}]}`,
@@ -168,7 +168,7 @@ func TestMendedUFlowOnForeignThreadPanics(t *testing.T) {
 	}
 }
 
-func TestMendedVFlowAnswerActsBeforeAudit(t *testing.T) {
+func TestFlowAnswerActsBeforeAudit(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		j := &journal{failAt: func(e Event) bool { return e.Type == "answered" }}
 		a := NewFlow("f", FlowConfig{Audit: j.take}, func(ctx context.Context, f *Flow) error { return f.Approve(ctx, "k", "?") })
@@ -183,7 +183,7 @@ func TestMendedVFlowAnswerActsBeforeAudit(t *testing.T) {
 	})
 }
 
-func TestMendedV2FlowRefusalsAreNotAudited(t *testing.T) {
+func TestFlowRefusalsAreNotAudited(t *testing.T) {
 	j := &journal{}
 	a := NewFlow("f", FlowConfig{Audit: j.take}, func(ctx context.Context, f *Flow) error { return f.Approve(ctx, "k", "?") })
 	th := NewThread("t")
@@ -194,7 +194,7 @@ func TestMendedV2FlowRefusalsAreNotAudited(t *testing.T) {
 	}
 }
 
-func TestMendedWThreadsThatCantBeStored(t *testing.T) {
+func TestThreadsThatCantBeStored(t *testing.T) {
 	store := func(t *testing.T, th *Thread) {
 		t.Helper()
 		raw, err := json.Marshal(th)
@@ -267,7 +267,7 @@ func TestMendedWThreadsThatCantBeStored(t *testing.T) {
 	})
 }
 
-func TestMendedXCallerChangesTheRequestInPlace(t *testing.T) {
+func TestCallerChangesTheRequestInPlace(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
 		a := chat(talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
@@ -279,7 +279,7 @@ func TestMendedXCallerChangesTheRequestInPlace(t *testing.T) {
 	})
 }
 
-func TestMendedX2CallerChangesADeclaredCallInPlace(t *testing.T) {
+func TestCallerChangesADeclaredCallInPlace(t *testing.T) {
 	a := chat(talk(t, said(call("1", "theirs", `{"n":5}`)), said(text("ok"))), LoopConfig{}, nil, declaredTool("theirs"))
 	th := NewThread("t")
 	resp := mustRun(t, a, th, content.UserText("pay"))
@@ -294,7 +294,7 @@ func TestMendedX2CallerChangesADeclaredCallInPlace(t *testing.T) {
 	expect(t, "shown again", tell(resp.Messages), "assistant: 1=theirs({\"n\":5})\n")
 }
 
-func TestMendedYStreamLeftEarlyKeepsRequestWithoutHistory(t *testing.T) {
+func TestStreamLeftEarlyKeepsRequestWithoutHistory(t *testing.T) {
 	var c counted
 	a := chat(talk(t, said(text("a"), call("1", "pay", "")), said(text("ok"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
 	th := NewThread("t")
@@ -310,7 +310,7 @@ func TestMendedYStreamLeftEarlyKeepsRequestWithoutHistory(t *testing.T) {
 	}
 }
 
-func TestMendedZFinishedWithOpenAsksClosesThem(t *testing.T) {
+func TestFinishedWithOpenAsksClosesThem(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		tool := &asking{name: "wait", ask: func() *Suspend {
 			return &Suspend{Poll: true, Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}}

@@ -15,7 +15,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-func TestMendedAAEventsOfEnds(t *testing.T) {
+func TestEventsOfEnds(t *testing.T) {
 	t.Run("a suspend without requests", func(t *testing.T) {
 		j := &journal{}
 		tool := &asking{name: "w", ask: func() *Suspend { return &Suspend{} }}
@@ -136,7 +136,7 @@ func TestMendedAAEventsOfEnds(t *testing.T) {
 	})
 }
 
-func TestMendedBBCorruptStages(t *testing.T) {
+func TestCorruptStages(t *testing.T) {
 	ask := `{"request":{"$type":"toolApprovalRequest","requestId":"r","toolCall":{"$type":"functionCall","callId":"1","name":"x"}},"since":"2026-08-01T00:00:00Z"%s}`
 	no := `,"answer":{"$type":"toolApprovalResponse","requestId":"r","approved":false,"toolCall":{"$type":"functionCall","callId":"1","name":"x"}}`
 	one := func(stage, more string) string {
@@ -156,7 +156,7 @@ func TestMendedBBCorruptStages(t *testing.T) {
 	}
 }
 
-func TestMendedCCGoexitOfAHarmlessCall(t *testing.T) {
+func TestGoexitOfAHarmlessCall(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		die := NewFunction("die", "", nil, func(context.Context, json.RawMessage) (any, error) { goexit(); return nil, nil })
 		a := chat(talk(t, said(call("1", "die", "")), said(text("ok"))), LoopConfig{}, nil, die)
@@ -173,7 +173,7 @@ func TestMendedCCGoexitOfAHarmlessCall(t *testing.T) {
 	})
 }
 
-func TestMendedDDWrapSiblingsBecauseOfAHostedRequest(t *testing.T) {
+func TestWrapSiblingsBecauseOfAHostedRequest(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
 		a := chat(talk(t, said(mcpRequest("r1"), call("1", "look", ""))), LoopConfig{WrapSiblings: true}, nil, c.tool("look"))
@@ -183,7 +183,7 @@ func TestMendedDDWrapSiblingsBecauseOfAHostedRequest(t *testing.T) {
 	})
 }
 
-func TestMendedEEConversationIDOnAHiddenUpdate(t *testing.T) {
+func TestConversationIDOnAHiddenUpdate(t *testing.T) {
 	var c counted
 	k := &hiddenID{contents: says(call("1", "pay", ""), call("2", "look", ""))}
 	a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
@@ -193,7 +193,7 @@ func TestMendedEEConversationIDOnAHiddenUpdate(t *testing.T) {
 	}
 }
 
-func TestMendedFFRunToEndForEver(t *testing.T) {
+func TestRunToEndForEver(t *testing.T) {
 	var c counted
 	a := chat(talk(t, said(call("1", "pay", ""))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
 	n := 0
@@ -233,7 +233,7 @@ func (h *hiddenID) Stream(context.Context, []*content.Message, *Options) iter.Se
 	}
 }
 
-func TestMendedGGPolledAtOnceInTheSameRun(t *testing.T) {
+func TestPolledAtOnceInTheSameRun(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		polls := 0
 		ask := func() *Suspend {
@@ -264,7 +264,7 @@ func TestMendedGGPolledAtOnceInTheSameRun(t *testing.T) {
 	})
 }
 
-func TestMendedGG2PolledAndAnswered(t *testing.T) {
+func TestPolledAndAnswered(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		tool := &asking{name: "wait", ask: func() *Suspend {
 			return &Suspend{Poll: true, Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}}
@@ -281,13 +281,13 @@ func TestMendedGG2PolledAndAnswered(t *testing.T) {
 }
 
 // TestFaultHH: what a person wrote reaches the model with its letters escaped (pending.go quote; invoke.go jsonText does not).
-func TestMendedHHReasonEscaped(t *testing.T) {
+func TestReasonEscaped(t *testing.T) {
 	if got := string(jsonText("a<b & c>d")); got != `"a<b & c>d"` {
 		t.Error(got)
 	}
 }
 
-func TestMendedIIResultWithoutAValueIsStored(t *testing.T) {
+func TestResultWithoutAValueIsStored(t *testing.T) {
 	a := chat(talk(t, said(call("1", "theirs", ""), call("2", "theirs", "")), said(text("ok"))), LoopConfig{}, nil, declaredTool("theirs"))
 	th := NewThread("t")
 	mustRun(t, a, th, content.UserText("x"))
@@ -297,7 +297,7 @@ func TestMendedIIResultWithoutAValueIsStored(t *testing.T) {
 }
 
 // Arguments come back to the letter, whatever letters they hold.
-func TestMendedJJArgumentsToTheLetter(t *testing.T) {
+func TestArgumentsToTheLetter(t *testing.T) {
 	var c counted
 	a := chat(talk(t, said(call("1", "pay", `{"a":"<&>"}`)), said(text("ok"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
 	th := NewThread("t")
@@ -308,7 +308,7 @@ func TestMendedJJArgumentsToTheLetter(t *testing.T) {
 	}
 }
 
-func TestMendedKKNestedWaitsForAResult(t *testing.T) {
+func TestNestedWaitsForAResult(t *testing.T) {
 	inner := chat(talk(t, said(call("i", "theirs", "")), said(text("ok"))), LoopConfig{}, nil, declaredTool("theirs"))
 	k := talk(t, said(call("o", "inner", `{"input":"x"}`)), said(text("done")))
 	resp := mustRun(t, chat(k, LoopConfig{}, nil, AsTool(inner, NestedConfig{Name: "inner"})), NewThread("t"), content.UserText("x"))
@@ -318,7 +318,7 @@ func TestMendedKKNestedWaitsForAResult(t *testing.T) {
 }
 
 // Flow.begin appends to t.Messages before what can fail: a run that is repeated has its messages twice.
-func TestMendedLLFlowMessagesTwice(t *testing.T) {
+func TestFlowMessagesTwice(t *testing.T) {
 	j := &journal{failAt: func(e Event) bool { return e.Type == "refused" }}
 	a := flowOf(FlowConfig{Audit: j.take}, func(ctx ctxOf, f *Flow) error { return f.Approve(ctx, "k", "?") })
 	th := NewThread("t")
@@ -333,7 +333,7 @@ func TestMendedLLFlowMessagesTwice(t *testing.T) {
 }
 
 // Flow.Ask keeps the question before it is recorded: when the record fails the question is open and on no record.
-func TestMendedMMFlowAsksWithoutARecord(t *testing.T) {
+func TestFlowAsksWithoutARecord(t *testing.T) {
 	j := &journal{failAt: func(e Event) bool { return e.Type == "requested" }}
 	a := flowOf(FlowConfig{Audit: j.take}, func(ctx ctxOf, f *Flow) error { return f.Approve(ctx, "k", "?") })
 	th := NewThread("t")
@@ -348,7 +348,7 @@ func TestMendedMMFlowAsksWithoutARecord(t *testing.T) {
 }
 
 // A flow that returns nil with a question open drops it: the late answer is "unknown", not "closed" (Flow.end).
-func TestMendedNNFlowEndsWithAQuestionOpen(t *testing.T) {
+func TestFlowEndsWithAQuestionOpen(t *testing.T) {
 	a := flowOf(FlowConfig{}, func(ctx ctxOf, f *Flow) error {
 		_, _ = f.Ask(ctx, "k", &content.TextApprovalRequest{Text: "?"})
 		return nil
@@ -369,7 +369,7 @@ func TestMendedNNFlowEndsWithAQuestionOpen(t *testing.T) {
 
 // A reader that stops at the request (as many do) answers it: run.takeBack (bound.go) drops the batch without close() and without an
 // event, so the answer is "unknown" and the journal has a request without an end.
-func TestMendedOORequestSeenInAStreamLeftAtIt(t *testing.T) {
+func TestRequestSeenInAStreamLeftAtIt(t *testing.T) {
 	var c counted
 	j := &journal{}
 	a := chat(talk(t, said(text("a"), call("1", "pay", "")), said(text("ok"))), LoopConfig{Audit: j.take}, nil, RequireApproval(c.tool("pay")))
@@ -394,14 +394,14 @@ func TestMendedOORequestSeenInAStreamLeftAtIt(t *testing.T) {
 }
 
 // An empty message (no contents) is given to the model and kept: providers refuse it. input.go readInput lets it through.
-func TestMendedPPEmptyMessage(t *testing.T) {
+func TestEmptyMessage(t *testing.T) {
 	k := talk(t, said(text("ok")))
 	mustRun(t, chat(k, LoopConfig{}, nil), NewThread("t"), content.UserText("x"), content.NewMessage(content.User))
 	expect(t, "sent", k.last(), "user: \"x\"\n")
 }
 
 // One "denied" too many: claim records it, and clearService again (bound_run.go).
-func TestMendedQQHostedClaimRefusedTwice(t *testing.T) {
+func TestHostedClaimRefusedTwice(t *testing.T) {
 	h, j := pendingStub(), &journal{}
 	h.claimErr = ErrNotClaimed
 	a := chat(talk(t, said(mcpRequest("r1")), said(text("ok"))), LoopConfig{Holder: h, Decider: asks(), Audit: j.take}, nil)
@@ -422,7 +422,7 @@ func TestMendedQQHostedClaimRefusedTwice(t *testing.T) {
 
 // An approval kept by the holder for a call that the caller runs: the permit is
 // never consumed (bound_run.go clear, case callerRuns before claim).
-func TestMendedRRHeldCallOfTheCallersIsNotClaimed(t *testing.T) {
+func TestHeldCallOfTheCallersIsNotClaimed(t *testing.T) {
 	h := pendingStub()
 	a := chat(talk(t, said(text("?"), call("1", "theirs", ""))), LoopConfig{Holder: h, Decider: asks()}, nil, declaredTool("theirs"))
 	th := NewThread("t")

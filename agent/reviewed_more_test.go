@@ -11,7 +11,7 @@ import (
 )
 
 // Two requests of a service under one id: the pending ones can't be told apart, and AG-UI and A2A refuse the list for good.
-func TestReviewedServiceAsksTwiceUnderOneID(t *testing.T) {
+func TestServiceAsksTwiceUnderOneID(t *testing.T) {
 	k := talk(t, said(mcpRequest("r"), mcpRequest("r")), said(text("ok")))
 	a := chat(k, LoopConfig{}, nil)
 	th := NewThread("t")
@@ -22,7 +22,7 @@ func TestReviewedServiceAsksTwiceUnderOneID(t *testing.T) {
 }
 
 // The person is told where a held request of a service is answered.
-func TestReviewedHeldServiceRequestSaysWhere(t *testing.T) {
+func TestHeldServiceRequestSaysWhere(t *testing.T) {
 	k := talk(t, said(mcpRequest("r")), said(text("ok")))
 	a := chat(k, LoopConfig{Holder: pendingStub(), Decider: asks()}, nil)
 	q := approvalOf(t, mustRun(t, a, NewThread("t"), content.UserText("x")), 0)
@@ -32,7 +32,7 @@ func TestReviewedHeldServiceRequestSaysWhere(t *testing.T) {
 }
 
 // A service reuses an id: the later pair must reach it as it was answered.
-func TestReviewedServiceReusesAnID(t *testing.T) {
+func TestServiceReusesAnID(t *testing.T) {
 	k := talk(t, said(mcpRequest("r")), said(mcpRequest("r")), said(text("ok")), said(text("end")))
 	a := chat(k, LoopConfig{}, nil)
 	th := NewThread("t")
@@ -46,7 +46,7 @@ func TestReviewedServiceReusesAnID(t *testing.T) {
 }
 
 // An edit must not carry an approval over to a tool that was changed since: a plain approval is asked again, an edited one must be too.
-func TestReviewedEditAfterTheToolChanged(t *testing.T) {
+func TestEditAfterTheToolChanged(t *testing.T) {
 	for _, edit := range []bool{false, true} {
 		ran := ""
 		tool := func(description string) Function {
@@ -71,7 +71,7 @@ func TestReviewedEditAfterTheToolChanged(t *testing.T) {
 }
 
 // An edit to no arguments at all is held against the schema, as an edit to {} is.
-func TestReviewedEditToNothing(t *testing.T) {
+func TestEditToNothing(t *testing.T) {
 	var c counted
 	pay := c.tool("pay").(*function)
 	pay.def.Schema = json.RawMessage(`{"type":"object","required":["n"]}`)
@@ -90,7 +90,7 @@ func TestReviewedEditToNothing(t *testing.T) {
 }
 
 // What a client or a model leaves out must not make the stored thread unreadable.
-func TestReviewedMoreThatCantBeStored(t *testing.T) {
+func TestMoreThatCantBeStored(t *testing.T) {
 	ask := func(q content.InputRequest) []*content.Message {
 		return []*content.Message{content.NewMessage(content.Assistant, q)}
 	}
@@ -142,7 +142,7 @@ type nilError struct{ text string }
 func (e *nilError) Error() string { return e.text }
 
 // A function that returns a nil pointer as its error must not take the process down, least of all after it was begun on an approval.
-func TestReviewedNilPointersAsErrors(t *testing.T) {
+func TestNilPointersAsErrors(t *testing.T) {
 	for name, err := range map[string]error{"suspend": (*Suspend)(nil), "other": (*nilError)(nil)} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
@@ -166,7 +166,7 @@ type failing struct {
 func (f *failing) Invoke(context.Context, *content.FunctionCall) (any, error) { return nil, f.err }
 
 // A held call that the caller runs uses up its approval like any other: else the one run of a shared card is handed out twice.
-func TestReviewedHeldDeclaredCallIsClaimed(t *testing.T) {
+func TestHeldDeclaredCallIsClaimed(t *testing.T) {
 	h := &strictHolder{map[string]bool{}, map[string]string{}}
 	k := talk(t, said(call("1", "ui", "")), said(text("ok")))
 	a := chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, declaredTool("ui"))
@@ -182,7 +182,7 @@ func TestReviewedHeldDeclaredCallIsClaimed(t *testing.T) {
 }
 
 // A polled function that asks two things under one id of its own leaves a thread that can't be read.
-func TestReviewedPolledRequestsOfOneID(t *testing.T) {
+func TestPolledRequestsOfOneID(t *testing.T) {
 	two := func() *Suspend {
 		return &Suspend{Poll: true, Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "i", Text: "a"}, &content.TextApprovalRequest{RequestID: "i", Text: "b"}}}
 	}
@@ -195,7 +195,7 @@ func TestReviewedPolledRequestsOfOneID(t *testing.T) {
 }
 
 // A suspended function without a state, stored in between, is resumed with a no.
-func TestReviewedSuspendedWithoutStateStored(t *testing.T) {
+func TestSuspendedWithoutStateStored(t *testing.T) {
 	f := &asking{name: "f", ask: func() *Suspend {
 		return &Suspend{Requests: []content.InputRequest{&content.ToolApprovalRequest{RequestID: "i", Call: call("x", "y", "")}}}
 	}}
@@ -210,7 +210,7 @@ func TestReviewedSuspendedWithoutStateStored(t *testing.T) {
 }
 
 // Who uses the loop without an agent and keeps a thread in memory must not have it grow by every message for ever.
-func TestReviewedNewsOfALoopWithoutAnAgent(t *testing.T) {
+func TestNewsOfALoopWithoutAnAgent(t *testing.T) {
 	k := talk(t, said(text("1")), said(text("2")), said(text("3")))
 	loop := NewFunctionInvoking(k, LoopConfig{})
 	th := NewThread("t")
@@ -225,7 +225,7 @@ func TestReviewedNewsOfALoopWithoutAnAgent(t *testing.T) {
 }
 
 // An answer that a nested agent refuses is told to the outer caller: else he sees the same question again, and RunToEnd asks for ever.
-func TestReviewedAnswersThatNestedAgentsRefuse(t *testing.T) {
+func TestAnswersThatNestedAgentsRefuse(t *testing.T) {
 	var c counted
 	d := decideFunc(func(_ Tool, call content.ToolCall) (Verdict, error) {
 		if strings.Contains(string(call.Args()), "9") {

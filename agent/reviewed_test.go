@@ -26,7 +26,7 @@ func reviewStorable(t *testing.T, th *Thread) {
 }
 
 // A client's empty result of a declared call bricks the stored thread.
-func TestReviewedEmptyResultOfTheCaller(t *testing.T) {
+func TestEmptyResultOfTheCaller(t *testing.T) {
 	k := talk(t, said(call("1", "ui", ""), call("2", "ui2", "")), said(text("ok")))
 	a := chat(k, LoopConfig{}, nil, declaredTool("ui"), declaredTool("ui2"))
 	th := NewThread("t")
@@ -36,7 +36,7 @@ func TestReviewedEmptyResultOfTheCaller(t *testing.T) {
 }
 
 // What a tool (a remote service behind it) gives as JSON must not make the thread unreadable.
-func TestReviewedResultsOfToolsThatCantBeStored(t *testing.T) {
+func TestResultsOfToolsThatCantBeStored(t *testing.T) {
 	deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
 	for name, result := range map[string]string{
 		"duplicate keys": `{"a":1,"a":2}`, "lone surrogate": `"\ud800"`, "no UTF-8": "\"\xff\"", "deep": deep, "huge number": `1e999`,
@@ -77,7 +77,7 @@ func TestReviewedResultsOfToolsThatCantBeStored(t *testing.T) {
 }
 
 // Arguments and names that a model may write.
-func TestReviewedModelOutputThatCantBeStored(t *testing.T) {
+func TestModelOutputThatCantBeStored(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 150) + "1" + strings.Repeat("}", 150)
 	for name, c := range map[string]*content.FunctionCall{
 		"no UTF-8 arguments": call("1", "look", "{\"a\":\"\xff\"}"), "deep": call("1", "look", deep), "surrogate": call("1", "look", `{"a":"\ud800"}`),
@@ -97,7 +97,7 @@ func TestReviewedModelOutputThatCantBeStored(t *testing.T) {
 }
 
 // Two calls of one id to a tool of the caller: the second can never get its result.
-func TestReviewedTwoDeclaredCallsOfOneID(t *testing.T) {
+func TestTwoDeclaredCallsOfOneID(t *testing.T) {
 	k := talk(t, said(call("1", "ui", `{"n":1}`), call("1", "ui", `{"n":2}`)), said(text("ok")))
 	k.keeps = "conv" // waits for ever
 	a := chat(k, LoopConfig{}, nil, declaredTool("ui"))
@@ -115,7 +115,7 @@ func TestReviewedTwoDeclaredCallsOfOneID(t *testing.T) {
 }
 
 // A declared call must get its result although another batch, which waits for a person, has a call of the same id.
-func TestReviewedDeclaredCallOfAUsedID(t *testing.T) {
+func TestDeclaredCallOfAUsedID(t *testing.T) {
 	var c counted
 	k := talk(t, said(call("1", "pay", "")), said(call("1", "ui", "")), said(text("ok")))
 	a := chat(k, LoopConfig{}, nil, declaredTool("ui"), RequireApproval(c.tool("pay")))
@@ -129,7 +129,7 @@ func TestReviewedDeclaredCallOfAUsedID(t *testing.T) {
 }
 
 // A holder that answers at once, with an edit: the model's own call is left in the history without a result.
-func TestReviewedHolderEditsAtOnce(t *testing.T) {
+func TestHolderEditsAtOnce(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		h := &heldStub{now: Held{Ref: "h1", State: HeldApproved, By: "ann", Arguments: []byte(`{"n":1}`)}}
 		var c counted
@@ -148,7 +148,7 @@ func TestReviewedHolderEditsAtOnce(t *testing.T) {
 }
 
 // What is approved at once when it is asked again runs in the same run: else the caller gets an empty response and nothing to answer.
-func TestReviewedAskedAgainAndApprovedAtOnce(t *testing.T) {
+func TestAskedAgainAndApprovedAtOnce(t *testing.T) {
 	d := &changing{verdict: outcomeOf(resolve.Ask, "r")}
 	h := pendingStub()
 	var c counted
@@ -166,7 +166,7 @@ func TestReviewedAskedAgainAndApprovedAtOnce(t *testing.T) {
 }
 
 // A request that its holder has no more (a store that was pruned or moved) must not break the thread for good.
-func TestReviewedHolderForgot(t *testing.T) {
+func TestHolderForgot(t *testing.T) {
 	h := pendingStub()
 	var c counted
 	k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(text("ok")), said(text("ok")))
@@ -182,7 +182,7 @@ func TestReviewedHolderForgot(t *testing.T) {
 }
 
 // An answer that is sent again after the end must not start the flow anew.
-func TestReviewedFlowStartedByALateAnswer(t *testing.T) {
+func TestFlowStartedByALateAnswer(t *testing.T) {
 	reserved := 0
 	a := NewFlow("f", FlowConfig{}, func(ctx context.Context, f *Flow) error {
 		if err := f.Step(ctx, "reserve", func(context.Context) (any, error) { reserved++; return nil, nil }, nil); err != nil {
@@ -201,7 +201,7 @@ func TestReviewedFlowStartedByALateAnswer(t *testing.T) {
 
 // Reasoning whose call waits must wait with it: providers refuse a thought without the call that it led to (OpenAI: "reasoning was provided
 // without its required following item"; Anthropic: a tool_use that no thinking block precedes).
-func TestReviewedReasoningStaysWithItsCall(t *testing.T) {
+func TestReasoningStaysWithItsCall(t *testing.T) {
 	var c counted
 	k := talk(t, said(&content.Reasoning{Text: "hm", Protected: "seal"}, call("1", "pay", "")), said(text("meanwhile")), said(text("ok")))
 	a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
@@ -218,7 +218,7 @@ func TestReviewedReasoningStaysWithItsCall(t *testing.T) {
 }
 
 // A request of a service must not share its id with one of ours.
-func TestReviewedServiceRequestOfOurID(t *testing.T) {
+func TestServiceRequestOfOurID(t *testing.T) {
 	var c counted
 	k := talk(t, said(mcpRequest("ficc_1"), call("1", "pay", "")), said(text("ok")))
 	a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
@@ -232,7 +232,7 @@ func TestReviewedServiceRequestOfOurID(t *testing.T) {
 }
 
 // An agent with a store of its own, as a tool: its threads are named by call ids, which providers use again.
-func TestReviewedNestedAgentWithAStore(t *testing.T) {
+func TestNestedAgentWithAStore(t *testing.T) {
 	store := &byID{threads: map[string][]byte{}}
 	inner := NewChatAgent(NewFunctionInvoking(talk(t, said(text("one")), said(text("two"))), LoopConfig{}), ChatAgentConfig{Name: "inner", Store: store})
 	for i := range 2 {
@@ -267,7 +267,7 @@ func (b *byID) Save(_ context.Context, t *Thread) error {
 }
 
 // The inner model fails once after the inner call has run on an approval. The payment is made; it must not be told as failed and asked anew.
-func TestReviewedNestedModelFailsAfterTheCall(t *testing.T) {
+func TestNestedModelFailsAfterTheCall(t *testing.T) {
 	var c counted
 	inner := chat(talk(t, said(call("i", "pay", "")), fails, said(text("paid"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
 	k := talk(t, said(call("o", "test", `{"input":"pay"}`)), said(text("ok")), said(text("ok")))
@@ -284,7 +284,7 @@ func TestReviewedNestedModelFailsAfterTheCall(t *testing.T) {
 }
 
 // What is held back while a conversation waits and that the service refuses must not block the thread for good.
-func TestReviewedHeldBackMessageThatTheServiceRefuses(t *testing.T) {
+func TestHeldBackMessageThatTheServiceRefuses(t *testing.T) {
 	var c counted
 	refuse := func(ms []*content.Message, _ *Options) ([]*content.Message, error) {
 		for _, m := range ms {
@@ -310,7 +310,7 @@ func TestReviewedHeldBackMessageThatTheServiceRefuses(t *testing.T) {
 }
 
 // An approval whose run could not begin (a store that was away) is used a week after its requirement ended.
-func TestReviewedApprovalOutlivesItsDeadline(t *testing.T) {
+func TestApprovalOutlivesItsDeadline(t *testing.T) {
 	clk := newClock()
 	v := required(outcomeOf(resolve.Ask, "r"), time.Hour)
 	var c counted
@@ -331,7 +331,7 @@ func TestReviewedApprovalOutlivesItsDeadline(t *testing.T) {
 }
 
 // A key in other letters: the decision reads one value, a Go function the other.
-func TestReviewedKeysInOtherLetters(t *testing.T) {
+func TestKeysInOtherLetters(t *testing.T) {
 	d := decideFunc(func(_ Tool, c content.ToolCall) (Verdict, error) {
 		var args map[string]int
 		if err := json.Unmarshal(c.Args(), &args); err != nil || args["amount"] > 100 {
@@ -382,7 +382,7 @@ func (h *strictHolder) Claim(_ context.Context, ref, key string, _ Verdict) erro
 func (h *strictHolder) Cancel(context.Context, string, string) error { return nil }
 
 // With ids that a configuration makes of call ids alone, one approval lets the same call of another thread run: the key is no thread's.
-func TestReviewedHolderKeyOfAnotherThread(t *testing.T) {
+func TestHolderKeyOfAnotherThread(t *testing.T) {
 	h := &strictHolder{map[string]bool{}, map[string]string{}}
 	var c counted
 	for i := range 2 {

@@ -209,24 +209,8 @@ func (o *outlet) release(updates []*agent.Update) error {
 
 // addTo adds the response of a round, with the messages that go on.
 func addTo(total, r *agent.Response, kept []*content.Message) {
-	set := func(to *string, v string) {
-		if v != "" {
-			*to = v
-		}
-	}
-	set(&total.ID, r.ID)
-	set(&total.Model, r.Model)
-	set(&total.ConversationID, r.ConversationID)
-	set(&total.FinishReason, r.FinishReason)
+	total.Add(r)
 	total.Messages = append(total.Messages, kept...)
-	total.Refused = append(total.Refused, r.Refused...)
-	if u := r.Usage; u != nil {
-		sum := *u
-		if t := total.Usage; t != nil {
-			sum.Input, sum.Output, sum.Total = t.Input+u.Input, t.Output+u.Output, t.Total+u.Total
-		}
-		total.Usage = &sum
-	}
 }
 
 // addLast adds contents to the assistant's last message, as joining a last update does.

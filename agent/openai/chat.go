@@ -67,11 +67,10 @@ func (c chat) tools(tools []agent.Tool) ([][]byte, error) {
 
 // chatWriter writes messages. Contents gather until a result, which has a message of its own, or the end of their message.
 type chatWriter struct {
+	parts
 	history *history
 	out     [][]byte
-	err     error
 
-	parts   [][]byte
 	texts   []string
 	refusal string
 	calls   [][]byte
@@ -102,12 +101,6 @@ func (w *chatWriter) message(i int, m *content.Message) {
 	w.flush(m.Role)
 }
 
-func (w *chatWriter) fail(err error) {
-	if w.err == nil {
-		w.err = err
-	}
-}
-
 func (w *chatWriter) content(where string, role content.Role, c content.Content) error {
 	switch c := c.(type) {
 	case *content.FunctionResult:
@@ -131,15 +124,6 @@ func (w *chatWriter) content(where string, role content.Role, c content.Content)
 func (w *chatWriter) text(s string) {
 	w.texts = append(w.texts, s)
 	w.part("text", func(p *writer) { p.text("text", s) })
-}
-
-func (w *chatWriter) part(kind string, fill func(*writer)) {
-	raw, err := one(func(p *writer) {
-		p.text("type", kind)
-		fill(p)
-	})
-	w.fail(err)
-	w.parts = append(w.parts, raw)
 }
 
 func (w *chatWriter) user(where string, c content.Content) error {
@@ -244,7 +228,7 @@ func (w *chatWriter) result(where string, role content.Role, c *content.Function
 
 // flush writes what has gathered as one message. What has nothing to say is not sent.
 func (w *chatWriter) flush(role content.Role) {
-	if len(w.parts) == 0 && len(w.calls) == 0 && w.refusal == "" {
+	if len(w.made) == 0 && len(w.calls) == 0 && w.refusal == "" {
 		return
 	}
 	raw, err := one(func(m *writer) {
@@ -252,10 +236,10 @@ func (w *chatWriter) flush(role content.Role) {
 		switch {
 		case role == content.Assistant && len(w.texts) > 0:
 			m.text("content", strings.Join(w.texts, ""))
-		case len(w.parts) == 1 && len(w.texts) == 1:
+		case len(w.made) == 1 && len(w.texts) == 1:
 			m.text("content", w.texts[0])
-		case len(w.parts) > 0:
-			m.raw("content", array(w.parts))
+		case len(w.made) > 0:
+			m.raw("content", array(w.made))
 		}
 		if w.refusal != "" {
 			m.text("refusal", w.refusal)
@@ -266,5 +250,5 @@ func (w *chatWriter) flush(role content.Role) {
 	})
 	w.fail(err)
 	w.out = append(w.out, raw)
-	w.parts, w.texts, w.refusal, w.calls = nil, nil, "", nil
+	w.made, w.texts, w.refusal, w.calls = nil, nil, "", nil
 }

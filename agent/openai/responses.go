@@ -85,11 +85,10 @@ func (r responses) tools(tools []agent.Tool) ([][]byte, error) {
 // itemWriter writes input items. Parts gather into one message item until something else stands between.
 type itemWriter struct {
 	history *history
-	stored  bool
-	out     [][]byte
-	err     error
+	parts
+	stored bool
+	out    [][]byte
 
-	parts [][]byte
 	phase string
 }
 
@@ -100,12 +99,6 @@ func inputItems(messages []*content.Message, kept, stored bool) ([][]byte, error
 		w.message(i, m)
 	}
 	return w.out, w.err
-}
-
-func (w *itemWriter) fail(err error) {
-	if w.err == nil {
-		w.err = err
-	}
 }
 
 func (w *itemWriter) message(i int, m *content.Message) {
@@ -187,15 +180,6 @@ func (w *itemWriter) text(role content.Role, c *content.Text) {
 	}
 }
 
-func (w *itemWriter) part(kind string, fill func(*writer)) {
-	raw, err := one(func(p *writer) {
-		p.text("type", kind)
-		fill(p)
-	})
-	w.fail(err)
-	w.parts = append(w.parts, raw)
-}
-
 func (w *itemWriter) media(where string, c content.Content) error {
 	switch c := c.(type) {
 	case *content.URI:
@@ -229,27 +213,20 @@ func (w *itemWriter) image(uri string) {
 
 // flush writes the parts that have gathered as one message.
 func (w *itemWriter) flush(role content.Role) {
-	if len(w.parts) > 0 {
+	if len(w.made) > 0 {
 		w.add("message", func(p *writer) {
 			p.text("role", string(role))
-			p.raw("content", array(w.parts))
+			p.raw("content", array(w.made))
 			if w.phase != "" {
 				p.text("phase", w.phase)
 			}
 		})
 	}
-	w.parts, w.phase = nil, ""
+	w.made, w.phase = nil, ""
 }
 
 // add writes one item.
-func (w *itemWriter) add(kind string, fill func(*writer)) {
-	raw, err := one(func(p *writer) {
-		p.text("type", kind)
-		fill(p)
-	})
-	w.fail(err)
-	w.out = append(w.out, raw)
-}
+func (w *itemWriter) add(kind string, fill func(*writer)) { w.out = append(w.out, w.kind(kind, fill)) }
 
 func (w *itemWriter) call(where string, c *content.FunctionCall) error {
 	if c.CallID == "" || c.Name == "" {

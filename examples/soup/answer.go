@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
 // answerer answers one request.
@@ -24,13 +25,13 @@ func scripted(q *content.ToolApprovalRequest) (bool, string, error) {
 var errNobody = errors.New("nobody answered; the calls did not run")
 
 // atTerminal asks whoever sits there: y or n, and a reason after it if they like. Only these words are answers.
-func atTerminal(in io.Reader, p *page) answerer {
+func atTerminal(in io.Reader, p page) answerer {
 	lines := bufio.NewScanner(in)
 	return func(q *content.ToolApprovalRequest) (bool, string, error) {
 		for {
-			p.prompt(callText(q.Call) + "?  y or n, and why: ")
+			p.Prompt(stage.CallText(q.Call) + "?  y or n, and why: ")
 			if !lines.Scan() {
-				p.line("", "")
+				p.Line("", "")
 				return false, "", unanswered(lines.Err())
 			}
 			word, reason, _ := strings.Cut(strings.TrimSpace(lines.Text()), " ")

@@ -16,12 +16,13 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
 func main() {
 	err := run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Getenv)
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		newPage(os.Stderr).line("soup", err.Error())
+		stage.NewPage(os.Stderr, "", "").Line("soup", err.Error())
 		os.Exit(1)
 	}
 }
@@ -36,16 +37,16 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer, env fu
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%q: expected flags only", flags.Arg(0))
 	}
-	model, err := modelOf(*name, env)
+	model, err := stage.Model(*name, env, script{})
 	if err != nil {
 		return err
 	}
-	p := newPage(out)
+	p := page{stage.NewPage(out, "guest", "waiter")}
 	answer := scripted
 	if *ask {
 		answer = atTerminal(in, p)
 	}
-	return errors.Join(talk(ctx, waiter(model), answer, p), p.err)
+	return errors.Join(talk(ctx, waiter(model), answer, p), p.Err)
 }
 
 // waiter is the agent: a model, the loop around it and the menu as its tools.
@@ -59,12 +60,12 @@ func waiter(model agent.ChatClient) agent.Agent {
 
 // talk asks the question and runs the agent until it asks nothing more. A run ends with requests instead of waiting for answers: between
 // two runs nothing is held but the thread.
-func talk(ctx context.Context, a agent.Agent, answer answerer, p *page) error {
+func talk(ctx context.Context, a agent.Agent, answer answerer, p page) error {
 	thread := agent.NewThread("table-4")
 	message := content.UserText("What is the special soup today, and what does it cost?")
 	asked := 0
 	for n := 1; ; n++ {
-		p.title("run %d", n)
+		p.Title("run %d", n)
 		p.message(message)
 		resp, err := a.Run(ctx, thread, message)
 		if err != nil {
@@ -75,7 +76,7 @@ func talk(ctx context.Context, a agent.Agent, answer answerer, p *page) error {
 		}
 		requests := resp.UserInputRequests()
 		if len(requests) == 0 {
-			p.title("the end: %d runs, %d requests, %d still open", n, asked, len(thread.Pending()))
+			p.Title("the end: %d runs, %d requests, %d still open", n, asked, len(thread.Pending()))
 			return nil
 		}
 		asked += len(requests)

@@ -22,12 +22,13 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/filestore"
 	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
 func main() {
 	err := run(context.Background(), os.Args[1:], os.Stdout, os.Getenv)
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		newPage(os.Stderr).line("travel", err.Error())
+		stage.NewPage(os.Stderr, "", "").Line("travel", err.Error())
 		os.Exit(1)
 	}
 }
@@ -39,25 +40,25 @@ func run(ctx context.Context, args []string, out io.Writer, env func(string) str
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	model, err := modelOf(*name, env)
+	model, err := stage.Model(*name, env, script{})
 	if err != nil {
 		return err
 	}
-	o, err := newOffice(*dir, model, newPage(out))
+	o, err := newOffice(*dir, model, page{stage.NewPage(out, "traveller", "agent")})
 	if err != nil {
 		return err
 	}
-	return errors.Join(o.do(ctx, flags.Args()), o.page.err)
+	return errors.Join(o.do(ctx, flags.Args()), o.page.Err)
 }
 
 // office is the travel agent with its threads.
 type office struct {
 	agent agent.Agent
 	store *filestore.Store
-	page  *page
+	page  page
 }
 
-func newOffice(dir string, model agent.ChatClient, p *page) (*office, error) {
+func newOffice(dir string, model agent.ChatClient, p page) (*office, error) {
 	if dir == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
@@ -123,7 +124,7 @@ func (o *office) newThread(ctx context.Context) (*agent.Thread, error) {
 func (o *office) pending(ctx context.Context) error {
 	open := 0
 	err := o.each(ctx, func(t *agent.Thread, p agent.Pending) bool {
-		o.page.title("%s since %s", t.ID, p.Since.Format("2006-01-02 15:04 MST"))
+		o.page.Title("%s since %s", t.ID, p.Since.Format("2006-01-02 15:04 MST"))
 		o.page.request(p.Request)
 		open++
 		return true
@@ -131,7 +132,7 @@ func (o *office) pending(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.page.title("%d open", open)
+	o.page.Title("%d open", open)
 	return nil
 }
 
@@ -180,7 +181,7 @@ func (o *office) answer(ctx context.Context, id, word string, more []string) err
 
 // goOn runs the agent on a thread until it needs its user, or nothing more. The agent saves the thread.
 func (o *office) goOn(ctx context.Context, t *agent.Thread, message *content.Message) error {
-	o.page.title("%s", t.ID)
+	o.page.Title("%s", t.ID)
 	o.page.message(message)
 	resp, err := o.agent.Run(ctx, t, message)
 	if err != nil {
@@ -190,12 +191,12 @@ func (o *office) goOn(ctx context.Context, t *agent.Thread, message *content.Mes
 		o.page.message(m)
 	}
 	for _, r := range resp.Refused {
-		o.page.line("refused", string(r.Reason)+": "+r.Detail)
+		o.page.Line("refused", string(r.Reason)+": "+r.Detail)
 	}
 	state := "is settled"
 	if len(t.Pending()) > 0 {
 		state = "waits; this process ends"
 	}
-	o.page.title("%s %s", t.ID, state)
+	o.page.Title("%s %s", t.ID, state)
 	return nil
 }

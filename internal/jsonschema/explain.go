@@ -190,20 +190,22 @@ func (f *Failure) drop(name string) {
 // lookup walks a path through decoded JSON; nil when it leads nowhere.
 func lookup(v any, path []string) any {
 	for _, segment := range path {
-		switch at := v.(type) {
-		case map[string]any:
-			v = at[segment]
-		case []any:
-			i, err := strconv.Atoi(segment)
-			if err != nil || i < 0 || i >= len(at) {
-				return nil
-			}
-			v = at[i]
-		default:
-			return nil
-		}
+		v = member(v, segment)
 	}
 	return v
+}
+
+// member is one step of a path; nil when it leads nowhere.
+func member(v any, segment string) any {
+	switch at := v.(type) {
+	case map[string]any:
+		return at[segment]
+	case []any:
+		if i, err := strconv.Atoi(segment); err == nil && i >= 0 && i < len(at) {
+			return at[i]
+		}
+	}
+	return nil
 }
 
 // fragment returns the JSON pointer of a schema location.

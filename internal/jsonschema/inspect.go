@@ -197,18 +197,7 @@ func (in *inspector) lookup(pointer string) any {
 		if err != nil {
 			return nil
 		}
-		switch at := v.(type) {
-		case map[string]any:
-			v = at[s]
-		case []any:
-			i, err := strconv.Atoi(s)
-			if err != nil || i < 0 || i >= len(at) {
-				return nil
-			}
-			v = at[i]
-		default:
-			return nil
-		}
+		v = member(v, s)
 	}
 	return v
 }

@@ -63,7 +63,8 @@ func rooms() []room {
 		{"server/inbox", 11},
 		{"server", 12},
 		{"internal/cli", 13},
-		{"internal/golden", 14}, // helper of tests
+		{"examples/internal/*", 13}, // what examples share
+		{"internal/golden", 14},     // helper of tests
 		{"internal/crashtest", 14},
 		{"internal/replay", 14}, // recorded models for tests and examples
 		{"lint/linttest", 14},   // helpers of the rules' tests

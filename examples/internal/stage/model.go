@@ -1,0 +1,55 @@
+// Package stage is what the examples with agents share: the choice of a model, and a page on which a terminal shows who said what.
+package stage
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/anthropic"
+	"github.com/assent-dev/assent/agent/openai"
+	"github.com/assent-dev/assent/content"
+)
+
+// Model returns the model of a name such as openai:NAME, and the scripted one for "". A model of the same API elsewhere is found by
+// OPENAI_BASE_URL or ANTHROPIC_BASE_URL.
+func Model(full string, env func(string) string, script agent.ChatClient) (agent.ChatClient, error) {
+	if full == "" {
+		return script, nil
+	}
+	vendor, name, _ := strings.Cut(full, ":")
+	key := env(strings.ToUpper(vendor) + "_API_KEY")
+	switch {
+	case vendor != "openai" && vendor != "anthropic" || name == "":
+		return nil, fmt.Errorf("model %q: expected openai:NAME or anthropic:NAME", full)
+	case key == "":
+		return nil, fmt.Errorf("model %q: %s_API_KEY is not set", full, strings.ToUpper(vendor))
+	case vendor == "openai":
+		return openai.NewChat(openai.NewClient(env("OPENAI_BASE_URL"), key), openai.Config{Model: name}), nil
+	}
+	options := []anthropic.Option{anthropic.WithoutEnvironment(), anthropic.WithAPIKey(key), anthropic.WithModel(name)}
+	if url := env("ANTHROPIC_BASE_URL"); url != "" {
+		options = append(options, anthropic.WithBaseURL(url))
+	}
+	return anthropic.New(options...), nil
+}
+
+// Says is a response of one message.
+func Says(contents ...content.Content) *agent.Response {
+	return &agent.Response{Messages: []*content.Message{content.NewMessage(content.Assistant, contents...)}}
+}
+
+// ResultsIn returns the results in a history by the ids of their calls. A call that was refused has a result too: a sentence in place of
+// what the tool gives.
+func ResultsIn(messages []*content.Message) map[string]json.RawMessage {
+	out := map[string]json.RawMessage{}
+	for _, m := range messages {
+		for _, c := range m.Contents {
+			if r, ok := c.(*content.FunctionResult); ok {
+				out[r.CallID] = r.Result
+			}
+		}
+	}
+	return out
+}
