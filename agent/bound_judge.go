@@ -34,13 +34,10 @@ type judgement struct {
 const marker = "marker"
 
 // judge says what is done with a call now. Whatever can't be told is refused or asked about.
-func (r *run) judge(ctx context.Context, call content.ToolCall, t Tool) judgement {
-	marked := r.marked(call.ToolName())
-	f, function := call.(*content.FunctionCall)
-	if function {
-		if err := readable(f, r.cfg.Decider != nil || marked); err != nil {
-			return judgement{what: refuse, text: "Error: " + err.Error()}
-		}
+func (r *run) judge(ctx context.Context, call *content.FunctionCall, t Tool) judgement {
+	marked := r.marked(call.Name)
+	if err := readable(call, r.cfg.Decider != nil || marked); err != nil {
+		return judgement{what: refuse, text: "Error: " + err.Error()}
 	}
 	var j judgement
 	if r.cfg.Decider != nil {
@@ -58,7 +55,7 @@ func (r *run) judge(ctx context.Context, call content.ToolCall, t Tool) judgemen
 	case r.cfg.Decider != nil && j.verdict.Outcome == resolve.Deny:
 		j.what, j.text = refuse, denialText(j.verdict)
 	case t == nil:
-		j.what, j.text = refuse, notFoundText(call.ToolName())
+		j.what, j.text = refuse, notFoundText(call.Name)
 	case !marked && (r.cfg.Decider == nil || j.verdict.Outcome == resolve.Allow):
 		j.what = runs(t)
 	case r.cfg.Holder != nil && (r.cfg.Decider == nil || j.verdict.Outcome == resolve.Allow):
@@ -68,7 +65,7 @@ func (r *run) judge(ctx context.Context, call content.ToolCall, t Tool) judgemen
 	default:
 		j.what, j.after = mustAsk, runs(t)
 		j.ground.Definition = DefinitionDigest(t)
-		if err := r.schemas.check(f, t); function && err != nil { // nobody is asked about what the function would refuse
+		if err := r.schemas.check(call, t); err != nil { // nobody is asked about what the function would refuse
 			j.what, j.text = refuse, "Error: "+err.Error()
 		}
 	}

@@ -245,7 +245,7 @@ func (r *run) edit(ctx context.Context, it *item, a *ask, response *content.Tool
 	if now.Asked == nil {
 		now.Asked = it.Call
 	}
-	asked := r.judge(ctx, it.Call, tool) // as it is now: what was approved may have changed since
+	asked := r.judge(ctx, it.Call.(*content.FunctionCall), tool) // as it is now: what was approved may have changed since
 	if j.what == mustAsk && (!it.Ground.covers(j.ground) || asked.what == mustAsk && !it.Ground.same(asked.ground)) {
 		e.Detail = strings.TrimPrefix(e.Detail+"; edited, and asked again", "; ")
 		if err := r.record(ctx, &now, e); err != nil {

@@ -280,8 +280,9 @@ func (r *run) judgeAll(ctx context.Context, b *batch, last bool) []judgement {
 		case last:
 			all[i] = judgement{what: refuse, text: textLimit}
 		default:
-			it.tool = findTool(it.Call.ToolName(), r.opt, r.cfg.Tools)
-			all[i] = r.judge(ctx, it.Call, it.tool)
+			call := it.Call.(*content.FunctionCall) // nothing else is not the service's
+			it.tool = findTool(call.Name, r.opt, r.cfg.Tools)
+			all[i] = r.judge(ctx, call, it.tool)
 		}
 	}
 	return all
