@@ -28,6 +28,7 @@ const (
 	Expired   State = "expired"   // nobody decided in time, or nobody used the permit in time
 	Cancelled State = "cancelled" // whoever asked took it back, or something newer stands in its place
 	Consumed  State = "consumed"  // ran, once
+	Answered  State = "answered"  // a question was answered; says nothing about a call
 )
 
 // Open reports whether the request can still change.
@@ -48,6 +49,8 @@ const (
 	ByPlanChange Cause = "plan_changed" // approved under rules that no longer hold
 	ByLateDeny   Cause = "late_deny"    // approved, then denied before it ran
 	ByConsume    Cause = "consumed"     // ran
+	ByChoice     Cause = "choice"       // a person picked one of a question's choices
+	ByDismissal  Cause = "dismissal"    // a person closed a question without picking, which picks its default
 )
 
 // Kind of an answer.
@@ -58,6 +61,8 @@ const (
 	Approve Verdict = "approve"
 	Deny    Verdict = "deny"
 	Respond Verdict = "respond" // do not run; tell the agent this instead
+	Choose  Verdict = "choose"  // pick one of a question's choices; no verdict on a call
+	Dismiss Verdict = "dismiss" // close a question without picking, which picks its default
 )
 
 // VoteOutcome says what became of an answer. Late, duplicate, partial and conflicting answers are ordinary.
@@ -68,6 +73,7 @@ const (
 	VoteCounted     VoteOutcome = "counted"      // recorded; more people are needed
 	VoteApproved    VoteOutcome = "approved"     // recorded, and it decided
 	VoteDenied      VoteOutcome = "denied"       // recorded, and it decided
+	VoteAnswered    VoteOutcome = "answered"     // recorded: the question is answered
 	VoteDuplicate   VoteOutcome = "duplicate"    // this person said so before; nothing changed
 	VoteLate        VoteOutcome = "late"         // the request had ended before; recorded, nothing changed
 	VoteConflicting VoteOutcome = "conflicting"  // the request had ended the other way; recorded

@@ -53,6 +53,7 @@ type VoteInput struct {
 	Verdict   Verdict
 	Reason    string
 	Response  string // for Respond: what the agent is told
+	Choice    *int   // for Choose: index of the choice
 	Channel   string
 	Full      bool // whether the channel showed the whole call; an approval needs it
 	Grant     *GrantOffer

@@ -29,6 +29,10 @@ type Request struct {
 	Requester Requester `json:"requester"`
 	Agent     Agent     `json:"agent"`
 
+	// Question is what a tool asks before it goes on; nil for the approval of a call.
+	Question *Question `json:"question,omitempty"`
+	Chosen   *int      `json:"chosen,omitempty"` // what was picked, once State is Answered
+
 	// Revisions holds what was asked, and every edit of it since; the last one is what may run. It is never empty.
 	Revisions []Revision `json:"revisions"`
 
@@ -121,7 +125,8 @@ type Vote struct {
 	Channel  string      `json:"channel"` // inbox, cli, slack, api…
 	Groups   []string    `json:"groups"`  // held when the vote was given; counting asks the directory again
 	Full     bool        `json:"shown_fully"`
-	Late     bool        `json:"late,omitempty"` // after the end; kept for the audit
+	Chosen   *int        `json:"chosen,omitempty"` // for Choose and Dismiss
+	Late     bool        `json:"late,omitempty"`   // after the end; kept for the audit
 	Grant    *GrantOffer `json:"grant,omitempty"`
 	At       time.Time   `json:"at"`
 }

@@ -38,14 +38,17 @@ func rooms() []room {
 		{"content", 7},
 		{"lint", 7},
 		{"lint/*", 7},
+		{"rap/wire", 7},
 		{"approval", 8},
 		{"agent", 9},
 		{"policy/policyhttp", 9},
+		{"internal/guard", 9},
 		{"store", 9},
 		{"server/openapi", 9},
 		{"agent/layer", 10},
 		{"agent/held", 11},
 		{"agent/filestore", 10},
+		{"rap/peer", 10},
 		{"agent/openai", 10},
 		{"agent/anthropic", 10},
 		{"agent/agui", 10},
@@ -61,7 +64,10 @@ func rooms() []room {
 		{"notify/webhook", 11},
 		{"server/auth", 11},
 		{"server/inbox", 11},
+		{"rap", 11},
+		{"rap/desk", 12},
 		{"server", 12},
+		{"server/raphttp", 12}, // what agents call of a rap.Runtime
 		{"internal/cli", 13},
 		{"examples/internal/*", 13}, // what examples share
 		{"internal/golden", 14},     // helper of tests

@@ -1,0 +1,161 @@
+package rap
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/assent-dev/assent/rap/peer"
+)
+
+// GatewayConfig says what a Gateway wraps and whom it asks.
+type GatewayConfig struct {
+	Common
+	Name        string // of the toolset
+	Description string
+	PublicURL   string // base under which runtimes reach ServeHTTP; the only source of endpoint and response_url
+	Operations  []Operation
+	Callers     []Caller
+	Ask         Whom
+	Grants      SessionGrants
+	// Within is how long a question waits for its answer before the call ends with an error; 10m. Part of the documented contract.
+	Within time.Duration
+	// RunWithin is how long an operation may take; 10m.
+	RunWithin time.Duration
+
+	MaxBody   int64 // of a request; 1 MiB
+	MaxOpen   int   // calls of one caller that have not ended; 20,000
+	MaxThread int   // of one thread; 1,000
+	Rate      int   // invocations of one caller in a second; 1,000
+}
+
+// Whom says who is asked where the plan asks.
+type Whom string
+
+// Who is asked. Where policies name groups or more than one person, the runtime's user alone can't answer, and AskUser ends such calls with an
+// error.
+const (
+	AskUser      Whom = "user"      // the runtime's user, by user_choice
+	AskApprovers Whom = "approvers" // our own approvers, at the Desk
+	AskBoth      Whom = "both"      // our approvers first, then the runtime's user
+)
+
+// SessionGrants lets users allow an operation for their session. The rules' own bounds (policy.Grants) hold beside these.
+type SessionGrants struct {
+	Offer    bool
+	For      time.Duration // 1h
+	Uses     int           // 100
+	Children bool          // threads below the session's root share it
+}
+
+// Operation is one wrapped operation.
+type Operation struct {
+	Name        string
+	Description string
+	InputSchema json.RawMessage
+	Destructive bool
+	ReadOnly    bool // told to runtimes; loosens nothing here
+	// Label says in a few words what a call does, for people: "write 12 bytes to /etc/motd". Empty, or a nil func, shows the arguments. It
+	// is shown beside the arguments, never instead of them.
+	Label func(args json.RawMessage) string
+	// Run does it, with the stored arguments. An error's text is told to the runtime only when it is a *PublicError.
+	Run func(ctx context.Context, job Job) (Outcome, error)
+}
+
+// Job is one call that may run.
+type Job struct {
+	Caller    string
+	Thread    string
+	ID        string
+	User      string
+	Ancestors []string
+	Operation string
+	Arguments json.RawMessage // exactly what was decided on
+	// Ask relays a question of whatever runs the operation to the runtime's user (an upstream RAP server's own user_choice). It is
+	// ErrAskedAlready when this call has asked before: a call asks once.
+	Ask func(ctx context.Context, prompt string, choices []string, standard int) (int, error)
+}
+
+// PublicError is an error of an operation whose text the runtime may see.
+type PublicError struct{ Text string }
+
+func (e *PublicError) Error() string { return e.Text }
+
+// ErrAskedAlready says that a call has asked its user before.
+var ErrAskedAlready = errors.New("this call has asked its user before")
+
+// Caller is a runtime that may call, and the tenant that its calls belong to.
+type Caller struct {
+	Name string
+	// TokenHash is the hex SHA-256 of its bearer token. "" lets in whoever connects from this machine, whose thread_ancestors are refused.
+	TokenHash string
+	// Callbacks says where its callback URLs may point (Allow), and how we show ourselves there (Token).
+	Callbacks peer.Config
+	// AnswersSigned wants the runtime's token at response URLs too, beside the secret in them.
+	AnswersSigned bool
+}
+
+// Gateway is a RAP tool server: GET /.well-known/rap-toolset, POST /invoke, /answer/{token}, /close_thread, /cancel_tool_call and /tool_call_status.
+type Gateway struct{}
+
+// NewGateway checks the configuration.
+func NewGateway(cfg GatewayConfig) (*Gateway, error) { return nil, errors.New("being written") }
+
+// Run works until ctx ends on what a request alone can't do: deadlines, answers at the desk, attempts to try again, and what an earlier process
+// left. Any number of processes may run on one store and room.
+func (g *Gateway) Run(ctx context.Context) error { return errors.New("being written") }
+
+// ServeHTTP answers runtimes.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, req *http.Request) {}
+
+// Grants lists the session grants in force.
+func (g *Gateway) Grants(ctx context.Context) ([]SessionGrant, error) {
+	return nil, errors.New("being written")
+}
+
+// Revoke ends a session grant; agent.ErrNoRequest when there is none.
+func (g *Gateway) Revoke(ctx context.Context, id string) error { return errors.New("being written") }
+
+// SessionGrant is an allowance that a user gave for a session.
+type SessionGrant struct {
+	ID        string    `json:"id"`
+	Caller    string    `json:"caller"`
+	Session   string    `json:"session"` // root thread
+	User      string    `json:"user,omitempty"`
+	Operation string    `json:"operation"`
+	Uses      int       `json:"uses"`
+	MaxUses   int       `json:"max_uses"`
+	Expires   time.Time `json:"expires"`
+}
+
+// Upstream wraps the operations of another RAP tool server: it discovers them now and calls them through a Runtime of its own rooms. Questions of the
+// upstream server are relayed (Job.Ask).
+func Upstream(ctx context.Context, cfg UpstreamConfig) (*UpstreamServer, error) {
+	return nil, errors.New("being written")
+}
+
+// UpstreamConfig names the server behind.
+type UpstreamConfig struct {
+	Common
+	Server      Server
+	CallbackURL string // base under which the upstream server reaches UpstreamServer.ServeHTTP
+}
+
+// UpstreamServer is a tool server behind a gateway.
+type UpstreamServer struct{}
+
+// Operations are what it offers.
+func (u *UpstreamServer) Operations() []Operation { return nil }
+
+// ServeHTTP takes its callbacks.
+func (u *UpstreamServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {}
+
+// Run works as Runtime.Run.
+func (u *UpstreamServer) Run(ctx context.Context) error { return errors.New("being written") }
+
+// Endpoint wraps an HTTP/JSON endpoint: the arguments are posted to it as they are, and the answer's body is the outcome.
+func Endpoint(op Operation, to peer.Config) (Operation, error) {
+	return Operation{}, errors.New("being written")
+}
