@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/assent-dev/assent/internal/guard"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/template"
 )
@@ -244,10 +245,11 @@ func (l *lane) end(ctx context.Context, job store.Job, err error, cutShort bool)
 	cfg := &l.w.cfg
 	now := cfg.Now()
 	failure, typed := errors.AsType[*Failure](err)
+	_, refused := errors.AsType[*guard.Refusal](err)
 	switch {
 	case err == nil:
 		return Arrived, cfg.Outbox.Delivered(ctx, cfg.Owner, job.ID, now)
-	case typed && failure.Permanent:
+	case refused, typed && failure.Permanent:
 		return Buried, cfg.Outbox.Bury(ctx, cfg.Owner, job.ID, problem(err), now)
 	case cutShort:
 		return Again, cfg.Outbox.Retry(ctx, cfg.Owner, job.ID, "cut short: the server was stopping", now)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/internal/guard"
 	"github.com/assent-dev/assent/notify"
 	"github.com/assent-dev/assent/notify/slack"
 	"github.com/assent-dev/assent/notify/webhook"
@@ -129,7 +130,7 @@ func newWebhook(w cli.WebhookConfig) (*webhook.Sender, error) {
 			return nil, err
 		}
 	}
-	cfg := webhook.Config{URL: address, Guard: notify.Guard{Loopback: w.Loopback}}
+	cfg := webhook.Config{URL: address, Guard: guard.Guard{Loopback: w.Loopback}}
 	for _, text := range w.Networks {
 		network, err := netip.ParsePrefix(text)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/guard"
 	"github.com/assent-dev/assent/notify"
 	"github.com/assent-dev/assent/store"
 )
@@ -220,9 +221,7 @@ func classify(text, err error) error {
 	if e, ok := errors.AsType[*slack.RateLimitedError](err); ok {
 		f.After = e.RetryAfter
 	}
-	if e, ok := errors.AsType[*notify.Failure](err); ok {
-		f.Permanent = e.Permanent
-	}
+	_, f.Permanent = errors.AsType[*guard.Refusal](err)
 	switch code(err) {
 	case "", "ratelimited", "rate_limited", "internal_error", "fatal_error", "service_unavailable", "request_timeout", "team_added_to_org":
 	default:

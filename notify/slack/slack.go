@@ -22,7 +22,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/notify"
+	"github.com/assent-dev/assent/internal/guard"
 )
 
 // Voter counts answers; approval.Service is one.
@@ -52,8 +52,8 @@ type Config struct {
 	Arguments     bool              // show arguments and the author's message, and so offer buttons; default: neither
 	Inbox         string            // public address of the inbox
 
-	API    string       // base of Slack's API; https://slack.com/api/. Response URLs of its host are trusted besides Slack's own
-	Guard  notify.Guard // what may be reached
+	API    string      // base of Slack's API; https://slack.com/api/. Response URLs of its host are trusted besides Slack's own
+	Guard  guard.Guard // what may be reached
 	Now    func() time.Time
 	Report func(error) // hears of work that failed after Slack got its acknowledgement; nil: nobody
 

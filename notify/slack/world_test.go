@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/guard"
 	"github.com/assent-dev/assent/notify"
 	"github.com/assent-dev/assent/notify/slack"
 	"github.com/assent-dev/assent/people"
@@ -131,10 +132,10 @@ func (w *world) newWorker() *notify.Worker {
 	return worker
 }
 
-func trusting(s *httptest.Server) notify.Guard {
+func trusting(s *httptest.Server) guard.Guard {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
-	return notify.Guard{Loopback: true, TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+	return guard.Guard{Loopback: true, TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
 }
 
 func directory(t *testing.T) *people.Directory {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/guard"
 	"github.com/assent-dev/assent/ledger"
 	"github.com/assent-dev/assent/notify"
 	"github.com/assent-dev/assent/notify/webhook"
@@ -54,7 +55,7 @@ func child(file, to string) error {
 
 func worker(s store.Store, to string, now func() time.Time) (*notify.Worker, error) {
 	sender, err := webhook.New(webhook.Config{
-		URL: to, Secrets: []string{vectorSecret}, Guard: notify.Guard{Loopback: true}, Timeout: time.Minute, Now: now,
+		URL: to, Secrets: []string{vectorSecret}, Guard: guard.Guard{Loopback: true}, Timeout: time.Minute, Now: now,
 	})
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/internal/guard"
 	"github.com/assent-dev/assent/notify"
 	"github.com/assent-dev/assent/store"
 )
@@ -23,7 +24,7 @@ import (
 type Config struct {
 	URL     string           // https; may hold a secret path, so it is shown nowhere
 	Secrets []string         // whsec_…; every message is signed with each, which lets a receiver change secrets
-	Guard   notify.Guard     // what may be reached
+	Guard   guard.Guard      // what may be reached
 	Timeout time.Duration    // of one exchange; 10s
 	Now     func() time.Time // time.Now
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/guard"
 	"github.com/assent-dev/assent/notify"
 	"github.com/assent-dev/assent/notify/webhook"
 	"github.com/assent-dev/assent/store"
@@ -30,8 +31,8 @@ func delivery() store.Job {
 }
 
 // trusting is a guard that reaches a test server.
-func trusting(s *httptest.Server) notify.Guard {
-	g := notify.Guard{Loopback: true}
+func trusting(s *httptest.Server) guard.Guard {
+	g := guard.Guard{Loopback: true}
 	if s.Certificate() != nil {
 		roots := x509.NewCertPool()
 		roots.AddCert(s.Certificate())
@@ -224,7 +225,7 @@ func TestPlainHTTPToThisMachine(t *testing.T) {
 
 func TestUntrustedCertificateIsRefused(t *testing.T) {
 	s := receiver(t, func(http.ResponseWriter, *http.Request) { t.Error("the message was sent") })
-	sender, err := webhook.New(webhook.Config{URL: s.URL, Secrets: []string{vectorSecret}, Guard: notify.Guard{Loopback: true}})
+	sender, err := webhook.New(webhook.Config{URL: s.URL, Secrets: []string{vectorSecret}, Guard: guard.Guard{Loopback: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
-package notify
+// Package guard bounds what an address that somebody outside names can make this process do.
+package guard
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -21,7 +23,17 @@ type Guard struct {
 	Loopback bool           // this machine may be reached too, also by plain http
 	Allow    []netip.Prefix // further networks that may be reached, such as 10.0.0.0/8
 	TLS      *tls.Config    // roots and client certificates; nil: those of the system
+	Connect  time.Duration  // for a connection to be made; 10s
 }
+
+// Refusal is a request that was not made: trying again can't help.
+type Refusal struct{ Err error }
+
+// Error is the text of the cause.
+func (r *Refusal) Error() string { return r.Err.Error() }
+
+// Unwrap returns the cause.
+func (r *Refusal) Unwrap() error { return r.Err }
 
 // ErrBlocked is the cause when an address may not be reached.
 var ErrBlocked = errors.New("the address may not be reached")
@@ -53,7 +65,7 @@ func loopbackHost(host string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// Client makes a client that obeys the guard. timeout is for one whole exchange.
+// Client makes a client that obeys the guard; what it does not make is a *Refusal. timeout is for one whole exchange.
 func (g Guard) Client(timeout time.Duration) *http.Client {
 	return &http.Client{
 		Timeout:       timeout,
@@ -71,7 +83,7 @@ type guarded struct {
 // RoundTrip sends one request, or refuses to.
 func (t *guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if _, err := t.guard.CheckURL(r.URL.String()); err != nil {
-		return nil, &Failure{Err: err, Permanent: true}
+		return nil, &Refusal{err}
 	}
 	if r.URL.Scheme == "http" {
 		return t.http.RoundTrip(r)
@@ -87,11 +99,11 @@ func (t *guarded) CloseIdleConnections() {
 
 func (g Guard) transport(may func(netip.Addr) bool) *http.Transport {
 	dialer := &net.Dialer{
-		Timeout: 10 * time.Second,
+		Timeout: cmp.Or(g.Connect, 10*time.Second),
 		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 			to, err := netip.ParseAddrPort(address)
 			if err != nil || !may(to.Addr()) {
-				return &Failure{Err: fmt.Errorf("%s: %w", address, ErrBlocked), Permanent: true}
+				return &Refusal{fmt.Errorf("%s: %w", address, ErrBlocked)}
 			}
 			return nil
 		},
@@ -104,7 +116,7 @@ func (g Guard) transport(may func(netip.Addr) bool) *http.Transport {
 		Proxy:                  nil, // a proxy would resolve names for us, past the check
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        conf,
-		TLSHandshakeTimeout:    10 * time.Second,
+		TLSHandshakeTimeout:    dialer.Timeout,
 		MaxResponseHeaderBytes: 64 << 10,
 		MaxIdleConnsPerHost:    2,
 		IdleConnTimeout:        90 * time.Second,

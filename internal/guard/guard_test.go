@@ -1,4 +1,4 @@
-package notify_test
+package guard_test
 
 import (
 	"crypto/tls"
@@ -12,33 +12,33 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/notify"
+	"github.com/assent-dev/assent/internal/guard"
 )
 
 func TestGuardChecksAddresses(t *testing.T) {
-	loopback := notify.Guard{Loopback: true}
-	office := notify.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}
+	loopback := guard.Guard{Loopback: true}
+	office := guard.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}
 	for _, test := range []struct {
-		guard notify.Guard
+		guard guard.Guard
 		url   string
 		want  string // part of the error, "" for none
 	}{
-		{notify.Guard{}, "https://example.com/hook", ""},
-		{notify.Guard{}, "https://93.184.216.34/", ""},
-		{notify.Guard{}, "https://[2606:2800:220:1::1]/", ""},
-		{notify.Guard{}, "http://example.com/hook", "plain http"},
+		{guard.Guard{}, "https://example.com/hook", ""},
+		{guard.Guard{}, "https://93.184.216.34/", ""},
+		{guard.Guard{}, "https://[2606:2800:220:1::1]/", ""},
+		{guard.Guard{}, "http://example.com/hook", "plain http"},
 		{loopback, "http://example.com/hook", "plain http"},
-		{notify.Guard{}, "http://127.0.0.1:8080/", "plain http"},
+		{guard.Guard{}, "http://127.0.0.1:8080/", "plain http"},
 		{loopback, "http://127.0.0.1:8080/", ""},
 		{loopback, "http://localhost:8080/", ""},
 		{loopback, "http://[::1]:8080/", ""},
 		{loopback, "http://127.0.0.1.example.com/", "plain http"},
-		{notify.Guard{}, "https://user:pw@example.com/", "without user"},
-		{notify.Guard{}, "https:///hook", "with a host"},
-		{notify.Guard{}, "https://:443/hook", "with a host"},
-		{notify.Guard{}, "ftp://example.com/", "https"},
-		{notify.Guard{}, "file:///etc/passwd", "https"},
-		{notify.Guard{}, "://", "https"},
+		{guard.Guard{}, "https://user:pw@example.com/", "without user"},
+		{guard.Guard{}, "https:///hook", "with a host"},
+		{guard.Guard{}, "https://:443/hook", "with a host"},
+		{guard.Guard{}, "ftp://example.com/", "https"},
+		{guard.Guard{}, "file:///etc/passwd", "https"},
+		{guard.Guard{}, "://", "https"},
 		{office, "https://10.1.2.3/", ""},
 		{office, "https://10.2.2.3/", "public address"},
 		{loopback, "https://10.1.2.3/", "public address"},
@@ -60,17 +60,17 @@ func TestGuardBlocksSpecialAddresses(t *testing.T) {
 		"240.0.0.1", "255.255.255.255", "[::]", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:169.254.169.254]", "[::ffff:a00:1]", "[fe80::1]", "[fc00::1]",
 		"[fd00:ec2::254]", "[fec0::1]", "[ff02::1]", "[64:ff9b::a9fe:a9fe]", "[2002:7f00:1::]", "[2001:0:1::1]", "[2001:db8::1]", "[100::1]",
 	} {
-		if _, err := (notify.Guard{}).CheckURL("https://" + host + "/"); !errors.Is(err, notify.ErrBlocked) {
+		if _, err := (guard.Guard{}).CheckURL("https://" + host + "/"); !errors.Is(err, guard.ErrBlocked) {
 			t.Errorf("%s: got %v, want it blocked", host, err)
 		}
 	}
 }
 
 // guardFor trusts a test server's certificate.
-func guardFor(s *httptest.Server) notify.Guard {
+func guardFor(s *httptest.Server) guard.Guard {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
-	return notify.Guard{TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, ServerName: "example.com"}}
+	return guard.Guard{TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, ServerName: "example.com"}}
 }
 
 func TestClientChecksWhatNamesResolveTo(t *testing.T) {
@@ -81,7 +81,7 @@ func TestClientChecksWhatNamesResolveTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = guardFor(s).Client(time.Second).Get("https://localhost:" + u.Port() + "/")
-	if failure, ok := errors.AsType[*notify.Failure](err); !errors.Is(err, notify.ErrBlocked) || !ok || !failure.Permanent {
+	if _, ok := errors.AsType[*guard.Refusal](err); !errors.Is(err, guard.ErrBlocked) || !ok {
 		t.Errorf("got %v, want it blocked for good", err)
 	}
 }
@@ -89,9 +89,9 @@ func TestClientChecksWhatNamesResolveTo(t *testing.T) {
 func TestClientReachesWhatIsAllowed(t *testing.T) {
 	s := httptest.NewTLSServer(http.NotFoundHandler())
 	defer s.Close()
-	for name, change := range map[string]func(*notify.Guard){
-		"loopback": func(g *notify.Guard) { g.Loopback = true },
-		"network":  func(g *notify.Guard) { g.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} },
+	for name, change := range map[string]func(*guard.Guard){
+		"loopback": func(g *guard.Guard) { g.Loopback = true },
+		"network":  func(g *guard.Guard) { g.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} },
 	} {
 		g := guardFor(s)
 		change(&g)
@@ -108,7 +108,7 @@ func TestClientFollowsNothingAndNobody(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
 	s := httptest.NewServer(http.RedirectHandler("http://169.254.169.254/", http.StatusFound))
 	defer s.Close()
-	answer, err := notify.Guard{Loopback: true}.Client(5 * time.Second).Get(s.URL)
+	answer, err := guard.Guard{Loopback: true}.Client(5 * time.Second).Get(s.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
