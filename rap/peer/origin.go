@@ -1,0 +1,117 @@
+package peer
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/internal/guard"
+)
+
+// New checks the configuration.
+func New(cfg Config) (*Peer, error) {
+	cfg.Connect, cfg.Timeout = cmp.Or(cfg.Connect, 5*time.Second), cmp.Or(cfg.Timeout, 10*time.Second)
+	cfg.MaxBody, cfg.Attempts, cfg.Backoff = cmp.Or(cfg.MaxBody, 1<<20), cmp.Or(cfg.Attempts, 6), cmp.Or(cfg.Backoff, 500*time.Millisecond)
+	p := &Peer{cfg: cfg, origins: map[string]*http.Client{}}
+	if cfg.URL == "" && len(cfg.Allow) == 0 {
+		return nil, errors.New("expected the peer's URL or an origin")
+	}
+	if cfg.URL != "" {
+		if err := p.register(cfg.URL); err != nil {
+			return nil, fmt.Errorf("url: %w", err)
+		}
+	}
+	for i, text := range cfg.Allow {
+		u, err := url.Parse(text)
+		if err == nil && (strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.ForceQuery) {
+			err = errors.New("expected an origin: scheme, host and port alone")
+		}
+		if err == nil {
+			err = p.register(text)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("allow[%d]: %w", i, withoutURL(err))
+		}
+	}
+	return p, nil
+}
+
+// register allows the origin of an address. Origins on this machine have clients of their own: no other origin reaches it, whatever its name
+// resolves to.
+func (p *Peer) register(text string) error {
+	u, err := readable(text)
+	if err != nil {
+		return err
+	}
+	g := guard.Guard{Allow: p.cfg.Networks, TLS: p.cfg.TLS, Connect: p.cfg.Connect}
+	ip, err := netip.ParseAddr(u.Hostname())
+	switch here := u.Hostname() == "localhost" || err == nil && ip.Unmap().IsLoopback(); {
+	case here:
+		g.Loopback = true
+	case err == nil && ip.Unmap().IsPrivate():
+		g.Allow = append([]netip.Prefix{netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen())}, g.Allow...)
+	}
+	if _, err := g.CheckURL(text); err != nil {
+		return err
+	}
+	p.origins[origin(u)] = g.Client(p.cfg.Timeout)
+	return nil
+}
+
+// Base is the configured base URL without a slash at its end, so that paths can be put after it.
+func (p *Peer) Base() string { return strings.TrimRight(p.cfg.URL, "/") }
+
+// Check reports an address that this peer's client never reaches: not absolute http(s), with user or fragment, longer than 4096 bytes, or of
+// another origin (ErrOrigin). Every request checks again.
+func (p *Peer) Check(raw string) error {
+	_, err := p.client(raw)
+	return err
+}
+
+func (p *Peer) client(raw string) (*http.Client, error) {
+	u, err := readable(raw)
+	if err != nil {
+		return nil, &guard.Refusal{Err: err}
+	}
+	c := p.origins[origin(u)]
+	if c == nil {
+		return nil, &guard.Refusal{Err: ErrOrigin}
+	}
+	return c, nil
+}
+
+const longestURL = 4096
+
+// readable reads an absolute address of which there are no two readings.
+func readable(raw string) (*url.URL, error) {
+	if len(raw) > longestURL {
+		return nil, fmt.Errorf("expected an address of at most %d bytes", longestURL)
+	}
+	if strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '\\' }) {
+		return nil, errors.New("expected an address in printable ASCII, percent-encoded where it must be")
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Opaque != "":
+		return nil, errors.New("expected an absolute http or https address")
+	case u.User != nil:
+		return nil, errors.New("expected an address without user and password")
+	case strings.Contains(raw, "#"):
+		return nil, errors.New("expected an address without a fragment")
+	}
+	return u, nil
+}
+
+// origin is scheme, host and port, in one form.
+func origin(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + strings.TrimSuffix(strings.ToLower(u.Hostname()), ".") + ":" + port
+}
