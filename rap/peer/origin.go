@@ -103,8 +103,20 @@ func readable(raw string) (*url.URL, error) {
 		return nil, errors.New("expected an address without user and password")
 	case strings.Contains(raw, "#"):
 		return nil, errors.New("expected an address without a fragment")
+	case u.EscapedPath() != rawPath(raw): // it would be sent otherwise than it is written
+		return nil, errors.New("expected an address whose path is percent-encoded")
 	}
 	return u, nil
+}
+
+// rawPath is the path of an absolute address as it is written.
+func rawPath(raw string) string {
+	_, rest, _ := strings.Cut(raw, "://")
+	rest, _, _ = strings.Cut(rest, "?")
+	if at := strings.IndexByte(rest, '/'); at >= 0 {
+		return rest[at:]
+	}
+	return ""
 }
 
 // origin is scheme, host and port, in one form.
