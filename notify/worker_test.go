@@ -69,7 +69,7 @@ func TestDeliveryEnds(t *testing.T) {
 		"asked for much time":  {&notify.Failure{Err: errors.New("busy"), After: 90 * time.Hour}, store.Waiting, "busy", time.Hour, time.Hour},
 		"control bytes":        {errors.New("a\x1b[2J\nb"), store.Waiting, `a\u{1b}[2J\u{a}b`, 0, 5 * time.Second},
 		"a very long problem":  {errors.New(strings.Repeat("ab", 5000)), store.Waiting, strings.Repeat("ab", 250) + "…", 0, 5 * time.Second},
-		"never sent":           {&guard.Refusal{Err: guard.ErrBlocked}, store.DeadEnd, "may not be reached", 0, 0},
+		"never sent":           {&guard.Refusal{Err: guard.ErrBlocked}, store.DeadEnd, "the address may not be reached", 0, 0},
 		"permanent by wrapped": {errors.Join(errors.New("outer"), notify.Permanent(errors.New("inner"))), store.DeadEnd, `outer\u{a}inner`, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
