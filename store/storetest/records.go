@@ -1,0 +1,483 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	stores "github.com/assent-dev/assent/store"
+)
+
+// Records runs the suite of records alone. Each call of open makes an empty place for them.
+func Records(t *testing.T, open func(t *testing.T) stores.Records) {
+	for name, test := range map[string]func(*testing.T, stores.Records){
+		"put": putRecords, "aliases": recordAliases, "delete": deleteRecords, "names": recordNames, "values": recordValues, "times": recordTimes,
+		"list": listRecords, "list order": listRecordsOrder, "list bounds": listRecordBounds, "due": dueRecords, "sweep": sweepRecords,
+		"race": func(t *testing.T, s stores.Records) { recordRace(t, s) }, "cancelled": cancelledRecords,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
+	}
+}
+
+// document is a record of room "calls" that was never stored.
+func document(key string) stores.Record {
+	return stores.Record{Room: "calls", Key: key, Value: []byte(key)}
+}
+
+// put stores a record and returns it as it is now.
+func put(t testing.TB, s stores.Records, r stores.Record) stores.Record {
+	t.Helper()
+	version, err := s.PutRecord(context.Background(), r)
+	ok(t, err)
+	equal(t, version, r.Version+1)
+	r.Version = version
+	return r
+}
+
+// unput wants a record to be refused for its version.
+func unput(t testing.TB, s stores.Records, r stores.Record) {
+	t.Helper()
+	_, err := s.PutRecord(context.Background(), r)
+	refused(t, err, approval.ErrVersion)
+}
+
+// stored wants a record to be found, by its alias too.
+func stored(t testing.TB, s stores.Records, want stores.Record) {
+	t.Helper()
+	sameRecord(t, must(s.Record(context.Background(), want.Room, want.Key))(t), want)
+	if want.Alias != "" {
+		sameRecord(t, must(s.RecordByAlias(context.Background(), want.Room, want.Alias))(t), want)
+	}
+}
+
+func sameRecord(t testing.TB, got, want stores.Record) {
+	t.Helper()
+	same := bytes.Equal(got.Value, want.Value) && got.Due.Equal(want.Due) && got.Expires.Equal(want.Expires)
+	if !same || got.Room != want.Room || got.Key != want.Key || got.Alias != want.Alias || got.Version != want.Version {
+		t.Fatalf("got %.200s, want %.200s", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
+	}
+}
+
+func noRecord(t testing.TB, s stores.Records, room, key string) {
+	t.Helper()
+	_, err := s.Record(context.Background(), room, key)
+	refused(t, err, approval.ErrNotFound)
+}
+
+func noAlias(t testing.TB, s stores.Records, room, alias string) {
+	t.Helper()
+	_, err := s.RecordByAlias(context.Background(), room, alias)
+	refused(t, err, approval.ErrNotFound)
+}
+
+func keysOf(all []stores.Record) []string {
+	out := []string{}
+	for _, r := range all {
+		out = append(out, r.Key)
+	}
+	return out
+}
+
+func sameKeys(t testing.TB, got []stores.Record, want ...string) {
+	t.Helper()
+	if keys := keysOf(got); !slices.Equal(keys, want) {
+		t.Fatalf("got %q, want %q", keys, want)
+	}
+}
+
+// putRecords: versions count changes, and nothing but the stored version moves a record on.
+func putRecords(t *testing.T, s stores.Records) {
+	noRecord(t, s, "calls", "a")
+	first := put(t, s, document("a"))
+	equal(t, first.Version, 1)
+	stored(t, s, first)
+	second := first
+	second.Value, second.Alias, second.Due, second.Expires = []byte("two\x00\xff"), "x", epoch(), epoch().Add(time.Hour)
+	second = put(t, s, second)
+	stored(t, s, second)
+	for _, version := range []int64{-1, 0, 1, 3} {
+		again := document("a")
+		again.Version = version
+		unput(t, s, again)
+	}
+	stored(t, s, second)
+	missing := document("b")
+	missing.Version = 1
+	unput(t, s, missing)
+	noRecord(t, s, "calls", "b")
+	other := document("a")
+	other.Room, other.Alias = "views", "x"
+	stored(t, s, put(t, s, other))
+	second.Alias, second.Due, second.Expires, second.Value = "", time.Time{}, time.Time{}, nil
+	second = put(t, s, second)
+	stored(t, s, second)
+	noAlias(t, s, "calls", "x")
+	stored(t, s, stores.Record{Room: "views", Key: "a", Alias: "x", Version: 1, Value: []byte("a")})
+}
+
+// recordAliases: an alias is one record's, from when it is stored until it is given up.
+func recordAliases(t *testing.T, s stores.Records) {
+	a, b := document("a"), document("b")
+	a.Alias, b.Alias = "x", "x"
+	a = put(t, s, a)
+	unput(t, s, b)
+	noRecord(t, s, "calls", "b")
+	b.Alias = ""
+	b = put(t, s, b)
+	b.Alias = "x"
+	unput(t, s, b)
+	b.Alias = "b" // a key is no alias
+	b = put(t, s, b)
+	stored(t, s, a)
+	stored(t, s, b)
+	noAlias(t, s, "calls", "a")
+	noAlias(t, s, "calls", "")
+	noAlias(t, s, "views", "x")
+	a = put(t, s, a) // it keeps its own
+	a.Alias = "y"
+	a = put(t, s, a)
+	noAlias(t, s, "calls", "x")
+	b.Alias = "x"
+	b = put(t, s, b)
+	stored(t, s, b)
+	ok(t, s.DeleteRecord(t.Context(), "calls", "b", b.Version))
+	a.Alias = "x"
+	stored(t, s, put(t, s, a))
+	for _, key := range []string{"c", "d"} { // none is no alias
+		stored(t, s, put(t, s, document(key)))
+	}
+}
+
+func deleteRecords(t *testing.T, s stores.Records) {
+	refused(t, s.DeleteRecord(t.Context(), "calls", "a", 0), approval.ErrVersion)
+	r := document("a")
+	r.Alias = "x"
+	r = put(t, s, put(t, s, r))
+	for _, version := range []int64{0, 1, 3} {
+		refused(t, s.DeleteRecord(t.Context(), "calls", "a", version), approval.ErrVersion)
+	}
+	refused(t, s.DeleteRecord(t.Context(), "views", "a", 2), approval.ErrVersion)
+	stored(t, s, r)
+	ok(t, s.DeleteRecord(t.Context(), "calls", "a", 2))
+	refused(t, s.DeleteRecord(t.Context(), "calls", "a", 2), approval.ErrVersion)
+	noRecord(t, s, "calls", "a")
+	noAlias(t, s, "calls", "x")
+	unput(t, s, r)
+	r.Version = 0
+	stored(t, s, put(t, s, r)) // from the beginning
+}
+
+// recordNames: what is kept is found under just that name, and what can't be kept says so and is never found.
+func recordNames(t *testing.T, s stores.Records) {
+	good := []string{"a", "A", "a ", "%", "_", "'", "ä", "a\u0308", "\U0010FFFF", "\x01", strings.Repeat("é", 256)}
+	for _, name := range good {
+		r := stores.Record{Room: "calls", Key: name, Alias: name}
+		stored(t, s, put(t, s, r))
+		r.Room = name
+		stored(t, s, put(t, s, r))
+	}
+	equal(t, len(must(s.ListRecords(t.Context(), "calls", "", "", 1000))(t)), len(good))
+	for _, name := range []string{"", "a\x00", "\xff", "\xed\xa0\x80", strings.Repeat("x", 513)} {
+		noRecord(t, s, "calls", name)
+		noRecord(t, s, name, "a")
+		noAlias(t, s, "calls", name)
+		refused(t, s.DeleteRecord(t.Context(), "calls", name, 1), approval.ErrVersion)
+		refused(t, s.DeleteRecord(t.Context(), name, "a", 1), approval.ErrVersion)
+		badInput(t, s, stores.Record{Room: name, Key: "k"}, "record.room")
+		badInput(t, s, stores.Record{Room: "calls", Key: name}, "record.key")
+		if name != "" {
+			badInput(t, s, stores.Record{Room: "calls", Key: "k", Alias: name}, "record.alias")
+		}
+	}
+	noRecord(t, s, "calls", "k")
+}
+
+func badInput(t testing.TB, s stores.Records, r stores.Record, field string) {
+	t.Helper()
+	_, err := s.PutRecord(context.Background(), r)
+	wantInput(t, err, field)
+}
+
+func wantInput(t testing.TB, err error, field string) {
+	t.Helper()
+	var in *approval.InputError
+	if !asInput(err, &in) || in.Field != field {
+		t.Fatalf("got error %v, want one about %s", err, field)
+	}
+}
+
+// recordValues: values are any bytes, and nobody shares them.
+func recordValues(t *testing.T, s stores.Records) {
+	large := make([]byte, 4<<20)
+	source := rand.NewChaCha8([32]byte{})
+	_, _ = source.Read(large) // it never fails
+	for key, value := range map[string][]byte{"none": nil, "empty": {}, "zeros": make([]byte, 3), "odd": []byte("\x00\xff\xed\xa0\x80'"), "large": large} {
+		r := document(key)
+		r.Value = value
+		r = put(t, s, r)
+		stored(t, s, r)
+		r.Value = append(value[:len(value):len(value)], 'x')
+		stored(t, s, put(t, s, r))
+	}
+	mine := document("mine")
+	mine.Value = []byte("abc")
+	mine = put(t, s, mine)
+	want := mine
+	want.Value = []byte("abc")
+	mine.Value[0] = 'x'
+	got := must(s.Record(t.Context(), "calls", "mine"))(t)
+	sameRecord(t, got, want)
+	got.Value[0] = 'y'
+	listed := must(s.ListRecords(t.Context(), "calls", "mine", "", 1))(t)
+	sameRecord(t, listed[0], want)
+	listed[0].Value[0] = 'z'
+	stored(t, s, want)
+	badInput(t, s, stores.Record{Room: "calls", Key: "k", Value: make([]byte, stores.MaxRecordValue+1)}, "record.value")
+}
+
+// recordTimes: to the microsecond, and none is none.
+func recordTimes(t *testing.T, s stores.Records) {
+	zone := time.FixedZone("", 3600)
+	for i, at := range []time.Time{{}, time.Unix(0, 0), epoch(), epoch().Add(time.Microsecond), epoch().Add(999), epoch().In(zone), epoch().AddDate(-200, 0, 0),
+		time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), time.Time{}.Add(1), time.Time{}.Add(time.Microsecond)} {
+		r := document("t" + number(i))
+		r.Due, r.Expires = at, at
+		put(t, s, r)
+		got := must(s.Record(t.Context(), "calls", r.Key))(t)
+		if want := at.Truncate(time.Microsecond); !got.Due.Equal(want) || !got.Expires.Equal(want) || got.Due.Location() != time.UTC || got.Due.IsZero() != want.IsZero() {
+			t.Fatalf("%v: got %v, %v", at, got.Due, got.Expires)
+		}
+	}
+	due := must(s.DueRecords(t.Context(), "calls", epoch().AddDate(8000, 0, 0), 100))(t)
+	sameKeys(t, due, "t9", "t6", "t1", "t2", "t4", "t5", "t3", "t7")
+	for _, at := range []time.Time{time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		badInput(t, s, stores.Record{Room: "calls", Key: "k", Due: at}, "record.due")
+		badInput(t, s, stores.Record{Room: "calls", Key: "k", Expires: at}, "record.expires")
+	}
+}
+
+func listRecords(t *testing.T, s stores.Records) {
+	equal(t, len(must(s.ListRecords(t.Context(), "calls", "", "", 10))(t)), 0)
+	for _, key := range []string{"b/2", "a", "b/10", "b", "c", "b0", "b/1"} {
+		r := document(key)
+		r.Alias, r.Due, r.Expires = "alias of "+key, epoch(), epoch().Add(time.Hour)
+		r = put(t, s, r)
+		sameRecord(t, must(s.ListRecords(t.Context(), "calls", key, "", 1))(t)[0], r)
+	}
+	other := document("b/3")
+	other.Room = "views"
+	put(t, s, other)
+	for _, c := range []struct {
+		prefix, after string
+		limit         int
+		want          string
+	}{
+		{"", "", 1000, "a b b/1 b/10 b/2 b0 c"},
+		{"b/", "", 1000, "b/1 b/10 b/2"},
+		{"b/", "b/1", 1000, "b/10 b/2"},
+		{"b/", "b/11", 1000, "b/2"},
+		{"b/", "b/1", 1, "b/10"},
+		{"b/", "a", 2, "b/1 b/10"},
+		{"b/", "b/2", 1000, ""},
+		{"b/", "c", 1000, ""},
+		{"", "b/2", 1000, "b0 c"},
+		{"b", "b", 1000, "b/1 b/10 b/2 b0"},
+		{"d", "", 1000, ""},
+		{"%", "", 1000, ""},
+		{"B", "", 1000, ""},
+	} {
+		sameKeys(t, must(s.ListRecords(t.Context(), "calls", c.prefix, c.after, c.limit))(t), strings.Fields(c.want)...)
+	}
+	sameKeys(t, must(s.ListRecords(t.Context(), "views", "b", "", 10))(t), "b/3")
+}
+
+// listRecordsOrder: the order of keys is that of their bytes, whatever the language of the database, and pages leave nothing out.
+func listRecordsOrder(t *testing.T, s stores.Records) {
+	var keys []string
+	for _, head := range []string{"", "a", "A", "z", "Z", "é", "ß", "-", "_", "~", "\U0010FFFF", "\U0001F600", "\uFFFD", "\uE000", "\uD7FF", "\x7f"} {
+		for _, tail := range []string{"", "a", "B", "\x01", "\U0010FFFF", "\uFFFF", "é"} {
+			if head+tail != "" {
+				keys = append(keys, head+tail)
+			}
+		}
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(len(keys)) {
+		put(t, s, document(keys[i]))
+	}
+	for _, prefix := range append([]string{""}, keys...) {
+		var got, want []string
+		for after := ""; ; {
+			page := keysOf(must(s.ListRecords(t.Context(), "calls", prefix, after, 10))(t))
+			if got = append(got, page...); len(page) < 10 {
+				break
+			}
+			after = page[9]
+		}
+		for _, key := range keys {
+			if strings.HasPrefix(key, prefix) {
+				want = append(want, key)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("keys after %q: got %q, want %q", prefix, got, want)
+		}
+	}
+}
+
+func listRecordBounds(t *testing.T, s stores.Records) {
+	for _, limit := range []int{-1, 0, 1001} {
+		_, err := s.ListRecords(t.Context(), "calls", "", "", limit)
+		wantInput(t, err, "limit")
+		_, err = s.DueRecords(t.Context(), "calls", epoch(), limit)
+		wantInput(t, err, "limit")
+	}
+	for _, name := range []string{"a\x00", "\xff", strings.Repeat("x", 513)} {
+		_, err := s.ListRecords(t.Context(), name, "", "", 1)
+		wantInput(t, err, "room")
+		_, err = s.ListRecords(t.Context(), "calls", name, "", 1)
+		wantInput(t, err, "prefix")
+		_, err = s.ListRecords(t.Context(), "calls", "", name, 1)
+		wantInput(t, err, "after")
+		_, err = s.DueRecords(t.Context(), name, epoch(), 1)
+		wantInput(t, err, "room")
+	}
+}
+
+func dueRecords(t *testing.T, s stores.Records) {
+	for i, after := range []time.Duration{5, 3, -time.Hour, 3, 0, 4} {
+		r := document(number(i))
+		r.Due = epoch().Add(after * time.Microsecond)
+		put(t, s, r)
+	}
+	never, other := document("never"), document("other")
+	other.Room, other.Due = "views", epoch()
+	put(t, s, never)
+	put(t, s, other)
+	now := epoch().Add(4 * time.Microsecond)
+	sameKeys(t, must(s.DueRecords(t.Context(), "calls", now, 1000))(t), "2", "4", "1", "3", "5")
+	sameKeys(t, must(s.DueRecords(t.Context(), "calls", now.Add(-1), 1000))(t), "2", "4", "1", "3")
+	sameKeys(t, must(s.DueRecords(t.Context(), "calls", now, 3))(t), "2", "4", "1")
+	sameKeys(t, must(s.DueRecords(t.Context(), "calls", now, 3))(t), "2", "4", "1") // nothing was claimed
+	sameKeys(t, must(s.DueRecords(t.Context(), "none", now, 3))(t))
+	first := must(s.DueRecords(t.Context(), "calls", now, 1))(t)[0]
+	sameRecord(t, first, must(s.Record(t.Context(), "calls", "2"))(t))
+	first.Due = epoch().Add(5 * time.Microsecond)
+	first = put(t, s, first)
+	sameKeys(t, must(s.DueRecords(t.Context(), "calls", now, 1000))(t), "4", "1", "3", "5")
+	first.Due = time.Time{}
+	put(t, s, first)
+	sameKeys(t, must(s.DueRecords(t.Context(), "calls", epoch().Add(time.Hour), 1000))(t), "4", "1", "3", "5", "0")
+}
+
+// sweepRecords: what expired is gone, more of it than a step takes, and its names are free.
+func sweepRecords(t *testing.T, s stores.Records) {
+	const gone = 1100
+	everybody(t, crowd(8, func(w int) error {
+		for i := w; i < gone+5; i += 8 {
+			r := document(fmt.Sprintf("%05d", i))
+			r.Alias = "alias of " + r.Key
+			r.Expires = epoch().Add(time.Duration(i-gone+1) * time.Microsecond)
+			if i == gone+4 {
+				r.Expires = time.Time{}
+			}
+			if _, err := s.PutRecord(context.Background(), r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	late := must(s.Record(t.Context(), "calls", "00000"))(t)
+	late.Expires = epoch().Add(time.Hour)
+	put(t, s, late)
+	ok(t, s.SweepRecords(t.Context(), epoch()))
+	sameKeys(t, must(s.ListRecords(t.Context(), "calls", "", "", 1000))(t), "00000", "01100", "01101", "01102", "01103", "01104")
+	noAlias(t, s, "calls", "alias of 00001")
+	again := document("00001")
+	again.Alias = "alias of 00002"
+	stored(t, s, put(t, s, again))
+	ok(t, s.SweepRecords(t.Context(), epoch()))
+	ok(t, s.SweepRecords(t.Context(), epoch().AddDate(100, 0, 0)))
+	sameKeys(t, must(s.ListRecords(t.Context(), "calls", "", "", 1000))(t), "00001", "01104")
+}
+
+// recordRace: of 64 at once on any handles of one store, one wins each version, each new key, each alias and each deletion.
+func recordRace(t *testing.T, handles ...stores.Records) {
+	const crew, rounds = 64, 10
+	at := func(i int) stores.Records { return handles[i%len(handles)] }
+	winner := func(fn func(i int) error) {
+		t.Helper()
+		won := 0
+		for _, err := range crowd(crew, fn) {
+			if err == nil {
+				won++
+				continue
+			}
+			refused(t, err, approval.ErrVersion)
+		}
+		equal(t, won, 1)
+	}
+	for round := range rounds {
+		winner(func(i int) error {
+			r := document("a")
+			r.Version, r.Value = int64(round), []byte(number(i))
+			version, err := at(i).PutRecord(context.Background(), r)
+			if err == nil && version != int64(round)+1 {
+				err = fmt.Errorf("version %d after %d", version, round)
+			}
+			return err
+		})
+	}
+	for round := range rounds { // new records that want one alias
+		winner(func(i int) error {
+			r := document(fmt.Sprintf("new %d of %d", i, round))
+			r.Alias = "new " + number(round)
+			_, err := at(i).PutRecord(context.Background(), r)
+			return err
+		})
+	}
+	everybody(t, crowd(crew, func(i int) error {
+		_, err := at(i).PutRecord(context.Background(), document("old "+number(i)))
+		return err
+	}))
+	winner(func(i int) error { // stored records that want one alias
+		r := document("old " + number(i))
+		r.Version, r.Alias = 1, "old"
+		_, err := at(i).PutRecord(context.Background(), r)
+		return err
+	})
+	winner(func(i int) error { return at(i).DeleteRecord(context.Background(), "calls", "a", rounds) })
+	equal(t, len(must(at(0).ListRecords(t.Context(), "calls", "new ", "", 1000))(t)), rounds)
+	equal(t, must(at(1).RecordByAlias(t.Context(), "calls", "old"))(t).Version, 2)
+	noRecord(t, at(1), "calls", "a")
+}
+
+// cancelledRecords: whoever gave up before it began changed nothing.
+func cancelledRecords(t *testing.T, s stores.Records) {
+	r := put(t, s, document("a"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := s.PutRecord(ctx, r)
+	refused(t, err, context.Canceled)
+	refused(t, s.DeleteRecord(ctx, "calls", "a", 1), context.Canceled)
+	_, err = s.Record(ctx, "calls", "a")
+	refused(t, err, context.Canceled)
+	_, err = s.RecordByAlias(ctx, "calls", "a")
+	refused(t, err, context.Canceled)
+	_, err = s.ListRecords(ctx, "calls", "", "", 1)
+	refused(t, err, context.Canceled)
+	_, err = s.DueRecords(ctx, "calls", epoch(), 1)
+	refused(t, err, context.Canceled)
+	refused(t, s.SweepRecords(ctx, epoch()), context.Canceled)
+	stored(t, s, r)
+}
