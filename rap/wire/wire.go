@@ -9,6 +9,8 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/assent-dev/assent/internal/jsonschema"
 )
 
 // Error says what is wrong with a message.
@@ -35,11 +37,13 @@ type Toolset struct {
 
 // Tool is one operation.
 type Tool struct {
-	Name          string // 1 to 128 of [A-Za-z0-9_-]… see ParseToolset
+	Name          string // 1 to 128 of [A-Za-z0-9_.-]
 	Description   string // for the model; untrusted
 	InputSchema   json.RawMessage
 	Annotations   Annotations
 	DisplayScript string // cosmetic; nobody here runs it
+
+	schema *jsonschema.Untrusted // of InputSchema as it was read, which is not to be changed; nil in a tool made by hand
 }
 
 // Annotations are a tool's word about itself. Nothing may become looser by them.

@@ -1,0 +1,53 @@
+package wire
+
+import "encoding/json"
+
+const maxAncestors = 1000
+
+// ParseInvocation reads an invocation. After an error the invocation holds CallbackURL, GroupID, ID and CallID, each where it is valid by
+// itself: with the first three the sender can still be told by a result (T20, T21). Errors are *Error.
+func ParseInvocation(body []byte) (Invocation, error) {
+	o := document(body, "operation", "arguments", "id", "call_id", "callback_url", "group_id", "thread_ancestors", "user_id")
+	sender := Invocation{ID: o.id("id"), CallID: o.optionalID("call_id"), CallbackURL: o.url("callback_url"), GroupID: o.id("group_id")}
+	all := sender
+	all.Operation = o.id("operation")
+	all.Arguments = o.arguments()
+	if o.raw("thread_ancestors") != nil {
+		all.Ancestors = o.strings("thread_ancestors", maxAncestors, o.opaque)
+	}
+	if user := o.optionalID("user_id"); user != nil {
+		all.UserID = *user
+	}
+	if o.err != nil {
+		return sender, o.err
+	}
+	return all, nil
+}
+
+// arguments are {} when nothing is said (5.3).
+func (o object) arguments() json.RawMessage {
+	if o.raw("arguments") == nil {
+		return json.RawMessage("{}")
+	}
+	return o.rawObject("arguments")
+}
+
+// Append writes the invocation. Arguments that are no object are written so that everybody refuses them; none are {}.
+func (i *Invocation) Append(dst []byte) []byte {
+	w := open(dst)
+	w.str("operation", i.Operation)
+	if args := trim(i.Arguments); len(args) == 0 {
+		w.raw("arguments", json.RawMessage("{}"), '{')
+	} else {
+		w.raw("arguments", args, '{')
+	}
+	w.str("id", i.ID)
+	w.optional("call_id", i.CallID)
+	w.str("callback_url", i.CallbackURL)
+	w.str("group_id", i.GroupID)
+	if len(i.Ancestors) > 0 {
+		w.strings("thread_ancestors", i.Ancestors)
+	}
+	w.nonEmpty("user_id", i.UserID)
+	return w.close()
+}

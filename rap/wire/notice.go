@@ -1,0 +1,63 @@
+package wire
+
+// ParseAnswer reads a user choice response (U17). Whether the index is one of the choices is the caller's to see. Errors are *Error.
+func ParseAnswer(body []byte) (Answer, error) {
+	o := document(body, "id", "selected")
+	a := Answer{ID: o.id("id"), Selected: o.index("selected")}
+	if o.err != nil {
+		return Answer{}, o.err
+	}
+	return a, nil
+}
+
+// ParseCloseThread reads a thread closure. Errors are *Error.
+func ParseCloseThread(body []byte) (CloseThread, error) {
+	o := document(body, "thread_id")
+	c := CloseThread{o.id("thread_id")}
+	if o.err != nil {
+		return CloseThread{}, o.err
+	}
+	return c, nil
+}
+
+// ParseCancelCall reads a cancellation. Errors are *Error.
+func ParseCancelCall(body []byte) (CancelCall, error) {
+	o := document(body, "thread_id", "tool_call_id")
+	c := CancelCall{o.id("thread_id"), o.id("tool_call_id")}
+	if o.err != nil {
+		return CancelCall{}, o.err
+	}
+	return c, nil
+}
+
+// ParseStatus reads a status check. Errors are *Error.
+func ParseStatus(body []byte) (Status, error) {
+	c, err := ParseCancelCall(body)
+	return Status(c), err
+}
+
+// Append writes the answer.
+func (a Answer) Append(dst []byte) []byte {
+	w := open(dst)
+	w.str("id", a.ID)
+	w.index("selected", a.Selected)
+	return w.close()
+}
+
+// Append writes the closure.
+func (c CloseThread) Append(dst []byte) []byte {
+	w := open(dst)
+	w.str("thread_id", c.ThreadID)
+	return w.close()
+}
+
+// Append writes the cancellation.
+func (c CancelCall) Append(dst []byte) []byte {
+	w := open(dst)
+	w.str("thread_id", c.ThreadID)
+	w.str("tool_call_id", c.ToolCallID)
+	return w.close()
+}
+
+// Append writes the status check.
+func (s Status) Append(dst []byte) []byte { return CancelCall(s).Append(dst) }

@@ -1,0 +1,122 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+)
+
+// maxItems bounds the items of a result and the segments of how to show it.
+const maxItems = 1000
+
+// result reads a tool_result, which has text, content or both (C3).
+func (o object) result() *Result {
+	r := &Result{
+		GroupID: o.id("group_id"), ID: o.id("id"), CallID: o.optionalID("call_id"), Text: o.optional("text"),
+		Content: o.contents(), DisplayAs: o.display(), Subscription: o.set("subscription"),
+	}
+	if r.Text == nil && r.Content == nil {
+		o.fail("", "text or content, found neither")
+	}
+	return r
+}
+
+// contents is nil only when there is none: an empty list supersedes the text, too.
+func (o object) contents() []Content {
+	if o.raw("content") == nil {
+		return nil
+	}
+	out := []Content{}
+	for path, raw := range o.list("content", maxItems) {
+		out = append(out, o.item(o.object(path, raw, "type", "text", "data", "mediaType")))
+	}
+	return out
+}
+
+// item reads an item. One of an unknown type makes the result unreadable: nobody can say what it leaves out.
+func (r *reader) item(o object) Content {
+	switch o.text("type") {
+	case "text":
+		return Content{Text: o.text("text")}
+	case "image":
+		return o.image()
+	}
+	o.fail(o.at("type"), "text or image")
+	return Content{}
+}
+
+func (o object) image() Content {
+	c := Content{Image: o.text("data"), MediaType: o.text("mediaType")}
+	if !isBase64(c.Image) {
+		o.fail(o.at("data"), "base64")
+	}
+	if !isMediaType(c.MediaType) {
+		o.fail(o.at("mediaType"), "a media type, such as image/png")
+	}
+	return c
+}
+
+// isBase64 wants padded base64 in one line. Go's decoder passes over line breaks.
+func isBase64(s string) bool {
+	_, err := base64.StdEncoding.Strict().DecodeString(s)
+	return s != "" && err == nil && !strings.ContainsAny(s, "\r\n")
+}
+
+func isMediaType(s string) bool {
+	kind, sub, ok := strings.Cut(s, "/")
+	bad := strings.ContainsFunc(kind+sub, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"(),/:;<=>?@[\\]{}", r) })
+	return ok && kind != "" && sub != "" && !bad && len(s) <= maxName
+}
+
+// display is how to show a result, kept as it stands. Segments of known types are checked, others are for whoever knows them: nothing rests on it.
+func (o object) display() json.RawMessage {
+	raw := o.raw("display_as")
+	if raw == nil {
+		return nil
+	}
+	for path, raw := range o.list("display_as", maxItems) {
+		o.segment(o.object(path, raw, "type", "content"))
+	}
+	return bytes.Clone(raw)
+}
+
+func (r *reader) segment(o object) {
+	switch o.text("type") {
+	case "text":
+		o.text("content")
+	case "diff":
+		diff := o.object(o.at("content"), o.raw("content"), "path", "patch")
+		diff.text("path")
+		diff.text("patch")
+	case "image":
+		o.object(o.at("content"), o.raw("content"), "data", "mediaType").image()
+	}
+}
+
+// Append writes the result. A display that is no list is written so that everybody refuses it.
+func (r *Result) Append(dst []byte) []byte {
+	w := head(dst, typeResult, r.GroupID)
+	w.str("id", r.ID)
+	w.optional("call_id", r.CallID)
+	w.optional("text", r.Text)
+	if r.Content != nil {
+		w.objects("content", len(r.Content), func(w *writer, i int) { r.Content[i].write(w) })
+	}
+	if r.DisplayAs != nil {
+		w.raw("display_as", r.DisplayAs, '[')
+	}
+	w.set("subscription", r.Subscription)
+	return w.close()
+}
+
+func (c Content) write(w *writer) {
+	if c.Image == "" && c.MediaType == "" {
+		w.str("type", "text")
+		w.str("text", c.Text)
+		return
+	}
+	w.str("type", "image")
+	w.str("data", c.Image)
+	w.str("mediaType", c.MediaType)
+}

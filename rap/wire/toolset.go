@@ -1,0 +1,224 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/assent-dev/assent/internal/jsonschema"
+	"github.com/assent-dev/assent/value"
+)
+
+// maxTools bounds what checking a manifest can cost.
+const maxTools = 1000
+
+// ParseToolset reads a manifest (D3). All of it is valid, or none of it is used (D4): names, endpoint, at least one tool, schemas that can be used,
+// and annotations of the right type. Names of tools are made of [A-Za-z0-9_.-]. Errors are *Error.
+func ParseToolset(body []byte) (*Toolset, error) {
+	o := document(body, "name", "description", "endpoint", "tools", "needsMigration")
+	t := &Toolset{
+		Name: o.name("name"), Description: o.optionalText("description"), Endpoint: o.url("endpoint"),
+		NeedsMigration: o.set("needsMigration"),
+	}
+	seen := map[string]bool{}
+	for path, raw := range o.list("tools", maxTools) {
+		tool := o.tool(path, raw)
+		if seen[tool.Name] {
+			o.fail(path+".name", "a name that no other tool of the toolset has")
+		}
+		seen[tool.Name] = true
+		t.Tools = append(t.Tools, tool)
+		if o.err != nil { // no more schemas are compiled for nothing
+			break
+		}
+	}
+	if len(t.Tools) == 0 {
+		o.fail("tools", "at least one tool")
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	return t, nil
+}
+
+func (r *reader) tool(path string, raw []byte) Tool {
+	o := r.object(path, raw, "name", "description", "inputSchema", "annotations", "displayScript")
+	t := Tool{
+		Name: o.name("name"), Description: o.text("description"), InputSchema: o.rawObject("inputSchema"),
+		Annotations: o.annotations(), DisplayScript: o.optionalText("displayScript"),
+	}
+	if strings.ContainsFunc(t.Name, notInToolName) {
+		o.fail(o.at("name"), "letters A to Z, digits, _, - and . only")
+	}
+	if o.err == nil {
+		t.schema = o.schema(t.InputSchema)
+	}
+	return t
+}
+
+func notInToolName(r rune) bool {
+	letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+	return !letter && (r < '0' || r > '9') && !strings.ContainsRune("_-.", r)
+}
+
+func (o object) annotations() Annotations {
+	raw := o.raw("annotations")
+	if raw == nil {
+		return Annotations{}
+	}
+	a := o.object(o.at("annotations"), raw, "requiresAuth", "readOnly", "destructive", "idempotent", "longRunning")
+	return Annotations{
+		RequiresAuth: a.optionalText("requiresAuth"), ReadOnly: a.flag("readOnly"), Destructive: a.flag("destructive"),
+		Idempotent: a.flag("idempotent"), LongRunning: a.flag("longRunning"),
+	}
+}
+
+func (o object) schema(raw json.RawMessage) *jsonschema.Untrusted {
+	schema, err := compile(raw)
+	if err != nil {
+		o.fail(o.at("inputSchema"), "a JSON Schema that can be used: "+plainly(err.Error()))
+	}
+	return schema
+}
+
+func compile(raw json.RawMessage) (*jsonschema.Untrusted, error) {
+	return jsonschema.CompileUntrusted("inputSchema.json", raw)
+}
+
+// plainly makes a text that quotes a stranger short and harmless.
+func plainly(s string) string {
+	const most = 200
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
+	if runes := []rune(s); len(runes) > most {
+		s = string(runes[:most]) + "…"
+	}
+	return s
+}
+
+// CheckArguments holds the arguments of a call to the tool's schema (I3, I11), which a stranger may have written: what compiling and checking
+// may cost is bounded. No arguments are {}. Errors name the place; they may quote the arguments.
+func (t *Tool) CheckArguments(args json.RawMessage) error {
+	doc, err := decodeArguments(args)
+	if err != nil {
+		return err
+	}
+	schema := t.schema
+	if schema == nil { // made by hand
+		if schema, err = compile(t.InputSchema); err != nil {
+			return fmt.Errorf("inputSchema: %w", err)
+		}
+	}
+	failures, err := schema.Validate(doc)
+	if err != nil {
+		return fmt.Errorf("inputSchema: %w", err)
+	}
+	return misfit(failures)
+}
+
+func decodeArguments(args json.RawMessage) (any, error) {
+	if args = trim(args); len(args) == 0 || string(args) == "null" {
+		return map[string]any{}, nil
+	}
+	var found value.Scratch
+	if err := anyShape.Scan(args, value.Limits{MaxBytes: maxBytes, MaxDepth: maxDepth}, &found); err != nil {
+		return nil, &Error{"arguments", "an object that all readers understand alike" + reason(err)}
+	}
+	if found.Top != value.Object {
+		return nil, &Error{"arguments", "an object, found " + kindOf(args)}
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(args)))
+	decoder.UseNumber()
+	var doc map[string]any
+	if err := decoder.Decode(&doc); err != nil {
+		return nil, fmt.Errorf("arguments: %w", err)
+	}
+	return doc, nil
+}
+
+// misfit says what is wrong with arguments, nil when nothing is.
+func misfit(failures []jsonschema.Failure) error {
+	const most = 5
+	var all []string
+	for _, f := range failures[:min(len(failures), most)] {
+		all = append(all, sentence(f))
+	}
+	if more := len(failures) - most; more > 0 {
+		all = append(all, fmt.Sprintf("and %d more", more))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return fmt.Errorf("arguments: %s", strings.Join(all, "; "))
+}
+
+func sentence(f jsonschema.Failure) string {
+	out := plainly(f.Message)
+	if f.Expected != "" {
+		out += ", expected " + plainly(f.Expected)
+	}
+	if len(f.Path) > 0 {
+		out = plainly(strings.Join(f.Path, ".")) + ": " + out
+	}
+	return out
+}
+
+// Digest identifies what a tool says about itself, "sha256:…": its name, description, schema and annotations, however they are spelt. A tool that
+// changed is another tool.
+func (t *Tool) Digest() string {
+	schema, err := value.Parse(t.InputSchema, value.Limits{})
+	if err != nil { // made by hand; no sound schema is a string
+		schema = text(string(t.InputSchema))
+	}
+	w := open(nil)
+	t.Annotations.write(w)
+	annotations, err := value.Parse(w.close(), value.Limits{})
+	if err != nil { // can't be: we wrote it
+		return ""
+	}
+	return value.Value{Kind: value.Object, Members: []value.Member{
+		{Key: "name", Value: text(t.Name)}, {Key: "description", Value: text(t.Description)},
+		{Key: "inputSchema", Value: schema}, {Key: "annotations", Value: annotations},
+	}}.Digest().String()
+}
+
+func text(s string) value.Value {
+	return value.Value{Kind: value.String, Text: strings.ToValidUTF8(s, "\ufffd")}
+}
+
+// Append writes the manifest.
+func (t *Toolset) Append(dst []byte) []byte {
+	w := open(dst)
+	w.str("name", t.Name)
+	w.nonEmpty("description", t.Description)
+	w.str("endpoint", t.Endpoint)
+	w.objects("tools", len(t.Tools), func(w *writer, i int) { t.Tools[i].write(w) })
+	w.set("needsMigration", t.NeedsMigration)
+	return w.close()
+}
+
+func (t *Tool) write(w *writer) {
+	w.str("name", t.Name)
+	w.str("description", t.Description)
+	w.raw("inputSchema", t.InputSchema, '{')
+	if t.Annotations != (Annotations{}) {
+		w.name("annotations")
+		w.dst = append(w.dst, '{')
+		t.Annotations.write(w)
+		w.dst = append(w.dst, '}')
+	}
+	w.nonEmpty("displayScript", t.DisplayScript)
+}
+
+func (a Annotations) write(w *writer) {
+	w.nonEmpty("requiresAuth", a.RequiresAuth)
+	w.flag("readOnly", a.ReadOnly)
+	w.flag("destructive", a.Destructive)
+	w.flag("idempotent", a.Idempotent)
+	w.flag("longRunning", a.LongRunning)
+}
