@@ -13,14 +13,18 @@ import (
 
 func (in *VoteInput) check() error {
 	switch {
-	case in.Verdict != Approve && in.Verdict != Deny && in.Verdict != Respond:
-		return &InputError{"verdict", "approve, deny or respond"}
+	case in.Verdict != Approve && in.Verdict != Deny && in.Verdict != Respond && !in.Verdict.picks():
+		return &InputError{"verdict", "approve, deny or respond; choose or dismiss for a question"}
 	case in.Verdict == Respond && strings.TrimSpace(in.Response) == "":
 		return &InputError{"response", "what the agent is to be told"}
 	case in.Verdict != Respond && in.Response != "":
 		return &InputError{"response", "nothing unless the verdict is respond"}
 	case in.Verdict != Approve && in.Grant != nil:
 		return &InputError{"grant", "nothing unless the verdict is approve"}
+	case in.Verdict != Choose && in.Choice != nil:
+		return &InputError{"choice", "nothing unless the verdict is choose"}
+	case in.Verdict == Choose && (in.Choice == nil || *in.Choice < 0):
+		return &InputError{"choice", "the index of a choice, from 0"}
 	}
 	return errors.Join(checkName("binding", in.Binding), checkName("person", in.Person), checkName("channel", in.Channel),
 		checkWords("reason", in.Reason), checkWords("response", in.Response))
@@ -37,7 +41,18 @@ func (r *Request) ready(ifVersion int64, seen string) error {
 	return nil
 }
 
-// Vote records a person's answer. Late, duplicate, partial and conflicting answers are outcomes, not errors.
+// editable holds an edit to a call that is asked about, as its author saw it.
+func (r *Request) editable(ifVersion int64, seen string) error {
+	switch {
+	case r.Question != nil:
+		return ErrQuestion
+	case r.State != Pending:
+		return ErrClosed
+	}
+	return r.ready(ifVersion, seen)
+}
+
+// Vote records a person's answer: to the approval of a call approve, deny or respond, to a question choose or dismiss. Late, duplicate, partial and conflicting answers are outcomes, not errors.
 func (s *Service) Vote(ctx context.Context, in VoteInput) (*Voted, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -52,6 +67,9 @@ func (s *Service) Vote(ctx context.Context, in VoteInput) (*Voted, error) {
 	out := &Voted{}
 	r, err := s.change(ctx, in.Tenant, in.ID, func(tx Tx, r *Request, now time.Time) (step, error) {
 		*out = Voted{}
+		if err := in.fits(r); err != nil {
+			return step{refused: err}, nil
+		}
 		if err := r.ready(in.IfVersion, in.Binding); err != nil {
 			return step{refused: err}, nil
 		}
@@ -74,7 +92,7 @@ func (s *Service) vote(ctx context.Context, tx Tx, r *Request, voter Person, kno
 	}
 	vote := Vote{
 		Person: voter.ID, Verdict: in.Verdict, Revision: r.Current().Number, Binding: in.Binding, Reason: in.Reason, Channel: in.Channel,
-		Groups: voter.Groups, Full: in.Full, Grant: in.Grant, At: now,
+		Groups: voter.Groups, Full: in.Full, Chosen: in.chosen(r), Grant: in.Grant, At: now,
 	}
 	if in.Grant != nil && r.State == Pending && !r.said(vote) {
 		if say, _, _ := w.may(r, voter.ID); say {
@@ -140,6 +158,8 @@ func (v *Voted) explain(r *Request, person string) string {
 		return "approved: it may run once, until " + stamp(r.Permit.Expires)
 	case VoteDenied:
 		return "denied: it will not run"
+	case VoteAnswered:
+		return "answered: " + r.picked()
 	case VoteDuplicate:
 		return "nothing changed: " + person + " said so before"
 	case VoteRevoked:
@@ -156,10 +176,7 @@ func (s *Service) Preview(ctx context.Context, in EditInput) (*Edited, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.State != Pending {
-		return nil, ErrClosed
-	}
-	if err := r.ready(in.IfVersion, in.Binding); err != nil {
+	if err := r.editable(in.IfVersion, in.Binding); err != nil {
 		return nil, err
 	}
 	_, out, err := s.edited(ctx, r, in)
@@ -207,10 +224,7 @@ func (s *Service) Edit(ctx context.Context, in EditInput) (*Edited, error) {
 	var voted *Voted
 	r, err := s.change(ctx, in.Tenant, in.ID, func(tx Tx, r *Request, now time.Time) (did step, err error) {
 		out, voted = nil, &Voted{}
-		if r.State != Pending {
-			return step{refused: ErrClosed}, nil
-		}
-		if err := r.ready(in.IfVersion, in.Binding); err != nil {
+		if err := r.editable(in.IfVersion, in.Binding); err != nil {
 			return step{refused: err}, nil
 		}
 		out, did, err = s.edit(ctx, tx, r, voter, in, now, voted)
@@ -285,6 +299,9 @@ func (s *Service) Consume(ctx context.Context, in ConsumeInput) (*Request, error
 		return nil, err
 	}
 	return s.change(ctx, in.Tenant, in.ID, func(tx Tx, r *Request, now time.Time) (step, error) {
+		if r.Question != nil {
+			return step{refused: ErrQuestion}, nil
+		}
 		c, err := s.plans.Plan(ctx, in.Tenant, r.Agent.ID)
 		if err != nil {
 			return step{}, err

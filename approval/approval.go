@@ -7,6 +7,10 @@
 //
 //	pending → approved | denied | expired | cancelled,   approved → consumed | expired
 //
+// A tool's question to its user (Question) is a Request too, which never becomes an approval: a person chooses or dismisses.
+//
+//	pending → answered | expired | cancelled
+//
 // Everything fails closed: a store, a plan or a directory that can't be read is an error, and an error lets nothing run.
 package approval
 
@@ -28,7 +32,7 @@ const (
 	Expired   State = "expired"   // nobody decided in time, or nobody used the permit in time
 	Cancelled State = "cancelled" // whoever asked took it back, or something newer stands in its place
 	Consumed  State = "consumed"  // ran, once
-	Answered  State = "answered"  // a question was answered; says nothing about a call
+	Answered  State = "answered"  // a question was answered, which lets no call run
 )
 
 // Open reports whether the request can still change.

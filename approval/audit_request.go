@@ -22,6 +22,7 @@ type auditedRequest struct {
 	called    []string
 	barred    []string // names that may not vote, as recorded
 	votes     []auditedVote
+	question  *auditedQuestion
 }
 
 type auditedVote struct {
@@ -29,6 +30,7 @@ type auditedVote struct {
 	verdict  Verdict
 	revision int
 	at       time.Time
+	chosen   int // of a question
 }
 
 // requestCheck holds an entry about a request to what happened before.
@@ -42,7 +44,8 @@ var aboutRequests = map[string]*requestCheck{
 	EventShared:         {from: []State{Pending, Approved}, check: (*Auditor).shared},
 	EventVote:           {from: []State{Pending}, check: (*Auditor).vote},
 	EventVoteRefused:    {},
-	EventVoteLate:       {from: []State{Approved, Denied, Expired, Cancelled, Consumed}},
+	EventVoteLate:       {from: []State{Approved, Denied, Expired, Cancelled, Consumed, Answered}},
+	EventAnswered:       {from: []State{Pending}, to: Answered, check: (*Auditor).answered},
 	EventEdited:         {from: []State{Pending}, check: (*Auditor).edited},
 	EventEditRefused:    {from: []State{Pending}},
 	EventApproved:       {from: []State{Pending}, to: Approved, check: (*Auditor).approved},
@@ -63,7 +66,10 @@ func (a *Auditor) opened(e *auditEntry) {
 	}
 	r := &auditedRequest{
 		state: Pending, binding: e.text("binding"), plan: e.text("plan"), stages: e.stages(), onTimeout: policy.Timeout(e.text("on_timeout")), deadline: e.time("deadline"),
-		barred: append(e.texts("owners"), e.Actor, e.text("person"), e.text("principal")),
+		barred: append(e.texts("owners"), e.Actor, e.text("person"), e.text("principal")), question: e.question(),
+	}
+	if r.asksUser() {
+		r.barred = []string{e.Actor}
 	}
 	if e.text("state") != string(Pending) || e.number("revision") != 0 || r.binding == "" {
 		e.fail("a request begins pending, with revision 0 of a call that has a binding")
@@ -80,6 +86,7 @@ func (a *Auditor) request(e *auditEntry, c *requestCheck) {
 	if c.from != nil && !slices.Contains(c.from, r.state) {
 		e.fail("the request is %s by then", r.state)
 	}
+	r.kind(e)
 	if e.Type != EventEdited && (e.text("binding") != r.binding || e.number("revision") != r.revision) {
 		e.fail("it tells of another call than the request's")
 	}
@@ -103,7 +110,7 @@ func (a *Auditor) shared(r *auditedRequest, e *auditEntry) {
 
 func (a *Auditor) vote(r *auditedRequest, e *auditEntry) {
 	a.votes++
-	v := auditedVote{e.Actor, Verdict(e.text("verdict")), r.revision, e.Time}
+	v := auditedVote{person: e.Actor, verdict: Verdict(e.text("verdict")), revision: r.revision, at: e.Time}
 	asks := func(group string) bool { return group == "" || slices.Contains(e.texts("groups"), group) }
 	seat := slices.ContainsFunc(r.stages, func(s policy.Stage) bool { return asks(s.Group) })
 	switch {
@@ -111,16 +118,19 @@ func (a *Auditor) vote(r *auditedRequest, e *auditEntry) {
 		e.fail("%q asks, or owns the agent, or is nobody: none of them has a vote", e.Actor)
 	case v.verdict == Approve && !seat, v.verdict != Approve && !seat && !slices.ContainsFunc(r.called, asks):
 		e.fail("%q is in no group that is asked", e.Actor)
-	case v.verdict == Approve && !e.fact("shown_fully", value.Bool).Bool:
-		e.fail("%q approved what was not shown fully", e.Actor)
+	case (v.verdict == Approve || v.verdict == Choose) && !e.fact("shown_fully", value.Bool).Bool:
+		e.fail("%q agreed to what was not shown fully", e.Actor)
 	case !sees(e.text("seen"), r.binding):
 		e.fail("%q saw another call", e.Actor)
-	case v.verdict != Approve && v.verdict != Deny && v.verdict != Respond:
+	case v.verdict != Approve && v.verdict != Deny && v.verdict != Respond && !v.verdict.picks(), v.verdict.picks() != (r.question != nil):
 		e.fail("%q is no answer", v.verdict)
 	case e.Time.After(r.deadline):
 		e.fail("the deadline was over")
 	case r.voted(e.Actor, v.verdict):
 		e.fail("%q said so before", e.Actor)
+	}
+	if r.question != nil && v.verdict.picks() {
+		v.chosen = r.picked(e, v.verdict)
 	}
 	r.votes = append(r.votes, v)
 }

@@ -18,6 +18,7 @@ var (
 	ErrEditDenied   = errors.New("the edited call is denied") // the decision says why
 	ErrGrantRefused = errors.New("no standing approval can come out of this")
 	ErrNotEligible  = errors.New("no say in this request")
+	ErrQuestion     = errors.New("a question takes a choice, and approves nothing") // no edit, no permit, no standing approval
 	ErrUnknownName  = errors.New("nobody is known by this name")
 )
 

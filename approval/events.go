@@ -22,6 +22,7 @@ const (
 	EventEditRefused    = "edit_refused"
 	EventApproved       = "request_approved"
 	EventRequestDenied  = "request_denied"
+	EventAnswered       = "request_answered" // a question was answered
 	EventExpired        = "request_expired"
 	EventCancelled      = "request_cancelled"
 	EventReminded       = "request_reminded"

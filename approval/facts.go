@@ -67,6 +67,9 @@ func ruleFacts(rev *Revision) []any {
 
 // rulesDigest is equal for two requests when the same agent asks for the same target because of the same rules.
 func (r *Request) rulesDigest() string {
+	if r.Question != nil { // each is for itself
+		return digestOf("question", r.Binding())[:24]
+	}
 	parts := []string{r.Agent.ID, r.Current().Call.Target(), r.Current().Plan}
 	for _, x := range r.Current().Decision.Reasons {
 		parts = append(parts, string(x.Source), x.Policy, x.Rule, string(x.Code))
@@ -87,11 +90,17 @@ func Summarize(r *Request) Summary {
 	if len(r.Redact) > 0 {
 		s.Message = "" // it could repeat what policy hides
 	}
+	if r.Question != nil {
+		s.Question, s.Message = true, r.Question.words()
+	}
 	for _, stage := range r.Stages {
 		s.Needed += stage.People
 		if !slices.Contains(s.Groups, stage.Group) {
 			s.Groups = append(s.Groups, stage.Group)
 		}
+	}
+	if r.Question != nil {
+		s.Needed = 1 // whoever of them it is
 	}
 	return s
 }

@@ -27,17 +27,17 @@ type Stats struct {
 // ApproverFigures are one person's.
 type ApproverFigures struct {
 	Person       string        `json:"person"`
-	Votes        int           `json:"votes"`
+	Votes        int           `json:"votes"`           // answers to calls and to tools' questions: both take reading
 	PerHour      float64       `json:"votes_per_hour"`  // over the time looked at, at least an hour
 	BusiestHour  int           `json:"busiest_hour"`    // most votes within any 60 minutes
-	MedianWait   time.Duration `json:"median_wait"`     // from the revision's start to the vote, in nanoseconds
-	ApproveRate  float64       `json:"approve_rate"`    // 0 to 1
+	MedianWait   time.Duration `json:"median_wait"`     // from the revision's start to the vote on a call, in nanoseconds
+	ApproveRate  float64       `json:"approve_rate"`    // of votes on calls, 0 to 1; a choice is no approval
 	Overloaded   bool          `json:"overloaded"`      // TooMany or RubberStamp
 	TooMany      bool          `json:"too_many"`        // more than 30 votes in one hour
-	RubberStamps bool          `json:"rubber_stamping"` // approves 95 % or more, in under 5 seconds (median), over at least 20 votes
+	RubberStamps bool          `json:"rubber_stamping"` // approves 95 % or more, in under 5 seconds (median), over at least 20 votes on calls
 }
 
-// AgentFigures are one agent's.
+// AgentFigures are one agent's. Questions are left out: they are asked by tools, and approve nothing.
 type AgentFigures struct {
 	Agent        string        `json:"agent"`
 	Asks         int           `json:"asks"`          // requests
@@ -121,6 +121,7 @@ func by[T any](all []T, key func(T) string) map[string][]T {
 
 func approverFigures(person string, votes []VoteFact, span time.Duration) ApproverFigures {
 	f := ApproverFigures{Person: person, Votes: len(votes), PerHour: per(len(votes), span, time.Hour), BusiestHour: busiest(votes)}
+	votes = slices.DeleteFunc(slices.Clone(votes), func(v VoteFact) bool { return v.Verdict.picks() })
 	waits, approvals := make([]time.Duration, len(votes)), 0
 	for i, v := range votes {
 		waits[i] = v.Waited
@@ -186,6 +187,9 @@ type ask struct {
 func asksOf(votes []VoteFact, requests []Summary) map[string]*ask {
 	out := map[string]*ask{}
 	for _, v := range votes {
+		if v.Verdict.picks() {
+			continue
+		}
 		a := out[v.Request]
 		if a == nil {
 			a = &ask{agent: v.Agent, at: v.At.Add(-v.Waited), waited: -1, decided: true, yes: true}
@@ -195,6 +199,9 @@ func asksOf(votes []VoteFact, requests []Summary) map[string]*ask {
 		a.yes = a.yes && v.Verdict == Approve // one no denies
 	}
 	for _, r := range requests { // which know how it ended
+		if r.Question {
+			continue
+		}
 		a := out[r.ID]
 		if a == nil {
 			a = &ask{waited: -1}

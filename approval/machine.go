@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 type standing struct {
 	people   map[string]Person // by canonical id
 	excluded map[string]string // canonical id → why
+	user     string            // canonical id of the person whom the agent acts for; "" when the directory knows nobody by that name
 }
 
 // may says whether a person has a say on a request, and whether a seat: escalation calls people in, who may deny or answer, but gives
@@ -23,6 +25,12 @@ func (w standing) may(r *Request, id string) (say, seat bool, why string) {
 	}
 	if why, out := w.excluded[id]; out {
 		return false, false, why
+	}
+	if r.asksUser() && r.Requester.Principal != "" {
+		if id != w.user {
+			return false, false, "the question is for the person whom the agent acts for"
+		}
+		return true, true, ""
 	}
 	seat = slices.ContainsFunc(r.Stages, func(s policy.Stage) bool { return p.Holds(s.Group) })
 	say = seat || slices.ContainsFunc(r.Called, p.Holds)
@@ -42,13 +50,19 @@ func (r *Request) open(now time.Time, require policy.Require, cfg Config) []Even
 	r.Deadline = now.Add(r.Within)
 	r.Ladder = ladder(now, r.Deadline, require.Escalate)
 	r.schedule()
+	return []Event{r.opened(nil)}
+}
+
+// opened tells that the request was made, with all that its audit needs.
+func (r *Request) opened(more map[string]any) Event {
 	call := r.Current().Call
-	e := r.event(EventOpened, r.Requester.Runtime, map[string]any{
+	facts := map[string]any{
 		"principal": call.Principal, "session": call.Session, "plan": r.Current().Plan, "deadline": stamp(r.Deadline),
 		"on_timeout": string(r.OnTimeout), "stages": stageFacts(r.Stages), "rules": ruleFacts(r.Current()),
 		"tool_definition": call.ToolDefinition, "owners": list(r.Requester.Owners), "replaces": r.Replaces, "person": r.Requester.Person,
-	})
-	return []Event{e.sealing("args", call.Args).sealing("message", r.Current().Decision.Message)}
+	}
+	maps.Copy(facts, more)
+	return r.event(EventOpened, r.Requester.Runtime, facts).sealing("args", call.Args).sealing("message", r.Current().Decision.Message)
 }
 
 // demand joins a requirement into what the request already demands. It only tightens.
@@ -111,13 +125,16 @@ func (r *Request) vote(v Vote, response string, w standing, now time.Time, cfg C
 	if r.said(v) {
 		return VoteDuplicate, nil, nil
 	}
-	if v.Verdict == Approve && !v.Full {
+	if (v.Verdict == Approve || v.Verdict == Choose) && !v.Full {
 		return "", nil, ErrNotShown
 	}
 	r.Votes = append(r.Votes, v)
 	events := []Event{r.voteEvent(EventVote, v, nil)}
-	if v.Verdict == Approve {
+	switch {
+	case v.Verdict == Approve:
 		return r.count(v, w, now, cfg, events)
+	case v.Verdict.picks():
+		return VoteAnswered, append(events, r.pick(v, now)), nil
 	}
 	cause := ByVotes
 	if v.Verdict == Respond {
@@ -131,7 +148,8 @@ func (r *Request) vote(v Vote, response string, w standing, now time.Time, cfg C
 // said reports whether this person gave this very answer to this revision before.
 func (r *Request) said(v Vote) bool {
 	return slices.ContainsFunc(r.Votes, func(o Vote) bool {
-		return o.Person == v.Person && o.Revision == v.Revision && o.Verdict == v.Verdict
+		same := o.Chosen == nil && v.Chosen == nil || o.Chosen != nil && v.Chosen != nil && *o.Chosen == *v.Chosen
+		return o.Person == v.Person && o.Revision == v.Revision && o.Verdict == v.Verdict && same
 	})
 }
 
@@ -210,6 +228,9 @@ func (r *Request) voteLate(v Vote, response string, now time.Time) (VoteOutcome,
 
 func (r *Request) voteEvent(kind string, v Vote, facts map[string]any) Event {
 	all := map[string]any{"verdict": string(v.Verdict), "channel": v.Channel, "groups": list(v.Groups), "shown_fully": v.Full, "seen": v.Binding}
+	if v.Chosen != nil {
+		all["chosen"] = *v.Chosen
+	}
 	for k, f := range facts {
 		all[k] = f
 	}

@@ -34,10 +34,15 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 			return nil, err
 		}
 	}
-	err = s.store.Update(ctx, in.Tenant, func(tx Tx) error {
+	return o.commit(ctx, o.run)
+}
+
+// commit does it in one transaction, which may begin more than once.
+func (o *opening) commit(ctx context.Context, do func(Tx) error) (*Opened, error) {
+	err := o.s.store.Update(ctx, o.in.Tenant, func(tx Tx) error {
 		o.out = &Opened{Decision: o.d, Binding: o.binding}
-		o.now, o.last, o.old, o.touched, o.made = s.clock.Now(), nil, nil, nil, nil
-		if err := o.run(tx); err != nil {
+		o.now, o.last, o.old, o.touched, o.made = o.s.clock.Now(), nil, nil, nil, nil
+		if err := do(tx); err != nil {
 			return err
 		}
 		for _, r := range o.touched {
@@ -52,7 +57,7 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 		return nil, err
 	}
 	for _, r := range o.touched {
-		s.hub.wake(r.ID)
+		o.s.hub.wake(r.ID)
 	}
 	return o.out, nil
 }
@@ -82,7 +87,7 @@ func (s *Service) askers(ctx context.Context, in OpenInput) ([]string, error) {
 	return out, nil
 }
 
-// opening is one call of Open.
+// opening is one call of Open, or of Ask.
 type opening struct {
 	s       *Service
 	in      OpenInput
@@ -98,16 +103,14 @@ type opening struct {
 	old     *Request // that this one replaces
 	touched []*Request
 	made    *Request
+
+	question *Question // of Ask
+	within   time.Duration
 }
 
 func (o *opening) run(tx Tx) error {
-	f, err := frozen(tx, stops(o.c.Agent.ID))
-	if err != nil {
+	if stopped, err := o.stopped(tx); stopped || err != nil {
 		return err
-	}
-	if f != nil { // before all else: not even the answer to an earlier call lets anything run
-		o.out.Decision = frozenDecision(*f)
-		return o.deny(tx, "frozen")
 	}
 	if done, err := o.remembered(tx); done || err != nil {
 		return err
@@ -126,6 +129,16 @@ func (o *opening) run(tx Tx) error {
 		return o.ask(tx)
 	}
 	return o.deny(tx, "policy")
+}
+
+// stopped denies what a freeze stops, before all else: not even the answer to an earlier call lets anything run.
+func (o *opening) stopped(tx Tx) (bool, error) {
+	f, err := frozen(tx, stops(o.c.Agent.ID))
+	if f == nil || err != nil {
+		return false, err
+	}
+	o.out.Decision = frozenDecision(*f)
+	return true, o.deny(tx, "frozen")
 }
 
 // remembered answers a repetition of an idempotency key with what became of the first call.
@@ -171,12 +184,19 @@ func (o *opening) digest() string {
 	for _, hint := range slices.Sorted(maps.Keys(c.Annotations)) {
 		parts = append(parts, hint, strconv.FormatBool(c.Annotations[hint]))
 	}
+	if o.question != nil {
+		parts = append(append(parts, "question"), o.question.parts()...)
+	}
 	return digestOf(parts...)
 }
 
+// remember keeps the key for as long as the service does, or longer where m says so.
 func (o *opening) remember(tx Tx, m Memory) {
 	if o.in.Key != "" {
-		m.Digest, m.Expires = o.digest(), o.now.Add(o.s.cfg.Remember)
+		m.Digest = o.digest()
+		if least := o.now.Add(o.s.cfg.Remember); m.Expires.Before(least) {
+			m.Expires = least
+		}
 		tx.Remember(o.in.Key, m)
 	}
 }
@@ -184,6 +204,9 @@ func (o *opening) remember(tx Tx, m Memory) {
 func (o *opening) event(kind string, facts map[string]any) Event {
 	all := map[string]any{"agent": o.c.Agent.ID, "target": o.call.Target(), "binding": o.binding, "plan": o.c.Plan.Version(),
 		"principal": o.call.Principal, "session": o.call.Session, "rules": ruleFacts(&Revision{Decision: o.out.Decision})}
+	if o.question != nil {
+		all["question"] = true
+	}
 	for k, v := range facts {
 		all[k] = v
 	}
@@ -334,6 +357,8 @@ func (o *opening) supersede(tx Tx) error {
 		return &InputError{"replaces", "the id of an earlier request"}
 	case err != nil:
 		return err
+	case old.Question != nil:
+		return &InputError{"replaces", "a request for the approval of a call: a question is withdrawn, not replaced"}
 	case old.Agent.ID != o.c.Agent.ID || old.Requester.Principal != o.call.Principal || old.Requester.Session != o.call.Session:
 		return &InputError{"replaces", "a request of the same agent, principal and session"}
 	case !old.State.Open():

@@ -3,7 +3,11 @@ package approval
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/assent-dev/assent/resolve"
 )
@@ -15,8 +19,9 @@ type Question struct {
 	Prompt  string   `json:"prompt"`
 	Choices []string `json:"choices"` // in the tool's order; an answer is an index, also where labels are equal or empty
 	Default int      `json:"default"` // index of what a dismissal picks
-	// Groups may answer, with the bars that approvals have: not the requester, not the person whom the agent acts for, not an owner. Without
-	// groups it is the user who is asked, as the protocol has it: the person whom the agent acts for, or any approver when nobody is named.
+	// Groups may answer: one person of any of them is enough. The bars that approvals have hold: not the requester, not the person whom the
+	// agent acts for, not an owner. Without groups it is the user who is asked, as the protocol has it: the person whom the agent acts for,
+	// or any approver when nobody is named.
 	Groups []string `json:"groups,omitempty"`
 }
 
@@ -26,15 +31,192 @@ type AskInput struct {
 	Agent    string
 	Runtime  string
 	Person   string
-	Key      string // the same key is the same question; required
+	Key      string // the same key is the same question, at least until it has ended; required
 	Call     *resolve.Call
 	Question Question
-	Within   time.Duration // until it expires; Config.Within when 0
+	Within   time.Duration // until it expires; Config.Within when 0; at most a year
 }
 
+// The bounds of a question.
+const (
+	mostChoices     = 10_000
+	mostPrompt      = 64 << 10  // bytes
+	mostLabel       = 4 << 10   // bytes
+	mostQuestion    = 256 << 10 // bytes of the prompt and all labels
+	mostGroups      = 50
+	longestQuestion = 8760 * time.Hour
+)
+
+// questionPrefix begins the ids of questions: they are told from approvals wherever an id is all that is known.
+const questionPrefix = "qst_"
+
+// QuestionID reports whether an id is one of a question's request.
+func QuestionID(id string) bool { return strings.HasPrefix(id, questionPrefix) }
+
+// FromTool and CodeQuestion are the reason why a question is put to people: the tool wants a choice before it goes on.
+const (
+	FromTool     resolve.Source = "tool"
+	CodeQuestion resolve.Code   = "question"
+)
+
 // Ask makes a request of a question. It doesn't decide whether the call may run: that was decided before. It is refused only where the rules
-// deny the call now or a freeze stops the agent. Questions are not coalesced, no standing approval and no cool-down answers them: the protocol
-// forbids answering one question by the answer to another (U13, U19).
+// deny the call now or a freeze stops the agent (Opened.Denied "policy", "frozen"). Questions are not coalesced, no standing approval and no
+// cool-down answers them: the protocol forbids answering one question by the answer to another (U13, U19).
 func (s *Service) Ask(ctx context.Context, in AskInput) (*Opened, error) {
-	return nil, errors.New("being written")
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	c, err := s.plans.Plan(ctx, in.Tenant, in.Agent)
+	if err != nil {
+		return nil, err
+	}
+	q := in.Question
+	q.Choices, q.Groups = slices.Clone(q.Choices), distinctGroups(q.Groups)
+	o := opening{s: s, c: c, call: NewCall(in.Call), d: c.Plan.Decide(in.Call), question: &q, within: in.Within,
+		in: OpenInput{Tenant: in.Tenant, Runtime: in.Runtime, Person: in.Person, Agent: in.Agent, Call: in.Call, Key: in.Key}}
+	if o.d.Outcome != resolve.Deny {
+		if o.binding, err = c.Plan.Bind(in.Call); err != nil {
+			return nil, fmt.Errorf("bind the call: %w", err)
+		}
+		if o.owners, err = s.owners(ctx, in.Tenant, c); err != nil {
+			return nil, err
+		}
+	}
+	return o.commit(ctx, o.put)
+}
+
+func distinctGroups(groups []string) []string {
+	groups = slices.Clone(groups)
+	slices.Sort(groups)
+	return slices.Compact(groups)
+}
+
+func (in *AskInput) check() error {
+	if err := checkCall(in.Call); err != nil {
+		return err
+	}
+	switch {
+	case in.Key == "":
+		return &InputError{"key", "a text of this question's own"}
+	case in.Within < 0 || in.Within > longestQuestion:
+		return &InputError{"within", "at most " + longestQuestion.String()}
+	}
+	return errors.Join(checkName("runtime", in.Runtime), checkName("person", in.Person), checkName("key", in.Key), in.Question.check())
+}
+
+func (q *Question) check() error {
+	switch {
+	case q.Asker == "":
+		return &InputError{"question.asker", "the name of the tool server that asks"}
+	case len(q.Choices) == 0 || len(q.Choices) > mostChoices:
+		return &InputError{"question.choices", fmt.Sprintf("1 to %d labels", mostChoices)}
+	case q.Default < 0 || q.Default >= len(q.Choices):
+		return &InputError{"question.default", fmt.Sprintf("the index of a choice, 0 to %d", len(q.Choices)-1)}
+	case len(q.Groups) > mostGroups:
+		return &InputError{"question.groups", fmt.Sprintf("at most %d", mostGroups)}
+	}
+	if err := errors.Join(checkName("question.asker", q.Asker), checkText("question.prompt", q.Prompt, mostPrompt)); err != nil {
+		return err
+	}
+	size := len(q.Prompt)
+	for i, label := range q.Choices {
+		if err := checkText(fmt.Sprintf("question.choices[%d]", i), label, mostLabel); err != nil {
+			return err
+		}
+		size += len(label)
+	}
+	if size > mostQuestion {
+		return &InputError{"question", fmt.Sprintf("a prompt and labels of at most %d bytes together", mostQuestion)}
+	}
+	return q.checkGroups()
+}
+
+// checkGroups wants names. The group of every approver has none: asking nobody in particular asks the user.
+func (q *Question) checkGroups() error {
+	for i, g := range q.Groups {
+		field := fmt.Sprintf("question.groups[%d]", i)
+		if g == "" {
+			return &InputError{field, "the name of a group"}
+		}
+		if err := checkName(field, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkText holds words of a tool to what every store and ledger can keep.
+func checkText(field, text string, most int) error {
+	if len(text) > most || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return &InputError{field, fmt.Sprintf("UTF-8 text without NUL of at most %d bytes", most)}
+	}
+	return nil
+}
+
+// put makes the request, unless it is there, the rules deny the call or a freeze stops the agent.
+func (o *opening) put(tx Tx) error {
+	if stopped, err := o.stopped(tx); stopped || err != nil {
+		return err
+	}
+	if done, err := o.remembered(tx); done || err != nil {
+		return err
+	}
+	if o.d.Outcome == resolve.Deny {
+		return o.deny(tx, "policy")
+	}
+	id, err := newID(questionPrefix, o.now, o.s.random)
+	if err != nil {
+		return fmt.Errorf("make an id: %w", err)
+	}
+	r := &Request{
+		ID: id, Tenant: o.in.Tenant, Version: 1, Agent: o.c.Agent, Question: o.question, Within: o.within, Redact: require(&o.d).Arguments.Redact,
+		Requester: Requester{Runtime: o.in.Runtime, Person: o.in.Person, Principal: o.call.Principal, Session: o.call.Session, Owners: o.owners},
+	}
+	bound := o.question.binding(id, o.in.Key, o.binding)
+	r.Revisions = []Revision{{Call: o.call, Binding: bound, Plan: o.c.Plan.Version(), At: o.now, Decision: resolve.Decision{
+		Outcome: resolve.Ask, Binding: bound,
+		Reasons: []resolve.Reason{{Source: FromTool, Code: CodeQuestion, Detail: "the tool asks for a choice before it goes on"}},
+	}}}
+	events := r.ask(o.now, o.s.cfg)
+	o.made = r
+	o.remember(tx, Memory{Request: id, Expires: r.Deadline})
+	o.out.Outcome, o.out.Request, o.out.Decision, o.out.Binding = OpenPending, r, r.Current().Decision, bound
+	return o.record(tx, r, events...)
+}
+
+// binding is the digest of what is asked, about which call: an answer is bound to exactly what was shown. It is this question's alone, so that
+// no answer fits another one, however alike.
+func (q *Question) binding(id, key, call string) string {
+	return "sha256:" + digestOf(append([]string{"question", id, key, call}, q.parts()...)...)
+}
+
+// parts are what makes a question, in order.
+func (q *Question) parts() []string {
+	out := []string{q.Asker, q.Prompt, fmt.Sprint(q.Default), fmt.Sprint(len(q.Choices))}
+	return slices.Concat(out, q.Choices, q.Groups)
+}
+
+// Answer returns an answered question to the runtime that asked it, which may act on it now. ErrNotFound: this runtime asked no such question.
+// ErrPending: nobody has answered. ErrNotApproved: it ended without an answer; the request, which comes with these two, says how. ErrFrozen:
+// there is an answer, which is held back while the agent is frozen.
+func (s *Service) Answer(ctx context.Context, tenant, id, runtime string) (*Request, error) {
+	r, err := s.Request(ctx, tenant, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Question == nil || !r.AskedBy(runtime):
+		return nil, ErrNotFound
+	case r.State == Pending:
+		return r, ErrPending
+	case r.State != Answered || r.Chosen == nil:
+		return r, ErrNotApproved
+	}
+	freezes, err := s.store.Freezes(ctx, tenant) // after the request: a freeze that was there before this call is seen
+	if err != nil {
+		return nil, fmt.Errorf("read the freezes: %w", err)
+	}
+	if slices.ContainsFunc(freezes, stops(r.Agent.ID)) {
+		return nil, ErrFrozen
+	}
+	return r, nil
 }

@@ -217,4 +217,5 @@ type Summary struct {
 	Needed    int       `json:"needed"`    // seats
 	Created   time.Time `json:"created"`
 	Deadline  time.Time `json:"deadline"`
+	Question  bool      `json:"question,omitempty"` // a tool asks for a choice; Message is in our words, the tool's are in the request
 }

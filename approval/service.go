@@ -443,15 +443,20 @@ func (s *Service) standing(ctx context.Context, r *Request, voter Person) (stand
 			w.people[p.ID] = p
 		}
 	}
+	if r.asksUser() {
+		user, ok, err := s.known(ctx, r.Tenant, r.Requester.Principal)
+		if err != nil {
+			return w, err
+		}
+		if ok {
+			w.user = user.ID
+		}
+	}
 	return w, s.exclude(ctx, r, w)
 }
 
 // exclude bars whoever asks, whoever the agent acts for, and whoever owns it, under whatever name the directory knows them.
 func (s *Service) exclude(ctx context.Context, r *Request, w standing) error {
-	owners, err := s.people.Owners(ctx, r.Tenant, r.Agent.ID)
-	if err != nil {
-		return fmt.Errorf("ask the directory: %w", err)
-	}
 	bar := func(name, why string) error {
 		p, ok, err := s.known(ctx, r.Tenant, name)
 		if ok {
@@ -460,10 +465,18 @@ func (s *Service) exclude(ctx context.Context, r *Request, w standing) error {
 		w.excluded[name] = why
 		return err
 	}
+	if r.asksUser() { // the user may own the agent and its program: it is them that the tool asks
+		return bar(r.Requester.Runtime, "the runtime that asks")
+	}
 	errs := []error{
 		bar(r.Requester.Runtime, "the runtime that asks"), bar(r.Requester.Person, "the runtime that asks is this person's"),
 		bar(r.Requester.Principal, "the agent acts for this person"),
 	}
+	owners, err := s.people.Owners(ctx, r.Tenant, r.Agent.ID)
+	if err != nil {
+		err = fmt.Errorf("ask the directory: %w", err)
+	}
+	errs = append(errs, err)
 	for _, name := range r.Requester.Also {
 		errs = append(errs, bar(name, "a runtime that asks too"))
 	}

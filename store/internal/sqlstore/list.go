@@ -62,7 +62,7 @@ func (q *listing) arg(v any) string {
 
 // states are those of the filter, or all.
 func (q *listing) states() []approval.State {
-	all := []approval.State{approval.Pending, approval.Approved, approval.Denied, approval.Expired, approval.Cancelled, approval.Consumed}
+	all := []approval.State{approval.Pending, approval.Approved, approval.Denied, approval.Expired, approval.Cancelled, approval.Consumed, approval.Answered}
 	if len(q.f.States) == 0 {
 		return all
 	}

@@ -156,5 +156,6 @@ func scanSummary(r Rows) (s approval.Summary, err error) {
 	err = r.Scan(&s.ID, &s.Version, &state, &cause, &s.Agent, &s.Target, &s.Principal, &s.Message, &s.Rules, &groups, &approvals, &needed, &created, &deadline)
 	s.State, s.Cause, s.Groups = approval.State(state), approval.Cause(cause), splitGroups(groups)
 	s.Approvals, s.Needed, s.Created, s.Deadline = int(approvals), int(needed), moment(created), moment(deadline)
+	s.Question = approval.QuestionID(s.ID)
 	return s, err
 }

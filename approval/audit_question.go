@@ -1,0 +1,76 @@
+package approval
+
+import (
+	"slices"
+
+	"github.com/assent-dev/assent/value"
+)
+
+// auditedQuestion is what the ledger tells of a question.
+type auditedQuestion struct {
+	choices  int
+	standard int // what a dismissal picks
+}
+
+// question reads what makes a request a question; nil for the approval of a call.
+func (e *auditEntry) question() *auditedQuestion {
+	if is, _ := e.Facts.Get("question"); !is.Bool {
+		return nil
+	}
+	q := &auditedQuestion{e.number("choices"), e.number("default")}
+	if q.choices < 1 || q.standard < 0 || q.standard >= q.choices {
+		e.fail("a question has choices, and one of them is its default")
+	}
+	return q
+}
+
+// notOfQuestions are the entries that a question never has: it approves nothing, is not edited, not shared, and nobody is called in.
+var notOfQuestions = []string{
+	EventShared, EventEdited, EventEditRefused, EventApproved, EventRequestDenied, EventEscalated, EventConsumed, EventPermitExpired, EventConsumeRefused,
+}
+
+// kind holds an entry to the kind of its request.
+func (r *auditedRequest) kind(e *auditEntry) {
+	switch {
+	case r.question == nil && e.Type == EventAnswered:
+		e.fail("it is no question that could be answered by a choice")
+	case r.question != nil && slices.Contains(notOfQuestions, e.Type):
+		e.fail("this can't happen to a question")
+	}
+}
+
+// asksUser reports whether the user of the agent is asked. The ledger has the principal by a name, and votes by the id of a person: that these
+// are the same it can't tell.
+func (r *auditedRequest) asksUser() bool {
+	return r.question != nil && len(r.stages) == 1 && r.stages[0] == anyone
+}
+
+// picked reads which choice an answer picks.
+func (r *auditedRequest) picked(e *auditEntry, v Verdict) int {
+	chosen := asInt(e.fact("chosen", value.Number))
+	switch {
+	case chosen < 0 || chosen >= r.question.choices:
+		e.fail("there is no choice %d", chosen)
+	case v == Dismiss && chosen != r.question.standard:
+		e.fail("a dismissal picks the default, %d", r.question.standard)
+	}
+	return chosen
+}
+
+// answered wants the one answer that was counted, by somebody who may, in time.
+func (a *Auditor) answered(r *auditedRequest, e *auditEntry) {
+	verdict, cause := Choose, ByChoice
+	if e.fact("dismissed", value.Bool).Bool {
+		verdict, cause = Dismiss, ByDismissal
+	}
+	if r.question == nil {
+		return // said already
+	}
+	chosen := r.picked(e, verdict)
+	switch {
+	case len(r.votes) != 1 || r.votes[0].person != e.Actor || r.votes[0].verdict != verdict || r.votes[0].chosen != chosen:
+		e.fail("there is no counted answer of %q that picks this", e.Actor)
+	case e.text("cause") != string(cause):
+		e.fail("a %s is not the cause of this", e.text("cause"))
+	}
+}
