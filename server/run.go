@@ -75,7 +75,9 @@ func (s *Server) seal(ctx context.Context) error {
 	}
 }
 
-func (s *Server) sweep(ctx context.Context) error { return s.cfg.Store.SweepValues(ctx, s.cfg.Now()) }
+func (s *Server) sweep(ctx context.Context) error {
+	return errors.Join(s.cfg.Store.SweepValues(ctx, s.cfg.Now()), s.cfg.Store.SweepRecords(ctx, s.cfg.Now()))
+}
 
 // listen wakes the sealer when something of any tenant changed, whoever changed it.
 func (s *Server) listen(ctx context.Context) {

@@ -1,4 +1,4 @@
-// Package store says what assent keeps beside requests: the sealed ledger, tokens, short-lived values and deliveries. The engines stand
+// Package store says what assent keeps beside requests: the sealed ledger, tokens, short-lived values, records of edges and deliveries. The engines stand
 // below it (sqlite, postgres), storetest is what both must pass.
 package store
 
@@ -28,6 +28,7 @@ type Store interface {
 	Ledger
 	Tokens
 	Values
+	Records
 	Outbox
 
 	// Ping fails when the store can't be written to.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -126,6 +127,12 @@ func TestFull(t *testing.T) {
 			fits++
 		}
 	}
+	for n, err := 0, error(nil); err == nil; n++ {
+		r := store.Record{Room: "calls", Key: strconv.Itoa(n), Value: make([]byte, 1000)}
+		if _, err = small.PutRecord(t.Context(), r); err != nil {
+			unavailable(t, err, "full")
+		}
+	}
 	unavailable(t, small.Ping(t.Context()), "full")
 	unavailable(t, small.SetValue(t.Context(), "b", "k", make([]byte, 1<<20), time.Now()), "full")
 	large, err := open(t, path)()
@@ -146,6 +153,11 @@ func TestLocked(t *testing.T) {
 	exec(t, other, "BEGIN IMMEDIATE")
 	unavailable(t, storetest.Insert(t, s, 1), "locked")
 	unavailable(t, s.Ping(t.Context()), "locked")
+	_, err = s.PutRecord(t.Context(), store.Record{Room: "calls", Key: "a"})
+	unavailable(t, err, "locked")
+	if _, err := s.Record(t.Context(), "calls", "a"); !errors.Is(err, approval.ErrNotFound) {
+		t.Fatalf("readers of records go on: %v", err)
+	}
 	if _, err := s.Requests(t.Context(), "acme", approval.Filter{}); err != nil {
 		t.Fatalf("readers go on: %v", err)
 	}

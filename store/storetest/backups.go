@@ -35,6 +35,14 @@ func Fill(t testing.TB, s stores.Store) {
 		}
 	}
 	ok(t, s.PutToken(ctx, stores.Token{ID: "t", Tenant: tenant, Hash: "h", Scopes: []string{"read"}, Created: epoch(), Expires: epoch()}))
+	for i := range 3 {
+		r := document(number(i))
+		r.Alias, r.Value = "alias of "+r.Key, []byte("\x00\xff")[:i]
+		if i > 0 {
+			r.Due, r.Expires = epoch(), epoch().Add(time.Hour)
+		}
+		put(t, s, put(t, s, r))
+	}
 	ok(t, s.SetValue(ctx, "b", "k", []byte("\x00\xff"), epoch().Add(time.Hour)))
 	ok(t, s.SetValue(ctx, "b", "empty", nil, epoch().Add(time.Hour)))
 }
@@ -62,6 +70,10 @@ func backup(t *testing.T, db Database) {
 	update(t, to, func(tx approval.Tx) error { tx.AddVote(approval.VoteFact{At: epoch()}); return nil })
 	equal(t, entries(t, to, tenant), 34)
 	equal(t, verify(t, to, tenant), 34)
+
+	again := must(to.RecordByAlias(t.Context(), "calls", "alias of 2"))(t)
+	equal(t, again.Version, 2)
+	stored(t, to, put(t, to, again))
 
 	third := one(t, db)
 	ok(t, third.Restore(t.Context(), strings.NewReader(empty)))

@@ -16,13 +16,14 @@ func Migrations(t *testing.T, db func(t *testing.T) (open func() (stores.Store, 
 		sql    string
 		want   string
 	}{
-		"newer":        {sql: "INSERT INTO assent_migrations (version, name, checksum) VALUES (99, '0099_later.sql', 'x')", want: "newer version"},
-		"altered":      {sql: "UPDATE assent_migrations SET checksum = 'x' WHERE version = 1", want: "changed by hand"},
-		"step missing": {sql: "UPDATE assent_migrations SET version = 2 WHERE version = 1", want: "step 1 is missing"},
-		"records lost": {sql: "DELETE FROM assent_migrations", want: "half-applied"},
-		"table lost":   {sql: "DROP TABLE votes", want: "table votes"},
-		"column lost":  {sql: "ALTER TABLE kept RENAME COLUMN value TO worth", want: "table kept"},
-		"half-applied": {before: true, sql: "CREATE TABLE requests (id INTEGER)", want: "half-applied"},
+		"newer":          {sql: "INSERT INTO assent_migrations (version, name, checksum) VALUES (99, '0099_later.sql', 'x')", want: "newer version"},
+		"altered":        {sql: "UPDATE assent_migrations SET checksum = 'x' WHERE version = 1", want: "changed by hand"},
+		"step missing":   {sql: "DELETE FROM assent_migrations WHERE version = 1", want: "step 1 is missing"},
+		"records lost":   {sql: "DELETE FROM assent_migrations", want: "half-applied"},
+		"table lost":     {sql: "DROP TABLE votes", want: "table votes"},
+		"records' table": {sql: "DROP TABLE records", want: "table records"},
+		"column lost":    {sql: "ALTER TABLE kept RENAME COLUMN value TO worth", want: "table kept"},
+		"half-applied":   {before: true, sql: "CREATE TABLE requests (id INTEGER)", want: "half-applied"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

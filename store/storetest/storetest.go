@@ -34,6 +34,10 @@ func Run(t *testing.T, db Database) {
 		"due": due, "due failures": dueFailures, "due failures stand back": dueFailuresStandBack, "due race": dueRace, "changed": changed, "changed elsewhere": changedElsewhere,
 		"seal": seal, "seal race": sealRace, "seal failure": sealFailure, "seal fairly": sealFairly, "leaves": leaves, "large entries": largeEntries, "history": history, "prune": prune,
 		"tokens": tokens, "values": values, "value race": takeRace, "sweep": sweep,
+		"records": func(t *testing.T, db Database) {
+			Records(t, func(t *testing.T) store.Records { return one(t, db) })
+		},
+		"records of replicas": recordReplicas, "records and updates": recordsAndUpdates, "records without a store": recordsClosed,
 		"outbox": outbox, "outbox sweep": sweepSent, "outbox leases": leases, "outbox race": claimRace,
 		"backup": backup, "backup refused": backupRefused, "backup while busy": backupBusy, "ping and close": pingAndClose, "odd texts": oddTexts,
 	} {

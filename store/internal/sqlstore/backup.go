@@ -77,6 +77,7 @@ func tables() []table {
 		define("hashes", "tenant, pos", "", "tenant pos:i hash:b"),
 		define("trees", "tenant", "", "tenant size:i root:b checkpoint:b pruned:i"),
 		define("tokens", "tenant, id", "", "id tenant name hash scopes agents person created:i expires:i revoked:i"),
+		define("records", "room, name", "", "room name alias version:i due:i expires:i value:b"),
 		define("kept", "bucket, name", "", "bucket name value:b expires:i"),
 		define("deliveries", "id", "id", "id:i tenant target event subject payload state attempt:i run_at:i owner problem created:i"),
 	}

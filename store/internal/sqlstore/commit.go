@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,9 +25,11 @@ var (
 	errClosed  = errors.New("the store is closed")
 )
 
-// job is an update on its way.
+// job is an update, or the change of a record, on its way.
 type job struct {
+	what   string
 	tenant string
+	record string          // room and key; "" for an update
 	run    func(*tx) error // the update's function; errAborted means that it must not be called again
 	done   func(error)     // called once
 	draft  *tx             // what it would write, worked out ahead; nil when it runs under locks
@@ -57,7 +61,8 @@ func (q *queue) add(j *job, most int) (lead bool, err error) {
 	return true, nil
 }
 
-// take hands the next jobs to a leader. When there are none, the leader is dismissed.
+// take hands the next jobs to a leader: updates as they came, then records in the order of their keys, so that of two groups which wait for
+// each other's rows there is none. When there are no jobs, the leader is dismissed.
 func (q *queue) take() []*job {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -71,6 +76,7 @@ func (q *queue) take() []*job {
 	}
 	jobs := append([]*job(nil), q.waiting[:n]...)
 	q.waiting = append(q.waiting[:0], q.waiting[n:]...)
+	slices.SortStableFunc(jobs, func(a, b *job) int { return strings.Compare(a.record, b.record) })
 	return jobs
 }
 
@@ -133,13 +139,9 @@ func (s *Store) Update(ctx context.Context, tenant string, fn func(approval.Tx) 
 		return fmt.Errorf("update: %w", err)
 	}
 	c := &caller{turn: make(chan *tx), back: make(chan error, 1), done: make(chan error, 1)}
-	j := &job{tenant: tenant, run: c.run, done: func(err error) { c.done <- err }, draft: s.draft(ctx, tenant, fn)}
-	lead, err := s.queue.add(j, s.d.Writers)
-	if err != nil {
-		return unavailable("update", err)
-	}
-	if lead {
-		go s.lead()
+	j := &job{what: "update", tenant: tenant, run: c.run, done: func(err error) { c.done <- err }, draft: s.draft(ctx, tenant, fn)}
+	if err := s.submit(j); err != nil {
+		return err
 	}
 	cancelled := ctx.Done()
 	for {
@@ -155,6 +157,18 @@ func (s *Store) Update(ctx context.Context, tenant string, fn func(approval.Tx) 
 			cancelled = nil // a leader has it: only the commit can tell what became of it
 		}
 	}
+}
+
+// submit queues a job, for a leader to take.
+func (s *Store) submit(j *job) error {
+	lead, err := s.queue.add(j, s.d.Writers)
+	if err != nil {
+		return unavailable(j.what, err)
+	}
+	if lead {
+		go s.lead()
+	}
+	return nil
 }
 
 // lead commits group after group until nothing waits.
@@ -229,22 +243,22 @@ func (s *Store) alone(j *job) (err error, begun bool) {
 		class := s.eng.Class(err)
 		again := class == Conflict || class == Lost && !b.committing && n < 3
 		if !again || n >= attempts || j.err == errAborted {
-			err = s.refuse(err, b.committing && class == Lost)
+			err = fmt.Errorf("%s: %w", j.what, refusal(err, b.committing && class == Lost))
 			j.done(err)
 			return err, b.begun
 		}
 	}
 }
 
-// refuse says why a transaction did not happen.
-func (s *Store) refuse(err error, unknown bool) error {
+// refusal says why a transaction did not happen.
+func refusal(err error, unknown bool) error {
 	switch {
 	case errors.Is(err, ErrMoved):
-		return fmt.Errorf("update: %w", approval.ErrVersion)
+		return approval.ErrVersion
 	case unknown:
-		return fmt.Errorf("update: %w: it is not known whether it was committed: %w", store.ErrUnavailable, err)
+		return fmt.Errorf("%w: it is not known whether it was committed: %w", store.ErrUnavailable, err)
 	}
-	return fmt.Errorf("update: %w: %w", store.ErrUnavailable, err) // a deadline is ours, not the caller's
+	return fmt.Errorf("%w: %w", store.ErrUnavailable, err) // a deadline is ours, not the caller's
 }
 
 // batch is one transaction of several updates.

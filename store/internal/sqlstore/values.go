@@ -156,16 +156,24 @@ func (s *Store) SweepValues(ctx context.Context, now time.Time) error {
 		"DELETE FROM kept WHERE (bucket, name) IN (SELECT bucket, name FROM kept WHERE expires <= $1 LIMIT $2) RETURNING expires",
 		"DELETE FROM memories WHERE (tenant, name) IN (SELECT tenant, name FROM memories WHERE expires <= $1 LIMIT $2) RETURNING expires",
 	} {
-		for gone := sweepStep; gone == sweepStep; {
-			err := s.write(ctx, "sweep values", func(x Tx) error {
-				rows, err := collect(ctx, x, scanInt, sql, micros(now), int64(sweepStep))
-				gone = len(rows)
-				return err
-			})
-			if err != nil {
-				return err
-			}
+		if err := s.sweep(ctx, "sweep values", now, sql); err != nil {
+			return err
 		}
 	}
 	return s.sweepSent(ctx, now)
+}
+
+// sweep runs a statement that deletes up to $2 rows that expired by $1, and returns a number for each, until nothing is left for it.
+func (s *Store) sweep(ctx context.Context, what string, now time.Time, sql string) error {
+	for gone := sweepStep; gone == sweepStep; {
+		err := s.write(ctx, what, func(x Tx) error {
+			rows, err := collect(ctx, x, scanInt, sql, micros(now), int64(sweepStep))
+			gone = len(rows)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,0 +1,176 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/store"
+)
+
+// Both return a row when the record was written, and none when it was not as the writer believed. Of two that want one alias at once, the
+// index lets one through: the other is a conflict, and none when it runs again.
+const (
+	insertRecord = `INSERT INTO records (room, name, version, alias, due, expires, value) VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT DO NOTHING RETURNING version`
+	updateRecord = `UPDATE records SET version = version + 1, alias = $4, due = $5, expires = $6, value = $7 WHERE room = $1 AND name = $2 AND version = $3
+AND NOT EXISTS (SELECT 1 FROM records AS other WHERE other.room = $1 AND other.alias = $4 AND other.alias <> '' AND other.name <> $2) RETURNING version`
+	deleteRecord = "DELETE FROM records WHERE room = $1 AND name = $2 AND version = $3 RETURNING version"
+)
+
+// PutRecord writes a record within the next group.
+func (s *Store) PutRecord(ctx context.Context, r store.Record) (int64, error) {
+	r, err := r.Normal()
+	if err != nil {
+		return 0, fmt.Errorf("put record: %w", err)
+	}
+	sql, version := updateRecord, r.Version // that is stored
+	if r.Version == 0 {
+		sql, version = insertRecord, 1 // to be stored
+	}
+	value := append([]byte{}, r.Value...) // not NULL, and the caller's to change when they give up waiting
+	if err := s.changeRecord(ctx, "put record", sql, r.Room, r.Key, version, r.Alias, sometime(r.Due), sometime(r.Expires), value); err != nil {
+		return 0, err
+	}
+	return r.Version + 1, nil
+}
+
+// DeleteRecord deletes a record within the next group.
+func (s *Store) DeleteRecord(ctx context.Context, room, key string, version int64) error {
+	if !store.RecordName(room) || !store.RecordName(key) {
+		return fmt.Errorf("delete record: %w", approval.ErrVersion)
+	}
+	return s.changeRecord(ctx, "delete record", deleteRecord, room, key, version)
+}
+
+// changeRecord runs a statement that returns a row when it did what it should, in the next group.
+func (s *Store) changeRecord(ctx context.Context, what, sql string, room, key string, more ...any) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	args := append([]any{room, key}, more...)
+	done := make(chan error, 1)
+	j := &job{what: what, record: room + "\x00" + key, done: func(err error) { done <- err }, run: func(t *tx) error {
+		_, changed, err := first(t.b.ctx, t.b.tx, scanInt, sql, args...)
+		switch {
+		case err != nil:
+			return t.fail(what, err)
+		case !changed:
+			return fmt.Errorf("%s: %w", what, approval.ErrVersion)
+		}
+		return nil
+	}}
+	if err := s.submit(j); err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		if s.queue.withdraw(j) {
+			return fmt.Errorf("%s: %w", what, ctx.Err())
+		}
+		return <-done // a leader has it: only the commit can tell what became of it
+	}
+}
+
+// sometime is micros, or NULL for no time.
+func sometime(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return micros(t)
+}
+
+const selectRecords = "SELECT room, name, alias, version, due, expires, value FROM records WHERE "
+
+func scanRecord(r Rows) (x store.Record, err error) {
+	var due, expires *int64
+	err = r.Scan(&x.Room, &x.Key, &x.Alias, &x.Version, &due, &expires, &x.Value)
+	if due != nil {
+		x.Due = moment(*due)
+	}
+	if expires != nil {
+		x.Expires = moment(*expires)
+	}
+	return x, err
+}
+
+// Record returns one record.
+func (s *Store) Record(ctx context.Context, room, key string) (store.Record, error) {
+	return s.record(ctx, room, key, "name = $2")
+}
+
+// RecordByAlias returns the record with an alias.
+func (s *Store) RecordByAlias(ctx context.Context, room, alias string) (store.Record, error) {
+	return s.record(ctx, room, alias, "alias = $2 AND alias <> ''")
+}
+
+func (s *Store) record(ctx context.Context, room, name, where string) (store.Record, error) {
+	if !store.RecordName(room) || !store.RecordName(name) {
+		return store.Record{}, fmt.Errorf("record: %w", approval.ErrNotFound)
+	}
+	r, ok, err := first(ctx, s.eng, scanRecord, selectRecords+"room = $1 AND "+where, room, name)
+	if err != nil {
+		return store.Record{}, unavailable("read record", err)
+	}
+	if !ok {
+		return store.Record{}, fmt.Errorf("record: %w", approval.ErrNotFound)
+	}
+	return r, nil
+}
+
+// ListRecords reads a stretch of the primary key.
+func (s *Store) ListRecords(ctx context.Context, room, prefix, after string, limit int) ([]store.Record, error) {
+	if err := store.CheckRecordList(room, prefix, after, limit); err != nil {
+		return nil, fmt.Errorf("list records: %w", err)
+	}
+	where, args := "room = $1 AND name > $3", []any{room, int64(limit), after}
+	if after < prefix {
+		where, args = "room = $1 AND name >= $3", []any{room, int64(limit), prefix}
+	}
+	if end := behind(prefix); end != "" {
+		where, args = where+" AND name < $4", append(args, end)
+	}
+	out, err := collect(ctx, s.eng, scanRecord, selectRecords+where+" ORDER BY name LIMIT $2", args...)
+	if err != nil {
+		return nil, unavailable("list records", err)
+	}
+	return out, nil
+}
+
+// behind is the first text after all that begin with prefix, "" when there is none. The order of bytes in UTF-8 is that of code points.
+func behind(prefix string) string {
+	for prefix != "" {
+		last, size := utf8.DecodeLastRuneInString(prefix)
+		prefix = prefix[:len(prefix)-size]
+		switch last {
+		case utf8.MaxRune:
+			continue
+		case 0xD7FF: // what follows are surrogates, which no text has
+			last = 0xDFFF
+		}
+		return prefix + string(last+1)
+	}
+	return ""
+}
+
+// DueRecords reads the beginning of an index.
+func (s *Store) DueRecords(ctx context.Context, room string, now time.Time, limit int) ([]store.Record, error) {
+	if err := store.CheckRecordList(room, "", "", limit); err != nil {
+		return nil, fmt.Errorf("list due records: %w", err)
+	}
+	out, err := collect(ctx, s.eng, scanRecord, selectRecords+"room = $1 AND due <= $2 AND due IS NOT NULL ORDER BY due, name LIMIT $3", room, micros(now), int64(limit))
+	if err != nil {
+		return nil, unavailable("list due records", err)
+	}
+	return out, nil
+}
+
+// SweepRecords deletes records that expired. One that got more time meanwhile stays.
+func (s *Store) SweepRecords(ctx context.Context, now time.Time) error {
+	return s.sweep(ctx, "sweep records", now,
+		"DELETE FROM records WHERE (room, name) IN (SELECT room, name FROM records WHERE expires <= $1 LIMIT $2) AND expires <= $1 RETURNING version")
+}
