@@ -104,6 +104,9 @@ func TestGone(t *testing.T) {
 	defer server.Stop()
 	s, err := open(t, server.URL)()
 	wanted(t, s, err)
+	if _, err := s.PutRecord(t.Context(), store.Record{Room: "calls", Key: "kept"}); err != nil {
+		t.Fatal(err)
+	}
 	const workers = 8
 	var all sync.WaitGroup
 	good, failed := make([]int, workers), make([]error, workers)
@@ -132,6 +135,10 @@ func TestGone(t *testing.T) {
 	unavailable(t, s.Ping(t.Context()))
 	_, err = s.Seal(t.Context(), 10, nil)
 	unavailable(t, err)
+	_, err = s.PutRecord(t.Context(), store.Record{Room: "calls", Key: "a"})
+	unavailable(t, err)
+	_, err = s.Record(t.Context(), "calls", "kept")
+	unavailable(t, err)
 	_, err = open(t, server.URL)()
 	unavailable(t, err)
 	if err := server.Restart(); err != nil {
@@ -139,6 +146,9 @@ func TestGone(t *testing.T) {
 	}
 	if err := s.Ping(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	if r, err := s.Record(t.Context(), "calls", "kept"); err != nil || r.Version != 1 {
+		t.Fatalf("a record that was stored: %+v, %v", r, err)
 	}
 	// Of those under way, one for each worker may have been committed without an answer.
 	if got := storetest.Whole(t, s); got < sum || got > sum+workers {
