@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/slack-go/slack"
@@ -25,6 +26,8 @@ const (
 	stepApprove step = "approve" // the button, confirmed
 	stepAsk     step = "ask"     // the deny button: ask for the reason
 	stepDeny    step = "deny"    // the form with the reason
+	stepChoose  step = "choose"  // a choice of a question, confirmed
+	stepDismiss step = "dismiss" // a question, confirmed
 )
 
 // interaction is one click or one submitted form.
@@ -34,6 +37,7 @@ type interaction struct {
 	team, user string // of who clicked
 	trigger    string // lets us open a form, once, within three seconds
 	reason     string
+	choice     *int // with stepChoose
 	origin     origin
 }
 
@@ -69,8 +73,11 @@ type wire struct {
 		TS      string `json:"message_ts"`
 	} `json:"container"`
 	Actions []struct {
-		ID    string `json:"action_id"`
-		Value string `json:"value"`
+		ID       string `json:"action_id"`
+		Value    string `json:"value"`
+		Selected *struct {
+			Value string `json:"value"`
+		} `json:"selected_option"` // of a menu
 	} `json:"actions"`
 	View struct {
 		Callback string `json:"callback_id"`
@@ -106,15 +113,38 @@ func (in *interaction) clicked(w *wire) (err error) {
 	if len(w.Actions) != 1 {
 		return errPayload
 	}
-	switch w.Actions[0].ID {
-	case actionApprove:
+	act := w.Actions[0]
+	in.origin = origin{Ticket: act.Value, Response: w.Response, Channel: w.Container.Channel, TS: w.Container.TS}
+	number, picks := strings.CutPrefix(act.ID, actionChoose+"_")
+	switch {
+	case act.ID == actionApprove:
 		in.step = stepApprove
-	case actionDeny:
+	case act.ID == actionDeny:
 		in.step = stepAsk
+	case act.ID == actionDismiss:
+		in.step = stepDismiss
+	case act.ID == actionChoose && act.Selected != nil:
+		return in.picked(act.Selected.Value, "")
+	case act.ID == actionChoose:
+		return errPayload
+	case picks:
+		return in.picked(act.Value, number)
 	default:
 		return nil
 	}
-	in.origin = origin{Ticket: w.Actions[0].Value, Response: w.Response, Channel: w.Container.Channel, TS: w.Container.TS}
+	return in.identify()
+}
+
+// picked reads which choice an element stands for. The number of a button must be the one in its id, too.
+func (in *interaction) picked(value, number string) error {
+	t, err := parseChoice(value)
+	if err != nil {
+		return err
+	}
+	if number != "" && number != strconv.Itoa(t.Choice) {
+		return errPayload
+	}
+	in.step, in.choice, in.origin.Ticket = stepChoose, &t.Choice, t.ticket.String()
 	return in.identify()
 }
 
@@ -181,6 +211,8 @@ func (a *App) act(ctx context.Context, in *interaction) string {
 		return a.approve(ctx, in, person)
 	case in.step == stepAsk:
 		return a.ask(ctx, in)
+	case in.step == stepChoose || in.step == stepDismiss:
+		return a.answer(ctx, in, person)
 	}
 	return a.vote(ctx, in, approval.VoteInput{Person: person.ID, Verdict: approval.Deny, Reason: in.reason, Full: a.showsAll(ctx, in) == nil})
 }
@@ -188,10 +220,15 @@ func (a *App) act(ctx context.Context, in *interaction) string {
 // refuse has the attempt of somebody who is not mapped recorded; under such a name nothing counts.
 func (a *App) refuse(ctx context.Context, in *interaction) string {
 	verdict := approval.Deny
-	if in.step == stepApprove {
+	switch in.step {
+	case stepApprove:
 		verdict = approval.Approve
+	case stepChoose:
+		verdict = approval.Choose
+	case stepDismiss:
+		verdict = approval.Dismiss
 	}
-	_ = a.vote(ctx, in, approval.VoteInput{Person: in.name(), Verdict: verdict})
+	_ = a.vote(ctx, in, approval.VoteInput{Person: in.name(), Verdict: verdict, Choice: in.choice})
 	return "Nothing was counted: your Slack account is not mapped to anybody who may answer. An administrator can map " + in.name() + "."
 }
 
@@ -200,6 +237,18 @@ func (a *App) approve(ctx context.Context, in *interaction, person approval.Pers
 		return explain(err)
 	}
 	return a.vote(ctx, in, approval.VoteInput{Person: person.ID, Verdict: approval.Approve, Full: true})
+}
+
+// answer gives the answer to a question.
+func (a *App) answer(ctx context.Context, in *interaction, person approval.Person) string {
+	if err := a.showsAll(ctx, in); err != nil {
+		return explain(err)
+	}
+	v := approval.VoteInput{Person: person.ID, Verdict: approval.Dismiss, Full: true}
+	if in.step == stepChoose {
+		v.Verdict, v.Choice = approval.Choose, in.choice
+	}
+	return a.vote(ctx, in, v)
 }
 
 // showsAll reports whether the message of the button showed the call that stands, to its last character.
@@ -223,6 +272,9 @@ func (a *App) vote(ctx context.Context, in *interaction, v approval.VoteInput) s
 	if err != nil {
 		return explain(err)
 	}
+	if voted.Outcome == approval.VoteAnswered {
+		return "Your answer: " + strings.Join(answerOf(voted.Request), "")
+	}
 	if voted.Detail != "" {
 		return "Your answer: " + voted.Detail
 	}
@@ -233,11 +285,14 @@ func (a *App) vote(ctx context.Context, in *interaction, v approval.VoteInput) s
 func explain(err error) string {
 	for _, known := range []error{
 		approval.ErrVersion, approval.ErrBinding, approval.ErrNotShown, approval.ErrFrozen, approval.ErrClosed, approval.ErrNotFound,
-		approval.ErrUnknownName,
+		approval.ErrUnknownName, approval.ErrNotEligible,
 	} {
 		if errors.Is(err, known) {
 			return "Nothing was counted: " + known.Error() + ". Look at the message again, or use the inbox."
 		}
+	}
+	if _, wrong := errors.AsType[*approval.InputError](err); wrong {
+		return "Nothing was counted: that is no answer to this request. Look at the message again, or use the inbox."
 	}
 	return "Nothing was counted: something failed. Try again, or use the inbox."
 }

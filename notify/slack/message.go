@@ -39,6 +39,9 @@ const (
 
 // render shows a request as it stands.
 func (a *App) render(r *approval.Request) message {
+	if r.Question != nil {
+		return a.renderQuestion(r)
+	}
 	title := title(r.State)
 	m := message{text: title + ": " + r.ID, full: a.cfg.Arguments}
 	m.add(slack.NewHeaderBlock(plain(title)))
@@ -83,6 +86,8 @@ func title(s approval.State) string {
 		return "Denied"
 	case approval.Expired:
 		return "Expired"
+	case approval.Answered:
+		return "Answered"
 	}
 	return "Cancelled"
 }
@@ -202,13 +207,7 @@ func needs(r *approval.Request) string {
 
 // call shows the author's words, fenced, and all that the call carries.
 func (m *message) call(r *approval.Request) {
-	c := &r.Current().Call
-	p := &printer{}
-	p.document("Arguments", c.Args, r.Redact)
-	if c.ParentInput != "" {
-		p.document("Input of the agent that delegates", c.ParentInput, r.Redact)
-	}
-	p.context(c)
+	p := carried(r)
 	m.words(r.Current().Decision.Message, p.hidden)
 	texts, left := pack(p.lines, min(maxCall, (maxTotal-m.size)/maxText))
 	left += p.left
@@ -217,6 +216,18 @@ func (m *message) call(r *approval.Request) {
 	}
 	m.full = !p.hidden && !p.cut && left == 0
 	m.gaps(p, left)
+}
+
+// carried writes all that the call carries.
+func carried(r *approval.Request) *printer {
+	c := &r.Current().Call
+	p := &printer{}
+	p.document("Arguments", c.Args, r.Redact)
+	if c.ParentInput != "" {
+		p.document("Input of the agent that delegates", c.ParentInput, r.Redact)
+	}
+	p.context(c)
+	return p
 }
 
 // context writes what else the binding covers. Names that the facts had to cut are written again in full.

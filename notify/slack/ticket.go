@@ -29,6 +29,7 @@ func (t ticket) String() string { return t.Request + " " + strconv.Itoa(t.Revisi
 var (
 	errTicket  = errors.New("not a value of our buttons")
 	ticketForm = regexp.MustCompile(`^([a-z]{2,8}_[0-9a-z]{1,64}) (0|[1-9][0-9]{0,8}) ([0-9a-f]{16})$`)
+	numberForm = regexp.MustCompile(`^(0|[1-9][0-9]{0,3})$`)
 )
 
 func parseTicket(s string) (ticket, error) {
@@ -38,4 +39,27 @@ func parseTicket(s string) (ticket, error) {
 	}
 	revision, err := strconv.Atoi(m[2])
 	return ticket{Request: m[1], Revision: revision, Binding: m[3]}, err
+}
+
+// choiceTicket is what an element carries that picks a choice.
+type choiceTicket struct {
+	ticket
+	Choice int
+}
+
+// String is the form of an element's value.
+func (t choiceTicket) String() string { return t.ticket.String() + " " + strconv.Itoa(t.Choice) }
+
+// parseChoice reads the value of an element that picks a choice. What can't be read is refused: no number is ever made up.
+func parseChoice(s string) (choiceTicket, error) {
+	i := strings.LastIndexByte(s, ' ')
+	if i < 0 || !numberForm.MatchString(s[i+1:]) {
+		return choiceTicket{}, errTicket
+	}
+	n, err := strconv.Atoi(s[i+1:])
+	if err != nil {
+		return choiceTicket{}, errTicket
+	}
+	t, err := parseTicket(s[:i])
+	return choiceTicket{t, n}, err
 }

@@ -58,6 +58,9 @@ func (v *visit) batchItem(id string) (batchItem, error) {
 	if err != nil {
 		return batchItem{}, err
 	}
+	if c.Question != nil {
+		return batchItem{}, &problem{http.StatusConflict, "Questions are answered one by one", "…" + tail(id) + " is a question of a tool: its choices are its own, so no other answer fits it."}
+	}
 	if !c.Pending || !c.Seat {
 		return batchItem{}, &problem{http.StatusConflict, "One of these can't be answered by you", c.Target + " …" + tail(id) + ": " + lower(c.StateWords) + ". " + c.Why}
 	}
@@ -112,7 +115,7 @@ func (v *visit) batchSeals() ([]seen, error) {
 			return nil, err
 		}
 		same := approval.Summarize(r).Rules
-		if rules != "" && rules != same || !in.Full || len(out) >= mostBatch {
+		if rules != "" && rules != same || !in.Full || r.Question != nil || len(out) >= mostBatch {
 			return nil, errSeal
 		}
 		rules = same

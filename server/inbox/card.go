@@ -27,10 +27,11 @@ type card struct {
 	Pending    bool
 	Stages     []stage
 	Hints      []hint
-	Say, Seat  bool   // what the visitor may do: say no or answer; approve
-	Why        string // they may not
-	Mine       string // what the visitor has said to the current revision
-	By         string // who brought the state about, and their words
+	Question   *question // nil for the approval of a call
+	Say, Seat  bool      // what the visitor may do: say no or answer; approve
+	Why        string    // they may not
+	Mine       string    // what the visitor has said to the current revision
+	By         string    // who brought the state about, and their words
 	Reason     string
 }
 
@@ -55,7 +56,7 @@ func (v *visit) card(r *approval.Request) (card, error) {
 	c := card{
 		ID: r.ID, Rules: approval.Summarize(r).Rules, Agent: r.Agent.ID, Target: cur.Call.Target(), Principal: r.Requester.Principal,
 		State: r.State, StateWords: stateWords(r), Message: cur.Decision.Message, Hidden: len(r.Redact) > 0, Created: r.Created,
-		Deadline: r.Deadline, Pending: r.State == approval.Pending, Hints: hints(r), Reason: r.Reason,
+		Deadline: r.Deadline, Pending: r.State == approval.Pending, Hints: hints(r), Reason: r.Reason, Question: v.question(r, briefPrompt),
 	}
 	if r.By != "" {
 		c.By = v.called(r.By)
@@ -64,13 +65,16 @@ func (v *visit) card(r *approval.Request) (card, error) {
 	if err != nil {
 		return c, err
 	}
-	if c.Stages, err = v.stages(r, barred); err != nil {
+	if r.Question == nil {
+		c.Stages, err = v.stages(r, barred)
+	}
+	if err != nil {
 		return c, err
 	}
 	c.Say, c.Seat, c.Why = v.may(r, barred)
 	for _, x := range r.Votes {
 		if x.Person == v.Person.ID && x.Revision == cur.Number {
-			c.Mine = map[approval.Verdict]string{approval.Approve: "approved", approval.Deny: "denied", approval.Respond: "answered"}[x.Verdict]
+			c.Mine = map[approval.Verdict]string{approval.Approve: "approved", approval.Deny: "denied", approval.Respond: "answered", approval.Choose: "answered", approval.Dismiss: "dismissed"}[x.Verdict]
 		}
 	}
 	return c, nil
@@ -79,14 +83,19 @@ func (v *visit) card(r *approval.Request) (card, error) {
 // barred says who may not vote, and why: those who ask, those for whom the agent acts, and its owners. The service has the last word;
 // the page says beforehand what it will be.
 func (v *visit) barred(r *approval.Request) (map[string]string, error) {
-	owners, err := v.Directory.Owners(v.ctx(), v.Tenant, r.Agent.ID)
 	out := map[string]string{}
+	var err error
 	bar := func(name, why string) {
 		p, e := v.person(name)
 		err = errors.Join(err, e)
 		out[cmp.Or(p.ID, name)] = why
 	}
 	bar(r.Requester.Runtime, "you are the one who asks")
+	if r.Question != nil && len(r.Question.Groups) == 0 { // the user may own the agent and its program: it is them that the tool asks
+		return out, err
+	}
+	owners, e := v.Directory.Owners(v.ctx(), v.Tenant, r.Agent.ID)
+	err = errors.Join(err, e)
 	bar(r.Requester.Person, "your own token asks")
 	bar(r.Requester.Principal, "the agent acts for you")
 	for _, name := range r.Requester.Also {
@@ -104,6 +113,12 @@ func (v *visit) barred(r *approval.Request) (map[string]string, error) {
 func (v *visit) may(r *approval.Request, barred map[string]string) (say, seat bool, why string) {
 	if why, out := barred[v.Person.ID]; out {
 		return false, false, "You have no say here: " + why + "."
+	}
+	if asksUser(r) {
+		if p, err := v.person(r.Requester.Principal); err != nil || p.ID != v.Person.ID {
+			return false, false, "You have no say here: the question is for the person whom the agent acts for."
+		}
+		return true, true, ""
 	}
 	seat = slices.ContainsFunc(r.Stages, func(s policy.Stage) bool { return v.Person.Holds(s.Group) })
 	say = seat || slices.ContainsFunc(r.Called, v.Person.Holds)
@@ -194,6 +209,11 @@ func hints(r *approval.Request) []hint {
 	flags := inspectDocument("", cur.Call.Args, nil, false).Flags
 	add(true, flags["bidi"] || flags["tag"] || flags["invisible"] || flags["control"] || flags["invalid"], "Hidden characters in the arguments")
 	add(true, flags["alike"] || flags["mixed"] || flags["digits"], "Look-alike characters in the arguments")
+	if r.Question != nil {
+		words := wordsOf(r.Question)
+		add(true, words["bidi"] || words["tag"] || words["invisible"] || words["control"] || words["invalid"], "Hidden characters in the tool’s words")
+		add(true, words["alike"] || words["mixed"] || words["digits"], "Look-alike characters in the tool’s words")
+	}
 	add(false, len(cur.Call.Args) > largest, "Long arguments: "+count(len(cur.Call.Args))+" bytes")
 	add(false, slices.ContainsFunc(cur.Decision.Reasons, func(x resolve.Reason) bool { return x.Code == resolve.ConditionUnknown }), "A condition could not be told true or false")
 	add(false, cur.Number > 0, "Edited by "+cur.Author)

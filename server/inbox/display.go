@@ -86,7 +86,8 @@ func flagWords() []flagWord {
 // form says how a text is shown.
 type form struct {
 	quoted bool // as a JSON string: backslashes doubled, line breaks spelled out
-	block  bool // line breaks are drawn
+	block  bool // line breaks are drawn; the text is a message, in which values are escaped already
+	lines  bool // line breaks are drawn
 	limit  int  // characters; more are cut out of the middle, with their number. 0: no limit
 }
 
@@ -247,7 +248,7 @@ func (d *display) breaks(s string) int {
 	if strings.Count(s[:white], "\n") > longBreaks {
 		return d.white(s[:white])
 	}
-	if d.block {
+	if d.block || d.lines {
 		d.put(piece{Break: true})
 	} else {
 		d.put(piece{Class: classEscape, Text: `\n`, Note: "line break", Break: true})

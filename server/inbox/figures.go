@@ -31,7 +31,8 @@ type dayFigures struct {
 type personFigures struct {
 	Person  string
 	Votes   int
-	Rate    int           // of approvals, in percent
+	Judged  int           // of those, answers to calls, not to questions of tools
+	Rate    int           // of approvals among these, in percent
 	Median  time.Duration // from question to answer
 	Busiest int           // most votes within any hour
 	Flags   []string
@@ -106,21 +107,27 @@ func peopleOf(votes []approval.VoteFact) []personFigures {
 func personOf(person string, votes []approval.VoteFact) personFigures {
 	f := personFigures{Person: person, Votes: len(votes)}
 	approved := 0
-	var waits []time.Duration
+	var waits, judged []time.Duration
 	var times []time.Time
 	for _, x := range votes {
-		if x.Verdict == approval.Approve {
+		waits, times = append(waits, x.Waited), append(times, x.At)
+		switch x.Verdict {
+		case approval.Choose, approval.Dismiss:
+			continue
+		case approval.Approve:
 			approved++
 		}
-		waits, times = append(waits, x.Waited), append(times, x.At)
+		judged = append(judged, x.Waited)
 	}
-	f.Rate = approved * 100 / len(votes)
+	if f.Judged = len(judged); f.Judged > 0 {
+		f.Rate = approved * 100 / f.Judged
+	}
 	f.Median = median(waits)
 	f.Busiest = busiest(times)
 	if f.Busiest > busyHour {
 		f.Flags = append(f.Flags, "Overloaded: more than "+count(busyHour)+" answers within an hour")
 	}
-	if len(votes) >= rubberMin && approved*100 >= rubberRate*len(votes) && f.Median < rubberTime {
+	if f.Judged >= rubberMin && approved*100 >= rubberRate*f.Judged && median(judged) < rubberTime {
 		f.Flags = append(f.Flags, "Approves nearly everything within seconds")
 	}
 	return f

@@ -74,7 +74,7 @@ func (v *visit) readQueue() (queuePage, error) {
 	f := approval.Filter{Agent: q.Agent, Target: q.Target, Principal: q.Principal, Limit: pageSize, Cursor: in.Get("cursor")}
 	switch q.Tab {
 	case "decided":
-		f.States = []approval.State{approval.Denied, approval.Expired, approval.Cancelled, approval.Consumed}
+		f.States = []approval.State{approval.Denied, approval.Expired, approval.Cancelled, approval.Consumed, approval.Answered}
 	case "open":
 		f.States, f.ByDue = []approval.State{approval.Pending, approval.Approved}, true
 	default:
@@ -98,6 +98,10 @@ func (v *visit) readQueue() (queuePage, error) {
 		c, err := v.card(r)
 		if err != nil {
 			return q, err
+		}
+		if q.Tab == "mine" && c.Question != nil && !c.Say { // the store knows groups, not who is whose user
+			q.Total--
+			continue
 		}
 		q.Cards = append(q.Cards, c)
 	}

@@ -19,6 +19,7 @@ type requestPage struct {
 	card
 	Version   int64
 	Binding   string
+	Cause     approval.Cause
 	Revision  int
 	Answer    string
 	Permit    *approval.Permit
@@ -42,6 +43,9 @@ type requestPage struct {
 	Edit      string // arguments for the editor, "" when they can't be edited here
 	Seen      string
 }
+
+// Dismissed reports whether a question was closed without picking.
+func (p requestPage) Dismissed() bool { return p.Cause == approval.ByDismissal }
 
 // fact is one bound fact, from the call itself.
 type fact struct {
@@ -93,13 +97,16 @@ func (v *visit) request() error {
 	if err != nil {
 		return err
 	}
+	if p.Question != nil {
+		return v.show("question", "Question: "+p.Target, "queue", p)
+	}
 	return v.show("request", p.Target, "queue", p)
 }
 
 func (v *visit) readRequest(r *approval.Request, all bool) (requestPage, error) {
 	cur := r.Current()
 	p := requestPage{
-		Version: r.Version, Binding: cur.Binding, Revision: cur.Number, Answer: r.Answer, Permit: r.Permit, GrantID: r.GrantID,
+		Version: r.Version, Binding: cur.Binding, Cause: r.Cause, Revision: cur.Number, Answer: r.Answer, Permit: r.Permit, GrantID: r.GrantID,
 		Replaces: r.Replaces, Replaced: r.Replaced, Facts: facts(r), Docs: documents(&cur.Call, r.Redact, all), All: all,
 		Reasons: reasons(cur.Decision.Reasons), Missing: cur.Decision.MissingVariables, Ending: ending(r), Called: r.Called, Revisions: v.revisions(r),
 	}
@@ -109,7 +116,14 @@ func (v *visit) readRequest(r *approval.Request, all bool) (requestPage, error) 
 	if p.card, err = v.card(r); err != nil {
 		return p, err
 	}
-	if p.Seat && p.Pending {
+	if p.Question != nil {
+		limit := longPrompt
+		if all {
+			limit = 0
+		}
+		p.Question = v.question(r, limit)
+		p.Full = true // an answer needs to have seen all labels, and none is ever cut
+	} else if p.Seat && p.Pending {
 		p.Offer = v.offer(r)
 		p.Edit = editable(r)
 	}
@@ -181,6 +195,11 @@ func facts(r *approval.Request) []fact {
 			out = append(out, fact{name, text, note})
 		}
 	}
+	note := "an approval is of exactly this"
+	if r.Question != nil {
+		add("Tool server", r.Question.Asker, "it asks; registered here under this name")
+		note = "the question is about exactly this"
+	}
 	add("Agent", r.Agent.ID, "")
 	add("Agent version", r.Agent.Version, "")
 	add("Kind of call", map[resolve.Kind]string{resolve.Tool: "local tool", resolve.MCPTool: "tool of an MCP server", resolve.Skill: "skill of a remote agent", resolve.Delegation: "delegation to a sub-agent"}[c.Kind], "")
@@ -201,7 +220,7 @@ func facts(r *approval.Request) []fact {
 	}
 	add("Tool definition", c.ToolDefinition, "")
 	add("Rules as of plan", cur.Plan, "")
-	add("Digest of all this", cur.Binding, "an approval is of exactly this")
+	add("Digest of all this", cur.Binding, note)
 	return out
 }
 

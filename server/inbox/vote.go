@@ -74,8 +74,26 @@ func (v *visit) ballot(a answer) (approval.VoteInput, error) {
 		in.Reason = denial(form.Get("preset"), in.Reason)
 	case approval.Respond:
 		in.Response = clean(form.Get("response"))
+	case approval.Choose:
+		var err error
+		in.Reason = ""
+		in.Choice, err = readChoice(form["choice"])
+		return in, err
 	}
 	return in, nil
+}
+
+// readChoice reads the number of a choice. Nothing else means one: no label, no other spelling, no absence.
+func readChoice(texts []string) (*int, error) {
+	wrong := &approval.InputError{Field: "choice", Expected: "the number of one choice"}
+	if len(texts) != 1 {
+		return nil, wrong
+	}
+	n, err := strconv.Atoi(texts[0])
+	if err != nil || n < 0 || strconv.Itoa(n) != texts[0] {
+		return nil, wrong
+	}
+	return &n, nil
 }
 
 // clean undoes what browsers do to line breaks.

@@ -74,10 +74,11 @@ func stateWords(r *approval.Request) string {
 		approval.ByPermitAge: "it was approved, but not used in time", approval.ByPlanChange: "the rules changed after it was approved",
 		approval.ByLateDeny: "it was approved, then denied before it ran",
 		approval.ByConsume:  "it ran, once",
+		approval.ByChoice:   "a person picked one of its choices", approval.ByDismissal: "a person dismissed it, which picked its default",
 	}[r.Cause]
 	word := map[approval.State]string{
 		approval.Pending: "Waiting for people", approval.Approved: "Approved, may run once", approval.Denied: "Denied", approval.Expired: "Expired",
-		approval.Cancelled: "Cancelled", approval.Consumed: "Approved and used",
+		approval.Cancelled: "Cancelled", approval.Consumed: "Approved and used", approval.Answered: "Answered",
 	}[r.State]
 	if by == "" {
 		return word
@@ -88,6 +89,8 @@ func stateWords(r *approval.Request) string {
 // ending says what happens at the deadline.
 func ending(r *approval.Request) string {
 	switch {
+	case r.Question != nil:
+		return "If nobody answers by then, it expires: nothing is picked, not its default either."
 	case r.OnTimeout == policy.TimeoutApprove:
 		return "If nobody answers by then, it RUNS: the policy approves by timeout. Deny it to stop it."
 	case r.OnTimeout == policy.TimeoutEscalate && len(r.Ladder)+len(r.Called) > 0:
@@ -113,6 +116,8 @@ func outcomeWords(v *approval.Voted) said {
 			return said{Kind: "good", Lines: []string{"It will not run. The agent is told your answer instead."}}
 		}
 		return said{Kind: "good", Lines: []string{"Denied. It will not run."}}
+	case approval.VoteAnswered:
+		return outcomeOfAnswer(r)
 	case approval.VoteDuplicate:
 		return said{Kind: "note", Lines: []string{"Nothing changed: you gave this answer before."}}
 	case approval.VoteLate:

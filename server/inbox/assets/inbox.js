@@ -198,6 +198,7 @@ const actions = {
   a: () => into("approve-form", "input[name=reason]"),
   r: () => into("deny-form", "input[name=preset]:checked"),
   e: () => into("edit-form", "textarea"),
+  c: () => into("choose-form", "button"),
 };
 
 document.addEventListener("keydown", (event) => {

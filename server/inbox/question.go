@@ -1,0 +1,139 @@
+package inbox
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/assent-dev/assent/approval"
+)
+
+// question is what a tool asks, ready to be looked at. Prompt and labels are the tool's own words: pages fence them.
+type question struct {
+	Asker   string // the tool server, by the name under which it is registered here
+	Prompt  shown
+	Choices []choice
+	Default choice // what a dismissal picks
+	Whom    string // who may answer
+	Flags   flags
+	Hidden  bool    // the words could repeat what policy hides, so lists go without them
+	Picked  *choice // once answered
+	At      time.Time
+}
+
+// choice is one label with its number, which alone decides: labels may be empty or equal.
+type choice struct {
+	Index   int
+	Label   shown
+	Note    string // words of the page about the label
+	Default bool
+	Picked  bool
+}
+
+// Name is the choice in a few words.
+func (c choice) Name() string {
+	return strings.TrimSpace(fmt.Sprintf("[%d] %s", c.Index, c.Label.spoken()))
+}
+
+// What a page shows of a question before it asks to open the whole. Labels are never cut: whoever picks one has seen all.
+const (
+	longPrompt  = 2000 // characters
+	briefPrompt = 300  // on lists
+	briefLabel  = 80
+)
+
+// question is nil for approvals of calls. limit is how many characters of the prompt are shown, 0 for all.
+func (v *visit) question(r *approval.Request, limit int) *question {
+	q := r.Question
+	if q == nil {
+		return nil
+	}
+	out := &question{Asker: q.Asker, Whom: v.whom(r), Flags: flags{}, Hidden: len(r.Redact) > 0}
+	out.Prompt = inspect(q.Prompt, form{lines: true, limit: limit})
+	out.Flags.add(out.Prompt.Flags)
+	out.Choices = choices(r)
+	for i, c := range out.Choices {
+		out.Flags.add(c.Label.Flags)
+		if c.Default {
+			out.Default = c
+		}
+		if c.Picked {
+			out.Picked, out.At = &out.Choices[i], *cmp.Or(r.Decided, r.Closed, &r.Created)
+		}
+	}
+	return out
+}
+
+// wordsOf finds the trouble in a tool's words, however long they are.
+func wordsOf(q *approval.Question) flags {
+	out := flags{}
+	for _, text := range append([]string{q.Prompt}, q.Choices...) {
+		out.add(inspect(text, form{lines: true}).Flags)
+	}
+	return out
+}
+
+func choices(r *approval.Request) []choice {
+	q := r.Question
+	out := make([]choice, len(q.Choices))
+	first := map[string]int{}
+	for i, label := range q.Choices {
+		out[i] = choice{Index: i, Label: inspect(label, form{}), Default: i == q.Default, Picked: r.Chosen != nil && *r.Chosen == i}
+		before, twice := first[label]
+		switch {
+		case label == "":
+			out[i].Note = "(empty)"
+		case strings.TrimSpace(label) == "":
+			out[i].Note = "(blank)"
+		case twice:
+			out[i].Note = fmt.Sprintf("(the same words as [%d])", before)
+		}
+		if !twice {
+			first[label] = i
+		}
+	}
+	return out
+}
+
+// named is a choice for sentences.
+func named(q *approval.Question, index int) string {
+	if index < 0 || index >= len(q.Choices) {
+		return fmt.Sprintf("[%d]", index)
+	}
+	label := q.Choices[index]
+	if utf8.RuneCountInString(label) > briefLabel {
+		label = label[:offset(label, briefLabel)] + "…"
+	}
+	return fmt.Sprintf("[%d] “%s”", index, label)
+}
+
+// asksUser reports whether a question is for the person whom the agent acts for, and for nobody else.
+func asksUser(r *approval.Request) bool {
+	return r.Question != nil && len(r.Question.Groups) == 0 && r.Requester.Principal != ""
+}
+
+// whom says who may answer a question.
+func (v *visit) whom(r *approval.Request) string {
+	switch {
+	case asksUser(r):
+		return v.called(r.Requester.Principal) + ", for whom the agent acts"
+	case len(r.Question.Groups) == 0:
+		return "any approver"
+	}
+	return "somebody of " + strings.Join(r.Question.Groups, ", ")
+}
+
+// outcomeOfAnswer says what became of the answer to a question.
+func outcomeOfAnswer(r *approval.Request) said {
+	m := said{Kind: "good", Lines: []string{"Answered."}}
+	if r.Question == nil || r.Chosen == nil {
+		return m
+	}
+	m.Lines[0] = "Answered: the tool is told " + named(r.Question, *r.Chosen) + "."
+	if r.Cause == approval.ByDismissal {
+		m.Lines[0] = "Dismissed: the tool is told its default, " + named(r.Question, *r.Chosen) + "."
+	}
+	return m
+}
