@@ -198,7 +198,7 @@ func facts(r *approval.Request) []fact {
 	note := "an approval is of exactly this"
 	if r.Question != nil {
 		add("Tool server", r.Question.Asker, "it asks; registered here under this name")
-		note = "the question is about exactly this"
+		note = "an answer is to exactly this question about exactly this call"
 	}
 	add("Agent", r.Agent.ID, "")
 	add("Agent version", r.Agent.Version, "")
