@@ -27,9 +27,9 @@ type Route struct {
 func Events() []string {
 	return []string{
 		approval.EventOpened, approval.EventShared, approval.EventVote, approval.EventVoteRefused, approval.EventVoteLate,
-		approval.EventEdited, approval.EventEditRefused, approval.EventApproved, approval.EventRequestDenied, approval.EventExpired,
-		approval.EventCancelled, approval.EventReminded, approval.EventEscalated, approval.EventConsumed, approval.EventPermitExpired,
-		approval.EventConsumeRefused,
+		approval.EventEdited, approval.EventEditRefused, approval.EventApproved, approval.EventRequestDenied, approval.EventAnswered,
+		approval.EventExpired, approval.EventCancelled, approval.EventReminded, approval.EventEscalated, approval.EventConsumed,
+		approval.EventPermitExpired, approval.EventConsumeRefused,
 	}
 }
 
@@ -37,7 +37,7 @@ func Events() []string {
 func DefaultEvents() []string {
 	return []string{
 		approval.EventOpened, approval.EventVote, approval.EventEdited, approval.EventApproved, approval.EventRequestDenied,
-		approval.EventExpired, approval.EventCancelled, approval.EventReminded, approval.EventEscalated, approval.EventConsumed,
+		approval.EventAnswered, approval.EventExpired, approval.EventCancelled, approval.EventReminded, approval.EventEscalated, approval.EventConsumed,
 		approval.EventPermitExpired,
 	}
 }
@@ -146,8 +146,9 @@ type Data struct {
 	Groups    []string       `json:"groups"` // that may answer; "" means every approver
 	Created   time.Time      `json:"created"`
 	Deadline  time.Time      `json:"deadline"`
-	Message   string         `json:"message"` // one sentence, made from the fields above
-	Link      string         `json:"link"`    // to the page of the request; opening it decides nothing
+	Message   string         `json:"message"`            // one sentence, made from the fields above
+	Link      string         `json:"link"`               // to the page of the request; opening it decides nothing
+	Question  bool           `json:"question,omitempty"` // a tool asks for a choice; neither its words nor what was chosen stand here
 }
 
 func (r *Router) payload(event string, q *approval.Request) string {
@@ -155,7 +156,7 @@ func (r *Router) payload(event string, q *approval.Request) string {
 	p := Payload{Type: event, Timestamp: r.now().UTC(), Data: Data{
 		Tenant: q.Tenant, Request: q.ID, Version: q.Version, Agent: q.Agent.ID, Target: call.Target(), Principal: q.Requester.Principal,
 		State: q.State, Cause: q.Cause, By: q.By, Revision: q.Current().Number, Binding: q.Binding(), Groups: Groups(q),
-		Created: q.Created.UTC(), Deadline: q.Deadline.UTC(), Message: sentence(q), Link: Link(r.link, q.ID),
+		Created: q.Created.UTC(), Deadline: q.Deadline.UTC(), Message: sentence(q), Link: Link(r.link, q.ID), Question: q.Question != nil,
 	}}
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -169,6 +170,12 @@ func (r *Router) payload(event string, q *approval.Request) string {
 func sentence(q *approval.Request) string {
 	call := q.Current().Call
 	what := "agent " + template.Escape(q.Agent.ID) + ", " + template.Escape(call.Target())
+	switch {
+	case q.Question != nil && q.State == approval.Pending:
+		return what + ": the tool waits for somebody to choose"
+	case q.Question != nil:
+		return what + ": the tool's question is " + string(q.State)
+	}
 	switch q.State {
 	case approval.Pending:
 		return what + ": waits for people to decide"

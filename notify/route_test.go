@@ -118,6 +118,31 @@ func TestSentenceTellsTheState(t *testing.T) {
 	}
 }
 
+// A question's payload has neither the tool's words nor what was chosen.
+func TestPayloadOfQuestions(t *testing.T) {
+	q, chosen := request(), 1
+	q.Question = &approval.Question{Asker: "hunter2", Prompt: "hunter2?", Choices: []string{"hunter2", "hunter3"}, Default: 0}
+	for state, want := range map[approval.State]string{
+		approval.Pending: "the tool waits for somebody to choose", approval.Answered: "the tool's question is answered", approval.Expired: "the tool's question is expired",
+	} {
+		if q.State = state; state == approval.Answered {
+			q.Chosen, q.Cause = &chosen, approval.ByChoice
+		}
+		for _, d := range router(t, notify.Route{Target: "slack"}).Deliveries(approval.EventAnswered, q) {
+			var p notify.Payload
+			if err := json.Unmarshal([]byte(d.Payload), &p); err != nil || !p.Data.Question || strings.Contains(d.Payload, "hunter") || strings.Contains(d.Payload, "chosen") {
+				t.Errorf("got %s, %v", d.Payload, err)
+			}
+			if !strings.HasSuffix(p.Data.Message, want) {
+				t.Errorf("%s: got %q, want %q", state, p.Data.Message, want)
+			}
+		}
+	}
+	if got := router(t, notify.Route{Target: "slack"}).Deliveries(approval.EventAnswered, q); len(got) != 1 {
+		t.Errorf("whoever was told of a question hears that it is answered: got %d deliveries", len(got))
+	}
+}
+
 func TestRoutesAreChecked(t *testing.T) {
 	for want, test := range map[string]struct {
 		route notify.Route

@@ -53,6 +53,42 @@ func roundTrip(t *testing.T, db Database) {
 	equal(t, string(must(json.Marshal(p.Requests[0]))(t)), string(must(json.Marshal(approval.Summarize(r)))(t)))
 }
 
+// question makes the request of a tool's question.
+func question(n int) *approval.Request {
+	r := request(n)
+	r.ID = "qst_" + number(n)
+	r.Question = &approval.Question{Asker: "files", Prompt: "Allow \u202e<b>?", Choices: []string{"", "Yes", "Yes", "No"}, Default: 3, Groups: []string{"ops"}}
+	r.Stages, r.Revisions[0].Binding = []policy.Stage{{Group: "ops", People: 1}}, "sha256:"+r.ID
+	return r
+}
+
+// questions are kept, listed and found like other requests, and told from them.
+func questions(t *testing.T, db Database) {
+	s := one(t, db)
+	chosen := 2
+	insert(t, s, request(1), question(2))
+	change(t, s, "qst_"+number(2), func(r *approval.Request) {
+		finish(r, approval.Answered, epoch())
+		r.Cause, r.Chosen = approval.ByChoice, &chosen
+		r.Votes = []approval.Vote{{Person: "ada", Verdict: approval.Choose, Groups: []string{"ops"}, Binding: r.Binding(), Chosen: &chosen, At: epoch()}}
+	})
+	got := must(s.Request(t.Context(), tenant, "qst_"+number(2)))(t)
+	equal(t, *got.Chosen, 2)
+	equal(t, *got.Votes[0].Chosen, 2)
+	equal(t, len(got.Question.Choices), 4)
+	equal(t, string(must(json.Marshal(got.Question))(t)), string(must(json.Marshal(question(2).Question))(t)))
+	all := must(s.Requests(t.Context(), tenant, approval.Filter{}))(t)
+	equal(t, len(all.Requests), 2)
+	equal(t, all.Requests[1].Question, false)
+	for _, f := range []approval.Filter{{States: []approval.State{approval.Answered}}, {Groups: []string{"ops"}}, {Limit: 1}, {States: []approval.State{approval.Answered}, ByDue: true}} {
+		p := must(s.Requests(t.Context(), tenant, f))(t)
+		if len(p.Requests) != 1 || string(must(json.Marshal(p.Requests[0]))(t)) != string(must(json.Marshal(approval.Summarize(got)))(t)) {
+			t.Fatalf("%+v lists %+v", f, p)
+		}
+	}
+	equal(t, must(s.Requests(t.Context(), tenant, approval.Filter{States: []approval.State{approval.Answered}}))(t).Total, 1)
+}
+
 func list(t *testing.T, db Database) {
 	s := one(t, db)
 	p := must(s.Requests(t.Context(), tenant, approval.Filter{}))(t)
