@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/assent-dev/assent/rap/peer"
@@ -95,67 +94,4 @@ type Caller struct {
 	Callbacks peer.Config
 	// AnswersSigned wants the runtime's token at response URLs too, beside the secret in them.
 	AnswersSigned bool
-}
-
-// Gateway is a RAP tool server: GET /.well-known/rap-toolset, POST /invoke, /answer/{token}, /close_thread, /cancel_tool_call and /tool_call_status.
-type Gateway struct{}
-
-// NewGateway checks the configuration.
-func NewGateway(cfg GatewayConfig) (*Gateway, error) { return nil, errors.New("being written") }
-
-// Run works until ctx ends on what a request alone can't do: deadlines, answers at the desk, attempts to try again, and what an earlier process
-// left. Any number of processes may run on one store and room.
-func (g *Gateway) Run(ctx context.Context) error { return errors.New("being written") }
-
-// ServeHTTP answers runtimes.
-func (g *Gateway) ServeHTTP(w http.ResponseWriter, req *http.Request) {}
-
-// Grants lists the session grants in force.
-func (g *Gateway) Grants(ctx context.Context) ([]SessionGrant, error) {
-	return nil, errors.New("being written")
-}
-
-// Revoke ends a session grant; agent.ErrNoRequest when there is none.
-func (g *Gateway) Revoke(ctx context.Context, id string) error { return errors.New("being written") }
-
-// SessionGrant is an allowance that a user gave for a session.
-type SessionGrant struct {
-	ID        string    `json:"id"`
-	Caller    string    `json:"caller"`
-	Session   string    `json:"session"` // root thread
-	User      string    `json:"user,omitempty"`
-	Operation string    `json:"operation"`
-	Uses      int       `json:"uses"`
-	MaxUses   int       `json:"max_uses"`
-	Expires   time.Time `json:"expires"`
-}
-
-// Upstream wraps the operations of another RAP tool server: it discovers them now and calls them through a Runtime of its own rooms. Questions of the
-// upstream server are relayed (Job.Ask).
-func Upstream(ctx context.Context, cfg UpstreamConfig) (*UpstreamServer, error) {
-	return nil, errors.New("being written")
-}
-
-// UpstreamConfig names the server behind.
-type UpstreamConfig struct {
-	Common
-	Server      Server
-	CallbackURL string // base under which the upstream server reaches UpstreamServer.ServeHTTP
-}
-
-// UpstreamServer is a tool server behind a gateway.
-type UpstreamServer struct{}
-
-// Operations are what it offers.
-func (u *UpstreamServer) Operations() []Operation { return nil }
-
-// ServeHTTP takes its callbacks.
-func (u *UpstreamServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {}
-
-// Run works as Runtime.Run.
-func (u *UpstreamServer) Run(ctx context.Context) error { return errors.New("being written") }
-
-// Endpoint wraps an HTTP/JSON endpoint: the arguments are posted to it as they are, and the answer's body is the outcome.
-func Endpoint(op Operation, to peer.Config) (Operation, error) {
-	return Operation{}, errors.New("being written")
 }

@@ -1,0 +1,129 @@
+package rap
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// judged is a call as the rules saw it now.
+type judged struct {
+	op   *gateOp
+	plan *resolve.Plan
+	call *resolve.Call
+	resolve.Decision
+	binding string
+}
+
+// verdict is what the desk is told.
+func (j *judged) verdict() agent.Verdict { return agent.Verdict{Decision: j.Decision, Call: j.call} }
+
+// judge validates a call (I11) and asks the rules. The words say why it is not to run.
+func (g *Gateway) judge(ctx context.Context, c *gateCall) (*judged, string) {
+	op := g.ops[c.Operation]
+	if op == nil {
+		return nil, "unknown operation; fetch the toolset again"
+	}
+	if err := op.tool.CheckArguments(c.Args); err != nil {
+		return nil, "the arguments do not fit the operation's schema: " + err.Error()
+	}
+	plan, err := g.cfg.Plan(ctx)
+	if err != nil || plan == nil {
+		g.refuse(ctx, "the rules could not be had", err, c)
+		return nil, "the rules could not be read; nothing was run"
+	}
+	j := &judged{op: op, plan: plan, call: gatePresent(c, op)}
+	j.Decision = plan.Decide(j.call)
+	if j.Outcome == resolve.Deny {
+		return nil, "denied by the rules: " + j.Message
+	}
+	if j.binding, err = plan.Bind(j.call); err != nil {
+		return nil, "the arguments can't be bound to a decision"
+	}
+	return j, ""
+}
+
+// gatePresent is a call as rules know it. The caller stands in the session: sessions of two callers have nothing in common, whatever they call them
+// (T19). Of the annotations only what tightens is told.
+func gatePresent(c *gateCall, op *gateOp) *resolve.Call {
+	call := &resolve.Call{
+		Kind: resolve.Tool, Tool: c.Operation, Args: c.Args,
+		Principal: c.User, Session: c.Caller + "/" + c.root(), ToolDefinition: op.digest,
+	}
+	if op.Destructive {
+		call.Annotations = map[string]bool{"destructiveHint": true}
+	}
+	return call
+}
+
+func (j *judged) ground() gateGround {
+	g := gateGround{Binding: j.binding, Plan: j.plan.Version(), Tool: j.op.digest}
+	for _, r := range j.Reasons {
+		g.Rules = append(g.Rules, fmt.Sprintf("%s/%s/%s", r.Source, r.Policy, r.Rule))
+	}
+	slices.Sort(g.Rules)
+	g.Rules = slices.Compact(g.Rules)
+	return g
+}
+
+// decide takes a call that was acknowledged to whoever has the next word (U1).
+func (g *Gateway) decide(ctx context.Context, d *doc[gateCall]) (bool, error) {
+	c := &d.body
+	j, why := g.judge(ctx, c)
+	if j == nil {
+		_ = g.heard(ctx, c, "deny")
+		return true, g.settle(ctx, d, gateDeny, why)
+	}
+	_ = g.heard(ctx, c, j.Outcome.String())
+	c.Ground = j.ground()
+	if j.Outcome == resolve.Allow {
+		return true, g.allow(ctx, d, gateByRules)
+	}
+	if g.cfg.Ask != AskUser {
+		return g.hold(ctx, d, j)
+	}
+	return true, g.askAlone(ctx, d, j)
+}
+
+// askAlone asks the runtime's user, where that is enough and no session grant of theirs covers the call.
+func (g *Gateway) askAlone(ctx context.Context, d *doc[gateCall], j *judged) error {
+	if why := userMay(j.Require); why != "" {
+		return g.settle(ctx, d, gateFailed, why+"; nothing was run")
+	}
+	grant, err := g.useGrant(ctx, &d.body, j)
+	if err != nil {
+		return err
+	}
+	if grant == "" {
+		return g.await(ctx, d, j)
+	}
+	d.body.Grant = grant
+	return g.allow(ctx, d, gateByGrant)
+}
+
+func (g *Gateway) heard(ctx context.Context, c *gateCall, decision string) error {
+	return g.record(ctx, "rap_call_received", c, c.Caller, map[string]any{"decision": decision})
+}
+
+// allow says that a call may run, and why. It is stored before anything runs.
+func (g *Gateway) allow(ctx context.Context, d *doc[gateCall], by string) error {
+	d.body.Phase, d.body.By, d.body.Verdict, d.body.Tries, d.due = gateDecided, by, gateAllow, 0, g.now()
+	return g.calls.put(ctx, d)
+}
+
+// userMay tells why the runtime's user alone can't answer; "" when the user can.
+func userMay(r *policy.Require) string {
+	switch {
+	case r == nil:
+		return ""
+	case len(r.Stages) > 0 || len(r.Escalate) > 0:
+		return "the rules want an approval of other people than the user, who can't be asked here"
+	case len(r.Arguments.Redact) > 0:
+		return "the rules hide arguments, so the user can't be asked about them"
+	}
+	return ""
+}

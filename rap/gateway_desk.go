@@ -1,0 +1,154 @@
+package rap
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// How often approvals are looked at that nobody told us about: less and less.
+const (
+	firstLook = 2 * time.Second
+	lastLook  = time.Minute
+	deskTries = 8
+)
+
+// deskKey is what the desk knows a call by, in one attempt and the next.
+func deskKey(d *doc[gateCall]) string { return "rap-" + hashed(d.key) }
+
+// hold puts a call to our approvers.
+func (g *Gateway) hold(ctx context.Context, d *doc[gateCall], j *judged) (bool, error) {
+	if d.body.Until.IsZero() {
+		d.body.Until = g.now().Add(lowerOf(g.cfg.Within, j.Require))
+	}
+	held, err := g.cfg.Desk.Open(ctx, deskKey(d), j.verdict())
+	if err != nil {
+		return g.tryDesk(ctx, d, err)
+	}
+	d.body.Held, d.body.Tries, d.body.Look = held.Ref, 0, firstLook
+	_ = g.record(ctx, "rap_approvers_asked", &d.body, d.body.Caller, map[string]any{"state": string(held.State)})
+	return g.stands(ctx, d, held)
+}
+
+// tryDesk tries again later what the desk did not take, a number of times. It returns true when the call ended instead.
+func (g *Gateway) tryDesk(ctx context.Context, d *doc[gateCall], failed error) (bool, error) {
+	g.refuse(ctx, "the desk can't be reached", failed, &d.body)
+	d.body.Tries++
+	if d.body.Tries >= deskTries {
+		return true, g.settle(ctx, d, gateFailed, "the approvers can't be reached; nothing was run")
+	}
+	d.due = g.now().Add(min(250*time.Millisecond<<d.body.Tries, lastLook))
+	return g.later(d), g.calls.put(ctx, d)
+}
+
+// look sees how the approval of a call stands.
+func (g *Gateway) look(ctx context.Context, d *doc[gateCall]) (bool, error) {
+	held, err := g.cfg.Desk.Look(ctx, d.body.Held)
+	if errors.Is(err, agent.ErrNoRequest) {
+		return true, g.settle(ctx, d, gateFailed, "the approval is known no more; nothing was run")
+	}
+	if err != nil && g.now().Before(d.body.Until) {
+		return g.tryDesk(ctx, d, err)
+	}
+	return g.stands(ctx, d, held)
+}
+
+// stands moves a call to where its approval stands.
+func (g *Gateway) stands(ctx context.Context, d *doc[gateCall], held agent.Held) (bool, error) {
+	c := &d.body
+	switch held.State {
+	case agent.HeldApproved:
+		return true, g.approved(ctx, d, held)
+	case agent.HeldDenied:
+		return true, g.settle(ctx, d, gateDeny, "the approvers denied this call"+because(held.Reason))
+	case agent.HeldExpired:
+		return true, g.settle(ctx, d, gateExpired, "nobody approved the call in time; nothing was run")
+	case agent.HeldCancelled:
+		return true, g.settle(ctx, d, gateCancelled, "the approval was withdrawn; nothing was run"+because(held.Reason))
+	case agent.HeldResponded:
+		c.Verdict = gateDeny
+		c.finish(Outcome{Text: held.Reason})
+		d.due = g.now()
+		return true, g.calls.put(ctx, d)
+	}
+	if !g.now().Before(c.Until) {
+		return true, g.settle(ctx, d, gateExpired, "nobody approved the call in time; nothing was run")
+	}
+	c.Phase, d.due = gateHeld, earlier(g.now().Add(c.Look), c.Until)
+	c.Look, c.Tries = min(2*max(c.Look, firstLook), lastLook), 0
+	return g.later(d), g.calls.put(ctx, d)
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+// approved goes on with what was approved. That may be other arguments than were asked for: then the rules have their say about these.
+func (g *Gateway) approved(ctx context.Context, d *doc[gateCall], held agent.Held) error {
+	c := &d.body
+	if held.Arguments != nil {
+		c.Args = held.Arguments
+	}
+	j, why := g.judge(ctx, c)
+	switch {
+	case j == nil:
+		return g.settle(ctx, d, gateDeny, why)
+	case held.Arguments == nil && j.binding != c.Ground.Binding, j.Outcome != resolve.Ask:
+		return g.settle(ctx, d, gateDeny, "the rules or the operation changed since the call was decided; nothing was run")
+	}
+	c.Ground = j.ground()
+	if g.cfg.Ask == AskBoth {
+		return g.await(ctx, d, j)
+	}
+	return g.allow(ctx, d, gateByApprovers)
+}
+
+// watch wakes Run when something happens at the desk.
+func (g *Gateway) watch(ctx context.Context, jobs *sync.WaitGroup) <-chan struct{} {
+	looks := make(chan struct{}, 1)
+	if g.cfg.Desk == nil || g.cfg.Ask == AskUser {
+		return looks
+	}
+	jobs.Go(func() {
+		for ctx.Err() == nil {
+			err := g.cfg.Desk.Watch(ctx, func(string) {
+				select {
+				case looks <- struct{}{}:
+				default:
+				}
+			})
+			g.pauseWatch(ctx, err)
+		}
+	})
+	return looks
+}
+
+func (g *Gateway) pauseWatch(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	g.cfg.Log.WarnContext(ctx, "the desk is not watched", "error", err)
+	select {
+	case <-ctx.Done():
+	case <-time.After(g.cfg.Poll):
+	}
+}
+
+// lookAgain looks at all approvals that are waited for.
+func (g *Gateway) lookAgain(ctx context.Context, jobs *sync.WaitGroup) {
+	err := g.each(ctx, func(d *doc[gateCall]) {
+		if d.body.Phase == gateHeld {
+			g.begin(ctx, jobs, gateDue{d.key, d.body.Caller, d})
+		}
+	})
+	if err != nil && ctx.Err() == nil {
+		g.cfg.Log.ErrorContext(ctx, "calls that wait for approvers can't be read", "error", err)
+	}
+}

@@ -1,0 +1,207 @@
+package rap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval"
+)
+
+// SessionGrant is an allowance that a user gave for a session: any arguments of one operation, as long as the same rules ask about them.
+type SessionGrant struct {
+	ID        string    `json:"id"`
+	Caller    string    `json:"caller"`
+	Session   string    `json:"session"` // root thread
+	User      string    `json:"user,omitempty"`
+	Operation string    `json:"operation"`
+	Uses      int       `json:"uses"`
+	MaxUses   int       `json:"max_uses"`
+	Expires   time.Time `json:"expires"`
+}
+
+// gateGrant is a session grant with what it rests on. One that ended stays until it expires, so that no repetition of its making brings it back.
+type gateGrant struct {
+	SessionGrant
+	Thread string     `json:"thread"` // where it was given
+	Made   time.Time  `json:"made"`
+	Ground gateGround `json:"ground"`
+	Ended  string     `json:"ended,omitempty"`
+}
+
+// gateGrantKey places the grant that an answer to a call makes: below its session, once.
+func gateGrantKey(call string, c *gateCall) string {
+	return gateThread(c.Caller, c.root()) + hashed("grant of " + call)[:32]
+}
+
+func gateGrantID(key string) string {
+	_, thread := gateParts(key)
+	return "grant_" + key[len(thread):]
+}
+
+func (g *gateGrant) open(now time.Time) bool {
+	return g.Ended == "" && g.Uses < g.MaxUses && now.Before(g.Expires)
+}
+
+// covers tells whether a call may run on a grant (U23, 4.3.11): the same caller and session, user and operation, as it is now, under the rules of now,
+// asked about by no rule that the user did not see. Threads hand grants down, never up.
+func (g *Gateway) covers(s *gateGrant, c *gateCall, j *judged) bool {
+	below := g.cfg.Grants.Children && slices.Contains(c.Ancestors, s.Thread)
+	if s.Caller != c.Caller || s.Session != c.root() || s.User != c.User || s.Operation != c.Operation || s.Thread != c.Thread && !below {
+		return false
+	}
+	now := j.ground()
+	if s.Ground.Plan != now.Plan || s.Ground.Tool != now.Tool || slices.ContainsFunc(now.Rules, func(r string) bool { return !slices.Contains(s.Ground.Rules, r) }) {
+		return false
+	}
+	uses, life := g.bounds(j.Require)
+	return s.open(g.now()) && s.Uses < uses && g.now().Before(s.Made.Add(life))
+}
+
+// useGrant takes one use of a session grant that covers the call, and returns where it is kept; "" when none does.
+func (g *Gateway) useGrant(ctx context.Context, c *gateCall, j *judged) (string, error) {
+	if !g.cfg.Grants.Offer {
+		return "", nil
+	}
+	all, err := g.grants.list(ctx, gateThread(c.Caller, c.root()), "", 1000)
+	if err != nil {
+		g.refuse(ctx, "session grants can't be read", err, c) // then the user is asked
+	}
+	for _, s := range all {
+		used, err := g.editGrant(ctx, s.key, func(s *gateGrant) bool {
+			ok := g.covers(s, c, j)
+			if ok {
+				s.Uses++
+			}
+			return ok
+		})
+		if err != nil {
+			return "", err
+		}
+		if used != nil && g.recordGrant(ctx, "rap_grant_used", used, c.Caller) == nil {
+			return s.key, nil
+		}
+	}
+	return "", nil
+}
+
+// makeGrant stores what the user allowed for the session. This run is its first use.
+func (g *Gateway) makeGrant(ctx context.Context, d *doc[gateCall], j *judged) (bool, error) {
+	c, q := &d.body, d.body.Question
+	now := g.now()
+	s := gateGrant{Thread: c.Thread, Made: now, Ground: j.ground(), SessionGrant: SessionGrant{
+		ID: gateGrantID(c.Grant), Caller: c.Caller, Session: c.root(), User: c.User, Operation: c.Operation, Uses: 1, MaxUses: q.Uses, Expires: now.Add(q.For),
+	}}
+	if g.recordGrant(ctx, "rap_grant_made", &s, c.Caller) != nil {
+		return true, g.settle(ctx, d, gateFailed, "the session grant could not be recorded; nothing was run")
+	}
+	err := g.grants.put(ctx, &doc[gateGrant]{key: c.Grant, alias: s.ID, expires: s.Expires.Add(gateRemain), body: s})
+	if errors.Is(err, approval.ErrVersion) { // made before the process died, and perhaps ended since
+		return false, nil
+	}
+	return false, err
+}
+
+// editGrant moves a grant by compare-and-set; nil when there was nothing to move.
+func (g *Gateway) editGrant(ctx context.Context, key string, edit func(*gateGrant) bool) (*gateGrant, error) {
+	for range gateChanges {
+		d, err := g.grants.get(ctx, key)
+		if errors.Is(err, approval.ErrNotFound) {
+			return nil, nil
+		}
+		if err != nil || !edit(&d.body) {
+			return nil, err
+		}
+		if err = g.grants.put(ctx, d); err == nil {
+			return &d.body, nil
+		}
+		if !errors.Is(err, approval.ErrVersion) {
+			return nil, err
+		}
+	}
+	return nil, errGateBusy
+}
+
+// inForce tells whether a grant whose use was taken still stands.
+func (g *Gateway) inForce(ctx context.Context, key string) (bool, error) {
+	d, err := g.grants.get(ctx, key)
+	if errors.Is(err, approval.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && d.body.Ended == "" && g.now().Before(d.body.Expires), err
+}
+
+func (g *Gateway) endGrant(ctx context.Context, key, how string) error {
+	ended, err := g.editGrant(ctx, key, func(s *gateGrant) bool {
+		was := s.Ended
+		s.Ended = how
+		return was == ""
+	})
+	if ended != nil {
+		_ = g.recordGrant(ctx, "rap_grant_ended", ended, ended.Caller)
+	}
+	return err
+}
+
+// dropGrants ends what was given in a thread, and in its whole session when it is the root (T14).
+func (g *Gateway) dropGrants(ctx context.Context, caller, thread string) error {
+	return g.eachGrant(ctx, gateOf(caller), func(d *doc[gateGrant]) error {
+		if d.body.Thread != thread && d.body.Session != thread {
+			return nil
+		}
+		return g.endGrant(ctx, d.key, "closed")
+	})
+}
+
+func (g *Gateway) eachGrant(ctx context.Context, prefix string, show func(*doc[gateGrant]) error) error {
+	after := ""
+	var all error
+	for {
+		page, err := g.grants.list(ctx, prefix, after, 500)
+		all = errors.Join(all, err)
+		if len(page) == 0 {
+			return all
+		}
+		for _, d := range page {
+			after = d.key
+			all = errors.Join(all, show(d))
+		}
+	}
+}
+
+// Grants lists the session grants in force.
+func (g *Gateway) Grants(ctx context.Context) ([]SessionGrant, error) {
+	var out []SessionGrant
+	err := g.eachGrant(ctx, "", func(d *doc[gateGrant]) error {
+		if d.body.open(g.now()) {
+			out = append(out, d.body.SessionGrant)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Revoke ends a session grant; agent.ErrNoRequest when there is none.
+func (g *Gateway) Revoke(ctx context.Context, id string) error {
+	d, err := g.grants.byAlias(ctx, id)
+	if errors.Is(err, approval.ErrNotFound) || err == nil && !d.body.open(g.now()) {
+		return fmt.Errorf("revoke a session grant: %w", agent.ErrNoRequest)
+	}
+	if err != nil {
+		return fmt.Errorf("revoke a session grant: %w", err)
+	}
+	return g.endGrant(ctx, d.key, "revoked")
+}
+
+func (g *Gateway) recordGrant(ctx context.Context, event string, s *gateGrant, actor string) error {
+	err := g.cfg.Record(ctx, event, s.ID, actor, map[string]any{
+		"caller": s.Caller, "operation": s.Operation, "session": hashed(s.Session), "uses": s.Uses, "max_uses": s.MaxUses, "ended": s.Ended,
+	})
+	if err != nil {
+		g.cfg.Log.ErrorContext(ctx, "the ledger takes no record", "event", event, "error", err)
+	}
+	return err
+}

@@ -1,0 +1,257 @@
+package rap
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/rap/wire"
+)
+
+// ServeHTTP answers runtimes. The Host header means nothing to it (T30).
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	path := strings.TrimPrefix(req.URL.Path, g.base)
+	if token, ok := strings.CutPrefix(path, "/answer/"); ok {
+		g.serve(w, req, http.MethodPost, func() { g.answer(w, req, token) })
+		return
+	}
+	for _, at := range []struct {
+		path, method string
+		serve        func(http.ResponseWriter, *http.Request, *gateCaller)
+	}{
+		{"/.well-known/rap-toolset", http.MethodGet, g.discover},
+		{"/invoke", http.MethodPost, g.invoke},
+		{"/close_thread", http.MethodPost, g.closeThread},
+		{"/cancel_tool_call", http.MethodPost, g.cancelCall},
+		{"/tool_call_status", http.MethodPost, g.status},
+	} {
+		if at.path == path {
+			g.serve(w, req, at.method, func() { g.known(w, req, at.serve) })
+			return
+		}
+	}
+	http.NotFound(w, req)
+}
+
+// longestRequest is how long a runtime may take to send a body.
+const longestRequest = 15 * time.Second
+
+func (g *Gateway) serve(w http.ResponseWriter, req *http.Request, method string, next func()) {
+	if req.Method != method {
+		w.Header().Set("Allow", method)
+		http.Error(w, "expected "+method, http.StatusMethodNotAllowed)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	next()
+}
+
+// known lets callers in that are who they say they are.
+func (g *Gateway) known(w http.ResponseWriter, req *http.Request, next func(http.ResponseWriter, *http.Request, *gateCaller)) {
+	c, why := g.authenticate(req)
+	if c == nil {
+		g.refuse(req.Context(), "a request was refused", why, nil)
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, "expected a caller's bearer token", http.StatusUnauthorized)
+		return
+	}
+	next(w, req, c)
+}
+
+// authenticate tells whose request it is, or why it is nobody's. A token that is wrong is not the same as none.
+func (g *Gateway) authenticate(req *http.Request) (*gateCaller, string) {
+	given := req.Header.Values("Authorization")
+	if len(given) == 0 {
+		return g.local(req)
+	}
+	scheme, token, _ := strings.Cut(given[0], " ")
+	if len(given) > 1 || !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return nil, "not one bearer token"
+	}
+	sum := sha256.Sum256([]byte(token))
+	var found *gateCaller
+	for _, c := range g.callers {
+		if c.hash != nil && subtle.ConstantTimeCompare(sum[:], c.hash) == 1 {
+			found = c
+		}
+	}
+	return found, "no caller's token"
+}
+
+// local is the caller without a token: a program on this machine, which neither a browser nor a proxy is. What a page of some site makes a
+// browser send has an Origin, and what a proxy passes on came from elsewhere.
+func (g *Gateway) local(req *http.Request) (*gateCaller, string) {
+	at, err := netip.ParseAddrPort(req.RemoteAddr)
+	switch {
+	case err != nil || !at.Addr().Unmap().IsLoopback():
+		return nil, "no token, and not from this machine"
+	case req.Header.Get("Origin") != "" || req.Header.Get("Sec-Fetch-Site") != "":
+		return nil, "no token, and from a browser"
+	case req.Header.Get("Forwarded") != "" || req.Header.Get("X-Forwarded-For") != "":
+		return nil, "no token, and through a proxy"
+	}
+	for _, c := range g.callers {
+		if c.hash == nil {
+			return c, ""
+		}
+	}
+	return nil, "no token"
+}
+
+// discover serves the manifest (D1).
+func (g *Gateway) discover(w http.ResponseWriter, _ *http.Request, _ *gateCaller) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(g.toolset) // who went away needs none
+}
+
+// The errors of a body that was not read.
+var (
+	errGateType = errors.New("expected application/json")
+	errGateBig  = errors.New("the body is too large")
+	errGateCut  = errors.New("the body did not arrive")
+)
+
+// body reads a request's JSON, not longer than a limit and not for ever.
+func (g *Gateway) body(w http.ResponseWriter, req *http.Request, limit int64) ([]byte, error) {
+	kind, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" || req.Header.Get("Content-Encoding") != "" {
+		return nil, errGateType
+	}
+	patience := http.NewResponseController(w)
+	_ = patience.SetReadDeadline(time.Now().Add(longestRequest)) // not every server has one; then its own timeouts hold
+	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, limit))
+	var big *http.MaxBytesError
+	switch {
+	case errors.As(err, &big):
+		return nil, errGateBig
+	case err != nil:
+		return nil, errGateCut
+	}
+	_ = patience.SetReadDeadline(time.Time{})
+	return body, nil
+}
+
+func gateStatus(err error) int {
+	switch {
+	case errors.Is(err, errGateType):
+		return http.StatusUnsupportedMediaType
+	case errors.Is(err, errGateBig):
+		return http.StatusRequestEntityTooLarge
+	}
+	return http.StatusBadRequest
+}
+
+// maxNotice bounds the bodies that hold ids alone.
+const maxNotice = 64 << 10
+
+// cancelCall takes a cancellation: 200 without a word, whatever it is about (L2).
+func (g *Gateway) cancelCall(w http.ResponseWriter, req *http.Request, c *gateCaller) {
+	body, err := g.body(w, req, maxNotice)
+	var in wire.CancelCall
+	if err == nil {
+		in, err = wire.ParseCancelCall(body)
+	}
+	if err == nil {
+		ctx, stop := gateDetached(req.Context())
+		defer stop()
+		err = g.cancel(ctx, gateKey(c.Name, in.ThreadID, in.ToolCallID), "the call was cancelled", false)
+	}
+	g.noticed(req, "a cancellation had no effect", err)
+}
+
+// closeThread voids what is open in a thread, and the session grants that were given there (T14).
+func (g *Gateway) closeThread(w http.ResponseWriter, req *http.Request, c *gateCaller) {
+	body, err := g.body(w, req, maxNotice)
+	var in wire.CloseThread
+	if err == nil {
+		in, err = wire.ParseCloseThread(body)
+	}
+	if err == nil {
+		ctx, stop := gateDetached(req.Context())
+		defer stop()
+		err = errors.Join(g.cancelThread(ctx, c, in.ThreadID), g.dropGrants(ctx, c.Name, in.ThreadID))
+	}
+	g.noticed(req, "a thread was not closed in full", err)
+}
+
+func (g *Gateway) noticed(req *http.Request, what string, err error) {
+	if err != nil && !errors.Is(err, approval.ErrNotFound) {
+		g.refuse(req.Context(), what, err, nil)
+	}
+}
+
+// gateDetached keeps work going whose request went away: what was begun is ended.
+func gateDetached(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+}
+
+func (g *Gateway) cancelThread(ctx context.Context, c *gateCaller, thread string) error {
+	prefix, after := gateThread(c.Name, thread), ""
+	var all error
+	for {
+		page, err := g.calls.list(ctx, prefix, after, 500)
+		all = errors.Join(all, err)
+		if len(page) == 0 {
+			return all
+		}
+		for _, d := range page {
+			after = d.key
+			if d.body.Phase != gateDelivered {
+				all = errors.Join(all, g.cancel(ctx, d.key, "the thread was closed", true))
+			}
+		}
+	}
+}
+
+// cancel ends a call that has not begun, and asks one that has to stop (T11).
+func (g *Gateway) cancel(ctx context.Context, key, why string, closed bool) error {
+	d, changed, err := g.change(ctx, key, func(d *doc[gateCall]) bool {
+		c := &d.body
+		if c.over() || c.Stop != "" && c.Closed == closed {
+			return false
+		}
+		c.Closed = c.Closed || closed
+		if c.Phase == gateExecuting {
+			c.Stop = why
+			return true
+		}
+		c.settle(gateCancelled, why+"; nothing was run")
+		d.due = g.now()
+		return true
+	})
+	if changed {
+		g.stop(key, why)
+		g.moved(d)
+	}
+	return err
+}
+
+// status tells whether a call is still worked on (a proposal of the protocol).
+func (g *Gateway) status(w http.ResponseWriter, req *http.Request, c *gateCaller) {
+	body, err := g.body(w, req, maxNotice)
+	var in wire.Status
+	if err == nil {
+		in, err = wire.ParseStatus(body)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), gateStatus(err))
+		return
+	}
+	d, err := g.calls.get(req.Context(), gateKey(c.Name, in.ThreadID, in.ToolCallID))
+	if err != nil && !errors.Is(err, approval.ErrNotFound) {
+		http.Error(w, "nobody can say", http.StatusServiceUnavailable) // 5xx means unknown there
+		return
+	}
+	alive := err == nil && d.body.Phase != gateDelivered
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]bool{"alive": alive})
+}

@@ -1,0 +1,151 @@
+package rap
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/rap/wire"
+)
+
+// invoke acknowledges an invocation as soon as it is kept (I9, I10): nothing is decided before, and nobody is reached.
+func (g *Gateway) invoke(w http.ResponseWriter, req *http.Request, c *gateCaller) {
+	body, err := g.body(w, req, g.cfg.MaxBody)
+	if err != nil {
+		g.decline(w, req, gateStatus(err), err.Error())
+		return
+	}
+	in, err := wire.ParseInvocation(body)
+	if code, why := c.unreachable(&in); code != 0 {
+		g.decline(w, req, code, why)
+		return
+	}
+	if g.limits.hurried(c.key, g.now()) {
+		w.Header().Set("Retry-After", "1")
+		g.decline(w, req, http.StatusServiceUnavailable, "too many invocations in a second")
+		return
+	}
+	digest, failed := gateDigest(&in)
+	if failed != nil {
+		g.decline(w, req, http.StatusBadRequest, "the invocation can't be kept")
+		return
+	}
+	d := g.received(c, &in, digest)
+	if err != nil { // its sender can be told by a result (T21)
+		g.misfit(d, "the invocation is not valid: "+err.Error())
+	}
+	g.keep(w, req, d)
+}
+
+// unreachable tells why an invocation can't even be answered by a result, and with which status. A caller that nobody knows can't say whose child its
+// thread is (T28).
+func (c *gateCaller) unreachable(in *wire.Invocation) (int, string) {
+	switch {
+	case in.CallbackURL == "" || in.GroupID == "" || in.ID == "":
+		return http.StatusBadRequest, "expected an invocation with callback_url, group_id and id"
+	case c.peer.Check(in.CallbackURL) != nil:
+		return http.StatusForbidden, "the callback_url is none that is allowed for this caller"
+	case c.hash == nil && len(in.Ancestors) > 0:
+		return http.StatusForbidden, "thread_ancestors are believed from callers with a token only"
+	}
+	return 0, ""
+}
+
+func (g *Gateway) decline(w http.ResponseWriter, req *http.Request, code int, why string) {
+	g.refuse(req.Context(), "an invocation was not accepted", why, nil)
+	http.Error(w, why, code)
+}
+
+func (g *Gateway) received(c *gateCaller, in *wire.Invocation, digest string) *doc[gateCall] {
+	now := g.now()
+	return &doc[gateCall]{key: gateKey(c.Name, in.GroupID, in.ID), due: now, body: gateCall{
+		Phase: gateReceived, Caller: c.Name, Thread: in.GroupID, ID: in.ID, CallID: in.CallID, User: in.UserID, Ancestors: slices.Clone(in.Ancestors),
+		Callback: in.CallbackURL, Operation: in.Operation, Args: in.Arguments, Digest: digest,
+	}}
+}
+
+// misfit makes of an invocation one that only its error is left of. It stands beside the call of that id, which nobody touches (T18).
+func (g *Gateway) misfit(d *doc[gateCall], text string) {
+	d.key += "/" + d.body.Digest
+	d.body.settle(gateFailed, text)
+}
+
+// keep stores a new call and acknowledges it.
+func (g *Gateway) keep(w http.ResponseWriter, req *http.Request, d *doc[gateCall]) {
+	err := g.admit(req.Context(), d)
+	switch {
+	case errors.Is(err, errGateFull):
+		w.Header().Set("Retry-After", "10")
+		g.decline(w, req, http.StatusServiceUnavailable, "too many calls are open")
+	case err != nil:
+		g.cfg.Log.ErrorContext(req.Context(), "an invocation could not be kept", "error", err)
+		http.Error(w, "the invocation could not be kept", http.StatusServiceUnavailable)
+	default:
+		w.WriteHeader(http.StatusOK)
+	}
+}
+
+var errGateFull = errors.New("too many calls are open")
+
+// admit stores a call under a key that is free. A repetition of the call that has it is that call, and anything else gets an error (T17, T18).
+func (g *Gateway) admit(ctx context.Context, d *doc[gateCall]) error {
+	for range gateChanges {
+		err := g.create(ctx, d)
+		if err == nil {
+			g.moved(d)
+			return nil
+		}
+		if !errors.Is(err, approval.ErrVersion) && !errors.Is(err, errGateFull) {
+			return err
+		}
+		there, lost := g.calls.get(ctx, d.key)
+		switch {
+		case errors.Is(lost, approval.ErrNotFound) && errors.Is(err, errGateFull):
+			return err
+		case errors.Is(lost, approval.ErrNotFound): // forgotten just now
+			d.version = 0
+		case lost != nil:
+			return lost
+		case !there.expires.IsZero() && there.expires.Before(g.now()): // as good as forgotten
+			d.version = there.version
+		case there.body.Digest == d.body.Digest:
+			return g.again(ctx, d.key)
+		default:
+			g.refuse(ctx, "an id was used for another call", "same ids, other content", &there.body)
+			d.version = 0
+			g.misfit(d, "this id was used for another call of this thread")
+		}
+	}
+	return errGateBusy
+}
+
+func (g *Gateway) create(ctx context.Context, d *doc[gateCall]) error {
+	if !g.limits.enter(d.key) {
+		return errGateFull
+	}
+	err := g.calls.put(ctx, d)
+	if err != nil {
+		g.limits.leave(d.key)
+	}
+	return err
+}
+
+// again posts the result of a call anew, when it has one (T17).
+func (g *Gateway) again(ctx context.Context, key string) error {
+	d, changed, err := g.change(ctx, key, func(d *doc[gateCall]) bool {
+		c := &d.body
+		if c.Phase != gateDelivered || len(c.Result) == 0 {
+			return false
+		}
+		c.Phase, c.Tries, d.due, d.expires = gateDone, 0, g.now(), time.Time{}
+		return true
+	})
+	if changed {
+		g.limits.back(key)
+		g.moved(d)
+	}
+	return err
+}

@@ -1,0 +1,119 @@
+package rap
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// gateLimits bounds what one caller may have open, and how fast it may come (I16). The counts are this process's own and are counted anew from the
+// store now and then, so several processes agree within that time.
+type gateLimits struct {
+	open, thread, rate int
+
+	mu      sync.Mutex
+	callers map[string]int // open calls, by prefix of their keys
+	threads map[string]int
+	second  map[string]int64
+	spent   map[string]int
+}
+
+func newGateLimits(cfg *GatewayConfig) *gateLimits {
+	return &gateLimits{
+		open: cfg.MaxOpen, thread: cfg.MaxThread, rate: cfg.Rate,
+		callers: map[string]int{}, threads: map[string]int{}, second: map[string]int64{}, spent: map[string]int{},
+	}
+}
+
+// hurried counts an invocation and tells whether it came too fast.
+func (l *gateLimits) hurried(caller string, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if second := now.Unix(); l.second[caller] != second {
+		l.second[caller], l.spent[caller] = second, 0
+	}
+	l.spent[caller]++
+	return l.spent[caller] > l.rate
+}
+
+// enter counts a call that opens, or tells that there are too many.
+func (l *gateLimits) enter(key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	caller, thread := gateParts(key)
+	if l.callers[caller] >= l.open || l.threads[thread] >= l.thread {
+		return false
+	}
+	l.callers[caller]++
+	l.threads[thread]++
+	return true
+}
+
+// leave counts a call that is over.
+func (l *gateLimits) leave(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	caller, thread := gateParts(key)
+	lower := func(counts map[string]int, at string) {
+		if counts[at]--; counts[at] <= 0 {
+			delete(counts, at)
+		}
+	}
+	lower(l.callers, caller)
+	lower(l.threads, thread)
+}
+
+func (l *gateLimits) recount(callers, threads map[string]int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.callers, l.threads = callers, threads
+}
+
+// gateParts returns the parts of a call's key that all calls of its caller have, and all of its thread.
+func gateParts(key string) (caller, thread string) {
+	const digest = 64 + 1
+	return key[:digest], key[:2*digest]
+}
+
+// count counts what is open.
+func (g *Gateway) count(ctx context.Context) error {
+	callers, threads := map[string]int{}, map[string]int{}
+	err := g.each(ctx, func(d *doc[gateCall]) {
+		if d.body.Phase != gateDelivered {
+			caller, thread := gateParts(d.key)
+			callers[caller]++
+			threads[thread]++
+		}
+	})
+	if err == nil {
+		g.limits.recount(callers, threads)
+	}
+	return err
+}
+
+// each shows all calls, in the order of their keys.
+func (g *Gateway) each(ctx context.Context, show func(*doc[gateCall])) error {
+	after := ""
+	var bad error
+	for {
+		page, err := g.calls.list(ctx, "", after, 500)
+		bad = errors.Join(bad, err)
+		if len(page) == 0 || ctx.Err() != nil {
+			return bad
+		}
+		for _, d := range page {
+			after = d.key
+			show(d)
+		}
+	}
+}
+
+// back counts a call that is open once more, whatever the limits.
+func (l *gateLimits) back(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	caller, thread := gateParts(key)
+	l.callers[caller]++
+	l.threads[thread]++
+}

@@ -1,0 +1,46 @@
+package rap
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/assent-dev/assent/rap/wire"
+)
+
+// maxGateResult bounds a tool_result: runtimes read no more than some megabytes of a callback.
+const maxGateResult = 3 << 20
+
+// gateError is the outcome of a call that came to nothing (C4).
+func gateError(text string) Outcome {
+	if !strings.HasPrefix(text, "Error: ") {
+		text = "Error: " + text
+	}
+	return Outcome{Text: text}
+}
+
+// gateResult writes the result of a call. What can't be written or would not be understood becomes an error that says so: a result always
+// follows (U21).
+func gateResult(c *gateCall, out Outcome) []byte {
+	body := gateWrite(c, out)
+	if len(body) > maxGateResult {
+		return gateWrite(c, gateError("the operation ran, but its result is too large to be sent"))
+	}
+	if _, err := wire.ParseCallback(body); err != nil {
+		return gateWrite(c, gateError("the operation ran, but its result can't be written as a tool_result"))
+	}
+	return body
+}
+
+func gateWrite(c *gateCall, out Outcome) []byte {
+	r := wire.Result{GroupID: c.Thread, ID: c.ID, CallID: c.CallID}
+	if out.Content != nil {
+		r.Content = out.Content
+	} else {
+		text := strings.ToValidUTF8(out.Text, "\uFFFD")
+		r.Text = &text
+	}
+	if json.Valid(out.DisplayAs) {
+		r.DisplayAs = out.DisplayAs
+	}
+	return r.Append(nil)
+}

@@ -1,0 +1,330 @@
+package rap
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/rap/peer"
+)
+
+const (
+	gateLease  = 5 * time.Second  // how long an executing call is its process's own without a sign of life
+	gateRemain = 24 * time.Hour   // how long repetitions of a call that ended are known
+	gateCount  = 30 * time.Second // how often to count what is open, and to sweep
+	gateGrace  = 10 * time.Second // how long Run waits for operations when it is to end
+)
+
+// gateDue is a call that something is to be done about.
+type gateDue struct {
+	key    string
+	caller string
+	d      *doc[gateCall] // as it was stored last, or nil: it has to be read, and may not be due
+}
+
+// gateJob is a call that this process works on now.
+type gateJob struct {
+	again bool // somebody moved it meanwhile
+	stop  context.CancelCauseFunc
+	run   *gateRun // while it runs
+}
+
+// Run works until ctx ends on what a request alone can't do: calls after their acknowledgement, deadlines, answers at the desk, attempts to try
+// again, and what an earlier process left. Any number of processes may run on one store and room.
+func (g *Gateway) Run(ctx context.Context) error {
+	var jobs sync.WaitGroup
+	defer gateWait(&jobs)
+	if err := g.count(ctx); err != nil && ctx.Err() == nil {
+		g.cfg.Log.ErrorContext(ctx, "open calls can't be counted", "error", err)
+	}
+	looks := g.watch(ctx, &jobs)
+	poll, count := time.NewTicker(g.cfg.Poll), time.NewTicker(gateCount)
+	defer poll.Stop()
+	defer count.Stop()
+	g.poll(ctx, &jobs)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case due := <-g.made:
+			g.begin(ctx, &jobs, due)
+		case <-poll.C:
+			g.poll(ctx, &jobs)
+		case <-looks:
+			g.lookAgain(ctx, &jobs)
+		case <-count.C:
+			if err := errors.Join(g.count(ctx), g.cfg.Records.SweepRecords(ctx, g.now())); err != nil && ctx.Err() == nil {
+				g.cfg.Log.ErrorContext(ctx, "records can't be swept", "error", err)
+			}
+		}
+	}
+}
+
+// gateWait lets operations end that were told to. What does not is found executing, without a sign of life, by whoever comes next.
+func gateWait(jobs *sync.WaitGroup) {
+	ended := make(chan struct{})
+	go func() { jobs.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(gateGrace):
+	}
+}
+
+// poll begins what is due in the store.
+func (g *Gateway) poll(ctx context.Context, jobs *sync.WaitGroup) {
+	due, err := g.calls.due(ctx, g.now(), 1000)
+	if err != nil && ctx.Err() == nil {
+		g.cfg.Log.ErrorContext(ctx, "due calls can't be read", "error", err)
+	}
+	for _, d := range due {
+		g.begin(ctx, jobs, gateDue{d.key, d.body.Caller, d})
+	}
+}
+
+// wake tells Run of a call that this process made due. When there is no room it is found by the next poll.
+func (g *Gateway) wake(due gateDue) {
+	select {
+	case g.made <- due:
+	default:
+	}
+}
+
+// moved wakes a call that its caller has stored and is done with.
+func (g *Gateway) moved(d *doc[gateCall]) { g.wake(gateDue{d.key, d.body.Caller, d}) }
+
+// begin works on a call in a goroutine of its own, unless one does already.
+func (g *Gateway) begin(ctx context.Context, jobs *sync.WaitGroup, due gateDue) {
+	c := g.caller(due.caller)
+	if c == nil {
+		g.orphan(ctx, due.d)
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if j := g.inFlight[due.key]; j != nil {
+		j.again = true
+		return
+	}
+	if c.known >= gateKnown {
+		return // it stays due
+	}
+	c.known++
+	g.inFlight[due.key] = &gateJob{}
+	jobs.Go(func() { g.job(ctx, c, due) })
+}
+
+func (g *Gateway) job(ctx context.Context, c *gateCaller, due gateDue) {
+	for d := due.d; ; d = nil {
+		if d == nil {
+			d = g.reread(ctx, due.key)
+		}
+		if d != nil {
+			g.workOn(ctx, c, d)
+		}
+		if g.rest(c, due.key) || ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// reread returns a call that is due.
+func (g *Gateway) reread(ctx context.Context, key string) *doc[gateCall] {
+	d, err := g.calls.get(ctx, key)
+	if err != nil || !g.isDue(d) {
+		return nil
+	}
+	return d
+}
+
+func (g *Gateway) isDue(d *doc[gateCall]) bool { return !d.due.IsZero() && !d.due.After(g.now()) }
+
+// rest ends a job, unless somebody moved the call meanwhile.
+func (g *Gateway) rest(c *gateCaller, key string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if j := g.inFlight[key]; j.again {
+		j.again = false
+		return false
+	}
+	delete(g.inFlight, key)
+	c.known--
+	return true
+}
+
+// workOn takes a call as far as it goes now.
+func (g *Gateway) workOn(ctx context.Context, c *gateCaller, d *doc[gateCall]) {
+	select {
+	case c.turns <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-c.turns }()
+	mine := false // this process moved it here
+	for range gateChanges {
+		more, err := g.step(ctx, c, d, mine)
+		switch {
+		case errors.Is(err, approval.ErrVersion):
+			if d, err = g.calls.get(ctx, d.key); err != nil {
+				return
+			}
+			more, mine = g.isDue(d), false
+		case err != nil:
+			if ctx.Err() == nil {
+				g.cfg.Log.ErrorContext(ctx, "a call does not go on", "call", gateSubject(&d.body), "error", err)
+			}
+			return
+		default:
+			mine = true
+		}
+		if !more {
+			return
+		}
+	}
+}
+
+// step takes a call one phase on. It returns false when nothing more is to be done now. An error leaves the call due.
+func (g *Gateway) step(ctx context.Context, c *gateCaller, d *doc[gateCall], mine bool) (bool, error) {
+	switch d.body.Phase {
+	case gateReceived:
+		return g.decide(ctx, d)
+	case gateHeld:
+		return g.look(ctx, d)
+	case gateAwaiting:
+		return g.askUser(ctx, c, d, mine)
+	case gateDecided:
+		return g.run(ctx, c, d)
+	case gateExecuting:
+		return g.lost(ctx, d)
+	case gateDone:
+		return false, g.deliver(ctx, c, d, mine)
+	}
+	return false, nil
+}
+
+// claim takes what is to be posted for this process, for as long as posting may take.
+func (g *Gateway) claim(ctx context.Context, c *gateCaller, d *doc[gateCall], mine bool) error {
+	if mine && d.due.After(g.now()) {
+		return nil
+	}
+	d.due = g.now().Add(c.lease)
+	return g.calls.put(ctx, d)
+}
+
+// askUser posts the user_choice, again and again the same while that can help, and ends the call when nobody answers in time or nobody can be asked
+// (U22, T10, T15).
+func (g *Gateway) askUser(ctx context.Context, c *gateCaller, d *doc[gateCall], mine bool) (bool, error) {
+	q := d.body.Question
+	if !g.now().Before(d.body.Until) {
+		return true, g.settle(ctx, d, gateExpired, "nobody answered the question in time; nothing was run")
+	}
+	if q.Posted {
+		d.due = d.body.Until
+		return false, g.calls.put(ctx, d)
+	}
+	if err := g.claim(ctx, c, d, mine); err != nil {
+		return false, err
+	}
+	err := c.peer.Post(ctx, d.body.Callback, q.Body)
+	if ctx.Err() != nil {
+		return false, nil // the next process posts it again
+	}
+	d.body.Tries++
+	wait, more := c.peer.Pause(d.body.Tries)
+	switch {
+	case err == nil:
+		q.Posted, d.body.Tries, d.due = true, 0, d.body.Until
+	case more && peer.Again(err):
+		d.due = earlier(g.now().Add(wait), d.body.Until)
+	default:
+		g.refuse(ctx, "a question could not be posted", err, &d.body)
+		return true, g.settle(ctx, d, gateFailed, "the question could not be put to the user; nothing was run")
+	}
+	return g.later(d), g.calls.put(ctx, d)
+}
+
+// later wakes a call when its time comes, where the poll would come late.
+func (g *Gateway) later(d *doc[gateCall]) bool {
+	if wait := d.due.Sub(g.now()); wait < g.cfg.Poll {
+		due := gateDue{key: d.key, caller: d.body.Caller}
+		time.AfterFunc(max(wait, 0), func() { g.wake(due) })
+	}
+	return false
+}
+
+// settle ends a call that did not run, and records it.
+func (g *Gateway) settle(ctx context.Context, d *doc[gateCall], verdict, text string) error {
+	d.body.settle(verdict, text)
+	d.due = g.now()
+	return g.calls.put(ctx, d)
+}
+
+// deliver posts the result, while that can help (C2, T16). What can't be delivered stays known until it is forgotten with all others.
+func (g *Gateway) deliver(ctx context.Context, c *gateCaller, d *doc[gateCall], mine bool) error {
+	if err := g.claim(ctx, c, d, mine); err != nil {
+		return err
+	}
+	if err := g.cleanUp(ctx, d); err != nil {
+		return err
+	}
+	err := c.peer.Post(ctx, d.body.Callback, d.body.Result)
+	if ctx.Err() != nil {
+		return nil
+	}
+	d.body.Tries++
+	wait, more := c.peer.Pause(d.body.Tries)
+	if err != nil && more && peer.Again(err) {
+		d.due = g.now().Add(wait)
+		g.later(d)
+		return g.calls.put(ctx, d)
+	}
+	return g.delivered(ctx, d, err)
+}
+
+func (g *Gateway) delivered(ctx context.Context, d *doc[gateCall], failed error) error {
+	d.body.Phase, d.due, d.expires = gateDelivered, time.Time{}, g.now().Add(gateRemain)
+	if err := g.calls.put(ctx, d); err != nil {
+		return err
+	}
+	g.limits.leave(d.key)
+	facts := map[string]any{"verdict": d.body.Verdict, "delivered": failed == nil}
+	if failed != nil {
+		g.refuse(ctx, "a result could not be posted", failed, &d.body)
+	}
+	_ = g.record(ctx, "rap_call_ended", &d.body, d.body.Caller, facts) // it has ended; the failure is logged
+	return nil
+}
+
+// cleanUp withdraws what a call that ended left behind. What fails is logged: the result does not wait for it.
+func (g *Gateway) cleanUp(ctx context.Context, d *doc[gateCall]) error {
+	c := &d.body
+	if c.Withdraw && c.Held != "" && g.cfg.Desk != nil {
+		if err := g.cfg.Desk.Cancel(ctx, c.Held, "nobody waits for the call any more"); err != nil {
+			g.refuse(ctx, "a request at the desk was not withdrawn", err, c)
+		}
+		c.Withdraw = false
+	}
+	if c.Closed && c.Grant != "" && c.By == gateByUser {
+		return g.endGrant(ctx, c.Grant, "closed")
+	}
+	return nil
+}
+
+// orphan ends the work on a call whose caller is configured no more: nobody may be reached, and nothing runs.
+func (g *Gateway) orphan(ctx context.Context, d *doc[gateCall]) {
+	g.refuse(ctx, "a call was dropped", "its caller is configured no more", &d.body)
+	if !d.body.over() {
+		d.body.settle(gateFailed, "the caller is known no more")
+	}
+	if err := g.delivered(ctx, d, errors.New("the caller is configured no more")); err != nil && !errors.Is(err, approval.ErrVersion) {
+		g.cfg.Log.ErrorContext(ctx, "a call does not go on", "call", gateSubject(&d.body), "error", err)
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
