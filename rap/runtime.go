@@ -1,14 +1,16 @@
 package rap
 
 import (
-	"context"
+	"cmp"
 	"encoding/json"
 	"errors"
-	"net/http"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/rap/peer"
-	"github.com/assent-dev/assent/rap/wire"
 )
 
 // RuntimeConfig says what a Runtime works with.
@@ -37,42 +39,118 @@ type Server struct {
 }
 
 // Runtime calls tools for one agent.
-type Runtime struct{}
+type Runtime struct {
+	cfg       RuntimeConfig
+	log       *slog.Logger
+	callbacks string                 // CallbackURL without a slash at its end
+	servers   map[string]*toolServer // by name
+
+	calls  *vault[outCall]
+	refs   *vault[deskRef]
+	known  *vault[thread]
+	events *vault[keptNews]
+	views  *vault[keptView]
+
+	toolsets toolsets
+	threads  locks
+	waiting  waiters
+	jobs     jobs
+	flights  flights
+	notices  chan struct{}
+}
+
+// toolServer is a registered server with the way to it.
+type toolServer struct {
+	Server
+	peer *peer.Peer
+	base string
+}
 
 // NewRuntime checks the configuration.
-func NewRuntime(cfg RuntimeConfig) (*Runtime, error) { return nil, errors.New("being written") }
-
-// Run works until ctx ends on what a call alone can't do: deadlines, answers of people, attempts to try again, and what an earlier process left.
-// Any number of processes may run on one store and room.
-func (r *Runtime) Run(ctx context.Context) error { return errors.New("being written") }
-
-// ServeHTTP takes callbacks: POST {CallbackURL}/{token}.
-func (r *Runtime) ServeHTTP(w http.ResponseWriter, req *http.Request) {}
-
-// Tools discovers what all servers offer a session (the root thread), once for each session. Problems says what is not available, and why: a
-// server that can't be reached, a manifest that is not valid, names that collide (neither is available then).
-func (r *Runtime) Tools(ctx context.Context, session string) (Tools, error) {
-	return Tools{}, errors.New("being written")
+func NewRuntime(cfg RuntimeConfig) (*Runtime, error) {
+	if err := cfg.settle(); err != nil {
+		return nil, fmt.Errorf("runtime: %w", err)
+	}
+	const workers = 256
+	r := &Runtime{
+		cfg: cfg, log: cfg.Log, callbacks: strings.TrimRight(cfg.CallbackURL, "/"), servers: map[string]*toolServer{},
+		toolsets: toolsets{of: map[string]*session{}}, threads: locks{held: map[string]*oneLock{}}, waiting: waiters{all: map[string]*oneWait{}},
+		jobs: jobs{on: map[string]*job{}, slots: make(chan struct{}, workers)}, flights: flights{of: map[string]map[*flight]struct{}{}},
+		notices: make(chan struct{}, maxNotices),
+	}
+	for _, s := range cfg.Servers {
+		if err := r.register(s); err != nil {
+			return nil, fmt.Errorf("runtime: server %q: %w", s.Name, err)
+		}
+	}
+	if err := r.openVaults(); err != nil {
+		return nil, fmt.Errorf("runtime: %w", err)
+	}
+	return r, nil
 }
 
-// Tools are the operations that a session may call.
-type Tools struct {
-	Offers   []Offer
-	Problems []Problem
+func (cfg *RuntimeConfig) settle() error {
+	switch {
+	case cfg.Records == nil:
+		return errors.New("records are missing: there is nowhere to keep calls")
+	case cfg.Room == "":
+		return errors.New("room is missing")
+	case cfg.Plan == nil:
+		return errors.New("plan is missing: nothing says what may run")
+	}
+	u, err := url.Parse(cfg.CallbackURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return errors.New("callback URL: expected an absolute http(s) URL without user, query and fragment")
+	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	cfg.Poll = orElse(cfg.Poll, time.Second)
+	cfg.CallWithin = orElse(cfg.CallWithin, time.Hour)
+	cfg.ChoiceWithin = orElse(cfg.ChoiceWithin, 15*time.Minute)
+	cfg.MaxPrompt = orElse(cfg.MaxPrompt, 8<<10)
+	cfg.MaxChoices = orElse(cfg.MaxChoices, 50)
+	cfg.MaxBody = orElse(cfg.MaxBody, 4<<20)
+	return nil
 }
 
-// Offer is one available operation.
-type Offer struct {
-	Server string // registered name
-	wire.Tool
+// orElse is a number, or what stands for none.
+func orElse[T int | int64 | time.Duration](n, other T) T {
+	if n <= 0 {
+		return other
+	}
+	return n
 }
 
-// Problem says why something of a server is not available.
-type Problem struct {
-	Server string
-	Tool   string // "" for all of the server
-	Err    error
+func (r *Runtime) register(s Server) error {
+	switch {
+	case s.Name == "":
+		return errors.New("its name is missing")
+	case r.servers[s.Name] != nil:
+		return errors.New("the name is used twice")
+	case s.Peer.URL == "":
+		return errors.New("its URL is missing")
+	}
+	p, err := peer.New(s.Peer)
+	if err != nil {
+		return err
+	}
+	r.servers[s.Name] = &toolServer{s, p, strings.TrimRight(s.Peer.URL, "/")}
+	return nil
 }
+
+func (r *Runtime) openVaults() (err error) {
+	var errs [5]error
+	r.calls, errs[0] = newVault[outCall](&r.cfg.Common, "calls")
+	r.refs, errs[1] = newVault[deskRef](&r.cfg.Common, "refs")
+	r.known, errs[2] = newVault[thread](&r.cfg.Common, "threads")
+	r.events, errs[3] = newVault[keptNews](&r.cfg.Common, "events")
+	r.views, errs[4] = newVault[keptView](&r.cfg.Common, "views")
+	return cmp.Or(errs[:]...)
+}
+
+func (r *Runtime) now() time.Time { return r.cfg.Now() }
 
 // Invocation is a call that the agent makes.
 type Invocation struct {
@@ -134,42 +212,6 @@ var (
 	ErrDone      = errors.New("the call has ended")
 )
 
-// Invoke makes a call: it is validated, decided, approved where the plan asks, and sent. It returns as soon as the call is kept; Wait for what
-// becomes of it. The same call again is the one that is there; another one under its id is ErrOtherCall.
-func (r *Runtime) Invoke(ctx context.Context, in Invocation) (Call, error) {
-	return Call{}, errors.New("being written")
-}
-
-// Call tells how a call stands; ErrNoCall.
-func (r *Runtime) Call(ctx context.Context, thread, id string) (Call, error) {
-	return Call{}, errors.New("being written")
-}
-
-// Wait returns once the call is done, or as it stands when ctx ends (with ctx's error).
-func (r *Runtime) Wait(ctx context.Context, thread, id string) (Call, error) {
-	return Call{}, errors.New("being written")
-}
-
-// Cancel interrupts a call: it is done with WhyInterrupted, its question is withdrawn, and every server is told once, without waiting for them.
-func (r *Runtime) Cancel(ctx context.Context, thread, id, reason string) error {
-	return errors.New("being written")
-}
-
-// CloseThread ends a thread with all of its calls, subscriptions and views, and tells every server once, without waiting for them.
-func (r *Runtime) CloseThread(ctx context.Context, thread string) error {
-	return errors.New("being written")
-}
-
-// Alive asks the tool server whether it still works on a call (a proposal of the protocol). False means that it says no; an error that nobody can say.
-func (r *Runtime) Alive(ctx context.Context, thread, id string) (bool, error) {
-	return false, errors.New("being written")
-}
-
-// Events lists what came after results of subscriptions of a thread, in order, from an index on; at most 500 are kept of one call.
-func (r *Runtime) Events(ctx context.Context, thread string, from int) ([]Event, error) {
-	return nil, errors.New("being written")
-}
-
 // Event is news of a subscription.
 type Event struct {
 	Index       int    `json:"index"`
@@ -177,9 +219,4 @@ type Event struct {
 	Text        string `json:"text"`
 	Associative bool   `json:"associative,omitempty"`
 	Final       bool   `json:"final,omitempty"`
-}
-
-// Views returns the latest view of each type, as the tools sent them: not for models, not to be interpreted.
-func (r *Runtime) Views(ctx context.Context, thread string) (map[string]json.RawMessage, error) {
-	return nil, errors.New("being written")
 }

@@ -10,11 +10,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// What a manifest may hold, which bounds what checking it can cost: a second or two, and some 200 MB, at the very worst.
-const (
-	maxTools   = 256
-	maxSchemas = 1 << 20 // bytes of all schemas
-)
+// maxTools bounds what checking a manifest can cost.
+const maxTools = 1000
 
 // ParseToolset reads a manifest (D3). All of it is valid, or none of it is used (D4): names, endpoint, at least one tool, schemas that can be used,
 // and annotations of the right type. Names of tools are made of [A-Za-z0-9_.-]. Errors are *Error.
@@ -24,7 +21,18 @@ func ParseToolset(body []byte) (*Toolset, error) {
 		Name: o.name("name"), Description: o.optionalText("description"), Endpoint: o.url("endpoint"),
 		NeedsMigration: o.set("needsMigration"),
 	}
-	t.Tools = o.tools()
+	seen := map[string]bool{}
+	for path, raw := range o.list("tools", maxTools) {
+		tool := o.tool(path, raw)
+		if seen[tool.Name] {
+			o.fail(path+".name", "a name that no other tool of the toolset has")
+		}
+		seen[tool.Name] = true
+		t.Tools = append(t.Tools, tool)
+		if o.err != nil { // no more schemas are compiled for nothing
+			break
+		}
+	}
 	if len(t.Tools) == 0 {
 		o.fail("tools", "at least one tool")
 	}
@@ -32,29 +40,6 @@ func ParseToolset(body []byte) (*Toolset, error) {
 		return nil, o.err
 	}
 	return t, nil
-}
-
-// tools reads the tools up to the first that is not valid: no schema is compiled for nothing.
-func (o object) tools() []Tool {
-	var out []Tool
-	seen, size := map[string]bool{}, 0
-	for path, raw := range o.list("tools", maxTools) {
-		t := o.tool(path, raw)
-		if seen[t.Name] {
-			o.fail(path+".name", "a name that no other tool of the toolset has")
-		}
-		if size += len(t.InputSchema); size > maxSchemas {
-			o.fail(path+".inputSchema", fmt.Sprintf("schemas of at most %d bytes together", maxSchemas))
-		}
-		seen[t.Name] = true
-		if o.err == nil {
-			t.schema = o.schema(path+".inputSchema", t.InputSchema)
-		}
-		if out = append(out, t); o.err != nil {
-			break
-		}
-	}
-	return out
 }
 
 func (r *reader) tool(path string, raw []byte) Tool {
@@ -65,6 +50,9 @@ func (r *reader) tool(path string, raw []byte) Tool {
 	}
 	if strings.ContainsFunc(t.Name, notInToolName) {
 		o.fail(o.at("name"), "letters A to Z, digits, _, - and . only")
+	}
+	if o.err == nil {
+		t.schema = o.schema(t.InputSchema)
 	}
 	return t
 }
@@ -86,10 +74,10 @@ func (o object) annotations() Annotations {
 	}
 }
 
-func (r *reader) schema(path string, raw json.RawMessage) *jsonschema.Untrusted {
+func (o object) schema(raw json.RawMessage) *jsonschema.Untrusted {
 	schema, err := compile(raw)
 	if err != nil {
-		r.fail(path, "a JSON Schema that can be used: "+plainly(err.Error()))
+		o.fail(o.at("inputSchema"), "a JSON Schema that can be used: "+plainly(err.Error()))
 	}
 	return schema
 }

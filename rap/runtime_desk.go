@@ -1,0 +1,180 @@
+package rap
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval"
+)
+
+// deskRef says which call a reference of the desk belongs to. It is a record of its own, so that news of the desk find calls that nobody holds in
+// memory.
+type deskRef struct {
+	Call string `json:"call"`
+}
+
+// remember keeps the call of a reference.
+func (r *Runtime) remember(ctx context.Context, ref, call string) error {
+	d := &doc[deskRef]{key: hashed(ref), expires: r.now().Add(keepLive), body: deskRef{call}}
+	err := r.refs.put(ctx, d)
+	if errors.Is(err, approval.ErrVersion) {
+		return nil // it is kept: references name one question each
+	}
+	return err
+}
+
+// forget drops a reference that brings no more news. What stays is swept with time.
+func (r *Runtime) forget(ctx context.Context, ref string) {
+	if ref == "" {
+		return
+	}
+	d, err := r.refs.get(ctx, hashed(ref))
+	if err == nil {
+		err = r.refs.remove(ctx, d)
+	}
+	if err != nil && !errors.Is(err, approval.ErrNotFound) && !errors.Is(err, approval.ErrVersion) {
+		r.log.Debug("a reference stays", "error", plainError(err))
+	}
+}
+
+// cancelAtDesk withdraws what was asked for a call that has moved on meanwhile.
+func (r *Runtime) cancelAtDesk(ctx context.Context, ref string) {
+	if err := r.cfg.Desk.Cancel(ctx, ref, "the call has moved on"); err != nil && !errors.Is(err, agent.ErrNoRequest) {
+		r.log.Warn("a question could not be withdrawn", "error", plainError(err))
+	}
+	r.forget(ctx, ref)
+}
+
+// maxWithdrawals is how often the desk is told that nobody needs an answer. After that the question expires by itself; its answer goes nowhere.
+const maxWithdrawals = 20
+
+// withdraw tells the desk that nobody needs an answer any more (4.3.9).
+func (r *Runtime) withdraw(ctx context.Context, c *outCall) error {
+	ref := c.Withdraw[0]
+	var failed error
+	if r.cfg.Desk != nil {
+		failed = r.cfg.Desk.Cancel(ctx, ref, withdrawnText(c))
+	}
+	if errors.Is(failed, agent.ErrNoRequest) || c.Tries >= maxWithdrawals {
+		failed = nil
+	}
+	_, err := r.update(ctx, c.Thread, c.key(), func(c *outCall) error {
+		switch {
+		case len(c.Withdraw) == 0 || c.Withdraw[0] != ref:
+			return errMoved
+		case failed != nil:
+			c.Tries++
+			c.Later = r.now().Add(pause(c.Tries - 1))
+		default:
+			c.Withdraw, c.Tries = c.Withdraw[1:], 0
+		}
+		return nil
+	})
+	if err == nil && failed == nil {
+		r.forget(ctx, ref)
+	}
+	if failed != nil {
+		r.log.Warn("a question could not be withdrawn", "call", short(c.key()), "error", plainError(failed))
+	}
+	return err
+}
+
+func withdrawnText(c *outCall) string {
+	switch {
+	case c.State != CallDone:
+		return "the tool asks something else"
+	case c.Told.Why == WhyInterrupted:
+		return "the call was interrupted"
+	case c.Told.Why == WhyClosed:
+		return "the thread was closed"
+	}
+	return "the call has ended"
+}
+
+// news are what the desk said and nobody has looked at yet.
+type news struct {
+	mu   sync.Mutex
+	refs map[string]struct{} // "" stands for any
+	some chan struct{}
+}
+
+// add never waits, so that the desk doesn't either.
+func (n *news) add(ref string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.refs[ref] = struct{}{}
+	select {
+	case n.some <- struct{}{}:
+	default:
+	}
+}
+
+func (n *news) take() map[string]struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out := n.refs
+	n.refs = map[string]struct{}{}
+	return out
+}
+
+// watch listens to the desk until ctx ends.
+func (r *Runtime) watch(ctx context.Context, n *news) {
+	for tries := 0; ctx.Err() == nil; tries++ {
+		err := r.cfg.Desk.Watch(ctx, n.add)
+		if ctx.Err() != nil {
+			return
+		}
+		r.log.Warn("the desk is watched no more; trying again", "error", plainError(err))
+		sleep(ctx, pause(min(tries, 4)))
+		n.add("")
+	}
+}
+
+// hear looks at the calls that the desk has news of.
+func (r *Runtime) hear(ctx context.Context, n *news) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.some:
+		}
+		refs := n.take()
+		if _, any := refs[""]; any {
+			r.lookAtAll(ctx)
+			continue
+		}
+		for ref := range refs {
+			r.lookAt(ctx, ref)
+		}
+	}
+}
+
+func (r *Runtime) lookAt(ctx context.Context, ref string) {
+	d, err := r.refs.get(ctx, hashed(ref))
+	switch {
+	case err == nil:
+		r.kickWait(d.body.Call)
+	case !errors.Is(err, approval.ErrNotFound):
+		r.log.Warn("news of the desk could not be followed", "error", plainError(err))
+	}
+}
+
+// lookAtAll goes through everything that is asked.
+func (r *Runtime) lookAtAll(ctx context.Context) {
+	for after := ""; ctx.Err() == nil; {
+		const page = 200
+		ds, err := r.refs.list(ctx, "", after, page)
+		if err != nil {
+			r.log.Warn("what is asked could not be listed whole", "error", plainError(err))
+		}
+		for _, d := range ds {
+			after = d.key
+			r.kickWait(d.body.Call)
+		}
+		if len(ds) < page {
+			return
+		}
+	}
+}

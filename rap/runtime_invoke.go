@@ -1,0 +1,193 @@
+package rap
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// Invoke makes a call: it is validated, decided, approved where the plan asks, and sent. It returns as soon as the call is kept, which is before it
+// is sent (4.3.2); Wait for what becomes of it. The same call again is the one that is there; another one under its id is ErrOtherCall. Calls are
+// remembered for a day after their end.
+func (r *Runtime) Invoke(ctx context.Context, in Invocation) (Call, error) {
+	if err := in.settle(); err != nil {
+		return Call{}, fmt.Errorf("invoke: %w", err)
+	}
+	old, err := r.kept(ctx, in.Thread, in.ID)
+	if err == nil {
+		return same(&old.body, &in)
+	}
+	if !errors.Is(err, ErrNoCall) {
+		return Call{}, fmt.Errorf("invoke: %w", err)
+	}
+	c, err := r.newCall(ctx, &in)
+	if err != nil {
+		return Call{}, fmt.Errorf("invoke: %w", err)
+	}
+	return r.begin(ctx, c, &in)
+}
+
+func (in *Invocation) settle() error {
+	if len(in.Arguments) == 0 {
+		in.Arguments = json.RawMessage("{}")
+	}
+	texts := append([]string{in.Thread, in.ID, in.User, in.Operation}, in.Ancestors...)
+	if in.CallID != nil {
+		texts = append(texts, *in.CallID)
+	}
+	for _, text := range texts {
+		if !utf8.ValidString(text) {
+			return errors.New("the call's names are not UTF-8")
+		}
+	}
+	if in.Thread == "" || in.ID == "" {
+		return errors.New("a call needs a thread and an id")
+	}
+	return nil
+}
+
+func same(c *outCall, in *Invocation) (Call, error) {
+	if !c.is(in) {
+		return Call{}, ErrOtherCall
+	}
+	return c.call(), nil
+}
+
+// newCall is what a call is to begin with: ended where it is not valid or not allowed, and otherwise about to be sent.
+func (r *Runtime) newCall(ctx context.Context, in *Invocation) (*outCall, error) {
+	now := r.now()
+	c := &outCall{
+		Thread: in.Thread, ID: in.ID, CallID: in.CallID, Ancestors: in.Ancestors, User: in.User, Operation: in.Operation, Arguments: in.Arguments,
+		State: CallSending, Deadline: now.Add(r.cfg.CallWithin),
+	}
+	c.Token, _ = newToken()
+	c.Send.Next = now
+	tool, err := r.offered(ctx, c.session(), in.Operation)
+	switch {
+	case errors.Is(err, errUnknown):
+		c.finish(now, Outcome{Text: "Error: not run: " + plainError(err)}, WhyInvalid)
+		return c, nil
+	case err != nil:
+		return nil, err
+	}
+	c.Server, c.Endpoint, c.Definition = tool.Server, tool.endpoint, tool.Digest()
+	c.Destroys = tool.Annotations.Destructive != nil && *tool.Annotations.Destructive
+	if err := tool.CheckArguments(in.Arguments); err != nil {
+		c.finish(now, Outcome{Text: "Error: not run: the arguments are not valid: " + plainError(err)}, WhyInvalid)
+		return c, nil
+	}
+	return c, r.firstDecision(ctx, c)
+}
+
+// firstDecision decides a call for the first time. It is decided again right before it leaves.
+func (r *Runtime) firstDecision(ctx context.Context, c *outCall) error {
+	v, err := r.decide(ctx, c)
+	if err != nil {
+		return err
+	}
+	want := r.consentFor(c, v)
+	switch {
+	case v.Outcome != resolve.Allow && v.Outcome != resolve.Ask:
+		c.finish(r.now(), Outcome{Text: "Error: not run: " + deniedText(v)}, WhyDenied)
+	case want != nil && r.cfg.Desk == nil:
+		c.finish(r.now(), Outcome{Text: "Error: not run: people would have to approve it, and nobody can be asked"}, WhyDenied)
+	case want != nil:
+		c.ask(want)
+	}
+	return nil
+}
+
+// begin keeps a new call and sets it going.
+func (r *Runtime) begin(ctx context.Context, c *outCall, in *Invocation) (Call, error) {
+	err := r.insert(ctx, c)
+	if errors.Is(err, approval.ErrVersion) { // somebody else made the same call now
+		old, err := r.kept(ctx, c.Thread, c.ID)
+		if err != nil {
+			return Call{}, fmt.Errorf("invoke: %w", err)
+		}
+		return same(&old.body, in)
+	}
+	if err != nil {
+		return Call{}, fmt.Errorf("invoke: %w", err)
+	}
+	if c.State == CallDone {
+		r.ended(ctx, c)
+		return c.call(), nil
+	}
+	closed, err := r.isClosed(ctx, c.Thread) // looked at after the call is kept: whoever closes the thread from now on finds it
+	if err != nil {
+		return Call{}, fmt.Errorf("invoke: %w", err)
+	}
+	if closed {
+		if err := r.closeCall(ctx, c.Thread, c.key()); err != nil && !errors.Is(err, errMoved) {
+			return Call{}, fmt.Errorf("invoke: %w", err)
+		}
+		return r.Call(ctx, c.Thread, c.ID)
+	}
+	r.kick(c.key(), false)
+	return c.call(), nil
+}
+
+// insert keeps a new call, in the place of one that has expired.
+func (r *Runtime) insert(ctx context.Context, c *outCall) error {
+	d := &doc[outCall]{key: c.key(), alias: hashed(c.Token), due: c.due(), expires: c.expires(r.now()), body: *c}
+	if old, err := r.calls.get(ctx, d.key); err == nil && r.gone(old.expires) {
+		d.version = old.version
+	}
+	return r.calls.put(ctx, d)
+}
+
+// kept returns a call; ErrNoCall.
+func (r *Runtime) kept(ctx context.Context, thread, id string) (*doc[outCall], error) {
+	d, err := r.calls.get(ctx, callKey(thread, id))
+	switch {
+	case errors.Is(err, approval.ErrNotFound):
+		return nil, ErrNoCall
+	case err != nil:
+		return nil, err
+	case r.gone(d.expires):
+		return nil, ErrNoCall
+	}
+	return d, nil
+}
+
+// Call tells how a call stands; ErrNoCall.
+func (r *Runtime) Call(ctx context.Context, thread, id string) (Call, error) {
+	d, err := r.kept(ctx, thread, id)
+	if err != nil {
+		return Call{}, err
+	}
+	return d.body.call(), nil
+}
+
+// Wait returns once the call is done, or as it stands when ctx ends (with ctx's error). Another process may bring it about: it is looked at from
+// time to time.
+func (r *Runtime) Wait(ctx context.Context, thread, id string) (Call, error) {
+	key, last := callKey(thread, id), Call{}
+	for {
+		news, leave := r.waiting.on(key)
+		c, err := r.Call(ctx, thread, id)
+		if ctx.Err() != nil {
+			leave()
+			return last, ctx.Err()
+		}
+		if last = c; err != nil || c.State == CallDone {
+			leave()
+			return c, err
+		}
+		t := time.NewTimer(r.cfg.Poll)
+		select {
+		case <-news:
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		t.Stop()
+		leave()
+	}
+}

@@ -1,0 +1,53 @@
+package rap
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/assent-dev/assent/diag"
+)
+
+// refusal is why a callback was refused: a status for the tool, and words for our log only.
+type refusal struct {
+	code   int
+	reason string
+}
+
+func (e *refusal) Error() string { return e.reason }
+
+// short names a call where people read it. It is a digest: ids are opaque, of any length, and may be anything.
+func short(key string) string {
+	thread, id, _ := strings.Cut(key, "/")
+	return fmt.Sprintf("%.12s/%.12s", thread, id)
+}
+
+// plainError is an error fit for a log or a result: one line, of some length, that acts on nothing.
+func plainError(err error) string {
+	if err == nil {
+		return "no reason given"
+	}
+	return diag.Printable(cut(err.Error(), 500))
+}
+
+// record writes what happened to the ledger (I8). Its subject is a digest of the call's ids.
+func (r *Runtime) record(ctx context.Context, event string, c *outCall, actor string, facts map[string]any) error {
+	if r.cfg.Record == nil {
+		return nil
+	}
+	all := map[string]any{"server": c.Server, "operation": c.Operation, "thread": hashed(c.Thread), "arguments": "sha256:" + hashed(string(c.args()))}
+	for name, fact := range facts {
+		all[name] = fact
+	}
+	if err := r.cfg.Record(ctx, event, short(c.key()), actor, all); err != nil {
+		return fmt.Errorf("write %s to the ledger: %w", event, err)
+	}
+	return nil
+}
+
+// note is record for what has happened already, whether the ledger takes it or not.
+func (r *Runtime) note(ctx context.Context, event string, c *outCall, actor string, facts map[string]any) {
+	if err := r.record(ctx, event, c, actor, facts); err != nil {
+		r.log.Error("the ledger lacks an event", "call", short(c.key()), "error", plainError(err))
+	}
+}

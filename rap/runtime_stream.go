@@ -1,0 +1,204 @@
+package rap
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/rap/wire"
+)
+
+const (
+	maxEvents      = 500     // kept of one call
+	maxEventBytes  = 8 << 20 // of their texts together
+	maxViews       = 64      // types of one thread
+	maxEventsAsked = 1000    // that one list returns
+)
+
+// thread is what is known of a thread beside its calls.
+type thread struct {
+	Next   int  `json:"next,omitempty"` // index of the next event
+	Closed bool `json:"closed,omitempty"`
+}
+
+// keptNews is an event as it is kept: a record of its own.
+type keptNews struct{ Event }
+
+// keptEvent is what a call knows of one of its events.
+type keptEvent struct {
+	Index int `json:"index"`
+	Bytes int `json:"bytes"`
+}
+
+// keptView is the latest view of a type. Content is opaque (C17).
+type keptView struct {
+	Type    string `json:"type"`
+	Content []byte `json:"content"`
+}
+
+// changeThread moves what is known of a thread, known or not.
+func (r *Runtime) changeThread(ctx context.Context, name string, change func(*thread)) (thread, error) {
+	for {
+		key := hashed(name)
+		d, err := r.known.get(ctx, key)
+		if errors.Is(err, approval.ErrNotFound) {
+			d, err = &doc[thread]{key: key}, nil
+		}
+		if err != nil {
+			return thread{}, err
+		}
+		change(&d.body)
+		d.expires = r.now().Add(keepLive)
+		if err := r.known.put(ctx, d); !errors.Is(err, approval.ErrVersion) || ctx.Err() != nil {
+			return d.body, err
+		}
+	}
+}
+
+// closeThread marks a thread as closed and tells whether it was before.
+func (r *Runtime) closeThread(ctx context.Context, name string) (before bool, err error) {
+	_, err = r.changeThread(ctx, name, func(t *thread) { before, t.Closed = t.Closed, true })
+	return before, err
+}
+
+func (r *Runtime) isClosed(ctx context.Context, name string) (bool, error) {
+	d, err := r.known.get(ctx, hashed(name))
+	if errors.Is(err, approval.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return d.body.Closed, nil
+}
+
+func eventKey(thread string, index int) string { return fmt.Sprintf("%s/%016d", hashed(thread), index) }
+
+// takeEvent keeps news of a subscription. What belongs to none, or to one that has ended, is discarded (C16).
+func (r *Runtime) takeEvent(ctx context.Context, c *outCall, m *wire.Event) error {
+	if c.State != CallDone || !c.Live {
+		return &refusal{http.StatusConflict, "an event of no subscription"}
+	}
+	t, err := r.changeThread(ctx, c.Thread, func(t *thread) { t.Next++ })
+	if err != nil {
+		return err
+	}
+	index := t.Next - 1
+	d := &doc[keptNews]{key: eventKey(c.Thread, index), expires: r.now().Add(keepLive)}
+	d.body.Event = Event{Index: index, ID: c.ID, Text: m.Text, Associative: m.Associative, Final: m.Final}
+	if err := r.events.put(ctx, d); err != nil {
+		return err
+	}
+	var old []keptEvent
+	_, err = r.updateLocked(ctx, c.key(), func(c *outCall) error {
+		if !c.Live {
+			return errMoved // it was closed meanwhile
+		}
+		c.Events = append(c.Events, keptEvent{index, len(m.Text)})
+		old = c.oldEvents()
+		if m.Final {
+			c.Live, c.Ended = false, r.now()
+		}
+		return nil
+	})
+	if errors.Is(err, errMoved) {
+		return r.events.remove(ctx, d)
+	}
+	r.dropEvents(ctx, c.Thread, old)
+	return err
+}
+
+// oldEvents gives up the events that are too many.
+func (c *outCall) oldEvents() []keptEvent {
+	bytes, keep := 0, 0
+	for i, e := range slices.Backward(c.Events) {
+		bytes += e.Bytes
+		if keep = len(c.Events) - i; keep > maxEvents || bytes > maxEventBytes && keep > 1 {
+			old := slices.Clone(c.Events[:i+1])
+			c.Events = slices.Delete(c.Events, 0, i+1)
+			return old
+		}
+	}
+	return nil
+}
+
+func (r *Runtime) dropEvents(ctx context.Context, thread string, old []keptEvent) {
+	for _, e := range old {
+		d, err := r.events.get(ctx, eventKey(thread, e.Index))
+		if err == nil {
+			err = r.events.remove(ctx, d)
+		}
+		if err != nil && !errors.Is(err, approval.ErrNotFound) {
+			r.log.Warn("an old event stays", "error", plainError(err))
+		}
+	}
+}
+
+// Events lists what came after results of subscriptions of a thread, in order, from an index on: at most 1000 at once. At most 500 are kept of one
+// call, and 8 MiB of their texts.
+func (r *Runtime) Events(ctx context.Context, thread string, from int) ([]Event, error) {
+	after := hashed(thread) + "/"
+	if from > 0 {
+		after = eventKey(thread, from-1)
+	}
+	ds, err := r.events.list(ctx, hashed(thread)+"/", after, maxEventsAsked)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Event, 0, len(ds))
+	for _, d := range ds {
+		if !r.gone(d.expires) {
+			out = append(out, d.body.Event)
+		}
+	}
+	return out, nil
+}
+
+// takeView keeps the latest view of a type (C17).
+func (r *Runtime) takeView(ctx context.Context, c *outCall, m *wire.View) error {
+	key := hashed(c.Thread) + "/" + hashed(m.ViewType)
+	for {
+		d, err := r.views.get(ctx, key)
+		if errors.Is(err, approval.ErrNotFound) {
+			d, err = &doc[keptView]{key: key}, r.roomForView(ctx, c)
+		}
+		if err != nil {
+			return err
+		}
+		d.body, d.expires = keptView{m.ViewType, m.Content}, r.now().Add(keepLive)
+		if err := r.views.put(ctx, d); !errors.Is(err, approval.ErrVersion) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func (r *Runtime) roomForView(ctx context.Context, c *outCall) error {
+	ds, err := r.views.list(ctx, hashed(c.Thread)+"/", "", maxViews)
+	if err == nil && len(ds) >= maxViews {
+		err = &refusal{http.StatusConflict, fmt.Sprintf("a thread has at most %d types of views", maxViews)}
+	}
+	return err
+}
+
+// Views returns the latest view of each type, as the tools sent them: not for models, not to be interpreted.
+func (r *Runtime) Views(ctx context.Context, thread string) (map[string]json.RawMessage, error) {
+	ds, err := r.views.list(ctx, hashed(thread)+"/", "", maxViews+1)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]json.RawMessage, len(ds))
+	for _, d := range ds {
+		if !r.gone(d.expires) {
+			out[d.body.Type] = d.body.Content
+		}
+	}
+	return out, nil
+}
+
+// gone tells whether something expired that may still be stored.
+func (r *Runtime) gone(expires time.Time) bool { return !expires.IsZero() && !r.now().Before(expires) }
