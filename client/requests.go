@@ -47,6 +47,48 @@ func (c *Client) Open(ctx context.Context, agent string, callText []byte, opt Op
 	return out, c.do(ctx, in, out)
 }
 
+// AskOptions are the choices of Ask.
+type AskOptions struct {
+	Key    string        // idempotency key; "" makes one, which covers the attempts of this one call of Ask
+	Within time.Duration // until the question expires; the server's own time when 0
+}
+
+// Ask puts a tool's question about a call to people. The answer is pending, with the question's request, or deny.
+func (c *Client) Ask(ctx context.Context, agent string, callText []byte, q approval.Question, opt AskOptions) (*approval.Opened, error) {
+	if opt.Key == "" {
+		opt.Key = approval.NewKey()
+	}
+	question, err := json.Marshal(q)
+	if err != nil {
+		return nil, fmt.Errorf("write the question: %w", err)
+	}
+	body := append([]byte(`{"call":`), callText...) // not through an encoder, as in Open
+	body = append(append(body, `,"question":`...), question...)
+	if opt.Within != 0 {
+		body = append(append(body, `,"within":`...), quoted(opt.Within.String())...)
+	}
+	in := post(append(body, '}'), "v1", "agents", agent, "questions")
+	in.header, in.again = map[string]string{"Idempotency-Key": opt.Key}, whenRefused
+	out := &approval.Opened{}
+	return out, c.do(ctx, in, out)
+}
+
+// Answer reads an answered question, which this token's runtime asked and may act on now: Chosen of the answer. approval.ErrPending: nobody has
+// answered. approval.ErrNotApproved: it ended without an answer, or is no question; the request, which comes with these two, says how. A problem
+// of the code frozen: the answer is held back while the agent is frozen.
+func (c *Client) Answer(ctx context.Context, id string) (*approval.Request, error) {
+	r, err := c.Request(ctx, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Question != nil && r.State == approval.Pending:
+		return r, approval.ErrPending
+	case r.Question == nil || r.State != approval.Answered || r.Chosen == nil:
+		return r, approval.ErrNotApproved
+	}
+	return r, nil
+}
+
 // Query picks requests for a list. Zero fields do not filter.
 type Query struct {
 	State     string // states separated by commas; "open" stands for pending and approved

@@ -108,7 +108,7 @@ func TestContractPageLists(t *testing.T) {
 	for _, name := range []string{
 		string(openapi.ScopeDecide), string(openapi.ScopeRequest), string(openapi.ScopeRead), string(openapi.ScopeVote), string(openapi.ScopeAdmin),
 		string(approval.ByVotes), string(approval.ByResponse), string(approval.ByDeadline), string(approval.ByPermitAge), string(approval.ByPlanChange), string(approval.ByLateDeny),
-		string(approval.ByRequester), string(approval.BySupersede), string(approval.VoteCounted), string(approval.VoteRevoked), string(approval.VoteNotEligible),
+		string(approval.ByRequester), string(approval.BySupersede), string(approval.VoteCounted), string(approval.ByChoice), string(approval.ByDismissal), string(approval.VoteAnswered), string(approval.VoteRevoked), string(approval.VoteNotEligible),
 	} {
 		if !strings.Contains(page, "`"+name+"`") {
 			t.Errorf("the page does not name `%s`", name)

@@ -120,6 +120,9 @@ func (x *exchange) getRequest() error {
 			return err
 		}
 	}
+	if err := x.heldBack(r); err != nil {
+		return err
+	}
 	return x.answerRequest(r)
 }
 
@@ -232,10 +235,10 @@ func (x *exchange) vote() error {
 	if err != nil {
 		return err
 	}
-	f := object(x.body, "", "verdict", "binding", "shown_fully", "reason", "response", "grant", "channel").must("verdict", "binding")
+	f := object(x.body, "", "verdict", "binding", "shown_fully", "reason", "response", "choice", "grant", "channel").must("verdict", "binding")
 	in := approval.VoteInput{
 		Tenant: x.tenant(), ID: r.ID, IfVersion: version, Person: person, Channel: f.channel(), Verdict: approval.Verdict(f.text("verdict")), Binding: f.text("binding"),
-		Full: f.flag("shown_fully"), Reason: f.text("reason"), Response: f.text("response"), Grant: f.grant("grant"),
+		Full: f.flag("shown_fully"), Reason: f.text("reason"), Response: f.text("response"), Choice: f.choice("choice"), Grant: f.grant("grant"),
 	}
 	if f.err != nil {
 		return f.err
@@ -425,6 +428,9 @@ func (x *exchange) history() error {
 	if err != nil {
 		return err
 	}
+	if err := x.heldBack(r); err != nil {
+		return err
+	}
 	entries, err := x.cfg.Store.History(x.r.Context(), x.tenant(), r.ID)
 	if err != nil {
 		return fmt.Errorf("read the history: %w", err)
@@ -508,7 +514,7 @@ func statesOf(text string) ([]approval.State, error) {
 	if text == "" {
 		return nil, nil
 	}
-	all := []approval.State{approval.Pending, approval.Approved, approval.Denied, approval.Expired, approval.Cancelled, approval.Consumed}
+	all := []approval.State{approval.Pending, approval.Approved, approval.Denied, approval.Expired, approval.Cancelled, approval.Consumed, approval.Answered}
 	var out []approval.State
 	for _, word := range strings.Split(text, ",") {
 		switch state := approval.State(word); {

@@ -15,6 +15,7 @@ func (s *Server) table() []route {
 	return []route{
 		{pattern: "POST /v1/agents/{agent}/decide", scopes: any(decide, request), body: callBody, deny: true, handle: (*exchange).decide},
 		{pattern: "POST /v1/agents/{agent}/requests", scopes: any(request), body: callBody, deny: true, handle: (*exchange).openRequest},
+		{pattern: "POST /v1/agents/{agent}/questions", scopes: any(request), body: callBody, deny: true, handle: (*exchange).askQuestion},
 		{pattern: "GET /v1/requests", scopes: any(read), handle: (*exchange).listRequests,
 			query: []string{"state", "agent", "target", "principal", "group", "mine", "since", "order", "limit", "cursor"}},
 		{pattern: "GET /v1/requests/{id}", scopes: any(read, request), query: []string{"wait", "version"}, handle: (*exchange).getRequest},

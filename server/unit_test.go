@@ -201,16 +201,18 @@ func FuzzBody(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `[]`, `{"call":{"kind":"tool","tool":"x","args":{"a":1}},"replaces":"r"}`, `{"verdict":"approve","binding":"b","shown_fully":true,"grant":{"max_uses":3,"bounds":[{"path":"a","kind":"at_most"}],"max_age":"8h"}}`,
 		`{"scopes":["a"],"scopes":["b"]}`, `{"max_uses":1e400}`, "{\"reason\":\"\xff\"}", `{"grant":{"max_uses":-1}}`, `{"grant":{"bounds":[{}]}}`, `{"grant":{"max_uses":2.5}}`,
+		`{"question":{"asker":"a","prompt":"p","choices":["","x"],"default":1,"groups":["g"]},"choice":0}`, `{"question":{"choices":[1]}}`, `{"choice":-1}`,
 	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		in := object(body, "", "call", "replaces", "verdict", "binding", "shown_fully", "grant", "scopes", "reason", "expires_in")
+		in := object(body, "", "call", "replaces", "verdict", "binding", "shown_fully", "grant", "scopes", "reason", "expires_in", "question", "choice")
 		call, offer, reason := in.call("call"), in.grant("grant"), in.reason()
 		in.text("verdict")
 		in.flag("shown_fully")
 		in.texts("scopes")
 		age := in.duration("expires_in")
+		question, choice := in.question("question"), in.choice("choice")
 		if in.err != nil {
 			var p *problem
 			if !errors.As(in.err, &p) || p.Code != openapi.CodeBadRequest || p.Detail == "" {
@@ -218,8 +220,9 @@ func FuzzBody(f *testing.F) {
 			}
 			return
 		}
-		if call != nil && call.Kind == "" || age < 0 || len(reason) > longestReason || offer != nil && (offer.MaxUses < 0 || offer.MaxAge < 0) {
-			t.Fatalf("let through %+v %+v %v", call, offer, age)
+		if call != nil && call.Kind == "" || age < 0 || len(reason) > longestReason || offer != nil && (offer.MaxUses < 0 || offer.MaxAge < 0) ||
+			question.Default < 0 || choice != nil && *choice < 0 {
+			t.Fatalf("let through %+v %+v %v %+v %v", call, offer, age, question, choice)
 		}
 	})
 }

@@ -34,6 +34,7 @@ const (
 	CodeNotFound             Code = "not_found"
 	CodeNotShown             Code = "not_shown"
 	CodePending              Code = "pending"
+	CodeQuestion             Code = "question"
 	CodeStale                Code = "stale"
 	CodeTokenExpired         Code = "token_expired"
 	CodeTokenRevoked         Code = "token_revoked"
@@ -91,6 +92,8 @@ func (e Code) Valid() bool {
 	case CodeNotShown:
 		return true
 	case CodePending:
+		return true
+	case CodeQuestion:
 		return true
 	case CodeStale:
 		return true
@@ -240,6 +243,18 @@ func (e ListRequestsParamsOrder) Valid() bool {
 	default:
 		return false
 	}
+}
+
+// AskBody defines model for AskBody.
+type AskBody struct {
+	// Call What an agent is about to do (docs/contracts/decide.md). The bytes of `args` are kept exactly as they are sent.
+	Call Call `json:"call"`
+
+	// Question What a tool asks. `prompt` and `choices` are its own words: show them as a quotation, below what is known of the call. 256 KiB in all at most.
+	Question Question `json:"question"`
+
+	// Within how long it stays open, such as 15m; 8760h at most, the server's own time when absent. Its end is no answer
+	Within string `json:"within,omitempty"`
 }
 
 // Bound Lets one number differ from the approved one in one direction.
@@ -445,7 +460,7 @@ type Problem struct {
 	// RetryAfter seconds
 	RetryAfter int `json:"retry_after,omitempty"`
 
-	// State `expired` is never reported as `denied`, nor `cancelled` as either.
+	// State `expired` is never reported as `denied`, nor `cancelled` as either. Only a question is `answered`; it is never approved, denied or consumed.
 	State State `json:"state,omitempty"`
 
 	// Status of the answer
@@ -463,6 +478,9 @@ type ProblemOutcome string
 
 // Proof docs/contracts/ledger.md
 type Proof = json.RawMessage
+
+// Question What a tool asks. `prompt` and `choices` are its own words: show them as a quotation, below what is known of the call. 256 KiB in all at most.
+type Question = approval.Question
 
 // Reason defines model for Reason.
 type Reason = resolve.Reason
@@ -490,7 +508,7 @@ type Scope string
 // Stage A requirement that so many distinct people of a group approve.
 type Stage = policy.Stage
 
-// State `expired` is never reported as `denied`, nor `cancelled` as either.
+// State `expired` is never reported as `denied`, nor `cancelled` as either. Only a question is `answered`; it is never approved, denied or consumed.
 type State = approval.State
 
 // Stats Who answers how much, and which agents ask how often. Durations are nanoseconds.
@@ -533,7 +551,7 @@ type Tokens struct {
 	Tokens []Token `json:"tokens"`
 }
 
-// Verdict `respond`: do not run it; the agent is told `response` instead
+// Verdict `respond`: do not run it; the agent is told `response` instead. For questions: `choose` one, or `dismiss`, which picks the default
 type Verdict = approval.Verdict
 
 // Vote defines model for Vote.
@@ -545,8 +563,11 @@ type VoteBody struct {
 	Binding string `json:"binding"`
 
 	// Channel where the person answered, for the record: the client's own name, so neither inbox nor slack
-	Channel string     `json:"channel,omitempty"`
-	Grant   GrantOffer `json:"grant,omitempty,omitzero"`
+	Channel string `json:"channel,omitempty"`
+
+	// Choice for choose: index of the choice; it needs shown_fully, as an approval does
+	Choice *int       `json:"choice,omitempty"`
+	Grant  GrantOffer `json:"grant,omitempty,omitzero"`
 
 	// Reason for the record and for the agent
 	Reason string `json:"reason,omitempty"`
@@ -554,10 +575,10 @@ type VoteBody struct {
 	// Response for respond: what the agent is told
 	Response string `json:"response,omitempty"`
 
-	// ShownFully whether the whole call was shown; an approval needs it
+	// ShownFully whether the whole call was shown; an approval and a choice need it
 	ShownFully bool `json:"shown_fully,omitempty"`
 
-	// Verdict `respond`: do not run it; the agent is told `response` instead
+	// Verdict `respond`: do not run it; the agent is told `response` instead. For questions: `choose` one, or `dismiss`, which picks the default
 	Verdict Verdict `json:"verdict"`
 }
 
@@ -614,6 +635,12 @@ type Unprocessable = Problem
 
 // UnsupportedMediaType An error (RFC 9457).
 type UnsupportedMediaType = Problem
+
+// AskQuestionParams defines parameters for AskQuestion.
+type AskQuestionParams struct {
+	// IdempotencyKey a text of the runtime's own. The same key is the same question, for a day and at least until its deadline; with another question it is refused.
+	IdempotencyKey string `json:"Idempotency-Key"`
+}
 
 // OpenRequestParams defines parameters for OpenRequest.
 type OpenRequestParams struct {
@@ -716,6 +743,9 @@ type StatsParams struct {
 
 // DecideJSONRequestBody defines body for Decide for application/json ContentType.
 type DecideJSONRequestBody = Call
+
+// AskQuestionJSONRequestBody defines body for AskQuestion for application/json ContentType.
+type AskQuestionJSONRequestBody = AskBody
 
 // OpenRequestJSONRequestBody defines body for OpenRequest for application/json ContentType.
 type OpenRequestJSONRequestBody = OpenBody
