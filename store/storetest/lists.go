@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -48,6 +49,42 @@ func Lists(t testing.TB, s stores.Store, n int, took func(what string, d time.Du
 			if p.Total == 0 {
 				t.Fatalf("%s: nothing found", what)
 			}
+		}
+		took(what, best)
+	}
+}
+
+// RecordLists fills a store with records that all are due, and tells how long lists of 500 of them take, and reading one.
+func RecordLists(t testing.TB, s stores.Records, n int, took func(what string, d time.Duration)) {
+	t.Helper()
+	ctx := context.Background()
+	everybody(t, crowd(64, func(w int) error {
+		for i := w; i < n; i += 64 {
+			r := document(fmt.Sprintf("call/%06d", i))
+			r.Alias, r.Due, r.Expires, r.Value = "alias of "+r.Key, epoch().Add(time.Duration(n-i)*time.Microsecond), epoch().Add(time.Hour), make([]byte, 2048)
+			if _, err := s.PutRecord(ctx, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	list := func(all []stores.Record, err error) error {
+		if err == nil && len(all) != 500 {
+			err = fmt.Errorf("%d records", len(all))
+		}
+		return err
+	}
+	for what, read := range map[string]func() error{
+		"records":           func() error { return list(s.ListRecords(ctx, "calls", "call/", "", 500)) },
+		"records after one": func() error { return list(s.ListRecords(ctx, "calls", "call/", fmt.Sprintf("call/%06d", n/3), 500)) },
+		"due records":       func() error { return list(s.DueRecords(ctx, "calls", epoch().Add(time.Hour), 500)) },
+		"a record by alias": func() error { _, err := s.RecordByAlias(ctx, "calls", "alias of call/000500"); return err },
+	} {
+		best := time.Hour
+		for range 3 {
+			start := time.Now()
+			ok(t, read())
+			best = min(best, time.Since(start))
 		}
 		took(what, best)
 	}

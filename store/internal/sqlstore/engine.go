@@ -2,7 +2,8 @@
 // connections and transactions; a Dialect holds the few words in which databases differ.
 //
 // Updates are committed in groups: whatever waits while a commit runs goes into one transaction (commit.go). Everything an update
-// writes is queued and sent together with the next read or with the commit, so one update costs a round trip or two.
+// writes is queued and sent together with the next read or with the commit, so one update costs a round trip or two. Changes of records go
+// into the same groups, a statement each (records.go); reading them waits for nobody.
 //
 // Times are integers, microseconds since 1970.
 package sqlstore

@@ -30,8 +30,10 @@ func (s *Store) PutRecord(ctx context.Context, r store.Record) (int64, error) {
 	if r.Version == 0 {
 		sql, version = insertRecord, 1 // to be stored
 	}
-	value := append([]byte{}, r.Value...) // not NULL, and the caller's to change when they give up waiting
-	if err := s.changeRecord(ctx, "put record", sql, r.Room, r.Key, version, r.Alias, sometime(r.Due), sometime(r.Expires), value); err != nil {
+	if r.Value == nil {
+		r.Value = []byte{} // and not NULL
+	}
+	if err := s.changeRecord(ctx, "put record", sql, r.Room, r.Key, version, r.Alias, sometime(r.Due), sometime(r.Expires), r.Value); err != nil {
 		return 0, err
 	}
 	return r.Version + 1, nil
