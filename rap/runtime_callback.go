@@ -64,7 +64,7 @@ func (r *Runtime) callback(w http.ResponseWriter, req *http.Request) error {
 // because says in the log which call a refusal is about.
 func (r *Runtime) because(c *outCall, err error) error {
 	if no, ok := errors.AsType[*refusal](err); ok {
-		return &refusal{no.code, no.reason + " (call " + short(c.key()) + ")"}
+		return &refusal{no.code, no.reason + " (call " + callName(c.key()) + ")"}
 	}
 	return err
 }
@@ -148,7 +148,7 @@ func (r *Runtime) takeMessage(ctx context.Context, c *outCall, m wire.Callback) 
 // takeLate answers messages of a closed thread: a late result is no mistake of its tool (C15).
 func (r *Runtime) takeLate(c *outCall, m wire.Callback) error {
 	if _, ok := m.(*wire.Result); ok {
-		r.log.Info("a late result was discarded", "call", short(c.key()))
+		r.log.Info("a late result was discarded", "call", callName(c.key()))
 		return nil
 	}
 	return &refusal{http.StatusGone, "the thread was closed"}
@@ -166,7 +166,7 @@ func (r *Runtime) takeResult(ctx context.Context, c *outCall, m *wire.Result) er
 	})
 	switch {
 	case errors.Is(err, errMoved):
-		r.log.Info("a repeated or late result was discarded", "call", short(c.key()), "ended", string(c.Told.Why))
+		r.log.Info("a repeated or late result was discarded", "call", callName(c.key()), "ended", string(c.Told.Why))
 		return nil
 	case err != nil:
 		return err

@@ -81,7 +81,7 @@ func (r *Runtime) addChoice(c *outCall, m *wire.Choice) error {
 	now := r.now()
 	c.Choice = &toolChoice{
 		Number: c.Choices, Digest: digest, Prompt: r.shownPrompt(m.Prompt), Labels: shownLabels(m.Choices), Default: m.Default, URL: m.ResponseURL,
-		State: choiceOpen, Key: deskKey(c.Token, "choice", c.Choices), Deadline: now.Add(r.cfg.ChoiceWithin), Next: now,
+		State: choiceOpen, Key: askKey(c.Token, "choice", c.Choices), Deadline: now.Add(r.cfg.ChoiceWithin), Next: now,
 	}
 	return nil
 }
@@ -193,7 +193,7 @@ func (r *Runtime) putQuestion(ctx context.Context, c *outCall) error {
 }
 
 func (r *Runtime) putOffChoice(ctx context.Context, c *outCall, cause error) error {
-	r.log.Warn("a question waits: "+plainError(cause), "call", short(c.key()))
+	r.log.Warn("a question waits: "+plainError(cause), "call", callName(c.key()))
 	guard := sameChoice(c)
 	_, err := r.update(ctx, c.Thread, c.key(), func(c *outCall) error {
 		if err := guard(c); err != nil {
@@ -327,7 +327,7 @@ func (r *Runtime) redeliver(ctx context.Context, c *outCall, attempts int, wait 
 
 // undelivered gives an answer up. The call stays pending until its result or its deadline (R9, R10); nothing is invoked again.
 func (r *Runtime) undelivered(ctx context.Context, c *outCall, cause error) error {
-	r.log.Warn("an answer could not be delivered", "call", short(c.key()), "error", plainError(cause))
+	r.log.Warn("an answer could not be delivered", "call", callName(c.key()), "error", plainError(cause))
 	return r.moveDelivery(ctx, c, func(c *outCall) {
 		c.Choice.State = choiceFailed
 		c.Told.Trouble = "the answer could not be delivered to the tool: " + plainError(cause)

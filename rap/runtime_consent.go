@@ -56,11 +56,11 @@ func (r *Runtime) consentFor(c *outCall, v agent.Verdict) *consent {
 	default:
 		return nil
 	}
-	return &consent{Own: own, Key: deskKey(c.Token, "consent", c.Consents+1), Next: r.now()}
+	return &consent{Own: own, Key: askKey(c.Token, "consent", c.Consents+1), Next: r.now()}
 }
 
-// deskKey names what is asked. It can't be guessed, and no two questions share one, whatever ids agents give their calls.
-func deskKey(token, what string, number int) string {
+// askKey names what is asked. It can't be guessed, and no two questions share one, whatever ids agents give their calls.
+func askKey(token, what string, number int) string {
 	return "rap-" + hashed(fmt.Sprintf("%s/%s/%d", token, what, number))
 }
 
@@ -270,7 +270,7 @@ func (r *Runtime) groups(server string) []string {
 
 // putOff tries again later what the desk, the rules or the ledger could not do. An error allows nothing.
 func (r *Runtime) putOff(ctx context.Context, c *outCall, cause error) error {
-	r.log.Warn("a call waits: "+plainError(cause), "call", short(c.key()), "state", string(c.State))
+	r.log.Warn("a call waits: "+plainError(cause), "call", callName(c.key()), "state", string(c.State))
 	guard := sameConsent(c)
 	_, err := r.update(ctx, c.Thread, c.key(), func(c *outCall) error {
 		if err := guard(c); err != nil {

@@ -76,7 +76,7 @@ func (r *Runtime) withdraw(ctx context.Context, c *outCall) error {
 		r.forget(ctx, ref)
 	}
 	if failed != nil {
-		r.log.Warn("a question could not be withdrawn", "call", short(c.key()), "error", plainError(failed))
+		r.log.Warn("a question could not be withdrawn", "call", callName(c.key()), "error", plainError(failed))
 	}
 	return err
 }

@@ -16,8 +16,8 @@ type refusal struct {
 
 func (e *refusal) Error() string { return e.reason }
 
-// short names a call where people read it. It is a digest: ids are opaque, of any length, and may be anything.
-func short(key string) string {
+// callName names a call where people read it. It is a digest: ids are opaque, of any length, and may be anything.
+func callName(key string) string {
 	thread, id, _ := strings.Cut(key, "/")
 	return fmt.Sprintf("%.12s/%.12s", thread, id)
 }
@@ -39,7 +39,7 @@ func (r *Runtime) record(ctx context.Context, event string, c *outCall, actor st
 	for name, fact := range facts {
 		all[name] = fact
 	}
-	if err := r.cfg.Record(ctx, event, short(c.key()), actor, all); err != nil {
+	if err := r.cfg.Record(ctx, event, callName(c.key()), actor, all); err != nil {
 		return fmt.Errorf("write %s to the ledger: %w", event, err)
 	}
 	return nil
@@ -48,6 +48,6 @@ func (r *Runtime) record(ctx context.Context, event string, c *outCall, actor st
 // note is record for what has happened already, whether the ledger takes it or not.
 func (r *Runtime) note(ctx context.Context, event string, c *outCall, actor string, facts map[string]any) {
 	if err := r.record(ctx, event, c, actor, facts); err != nil {
-		r.log.Error("the ledger lacks an event", "call", short(c.key()), "error", plainError(err))
+		r.log.Error("the ledger lacks an event", "call", callName(c.key()), "error", plainError(err))
 	}
 }

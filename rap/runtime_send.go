@@ -71,7 +71,7 @@ func (r *Runtime) invoke(ctx context.Context, c *outCall) {
 
 // unsent takes an attempt back that was none.
 func (r *Runtime) unsent(ctx context.Context, c *outCall, cause error) error {
-	r.log.Warn("a call waits: "+plainError(cause), "call", short(c.key()))
+	r.log.Warn("a call waits: "+plainError(cause), "call", callName(c.key()))
 	guard := sameConsent(c)
 	_, err := r.update(ctx, c.Thread, c.key(), func(c *outCall) error {
 		if err := guard(c); err != nil {
@@ -119,7 +119,7 @@ func (r *Runtime) sent(tried *outCall, result error) {
 // settle logs what could not be kept of an attempt. Its lease runs out then.
 func (r *Runtime) settle(err error, c *outCall) {
 	if err != nil && !errors.Is(err, errMoved) {
-		r.log.Warn("an attempt could not be kept", "call", short(c.key()), "error", plainError(err))
+		r.log.Warn("an attempt could not be kept", "call", callName(c.key()), "error", plainError(err))
 	}
 }
 

@@ -214,7 +214,7 @@ func (r *Runtime) advance(key string, look bool) {
 		more, err := r.step(ctx, key, look)
 		done()
 		if err != nil && !errors.Is(err, errMoved) {
-			r.log.Warn("a step of a call failed", "call", short(key), "error", plainError(err))
+			r.log.Warn("a step of a call failed", "call", callName(key), "error", plainError(err))
 			return
 		}
 		if !more {
