@@ -22,17 +22,26 @@ const (
 
 func trim(raw []byte) []byte { return bytes.Trim(raw, " \t\r\n") }
 
-// str reads a string.
-func (r *reader) str(path string, raw []byte) string {
+// sound reads a string, nil when it is none.
+func (r *reader) sound(path string, raw []byte) *string {
 	if len(raw) == 0 || raw[0] != '"' {
 		r.fail(path, "a string, found "+kindOf(raw))
-		return ""
+		return nil
 	}
 	v, err := value.Parse(raw, value.Limits{MaxBytes: maxBytes})
 	if err != nil {
 		r.fail(path, "a string that all readers understand alike")
+		return nil
 	}
-	return v.Text
+	return &v.Text
+}
+
+// str is a string, empty when it is none.
+func (r *reader) str(path string, raw []byte) string {
+	if s := r.sound(path, raw); s != nil {
+		return *s
+	}
+	return ""
 }
 
 // text is a string that must be there, though it may be empty.
@@ -44,8 +53,7 @@ func (o object) optional(name string) *string {
 	if raw == nil {
 		return nil
 	}
-	s := o.str(o.at(name), raw)
-	return &s
+	return o.sound(o.at(name), raw)
 }
 
 // optionalText is a string, empty when it is absent.
@@ -60,12 +68,15 @@ func (o object) optionalText(name string) string {
 func (o object) id(name string) string { return o.opaque(o.at(name), o.raw(name)) }
 
 func (r *reader) opaque(path string, raw []byte) string {
-	s := r.str(path, raw)
-	if len(raw) > 0 && raw[0] == '"' && (s == "" || len(s) > maxID) {
+	s := r.sound(path, raw)
+	if s == nil {
+		return ""
+	}
+	if *s == "" || len(*s) > maxID {
 		r.fail(path, fmt.Sprintf("1 to %d bytes", maxID))
 		return ""
 	}
-	return s
+	return *s
 }
 
 // optionalID is a string that may be absent or empty, nil when it is absent or not valid.

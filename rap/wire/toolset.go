@@ -10,8 +10,11 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// maxTools bounds what checking a manifest can cost.
-const maxTools = 1000
+// What a manifest may hold, which bounds what checking it can cost: a second or two, and some 200 MB, at the very worst.
+const (
+	maxTools   = 256
+	maxSchemas = 1 << 20 // bytes of all schemas
+)
 
 // ParseToolset reads a manifest (D3). All of it is valid, or none of it is used (D4): names, endpoint, at least one tool, schemas that can be used,
 // and annotations of the right type. Names of tools are made of [A-Za-z0-9_.-]. Errors are *Error.
@@ -21,18 +24,7 @@ func ParseToolset(body []byte) (*Toolset, error) {
 		Name: o.name("name"), Description: o.optionalText("description"), Endpoint: o.url("endpoint"),
 		NeedsMigration: o.set("needsMigration"),
 	}
-	seen := map[string]bool{}
-	for path, raw := range o.list("tools", maxTools) {
-		tool := o.tool(path, raw)
-		if seen[tool.Name] {
-			o.fail(path+".name", "a name that no other tool of the toolset has")
-		}
-		seen[tool.Name] = true
-		t.Tools = append(t.Tools, tool)
-		if o.err != nil { // no more schemas are compiled for nothing
-			break
-		}
-	}
+	t.Tools = o.tools()
 	if len(t.Tools) == 0 {
 		o.fail("tools", "at least one tool")
 	}
@@ -40,6 +32,29 @@ func ParseToolset(body []byte) (*Toolset, error) {
 		return nil, o.err
 	}
 	return t, nil
+}
+
+// tools reads the tools up to the first that is not valid: no schema is compiled for nothing.
+func (o object) tools() []Tool {
+	var out []Tool
+	seen, size := map[string]bool{}, 0
+	for path, raw := range o.list("tools", maxTools) {
+		t := o.tool(path, raw)
+		if seen[t.Name] {
+			o.fail(path+".name", "a name that no other tool of the toolset has")
+		}
+		if size += len(t.InputSchema); size > maxSchemas {
+			o.fail(path+".inputSchema", fmt.Sprintf("schemas of at most %d bytes together", maxSchemas))
+		}
+		seen[t.Name] = true
+		if o.err == nil {
+			t.schema = o.schema(path+".inputSchema", t.InputSchema)
+		}
+		if out = append(out, t); o.err != nil {
+			break
+		}
+	}
+	return out
 }
 
 func (r *reader) tool(path string, raw []byte) Tool {
@@ -50,9 +65,6 @@ func (r *reader) tool(path string, raw []byte) Tool {
 	}
 	if strings.ContainsFunc(t.Name, notInToolName) {
 		o.fail(o.at("name"), "letters A to Z, digits, _, - and . only")
-	}
-	if o.err == nil {
-		t.schema = o.schema(t.InputSchema)
 	}
 	return t
 }
@@ -74,10 +86,10 @@ func (o object) annotations() Annotations {
 	}
 }
 
-func (o object) schema(raw json.RawMessage) *jsonschema.Untrusted {
+func (r *reader) schema(path string, raw json.RawMessage) *jsonschema.Untrusted {
 	schema, err := compile(raw)
 	if err != nil {
-		o.fail(o.at("inputSchema"), "a JSON Schema that can be used: "+plainly(err.Error()))
+		r.fail(path, "a JSON Schema that can be used: "+plainly(err.Error()))
 	}
 	return schema
 }

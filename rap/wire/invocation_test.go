@@ -1,0 +1,76 @@
+package wire_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/rap/wire"
+)
+
+// What can be read of a bad invocation is enough to tell its sender, or nothing is said about it (T20, T21).
+func TestInvocationPartial(t *testing.T) {
+	sender := wire.Invocation{ID: "c", CallID: ptr("x"), CallbackURL: "http://a.example/b", GroupID: "g"}
+	const ids = `"id":"c","call_id":"x","callback_url":"http://a.example/b","group_id":"g"`
+	cases := []struct {
+		name, body string
+		want       wire.Invocation
+	}{
+		{"no operation", `{` + ids + `}`, sender},
+		{"operation mistyped", `{"operation":1,` + ids + `}`, sender},
+		{"arguments a string", `{"operation":"o","arguments":"{}",` + ids + `}`, sender},
+		{"arguments repeat a key", `{"operation":"o","arguments":{"a":1,"a":2},` + ids + `}`, sender},
+		{"arguments cut in a surrogate", `{"operation":"o","arguments":{"a":"\ud83d"},` + ids + `}`, sender},
+		{"arguments that are no JSON", `{"operation":"o","arguments":{"a":tru},` + ids + `}`, sender},
+		{"arguments too deep", `{"operation":"o","arguments":{"a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `},` + ids + `}`, sender},
+		{"user mistyped", `{"operation":"o","user_id":1,` + ids + `}`, sender},
+		{"ancestors mistyped", `{"operation":"o","thread_ancestors":[1],` + ids + `}`, sender},
+		{"no id", `{"operation":"o","callback_url":"http://a.example/b","group_id":"g"}`, wire.Invocation{CallbackURL: "http://a.example/b", GroupID: "g"}},
+		{"bad address", `{"operation":"o","id":"c","callback_url":"http://u@a.example/b","group_id":"g"}`, wire.Invocation{ID: "c", GroupID: "g"}},
+		{"bad call_id", `{"operation":"o","id":"c","call_id":7,"callback_url":"http://a.example/b","group_id":"g"}`,
+			wire.Invocation{ID: "c", CallbackURL: "http://a.example/b", GroupID: "g"}},
+		{"long ids", `{"operation":"o","id":` + quoted(9000) + `,"call_id":` + quoted(9000) + `,"callback_url":"http://a.example/b","group_id":"g"}`,
+			wire.Invocation{CallbackURL: "http://a.example/b", GroupID: "g"}},
+		{"bad text in an id", `{"operation":"o","id":"` + "\xff" + `","callback_url":"http://a.example/b","group_id":"g"}`,
+			wire.Invocation{CallbackURL: "http://a.example/b", GroupID: "g"}},
+		{"address twice", `{"operation":"o",` + ids + `,"callback_url":"http://b.example/"}`, wire.Invocation{}},
+		{"id twice, one escaped", `{"operation":"o",` + ids + `,"\u0069d":"d"}`, wire.Invocation{}},
+		{"two objects", `{"operation":"o",` + ids + `}{}`, wire.Invocation{}},
+		{"cut short", `{"operation":"o",` + ids, wire.Invocation{}},
+		{"no object", `["o",{` + ids + `}]`, wire.Invocation{}},
+		{"empty", ``, wire.Invocation{}},
+		{"too large", `{"operation":"o",` + ids + `,"arguments":{"a":` + quoted(16<<20) + `}}`, wire.Invocation{}},
+	}
+	for _, c := range cases {
+		if got, err := wire.ParseInvocation([]byte(c.body)); err == nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, %v", c.name, got, err)
+		}
+	}
+}
+
+// Ids are opaque: whatever they hold comes back as it was (T22, T23).
+func TestOpaqueIDs(t *testing.T) {
+	for _, id := range []string{"../../etc/passwd", `a"b\c`, "тред/😀", "\x00\x1f\u2028<script>", strings.Repeat("/é", 2048), " "} {
+		in := wire.Invocation{Operation: "o", Arguments: []byte("{}"), ID: id, CallID: &id, CallbackURL: "http://a/", GroupID: id, Ancestors: []string{id}, UserID: id}
+		got, err := wire.ParseInvocation(in.Append(nil))
+		if err != nil || !reflect.DeepEqual(got, in) {
+			t.Errorf("%q: %+v, %v", id, got, err)
+		}
+	}
+	empty := wire.Invocation{Operation: "o", Arguments: []byte("{}"), ID: "c", CallID: ptr(""), CallbackURL: "http://a/", GroupID: "g"}
+	if got, err := wire.ParseInvocation(empty.Append(nil)); err != nil || got.CallID == nil || *got.CallID != "" {
+		t.Errorf("an empty call_id: %+v, %v", got, err)
+	}
+}
+
+// What is read stays as it is when the body's memory is used for something else.
+func TestParseKeepsNothing(t *testing.T) {
+	for name, want := range references() {
+		body := sent(t, name)
+		got, err := parse(name, body)
+		clear(body)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
