@@ -1,0 +1,264 @@
+package wire_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/rap/wire"
+)
+
+// A second, lenient reader, made of nothing but the field tables and Go's own decoder. Its structs are matched by exact names: lenient drops all
+// other members first, since Go's decoder takes names in any case.
+type (
+	lenientInvocation struct {
+		Operation   string          `json:"operation"`
+		Arguments   json.RawMessage `json:"arguments"`
+		ID          string          `json:"id"`
+		CallID      *string         `json:"call_id"`
+		CallbackURL string          `json:"callback_url"`
+		GroupID     string          `json:"group_id"`
+		Ancestors   []string        `json:"thread_ancestors"`
+		UserID      string          `json:"user_id"`
+	}
+	lenientCallback struct {
+		Type         string          `json:"type"`
+		GroupID      string          `json:"group_id"`
+		ID           string          `json:"id"`
+		CallID       *string         `json:"call_id"`
+		Text         *string         `json:"text"`
+		Content      json.RawMessage `json:"content"`
+		DisplayAs    json.RawMessage `json:"display_as"`
+		Subscription bool            `json:"subscription"`
+		Prompt       string          `json:"prompt"`
+		Choices      []string        `json:"choices"`
+		Default      *float64        `json:"default"`
+		ResponseURL  string          `json:"response_url"`
+		AuthURL      string          `json:"auth_url"`
+		ToolCallID   string          `json:"tool_call_id"`
+		Associative  bool            `json:"associative"`
+		Final        bool            `json:"final"`
+		ViewType     string          `json:"view_type"`
+	}
+	lenientItem struct {
+		Type      string `json:"type"`
+		Text      string `json:"text"`
+		Data      string `json:"data"`
+		MediaType string `json:"mediaType"`
+	}
+	lenientAnswer struct {
+		ID       string   `json:"id"`
+		Selected *float64 `json:"selected"`
+	}
+	lenientNotice struct {
+		ThreadID   string `json:"thread_id"`
+		ToolCallID string `json:"tool_call_id"`
+	}
+)
+
+// failer is what tests and properties have in common.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// lenient reads the members of a document that into names exactly, null as nothing.
+func lenient(t failer, body []byte, into any) {
+	t.Helper()
+	var members, known map[string]json.RawMessage
+	names, err := json.Marshal(into)
+	if err == nil {
+		err = json.Unmarshal(names, &known)
+	}
+	if err == nil {
+		err = json.Unmarshal(body, &members)
+	}
+	if err != nil {
+		t.Fatalf("Go can't read what was accepted: %v\n%s", err, body)
+	}
+	for name, raw := range members {
+		if _, ok := known[name]; !ok || string(raw) == "null" {
+			delete(members, name)
+		}
+	}
+	exact, err := json.Marshal(members)
+	if err == nil {
+		err = json.Unmarshal(exact, into)
+	}
+	if err != nil {
+		t.Fatalf("Go can't read what was accepted: %v\n%s", err, body)
+	}
+}
+
+// agree wants the second reader to see in an accepted message what we see in it.
+func agree(t failer, body []byte, got any) {
+	t.Helper()
+	var want any
+	switch got.(type) {
+	case wire.Invocation:
+		want = asInvocation(t, body)
+	case wire.Answer:
+		var l lenientAnswer
+		lenient(t, body, &l)
+		want = wire.Answer{ID: l.ID, Selected: int(*l.Selected)}
+	case wire.CloseThread, wire.CancelCall, wire.Status:
+		var l lenientNotice
+		lenient(t, body, &l)
+		want = map[reflect.Type]any{
+			reflect.TypeFor[wire.CloseThread](): wire.CloseThread{ThreadID: l.ThreadID},
+			reflect.TypeFor[wire.CancelCall]():  wire.CancelCall{ThreadID: l.ThreadID, ToolCallID: l.ToolCallID},
+			reflect.TypeFor[wire.Status]():      wire.Status{ThreadID: l.ThreadID, ToolCallID: l.ToolCallID},
+		}[reflect.TypeOf(got)]
+	default:
+		want = asCallback(t, body)
+	}
+	if !reflect.DeepEqual(plain(t, got), plain(t, want)) {
+		t.Fatalf("we read  %+v\nGo reads %+v\nin %s", got, want, body)
+	}
+}
+
+// plain is a value without the spelling of raw texts.
+func plain(t failer, v any) any {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out any
+	if err := json.Unmarshal(text, &out); err != nil {
+		t.Fatal(err)
+	}
+	return []any{reflect.TypeOf(v), out}
+}
+
+func asInvocation(t failer, body []byte) wire.Invocation {
+	t.Helper()
+	var l lenientInvocation
+	lenient(t, body, &l)
+	if l.Arguments == nil {
+		l.Arguments = json.RawMessage("{}")
+	}
+	if len(l.Ancestors) == 0 {
+		l.Ancestors = nil
+	}
+	return wire.Invocation(l)
+}
+
+func asCallback(t failer, body []byte) wire.Callback {
+	t.Helper()
+	var l lenientCallback
+	lenient(t, body, &l)
+	switch l.Type {
+	case "user_choice":
+		return &wire.Choice{GroupID: l.GroupID, ID: l.ID, CallID: l.CallID, Prompt: l.Prompt, Choices: l.Choices, Default: int(*l.Default), ResponseURL: l.ResponseURL}
+	case "oauth":
+		return &wire.OAuth{GroupID: l.GroupID, ID: l.ID, CallID: l.CallID, AuthURL: l.AuthURL}
+	case "subscription_event":
+		return &wire.Event{GroupID: l.GroupID, ToolCallID: l.ToolCallID, Text: *l.Text, Associative: l.Associative, Final: l.Final}
+	case "view_update":
+		return &wire.View{GroupID: l.GroupID, ViewType: l.ViewType, Content: l.Content}
+	}
+	out := &wire.Result{GroupID: l.GroupID, ID: l.ID, CallID: l.CallID, Text: l.Text, DisplayAs: l.DisplayAs, Subscription: l.Subscription}
+	if l.Content != nil {
+		out.Content = []wire.Content{}
+		var items []json.RawMessage
+		if err := json.Unmarshal(l.Content, &items); err != nil {
+			t.Fatal(err)
+		}
+		for _, raw := range items {
+			var item lenientItem
+			lenient(t, raw, &item)
+			if item.Type == "text" {
+				item.Data, item.MediaType = "", ""
+			} else {
+				item.Text = ""
+			}
+			out.Content = append(out.Content, wire.Content{Text: item.Text, Image: item.Data, MediaType: item.MediaType})
+		}
+	}
+	return out
+}
+
+// mutant draws a message of a form with members left out, repeated, in other letters, in another order, or with other values.
+func mutant(t *rapid.T, in form) string {
+	values := []string{`0`, `1`, `-1`, `1.0`, `1e0`, `"1"`, `""`, `"a"`, `"\u0041"`, `true`, `false`, `null`, `{}`, `{"a":1}`, `[]`, `["a"]`, `["a","b","c"]`, `[null]`,
+		`"http://a.example/"`, `[{"type":"text","text":"x"}]`, `[{"type":"text","Text":"y","text":"x","data":"AAA="}]`, `"\ud800"`, `{"a":1,"a":2}`}
+	var all []string
+	for _, m := range in.members {
+		name, raw := m.name, m.raw
+		switch rapid.IntRange(0, 50).Draw(t, "change") {
+		case 0:
+			continue
+		case 1:
+			all = append(all, strconv.Quote(name)+":"+rapid.SampledFrom(values).Draw(t, "twice"))
+		case 2, 3:
+			all = append(all, strconv.Quote(strings.ToUpper(name[:1])+name[1:])+":"+rapid.SampledFrom(values).Draw(t, "variant"))
+		case 4, 5, 6, 7:
+			raw = rapid.SampledFrom(values).Draw(t, "value")
+		case 8:
+			name = strings.ToUpper(name)
+		}
+		all = append(all, strconv.Quote(name)+":"+raw)
+	}
+	if rapid.Bool().Draw(t, "shuffled") {
+		all = rapid.Permutation(all).Draw(t, "order")
+	}
+	return "{" + strings.Join(all, ",") + rapid.SampledFrom([]string{"}", "}", "}", "} ", "}}"}).Draw(t, "end")
+}
+
+// Two readers understand every message that is accepted in one way.
+func TestReadersAgree(t *testing.T) {
+	all := slices.DeleteFunc(forms(), func(f form) bool { return f.name == "toolset/" })
+	accepted := 0
+	rapid.Check(t, func(t *rapid.T) {
+		in := rapid.SampledFrom(all).Draw(t, "form")
+		body := mutant(t, in)
+		got, err := in.parse(body)
+		if err != nil {
+			return
+		}
+		accepted++
+		agree(t, []byte(body), got)
+	})
+	if accepted < 5 {
+		t.Error("hardly anything was accepted")
+	}
+}
+
+// What Go and others read differently is refused, or read exactly.
+func TestTraps(t *testing.T) {
+	choice := func(members string) string {
+		return `{"type":"user_choice","group_id":"g","id":"c","prompt":"p","choices":["Yes","No"],"response_url":"http://a.example/",` + members + `}`
+	}
+	for _, c := range []struct{ kind, body, want string }{
+		{"answer/", `{"id":"c","selected":2,"Selected":0}`, "{ID:c Selected:2}"},
+		{"answer/", `{"id":"c","SELECTED":0,"selected":2,"\u017felected":1}`, "{ID:c Selected:2}"},
+		{"answer/", `{"id":"c","Selected":0}`, ""},
+		{"answer/", `{"id":"c","selected":2,"selected":0}`, ""},
+		{"answer/", `{"id":"c","selected":2,"\u0073elected":0}`, ""},
+		{"answer/", `{"id":"c","ID":"d","selected":2}`, "{ID:c Selected:2}"},
+		{"answer/", "{\"id\":\"c\xff\",\"selected\":2}", ""},
+		{"answer/", `{"id":"c","selected":2}{"selected":0}`, ""},
+		{"answer/", `{"id":"c","selected":null}`, ""},
+		{"answer/", `{"id":"c","selected":4294967296}`, ""},
+		{"callback/", choice(`"DEFAULT":0`), ""},
+		{"callback/", choice(`"default":1,"Default":0`), "1"},
+		{"callback/", choice(`"default":0,"default":1`), ""},
+		{"callback/", choice(`"default":1,"Choices":["a","b"],"TYPE":"oauth"`), "1"},
+	} {
+		got, err := parse(c.kind, []byte(c.body))
+		if choice, ok := got.(*wire.Choice); ok && choice != nil {
+			got = choice.Default
+		}
+		if (err == nil) != (c.want != "") || err == nil && fmt.Sprintf("%+v", got) != c.want {
+			t.Errorf("%s: %+v, %v", c.body, got, err)
+		}
+	}
+}
