@@ -56,7 +56,10 @@ type (
 		ID       string   `json:"id"`
 		Selected *float64 `json:"selected"`
 	}
-	lenientNotice struct {
+	lenientClose struct {
+		ThreadID string `json:"thread_id"`
+	}
+	lenientCancel struct {
 		ThreadID   string `json:"thread_id"`
 		ToolCallID string `json:"tool_call_id"`
 	}
@@ -108,14 +111,18 @@ func agree(t failer, body []byte, got any) {
 		var l lenientAnswer
 		lenient(t, body, &l)
 		want = wire.Answer{ID: l.ID, Selected: int(*l.Selected)}
-	case wire.CloseThread, wire.CancelCall, wire.Status:
-		var l lenientNotice
+	case wire.CloseThread:
+		var l lenientClose
 		lenient(t, body, &l)
-		want = map[reflect.Type]any{
-			reflect.TypeFor[wire.CloseThread](): wire.CloseThread{ThreadID: l.ThreadID},
-			reflect.TypeFor[wire.CancelCall]():  wire.CancelCall{ThreadID: l.ThreadID, ToolCallID: l.ToolCallID},
-			reflect.TypeFor[wire.Status]():      wire.Status{ThreadID: l.ThreadID, ToolCallID: l.ToolCallID},
-		}[reflect.TypeOf(got)]
+		want = wire.CloseThread(l)
+	case wire.CancelCall:
+		var l lenientCancel
+		lenient(t, body, &l)
+		want = wire.CancelCall(l)
+	case wire.Status:
+		var l lenientCancel
+		lenient(t, body, &l)
+		want = wire.Status(l)
 	default:
 		want = asCallback(t, body)
 	}

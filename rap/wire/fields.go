@@ -192,9 +192,10 @@ func notInURL(r rune) bool {
 	return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"<>\\^`{|}", r)
 }
 
-// soundHost wants a host in letters that need no decoding, and a port, if any, that there is.
+// soundHost wants a host in letters that needed no decoding, and a port, if any, that there is.
 func soundHost(u *url.URL) bool {
-	if u.Hostname() == "" || strings.Contains(u.Host, "%") || strings.HasSuffix(u.Host, ":") {
+	decoded := strings.ContainsFunc(u.Host, func(r rune) bool { return r == '%' || r >= utf8.RuneSelf })
+	if decoded || u.Hostname() == "" || strings.HasSuffix(u.Host, ":") {
 		return false
 	}
 	if u.Port() == "" {

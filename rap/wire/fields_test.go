@@ -56,7 +56,7 @@ var (
 		`""`, `"/a"`, `"a.example/b"`, `"//a.example/b"`, `"ftp://a.example/"`, `"javascript:alert(1)"`, `"http:a.example"`, `"http:///b"`,
 		`"http://"`, `"http://u@a.example/"`, `"http://u:p@a.example/"`, `"http://@a.example/"`, `"http://a.example/b#c"`, `"http://a.example/#"`,
 		`"http://a.example/b c"`, `" http://a.example/"`, `"http://a.example/\n"`, `"http://a.example\\@b.example/"`, `"http://a.example/%zz"`,
-		`"http://a.example/?q=%2"`, `"http://a.exämple/"`, `"http://a.example/ä"`, `"http://a%2eexample/"`, `"http://[::1%25en0]/"`,
+		`"http://a.example/?q=%2"`, `"http://a.exämple/"`, `"http://a.example/ä"`, `"http://a%2eexample/"`, `"http://%80/"`, `"http://%c3%a9.example/"`, `"http://[::1%25en0]/"`,
 		`"http://a.example:0/"`, `"http://a.example:65536/"`, `"http://a.example:/"`, `"http://a.example:x/"`, `"http://[::1/"`,
 		`"http://a.example/` + strings.Repeat("a", 4096) + `"`,
 	}, noText...)
