@@ -87,6 +87,15 @@ func questions(t *testing.T, db Database) {
 		}
 	}
 	equal(t, must(s.Requests(t.Context(), tenant, approval.Filter{States: []approval.State{approval.Answered}}))(t).Total, 1)
+
+	n, _, err := s.Prune(t.Context(), tenant, epoch().Add(time.Second))
+	ok(t, err)
+	equal(t, n, 1)
+	left := must(s.Request(t.Context(), tenant, got.ID))(t)
+	equal(t, left.Question.Prompt+strings.Join(left.Question.Choices, ""), "") // the tool's words are gone, what was picked is not
+	equal(t, len(left.Question.Choices), 4)
+	equal(t, *left.Chosen, 2)
+	equal(t, left.Question.Asker, "files")
 }
 
 func list(t *testing.T, db Database) {

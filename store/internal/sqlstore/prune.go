@@ -65,6 +65,11 @@ func redacted(r *approval.Request) *approval.Request {
 	out := *r
 	out.Version++
 	out.Reason, out.Answer = "", ""
+	if r.Question != nil { // how many choices there were stays, for the index of the one that was picked
+		q := *r.Question
+		q.Prompt, q.Choices = "", make([]string, len(r.Question.Choices))
+		out.Question = &q
+	}
 	out.Revisions = make([]approval.Revision, len(r.Revisions))
 	for i, rev := range r.Revisions {
 		rev.Note, rev.Call.Args, rev.Call.ParentInput, rev.Call.ToolDefinition = "", "", "", ""
