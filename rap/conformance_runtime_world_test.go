@@ -1,0 +1,357 @@
+package rap_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/schema"
+)
+
+// runtimeAgent may do everything that the scripted servers offer, and needs approval for one thing.
+const runtimeAgent = `schema_version: "1.0.0"
+metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Works with scripted tools, namespace: acme.tests}
+interface: {input: {type: object}, output: {type: object}}
+execution_policy: {id: agf.react, config: {instructions: Work., model: any}}
+action_space:
+  local_tools:
+    - {alias: write_file}
+    - {alias: read_file}
+    - {alias: list_files}
+`
+
+func clerkPlan(t testing.TB, file string) *resolve.Plan {
+	t.Helper()
+	a, findings := schema.Parse("clerk.agf.yaml", []byte(file))
+	if a == nil {
+		t.Fatal(findings)
+	}
+	plan, err := resolve.Compile(a, nil, resolve.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+// runtimeWorld is a runtime with a desk and tool servers, all over real HTTP.
+type runtimeWorld struct {
+	t     *testing.T
+	desk  *scriptedDesk
+	tools *toolPeer // the first server, registered as "files"
+	other *toolPeer // the second one, "mail"
+	rt    *rap.Runtime
+	cfg   rap.RuntimeConfig
+	front *httptest.Server
+	said  *notes // logs and ledger facts
+	calls int
+}
+
+// newRuntimeWorld starts a runtime with two tool servers; set changes its configuration first.
+func newRuntimeWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
+	t.Helper()
+	t.Parallel()
+	return moreWorld(t, set...)
+}
+
+// moreWorld is another one in the same test.
+func moreWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
+	t.Helper()
+	w := &runtimeWorld{t: t, desk: newScriptedDesk(t), tools: newToolPeer(t, "write_file", "read_file"), other: newToolPeer(t, "list_files"), said: &notes{}}
+	// Callbacks may come while the runtime is being made.
+	var gate sync.WaitGroup
+	gate.Add(1)
+	w.front = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		gate.Wait()
+		w.rt.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(w.front.Close)
+	plan := clerkPlan(t, runtimeAgent)
+	w.cfg = rap.RuntimeConfig{
+		Common: rap.Common{
+			Records: rap.NewMemory(), Room: "clerk", Key: bytes.Repeat([]byte{7}, 32), Desk: w.desk, Poll: 10 * time.Millisecond, Now: time.Now,
+			Plan:   func(context.Context) (*resolve.Plan, error) { return plan, nil },
+			Record: w.said.record, Log: slog.New(slog.NewTextHandler(w.said, nil)),
+		},
+		Servers: []rap.Server{
+			{Name: "files", Peer: peer.Config{URL: w.tools.URL, Attempts: 3, Backoff: time.Millisecond}},
+			{Name: "mail", Peer: peer.Config{URL: w.other.URL, Attempts: 3, Backoff: time.Millisecond}},
+		},
+		CallbackURL: w.front.URL + "/callbacks",
+	}
+	for _, s := range set {
+		s(w)
+	}
+	w.rt = startRuntime(t, w.cfg)
+	gate.Done()
+	t.Cleanup(w.keepsSecrets)
+	return w
+}
+
+// startRuntime makes a runtime and has it work until the end of the test, which must come soon after it is told.
+func startRuntime(t *testing.T, cfg rap.RuntimeConfig) *rap.Runtime {
+	t.Helper()
+	rt, err := rap.NewRuntime(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- rt.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		select {
+		case err := <-done:
+			if err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("the runtime ended with %v", err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Error("the runtime did not end")
+		}
+	})
+	return rt
+}
+
+// notes keeps what is logged and recorded.
+type notes struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write takes a line of the log.
+func (n *notes) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text.Write(p)
+}
+
+func (n *notes) record(_ context.Context, event, subject, actor string, facts map[string]any) error {
+	_, err := fmt.Fprintln(n, event, subject, actor, facts)
+	return err
+}
+
+func (n *notes) String() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text.String()
+}
+
+// responseSecret stands in every response URL that a scripted server gives out, so that it is found wherever it leaks to.
+const responseSecret = "s3cr3t"
+
+// keepsSecrets looks for tokens in what was logged and recorded.
+func (w *runtimeWorld) keepsSecrets() {
+	said := w.said.String()
+	secrets := []string{responseSecret}
+	for _, p := range []*toolPeer{w.tools, w.other} {
+		for _, r := range p.requests("invoke") {
+			secrets = append(secrets, path.Base(p.read(r.Body).CallbackURL))
+		}
+	}
+	for _, secret := range secrets {
+		if strings.Contains(said, secret) {
+			w.t.Errorf("a token was written down: %s", said)
+		}
+	}
+}
+
+// refusals is how much has been logged.
+func (w *runtimeWorld) refusals() int { return strings.Count(w.said.String(), "\n") }
+
+// invoke makes a call of write_file and waits until the tool server has it.
+func (w *runtimeWorld) invoke(thread, id string) *toolCall {
+	w.t.Helper()
+	return w.invokes(rap.Invocation{Thread: thread, ID: id, User: "ann", Operation: "write_file", Arguments: json.RawMessage(`{"path":"/etc/motd"}`)})
+}
+
+func (w *runtimeWorld) invokes(in rap.Invocation) *toolCall {
+	w.t.Helper()
+	w.starts(in)
+	if in.Operation == "list_files" {
+		return w.other.call(in.Thread, in.ID)
+	}
+	return w.tools.call(in.Thread, in.ID)
+}
+
+// starts makes a call, wherever it gets to.
+func (w *runtimeWorld) starts(in rap.Invocation) {
+	w.t.Helper()
+	if _, err := w.rt.Invoke(w.t.Context(), in); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// simply makes a call of write_file, wherever it gets to.
+func (w *runtimeWorld) simply(thread, id string) {
+	w.t.Helper()
+	w.starts(rap.Invocation{Thread: thread, ID: id, Operation: "write_file", Arguments: json.RawMessage(`{}`)})
+}
+
+// asks makes a call and has the tool ask about it; the answer goes to /answers/{thread}/{id}/s3cr3t.
+func (w *runtimeWorld) asks(thread, id string) (*toolCall, shown, string) {
+	w.t.Helper()
+	c := w.invoke(thread, id)
+	uri := c.answerAt("")
+	c.sends(c.choice(uri))
+	return c, w.desk.asked(c.name(), 1), uri
+}
+
+func (c *toolCall) answerAt(more string) string {
+	return "/answers/" + c.name() + "/" + responseSecret + more
+}
+
+// look tells how a call stands.
+func (w *runtimeWorld) look(c *toolCall) rap.Call { return w.lookAt(c.GroupID, c.ID) }
+
+func (w *runtimeWorld) lookAt(thread, id string) rap.Call {
+	w.t.Helper()
+	got, err := w.rt.Call(w.t.Context(), thread, id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return got
+}
+
+// until waits until a call stands as it should.
+func (w *runtimeWorld) until(c *toolCall, what string, is func(rap.Call) bool) rap.Call {
+	w.t.Helper()
+	ctx, stop := patience(w.t)
+	defer stop()
+	again := time.NewTicker(2 * time.Millisecond)
+	defer again.Stop()
+	for {
+		got := w.look(c)
+		if is(got) {
+			return got
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			w.t.Fatalf("the call is not %s: %+v", what, got)
+		}
+	}
+}
+
+// troubled waits until the user is told that an answer could not be delivered.
+func (w *runtimeWorld) troubled(c *toolCall) {
+	w.t.Helper()
+	if got := w.until(c, "troubled", func(got rap.Call) bool { return got.Trouble != "" }); strings.Contains(got.Trouble, responseSecret) {
+		w.t.Errorf("the trouble tells a token: %s", got.Trouble)
+	}
+}
+
+// pending wants a call to wait for its result.
+func (w *runtimeWorld) pending(c *toolCall) rap.Call {
+	w.t.Helper()
+	got := w.until(c, "sent", func(got rap.Call) bool { return got.State != rap.CallSending })
+	if got.State != rap.CallPending || got.Outcome != nil || got.Why != "" {
+		w.t.Errorf("the call of %s is %+v, want it pending", c.name(), got)
+	}
+	return got
+}
+
+// ends waits for the end of a call.
+func (w *runtimeWorld) ends(thread, id string) rap.Call {
+	w.t.Helper()
+	ctx, stop := patience(w.t)
+	defer stop()
+	got, err := w.rt.Wait(ctx, thread, id)
+	if err != nil {
+		w.t.Fatalf("%s/%s: %v: %+v", thread, id, err, got)
+	}
+	if got.State != rap.CallDone || got.Outcome == nil || got.Question != "" {
+		w.t.Errorf("an end that is none: %+v", got)
+	}
+	return got
+}
+
+// completes sends a call's result and wants it to be the outcome, and nothing else.
+func (w *runtimeWorld) completes(c *toolCall) {
+	w.t.Helper()
+	text := "Done: " + c.name()
+	c.sends(c.result(text))
+	w.endedWith(c, text)
+}
+
+func (w *runtimeWorld) endedWith(c *toolCall, text string) {
+	w.t.Helper()
+	got := w.ends(c.GroupID, c.ID)
+	if got.Outcome == nil || got.Outcome.Text != text || got.Failed || got.Synthetic || got.Why != "" {
+		w.t.Errorf("the call of %s ended with %+v (%+v), want %q", c.name(), got, got.Outcome, text)
+	}
+}
+
+// gaveUp waits for an end of this side's own.
+func (w *runtimeWorld) gaveUp(thread, id string, why rap.Why) {
+	w.t.Helper()
+	got := w.ends(thread, id)
+	if !got.Synthetic || !got.Failed || got.Why != why || got.Outcome == nil || !strings.HasPrefix(got.Outcome.Text, "Error: ") {
+		w.t.Errorf("the call of %s/%s ended with %+v (%+v), want %s", thread, id, got, got.Outcome, why)
+	}
+}
+
+// answered waits for the one answer at an address and checks it to the letter.
+func (w *runtimeWorld) answered(c *toolCall, uri string, selected int) {
+	w.t.Helper()
+	isAnswer(w.t, c.p.waits(uri, 1)[0], c.ID, selected)
+}
+
+func isAnswer(t *testing.T, r toolRequest, id string, selected int) {
+	t.Helper()
+	var got map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(r.Body), &got); err != nil {
+		t.Fatalf("an answer that can't be read: %v: %s", err, r.Body)
+	}
+	wantID, err := json.Marshal(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || string(got["selected"]) != fmt.Sprint(selected) || !sameJSON(got["id"], wantID) || r.Method != http.MethodPost || r.ContentType != "application/json" {
+		t.Errorf("the answer was %s %s %s, want %q and %d", r.Method, r.ContentType, r.Body, id, selected)
+	}
+}
+
+func sameJSON(a, b []byte) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && fmt.Sprint(x) == fmt.Sprint(y)
+}
+
+// settles lets everything happen that could happen by now: a call that came later is asked about, answered and completed, and all attempts to
+// deliver the answer of another one are spent.
+func (w *runtimeWorld) settles() {
+	w.t.Helper()
+	w.calls++
+	c, q, uri := w.asks(fmt.Sprint("barrier-", w.calls), "first")
+	w.desk.picks(q.Ref, 0)
+	w.answered(c, uri, 0)
+	w.completes(c)
+
+	c, q, uri = w.asks(fmt.Sprint("barrier-", w.calls), "second")
+	w.tools.answers(uri, http.StatusServiceUnavailable)
+	w.desk.picks(q.Ref, 1)
+	w.troubled(c)
+	w.completes(c)
+}
+
+// nothingShown wants nobody to have seen anything of a call.
+func (w *runtimeWorld) nothingShown(c *toolCall) {
+	w.t.Helper()
+	w.desk.exactly("Allow "+c.name(), 0)
+}
+
+// Every world's desk is a desk.
+var _ rap.Desk = (*scriptedDesk)(nil)
+var _ agent.Holder = (*scriptedDesk)(nil)
