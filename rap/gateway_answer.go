@@ -147,7 +147,7 @@ func (g *Gateway) chosen(d *doc[gateCall], index int) {
 	switch index {
 	case 0:
 	case q.Session: // never 0
-		c.Grant = gateGrantKey(d.key, c)
+		c.Grant, c.Makes = gateGrantKey(d.key, c), true
 	default:
 		c.settle(gateDeny, "the user denied this call")
 		return

@@ -8,6 +8,7 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/template"
 )
 
 // judged is a call as the rules saw it now.
@@ -26,7 +27,8 @@ func (j *judged) verdict() agent.Verdict { return agent.Verdict{Decision: j.Deci
 func (g *Gateway) judge(ctx context.Context, c *gateCall) (*judged, string) {
 	op := g.ops[c.Operation]
 	if op == nil {
-		return nil, "unknown operation; fetch the toolset again"
+		name, _ := cutText(template.Escape(c.Operation), maxGateLabel)
+		return nil, "unknown operation " + name + "; fetch the toolset again"
 	}
 	if err := op.tool.CheckArguments(c.Args); err != nil {
 		return nil, "the arguments do not fit the operation's schema: " + err.Error()
@@ -75,10 +77,10 @@ func (g *Gateway) decide(ctx context.Context, d *doc[gateCall]) (bool, error) {
 	c := &d.body
 	j, why := g.judge(ctx, c)
 	if j == nil {
-		_ = g.heard(ctx, c, "deny")
+		g.heard(ctx, c, "deny")
 		return true, g.settle(ctx, d, gateDeny, why)
 	}
-	_ = g.heard(ctx, c, j.Outcome.String())
+	g.heard(ctx, c, j.Outcome.String())
 	c.Ground = j.ground()
 	if j.Outcome == resolve.Allow {
 		return true, g.allow(ctx, d, gateByRules)
@@ -89,11 +91,16 @@ func (g *Gateway) decide(ctx context.Context, d *doc[gateCall]) (bool, error) {
 	return true, g.askAlone(ctx, d, j)
 }
 
-// askAlone asks the runtime's user, where that is enough and no session grant of theirs covers the call.
+// askAlone asks the runtime's user, where that is enough.
 func (g *Gateway) askAlone(ctx context.Context, d *doc[gateCall], j *judged) error {
 	if why := userMay(j.Require); why != "" {
 		return g.settle(ctx, d, gateFailed, why+"; nothing was run")
 	}
+	return g.askToo(ctx, d, j, gateByGrant)
+}
+
+// askToo asks the runtime's user, where no session grant of theirs covers the call.
+func (g *Gateway) askToo(ctx context.Context, d *doc[gateCall], j *judged, by string) error {
 	grant, err := g.useGrant(ctx, &d.body, j)
 	if err != nil {
 		return err
@@ -102,11 +109,14 @@ func (g *Gateway) askAlone(ctx context.Context, d *doc[gateCall], j *judged) err
 		return g.await(ctx, d, j)
 	}
 	d.body.Grant = grant
-	return g.allow(ctx, d, gateByGrant)
+	return g.allow(ctx, d, by)
 }
 
-func (g *Gateway) heard(ctx context.Context, c *gateCall, decision string) error {
-	return g.record(ctx, "rap_call_received", c, c.Caller, map[string]any{"decision": decision})
+// heard records what was decided first about a call, once where the desk has to be reached again.
+func (g *Gateway) heard(ctx context.Context, c *gateCall, decision string) {
+	if c.Tries == 0 {
+		_ = g.record(ctx, "rap_call_received", c, c.Caller, map[string]any{"decision": decision})
+	}
 }
 
 // allow says that a call may run, and why. It is stored before anything runs.

@@ -105,7 +105,7 @@ func (g *Gateway) approved(ctx context.Context, d *doc[gateCall], held agent.Hel
 	}
 	c.Ground = j.ground()
 	if g.cfg.Ask == AskBoth {
-		return g.await(ctx, d, j)
+		return g.askToo(ctx, d, j, gateByBoth)
 	}
 	return g.allow(ctx, d, gateByApprovers)
 }

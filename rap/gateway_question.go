@@ -27,7 +27,7 @@ func (g *Gateway) await(ctx context.Context, d *doc[gateCall], j *judged) error 
 	view := gateShow(c, j)
 	within := lowerOf(g.cfg.Within, j.Require)
 	choices := []string{"Allow once: " + c.Operation + " " + view.brief}
-	if uses, life := g.offer(j.Require); uses > 0 && !view.cut && g.cfg.Ask == AskUser {
+	if uses, life := g.offer(j.Require); uses > 1 && !view.cut {
 		q.Session, q.Uses, q.For = len(choices), uses, life
 		choices = append(choices, fmt.Sprintf("Allow %s with any arguments for this session (at most %s, for at most %s)", c.Operation, times(uses), short(life)))
 	}

@@ -48,7 +48,8 @@ type gateCall struct {
 	Ground   gateGround    `json:"ground"`
 	By       string        `json:"by,omitempty"` // why it may run: gateBy…
 	Verdict  string        `json:"verdict,omitempty"`
-	Grant    string        `json:"grant,omitempty"` // session grant that it uses, or makes
+	Grant    string        `json:"grant,omitempty"` // session grant that it uses
+	Makes    bool          `json:"makes,omitempty"` // it makes the grant, rather
 	Owner    string        `json:"owner,omitempty"` // process that executes it
 	Stop     string        `json:"stop,omitempty"`  // why it should not go on while it executes
 	Closed   bool          `json:"closed,omitempty"`

@@ -68,7 +68,7 @@ func (g *Gateway) take(ctx context.Context, d *doc[gateCall], j *judged) (bool, 
 	if c.Grant == "" {
 		return false, nil
 	}
-	if c.By == gateByUser {
+	if c.Makes {
 		return g.makeGrant(ctx, d, j)
 	}
 	ok, err := g.inForce(ctx, c.Grant)

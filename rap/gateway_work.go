@@ -305,7 +305,7 @@ func (g *Gateway) cleanUp(ctx context.Context, d *doc[gateCall]) error {
 		}
 		c.Withdraw = false
 	}
-	if c.Closed && c.Grant != "" && c.By == gateByUser {
+	if c.Closed && c.Makes {
 		return g.endGrant(ctx, c.Grant, "closed")
 	}
 	return nil
