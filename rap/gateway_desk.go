@@ -17,15 +17,15 @@ const (
 	deskTries = 8
 )
 
-// deskKey is what the desk knows a call by, in one attempt and the next.
-func deskKey(d *doc[gateCall]) string { return "rap-" + hashed(d.key) }
+// gateDeskKey is what the desk knows a call by, in one attempt and the next.
+func gateDeskKey(d *doc[gateCall]) string { return "rap-" + hashed(d.key) }
 
 // hold puts a call to our approvers.
 func (g *Gateway) hold(ctx context.Context, d *doc[gateCall], j *judged) (bool, error) {
 	if d.body.Until.IsZero() {
 		d.body.Until = g.now().Add(lowerOf(g.cfg.Within, j.Require))
 	}
-	held, err := g.cfg.Desk.Open(ctx, deskKey(d), j.verdict())
+	held, err := g.cfg.Desk.Open(ctx, gateDeskKey(d), j.verdict())
 	if err != nil {
 		return g.tryDesk(ctx, d, err)
 	}

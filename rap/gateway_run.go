@@ -57,7 +57,7 @@ func (g *Gateway) take(ctx context.Context, d *doc[gateCall], j *judged) (bool, 
 		return true, g.settle(ctx, d, gateFailed, "the approvers can't be reached; nothing was run")
 	}
 	if c.Held != "" {
-		err := g.cfg.Desk.Claim(ctx, c.Held, deskKey(d), j.verdict())
+		err := g.cfg.Desk.Claim(ctx, c.Held, gateDeskKey(d), j.verdict())
 		if errors.Is(err, agent.ErrNotClaimed) {
 			return true, g.settle(ctx, d, gateDeny, "the approval can't be used: "+err.Error())
 		}
