@@ -226,6 +226,19 @@ func TestUnknownMembers(t *testing.T) {
 	}
 }
 
+// A result has something to say, be it nothing (R31).
+func TestResultText(t *testing.T) {
+	for members, want := range map[string]string{
+		``: "text or content", `,"text":null,"content":null`: "text or content", `,"Text":"t"`: "text or content", `,"display_as":[]`: "text or content",
+		`,"text":""`: "", `,"content":[]`: "", `,"content":null,"text":"t"`: "",
+	} {
+		_, err := wire.ParseCallback([]byte(`{"type":"tool_result","group_id":"g","id":"c"` + members + `}`))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", members, err)
+		}
+	}
+}
+
 // What is not one JSON object is refused as a whole, and nothing of it is told.
 func TestUnsound(t *testing.T) {
 	for _, in := range forms() {

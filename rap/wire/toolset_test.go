@@ -178,9 +178,9 @@ func TestCheckArgumentsErrors(t *testing.T) {
 	if err == nil || !strings.HasSuffix(err.Error(), "; and 45 more") {
 		t.Error(err)
 	}
-	long := strings.Repeat("é", 5000)
-	err = parsedTool(t, `{"additionalProperties":{"enum":["`+long+`"]}}`).CheckArguments(json.RawMessage(`{"a\u001b[31m\u202e` + long + `":"\u0000` + long + `"}`))
-	if err == nil || len(err.Error()) > 2000 || strings.ContainsAny(err.Error(), "\x1b\x00\u202e") {
+	odd := json.RawMessage(`{"a\u001b[31m\u202e` + strings.Repeat("é", 5000) + `":"\u0000"}`)
+	err = parsedTool(t, `{"additionalProperties":{"type":"object"}}`).CheckArguments(odd)
+	if err == nil || len(err.Error()) > 1000 || strings.ContainsAny(err.Error(), "\x1b\x00\u202e") || !strings.Contains(err.Error(), "éé…: ") {
 		t.Errorf("%q", err)
 	}
 }
