@@ -1,0 +1,53 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/assent-dev/assent/examples/internal/stage"
+	"github.com/assent-dev/assent/rap"
+)
+
+// What the script picks, as the gateway offers it: the least first, no last.
+const (
+	once = iota
+	session
+	deny
+)
+
+// user answers what the tool asks: a script, or whoever types.
+type user struct {
+	page   *stage.Page
+	in     io.Reader // nil: the script
+	script []int
+}
+
+// ask is desk.Ask.
+func (u *user) ask(_ context.Context, q rap.Question) rap.Answer {
+	u.page.Line("asks", q.Prompt)
+	for i, label := range q.Choices {
+		u.page.Line("", fmt.Sprintf("[%d] %s", i, label))
+	}
+	if u.in != nil {
+		return u.typed(q)
+	}
+	picked := u.script[0]
+	u.script = u.script[1:]
+	u.page.Line("user", strconv.Itoa(picked))
+	return rap.Answer{State: rap.AnswerChosen, Selected: picked, By: "user"}
+}
+
+// typed reads an index. Whatever else is typed dismisses, which picks the tool's default: no.
+func (u *user) typed(q rap.Question) rap.Answer {
+	u.page.Prompt("your choice: ")
+	in := bufio.NewScanner(io.LimitReader(u.in, 100))
+	in.Scan()
+	n, err := strconv.Atoi(in.Text())
+	if err != nil || n < 0 || n >= len(q.Choices) {
+		return rap.Answer{State: rap.AnswerDismissed, Selected: q.Default, By: "user"}
+	}
+	return rap.Answer{State: rap.AnswerChosen, Selected: n, By: "user"}
+}
