@@ -35,6 +35,8 @@ type Backend struct {
 	Prune       func(ctx context.Context, s store.Store, tenant string, before time.Time) (requests, entries int, err error)
 	// Serve runs the service until ctx ends. It calls ready once, when it answers.
 	Serve func(ctx context.Context, c ServeConfig, log io.Writer, ready func(Ready)) error
+	// Gateway runs one RAP gateway without a service beside it, until ctx ends. It calls ready once, when it answers.
+	Gateway func(ctx context.Context, c GatewayConfig, log io.Writer, ready func(Ready)) error
 }
 
 // Run executes the command and returns its exit code.
@@ -69,7 +71,7 @@ func (a Assent) command() *cobra.Command {
 			cmd.AddCommand(c)
 		}
 	}
-	add(groupDecide, a.decideCommand(), a.requestCommand())
+	add(groupDecide, a.decideCommand(), a.requestCommand(), a.rapCommand())
 	add(groupAnswer, a.listCommand(), a.showCommand(), a.approveCommand(), a.denyCommand(), a.respondCommand(), a.editCommand(), a.cancelCommand(),
 		a.watchCommand(), a.grantsCommand(), a.revokeCommand())
 	add(groupAudit, a.auditCommand(), a.statsCommand())

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -115,6 +116,18 @@ func (r *configReader) duration(into *time.Duration) func(*yamldoc.Node) {
 			return
 		}
 		*into = d
+	}
+}
+
+// number reads a positive count.
+func (r *configReader) number(into *int) func(*yamldoc.Node) {
+	return func(n *yamldoc.Node) {
+		i, err := strconv.Atoi(n.Text)
+		if n.Kind != yamldoc.Number || err != nil || i <= 0 {
+			r.wrong(n, "this is no count", "a whole number above 0", "")
+			return
+		}
+		*into = i
 	}
 }
 

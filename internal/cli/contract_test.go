@@ -216,8 +216,8 @@ func TestAssentContract(t *testing.T) {
 			return
 		}
 		usage := regexp.MustCompile("(?m)^" + cmd.CommandPath() + "( .*)?$").FindString(text)
-		if cmd.Name() == "serve" {
-			usage = strings.Join(firstCells(text), "\n")
+		if cmd.Name() == "serve" || cmd.Name() == "runtime" {
+			usage += strings.Join(firstCells(text), "\n")
 		}
 		for _, m := range regexp.MustCompile(`--([a-z-]+)`).FindAllStringSubmatch(cmd.LocalFlags().FlagUsages(), -1) {
 			common := slices.Contains([]string{"server", "token-file", "json", "help"}, m[1])
@@ -229,11 +229,17 @@ func TestAssentContract(t *testing.T) {
 	walk(Assent{}.command())
 
 	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(text, -1)
-	if len(examples) != 2 {
+	if len(examples) != 3 {
 		t.Fatalf("the contract shows %d configurations", len(examples))
 	}
+	gateway, err := Assent{}.readGatewayConfig(write(t, filepath.Join(t.TempDir(), "gateway.yaml"), examples[2][1]))
+	if err != nil {
+		t.Fatal(err)
+	}
 	said := map[string]bool{}
-	for i, example := range examples {
+	fieldsSaid(said, reflect.ValueOf(gateway))
+	delete(said, "GatewayConfig.LogText") // of the terminal
+	for i, example := range examples[:2] {
 		var errs bytes.Buffer
 		cfg, err := Assent{Streams: Streams{Err: &errs}}.readServeConfig(write(t, filepath.Join(t.TempDir(), "serve.yaml"), example[1]))
 		if err != nil {
@@ -243,12 +249,13 @@ func TestAssentContract(t *testing.T) {
 	}
 	delete(said, "ServeConfig.LogText") // of the terminal
 	delete(said, "ServeConfig.Dev")     // false there
+	delete(said, "RAPOperationConfig.ReadOnly")
 	for field, ok := range said {
 		if !ok {
 			t.Errorf("no configuration of docs/contracts/assent.md sets %s", field)
 		}
 	}
-	for _, m := range regexp.MustCompile(`(?m)\b([a-z_]+): `).FindAllStringSubmatch(examples[1][1], -1) {
+	for _, m := range regexp.MustCompile(`(?m)\b([a-z_]+): `).FindAllStringSubmatch(examples[1][1]+examples[2][1], -1) {
 		if m[1] != "risk" && !regexp.MustCompile("`([a-z]+\\.)?"+m[1]+"`").MatchString(text) {
 			t.Errorf("the field %s is not explained in docs/contracts/assent.md", m[1])
 		}

@@ -18,6 +18,7 @@ import (
 type Key struct {
 	Signer ledger.Signer // of the ledger's checkpoints
 	Forms  []byte        // seals what a page showed into its forms; derived from the same file
+	RAP    []byte        // seals RAP calls in the store; derived from the same file
 }
 
 // LoadKey reads the key that signs the ledger, or makes it with the public key beside it (FILE.pub) when there is none yet. A key that
@@ -39,7 +40,11 @@ func LoadKey(path, name string) (Key, error) {
 	if err != nil {
 		return Key{}, fmt.Errorf("the ledger's key %s: %w", path, err)
 	}
-	return Key{signer, forms}, publishKey(path+".pub", signer.PublicKey())
+	rap, err := hkdf.Key(sha256.New, []byte(secret), nil, "assent rap v1", 32)
+	if err != nil {
+		return Key{}, fmt.Errorf("the ledger's key %s: %w", path, err)
+	}
+	return Key{signer, forms, rap}, publishKey(path+".pub", signer.PublicKey())
 }
 
 func readKey(path string) (string, error) {

@@ -44,6 +44,7 @@ type TenantConfig struct {
 	OIDC     *OIDCConfig
 	Webhooks []WebhookConfig
 	Slack    *SlackConfig
+	RAP      *RAPConfig
 }
 
 // OIDCConfig is how people of a tenant sign in.
@@ -117,8 +118,13 @@ func (a Assent) serveCommand() *cobra.Command {
 			return a.serve(ctx, cfg, f.asJSON)
 		},
 	}
+	serveFlagSet(cmd, &f)
+	cmd.Flags().StringVar(&f.config, "config", "", "YAML `FILE` with the same fields, and more")
+	return cmd
+}
+
+func serveFlagSet(cmd *cobra.Command, f *serveFlags) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.config, "config", "", "YAML `FILE` with the same fields, and more")
 	flags.StringArrayVar(&f.tenant.Agents, "agents", nil, "`DIR` of *.agf.yaml, or one such file (repeatable)")
 	flags.StringArrayVar(&f.tenant.Policies, "policies", nil, "`DIR` of *.policy.yaml (repeatable)")
 	flags.StringVar(&f.tenant.People, "people", "", "people.yaml: `FILE` of who may answer (docs/contracts/people.md)")
@@ -135,7 +141,6 @@ func (a Assent) serveCommand() *cobra.Command {
 	flags.StringVar(&f.DevPerson, "dev-person", "", "`ID` of the person whom the link of --dev signs in; you, when there is no --people")
 	flags.DurationVar(&f.Drain, "drain", defaultDrain, "how long to let requests end after a signal")
 	flags.BoolVar(&f.asJSON, "json", false, "tell in JSON where it answers")
-	return cmd
 }
 
 // serveConfig puts the file and the flags together, and checks the whole.
@@ -337,7 +342,7 @@ func (r *configReader) store(into *string) func(*yamldoc.Node) {
 
 func (r *configReader) tenantFields(t *TenantConfig) fields {
 	return fields{
-		"agents": r.paths(&t.Agents), "policies": r.paths(&t.Policies), "people": r.path(&t.People),
+		"agents": r.paths(&t.Agents), "policies": r.paths(&t.Policies), "people": r.path(&t.People), "rap": r.rap(&t.RAP),
 		"oidc": func(n *yamldoc.Node) {
 			t.OIDC = &OIDCConfig{}
 			r.mapping(n, fields{

@@ -285,6 +285,12 @@ type element struct {
 	Multiline   bool     `json:"multiline,omitempty"`
 	MinLength   int      `json:"min_length,omitempty"`
 	MaxLength   int      `json:"max_length,omitempty"`
+	Options     []option `json:"options,omitempty"`
+}
+
+type option struct {
+	Text  *textObj `json:"text"`
+	Value string   `json:"value"`
 }
 
 type confirm struct {
@@ -369,8 +375,14 @@ func (t *textObj) check(most int) error {
 
 func (e *element) button(ids map[string]bool) error {
 	switch {
+	case e.Type == "static_select":
+		if err := e.menu(); err != nil {
+			return err
+		}
 	case e.Type != "button":
 		return fmt.Errorf("element %q", e.Type)
+	}
+	switch {
 	case e.ActionID == "" || len(e.ActionID) > 255 || ids[e.ActionID]:
 		return fmt.Errorf("action_id %q", e.ActionID)
 	case len(e.Value) > 2000 || len(e.URL) > 3000 || e.Style != "" && e.Style != "primary" && e.Style != "danger":
@@ -384,7 +396,25 @@ func (e *element) button(ids map[string]bool) error {
 			}
 		}
 	}
+	if e.Type == "static_select" {
+		return e.Placeholder.check(150)
+	}
 	return e.Text.check(75)
+}
+
+func (e *element) menu() error {
+	if len(e.Options) == 0 || len(e.Options) > 100 || e.Text != nil || e.Value != "" || e.URL != "" || e.Style != "" {
+		return fmt.Errorf("menu of %d options", len(e.Options))
+	}
+	for _, o := range e.Options {
+		if o.Value == "" || len(o.Value) > 75 {
+			return fmt.Errorf("option value %q", o.Value)
+		}
+		if err := o.Text.check(75); err != nil {
+			return fmt.Errorf("option: %w", err)
+		}
+	}
+	return nil
 }
 
 func checkView(raw []byte) error {
@@ -420,7 +450,14 @@ func texts(blocks []block) string {
 			out = append(out, b.Text.Text)
 		}
 		for _, e := range b.Elements {
-			line := "[" + e.Text.Text + "]"
+			name := e.Text
+			if name == nil {
+				name = e.Placeholder
+			}
+			line := "[" + name.Text + "]"
+			for _, o := range e.Options {
+				line += "\n  <" + o.Text.Text + ">"
+			}
 			if e.URL != "" {
 				line += " " + e.URL
 			}

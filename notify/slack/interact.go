@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/slack-go/slack"
@@ -115,7 +114,6 @@ func (in *interaction) clicked(w *wire) (err error) {
 	}
 	act := w.Actions[0]
 	in.origin = origin{Ticket: act.Value, Response: w.Response, Channel: w.Container.Channel, TS: w.Container.TS}
-	number, picks := strings.CutPrefix(act.ID, actionChoose+"_")
 	switch {
 	case act.ID == actionApprove:
 		in.step = stepApprove
@@ -124,24 +122,24 @@ func (in *interaction) clicked(w *wire) (err error) {
 	case act.ID == actionDismiss:
 		in.step = stepDismiss
 	case act.ID == actionChoose && act.Selected != nil:
-		return in.picked(act.Selected.Value, "")
+		return in.picked(act.ID, act.Selected.Value)
 	case act.ID == actionChoose:
 		return errPayload
-	case picks:
-		return in.picked(act.Value, number)
+	case strings.HasPrefix(act.ID, actionChoose):
+		return in.picked(act.ID, act.Value)
 	default:
 		return nil
 	}
 	return in.identify()
 }
 
-// picked reads which choice an element stands for. The number of a button must be the one in its id, too.
-func (in *interaction) picked(value, number string) error {
+// picked reads which choice an element stands for.
+func (in *interaction) picked(id, value string) error {
 	t, err := parseChoice(value)
 	if err != nil {
 		return err
 	}
-	if number != "" && number != strconv.Itoa(t.Choice) {
+	if id != actionChoose && id != chooseID(t.Choice) {
 		return errPayload
 	}
 	in.step, in.choice, in.origin.Ticket = stepChoose, &t.Choice, t.ticket.String()

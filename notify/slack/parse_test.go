@@ -18,6 +18,9 @@ func FuzzParseBody(f *testing.F) {
 	f.Add(form(`{"type":"block_actions","user":{"id":"U1"},"team":{"id":"T1"},"actions":[{"action_id":"assent_deny","value":"apr_1 2 0123456789abcdef"}]}`))
 	f.Add(form(`{"type":"view_submission","user":{"id":"U1","team_id":"T1"},"view":{"callback_id":"assent_deny","private_metadata":"{\"ticket\":\"apr_1 0 0123456789abcdef\"}"}}`))
 	f.Add(form(`{"type":"shortcut"}`))
+	f.Add(form(`{"type":"block_actions","user":{"id":"U1","team_id":"T1"},"actions":[{"action_id":"assent_choose_1","value":"qst_1 0 0123456789abcdef 1"}]}`))
+	f.Add(form(`{"type":"block_actions","user":{"id":"U1","team_id":"T1"},"actions":[{"action_id":"assent_choose","selected_option":{"value":"qst_1 0 0123456789abcdef 99"}}]}`))
+	f.Add(form(`{"type":"block_actions","user":{"id":"U1","team_id":"T1"},"actions":[{"action_id":"assent_dismiss","value":"qst_1 0 0123456789abcdef"}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		in, err := parseBody(body)
 		if err != nil || in.step == stepNone {
@@ -29,6 +32,9 @@ func FuzzParseBody(f *testing.F) {
 		if again, err := parseTicket(in.ticket.String()); err != nil || again != in.ticket {
 			t.Errorf("the ticket %+v reads back as %+v, %v", in.ticket, again, err)
 		}
+		if (in.step == stepChoose) != (in.choice != nil) || in.choice != nil && *in.choice < 0 {
+			t.Errorf("%s with the choice %v", in.step, in.choice)
+		}
 	})
 }
 
@@ -39,6 +45,23 @@ func FuzzParseTicket(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		if got, err := parseTicket(s); err == nil && got.String() != s {
 			t.Errorf("%q and %q are the same ticket", s, got.String())
+		}
+	})
+}
+
+func FuzzParseChoice(f *testing.F) {
+	f.Add("qst_06eaih8a00b6soasr573m6p62c 0 4eeb698f2ad8b90d 1")
+	f.Add("qst_1 0 0123456789abcdef 01")
+	f.Add("qst_1 0 0123456789abcdef -1")
+	f.Add("qst_1 0 0123456789abcdef ")
+	f.Add("qst_1 0 0123456789abcdef")
+	f.Fuzz(func(t *testing.T, s string) {
+		got, err := parseChoice(s)
+		if err == nil && got.String() != s {
+			t.Errorf("%q and %q are the same choice", s, got.String())
+		}
+		if err != nil && got.Request != "" {
+			t.Errorf("%q was refused, and says %+v", s, got)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// The ids of the elements that answer a question. A button's id is the first with its number, since ids must differ within a block.
+// The ids of the elements that answer a question.
 const (
 	actionChoose  = "assent_choose"
 	actionDismiss = "assent_dismiss"
@@ -20,9 +20,9 @@ const (
 	maxButtons   = 25  // of choices: what Slack takes in one block
 	maxOptions   = 100 // of a menu
 	maxButton    = 70  // of 75 characters on a button or in a menu
+	maxArguments = 2   // sections of what the call carries
 	maxPrompt    = 2   // sections of the tool's words
-	maxChoices   = 4   // sections of labels
-	maxLabelLine = 2000
+	maxLabel     = 2000
 )
 
 // renderQuestion shows what a tool asks: what we know first, then the tool's own words, every line of them fenced. It can be answered here
@@ -63,10 +63,14 @@ func answerOf(r *approval.Request) []string {
 	return []string{fmt.Sprintf("%s [%d] by %s%s", did, *r.Chosen, short(r.By), at(when))}
 }
 
+// questionFacts are the facts of the call, but for what approvals alone have.
 func questionFacts(r *approval.Request) []string {
 	lines := []string{"Tool server: " + short(r.Question.Asker)}
 	for _, line := range facts(r) {
-		if !strings.HasPrefix(line, "Needs: ") {
+		if call, ok := strings.CutPrefix(line, "Wants to run: "); ok {
+			line = "Asks before it goes on with: " + call
+		}
+		if !strings.HasPrefix(line, "Needs: ") && !strings.HasPrefix(line, "Because of: ") {
 			lines = append(lines, line)
 		}
 	}
@@ -84,26 +88,53 @@ func answerers(r *approval.Request) string {
 	return "any approver"
 }
 
-// asked shows what the call carries, then the tool's words. What a policy hides these could repeat, so then they stay out.
+// asked shows what the call carries, then the tool's words: its labels whole or not at all, and of the rest as much as there is room for. What a
+// policy hides the words could repeat, so then they stay out.
 func (m *message) asked(r *approval.Request) {
 	p := carried(r)
-	texts, left := pack(p.lines, 2)
+	labels, all := choiceLines(r)
+	choices, left := pack(labels, max(0, m.room(0)-2)) // what we know and the prompt have their room in any case
+	room := m.room(sizeOf(choices))
+	m.arguments(p, min(maxArguments, room-1))
+	if p.hidden {
+		m.say("A policy hides values of this call. The tool's words are not shown here: they may repeat them. Read and answer in the inbox.")
+		return
+	}
+	m.prompt(r.Question.Prompt, min(maxPrompt, m.room(sizeOf(choices))))
+	if !all || left > 0 {
+		m.say("Not all of the choices fit here. Read them in the inbox, it can only be answered there.")
+		return
+	}
+	m.say("Its choices:")
+	for _, t := range choices {
+		m.say(t)
+	}
+	m.full = true
+}
+
+// room is how many sections are left when so many characters are set aside.
+func (m *message) room(aside int) int { return (maxTotal - m.size - aside) / maxText }
+
+func sizeOf(texts []string) int {
+	n := 0
+	for _, t := range texts {
+		n += length(t)
+	}
+	return n
+}
+
+func (m *message) arguments(p *printer, most int) {
+	texts, left := pack(p.lines, most)
 	for _, t := range texts {
 		m.say(t)
 	}
-	switch {
-	case p.hidden:
-		m.say("A policy hides values of this call. The tool's words are not shown here: they may repeat them. Read and answer in the inbox.")
-		return
-	case p.cut || left+p.left > 0:
-		m.say("Not all of the arguments is shown. Read them in the inbox.")
+	if p.cut || left+p.left > 0 {
+		m.say("Not all of what the call carries is shown. Read it in the inbox.")
 	}
-	m.prompt(r.Question.Prompt)
-	m.full = m.choices(r)
 }
 
 // prompt shows the tool's words as a quotation: no line of them passes for one of ours.
-func (m *message) prompt(text string) {
+func (m *message) prompt(text string, most int) {
 	var lines []string
 	for line := range strings.Lines(text) {
 		shown, whole := cut(strings.TrimRight(line, "\n"), maxString)
@@ -113,7 +144,7 @@ func (m *message) prompt(text string) {
 		}
 	}
 	m.say("The tool says, in words of its own that nobody checked:")
-	texts, left := pack(lines, maxPrompt)
+	texts, left := pack(lines, most)
 	for _, t := range texts {
 		m.say(t)
 	}
@@ -122,25 +153,15 @@ func (m *message) prompt(text string) {
 	}
 }
 
-// choices shows every label on a line of its own, with its number first, and reports whether all of them are there, whole.
-func (m *message) choices(r *approval.Request) bool {
-	q := r.Question
-	all := true
-	var lines []string
-	for i, label := range q.Choices {
-		shown, whole := cut(label, maxLabelLine)
+// choiceLines puts every label on a line of its own, with its number first, and reports whether all of them are whole.
+func choiceLines(r *approval.Request) (lines []string, all bool) {
+	all = true
+	for i, label := range r.Question.Choices {
+		shown, whole := cut(label, maxLabel)
 		all = all && whole
 		lines = append(lines, choiceLine(r, i, label, shown))
 	}
-	texts, left := pack(lines, min(maxChoices, (maxTotal-m.size)/maxText))
-	m.say("Its choices:")
-	for _, t := range texts {
-		m.say(t)
-	}
-	if left > 0 || !all {
-		m.say("Not all of the choices are shown. Read them in the inbox, it can only be answered there.")
-	}
-	return all && left == 0
+	return lines, all
 }
 
 func choiceLine(r *approval.Request, i int, label, shown string) string {
@@ -172,6 +193,9 @@ func (a *App) answers(r *approval.Request, full bool) []slack.Block {
 	return []slack.Block{slack.NewActionBlock("", picks(r, t)...), slack.NewActionBlock("", dismiss, open)}
 }
 
+// chooseID is the id of the button of a choice: ids must differ within a block.
+func chooseID(i int) string { return actionChoose + "_" + strconv.Itoa(i) }
+
 // picks are the elements that pick a choice. What a label's cut leaves out stands in the message.
 func picks(r *approval.Request, t ticket) []slack.BlockElement {
 	var buttons []slack.BlockElement
@@ -179,7 +203,7 @@ func picks(r *approval.Request, t ticket) []slack.BlockElement {
 	for i, label := range r.Question.Choices {
 		value := choiceTicket{t, i}.String()
 		name := plain(buttonName(i, label))
-		b := slack.NewButtonBlockElement(actionChoose+"_"+strconv.Itoa(i), value, name)
+		b := slack.NewButtonBlockElement(chooseID(i), value, name)
 		b.WithConfirm(confirmAnswer(t, fmt.Sprintf("[%d]", i), "Pick"))
 		buttons = append(buttons, b)
 		options = append(options, slack.NewOptionBlockObject(value, name, nil))

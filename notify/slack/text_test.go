@@ -201,7 +201,7 @@ func TestHostileMessage(t *testing.T) {
 func TestStatesHaveTheirWords(t *testing.T) {
 	for state, want := range map[approval.State]string{
 		approval.Pending: "Approval needed", approval.Approved: "Approved", approval.Denied: "Denied", approval.Expired: "Expired",
-		approval.Cancelled: "Cancelled", approval.Consumed: "Approved and run",
+		approval.Cancelled: "Cancelled", approval.Consumed: "Approved and run", approval.Answered: "Answered",
 	} {
 		if got := title(state); got != want {
 			t.Errorf("%s: got %q", state, got)

@@ -1,0 +1,226 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/desk"
+	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/schema"
+)
+
+// rapCallFlags are the flags of assent rap call.
+type rapCallFlags struct {
+	decideFlags
+	url       string
+	tokenFile string
+	allow     []string
+	args      string
+	thread    string
+	id        string
+	user      string
+	answer    string
+	listen    string
+	public    string
+	within    time.Duration
+	asJSON    bool
+}
+
+func (a Assent) rapCallCommand() *cobra.Command {
+	var f rapCallFlags
+	cmd := &cobra.Command{
+		Use:   "call --url URL [OPERATION] [--args JSON|-] [--answer INDEX|dismiss]",
+		Short: "Be a small honest RAP runtime: discover, invoke, show the choice, answer, print the result",
+		Long: "call asks a RAP tool server what it offers. With an OPERATION it invokes it, shows what the tool asks, sends your answer and prints the\n" +
+			"result; without, it lists what there is. It remembers nothing. With --agent the call is decided by that agent's file first.\n" +
+			"Exit code 0: the tool's result, 1: an error instead of one, 2: it could not be tried.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := untilSignal(cmd)
+			defer stop()
+			return a.rapCall(ctx, f, strings.Join(args, ""))
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.url, "url", "", "base `URL` of the tool server")
+	flags.StringVar(&f.tokenFile, "token-file", "", "`FILE` of the token that the tool server wants")
+	flags.StringArrayVar(&f.allow, "allow", nil, "further `ORIGIN` that its endpoint or its questions may name (repeatable)")
+	flags.StringVar(&f.args, "args", "{}", "arguments as `JSON`, or - for standard input")
+	flags.StringVar(&f.thread, "thread", "", "`ID` of the thread; a random one")
+	flags.StringVar(&f.id, "id", "", "`ID` of the call; a random one")
+	flags.StringVar(&f.user, "user", "", "`NAME` of the user for whom it is called")
+	flags.StringVar(&f.answer, "answer", "", "`INDEX` of the choice to send, or dismiss, instead of asking here")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "`ADDRESS` at which the tool reaches this runtime")
+	flags.StringVar(&f.public, "callback-url", "", "`URL` at which it does when that is another; http:// and the address")
+	flags.DurationVar(&f.within, "within", 10*time.Minute, "how long to wait for a result")
+	flags.StringVar(&f.agent, "agent", "", "`FILE` of the agent that makes the call, .agf.yaml; without it every operation may be called")
+	flags.StringArrayVar(&f.policies, "policies", nil, "`DIR` of *.policy.yaml for that agent (repeatable)")
+	flags.BoolVar(&f.asJSON, "json", false, "print JSON documents")
+	required(cmd, "url")
+	return cmd
+}
+
+// rapCall runs a Runtime for one call.
+func (a Assent) rapCall(ctx context.Context, f rapCallFlags, operation string) error {
+	args, err := a.rapArguments(f.args)
+	if err != nil {
+		return err
+	}
+	terminal := a.rapTerminal(ctx, f)
+	runtime, stop, err := a.rapRuntime(ctx, f, operation, desk.NewLocal(terminal.ask, terminal.approve))
+	if err != nil {
+		return err
+	}
+	defer stop()
+	tools, err := runtime.Tools(ctx, f.thread)
+	if err != nil {
+		return err
+	}
+	if len(tools.Problems) > 0 {
+		return fmt.Errorf("the tool server can't be used: %w", tools.Problems[0].Err)
+	}
+	if operation == "" {
+		return a.rapOffers(f, tools.Offers)
+	}
+	in := rap.Invocation{Thread: f.threadOr(), ID: f.idOr(), User: f.user, Operation: operation, Arguments: args}
+	if _, err := runtime.Invoke(ctx, in); err != nil {
+		return err
+	}
+	return a.rapFollow(ctx, f, runtime, terminal, in)
+}
+
+func (f *rapCallFlags) threadOr() string {
+	if f.thread == "" {
+		f.thread = "thread-" + rand.Text()
+	}
+	return f.thread
+}
+
+func (f *rapCallFlags) idOr() string {
+	if f.id == "" {
+		f.id = "call-" + rand.Text()
+	}
+	return f.id
+}
+
+func (a Assent) rapArguments(text string) (json.RawMessage, error) {
+	if text != "-" {
+		return json.RawMessage(text), nil
+	}
+	read, err := readInput("-", a.In)
+	if err != nil {
+		return nil, fmt.Errorf("--args: %w", err)
+	}
+	return read, nil
+}
+
+// rapRuntime starts a Runtime that keeps everything in memory, and what takes its callbacks.
+func (a Assent) rapRuntime(ctx context.Context, f rapCallFlags, operation string, at rap.Desk) (*rap.Runtime, func(), error) {
+	server := rap.Server{Name: f.url, Peer: peer.Config{URL: f.url, Allow: f.allow}, TrustDestructive: f.agent == ""}
+	if f.tokenFile != "" {
+		text, err := readInput(f.tokenFile, nil)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--token-file: %w", err)
+		}
+		server.Peer.Token = strings.TrimSpace(string(text))
+	}
+	plan, err := a.rapPlan(f, cmp.Or(operation, "none"))
+	if err != nil {
+		return nil, nil, err
+	}
+	listener, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--listen: %w", err)
+	}
+	if f.public == "" {
+		f.public = "http://" + listener.Addr().String()
+	}
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	runtime, err := rap.NewRuntime(rap.RuntimeConfig{
+		Common:  rap.Common{Records: rap.NewMemory(), Room: "call", Key: key, Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil }, Desk: at, Now: time.Now, Poll: 100 * time.Millisecond},
+		Servers: []rap.Server{server}, CallbackURL: f.public, CallWithin: f.within, ChoiceWithin: f.within,
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, listener.Close())
+	}
+	return runtime, serveRap(ctx, listener, runtime), nil
+}
+
+// serveRap runs a runtime and its callbacks until stop is called.
+func serveRap(ctx context.Context, listener net.Listener, runtime *rap.Runtime) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	answers := &http.Server{Handler: runtime, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second}
+	ended := make(chan struct{})
+	go func() { _ = answers.Serve(listener) }() // ends with Close
+	go func() {
+		defer close(ended)
+		_ = runtime.Run(ctx) // ends with ctx
+	}()
+	return func() {
+		cancel()
+		<-ended
+		_ = answers.Close()
+	}
+}
+
+// openAgent lets one operation be called: then the tool's own question is the only one.
+const openAgent = `schema_version: "1.0.0"
+metadata: {id: rap-call, name: assent rap call, version: "1.0.0", description: Makes one call.}
+interface: {input: {type: object}, output: {type: object}}
+execution_policy: {id: agf.react, config: {instructions: none, model: none}}
+action_space:
+  local_tools:
+    - {alias: %s, description: The operation.}
+`
+
+// rapPlan is the agent's, or one that lets the operation be called.
+func (a Assent) rapPlan(f rapCallFlags, operation string) (plan *resolve.Plan, err error) {
+	if f.agent != "" {
+		return a.compile(f.decideFlags)
+	}
+	alias, err := json.Marshal(operation)
+	if err != nil {
+		return nil, err
+	}
+	agent, findings := schema.Parse("assent rap call", fmt.Appendf(nil, openAgent, alias))
+	if agent == nil {
+		return nil, fmt.Errorf("the operation %q can't be called: %s", operation, stopping(findings)[0].Message)
+	}
+	return resolve.Compile(agent, nil, resolve.Options{})
+}
+
+// rapOffers lists operations.
+func (a Assent) rapOffers(f rapCallFlags, offers []rap.Offer) error {
+	p := a.printer()
+	if f.asJSON {
+		type offer struct {
+			Operation   string          `json:"operation"`
+			Description string          `json:"description"`
+			InputSchema json.RawMessage `json:"input_schema"`
+		}
+		out := []offer{}
+		for _, o := range offers {
+			out = append(out, offer{o.Name, o.Description, o.InputSchema})
+		}
+		return p.document(out)
+	}
+	rows := [][]styled{heading("OPERATION", "SAYS OF ITSELF")}
+	for _, o := range offers {
+		rows = append(rows, []styled{cell(o.Name), cell(o.Description)})
+	}
+	p.table(rows)
+	return p.done()
+}

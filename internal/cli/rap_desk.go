@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/rap"
+)
+
+// rapTerminal is where the one person at this terminal answers, one question at a time.
+type rapTerminal struct {
+	printer
+	flags rapCallFlags
+	mu    sync.Mutex    // held while something is asked
+	lines <-chan string // what the person types; closed when nobody does
+
+	told  sync.Mutex
+	asked []rapExchange
+}
+
+// rapExchange is one question of the tool and the answer to it.
+type rapExchange struct {
+	Prompt   string   `json:"prompt"`
+	Choices  []string `json:"choices"`
+	Default  int      `json:"default"`
+	State    string   `json:"state"`
+	Selected *int     `json:"selected,omitempty"`
+}
+
+func (a Assent) rapTerminal(ctx context.Context, f rapCallFlags) *rapTerminal {
+	p := printer{w: a.Err, color: a.ErrTerminal && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"}
+	return &rapTerminal{printer: p, flags: f, lines: a.typed(ctx)}
+}
+
+// typed reads lines, when there is a person who types them.
+func (a Assent) typed(ctx context.Context) <-chan string {
+	lines := make(chan string)
+	if !a.InTerminal {
+		close(lines)
+		return lines
+	}
+	go func() {
+		defer close(lines)
+		in := bufio.NewScanner(a.In)
+		for in.Scan() {
+			select {
+			case lines <- in.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return lines
+}
+
+// ask is desk.Ask: what we know first, then what the tool says.
+func (t *rapTerminal) ask(ctx context.Context, q rap.Question) rap.Answer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.printf("%s asks about the call %s %s\n", q.Asker, q.Call.Tool, string(q.Call.Args))
+	t.printf("the tool says:\n")
+	for line := range strings.Lines(q.Prompt) {
+		t.printf("  | %s\n", strings.TrimRight(line, "\r\n"))
+	}
+	for i, label := range q.Choices {
+		t.label(i, label, i == q.Default)
+	}
+	answer := t.picked(ctx, q)
+	x := rapExchange{Prompt: q.Prompt, Choices: q.Choices, Default: q.Default, State: string(answer.State)}
+	if answer.State == rap.AnswerChosen || answer.State == rap.AnswerDismissed {
+		x.Selected = &answer.Selected
+	}
+	t.told.Lock()
+	defer t.told.Unlock()
+	t.asked = append(t.asked, x)
+	return answer
+}
+
+func (t *rapTerminal) label(i int, label string, standard bool) {
+	note := ""
+	if standard {
+		note = "  (default: picked when you dismiss)"
+	}
+	if label == "" {
+		label = "(empty)"
+	}
+	t.printf("  [%d] %s%s\n", i, label, note)
+}
+
+// picked is what the flag says, or what the person types. Nobody to ask is no answer.
+func (t *rapTerminal) picked(ctx context.Context, q rap.Question) rap.Answer {
+	if text := t.flags.answer; text != "" {
+		if answer, ok := readChoice(text, q); ok {
+			return answer
+		}
+		t.printf("--answer %s is none of these\n", text)
+		return rap.Answer{State: rap.AnswerCancelled, Reason: "no such choice"}
+	}
+	for {
+		t.printf("your choice, or dismiss: ")
+		line, ok := t.line(ctx)
+		if !ok {
+			return rap.Answer{State: rap.AnswerCancelled, Reason: "nobody was there to answer"}
+		}
+		if answer, ok := readChoice(line, q); ok {
+			return answer
+		}
+	}
+}
+
+// line waits for a line, or for the end of the question.
+func (t *rapTerminal) line(ctx context.Context) (string, bool) {
+	select {
+	case line, more := <-t.lines:
+		if !more {
+			t.printf("\nnobody is here to answer (--answer says it beforehand)\n")
+		}
+		return strings.TrimSpace(line), more
+	case <-ctx.Done():
+		t.printf("\nnobody needs an answer any more\n")
+		return "", false
+	}
+}
+
+// readChoice understands an index and dismiss. Nothing else is an answer.
+func readChoice(text string, q rap.Question) (rap.Answer, bool) {
+	if text == "dismiss" {
+		return rap.Answer{State: rap.AnswerDismissed, Selected: q.Default, By: "you"}, true
+	}
+	n, err := strconv.Atoi(text)
+	return rap.Answer{State: rap.AnswerChosen, Selected: n, By: "you"}, err == nil && text == strconv.Itoa(n) && n >= 0 && n < len(q.Choices)
+}
+
+// approve is desk.Approve: the agent's file wants the call approved before it leaves.
+func (t *rapTerminal) approve(ctx context.Context, v agent.Verdict) agent.Held {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.printf("%s wants this call approved: %s %s\n", t.flags.agent, v.Call.Tool, string(v.Call.Args))
+	if v.Message != "" {
+		t.printf("  %s\n", ready(v.Message))
+	}
+	for {
+		t.printf("let it go out? yes or no: ")
+		switch line, ok := t.line(ctx); {
+		case !ok:
+			return agent.Held{State: agent.HeldCancelled, Reason: "nobody was there to approve it"}
+		case line == "yes":
+			return agent.Held{State: agent.HeldApproved, By: "you"}
+		case line == "no":
+			return agent.Held{State: agent.HeldDenied, By: "you", Reason: "denied at the terminal"}
+		}
+	}
+}
+
+// exchanges are the questions so far.
+func (t *rapTerminal) exchanges() []rapExchange {
+	t.told.Lock()
+	defer t.told.Unlock()
+	return append([]rapExchange{}, t.asked...)
+}

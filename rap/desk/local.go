@@ -1,0 +1,158 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/rap"
+)
+
+// Ask answers a tool's question in this process, and takes its time for it. ctx ends when nobody needs the answer any more. AnswerOpen or an
+// unknown state is no answer: the question ends as cancelled.
+type Ask func(ctx context.Context, q rap.Question) rap.Answer
+
+// Approve answers whether a call may run: HeldApproved, or anything else with a reason. An edit is not offered.
+type Approve func(ctx context.Context, v agent.Verdict) agent.Held
+
+// Local is a desk in this process, at which functions answer: a terminal, a dialog, a program's own page. It keeps what was answered in memory, so
+// after a restart everything is asked again.
+type Local struct {
+	ask     Ask
+	approve Approve
+	changed chan string
+
+	mu    sync.Mutex
+	cards map[string]*card // by ref, which is the key
+}
+
+// card is one question or approval with how it stands.
+type card struct {
+	binding string // of the call to approve
+	held    agent.Held
+	answer  rap.Answer
+	cancel  context.CancelFunc
+}
+
+// NewLocal returns a desk. Without approve nobody can approve a call here.
+func NewLocal(ask Ask, approve Approve) *Local {
+	return &Local{ask: ask, approve: approve, changed: make(chan string, 64), cards: map[string]*card{}}
+}
+
+// put begins asking, once for each key. What is asked outlives the request that brought it, so it outlives its context.
+func (l *Local) put(ctx context.Context, key string, c *card, work func(ctx context.Context)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cards[key] != nil {
+		return
+	}
+	ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	l.cards[key] = c
+	go func() {
+		defer c.cancel()
+		work(ctx)
+	}()
+}
+
+// settle keeps what became of a card, unless it has ended.
+func (l *Local) settle(ref string, held agent.Held, answer rap.Answer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.cards[ref]
+	if c == nil || c.held.State != agent.HeldPending {
+		return
+	}
+	held.Ref = ref
+	c.held, c.answer = held, answer
+	select {
+	case l.changed <- ref:
+	default: // whoever watches is behind, and looks by itself
+	}
+}
+
+// Ask puts a question to the function.
+func (l *Local) Ask(ctx context.Context, key string, q rap.Question) (string, error) {
+	c := &card{held: agent.Held{Ref: key, State: agent.HeldPending}, answer: rap.Answer{State: rap.AnswerOpen}}
+	l.put(ctx, key, c, func(ctx context.Context) {
+		answer := l.ask(ctx, q)
+		picked := answer.State == rap.AnswerChosen || answer.State == rap.AnswerDismissed
+		if answer.State == rap.AnswerOpen || answer.State == "" || picked && (answer.Selected < 0 || answer.Selected >= len(q.Choices)) {
+			answer = rap.Answer{State: rap.AnswerCancelled, Reason: "no answer was given"}
+		}
+		l.settle(key, agent.Held{State: agent.HeldResponded}, answer)
+	})
+	return key, nil
+}
+
+// Answer tells how a question stands.
+func (l *Local) Answer(_ context.Context, ref string) (rap.Answer, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.cards[ref]; c != nil {
+		return c.answer, nil
+	}
+	return rap.Answer{}, agent.ErrNoRequest
+}
+
+// Watch tells what was answered, until ctx ends.
+func (l *Local) Watch(ctx context.Context, changed func(ref string)) error {
+	changed("")
+	for {
+		select {
+		case ref := <-l.changed:
+			changed(ref)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Open asks whether a call may run.
+func (l *Local) Open(ctx context.Context, key string, v agent.Verdict) (agent.Held, error) {
+	if l.approve == nil {
+		return agent.Held{Ref: key, State: agent.HeldDenied, Reason: "nobody can approve calls here"}, nil
+	}
+	c := &card{binding: v.Binding, held: agent.Held{Ref: key, State: agent.HeldPending}}
+	l.put(ctx, key, c, func(ctx context.Context) {
+		held := l.approve(ctx, v)
+		if held.State == "" || held.State == agent.HeldPending {
+			held = agent.Held{State: agent.HeldCancelled, Reason: "no answer was given"}
+		}
+		held.Arguments = nil
+		l.settle(key, held, rap.Answer{})
+	})
+	return l.Look(ctx, key)
+}
+
+// Look tells how an approval stands.
+func (l *Local) Look(_ context.Context, ref string) (agent.Held, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.cards[ref]; c != nil {
+		return c.held, nil
+	}
+	return agent.Held{}, agent.ErrNoRequest
+}
+
+// Claim takes the one run of exactly the approved call.
+func (l *Local) Claim(_ context.Context, ref, _ string, v agent.Verdict) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.cards[ref]
+	if c == nil || c.held.State != agent.HeldApproved || c.binding == "" || c.binding != v.Binding {
+		return errors.Join(agent.ErrNotClaimed, errors.New("nobody approved this call"))
+	}
+	return nil
+}
+
+// Cancel withdraws what nobody needs any more.
+func (l *Local) Cancel(_ context.Context, ref, reason string) error {
+	l.settle(ref, agent.Held{State: agent.HeldCancelled, Reason: reason}, rap.Answer{State: rap.AnswerCancelled, Reason: reason})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.cards[ref]; c != nil {
+		c.cancel()
+	}
+	return nil
+}
