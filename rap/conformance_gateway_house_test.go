@@ -1,0 +1,368 @@
+package rap_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/schema"
+)
+
+const confToolsFile = `
+schema_version: "1.0.0"
+metadata: {id: toolkeeper, name: Toolkeeper, version: "1.0.0", description: Keeps a few tools., namespace: acme.tools}
+interface: {input: {type: object}, output: {type: object}}
+constraints:
+  governance_policies:
+    - {policy_ref: acme.tools, required: true, description: What needs more than the user.}
+action_space:
+  local_tools:
+    - {alias: write_file, description: Writes a file., approval: true}
+    - {alias: move_file, description: Moves a file., approval: true}
+    - {alias: read_file, description: Reads a file.}
+    - alias: pay
+      description: Pays somebody.
+      approval: {condition: {args_match: {amount: {gt: 100}}}}
+    - {alias: drop_table, description: Drops a table.}
+    - {alias: deploy, description: Ships the product.}
+execution_policy: {id: agf.react, config: {instructions: Keep., model: any, max_steps: 5}}
+`
+
+const confToolsPolicy = `
+schema_version: "1.0.0"
+policy_ref: acme.tools
+description: What needs more than the user.
+rules:
+  - id: ship
+    match: {targets: [deploy]}
+    approval: true
+    require: {stages: [{group: ops, people: 2}]}
+  - id: never
+    match: {targets: [drop_table]}
+    deny: "Tables stay."
+`
+
+func confPlan(text, rules string) (*resolve.Plan, error) {
+	agent, findings := schema.Parse("toolkeeper.agf.yaml", []byte(text))
+	if agent == nil {
+		return nil, fmt.Errorf("agent: %v", findings)
+	}
+	p, findings := policy.Parse("tools.policy.yaml", []byte(rules))
+	if p == nil {
+		return nil, fmt.Errorf("policy: %v", findings)
+	}
+	set, findings := policy.NewSet(p)
+	if set == nil {
+		return nil, fmt.Errorf("policies: %v", findings)
+	}
+	return resolve.Compile(agent, set, resolve.Options{})
+}
+
+// confOperation is a wrapped operation: it counts its runs, and may wait, fail or panic.
+type confOperation struct {
+	mu      sync.Mutex
+	jobs    []rap.Job
+	arrived chan struct{}
+	gate    chan struct{} // runs wait until it is closed; nil: they don't
+	do      func(ctx context.Context, job rap.Job) (rap.Outcome, error)
+}
+
+func (o *confOperation) run(ctx context.Context, job rap.Job) (rap.Outcome, error) {
+	o.mu.Lock()
+	o.jobs = append(o.jobs, job)
+	close(o.arrived)
+	o.arrived = make(chan struct{})
+	gate, do := o.gate, o.do
+	o.mu.Unlock()
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return rap.Outcome{}, ctx.Err()
+		}
+	}
+	if do != nil {
+		return do(ctx, job)
+	}
+	return rap.Outcome{Text: "done " + string(job.Arguments)}, nil
+}
+
+func (o *confOperation) block() (open func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	gate := make(chan struct{})
+	o.gate = gate
+	return sync.OnceFunc(func() { close(gate) })
+}
+
+func (o *confOperation) does(do func(ctx context.Context, job rap.Job) (rap.Outcome, error)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.do = do
+}
+
+func (o *confOperation) runs() []rap.Job {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]rap.Job(nil), o.jobs...)
+}
+
+// begun waits for the nth run to begin.
+func (o *confOperation) begun(t *testing.T, nth int) rap.Job {
+	t.Helper()
+	late := time.NewTimer(15 * time.Second)
+	defer late.Stop()
+	for {
+		o.mu.Lock()
+		jobs, arrived := o.jobs, o.arrived
+		o.mu.Unlock()
+		if len(jobs) >= nth {
+			return jobs[nth-1]
+		}
+		select {
+		case <-arrived:
+		case <-late.C:
+			t.Fatalf("%d runs, want %d", len(jobs), nth)
+		}
+	}
+}
+
+// confClock is the time, and some more once a row lets it pass.
+type confClock struct {
+	mu    sync.Mutex
+	ahead time.Duration
+}
+
+func (c *confClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.ahead)
+}
+
+func (c *confClock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead += d
+}
+
+// confText collects what logs and ledgers are told.
+type confText struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (c *confText) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.b.Write(p)
+}
+
+func (c *confText) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.b.String()
+}
+
+// confHouse is a gateway that listens, with its operations and all that can be seen from outside.
+type confHouse struct {
+	t        *testing.T
+	cfg      rap.GatewayConfig
+	gateway  *rap.Gateway
+	runtimes []*confRuntime
+	address  string
+	clock    confClock
+	said     confText // in logs and ledger facts
+	ops      map[string]*confOperation
+	stop     func()
+}
+
+// confGateway is a gateway with one runtime, which met it.
+func confGateway(t *testing.T, change ...func(*rap.GatewayConfig)) (*confHouse, *confRuntime) {
+	t.Helper()
+	r := newConfRuntime(t, "alpha")
+	return confGatewayOf(t, []*confRuntime{r}, change...), r
+}
+
+func confGatewayOf(t *testing.T, runtimes []*confRuntime, change ...func(*rap.GatewayConfig)) *confHouse {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	confMust(t, err)
+	h := &confHouse{t: t, runtimes: runtimes, address: listener.Addr().String(), ops: map[string]*confOperation{}}
+	plan, err := confPlan(confToolsFile, confToolsPolicy)
+	confMust(t, err)
+	h.cfg = rap.GatewayConfig{
+		Common: rap.Common{
+			Records: rap.NewMemory(), Room: "house", Key: bytes.Repeat([]byte{7}, 32), Poll: 10 * time.Millisecond, Now: h.clock.Now,
+			Plan:   func(context.Context) (*resolve.Plan, error) { return plan, nil },
+			Log:    slog.New(slog.NewTextHandler(&h.said, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			Record: h.record,
+		},
+		Name: "toolkeeper", Description: "A few tools.", PublicURL: "http://" + h.address, Operations: h.operations(), Ask: rap.AskUser,
+	}
+	for _, r := range runtimes {
+		h.cfg.Callers = append(h.cfg.Callers, r.caller())
+	}
+	for _, f := range change {
+		f(&h.cfg)
+	}
+	h.serve(listener)
+	t.Cleanup(func() {
+		h.stop()
+		h.discreet()
+	})
+	for _, r := range runtimes {
+		r.meet(h.cfg.PublicURL)
+	}
+	return h
+}
+
+// caller is how a runtime is registered.
+func (r *confRuntime) caller() rap.Caller {
+	c := rap.Caller{Name: r.name, Callbacks: peer.Config{
+		Allow: []string{r.server.URL}, Token: r.shown, Attempts: 4, Backoff: 2 * time.Millisecond, Connect: time.Second, Timeout: 5 * time.Second,
+	}}
+	if r.token != "" {
+		sum := sha256.Sum256([]byte(r.token))
+		c.TokenHash = hex.EncodeToString(sum[:])
+	}
+	return c
+}
+
+func (h *confHouse) record(_ context.Context, event, subject, actor string, facts map[string]any) error {
+	text, err := json.Marshal(facts)
+	fmt.Fprintf(&h.said, "ledger %s %s %s %s\n", event, subject, actor, text)
+	return err
+}
+
+func (h *confHouse) operations() []rap.Operation {
+	file := `{"type":"object","properties":{"path":{"type":"string"},"text":{"type":"string"}},"required":["path"],"additionalProperties":false}`
+	all := []rap.Operation{
+		{Name: "write_file", Description: "Writes a file.", InputSchema: json.RawMessage(file), Destructive: true, Label: confLabel},
+		{Name: "move_file", Description: "Moves a file.", InputSchema: json.RawMessage(file)},
+		{Name: "read_file", Description: "Reads a file.", InputSchema: json.RawMessage(file), ReadOnly: true},
+		{Name: "pay", Description: "Pays somebody.", InputSchema: json.RawMessage(`{"type":"object","properties":{"amount":{"type":"number"}},"required":["amount"]}`)},
+		{Name: "drop_table", Description: "Drops a table.", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		{Name: "deploy", Description: "Ships the product.", InputSchema: json.RawMessage(`{"type":"object"}`)},
+	}
+	for i := range all {
+		op := &confOperation{arrived: make(chan struct{})}
+		h.ops[all[i].Name] = op
+		all[i].Run = op.run
+	}
+	return all
+}
+
+// confLabel tells people what write_file does.
+func confLabel(args json.RawMessage) string {
+	var a struct{ Path, Text string }
+	if json.Unmarshal(args, &a) != nil {
+		return ""
+	}
+	return fmt.Sprintf("write %d bytes to %s", len(a.Text), a.Path)
+}
+
+// serve starts a gateway of the configuration; stop ends it and everything that it began.
+func (h *confHouse) serve(listener net.Listener) {
+	h.t.Helper()
+	var err error
+	h.gateway, err = rap.NewGateway(h.cfg)
+	confMust(h.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended, served := make(chan error, 1), make(chan error, 1)
+	go func() { ended <- h.gateway.Run(ctx) }()
+	front := &http.Server{Handler: h.gateway, ReadHeaderTimeout: 10 * time.Second}
+	go func() { served <- front.Serve(listener) }()
+	h.stop = sync.OnceFunc(func() {
+		h.t.Helper()
+		front.Close()
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			h.t.Errorf("the server: %v", err)
+		}
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil && !errors.Is(err, context.Canceled) {
+				h.t.Errorf("run: %v", err)
+			}
+		case <-time.After(15 * time.Second):
+			h.t.Error("the gateway does not end")
+		}
+	})
+}
+
+// restart ends the gateway and starts another one on its records, at the same address.
+func (h *confHouse) restart() {
+	h.t.Helper()
+	h.stop()
+	listener, err := net.Listen("tcp", h.address)
+	confMust(h.t, err)
+	h.serve(listener)
+}
+
+// ran ends the gateway, so that nothing can begin any more, and counts the runs of an operation.
+func (h *confHouse) ran(operation string, want int) {
+	h.t.Helper()
+	h.stop()
+	if got := len(h.ops[operation].runs()); got != want {
+		h.t.Errorf("%s ran %d times, want %d", operation, got, want)
+	}
+}
+
+// through makes a call that needs nobody and waits for its result: whatever was due before has been looked at.
+func (h *confHouse) through(r *confRuntime) {
+	h.t.Helper()
+	c := r.call("read_file", `{"path":"barrier"}`).invoke()
+	if got := c.result(); got != `done {"path":"barrier"}` {
+		h.t.Fatalf("the barrier came back with %q", got)
+	}
+}
+
+// discreet holds logs, ledger facts and results to what they may tell: no token, no URL with one.
+func (h *confHouse) discreet() {
+	h.t.Helper()
+	said := h.said.String()
+	for _, r := range h.runtimes {
+		all, _ := r.found(func(*confCallback) bool { return true })
+		secrets := []string{r.server.URL + "/cb/", "-secret", "Bearer "}
+		if r.token != "" {
+			secrets = append(secrets, r.token)
+		}
+		for _, cb := range all {
+			if cb.ResponseURL != "" {
+				secrets = append(secrets, cb.secret())
+			}
+		}
+		for _, secret := range secrets {
+			if strings.Contains(said, secret) {
+				h.t.Errorf("logs or ledger facts hold %q", secret)
+			}
+			for _, cb := range all {
+				if cb.Type == "tool_result" && strings.Contains(string(cb.body), secret) {
+					h.t.Errorf("a result holds %q: %s", secret, cb.body)
+				}
+			}
+		}
+	}
+}
+
+func confMust(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
