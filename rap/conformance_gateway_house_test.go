@@ -52,6 +52,10 @@ rules:
     match: {targets: [deploy]}
     approval: true
     require: {stages: [{group: ops, people: 2}]}
+  - id: each-move
+    match: {targets: [move_file]}
+    approval: true
+    require: {grants: forbid}
   - id: never
     match: {targets: [drop_table]}
     deny: "Tables stay."

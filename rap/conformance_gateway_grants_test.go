@@ -1,0 +1,142 @@
+package rap_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/rap"
+)
+
+// confSession is a house in which somebody (ann, in the root thread) allowed write_file for the session.
+func confSession(t *testing.T, grants rap.SessionGrants) (*confHouse, *confRuntime, *confRuntime) {
+	t.Helper()
+	r, beta := newConfRuntime(t, "alpha"), newConfRuntime(t, "beta")
+	grants.Offer = true
+	h := confGatewayOf(t, []*confRuntime{r, beta}, func(cfg *rap.GatewayConfig) { cfg.Grants = grants })
+	c := r.in("root", "ann").invoke()
+	q := c.choice()
+	c.picks(q, q.index(t, "session"))
+	if got := c.result(); got != "done "+confMotd {
+		t.Fatalf("the first call ended with %q", got)
+	}
+	return h, r, beta
+}
+
+// in prepares a call in a thread, for a user.
+func (r *confRuntime) in(thread, user string, ancestors ...string) *confCall {
+	return r.call("write_file", confMotd).with(func(in *confInvocation) { in.GroupID, in.UserID, in.Ancestors = thread, user, ancestors })
+}
+
+// free makes a call that has to run without a question.
+func (c *confCall) free() {
+	c.t.Helper()
+	if got := c.invoke().result(); got != "done "+string(c.in.Arguments) || c.count("user_choice") != 0 {
+		c.t.Errorf("%s in %s was not free: %q", c.in.Operation, c.in.GroupID, got)
+	}
+}
+
+// bound makes a call that has to be asked about.
+func (c *confCall) bound() {
+	c.t.Helper()
+	q := c.invoke().choice()
+	c.picks(q, *q.Default)
+	c.fails()
+}
+
+func confT27(t *testing.T) {
+	confSoon(t, map[string]func(*testing.T){
+		"with children": func(t *testing.T) {
+			h, r, beta := confSession(t, rap.SessionGrants{Children: true})
+			r.in("root", "ann").free()
+			r.in("child", "ann", "root").free()
+			r.in("grandchild", "ann", "root", "child").free()
+			r.in("other", "ann").bound()
+			r.in("root", "bob").bound()
+			r.in("root", "").bound()
+			r.in("child", "bob", "root").bound()
+			r.in("child", "ann", "other").bound()
+			r.in("child", "ann", "other", "root").bound() // the session is that of other
+			r.in("Root", "ann").bound()
+			beta.in("root", "ann").bound()
+			r.in("root", "ann").with(func(in *confInvocation) { in.Operation = "move_file" }).bound()
+			r.in("root", "ann").with(func(in *confInvocation) { in.Operation = "drop_table" }).invoke().fails()
+			h.ran("write_file", 4)
+		},
+		"without children": func(t *testing.T) {
+			h, r, _ := confSession(t, rap.SessionGrants{})
+			r.in("root", "ann").free()
+			r.in("child", "ann", "root").bound()
+			h.ran("write_file", 2)
+		},
+		"its time and its uses": func(t *testing.T) {
+			h, r, _ := confSession(t, rap.SessionGrants{For: time.Hour, Uses: 3})
+			grants, err := h.gateway.Grants(t.Context())
+			if err != nil || len(grants) != 1 {
+				t.Fatalf("grants %v %v", grants, err)
+			}
+			g := grants[0]
+			if g.Caller != "alpha" || g.Session != "root" || g.User != "ann" || g.Operation != "write_file" || g.MaxUses != 3 ||
+				g.Expires.Before(h.clock.Now()) || g.Expires.After(h.clock.Now().Add(time.Hour)) {
+				t.Errorf("the grant is %+v", g)
+			}
+			for range g.MaxUses - g.Uses {
+				r.in("root", "ann").free()
+			}
+			r.in("root", "ann").bound()
+
+			h, r, _ = confSession(t, rap.SessionGrants{For: time.Hour, Uses: 100})
+			h.clock.pass(50 * time.Minute)
+			r.in("root", "ann").free()
+			h.clock.pass(11 * time.Minute)
+			r.in("root", "ann").bound()
+		},
+		"across a restart": func(t *testing.T) {
+			h, r, _ := confSession(t, rap.SessionGrants{})
+			h.restart()
+			r.in("root", "ann").free()
+			r.in("other", "ann").bound()
+			h.ran("write_file", 2)
+		},
+		"revoked": func(t *testing.T) {
+			h, r, _ := confSession(t, rap.SessionGrants{})
+			grants, err := h.gateway.Grants(t.Context())
+			confMust(t, err)
+			confMust(t, h.gateway.Revoke(t.Context(), grants[0].ID))
+			if err := h.gateway.Revoke(t.Context(), grants[0].ID); !errors.Is(err, agent.ErrNoRequest) {
+				t.Errorf("revoked twice: %v", err)
+			}
+			r.in("root", "ann").bound()
+			h.ran("write_file", 1)
+		},
+		"once is once": func(t *testing.T) {
+			h, r := confGateway(t, confOffer)
+			c, q := r.asked()
+			c.picks(q, q.index(t, "once"))
+			c.result()
+			next, q := r.asked()
+			next.picks(q, *q.Default)
+			next.fails()
+			h.ran("write_file", 1)
+		},
+		"forbidden by the rules": func(t *testing.T) {
+			h, r := confGateway(t, confOffer)
+			c := r.call("move_file", confMotd).invoke()
+			if q := c.choice(); len(q.Choices) != 2 || strings.Contains(strings.ToLower(strings.Join(q.Choices, " ")), "session") {
+				t.Errorf("a policy forbids grants, and the choices are %q", q.Choices)
+			}
+			h.ran("move_file", 0)
+		},
+		"every use is on record": func(t *testing.T) {
+			h, r, _ := confSession(t, rap.SessionGrants{})
+			before := len(ledgerOf(h))
+			r.in("root", "ann").free()
+			h.stop()
+			if after := ledgerOf(h)[before:]; !strings.Contains(after, "grant") {
+				t.Errorf("the ledger was told %q", after)
+			}
+		},
+	})
+}
