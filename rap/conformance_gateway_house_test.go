@@ -38,6 +38,7 @@ action_space:
     - alias: pay
       description: Pays somebody.
       approval: {condition: {args_match: {amount: {gt: 100}}}}
+    - {alias: list_files, description: Lists files.}
     - {alias: drop_table, description: Drops a table.}
     - {alias: deploy, description: Ships the product.}
 execution_policy: {id: agf.react, config: {instructions: Keep., model: any, max_steps: 5}}
@@ -219,7 +220,9 @@ func confGatewayOf(t *testing.T, runtimes []*confRuntime, change ...func(*rap.Ga
 		Name: "toolkeeper", Description: "A few tools.", PublicURL: "http://" + h.address, Operations: h.operations(), Ask: rap.AskUser,
 	}
 	for _, r := range runtimes {
-		h.cfg.Callers = append(h.cfg.Callers, r.caller())
+		c := confCaller(r.name, r.server.URL, r.token)
+		c.Callbacks.Token = r.shown
+		h.cfg.Callers = append(h.cfg.Callers, c)
 	}
 	for _, f := range change {
 		f(&h.cfg)
@@ -235,13 +238,13 @@ func confGatewayOf(t *testing.T, runtimes []*confRuntime, change ...func(*rap.Ga
 	return h
 }
 
-// caller is how a runtime is registered.
-func (r *confRuntime) caller() rap.Caller {
-	c := rap.Caller{Name: r.name, Callbacks: peer.Config{
-		Allow: []string{r.server.URL}, Token: r.shown, Attempts: 4, Backoff: 2 * time.Millisecond, Connect: time.Second, Timeout: 5 * time.Second,
+// confCaller is how a runtime is registered.
+func confCaller(name, origin, token string) rap.Caller {
+	c := rap.Caller{Name: name, Callbacks: peer.Config{
+		Allow: []string{origin}, Attempts: 4, Backoff: 2 * time.Millisecond, Connect: time.Second, Timeout: 5 * time.Second,
 	}}
-	if r.token != "" {
-		sum := sha256.Sum256([]byte(r.token))
+	if token != "" {
+		sum := sha256.Sum256([]byte(token))
 		c.TokenHash = hex.EncodeToString(sum[:])
 	}
 	return c
@@ -259,6 +262,7 @@ func (h *confHouse) operations() []rap.Operation {
 		{Name: "write_file", Description: "Writes a file.", InputSchema: json.RawMessage(file), Destructive: true, Label: confLabel},
 		{Name: "move_file", Description: "Moves a file.", InputSchema: json.RawMessage(file)},
 		{Name: "read_file", Description: "Reads a file.", InputSchema: json.RawMessage(file), ReadOnly: true},
+		{Name: "list_files", Description: "Lists files.", InputSchema: json.RawMessage(`{"type":"object","additionalProperties":false}`)},
 		{Name: "pay", Description: "Pays somebody.", InputSchema: json.RawMessage(`{"type":"object","properties":{"amount":{"type":"number"}},"required":["amount"]}`)},
 		{Name: "drop_table", Description: "Drops a table.", InputSchema: json.RawMessage(`{"type":"object"}`)},
 		{Name: "deploy", Description: "Ships the product.", InputSchema: json.RawMessage(`{"type":"object"}`)},

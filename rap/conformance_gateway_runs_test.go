@@ -28,10 +28,8 @@ func confT32(t *testing.T) {
 			return rap.Outcome{Text: inner}, errors.New(inner)
 		},
 		"panic": func(context.Context, rap.Job) (rap.Outcome, error) { panic(inner) },
-		"nil map": func(context.Context, rap.Job) (rap.Outcome, error) {
-			var m map[string]int
-			m[inner] = 1
-			return rap.Outcome{}, nil
+		"index": func(_ context.Context, job rap.Job) (rap.Outcome, error) {
+			return rap.Outcome{Text: job.Ancestors[len(inner)]}, nil
 		},
 		"goexit": func(context.Context, rap.Job) (rap.Outcome, error) { runtime.Goexit(); return rap.Outcome{}, nil },
 		"nil panic, wrapped": func(context.Context, rap.Job) (rap.Outcome, error) {
@@ -45,7 +43,7 @@ func confT32(t *testing.T) {
 		op.does(do)
 		c := r.call("read_file", `{"path":"/a"}`).invoke()
 		text := c.fails()
-		for _, word := range []string{"10.1.2.3", "hunter2", "goroutine", ".go:", "runtime", "nil map", "deadline exceeded"} {
+		for _, word := range []string{"10.1.2.3", "hunter2", "goroutine", ".go:", "runtime", "index out", "deadline exceeded"} {
 			if strings.Contains(text, word) {
 				t.Errorf("%s: the result tells %q: %q", name, word, text)
 			}
@@ -169,14 +167,13 @@ func confEnds(t *testing.T, c *confCall, want string) {
 
 func confT35(t *testing.T) {
 	h, r := confGateway(t)
-	var kind string
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.cfg.PublicURL+"/.well-known/rap-toolset", nil)
 	confMust(t, err)
 	req.Header.Set("Authorization", "Bearer "+r.token)
 	answer, err := r.client.Do(req)
 	confMust(t, err)
 	defer answer.Body.Close()
-	kind = answer.Header.Get("Content-Type")
+	kind := answer.Header.Get("Content-Type")
 	var m struct {
 		Name           *string `json:"name"`
 		Endpoint       string  `json:"endpoint"`

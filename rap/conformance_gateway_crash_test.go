@@ -1,0 +1,195 @@
+package rap_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/rap"
+)
+
+func confT25(t *testing.T) {
+	confSoon(t, map[string]func(*testing.T){
+		"still answerable": func(t *testing.T) {
+			p, r := newConfProcesses(t, confLife{})
+			p.met()
+			c, q := r.asked()
+			denied, no := r.asked()
+			p.kill()
+			p.next()
+			if !r.alive(c.in.GroupID, c.in.ID) {
+				t.Error("the call was lost")
+			}
+			denied.picks(no, *no.Default)
+			denied.fails()
+			c.picks(q, 0)
+			if got := c.result(); got != "done "+confMotd {
+				t.Errorf("the result is %q", got)
+			}
+			if runs := p.runs(); len(runs) != 1 {
+				t.Errorf("runs: %q", runs)
+			}
+			c.same("user_choice", 1)
+		},
+		"over meanwhile": func(t *testing.T) {
+			p, r := newConfProcesses(t, confLife{})
+			p.met()
+			c, q := r.asked()
+			p.kill()
+			p.life.Ahead = time.Hour
+			p.next()
+			c.fails()
+			c.refuses(q)
+			if runs := p.runs(); len(runs) != 0 {
+				t.Errorf("runs: %q", runs)
+			}
+		},
+		"not received yet": func(t *testing.T) {
+			p, r := newConfProcesses(t, confLife{})
+			p.met()
+			r.answers(func(*confCallback, int) int { return 503 })
+			c := r.call("write_file", confMotd).invoke()
+			c.choice()
+			p.kill()
+			r.answers(nil)
+			before := c.count("user_choice")
+			p.next()
+			c.picks(c.same("user_choice", before+1), 0)
+			c.result()
+			if runs := p.runs(); len(runs) != 1 {
+				t.Errorf("runs: %q", runs)
+			}
+		},
+		"approvers": func(t *testing.T) {
+			desk := newConfDesk()
+			h, r := confGateway(t, confAsk(rap.AskApprovers, desk))
+			yes := r.call("write_file", `{"path":"/yes"}`).invoke()
+			desk.request(t, 1)
+			no := r.call("write_file", `{"path":"/no"}`).invoke()
+			desk.request(t, 2)
+			h.stop()
+			desk.decide(t, 1, agent.HeldApproved, "")
+			h.restart()
+			desk.decide(t, 2, agent.HeldDenied, "no")
+			if got := yes.result(); got != `done {"path":"/yes"}` {
+				t.Errorf("approved, and the result is %q", got)
+			}
+			no.fails()
+			h.ran("write_file", 1)
+		},
+	})
+}
+
+func confT26(t *testing.T) {
+	confSoon(t, map[string]func(*testing.T){
+		"during the run": func(t *testing.T) {
+			p, r := newConfProcesses(t, confLife{Block: true})
+			p.met()
+			c, q := r.asked()
+			c.picks(q, 0)
+			<-p.begun
+			p.kill()
+			p.next()
+			if text := c.fails(); !strings.Contains(text, "unknown") {
+				t.Errorf("the outcome is unknown, and the result says %q", text)
+			}
+			c.refusesOrRepeats(q)
+			c.invoke()
+			barrier := r.call("read_file", `{}`).invoke()
+			barrier.result()
+			if runs := p.runs(); len(runs) != 2 { // this one, and the barrier
+				t.Errorf("runs: %q", runs)
+			}
+			if len(c.bodies("tool_result")) != 1 {
+				t.Errorf("sent:\n%s", r.heard())
+			}
+		},
+		"at each write":     func(t *testing.T) { confSweep(t, false) },
+		"before each write": func(t *testing.T) { confSweep(t, true) },
+	})
+}
+
+// refusesOrRepeats posts the answer that was taken once more.
+func (c *confCall) refusesOrRepeats(q *confCallback) {
+	c.t.Helper()
+	if status := c.answer(q, 0); status != http.StatusOK && !confGone(status) {
+		c.t.Errorf("an old answer: %d", status)
+	}
+}
+
+// confSweep kills a gateway at the first write to its records, at the second, and so on, until a call comes to its end unhurt.
+func confSweep(t *testing.T, before bool) {
+	decided := 0
+	for at := 1; ; at++ {
+		p, r := newConfProcesses(t, confLife{KillAt: at, Before: before})
+		p.met()
+		c := r.call("write_file", confMotd)
+		if status := p.insist(func() int { return c.post() }); status != http.StatusOK {
+			t.Fatalf("write %d: the invocation got %d", at, status)
+		}
+		q := p.await(c, "user_choice")
+		killsBefore := p.kills
+		first := fmt.Sprint(p.cmd.Process.Pid)
+		if status := p.insist(func() int { return c.answer(q, 0) }); status != http.StatusOK && !confGone(status) {
+			t.Fatalf("write %d: the answer got %d", at, status)
+		}
+		acked := p.kills == killsBefore
+		text := *p.await(c, "tool_result").Text
+		runs := p.runs()
+		ran := len(runs) == 1 && !strings.HasPrefix(runs[0], first+" ")
+		switch {
+		case len(runs) > 1:
+			t.Errorf("write %d: ran again: %q", at, runs)
+		case text == "done "+confMotd && len(runs) == 1:
+			if acked && ran {
+				decided++ // one process took the answer, and the next one ran it
+			}
+		case !strings.HasPrefix(text, "Error: ") || !strings.Contains(text, "unknown"):
+			t.Errorf("write %d: %d runs, and the result %q", at, len(runs), text)
+		}
+		if len(c.bodies("user_choice")) != 1 || len(c.bodies("tool_result")) != 1 {
+			t.Errorf("write %d, sent:\n%s", at, r.heard())
+		}
+		over := p.kills == 0
+		p.kill()
+		if t.Failed() {
+			t.Fatalf("killed at write %d", at)
+		}
+		if over {
+			t.Logf("%d kills; in %d of them the next process ran what the first had taken the answer to", at-1, decided)
+			if at < 5 {
+				t.Errorf("only %d writes", at-1)
+			}
+			if decided == 0 && !before {
+				t.Error("no kill fell between the decision and the run")
+			}
+			return
+		}
+		confMust(t, os.RemoveAll(p.life.Dir))
+	}
+}
+
+// confResultAcrossCrash kills the gateway after a result that the runtime could not take.
+func confResultAcrossCrash(t *testing.T) {
+	p, r := newConfProcesses(t, confLife{})
+	p.met()
+	c, q := r.asked()
+	r.answers(func(*confCallback, int) int { return 503 })
+	c.picks(q, 0)
+	c.same("tool_result", 1)
+	p.kill()
+	r.answers(nil)
+	before := c.count("tool_result")
+	p.next()
+	if got := c.result(); got != "done "+confMotd {
+		t.Errorf("the result is %q", got)
+	}
+	c.same("tool_result", before+1)
+	if runs := p.runs(); len(runs) != 1 {
+		t.Errorf("runs: %q", runs)
+	}
+}
