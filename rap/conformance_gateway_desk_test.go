@@ -2,7 +2,6 @@ package rap_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -16,6 +15,7 @@ import (
 type confDesk struct {
 	mu      sync.Mutex
 	held    []*confHeld
+	asked   []*confAsked
 	arrived chan struct{}
 	watch   []func(string)
 }
@@ -24,6 +24,13 @@ type confHeld struct {
 	agent.Held
 	key, taken string
 	verdict    agent.Verdict
+}
+
+// confAsked is a question of a tool.
+type confAsked struct {
+	ref, key string
+	question rap.Question
+	answer   rap.Answer
 }
 
 func newConfDesk() *confDesk { return &confDesk{arrived: make(chan struct{})} }
@@ -48,8 +55,7 @@ func (d *confDesk) Open(_ context.Context, key string, v agent.Verdict) (agent.H
 	if h == nil {
 		h = &confHeld{Held: agent.Held{Ref: fmt.Sprintf("req_%d", len(d.held)+1), State: agent.HeldPending}, key: key, verdict: v}
 		d.held = append(d.held, h)
-		close(d.arrived)
-		d.arrived = make(chan struct{})
+		d.news()
 	}
 	return h.Held, nil
 }
@@ -80,16 +86,44 @@ func (d *confDesk) Cancel(_ context.Context, ref, reason string) error {
 	if h := d.ref(ref); h != nil && h.State == agent.HeldPending {
 		h.State, h.Reason = agent.HeldCancelled, reason
 	}
+	for _, a := range d.asked {
+		if a.ref == ref && a.answer.State == rap.AnswerOpen {
+			a.answer = rap.Answer{State: rap.AnswerCancelled, Reason: reason}
+			d.news()
+		}
+	}
 	return nil
 }
 
-// Ask is not for gateways: the questions of what they wrap go to the runtime's user.
-func (d *confDesk) Ask(context.Context, string, rap.Question) (string, error) {
-	return "", errors.New("nobody is here")
+func (d *confDesk) Ask(_ context.Context, key string, q rap.Question) (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, a := range d.asked {
+		if a.key == key {
+			return a.ref, nil
+		}
+	}
+	a := &confAsked{ref: fmt.Sprintf("q_%d", len(d.asked)+1), key: key, question: q, answer: rap.Answer{State: rap.AnswerOpen}}
+	d.asked = append(d.asked, a)
+	d.news()
+	return a.ref, nil
 }
 
-func (d *confDesk) Answer(context.Context, string) (rap.Answer, error) {
+func (d *confDesk) Answer(_ context.Context, ref string) (rap.Answer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, a := range d.asked {
+		if a.ref == ref {
+			return a.answer, nil
+		}
+	}
 	return rap.Answer{}, agent.ErrNoRequest
+}
+
+// news wakes those who wait for something new. d.mu is held.
+func (d *confDesk) news() {
+	close(d.arrived)
+	d.arrived = make(chan struct{})
 }
 
 func (d *confDesk) Watch(ctx context.Context, changed func(string)) error {
@@ -101,23 +135,66 @@ func (d *confDesk) Watch(ctx context.Context, changed func(string)) error {
 	return ctx.Err()
 }
 
-// request waits for the nth request.
-func (d *confDesk) request(t *testing.T, nth int) agent.Verdict {
+// until waits until something holds of what came to the desk.
+func (d *confDesk) until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	late := time.NewTimer(15 * time.Second)
 	defer late.Stop()
 	for {
 		d.mu.Lock()
-		held, arrived := d.held, d.arrived
+		ok, arrived := holds(), d.arrived
 		d.mu.Unlock()
-		if len(held) >= nth {
-			return held[nth-1].verdict
+		if ok {
+			return
 		}
 		select {
 		case <-arrived:
 		case <-late.C:
-			t.Fatalf("%d requests at the desk, want %d", len(held), nth)
+			t.Fatalf("the desk never had %s", what)
 		}
+	}
+}
+
+// request waits for the nth request.
+func (d *confDesk) request(t *testing.T, nth int) agent.Verdict {
+	t.Helper()
+	d.until(t, fmt.Sprint("request ", nth), func() bool { return len(d.held) >= nth })
+	return d.held[nth-1].verdict
+}
+
+// question waits for the nth question.
+func (d *confDesk) question(t *testing.T, nth int) rap.Question {
+	t.Helper()
+	d.until(t, fmt.Sprint("question ", nth), func() bool { return len(d.asked) >= nth })
+	return d.asked[nth-1].question
+}
+
+// withdrawn waits until the nth question is.
+func (d *confDesk) withdrawn(t *testing.T, nth int) {
+	t.Helper()
+	d.until(t, "a withdrawn question", func() bool { return len(d.asked) >= nth && d.asked[nth-1].answer.State == rap.AnswerCancelled })
+}
+
+// answers has a person answer the nth question, or let it end.
+func (d *confDesk) answers(t *testing.T, nth int, a rap.Answer) {
+	t.Helper()
+	d.question(t, nth)
+	d.mu.Lock()
+	q := d.asked[nth-1]
+	if q.answer.State == rap.AnswerOpen {
+		q.answer = a
+	}
+	d.mu.Unlock()
+	d.tell(q.ref)
+}
+
+// tell has everybody who watches look.
+func (d *confDesk) tell(ref string) {
+	d.mu.Lock()
+	watch := append([]func(string){}, d.watch...)
+	d.mu.Unlock()
+	for _, changed := range watch {
+		changed(ref)
 	}
 }
 
@@ -130,11 +207,8 @@ func (d *confDesk) decide(t *testing.T, nth int, state agent.HeldState, reason s
 	if h.State == agent.HeldPending {
 		h.State, h.By, h.Reason = state, "mara", reason
 	}
-	ref, watch := h.Ref, append([]func(string){}, d.watch...)
 	d.mu.Unlock()
-	for _, changed := range watch {
-		changed(ref)
-	}
+	d.tell(h.Ref)
 }
 
 func (d *confDesk) state(nth int) agent.HeldState {

@@ -1,0 +1,333 @@
+package rap_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/store"
+	"github.com/assent-dev/assent/store/sqlite"
+)
+
+const callerFile = `
+schema_version: "1.0.0"
+metadata: {id: writer, name: Writer, version: "1.0.0", description: Writes files., namespace: acme.tools}
+interface: {input: {type: object}, output: {type: object}}
+action_space:
+  local_tools:
+    - {alias: write_file, description: Writes a file.}
+    - {alias: read_file, description: Reads a file.}
+execution_policy: {id: agf.react, config: {instructions: Write., model: any, max_steps: 5}}
+`
+
+// bothSides is our runtime and our gateway, each with a store of its own, that know each other by HTTP alone.
+type bothSides struct {
+	t       *testing.T
+	house   *confHouse
+	desk    *confDesk // of the runtime
+	cfg     rap.RuntimeConfig
+	runtime *rap.Runtime
+	address string
+	stop    func()
+}
+
+func newBothSides(t *testing.T, change ...func(*rap.GatewayConfig)) *bothSides {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	confMust(t, err)
+	b := &bothSides{t: t, desk: newConfDesk(), address: listener.Addr().String()}
+	b.house = confGatewayOf(t, nil, append([]func(*rap.GatewayConfig){func(cfg *rap.GatewayConfig) {
+		cfg.Records, cfg.Grants.Offer = openRecords(t), true
+		cfg.Callers = []rap.Caller{confCaller("ours", "http://"+b.address, "a-bearer")}
+		cfg.Callers[0].AnswersSigned = true
+	}}, change...)...)
+	agent, err := confPlan(callerFile, strings.ReplaceAll(confToolsPolicy, "acme.tools", "acme.none"))
+	confMust(t, err)
+	b.cfg = rap.RuntimeConfig{
+		Common: rap.Common{
+			Records: openRecords(t), Room: "runtime", Key: bytes.Repeat([]byte{9}, 32), Poll: 10 * time.Millisecond, Desk: b.desk,
+			Plan: func(context.Context) (*resolve.Plan, error) { return agent, nil },
+		},
+		Servers: []rap.Server{{
+			Name: "files", TrustDestructive: true,
+			Peer: peer.Config{URL: b.house.cfg.PublicURL, Token: "a-bearer", Backoff: 20 * time.Millisecond, Connect: time.Second, Timeout: 5 * time.Second},
+		}},
+		CallbackURL: "http://" + b.address,
+	}
+	b.serve(listener)
+	t.Cleanup(func() { b.stop() })
+	return b
+}
+
+func openRecords(t *testing.T) store.Records {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "records.db"), sqlite.Options{})
+	confMust(t, err)
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func (b *bothSides) serve(listener net.Listener) {
+	b.t.Helper()
+	var err error
+	b.runtime, err = rap.NewRuntime(b.cfg)
+	confMust(b.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended, served := make(chan error, 1), make(chan error, 1)
+	go func() { ended <- b.runtime.Run(ctx) }()
+	front := &http.Server{Handler: b.runtime, ReadHeaderTimeout: 10 * time.Second}
+	go func() { served <- front.Serve(listener) }()
+	b.stop = sync.OnceFunc(func() {
+		b.t.Helper()
+		front.Close()
+		<-served
+		cancel()
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			b.t.Errorf("run: %v", err)
+		}
+	})
+}
+
+// restart ends the runtime and starts another one on its records, at the same address.
+func (b *bothSides) restart(meanwhile func()) {
+	b.t.Helper()
+	b.stop()
+	meanwhile()
+	listener, err := net.Listen("tcp", b.address)
+	confMust(b.t, err)
+	b.serve(listener)
+}
+
+// invoke makes a call of write_file.
+func (b *bothSides) invoke(thread, id string) {
+	b.t.Helper()
+	_, err := b.runtime.Invoke(b.t.Context(), rap.Invocation{Thread: thread, ID: id, User: "ann", Operation: "write_file", Arguments: json.RawMessage(confMotd)})
+	confMust(b.t, err)
+}
+
+// ends waits until a call is done.
+func (b *bothSides) ends(thread, id string) rap.Call {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), 15*time.Second)
+	defer cancel()
+	c, err := b.runtime.Wait(ctx, thread, id)
+	if err != nil || c.State != rap.CallDone || c.Outcome == nil {
+		b.t.Fatalf("%s in %s: %+v %v", id, thread, c, err)
+	}
+	return c
+}
+
+// done holds a call to its outcome.
+func (b *bothSides) done(thread, id string) {
+	b.t.Helper()
+	if c := b.ends(thread, id); c.Failed || c.Synthetic || c.Outcome.Text != "done "+confMotd || c.Question != "" {
+		b.t.Errorf("%s in %s ended as %+v with %+v", id, thread, c, c.Outcome)
+	}
+}
+
+// fails holds a call to an error of the gateway ("") or of the runtime itself.
+func (b *bothSides) fails(thread, id string, why rap.Why) {
+	b.t.Helper()
+	if c := b.ends(thread, id); !c.Failed || c.Why != why || c.Synthetic != (why != "") {
+		b.t.Errorf("%s in %s ended as %+v with %+v", id, thread, c, c.Outcome)
+	}
+}
+
+// gone waits until the gateway works on a call no more.
+func (b *bothSides) gone(thread, id string) {
+	b.t.Helper()
+	late := time.Now().Add(15 * time.Second)
+	for time.Now().Before(late) {
+		status, body := b.atGateway("/tool_call_status", map[string]any{"thread_id": thread, "tool_call_id": id})
+		if status != http.StatusOK {
+			b.t.Fatalf("status: %d %s", status, body)
+		}
+		if strings.Contains(body, "false") {
+			return
+		}
+	}
+	b.t.Fatalf("the gateway still works on %s in %s", id, thread)
+}
+
+func (b *bothSides) atGateway(path string, message map[string]any) (int, string) {
+	b.t.Helper()
+	r := &confRuntime{t: b.t, token: "a-bearer", client: &http.Client{Timeout: 5 * time.Second}, base: b.house.cfg.PublicURL}
+	return r.tell(path, message)
+}
+
+// label is the index of the choice of which a question speaks so.
+func label(t *testing.T, q rap.Question, word string) int {
+	t.Helper()
+	for i, c := range q.Choices {
+		if strings.Contains(strings.ToLower(c), word) {
+			return i
+		}
+	}
+	t.Fatalf("no choice speaks of %q: %q", word, q.Choices)
+	return -1
+}
+
+func (b *bothSides) chooses(nth int, word string) {
+	b.t.Helper()
+	q := b.desk.question(b.t, nth)
+	b.desk.answers(b.t, nth, rap.Answer{State: rap.AnswerChosen, Selected: label(b.t, q, word), By: "ann"})
+}
+
+func TestBothSides(t *testing.T) {
+	for name, part := range map[string]func(t *testing.T, b *bothSides){
+		"no question": func(t *testing.T, b *bothSides) {
+			_, err := b.runtime.Invoke(t.Context(), rap.Invocation{Thread: "t", ID: "1", Operation: "read_file", Arguments: json.RawMessage(confMotd)})
+			confMust(t, err)
+			b.done("t", "1")
+			b.house.ran("read_file", 1)
+		},
+		"allow once": func(t *testing.T, b *bothSides) {
+			b.invoke("t", "1")
+			q := b.desk.question(t, 1)
+			if q.Asker != "files" || q.Call.Tool != "write_file" || string(q.Call.Args) != confMotd || !strings.Contains(q.Prompt, "/etc/motd") ||
+				q.Default != len(q.Choices)-1 || len(q.Choices) != 3 {
+				t.Errorf("asked %+v", q)
+			}
+			if c, err := b.runtime.Call(t.Context(), "t", "1"); err != nil || c.State != rap.CallPending || c.Question == "" {
+				t.Errorf("while asking: %+v %v", c, err)
+			}
+			if n := len(b.house.ops["write_file"].runs()); n != 0 {
+				t.Errorf("%d runs before the answer", n)
+			}
+			b.chooses(1, "once")
+			b.done("t", "1")
+			b.invoke("t", "2")
+			b.chooses(2, "once")
+			b.done("t", "2")
+			b.house.ran("write_file", 2)
+		},
+		"session": func(t *testing.T, b *bothSides) {
+			b.invoke("t", "1")
+			b.chooses(1, "session")
+			b.done("t", "1")
+			b.invoke("t", "2")
+			b.done("t", "2")
+			b.invoke("u", "3")
+			b.chooses(2, "deny")
+			b.fails("u", "3", "")
+			b.house.ran("write_file", 2)
+		},
+		"deny": func(t *testing.T, b *bothSides) {
+			b.invoke("t", "1")
+			b.chooses(1, "deny")
+			b.fails("t", "1", "")
+			b.house.ran("write_file", 0)
+		},
+		"dismiss": func(t *testing.T, b *bothSides) {
+			b.invoke("t", "1")
+			q := b.desk.question(t, 1)
+			b.desk.answers(t, 1, rap.Answer{State: rap.AnswerDismissed, Selected: q.Default, By: "ann"})
+			b.fails("t", "1", "")
+			b.house.ran("write_file", 0)
+		},
+		"expires with the people": func(t *testing.T, b *bothSides) {
+			b.invoke("t", "1")
+			b.desk.question(t, 1)
+			b.desk.answers(t, 1, rap.Answer{State: rap.AnswerExpired})
+			b.fails("t", "1", rap.WhyUnanswered)
+			b.gone("t", "1")
+			b.house.ran("write_file", 0)
+		},
+		"expires at the gateway": func(t *testing.T, b *bothSides) {
+			b.invoke("t", "1")
+			b.desk.question(t, 1)
+			b.house.clock.pass(11 * time.Minute)
+			b.fails("t", "1", "")
+			b.desk.withdrawn(t, 1)
+			b.chooses(1, "once")
+			b.house.ran("write_file", 0)
+		},
+		"cancel": func(t *testing.T, b *bothSides) {
+			b.invoke("t", "1")
+			b.desk.question(t, 1)
+			confMust(t, b.runtime.Cancel(t.Context(), "t", "1", "changed my mind"))
+			b.fails("t", "1", rap.WhyInterrupted)
+			b.desk.withdrawn(t, 1)
+			b.gone("t", "1")
+			b.chooses(1, "once")
+			b.house.ran("write_file", 0)
+		},
+		"close": func(t *testing.T, b *bothSides) {
+			b.invoke("t", "1")
+			b.chooses(1, "session")
+			b.done("t", "1")
+			b.invoke("u", "2")
+			b.desk.question(t, 2)
+			confMust(t, b.runtime.CloseThread(t.Context(), "u"))
+			b.desk.withdrawn(t, 2)
+			b.gone("u", "2")
+			b.chooses(2, "once")
+			confMust(t, b.runtime.CloseThread(t.Context(), "t"))
+			for late := time.Now().Add(15 * time.Second); ; {
+				grants, err := b.house.gateway.Grants(t.Context())
+				confMust(t, err)
+				if len(grants) == 0 {
+					break
+				}
+				if time.Now().After(late) {
+					t.Fatalf("grants of a closed thread: %+v", grants)
+				}
+			}
+			b.house.ran("write_file", 1)
+		},
+		"the gateway restarts": func(t *testing.T, b *bothSides) {
+			b.invoke("t", "1")
+			b.desk.question(t, 1)
+			b.house.restart()
+			b.chooses(1, "once")
+			b.done("t", "1")
+			b.house.ran("write_file", 1)
+		},
+		"the runtime restarts": func(t *testing.T, b *bothSides) {
+			b.invoke("t", "1")
+			b.desk.question(t, 1)
+			b.restart(func() {})
+			b.chooses(1, "once")
+			b.done("t", "1")
+			b.house.ran("write_file", 1)
+		},
+		"answered while the runtime is away": func(t *testing.T, b *bothSides) {
+			b.invoke("t", "1")
+			b.desk.question(t, 1)
+			b.restart(func() { b.chooses(1, "once") })
+			b.done("t", "1")
+			b.house.ran("write_file", 1)
+		},
+		"both restart": func(t *testing.T, b *bothSides) {
+			for i := range 5 {
+				b.invoke("t", fmt.Sprint(i))
+				b.desk.question(t, i+1)
+			}
+			b.restart(b.house.restart)
+			for i := range 5 {
+				b.chooses(i+1, "once")
+			}
+			for i := range 5 {
+				b.done("t", fmt.Sprint(i))
+			}
+			b.house.ran("write_file", 5)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			part(t, newBothSides(t))
+		})
+	}
+}
