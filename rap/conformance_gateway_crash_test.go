@@ -3,7 +3,6 @@ package rap_test
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -108,7 +107,14 @@ func confT26(t *testing.T) {
 				t.Errorf("sent:\n%s", r.heard())
 			}
 		},
-		"at each write":     func(t *testing.T) { confSweep(t, false) },
+		"at each write": func(t *testing.T) { // which one it is that keeps the answer varies with who is faster
+			for range 5 {
+				if confSweep(t, false) > 0 {
+					return
+				}
+			}
+			t.Error("no kill fell between the decision and the run")
+		},
 		"before each write": func(t *testing.T) { confSweep(t, true) },
 	})
 }
@@ -121,9 +127,9 @@ func (c *confCall) refusesOrRepeats(q *confCallback) {
 	}
 }
 
-// confSweep kills a gateway at the first write to its records, at the second, and so on, until a call comes to its end unhurt.
-func confSweep(t *testing.T, before bool) {
-	decided := 0
+// confSweep kills a gateway at the first write to its records, at the second, and so on, until a call comes to its end unhurt. It returns how often
+// the next process ran what the first had taken the answer to.
+func confSweep(t *testing.T, before bool) (taken int) {
 	for at := 1; ; at++ {
 		p, r := newConfProcesses(t, confLife{KillAt: at, Before: before})
 		p.met()
@@ -132,22 +138,22 @@ func confSweep(t *testing.T, before bool) {
 			t.Fatalf("write %d: the invocation got %d", at, status)
 		}
 		q := p.await(c, "user_choice")
-		killsBefore := p.kills
 		first := fmt.Sprint(p.cmd.Process.Pid)
-		if status := p.insist(func() int { return c.answer(q, 0) }); status != http.StatusOK && !confGone(status) {
-			t.Fatalf("write %d: the answer got %d", at, status)
+		lost := c.answer(q, 0) == 0
+		if lost { // whether the answer was taken shows by the next one, which is another
+			p.next()
+			c.answer(q, *q.Default)
 		}
-		acked := p.kills == killsBefore
 		text := *p.await(c, "tool_result").Text
 		runs := p.runs()
-		ran := len(runs) == 1 && !strings.HasPrefix(runs[0], first+" ")
 		switch {
 		case len(runs) > 1:
 			t.Errorf("write %d: ran again: %q", at, runs)
 		case text == "done "+confMotd && len(runs) == 1:
-			if acked && ran {
-				decided++ // one process took the answer, and the next one ran it
+			if p.kills > 0 && !strings.HasPrefix(runs[0], first+" ") {
+				taken++
 			}
+		case lost && confDenies(text) && len(runs) == 0:
 		case !strings.HasPrefix(text, "Error: ") || !strings.Contains(text, "unknown"):
 			t.Errorf("write %d: %d runs, and the result %q", at, len(runs), text)
 		}
@@ -160,16 +166,12 @@ func confSweep(t *testing.T, before bool) {
 			t.Fatalf("killed at write %d", at)
 		}
 		if over {
-			t.Logf("%d kills; in %d of them the next process ran what the first had taken the answer to", at-1, decided)
+			t.Logf("%d kills; after %d of them the next process ran what the first had taken the answer to", at-1, taken)
 			if at < 5 {
 				t.Errorf("only %d writes", at-1)
 			}
-			if decided == 0 && !before {
-				t.Error("no kill fell between the decision and the run")
-			}
-			return
+			return taken
 		}
-		confMust(t, os.RemoveAll(p.life.Dir))
 	}
 }
 

@@ -30,9 +30,7 @@ func confT11(t *testing.T) {
 			confAcknowledged(t, "cancel", status, body)
 			c.refuses(q)
 			h.through(r)
-			if r.alive(c.in.GroupID, c.in.ID) {
-				t.Error("the call lives on")
-			}
+			r.over(c.in.GroupID, c.in.ID)
 			c.invoke() // the same call again is the cancelled one
 			h.through(r)
 			if c.count("user_choice") != 1 {
@@ -109,6 +107,7 @@ func confT12(t *testing.T) {
 	open, q := r.asked()
 	done := r.call("read_file", `{"path":"/a"}`).invoke()
 	done.result()
+	r.over(done.in.GroupID, done.in.ID)
 	for what, ids := range map[string][2]string{
 		"unknown id": {"thread-1", "nobody"}, "unknown thread": {"thread-2", open.in.ID}, "empty": {"", ""}, "path": {"../..", "/etc/passwd"},
 		"ended": {done.in.GroupID, done.in.ID}, "mixed": {open.in.ID, open.in.GroupID}, "long": {strings.Repeat("x", 5000), strings.Repeat("y", 5000)},
@@ -171,9 +170,7 @@ func confT13(t *testing.T) {
 			h.through(r)
 			c.invoke()
 			h.through(r)
-			if r.alive(c.in.GroupID, c.in.ID) {
-				t.Error("the call lives on")
-			}
+			r.over(c.in.GroupID, c.in.ID)
 			h.stop()
 			if n := len(h.ops["read_file"].runs()); n != 3 { // the call, and twice through
 				t.Errorf("%d runs", n)
@@ -229,9 +226,8 @@ func confT14(t *testing.T) {
 	two.refuses(q2)
 	other.picks(q3, q3.index(t, "session"))
 	other.result()
-	if r.alive("thread-1", one.in.ID) || r.alive("thread-1", two.in.ID) {
-		t.Error("calls of a closed thread live on")
-	}
+	r.over("thread-1", one.in.ID)
+	r.over("thread-1", two.in.ID)
 
 	// A grant goes with its thread, and with no other.
 	covered := func(thread string) *confCall {

@@ -317,6 +317,9 @@ func (h *confHouse) serve(listener net.Listener) {
 func (h *confHouse) restart() {
 	h.t.Helper()
 	h.stop()
+	for _, r := range h.runtimes {
+		r.client.CloseIdleConnections()
+	}
 	listener, err := net.Listen("tcp", h.address)
 	confMust(h.t, err)
 	h.serve(listener)

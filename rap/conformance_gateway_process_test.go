@@ -221,12 +221,14 @@ func (p *confProcesses) kill() {
 
 func (p *confProcesses) end() { p.kill() }
 
-// next begins another life, which nothing dooms, once the present one is over.
+// next begins another life, which nothing dooms, once the present one is over. It begins a while later: what a life claims for itself it has to
+// give up in that time.
 func (p *confProcesses) next() {
 	p.t.Helper()
 	<-p.dead
 	p.kills++
-	p.life.KillAt, p.life.Block = 0, false
+	p.life.KillAt, p.life.Block, p.life.Ahead = 0, false, p.life.Ahead+30*time.Second
+	p.r.client.CloseIdleConnections()
 	confMust(p.t, p.start())
 }
 

@@ -324,6 +324,16 @@ func (r *confRuntime) alive(thread, id string) bool {
 	return *says.Alive
 }
 
+// over waits until the tool server works on a call no more.
+func (r *confRuntime) over(thread, id string) {
+	r.t.Helper()
+	for late := time.Now().Add(15 * time.Second); r.alive(thread, id); {
+		if time.Now().After(late) {
+			r.t.Fatalf("%s in %s lives on\n%s", id, thread, r.heard())
+		}
+	}
+}
+
 // confCall is one call with a callback URL of its own, which says nothing to anybody else.
 type confCall struct {
 	*confRuntime
