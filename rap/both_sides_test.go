@@ -145,6 +145,20 @@ func (b *bothSides) fails(thread, id string, why rap.Why) {
 	}
 }
 
+// shows waits until a call says which question is open.
+func (b *bothSides) shows(thread, id string) {
+	b.t.Helper()
+	for late := time.Now().Add(15 * time.Second); ; {
+		c, err := b.runtime.Call(b.t.Context(), thread, id)
+		if err != nil || c.State != rap.CallPending || time.Now().After(late) {
+			b.t.Fatalf("while asking: %+v %v", c, err)
+		}
+		if c.Question != "" {
+			return
+		}
+	}
+}
+
 // gone waits until the gateway works on a call no more.
 func (b *bothSides) gone(thread, id string) {
 	b.t.Helper()
@@ -200,9 +214,7 @@ func TestBothSides(t *testing.T) {
 				q.Default != len(q.Choices)-1 || len(q.Choices) != 3 {
 				t.Errorf("asked %+v", q)
 			}
-			if c, err := b.runtime.Call(t.Context(), "t", "1"); err != nil || c.State != rap.CallPending || c.Question == "" {
-				t.Errorf("while asking: %+v %v", c, err)
-			}
+			b.shows("t", "1")
 			if n := len(b.house.ops["write_file"].runs()); n != 0 {
 				t.Errorf("%d runs before the answer", n)
 			}

@@ -85,6 +85,7 @@ func (d *confDesk) Cancel(_ context.Context, ref, reason string) error {
 	defer d.mu.Unlock()
 	if h := d.ref(ref); h != nil && h.State == agent.HeldPending {
 		h.State, h.Reason = agent.HeldCancelled, reason
+		d.news()
 	}
 	for _, a := range d.asked {
 		if a.ref == ref && a.answer.State == rap.AnswerOpen {
@@ -211,8 +212,8 @@ func (d *confDesk) decide(t *testing.T, nth int, state agent.HeldState, reason s
 	d.tell(h.Ref)
 }
 
-func (d *confDesk) state(nth int) agent.HeldState {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.held[nth-1].State
+// dropped waits until the nth request is withdrawn.
+func (d *confDesk) dropped(t *testing.T, nth int) {
+	t.Helper()
+	d.until(t, "a withdrawn request", func() bool { return len(d.held) >= nth && d.held[nth-1].State == agent.HeldCancelled })
 }

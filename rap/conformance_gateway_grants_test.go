@@ -129,6 +129,26 @@ func confT27(t *testing.T) {
 			}
 			h.ran("move_file", 0)
 		},
+		"approvers are not passed by": func(t *testing.T) {
+			desk := newConfDesk()
+			h, r := confGateway(t, confAsk(rap.AskBoth, desk), confOffer)
+			c := r.call("write_file", confMotd).invoke()
+			desk.decide(t, 1, agent.HeldApproved, "")
+			q := c.choice()
+			c.picks(q, 0)
+			if len(q.Choices) == 3 { // a session may spare the user, and nobody else
+				next := r.call("write_file", confMotd).invoke()
+				desk.decide(t, 2, agent.HeldApproved, "")
+				q = next.choice()
+				next.picks(q, q.index(t, "session"))
+				next.result()
+			}
+			c.result()
+			last := r.call("write_file", confMotd).invoke()
+			desk.decide(t, len(q.Choices), agent.HeldDenied, "not again")
+			last.fails()
+			h.ran("write_file", len(q.Choices)-1)
+		},
 		"every use is on record": func(t *testing.T) {
 			h, r, _ := confSession(t, rap.SessionGrants{})
 			before := len(ledgerOf(h))
