@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -16,6 +18,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/golden"
 )
 
@@ -31,7 +35,7 @@ func scripts(dir string) testscript.Params {
 			return nil
 		},
 		Dir: dir, UpdateScripts: golden.Update(), RequireExplicitExec: true, RequireUniqueNames: true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"serve": serveScript, "sigterm": sigterm, "exits": exits, "capture": capture, "plain": plain, "tells": tells},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"serve": serveScript, "sigterm": sigterm, "exits": exits, "capture": capture, "plain": plain, "tells": tells, "asks": asks},
 	}
 }
 
@@ -150,6 +154,17 @@ func capture(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], found[1])
 }
 
+// asks has a tool ask the question in a file about the call in another, as the runtime of ASSENT_TOKEN.
+func asks(ts *testscript.TestScript, _ bool, args []string) {
+	c, err := client.New(ts.Getenv("ASSENT_SERVER"), ts.Getenv("ASSENT_TOKEN"), client.Options{})
+	ts.Check(err)
+	var q approval.Question
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), &q))
+	opened, err := c.Ask(context.Background(), "desk", []byte(strings.TrimSpace(ts.ReadFile(args[0]))), q, client.AskOptions{})
+	ts.Check(err)
+	ts.Setenv("ID", opened.Request.ID)
+}
+
 // tells wants a pattern in what the last command wrote, to either stream.
 func tells(ts *testscript.TestScript, _ bool, args []string) {
 	if text := ts.ReadFile("stdout") + ts.ReadFile("stderr"); !regexp.MustCompile(args[0]).MatchString(text) {
@@ -161,7 +176,7 @@ func tells(ts *testscript.TestScript, _ bool, args []string) {
 func plain(ts *testscript.TestScript, _ bool, args []string) {
 	text := ts.ReadFile("stdout")
 	for _, r := range [][2]string{
-		{`\b(apr|grt|tok)_[0-9a-z]+`, "${1}_ID"}, {`sha256:[0-9a-f]{64}`, "sha256:DIGEST"}, {`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?( UTC|Z)`, "TIME"},
+		{`\b(apr|qst|grt|tok)_[0-9a-z]+`, "${1}_ID"}, {`sha256:[0-9a-f]{64}`, "sha256:DIGEST"}, {`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?( UTC|Z)`, "TIME"},
 		{`\b(\d+[dhms] )?\d+[dhms] ago`, "AGO"}, {`in (\d+[dhms] )?\d+[dhms]\b`, "in SPAN"}, {`assent_[\w-]{43}`, "assent_SECRET"}, {`127\.0\.0\.1:\d+`, "ADDRESS"},
 		{`root \S+, signed by \S+`, "root HASH, signed by KEY"}, {`[0-9a-f]{64}`, "DIGEST"}, {`\b[0-9a-f]{24}\b`, "RULES"}, {` +\n`, "\n"},
 		{`(\S) {2,}`, "$1  "}, // columns are as wide as what stands in them

@@ -72,8 +72,8 @@ func (a Assent) command() *cobra.Command {
 		}
 	}
 	add(groupDecide, a.decideCommand(), a.requestCommand(), a.rapCommand())
-	add(groupAnswer, a.listCommand(), a.showCommand(), a.approveCommand(), a.denyCommand(), a.respondCommand(), a.editCommand(), a.cancelCommand(),
-		a.watchCommand(), a.grantsCommand(), a.revokeCommand())
+	add(groupAnswer, a.listCommand(), a.showCommand(), a.approveCommand(), a.denyCommand(), a.respondCommand(), a.chooseCommand(),
+		a.dismissCommand(), a.editCommand(), a.cancelCommand(), a.watchCommand(), a.grantsCommand(), a.revokeCommand())
 	add(groupAudit, a.auditCommand(), a.statsCommand())
 	add(groupOperate, a.serveCommand(), a.demoCommand(), a.tokenCommand(), a.freezeCommand(), a.thawCommand(), a.deliveriesCommand(), a.backupCommand(),
 		a.restoreCommand(), a.pruneCommand())

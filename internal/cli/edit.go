@@ -65,7 +65,7 @@ func (a Assent) edit(ctx context.Context, f editFlags, id string) error {
 	if err := f.check(a.person(f.asJSON)); err != nil {
 		return err
 	}
-	server, r, err := a.look(ctx, f.connection, id, f.binding)
+	server, r, err := a.lookAtCall(ctx, f.connection, id, f.binding)
 	if err != nil {
 		return err
 	}

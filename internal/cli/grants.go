@@ -277,6 +277,8 @@ func (p *printer) leaf(index int64, leaf ledger.Leaf) {
 		switch m.Key {
 		case "agent", "target", "state", "outcome", "verdict", "cause":
 			p.printf("  %s=%s", m.Key, m.Value.Text)
+		case "chosen":
+			p.printf("  %s=%s", m.Key, string(m.Value.AppendJSON(nil)))
 		}
 	}
 	p.printf("\n")

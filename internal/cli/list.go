@@ -33,7 +33,7 @@ func (a Assent) listCommand() *cobra.Command {
 }
 
 func states() []string {
-	return []string{"all", "open", string(approval.Pending), string(approval.Approved), string(approval.Denied), string(approval.Expired), string(approval.Cancelled), string(approval.Consumed)}
+	return []string{"all", "open", string(approval.Pending), string(approval.Approved), string(approval.Denied), string(approval.Expired), string(approval.Cancelled), string(approval.Consumed), string(approval.Answered)}
 }
 
 // offer completes the value of a flag words.
@@ -86,11 +86,19 @@ func summaryRows(requests []approval.Summary, now time.Time) [][]styled {
 			due = until(r.Deadline, now)
 		}
 		rows = append(rows, []styled{
-			{bold, r.ID}, cell(string(r.State)), cell(fmt.Sprintf("%d/%d", r.Approvals, max(r.Needed, 1))), cell(due),
+			{bold, r.ID}, cell(string(r.State)), cell(votesOf(r)), cell(due),
 			cell(groupNames(r.Groups)), cell(r.Agent), cell(r.Target), {dim, messageOf(r)},
 		})
 	}
 	return rows
+}
+
+// votesOf tells how many of the approvals are there that are needed; questions have none.
+func votesOf(r approval.Summary) string {
+	if r.Question {
+		return "question"
+	}
+	return fmt.Sprintf("%d/%d", r.Approvals, max(r.Needed, 1))
 }
 
 // messageOf is a request's message in a list; a summary goes without it where policy hides what it could repeat.

@@ -36,6 +36,10 @@ type shower struct {
 
 // request prints everything that a person needs to decide, the facts from the bound call first. The author's words are fenced as such.
 func (s *shower) request(r *approval.Request) {
+	if r.Question != nil {
+		s.question(r)
+		return
+	}
 	rev := r.Current()
 	s.printf("%s  %s  %s\n", styled{bold, r.ID}, s.state(r.State, r.Cause), s.timing(r))
 	s.printf("%s wants to run %s\n\n", styled{bold, agentName(r.Agent)}, styled{bold, rev.Call.Target()})
@@ -74,7 +78,7 @@ func (s *shower) state(state approval.State, cause approval.Cause) styled {
 	default:
 		text += " (" + strings.ReplaceAll(string(cause), "_", " ") + ")"
 	}
-	look := map[approval.State]style{approval.Pending: yellow, approval.Approved: green, approval.Consumed: green, approval.Denied: red}[state]
+	look := map[approval.State]style{approval.Pending: yellow, approval.Approved: green, approval.Consumed: green, approval.Denied: red, approval.Answered: green}[state]
 	return styled{look, text}
 }
 
@@ -192,7 +196,8 @@ func (s *shower) vote(v *approval.Vote, current int) {
 }
 
 func verdictStyle(v approval.Verdict) style {
-	if v == approval.Approve {
+	switch v {
+	case approval.Approve, approval.Choose, approval.Dismiss:
 		return green
 	}
 	return red

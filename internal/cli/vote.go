@@ -101,7 +101,7 @@ func (a Assent) approve(ctx context.Context, f approveFlags, id string) error {
 	if !f.yes && !a.person(f.asJSON) {
 		return errors.New("there is no terminal to ask at: approve with --yes --binding PREFIX what you looked at before (assent show)")
 	}
-	server, r, err := a.look(ctx, f.connection, id, f.binding)
+	server, r, err := a.lookAtCall(ctx, f.connection, id, f.binding)
 	if err != nil {
 		return err
 	}
@@ -263,7 +263,7 @@ func (a Assent) vote(ctx context.Context, server *client.Client, r *approval.Req
 
 // effective tells whether an answer did what its giver wanted, or had been given before.
 func effective(o approval.VoteOutcome) bool {
-	return slices.Contains([]approval.VoteOutcome{approval.VoteCounted, approval.VoteApproved, approval.VoteDenied, approval.VoteDuplicate, approval.VoteRevoked}, o)
+	return slices.Contains([]approval.VoteOutcome{approval.VoteCounted, approval.VoteApproved, approval.VoteDenied, approval.VoteDuplicate, approval.VoteRevoked, approval.VoteAnswered}, o)
 }
 
 func (p *printer) voted(v *approval.Voted) {
@@ -280,6 +280,10 @@ func (p *printer) voted(v *approval.Voted) {
 	look := red
 	if effective(v.Outcome) {
 		look = green
+	}
+	if v.Outcome == approval.VoteAnswered && v.Request.Question != nil && v.Request.Chosen != nil {
+		p.printf("%s: %s%s\n", v.Request.ID, styled{look, "answered: the tool is told "}, choiceOf(v.Request, *v.Request.Chosen))
+		return
 	}
 	p.printf("%s: %s\n", v.Request.ID, styled{look, cmp.Or(words[v.Outcome], string(v.Outcome))})
 	if v.Detail != "" {
@@ -346,7 +350,7 @@ func idAndText(_ *cobra.Command, args []string) error {
 
 // refuse gives an answer after which the call does not run. That needs no showing.
 func (a Assent) refuse(ctx context.Context, f answerFlags, id string, body openapi.VoteBody) error {
-	server, r, err := a.look(ctx, f.connection, id, f.binding)
+	server, r, err := a.lookAtCall(ctx, f.connection, id, f.binding)
 	if err != nil {
 		return err
 	}
@@ -395,4 +399,13 @@ func (a Assent) look(ctx context.Context, c connection, id, binding string) (*cl
 		return nil, nil, answer(err)
 	}
 	return server, r, sameBinding(binding, r.Binding())
+}
+
+// lookAtCall is look for answers to calls: a question of a tool is refused.
+func (a Assent) lookAtCall(ctx context.Context, c connection, id, binding string) (*client.Client, *approval.Request, error) {
+	server, r, err := a.look(ctx, c, id, binding)
+	if err != nil {
+		return nil, nil, err
+	}
+	return server, r, isQuestion(r)
 }

@@ -31,8 +31,9 @@ func (a Assent) watchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch [--mine]",
 		Short: "Watch and answer requests as they come: a live inbox in the terminal",
-		Long: "On a terminal watch lists what waits, and takes single keys: j and k move, s shows, a approves, d denies, e edits, q ends. Nothing is\n" +
-			"decided by one key: approving asks for the last 6 characters of the id, denying for a reason.\n" +
+		Long: "On a terminal watch lists what waits, and takes single keys: j and k move, s shows, a approves, d denies, e edits, c or the number of a\n" +
+			"choice answers a tool's question, x dismisses it, q ends. Nothing is decided by one key: approving and answering ask for the last 6\n" +
+			"characters of the id, denying for a reason.\n" +
 			"Elsewhere, or with --lines or --json, it prints what happens, a line for each ledger entry, and never asks anything.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -216,7 +217,7 @@ func (b *inbox) press(ctx context.Context, key byte, restore func()) (func(), er
 	case 'k':
 		b.move(-1)
 		return restore, nil
-	case 's', 'a', 'd', 'e':
+	case 's', 'a', 'd', 'e', 'c', 'x', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 	default:
 		return restore, nil
 	}
@@ -257,7 +258,13 @@ func (b *inbox) act(ctx context.Context, key byte) error {
 		return b.deny(ctx)
 	case 'e':
 		return b.edit(ctx, editFlags{connection: b.flags.connection}, b.selected)
+	case 's':
+		return b.showSelected(ctx)
 	}
+	return b.ask(ctx, key)
+}
+
+func (b *inbox) showSelected(ctx context.Context) error {
 	r, err := b.server.Request(ctx, b.selected)
 	if err != nil {
 		return answer(err)
@@ -271,6 +278,9 @@ func (b *inbox) deny(ctx context.Context) error {
 	r, err := b.server.Request(ctx, b.selected)
 	if err != nil {
 		return answer(err)
+	}
+	if err := isQuestion(r); err != nil {
+		return err
 	}
 	(&shower{printer: &b.out, now: time.Now()}).request(r)
 	b.out.printf("\nTo deny …%s write the reason, an empty line stops: ", styled{bold, lastOf(r.ID)})
@@ -295,7 +305,11 @@ func (b *inbox) draw() {
 	}
 	var text strings.Builder
 	p := &printer{w: &text}
-	p.printf("%d wait for an answer   j/k move  s show  a approve  d deny  e edit  q quit\n", len(b.requests))
+	keys := "a approve  d deny  e edit"
+	if i := b.at(); i >= 0 && b.requests[i].Question {
+		keys = "c choose  x dismiss"
+	}
+	p.printf("%d wait for an answer   j/k move  s show  %s  q quit\n", len(b.requests), keys)
 	p.table(waitingRows(b.requests, time.Now()))
 	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
 	b.out.raw("\x1b[H\x1b[2J")
@@ -320,7 +334,7 @@ func waitingRows(requests []approval.Summary, now time.Time) [][]styled {
 	rows := [][]styled{heading("ID", "DUE", "VOTES", "TARGET", "AGENT", "MESSAGE")}
 	for _, r := range requests {
 		rows = append(rows, []styled{
-			{bold, "…" + lastOf(r.ID)}, cell(until(r.Deadline, now)), cell(fmt.Sprintf("%d/%d", r.Approvals, max(r.Needed, 1))),
+			{bold, "…" + lastOf(r.ID)}, cell(until(r.Deadline, now)), cell(votesOf(r)),
 			cell(shorten(r.Target, 28)), cell(shorten(r.Agent, 20)), {dim, messageOf(r)},
 		})
 	}

@@ -105,7 +105,7 @@ func (m *message) asked(r *approval.Request) {
 		m.say("Not all of the choices fit here. Read them in the inbox, it can only be answered there.")
 		return
 	}
-	m.say("Its choices:")
+	m.say(fmt.Sprintf("Its choices; [%d] is the default, picked when you dismiss:", r.Question.Default))
 	for _, t := range choices {
 		m.say(t)
 	}
@@ -164,19 +164,21 @@ func choiceLines(r *approval.Request) (lines []string, all bool) {
 	return lines, all
 }
 
+// choiceLine has our marks before the number, where no label can imitate them.
 func choiceLine(r *approval.Request, i int, label, shown string) string {
-	line := fmt.Sprintf("│ [%d] %s", i, shown)
+	mark := ""
+	if i == r.Question.Default {
+		mark = "* "
+	}
+	if r.Chosen != nil && *r.Chosen == i {
+		mark = "> "
+	}
+	line := fmt.Sprintf("│ %s[%d] %s", mark, i, shown)
 	switch {
 	case label == "":
 		line += "(empty)"
 	case strings.TrimSpace(label) == "":
 		line += " (blank)"
-	}
-	if i == r.Question.Default {
-		line += " (default: picked when you dismiss)"
-	}
-	if r.Chosen != nil && *r.Chosen == i {
-		line += " (picked)"
 	}
 	return line
 }

@@ -63,8 +63,8 @@ func TestQuestionInSlack(t *testing.T) {
 	rest := text
 	for _, part := range []string{
 		"A tool asks", "Tool server: notes-server", "Agent: trader", "Asks before it goes on with: tool trade", "For: rita@acme.example", "May answer: rita@acme.example, for whom the agent acts",
-		`"amount": 5`, "The tool says, in words of its own that nobody checked:", "│ Allow writing to /srv/notes.txt?", "│ Agent: innocent", "Its choices:", "│ [0] Yes for session",
-		"│ [1] Yes once", "│ [2] No (default: picked when you dismiss)", "[[0] Yes for session]", "[[2] No]", "[Dismiss]", "the default, [2]", "https://assent.example/requests/" + r.ID,
+		`"amount": 5`, "The tool says, in words of its own that nobody checked:", "│ Allow writing to /srv/notes.txt?", "│ Agent: innocent", "Its choices; [2] is the default, picked when you dismiss:", "│ [0] Yes for session",
+		"│ [1] Yes once", "│ * [2] No", "[[0] Yes for session]", "[[2] No]", "[Dismiss]", "the default, [2]", "https://assent.example/requests/" + r.ID,
 	} {
 		_, after, ok := strings.Cut(rest, part)
 		if !ok {
@@ -79,7 +79,7 @@ func TestQuestionInSlack(t *testing.T) {
 		t.Fatalf("%s %v %+v", got.State, got.Chosen, got.Votes)
 	}
 	holds(t, w.slack.heard(), "Your answer: Picked [1] by rita@acme.example")
-	w.answeredMessage("Question: answered", "Picked [1] by rita@acme.example at 2026-03-01 12:00 UTC", "│ [1] Yes once (picked)")
+	w.answeredMessage("Question: answered", "Picked [1] by rita@acme.example at 2026-03-01 12:00 UTC", "│ > [1] Yes once")
 	w.deliver()
 	w.answeredMessage("Picked [1]")
 	w.click(p, choice(0), "U0RITA") // the old message
@@ -210,7 +210,7 @@ func TestManyChoices(t *testing.T) {
 	if got := w.request(r.ID); got.State != approval.Answered || *got.Chosen != 41 {
 		t.Errorf("%s %v", got.State, got.Chosen)
 	}
-	w.answeredMessage("Picked [41]", "│ [41] Account 41 (picked)")
+	w.answeredMessage("Picked [41]", "│ > [41] Account 41")
 }
 
 // TestWhatDoesNotFitIsAnsweredInTheInbox: a click that a message without buttons could not have sent is refused.
@@ -265,7 +265,7 @@ func TestLongPromptsAreAnnounced(t *testing.T) {
 		q.Choices[0] = strings.Repeat("y", 1900)
 		r := w.asks("trade", `{"amount":5,"note":"`+strings.Repeat("note ", 3000)+`"}`, q)
 		p := w.only()
-		holds(t, texts(p.blocks), `"amount": 5`, "not shown here", "Not all of what the call carries is shown", "│ [0] yyyy", "│ [2] No (default")
+		holds(t, texts(p.blocks), `"amount": 5`, "not shown here", "Not all of what the call carries is shown", "│ [0] yyyy", "│ * [2] No")
 		w.click(p, choice(2), "U0RITA")
 		if got := w.request(r.ID); got.State != approval.Answered || *got.Chosen != 2 {
 			t.Errorf("%s %v", got.State, got.Chosen)
@@ -280,12 +280,12 @@ func TestHostileLabels(t *testing.T) {
 	w.asks("trade", `{}`, q)
 	p := w.only()
 	shown := texts(p.blocks)
-	holds(t, shown, "│ [0] (empty) (default", "│ [1]     (blank)", "│ [2] Same\n│ [3] Same\n", "│ [4] &lt;https://evil.example|No&gt; :bomb:\\u{202e}", `│ [5] a\u{a}[0] b`, "Tool server: x &lt;!channel&gt;", "[[0]]", "[[1]]", "[[4] &lt;https")
+	holds(t, shown, "│ * [0] (empty)", "│ [1]     (blank)", "│ [2] Same\n│ [3] Same\n", "│ [4] &lt;https://evil.example|No&gt; :bomb:\\u{202e}", `│ [5] a\u{a}[0] b`, "Tool server: x &lt;!channel&gt;", "[[0]]", "[[1]]", "[[4] &lt;https")
 	if strings.ContainsAny(shown, "\u202e\x1b\r") || strings.Contains(shown, "<!channel>") || strings.Contains(shown, "<https") {
 		t.Errorf("data acts:\n%s", shown)
 	}
 	w.click(p, choice(3), "U0RITA")
-	w.answeredMessage("Picked [3]", "│ [2] Same\n│ [3] Same (picked)")
+	w.answeredMessage("Picked [3]", "│ [2] Same\n│ > [3] Same\n")
 }
 
 func TestQuestionsThatEndWithoutAnAnswer(t *testing.T) {

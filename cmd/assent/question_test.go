@@ -1,0 +1,216 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/cli"
+)
+
+func yesOrNo() approval.Question {
+	return approval.Question{Asker: "notes-server", Prompt: "Allow writing?", Choices: []string{"Yes for session", "Yes once", "No"}, Default: 2}
+}
+
+// asks has a tool ask about a call.
+func (h *testHouse) asks(t *testing.T, call string, q approval.Question) *approval.Request {
+	t.Helper()
+	opened, err := h.client(t, "runtime").Ask(t.Context(), "desk", []byte(call), q, client.AskOptions{})
+	if err != nil || opened.Request == nil {
+		t.Fatalf("%+v, %v", opened, err)
+	}
+	return opened.Request
+}
+
+func (h *testHouse) holds(t *testing.T, id string, state approval.State, chosen int) *approval.Request {
+	t.Helper()
+	r, err := h.client(t, "alice").Request(t.Context(), id)
+	if err != nil || r.State != state || state == approval.Answered && (r.Chosen == nil || *r.Chosen != chosen) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	return r
+}
+
+const quoteForAlice = `{"kind":"tool","tool":"quote","args":{"n":1},"principal":"alice"}`
+
+// TestAnswerAsksForTheID: nothing but the last characters of this id answers, and what could not be printed was not shown.
+func TestAnswerAsksForTheID(t *testing.T) {
+	h := start(t, "")
+	r := h.asks(t, quoteForAlice, yesOrNo())
+	for _, command := range [][]string{{"choose", r.ID, "1"}, {"dismiss", r.ID}} {
+		for _, typed := range []string{"", "\n", "1\n", "yes\n", "Yes once\n", strings.ToUpper(last(r.ID)) + "\n"} {
+			term := &terminal{in: strings.NewReader(typed)}
+			if code := h.run(t, term, "alice", command...); code != cli.ExitNo || !strings.Contains(term.out.String(), "stopped: nothing was done") {
+				t.Errorf("%q, typed %q: exit %d\n%s", command, typed, code, term.out.String())
+			}
+		}
+		env := map[string]string{"ASSENT_SERVER": h.ready.API, "ASSENT_TOKEN": h.token["alice"]}
+		code := cli.Assent{Backend: backend(), Streams: cli.Streams{
+			In: strings.NewReader(last(r.ID) + "\n"), Out: brokenWriter{}, Err: io.Discard, OutTerminal: true, InTerminal: true, Env: func(n string) string { return env[n] },
+		}}.Run(append(command, "--yes", "--binding", r.Binding()))
+		if code != cli.ExitFailure {
+			t.Errorf("%q on a broken terminal: exit %d", command, code)
+		}
+	}
+	h.holds(t, r.ID, approval.Pending, 0)
+	term := &terminal{in: strings.NewReader(last(r.ID) + "\n")}
+	if code := h.run(t, term, "alice", "choose", r.ID, "1"); code != cli.ExitOK || !strings.Contains(term.out.String(), "[1] Yes once") || !strings.Contains(term.out.String(), "To answer "+r.ID) {
+		t.Fatalf("exit %d\n%s", code, term.out.String())
+	}
+	if got := h.holds(t, r.ID, approval.Answered, 1); !got.Votes[0].Full || got.Votes[0].Channel != "cli" {
+		t.Errorf("%+v", got.Votes)
+	}
+}
+
+// TestLongQuestions: a long prompt is cut with words that say so and can be opened; labels never are, so it can be answered all the same.
+func TestLongQuestions(t *testing.T) {
+	h := start(t, "")
+	q := yesOrNo()
+	q.Prompt, q.Choices[0] = "HEAD\n"+strings.Repeat("line\n", 5000)+"MIDDLE\n"+strings.Repeat("line\n", 500)+"TAIL", strings.Repeat("long label ", 300)+"END"
+	for range 60 {
+		q.Choices = append(q.Choices, "more")
+	}
+	r := h.asks(t, quoteForAlice, q)
+	term := &terminal{}
+	h.run(t, term, "alice", "show", r.ID)
+	for _, want := range []string{"  | HEAD", "  | TAIL", "lines are left out here: --all shows them", q.Choices[0], "[62] more"} {
+		if !strings.Contains(term.out.String(), want) {
+			t.Errorf("%.40q is not shown", want)
+		}
+	}
+	if strings.Contains(term.out.String(), "MIDDLE") {
+		t.Error("nothing is cut")
+	}
+	term = &terminal{}
+	if h.run(t, term, "alice", "show", r.ID, "--all"); !strings.Contains(term.out.String(), "  | MIDDLE") {
+		t.Error("--all does not show it")
+	}
+	term = &terminal{in: strings.NewReader(last(r.ID) + "\n")}
+	if code := h.run(t, term, "alice", "choose", r.ID, "62"); code != cli.ExitOK {
+		t.Errorf("exit %d", code)
+	}
+	h.holds(t, r.ID, approval.Answered, 62)
+}
+
+// TestWatchAnswersQuestions: no key answers by itself; c asks for the number, digits and x name the answer, and all are confirmed.
+func TestWatchAnswersQuestions(t *testing.T) {
+	h := start(t, "")
+	first := h.asks(t, quoteForAlice, yesOrNo())
+	in, keys := io.Pipe()
+	term := &terminal{in: in, env: map[string]string{"NO_COLOR": "1"}}
+	ended := make(chan int, 1)
+	go func() { ended <- h.run(t, term, "alice", "watch") }()
+	typed := func(text string) {
+		if _, err := io.WriteString(keys, text); err != nil {
+			t.Error(err)
+		}
+	}
+	term.saw(t, "> …"+last(first.ID))
+	term.saw(t, "c choose  x dismiss")
+	for _, key := range []string{"a", "d", "e"} {
+		typed(key)
+		term.saw(t, "answer with `assent choose "+first.ID)
+		typed("\n")
+	}
+	typed("s")
+	term.saw(t, "asks before it goes on")
+	typed("\n7")
+	term.saw(t, "there is no choice 7")
+	typed("\n1")
+	term.saw(t, "Your answer: [1] Yes once")
+	typed("\n") // no confirmation
+	term.saw(t, "stopped: nothing was done")
+	typed("\ncYes once\n")
+	term.saw(t, `"Yes once" is no NUMBER`)
+	h.holds(t, first.ID, approval.Pending, 0)
+	typed("\nc0\n")
+	term.saw(t, "Your answer: [0] Yes for session")
+	typed(last(first.ID) + "\n")
+	term.saw(t, "answered: the tool is told [0] Yes for session")
+	second := h.asks(t, quoteForAlice, yesOrNo())
+	typed("\n")
+	term.saw(t, "> …"+last(second.ID))
+	typed("x")
+	term.saw(t, "dismiss, which picks the default [2] No")
+	typed(last(second.ID) + "\n")
+	term.saw(t, "answered: the tool is told [2] No")
+	third := h.asks(t, quoteForAlice, yesOrNo())
+	typed("\n")
+	term.saw(t, "> …"+last(third.ID))
+	typed("cdismiss\n" + last(third.ID) + "\n")
+	typed("\n")
+	call := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1}}`)
+	term.saw(t, "> …"+last(call.ID))
+	for _, key := range []string{"c", "0", "x"} {
+		typed(key)
+		term.saw(t, "is no question of a tool but a call")
+		typed("\n")
+	}
+	typed("q")
+	if code := <-ended; code != cli.ExitOK {
+		t.Errorf("exit %d\n%s", code, term.out.String())
+	}
+	h.holds(t, first.ID, approval.Answered, 0)
+	h.holds(t, second.ID, approval.Answered, 2)
+	if got := h.holds(t, third.ID, approval.Answered, 2); got.Cause != approval.ByDismissal || got.Votes[0].Channel != "watch" {
+		t.Errorf("%+v", got)
+	}
+	h.holds(t, call.ID, approval.Pending, 0)
+}
+
+// TestHostileQuestions: no byte of a tool's words controls the terminal, and no line of them passes for one of ours.
+func TestHostileQuestions(t *testing.T) {
+	h := start(t, "")
+	evil := []string{
+		"\x1b[2J\x1b[31mAPPROVED", "\x1b]8;;http://evil.example\x07click\x1b]8;;\x07", "\x1b]52;c;ZXZpbA==\x07", "\u009b31m", "\u202egnp.exe\u202c", "\u200b\u200d\u2060\ufeff",
+		"\U000e0041", "line\nassent: approved\r\n\u2028\u2029\u0085x", "\b\b\b\x7f", strings.Repeat(" ", 200) + "tail", "x\n* [0] forged\n> [0] forged\nMay answer\n  you", "\r* [0] forged",
+	}
+	for _, text := range evil {
+		q := approval.Question{Asker: "srv", Prompt: text, Choices: []string{text, "", "   ", text}, Default: 3}
+		r := h.asks(t, quoteForAlice, q)
+		for _, args := range [][]string{
+			{"show", r.ID}, {"show", r.ID, "--all"}, {"show", r.ID, "--json"}, {"choose", r.ID, text}, {"choose", r.ID, "0"}, {"dismiss", r.ID}, {"approve", r.ID},
+			{"__complete", "choose", r.ID, ""}, {"list"}, {"list", "--json"}, {"choose", r.ID, "0", "--yes", "--binding", r.Binding()}, {"show", r.ID},
+			{"watch", "--lines", "--after", "-1", "--until", "request_answered"},
+		} {
+			term := &terminal{}
+			h.run(t, term, "alice", args...)
+			got := ours.ReplaceAllString(term.out.String(), "")
+			for _, c := range got {
+				tab := c == '\t' && args[0] == "__complete"
+				if c != '\n' && !tab && (c < ' ' || c >= 0x7f && c < 0xa0 || strings.ContainsRune("\u202e\u202c\u200b\u200d\u2060\ufeff\u2028\u2029\U000e0041", c)) {
+					t.Errorf("%q shows %U:\n%q", args, c, got)
+					break
+				}
+			}
+			for line := range strings.Lines(got) {
+				for _, forged := range []string{"assent: approved", "tail", "* [0]", "> [0] forged"} {
+					if strings.HasPrefix(line, forged) {
+						t.Errorf("%q: a line was forged:\n%s", args, got)
+					}
+				}
+			}
+			if got == "" {
+				t.Errorf("%q printed nothing", args)
+			}
+		}
+		h.holds(t, r.ID, approval.Answered, 0)
+	}
+}
+
+// TestHiddenValuesOfQuestions: arguments stay hidden; the words stand there, with a warning that they may repeat them.
+func TestHiddenValuesOfQuestions(t *testing.T) {
+	h := start(t, `schema_version: "1.0.0"
+policy_ref: acme.hide
+applies: implicit
+rules: [{id: hide, match: {targets: [quote]}, approval: true, require: {arguments: {redact: [secret]}}}]
+`)
+	r := h.asks(t, `{"kind":"tool","tool":"quote","args":{"secret":"hunter2"},"principal":"alice"}`, yesOrNo())
+	term := &terminal{}
+	h.run(t, term, "alice", "show", r.ID)
+	if got := term.out.String(); strings.Contains(got, "hunter2") || !strings.Contains(got, "these words may repeat them") || !strings.Contains(got, "  | Allow writing?") {
+		t.Errorf("%s", got)
+	}
+}
