@@ -83,6 +83,8 @@ func choices(r *approval.Request) []choice {
 		out[i] = choice{Index: i, Label: inspect(label, form{}), Default: i == q.Default, Picked: r.Chosen != nil && *r.Chosen == i}
 		before, twice := first[label]
 		switch {
+		case pruned(r):
+			out[i].Note = "(no longer kept)"
 		case label == "":
 			out[i].Note = "(empty)"
 		case strings.TrimSpace(label) == "":
@@ -96,6 +98,9 @@ func choices(r *approval.Request) []choice {
 	}
 	return out
 }
+
+// pruned reports whether the retention took the words: a call always has arguments.
+func pruned(r *approval.Request) bool { return r.Current().Call.Args == "" }
 
 // named is a choice for sentences.
 func named(q *approval.Question, index int) string {

@@ -246,6 +246,21 @@ func TestLongPromptsAreCutAndCanBeOpened(t *testing.T) {
 	bob.pick(r.ID, "choose", "1").says(t, "the tool is told [1]")
 }
 
+func TestPrunedQuestions(t *testing.T) {
+	h := open(t)
+	r := h.asksBob(yesOrNo())
+	bob := h.browser("bob")
+	bob.pick(r.ID, "choose", "1")
+	h.seal()
+	if _, _, err := h.store.Prune(t.Context(), tenant, h.now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	p := bob.get("/requests/" + r.ID)
+	p.says(t, "no longer kept", "[1] (no longer kept) picked", "Answered by Bob Roe")
+	p.lacks(t, "notes.txt", "Yes once")
+	bob.get("/?tab=decided").says(t, "Picked: [1] (no longer kept)")
+}
+
 func TestHiddenValuesAndQuestions(t *testing.T) {
 	h := open(t)
 	r := h.asks("bob", tool("pay", `{"iban":"DE02120300000000202051","amount":1200,"to":{"name":"Erika Muster"}}`), approval.Question{Asker: "bank", Prompt: "Pay Erika?", Choices: []string{"Yes", "No"}, Default: 1})
