@@ -16,9 +16,13 @@ type GatewayConfig struct {
 	Description string
 	PublicURL   string // base under which runtimes reach ServeHTTP; the only source of endpoint and response_url
 	Operations  []Operation
-	Callers     []Caller
-	Ask         Whom
-	Grants      SessionGrants
+	// MCPServer has the plan treat the operations as tools of that MCP server, for names that no local tool can have; "": as local tools.
+	MCPServer string
+	// Closed is told, in a goroutine of its own, that a caller closed a thread (UpstreamServer.CloseThread); nil: nobody is.
+	Closed  func(ctx context.Context, caller, thread string) error
+	Callers []Caller
+	Ask     Whom
+	Grants  SessionGrants
 	// Within is how long a question waits for its answer before the call ends with an error; 10m. Part of the documented contract.
 	Within time.Duration
 	// RunWithin is how long an operation may take; 10m.

@@ -38,7 +38,7 @@ func (g *Gateway) judge(ctx context.Context, c *gateCall) (*judged, string) {
 		g.refuse(ctx, "the rules could not be had", err, c)
 		return nil, "the rules could not be read; nothing was run"
 	}
-	j := &judged{op: op, plan: plan, call: gatePresent(c, op)}
+	j := &judged{op: op, plan: plan, call: g.present(c, op)}
 	j.Decision = plan.Decide(j.call)
 	if j.Outcome == resolve.Deny {
 		return nil, "denied by the rules: " + j.Message
@@ -49,12 +49,15 @@ func (g *Gateway) judge(ctx context.Context, c *gateCall) (*judged, string) {
 	return j, ""
 }
 
-// gatePresent is a call as rules know it. The caller stands in the session: sessions of two callers have nothing in common, whatever they call them
+// present is a call as rules know it. The caller stands in the session: sessions of two callers have nothing in common, whatever they call them
 // (T19). Of the annotations only what tightens is told.
-func gatePresent(c *gateCall, op *gateOp) *resolve.Call {
+func (g *Gateway) present(c *gateCall, op *gateOp) *resolve.Call {
 	call := &resolve.Call{
 		Kind: resolve.Tool, Tool: c.Operation, Args: c.Args,
 		Principal: c.User, Session: c.Caller + "/" + c.root(), ToolDefinition: op.digest,
+	}
+	if g.cfg.MCPServer != "" {
+		call.Kind, call.Server = resolve.MCPTool, g.cfg.MCPServer
 	}
 	if op.Destructive {
 		call.Annotations = map[string]bool{"destructiveHint": true}

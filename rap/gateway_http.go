@@ -179,8 +179,23 @@ func (g *Gateway) closeThread(w http.ResponseWriter, req *http.Request, c *gateC
 		ctx, stop := gateDetached(req.Context())
 		defer stop()
 		err = errors.Join(g.cancelThread(ctx, c, in.ThreadID), g.dropGrants(ctx, c.Name, in.ThreadID))
+		g.tellClosed(c.Name, in.ThreadID)
 	}
 	g.noticed(req, "a thread was not closed in full", err)
+}
+
+// tellClosed passes a closure on, once and without waiting (L6).
+func (g *Gateway) tellClosed(caller, thread string) {
+	if g.cfg.Closed == nil {
+		return
+	}
+	go func() {
+		ctx, stop := gateDetached(context.Background())
+		defer stop()
+		if err := g.cfg.Closed(ctx, caller, thread); err != nil {
+			g.cfg.Log.WarnContext(ctx, "a closure was not passed on", "error", err)
+		}
+	}()
 }
 
 func (g *Gateway) noticed(req *http.Request, what string, err error) {

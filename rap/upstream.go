@@ -2,31 +2,229 @@ package rap
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
-)
+	"time"
 
-// Upstream wraps the operations of another RAP tool server: it discovers them now and calls them through a Runtime of its own rooms. Questions of the
-// upstream server are relayed (Job.Ask).
-func Upstream(ctx context.Context, cfg UpstreamConfig) (*UpstreamServer, error) {
-	return nil, errors.New("being written")
-}
+	"github.com/assent-dev/assent/rap/wire"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/schema"
+)
 
 // UpstreamConfig names the server behind.
 type UpstreamConfig struct {
+	// Common is that of a Runtime, but for Plan and Desk, which are not used: the gateway's rules have decided before a call gets here, and what the
+	// server asks goes to the user by Job.Ask.
 	Common
-	Server      Server
+	Server      Server // Groups, MCPServer and TrustDestructive mean nothing here, for the same reason
 	CallbackURL string // base under which the upstream server reaches UpstreamServer.ServeHTTP
 }
 
 // UpstreamServer is a tool server behind a gateway.
-type UpstreamServer struct{}
+type UpstreamServer struct {
+	runtime *Runtime
+	desk    *relayDesk
+	offers  []Offer
+}
+
+// upstreamRules lets every operation of the server pass: whether it may run was decided before.
+const upstreamRules = `schema_version: "1.0.0"
+metadata: {id: upstream, name: Upstream, version: "1.0.0", description: What a gateway has decided, namespace: assent.rap}
+interface: {input: {type: object}, output: {type: object}}
+execution_policy: {id: agf.react, config: {instructions: None., model: any}}
+action_space: {mcp_servers: [{alias: upstream}]}
+`
+
+// Upstream wraps the operations of another RAP tool server: it discovers them now and calls them through a Runtime of its own rooms. Questions of the
+// upstream server are relayed (Job.Ask): a call about which the gateway asked its user itself can't ask again, and ends with an error.
+// A server that wants its user to sign in is not served: the link reaches nobody.
+func Upstream(ctx context.Context, cfg UpstreamConfig) (*UpstreamServer, error) {
+	u := &UpstreamServer{desk: newRelayDesk()}
+	plan, err := upstreamPlan()
+	if err != nil {
+		return nil, err
+	}
+	cfg.Plan = func(context.Context) (*resolve.Plan, error) { return plan, nil }
+	cfg.Desk = u.desk
+	cfg.Server.Groups, cfg.Server.MCPServer, cfg.Server.TrustDestructive = nil, "upstream", true
+	if u.runtime, err = NewRuntime(RuntimeConfig{Common: cfg.Common, Servers: []Server{cfg.Server}, CallbackURL: cfg.CallbackURL}); err != nil {
+		return nil, fmt.Errorf("upstream %s: %w", cfg.Server.Name, err)
+	}
+	tools, err := u.runtime.Tools(ctx, "gateway "+rand.Text())
+	for _, p := range tools.Problems {
+		err = errors.Join(err, fmt.Errorf("%s: %w", p.Tool, p.Err))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("discover what %s offers: %w", cfg.Server.Name, err)
+	}
+	u.offers = tools.Offers
+	return u, nil
+}
+
+func upstreamPlan() (*resolve.Plan, error) {
+	file, findings := schema.Parse("upstream.agf.yaml", []byte(upstreamRules))
+	if file == nil {
+		return nil, fmt.Errorf("upstream: %v", findings)
+	}
+	plan, err := resolve.Compile(file, nil, resolve.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("upstream: %w", err)
+	}
+	return plan, nil
+}
 
 // Operations are what it offers.
-func (u *UpstreamServer) Operations() []Operation { return nil }
+func (u *UpstreamServer) Operations() []Operation {
+	var out []Operation
+	for _, o := range u.offers {
+		out = append(out, Operation{
+			Name: o.Name, Description: o.Description, InputSchema: o.InputSchema,
+			Destructive: hinted(o.Annotations.Destructive), ReadOnly: hinted(o.Annotations.ReadOnly),
+			Run: func(ctx context.Context, job Job) (Outcome, error) { return u.run(ctx, &o.Tool, job) },
+		})
+	}
+	return out
+}
+
+func hinted(hint *bool) bool { return hint != nil && *hint }
 
 // ServeHTTP takes its callbacks.
-func (u *UpstreamServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {}
+func (u *UpstreamServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	u.runtime.ServeHTTP(w, req)
+}
 
 // Run works as Runtime.Run.
-func (u *UpstreamServer) Run(ctx context.Context) error { return errors.New("being written") }
+func (u *UpstreamServer) Run(ctx context.Context) error { return u.runtime.Run(ctx) }
+
+// CloseThread tells the server that a thread of a caller has ended (GatewayConfig.Closed).
+func (u *UpstreamServer) CloseThread(ctx context.Context, caller, thread string) error {
+	return u.runtime.CloseThread(ctx, below(caller, thread))
+}
+
+// run calls the server. Threads of two callers have nothing in common there either.
+func (u *UpstreamServer) run(ctx context.Context, tool *wire.Tool, job Job) (Outcome, error) {
+	in := Invocation{
+		Thread: below(job.Caller, job.Thread), ID: job.ID + " " + rand.Text(), User: job.User, Operation: job.Operation, Arguments: job.Arguments,
+	}
+	for _, a := range job.Ancestors {
+		in.Ancestors = append(in.Ancestors, below(job.Caller, a))
+	}
+	if err := u.unchanged(ctx, tool, in.session()); err != nil {
+		return Outcome{}, err
+	}
+	if _, err := u.runtime.Invoke(ctx, in); err != nil {
+		return Outcome{}, fmt.Errorf("call the upstream server: %w", err)
+	}
+	return u.follow(ctx, in, job)
+}
+
+func below(caller, thread string) string { return caller + "/" + thread }
+
+// session is the root thread.
+func (in *Invocation) session() string {
+	if len(in.Ancestors) > 0 {
+		return in.Ancestors[0]
+	}
+	return in.Thread
+}
+
+// unchanged tells whether the session is offered what the gateway's rules decided about: a tool that changed is another tool.
+func (u *UpstreamServer) unchanged(ctx context.Context, tool *wire.Tool, session string) error {
+	tools, err := u.runtime.Tools(ctx, session)
+	if err != nil {
+		return fmt.Errorf("discover the upstream server: %w", err)
+	}
+	for _, o := range tools.Offers {
+		if o.Name == tool.Name && o.Digest() == tool.Digest() {
+			return nil
+		}
+	}
+	return &PublicError{"the upstream server does not offer the operation any more as it did; nothing was run"}
+}
+
+// follow waits for what becomes of a call, and relays what the server asks meanwhile.
+func (u *UpstreamServer) follow(ctx context.Context, in Invocation, job Job) (Outcome, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	type end struct {
+		call Call
+		err  error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		call, err := u.runtime.Wait(ctx, in.Thread, in.ID)
+		ended <- end{call, err}
+	}()
+	look := time.NewTicker(relayLook)
+	defer look.Stop()
+	for {
+		select {
+		case e := <-ended:
+			if e.err != nil {
+				u.interrupt(ctx, in)
+				return Outcome{}, fmt.Errorf("wait for the upstream server: %w", e.err)
+			}
+			return upstreamOutcome(&e.call)
+		case <-look.C:
+			u.relay(ctx, in, job)
+		}
+	}
+}
+
+// relayLook is how often it is looked whether a question that the desk was given is that of a call.
+const relayLook = 50 * time.Millisecond
+
+// relay puts what the server asks about a call to the user of the gateway's runtime.
+func (u *UpstreamServer) relay(ctx context.Context, in Invocation, job Job) {
+	if !u.desk.waiting() {
+		return
+	}
+	call, err := u.runtime.Call(ctx, in.Thread, in.ID)
+	if err != nil {
+		return // Wait has it too
+	}
+	q, ok := u.desk.take(call.Question)
+	if !ok {
+		return
+	}
+	go func() {
+		index, err := job.Ask(ctx, q.Prompt, q.Choices, q.Default)
+		if err != nil {
+			u.desk.settle(call.Question, Answer{State: AnswerCancelled, Reason: relayReason(err)})
+			return
+		}
+		u.desk.settle(call.Question, Answer{State: AnswerChosen, Selected: index, By: job.Caller})
+	}()
+}
+
+func relayReason(err error) string {
+	if public, ok := errors.AsType[*PublicError](err); ok {
+		return public.Text
+	}
+	if errors.Is(err, ErrAskedAlready) {
+		return ErrAskedAlready.Error()
+	}
+	return "the question could not be relayed"
+}
+
+// interrupt tells the server that nobody waits any more.
+func (u *UpstreamServer) interrupt(ctx context.Context, in Invocation) {
+	ctx, stop := gateDetached(ctx)
+	defer stop()
+	if err := u.runtime.Cancel(ctx, in.Thread, in.ID, "nobody waits for it any more"); err != nil && !errors.Is(err, ErrDone) {
+		u.runtime.log.Warn("a call of the upstream server was not cancelled", "error", plainError(err))
+	}
+}
+
+// upstreamOutcome is what the server said. What our own side says in its place is an error of ours.
+func upstreamOutcome(c *Call) (Outcome, error) {
+	switch {
+	case c.Outcome == nil:
+		return Outcome{}, errors.New("the upstream call ended without an outcome")
+	case c.Synthetic:
+		return Outcome{}, &PublicError{c.Outcome.Text}
+	}
+	return *c.Outcome, nil
+}

@@ -1,0 +1,141 @@
+package rap
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/agent"
+)
+
+// relayDesk holds what an upstream server asks until the run of the call takes it. It is in memory, as runs are: what outlives the process is an
+// end without an answer.
+type relayDesk struct {
+	mu      sync.Mutex
+	asked   map[string]*relayed // by ref
+	untaken int
+	changed map[int]func(string)
+	watches int
+}
+
+type relayed struct {
+	Question
+	answer Answer
+	taken  bool
+	until  time.Time
+}
+
+func newRelayDesk() *relayDesk {
+	return &relayDesk{asked: map[string]*relayed{}, changed: map[int]func(string){}}
+}
+
+// relayKept is how long an answer is known after its question would have expired.
+const relayKept = time.Minute
+
+// Ask keeps a question.
+func (d *relayDesk) Ask(_ context.Context, key string, q Question) (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sweep()
+	ref := "relayed " + hashed(key)
+	if d.asked[ref] == nil {
+		d.asked[ref] = &relayed{Question: q, answer: Answer{State: AnswerOpen}, until: time.Now().Add(q.Within + relayKept)}
+		d.untaken++
+	}
+	return ref, nil
+}
+
+func (d *relayDesk) sweep() {
+	now := time.Now()
+	maps.DeleteFunc(d.asked, func(_ string, q *relayed) bool {
+		over := now.After(q.until)
+		if over && !q.taken {
+			d.untaken--
+		}
+		return over
+	})
+}
+
+// Answer tells how a question stands.
+func (d *relayDesk) Answer(_ context.Context, ref string) (Answer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	q := d.asked[ref]
+	if q == nil {
+		return Answer{}, fmt.Errorf("look at a relayed question: %w", agent.ErrNoRequest)
+	}
+	return q.answer, nil
+}
+
+// waiting tells whether some question was not taken by its run.
+func (d *relayDesk) waiting() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.untaken > 0
+}
+
+// take gives the run of a call its question, once.
+func (d *relayDesk) take(ref string) (Question, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	q := d.asked[ref]
+	if q == nil || q.taken {
+		return Question{}, false
+	}
+	q.taken = true
+	d.untaken--
+	return q.Question, q.answer.State == AnswerOpen
+}
+
+// settle ends a question and tells who watches.
+func (d *relayDesk) settle(ref string, a Answer) {
+	d.mu.Lock()
+	if q := d.asked[ref]; q != nil && q.answer.State == AnswerOpen {
+		q.answer = a
+	}
+	watching := slices.Collect(maps.Values(d.changed))
+	d.mu.Unlock()
+	for _, changed := range watching {
+		changed(ref)
+	}
+}
+
+// Cancel withdraws a question.
+func (d *relayDesk) Cancel(_ context.Context, ref, reason string) error {
+	d.settle(ref, Answer{State: AnswerCancelled, Reason: reason})
+	return nil
+}
+
+// Watch tells of answers.
+func (d *relayDesk) Watch(ctx context.Context, changed func(ref string)) error {
+	d.mu.Lock()
+	d.watches++
+	me := d.watches
+	d.changed[me] = changed
+	d.mu.Unlock()
+	changed("")
+	<-ctx.Done()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.changed, me)
+	return ctx.Err()
+}
+
+// Open, Look and Claim are for approvals, of which there are none: the rules of the runtime in front ask about nothing.
+func (d *relayDesk) Open(context.Context, string, agent.Verdict) (agent.Held, error) {
+	return agent.Held{Ref: rand.Text(), State: agent.HeldDenied, Reason: "nobody approves here"}, nil
+}
+
+// Look knows no approval.
+func (d *relayDesk) Look(context.Context, string) (agent.Held, error) {
+	return agent.Held{}, fmt.Errorf("look at an approval: %w", agent.ErrNoRequest)
+}
+
+// Claim gives no run away.
+func (d *relayDesk) Claim(context.Context, string, string, agent.Verdict) error {
+	return fmt.Errorf("claim an approval: %w", agent.ErrNotClaimed)
+}
