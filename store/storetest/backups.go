@@ -111,6 +111,10 @@ func backupRefused(t *testing.T, db Database) {
 			t.Fatalf("%s: something was restored", name)
 		}
 	}
+	older := to.Restore(t.Context(), strings.NewReader(strings.Replace(good, `"schema":2`, `"schema":1`, 1)))
+	if older == nil || !strings.Contains(older.Error(), "restore it with the version that made it") {
+		t.Fatalf("%v does not say how to go on", older)
+	}
 	reading := errors.New("the disk is gone")
 	refused(t, to.Restore(t.Context(), &failing{text: good[:len(good)/2], err: reading}), reading)
 	equal(t, Backup(t, to), empty)

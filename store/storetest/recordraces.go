@@ -1,0 +1,130 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/assent-dev/assent/approval"
+	stores "github.com/assent-dev/assent/store"
+)
+
+// recordRace: of 64 at once on any handles of one store, one wins each version, each new key, each alias and each deletion.
+func recordRace(t *testing.T, handles ...stores.Records) {
+	const crew, rounds = 64, 10
+	at := func(i int) stores.Records { return handles[i%len(handles)] }
+	winner := func(fn func(i int) error) {
+		t.Helper()
+		won := 0
+		for _, err := range crowd(crew, fn) {
+			if err == nil {
+				won++
+				continue
+			}
+			refused(t, err, approval.ErrVersion)
+		}
+		equal(t, won, 1)
+	}
+	for round := range rounds {
+		winner(func(i int) error {
+			r := document("a")
+			r.Version, r.Value = int64(round), []byte(number(i))
+			version, err := at(i).PutRecord(context.Background(), r)
+			if err == nil && version != int64(round)+1 {
+				err = fmt.Errorf("version %d after %d", version, round)
+			}
+			return err
+		})
+	}
+	for round := range rounds { // new records that want one alias
+		winner(func(i int) error {
+			r := document(fmt.Sprintf("new %d of %d", i, round))
+			r.Alias = "new " + number(round)
+			_, err := at(i).PutRecord(context.Background(), r)
+			return err
+		})
+	}
+	everybody(t, crowd(crew, func(i int) error {
+		_, err := at(i).PutRecord(context.Background(), document("old "+number(i)))
+		return err
+	}))
+	winner(func(i int) error { // stored records that want one alias
+		r := document("old " + number(i))
+		r.Version, r.Alias = 1, "old"
+		_, err := at(i).PutRecord(context.Background(), r)
+		return err
+	})
+	winner(func(i int) error { return at(i).DeleteRecord(context.Background(), "calls", "a", rounds) })
+	equal(t, len(must(at(0).ListRecords(t.Context(), "calls", "new ", "", 1000))(t)), rounds)
+	equal(t, must(at(1).RecordByAlias(t.Context(), "calls", "old"))(t).Version, 2)
+	noRecord(t, at(1), "calls", "a")
+}
+
+// recordReplicas: two handles on one store are one place.
+func recordReplicas(t *testing.T, db Database) {
+	open := db(t)
+	a, b := replica(t, open), replica(t, open)
+	r := document("seen")
+	r.Alias = "x"
+	r = put(t, a, r)
+	stored(t, b, r)
+	r = put(t, b, r)
+	stored(t, a, r)
+	ok(t, a.DeleteRecord(t.Context(), "calls", "seen", r.Version))
+	noAlias(t, b, "calls", "x")
+	recordRace(t, a, b)
+}
+
+// recordsAndUpdates: changes of records and updates share groups, and one that is refused takes nothing with it.
+func recordsAndUpdates(t *testing.T, db Database) {
+	s := one(t, db)
+	taken := document("taken")
+	taken.Alias = "taken"
+	put(t, s, taken)
+	boom := errors.New("boom")
+	const n = 120
+	for i, err := range crowd(n, func(i int) error {
+		r := document(number(i))
+		switch i % 6 {
+		case 0:
+			return s.Update(context.Background(), tenant, func(tx approval.Tx) error { tx.Insert(request(i)); return nil })
+		case 1:
+			return s.Update(context.Background(), tenant, func(tx approval.Tx) error { tx.Insert(request(i)); return boom })
+		case 2:
+			r.Alias = "taken"
+		case 3:
+			r.Version = 1
+		case 4:
+			return s.DeleteRecord(context.Background(), "calls", number(i), 1)
+		}
+		_, err := s.PutRecord(context.Background(), r)
+		return err
+	}) {
+		if want := []error{nil, boom, approval.ErrVersion, approval.ErrVersion, approval.ErrVersion, nil}[i%6]; !errors.Is(err, want) {
+			t.Fatalf("%d: got error %v, want %v", i, err, want)
+		}
+	}
+	equal(t, must(s.Requests(t.Context(), tenant, approval.Filter{}))(t).Total, n/6)
+	equal(t, len(must(s.ListRecords(t.Context(), "calls", "", "", 1000))(t)), n/6+1)
+}
+
+// recordsClosed: a store that is closed says so, and does not say that records are not there.
+func recordsClosed(t *testing.T, db Database) {
+	s, err := db(t)()
+	ok(t, err)
+	r := put(t, s, document("a"))
+	ok(t, s.Close())
+	_, err = s.PutRecord(t.Context(), r)
+	refused(t, err, stores.ErrUnavailable)
+	refused(t, s.DeleteRecord(t.Context(), "calls", "a", 1), stores.ErrUnavailable)
+	_, err = s.Record(t.Context(), "calls", "a")
+	refused(t, err, stores.ErrUnavailable)
+	_, err = s.RecordByAlias(t.Context(), "calls", "a")
+	refused(t, err, stores.ErrUnavailable)
+	_, err = s.ListRecords(t.Context(), "calls", "", "", 1)
+	refused(t, err, stores.ErrUnavailable)
+	_, err = s.DueRecords(t.Context(), "calls", epoch(), 1)
+	refused(t, err, stores.ErrUnavailable)
+	refused(t, s.SweepRecords(t.Context(), epoch()), stores.ErrUnavailable)
+}
