@@ -101,32 +101,39 @@ func choiceDigest(m *wire.Choice) string {
 
 // shownPrompt spells out what could act on a screen or hide on it, and cuts what is too long to be read (R33).
 func (r *Runtime) shownPrompt(text string) string {
-	text = cut(text, r.cfg.MaxPrompt)
-	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
+	head := firstBytes(text, r.cfg.MaxPrompt)
+	lines := strings.Split(strings.ReplaceAll(head, "\r\n", "\n"), "\n")
 	for i, line := range lines {
 		lines[i] = diag.Printable(line)
 	}
-	return strings.Join(lines, "\n")
+	return cut(strings.Join(lines, "\n"), r.cfg.MaxPrompt, len(text))
 }
 
 func shownLabels(labels []string) []string {
 	out := make([]string, len(labels))
 	for i, label := range labels {
-		out[i] = diag.Printable(cut(label, maxLabel))
+		out[i] = cut(diag.Printable(firstBytes(label, maxLabel)), maxLabel, len(label))
 	}
 	return out
 }
 
-// cut shortens a text to some bytes and says so.
-func cut(text string, most int) string {
+// cut shortens what is shown of a text of some bytes, and says so.
+func cut(shown string, most, whole int) string {
+	if len(shown) <= most && whole <= most {
+		return shown
+	}
+	return fmt.Sprintf("%s… (cut: it has %d bytes)", firstBytes(shown, most), whole)
+}
+
+// firstBytes are whole characters.
+func firstBytes(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	whole := len(text)
 	for most > 0 && !utf8.RuneStart(text[most]) {
 		most--
 	}
-	return fmt.Sprintf("%s… (cut: %d of %d bytes)", text[:most], most, whole)
+	return text[:most]
 }
 
 // sameChoice guards a change that rests on how the desk has a question.

@@ -27,7 +27,8 @@ func plainError(err error) string {
 	if err == nil {
 		return "no reason given"
 	}
-	return diag.Printable(cut(err.Error(), 500))
+	const most = 500
+	return diag.Printable(firstBytes(err.Error(), most))
 }
 
 // record writes what happened to the ledger (I8). Its subject is a digest of the call's ids.
