@@ -6,6 +6,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,7 +42,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err e
 	page := stage.NewPage(out, "user", "agent")
 	u := &user{page: page, script: []int{session, once, deny}}
 	if *ask {
-		u.in = in
+		u.in = bufio.NewScanner(in)
 	}
 	h, err := open(ctx, dir, u)
 	if err != nil {
@@ -51,7 +52,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err e
 	return errors.Join(h.play(ctx, page, dir), page.Err)
 }
 
-// play makes five calls in two threads.
+// play makes four calls in two threads.
 func (h *house) play(ctx context.Context, page *stage.Page, dir string) error {
 	for _, c := range []struct{ thread, id, path, text string }{
 		{"monday", "call_1", "notes.txt", "bread, milk"},

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"strconv"
 
 	"github.com/assent-dev/assent/examples/internal/stage"
@@ -21,7 +20,7 @@ const (
 // user answers what the tool asks: a script, or whoever types.
 type user struct {
 	page   *stage.Page
-	in     io.Reader // nil: the script
+	in     *bufio.Scanner // nil: the script
 	script []int
 }
 
@@ -43,9 +42,8 @@ func (u *user) ask(_ context.Context, q rap.Question) rap.Answer {
 // typed reads an index. Whatever else is typed dismisses, which picks the tool's default: no.
 func (u *user) typed(q rap.Question) rap.Answer {
 	u.page.Prompt("your choice: ")
-	in := bufio.NewScanner(io.LimitReader(u.in, 100))
-	in.Scan()
-	n, err := strconv.Atoi(in.Text())
+	u.in.Scan() // nothing more is read as an empty line
+	n, err := strconv.Atoi(u.in.Text())
 	if err != nil || n < 0 || n >= len(q.Choices) {
 		return rap.Answer{State: rap.AnswerDismissed, Selected: q.Default, By: "user"}
 	}
