@@ -10,6 +10,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -177,7 +178,7 @@ func presentable(key string, v agent.Verdict) ([]byte, error) {
 	case key == "":
 		return nil, ErrNoKey
 	}
-	return callText(v.Call)
+	return client.CallText(v.Call)
 }
 
 // longestPlain is how long a key may be that is sent as it is.

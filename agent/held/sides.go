@@ -52,7 +52,7 @@ type remote struct {
 }
 
 func (r *remote) open(ctx context.Context, key string, c *resolve.Call) (*approval.Opened, error) {
-	text, err := callText(c)
+	text, err := client.CallText(c)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (r *remote) request(ctx context.Context, id string) (*approval.Request, err
 }
 
 func (r *remote) consume(ctx context.Context, id, key string, c *resolve.Call) (*approval.Request, error) {
-	text, err := callText(c)
+	text, err := client.CallText(c)
 	if err != nil {
 		return nil, err
 	}

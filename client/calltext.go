@@ -1,4 +1,4 @@
-package held
+package client
 
 import (
 	"encoding/json"
@@ -9,12 +9,15 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// callText writes a call in its JSON form (docs/contracts/decide.md), the arguments byte for byte.
-func callText(c *resolve.Call) ([]byte, error) {
+// CallText writes a call in its JSON form (docs/contracts/decide.md), as Open, Ask and Consume take it: the arguments byte for byte.
+func CallText(c *resolve.Call) ([]byte, error) {
+	if c == nil {
+		return nil, errors.New("there is no call")
+	}
 	if c.Args == nil && c.Values != nil {
 		return nil, errors.New("the call holds decoded arguments: expected their exact text, which is what is approved")
 	}
-	o := &object{}
+	o := &callObject{}
 	o.text("kind", string(c.Kind))
 	o.text("tool", c.Tool)
 	o.text("server", c.Server)
@@ -22,7 +25,7 @@ func callText(c *resolve.Call) ([]byte, error) {
 	o.text("skill", c.Skill)
 	o.raw("args", c.Args)
 	if c.ParentInput != nil {
-		in := &object{}
+		in := &callObject{}
 		in.raw("input", c.ParentInput)
 		o.object("parent", in)
 	}
@@ -38,14 +41,14 @@ func callText(c *resolve.Call) ([]byte, error) {
 	return o.end()
 }
 
-// object writes a JSON object. What is put in must be JSON by itself, so that no value can become a field.
-type object struct {
+// callObject writes a JSON object. What is put in must be JSON by itself, so that no value can become a field.
+type callObject struct {
 	out []byte
 	err error
 }
 
 // raw puts a JSON text in, byte for byte; nil is nothing.
-func (o *object) raw(name string, text []byte) {
+func (o *callObject) raw(name string, text []byte) {
 	switch {
 	case text == nil || o.err != nil:
 	case !json.Valid(text):
@@ -56,7 +59,7 @@ func (o *object) raw(name string, text []byte) {
 }
 
 // text puts a string in; "" is nothing. An encoder would mend broken UTF-8, and so name something else.
-func (o *object) text(name, s string) {
+func (o *callObject) text(name, s string) {
 	switch {
 	case s == "":
 	case !utf8.ValidString(s):
@@ -66,19 +69,19 @@ func (o *object) text(name, s string) {
 	}
 }
 
-func (o *object) value(name string, v any) {
+func (o *callObject) value(name string, v any) {
 	text, err := json.Marshal(v)
 	o.err = errors.Join(o.err, err)
 	o.raw(name, text)
 }
 
-func (o *object) object(name string, in *object) {
+func (o *callObject) object(name string, in *callObject) {
 	text, err := in.end()
 	o.err = errors.Join(o.err, err)
 	o.raw(name, text)
 }
 
-func (o *object) end() ([]byte, error) {
+func (o *callObject) end() ([]byte, error) {
 	if o.err != nil {
 		return nil, o.err
 	}

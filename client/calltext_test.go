@@ -1,4 +1,4 @@
-package held
+package client
 
 import (
 	"bytes"
@@ -43,7 +43,7 @@ func drawCall(t *rapid.T) *resolve.Call {
 func TestCallText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCall(t)
-		text, err := callText(c)
+		text, err := CallText(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func FuzzCallText(f *testing.F) {
 	f.Add("tr\xffde", `{},"session":"x"`, `{}},"session":"x","parent":{"input":{}`, "")
 	f.Add(`"`, `null`, ` `, "\u2028")
 	f.Fuzz(func(t *testing.T, tool, args, input, session string) {
-		text, err := callText(&resolve.Call{Kind: resolve.Tool, Tool: tool, Args: []byte(args), ParentInput: []byte(input), Session: session})
+		text, err := CallText(&resolve.Call{Kind: resolve.Tool, Tool: tool, Args: []byte(args), ParentInput: []byte(input), Session: session})
 		if err != nil {
 			return
 		}

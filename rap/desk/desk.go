@@ -1,0 +1,175 @@
+// Package desk brings what a rap.Runtime or rap.Gateway asks before the people of assent: approvals of calls and questions of tools become
+// requests of package approval, either in this process (Service) or behind the HTTP API of a server (Client). People answer them in the inbox, on
+// the command line, in Slack.
+//
+// A question is answered by a person or not at all: its deadline, its withdrawal and a freeze are never an answer. While the kill switch is
+// thrown an answer is held back and the question looks open; Watch tells when that ends.
+package desk
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/held"
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/rap"
+)
+
+// Service returns a desk over a service in this process; log is its store. Somebody must let time act on the service and seal the ledger, which
+// server.Server.Run does: Watch reads sealed entries.
+func Service(svc *approval.Service, log Ledger, who held.Identity) rap.Desk {
+	return &desk{Holder: held.Service(svc, who), asks: &embedded{svc, log, who}, agent: who.Agent}
+}
+
+// Client returns a desk over a server's API. The client's token needs the scope request. Where it has the scope read too, Watch follows the
+// server's stream of events; else it looks every few seconds. A token that reads everything also reads answers that a freeze holds back, so the scope
+// request alone is the safer choice.
+func Client(c *client.Client, agentID string) rap.Desk {
+	return &desk{Holder: held.Client(c, agentID), asks: &remote{c, agentID, pollEvery}, agent: agentID}
+}
+
+// desk is a rap.Desk over whoever asks.
+type desk struct {
+	agent.Holder
+	asks  asks
+	agent string // id
+}
+
+// asks is the side that puts questions to people. Its refusals are the errors of package approval, wherever it is.
+type asks interface {
+	ask(ctx context.Context, key string, q rap.Question) (*approval.Opened, error)
+	answer(ctx context.Context, id string) (*approval.Request, error) // as approval.Service.Answer
+	cancel(ctx context.Context, id, reason string) error
+	watch(ctx context.Context, n news) error
+}
+
+// Ask puts a question to people. What is never put to anybody gets a reference too, which Answer says AnswerDenied of.
+func (d *desk) Ask(ctx context.Context, key string, q rap.Question) (string, error) {
+	switch {
+	case key == "":
+		return "", held.ErrNoKey
+	case q.Call == nil:
+		return "", held.ErrNoCall
+	}
+	if err := readable(q); err != nil {
+		return "", fmt.Errorf("put a question: %w", err)
+	}
+	o, err := d.asks.ask(ctx, questionKey(key), q)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("put a question: %w", err)
+	case o.Outcome == approval.OpenDeny:
+		return deniedPrefix + deniedReason(o), nil
+	case o.Outcome == approval.OpenPending && o.Request != nil && approval.QuestionID(o.Request.ID):
+		return o.Request.ID, nil
+	}
+	return "", fmt.Errorf("put a question: an answer that makes no sense: %q without what belongs to it", o.Outcome)
+}
+
+// readable refuses texts that one of the ways to people would mend, and so change.
+func readable(q rap.Question) error {
+	for _, text := range append([]string{q.Asker, q.Prompt}, append(q.Choices, q.Groups...)...) {
+		if !utf8.ValidString(text) {
+			return errors.New("its words are not UTF-8")
+		}
+	}
+	return nil
+}
+
+// questionKey keeps the keys of questions apart from those of approvals, in a form that every way carries.
+func questionKey(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return "question-" + hex.EncodeToString(sum[:])
+}
+
+// deniedPrefix begins the references of questions that nobody was asked; the reason follows.
+const deniedPrefix = "denied:"
+
+func deniedReason(o *approval.Opened) string {
+	switch {
+	case o.Decision.Message != "":
+		return o.Decision.Message
+	case len(o.Decision.Reasons) > 0:
+		return o.Decision.Reasons[0].Detail
+	}
+	return "the rules deny the call"
+}
+
+// Answer tells how a question stands.
+func (d *desk) Answer(ctx context.Context, ref string) (rap.Answer, error) {
+	if reason, ok := strings.CutPrefix(ref, deniedPrefix); ok {
+		return rap.Answer{State: rap.AnswerDenied, Reason: reason}, nil
+	}
+	if !approval.QuestionID(ref) {
+		return rap.Answer{}, fmt.Errorf("%q is no question: %w", ref, agent.ErrNoRequest)
+	}
+	r, err := d.asks.answer(ctx, ref)
+	if r != nil && r.Agent.ID != d.agent || errors.Is(err, approval.ErrNotFound) {
+		return rap.Answer{}, fmt.Errorf("look at the question %s: %w", ref, agent.ErrNoRequest)
+	}
+	switch {
+	case errors.Is(err, approval.ErrFrozen):
+		return rap.Answer{State: rap.AnswerOpen, Reason: "the agent is frozen by its operators: no answer is given out"}, nil
+	case err != nil && !errors.Is(err, approval.ErrPending) && !errors.Is(err, approval.ErrNotApproved), r == nil:
+		return rap.Answer{}, fmt.Errorf("look at the question %s: %w", ref, err)
+	}
+	return stands(r)
+}
+
+// stands maps a request. What is unknown is no answer.
+func stands(r *approval.Request) (rap.Answer, error) {
+	switch r.State {
+	case approval.Pending:
+		return rap.Answer{State: rap.AnswerOpen}, nil
+	case approval.Expired:
+		return rap.Answer{State: rap.AnswerExpired, Reason: "nobody answered in time"}, nil
+	case approval.Cancelled:
+		return rap.Answer{State: rap.AnswerCancelled, Reason: orElse(r.Reason, "the question was withdrawn")}, nil
+	}
+	if r.State != approval.Answered || r.Question == nil || r.Chosen == nil || *r.Chosen < 0 || *r.Chosen >= len(r.Question.Choices) {
+		return rap.Answer{}, fmt.Errorf("look at the question %s: it is %s, which is no end of a question", r.ID, r.State)
+	}
+	state := rap.AnswerChosen
+	if r.Cause == approval.ByDismissal {
+		state = rap.AnswerDismissed
+	}
+	return rap.Answer{State: state, Selected: *r.Chosen, By: r.By}, nil
+}
+
+func orElse(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}
+
+// Cancel withdraws a request, be it a question or an approval. What has ended stays as it is; agent.ErrNoRequest says that nobody knows it.
+func (d *desk) Cancel(ctx context.Context, ref, reason string) error {
+	if strings.HasPrefix(ref, deniedPrefix) {
+		return nil // nobody was asked
+	}
+	cancel := d.Holder.Cancel
+	if approval.QuestionID(ref) {
+		cancel = d.asks.cancel
+	}
+	err := cancel(ctx, ref, reason)
+	switch {
+	case err == nil || errors.Is(err, approval.ErrClosed):
+		return nil
+	case errors.Is(err, approval.ErrNotFound):
+		return errors.Join(agent.ErrNoRequest, err)
+	}
+	return fmt.Errorf("withdraw %s: %w", ref, err)
+}
+
+// Watch tells what may stand differently now, until ctx ends, whose error it returns.
+func (d *desk) Watch(ctx context.Context, changed func(ref string)) error {
+	return d.asks.watch(ctx, news{d.agent, changed})
+}

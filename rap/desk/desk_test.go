@@ -1,0 +1,258 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/held"
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// answered looks how a question stands.
+func answered(t *testing.T, d rap.Desk, ref string, want rap.Answer) {
+	t.Helper()
+	if got, err := d.Answer(t.Context(), ref); err != nil || got != want {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+}
+
+func put(t *testing.T, d rap.Desk, key string, q rap.Question) string {
+	t.Helper()
+	ref, err := d.Ask(t.Context(), key, q)
+	if err != nil || !approval.QuestionID(ref) {
+		t.Fatalf("got %q, %v", ref, err)
+	}
+	return ref
+}
+
+func TestQuestionsAreAnswered(t *testing.T) {
+	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) rap.Desk) {
+		d := of("rt", "files")
+		ref := put(t, d, "k", motd())
+		if again := put(t, d, "k", motd()); again != ref {
+			t.Errorf("the same key is another question: %s, %s", again, ref)
+		}
+		r, err := h.svc.Request(t.Context(), "acme", ref)
+		must(t, err)
+		if q := r.Question; q.Prompt != motd().Prompt || fmt.Sprint(q.Choices) != fmt.Sprint(motd().Choices) || q.Default != 2 || q.Asker != "files" || r.Current().Call.Args != `{ "path": "/etc/motd" }` {
+			t.Errorf("people are shown %+v", r)
+		}
+		answered(t, d, ref, rap.Answer{State: rap.AnswerOpen})
+		h.vote(ref, "mara", approval.Choose, 0)
+		answered(t, d, ref, rap.Answer{State: rap.AnswerChosen, Selected: 0, By: "mara"})
+		must(t, d.Cancel(t.Context(), ref, "too late"))
+		answered(t, d, ref, rap.Answer{State: rap.AnswerChosen, Selected: 0, By: "mara"})
+
+		ref = put(t, d, "k2", motd())
+		h.vote(ref, "mara", approval.Dismiss, 0)
+		answered(t, d, ref, rap.Answer{State: rap.AnswerDismissed, Selected: 2, By: "mara"})
+
+		q := motd()
+		q.Groups = []string{"ops"}
+		ref = put(t, d, "k3", q)
+		h.vote(ref, "ben", approval.Choose, 1)
+		answered(t, d, ref, rap.Answer{State: rap.AnswerChosen, Selected: 1, By: "ben"})
+	})
+}
+
+// Neither time nor a withdrawal answers a question.
+func TestEndsWithoutAnAnswer(t *testing.T) {
+	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) rap.Desk) {
+		d := of("rt", "files")
+		q := motd()
+		q.Within = time.Minute
+		late, gone, plain := put(t, d, "late", q), put(t, d, "gone", motd()), put(t, d, "plain", motd())
+		must(t, d.Cancel(t.Context(), gone, "the call was interrupted"))
+		must(t, d.Cancel(t.Context(), gone, "again"))
+		must(t, d.Cancel(t.Context(), plain, ""))
+		answered(t, d, gone, rap.Answer{State: rap.AnswerCancelled, Reason: "the call was interrupted"})
+		answered(t, d, plain, rap.Answer{State: rap.AnswerCancelled, Reason: "the question was withdrawn"})
+		w := watching(t, d)
+		h.clock.add(time.Minute)
+		w.until("the question expires", func(string) bool {
+			got, err := d.Answer(t.Context(), late)
+			return err == nil && got == rap.Answer{State: rap.AnswerExpired, Reason: "nobody answered in time"}
+		})
+	})
+}
+
+func TestQuestionsThatNobodyIsAsked(t *testing.T) {
+	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) rap.Desk) {
+		d := of("rt", "files")
+		q := motd()
+		q.Call = &resolve.Call{Kind: resolve.Tool, Tool: "drop"}
+		denied, err := d.Ask(t.Context(), "k", q)
+		must(t, err)
+		must(t, h.svc.Freeze(t.Context(), "acme", "files", "mara", ""))
+		frozen, err := d.Ask(t.Context(), "k2", motd())
+		must(t, err)
+		for ref, reason := range map[string]string{denied: `declares no local tool "drop"`, frozen: "agent files is frozen by mara"} {
+			got, err := d.Answer(t.Context(), ref)
+			if err != nil || got.State != rap.AnswerDenied || !strings.Contains(got.Reason, reason) {
+				t.Errorf("got %+v, %v, want %s", got, err, reason)
+			}
+			must(t, d.Cancel(t.Context(), ref, ""))
+		}
+		must(t, h.svc.Thaw(t.Context(), "acme", "files", "mara", ""))
+		put(t, d, "k2", motd())
+	})
+}
+
+func TestQuestionsThatCanNotBePut(t *testing.T) {
+	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) rap.Desk) {
+		d := of("rt", "files")
+		for name, tt := range map[string]struct {
+			key    string
+			change func(q *rap.Question)
+			want   error
+		}{
+			"no key":           {"", func(*rap.Question) {}, held.ErrNoKey},
+			"no call":          {"k", func(q *rap.Question) { q.Call = nil }, held.ErrNoCall},
+			"no choices":       {"k", func(q *rap.Question) { q.Choices = nil }, nil},
+			"a default beyond": {"k", func(q *rap.Question) { q.Default = 3 }, nil},
+			"broken words":     {"k", func(q *rap.Question) { q.Choices = []string{"\xff", "b", "c"} }, nil},
+			"too late":         {"k", func(q *rap.Question) { q.Within = -time.Second }, nil},
+			"another by a key": {"used", func(q *rap.Question) { q.Prompt = "Erase it?" }, nil},
+			"decoded arguments": {"k", func(q *rap.Question) {
+				q.Call = &resolve.Call{Kind: resolve.Tool, Tool: "write", Values: map[string]any{"a": 1}}
+			}, nil},
+		} {
+			_ = put(t, d, "used", motd())
+			q := motd()
+			tt.change(&q)
+			ref, err := d.Ask(t.Context(), tt.key, q)
+			if err == nil || ref != "" || tt.want != nil && !errors.Is(err, tt.want) {
+				t.Errorf("%s: got %q, %v", name, ref, err)
+			}
+		}
+		if _, err := of("rt", "nobody").Ask(t.Context(), "k", motd()); err == nil {
+			t.Error("an agent that nobody knows asked")
+		}
+	})
+}
+
+// A desk knows what its own runtime asked for its own agent, and nothing else.
+func TestQuestionsOfOthers(t *testing.T) {
+	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) rap.Desk) {
+		d := of("rt", "files")
+		others := map[string]rap.Desk{"another agent": of("rt", "other"), "another runtime": of("rt2", "files")}
+		if r, ok := d.(*desk).asks.(*remote); ok && r.poll == pollEvery { // the token reads everything of the tenant
+			delete(others, "another runtime")
+		}
+		ref := put(t, d, "k", motd())
+		for _, answer := range []bool{false, true} {
+			if answer {
+				h.vote(ref, "mara", approval.Choose, 1)
+			}
+			for name, other := range others {
+				if got, err := other.Answer(t.Context(), ref); !errors.Is(err, agent.ErrNoRequest) || got != (rap.Answer{}) {
+					t.Errorf("%s: got %+v, %v", name, got, err)
+				}
+			}
+		}
+		for _, unknown := range []string{"", "qst_0", "apr_0", "let:x:y"} {
+			if _, err := d.Answer(t.Context(), unknown); !errors.Is(err, agent.ErrNoRequest) {
+				t.Errorf("%q: got %v", unknown, err)
+			}
+		}
+		for _, unknown := range []string{"qst_0", "apr_0"} {
+			if err := d.Cancel(t.Context(), unknown, ""); !errors.Is(err, agent.ErrNoRequest) {
+				t.Errorf("%q: got %v", unknown, err)
+			}
+		}
+		open := put(t, d, "open", motd())
+		if err := of("rt2", "files").Cancel(t.Context(), open, ""); !errors.Is(err, agent.ErrNoRequest) {
+			t.Errorf("another runtime withdrew it: %v", err)
+		}
+		answered(t, d, open, rap.Answer{State: rap.AnswerOpen})
+	})
+}
+
+// While the kill switch is thrown an answer is held back, and the desk says when it isn't any more.
+func TestFrozenAnswers(t *testing.T) {
+	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) rap.Desk) {
+		d := of("rt", "files")
+		ref := put(t, d, "k", motd())
+		must(t, h.svc.Freeze(t.Context(), "acme", "", "mara", ""))
+		h.vote(ref, "mara", approval.Choose, 1)
+		answered(t, d, ref, rap.Answer{State: rap.AnswerOpen, Reason: "the agent is frozen by its operators: no answer is given out"})
+		must(t, d.Cancel(t.Context(), ref, "")) // which is too late, and tells nothing
+		w := watching(t, d)
+		must(t, h.svc.Thaw(t.Context(), "acme", "", "mara", ""))
+		w.until("the answer is given out", func(ref2 string) bool {
+			got, err := d.Answer(t.Context(), ref)
+			return ref2 == "" && err == nil && got == rap.Answer{State: rap.AnswerChosen, Selected: 1, By: "mara"}
+		})
+	})
+}
+
+// The desk is a holder of approvals as well, beside questions under the same key.
+func TestDeskHoldsApprovals(t *testing.T) {
+	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) rap.Desk) {
+		d := of("rt", "files")
+		call := &resolve.Call{Kind: resolve.Tool, Tool: "pay", Args: []byte(`{"n":1}`)}
+		v := agent.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: call}
+		question := put(t, d, "k", motd())
+		opened, err := d.Open(t.Context(), "k", v)
+		must(t, err)
+		if opened.State != agent.HeldPending || opened.Ref == question {
+			t.Fatalf("got %+v", opened)
+		}
+		w := watching(t, d)
+		h.vote(opened.Ref, "ben", approval.Approve, 0)
+		w.until("it is approved", func(string) bool {
+			got, err := d.Look(t.Context(), opened.Ref)
+			return err == nil && got.State == agent.HeldApproved
+		})
+		must(t, d.Claim(t.Context(), opened.Ref, "run", v))
+		if err := d.Claim(t.Context(), question, "run", v); !errors.Is(err, agent.ErrNotClaimed) && err == nil {
+			t.Error("a question let a call run")
+		}
+		answered(t, d, question, rap.Answer{State: rap.AnswerOpen})
+		must(t, d.Cancel(t.Context(), opened.Ref, ""))
+	})
+}
+
+// An answer of the other side that can't be is an error, never an answer.
+func TestAnswersThatMakeNoSense(t *testing.T) {
+	one, three := 1, 3
+	for name, r := range map[string]*approval.Request{
+		"approved":   {State: approval.Approved, Question: &approval.Question{Choices: []string{"a"}}},
+		"unknown":    {State: "odd"},
+		"no choice":  {State: approval.Answered, Question: &approval.Question{Choices: []string{"a"}}},
+		"no such":    {State: approval.Answered, Question: &approval.Question{Choices: []string{"a", "b", "c"}}, Chosen: &three},
+		"no choices": {State: approval.Answered, Chosen: &one},
+	} {
+		if got, err := stands(r); err == nil || got != (rap.Answer{}) {
+			t.Errorf("%s: got %+v, %v", name, got, err)
+		}
+	}
+	for name, o := range map[string]*approval.Opened{
+		"allowed": {Outcome: approval.OpenAllow}, "granted": {Outcome: approval.OpenGranted}, "nothing": {Outcome: approval.OpenPending},
+		"an approval": {Outcome: approval.OpenPending, Request: &approval.Request{ID: "apr_1"}}, "odd": {},
+	} {
+		d := &desk{asks: fixed{o}, agent: "files"}
+		if ref, err := d.Ask(context.Background(), "k", motd()); err == nil || ref != "" {
+			t.Errorf("%s: got %q, %v", name, ref, err)
+		}
+	}
+	d := &desk{asks: fixed{&approval.Opened{Outcome: approval.OpenDeny}}, agent: "files"}
+	if ref, err := d.Ask(context.Background(), "k", motd()); err != nil || ref != "denied:the rules deny the call" {
+		t.Errorf("got %q, %v", ref, err)
+	}
+}
+
+// fixed answers always the same.
+type fixed struct{ o *approval.Opened }
+
+func (f fixed) ask(context.Context, string, rap.Question) (*approval.Opened, error) { return f.o, nil }
+func (f fixed) answer(context.Context, string) (*approval.Request, error)           { return f.o.Request, nil }
+func (f fixed) cancel(context.Context, string, string) error                        { return nil }
+func (f fixed) watch(context.Context, news) error                                   { return nil }
