@@ -145,8 +145,7 @@ func TestWatchAnswersQuestions(t *testing.T) {
 	term.saw(t, "> …"+last(call.ID))
 	for _, key := range []string{"c", "0", "x"} {
 		typed(key)
-		term.saw(t, "is no question of a tool but a call")
-		typed("\n")
+		term.saw(t, "this is no question of a tool but a call")
 	}
 	typed("q")
 	if code := <-ended; code != cli.ExitOK {

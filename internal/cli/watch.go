@@ -221,8 +221,12 @@ func (b *inbox) press(ctx context.Context, key byte, restore func()) (func(), er
 	default:
 		return restore, nil
 	}
-	if b.at() < 0 {
+	switch i := b.at(); {
+	case i < 0:
 		b.note = "nothing is selected"
+		return restore, nil
+	case !b.requests[i].Question && !strings.ContainsRune("sade", rune(key)):
+		b.note = "this is no question of a tool but a call"
 		return restore, nil
 	}
 	restore()
