@@ -51,8 +51,9 @@ func (g *Gateway) look(ctx context.Context, d *doc[gateCall]) (bool, error) {
 	if errors.Is(err, agent.ErrNoRequest) {
 		return true, g.settle(ctx, d, gateFailed, "the approval is known no more; nothing was run")
 	}
-	if err != nil && g.now().Before(d.body.Until) {
-		return g.tryDesk(ctx, d, err)
+	if err != nil { // people may have answered all the same: it is looked at until the time is over
+		g.refuse(ctx, "the desk can't be reached", err, &d.body)
+		held = agent.Held{State: agent.HeldPending}
 	}
 	return g.stands(ctx, d, held)
 }
@@ -63,6 +64,10 @@ func (g *Gateway) stands(ctx context.Context, d *doc[gateCall], held agent.Held)
 	switch held.State {
 	case agent.HeldApproved:
 		return true, g.approved(ctx, d, held)
+	case agent.HeldDenied, agent.HeldExpired, agent.HeldCancelled, agent.HeldResponded:
+		c.Held = "" // nothing is left to withdraw
+	}
+	switch held.State {
 	case agent.HeldDenied:
 		return true, g.settle(ctx, d, gateDeny, "the approvers denied this call"+because(held.Reason))
 	case agent.HeldExpired:

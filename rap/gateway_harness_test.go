@@ -23,6 +23,7 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
+	"github.com/assent-dev/assent/store"
 )
 
 const gatewayAgent = `schema_version: "1.0.0"
@@ -200,6 +201,71 @@ type house struct {
 	log     *bytes.Buffer
 	clock   time.Duration // ahead of the real one
 	plan    *resolve.Plan
+	disk    *failing // what the gateway of now keeps its records on
+	act     func(context.Context, Job) (Outcome, error)
+	deaf    bool // the ledger takes nothing
+}
+
+// failing is a process's way to the records. It can be cut, at once or after some more writes: a process without it is as good as dead.
+type failing struct {
+	store.Records
+	mu   sync.Mutex
+	left int // writes before it is cut; negative: never
+}
+
+var errDead = errors.New("the process is dead")
+
+func (f *failing) die(after int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.left = after
+}
+
+func (f *failing) alive(write bool) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.left == 0 {
+		return errDead
+	}
+	if write && f.left > 0 {
+		f.left--
+	}
+	return nil
+}
+
+func (f *failing) PutRecord(ctx context.Context, r store.Record) (int64, error) {
+	if err := f.alive(true); err != nil {
+		return 0, err
+	}
+	return f.Records.PutRecord(ctx, r)
+}
+
+func (f *failing) Record(ctx context.Context, room, key string) (store.Record, error) {
+	if err := f.alive(false); err != nil {
+		return store.Record{}, err
+	}
+	return f.Records.Record(ctx, room, key)
+}
+
+func (f *failing) RecordByAlias(ctx context.Context, room, alias string) (store.Record, error) {
+	if err := f.alive(false); err != nil {
+		return store.Record{}, err
+	}
+	return f.Records.RecordByAlias(ctx, room, alias)
+}
+
+func (f *failing) ListRecords(ctx context.Context, room, prefix, after string, limit int) ([]store.Record, error) {
+	if err := f.alive(false); err != nil {
+		return nil, err
+	}
+	return f.Records.ListRecords(ctx, room, prefix, after, limit)
+}
+
+func (f *failing) DueRecords(ctx context.Context, room string, now time.Time, limit int) ([]store.Record, error) {
+	if err := f.alive(false); err != nil {
+		return nil, err
+	}
+	return f.Records.DueRecords(ctx, room, now, limit)
 }
 
 const gatewayToken = "runtime-token"
@@ -262,7 +328,10 @@ func (h *house) start() {
 	h.http = httptest.NewUnstartedServer(nil)
 	h.cfg.PublicURL = "http://" + h.http.Listener.Addr().String() + "/tools"
 	var err error
-	if h.g, err = NewGateway(h.cfg); err != nil {
+	h.disk = &failing{Records: h.cfg.Records, left: -1}
+	cfg := h.cfg
+	cfg.Records = h.disk
+	if h.g, err = NewGateway(cfg); err != nil {
 		h.t.Fatal(err)
 	}
 	h.http.Config.Handler = h.g
@@ -276,6 +345,19 @@ func (h *house) start() {
 		}
 	}()
 	h.stop = func() { cancel(); <-ended; h.http.Close() }
+}
+
+// crash kills the gateway and starts the next one.
+func (h *house) crash() {
+	h.t.Helper()
+	h.disk.die(0)
+	h.restart()
+}
+
+func (h *house) restart() {
+	h.t.Helper()
+	h.stop()
+	h.start()
 }
 
 func (h *house) now() time.Time {
@@ -299,14 +381,21 @@ func (h *house) pass(d time.Duration) {
 func (h *house) record(_ context.Context, event, subject, actor string, facts map[string]any) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.deaf {
+		return errors.New("the ledger is full")
+	}
 	h.events = append(h.events, fmt.Sprint(event, " ", facts))
 	return nil
 }
 
-func (h *house) run(_ context.Context, job Job) (Outcome, error) {
+func (h *house) run(ctx context.Context, job Job) (Outcome, error) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.ran = append(h.ran, job)
+	act := h.act
+	h.mu.Unlock()
+	if act != nil {
+		return act(ctx, job)
+	}
 	return Outcome{Text: "did " + job.Operation + " " + string(job.Arguments)}, nil
 }
 
@@ -334,19 +423,24 @@ func (h *house) postAs(token, path string, body any) int {
 		}
 		text = string(b)
 	}
-	url := path
 	if strings.HasPrefix(path, "/") {
-		url = h.cfg.PublicURL + path
+		path = h.cfg.PublicURL + path
 	}
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, url, strings.NewReader(text))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
+	req := h.request(path, text)
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	return h.do(req)
+}
+
+func (h *house) request(url, body string) *http.Request {
+	h.t.Helper()
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	return req
 }
 
 func (h *house) do(req *http.Request) int {

@@ -53,7 +53,7 @@ type gateCall struct {
 	Owner    string        `json:"owner,omitempty"` // process that executes it
 	Stop     string        `json:"stop,omitempty"`  // why it should not go on while it executes
 	Closed   bool          `json:"closed,omitempty"`
-	Withdraw bool          `json:"withdraw,omitempty"` // the approvers are still asked and need not be
+	Withdraw bool          `json:"withdraw,omitempty"` // what the approvers were asked is needed no more
 	Result   []byte        `json:"result,omitempty"`   // a tool_result, ready to be posted
 }
 
@@ -134,7 +134,7 @@ func (c *gateCall) settle(verdict, text string) {
 
 // finish stores the result of a call. Only what a repetition needs is kept beside it.
 func (c *gateCall) finish(out Outcome) {
-	c.Withdraw = c.Phase == gateHeld && c.Held != ""
+	c.Withdraw = c.Phase != gateExecuting && c.Held != ""
 	c.Result = gateResult(c, out)
 	c.Phase, c.Args, c.Tries, c.Owner, c.Until = gateDone, nil, 0, "", time.Time{}
 	if c.Question != nil {

@@ -3,10 +3,13 @@ package rap
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/template"
 )
 
 // gateClock stops a run that takes too long. It stands while people are asked.
@@ -64,12 +67,32 @@ func (r *gateRun) pose(ctx context.Context, prompt string, choices []string, sta
 		case d.body.Phase != gateExecuting || d.body.Owner != r.g.id:
 			return nil, errGateLost
 		}
-		err = r.g.pose(ctx, d, &gateQuestion{Session: -1, Relayed: true}, prompt, choices, standard, r.g.cfg.Within)
+		q := &gateQuestion{Session: -1, Relayed: true}
+		err = r.g.pose(ctx, d, q, r.g.relayedPrompt(d.body.Operation, prompt), relayedLabels(choices), standard, r.g.cfg.Within)
 		if !errors.Is(err, approval.ErrVersion) {
 			return d, err
 		}
 	}
 	return nil, errGateBusy
+}
+
+// relayedPrompt shows a question that is not ours: who asks first, then its words, which can't act on a screen.
+func (g *Gateway) relayedPrompt(operation, prompt string) string {
+	prompt, _ = cutText(prompt, maxGateMessage)
+	lines := strings.Split(strings.ReplaceAll(prompt, "\r\n", "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = template.Escape(line)
+	}
+	return fmt.Sprintf("%s asks, while %s runs:\n%s", template.Escape(g.cfg.Name), operation, strings.Join(lines, "\n"))
+}
+
+func relayedLabels(labels []string) []string {
+	var out []string
+	for _, label := range labels {
+		label, _ = cutText(template.Escape(label), maxGateLabel)
+		out = append(out, label)
+	}
+	return out
 }
 
 func (r *gateRun) post(ctx context.Context, d *doc[gateCall]) error {

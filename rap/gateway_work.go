@@ -98,7 +98,9 @@ func (g *Gateway) moved(d *doc[gateCall]) { g.wake(gateDue{d.key, d.body.Caller,
 func (g *Gateway) begin(ctx context.Context, jobs *sync.WaitGroup, due gateDue) {
 	c := g.caller(due.caller)
 	if c == nil {
-		g.orphan(ctx, due.d)
+		if due.d != nil {
+			g.orphan(ctx, due.d)
+		}
 		return
 	}
 	g.mu.Lock()
@@ -123,7 +125,7 @@ func (g *Gateway) job(ctx context.Context, c *gateCaller, due gateDue) {
 		if d != nil {
 			g.workOn(ctx, c, d)
 		}
-		if g.rest(c, due.key) || ctx.Err() != nil {
+		if g.rest(ctx, c, due.key) {
 			return
 		}
 	}
@@ -141,10 +143,10 @@ func (g *Gateway) reread(ctx context.Context, key string) *doc[gateCall] {
 func (g *Gateway) isDue(d *doc[gateCall]) bool { return !d.due.IsZero() && !d.due.After(g.now()) }
 
 // rest ends a job, unless somebody moved the call meanwhile.
-func (g *Gateway) rest(c *gateCaller, key string) bool {
+func (g *Gateway) rest(ctx context.Context, c *gateCaller, key string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if j := g.inFlight[key]; j.again {
+	if j := g.inFlight[key]; j.again && ctx.Err() == nil {
 		j.again = false
 		return false
 	}
