@@ -34,6 +34,9 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err e
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("%q: expected flags only", flags.Arg(0))
+	}
 	dir, err := os.MkdirTemp("", "assent-files-*")
 	if err != nil {
 		return err

@@ -179,6 +179,30 @@ func (e ProblemOutcome) Valid() bool {
 	}
 }
 
+// Defines values for RAPCallState.
+const (
+	RAPCallStateAsking  RAPCallState = "asking"
+	RAPCallStateDone    RAPCallState = "done"
+	RAPCallStatePending RAPCallState = "pending"
+	RAPCallStateSending RAPCallState = "sending"
+)
+
+// Valid indicates whether the value is a known member of the RAPCallState enum.
+func (e RAPCallState) Valid() bool {
+	switch e {
+	case RAPCallStateAsking:
+		return true
+	case RAPCallStateDone:
+		return true
+	case RAPCallStatePending:
+		return true
+	case RAPCallStateSending:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Scope.
 const (
 	ScopeAdmin   Scope = "admin"
@@ -482,6 +506,119 @@ type Proof = json.RawMessage
 // Question What a tool asks. `prompt` and `choices` are its own words: show them as a quotation, below what is known of the call. 256 KiB in all at most.
 type Question = approval.Question
 
+// RAPCall How a call stands.
+type RAPCall struct {
+	// Failed the outcome is an error
+	Failed    bool   `json:"failed,omitempty"`
+	ID        string `json:"id"`
+	Operation string `json:"operation"`
+
+	// Outcome once done: `text`, or `content` in its place, and `display_as`
+	Outcome map[string]interface{} `json:"outcome,omitempty"`
+
+	// Question id of the request that people are asked now: about the call, or what the tool asks
+	Question string `json:"question,omitempty"`
+	Server   string `json:"server"`
+
+	// SignIn where the tool wants the user to sign in; untrusted
+	SignIn string       `json:"sign_in,omitempty"`
+	State  RAPCallState `json:"state"`
+
+	// Subscription events may follow
+	Subscription bool `json:"subscription,omitempty"`
+
+	// Synthetic the outcome is the runtime's own
+	Synthetic bool   `json:"synthetic,omitempty"`
+	Thread    string `json:"thread"`
+
+	// Trouble the answer to the tool's question could not be delivered, and why
+	Trouble string `json:"trouble,omitempty"`
+
+	// Why of a synthetic outcome: denied, invalid, not_accepted, timeout, unanswered, interrupted, closed
+	Why string `json:"why,omitempty"`
+}
+
+// RAPCallState defines model for RAPCall.State.
+type RAPCallState string
+
+// RAPCancel defines model for RAPCancel.
+type RAPCancel struct {
+	ID     string `json:"id"`
+	Reason string `json:"reason,omitempty"`
+	Thread string `json:"thread"`
+}
+
+// RAPClose defines model for RAPClose.
+type RAPClose struct {
+	Thread string `json:"thread"`
+}
+
+// RAPEvents defines model for RAPEvents.
+type RAPEvents struct {
+	Events []struct {
+		Associative bool `json:"associative,omitempty"`
+		Final       bool `json:"final,omitempty"`
+
+		// ID of the call
+		ID    string `json:"id"`
+		Index int    `json:"index"`
+		Text  string `json:"text"`
+	} `json:"events"`
+}
+
+// RAPInvocation defines model for RAPInvocation.
+type RAPInvocation struct {
+	// Ancestors of the thread, root to parent
+	Ancestors []string `json:"ancestors,omitempty"`
+
+	// Arguments exactly what the tool gets; an empty object when absent
+	Arguments map[string]interface{} `json:"arguments,omitempty"`
+
+	// CallID echoed by tools
+	CallID string `json:"call_id,omitempty"`
+
+	// ID of the call; unique in its thread
+	ID        string `json:"id"`
+	Operation string `json:"operation"`
+
+	// Thread id of the thread, RAP's group_id
+	Thread string `json:"thread"`
+
+	// User whom the agent acts for; tools' questions go to this person
+	User string `json:"user,omitempty"`
+}
+
+// RAPOffer defines model for RAPOffer.
+type RAPOffer struct {
+	// Description the tool's own words
+	Description string                 `json:"description"`
+	InputSchema map[string]interface{} `json:"input_schema"`
+	Operation   string                 `json:"operation"`
+
+	// Server registered name of the tool server
+	Server string `json:"server"`
+}
+
+// RAPProblem defines model for RAPProblem.
+type RAPProblem struct {
+	Detail string `json:"detail"`
+	Server string `json:"server"`
+
+	// Tool absent where it is the whole server
+	Tool string `json:"tool,omitempty"`
+}
+
+// RAPTools defines model for RAPTools.
+type RAPTools struct {
+	Offers   []RAPOffer   `json:"offers"`
+	Problems []RAPProblem `json:"problems"`
+}
+
+// RAPViews defines model for RAPViews.
+type RAPViews struct {
+	Views map[string]map[string]interface{} `json:"views"`
+}
+
 // Reason defines model for Reason.
 type Reason = resolve.Reason
 
@@ -642,6 +779,39 @@ type AskQuestionParams struct {
 	IdempotencyKey string `json:"Idempotency-Key"`
 }
 
+// RapCallParams defines parameters for RapCall.
+type RapCallParams struct {
+	// Thread id of the thread (RAP's group_id)
+	Thread string `form:"thread" json:"thread"`
+
+	// ID id of the call
+	ID string `form:"id" json:"id"`
+
+	// Wait how long to wait for its end, at most 60s
+	Wait string `form:"wait,omitempty" json:"wait,omitempty"`
+}
+
+// RapEventsParams defines parameters for RapEvents.
+type RapEventsParams struct {
+	// Thread id of the thread (RAP's group_id)
+	Thread string `form:"thread" json:"thread"`
+
+	// From index of the first one, 0 when absent
+	From int `form:"from,omitempty" json:"from,omitempty"`
+}
+
+// RapToolsParams defines parameters for RapTools.
+type RapToolsParams struct {
+	// Session id of the root thread
+	Session string `form:"session" json:"session"`
+}
+
+// RapViewsParams defines parameters for RapViews.
+type RapViewsParams struct {
+	// Thread id of the thread (RAP's group_id)
+	Thread string `form:"thread" json:"thread"`
+}
+
 // OpenRequestParams defines parameters for OpenRequest.
 type OpenRequestParams struct {
 	// IdempotencyKey a text of the runtime's own. The same key with the same call gets the same answer for a day; with another call it is refused.
@@ -746,6 +916,15 @@ type DecideJSONRequestBody = Call
 
 // AskQuestionJSONRequestBody defines body for AskQuestion for application/json ContentType.
 type AskQuestionJSONRequestBody = AskBody
+
+// RapInvokeJSONRequestBody defines body for RapInvoke for application/json ContentType.
+type RapInvokeJSONRequestBody = RAPInvocation
+
+// RapCancelJSONRequestBody defines body for RapCancel for application/json ContentType.
+type RapCancelJSONRequestBody = RAPCancel
+
+// RapCloseJSONRequestBody defines body for RapClose for application/json ContentType.
+type RapCloseJSONRequestBody = RAPClose
 
 // OpenRequestJSONRequestBody defines body for OpenRequest for application/json ContentType.
 type OpenRequestJSONRequestBody = OpenBody

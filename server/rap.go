@@ -1,0 +1,215 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/value"
+)
+
+// runtime is the RAP runtime of the path's agent, if the token may act for it.
+func (x *exchange) runtime() (*rap.Runtime, error) {
+	agent, err := x.agent()
+	if err != nil {
+		return nil, err
+	}
+	if x.cfg.Tools != nil {
+		if r := x.cfg.Tools(x.tenant(), agent); r != nil {
+			return r, nil
+		}
+	}
+	return nil, fail(openapi.CodeNotFound, "this agent has no RAP runtime here")
+}
+
+func (x *exchange) rapTools() error {
+	runtime, err := x.runtime()
+	if err != nil {
+		return err
+	}
+	session, err := x.needed("session")
+	if err != nil {
+		return err
+	}
+	tools, err := runtime.Tools(x.r.Context(), session)
+	if err != nil {
+		return err
+	}
+	out := openapi.RAPTools{Offers: []openapi.RAPOffer{}, Problems: []openapi.RAPProblem{}}
+	for _, o := range tools.Offers {
+		offer := openapi.RAPOffer{Server: o.Server, Operation: o.Name, Description: o.Description}
+		if err := json.Unmarshal(o.InputSchema, &offer.InputSchema); err != nil {
+			return err
+		}
+		out.Offers = append(out.Offers, offer)
+	}
+	for _, p := range tools.Problems {
+		out.Problems = append(out.Problems, openapi.RAPProblem{Server: p.Server, Tool: p.Tool, Detail: p.Err.Error()})
+	}
+	return x.answer(http.StatusOK, out)
+}
+
+// needed reads a query parameter that must be there.
+func (x *exchange) needed(name string) (string, error) {
+	if text := x.query.Get(name); text != "" {
+		return text, nil
+	}
+	return "", fail(openapi.CodeInvalid, name+": expected one").in(name)
+}
+
+func (x *exchange) rapInvoke() error {
+	runtime, err := x.runtime()
+	if err != nil {
+		return err
+	}
+	f := object(x.body, "", "thread", "id", "call_id", "ancestors", "user", "operation", "arguments").must("thread", "id", "operation")
+	in := rap.Invocation{
+		Thread: f.text("thread"), ID: f.text("id"), User: f.text("user"), Operation: f.text("operation"), Ancestors: f.texts("ancestors"), Arguments: f.raw["arguments"],
+	}
+	if _, ok := f.raw["call_id"]; ok {
+		id := f.text("call_id")
+		in.CallID = &id
+	}
+	if f.err != nil {
+		return f.err
+	}
+	call, err := runtime.Invoke(x.r.Context(), in)
+	if err != nil {
+		return rapProblem(err)
+	}
+	return x.answer(http.StatusOK, call)
+}
+
+// rapCall looks at a call, or waits for its end: at most until the server drains.
+func (x *exchange) rapCall() error {
+	runtime, err := x.runtime()
+	if err != nil {
+		return err
+	}
+	thread, err := x.needed("thread")
+	if err != nil {
+		return err
+	}
+	id, err := x.needed("id")
+	if err != nil {
+		return err
+	}
+	wait, err := x.duration("wait")
+	if err != nil {
+		return err
+	}
+	call, err := runtime.Call(x.r.Context(), thread, id)
+	if err == nil && wait > 0 && call.State != rap.CallDone {
+		if call, err = x.awaitCall(runtime, thread, id, min(wait, maxWait)); err == nil {
+			err = x.stillMay(openapi.ScopeRequest)
+		}
+	}
+	if err != nil {
+		return rapProblem(err)
+	}
+	return x.answer(http.StatusOK, call)
+}
+
+func (x *exchange) awaitCall(runtime *rap.Runtime, thread, id string, wait time.Duration) (rap.Call, error) {
+	ctx, cancel := x.waiting(wait)
+	defer cancel()
+	call, err := runtime.Wait(ctx, thread, id)
+	if err != nil && ctx.Err() != nil && x.r.Context().Err() == nil {
+		return runtime.Call(x.r.Context(), thread, id)
+	}
+	return call, err
+}
+
+// rapProblem says what stops a caller of a runtime.
+func rapProblem(err error) error {
+	switch {
+	case errors.Is(err, rap.ErrNoCall):
+		return fail(openapi.CodeNotFound, err.Error())
+	case errors.Is(err, rap.ErrOtherCall):
+		return fail(openapi.CodeKeyReuse, err.Error())
+	case errors.Is(err, rap.ErrDone):
+		return fail(openapi.CodeClosed, err.Error())
+	}
+	return err
+}
+
+func (x *exchange) rapCancel() error {
+	runtime, err := x.runtime()
+	if err != nil {
+		return err
+	}
+	f := object(x.body, "", "thread", "id", "reason").must("thread", "id")
+	thread, id, reason := f.text("thread"), f.text("id"), f.text("reason")
+	if f.err != nil {
+		return f.err
+	}
+	if err := runtime.Cancel(x.r.Context(), thread, id, reason); err != nil && !errors.Is(err, rap.ErrDone) {
+		return rapProblem(err)
+	}
+	call, err := runtime.Call(x.r.Context(), thread, id)
+	if err != nil {
+		return rapProblem(err)
+	}
+	return x.answer(http.StatusOK, call)
+}
+
+func (x *exchange) rapClose() error {
+	runtime, err := x.runtime()
+	if err != nil {
+		return err
+	}
+	f := object(x.body, "", "thread").must("thread")
+	thread := f.text("thread")
+	if f.err != nil {
+		return f.err
+	}
+	if err := runtime.CloseThread(x.r.Context(), thread); err != nil {
+		return rapProblem(err)
+	}
+	x.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (x *exchange) rapEvents() error {
+	runtime, err := x.runtime()
+	if err != nil {
+		return err
+	}
+	thread, err := x.needed("thread")
+	if err != nil {
+		return err
+	}
+	from, err := x.integer("from", 0, 1<<31, 0)
+	if err != nil {
+		return err
+	}
+	events, err := runtime.Events(x.r.Context(), thread, int(from))
+	if err != nil {
+		return rapProblem(err)
+	}
+	return x.answer(http.StatusOK, map[string]any{"events": append([]rap.Event{}, events...)})
+}
+
+func (x *exchange) rapViews() error {
+	runtime, err := x.runtime()
+	if err != nil {
+		return err
+	}
+	thread, err := x.needed("thread")
+	if err != nil {
+		return err
+	}
+	views, err := runtime.Views(x.r.Context(), thread)
+	if err != nil {
+		return rapProblem(err)
+	}
+	if views == nil {
+		views = map[string]json.RawMessage{}
+	}
+	return x.answer(http.StatusOK, map[string]any{"views": views})
+}
+
+var _ = value.Parse
