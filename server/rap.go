@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -8,7 +9,6 @@ import (
 
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/server/openapi"
-	"github.com/assent-dev/assent/value"
 )
 
 // runtime is the RAP runtime of the path's agent, if the token may act for it.
@@ -54,7 +54,7 @@ func (x *exchange) rapTools() error {
 
 // needed reads a query parameter that must be there.
 func (x *exchange) needed(name string) (string, error) {
-	if text := x.query.Get(name); text != "" {
+	if text := x.query[name]; text != "" {
 		return text, nil
 	}
 	return "", fail(openapi.CodeInvalid, name+": expected one").in(name)
@@ -114,7 +114,9 @@ func (x *exchange) rapCall() error {
 }
 
 func (x *exchange) awaitCall(runtime *rap.Runtime, thread, id string, wait time.Duration) (rap.Call, error) {
-	ctx, cancel := x.waiting(wait)
+	ctx, done := x.waiting(wait)
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	call, err := runtime.Wait(ctx, thread, id)
 	if err != nil && ctx.Err() != nil && x.r.Context().Err() == nil {
@@ -211,5 +213,3 @@ func (x *exchange) rapViews() error {
 	}
 	return x.answer(http.StatusOK, map[string]any{"views": views})
 }
-
-var _ = value.Parse

@@ -128,11 +128,20 @@ func (x *exchange) getRequest() error {
 
 // await waits for a change, at most until the server drains: then the answer is what stands now.
 func (x *exchange) await(id string, version int64, wait time.Duration) (*approval.Request, error) {
+	ctx, done := x.waiting(wait)
+	defer done()
+	r, err := x.cfg.Service.Wait(ctx, x.tenant(), id, version, wait)
+	if err != nil && ctx.Err() != nil && x.r.Context().Err() == nil {
+		return x.cfg.Service.Request(x.r.Context(), x.tenant(), id)
+	}
+	return r, err
+}
+
+// waiting is the context of a long poll, which the draining of the server ends too.
+func (x *exchange) waiting(wait time.Duration) (ctx context.Context, done func()) {
 	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(wait + answerTime)) // recorders of tests have none
 	ctx, cancel := context.WithCancel(x.r.Context())
-	defer cancel()
 	x.metrics.polls.Inc()
-	defer x.metrics.polls.Dec()
 	go func() {
 		select {
 		case <-x.draining:
@@ -140,11 +149,10 @@ func (x *exchange) await(id string, version int64, wait time.Duration) (*approva
 		case <-ctx.Done():
 		}
 	}()
-	r, err := x.cfg.Service.Wait(ctx, x.tenant(), id, version, wait)
-	if err != nil && ctx.Err() != nil && x.r.Context().Err() == nil {
-		return x.cfg.Service.Request(x.r.Context(), x.tenant(), id)
+	return ctx, func() {
+		cancel()
+		x.metrics.polls.Dec()
 	}
-	return r, err
 }
 
 func (x *exchange) answerRequest(r *approval.Request) error {

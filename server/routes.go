@@ -16,6 +16,15 @@ func (s *Server) table() []route {
 		{pattern: "POST /v1/agents/{agent}/decide", scopes: any(decide, request), body: callBody, deny: true, handle: (*exchange).decide},
 		{pattern: "POST /v1/agents/{agent}/requests", scopes: any(request), body: callBody, deny: true, handle: (*exchange).openRequest},
 		{pattern: "POST /v1/agents/{agent}/questions", scopes: any(request), body: callBody, deny: true, handle: (*exchange).askQuestion},
+
+		{pattern: "GET /v1/agents/{agent}/rap/tools", scopes: any(request), query: []string{"session"}, handle: (*exchange).rapTools},
+		{pattern: "POST /v1/agents/{agent}/rap/calls", scopes: any(request), body: callBody, deny: true, handle: (*exchange).rapInvoke},
+		{pattern: "GET /v1/agents/{agent}/rap/calls", scopes: any(request), query: []string{"thread", "id", "wait"}, handle: (*exchange).rapCall},
+		{pattern: "POST /v1/agents/{agent}/rap/cancel", scopes: any(request), body: smallBody, handle: (*exchange).rapCancel},
+		{pattern: "POST /v1/agents/{agent}/rap/close", scopes: any(request), body: smallBody, handle: (*exchange).rapClose},
+		{pattern: "GET /v1/agents/{agent}/rap/events", scopes: any(request), query: []string{"thread", "from"}, handle: (*exchange).rapEvents},
+		{pattern: "GET /v1/agents/{agent}/rap/views", scopes: any(request), query: []string{"thread"}, handle: (*exchange).rapViews},
+
 		{pattern: "GET /v1/requests", scopes: any(read), handle: (*exchange).listRequests,
 			query: []string{"state", "agent", "target", "principal", "group", "mine", "since", "order", "limit", "cursor"}},
 		{pattern: "GET /v1/requests/{id}", scopes: any(read, request), query: []string{"wait", "version"}, handle: (*exchange).getRequest},

@@ -24,6 +24,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
 )
@@ -39,6 +40,8 @@ type Config struct {
 	Logger    *slog.Logger     // nil: nothing is logged
 	Inbox     http.Handler     // everything beside the API and health; nil: not found
 	Checks    []Check          // more of what /readyz asks
+	// Tools returns the RAP runtime of an agent, nil where it has none; nil: no agent has one.
+	Tools func(tenant, agent string) *rap.Runtime
 	// MetricsToken asks for a token of scope read at /metrics.
 	MetricsToken bool
 	// MaxWatchers bounds the event streams of this process; 0 means 1000.

@@ -37,6 +37,7 @@ type house struct {
 	base     *url.URL // where people reach it
 	service  *approval.Service
 	outside  *outside
+	tools    *tools
 	auth     *auth.Auth // nil: nobody can sign in
 }
 
@@ -83,7 +84,10 @@ func (h *house) build(ctx context.Context) (err error) {
 	if h.base, err = publicURL(h.cfg.PublicURL, h.listener.Addr()); err != nil {
 		return errors.Join(err, h.listener.Close())
 	}
-	if err := h.buildService(); err != nil {
+	if err = h.buildService(); err == nil {
+		err = h.buildTools(ctx)
+	}
+	if err != nil {
 		return errors.Join(err, h.listener.Close())
 	}
 	return nil
@@ -122,6 +126,7 @@ func (h *house) buildService() (err error) {
 func (h *house) pages() http.Handler {
 	mux := http.NewServeMux()
 	h.outside.mount(mux)
+	h.tools.mount(mux)
 	if h.auth == nil {
 		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "Nobody can sign in here: start assent with --oidc-issuer, or with --dev on your own machine. The API is at /v1.", http.StatusNotFound)
@@ -148,6 +153,7 @@ func who(r *http.Request) (tenant string, p approval.Person, dev, ok bool) {
 func (h *house) run(ctx context.Context, ready func(cli.Ready)) error {
 	s := server.New(server.Config{
 		Service: h.service, Store: h.store, Directory: h.people, Signer: h.key.Signer, Logger: h.log, Inbox: h.pages(), Checks: h.tenants.checks(),
+		Tools: h.tools.runtime,
 	})
 	answers := server.HTTPServer(s)
 	answers.ErrorLog = slog.NewLogLogger(h.log.Handler(), slog.LevelWarn)
@@ -158,6 +164,7 @@ func (h *house) run(ctx context.Context, ready func(cli.Ready)) error {
 	all.Go(func() { worked = s.Run(ctx) })
 	all.Go(func() { h.tenants.run(ctx) })
 	all.Go(func() { h.outside.run(ctx) })
+	all.Go(func() { h.tools.run(ctx) })
 	all.Go(func() {
 		if err := answers.Serve(h.listener); !errors.Is(err, http.ErrServerClosed) {
 			answered = err

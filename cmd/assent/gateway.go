@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/desk"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/server"
+	"github.com/assent-dev/assent/server/plans"
+	"github.com/assent-dev/assent/store"
+)
+
+// ownTenant is the tenant of what a gateway by itself writes into its ledger.
+const ownTenant = "default"
+
+// serveGateway runs one RAP gateway without a service beside it, until ctx ends. Its store, ledger and key are as those of a service.
+func serveGateway(ctx context.Context, cfg cli.GatewayConfig, log io.Writer, ready func(cli.Ready)) (err error) {
+	logs := logger(cli.ServeConfig{LogText: cfg.LogText}, log)
+	agents, err := plans.Load(plans.Config{Agents: cfg.Agents, Policies: cfg.Policies, Logger: logs})
+	if err != nil {
+		return err
+	}
+	if _, err := agents.Plan(ctx, ownTenant, cfg.Agent); err != nil {
+		return err
+	}
+	host, _ := os.Hostname() // only a name for people to tell keys apart
+	key, err := cli.LoadKey(cfg.KeyFile, host)
+	if err != nil {
+		return err
+	}
+	s, err := openStore(ctx, cfg.Store, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	common, err := standalone(cfg, s, agents, key, logs)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	return runGateway(ctx, cfg, common, s, agents, key, listener, ready)
+}
+
+// standalone is what the gateway works with when there is no service in this process.
+func standalone(cfg cli.GatewayConfig, s store.Store, agents *plans.Plans, key cli.Key, logs *slog.Logger) (rap.Common, error) {
+	common := rap.Common{
+		Records: s, Room: "rap/gateway/" + cfg.Name, Key: key.RAP, Now: time.Now, Log: logs,
+		Plan: func(ctx context.Context) (*resolve.Plan, error) {
+			c, err := agents.Plan(ctx, ownTenant, cfg.Agent)
+			if err != nil {
+				return nil, err
+			}
+			return c.Plan, nil
+		},
+		Record: func(ctx context.Context, event, subject, actor string, facts map[string]any) error {
+			return records(s).Record(ctx, ownTenant, event, subject, actor, facts)
+		},
+	}
+	if cfg.Server == "" {
+		return common, nil
+	}
+	token, err := readSecret(cfg.TokenFile)
+	if err != nil {
+		return common, fmt.Errorf("server_token_file: %w", err)
+	}
+	c, err := client.New(cfg.Server, token, client.Options{UserAgent: "assent/" + cli.Version})
+	if err == nil {
+		common.Desk = desk.Client(c, cfg.Agent)
+	}
+	return common, err
+}
+
+// runGateway answers until ctx ends. Sealing and sweeping are a service's own.
+func runGateway(ctx context.Context, cfg cli.GatewayConfig, common rap.Common, s store.Store, agents *plans.Plans, key cli.Key, listener net.Listener,
+	ready func(cli.Ready)) error {
+	base, err := publicURL(cfg.PublicURL, listener.Addr())
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	g, err := newGateway(ctx, common, cfg.RAPGatewayConfig, strings.TrimSuffix(base.String(), "/"))
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	house := server.New(server.Config{Service: records(s), Store: s, Signer: key.Signer, Logger: common.Log})
+	mux := http.NewServeMux()
+	mux.Handle("/healthz", house)
+	mux.Handle("/readyz", house)
+	mux.Handle("/", g.handler)
+	answers := server.HTTPServer(mux)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var all sync.WaitGroup
+	var answered, worked error
+	all.Go(func() { worked = house.Run(ctx) })
+	all.Go(func() { _ = agents.Run(ctx) }) // ends with ctx
+	all.Go(func() { _ = g.run(ctx) })      // ends with ctx
+	all.Go(func() {
+		if err := answers.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			answered = err
+			cancel()
+		}
+	})
+	ready(cli.Ready{URL: base.String(), API: "http://" + listener.Addr().String()})
+	<-ctx.Done()
+	limit, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer stop()
+	drained := answers.Shutdown(limit)
+	all.Wait()
+	return errors.Join(answered, drained, worked)
+}

@@ -1,0 +1,286 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/agent/held"
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/desk"
+	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// tools is the RAP of all tenants: runtimes that call tools, and gateways that are tools.
+type tools struct {
+	runtimes map[string]*rap.Runtime // by tenant and agent, see toolsKey
+	mounts   map[string]http.Handler // by path
+	workers  []func(context.Context) error
+}
+
+// runtime is server.Config.Tools.
+func (t *tools) runtime(tenant, agent string) *rap.Runtime {
+	return t.runtimes[toolsKey(tenant, agent)]
+}
+
+func toolsKey(tenant, agent string) string { return tenant + "\x00" + agent }
+
+// buildTools makes what the tenants' configurations name.
+func (h *house) buildTools(ctx context.Context) error {
+	h.tools = &tools{runtimes: map[string]*rap.Runtime{}, mounts: map[string]http.Handler{}}
+	for _, t := range h.cfg.Tenants {
+		if t.RAP == nil {
+			continue
+		}
+		for _, c := range t.RAP.Runtimes {
+			if err := h.addRuntime(ctx, t.Name, c); err != nil {
+				return fmt.Errorf("tenant %s: rap: runtime of %s: %w", t.Name, c.Agent, err)
+			}
+		}
+		for _, c := range t.RAP.Gateways {
+			if err := h.addGateway(ctx, t.Name, c); err != nil {
+				return fmt.Errorf("tenant %s: rap: gateway %s: %w", t.Name, c.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// place is the path of one part, and its name in the store.
+func (h *house) place(tenant, kind, name string) (path, room string, err error) {
+	one, two := providerID(tenant), providerID(name)
+	path = "/rap/" + one + "/" + kind + "/" + two
+	if one == "" || two == "" {
+		return "", "", errors.New("its name makes no address: expected a letter of a-z or a digit in it")
+	}
+	if h.tools.mounts[path] != nil {
+		return "", "", fmt.Errorf("another one has the address %s: rename one of them", path)
+	}
+	return path, "rap/" + tenant + "/" + kind + "/" + name, nil
+}
+
+// common is what both sides of a tenant work with.
+func (h *house) common(tenant, agent, room string) rap.Common {
+	return rap.Common{
+		Records: h.store, Room: room, Key: h.key.RAP, Now: time.Now, Log: h.log.With("tenant", tenant, "room", room),
+		Desk: desk.Service(h.service, h.store, held.Identity{Tenant: tenant, Runtime: room, Agent: agent, Inbox: h.base.String()}),
+		Plan: func(ctx context.Context) (*resolve.Plan, error) { return h.planOf(ctx, tenant, agent) },
+		Record: func(ctx context.Context, event, subject, actor string, facts map[string]any) error {
+			return h.service.Record(ctx, tenant, event, subject, actor, facts)
+		},
+	}
+}
+
+// planOf returns an agent's plan, unless the kill switch is thrown: then there are no rules by which anything may run.
+func (h *house) planOf(ctx context.Context, tenant, agent string) (*resolve.Plan, error) {
+	freezes, err := h.store.Freezes(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(freezes, func(f approval.Freeze) bool { return f.Agent == "" || f.Agent == agent }) {
+		return nil, approval.ErrFrozen
+	}
+	c, err := h.tenants.Plan(ctx, tenant, agent)
+	if err != nil {
+		return nil, err
+	}
+	return c.Plan, nil
+}
+
+func (h *house) addRuntime(ctx context.Context, tenant string, c cli.RAPRuntimeConfig) error {
+	path, room, err := h.place(tenant, "runtime", c.Agent)
+	if err != nil {
+		return err
+	}
+	if _, err := h.tenants.Plan(ctx, tenant, c.Agent); err != nil {
+		return err
+	}
+	servers, err := rapServers(c.Servers)
+	if err != nil {
+		return err
+	}
+	runtime, err := rap.NewRuntime(rap.RuntimeConfig{
+		Common: h.common(tenant, c.Agent, room), Servers: servers, CallbackURL: h.base.String() + path, CallWithin: c.CallWithin, ChoiceWithin: c.QuestionWithin,
+	})
+	if err != nil {
+		return err
+	}
+	h.tools.runtimes[toolsKey(tenant, c.Agent)] = runtime
+	h.tools.mounts[path], h.tools.workers = runtime, append(h.tools.workers, runtime.Run)
+	return nil
+}
+
+func (h *house) addGateway(ctx context.Context, tenant string, c cli.RAPGatewayConfig) error {
+	path, room, err := h.place(tenant, "gateway", c.Name)
+	if err != nil {
+		return err
+	}
+	if _, err := h.tenants.Plan(ctx, tenant, c.Agent); err != nil {
+		return err
+	}
+	g, err := newGateway(ctx, h.common(tenant, c.Agent, room), c, h.base.String()+path)
+	if err != nil {
+		return err
+	}
+	h.tools.mounts[path], h.tools.workers = g.handler, append(h.tools.workers, g.run)
+	return nil
+}
+
+// mount puts the parts into the pages. They authenticate their peers themselves.
+func (t *tools) mount(mux *http.ServeMux) {
+	for path, handler := range t.mounts {
+		mux.Handle(path+"/", http.StripPrefix(path, handler))
+	}
+}
+
+// run works until ctx ends; the end of one part ends none of the others.
+func (t *tools) run(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, work := range t.workers {
+		all.Go(func() { _ = work(ctx) }) // ends with ctx; what goes wrong meanwhile is in the log
+	}
+	all.Wait()
+}
+
+// gateway is a gateway with the tool servers behind it.
+type gateway struct {
+	handler http.Handler
+	workers []func(context.Context) error
+}
+
+func newGateway(ctx context.Context, common rap.Common, c cli.RAPGatewayConfig, public string) (*gateway, error) {
+	cfg := rap.GatewayConfig{
+		Common: common, Name: c.Name, Description: c.Description, PublicURL: public, Ask: rap.Whom(c.Ask), Within: c.Within, RunWithin: c.RunWithin,
+	}
+	if s := c.Session; s != nil {
+		cfg.Grants = rap.SessionGrants{Offer: true, For: s.For, Uses: s.Uses, Children: s.Children}
+	}
+	var err error
+	if cfg.Callers, err = rapCallers(c.Callers); err != nil {
+		return nil, err
+	}
+	if cfg.Operations, err = rapOperations(c.Operations); err != nil {
+		return nil, err
+	}
+	out, mux := &gateway{}, http.NewServeMux()
+	if err := out.upstream(ctx, mux, &cfg, c.Upstream); err != nil {
+		return nil, err
+	}
+	g, err := rap.NewGateway(cfg)
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle("/", g)
+	out.handler, out.workers = mux, append(out.workers, g.Run)
+	return out, nil
+}
+
+// upstream adds the operations of RAP tool servers behind the gateway.
+func (g *gateway) upstream(ctx context.Context, mux *http.ServeMux, cfg *rap.GatewayConfig, servers []cli.RAPServerConfig) error {
+	all, err := rapServers(servers)
+	if err != nil {
+		return err
+	}
+	for i, s := range all {
+		path := fmt.Sprintf("/upstream/%d", i)
+		common := cfg.Common
+		common.Room += "/upstream/" + s.Name
+		u, err := rap.Upstream(ctx, rap.UpstreamConfig{Common: common, Server: s, CallbackURL: cfg.PublicURL + path})
+		if err != nil {
+			return fmt.Errorf("upstream %s: %w", s.Name, err)
+		}
+		cfg.Operations = append(cfg.Operations, u.Operations()...)
+		mux.Handle(path+"/", http.StripPrefix(path, u))
+		g.workers = append(g.workers, u.Run)
+	}
+	return nil
+}
+
+// run works until ctx ends.
+func (g *gateway) run(ctx context.Context) error {
+	(&tools{workers: g.workers}).run(ctx)
+	return ctx.Err()
+}
+
+func rapServers(in []cli.RAPServerConfig) ([]rap.Server, error) {
+	var out []rap.Server
+	for _, s := range in {
+		to, err := rapPeer(s.URL, s.Allow, s.Networks, s.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.Name, err)
+		}
+		out = append(out, rap.Server{Name: s.Name, Peer: to, Groups: s.AnsweredBy, MCPServer: s.MCPServer, TrustDestructive: s.TrustDestructive})
+	}
+	return out, nil
+}
+
+func rapPeer(url string, allow, networks []string, tokenFile string) (peer.Config, error) {
+	cfg := peer.Config{URL: url, Allow: allow}
+	for _, text := range networks {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return cfg, fmt.Errorf("networks: %w", err)
+		}
+		cfg.Networks = append(cfg.Networks, network)
+	}
+	if tokenFile == "" {
+		return cfg, nil
+	}
+	var err error
+	cfg.Token, err = readSecret(tokenFile)
+	return cfg, err
+}
+
+func rapCallers(in []cli.RAPCallerConfig) ([]rap.Caller, error) {
+	var out []rap.Caller
+	for _, c := range in {
+		callbacks, err := rapPeer("", c.Callbacks, c.Networks, c.CallbackTokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("caller %s: %w", c.Name, err)
+		}
+		caller := rap.Caller{Name: c.Name, Callbacks: callbacks, AnswersSigned: c.Signed}
+		if c.TokenFile != "" {
+			secret, err := readSecret(c.TokenFile)
+			if err != nil {
+				return nil, fmt.Errorf("caller %s: %w", c.Name, err)
+			}
+			sum := sha256.Sum256([]byte(secret))
+			caller.TokenHash = hex.EncodeToString(sum[:])
+		}
+		out = append(out, caller)
+	}
+	return out, nil
+}
+
+func rapOperations(in []cli.RAPOperationConfig) ([]rap.Operation, error) {
+	var out []rap.Operation
+	for _, o := range in {
+		schema, err := os.ReadFile(o.SchemaFile)
+		if err != nil {
+			return nil, fmt.Errorf("operation %s: %w", o.Name, err)
+		}
+		to, err := rapPeer(o.URL, nil, o.Networks, o.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("operation %s: %w", o.Name, err)
+		}
+		op, err := rap.Endpoint(rap.Operation{
+			Name: o.Name, Description: o.Description, InputSchema: schema, Destructive: o.Destructive, ReadOnly: o.ReadOnly,
+		}, to)
+		if err != nil {
+			return nil, fmt.Errorf("operation %s: %w", o.Name, err)
+		}
+		out = append(out, op)
+	}
+	return out, nil
+}
