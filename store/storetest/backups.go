@@ -88,32 +88,34 @@ func backupRefused(t *testing.T, db Database) {
 	good, empty := Backup(t, from), Backup(t, to)
 	lines := strings.SplitAfter(good, "\n")
 	without := func(i int) string { return strings.Join(append(append([]string{}, lines[:i]...), lines[i+1:]...), "") }
-	for name, text := range map[string]string{
-		"nothing":            "",
-		"no backup":          "{}\n",
-		"no JSON":            "<html>\n",
-		"no end":             without(len(lines) - 2),
-		"cut in a line":      good[:len(good)/2],
-		"cut before the end": good[:len(good)-1],
-		"a row less":         without(3),
-		"a row more":         strings.Replace(good, lines[3], lines[3]+lines[3], 1),
-		"an edited row":      strings.Replace(good, "acme.trader", "acme.tradr", 1),
-		"another schema":     strings.Replace(good, `"schema":`, `"schema":9`, 1),
-		"another count":      strings.Replace(good, `"entries":30`, `"entries":31`, 1),
-		"another sum":        strings.Replace(good, `"sha256":"`, `"sha256":"0`, 1),
-		"more behind it":     good + "\n",
-		"unknown table":      strings.Replace(good, `["votes",`, `["voters",`, 1),
-		"wrong kind":         strings.Replace(good, `["votes",`, `["votes","`, 1),
-		"too few columns":    strings.Replace(good, `,"pending",`, `,`, 1),
+	for name, c := range map[string]struct{ text, says string }{
+		"nothing":            {"", "it ends after line 0"},
+		"no backup":          {"{}\n", "does not begin as a backup does"},
+		"no JSON":            {"<html>\n", "does not begin as a backup does"},
+		"no end":             {without(len(lines) - 2), "without the line that closes a backup"},
+		"cut in a line":      {good[:len(good)/2], "is cut off"},
+		"cut before the end": {good[:len(good)-1], "is cut off"},
+		"a row less":         {without(3), "its checksum is another"},
+		"a row more":         {strings.Replace(good, lines[3], lines[3]+lines[3], 1), "a row twice"},
+		"an edited row":      {strings.Replace(good, "acme.trader", "acme.tradr", 1), "its checksum is another"},
+		"another schema":     {strings.Replace(good, `"schema":`, `"schema":9`, 1), "restore it with the version that made it"},
+		"an older schema":    {strings.Replace(good, `"schema":2`, `"schema":1`, 1), "of schema 1 and this version of assent has 2: restore it with the version that made it"},
+		"another count":      {strings.Replace(good, `"entries":30`, `"entries":31`, 1), "30 rows of table entries, and says 31"},
+		"another sum":        {strings.Replace(good, `"sha256":"`, `"sha256":"0`, 1), "its checksum is another"},
+		"more behind it":     {good + "\n", "something follows"},
+		"unknown table":      {strings.Replace(good, `["votes",`, `["voters",`, 1), "is not a row of a table"},
+		"wrong kind":         {strings.Replace(good, `["votes",`, `["votes","`, 1), "is not JSON"},
+		"too few columns":    {strings.Replace(good, `,"pending",`, `,`, 1), "is not a row of a table"},
+		"wrong column":       {strings.Replace(good, `["records","calls","0","alias of 0",2`, `["records","calls","0","alias of 0","2"`, 1), "column version of table records is of the wrong kind"},
 	} {
-		refused(t, to.Restore(t.Context(), strings.NewReader(text)), stores.ErrBackup)
+		err := to.Restore(t.Context(), strings.NewReader(c.text))
+		refused(t, err, stores.ErrBackup)
+		if !strings.Contains(err.Error(), c.says) {
+			t.Fatalf("%s: %v does not say %q", name, err, c.says)
+		}
 		if Backup(t, to) != empty {
 			t.Fatalf("%s: something was restored", name)
 		}
-	}
-	older := to.Restore(t.Context(), strings.NewReader(strings.Replace(good, `"schema":2`, `"schema":1`, 1)))
-	if older == nil || !strings.Contains(older.Error(), "restore it with the version that made it") {
-		t.Fatalf("%v does not say how to go on", older)
 	}
 	reading := errors.New("the disk is gone")
 	refused(t, to.Restore(t.Context(), &failing{text: good[:len(good)/2], err: reading}), reading)

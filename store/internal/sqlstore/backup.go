@@ -190,9 +190,9 @@ func (c *cell) value() any {
 	return nil
 }
 
-// Restore reads line after line into one transaction.
+// Restore reads line after line into one transaction, once: what was read of a backup is gone.
 func (s *Store) Restore(ctx context.Context, r io.Reader) error {
-	err := s.write(ctx, "restore", func(x Tx) error {
+	err, _ := s.writeOnce(ctx, func(x Tx) error {
 		if err := empty(ctx, x); err != nil {
 			return err
 		}
@@ -202,10 +202,13 @@ func (s *Store) Restore(ctx context.Context, r io.Reader) error {
 		}
 		return s.count(ctx, x)
 	})
-	if err == nil {
+	switch {
+	case err == nil:
 		s.changes.everything()
+	case s.eng.Class(err) == Conflict:
+		err = refuse("it holds a row twice, or somebody writes to the store meanwhile: %w", err)
 	}
-	return err
+	return s.failed("restore", err)
 }
 
 func refuse(format string, args ...any) error {

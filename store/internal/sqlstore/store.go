@@ -56,8 +56,8 @@ const attempts = 12
 func (s *Store) write(ctx context.Context, what string, fn func(Tx) error) error {
 	for n := 1; ; n++ {
 		err, committing := s.writeOnce(ctx, fn)
-		if err == nil {
-			return nil
+		if _, final := errors.AsType[verdict](err); err == nil || final { // of a verdict no engine knows the class
+			return s.failed(what, err)
 		}
 		again := s.eng.Class(err) == Conflict || s.eng.Class(err) == Lost && !committing && n < 3
 		if !again || n >= attempts || ctx.Err() != nil {
@@ -85,6 +85,9 @@ func (v verdict) Unwrap() error { return v.error }
 
 // failed wraps whatever a transaction ended with.
 func (s *Store) failed(what string, err error) error {
+	if err == nil {
+		return nil
+	}
 	if v, ok := errors.AsType[verdict](err); ok {
 		return v.error
 	}
