@@ -19,9 +19,11 @@ func testR1(t *testing.T) {
 	args := `{ "path" : "/etc/motd", "text":"\u00e9", "n": 1.50 }`
 	callID := "c-1"
 	c := w.invokes(rap.Invocation{
-		Thread: "t-1", ID: "call_1", CallID: &callID, Ancestors: []string{"root", "t-0"}, User: "ann", Operation: "write_file", Arguments: json.RawMessage(args),
+		Thread: "t-1", ID: "call_1", CallID: &callID, Ancestors: []string{"root", "t-0"}, User: "ann", Operation: "write_file",
+		Arguments: json.RawMessage(args),
 	})
-	if got := w.tools.requests("invoke")[0]; got.Method != http.MethodPost || got.ContentType != "application/json" || !strings.Contains(got.Body, args) {
+	got := w.tools.requests("invoke")[0]
+	if got.Method != http.MethodPost || got.ContentType != "application/json" || !strings.Contains(got.Body, args) {
 		t.Errorf("the invocation was %+v", got)
 	}
 	if c.Operation != "write_file" || c.CallID == nil || *c.CallID != callID || !slices.Equal(c.Ancestors, []string{"root", "t-0"}) {
@@ -105,6 +107,41 @@ func testR4(t *testing.T) {
 	w.settles()
 	w.tools.exactly(uri, 0)
 	w.endedWith(c, "Done: t-1/call_1")
+
+	for thread, end := range w.endings() {
+		c, q, uri = w.asks(thread, "on_its_way")
+		read, release := w.desk.slows(q.Ref, 1)
+		w.desk.picks(q.Ref, 0)
+		read()
+		end(c)
+		release()
+		w.settles()
+		w.tools.exactly(uri, 0)
+
+		c, q, uri = w.asks(thread, "being_posted")
+		w.tools.on(uri, func(rw http.ResponseWriter, _ *http.Request, nth int) {
+			if nth == 1 {
+				end(c)
+			}
+			rw.WriteHeader(http.StatusServiceUnavailable)
+		})
+		w.desk.picks(q.Ref, 0)
+		w.tools.waits(uri, 1)
+		w.settles()
+		w.tools.exactly(uri, 1)
+	}
+}
+
+// endings are the ways in which a call ends while an answer is on its way.
+func (w *runtimeWorld) endings() map[string]func(c *toolCall) {
+	return map[string]func(c *toolCall){
+		"result": w.completes,
+		"cancel": func(c *toolCall) {
+			if err := w.rt.Cancel(w.t.Context(), c.GroupID, c.ID, "enough"); err != nil {
+				w.t.Error(err)
+			}
+		},
+	}
 }
 
 // A response URL that fails in every way that may pass.
@@ -161,6 +198,7 @@ func testR8(t *testing.T) {
 	if got, want := len(w.tools.requests("invoke")), len(w.distinctCalls()); got != want {
 		t.Errorf("%d invocations of %d calls", got, want)
 	}
+	t.Run("killed", killedAnswering)
 }
 
 // distinctCalls are the ids of the calls that the first server got.
@@ -184,7 +222,7 @@ func closedAddress(t *testing.T) string {
 
 func testR9(t *testing.T) {
 	w := newRuntimeWorld(t)
-	for id, status := range map[string]int{"bad": http.StatusBadRequest, "gone": http.StatusGone, "unknown": http.StatusNotFound, "forbidden": http.StatusForbidden} {
+	for id, status := range map[string]int{"bad": 400, "forbidden": 403, "unknown": 404, "gone": 410, "unprocessable": 422} {
 		c, q, uri := w.asks("t-1", id)
 		w.tools.answers(uri, status)
 		w.desk.picks(q.Ref, 0)
@@ -249,7 +287,8 @@ func testR14(t *testing.T) {
 func testR16(t *testing.T) {
 	w := newRuntimeWorld(t)
 	for n, tail := range []string{
-		"/a%2Fb/%7Ec/%2e%2e/d;x=1?token=a%20b+c&x=%E2%82%AC&&y=&z", "//double//./and/../dots/", "?", "?q", "/%41%5a?%41=%5A", "/~!$&'()*+,;=:@-._?/?:@-._~!$&'()*+,;=", "/?a=1&a=2;b",
+		"/a%2Fb/%7Ec/%2e%2e/d;x=1?token=a%20b+c&x=%E2%82%AC&&y=&z", "//double//./and/../dots/", "?", "?q",
+		"/%41%5a?%41=%5A", "/~!$&'()*+,;=:@-._?/?:@-._~!$&'()*+,;=", "/?a=1&a=2;b",
 	} {
 		c := w.invoke("t-1", string(rune('a'+n)))
 		uri := c.answerAt(tail)
@@ -334,6 +373,25 @@ func testR20(t *testing.T) {
 		}
 		w.completes(c)
 	}
+	changedMeanwhile(t, w)
+}
+
+// changedMeanwhile: the question changes while the answer to the old one is on its way from the desk.
+func changedMeanwhile(t *testing.T, w *runtimeWorld) {
+	c, old, uri := w.asks("t-1", "meanwhile")
+	read, release := w.desk.slows(old.Ref, 1)
+	w.desk.picks(old.Ref, 0)
+	read()
+	c.sends(c.choice(uri).with("prompt", "Allow "+c.name()+" to delete it?"))
+	release()
+	fresh := w.desk.asked(c.name(), 2)
+	w.settles()
+	w.tools.exactly(uri, 0)
+	w.desk.picks(fresh.Ref, 1)
+	w.answered(c, uri, 1)
+	w.settles()
+	w.tools.exactly(uri, 1)
+	w.completes(c)
 }
 
 func testR21(t *testing.T) {

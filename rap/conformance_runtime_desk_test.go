@@ -20,6 +20,7 @@ type scriptedDesk struct {
 	shown    []*shown
 	watchers []func(string)
 	changed  chan struct{}
+	slow     map[string]*slowAnswer // by ref
 }
 
 // shown is one thing that was put to people: a question, or a whole call (then Verdict has it).
@@ -33,7 +34,7 @@ type shown struct {
 }
 
 func newScriptedDesk(t *testing.T) *scriptedDesk {
-	return &scriptedDesk{t: t, changed: make(chan struct{})}
+	return &scriptedDesk{t: t, changed: make(chan struct{}), slow: map[string]*slowAnswer{}}
 }
 
 // change does something to what is shown and tells everybody.
@@ -88,9 +89,47 @@ func (d *scriptedDesk) Ask(_ context.Context, key string, q rap.Question) (strin
 }
 
 // Answer tells what the test has answered.
-func (d *scriptedDesk) Answer(_ context.Context, ref string) (rap.Answer, error) {
+func (d *scriptedDesk) Answer(ctx context.Context, ref string) (rap.Answer, error) {
 	s, err := d.find(ref)
+	d.mu.Lock()
+	slow := d.slow[ref]
+	if slow == nil || slow.readers == 0 || s.Answer.State == rap.AnswerOpen {
+		d.mu.Unlock()
+		return s.Answer, err
+	}
+	slow.readers--
+	d.mu.Unlock()
+	slow.reading <- struct{}{}
+	select {
+	case <-slow.release:
+	case <-ctx.Done():
+	}
 	return s.Answer, err
+}
+
+// slowAnswer is an answer that takes its time from the desk to some of its readers.
+type slowAnswer struct {
+	readers          int
+	reading, release chan struct{}
+}
+
+// slows answers, and returns a function that waits until so many readers are on their way with the answer, and one that lets them arrive.
+func (d *scriptedDesk) slows(ref string, readers int) (read, release func()) {
+	s := &slowAnswer{readers, make(chan struct{}, readers), make(chan struct{})}
+	d.mu.Lock()
+	d.slow[ref] = s
+	d.mu.Unlock()
+	return func() {
+		ctx, stop := patience(d.t)
+		defer stop()
+		for range readers {
+			select {
+			case <-s.reading:
+			case <-ctx.Done():
+				d.t.Fatal("nobody looks for the answer")
+			}
+		}
+	}, func() { close(s.release) }
 }
 
 // Watch tells about every change.

@@ -33,7 +33,8 @@ func testR11(t *testing.T) {
 	before := w.refusals()
 	c.refused("missing", m.without("choices"))
 	for name, v := range map[string]any{
-		"empty": []string{}, "null": nil, "a string": "Yes", "a number": 1, "an object": map[string]any{}, "numbers": []int{1, 2}, "a null": []any{"Yes", nil},
+		"empty": []string{}, "null": nil, "a string": "Yes", "a number": 1, "an object": map[string]any{}, "numbers": []int{1, 2},
+		"a null":  []any{"Yes", nil},
 		"objects": []any{map[string]string{"label": "Yes"}}, "lists": []any{[]string{"Yes"}}, "a truth": []any{true},
 	} {
 		c.refused(name, m.with("choices", v))
@@ -50,7 +51,8 @@ func testR12(t *testing.T) {
 	m := c.choice(c.answerAt(""))
 	c.refused("missing", m.without("default"))
 	for name, v := range map[string]any{
-		"null": nil, "negative": -1, "one too many": 3, "far too many": uint64(1) << 63, "a fraction": 1.5, "a string": "1", "a truth": true, "a list": []int{1}, "an object": map[string]any{},
+		"null": nil, "negative": -1, "one too many": 3, "far too many": uint64(1) << 63, "a fraction": 1.5, "a string": "1",
+		"a truth": true, "a list": []int{1}, "an object": map[string]any{},
 	} {
 		c.refused(name, m.with("default", v))
 	}
@@ -129,18 +131,25 @@ func badAddresses(t *testing.T, own, trapped string) []string {
 	}
 	port, other := u.Port(), at.Port()
 	return []string{
-		trapped + "/a", "http://localhost:" + port + "/a", "http://[::1]:" + port + "/a", "http://127.0.0.1:" + other + "/a", "http://localhost:" + other + "/a",
+		trapped + "/a", "http://localhost:" + port + "/a", "http://[::1]:" + port + "/a", "http://127.0.0.1:" + other + "/a",
+		"http://localhost:" + other + "/a",
 		"http://127.0.0.1/a", "https://127.0.0.1:" + port + "/a", "https://127.0.0.1:" + other + "/a", "http://127.0.0.2:" + port + "/a",
 		"http://127.1:" + other + "/a", "http://2130706433:" + other + "/a", "http://0x7f000001:" + other + "/a", "http://0177.0.0.1:" + other + "/a",
 		"http://0.0.0.0:" + other + "/a", "http://[::ffff:127.0.0.1]:" + other + "/a", "http://[::]:" + other + "/a", "http://localhost.:" + other + "/a",
 		"http://127.0.0.1.nip.io:" + other + "/a", "http://localtest.me:" + other + "/a", "http://rebind.example:" + port + "/a",
-		"http://169.254.169.254/latest/meta-data/", "http://[fd00:ec2::254]/latest/", "http://metadata.google.internal/", "http://10.0.0.1/a", "http://192.168.1.1:" + port + "/a",
+		"http://169.254.169.254/latest/meta-data/", "http://[fd00:ec2::254]/latest/", "http://metadata.google.internal/",
+		"http://10.0.0.1/a", "http://192.168.1.1:" + port + "/a",
 		"http://user:pass@127.0.0.1:" + port + "/a", "http://user@127.0.0.1:" + port + "/a", "http://@127.0.0.1:" + port + "/a",
-		"http://127.0.0.1:" + port + "@127.0.0.1:" + other + "/a", "http://127.0.0.1:" + port + "\\@127.0.0.1:" + other + "/a", "http://127.0.0.1:" + port + "#@127.0.0.1:" + other,
-		own + "/a#fragment", own + "/a#", "ftp://127.0.0.1:" + port + "/a", "ws://127.0.0.1:" + port + "/a", "file:///etc/passwd", "gopher://127.0.0.1:" + other + "/_a",
-		"javascript:alert(1)", "data:,a", "mailto:a@example.com", "/a", "a", "", "?a", "//127.0.0.1:" + port + "/a", "http:", "http://", "http:///a", "http:127.0.0.1:" + port + "/a",
-		" " + own + "/a", own + "/a\n", own + "/\r\nHost: x", own + "/a\tb", own + "/\x00", "http://127.0.0.1:" + port + "0/a", "http://127.0.0.1:-1/a", "http://127.0.0.1:99999/a",
-		own + "/" + strings.Repeat("a", 1<<13), own + ".example/a", "http://127.0.0.1%00:" + port + "/a", "http://127.0.0.1%2eexample:" + port + "/a", "http://１２７.0.0.1:" + port + "/a",
+		"http://127.0.0.1:" + port + "@127.0.0.1:" + other + "/a",
+		"http://127.0.0.1:" + port + "\\@127.0.0.1:" + other + "/a", "http://127.0.0.1:" + port + "#@127.0.0.1:" + other,
+		own + "/a#fragment", own + "/a#", "ftp://127.0.0.1:" + port + "/a", "ws://127.0.0.1:" + port + "/a", "file:///etc/passwd",
+		"gopher://127.0.0.1:" + other + "/_a",
+		"javascript:alert(1)", "data:,a", "mailto:a@example.com", "/a", "a", "", "?a", "//127.0.0.1:" + port + "/a",
+		"http:", "http://", "http:///a", "http:127.0.0.1:" + port + "/a",
+		" " + own + "/a", own + "/a\n", own + "/\r\nHost: x", own + "/a\tb", own + "/\x00",
+		"http://127.0.0.1:" + port + "0/a", "http://127.0.0.1:-1/a", "http://127.0.0.1:99999/a",
+		own + "/" + strings.Repeat("a", 1<<13), own + ".example/a", "http://127.0.0.1%00:" + port + "/a",
+		"http://127.0.0.1%2eexample:" + port + "/a", "http://１２７.0.0.1:" + port + "/a",
 	}
 }
 
@@ -199,11 +208,13 @@ func testR18(t *testing.T) {
 		t.Errorf("%d characters can't hold 128 bits", len(token))
 	}
 	for name, address := range map[string]string{
-		"none": base, "an empty one": base + "/", "a cut one": a.CallbackURL[:len(a.CallbackURL)-1], "a longer one": a.CallbackURL + "A", "another path": a.CallbackURL + "/more",
+		"none": base, "an empty one": base + "/", "a cut one": a.CallbackURL[:len(a.CallbackURL)-1], "a longer one": a.CallbackURL + "A",
+		"another path":  a.CallbackURL + "/more",
 		"one character": base + "/" + flip(token), "of nobody": base + "/" + strings.Repeat("A", len(token)), "of another call": b.CallbackURL,
 		"of a finished call": finished.CallbackURL, "as a query": base + "/?token=" + token, "lower case": base + "/" + strings.ToLower(token) + "a",
 	} {
-		for _, m := range []toolMessage{a.choice(a.answerAt("")), a.result("injected"), a.oauth("https://signin.example/"), a.view("diff", map[string]any{"x": 1})} {
+		view := a.view("diff", map[string]any{"x": 1})
+		for _, m := range []toolMessage{a.choice(a.answerAt("")), a.result("injected"), a.oauth("https://signin.example/"), view} {
 			status := postTo(t, address, "application/json", m.text(t))
 			ownThread := m["type"] == "view_update" && name == "of a finished call"
 			if status/100 != 4 && !ownThread {
@@ -265,7 +276,9 @@ func testR28(t *testing.T) {
 			t.Errorf("%s: answered with %d, want 405", method, status)
 		}
 	}
-	for _, contentType := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonp", "text/json-ish"} {
+	for _, contentType := range []string{
+		"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonp", "application/json; charset=utf-16",
+	} {
 		if status := c.raw(contentType, m.text(t)); status/100 != 4 {
 			t.Errorf("%s: answered with %d, want 4xx", contentType, status)
 		}
@@ -297,7 +310,8 @@ func testR28(t *testing.T) {
 func unreadable(good string) map[string]string {
 	good = strings.TrimSpace(good)
 	return map[string]string{
-		"nothing": "", "null": "null", "a list": "[" + good + "]", "a string": `"user_choice"`, "half": good[:len(good)/2], "more after it": good + "{}", "twice": good + good,
+		"nothing": "", "null": "null", "a list": "[" + good + "]", "a string": `"user_choice"`, "half": good[:len(good)/2],
+		"more after it": good + "{}", "twice": good + good,
 		"invalid UTF-8":    strings.Replace(good, "write to", "write \xff\xfe to", 1),
 		"half a surrogate": strings.Replace(good, "write to", `write \ud800 to`, 1),
 		"a default twice":  strings.Replace(good, `"default":2`, `"default":2,"default":0`, 1),

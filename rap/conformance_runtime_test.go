@@ -25,14 +25,17 @@ func runtimeRows() []confRow {
 		{"R20", "a changed question replaces the open one, and an answer to the old one is void", testR20},
 		{"R21", "a second question after the answer never gets the first one's answer", testR21},
 		{"R22", "the same question in another call is put to people again", testR22},
+		{"R23", "two people who answer at once make one answer", testR23},
 		{"R24", "an interrupted call tells every server once and ignores what comes late", testR24},
 		{"R25", "a closed thread withdraws its questions, posts nothing and tells every server once", testR25},
+		{"R26", "a question survives a crash of the runtime, and the invocation is not sent again", testR26},
 		{"R27", "call_id may be null, absent or there", testR27},
 		{"R28", "unknown fields are passed over; unknown types, other methods, other content, big bodies and bad text are refused", testR28},
 		{"R29", "equal ids in two threads get their own answers", testR29},
 		{"R30", "the second of two results is ignored", testR30},
 		{"R31", "content supersedes text, and a result with neither is refused", testR31},
 		{"R32", "views, events and sign-ins leave an open question alone", testR32},
+		{"R33", "control characters, markup, long prompts and many choices are made harmless for those who read them", testR33},
 		{"R34", "an invalid manifest offers nothing", testR34},
 		{"R35", "a tool name that two servers use is offered by neither", testR35},
 		{"R36", "invocations go where the manifest says", testR36},
@@ -40,6 +43,3 @@ func runtimeRows() []confRow {
 		{"R38", "servers that fail or hang when told of an end delay nothing and are told once", testR38},
 	}
 }
-
-// runtimeProcess is a runtime in a process of its own, which a row may kill.
-func runtimeProcess() error { return nil }

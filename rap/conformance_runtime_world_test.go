@@ -70,7 +70,8 @@ func newRuntimeWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 // moreWorld is another one in the same test.
 func moreWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 	t.Helper()
-	w := &runtimeWorld{t: t, desk: newScriptedDesk(t), tools: newToolPeer(t, "write_file", "read_file"), other: newToolPeer(t, "list_files"), said: &notes{}}
+	w := &runtimeWorld{t: t, desk: newScriptedDesk(t), said: &notes{}}
+	w.tools, w.other = newToolPeer(t, "write_file", "read_file"), newToolPeer(t, "list_files")
 	// Callbacks may come while the runtime is being made.
 	var gate sync.WaitGroup
 	gate.Add(1)
@@ -319,7 +320,8 @@ func isAnswer(t *testing.T, r toolRequest, id string, selected int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != 2 || string(got["selected"]) != fmt.Sprint(selected) || !sameJSON(got["id"], wantID) || r.Method != http.MethodPost || r.ContentType != "application/json" {
+	right := len(got) == 2 && string(got["selected"]) == fmt.Sprint(selected) && sameJSON(got["id"], wantID)
+	if !right || r.Method != http.MethodPost || r.ContentType != "application/json" {
 		t.Errorf("the answer was %s %s %s, want %q and %d", r.Method, r.ContentType, r.Body, id, selected)
 	}
 }

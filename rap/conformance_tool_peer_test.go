@@ -117,7 +117,8 @@ func (p *toolPeer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func route(path string) string {
 	known := map[string]string{
-		"/.well-known/rap-toolset": "discovery", toolEndpoint: "invoke", "/close_thread": "close", "/cancel_tool_call": "cancel", "/tool_call_status": "status",
+		"/.well-known/rap-toolset": "discovery", toolEndpoint: "invoke",
+		"/close_thread": "close", "/cancel_tool_call": "cancel", "/tool_call_status": "status",
 	}
 	if name := known[path]; name != "" {
 		return name

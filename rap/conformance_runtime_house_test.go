@@ -1,0 +1,296 @@
+package rap_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/agent/held"
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/people"
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/desk"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/schema"
+	"github.com/assent-dev/assent/server/inbox"
+	"github.com/assent-dev/assent/store"
+	"github.com/assent-dev/assent/store/sqlite"
+)
+
+const housePeople = `schema_version: "1.0.0"
+people:
+  - {id: ann, name: Ann Doe, groups: [staff]}
+  - {id: mara, name: Mara Roe, groups: [duty]}
+  - {id: ben, name: Ben Poe, groups: [duty]}
+`
+
+// askHouse is where people really answer: a store in a file, the approval service, people and their inbox. Several processes may share the file.
+type askHouse struct {
+	store   store.Store
+	service *approval.Service
+	people  approval.Directory
+	plan    *resolve.Plan
+	signer  ledger.Signer
+}
+
+func openAskHouse(file string) (*askHouse, error) {
+	h := &askHouse{}
+	a, findings := schema.Parse("clerk.agf.yaml", []byte(runtimeAgent))
+	known, more := people.Parse("people.yaml", []byte(housePeople))
+	if a == nil || known == nil {
+		return nil, fmt.Errorf("%v %v", findings, more)
+	}
+	h.people = known
+	var err error
+	if h.plan, err = resolve.Compile(a, nil, resolve.Options{}); err != nil {
+		return nil, err
+	}
+	if h.signer, _, err = ledger.GenerateKey("assent.test", rand.Reader); err != nil {
+		return nil, err
+	}
+	if h.store, err = sqlite.Open(context.Background(), file, sqlite.Options{Poll: 10 * time.Millisecond}); err != nil {
+		return nil, err
+	}
+	h.service = approval.New(h.store, h, h.people, time.Now, rand.Reader, approval.Config{})
+	return h, nil
+}
+
+// Plan is the clerk's.
+func (h *askHouse) Plan(_ context.Context, _, agent string) (*approval.Compiled, error) {
+	if agent != "clerk" {
+		return nil, approval.ErrUnknownAgent
+	}
+	return &approval.Compiled{Agent: approval.Agent{ID: agent, Version: "1.0.0", Name: "Clerk"}, Plan: h.plan}, nil
+}
+
+func (h *askHouse) desk() rap.Desk {
+	return desk.Service(h.service, h.store, held.Identity{Tenant: "acme", Runtime: "rt", Agent: "clerk"})
+}
+
+// houseWorld is a runtime whose questions go to a real house.
+func houseWorld(t *testing.T, set ...func(w *runtimeWorld)) (*runtimeWorld, *askHouse) {
+	t.Helper()
+	h, err := openAskHouse(t.TempDir() + "/assent.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.store.Close() })
+	return moreWorld(t, append(set, func(w *runtimeWorld) { w.cfg.Desk, w.cfg.Records = h.desk(), h.store })...), h
+}
+
+// votes is one person's word on a question. Whoever comes second is told so.
+func (h *askHouse) votes(t *testing.T, ref, person string, verdict approval.Verdict, choice int) (approval.VoteOutcome, error) {
+	t.Helper()
+	r, err := h.service.Request(t.Context(), "acme", ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := approval.VoteInput{Tenant: "acme", ID: ref, Binding: r.Binding(), Person: person, Verdict: verdict, Channel: "test", Full: true}
+	if verdict == approval.Choose {
+		in.Choice = &choice
+	}
+	got, err := h.service.Vote(t.Context(), in)
+	if err != nil {
+		return "", err
+	}
+	_, err = h.store.Seal(t.Context(), 1000, h.signer.Sign) // the desk hears of what is sealed
+	return got.Outcome, err
+}
+
+// picks is votes where it must count.
+func (h *askHouse) picks(t *testing.T, ref, person string, choice int) {
+	t.Helper()
+	if got, err := h.votes(t, ref, person, approval.Choose, choice); err != nil || got != approval.VoteAnswered {
+		t.Fatalf("%s: %q, %v", person, got, err)
+	}
+}
+
+// tooLate wants an answer to be no answer any more.
+func (h *askHouse) tooLate(t *testing.T, ref, person string, choice int) {
+	t.Helper()
+	if got, err := h.votes(t, ref, person, approval.Choose, choice); err == nil && got != approval.VoteLate && got != approval.VoteConflicting {
+		t.Errorf("the late answer of %s: %q", person, got)
+	}
+}
+
+// open waits for a call's question and returns its ref.
+func (w *runtimeWorld) open(c *toolCall) string {
+	w.t.Helper()
+	return w.until(c, "asking", func(got rap.Call) bool { return got.Question != "" }).Question
+}
+
+// page is what a person sees of a question in the inbox.
+func (h *askHouse) page(t *testing.T, person, ref string) string {
+	t.Helper()
+	site := httptest.NewServer(inbox.New(inbox.Config{Service: h.service, Store: h.store, Directory: h.people, Now: time.Now,
+		Who: func(r *http.Request) (string, approval.Person, bool, bool) {
+			p, ok, err := h.people.Person(r.Context(), "acme", person)
+			return "acme", p, false, ok && err == nil
+		}}))
+	defer site.Close()
+	res, err := http.Get(site.URL + "/requests/" + ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("the page: %d, %v", res.StatusCode, err)
+	}
+	return string(text)
+}
+
+// testR23 has two people answer at once, at a desk that takes one of them, and at one that changes its mind while two processes look.
+func testR23(t *testing.T) {
+	t.Parallel()
+	w, h := houseWorld(t, func(w *runtimeWorld) { w.cfg.Servers[0].Groups = []string{"duty"} })
+	startRuntime(t, w.cfg)
+	for _, id := range []string{"a", "b", "c"} {
+		c := w.invoke("t-1", id)
+		c.sends(c.choice(c.answerAt("")))
+		ref := w.open(c)
+		chosen, together := make(chan int, 2), sync.WaitGroup{}
+		for choice, person := range []string{"mara", "ben"} {
+			together.Go(func() {
+				if got, err := h.votes(t, ref, person, approval.Choose, choice); err == nil && got == approval.VoteAnswered {
+					chosen <- choice
+				}
+			})
+		}
+		together.Wait()
+		if len(chosen) != 1 {
+			t.Fatalf("%d answers counted", len(chosen))
+		}
+		w.answered(c, c.answerAt(""), <-chosen)
+		h.tooLate(t, ref, "mara", 2)
+		w.settlesIn(h, "mara")
+		w.tools.exactly(c.answerAt(""), 1)
+		w.completes(c)
+	}
+	twoProcesses(t)
+}
+
+// settlesIn is settles, where people answer in a house.
+func (w *runtimeWorld) settlesIn(h *askHouse, person string) {
+	w.t.Helper()
+	w.calls++
+	c := w.invoke(fmt.Sprint("barrier-", w.calls), "call_1")
+	c.sends(c.choice(c.answerAt("")))
+	h.picks(w.t, w.open(c), person, 0)
+	w.answered(c, c.answerAt(""), 0)
+	w.completes(c)
+}
+
+// twoProcesses share a store, and a desk that changes its mind under them.
+func twoProcesses(t *testing.T) {
+	w := moreWorld(t)
+	second := startRuntime(t, w.cfg)
+	for _, id := range []string{"a", "b", "c", "d", "e"} {
+		_, q, uri := w.asks("t-1", id)
+		var together sync.WaitGroup
+		for k := range 3 {
+			together.Go(func() { w.desk.picks(q.Ref, k) })
+		}
+		together.Wait()
+		w.tools.waits(uri, 1)
+		w.desk.picks(q.Ref, 2)
+		w.settles()
+		w.tools.exactly(uri, 1)
+		if got, err := second.Call(t.Context(), "t-1", id); err != nil || got.State != rap.CallPending {
+			t.Errorf("the other process has %+v, %v", got, err)
+		}
+
+		_, q, uri = w.asks("t-2", id)
+		read, release := w.desk.slows(q.Ref, 2)
+		w.desk.picks(q.Ref, 1)
+		read() // both have it in their hands
+		release()
+		w.tools.waits(uri, 1)
+		w.settles()
+		w.tools.exactly(uri, 1)
+	}
+}
+
+// hostilePrompt tries terminals, readers and browsers.
+const hostilePrompt = "\x1b[2J\x1b[31mAllow\x1b]8;;https://evil.example/\x07 \u202egnp.exe\u202c \u2066x\u2069 \u200b" +
+	`<script>alert(1)</script><img src=x onerror=alert(2)> ` +
+	`"><a href="javascript:alert(3)">Approve</a> [link](https://evil.example/) <https://evil.example/|here> @channel`
+
+func testR33(t *testing.T) {
+	t.Parallel()
+	w, h := houseWorld(t)
+	c := w.invoke("t-1", "hostile")
+	c.sends(c.choice(c.answerAt("")).with("prompt", hostilePrompt).with("choices", []string{hostilePrompt, "\r\nNo\x1b[0m", "No"}))
+	ref := w.open(c)
+	shown := h.page(t, "ann", ref)
+	for _, bad := range []string{
+		"\x1b", "\x07", "\u202e", "\u2066", "\u200b", "<script>alert", "<img", `<a href="javascript:`, `href="https://evil.example`,
+	} {
+		if strings.Contains(shown, bad) {
+			t.Errorf("the page holds %q", bad)
+		}
+	}
+	at := func(part string) int { return strings.Index(shown, part) }
+	if at("write_file") < 0 || at("files") < 0 || at("evil.example") < at("write_file") || at("/etc/motd") < 0 {
+		t.Errorf("what we know does not come first: %s", shown)
+	}
+	h.picks(t, ref, "ann", 1)
+	w.answered(c, c.answerAt(""), 1)
+
+	// What no store can keep is refused or made harmless, but never left hanging.
+	for name, m := range map[string]toolMessage{
+		"zeros": {"prompt": "Allow\x00this?"}, "zero labels": {"choices": []string{"Yes\x00", "No", "-"}},
+		"long labels":      {"choices": []string{strings.Repeat("y", 100_000), "No", "-"}},
+		"many long labels": {"choices": labels(50, strings.Repeat("y", 50_000))}, "a million": {"prompt": strings.Repeat("ü", 1<<19)},
+	} {
+		c := w.invoke("t-2", name)
+		q := c.choice(c.answerAt(""))
+		for field, v := range m {
+			q = q.with(field, v)
+		}
+		if status := c.send(q); status/100 == 4 {
+			w.pending(c)
+			continue
+		}
+		h.picks(t, w.open(c), "ann", 1)
+		w.answered(c, c.answerAt(""), 1)
+	}
+	capped(t)
+}
+
+func labels(n int, label string) (out []string) {
+	for i := range n {
+		out = append(out, fmt.Sprint(label, i))
+	}
+	return out
+}
+
+// capped: what is put to people has bounds.
+func capped(t *testing.T) {
+	w := moreWorld(t)
+	long := "Allow " + strings.Repeat("the ü", 200_000) + "?"
+	c := w.invoke("t-1", "long")
+	c.sends(c.choice(c.answerAt("")).with("prompt", long))
+	got := w.desk.asked("Allow the", 1).Question.Prompt
+	if len(got) < 1<<12 || len(got) > 9<<10 || strings.HasPrefix(long, got) || strings.ContainsRune(got, '\ufffd') {
+		t.Errorf("shown are %d bytes, ending in %q", len(got), got[max(0, len(got)-100):])
+	}
+	c = w.invoke("t-1", "many")
+	for _, n := range []int{51, 10_000} {
+		c.refused(fmt.Sprint(n, " choices"), c.choice(c.answerAt("")).with("choices", labels(n, "Label ")))
+	}
+	w.stillAsks(c)
+	c = w.invoke("t-1", "fifty")
+	c.sends(c.choice(c.answerAt("")).with("choices", labels(50, "Label ")))
+	s := w.desk.asked(c.name(), 1)
+	w.desk.picks(s.Ref, 49)
+	w.answered(c, c.answerAt(""), 49)
+}
