@@ -80,7 +80,7 @@ func (q *Question) words() string {
 
 // picked tells what was chosen, by its place: the labels are the tool's words.
 func (r *Request) picked() string {
-	text := fmt.Sprintf("choice %d of %d", *r.Chosen+1, len(r.Question.Choices))
+	text := fmt.Sprintf("choice [%d] of %d", *r.Chosen, len(r.Question.Choices))
 	if r.Cause == ByDismissal {
 		text += ", the default, since the question was dismissed"
 	}

@@ -55,7 +55,7 @@ func TestQuestion(t *testing.T) {
 	_, err := h.s.Answer(context.Background(), "t", r.ID, "runner")
 	h.fails(err, approval.ErrPending)
 	out := h.vote(r, "pat", approval.Choose, approval.VoteAnswered, index(1))
-	if got := out.Request; got.State != approval.Answered || got.Cause != approval.ByChoice || *got.Chosen != 1 || got.By != "pat" || out.Detail != "answered: choice 2 of 3" {
+	if got := out.Request; got.State != approval.Answered || got.Cause != approval.ByChoice || *got.Chosen != 1 || got.By != "pat" || out.Detail != "answered: choice [1] of 3" {
 		t.Errorf("got %+v", out)
 	}
 	got, err := h.s.Answer(context.Background(), "t", r.ID, "runner")
@@ -69,7 +69,7 @@ func TestDismissalPicksTheDefault(t *testing.T) {
 	h := newHouse(t)
 	r := h.put("k")
 	out := h.vote(r, "pat@acme", approval.Dismiss, approval.VoteAnswered, func(in *approval.VoteInput) { in.Full = false })
-	if got := out.Request; got.Cause != approval.ByDismissal || *got.Chosen != 2 || out.Detail != "answered: choice 3 of 3, the default, since the question was dismissed" {
+	if got := out.Request; got.Cause != approval.ByDismissal || *got.Chosen != 2 || out.Detail != "answered: choice [2] of 3, the default, since the question was dismissed" {
 		t.Errorf("got %+v", out)
 	}
 	h.happened("request_opened", "vote_counted", "request_answered")

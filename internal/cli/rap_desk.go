@@ -80,15 +80,16 @@ func (t *rapTerminal) ask(ctx context.Context, q rap.Question) rap.Answer {
 	return answer
 }
 
+// label prints the mark of the default before the label, which could imitate it behind.
 func (t *rapTerminal) label(i int, label string, standard bool) {
-	note := ""
+	mark := " "
 	if standard {
-		note = "  (default: picked when you dismiss)"
+		mark = "*"
 	}
 	if label == "" {
 		label = "(empty)"
 	}
-	t.printf("  [%d] %s%s\n", i, label, note)
+	t.printf("%s [%d] %s\n", mark, i, label)
 }
 
 // picked is what the flag says, or what the person types. Nobody to ask is no answer.
@@ -101,7 +102,7 @@ func (t *rapTerminal) picked(ctx context.Context, q rap.Question) rap.Answer {
 		return rap.Answer{State: rap.AnswerCancelled, Reason: "no such choice"}
 	}
 	for {
-		t.printf("your choice, or dismiss: ")
+		t.printf("your choice, or dismiss, which picks [%d]: ", q.Default)
 		line, ok := t.line(ctx)
 		if !ok {
 			return rap.Answer{State: rap.AnswerCancelled, Reason: "nobody was there to answer"}

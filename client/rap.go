@@ -1,0 +1,93 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/assent-dev/assent/server/openapi"
+)
+
+// RAPCall is a call of a RAP tool that an agent makes through the server.
+type RAPCall struct {
+	Thread    string          `json:"thread"`
+	ID        string          `json:"id"` // unique in its thread; the same call again is the one that is there
+	CallID    *string         `json:"call_id,omitempty"`
+	Ancestors []string        `json:"ancestors,omitempty"`
+	User      string          `json:"user,omitempty"` // whom the agent acts for
+	Operation string          `json:"operation"`
+	Arguments json.RawMessage `json:"arguments,omitempty"` // sent exactly as they stand here
+}
+
+// RAPTools lists the operations that a session (a root thread) may call.
+func (c *Client) RAPTools(ctx context.Context, agent, session string) (*openapi.RAPTools, error) {
+	out := &openapi.RAPTools{}
+	return out, c.do(ctx, get(url.Values{"session": {session}}, "v1", "agents", agent, "rap", "tools"), out)
+}
+
+// RAPInvoke calls an operation. The answer comes as soon as the call is kept; RAPWait waits for its end. It may be repeated.
+func (c *Client) RAPInvoke(ctx context.Context, agent string, call RAPCall) (*openapi.RAPCall, error) {
+	args := call.Arguments
+	call.Arguments = nil
+	body, err := json.Marshal(call)
+	if err != nil {
+		return nil, err
+	}
+	if args != nil { // not through an encoder, which would change their bytes
+		body = append(append(append(bytes.TrimSuffix(body, []byte("}")), `,"arguments":`...), args...), '}')
+	}
+	in := post(body, "v1", "agents", agent, "rap", "calls")
+	in.again = whenRefused
+	out := &openapi.RAPCall{}
+	return out, c.do(ctx, in, out)
+}
+
+// RAPWait reads how a call stands, as soon as it is done or when wait (at most 60s) is over.
+func (c *Client) RAPWait(ctx context.Context, agent, thread, id string, wait time.Duration) (*openapi.RAPCall, error) {
+	wait = min(max(wait, 0), maxWait)
+	in := get(url.Values{"thread": {thread}, "id": {id}, "wait": {wait.String()}}, "v1", "agents", agent, "rap", "calls")
+	in.longer = wait
+	out := &openapi.RAPCall{}
+	return out, c.do(ctx, in, out)
+}
+
+// RAPCancel interrupts a call.
+func (c *Client) RAPCancel(ctx context.Context, agent, thread, id, reason string) (*openapi.RAPCall, error) {
+	in, err := repeatable(map[string]string{"thread": thread, "id": id, "reason": reason}, "v1", "agents", agent, "rap", "cancel")
+	if err != nil {
+		return nil, err
+	}
+	out := &openapi.RAPCall{}
+	return out, c.do(ctx, in, out)
+}
+
+// RAPClose closes a thread.
+func (c *Client) RAPClose(ctx context.Context, agent, thread string) error {
+	in, err := repeatable(map[string]string{"thread": thread}, "v1", "agents", agent, "rap", "close")
+	if err != nil {
+		return err
+	}
+	return c.do(ctx, in, nil)
+}
+
+func repeatable(body any, path ...string) (call, error) {
+	text, err := json.Marshal(body)
+	in := post(text, path...)
+	in.again = whenRefused
+	return in, err
+}
+
+// RAPEvents lists what came after the results of a thread's subscriptions, from an index on.
+func (c *Client) RAPEvents(ctx context.Context, agent, thread string, from int) (*openapi.RAPEvents, error) {
+	out := &openapi.RAPEvents{}
+	return out, c.do(ctx, get(url.Values{"thread": {thread}, "from": {strconv.Itoa(from)}}, "v1", "agents", agent, "rap", "events"), out)
+}
+
+// RAPViews reads the latest view of each type of a thread.
+func (c *Client) RAPViews(ctx context.Context, agent, thread string) (*openapi.RAPViews, error) {
+	out := &openapi.RAPViews{}
+	return out, c.do(ctx, get(url.Values{"thread": {thread}}, "v1", "agents", agent, "rap", "views"), out)
+}

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/server/openapi"
+)
+
+// toolAgent decides on the tool's side.
+const toolAgent = `schema_version: "1.0.0"
+metadata: {id: tool, name: Tool, version: "1.0.0", description: Quotes}
+interface: {input: {type: object}, output: {type: object}}
+execution_policy: {id: agf.react, config: {instructions: None., model: none}}
+action_space: {local_tools: [{alias: quote, approval: true}]}
+`
+
+const quoteSchema = `{"type":"object","properties":{"of":{"type":"string"}},"required":["of"],"additionalProperties":false}`
+
+// endpoint is what the gateway wraps; it tells the bodies that it got.
+type endpoint struct {
+	*httptest.Server
+	mu  sync.Mutex
+	got []string
+}
+
+func newEndpoint(t *testing.T) *endpoint {
+	t.Helper()
+	e := &endpoint{}
+	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.got = append(e.got, string(body))
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"price":42}`)
+	}))
+	t.Cleanup(e.Close)
+	return e
+}
+
+func (e *endpoint) bodies() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]string{}, e.got...)
+}
+
+// freeAddress is one that nobody listens at, as far as we know.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// gatewayFor runs assent rap gateway over an endpoint, for a runtime at an origin, until the test ends.
+func gatewayFor(t *testing.T, wrapped, callbacks string) (url string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"tool.agf.yaml": toolAgent, "quote.json": quoteSchema, "gateway.yaml": `
+name: quotes
+description: Prices.
+agent: tool
+agents: tool.agf.yaml
+store: gateway.db
+listen: 127.0.0.1:0
+callers: {name: here, callbacks: "` + callbacks + `"}
+operations: {name: quote, description: Last price., schema: quote.json, url: "` + wrapped + `"}
+`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, ended := make(chan cli.Ready, 1), make(chan error, 1)
+	var log safeBuffer
+	b := backend()
+	serves := b.Gateway
+	b.Gateway = func(_ context.Context, c cli.GatewayConfig, w io.Writer, tell func(cli.Ready)) error {
+		return serves(ctx, c, w, func(r cli.Ready) { tell(r); ready <- r })
+	}
+	go func() {
+		if code := (cli.Assent{Backend: b, Streams: cli.Streams{Out: io.Discard, Err: &log}}).Run([]string{"rap", "gateway", "--config", filepath.Join(dir, "gateway.yaml")}); code != 0 {
+			t.Errorf("exit %d\n%s", code, log.String())
+		}
+		ended <- nil
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	select {
+	case r := <-ready:
+		return r.URL
+	case <-ended:
+		t.Fatalf("the gateway ended\n%s", log.String())
+	case <-time.After(30 * time.Second):
+		t.Fatalf("the gateway does not answer\n%s", log.String())
+	}
+	return ""
+}
+
+// TestRAP: an agent calls a tool through the service; the tool's gateway asks; a person answers with the command line; the endpoint runs once with
+// exactly the arguments that were asked about.
+func TestRAP(t *testing.T) {
+	wrapped := newEndpoint(t)
+	listen := freeAddress(t)
+	gateway := gatewayFor(t, wrapped.URL, "http://"+listen)
+	files := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
+		if err := os.WriteFile(filepath.Join(files.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := startWith(t, files, func(c *cli.ServeConfig) {
+		c.Listen = listen
+		c.Tenants[0].RAP = &cli.RAPConfig{Runtimes: []cli.RAPRuntimeConfig{{Agent: "desk", Servers: []cli.RAPServerConfig{{Name: "quotes", URL: gateway}}}}}
+	})
+	agent := h.client(t, "runtime")
+	tools, err := agent.RAPTools(t.Context(), "desk", "s1")
+	if err != nil || len(tools.Offers) != 1 || tools.Offers[0].Operation != "quote" || tools.Offers[0].Server != "quotes" || len(tools.Problems) != 0 {
+		t.Fatalf("%+v, %v", tools, err)
+	}
+
+	call := client.RAPCall{Thread: "s1", ID: "call_1", Operation: "quote", Arguments: json.RawMessage(`{ "of" : "ACME" }`)}
+	if _, err := agent.RAPInvoke(t.Context(), "desk", call); err != nil {
+		t.Fatal(err)
+	}
+	asked := h.awaitQuestion(t)
+	if got := wrapped.bodies(); len(got) != 0 {
+		t.Fatalf("it ran before: %q", got)
+	}
+	person := &terminal{}
+	if code := h.run(t, person, "alice", "show", asked); code != 0 || !strings.Contains(person.out.String(), "quotes") || !strings.Contains(person.out.String(), "Allow once: quote") {
+		t.Fatalf("exit %d\n%s", code, person.out.String())
+	}
+	r, err := h.client(t, "alice").Request(t.Context(), asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code := h.run(t, person, "alice", "choose", asked, "0", "--yes", "--binding", r.Binding()); code != 0 {
+		t.Fatalf("exit %d\n%s", code, person.out.String())
+	}
+	done := h.rapDone(t, "s1", "call_1")
+	if done.Failed || !strings.Contains(string(mustJSON(t, done.Outcome)), "price") {
+		t.Errorf("got %s", mustJSON(t, done))
+	}
+	if got := wrapped.bodies(); len(got) != 1 || got[0] != `{ "of" : "ACME" }` {
+		t.Errorf("it ran with %q", got)
+	}
+
+	call.ID, call.Arguments = "call_2", json.RawMessage(`{"of":"INIT"}`)
+	if _, err := agent.RAPInvoke(t.Context(), "desk", call); err != nil {
+		t.Fatal(err)
+	}
+	h.awaitQuestion(t)
+	if err := agent.RAPClose(t.Context(), "desk", "s1"); err != nil {
+		t.Fatal(err)
+	}
+	if done := h.rapDone(t, "s1", "call_2"); done.Why != "closed" || len(wrapped.bodies()) != 1 {
+		t.Errorf("got %s, ran %q", mustJSON(t, done), wrapped.bodies())
+	}
+
+	h.testFrozen(t, agent, wrapped)
+}
+
+// testFrozen: the kill switch stops calls before they leave.
+func (h *testHouse) testFrozen(t *testing.T, agent *client.Client, wrapped *endpoint) {
+	t.Helper()
+	if code := h.run(t, &terminal{}, "alice", "freeze", "--agent", "desk", "--reason", "odd"); code != 0 {
+		t.Fatalf("exit %d", code)
+	}
+	call := client.RAPCall{Thread: "s2", ID: "call_1", Operation: "quote", Arguments: json.RawMessage(`{"of":"ACME"}`)}
+	if _, err := agent.RAPInvoke(t.Context(), "desk", call); err != nil && client.Code(err) != openapi.CodeFrozen {
+		t.Fatal(err)
+	} else if err == nil {
+		if done := h.rapDone(t, "s2", "call_1"); !done.Synthetic {
+			t.Errorf("got %s", mustJSON(t, done))
+		}
+	}
+	if got := wrapped.bodies(); len(got) != 1 {
+		t.Errorf("it ran while frozen: %q", got)
+	}
+}
+
+// awaitQuestion waits for the one question that is open, and returns its id.
+func (h *testHouse) awaitQuestion(t *testing.T) string {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		page, err := h.client(t, "alice").Requests(t.Context(), client.Query{State: string(approval.Pending)})
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("%+v, %v", page, err)
+		}
+		if len(page.Requests) == 1 && page.Requests[0].Question {
+			return page.Requests[0].ID
+		}
+	}
+	return ""
+}
+
+func (h *testHouse) rapDone(t *testing.T, thread, id string) *openapi.RAPCall {
+	t.Helper()
+	call, err := h.client(t, "runtime").RAPWait(t.Context(), "desk", thread, id, 20*time.Second)
+	if err != nil || call.State != openapi.RAPCallStateDone {
+		t.Fatalf("%+v, %v", call, err)
+	}
+	return call
+}
+
+func mustJSON(t *testing.T, v any) []byte {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestRAPCall: the small runtime on the command line shows the choice, sends the answer and prints the result.
+func TestRAPCall(t *testing.T) {
+	wrapped := newEndpoint(t)
+	listen := freeAddress(t)
+	url := gatewayFor(t, wrapped.URL, "http://"+listen)
+	run := func(in string, args ...string) (string, int) {
+		var out, errOut bytes.Buffer
+		code := cli.Assent{Streams: cli.Streams{In: strings.NewReader(in), Out: &out, Err: &errOut, InTerminal: in != ""}}.Run(
+			append([]string{"rap", "call", "--url", url, "--listen", listen}, args...))
+		return out.String() + errOut.String(), code
+	}
+	if out, code := run(""); code != 0 || !strings.Contains(out, "quote      Last price.") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+	out, code := run("what?\n0\n", "quote", "--args", `{"of":"ACME"}`)
+	for _, want := range []string{"the tool says:", "  | Operation: quote", "  [0] Allow once: quote", "* [1] Deny", `{"price":42}`} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("exit %d, without %q\n%s", code, want, out)
+		}
+	}
+	for _, refused := range [][]string{{"", "quote", "--args", `{"of":"ACME"}`}, {"dismiss\n", "quote", "--args", `{"of":"ACME"}`}, {"", "quote", "--args", `{"of":1}`},
+		{"", "quote", "--args", `{"of":"A"}`, "--answer", "7"}, {"", "quote", "--args", `{"of":"A"}`, "--answer", "1"}, {"", "nothing"}} {
+		if out, code := run(refused[0], refused[1:]...); code != 1 {
+			t.Errorf("%q: exit %d\n%s", refused, code, out)
+		}
+	}
+	if got := wrapped.bodies(); len(got) != 1 || got[0] != `{"of":"ACME"}` {
+		t.Errorf("it ran with %q", got)
+	}
+	out, code = run("", "quote", "--args", `{"of":"ACME"}`, "--answer", "0", "--json")
+	var end struct {
+		State string
+		Asked []struct{ Selected *int }
+	}
+	document, _, _ := strings.Cut(out, "\n}\n") // what was asked is shown behind it
+	if err := json.Unmarshal([]byte(document+"}"), &end); err != nil || code != 0 || end.State != "done" || len(end.Asked) != 1 || *end.Asked[0].Selected != 0 {
+		t.Errorf("exit %d, %v\n%s", code, err, out)
+	}
+}
