@@ -88,7 +88,7 @@ func (g *Gateway) useGrant(ctx context.Context, c *gateCall, j *judged) (string,
 	return "", nil
 }
 
-// makeGrant stores what the user allowed for the session. This run is its first use.
+// makeGrant stores what the user allowed for the session. This run is its first use. Only true says that it is there.
 func (g *Gateway) makeGrant(ctx context.Context, d *doc[gateCall], j *judged) (bool, error) {
 	c, q := &d.body, d.body.Question
 	now := g.now()
@@ -96,13 +96,13 @@ func (g *Gateway) makeGrant(ctx context.Context, d *doc[gateCall], j *judged) (b
 		ID: gateGrantID(c.Grant), Caller: c.Caller, Session: c.root(), User: c.User, Operation: c.Operation, Uses: 1, MaxUses: q.Uses, Expires: now.Add(q.For),
 	}}
 	if g.recordGrant(ctx, "rap_grant_made", &s, c.Caller) != nil {
-		return true, g.settle(ctx, d, gateFailed, "the session grant could not be recorded; nothing was run")
+		return false, g.settle(ctx, d, gateFailed, "the session grant could not be recorded; nothing was run")
 	}
 	err := g.grants.put(ctx, &doc[gateGrant]{key: c.Grant, alias: s.ID, expires: s.Expires.Add(gateRemain), body: s})
 	if errors.Is(err, approval.ErrVersion) { // made before the process died, and perhaps ended since
-		return false, nil
+		return true, nil
 	}
-	return false, err
+	return err == nil, err
 }
 
 // editGrant moves a grant by compare-and-set; nil when there was nothing to move.

@@ -483,3 +483,9 @@ func (h *house) answer(c *wire.Choice, index int) int {
 func in(thread string, ancestors ...string) invoking {
 	return func(i *wire.Invocation) { i.GroupID, i.Ancestors = thread, ancestors }
 }
+
+func (h *house) setPlan(p *resolve.Plan) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.plan = p
+}

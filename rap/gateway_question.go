@@ -104,9 +104,9 @@ func gateShow(c *gateCall, j *judged) gateView {
 		return gateView{arguments: "(hidden by the rules)", brief: "(arguments hidden by the rules)", cut: true}
 	}
 	v := gateView{message: j.Message}
-	v.arguments, v.cut = cutText(isolated(compact(c.Args)), maxGateArguments)
-	brief, _ := cutText(v.arguments, maxGateLabel)
-	v.brief = brief
+	whole := isolated(compact(c.Args))
+	v.arguments, v.cut = cutText(whole, maxGateArguments)
+	v.brief, _ = cutText(whole, maxGateLabel)
 	if label := gateLabel(j.op, c.Args); label != "" {
 		v.label, _ = cutText(template.Escape(label), maxGateLabel)
 		v.brief = v.label

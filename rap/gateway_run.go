@@ -24,8 +24,8 @@ func (g *Gateway) run(ctx context.Context, c *gateCaller, d *doc[gateCall]) (boo
 		d.due = g.now().Add(g.cfg.Poll)
 		return false, g.calls.put(ctx, d)
 	}
-	if more, err := g.take(ctx, d, j); more || err != nil {
-		return more, err
+	if ok, err := g.take(ctx, d, j); !ok || err != nil {
+		return d.body.over(), err
 	}
 	args := d.body.Args
 	d.body.Phase, d.body.Owner, d.due = gateExecuting, g.id, g.now().Add(gateLease)
@@ -50,32 +50,33 @@ func (g *Gateway) mayRun(ctx context.Context, c *gateCall) (*judged, string) {
 	return j, ""
 }
 
-// take takes what the run uses up: the approval at the desk, a session grant. It returns true when the call ended instead.
+// take takes what the run uses up: the approval at the desk, a session grant. Only true says that it was had.
 func (g *Gateway) take(ctx context.Context, d *doc[gateCall], j *judged) (bool, error) {
 	c := &d.body
 	if c.Held != "" && g.cfg.Desk == nil {
-		return true, g.settle(ctx, d, gateFailed, "the approvers can't be reached; nothing was run")
+		return false, g.settle(ctx, d, gateFailed, "the approvers can't be reached; nothing was run")
 	}
 	if c.Held != "" {
 		err := g.cfg.Desk.Claim(ctx, c.Held, gateDeskKey(d), j.verdict())
 		if errors.Is(err, agent.ErrNotClaimed) {
-			return true, g.settle(ctx, d, gateDeny, "the approval can't be used: "+err.Error())
+			return false, g.settle(ctx, d, gateDeny, "the approval can't be used: "+err.Error())
 		}
 		if err != nil {
-			return g.tryDesk(ctx, d, err)
+			_, err = g.tryDesk(ctx, d, err)
+			return false, err
 		}
 	}
 	if c.Grant == "" {
-		return false, nil
+		return true, nil
 	}
 	if c.Makes {
 		return g.makeGrant(ctx, d, j)
 	}
 	ok, err := g.inForce(ctx, c.Grant)
 	if err != nil || ok {
-		return false, err
+		return ok, err
 	}
-	return true, g.settle(ctx, d, gateDeny, "the session grant was revoked; nothing was run")
+	return false, g.settle(ctx, d, gateDeny, "the session grant was revoked; nothing was run")
 }
 
 // perform runs the operation, showing that this process lives. The caller's turn is free meanwhile.

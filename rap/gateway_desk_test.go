@@ -1,0 +1,228 @@
+package rap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/agent"
+)
+
+// board is a desk that a test answers at.
+type board struct {
+	mu      sync.Mutex
+	asked   map[string]*agent.Held // by ref
+	keys    map[string]string      // ref by key
+	claims  map[string]int         // by ref
+	claim   error
+	broken  bool
+	at      agent.HeldState // of new requests
+	changed func(string)
+}
+
+func newBoard() *board {
+	return &board{asked: map[string]*agent.Held{}, keys: map[string]string{}, claims: map[string]int{}, at: agent.HeldPending}
+}
+
+func (b *board) Open(_ context.Context, key string, v agent.Verdict) (agent.Held, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.broken || v.Call == nil {
+		return agent.Held{}, errors.New("the desk is away")
+	}
+	if b.keys[key] == "" {
+		ref := fmt.Sprint("apr_", len(b.keys)+1)
+		b.keys[key], b.asked[ref] = ref, &agent.Held{Ref: ref, State: b.at}
+	}
+	return *b.asked[b.keys[key]], nil
+}
+
+func (b *board) Look(_ context.Context, ref string) (agent.Held, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.broken {
+		return agent.Held{}, errors.New("the desk is away")
+	}
+	if b.asked[ref] == nil {
+		return agent.Held{}, agent.ErrNoRequest
+	}
+	return *b.asked[ref], nil
+}
+
+func (b *board) Claim(_ context.Context, ref, _ string, _ agent.Verdict) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.claims[ref]++
+	return b.claim
+}
+
+func (b *board) Cancel(_ context.Context, ref, _ string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if h := b.asked[ref]; h != nil {
+		h.State = agent.HeldCancelled
+	}
+	return nil
+}
+
+func (b *board) Ask(context.Context, string, Question) (string, error) {
+	return "", errors.New("a gateway asks no questions here")
+}
+
+func (b *board) Answer(context.Context, string) (Answer, error) {
+	return Answer{}, agent.ErrNoRequest
+}
+
+func (b *board) Watch(ctx context.Context, changed func(string)) error {
+	b.mu.Lock()
+	b.changed = changed
+	b.mu.Unlock()
+	changed("")
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// decide answers all that is asked.
+func (b *board) decide(h agent.Held) {
+	b.mu.Lock()
+	for ref, held := range b.asked {
+		h.Ref = ref
+		*held = h
+	}
+	changed := b.changed
+	b.mu.Unlock()
+	if changed != nil {
+		changed("")
+	}
+}
+
+func (b *board) open() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.asked)
+}
+
+func (b *board) set(edit func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	edit()
+}
+
+func newDeskHouse(t *testing.T, whom Whom) (*house, *board) {
+	b := newBoard()
+	return newHouse(t, func(c *GatewayConfig) { c.Ask, c.Desk = whom, b }), b
+}
+
+func TestGatewayAsksApprovers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		args string
+		held agent.Held
+		want string
+		ran  int
+	}{
+		"approved":       {`{"amount":9001}`, agent.Held{State: agent.HeldApproved}, `did pay {"amount":9001}`, 1},
+		"denied":         {`{"amount":9001}`, agent.Held{State: agent.HeldDenied, Reason: "too much"}, "Error: the approvers denied this call: too much", 0},
+		"expired":        {`{"amount":200}`, agent.Held{State: agent.HeldExpired}, "Error: nobody approved the call in time; nothing was run", 0},
+		"withdrawn":      {`{"amount":200}`, agent.Held{State: agent.HeldCancelled}, "Error: the approval was withdrawn; nothing was run", 0},
+		"responded":      {`{"amount":200}`, agent.Held{State: agent.HeldResponded, Reason: "pay it yourself"}, "pay it yourself", 0},
+		"edited":         {`{"amount":200}`, agent.Held{State: agent.HeldApproved, Arguments: []byte(`{"amount":150}`)}, `did pay {"amount":150}`, 1},
+		"edited, broken": {`{"amount":200}`, agent.Held{State: agent.HeldApproved, Arguments: []byte(`{"amount":"1"}`)}, "Error: the arguments do not fit", 0},
+		"edited, small":  {`{"amount":200}`, agent.Held{State: agent.HeldApproved, Arguments: []byte(`{"amount":1}`)}, "changed since", 0},
+	} {
+		h, b := newDeskHouse(t, AskApprovers)
+		h.mustInvoke("c1", "pay", tt.args)
+		h.runtime.until("a request", func() bool { return b.open() == 1 })
+		b.decide(tt.held)
+		if got := h.runtime.result("c1"); !strings.Contains(got, tt.want) || h.runs("c1") != tt.ran {
+			t.Errorf("%s: %q, %d runs", name, got, h.runs("c1"))
+		}
+		if h.runtime.choices("c1") != 0 {
+			t.Errorf("%s: the user was asked", name)
+		}
+	}
+}
+
+func TestGatewayAsksBoth(t *testing.T) {
+	h, b := newDeskHouse(t, AskBoth)
+	h.mustInvoke("c1", "pay", `{"amount":9001}`)
+	h.runtime.until("a request", func() bool { return b.open() == 1 })
+	if h.runtime.choices("c1") != 0 {
+		t.Error("the user was asked before the approvers had answered")
+	}
+	b.decide(agent.Held{State: agent.HeldApproved})
+	h.answer(h.runtime.choice("c1"), 0)
+	if got := h.runtime.result("c1"); got != `did pay {"amount":9001}` || h.runs("c1") != 1 || b.claims["apr_1"] != 1 {
+		t.Errorf("%q, %d runs, %d claims", got, h.runs("c1"), b.claims["apr_1"])
+	}
+
+	h.mustInvoke("c2", "pay", `{"amount":9001}`)
+	h.runtime.until("another request", func() bool { return b.open() == 2 })
+	b.decide(agent.Held{State: agent.HeldApproved})
+	q := h.runtime.choice("c2")
+	h.answer(q, q.Default)
+	h.runtime.result("c2")
+	h.runtime.until("the approval withdrawn", func() bool {
+		held, err := b.Look(t.Context(), "apr_2")
+		return err == nil && held.State == agent.HeldCancelled
+	})
+	if h.runs("c2") != 0 {
+		t.Error("it ran")
+	}
+}
+
+func TestGatewayClaims(t *testing.T) {
+	for name, tt := range map[string]struct {
+		claim error
+		want  string
+	}{
+		"taken": {fmt.Errorf("%w: taken", agent.ErrNotClaimed), "can't be used"},
+		"away":  {errors.New("the desk is away"), "can't be reached"},
+	} {
+		h, b := newDeskHouse(t, AskApprovers)
+		b.set(func() { b.claim, b.at = tt.claim, agent.HeldApproved })
+		h.mustInvoke("c1", "write", `{}`)
+		h.runtime.until("its result", func() bool { h.pass(time.Second); return len(h.runtime.results("c1")) > 0 })
+		if got := h.runtime.result("c1"); !strings.Contains(got, tt.want) || h.runs("c1") != 0 {
+			t.Errorf("%s: %q, %d runs", name, got, h.runs("c1"))
+		}
+	}
+}
+
+func TestGatewayWithoutItsDesk(t *testing.T) {
+	h, b := newDeskHouse(t, AskApprovers)
+	b.set(func() { b.broken = true })
+	h.mustInvoke("c1", "write", `{}`)
+	h.runtime.until("its result", func() bool { h.pass(time.Second); return len(h.runtime.results("c1")) > 0 })
+	if got := h.runtime.result("c1"); !strings.Contains(got, "can't be reached") {
+		t.Errorf("result %q", got)
+	}
+
+	b.set(func() { b.broken = false })
+	h.mustInvoke("c2", "write", `{}`)
+	h.mustInvoke("c3", "write", `{"path":"x"}`)
+	h.runtime.until("two requests", func() bool { return b.open() == 2 })
+	b.set(func() { b.broken = true })
+	b.changed("")
+	h.crash()
+	b.set(func() { b.broken = false })
+	h.runtime.until("that it is watched", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.changed != nil })
+	b.set(func() { delete(b.asked, "apr_2") })
+	b.decide(agent.Held{State: agent.HeldApproved})
+	results := h.runtime.result("c2") + h.runtime.result("c3")
+	if !strings.Contains(results, "did write") || !strings.Contains(results, "known no more") {
+		t.Errorf("results %q", results)
+	}
+
+	h.mustInvoke("c4", "look", `{}`)
+	h.runtime.result("c4")
+	h.mustInvoke("c5", "write", `{"path":"y"}`)
+	h.runtime.until("a request", func() bool { return b.open() == 2 })
+	h.pass(time.Hour)
+	if got := h.runtime.result("c5"); !strings.Contains(got, "in time") {
+		t.Errorf("result %q", got)
+	}
+}

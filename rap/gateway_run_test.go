@@ -1,0 +1,241 @@
+package rap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/rap/wire"
+)
+
+func (h *house) acts(act func(context.Context, Job) (Outcome, error)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.act = act
+}
+
+// What an operation says in an error stays here, but what was written for the other side (T32).
+func TestGatewayTellsNoInternals(t *testing.T) {
+	h := newHouse(t, nil)
+	for name, tt := range map[string]struct {
+		act  func(context.Context, Job) (Outcome, error)
+		want string
+	}{
+		"an error":   {func(context.Context, Job) (Outcome, error) { return Outcome{}, errors.New("secret") }, "Error: the operation failed"},
+		"a panic":    {func(context.Context, Job) (Outcome, error) { panic("secret") }, "Error: the operation failed"},
+		"no return":  {func(context.Context, Job) (Outcome, error) { runtime.Goexit(); return Outcome{}, nil }, "Error: the operation failed"},
+		"for others": {func(context.Context, Job) (Outcome, error) { return Outcome{}, &PublicError{"no such file"} }, "Error: no such file"},
+		"wrapped": {func(context.Context, Job) (Outcome, error) {
+			return Outcome{}, fmt.Errorf("secret: %w", &PublicError{"Error: no such file"})
+		}, "Error: no such file"},
+		"nothing":    {func(context.Context, Job) (Outcome, error) { return Outcome{}, nil }, ""},
+		"broken":     {func(context.Context, Job) (Outcome, error) { return Outcome{Text: "a\xffb"}, nil }, "a\uFFFDb"},
+		"too large":  {func(context.Context, Job) (Outcome, error) { return Outcome{Text: strings.Repeat("x", maxGateResult)}, nil }, "Error: the operation ran, but its result is too large to be sent"},
+		"odd images": {func(context.Context, Job) (Outcome, error) { return Outcome{Content: []wire.Content{{Image: "%", MediaType: "x"}}}, nil }, "Error: the operation ran, but its result can't be written as a tool_result"},
+		"odd display": {func(context.Context, Job) (Outcome, error) {
+			return Outcome{Text: "fine", DisplayAs: []byte(`{`)}, nil
+		}, "fine"},
+	} {
+		h.acts(tt.act)
+		h.mustInvoke(name, "look", `{}`)
+		if got := h.runtime.result(name); got != tt.want {
+			t.Errorf("%s: %.200q", name, got)
+		}
+	}
+}
+
+func TestGatewayStopsWhatIsCancelled(t *testing.T) {
+	h := newHouse(t, nil)
+	began := make(chan string, 4)
+	h.acts(func(ctx context.Context, job Job) (Outcome, error) {
+		began <- job.ID
+		<-ctx.Done()
+		return Outcome{}, ctx.Err()
+	})
+	h.mustInvoke("c1", "look", `{}`)
+	<-began
+	if code := h.post("/cancel_tool_call", string(wire.CancelCall{ThreadID: "thread", ToolCallID: "c1"}.Append(nil))); code != 200 {
+		t.Errorf("cancel: %d", code)
+	}
+	if got := h.runtime.result("c1"); !strings.Contains(got, "cancelled") {
+		t.Errorf("result %q", got)
+	}
+	h.mustInvoke("c2", "look", `{}`)
+	<-began
+	if code := h.post("/close_thread", string(wire.CloseThread{ThreadID: "thread"}.Append(nil))); code != 200 {
+		t.Errorf("close: %d", code)
+	}
+	if got := h.runtime.result("c2"); !strings.Contains(got, "closed") {
+		t.Errorf("result %q", got)
+	}
+}
+
+func TestGatewayBoundsRuns(t *testing.T) {
+	h := newHouse(t, func(c *GatewayConfig) { c.RunWithin = 50 * time.Millisecond })
+	deaf := make(chan struct{})
+	defer close(deaf)
+	h.acts(func(ctx context.Context, job Job) (Outcome, error) {
+		if job.ID == "deaf" {
+			<-deaf
+		}
+		<-ctx.Done()
+		return Outcome{}, ctx.Err()
+	})
+	for _, id := range []string{"obeys", "deaf"} {
+		h.mustInvoke(id, "look", `{}`)
+		if got := h.runtime.result(id); !strings.Contains(got, "too long") {
+			t.Errorf("%s: %q", id, got)
+		}
+	}
+}
+
+// A run that can't be recorded is none.
+func TestGatewayRunsNothingUnrecorded(t *testing.T) {
+	h := newHouse(t, nil)
+	h.mustInvoke("c1", "write", `{}`)
+	q := h.runtime.choice("c1")
+	h.mustInvoke("c2", "write", `{}`)
+	q2 := h.runtime.choice("c2")
+	h.mu.Lock()
+	h.deaf = true
+	h.mu.Unlock()
+	h.answer(q, 0)
+	h.answer(q2, 1)
+	for _, id := range []string{"c1", "c2"} {
+		if got := h.runtime.result(id); !strings.Contains(got, "could not be recorded") || h.runs(id) != 0 {
+			t.Errorf("%s: %q, %d runs", id, got, h.runs(id))
+		}
+	}
+}
+
+// What changed between the question and the answer does not run.
+func TestGatewayDecidesAgain(t *testing.T) {
+	stricter := strings.Replace(gatewayPolicy, "targets: [burn]", "targets: [burn, write]", 1)
+	for name, tt := range map[string]struct {
+		agent, policy, want string
+	}{
+		"denied now":  {gatewayAgent, stricter, "denied by the rules"},
+		"other rules": {strings.Replace(gatewayAgent, `version: "1.0.0", desc`, `version: "1.0.1", desc`, 1), gatewayPolicy, "changed since"},
+	} {
+		h := newHouse(t, nil)
+		h.mustInvoke("c1", "write", `{}`)
+		q := h.runtime.choice("c1")
+		h.setPlan(gatewayPlan(t, tt.agent, tt.policy))
+		if code := h.answer(q, 0); code != 200 {
+			t.Errorf("%s: %d", name, code)
+		}
+		if got := h.runtime.result("c1"); !strings.Contains(got, tt.want) || h.runs("c1") != 0 {
+			t.Errorf("%s: %q, %d runs", name, got, h.runs("c1"))
+		}
+	}
+}
+
+// A call whose process died while it ran is not run again (T26), and one that another process runs is left to it.
+func TestGatewayFindsRunsLost(t *testing.T) {
+	h := newHouse(t, nil)
+	began, free := make(chan struct{}), make(chan struct{})
+	h.acts(func(ctx context.Context, job Job) (Outcome, error) {
+		close(began)
+		<-free
+		return Outcome{Text: "late"}, nil
+	})
+	h.mustInvoke("c1", "look", `{}`)
+	<-began
+	second, err := NewGateway(h.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := second.calls.get(t.Context(), gateKey("runtime", "thread", "c1"))
+	if err != nil || d.body.Phase != gateExecuting {
+		t.Fatal(d, err)
+	}
+	if _, err := second.lost(t.Context(), d); err != nil || d.body.Phase != gateExecuting {
+		t.Errorf("taken for lost while it runs: %s, %v", d.body.Phase, err)
+	}
+	h.runtime.until("that it is lost", func() bool { // unless its process shows that it lives meanwhile
+		d, err := second.calls.get(t.Context(), d.key)
+		h.pass(2 * gateLease)
+		lost, failed := second.lost(t.Context(), d)
+		return errors.Join(err, failed) == nil && lost
+	})
+	close(free)
+	h.runtime.until("that both agree", func() bool { return len(h.runtime.results("c1")) > 0 })
+	if got := h.runtime.result("c1"); !strings.Contains(got, "outcome unknown") || h.runs("c1") != 1 {
+		t.Errorf("result %q, %d runs", got, h.runs("c1"))
+	}
+}
+
+func TestGatewayRelaysOneQuestion(t *testing.T) {
+	h := newHouse(t, nil)
+	h.acts(func(ctx context.Context, job Job) (Outcome, error) {
+		if _, err := job.Ask(ctx, "?", []string{"a"}, 1); err == nil {
+			return Outcome{}, &PublicError{"a default that is none was taken"}
+		}
+		i, err := job.Ask(ctx, "Really?\x1b[2J", []string{"yes", "no", "\u202eperhaps"}, 1)
+		if err != nil {
+			return Outcome{}, errors.Join(err, &PublicError{"not asked"})
+		}
+		if _, err := job.Ask(ctx, "And now?", []string{"yes"}, 0); !errors.Is(err, ErrAskedAlready) {
+			return Outcome{}, &PublicError{"asked twice"}
+		}
+		return Outcome{Text: fmt.Sprint("chose ", i)}, nil
+	})
+	h.mustInvoke("c1", "look", `{}`)
+	q := h.runtime.choice("c1")
+	if strings.ContainsAny(q.Prompt+q.Choices[2], "\x1b\u202e") || q.Default != 1 || len(q.Choices) != 3 || !strings.Contains(q.Prompt, "Really?") {
+		t.Errorf("%q %q %d", q.Prompt, q.Choices, q.Default)
+	}
+	for i, want := range []int{200, 200, 404} {
+		if code := h.answer(q, []int{2, 2, 0}[i]); code != want {
+			t.Errorf("answer %d: %d", i, code)
+		}
+	}
+	if got := h.runtime.result("c1"); got != "chose 2" {
+		t.Errorf("result %q", got)
+	}
+
+	h.mustInvoke("c2", "look", `{}`)
+	q = h.runtime.choice("c2")
+	if code := h.postAs("", q.ResponseURL, `{"id":"c2","selected":7}`); code != 400 {
+		t.Errorf("out of range: %d", code)
+	}
+	if got := h.runtime.result("c2"); got != "Error: the answer to the question was not valid" && got != "Error: not asked" {
+		t.Errorf("result %q", got)
+	}
+
+	h.mustInvoke("c3", "look", `{}`)
+	h.runtime.choice("c3")
+	h.pass(time.Hour)
+	h.runtime.result("c3")
+
+	h.mustInvoke("c4", "write", `{}`)
+	h.answer(h.runtime.choice("c4"), 0)
+	if got := h.runtime.result("c4"); got != "Error: not asked" && !strings.Contains(got, "Error") {
+		t.Errorf("asked after the rules had: %q", got)
+	}
+	if n := h.runtime.choices("c4"); n != 1 {
+		t.Errorf("%d questions", n)
+	}
+}
+
+func TestGatewayClockStandsWhileItAsks(t *testing.T) {
+	h := newHouse(t, func(c *GatewayConfig) { c.RunWithin = 300 * time.Millisecond })
+	h.acts(func(ctx context.Context, job Job) (Outcome, error) {
+		_, err := job.Ask(ctx, "?", []string{"yes"}, 0)
+		return Outcome{Text: "went on"}, err
+	})
+	h.mustInvoke("c1", "look", `{}`)
+	q := h.runtime.choice("c1")
+	later := time.NewTimer(600 * time.Millisecond)
+	<-later.C
+	if code := h.answer(q, 0); code != 200 {
+		t.Errorf("answer: %d", code)
+	}
+	if got := h.runtime.result("c1"); got != "went on" {
+		t.Errorf("result %q", got)
+	}
+}
