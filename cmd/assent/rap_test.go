@@ -62,10 +62,13 @@ func (e *endpoint) bodies() []string {
 	return append([]string{}, e.got...)
 }
 
-// freeAddress is one that nobody listens at, as far as we know.
+// freeAddress is one that nobody listens at, as far as we know. Ports of 127.0.0.1 are also those of connections that are being made.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", "127.0.0.77:0")
+	if err != nil {
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
