@@ -526,3 +526,24 @@ func (w *rtWorld) shows(id, ref string) {
 		return err == nil && c.Question == ref
 	})
 }
+
+func (d *rtDesk) heldOf(ref string) agent.Held {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.held[ref]
+}
+
+// openOf counts what is asked about a call. Refs of a call are known by the records that the runtime keeps of them.
+func (w *rtWorld) openOf(id string) (n int) {
+	for _, ref := range w.desk.refs() {
+		d, err := w.r.refs.get(context.Background(), hashed(ref))
+		if err != nil || d.body.Call != callKey("t", id) {
+			continue
+		}
+		a, _ := w.desk.Answer(context.Background(), ref)
+		if a.State == AnswerOpen || w.desk.heldOf(ref).State == agent.HeldPending {
+			n++
+		}
+	}
+	return n
+}

@@ -145,12 +145,16 @@ func TestRuntimeConfig(t *testing.T) {
 		"plan": func(c *RuntimeConfig) { c.Plan = nil }, "key": func(c *RuntimeConfig) { c.Key = c.Key[:31] },
 		"no callback URL": func(c *RuntimeConfig) { c.CallbackURL = "" }, "relative": func(c *RuntimeConfig) { c.CallbackURL = "/x" },
 		"ftp": func(c *RuntimeConfig) { c.CallbackURL = "ftp://x" }, "query": func(c *RuntimeConfig) { c.CallbackURL = "http://x/?a=b" },
-		"user":         func(c *RuntimeConfig) { c.CallbackURL = "http://u@x/" },
-		"unnamed":      func(c *RuntimeConfig) { c.Servers = []Server{{Peer: c.Servers[0].Peer}} },
-		"named twice":  func(c *RuntimeConfig) { c.Servers = append([]Server{c.Servers[0]}, c.Servers...) },
-		"without URL":  func(c *RuntimeConfig) { c.Servers = []Server{{Name: "x"}} },
-		"bad URL":      func(c *RuntimeConfig) { s := c.Servers[0]; s.Peer.URL = "ftp://x"; c.Servers = []Server{s} },
-		"plain http":   func(c *RuntimeConfig) { s := c.Servers[0]; s.Peer.URL = "http://tools.example"; c.Servers = []Server{s} },
+		"user":        func(c *RuntimeConfig) { c.CallbackURL = "http://u@x/" },
+		"unnamed":     func(c *RuntimeConfig) { c.Servers = []Server{{Peer: c.Servers[0].Peer}} },
+		"named twice": func(c *RuntimeConfig) { c.Servers = append([]Server{c.Servers[0]}, c.Servers...) },
+		"without URL": func(c *RuntimeConfig) { c.Servers = []Server{{Name: "x"}} },
+		"bad URL":     func(c *RuntimeConfig) { s := c.Servers[0]; s.Peer.URL = "ftp://x"; c.Servers = []Server{s} },
+		"plain http": func(c *RuntimeConfig) {
+			s := c.Servers[0]
+			s.Peer.URL = "http://tools.example"
+			c.Servers = []Server{s}
+		},
 		"fragment URL": func(c *RuntimeConfig) { c.CallbackURL = "http://x/#f" },
 	} {
 		cfg := good
