@@ -198,6 +198,30 @@ func TestRuntimeReplacesQuestions(t *testing.T) {
 	}
 }
 
+// TestRuntimeKeepsAnswersApart has a question change between the desk's word and its being kept.
+func TestRuntimeKeepsAnswersApart(t *testing.T) {
+	w := newRTWorld(t)
+	w.asking("a", "1")
+	seen := *w.kept("a")
+	w.accepts("a", w.choice("a", "2"))
+	w.shows("a", w.asked(2))
+	for name, err := range map[string]error{
+		"answered":   w.r.answered(t.Context(), &seen, 0, "ann"),
+		"unanswered": w.r.unanswered(t.Context(), &seen, "nobody answered"),
+		"later":      w.r.lookLater(t.Context(), &seen),
+		"put off":    w.r.putOffChoice(t.Context(), &seen, errors.New("the desk is away")),
+		"delivered":  w.r.delivered(t.Context(), &seen),
+	} {
+		if !errors.Is(err, errMoved) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	w.settles()
+	if n := len(w.tool.bodies("/answers/1")) + len(w.tool.bodies("/answers/2")); n != 0 {
+		t.Errorf("posted %d times", n)
+	}
+}
+
 func TestRuntimeTriesToAsk(t *testing.T) {
 	w := newRTWorld(t)
 	w.sent("a")

@@ -320,7 +320,10 @@ func newRTWorld(t testing.TB, edits ...func(*RuntimeConfig)) *rtWorld {
 }
 
 // start makes a runtime on what is stored.
-func (w *rtWorld) start() {
+func (w *rtWorld) start() { w.r, w.stop = w.process() }
+
+// process is a runtime that works on what is stored, beside others.
+func (w *rtWorld) process() (*Runtime, func()) {
 	w.t.Helper()
 	r, err := NewRuntime(w.cfg)
 	if err != nil {
@@ -329,7 +332,7 @@ func (w *rtWorld) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = r.Run(ctx) }()
-	w.r, w.stop = r, func() { cancel(); <-done }
+	return r, func() { cancel(); <-done }
 }
 
 func (w *rtWorld) rules(context.Context) (*resolve.Plan, error) {
@@ -338,11 +341,11 @@ func (w *rtWorld) rules(context.Context) (*resolve.Plan, error) {
 	return w.plan, w.broken
 }
 
-func (w *rtWorld) record(_ context.Context, event, _, actor string, facts map[string]any) error {
+func (w *rtWorld) record(_ context.Context, event, subject, actor string, facts map[string]any) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.deaf == nil {
-		w.facts = append(w.facts, fmt.Sprint(event, " ", actor, " ", facts))
+		w.facts = append(w.facts, fmt.Sprint(event, " ", subject, " ", actor, " ", facts))
 	}
 	return w.deaf
 }
@@ -413,14 +416,18 @@ func (w *rtWorld) until(what string, holds func() bool) {
 	}
 }
 
-// settles waits until nothing is left to do now.
-func (w *rtWorld) settles() {
+// settles waits until nothing is left to do now, for any process.
+func (w *rtWorld) settles(others ...*Runtime) {
 	w.t.Helper()
 	quiet := func() bool {
 		ds, err := w.r.calls.due(context.Background(), w.now(), 10)
-		return err == nil && len(ds) == 0 && w.r.jobs.idle() && w.r.flights.idle()
+		busy := slices.ContainsFunc(append(others, w.r), func(r *Runtime) bool { return !r.jobs.idle() || !r.flights.idle() })
+		return err == nil && len(ds) == 0 && !busy
 	}
-	w.until("quiet", func() bool { return quiet() && quiet() })
+	w.until("quiet", func() bool {
+		first := quiet()
+		return quiet() && first // what began between two looks is seen by the second
+	})
 }
 
 func (w *rtWorld) invoke(id, operation, args string) Call {

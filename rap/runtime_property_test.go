@@ -16,11 +16,17 @@ import (
 // rtModel is what a random history may lead to, beside what the tool server saw.
 type rtModel struct {
 	*rtWorld
-	rt    *rapid.T
-	ended map[string]Call // what calls came to
-	after map[string]int  // posts of a call when it was cancelled or its thread closed
-	shut  bool            // the thread is closed
-	n     int             // of questions
+	rt     *rapid.T
+	ended  map[string]Call // what calls came to
+	after  map[string]int  // posts of a call when it was cancelled or its thread closed
+	shut   bool            // the thread is closed
+	n      int             // of questions
+	others []*Runtime      // further processes
+}
+
+// any is one of the processes.
+func (m *rtModel) any() *Runtime {
+	return append([]*Runtime{m.r}, m.others...)[rapid.IntRange(0, len(m.others)).Draw(m.rt, "process")]
 }
 
 var rtIDs = []string{"a", "b", "c"}
@@ -29,7 +35,7 @@ func (m *rtModel) id() string { return rapid.SampledFrom(rtIDs).Draw(m.rt, "id")
 
 func (m *rtModel) invoke() {
 	op := rapid.SampledFrom([]string{"read", "send", "wipe"}).Draw(m.rt, "operation")
-	_, _ = m.r.Invoke(context.Background(), rtInvocation(m.id(), op, `{}`)) // another call of that id is refused
+	_, _ = m.any().Invoke(context.Background(), rtInvocation(m.id(), op, `{}`)) // another call of that id is refused
 }
 
 // known tells whether a call is there; nobody calls back for one that is not.
@@ -78,21 +84,26 @@ func (m *rtModel) answers() {
 
 func (m *rtModel) cancels() {
 	id := m.id()
-	if err := m.r.Cancel(context.Background(), "t", id, ""); err == nil {
+	if err := m.any().Cancel(context.Background(), "t", id, ""); err == nil {
 		m.quiet(id)
 	}
 }
 
-// quiet notes that nothing may be sent for a call from now on.
-func (m *rtModel) quiet(id string) { m.after[id] = m.posts(id) }
+// quiet notes that nothing may be sent for a call from now on. What another process has begun it can't stop.
+func (m *rtModel) quiet(id string) {
+	if len(m.others) > 0 {
+		m.settles(m.others...)
+	}
+	m.after[id] = m.posts(id)
+}
 
-// posts counts what the tool was sent for a call.
+// posts counts what was sent for a call, by the ledger: it is told right before.
 func (m *rtModel) posts(id string) (n int) {
-	m.tool.mu.Lock()
-	defer m.tool.mu.Unlock()
-	for path, bodies := range m.tool.got {
-		if path == "/run" || strings.HasPrefix(path, "/answers/"+id+"-") {
-			n += len(slices.DeleteFunc(slices.Clone(bodies), func(b string) bool { return !strings.Contains(b, `"id":"`+id+`"`) }))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, f := range m.facts {
+		if strings.Contains(f, callName(callKey("t", id))) && (strings.HasPrefix(f, "rap_invoked ") || strings.HasPrefix(f, "rap_choice_answered ")) {
+			n++
 		}
 	}
 	return n
@@ -102,7 +113,7 @@ func (m *rtModel) closes() {
 	if rapid.IntRange(0, 5).Draw(m.rt, "really") > 0 {
 		return
 	}
-	if err := m.r.CloseThread(context.Background(), "t"); err != nil {
+	if err := m.any().CloseThread(context.Background(), "t"); err != nil {
 		m.rt.Fatal(err)
 	}
 	m.shut = true
@@ -121,7 +132,7 @@ func (m *rtModel) passes() { m.pass(20 * time.Second) } // more than a pause, le
 // check holds what must always hold.
 func (m *rtModel) check(*rapid.T) {
 	if rapid.Bool().Draw(m.rt, "settle") {
-		m.settles()
+		m.settles(m.others...)
 	}
 	for path, bodies := range m.paths() {
 		if len(bodies) > 1 {
@@ -172,6 +183,11 @@ func TestRuntimeHistories(t *testing.T) {
 		w := newRTWorld(t)
 		defer w.stop()
 		m := &rtModel{rtWorld: w, rt: rt, ended: map[string]Call{}, after: map[string]int{}}
+		if rapid.Bool().Draw(rt, "two processes") {
+			other, stop := w.process()
+			defer stop()
+			m.others = append(m.others, other)
+		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"":        m.check,
 			"invoke":  func(*rapid.T) { m.invoke() },
@@ -179,13 +195,14 @@ func TestRuntimeHistories(t *testing.T) {
 			"again":   func(*rapid.T) { m.asksAgain() },
 			"answer":  func(*rapid.T) { m.answers() },
 			"answer2": func(*rapid.T) { m.answers() },
+			"both":    func(*rapid.T) { m.asks(); m.answers() },
 			"result":  func(*rapid.T) { m.ends() },
 			"cancel":  func(*rapid.T) { m.cancels() },
 			"close":   func(*rapid.T) { m.closes() },
 			"restart": func(*rapid.T) { m.restarts() },
 			"time":    func(*rapid.T) { m.passes() },
 		})
-		w.settles()
+		m.settles(m.others...)
 		for _, id := range rtIDs {
 			m.checkEnd(id)
 		}

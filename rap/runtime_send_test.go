@@ -127,6 +127,44 @@ func (w *rtWorld) keeps(c *outCall) {
 	}
 }
 
+// TestRuntimeLeavesAttemptsToOneProcess has two of them see the same call.
+func TestRuntimeLeavesAttemptsToOneProcess(t *testing.T) {
+	w := newRTWorld(t)
+	w.stop()
+	c := w.lost("a")
+	w.keeps(c)
+	seen := *c
+	first, second := w.r.attempt(t.Context(), &seen), w.r.attempt(t.Context(), &seen)
+	if first != nil || !errors.Is(second, errMoved) {
+		t.Errorf("%v, %v", first, second)
+	}
+	w.tool.waits("/run", 1)
+	w.start()
+	w.is("a", CallPending)
+	w.asking("b", "1")
+	w.stop()
+	answered := func(c *outCall) error {
+		c.Choice.State, c.Choice.Post = choiceAnswered, errand{Next: w.now().Add(time.Hour)}
+		return nil
+	}
+	now, err := w.r.update(t.Context(), "t", callKey("t", "b"), answered)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen = *now
+	seen.Choice = new(*now.Choice)
+	first, second = w.r.deliver(t.Context(), &seen), w.r.deliver(t.Context(), &seen)
+	if first != nil || !errors.Is(second, errMoved) {
+		t.Errorf("%v, %v", first, second)
+	}
+	w.tool.waits("/answers/1", 1)
+	w.start()
+	w.settles()
+	if n := len(w.tool.bodies("/run")) + len(w.tool.bodies("/answers/1")); n != 3 {
+		t.Errorf("%d posts", n)
+	}
+}
+
 func TestRuntimeSendsNothingThatTheLedgerLacks(t *testing.T) {
 	w := newRTWorld(t)
 	w.sets(func() { w.deaf = errors.New("the ledger is full") })
