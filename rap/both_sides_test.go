@@ -45,8 +45,7 @@ type bothSides struct {
 
 func newBothSides(t *testing.T, change ...func(*rap.GatewayConfig)) *bothSides {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	confMust(t, err)
+	listener := confListen(t)
 	b := &bothSides{t: t, desk: newConfDesk(), address: listener.Addr().String()}
 	b.house = confGatewayOf(t, nil, append([]func(*rap.GatewayConfig){func(cfg *rap.GatewayConfig) {
 		cfg.Records, cfg.Grants.Offer = openRecords(t), true

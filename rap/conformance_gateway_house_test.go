@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -205,8 +206,7 @@ func confGateway(t *testing.T, change ...func(*rap.GatewayConfig)) (*confHouse, 
 
 func confGatewayOf(t *testing.T, runtimes []*confRuntime, change ...func(*rap.GatewayConfig)) *confHouse {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	confMust(t, err)
+	listener := confListen(t)
 	h := &confHouse{t: t, runtimes: runtimes, address: listener.Addr().String(), ops: map[string]*confOperation{}}
 	plan, err := confPlan(confToolsFile, confToolsPolicy)
 	confMust(t, err)
@@ -369,6 +369,18 @@ func (h *confHouse) discreet() {
 			}
 		}
 	}
+}
+
+// confListen listens where nobody who lets the system choose a port comes in between two lives.
+func confListen(t *testing.T) net.Listener {
+	t.Helper()
+	for range 100 {
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.N(12_000))); err == nil {
+			return l
+		}
+	}
+	t.Fatal("no port is free")
+	return nil
 }
 
 func confMust(t *testing.T, err error) {

@@ -159,8 +159,7 @@ type confProcesses struct {
 func newConfProcesses(t *testing.T, first confLife) (*confProcesses, *confRuntime) {
 	t.Helper()
 	r := newConfRuntime(t, "alpha")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	confMust(t, err)
+	l := confListen(t)
 	p := &confProcesses{t: t, r: r, life: first, begun: make(chan struct{}, 100)}
 	p.life.Dir, p.life.Address, p.life.Origin, p.life.Token = t.TempDir(), l.Addr().String(), r.server.URL, r.token
 	confMust(t, l.Close())
