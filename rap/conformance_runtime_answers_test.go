@@ -2,8 +2,10 @@ package rap_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -311,11 +313,19 @@ func testR16(t *testing.T) {
 
 func testR19(t *testing.T) {
 	w := newRuntimeWorld(t)
+	second := httptest.NewServer(startRuntime(t, w.cfg)) // another process on the same store
+	defer second.Close()
 	c := w.invoke("t-1", "call_1")
 	uri := c.answerAt("")
 	var together sync.WaitGroup
 	for range 8 {
 		together.Go(func() { c.sends(c.choice(uri)) })
+		together.Go(func() {
+			there := second.URL + strings.TrimPrefix(c.CallbackURL, w.front.URL)
+			if status := postTo(t, there, "application/json", c.choice(uri).text(t)); status != http.StatusOK {
+				t.Errorf("the other process answered %d", status)
+			}
+		})
 	}
 	together.Wait()
 	s := w.desk.asked(c.name(), 1)
@@ -455,4 +465,24 @@ func testR29(t *testing.T) {
 	w.completes(b)
 	w.tools.exactly(a.answerAt(""), 1)
 	w.tools.exactly(b.answerAt(""), 1)
+
+	var together sync.WaitGroup
+	for n := range 30 {
+		together.Go(func() { w.detour(fmt.Sprint("many-", n, "-"), n%3) })
+	}
+	together.Wait()
+	w.settles()
+	for n := range 30 {
+		c := w.tools.call(fmt.Sprint("many-", n, "-"), "call_1")
+		w.tools.exactly(c.answerAt(""), 1)
+		w.answered(c, c.answerAt(""), n%3)
+	}
+}
+
+// detour is a call with a question, its answer and its result.
+func (w *runtimeWorld) detour(thread string, pick int) {
+	c, q, uri := w.asks(thread, "call_1")
+	w.desk.picks(q.Ref, pick)
+	w.answered(c, uri, pick)
+	w.completes(c)
 }

@@ -306,6 +306,7 @@ func killedSending(t *testing.T) {
 	})
 	c := m.invoke("t-1", "call_1")
 	ref := m.open(c)
+	m.spec.Ahead = time.Minute // whatever the dead process had begun is over
 	m.restart()
 	m.settles()
 	m.once(c)

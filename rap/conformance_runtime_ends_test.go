@@ -205,6 +205,8 @@ func testR25(t *testing.T) {
 	c, q, uri := w.asks("t-1", "call_1")
 	silent := w.invoke("t-1", "call_2")
 	neighbour, _, _ := w.asks("t-2", "call_1")
+	silent.sends(silent.view("diff", map[string]any{"n": 1}))
+	neighbour.sends(neighbour.view("diff", map[string]any{"n": 2}))
 	began := time.Now()
 	if err := w.rt.CloseThread(t.Context(), "t-1"); err != nil {
 		t.Fatal(err)
@@ -229,7 +231,10 @@ func testR25(t *testing.T) {
 	w.tools.exactly("close", 1)
 	w.other.exactly("close", 1)
 	if views, err := w.rt.Views(t.Context(), "t-1"); err != nil || len(views) != 0 {
-		t.Errorf("the closed thread shows %v, %v", views, err)
+		t.Errorf("the closed thread shows %s, %v", views, err)
+	}
+	if views, err := w.rt.Views(t.Context(), "t-2"); err != nil || !sameJSON(views["diff"], []byte(`{"n":2}`)) {
+		t.Errorf("the other thread shows %s, %v", views, err)
 	}
 	w.pending(neighbour)
 	w.completes(neighbour)

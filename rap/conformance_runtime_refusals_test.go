@@ -105,6 +105,7 @@ func testR15(t *testing.T) {
 	c.refused("an address of a number", m.with("response_url", 1))
 	for _, address := range badAddresses(t, w.tools.URL, trap.origin) {
 		c.refused(address, m.with("response_url", address))
+		c.refused(address+" with a token", m.with("response_url", address+responseSecret))
 	}
 	w.stillAsks(c)
 	if n := trap.came.Load(); n != 0 {
