@@ -1,14 +1,17 @@
 package rap_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/resolve"
 )
 
 func confT1(t *testing.T) {
@@ -149,6 +152,15 @@ func confT3(t *testing.T) {
 	})
 }
 
+// confRefuses is a plan that came to refuse what the first one asks about.
+const confRefuses = `
+schema_version: "1.0.0"
+policy_ref: acme.tools
+description: Nothing any more.
+rules:
+  - {id: none, match: {targets: ["*"]}, deny: "Closed."}
+`
+
 func confT4(t *testing.T) {
 	told := func(t *testing.T, h *confHouse, c *confCall) {
 		t.Helper()
@@ -184,6 +196,28 @@ func confT4(t *testing.T) {
 			if c.count("user_choice") != 0 {
 				t.Error("the user was asked")
 			}
+		},
+		"by the rules of later": func(t *testing.T) {
+			var closed atomic.Bool
+			now, err := confPlan(confToolsFile, confToolsPolicy)
+			confMust(t, err)
+			later, err := confPlan(confToolsFile, confRefuses)
+			confMust(t, err)
+			h, r := confGateway(t, func(cfg *rap.GatewayConfig) {
+				cfg.Plan = func(context.Context) (*resolve.Plan, error) {
+					if closed.Load() {
+						return later, nil
+					}
+					return now, nil
+				}
+			})
+			c, q := r.asked()
+			closed.Store(true)
+			c.picks(q, 0)
+			if text := c.fails(); !confDenies(text) {
+				t.Errorf("the result does not say that it was denied: %q", text)
+			}
+			h.ran("write_file", 0)
 		},
 		"user after the approvers": func(t *testing.T) {
 			desk := newConfDesk()

@@ -18,6 +18,7 @@ type confDesk struct {
 	asked   []*confAsked
 	arrived chan struct{}
 	watch   []func(string)
+	slow    chan struct{} // Open answers once it is closed; nil: at once
 }
 
 type confHeld struct {
@@ -49,6 +50,14 @@ func (d *confDesk) ref(ref string) *confHeld {
 }
 
 func (d *confDesk) Open(_ context.Context, key string, v agent.Verdict) (agent.Held, error) {
+	held, slow := d.opened(key, v)
+	if slow != nil {
+		<-slow
+	}
+	return held, nil
+}
+
+func (d *confDesk) opened(key string, v agent.Verdict) (agent.Held, chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h := d.find(func(h *confHeld) bool { return h.key == key })
@@ -57,7 +66,7 @@ func (d *confDesk) Open(_ context.Context, key string, v agent.Verdict) (agent.H
 		d.held = append(d.held, h)
 		d.news()
 	}
-	return h.Held, nil
+	return h.Held, d.slow
 }
 
 func (d *confDesk) Look(_ context.Context, ref string) (agent.Held, error) {

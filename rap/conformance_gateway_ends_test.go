@@ -53,6 +53,19 @@ func confT11(t *testing.T) {
 			h.through(r)
 			h.ran("write_file", 0)
 		},
+		"while the desk takes it": func(t *testing.T) {
+			desk := newConfDesk()
+			desk.slow = make(chan struct{})
+			h, r := confGateway(t, confAsk(rap.AskApprovers, desk))
+			c := r.call("write_file", confMotd).invoke()
+			desk.request(t, 1)
+			status, body := r.cancel(c.in.GroupID, c.in.ID)
+			confAcknowledged(t, "cancel", status, body)
+			close(desk.slow)
+			desk.dropped(t, 1) // nobody is left with a question that nobody asks
+			h.through(r)
+			h.ran("write_file", 0)
+		},
 		"before the question was received": func(t *testing.T) {
 			h, r := confGateway(t)
 			reached, cancelled := make(chan struct{}), make(chan struct{})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -31,7 +32,22 @@ func (g *Gateway) hold(ctx context.Context, d *doc[gateCall], j *judged) (bool, 
 	}
 	d.body.Held, d.body.Tries, d.body.Look = held.Ref, 0, firstLook
 	_ = g.record(ctx, "rap_approvers_asked", &d.body, d.body.Caller, map[string]any{"state": string(held.State)})
-	return g.stands(ctx, d, held)
+	more, err := g.stands(ctx, d, held)
+	if errors.Is(err, approval.ErrVersion) {
+		g.unwanted(ctx, d.key, held.Ref)
+	}
+	return more, err
+}
+
+// unwanted withdraws a request that the desk took for a call that ended meanwhile.
+func (g *Gateway) unwanted(ctx context.Context, key, ref string) {
+	d, err := g.calls.get(ctx, key)
+	if err != nil || !d.body.over() || d.body.Held == ref {
+		return
+	}
+	if err := g.cfg.Desk.Cancel(ctx, ref, "nobody waits for the call any more"); err != nil {
+		g.refuse(ctx, "a request at the desk was not withdrawn", err, &d.body)
+	}
 }
 
 // tryDesk tries again later what the desk did not take, a number of times. It returns true when the call ended instead.
