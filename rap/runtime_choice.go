@@ -177,7 +177,7 @@ func (r *Runtime) putQuestion(ctx context.Context, c *outCall) error {
 		Call: r.planCall(c), Asker: c.Server, Prompt: q.Prompt, Choices: q.Labels, Default: q.Default, Groups: r.groups(c.Server), Within: within,
 	})
 	if err == nil && ref == "" {
-		err = errors.New("the desk named no reference")
+		err = errNoRef
 	}
 	if err != nil {
 		return r.putOffChoice(ctx, c, fmt.Errorf("put the question: %w", err))

@@ -113,6 +113,8 @@ func (r *Runtime) seekApproval(ctx context.Context, c *outCall, v agent.Verdict)
 	switch {
 	case errors.Is(err, agent.ErrNoRequest):
 		return r.refused(ctx, c, "nobody knows the request for its approval any more")
+	case err == nil && held.Ref == "" && (held.State == agent.HeldPending || held.State == agent.HeldApproved && v.Outcome == resolve.Ask):
+		return r.putOff(ctx, c, errNoRef)
 	case err != nil:
 		return r.putOff(ctx, c, err)
 	}
@@ -241,6 +243,9 @@ func (r *Runtime) seekOwn(ctx context.Context, c *outCall, v agent.Verdict) erro
 			Call: v.Call, Asker: c.Server, Prompt: destroysPrompt, Choices: []string{destroysRun, destroysDont}, Default: 1,
 			Groups: r.groups(c.Server), Within: r.cfg.ChoiceWithin,
 		})
+		if err == nil && ref == "" {
+			err = errNoRef
+		}
 		if err != nil {
 			return r.putOff(ctx, c, err)
 		}

@@ -1,6 +1,7 @@
 package rap
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -243,6 +244,30 @@ func TestRuntimeWhoseDeskForgot(t *testing.T) {
 	w.ends("approval", WhyDenied)
 	w.ends("own", WhyDenied)
 	w.ends("a", WhyUnanswered)
+}
+
+// rtVague is a desk that says yes and names nothing.
+type rtVague struct{ *rtDesk }
+
+func (rtVague) Ask(context.Context, string, Question) (string, error) { return "", nil }
+
+func (rtVague) Open(context.Context, string, agent.Verdict) (agent.Held, error) {
+	return agent.Held{State: agent.HeldApproved}, nil
+}
+
+func TestRuntimeWantsReferences(t *testing.T) {
+	w := newRTWorld(t, func(c *RuntimeConfig) { c.Desk = rtVague{newRTDesk()} })
+	w.invoke("approval", "send", `{"to":"bob"}`)
+	w.invoke("own", "wipe", `{}`)
+	w.sent("asks")
+	w.accepts("asks", w.choice("asks", "1"))
+	w.until("tried", func() bool { return strings.Count(w.text(), errNoRef.Error()) >= 3 })
+	w.settles()
+	if n := len(w.tool.bodies("/run")); n != 1 {
+		t.Errorf("sent %d times", n)
+	}
+	w.is("approval", CallAsking)
+	w.is("own", CallAsking)
 }
 
 func TestRuntimeGivesUpAsking(t *testing.T) {

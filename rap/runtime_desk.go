@@ -15,6 +15,9 @@ type deskRef struct {
 	Call string `json:"call"`
 }
 
+// errNoRef says that the desk asked somebody, and not what about.
+var errNoRef = errors.New("the desk named no reference")
+
 // remember keeps the call of a reference.
 func (r *Runtime) remember(ctx context.Context, ref, call string) error {
 	d := &doc[deskRef]{key: hashed(ref), expires: r.now().Add(keepLive), body: deskRef{call}}
@@ -155,7 +158,7 @@ func (r *Runtime) lookAt(ctx context.Context, ref string) {
 	d, err := r.refs.get(ctx, hashed(ref))
 	switch {
 	case err == nil:
-		r.kickWait(d.body.Call)
+		r.kickWait(ctx, d.body.Call)
 	case !errors.Is(err, approval.ErrNotFound):
 		r.log.Warn("news of the desk could not be followed", "error", plainError(err))
 	}
@@ -171,7 +174,7 @@ func (r *Runtime) lookAtAll(ctx context.Context) {
 		}
 		for _, d := range ds {
 			after = d.key
-			r.kickWait(d.body.Call)
+			r.kickWait(ctx, d.body.Call)
 		}
 		if len(ds) < page {
 			return

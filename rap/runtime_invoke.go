@@ -68,6 +68,15 @@ func (r *Runtime) newCall(ctx context.Context, in *Invocation) (*outCall, error)
 	}
 	c.Token, _ = newToken()
 	c.Send.Next = now
+	closed, err := r.isClosed(ctx, in.Thread)
+	if err != nil {
+		return nil, err
+	}
+	if closed {
+		c.finish(now, Outcome{Text: closedText}, WhyClosed)
+		c.Closed = true
+		return c, nil
+	}
 	tool, err := r.offered(ctx, c.session(), in.Operation)
 	switch {
 	case errors.Is(err, errUnknown):
@@ -120,7 +129,7 @@ func (r *Runtime) begin(ctx context.Context, c *outCall, in *Invocation) (Call, 
 		r.ended(ctx, c)
 		return c.call(), nil
 	}
-	closed, err := r.isClosed(ctx, c.Thread) // looked at after the call is kept: whoever closes the thread from now on finds it
+	closed, err := r.isClosed(ctx, c.Thread) // once more, since the call is kept: whoever closes the thread from now on finds it
 	if err != nil {
 		return Call{}, fmt.Errorf("invoke: %w", err)
 	}

@@ -36,7 +36,11 @@ func (r *Runtime) record(ctx context.Context, event string, c *outCall, actor st
 	if r.cfg.Record == nil {
 		return nil
 	}
-	all := map[string]any{"server": c.Server, "operation": c.Operation, "thread": hashed(c.Thread), "arguments": "sha256:" + hashed(string(c.args()))}
+	operation := c.Operation
+	if c.Server == "" {
+		operation = "unknown" // a model's words
+	}
+	all := map[string]any{"server": c.Server, "operation": operation, "thread": hashed(c.Thread), "arguments": "sha256:" + hashed(string(c.args()))}
 	for name, fact := range facts {
 		all[name] = fact
 	}

@@ -48,7 +48,7 @@ func (r *Runtime) Cancel(ctx context.Context, thread, id, reason string) error {
 		case c.State != CallDone:
 			c.finish(r.now(), Outcome{Text: "Error: " + withReason("interrupted", reason)}, WhyInterrupted)
 		case c.Live:
-			c.Live = false
+			c.Live, c.Ended = false, r.now()
 		default:
 			return ErrDone
 		}
@@ -92,6 +92,8 @@ func (r *Runtime) CloseThread(ctx context.Context, thread string) error {
 	)
 }
 
+const closedText = "Error: the thread was closed"
+
 func (r *Runtime) closeCall(ctx context.Context, thread, key string) error {
 	var was CallState
 	now, err := r.update(ctx, thread, key, func(c *outCall) error {
@@ -100,7 +102,10 @@ func (r *Runtime) closeCall(ctx context.Context, thread, key string) error {
 			return errMoved
 		}
 		if c.State != CallDone {
-			c.finish(r.now(), Outcome{Text: "Error: the thread was closed"}, WhyClosed)
+			c.finish(r.now(), Outcome{Text: closedText}, WhyClosed)
+		}
+		if c.Live {
+			c.Ended = r.now()
 		}
 		c.Closed, c.Live, c.Events = true, false, nil
 		return nil

@@ -46,7 +46,7 @@ func (r *Runtime) poll(ctx context.Context) {
 			r.log.Warn("what is due could not be read whole", "error", plainError(err))
 		}
 		for _, d := range ds {
-			r.kickWait(d.key)
+			r.kickWait(ctx, d.key)
 		}
 		sleep(ctx, r.cfg.Poll)
 	}
@@ -62,14 +62,20 @@ func (r *Runtime) sweep(ctx context.Context) {
 }
 
 // kickWait is kick for those who go through many calls: it waits for a place, so that no more than so many are in memory.
-func (r *Runtime) kickWait(key string) {
-	if r.jobs.take(key, true) {
-		r.jobs.slots <- struct{}{}
-		go func() {
-			defer func() { <-r.jobs.slots }()
-			r.work(key)
-		}()
+func (r *Runtime) kickWait(ctx context.Context, key string) {
+	select {
+	case r.jobs.slots <- struct{}{}:
+	case <-ctx.Done():
+		return
 	}
+	if !r.jobs.take(key, true) {
+		<-r.jobs.slots
+		return
+	}
+	go func() {
+		defer func() { <-r.jobs.slots }()
+		r.work(key)
+	}()
 }
 
 // rest waits for what is under way, for a while.
