@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -250,6 +251,32 @@ func TestRuntimeFindsAnswersAfterARestart(t *testing.T) {
 	w.start()
 	w.tool.waits("/answers/1", 1)
 	w.is("a", CallPending)
+}
+
+// rtDeaf is a desk that can't be watched for once.
+type rtDeaf struct {
+	*rtDesk
+	watched atomic.Int32
+}
+
+func (d *rtDeaf) Watch(ctx context.Context, changed func(string)) error {
+	if d.watched.Add(1) == 1 {
+		return errors.New("the stream broke")
+	}
+	return d.rtDesk.Watch(ctx, changed)
+}
+
+func TestRuntimeWatchesAgain(t *testing.T) {
+	w := newRTWorld(t)
+	w.stop()
+	w.cfg.Desk = &rtDeaf{rtDesk: w.desk}
+	w.start()
+	ref := w.asking("a", "1")
+	w.desk.says(ref, Answer{State: AnswerChosen})
+	w.tool.waits("/answers/1", 1)
+	if !w.logged("the stream broke") {
+		t.Error("nobody said why")
+	}
 }
 
 func TestRuntimeRefusesQuestions(t *testing.T) {

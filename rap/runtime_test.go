@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -73,6 +74,28 @@ func TestRuntimeIsTheSameCallAgain(t *testing.T) {
 	}
 	if _, err := w.r.Call(t.Context(), "t", "b"); !errors.Is(err, ErrNoCall) {
 		t.Errorf("want ErrNoCall, got %v", err)
+	}
+}
+
+func TestRuntimeIsInvokedByManyAtOnce(t *testing.T) {
+	w := newRTWorld(t)
+	other, stop := w.process()
+	defer stop()
+	var all sync.WaitGroup
+	for _, r := range []*Runtime{w.r, other, w.r, other, w.r, other} {
+		all.Go(func() {
+			for _, args := range []string{`{}`, `{"path":"/a"}`} {
+				if _, err := r.Invoke(t.Context(), rtInvocation("a", "read", args)); err != nil && !errors.Is(err, ErrOtherCall) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	w.is("a", CallPending)
+	w.settles(other)
+	if n := len(w.tool.bodies("/run")); n != 1 {
+		t.Errorf("sent %d times", n)
 	}
 }
 
