@@ -61,7 +61,7 @@ func newBothSides(t *testing.T, change ...func(*rap.GatewayConfig)) *bothSides {
 		},
 		Servers: []rap.Server{{
 			Name: "files", TrustDestructive: true,
-			Peer: peer.Config{URL: b.house.cfg.PublicURL, Token: "a-bearer", Backoff: 20 * time.Millisecond, Connect: time.Second, Timeout: 5 * time.Second},
+			Peer: peer.Config{URL: b.house.cfg.PublicURL, Token: "a-bearer", Backoff: 20 * time.Millisecond, Connect: 5 * time.Second, Timeout: 20 * time.Second},
 		}},
 		CallbackURL: "http://" + b.address,
 	}

@@ -241,7 +241,7 @@ func confGatewayOf(t *testing.T, runtimes []*confRuntime, change ...func(*rap.Ga
 // confCaller is how a runtime is registered.
 func confCaller(name, origin, token string) rap.Caller {
 	c := rap.Caller{Name: name, Callbacks: peer.Config{
-		Allow: []string{origin}, Attempts: 4, Backoff: 2 * time.Millisecond, Connect: time.Second, Timeout: 5 * time.Second,
+		Allow: []string{origin}, Attempts: 4, Backoff: 2 * time.Millisecond, Connect: 5 * time.Second, Timeout: 20 * time.Second,
 	}}
 	if token != "" {
 		sum := sha256.Sum256([]byte(token))

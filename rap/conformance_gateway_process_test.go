@@ -226,7 +226,7 @@ func (p *confProcesses) next() {
 	p.t.Helper()
 	<-p.dead
 	p.kills++
-	p.life.KillAt, p.life.Block, p.life.Ahead = 0, false, p.life.Ahead+30*time.Second
+	p.life.KillAt, p.life.Block, p.life.Ahead = 0, false, p.life.Ahead+time.Minute
 	p.r.client.CloseIdleConnections()
 	confMust(p.t, p.start())
 }
