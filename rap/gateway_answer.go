@@ -102,7 +102,7 @@ func (g *Gateway) answered(ctx context.Context, w http.ResponseWriter, req *http
 		facts := map[string]any{"valid": heard == gateTaken, "verdict": d.body.Verdict, "session": d.body.Grant != ""}
 		_ = g.record(ctx, "rap_user_answered", &d.body, d.body.Caller, facts)
 		g.hint(d.key)
-		g.moved(d)
+		defer g.moved(d)
 	}
 	switch heard {
 	case gateTaken, gateSame:

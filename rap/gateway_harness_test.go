@@ -87,18 +87,26 @@ type scripted struct {
 	mu     sync.Mutex
 	got    []wire.Callback
 	raw    [][]byte
-	status map[string][]int // by type: the next statuses; then 200
+	texts  map[string][]string // of results, by id
+	status map[string][]int    // by type: the next statuses; then 200
 	news   chan struct{}
 }
 
 func newScripted(t testing.TB) *scripted {
-	s := &scripted{t: t, status: map[string][]int{}, news: make(chan struct{}, 1)}
+	s := &scripted{t: t, texts: map[string][]string{}, status: map[string][]int{}, news: make(chan struct{}, 1)}
 	s.server = httptest.NewServer(s)
 	t.Cleanup(s.server.Close)
 	return s
 }
 
+// url is where it is called back. What comes elsewhere is for whoever had the port before.
+func (s *scripted) url() string { return s.server.URL + "/cb/x1" }
+
 func (s *scripted) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if req.URL.Path != "/cb/x1" {
+		http.NotFound(w, req)
+		return
+	}
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
 		return
@@ -120,6 +128,9 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		}
 	}
 	s.got = append(s.got, cb)
+	if r, ok := cb.(*wire.Result); ok {
+		s.texts[r.ID] = append(s.texts[r.ID], *r.Text)
+	}
 	select {
 	case s.news <- struct{}{}:
 	default:
@@ -135,6 +146,12 @@ func (s *scripted) all() []wire.Callback {
 // until waits until something holds, which callbacks may have made hold.
 func (s *scripted) until(what string, holds func() bool) {
 	s.t.Helper()
+	if !s.eventually(holds) {
+		s.t.Fatalf("never: %s; callbacks: %s", what, bytes.Join(s.raw, []byte("\n")))
+	}
+}
+
+func (s *scripted) eventually(holds func() bool) bool {
 	deadline := time.NewTimer(20 * time.Second)
 	defer deadline.Stop()
 	again := time.NewTicker(5 * time.Millisecond)
@@ -144,9 +161,10 @@ func (s *scripted) until(what string, holds func() bool) {
 		case <-s.news:
 		case <-again.C:
 		case <-deadline.C:
-			s.t.Fatalf("never: %s; callbacks: %s", what, bytes.Join(s.raw, []byte("\n")))
+			return false
 		}
 	}
+	return true
 }
 
 func (s *scripted) choice(id string) *wire.Choice {
@@ -163,13 +181,10 @@ func (s *scripted) choice(id string) *wire.Choice {
 	return found
 }
 
-func (s *scripted) results(id string) (out []string) {
-	for _, cb := range s.all() {
-		if r, ok := cb.(*wire.Result); ok && r.ID == id {
-			out = append(out, *r.Text)
-		}
-	}
-	return out
+func (s *scripted) results(id string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.texts[id])
 }
 
 func (s *scripted) choices(id string) (n int) {
@@ -461,7 +476,7 @@ type invoking func(*wire.Invocation)
 // invoke sends an invocation and returns the status.
 func (h *house) invoke(id, op, args string, edits ...invoking) int {
 	h.t.Helper()
-	in := wire.Invocation{Operation: op, Arguments: json.RawMessage(args), ID: id, CallbackURL: h.runtime.server.URL + "/cb", GroupID: "thread", UserID: "ann"}
+	in := wire.Invocation{Operation: op, Arguments: json.RawMessage(args), ID: id, CallbackURL: h.runtime.url(), GroupID: "thread", UserID: "ann"}
 	for _, edit := range edits {
 		edit(&in)
 	}

@@ -89,7 +89,7 @@ func TestGatewayKnowsItsCallers(t *testing.T) {
 		t.Error("the log has a token")
 	}
 	if code := h.postAs("", "/invoke", string((&wire.Invocation{
-		Operation: "look", ID: "forged", GroupID: "child", Ancestors: []string{"root"}, CallbackURL: h.runtime.server.URL,
+		Operation: "look", ID: "forged", GroupID: "child", Ancestors: []string{"root"}, CallbackURL: h.runtime.url(),
 	}).Append(nil))); code != 403 {
 		t.Errorf("ancestors from nobody in particular: %d", code)
 	}

@@ -11,7 +11,7 @@ import (
 
 func TestGatewayAcceptsOrRefuses(t *testing.T) {
 	h := newHouse(t, func(c *GatewayConfig) { c.MaxBody = 4096 })
-	good := `{"operation":"look","arguments":{},"id":"c1","group_id":"t","callback_url":"` + h.runtime.server.URL + `/"}`
+	good := `{"operation":"look","arguments":{},"id":"c1","group_id":"t","callback_url":"` + h.runtime.url() + `"}`
 	for name, tt := range map[string]struct {
 		body string
 		want int
@@ -22,9 +22,9 @@ func TestGatewayAcceptsOrRefuses(t *testing.T) {
 		"no callback":       {strings.Replace(good, "callback_url", "callback", 1), 400},
 		"no id":             {strings.Replace(good, `"id":"c1"`, `"id":7`, 1), 400},
 		"no group":          {strings.Replace(good, `"group_id":"t"`, `"group_id":null`, 1), 400},
-		"another origin":    {strings.Replace(good, h.runtime.server.URL, "http://127.0.0.1:9", 1), 403},
+		"another origin":    {strings.Replace(good, h.runtime.url(), "http://127.0.0.1:9", 1), 403},
 		"another scheme":    {strings.Replace(good, "http:", "https:", 1), 403},
-		"a relative one":    {strings.Replace(good, h.runtime.server.URL, "", 1), 400},
+		"a relative one":    {strings.Replace(good, h.runtime.url(), "", 1), 400},
 		"too long":          {strings.Replace(good, "{}", `{"x":"`+strings.Repeat("x", 5000)+`"}`, 1), 413},
 		"odd arguments":     {strings.Replace(strings.Replace(good, `"c1"`, `"odd"`, 1), "{}", `[]`, 1), 200},
 		"odd user":          {strings.Replace(strings.Replace(good, `"c1"`, `"user"`, 1), "{}", `{},"user_id":7`, 1), 200},
@@ -193,4 +193,3 @@ func (s *scripted) bodies(kind string) (out []string) {
 	}
 	return out
 }
-

@@ -61,7 +61,9 @@ func TestGatewayShowsAnyArguments(t *testing.T) {
 		args = []byte(strings.NewReplacer(`\u2028`, "\u2028", `\u003c`, "<").Replace(string(args)))
 		v := gateShow(&gateCall{Args: args}, &judged{op: &gateOp{}})
 		shown := strings.NewReplacer("\u2068", "", "\u2069", "").Replace(v.arguments)
-		bad := func(r rune) bool { return r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+		bad := func(r rune) bool {
+			return r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
+		}
 		if i := strings.IndexFunc(shown, bad); i >= 0 && !strings.ContainsRune(text, utf8.RuneError) {
 			t.Fatalf("%q at %d of %q", shown[i:], i, shown)
 		}

@@ -32,10 +32,14 @@ func TestGatewayTellsNoInternals(t *testing.T) {
 		"wrapped": {func(context.Context, Job) (Outcome, error) {
 			return Outcome{}, fmt.Errorf("secret: %w", &PublicError{"Error: no such file"})
 		}, "Error: no such file"},
-		"nothing":    {func(context.Context, Job) (Outcome, error) { return Outcome{}, nil }, ""},
-		"broken":     {func(context.Context, Job) (Outcome, error) { return Outcome{Text: "a\xffb"}, nil }, "a\uFFFDb"},
-		"too large":  {func(context.Context, Job) (Outcome, error) { return Outcome{Text: strings.Repeat("x", maxGateResult)}, nil }, "Error: the operation ran, but its result is too large to be sent"},
-		"odd images": {func(context.Context, Job) (Outcome, error) { return Outcome{Content: []wire.Content{{Image: "%", MediaType: "x"}}}, nil }, "Error: the operation ran, but its result can't be written as a tool_result"},
+		"nothing": {func(context.Context, Job) (Outcome, error) { return Outcome{}, nil }, ""},
+		"broken":  {func(context.Context, Job) (Outcome, error) { return Outcome{Text: "a\xffb"}, nil }, "a\uFFFDb"},
+		"too large": {func(context.Context, Job) (Outcome, error) {
+			return Outcome{Text: strings.Repeat("x", maxGateResult)}, nil
+		}, "Error: the operation ran, but its result is too large to be sent"},
+		"odd images": {func(context.Context, Job) (Outcome, error) {
+			return Outcome{Content: []wire.Content{{Image: "%", MediaType: "x"}}}, nil
+		}, "Error: the operation ran, but its result can't be written as a tool_result"},
 		"odd display": {func(context.Context, Job) (Outcome, error) {
 			return Outcome{Text: "fine", DisplayAs: []byte(`{`)}, nil
 		}, "fine"},
