@@ -19,7 +19,7 @@ type confRow struct {
 const confProcess = "ASSENT_RAP_CONFORMANCE_PROCESS"
 
 func TestMain(m *testing.M) {
-	processes := map[string]func() error{"runtime": runtimeProcess, "gateway": gatewayProcess}
+	processes := map[string]func() error{"runtime": runtimeProcess, "gateway": gatewayProcess, "load": loadProcess}
 	run := processes[os.Getenv(confProcess)]
 	if run == nil {
 		os.Exit(m.Run())

@@ -1,0 +1,76 @@
+//go:build bars
+
+package rap
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+const bar = 5 * time.Millisecond // of acknowledgements, at the 99th percentile
+
+// TestAcknowledge: invocations come at a fixed rate while 1,000 (and 10,000) calls wait for people. Each of them asks its user, too, so what follows
+// the acknowledgements competes with them. Rounds of both subjects take turns; the figure is the median of the rounds.
+func TestAcknowledge(t *testing.T) {
+	w, bare := newWorld(t), floor(t)
+	waiting := 0
+	for _, more := range []int{1000, 9000} {
+		w.fill(fmt.Sprint("wait", more), more)
+		waiting += more
+		for _, rate := range []int{100, 200, 400} {
+			waiting += w.acknowledge(bare, rate, waiting)
+		}
+	}
+}
+
+func (w *world) acknowledge(bare string, rate, waiting int) (more int) {
+	const rounds, long = 5, 2 * time.Second
+	var ours, floors [2]times
+	for round := range rounds {
+		fl := paced(rate, long, func(n int) { post(w.t, w.client, bare, w.invocation(fmt.Sprintf("floor_%05d", n))) })
+		before := w.asked.Load()
+		acks := paced(rate, long, func(n int) {
+			post(w.t, w.client, w.url+"/invoke", w.invocation(fmt.Sprintf("ack_%d_%d_%d_%05d", waiting, rate, round, n)))
+		})
+		w.until("asked", &w.asked, before+int64(len(acks)))
+		more += len(acks)
+		for i, q := range []float64{0.5, 0.99} {
+			ours[i], floors[i] = append(ours[i], acks.at(q)), append(floors[i], fl.at(q))
+		}
+	}
+	for i := range ours {
+		slices.Sort(ours[i])
+		slices.Sort(floors[i])
+	}
+	p50, p99, f50, f99 := ours[0].at(0.5), ours[1].at(0.5), floors[0].at(0.5), floors[1].at(0.5)
+	w.t.Logf("RESULT %d wait, %d/s: acknowledged in %v (p50), %v (p99; best round %v); one record in %v, %v (best %v): %.1f and %.1f times; load %s",
+		waiting, rate, p50, p99, ours[1][0], f50, f99, floors[1][0], ratio(p50, f50), ratio(p99, f99), loadAverage())
+	if best := ours[1][0]; best > bar {
+		w.t.Errorf("p99 at %d/s is %v even in the best round (bar %v; one record: %v)", rate, best, bar, floors[1][0])
+	}
+	return more
+}
+
+func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
+
+// TestRounds: calls go all the way, invoked, asked, answered, run and told, while 10,000 others wait.
+func TestRounds(t *testing.T) {
+	w := newWorld(t)
+	const n = 1000
+	var rates [2][]float64
+	for i, more := range []int{100, 10_000} {
+		w.fill(fmt.Sprint("wait", more), more)
+		for round := range 5 {
+			start := time.Now()
+			w.answer(w.fill(fmt.Sprint("round", i, "_", round), n))
+			rates[i] = append(rates[i], n/time.Since(start).Seconds())
+		}
+		slices.Sort(rates[i])
+		t.Logf("RESULT %d wait: %.0f calls a second; load %s", more, rates[i][2], loadAverage())
+	}
+	if r := rates[1][2] / rates[0][2]; r < 0.6 {
+		t.Errorf("%.2f of the calls when a hundred times as many wait", r)
+	}
+}
