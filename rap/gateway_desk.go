@@ -99,9 +99,33 @@ func (g *Gateway) stands(ctx context.Context, d *doc[gateCall], held agent.Held)
 	if !g.now().Before(c.Until) {
 		return true, g.settle(ctx, d, gateExpired, "nobody approved the call in time; nothing was run")
 	}
+	if c.Phase == gateHeld && d.due.After(g.now()) { // the desk had news that were none
+		return false, nil
+	}
+	if err := g.remember(ctx, d); err != nil {
+		return false, err
+	}
 	c.Phase, d.due = gateHeld, earlier(g.now().Add(c.Look), c.Until)
 	c.Look, c.Tries = min(2*max(c.Look, firstLook), lastLook), 0
 	return g.later(d), g.calls.put(ctx, d)
+}
+
+// remember keeps which call a reference of the desk belongs to, so that its news find a call that nobody holds in memory.
+func (g *Gateway) remember(ctx context.Context, d *doc[gateCall]) error {
+	if d.body.Phase == gateHeld {
+		return nil // it did
+	}
+	ref := &doc[gateRef]{key: hashed(d.body.Held), expires: d.body.Until.Add(gateRemain), body: gateRef{d.key, d.body.Caller}}
+	if err := g.refs.put(ctx, ref); !errors.Is(err, approval.ErrVersion) { // an earlier attempt kept it
+		return err
+	}
+	return nil
+}
+
+// gateRef is the call of a reference.
+type gateRef struct {
+	Key    string `json:"key"`
+	Caller string `json:"caller"`
 }
 
 func because(reason string) string {
@@ -132,23 +156,18 @@ func (g *Gateway) approved(ctx context.Context, d *doc[gateCall], held agent.Hel
 }
 
 // watch wakes Run when something happens at the desk.
-func (g *Gateway) watch(ctx context.Context, jobs *sync.WaitGroup) <-chan struct{} {
-	looks := make(chan struct{}, 1)
+func (g *Gateway) watch(ctx context.Context, jobs *sync.WaitGroup) *news {
+	n := &news{refs: map[string]struct{}{}, some: make(chan struct{}, 1)}
 	if g.cfg.Desk == nil || g.cfg.Ask == AskUser {
-		return looks
+		return n
 	}
 	jobs.Go(func() {
 		for ctx.Err() == nil {
-			err := g.cfg.Desk.Watch(ctx, func(string) {
-				select {
-				case looks <- struct{}{}:
-				default:
-				}
-			})
+			err := g.cfg.Desk.Watch(ctx, n.add)
 			g.pauseWatch(ctx, err)
 		}
 	})
-	return looks
+	return n
 }
 
 func (g *Gateway) pauseWatch(ctx context.Context, err error) {
@@ -162,11 +181,28 @@ func (g *Gateway) pauseWatch(ctx context.Context, err error) {
 	}
 }
 
+// follow looks at the approvals that the desk has news of, and at all where it can't tell.
+func (g *Gateway) follow(ctx context.Context, jobs *sync.WaitGroup, refs map[string]struct{}) {
+	if _, any := refs[""]; any {
+		g.lookAgain(ctx, jobs)
+		return
+	}
+	for ref := range refs {
+		d, err := g.refs.get(ctx, hashed(ref))
+		switch {
+		case err == nil:
+			g.begin(ctx, jobs, gateDue{key: d.body.Key, caller: d.body.Caller, look: true})
+		case !errors.Is(err, approval.ErrNotFound) && ctx.Err() == nil:
+			g.cfg.Log.ErrorContext(ctx, "news of the desk can't be followed", "error", err)
+		}
+	}
+}
+
 // lookAgain looks at all approvals that are waited for.
 func (g *Gateway) lookAgain(ctx context.Context, jobs *sync.WaitGroup) {
 	err := g.each(ctx, func(d *doc[gateCall]) {
 		if d.body.Phase == gateHeld {
-			g.begin(ctx, jobs, gateDue{d.key, d.body.Caller, d})
+			g.begin(ctx, jobs, gateDue{key: d.key, caller: d.body.Caller, d: d, look: true})
 		}
 	})
 	if err != nil && ctx.Err() == nil {

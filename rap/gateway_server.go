@@ -31,6 +31,7 @@ type Gateway struct {
 	callers []*gateCaller
 	calls   *vault[gateCall]
 	grants  *vault[gateGrant]
+	refs    *vault[gateRef] // of the desk
 	limits  *gateLimits
 	made    chan gateDue // due, and made so by this process
 
@@ -131,8 +132,12 @@ func (g *Gateway) readOperations() error {
 		g.ops[op.Name] = &gateOp{op, tool, tool.Digest()}
 	}
 	g.toolset = set.Append(nil)
-	if _, err := wire.ParseToolset(g.toolset); err != nil {
+	read, err := wire.ParseToolset(g.toolset)
+	if err != nil {
 		return fmt.Errorf("operations: no runtime would take them: %w", err)
+	}
+	for _, tool := range read.Tools { // with schemas that are compiled, once
+		g.ops[tool.Name].tool = tool
 	}
 	return nil
 }
@@ -177,6 +182,9 @@ func (g *Gateway) readCallers() error {
 func (g *Gateway) openVaults() (err error) {
 	g.limits = newGateLimits(&g.cfg)
 	if g.calls, err = newVault[gateCall](&g.cfg.Common, "calls"); err != nil {
+		return err
+	}
+	if g.refs, err = newVault[gateRef](&g.cfg.Common, "refs"); err != nil {
 		return err
 	}
 	g.grants, err = newVault[gateGrant](&g.cfg.Common, "grants")

@@ -22,11 +22,13 @@ type gateDue struct {
 	key    string
 	caller string
 	d      *doc[gateCall] // as it was stored last, or nil: it has to be read, and may not be due
+	look   bool           // the desk has news of it
 }
 
 // gateJob is a call that this process works on now.
 type gateJob struct {
 	again bool // somebody moved it meanwhile
+	look  bool // the desk has news of it
 	stop  context.CancelCauseFunc
 	run   *gateRun // while it runs
 }
@@ -36,13 +38,10 @@ type gateJob struct {
 func (g *Gateway) Run(ctx context.Context) error {
 	var jobs sync.WaitGroup
 	defer gateWait(&jobs)
-	if err := g.count(ctx); err != nil && ctx.Err() == nil {
-		g.cfg.Log.ErrorContext(ctx, "open calls can't be counted", "error", err)
-	}
-	looks := g.watch(ctx, &jobs)
-	poll, count := time.NewTicker(g.cfg.Poll), time.NewTicker(gateCount)
+	jobs.Go(func() { g.tidy(ctx) })
+	n := g.watch(ctx, &jobs)
+	poll := time.NewTicker(g.cfg.Poll)
 	defer poll.Stop()
-	defer count.Stop()
 	g.poll(ctx, &jobs)
 	for {
 		select {
@@ -52,13 +51,20 @@ func (g *Gateway) Run(ctx context.Context) error {
 			g.begin(ctx, &jobs, due)
 		case <-poll.C:
 			g.poll(ctx, &jobs)
-		case <-looks:
-			g.lookAgain(ctx, &jobs)
-		case <-count.C:
-			if err := errors.Join(g.count(ctx), g.cfg.Records.SweepRecords(ctx, g.now())); err != nil && ctx.Err() == nil {
-				g.cfg.Log.ErrorContext(ctx, "records can't be swept", "error", err)
-			}
+		case <-n.some:
+			g.follow(ctx, &jobs, n.take())
 		}
+	}
+}
+
+// tidy counts what is open and sweeps, now and then. Both read much of what is kept: the longer that takes, the longer it rests.
+func (g *Gateway) tidy(ctx context.Context) {
+	for ctx.Err() == nil {
+		start := time.Now()
+		if err := errors.Join(g.count(ctx), g.cfg.Records.SweepRecords(ctx, g.now())); err != nil && ctx.Err() == nil {
+			g.cfg.Log.ErrorContext(ctx, "open calls can't be counted, or records swept", "error", err)
+		}
+		sleep(ctx, max(gateCount, 20*time.Since(start)))
 	}
 }
 
@@ -79,7 +85,7 @@ func (g *Gateway) poll(ctx context.Context, jobs *sync.WaitGroup) {
 		g.cfg.Log.ErrorContext(ctx, "due calls can't be read", "error", err)
 	}
 	for _, d := range due {
-		g.begin(ctx, jobs, gateDue{d.key, d.body.Caller, d})
+		g.begin(ctx, jobs, gateDue{key: d.key, caller: d.body.Caller, d: d})
 	}
 }
 
@@ -92,7 +98,7 @@ func (g *Gateway) wake(due gateDue) {
 }
 
 // moved wakes a call that its caller has stored and is done with.
-func (g *Gateway) moved(d *doc[gateCall]) { g.wake(gateDue{d.key, d.body.Caller, d}) }
+func (g *Gateway) moved(d *doc[gateCall]) { g.wake(gateDue{key: d.key, caller: d.body.Caller, d: d}) }
 
 // begin works on a call in a goroutine of its own, unless one does already.
 func (g *Gateway) begin(ctx context.Context, jobs *sync.WaitGroup, due gateDue) {
@@ -106,7 +112,7 @@ func (g *Gateway) begin(ctx context.Context, jobs *sync.WaitGroup, due gateDue) 
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if j := g.inFlight[due.key]; j != nil {
-		j.again = true
+		j.again, j.look = true, j.look || due.look
 		return
 	}
 	if c.known >= gateKnown {
@@ -118,23 +124,24 @@ func (g *Gateway) begin(ctx context.Context, jobs *sync.WaitGroup, due gateDue) 
 }
 
 func (g *Gateway) job(ctx context.Context, c *gateCaller, due gateDue) {
-	for d := due.d; ; d = nil {
+	for d, look := due.d, due.look; ; d = nil {
 		if d == nil {
-			d = g.reread(ctx, due.key)
+			d = g.reread(ctx, due.key, look)
 		}
 		if d != nil {
 			g.workOn(ctx, c, d)
 		}
-		if g.rest(ctx, c, due.key) {
+		var over bool
+		if look, over = g.rest(ctx, c, due.key); over {
 			return
 		}
 	}
 }
 
-// reread returns a call that is due.
-func (g *Gateway) reread(ctx context.Context, key string) *doc[gateCall] {
+// reread returns a call that is due, or held while the desk has news of it.
+func (g *Gateway) reread(ctx context.Context, key string, look bool) *doc[gateCall] {
 	d, err := g.calls.get(ctx, key)
-	if err != nil || !g.isDue(d) {
+	if err != nil || !g.isDue(d) && !(look && d.body.Phase == gateHeld) {
 		return nil
 	}
 	return d
@@ -142,17 +149,18 @@ func (g *Gateway) reread(ctx context.Context, key string) *doc[gateCall] {
 
 func (g *Gateway) isDue(d *doc[gateCall]) bool { return !d.due.IsZero() && !d.due.After(g.now()) }
 
-// rest ends a job, unless somebody moved the call meanwhile.
-func (g *Gateway) rest(ctx context.Context, c *gateCaller, key string) bool {
+// rest ends a job, unless somebody moved the call meanwhile, or the desk has news of it.
+func (g *Gateway) rest(ctx context.Context, c *gateCaller, key string) (look, over bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if j := g.inFlight[key]; j.again && ctx.Err() == nil {
-		j.again = false
-		return false
+		look = j.look
+		j.again, j.look = false, false
+		return look, false
 	}
 	delete(g.inFlight, key)
 	c.known--
-	return true
+	return false, true
 }
 
 // workOn takes a call as far as it goes now.
