@@ -195,6 +195,7 @@ func TestQuestionsAreNeverAnsweredTogether(t *testing.T) {
 	h := open(t)
 	a, b := h.asks("", tool("place_order", order), yesOrNo()), h.asks("", tool("place_order", order), yesOrNo())
 	bob := h.browser("bob")
+	bob.get("/").lacks(t, "Review the chosen ones together")
 	bob.get("/batch?id="+a.ID+"&id="+b.ID).says(t, "Questions are answered one by one")
 	mixed := url.Values{"verdict": {"approve"}}
 	for _, id := range []string{a.ID, b.ID} {

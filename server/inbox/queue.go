@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/assent-dev/assent/approval"
@@ -24,6 +25,11 @@ type queuePage struct {
 
 // Filtered reports whether the list is narrowed.
 func (q queuePage) Filtered() bool { return q.Agent+q.Target+q.Principal != "" }
+
+// Batch reports whether some of what is listed can be answered together: questions can't.
+func (q queuePage) Batch() bool {
+	return q.Tab == "mine" && slices.ContainsFunc(q.Cards, func(c card) bool { return c.Question == nil })
+}
 
 // Tabs are the lists with their addresses.
 func (q queuePage) Tabs() []struct{ Name, Words, Href string } {
