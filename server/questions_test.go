@@ -244,3 +244,35 @@ func TestEventsOfQuestions(t *testing.T) {
 		t.Errorf("got %s", text)
 	}
 }
+
+// TestQuestionsOfOthersAreNotMine: a question to one person is nobody else's to answer, and stands in nobody else's list of what is; however many there
+// are before one's own.
+func TestQuestionsOfOthersAreNotMine(t *testing.T) {
+	h := newHouse(t)
+	rt, mara, ben := h.runtime(), h.voter("mara"), h.voter("ben")
+	own := h.put(rt, "own", strings.Replace(motd, "mara@example.com", "ben", 1)).must(201).request("request")
+	for i := range 7 {
+		h.put(rt, fmt.Sprint("k", i), motd).must(201)
+	}
+	anybody := h.put(rt, "any", strings.Replace(motd, `,"principal":"mara@example.com"`, "", 1)).must(201).request("request")
+	list := func(token, query string) (out []string, total any) {
+		a := h.do("GET", "/v1/requests?"+query, token, "").must(200)
+		for _, r := range a.get("requests").([]any) {
+			out = append(out, r.(map[string]any)["id"].(string))
+		}
+		return out, a.get("total")
+	}
+	for _, c := range []struct {
+		token, query string
+		want, total  int
+	}{{ben, "mine=true", 2, 2}, {ben, "mine=true&limit=2", 2, 2}, {mara, "mine=true", 8, 8}, {mara, "", 9, 9}, {mara, "principal=mara@example.com", 7, 7}, {mara, "group=nobody-has-it", 1, 1}} {
+		got, total := list(c.token, c.query)
+		if len(got) != c.want || total != float64(c.total) {
+			t.Errorf("%q: %d, total %v, want %d", c.query, len(got), total, c.want)
+		}
+	}
+	got, _ := list(ben, "mine=true&limit=1&order=due")
+	if len(got) != 1 || got[0] != own.ID && got[0] != anybody.ID {
+		t.Errorf("the first of ben's is %v", got)
+	}
+}

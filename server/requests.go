@@ -455,7 +455,7 @@ func (x *exchange) listRequests() error {
 	if err != nil {
 		return err
 	}
-	page, err := x.cfg.Store.Requests(x.r.Context(), x.tenant(), f)
+	page, err := x.answerable(f)
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func summaryRows(requests []approval.Summary, now time.Time) [][]styled {
 		}
 		rows = append(rows, []styled{
 			{bold, r.ID}, cell(string(r.State)), cell(votesOf(r)), cell(due),
-			cell(groupNames(r.Groups)), cell(r.Agent), cell(r.Target), {dim, messageOf(r)},
+			cell(answerersOf(r)), cell(r.Agent), cell(r.Target), {dim, messageOf(r)},
 		})
 	}
 	return rows
@@ -107,6 +107,14 @@ func messageOf(r approval.Summary) ready {
 		return "hidden by policy"
 	}
 	return ready(shorten(r.Message, 60))
+}
+
+// answerersOf names the groups that may answer, or the one person whom a question is for.
+func answerersOf(r approval.Summary) string {
+	if names := groupNames(r.Groups); !r.Question || r.Principal == "" || names != groupNames(nil) {
+		return names
+	}
+	return "only " + r.Principal
 }
 
 func groupNames(groups []string) string {

@@ -168,6 +168,19 @@ func TestWhoMayNotAnswerReadsOnly(t *testing.T) {
 	}
 }
 
+// TestQuestionsToOthersHideNothing: however many of them are due before it, what waits for the visitor stands on the first page.
+func TestQuestionsToOthersHideNothing(t *testing.T) {
+	h := open(t)
+	for range 30 {
+		h.asksBob(yesOrNo())
+	}
+	anyone := h.asks("", tool("place_order", order), yesOrNo())
+	p := h.browser("alice").get("/")
+	p.says(t, "…"+anyone.ID[len(anyone.ID)-6:], "1 waiting for you")
+	p.lacks(t, "cursor=", "batch-bar")
+	h.browser("bob").get("/").says(t, "31 waiting for you", "Next page")
+}
+
 func TestTheFirstAnswerStands(t *testing.T) {
 	h := open(t)
 	q := yesOrNo()

@@ -11,6 +11,9 @@ import (
 // pageSize is how many cards a page of the queue has; each is read whole, for its stages and hints.
 const pageSize = 25
 
+// mostPages is how many pages of the store are read for one of the queue: questions to other people may stand before what waits for the visitor.
+const mostPages = 50
+
 // queuePage is the list of requests.
 type queuePage struct {
 	Tab       string // mine, open or decided
@@ -88,28 +91,39 @@ func (v *visit) readQueue() (queuePage, error) {
 		f.States, f.ByDue = []approval.State{approval.Pending}, true
 		f.Groups = append([]string{""}, v.Person.Groups...)
 	}
-	list, err := v.Store.Requests(v.ctx(), v.Tenant, f)
-	if err != nil {
-		return q, err
-	}
-	q.Total, q.Here = list.Total, q.address("/queue", q.Tab, f.Cursor)
-	if list.Next != "" {
-		q.Next = q.address("/", q.Tab, list.Next)
-	}
-	for _, s := range list.Requests {
-		r, err := v.Store.Request(v.ctx(), v.Tenant, s.ID)
+	q.Here = q.address("/queue", q.Tab, f.Cursor)
+	others := 0
+	for range mostPages {
+		list, err := v.Store.Requests(v.ctx(), v.Tenant, f)
 		if err != nil {
 			return q, err
 		}
-		c, err := v.card(r)
-		if err != nil {
-			return q, err
+		for _, s := range list.Requests {
+			c, err := v.queued(s.ID)
+			switch {
+			case err != nil:
+				return q, err
+			case q.Tab == "mine" && c.Question != nil && !c.Say: // the store knows groups, not who is whose user
+				others++
+			default:
+				q.Cards = append(q.Cards, c)
+			}
 		}
-		if q.Tab == "mine" && c.Question != nil && !c.Say { // the store knows groups, not who is whose user
-			q.Total--
-			continue
+		q.Total, f.Cursor, f.Limit = max(q.Total, list.Total), list.Next, pageSize-len(q.Cards)
+		if list.Next == "" || f.Limit == 0 {
+			break
 		}
-		q.Cards = append(q.Cards, c)
+	}
+	if q.Total -= others; f.Cursor != "" {
+		q.Next = q.address("/", q.Tab, f.Cursor)
 	}
 	return q, nil
+}
+
+func (v *visit) queued(id string) (card, error) {
+	r, err := v.Store.Request(v.ctx(), v.Tenant, id)
+	if err != nil {
+		return card{}, err
+	}
+	return v.card(r)
 }
