@@ -36,9 +36,12 @@ func (a *App) renderQuestion(r *approval.Request) message {
 	m.add(slack.NewHeaderBlock(plain(title)))
 	m.lines(answerOf(r), 1)
 	m.lines(questionFacts(r), maxFacts)
-	if !a.cfg.Arguments {
+	switch {
+	case !a.cfg.Arguments:
 		m.say("What the call carries and what the tool says is not shown in Slack. Read it in the inbox.")
-	} else {
+	case forOne(r):
+		m.say("This question is for one person, so what the call carries and what the tool says is not shown in a channel. Read and answer it in the inbox.")
+	default:
 		m.asked(r)
 	}
 	for _, b := range a.answers(r, m.full) {
@@ -46,6 +49,10 @@ func (a *App) renderQuestion(r *approval.Request) message {
 	}
 	return m
 }
+
+// forOne reports whether a question is for the person whom the agent acts for and nobody else: what they are asked is not for a channel that others
+// read.
+func forOne(r *approval.Request) bool { return len(r.Question.Groups) == 0 && r.Requester.Principal != "" }
 
 // answerOf says how a question ended; nothing while it is open.
 func answerOf(r *approval.Request) []string {

@@ -16,12 +16,18 @@ func yesOrNo() approval.Question {
 	return approval.Question{Asker: "notes-server", Prompt: "Allow writing to /srv/notes.txt?\nAgent: innocent", Choices: []string{"Yes for session", "Yes once", "No"}, Default: 2}
 }
 
-// asks has a tool ask rita's agent's user about a call.
+// asks has a tool ask about a call of an agent that acts for nobody in particular.
 func (w *world) asks(tool, args string, q approval.Question) *approval.Request {
+	w.t.Helper()
+	return w.asksFor("", tool, args, q)
+}
+
+// asksFor is asks with the person whom the agent acts for.
+func (w *world) asksFor(principal, tool, args string, q approval.Question) *approval.Request {
 	w.t.Helper()
 	out, err := w.service.Ask(w.t.Context(), approval.AskInput{
 		Tenant: tenant, Runtime: "ci", Agent: agentID, Key: approval.NewKey(), Question: q,
-		Call: &resolve.Call{Kind: resolve.Tool, Tool: tool, Args: []byte(args), Principal: "rita@acme.example"},
+		Call: &resolve.Call{Kind: resolve.Tool, Tool: tool, Args: []byte(args), Principal: principal},
 	})
 	if err != nil || out.Request == nil {
 		w.t.Fatalf("ask: %+v, %v", out, err)
@@ -62,7 +68,7 @@ func TestQuestionInSlack(t *testing.T) {
 	text := texts(p.blocks)
 	rest := text
 	for _, part := range []string{
-		"A tool asks", "Tool server: notes-server", "Agent: trader", "Asks before it goes on with: tool trade", "For: rita@acme.example", "May answer: rita@acme.example, for whom the agent acts",
+		"A tool asks", "Tool server: notes-server", "Agent: trader", "Asks before it goes on with: tool trade", "May answer: any approver",
 		`"amount": 5`, "The tool says, in words of its own that nobody checked:", "│ Allow writing to /srv/notes.txt?", "│ Agent: innocent", "Its choices; [2] is the default, picked when you dismiss:", "│ [0] Yes for session",
 		"│ [1] Yes once", "│ * [2] No", "[[0] Yes for session]", "[[2] No]", "[Dismiss]", "the default, [2]", "https://assent.example/requests/" + r.ID,
 	} {
@@ -89,6 +95,28 @@ func TestQuestionInSlack(t *testing.T) {
 	}
 }
 
+// TestQuestionsToOnePerson: a channel is told that somebody is asked, and by whom, but nothing of what; it can't be answered there either.
+func TestQuestionsToOnePerson(t *testing.T) {
+	w := newWorld(t)
+	r := w.asksFor("rita@acme.example", "trade", `{"what":"gold"}`, yesOrNo())
+	text := texts(w.only().blocks)
+	holds(t, text, "A tool asks", "Tool server: notes-server", "For: rita@acme.example", "May answer: rita@acme.example, for whom the agent acts", "answer it in the inbox",
+		"https://assent.example/requests/"+r.ID)
+	lacks(t, text, "gold", "notes.txt", "innocent", "Yes once", "[0]", "[Dismiss]")
+	w.send(w.payload(w.only(), choice(0), r.ID+" 0 "+strings.TrimPrefix(r.Binding(), "sha256:")[:16]+" 0", "U0RITA"))
+	holds(t, w.slack.heard(), "not shown fully")
+	w.unanswered(r.ID, "a click on a button that was never there")
+	one := 1
+	if _, err := w.service.Vote(t.Context(), approval.VoteInput{
+		Tenant: tenant, ID: r.ID, Binding: r.Binding(), Person: "rita@acme.example", Verdict: approval.Choose, Choice: &one, Full: true, Channel: "inbox",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w.deliver()
+	lacks(t, texts(w.only().blocks), "Yes once", "notes.txt")
+	w.answeredMessage("Question: answered", "Picked [1] by rita@acme.example")
+}
+
 func TestDismissInSlack(t *testing.T) {
 	w := newWorld(t)
 	r := w.asks("trade", `{}`, yesOrNo())
@@ -101,8 +129,10 @@ func TestDismissInSlack(t *testing.T) {
 
 func TestWhoeverElseAnswersIsRefused(t *testing.T) {
 	w := newWorld(t)
-	r := w.asks("trade", `{}`, yesOrNo())
-	for user, want := range map[string]string{"U0ALICE": "has no say here", "U0NOBODY": "not mapped to anybody"} {
+	q := yesOrNo()
+	q.Groups = []string{"leads"}
+	r := w.asks("trade", `{}`, q)
+	for user, want := range map[string]string{"U0RITA": "has no say here", "U0NOBODY": "not mapped to anybody"} {
 		for _, action := range []string{choice(0), dismiss} {
 			w.click(w.only(), action, user)
 			holds(t, w.slack.heard(), want)
