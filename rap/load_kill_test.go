@@ -23,7 +23,7 @@ type slaughter struct {
 // is stuck: what was lost on its way ends at its deadline and never ran.
 func TestLoadKilled(t *testing.T) {
 	s := &slaughter{t: t, ids: loadIDs(loadCalls), ends: map[string]rap.Call{}}
-	s.runtime = newLoaded(t, func(l *loadLife) { l.People = true })
+	s.runtime = newLoaded(t, func(l *loadLife) { l.People = 1 })
 	s.gateway = newLoaded(t, func(l *loadLife) { l.Gateway, l.Sync, l.Other = true, true, s.runtime.life.Own })
 	s.runtime.life.Other = s.gateway.life.Own
 	s.gateway.start()

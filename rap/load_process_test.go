@@ -36,8 +36,8 @@ type loadLife struct {
 	Own     string // where it is reached: it serves on the listener that it inherits, so that its address outlives it
 	Other   string // the other side's origin
 	Ahead   time.Duration
-	People  bool // answer at the runtime's desk
-	Sync    bool // runs are on the disk before they have an effect
+	People  uint64 // of so many answer at the runtime's desk one each; 0: nobody does
+	Sync    bool   // runs are on the disk before they have an effect
 }
 
 const loadLifeVariable = "ASSENT_RAP_LOAD_LIFE"
@@ -188,7 +188,7 @@ func loadInvocation(id string) rap.Invocation {
 // loadDesk is where people answer after a while, each question by its key, so that a desk knows in its next life what it knew in this one.
 type loadDesk struct {
 	rap.Desk // no approvals here
-	people   bool
+	people   uint64
 	mu       sync.Mutex
 	due      map[string]time.Time // by ref
 	fresh    chan struct{}
@@ -199,10 +199,15 @@ func (d *loadDesk) Ask(_ context.Context, key string, _ rap.Question) (string, e
 }
 
 func (d *loadDesk) Answer(_ context.Context, ref string) (rap.Answer, error) {
-	if !d.people || !d.ripe(ref) {
+	if !loadAnswered(ref, d.people) || !d.ripe(ref) {
 		return rap.Answer{State: rap.AnswerOpen}, nil
 	}
 	return rap.Answer{State: rap.AnswerChosen, Selected: int(loadChance("choice of "+ref, 2)), By: "ann"}, nil
+}
+
+// loadAnswered tells whether people answer at all.
+func loadAnswered(ref string, people uint64) bool {
+	return people > 0 && uint64(loadChance("interest in "+ref, time.Duration(people))) == 0
 }
 
 // ripe tells whether people have had their time.

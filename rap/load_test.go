@@ -23,7 +23,7 @@ const (
 	loadWorkers = 32        // send at once
 	loadMemory  = 100 << 20 // bytes that the choices that wait may cost
 	loadThreads = 400       // goroutines that a side may have, however many calls it has
-	loadAnswers = 2000      // of the choices that are answered; that the others wait is counted
+	loadShare   = 5         // one choice of so many is answered; that the others wait is counted
 )
 
 // loadUser is the other side of many calls: of a gateway the runtime with its user, of a runtime the tool.
@@ -35,6 +35,7 @@ type loadUser struct {
 	urls   map[string]string   // where choices are answered, by id; of a runtime where its calls are
 	ends   map[string][]string // results, or answers
 	news   atomic.Int64
+	let    chan struct{} // callbacks wait for it; nil: they don't
 }
 
 func newLoadUser(t *testing.T) *loadUser {
@@ -63,6 +64,9 @@ func (u *loadUser) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		in, err := wire.ParseAnswer(body)
 		u.hear(err, id, "", fmt.Sprint(in.ID, " ", in.Selected))
 	default:
+		if u.let != nil {
+			<-u.let
+		}
 		cb, err := wire.ParseCallback(body)
 		switch cb := cb.(type) {
 		case *wire.Choice:
@@ -174,11 +178,18 @@ func (u *loadUser) invocation(id string) []byte {
 	}).Append(nil)
 }
 
+// choice is a question of the tool that a runtime called.
+func (u *loadUser) choice(id string) []byte {
+	return (&wire.Choice{
+		GroupID: loadInvocation(id).Thread, ID: id, Prompt: "Write?", Choices: []string{"Yes", "No"}, Default: 1, ResponseURL: u.server.URL + "/answers/" + id,
+	}).Append(nil)
+}
+
 // loadSample picks some, at random, and returns the others too.
 func loadSample(ids []string) (some, rest []string) {
 	ids = slices.Clone(ids)
 	rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
-	n := min(loadAnswers, len(ids)/2)
+	n := len(ids) / loadShare
 	return ids[:n], ids[n:]
 }
 
@@ -251,7 +262,7 @@ func TestLoadGateway(t *testing.T) {
 	}
 }
 
-// TestLoadRuntime: the same of a runtime. People answer all that it asked them while it is dead.
+// TestLoadRuntime: the same of a runtime. While it is dead people answer some of what it asked them; the rest stays as it was.
 func TestLoadRuntime(t *testing.T) {
 	u := newLoadUser(t)
 	r := newLoaded(t, func(l *loadLife) { l.Other = u.server.URL })
@@ -259,56 +270,64 @@ func TestLoadRuntime(t *testing.T) {
 	ids, before, start := loadIDs(loadPending), r.cost(), time.Now()
 	lap := func(what string) { t.Logf("%s after %v", what, time.Since(start).Round(time.Millisecond)) }
 	loadEach(ids, func(id string) { u.must(r.life.Own+"/test/invoke?id="+id, nil) })
-	lap("invoked")
 	u.awaits("the invocations", loadPending, 0)
 	lap("sent")
-	loadEach(ids, func(id string) {
-		choice := wire.Choice{GroupID: loadInvocation(id).Thread, ID: id, Prompt: "Write?", Choices: []string{"Yes", "No"}, Default: 1}
-		choice.ResponseURL = u.server.URL + "/answers/" + id
-		u.must(u.urls[id], choice.Append(nil))
-	})
+	loadEach(ids, func(id string) { u.must(u.urls[id], u.choice(id)) })
+	asked := r.asks(ids)
 	lap("asked")
-	for _, id := range ids {
-		r.until(id, "asking", func(c rap.Call) bool { return c.Question != "" })
-	}
-	lap("put to people")
 	loadCosts(t, "runtime", before, r.cost())
-	r.life.People = true
+	some, rest := loadSplit(asked)
+	r.life.People = loadShare
 	r.reborn(time.Minute)
 	lap("killed, and back")
-	u.awaits("the answers", loadPending, loadPending)
-	lap("answers delivered")
+	u.awaits("the answers", loadPending, len(some))
+	lap("answered")
 	text := "done"
-	some, _ := loadSample(ids)
 	loadEach(some, func(id string) {
 		u.must(u.urls[id], (&wire.Result{GroupID: loadInvocation(id).Thread, ID: id, Text: &text}).Append(nil))
 	})
 	lap("ended")
-	for _, id := range ids {
-		if told := u.ends[id]; len(told) != 1 || !strings.HasPrefix(told[0], id+" ") {
-			t.Fatalf("the tool of %s was told %q", id, told)
-		}
-	}
 	for _, id := range some {
 		got := r.call(id)
-		if got.State != rap.CallDone || got.Synthetic || got.Outcome.Text != text {
-			t.Fatalf("%s stands at %+v", id, got)
+		if got.State != rap.CallDone || got.Synthetic || got.Outcome.Text != text || len(u.ends[id]) != 1 || !strings.HasPrefix(u.ends[id][0], id+" ") {
+			t.Fatalf("%s stands at %+v, its tool was told %q", id, got, u.ends[id])
 		}
 	}
+	for _, id := range rest {
+		if got := r.call(id); got.State != rap.CallPending || got.Question != asked[id] || len(u.ends[id]) != 0 {
+			t.Fatalf("nobody answered %s, and it stands at %+v; its tool was told %q", id, got, u.ends[id])
+		}
+	}
+	lap("counted")
+}
+
+// asks waits until a runtime has put every question to its people, and returns their refs.
+func (p *loaded) asks(ids []string) map[string]string {
+	p.t.Helper()
+	out := map[string]string{}
+	for _, id := range ids {
+		loadUntil(p.t, id+" is asked", func() string { return out[id] }, func() bool {
+			out[id] = p.call(id).Question
+			return out[id] != ""
+		})
+	}
+	return out
+}
+
+// loadSplit tells whom people answer.
+func loadSplit(refs map[string]string) (some, rest []string) {
+	for id, ref := range refs {
+		if loadAnswered(ref, loadShare) {
+			some = append(some, id)
+		} else {
+			rest = append(rest, id)
+		}
+	}
+	return some, rest
 }
 
 func (p *loaded) call(id string) (c rap.Call) {
 	p.t.Helper()
 	p.get("/test/call?id="+id, &c)
-	return c
-}
-
-func (p *loaded) until(id, what string, is func(rap.Call) bool) rap.Call {
-	p.t.Helper()
-	var c rap.Call
-	loadUntil(p.t, id+" is "+what, func() string { return string(c.State) }, func() bool {
-		c = p.call(id)
-		return is(c)
-	})
 	return c
 }
