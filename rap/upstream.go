@@ -54,7 +54,10 @@ func Upstream(ctx context.Context, cfg UpstreamConfig) (*UpstreamServer, error) 
 	}
 	tools, err := u.runtime.Tools(ctx, "gateway "+rand.Text())
 	for _, p := range tools.Problems {
-		err = errors.Join(err, fmt.Errorf("%s: %w", p.Tool, p.Err))
+		if p.Tool != "" {
+			p.Err = fmt.Errorf("%s: %w", p.Tool, p.Err)
+		}
+		err = errors.Join(err, p.Err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("discover what %s offers: %w", cfg.Server.Name, err)

@@ -34,7 +34,7 @@ func serveGateway(ctx context.Context, cfg cli.GatewayConfig, log io.Writer, rea
 		return err
 	}
 	if _, err := agents.Plan(ctx, ownTenant, cfg.Agent); err != nil {
-		return err
+		return noAgent(err)
 	}
 	host, _ := os.Hostname() // only a name for people to tell keys apart
 	key, err := cli.LoadKey(cfg.KeyFile, host)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -104,7 +105,7 @@ func (h *house) addRuntime(ctx context.Context, tenant string, c cli.RAPRuntimeC
 		return err
 	}
 	if _, err := h.tenants.Plan(ctx, tenant, c.Agent); err != nil {
-		return err
+		return noAgent(err)
 	}
 	servers, err := rapServers(c.Servers)
 	if err != nil {
@@ -121,13 +122,18 @@ func (h *house) addRuntime(ctx context.Context, tenant string, c cli.RAPRuntimeC
 	return nil
 }
 
+// noAgent says where an agent's name is looked for.
+func noAgent(err error) error {
+	return fmt.Errorf("agent: %w: expected the id (metadata.id) of an agent whose file is in agents and can be used", err)
+}
+
 func (h *house) addGateway(ctx context.Context, tenant string, c cli.RAPGatewayConfig) error {
 	path, room, err := h.place(tenant, "gateway", c.Name)
 	if err != nil {
 		return err
 	}
 	if _, err := h.tenants.Plan(ctx, tenant, c.Agent); err != nil {
-		return err
+		return noAgent(err)
 	}
 	g, err := newGateway(ctx, h.common(tenant, c.Agent, room), c, h.base.String()+path)
 	if err != nil {
@@ -198,7 +204,7 @@ func (g *gateway) upstream(ctx context.Context, mux *http.ServeMux, cfg *rap.Gat
 		common.Room += "/upstream/" + s.Name
 		u, err := rap.Upstream(ctx, rap.UpstreamConfig{Common: common, Server: s, CallbackURL: cfg.PublicURL + path})
 		if err != nil {
-			return fmt.Errorf("upstream %s: %w", s.Name, err)
+			return fmt.Errorf("upstream %s: %w: its operations are read at the start, so it must be there before", s.Name, err)
 		}
 		cfg.Operations = append(cfg.Operations, u.Operations()...)
 		mux.Handle(path+"/", http.StripPrefix(path, u))
@@ -218,7 +224,7 @@ func rapServers(in []cli.RAPServerConfig) ([]rap.Server, error) {
 	for _, s := range in {
 		to, err := rapPeer(s.URL, s.Allow, s.Networks, s.TokenFile)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.Name, err)
+			return nil, fmt.Errorf("tool server %s: %w", s.Name, err)
 		}
 		out = append(out, rap.Server{Name: s.Name, Peer: to, Groups: s.AnsweredBy, MCPServer: s.MCPServer, TrustDestructive: s.TrustDestructive})
 	}
@@ -238,7 +244,9 @@ func rapPeer(url string, allow, networks []string, tokenFile string) (peer.Confi
 		return cfg, nil
 	}
 	var err error
-	cfg.Token, err = readSecret(tokenFile)
+	if cfg.Token, err = readSecret(tokenFile); err != nil {
+		err = fmt.Errorf("file of its token: %w", err)
+	}
 	return cfg, err
 }
 
@@ -253,7 +261,7 @@ func rapCallers(in []cli.RAPCallerConfig) ([]rap.Caller, error) {
 		if c.TokenFile != "" {
 			secret, err := readSecret(c.TokenFile)
 			if err != nil {
-				return nil, fmt.Errorf("caller %s: %w", c.Name, err)
+				return nil, fmt.Errorf("caller %s: token_file: %w", c.Name, err)
 			}
 			sum := sha256.Sum256([]byte(secret))
 			caller.TokenHash = hex.EncodeToString(sum[:])
@@ -268,7 +276,10 @@ func rapOperations(in []cli.RAPOperationConfig) ([]rap.Operation, error) {
 	for _, o := range in {
 		schema, err := os.ReadFile(o.SchemaFile)
 		if err != nil {
-			return nil, fmt.Errorf("operation %s: %w", o.Name, err)
+			return nil, fmt.Errorf("operation %s: schema: %w", o.Name, err)
+		}
+		if !json.Valid(schema) {
+			return nil, fmt.Errorf("operation %s: schema: %s is no JSON: expected a JSON Schema of the arguments", o.Name, o.SchemaFile)
 		}
 		to, err := rapPeer(o.URL, nil, o.Networks, o.TokenFile)
 		if err != nil {

@@ -1,9 +1,15 @@
 package cli
 
 import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/rap/peer"
 )
 
 // RAPConfig is what a tenant does with RAP: tools that its agents call, and operations of its own behind approvals.
@@ -79,12 +85,17 @@ func (r *configReader) rap(into **RAPConfig) func(*yamldoc.Node) {
 	return func(n *yamldoc.Node) {
 		c := &RAPConfig{}
 		r.mapping(n, fields{
-			"runtimes": r.list(func(n *yamldoc.Node) { c.Runtimes = append(c.Runtimes, r.rapRuntime(n)) }),
+			"runtimes": r.list(func(n *yamldoc.Node) {
+				next := r.rapRuntime(n)
+				r.twice(n, "runtime of agent", next.Agent, slices.ContainsFunc(c.Runtimes, func(x RAPRuntimeConfig) bool { return x.Agent == next.Agent }))
+				c.Runtimes = append(c.Runtimes, next)
+			}),
 			"gateways": r.list(func(n *yamldoc.Node) {
 				var g RAPGatewayConfig
 				f := r.rapGatewayFields(&g)
 				r.mapping(n, f)
 				r.rapGatewayWhole(n, &g)
+				r.twice(n, "gateway", g.Name, slices.ContainsFunc(c.Gateways, func(x RAPGatewayConfig) bool { return x.Name == g.Name }))
 				c.Gateways = append(c.Gateways, g)
 			}),
 		})
@@ -97,9 +108,7 @@ func (r *configReader) rapRuntime(n *yamldoc.Node) (c RAPRuntimeConfig) {
 		"agent": r.text(&c.Agent), "call_within": r.duration(&c.CallWithin), "question_within": r.duration(&c.QuestionWithin),
 		"servers": r.rapServers(&c.Servers),
 	})
-	if c.Agent == "" || len(c.Servers) == 0 {
-		r.wrong(n, "this runtime lacks something", "agent and servers", "")
-	}
+	r.lacks(n, "this runtime", "agent, and servers with a name and a url each", "agent", "servers")
 	return c
 }
 
@@ -107,59 +116,131 @@ func (r *configReader) rapServers(into *[]RAPServerConfig) func(*yamldoc.Node) {
 	return r.list(func(n *yamldoc.Node) {
 		var s RAPServerConfig
 		r.mapping(n, fields{
-			"name": r.text(&s.Name), "url": r.text(&s.URL), "allow": r.texts(&s.Allow), "networks": r.texts(&s.Networks), "token_file": r.path(&s.TokenFile),
+			"name": r.text(&s.Name), "url": r.address(&s.URL), "allow": r.origins(&s.Allow), "networks": r.networks(&s.Networks), "token_file": r.path(&s.TokenFile),
 			"answered_by": r.texts(&s.AnsweredBy), "mcp_server": r.text(&s.MCPServer), "trust_destructive": r.flag(&s.TrustDestructive),
 		})
-		if s.Name == "" || s.URL == "" {
-			r.wrong(n, "this tool server lacks something", "name and url", "")
-		}
+		r.lacks(n, "this tool server", "name, how people know it, and url, its base URL", "name", "url")
+		r.twice(n, "tool server", s.Name, slices.ContainsFunc(*into, func(x RAPServerConfig) bool { return x.Name == s.Name }))
 		*into = append(*into, s)
 	})
 }
 
 func (r *configReader) rapGatewayFields(g *RAPGatewayConfig) fields {
 	return fields{
-		"name": r.text(&g.Name), "description": r.text(&g.Description), "agent": r.text(&g.Agent), "ask": r.text(&g.Ask),
+		"name": r.text(&g.Name), "description": r.text(&g.Description), "agent": r.text(&g.Agent), "ask": r.ask(&g.Ask),
 		"within": r.duration(&g.Within), "run_within": r.duration(&g.RunWithin), "upstream": r.rapServers(&g.Upstream),
 		"session": func(n *yamldoc.Node) {
 			g.Session = &RAPSessionConfig{}
 			r.mapping(n, fields{"for": r.duration(&g.Session.For), "uses": r.number(&g.Session.Uses), "children": r.flag(&g.Session.Children)})
 		},
-		"callers": r.list(func(n *yamldoc.Node) {
-			var c RAPCallerConfig
-			r.mapping(n, fields{
-				"name": r.text(&c.Name), "token_file": r.path(&c.TokenFile), "callbacks": r.texts(&c.Callbacks), "networks": r.texts(&c.Networks),
-				"callback_token_file": r.path(&c.CallbackTokenFile), "signed": r.flag(&c.Signed),
-			})
-			if c.Name == "" || len(c.Callbacks) == 0 {
-				r.wrong(n, "this caller lacks something", "name and callbacks, the origins of its callback URLs", "")
-			}
-			g.Callers = append(g.Callers, c)
-		}),
-		"operations": r.list(func(n *yamldoc.Node) {
-			var o RAPOperationConfig
-			r.mapping(n, fields{
-				"name": r.text(&o.Name), "description": r.text(&o.Description), "schema": r.path(&o.SchemaFile), "url": r.text(&o.URL),
-				"networks": r.texts(&o.Networks), "token_file": r.path(&o.TokenFile), "destructive": r.flag(&o.Destructive), "read_only": r.flag(&o.ReadOnly),
-			})
-			if o.Name == "" || o.Description == "" || o.SchemaFile == "" || o.URL == "" {
-				r.wrong(n, "this operation lacks something", "name, description, schema and url", "")
-			}
-			g.Operations = append(g.Operations, o)
-		}),
+		"callers":    r.list(func(n *yamldoc.Node) { r.rapCaller(n, g) }),
+		"operations": r.list(func(n *yamldoc.Node) { r.rapOperation(n, g) }),
 	}
+}
+
+func (r *configReader) rapCaller(n *yamldoc.Node, g *RAPGatewayConfig) {
+	var c RAPCallerConfig
+	r.mapping(n, fields{
+		"name": r.text(&c.Name), "token_file": r.path(&c.TokenFile), "callbacks": r.origins(&c.Callbacks), "networks": r.networks(&c.Networks),
+		"callback_token_file": r.path(&c.CallbackTokenFile), "signed": r.flag(&c.Signed),
+	})
+	if r.lacks(n, "this caller", "name, and callbacks, the origins of its callback URLs", "name", "callbacks"); c.Signed && c.TokenFile == "" {
+		r.wrong(n, "signed without a token that answers could carry", "token_file, or no signed", "")
+	}
+	r.twice(n, "caller", c.Name, slices.ContainsFunc(g.Callers, func(x RAPCallerConfig) bool { return x.Name == c.Name }))
+	if c.TokenFile == "" && slices.ContainsFunc(g.Callers, func(x RAPCallerConfig) bool { return x.TokenFile == "" }) {
+		r.wrong(n, "another caller has no token either, so nobody could tell them apart", "token_file", "")
+	}
+	g.Callers = append(g.Callers, c)
+}
+
+func (r *configReader) rapOperation(n *yamldoc.Node, g *RAPGatewayConfig) {
+	var o RAPOperationConfig
+	r.mapping(n, fields{
+		"name": r.text(&o.Name), "description": r.text(&o.Description), "schema": r.path(&o.SchemaFile), "url": r.address(&o.URL),
+		"networks": r.networks(&o.Networks), "token_file": r.path(&o.TokenFile), "destructive": r.flag(&o.Destructive), "read_only": r.flag(&o.ReadOnly),
+	})
+	r.lacks(n, "this operation", "name, description, schema, a file, and url", "name", "description", "schema", "url")
+	r.twice(n, "operation", o.Name, slices.ContainsFunc(g.Operations, func(x RAPOperationConfig) bool { return x.Name == o.Name }))
+	g.Operations = append(g.Operations, o)
 }
 
 // rapGatewayWhole refuses a gateway that could not work.
 func (r *configReader) rapGatewayWhole(n *yamldoc.Node, g *RAPGatewayConfig) {
-	if g.Name == "" || g.Agent == "" || len(g.Callers) == 0 || len(g.Operations)+len(g.Upstream) == 0 {
-		r.wrong(n, "this gateway lacks something", "name, agent, callers, and operations or upstream", "")
+	r.lacks(n, "this gateway", "name, agent, the id of one in agents, and callers, the runtimes that may call", "name", "agent", "callers")
+	if n.Kind == yamldoc.Mapping && !has(n, "operations") && !has(n, "upstream") {
+		r.wrong(n, "this gateway has nothing to offer", "operations or upstream", "")
 	}
-	switch g.Ask {
-	case "":
+	if g.Ask == "" {
 		g.Ask = "user"
-	case "user", "approvers", "both":
-	default:
-		r.wrong(n, "ask is "+g.Ask, "user, approvers or both", "")
 	}
+}
+
+// lacks names the fields of a mapping that are not there. Those that are there and wrong were named where they stand.
+func (r *configReader) lacks(n *yamldoc.Node, what, expected string, names ...string) {
+	if names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return has(n, name) }); len(names) > 0 && (n.Kind == yamldoc.Mapping || n.Kind == yamldoc.Null) {
+		r.wrong(n, what+" lacks "+strings.Join(names, " and "), expected, "")
+	}
+}
+
+func has(n *yamldoc.Node, name string) bool {
+	return slices.ContainsFunc(n.Fields, func(f yamldoc.Field) bool { return f.Key.Text == name })
+}
+
+func (r *configReader) twice(n *yamldoc.Node, what, name string, known bool) {
+	if known && name != "" {
+		r.wrong(n, fmt.Sprintf("another %s is called %q", what, name), "a name of its own", "")
+	}
+}
+
+func (r *configReader) ask(into *string) func(*yamldoc.Node) {
+	read := r.text(into)
+	return func(n *yamldoc.Node) {
+		if read(n); n.Kind == yamldoc.String && !slices.Contains([]string{"user", "approvers", "both"}, *into) {
+			r.wrong(n, fmt.Sprintf("nobody is called %q here", *into), "user, approvers or both", diag.Nearest(*into, []string{"user", "approvers", "both"}))
+			*into = ""
+		}
+	}
+}
+
+// address reads a URL that package peer would reach. It never repeats one: paths and queries may hold secrets.
+func (r *configReader) address(into *string) func(*yamldoc.Node) {
+	read := r.text(into)
+	return func(n *yamldoc.Node) {
+		if read(n); n.Kind != yamldoc.String || n.Text == "" {
+			return
+		}
+		if _, err := peer.New(peer.Config{URL: n.Text, Networks: everywhere()}); err != nil {
+			r.wrong(n, "this is no address that could be called", "https://HOST/PATH without user and password; http only of this machine", "")
+		}
+	}
+}
+
+// origins reads what package peer takes for origins.
+func (r *configReader) origins(into *[]string) func(*yamldoc.Node) {
+	return r.list(func(n *yamldoc.Node) {
+		var text string
+		if r.text(&text)(n); text == "" {
+			return
+		}
+		if _, err := peer.New(peer.Config{Allow: []string{text}, Networks: everywhere()}); err != nil {
+			r.wrong(n, "this is no origin that could be reached", "https://HOST or https://HOST:PORT, without a path; http only of this machine", "")
+		}
+		*into = append(*into, text)
+	})
+}
+
+// everywhere leaves it to the start whether an address is in networks, which stand in a field of their own.
+func everywhere() []netip.Prefix {
+	return []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
+}
+
+func (r *configReader) networks(into *[]string) func(*yamldoc.Node) {
+	return r.list(func(n *yamldoc.Node) {
+		if _, err := netip.ParsePrefix(n.Text); n.Kind != yamldoc.String || err != nil {
+			r.wrong(n, "this is no network", "one such as 10.1.0.0/16", "")
+			return
+		}
+		*into = append(*into, n.Text)
+	})
 }

@@ -84,12 +84,12 @@ func (a Assent) readGatewayConfig(file string) (GatewayConfig, error) {
 		r.mapping(root, known)
 		r.rapGatewayWhole(root, &cfg.RAPGatewayConfig)
 		switch {
-		case len(cfg.Agents) == 0:
-			r.wrong(root, "no agents", "agents: the directory of the agent's file", "")
-		case (cfg.Server == "") != (cfg.TokenFile == ""):
-			r.wrong(root, "half a server", "server and server_token_file both", "")
+		case !has(root, "agents"):
+			r.wrong(root, "this gateway lacks agents", "agents: the directory of the agent's file", "")
+		case has(root, "server") != has(root, "server_token_file"):
+			r.wrong(root, "server and server_token_file belong together", "both, or neither", "")
 		case cfg.Ask != "user" && cfg.Server == "":
-			r.wrong(root, "ask is "+cfg.Ask+", and there is nobody to ask", "server and server_token_file: an assent server with approvers", "")
+			r.wrong(root, "ask is "+cfg.Ask+", and there are no approvers to ask", "server and server_token_file: an assent server, and a token of it with the scope request", "")
 		}
 	})
 	if err != nil {
