@@ -62,7 +62,10 @@ func FuzzGatewayAnswer(f *testing.F) {
 	h := newHouse(f, func(c *GatewayConfig) { c.MaxOpen, c.MaxThread, c.Rate = 1<<40, 1<<40, 1<<40 })
 	h.mustInvoke("waits", "write", `{}`)
 	h.runtime.choice("waits")
-	for _, body := range []string{`{"id":"c","selected":0}`, `{"id":"c","selected":2}`, `{"id":"c","selected":-0}`, `{"id":"c","selected":0,"Selected":2}`, `{"id":"waits","selected":0}`, `{"id":"c","selected":"0"}`, ``, `null`, `{"id":"c","selected":0e0}`} {
+	for _, body := range []string{
+		`{"id":"c","selected":0}`, `{"id":"c","selected":2}`, `{"id":"c","selected":-0}`,
+		`{"id":"c","selected":0,"Selected":2}`, `{"id":"waits","selected":0}`, `{"id":"c","selected":"0"}`, ``, `null`, `{"id":"c","selected":0e0}`,
+	} {
 		f.Add(body, "x")
 	}
 	f.Fuzz(func(t *testing.T, body, token string) {

@@ -68,7 +68,10 @@ func TestGatewayGrantsOneSession(t *testing.T) {
 		if caller.Name != "second" {
 			t.Fatal("which caller?")
 		}
-		foreign := wire.Invocation{Operation: "write", Arguments: []byte(`{}`), ID: "foreign", CallbackURL: h.runtime.url(), GroupID: "middle", Ancestors: []string{"root"}, UserID: "ann"}
+		foreign := wire.Invocation{
+			Operation: "write", Arguments: []byte(`{}`), ID: "foreign",
+			CallbackURL: h.runtime.url(), GroupID: "middle", Ancestors: []string{"root"}, UserID: "ann",
+		}
 		if code := h.postAs("second", "/invoke", string(foreign.Append(nil))); code != 200 {
 			t.Fatalf("invoke: %d", code)
 		}

@@ -104,7 +104,8 @@ func (h *house) logged() string {
 func TestGatewayServesNothingElse(t *testing.T) {
 	h := newHouse(t, nil)
 	for path, want := range map[string]int{
-		"/invoke": 405, "/close_thread": 405, "/cancel_tool_call": 405, "/tool_call_status": 405, "/answer/x": 405, "/.well-known/rap-toolset": 200, "/migrate": 404, "/": 404,
+		"/invoke": 405, "/close_thread": 405, "/cancel_tool_call": 405, "/tool_call_status": 405, "/answer/x": 405, "/.well-known/rap-toolset": 200,
+		"/migrate": 404, "/": 404,
 		"/invoke/": 404,
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.cfg.PublicURL+path, nil)
@@ -124,7 +125,10 @@ func TestGatewayHearsNotices(t *testing.T) {
 	h.mustInvoke("c1", "write", `{}`)
 	q := h.runtime.choice("c1")
 	for _, path := range []string{"/close_thread", "/cancel_tool_call"} {
-		for _, body := range []string{"", "{", "[]", `{"thread_id":1}`, `{"thread_id":"none","tool_call_id":"none"}`, `{"thread_id":"../../etc","tool_call_id":"c1"}`, strings.Repeat(" ", maxNotice+1)} {
+		for _, body := range []string{
+			"", "{", "[]", `{"thread_id":1}`,
+			`{"thread_id":"none","tool_call_id":"none"}`, `{"thread_id":"../../etc","tool_call_id":"c1"}`, strings.Repeat(" ", maxNotice+1),
+		} {
 			if code := h.post(path, body); code != 200 {
 				t.Errorf("%s %.40q: %d", path, body, code)
 			}

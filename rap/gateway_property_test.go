@@ -42,7 +42,8 @@ func TestGatewayProperty(t *testing.T) {
 func (s *story) step() {
 	id := fmt.Sprint("c", rapid.IntRange(1, storyIDs).Draw(s.t, "id"))
 	thread := fmt.Sprint("t", len(id)%2+int(id[1])%2)
-	switch rapid.SampledFrom([]string{"invoke", "invoke", "invoke", "answer", "answer", "answer", "cancel", "close", "crash", "die", "pass", "settle"}).Draw(s.t, "what") {
+	acts := []string{"invoke", "invoke", "invoke", "answer", "answer", "answer", "cancel", "close", "crash", "die", "pass", "settle"}
+	switch rapid.SampledFrom(acts).Draw(s.t, "what") {
 	case "invoke":
 		s.call(id, thread)
 	case "answer":

@@ -15,6 +15,7 @@ import (
 
 func TestGatewayShowsCalls(t *testing.T) {
 	long := `{"x":"` + strings.Repeat("é", 5000) + `"}`
+	hidden := &policy.Require{Arguments: policy.Arguments{Redact: []string{"a"}}}
 	label := func(json.RawMessage) string { return "write\n12\u202e bytes" }
 	for name, tt := range map[string]struct {
 		args  string
@@ -32,7 +33,7 @@ func TestGatewayShowsCalls(t *testing.T) {
 		"empty label":    {args: `{}`, label: func(json.RawMessage) string { return "" }, brief: `{}`},
 		"broken label":   {args: `{}`, label: func(json.RawMessage) string { panic("no") }, brief: `{}`},
 		"long":           {args: long, want: []string{"(cut: 4000 of 10008 bytes are shown)"}, brief: long[:300] + "… (cut: 300 of 10008 bytes are shown)", cut: true},
-		"hidden":         {args: `{"a":"secret"}`, label: label, r: &policy.Require{Arguments: policy.Arguments{Redact: []string{"a"}}}, want: []string{"hidden by the rules"}, brief: "(arguments hidden by the rules)", cut: true},
+		"hidden":         {args: `{"a":"secret"}`, label: label, r: hidden, want: []string{"hidden by the rules"}, brief: "(arguments hidden by the rules)", cut: true},
 		"the rules' say": {args: `{}`, want: []string{"The rules say: first\n  second"}, brief: `{}`},
 	} {
 		c := &gateCall{Operation: "write", Args: []byte(tt.args)}
@@ -75,7 +76,8 @@ func TestGatewayShowsAnyArguments(t *testing.T) {
 
 func TestSpans(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		10 * time.Minute: "10m", time.Hour: "1h", 90 * time.Minute: "1h30m", 90 * time.Second: "1m30s", 1500 * time.Millisecond: "1.5s", 20 * time.Second: "20s", time.Hour + 5*time.Second: "1h0m5s",
+		20 * time.Second: "20s", time.Hour + 5*time.Second: "1h0m5s",
+		10 * time.Minute: "10m", time.Hour: "1h", 90 * time.Minute: "1h30m", 90 * time.Second: "1m30s", 1500 * time.Millisecond: "1.5s",
 	} {
 		if got := span(d); got != want {
 			t.Errorf("%v: %q", d, got)

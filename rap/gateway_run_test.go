@@ -243,3 +243,47 @@ func TestGatewayClockStandsWhileItAsks(t *testing.T) {
 		t.Errorf("result %q", got)
 	}
 }
+
+// Another process that takes a cancellation stops a run here by its record (T11).
+func TestGatewayStopsForOthers(t *testing.T) {
+	h := newHouse(t, nil)
+	began := make(chan struct{})
+	h.acts(func(ctx context.Context, job Job) (Outcome, error) {
+		close(began)
+		<-ctx.Done()
+		return Outcome{}, ctx.Err()
+	})
+	h.mustInvoke("c1", "look", `{}`)
+	<-began
+	second, err := NewGateway(h.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.cancel(t.Context(), gateKey("runtime", "thread", "c1"), "the call was cancelled", false); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.runtime.result("c1"); !strings.Contains(got, "cancelled") {
+		t.Errorf("result %q", got)
+	}
+}
+
+// A call whose caller is configured no more reaches nobody, and does not run.
+func TestGatewayDropsOrphans(t *testing.T) {
+	h := newHouse(t, nil)
+	h.mustInvoke("c1", "write", `{}`)
+	q := h.runtime.choice("c1")
+	h.cfg.Callers[0].Name = "renamed"
+	h.restart()
+	token := q.ResponseURL[strings.LastIndex(q.ResponseURL, "/"):]
+	if code := h.postAs("", "/answer"+token, `{"id":"c1","selected":0}`); code != 404 {
+		t.Errorf("an answer: %d", code)
+	}
+	h.pass(time.Hour)
+	h.runtime.until("its end", func() bool {
+		d, err := h.g.calls.get(t.Context(), gateKey("runtime", "thread", "c1"))
+		return err == nil && d.body.Phase == gateDelivered
+	})
+	if h.runs("c1") != 0 || len(h.runtime.results("c1")) != 0 {
+		t.Errorf("%d runs, results %q", h.runs("c1"), h.runtime.results("c1"))
+	}
+}

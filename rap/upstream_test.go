@@ -10,11 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/rap/peer"
 )
 
 // behind puts a gateway in front of another: the server behind asks about writing, the one in front asks about nothing.
-func behind(t *testing.T, edit func(*GatewayConfig)) (front, back *house) {
+func behind(t *testing.T) (front, back *house, up *UpstreamServer) {
 	t.Helper()
 	callbacks := httptest.NewUnstartedServer(nil)
 	t.Cleanup(callbacks.Close)
@@ -41,9 +42,8 @@ func behind(t *testing.T, edit func(*GatewayConfig)) (front, back *house) {
 	})
 	front = newHouse(t, func(c *GatewayConfig) {
 		c.Operations, c.Closed = u.Operations(), u.CloseThread
-		edit(c)
 	})
-	return front, back
+	return front, back, u
 }
 
 func open(names string) string {
@@ -51,7 +51,7 @@ func open(names string) string {
 }
 
 func TestUpstreamRelays(t *testing.T) {
-	front, back := behind(t, func(*GatewayConfig) {})
+	front, back, _ := behind(t)
 	front.setPlan(gatewayPlan(t, open("{alias: write}")))
 	front.mustInvoke("c1", "look", `{"a":1}`)
 	if got := front.runtime.result("c1"); got != `did look {"a":1}` {
@@ -80,7 +80,7 @@ func TestUpstreamRelays(t *testing.T) {
 
 // A call about which the gateway asked its user does not ask again: it ends.
 func TestUpstreamAsksOnce(t *testing.T) {
-	front, back := behind(t, func(*GatewayConfig) {})
+	front, back, _ := behind(t)
 	front.mustInvoke("c1", "write", `{}`)
 	front.answer(front.runtime.choice("c1"), 0)
 	if got := front.runtime.result("c1"); !strings.HasPrefix(got, "Error: ") || !strings.Contains(got, "asked") {
@@ -98,7 +98,7 @@ func TestUpstreamAsksOnce(t *testing.T) {
 }
 
 func TestUpstreamIsCancelled(t *testing.T) {
-	front, back := behind(t, func(*GatewayConfig) {})
+	front, back, _ := behind(t)
 	front.setPlan(gatewayPlan(t, open("{alias: write}")))
 	front.mustInvoke("c1", "write", `{}`)
 	front.runtime.choice("c1")
@@ -107,6 +107,50 @@ func TestUpstreamIsCancelled(t *testing.T) {
 		t.Errorf("result %q", got)
 	}
 	back.runtime.until("its cancellation behind", func() bool { return strings.Contains(back.ledger(), "cancelled") })
+}
+
+// What the rules did not decide about is not called, and closures reach the server behind.
+func TestUpstreamChangesAndCloses(t *testing.T) {
+	front, back, u := behind(t)
+	front.setPlan(gatewayPlan(t, open("{alias: write}")))
+	changed := u.offers[0].Tool
+	changed.Description += ", and more"
+	_, err := u.run(t.Context(), &changed, Job{Caller: "c", Thread: "child", Ancestors: []string{"root"}, ID: "c1", Operation: changed.Name, Arguments: []byte(`{}`)})
+	if public, ok := errors.AsType[*PublicError](err); !ok || !strings.Contains(public.Text, "nothing was run") {
+		t.Errorf("a tool that changed: %v", err)
+	}
+	front.mustInvoke("c1", "write", `{}`)
+	front.runtime.choice("c1")
+	front.post("/close_thread", `{"thread_id":"thread"}`)
+	if got := front.runtime.result("c1"); !strings.Contains(got, "closed") {
+		t.Errorf("result %q", got)
+	}
+	back.runtime.until("the end behind", func() bool { return strings.Contains(back.ledger(), "cancelled") })
+}
+
+// The desk of an upstream server approves nothing and knows nothing.
+func TestRelayDeskApprovesNothing(t *testing.T) {
+	d := newRelayDesk()
+	held, err := d.Open(t.Context(), "k", agent.Verdict{})
+	if err != nil || held.State != agent.HeldDenied {
+		t.Errorf("%v, %v", held, err)
+	}
+	if _, err := d.Look(t.Context(), held.Ref); !errors.Is(err, agent.ErrNoRequest) {
+		t.Error(err)
+	}
+	if err := d.Claim(t.Context(), held.Ref, "k", agent.Verdict{}); !errors.Is(err, agent.ErrNotClaimed) {
+		t.Error(err)
+	}
+	ref, err := d.Ask(t.Context(), "q", Question{Within: -2 * relayKept})
+	if err != nil || !d.waiting() {
+		t.Fatal(err)
+	}
+	if _, err := d.Ask(t.Context(), "q2", Question{Within: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Answer(t.Context(), ref); !errors.Is(err, agent.ErrNoRequest) {
+		t.Errorf("what expired is known: %v", err)
+	}
 }
 
 func TestUpstreamMustBeThere(t *testing.T) {
@@ -142,7 +186,9 @@ func TestEndpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for args, want := range map[string]string{`{ "a":1}`: `{ "a":1}`, `{"fail":1}`: "answered 500", `{"text":1}`: "the outcome is unknown", `{"bytes":1}`: "is not text"} {
+	for args, want := range map[string]string{
+		`{ "a":1}`: `{ "a":1}`, `{"fail":1}`: "answered 500", `{"text":1}`: "the outcome is unknown", `{"bytes":1}`: "is not text",
+	} {
 		out, err := op.Run(t.Context(), Job{Arguments: []byte(args)})
 		var public *PublicError
 		if got := out.Text; err == nil && got != want || err != nil && (!errors.As(err, &public) || !strings.Contains(public.Text, want)) {
