@@ -102,6 +102,9 @@ func (r *Runtime) sent(tried *outCall, result error) {
 		r.settle(r.end(ctx, tried, how, sameConsent(tried)), tried)
 		return
 	}
+	if result != nil {
+		r.log.Warn("an attempt failed; it is made again", "call", callName(tried.key()), "attempt", tried.Send.Attempts, "error", plainError(result))
+	}
 	guard := sameConsent(tried)
 	_, err := r.update(ctx, tried.Thread, tried.key(), func(c *outCall) error {
 		if err := guard(c); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -276,5 +277,52 @@ func TestRAPCall(t *testing.T) {
 	document, _, _ := strings.Cut(out, "\n}\n") // what was asked is shown behind it
 	if err := json.Unmarshal([]byte(document+"}"), &end); err != nil || code != 0 || end.State != "done" || len(end.Asked) != 1 || *end.Asked[0].Selected != 0 {
 		t.Errorf("exit %d, %v\n%s", code, err, out)
+	}
+}
+
+// TestRAPCallTellsWhatIsWrong: whoever builds a tool is told why its messages are refused, and what to do about an address.
+func TestRAPCallTellsWhatIsWrong(t *testing.T) {
+	var base string
+	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method == http.MethodGet {
+			_, _ = fmt.Fprintf(w, `{"name":"t","endpoint":"%s/invoke","tools":[{"name":"ask","description":"A.","inputSchema":{"type":"object"}}]}`, base)
+			return
+		}
+		var in struct {
+			Callback string `json:"callback_url"`
+			Group    string `json:"group_id"`
+			ID       string `json:"id"`
+		}
+		if json.NewDecoder(req.Body).Decode(&in) != nil || req.URL.Path != "/invoke" {
+			return
+		}
+		for _, m := range []string{`{"type":"user_choice","prompt":3}`, `{"type":"oauth","group_id":"` + in.Group + `","id":"` + in.ID + `","auth_url":"https://idp.example/a?state=1"}`} {
+			if answer, err := http.Post(in.Callback, "application/json", strings.NewReader(m)); err == nil {
+				answer.Body.Close()
+			}
+		}
+	}))
+	defer tool.Close()
+	base = tool.URL
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want []string
+	}{
+		"a message and a sign-in": {[]string{"--url", base, "ask", "--within", "1s"}, cli.ExitNo, []string{"a callback was refused", "status=400", "prompt: expected a string", "sign in: https://idp.example/a?state=1"}},
+		"another origin":          {[]string{"--url", strings.Replace(base, "127.0.0.1", "localhost", 1), "ask"}, cli.ExitFailure, []string{"--allow ORIGIN takes another one"}},
+		"another operation":       {[]string{"--url", base, "asks"}, cli.ExitNo, []string{"offers no asks, but ask\n", "no such operation"}},
+		"no answer":               {[]string{"--url", base, "ask", "--answer", "yes"}, cli.ExitFailure, []string{`"yes": expected the INDEX of a choice`}},
+	} {
+		var out, errOut bytes.Buffer
+		code := cli.Assent{Streams: cli.Streams{Out: &out, Err: &errOut}}.Run(append([]string{"rap", "call"}, c.args...))
+		if code != c.code {
+			t.Errorf("%s: exit %d\n%s", name, code, errOut.String())
+		}
+		for _, want := range c.want {
+			if !strings.Contains(out.String()+errOut.String(), want) {
+				t.Errorf("%s: without %q\n%s%s", name, want, out.String(), errOut.String())
+			}
+		}
 	}
 }

@@ -45,6 +45,7 @@ func (a Assent) rapCallCommand() *cobra.Command {
 		Short: "Be a small honest RAP runtime: discover, invoke, show the choice, answer, print the result",
 		Long: "call asks a RAP tool server what it offers. With an OPERATION it invokes it, shows what the tool asks, sends your answer and prints the\n" +
 			"result; without, it lists what there is. It remembers nothing. With --agent the call is decided by that agent's file first.\n" +
+			"Messages of the tool that are refused are told on standard error, with the reason.\n" +
 			"Exit code 0: the tool's result, 1: an error instead of one, 2: it could not be tried.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -74,31 +75,47 @@ func (a Assent) rapCallCommand() *cobra.Command {
 
 // rapCall runs a Runtime for one call.
 func (a Assent) rapCall(ctx context.Context, f rapCallFlags, operation string) error {
+	if !isAnswer(f.answer) {
+		return fmt.Errorf("--answer %q: expected the INDEX of a choice, counted from 0, or dismiss", f.answer)
+	}
 	args, err := a.rapArguments(f.args)
 	if err != nil {
 		return err
 	}
+	news := &rapNews{w: a.Err}
+	a.Err = news
 	terminal := a.rapTerminal(ctx, f)
 	runtime, stop, err := a.rapRuntime(ctx, f, operation, desk.NewLocal(terminal.ask, terminal.approve))
 	if err != nil {
 		return err
 	}
+	defer news.end()
 	defer stop()
 	tools, err := runtime.Tools(ctx, f.thread)
 	if err != nil {
 		return err
 	}
 	if len(tools.Problems) > 0 {
-		return fmt.Errorf("the tool server can't be used: %w", tools.Problems[0].Err)
+		return unusable(tools.Problems[0].Err)
 	}
 	if operation == "" {
 		return a.rapOffers(f, tools.Offers)
 	}
+	terminal.expects(operation, tools.Offers)
 	in := rap.Invocation{Thread: f.threadOr(), ID: f.idOr(), User: f.user, Operation: operation, Arguments: args}
 	if _, err := runtime.Invoke(ctx, in); err != nil {
 		return err
 	}
 	return a.rapFollow(ctx, f, runtime, terminal, in)
+}
+
+// unusable says why a tool server is, and what helps where that is for the caller to do.
+func unusable(err error) error {
+	err = fmt.Errorf("the tool server can't be used: %w", err)
+	if errors.Is(err, peer.ErrOrigin) {
+		err = fmt.Errorf("%w: expected that of --url; --allow ORIGIN takes another one", err)
+	}
+	return err
 }
 
 func (f *rapCallFlags) threadOr() string {
@@ -150,7 +167,7 @@ func (a Assent) rapRuntime(ctx context.Context, f rapCallFlags, operation string
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	runtime, err := rap.NewRuntime(rap.RuntimeConfig{
-		Common:  rap.Common{Records: rap.NewMemory(), Room: "call", Key: key, Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil }, Desk: at, Now: time.Now, Poll: 100 * time.Millisecond},
+		Common:  rap.Common{Records: rap.NewMemory(), Room: "call", Key: key, Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil }, Desk: at, Log: rapLog(a.Err), Now: time.Now, Poll: 100 * time.Millisecond},
 		Servers: []rap.Server{server}, CallbackURL: f.public, CallWithin: f.within, ChoiceWithin: f.within,
 	})
 	if err != nil {

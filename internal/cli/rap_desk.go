@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -64,7 +65,7 @@ func (t *rapTerminal) ask(ctx context.Context, q rap.Question) rap.Answer {
 	t.printf("%s asks about the call %s %s\n", q.Asker, q.Call.Tool, string(q.Call.Args))
 	t.printf("the tool says:\n")
 	for line := range strings.Lines(q.Prompt) {
-		t.printf("  | %s\n", strings.TrimRight(line, "\r\n"))
+		t.printf("  | %s\n", ready(strings.TrimRight(line, "\r\n"))) // the runtime has spelt out what does not print
 	}
 	for i, label := range q.Choices {
 		t.label(i, label, i == q.Default)
@@ -89,7 +90,7 @@ func (t *rapTerminal) label(i int, label string, standard bool) {
 	if label == "" {
 		label = "(empty)"
 	}
-	t.printf("%s [%d] %s\n", mark, i, label)
+	t.printf("%s [%d] %s\n", mark, i, ready(label))
 }
 
 // picked is what the flag says, or what the person types. Nobody to ask is no answer.
@@ -98,7 +99,7 @@ func (t *rapTerminal) picked(ctx context.Context, q rap.Question) rap.Answer {
 		if answer, ok := readChoice(text, q); ok {
 			return answer
 		}
-		t.printf("--answer %s is none of these\n", text)
+		t.printf("--answer %s is none of these: nothing is answered\n", text)
 		return rap.Answer{State: rap.AnswerCancelled, Reason: "no such choice"}
 	}
 	for {
@@ -110,6 +111,7 @@ func (t *rapTerminal) picked(ctx context.Context, q rap.Question) rap.Answer {
 		if answer, ok := readChoice(line, q); ok {
 			return answer
 		}
+		t.printf("expected a number from 0 to %d, or dismiss\n", len(q.Choices)-1)
 	}
 }
 
@@ -134,6 +136,25 @@ func readChoice(text string, q rap.Question) (rap.Answer, bool) {
 	}
 	n, err := strconv.Atoi(text)
 	return rap.Answer{State: rap.AnswerChosen, Selected: n, By: "you"}, err == nil && text == strconv.Itoa(n) && n >= 0 && n < len(q.Choices)
+}
+
+// isAnswer reports whether a text could be an answer to some question; none is one that is asked for here.
+func isAnswer(text string) bool {
+	n, err := strconv.Atoi(text)
+	return text == "" || text == "dismiss" || err == nil && n >= 0 && text == strconv.Itoa(n)
+}
+
+// expects says what there is when an operation is not offered, and how long this may take where somebody looks.
+func (t *rapTerminal) expects(operation string, offers []rap.Offer) {
+	names := make([]string, len(offers))
+	for i, o := range offers {
+		names[i] = o.Name
+	}
+	if !slices.Contains(names, operation) {
+		t.printf("the tool server offers no %s, but %s\n", operation, strings.Join(names, ", "))
+	} else if t.color {
+		t.printf("%s\n", styled{dim, "waiting for the tool, at most " + t.flags.within.String()})
+	}
 }
 
 // approve is desk.Approve: the agent's file wants the call approved before it leaves.
