@@ -168,6 +168,7 @@ type gateway struct {
 func newGateway(ctx context.Context, common rap.Common, c cli.RAPGatewayConfig, public string) (*gateway, error) {
 	cfg := rap.GatewayConfig{
 		Common: common, Name: c.Name, Description: c.Description, PublicURL: public, Ask: rap.Whom(c.Ask), Within: c.Within, RunWithin: c.RunWithin,
+		MCPServer: c.MCPServer,
 	}
 	if s := c.Session; s != nil {
 		cfg.Grants = rap.SessionGrants{Offer: true, For: s.For, Uses: s.Uses, Children: s.Children}
@@ -198,6 +199,7 @@ func (g *gateway) upstream(ctx context.Context, mux *http.ServeMux, cfg *rap.Gat
 	if err != nil {
 		return err
 	}
+	var behind []*rap.UpstreamServer
 	for i, s := range all {
 		path := fmt.Sprintf("/upstream/%d", i)
 		common := cfg.Common
@@ -208,7 +210,14 @@ func (g *gateway) upstream(ctx context.Context, mux *http.ServeMux, cfg *rap.Gat
 		}
 		cfg.Operations = append(cfg.Operations, u.Operations()...)
 		mux.Handle(path+"/", http.StripPrefix(path, u))
-		g.workers = append(g.workers, u.Run)
+		g.workers, behind = append(g.workers, u.Run), append(behind, u)
+	}
+	cfg.Closed = func(ctx context.Context, caller, thread string) error {
+		var errs []error
+		for _, u := range behind {
+			errs = append(errs, u.CloseThread(ctx, caller, thread))
+		}
+		return errors.Join(errs...)
 	}
 	return nil
 }

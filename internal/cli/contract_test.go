@@ -232,7 +232,7 @@ func TestAssentContract(t *testing.T) {
 	if len(examples) != 3 {
 		t.Fatalf("the contract shows %d configurations", len(examples))
 	}
-	gateway, err := Assent{}.readGatewayConfig(write(t, filepath.Join(t.TempDir(), "gateway.yaml"), examples[2][1]))
+	gateway, err := Assent{Streams: Streams{Err: t.Output()}}.readGatewayConfig(write(t, filepath.Join(t.TempDir(), "gateway.yaml"), examples[2][1]))
 	if err != nil {
 		t.Fatal(err)
 	}

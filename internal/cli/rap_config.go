@@ -43,6 +43,7 @@ type RAPGatewayConfig struct {
 	Name        string
 	Description string
 	Agent       string // id; its file decides what is asked about
+	MCPServer   string // "": its operations are local tools of the agent's file
 	Ask         string // user, approvers or both
 	Within      time.Duration
 	RunWithin   time.Duration
@@ -127,7 +128,7 @@ func (r *configReader) rapServers(into *[]RAPServerConfig) func(*yamldoc.Node) {
 
 func (r *configReader) rapGatewayFields(g *RAPGatewayConfig) fields {
 	return fields{
-		"name": r.text(&g.Name), "description": r.text(&g.Description), "agent": r.text(&g.Agent), "ask": r.ask(&g.Ask),
+		"name": r.text(&g.Name), "description": r.text(&g.Description), "agent": r.text(&g.Agent), "ask": r.ask(&g.Ask), "mcp_server": r.text(&g.MCPServer),
 		"within": r.duration(&g.Within), "run_within": r.duration(&g.RunWithin), "upstream": r.rapServers(&g.Upstream),
 		"session": func(n *yamldoc.Node) {
 			g.Session = &RAPSessionConfig{}

@@ -52,7 +52,9 @@ func (a *App) renderQuestion(r *approval.Request) message {
 
 // forOne reports whether a question is for the person whom the agent acts for and nobody else: what they are asked is not for a channel that others
 // read.
-func forOne(r *approval.Request) bool { return len(r.Question.Groups) == 0 && r.Requester.Principal != "" }
+func forOne(r *approval.Request) bool {
+	return len(r.Question.Groups) == 0 && r.Requester.Principal != ""
+}
 
 // answerOf says how a question ended; nothing while it is open.
 func answerOf(r *approval.Request) []string {
