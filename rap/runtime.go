@@ -57,13 +57,15 @@ type Runtime struct {
 	jobs     jobs
 	flights  flights
 	notices  chan struct{}
+	bodies   chan struct{} // as toolServer.bodies, for servers that are registered no more
 }
 
 // toolServer is a registered server with the way to it.
 type toolServer struct {
 	Server
-	peer *peer.Peer
-	base string
+	peer   *peer.Peer
+	base   string
+	bodies chan struct{} // of callbacks, held in memory at the same time
 }
 
 // NewRuntime checks the configuration.
@@ -76,7 +78,7 @@ func NewRuntime(cfg RuntimeConfig) (*Runtime, error) {
 		cfg: cfg, log: cfg.Log, callbacks: strings.TrimRight(cfg.CallbackURL, "/"), servers: map[string]*toolServer{},
 		toolsets: toolsets{of: map[string]*session{}}, threads: locks{held: map[string]*oneLock{}}, waiting: waiters{all: map[string]*oneWait{}},
 		jobs: jobs{on: map[string]*job{}, slots: make(chan struct{}, workers)}, flights: flights{of: map[string]map[*flight]struct{}{}},
-		notices: make(chan struct{}, maxNotices),
+		notices: make(chan struct{}, maxNotices), bodies: make(chan struct{}, maxBodies),
 	}
 	for _, s := range cfg.Servers {
 		if err := r.register(s); err != nil {
@@ -136,7 +138,7 @@ func (r *Runtime) register(s Server) error {
 	if err != nil {
 		return err
 	}
-	r.servers[s.Name] = &toolServer{s, p, strings.TrimRight(s.Peer.URL, "/")}
+	r.servers[s.Name] = &toolServer{s, p, strings.TrimRight(s.Peer.URL, "/"), make(chan struct{}, maxBodies)}
 	return nil
 }
 

@@ -35,6 +35,7 @@ type outCall struct {
 	Choices  int         `json:"choices,omitempty"`  // how many questions the tool asked
 	Choice   *toolChoice `json:"choice,omitempty"`   // the last of them
 	Replaced []string    `json:"replaced,omitempty"` // digests of those before
+	Refused  int         `json:"refused,omitempty"`  // of its questions, in the ledger
 	Withdraw []string    `json:"withdraw,omitempty"` // refs at the desk that nobody needs any more
 	Later    time.Time   `json:"later,omitzero"`     // no attempt to withdraw before
 	Tries    int         `json:"tries,omitempty"`    // attempts at the desk that failed in a row
@@ -62,6 +63,7 @@ type consent struct {
 	Key     string    `json:"key"`
 	Ref     string    `json:"ref,omitempty"`
 	Granted bool      `json:"granted,omitempty"`
+	Binding string    `json:"binding,omitempty"` // of the call and the rules that the approval was taken for
 	By      string    `json:"by,omitempty"`
 	Next    time.Time `json:"next"` // when to look at it again
 }

@@ -50,6 +50,11 @@ func (r *Runtime) callback(w http.ResponseWriter, req *http.Request) error {
 	if err != nil {
 		return err
 	}
+	leave, err := r.room(req.Context(), c)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	body, err := r.body(w, req)
 	if err != nil {
 		return r.because(c, err)
@@ -58,7 +63,29 @@ func (r *Runtime) callback(w http.ResponseWriter, req *http.Request) error {
 	if err != nil {
 		return r.because(c, &refusal{http.StatusBadRequest, plainError(err)})
 	}
-	return r.because(c, r.take(req.Context(), c, m))
+	ctx, done := context.WithTimeout(context.WithoutCancel(req.Context()), storeWithin) // what arrived is kept whole, whoever hangs up
+	defer done()
+	return r.because(c, r.take(ctx, c, m))
+}
+
+// maxBodies is how many callbacks of one tool server are in memory at the same time. More wait, outside of the way of other servers.
+const maxBodies = 32
+
+// room waits for a place among the callbacks of a call's tool server. Nothing of the body is read before.
+func (r *Runtime) room(ctx context.Context, c *outCall) (leave func(), err error) {
+	bodies := r.bodies
+	if s := r.servers[c.Server]; s != nil {
+		bodies = s.bodies
+	}
+	t := time.NewTimer(readWithin)
+	defer t.Stop()
+	select {
+	case bodies <- struct{}{}:
+		return func() { <-bodies }, nil
+	case <-ctx.Done():
+	case <-t.C:
+	}
+	return nil, &refusal{http.StatusServiceUnavailable, "too many callbacks of the tool server come at once"}
 }
 
 // because says in the log which call a refusal is about.
@@ -181,7 +208,7 @@ func (r *Runtime) takeSignIn(ctx context.Context, c *outCall, m *wire.OAuth) err
 		if c.State == CallDone {
 			return &refusal{http.StatusGone, "the call has ended"}
 		}
-		c.heard()
+		c.heard(r.now())
 		c.Told.SignIn = m.AuthURL
 		return nil
 	})

@@ -18,6 +18,7 @@ import (
 const (
 	maxLabel    = 1 << 10 // bytes of a label that are shown
 	maxReplaced = 20      // questions of one call that gave way to another
+	maxRefused  = 20      // of one call that the ledger hears of: nothing leaves it again
 )
 
 // takeChoice keeps a question of a tool: people are asked once it is kept (U12, U13).
@@ -37,8 +38,18 @@ func (r *Runtime) takeChoice(ctx context.Context, c *outCall, m *wire.Choice) er
 }
 
 func (r *Runtime) refuseChoice(ctx context.Context, c *outCall, err error) error {
-	if _, ok := errors.AsType[*refusal](err); ok {
-		r.note(ctx, "rap_choice_refused", c, "", nil)
+	if _, ok := errors.AsType[*refusal](err); !ok {
+		return err
+	}
+	now, lost := r.updateLocked(ctx, c.key(), func(c *outCall) error {
+		if c.Refused >= maxRefused {
+			return errMoved
+		}
+		c.Refused++
+		return nil
+	})
+	if lost == nil {
+		r.note(ctx, "rap_choice_refused", now, "", nil)
 	}
 	return err
 }
@@ -76,9 +87,9 @@ func (r *Runtime) addChoice(c *outCall, m *wire.Choice) error {
 		c.withdraw(r.now())
 		c.Replaced = append(c.Replaced, c.Choice.Digest)
 	}
-	c.heard()
-	c.Choices++
 	now := r.now()
+	c.heard(now)
+	c.Choices++
 	c.Choice = &toolChoice{
 		Number: c.Choices, Digest: digest, Prompt: r.shownPrompt(m.Prompt), Labels: shownLabels(m.Choices), Default: m.Default, URL: m.ResponseURL,
 		State: choiceOpen, Key: askKey(c.Token, "choice", c.Choices), Deadline: now.Add(r.cfg.ChoiceWithin), Next: now,
@@ -86,11 +97,16 @@ func (r *Runtime) addChoice(c *outCall, m *wire.Choice) error {
 	return nil
 }
 
-// heard notes that the tool has the call, whatever became of the ack: it is not sent again (R5, R7).
-func (c *outCall) heard() {
-	if c.State == CallSending {
-		c.State, c.Send.Lease = CallPending, time.Time{}
+// heard notes that the tool has the call, whatever became of the ack: it is not sent again (R5, R7), and people who are asked whether it may be need
+// not answer.
+func (c *outCall) heard(now time.Time) {
+	switch {
+	case c.State == CallAsking && c.left():
+		c.withdraw(now)
+	case c.State != CallSending:
+		return
 	}
+	c.State, c.Send.Lease = CallPending, time.Time{}
 }
 
 // choiceDigest tells questions of one call apart. What counts is what the user sees and where the answer goes, not how it was written.

@@ -50,7 +50,7 @@ func (r *Runtime) consentFor(c *outCall, v agent.Verdict) *consent {
 	s := r.servers[c.Server]
 	var own bool
 	switch {
-	case v.Outcome == resolve.Ask && !(granted && !c.Consent.Own):
+	case v.Outcome == resolve.Ask && !(granted && !c.Consent.Own && c.Consent.Binding == v.Binding):
 	case v.Outcome == resolve.Allow && c.Destroys && !(s != nil && s.TrustDestructive) && !granted:
 		own = true
 	default:
@@ -176,11 +176,11 @@ func (r *Runtime) approved(ctx context.Context, c *outCall, v agent.Verdict, hel
 			return r.putOff(ctx, c, err)
 		}
 	}
-	return r.release(ctx, c, held)
+	return r.release(ctx, c, v, held)
 }
 
-// release moves a call on that may leave.
-func (r *Runtime) release(ctx context.Context, c *outCall, held agent.Held) error {
+// release moves a call on that may leave, as it was decided on.
+func (r *Runtime) release(ctx context.Context, c *outCall, v agent.Verdict, held agent.Held) error {
 	guard := sameConsent(c)
 	_, err := r.update(ctx, c.Thread, c.key(), func(c *outCall) error {
 		if err := guard(c); err != nil {
@@ -188,7 +188,7 @@ func (r *Runtime) release(ctx context.Context, c *outCall, held agent.Held) erro
 		}
 		now := r.now()
 		c.State, c.Tries, c.Deadline = CallSending, 0, now.Add(r.cfg.CallWithin)
-		c.Consent.Ref, c.Consent.By = held.Ref, held.By
+		c.Consent.Ref, c.Consent.By, c.Consent.Binding = held.Ref, held.By, v.Binding
 		c.Consent.Granted = held.Ref != "" // a plan that allows by now has nobody's word behind it
 		c.Send.Next = now
 		if held.Arguments != nil {
@@ -259,7 +259,7 @@ func (r *Runtime) seekOwn(ctx context.Context, c *outCall, v agent.Verdict) erro
 	case a.State == AnswerOpen:
 		return r.await(ctx, c, ref, r.now().Add(r.cfg.ChoiceWithin))
 	case a.State == AnswerChosen && a.Selected == 0:
-		return r.release(ctx, c, agent.Held{Ref: ref, By: a.By})
+		return r.release(ctx, c, v, agent.Held{Ref: ref, By: a.By})
 	case a.State == AnswerChosen || a.State == AnswerDismissed:
 		return r.refused(ctx, c, "a person said not to run it")
 	}

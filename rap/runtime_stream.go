@@ -162,6 +162,11 @@ func (r *Runtime) Events(ctx context.Context, thread string, from int) ([]Event,
 // takeView keeps the latest view of a type (C17).
 func (r *Runtime) takeView(ctx context.Context, c *outCall, m *wire.View) error {
 	key := hashed(c.Thread) + "/" + hashed(m.ViewType)
+	if c.State == CallSending || c.State == CallAsking {
+		if _, err := r.updateLocked(ctx, c.key(), func(c *outCall) error { c.heard(r.now()); return nil }); err != nil {
+			return err
+		}
+	}
 	for {
 		d, err := r.views.get(ctx, key)
 		if errors.Is(err, approval.ErrNotFound) {

@@ -1,0 +1,168 @@
+package rap
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/rap/wire"
+	"github.com/assent-dev/assent/store"
+)
+
+// rtStrict asks about what rtAgent lets go.
+var rtStrict = strings.Replace(rtAgent, "{alias: read}", "{alias: read, approval: true}", 1)
+
+// TestRuntimeHeardWhileAsking: people are asked between two attempts to send a call, and the tool speaks up meanwhile: it has the call, which is not
+// sent again, and nobody needs to approve it any more (U18).
+func TestRuntimeHeardWhileAsking(t *testing.T) {
+	w := newRTWorld(t)
+	w.tool.sets(func() {
+		w.tool.status["/run"] = 503
+		w.tool.onInvoke = func(string) { w.sets(func() { w.plan = rtPlan(t, rtStrict) }) }
+	})
+	w.invoke("1", "read", `{}`)
+	approval := w.asked(1)
+	w.shows("1", approval)
+	w.accepts("1", w.choice("1", "secret"))
+	question := w.asked(2)
+	w.shows("1", question)
+	w.until("the approval is withdrawn", func() bool { return w.desk.heldOf(approval).State == agent.HeldCancelled })
+	w.desk.holds(agent.Held{Ref: approval, State: agent.HeldApproved})
+	w.desk.says(question, Answer{State: AnswerChosen, Selected: 0, By: "ann"})
+	w.tool.waits("/answers/secret", 1)
+	w.settles()
+	if n := len(w.tool.bodies("/run")); n != 1 {
+		t.Errorf("sent %d times", n)
+	}
+}
+
+// TestRuntimeAsksAgainUnderOtherRules: an approval that was taken holds for the rules it was given under, also when the call has to be sent again.
+func TestRuntimeAsksAgainUnderOtherRules(t *testing.T) {
+	w := newRTWorld(t)
+	w.sets(func() { w.plan = rtPlan(t, rtStrict) })
+	w.tool.sets(func() {
+		w.tool.status["/run"] = 503
+		w.tool.onInvoke = func(string) {
+			w.sets(func() {
+				w.plan = rtPlan(t, strings.Replace(rtStrict, `version: "1.0.0", desc`, `version: "1.0.1", desc`, 1))
+			})
+		}
+	})
+	w.invoke("1", "read", `{}`)
+	w.desk.holds(agent.Held{Ref: w.asked(1), State: agent.HeldApproved})
+	w.shows("1", w.asked(2))
+	w.settles()
+	if n := len(w.tool.bodies("/run")); n != 1 {
+		t.Errorf("sent %d times", n)
+	}
+}
+
+// TestRuntimeRecordsFewRefusals: a tool can't fill the ledger, which forgets nothing, by questions that are refused.
+func TestRuntimeRecordsFewRefusals(t *testing.T) {
+	w := newRTWorld(t)
+	w.sent("1")
+	bad := w.choice("1", "secret")
+	bad.ResponseURL = "https://elsewhere.example/secret"
+	for range 100 {
+		if code := w.calls("1", bad); code != http.StatusBadRequest {
+			t.Fatalf("answered with %d", code)
+		}
+	}
+	if n := w.recorded("rap_choice_refused"); n == 0 || n > 50 {
+		t.Errorf("%d refusals in the ledger", n)
+	}
+}
+
+// hangsUp is a store during whose writes of events the tool hangs up.
+type hangsUp struct {
+	store.Records
+	hangUp func()
+}
+
+func (s *hangsUp) PutRecord(ctx context.Context, r store.Record) (int64, error) {
+	n, err := s.Records.PutRecord(ctx, r)
+	if strings.HasSuffix(r.Room, "/events") && s.hangUp != nil {
+		s.hangUp()
+	}
+	return n, err
+}
+
+// TestRuntimeKeepsEventsWhole: a tool that hangs up while its event is kept leaves none that nobody counts: they would have no bounds.
+func TestRuntimeKeepsEventsWhole(t *testing.T) {
+	records := &hangsUp{}
+	w := newRTWorld(t, func(c *RuntimeConfig) { records.Records, c.Records = c.Records, records })
+	w.sent("1")
+	result := rtResult("1", "on it")
+	result.Subscription = true
+	w.accepts("1", result)
+	event := string((&wire.Event{GroupID: "t", ToolCallID: "1", Text: "news"}).Append(nil))
+	ctx, cancel := context.WithCancel(t.Context())
+	records.hangUp = cancel
+	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/callbacks/"+w.kept("1").Token, strings.NewReader(event))
+	req.Header.Set("Content-Type", "application/json")
+	w.r.ServeHTTP(httptest.NewRecorder(), req)
+	kept, err := w.r.Events(t.Context(), "t", 0)
+	if counted := w.kept("1").Events; err != nil || len(kept) != 1 || len(counted) != 1 {
+		t.Errorf("%d events kept and %d counted: %v", len(kept), len(counted), err)
+	}
+}
+
+// slowBody is a body of which nothing comes. It counts those that somebody reads.
+type slowBody struct {
+	reads *atomic.Int32
+	gone  chan struct{}
+	once  sync.Once
+}
+
+func (b *slowBody) Read([]byte) (int, error) {
+	b.once.Do(func() { b.reads.Add(1) })
+	<-b.gone
+	return 0, io.ErrUnexpectedEOF
+}
+
+// floods sends many requests whose bodies don't come, and returns how many of them are read and how to end them.
+func floods(t *testing.T, to http.Handler, path, token string) (reads *atomic.Int32, end func()) {
+	reads, gone := &atomic.Int32{}, make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range 500 {
+		all.Go(func() {
+			req := httptest.NewRequestWithContext(ctx, http.MethodPost, path, &slowBody{reads: reads, gone: gone})
+			req.Header.Set("Content-Type", "application/json")
+			if token != "" {
+				req.Header.Set("Authorization", "Bearer "+token)
+			}
+			to.ServeHTTP(httptest.NewRecorder(), req)
+		})
+	}
+	return reads, func() { cancel(); close(gone); all.Wait() }
+}
+
+// TestRuntimeHoldsFewBodies: a tool server has some callbacks in memory at a time, and takes no room from others.
+func TestRuntimeHoldsFewBodies(t *testing.T) {
+	other := newRTTool(t)
+	other.sets(func() {
+		other.manifest = `{"name":"other","endpoint":"` + other.URL + `/run","tools":[{"name":"wipe2","description":"wipes","inputSchema":{"type":"object"}}]}`
+	})
+	w := newRTWorld(t, func(c *RuntimeConfig) {
+		c.Servers = append(c.Servers, Server{Name: "other", Peer: peer.Config{URL: other.URL}})
+	})
+	w.sets(func() { w.plan = rtPlan(t, strings.Replace(rtAgent, "- {alias: wipe}", "- {alias: wipe2}", 1)) })
+	w.sent("1")
+	w.invoke("2", "wipe2", `{}`)
+	w.is("2", CallPending)
+	reads, end := floods(t, w.r, "/callbacks/"+w.kept("1").Token, "")
+	w.until("bodies are read", func() bool { return reads.Load() >= maxBodies })
+	w.accepts("2", rtResult("2", "done"))
+	if n := reads.Load(); n > maxBodies {
+		t.Errorf("%d bodies at once", n)
+	}
+	end()
+}
