@@ -54,7 +54,7 @@ func (g *Gateway) judge(ctx context.Context, c *gateCall) (*judged, string) {
 func (g *Gateway) present(c *gateCall, op *gateOp) *resolve.Call {
 	call := &resolve.Call{
 		Kind: resolve.Tool, Tool: c.Operation, Args: c.Args,
-		Principal: c.User, Session: c.Caller + "/" + c.root(), ToolDefinition: op.digest,
+		Principal: c.User, Session: below(c.Caller, c.root()), ToolDefinition: op.digest,
 	}
 	if g.cfg.MCPServer != "" {
 		call.Kind, call.Server = resolve.MCPTool, g.cfg.MCPServer

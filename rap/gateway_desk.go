@@ -9,6 +9,7 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/store"
 )
 
 // How often approvals are looked at that nobody told us about: less and less.
@@ -77,8 +78,12 @@ func (g *Gateway) look(ctx context.Context, d *doc[gateCall]) (bool, error) {
 // stands moves a call to where its approval stands.
 func (g *Gateway) stands(ctx context.Context, d *doc[gateCall], held agent.Held) (bool, error) {
 	c := &d.body
+	over := !g.now().Before(c.Until)
 	switch held.State {
 	case agent.HeldApproved:
+		if over { // the desk may give longer than we do, and nobody may have looked meanwhile
+			return true, g.settle(ctx, d, gateExpired, "nobody approved the call in time; nothing was run")
+		}
 		return true, g.approved(ctx, d, held)
 	case agent.HeldDenied, agent.HeldExpired, agent.HeldCancelled, agent.HeldResponded:
 		c.Held = "" // nothing is left to withdraw
@@ -96,7 +101,7 @@ func (g *Gateway) stands(ctx context.Context, d *doc[gateCall], held agent.Held)
 		d.due = g.now()
 		return true, g.calls.put(ctx, d)
 	}
-	if !g.now().Before(c.Until) {
+	if over {
 		return true, g.settle(ctx, d, gateExpired, "nobody approved the call in time; nothing was run")
 	}
 	if c.Phase == gateHeld && d.due.After(g.now()) { // the desk had news that were none
@@ -155,19 +160,31 @@ func (g *Gateway) approved(ctx context.Context, d *doc[gateCall], held agent.Hel
 	return g.allow(ctx, d, gateByApprovers)
 }
 
-// watch wakes Run when something happens at the desk.
-func (g *Gateway) watch(ctx context.Context, jobs *sync.WaitGroup) *news {
-	n := &news{refs: map[string]struct{}{}, some: make(chan struct{}, 1)}
+// watch looks at approvals when something happens at the desk. Run does not wait for that: there may be many.
+func (g *Gateway) watch(ctx context.Context, jobs *sync.WaitGroup) {
 	if g.cfg.Desk == nil || g.cfg.Ask == AskUser {
-		return n
+		return
 	}
+	n := &news{refs: map[string]struct{}{}, some: make(chan struct{}, 1)}
+	jobs.Go(func() { eachTime(ctx, n.some, func() { g.follow(ctx, jobs, n.take()) }) })
 	jobs.Go(func() {
 		for ctx.Err() == nil {
 			err := g.cfg.Desk.Watch(ctx, n.add)
 			g.pauseWatch(ctx, err)
 		}
 	})
-	return n
+}
+
+// eachTime does something at each signal until ctx ends.
+func eachTime(ctx context.Context, signal <-chan struct{}, do func()) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-signal:
+			do()
+		}
+	}
 }
 
 func (g *Gateway) pauseWatch(ctx context.Context, err error) {
@@ -200,12 +217,27 @@ func (g *Gateway) follow(ctx context.Context, jobs *sync.WaitGroup, refs map[str
 
 // lookAgain looks at all approvals that are waited for.
 func (g *Gateway) lookAgain(ctx context.Context, jobs *sync.WaitGroup) {
-	err := g.each(ctx, func(d *doc[gateCall]) {
-		if d.body.Phase == gateHeld {
-			g.begin(ctx, jobs, gateDue{key: d.key, caller: d.body.Caller, d: d, look: true})
-		}
+	err := g.eachHeld(ctx, func(d *doc[gateCall]) {
+		g.begin(ctx, jobs, gateDue{key: d.key, caller: d.body.Caller, d: d, look: true})
 	})
 	if err != nil && ctx.Err() == nil {
 		g.cfg.Log.ErrorContext(ctx, "calls that wait for approvers can't be read", "error", err)
 	}
+}
+
+// eachHeld shows the calls that wait for approvers. What has ended is not even opened.
+func (g *Gateway) eachHeld(ctx context.Context, show func(*doc[gateCall])) error {
+	var bad error
+	err := g.calls.each(ctx, "", func(r store.Record) {
+		if !r.Expires.IsZero() {
+			return
+		}
+		d, err := g.calls.open(r)
+		if err != nil {
+			bad = err
+		} else if d.body.Phase == gateHeld {
+			show(d)
+		}
+	})
+	return errors.Join(err, bad)
 }

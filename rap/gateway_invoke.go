@@ -13,6 +13,11 @@ import (
 
 // invoke acknowledges an invocation as soon as it is kept (I9, I10): nothing is decided before, and nobody is reached.
 func (g *Gateway) invoke(w http.ResponseWriter, req *http.Request, c *gateCaller) {
+	if !c.enter(req.Context()) {
+		g.busy(w, req, "1", "too many invocations at once")
+		return
+	}
+	defer c.leave()
 	body, err := g.body(w, req, g.cfg.MaxBody)
 	if err != nil {
 		g.decline(w, req, gateStatus(err), err.Error())
@@ -24,8 +29,7 @@ func (g *Gateway) invoke(w http.ResponseWriter, req *http.Request, c *gateCaller
 		return
 	}
 	if g.limits.hurried(c.key, g.now()) {
-		w.Header().Set("Retry-After", "1")
-		g.decline(w, req, http.StatusServiceUnavailable, "too many invocations in a second")
+		g.busy(w, req, "1", "too many invocations in a second")
 		return
 	}
 	digest, failed := gateDigest(&in)
@@ -40,6 +44,21 @@ func (g *Gateway) invoke(w http.ResponseWriter, req *http.Request, c *gateCaller
 	g.keep(w, req, d)
 }
 
+// enter waits for a place among the invocations that a caller has in memory. Nothing of the body is read before.
+func (c *gateCaller) enter(ctx context.Context) bool {
+	t := time.NewTimer(longestRequest)
+	defer t.Stop()
+	select {
+	case c.reads <- struct{}{}:
+		return true
+	case <-ctx.Done():
+	case <-t.C:
+	}
+	return false
+}
+
+func (c *gateCaller) leave() { <-c.reads }
+
 // unreachable tells why an invocation can't even be answered by a result, and with which status. A caller that nobody knows can't say whose child its
 // thread is (T28).
 func (c *gateCaller) unreachable(in *wire.Invocation) (int, string) {
@@ -52,6 +71,12 @@ func (c *gateCaller) unreachable(in *wire.Invocation) (int, string) {
 		return http.StatusForbidden, "thread_ancestors are believed from callers with a token only"
 	}
 	return 0, ""
+}
+
+// busy has the runtime come again, after so many seconds.
+func (g *Gateway) busy(w http.ResponseWriter, req *http.Request, after, why string) {
+	w.Header().Set("Retry-After", after)
+	g.decline(w, req, http.StatusServiceUnavailable, why)
 }
 
 func (g *Gateway) decline(w http.ResponseWriter, req *http.Request, code int, why string) {
@@ -78,8 +103,7 @@ func (g *Gateway) keep(w http.ResponseWriter, req *http.Request, d *doc[gateCall
 	err := g.admit(req.Context(), d)
 	switch {
 	case errors.Is(err, errGateFull):
-		w.Header().Set("Retry-After", "10")
-		g.decline(w, req, http.StatusServiceUnavailable, "too many calls are open")
+		g.busy(w, req, "10", "too many calls are open")
 	case err != nil:
 		g.cfg.Log.ErrorContext(req.Context(), "an invocation could not be kept", "error", err)
 		http.Error(w, "the invocation could not be kept", http.StatusServiceUnavailable)

@@ -2,9 +2,10 @@ package rap
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
+
+	"github.com/assent-dev/assent/store"
 )
 
 // gateLimits bounds what one caller may have open, and how fast it may come (I16). The counts are this process's own and are counted anew from the
@@ -79,40 +80,17 @@ func gateParts(key string) (caller, thread string) {
 // count counts what is open: all that nobody may forget yet. Nothing is unsealed for that.
 func (g *Gateway) count(ctx context.Context) error {
 	callers, threads := map[string]int{}, map[string]int{}
-	for after := ""; ; {
-		page, err := g.cfg.Records.ListRecords(ctx, g.calls.room, "", after, 500)
-		if err != nil {
-			return err
+	err := g.calls.each(ctx, "", func(r store.Record) {
+		if r.Expires.IsZero() {
+			caller, thread := gateParts(r.Key)
+			callers[caller]++
+			threads[thread]++
 		}
-		if len(page) == 0 {
-			g.limits.recount(callers, threads)
-			return nil
-		}
-		for _, r := range page {
-			if after = r.Key; r.Expires.IsZero() {
-				caller, thread := gateParts(r.Key)
-				callers[caller]++
-				threads[thread]++
-			}
-		}
+	})
+	if err == nil {
+		g.limits.recount(callers, threads)
 	}
-}
-
-// each shows all calls, in the order of their keys.
-func (g *Gateway) each(ctx context.Context, show func(*doc[gateCall])) error {
-	after := ""
-	var bad error
-	for {
-		page, err := g.calls.list(ctx, "", after, 500)
-		bad = errors.Join(bad, err)
-		if len(page) == 0 || ctx.Err() != nil {
-			return bad
-		}
-		for _, d := range page {
-			after = d.key
-			show(d)
-		}
-	}
+	return err
 }
 
 // back counts a call that is open once more, whatever the limits.

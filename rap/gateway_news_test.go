@@ -42,11 +42,7 @@ func TestGatewayFollowsTheDesk(t *testing.T) {
 		h.mustInvoke(fmt.Sprint("c", n), "write", `{}`)
 	}
 	held := func() (n int) {
-		_ = h.g.each(t.Context(), func(d *doc[gateCall]) {
-			if d.body.Phase == gateHeld {
-				n++
-			}
-		})
+		_ = h.g.eachHeld(t.Context(), func(*doc[gateCall]) { n++ })
 		return n
 	}
 	h.runtime.until("all are held", func() bool { return held() == calls })

@@ -56,6 +56,7 @@ type gateCaller struct {
 	turns chan struct{} // steps at the same time
 	runs  chan struct{} // operations at the same time
 	known int           // calls that wait for a turn, guarded by Gateway.mu
+	reads chan struct{} // invocations that are in memory at the same time
 }
 
 // How much of the work one caller may have at once. What is beyond waits in the store.
@@ -63,6 +64,7 @@ const (
 	gateTurns = 64
 	gateRuns  = 256
 	gateKnown = 2048
+	gateReads = 64
 )
 
 // NewGateway checks the configuration.
@@ -153,7 +155,7 @@ func said(hint bool) *bool {
 func (g *Gateway) readCallers() error {
 	seen := map[string]bool{}
 	for i, c := range g.cfg.Callers {
-		out := &gateCaller{Caller: c, key: gateOf(c.Name), turns: make(chan struct{}, gateTurns), runs: make(chan struct{}, gateRuns)}
+		out := &gateCaller{Caller: c, key: gateOf(c.Name), turns: make(chan struct{}, gateTurns), runs: make(chan struct{}, gateRuns), reads: make(chan struct{}, gateReads)}
 		var err error
 		if out.peer, err = peer.New(c.Callbacks); err != nil {
 			return fmt.Errorf("callers[%d]: callbacks: %w", i, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/store"
 )
 
 const (
@@ -25,6 +26,15 @@ type gateDue struct {
 	look   bool           // the desk has news of it
 }
 
+// light leaves large documents in the store until their turn comes.
+func (due gateDue) light() gateDue {
+	const most = 16 << 10
+	if due.d != nil && len(due.d.body.Args)+len(due.d.body.Result) > most {
+		due.d = nil
+	}
+	return due
+}
+
 // gateJob is a call that this process works on now.
 type gateJob struct {
 	again bool // somebody moved it meanwhile
@@ -39,10 +49,12 @@ func (g *Gateway) Run(ctx context.Context) error {
 	var jobs sync.WaitGroup
 	defer gateWait(&jobs)
 	jobs.Go(func() { g.tidy(ctx) })
-	n := g.watch(ctx, &jobs)
+	g.watch(ctx, &jobs)
+	full := make(chan struct{}, 1)
+	jobs.Go(func() { eachTime(ctx, full, func() { g.share(ctx, &jobs) }) })
 	poll := time.NewTicker(g.cfg.Poll)
 	defer poll.Stop()
-	g.poll(ctx, &jobs)
+	g.poll(ctx, &jobs, full)
 	for {
 		select {
 		case <-ctx.Done():
@@ -50,9 +62,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 		case due := <-g.made:
 			g.begin(ctx, &jobs, due)
 		case <-poll.C:
-			g.poll(ctx, &jobs)
-		case <-n.some:
-			g.follow(ctx, &jobs, n.take())
+			g.poll(ctx, &jobs, full)
 		}
 	}
 }
@@ -78,9 +88,19 @@ func gateWait(jobs *sync.WaitGroup) {
 	}
 }
 
-// poll begins what is due in the store.
-func (g *Gateway) poll(ctx context.Context, jobs *sync.WaitGroup) {
-	due, err := g.calls.due(ctx, g.now(), 1000)
+// gateDuePage is how many due calls are read at once. They may be large.
+const gateDuePage = 256
+
+// poll begins what is due in the store, the earliest first. Where there is more than a page of it, or something that can't be read, calls of one caller
+// could hide those of all others: then full has it shared out.
+func (g *Gateway) poll(ctx context.Context, jobs *sync.WaitGroup, full chan<- struct{}) {
+	due, err := g.calls.due(ctx, g.now(), gateDuePage)
+	if err != nil || len(due) == gateDuePage {
+		select {
+		case full <- struct{}{}:
+		default:
+		}
+	}
 	if err != nil && ctx.Err() == nil {
 		g.cfg.Log.ErrorContext(ctx, "due calls can't be read", "error", err)
 	}
@@ -89,10 +109,25 @@ func (g *Gateway) poll(ctx context.Context, jobs *sync.WaitGroup) {
 	}
 }
 
+// share begins what is due of each caller, as much as each may have.
+func (g *Gateway) share(ctx context.Context, jobs *sync.WaitGroup) {
+	for _, c := range g.callers {
+		err := g.calls.each(ctx, c.key, func(r store.Record) {
+			if !r.Due.IsZero() && !r.Due.After(g.now()) {
+				g.begin(ctx, jobs, gateDue{key: r.Key, caller: c.Name})
+			}
+		})
+		if err != nil && ctx.Err() == nil {
+			g.cfg.Log.ErrorContext(ctx, "due calls can't be read", "error", err)
+		}
+	}
+	sleep(ctx, 5*g.cfg.Poll)
+}
+
 // wake tells Run of a call that this process made due. When there is no room it is found by the next poll.
 func (g *Gateway) wake(due gateDue) {
 	select {
-	case g.made <- due:
+	case g.made <- due.light():
 	default:
 	}
 }
@@ -120,21 +155,15 @@ func (g *Gateway) begin(ctx context.Context, jobs *sync.WaitGroup, due gateDue) 
 	}
 	c.known++
 	g.inFlight[due.key] = &gateJob{}
+	due = due.light()
 	jobs.Go(func() { g.job(ctx, c, due) })
 }
 
 func (g *Gateway) job(ctx context.Context, c *gateCaller, due gateDue) {
-	for d, look := due.d, due.look; ; d = nil {
-		if d == nil {
-			d = g.reread(ctx, due.key, look)
-		}
-		if d != nil {
-			g.workOn(ctx, c, d)
-		}
-		var over bool
-		if look, over = g.rest(ctx, c, due.key); over {
-			return
-		}
+	for over := false; !over; {
+		g.workOn(ctx, c, due)
+		due.d = nil
+		due.look, over = g.rest(ctx, c, due.key)
 	}
 }
 
@@ -163,14 +192,20 @@ func (g *Gateway) rest(ctx context.Context, c *gateCaller, key string) (look, ov
 	return false, true
 }
 
-// workOn takes a call as far as it goes now.
-func (g *Gateway) workOn(ctx context.Context, c *gateCaller, d *doc[gateCall]) {
+// workOn takes a call as far as it goes now. It is read when its turn has come, where that was not done before.
+func (g *Gateway) workOn(ctx context.Context, c *gateCaller, due gateDue) {
 	select {
 	case c.turns <- struct{}{}:
 	case <-ctx.Done():
 		return
 	}
 	defer func() { <-c.turns }()
+	d := due.d
+	if d == nil {
+		if d = g.reread(ctx, due.key, due.look); d == nil {
+			return
+		}
+	}
 	mine := false // this process moved it here
 	for range gateChanges {
 		more, err := g.step(ctx, c, d, mine)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/assent-dev/assent/rap/wire"
@@ -123,7 +124,8 @@ func (u *UpstreamServer) run(ctx context.Context, tool *wire.Tool, job Job) (Out
 	return u.follow(ctx, in, job)
 }
 
-func below(caller, thread string) string { return caller + "/" + thread }
+// below names a thread of a caller. No two callers make the same name, whatever they and their threads are called.
+func below(caller, thread string) string { return url.PathEscape(caller) + "/" + thread }
 
 // session is the root thread.
 func (in *Invocation) session() string {

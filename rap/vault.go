@@ -107,6 +107,24 @@ func (v *vault[T]) list(ctx context.Context, prefix, after string, limit int) ([
 	return v.openAll(rs, err)
 }
 
+// each shows the records below a prefix as they are kept, in the order of their keys.
+func (v *vault[T]) each(ctx context.Context, prefix string, show func(store.Record)) error {
+	const page = 64 // they may be large
+	for after := ""; ; {
+		rs, err := v.records.ListRecords(ctx, v.room, prefix, after, page)
+		if err != nil {
+			return err
+		}
+		for _, r := range rs {
+			after = r.Key
+			show(r)
+		}
+		if len(rs) < page {
+			return nil
+		}
+	}
+}
+
 func (v *vault[T]) openAll(rs []store.Record, err error) ([]*doc[T], error) {
 	var out []*doc[T]
 	for _, r := range rs {
