@@ -285,15 +285,21 @@ func TestRAPCallTellsWhatIsWrong(t *testing.T) {
 	var base string
 	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method == http.MethodGet {
-			_, _ = fmt.Fprintf(w, `{"name":"t","endpoint":"%s/invoke","tools":[{"name":"ask","description":"A.","inputSchema":{"type":"object"}}]}`, base)
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprintf(w, `{"name":"t","endpoint":"%s/invoke","tools":[{"name":"ask","description":"A.","inputSchema":{"type":"object"}},{"name":"no","description":"N.","inputSchema":{"type":"object"}}]}`, base)
 			return
 		}
 		var in struct {
-			Callback string `json:"callback_url"`
-			Group    string `json:"group_id"`
-			ID       string `json:"id"`
+			Operation string
+			Callback  string `json:"callback_url"`
+			Group     string `json:"group_id"`
+			ID        string `json:"id"`
 		}
 		if json.NewDecoder(req.Body).Decode(&in) != nil || req.URL.Path != "/invoke" {
+			return
+		}
+		if in.Operation == "no" {
+			w.WriteHeader(http.StatusForbidden)
 			return
 		}
 		for _, m := range []string{`{"type":"user_choice","prompt":3}`, `{"type":"oauth","group_id":"` + in.Group + `","id":"` + in.ID + `","auth_url":"https://idp.example/a?state=1"}`} {
@@ -309,9 +315,10 @@ func TestRAPCallTellsWhatIsWrong(t *testing.T) {
 		code int
 		want []string
 	}{
-		"a message and a sign-in": {[]string{"--url", base, "ask", "--within", "1s"}, cli.ExitNo, []string{"a callback was refused", "status=400", "prompt: expected a string", "sign in: https://idp.example/a?state=1"}},
+		"a message and a sign-in": {[]string{"--url", base, "ask", "--within", "1s"}, cli.ExitNo, []string{"a callback was refused", "status=400", "group_id: expected a string", "sign in: https://idp.example/a?state=1"}},
 		"another origin":          {[]string{"--url", strings.Replace(base, "127.0.0.1", "localhost", 1), "ask"}, cli.ExitFailure, []string{"--allow ORIGIN takes another one"}},
-		"another operation":       {[]string{"--url", base, "asks"}, cli.ExitNo, []string{"offers no asks, but ask\n", "no such operation"}},
+		"another operation":       {[]string{"--url", base, "asks"}, cli.ExitNo, []string{"offers no asks, but ask, no\n", "no such operation"}},
+		"no callbacks":            {[]string{"--url", base, "no"}, cli.ExitNo, []string{"the peer answered 403", "was to answer at http://127.0.0.1:", "--listen and --callback-url"}},
 		"no answer":               {[]string{"--url", base, "ask", "--answer", "yes"}, cli.ExitFailure, []string{`"yes": expected the INDEX of a choice`}},
 	} {
 		var out, errOut bytes.Buffer

@@ -85,9 +85,14 @@ func (a Assent) rapCall(ctx context.Context, f rapCallFlags, operation string) e
 	news := &rapNews{w: a.Err}
 	a.Err = news
 	terminal := a.rapTerminal(ctx, f)
-	runtime, stop, err := a.rapRuntime(ctx, f, operation, desk.NewLocal(terminal.ask, terminal.approve))
+	listener, err := net.Listen("tcp", f.listen)
 	if err != nil {
-		return err
+		return fmt.Errorf("--listen: %w", err)
+	}
+	terminal.at = cmp.Or(f.public, "http://"+listener.Addr().String())
+	runtime, stop, err := a.rapRuntime(ctx, f, operation, listener, desk.NewLocal(terminal.ask, terminal.approve))
+	if err != nil {
+		return errors.Join(err, listener.Close())
 	}
 	defer news.end()
 	defer stop()
@@ -107,6 +112,13 @@ func (a Assent) rapCall(ctx context.Context, f rapCallFlags, operation string) e
 		return err
 	}
 	return a.rapFollow(ctx, f, runtime, terminal, in)
+}
+
+// refused adds what is often the reason when a tool server takes no invocation.
+func (t *rapTerminal) refused(end rap.Call) {
+	if end.Why == rap.WhyNotAccepted {
+		t.printf("it was to answer at %s: when it takes other addresses only, --listen and --callback-url give one of them\n", t.at)
+	}
 }
 
 // unusable says why a tool server is, and what helps where that is for the caller to do.
@@ -144,7 +156,7 @@ func (a Assent) rapArguments(text string) (json.RawMessage, error) {
 }
 
 // rapRuntime starts a Runtime that keeps everything in memory, and what takes its callbacks.
-func (a Assent) rapRuntime(ctx context.Context, f rapCallFlags, operation string, at rap.Desk) (*rap.Runtime, func(), error) {
+func (a Assent) rapRuntime(ctx context.Context, f rapCallFlags, operation string, listener net.Listener, at rap.Desk) (*rap.Runtime, func(), error) {
 	server := rap.Server{Name: f.url, Peer: peer.Config{URL: f.url, Allow: f.allow}, TrustDestructive: f.agent == ""}
 	if f.tokenFile != "" {
 		text, err := readInput(f.tokenFile, nil)
@@ -157,21 +169,14 @@ func (a Assent) rapRuntime(ctx context.Context, f rapCallFlags, operation string
 	if err != nil {
 		return nil, nil, err
 	}
-	listener, err := net.Listen("tcp", f.listen)
-	if err != nil {
-		return nil, nil, fmt.Errorf("--listen: %w", err)
-	}
-	if f.public == "" {
-		f.public = "http://" + listener.Addr().String()
-	}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	runtime, err := rap.NewRuntime(rap.RuntimeConfig{
 		Common:  rap.Common{Records: rap.NewMemory(), Room: "call", Key: key, Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil }, Desk: at, Log: rapLog(a.Err), Now: time.Now, Poll: 100 * time.Millisecond},
-		Servers: []rap.Server{server}, CallbackURL: f.public, CallWithin: f.within, ChoiceWithin: f.within,
+		Servers: []rap.Server{server}, CallbackURL: cmp.Or(f.public, "http://"+listener.Addr().String()), CallWithin: f.within, ChoiceWithin: f.within,
 	})
 	if err != nil {
-		return nil, nil, errors.Join(err, listener.Close())
+		return nil, nil, err
 	}
 	return runtime, serveRap(ctx, listener, runtime), nil
 }

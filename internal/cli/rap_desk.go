@@ -16,6 +16,7 @@ import (
 type rapTerminal struct {
 	printer
 	flags rapCallFlags
+	at    string        // where the tool is to answer
 	mu    sync.Mutex    // held while something is asked
 	lines <-chan string // what the person types; closed when nobody does
 

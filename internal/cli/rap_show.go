@@ -30,6 +30,7 @@ func (a Assent) rapFollow(ctx context.Context, f rapCallFlags, runtime *rap.Runt
 	if terminal.err != nil {
 		return terminal.done()
 	}
+	terminal.refused(call)
 	return a.rapPrint(f, rapEnd{call, terminal.exchanges()})
 }
 
