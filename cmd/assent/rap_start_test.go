@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/internal/cli"
+)
+
+// TestGatewayStartRefusals: what only the start can tell names the field that is wrong, and what helps.
+func TestGatewayStartRefusals(t *testing.T) {
+	good := `name: tool
+agent: tool
+agents: tool.agf.yaml
+listen: 127.0.0.1:0
+callers: {name: here, callbacks: "http://127.0.0.1:7717"}
+operations: {name: quote, description: Last price., schema: quote.json, url: "http://127.0.0.1:7801/quote"}
+`
+	for name, c := range map[string]struct{ old, new, want string }{
+		"another agent":         {"agent: tool\n", "agent: nobody\n", `agent: unknown agent: "nobody": expected the id (metadata.id) of an agent whose file is in agents`},
+		"no token of a caller":  {"{name: here,", "{name: here, token_file: no.token,", "caller here: token_file: open"},
+		"no token we show":      {"{name: here,", "{name: here, callback_token_file: no.token,", "caller here: file of its token: open"},
+		"no schema":             {"quote.json", "none.json", "operation quote: schema: open"},
+		"half a schema":         {"quote.json", "half.json", "half.json is no JSON: expected a JSON Schema of the arguments"},
+		"an upstream not there": {"operations:", "upstream: {name: shell, url: \"http://" + freeAddress(t) + "\"}\noperations:", "upstream shell: discover what shell offers: the manifest could not be read: dial tcp"},
+		"and what helps":        {"operations:", "upstream: {name: shell, url: \"http://" + freeAddress(t) + "\"}\noperations:", "so it must be there before"},
+	} {
+		dir := t.TempDir()
+		for file, text := range map[string]string{
+			"tool.agf.yaml": toolAgent, "quote.json": quoteSchema, "half.json": `{"type":`, "gateway.yaml": strings.Replace(good, c.old, c.new, 1),
+		} {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var out, errOut bytes.Buffer
+		code := cli.Assent{Backend: backend(), Streams: cli.Streams{Out: &out, Err: &errOut}}.Run([]string{"rap", "gateway", "--config", filepath.Join(dir, "gateway.yaml")})
+		if code != cli.ExitFailure || out.Len() != 0 || !strings.Contains(errOut.String(), c.want) {
+			t.Errorf("%s: exit %d\n%s%s", name, code, out.String(), errOut.String())
+		}
+	}
+}
