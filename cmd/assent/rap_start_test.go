@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/cli"
 )
 
@@ -41,5 +44,27 @@ operations: {name: quote, description: Last price., schema: quote.json, url: "ht
 		if code != cli.ExitFailure || out.Len() != 0 || !strings.Contains(errOut.String(), c.want) {
 			t.Errorf("%s: exit %d\n%s%s", name, code, out.String(), errOut.String())
 		}
+	}
+}
+
+// nobody is a directory with one group that somebody is in.
+type nobody struct{ approval.Directory }
+
+func (nobody) Members(_ context.Context, _, group string) ([]approval.Person, error) {
+	if group == "risk" {
+		return []approval.Person{{ID: "mara"}}, nil
+	}
+	return nil, nil
+}
+
+// TestGroupsThatNobodyIsIn: questions that nobody could answer are announced before the first one expires.
+func TestGroupsThatNobodyIsIn(t *testing.T) {
+	ts := tenants{"acme": {cfg: cli.TenantConfig{RAP: &cli.RAPConfig{Runtimes: []cli.RAPRuntimeConfig{{
+		Agent: "desk", Servers: []cli.RAPServerConfig{{Name: "files", AnsweredBy: []string{"risk", "rsik"}}, {Name: "shell"}},
+	}}}}}}
+	var log bytes.Buffer
+	ts.warnOfEmptyGroups(t.Context(), nobody{}, slog.New(slog.NewTextHandler(&log, nil)))
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "server=files") || !strings.Contains(got, "group=rsik") || !strings.Contains(got, "people.yaml") {
+		t.Errorf("got %q", got)
 	}
 }

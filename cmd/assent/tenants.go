@@ -117,25 +117,39 @@ func (ts tenants) directories() people.Tenants {
 	return out
 }
 
-// warnOfEmptyGroups says which groups of policies nobody is in: what asks them expires without an answer.
+// warnOfEmptyGroups says which groups of policies, and of tool servers' questions, nobody is in: what asks them expires without an answer.
 func (ts tenants) warnOfEmptyGroups(ctx context.Context, dir approval.Directory, log *slog.Logger) {
 	for name, t := range ts {
 		for _, group := range t.groups {
-			members, err := dir.Members(ctx, name, group)
-			if err == nil && len(members) > 0 {
-				continue
+			t.warnOfEmptyGroup(ctx, dir, log, name, group, "a policy asks a group that nobody is in")
+		}
+		if t.cfg.RAP == nil {
+			continue
+		}
+		for _, runtime := range t.cfg.RAP.Runtimes {
+			for _, server := range runtime.Servers {
+				for _, group := range server.AnsweredBy {
+					t.warnOfEmptyGroup(ctx, dir, log.With("server", server.Name), name, group, "questions of a tool server go to a group that nobody is in")
+				}
 			}
-			hint := "add people to it in people.yaml"
-			if t.cfg.OIDC != nil {
-				hint = "add people to it in people.yaml, unless sign-ins bring it"
-			}
-			facts := []any{"tenant", name, "group", group, "hint", hint}
-			if err != nil {
-				facts = append(facts, "error", err)
-			}
-			log.Warn("a policy asks a group that nobody is in", facts...)
 		}
 	}
+}
+
+func (t *tenant) warnOfEmptyGroup(ctx context.Context, dir approval.Directory, log *slog.Logger, name, group, message string) {
+	members, err := dir.Members(ctx, name, group)
+	if err == nil && len(members) > 0 {
+		return
+	}
+	hint := "add people to it in people.yaml"
+	if t.cfg.OIDC != nil {
+		hint = "add people to it in people.yaml, unless sign-ins bring it"
+	}
+	facts := []any{"tenant", name, "group", group, "hint", hint}
+	if err != nil {
+		facts = append(facts, "error", err)
+	}
+	log.Warn(message, facts...)
 }
 
 // providers are where people of the tenants sign in.
