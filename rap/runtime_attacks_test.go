@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/rap/peer"
@@ -165,4 +166,27 @@ func TestRuntimeHoldsFewBodies(t *testing.T) {
 		t.Errorf("%d bodies at once", n)
 	}
 	end()
+}
+
+// TestRuntimeGoesOnBesideOneThatHangs: a tool server that hangs holds up the calls of no other.
+func TestRuntimeGoesOnBesideOneThatHangs(t *testing.T) {
+	away := newRTTool(t)
+	away.sets(func() { away.status[toolsetPath] = 503 })
+	w := newRTWorld(t, func(c *RuntimeConfig) {
+		c.Servers = append(c.Servers, Server{Name: "away", Peer: peer.Config{URL: away.URL, Timeout: time.Minute}})
+	})
+	w.sent("1")
+	hang := make(chan struct{})
+	defer close(hang)
+	away.sets(func() { away.block[toolsetPath] = hang })
+	w.pass(2 * retryAfter)
+	for _, id := range []string{"2", "3"} {
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		if _, err := w.r.Invoke(ctx, rtInvocation(id, "read", `{}`)); err != nil {
+			t.Fatalf("%s: %v", id, err)
+		}
+		stop()
+		w.is(id, CallPending)
+	}
+	away.waits(toolsetPath, 2)
 }

@@ -18,6 +18,7 @@ const (
 	retryAfter  = 10 * time.Second           // the same when a server could not be reached
 	maxSessions = 256                        // whose toolsets are kept
 	discoverFor = 30 * time.Second
+	oldAfter    = 500 * time.Millisecond // how long to wait for what is looked for again, before what is known serves
 )
 
 // Tools are the operations that a session may call.
@@ -50,6 +51,8 @@ type session struct {
 	found chan struct{} // closed once the rest is there
 	at    time.Time     // of its last use
 	until time.Time
+	old   time.Time // when it serves no more, though something is looked for again
+	next  *session  // what is looked for again; nil: nothing is
 	tools Tools
 	by    map[string]*Offer
 }
@@ -57,7 +60,7 @@ type session struct {
 // Tools discovers what all servers offer a session (the root thread), once for each session (D6) and again after an hour. Problems says what is
 // not available, and why: a server that can't be reached, a manifest that is not valid (D4), names that collide (neither is available then, D5).
 func (r *Runtime) Tools(ctx context.Context, session string) (Tools, error) {
-	s, err := r.session(ctx, session)
+	s, _, err := r.session(ctx, session)
 	if err != nil {
 		return Tools{}, err
 	}
@@ -69,9 +72,14 @@ var errUnknown = errors.New("no such operation")
 
 // offered returns an operation that a session may call.
 func (r *Runtime) offered(ctx context.Context, session, operation string) (*Offer, error) {
-	s, err := r.session(ctx, session)
+	s, next, err := r.session(ctx, session)
 	if err != nil {
 		return nil, err
+	}
+	if s.by[operation] == nil && next != nil { // a server may be there again
+		if s, err = next.wait(ctx, nil, nil); err != nil {
+			return nil, err
+		}
 	}
 	if o := s.by[operation]; o != nil {
 		return o, nil
@@ -84,40 +92,69 @@ func (r *Runtime) offered(ctx context.Context, session, operation string) (*Offe
 	return nil, errUnknown
 }
 
-func (r *Runtime) session(ctx context.Context, name string) (*session, error) {
-	s := r.toolsets.claim(name, r.now(), func(s *session) { go r.discover(s) })
+// session returns what a session is offered. One server that hangs does not hold up the calls of all others: what was found while it could not be
+// reached serves until it answers: next is not nil then.
+func (r *Runtime) session(ctx context.Context, name string) (s, next *session, err error) {
+	s, old := r.toolsets.claim(name, r.now(), func(s *session) { go r.discover(s) })
+	if old == nil {
+		s, err = s.wait(ctx, nil, nil)
+		return s, nil, err
+	}
+	t := time.NewTimer(oldAfter)
+	defer t.Stop()
+	now, err := s.wait(ctx, t.C, old)
+	return now, s, err
+}
+
+// wait returns the session once it was found, or the old one when that takes too long.
+func (s *session) wait(ctx context.Context, late <-chan time.Time, old *session) (*session, error) {
 	select {
 	case <-s.found:
 		return s, nil
+	case <-late:
+		return old, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// claim returns what is kept of a session, or begins to find it.
-func (t *toolsets) claim(name string, now time.Time, find func(*session)) *session {
+// claim returns what is kept of a session, or begins to find it; old is what may serve meanwhile.
+func (t *toolsets) claim(name string, now time.Time, find func(*session)) (s, old *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := t.of[name]
-	if s == nil || s.over(now) {
+	s = t.of[name]
+	if s != nil && s.next != nil && s.next.done() {
+		s = s.next
+		t.of[name] = s
+	}
+	switch {
+	case s == nil || s.over(now) && !now.Before(s.old):
 		t.makeRoom()
 		s = &session{found: make(chan struct{})}
 		t.of[name] = s
 		find(s)
+	case s.over(now):
+		if old = s; s.next == nil {
+			s.next = &session{found: make(chan struct{})}
+			find(s.next)
+		}
+		s.at, s = now, s.next
 	}
 	s.at = now
-	return s
+	return s, old
 }
 
-// over tells whether what was found is too old. What is still being looked for is not.
-func (s *session) over(now time.Time) bool {
+func (s *session) done() bool {
 	select {
 	case <-s.found:
-		return !now.Before(s.until)
+		return true
 	default:
 		return false
 	}
 }
+
+// over tells whether what was found is too old. What is still being looked for is not.
+func (s *session) over(now time.Time) bool { return s.done() && !now.Before(s.until) }
 
 func (t *toolsets) makeRoom() {
 	if len(t.of) < maxSessions {
@@ -143,7 +180,7 @@ func (r *Runtime) discover(s *session) {
 		s.add(cfg.Name, sets[i], errs[i])
 	}
 	s.settle()
-	s.until = r.now().Add(toolsFor)
+	s.until, s.old = r.now().Add(toolsFor), r.now().Add(toolsFor)
 	if slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, errUnreached) }) {
 		s.until = r.now().Add(retryAfter)
 	}
