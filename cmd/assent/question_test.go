@@ -64,6 +64,23 @@ func TestAnswerAsksForTheID(t *testing.T) {
 	}
 }
 
+// TestApproveIsForCalls: with or without a terminal, approve says how a question is answered.
+func TestApproveIsForCalls(t *testing.T) {
+	h := start(t, "")
+	r := h.asks(t, quoteForAlice, yesOrNo())
+	for _, args := range [][]string{{"approve", r.ID}, {"approve", r.ID, "--yes"}, {"approve", r.ID, "--yes", "--binding", r.Binding()}, {"deny", r.ID, "--reason", "no"}} {
+		term := &terminal{in: strings.NewReader(last(r.ID) + "\n")}
+		if code := h.run(t, term, "alice", args...); code != cli.ExitNo || !strings.Contains(term.out.String(), "assent choose "+r.ID+" NUMBER") {
+			t.Errorf("%q: exit %d\n%s", args, code, term.out.String())
+		}
+	}
+	term := &terminal{}
+	if code := h.run(t, term, "alice", "list"); code != cli.ExitOK || !strings.Contains(term.out.String(), "only alice") {
+		t.Errorf("exit %d\n%s", code, term.out.String())
+	}
+	h.holds(t, r.ID, approval.Pending, 0)
+}
+
 // TestLongQuestions: a long prompt is cut with words that say so and can be opened; labels never are, so it can be answered all the same.
 func TestLongQuestions(t *testing.T) {
 	h := start(t, "")

@@ -95,7 +95,11 @@ func isQuestion(r *approval.Request) error {
 	if r.Question == nil {
 		return nil
 	}
-	id := scrubLine(r.ID)
+	return notACall(r.ID)
+}
+
+func notACall(id string) error {
+	id = scrubLine(id)
 	return &exitError{ExitNo, fmt.Errorf("%s is a question of a tool, not a call to approve or deny: answer with `assent choose %s NUMBER` or `assent dismiss %s`", id, id, id)}
 }
 

@@ -95,6 +95,9 @@ func (a Assent) approve(ctx context.Context, f approveFlags, id string) error {
 	if err != nil {
 		return err
 	}
+	if approval.QuestionID(id) { // whatever else is missing, approve is not the way
+		return notACall(id)
+	}
 	if f.yes && f.binding == "" {
 		return errors.New("--yes needs --binding: the prefix of the binding that you looked at (assent show prints it)")
 	}
