@@ -24,6 +24,7 @@ type Guard struct {
 	Allow    []netip.Prefix // further networks that may be reached, such as 10.0.0.0/8
 	TLS      *tls.Config    // roots and client certificates; nil: those of the system
 	Connect  time.Duration  // for a connection to be made; 10s
+	Idle     int            // connections to one host that are kept for later; 2
 }
 
 // Refusal is a request that was not made: trying again can't help.
@@ -118,7 +119,7 @@ func (g Guard) transport(may func(netip.Addr) bool) *http.Transport {
 		TLSClientConfig:        conf,
 		TLSHandshakeTimeout:    dialer.Timeout,
 		MaxResponseHeaderBytes: 64 << 10,
-		MaxIdleConnsPerHost:    2,
+		MaxIdleConnsPerHost:    cmp.Or(g.Idle, 2),
 		IdleConnTimeout:        90 * time.Second,
 		ForceAttemptHTTP2:      true,
 	}

@@ -48,7 +48,7 @@ func (p *Peer) register(text string) error {
 	if err != nil {
 		return err
 	}
-	g := guard.Guard{Allow: p.cfg.Networks, TLS: p.cfg.TLS, Connect: p.cfg.Connect}
+	g := guard.Guard{Allow: p.cfg.Networks, TLS: p.cfg.TLS, Connect: p.cfg.Connect, Idle: keptConnections}
 	ip, err := netip.ParseAddr(u.Hostname())
 	switch here := u.Hostname() == "localhost" || err == nil && ip.Unmap().IsLoopback(); {
 	case here:
@@ -86,6 +86,9 @@ func (p *Peer) client(raw string) (*http.Client, error) {
 }
 
 const longestURL = 4096
+
+// keptConnections is as many as a gateway or runtime uses at once with one peer.
+const keptConnections = 64
 
 // readable reads an absolute address of which there are no two readings.
 func readable(raw string) (*url.URL, error) {
