@@ -19,6 +19,7 @@ func TestGatewayStartRefusals(t *testing.T) {
 agent: tool
 agents: tool.agf.yaml
 listen: 127.0.0.1:0
+store: gateway.db
 callers: {name: here, callbacks: "http://127.0.0.1:7717"}
 operations: {name: quote, description: Last price., schema: quote.json, url: "http://127.0.0.1:7801/quote"}
 `
