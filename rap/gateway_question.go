@@ -29,10 +29,10 @@ func (g *Gateway) await(ctx context.Context, d *doc[gateCall], j *judged) error 
 	choices := []string{"Allow once: " + c.Operation + " " + view.brief}
 	if uses, life := g.offer(j.Require); uses > 1 && !view.cut {
 		q.Session, q.Uses, q.For = len(choices), uses, life
-		choices = append(choices, fmt.Sprintf("Allow %s with any arguments for this session (at most %s, for at most %s)", c.Operation, times(uses), span(life)))
+		choices = append(choices, fmt.Sprintf("Allow %s with any arguments for this session (at most %s, for at most %s)", c.Operation, times(uses), policy.FormatDuration(life)))
 	}
 	choices = append(choices, "Deny")
-	prompt := view.prompt(g.cfg.Name, c.Operation) + "\nExpires in " + span(within) + "."
+	prompt := view.prompt(g.cfg.Name, c.Operation) + "\nExpires in " + policy.FormatDuration(within) + "."
 	return g.pose(ctx, d, q, prompt, choices, len(choices)-1, within)
 }
 
@@ -218,18 +218,6 @@ func cutText(text string, most int) (string, bool) {
 		closing = "\u2069"
 	}
 	return fmt.Sprintf("%s%s… (cut: %d of %d bytes are shown)", text[:at], closing, at, len(text)), true
-}
-
-// span writes a duration without parts that are zero: "10m", not "10m0s".
-func span(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }
 
 func times(n int) string {

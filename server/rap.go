@@ -11,25 +11,24 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// runtime is the RAP runtime of the path's agent, if the token may act for it.
-func (x *exchange) runtime() (*rap.Runtime, error) {
-	agent, err := x.agent()
-	if err != nil {
-		return nil, err
-	}
-	if x.cfg.Tools != nil {
-		if r := x.cfg.Tools(x.tenant(), agent); r != nil {
-			return r, nil
+// ofRuntime hands the RAP runtime of the path's agent to a handler, if the token may act for the agent. What the runtime refuses becomes a
+// problem.
+func ofRuntime(handle func(*exchange, *rap.Runtime) error) func(*exchange) error {
+	return func(x *exchange) error {
+		agent, err := x.agent()
+		if err != nil {
+			return err
 		}
+		if x.cfg.Tools != nil {
+			if r := x.cfg.Tools(x.tenant(), agent); r != nil {
+				return rapProblem(handle(x, r))
+			}
+		}
+		return fail(openapi.CodeNotFound, "this agent has no RAP runtime here")
 	}
-	return nil, fail(openapi.CodeNotFound, "this agent has no RAP runtime here")
 }
 
-func (x *exchange) rapTools() error {
-	runtime, err := x.runtime()
-	if err != nil {
-		return err
-	}
+func (x *exchange) rapTools(runtime *rap.Runtime) error {
 	session, err := x.needed("session")
 	if err != nil {
 		return err
@@ -57,14 +56,10 @@ func (x *exchange) needed(name string) (string, error) {
 	if text := x.query[name]; text != "" {
 		return text, nil
 	}
-	return "", fail(openapi.CodeInvalid, name+": expected one").in(name)
+	return "", fail(openapi.CodeBadRequest, name+": expected one").in(name)
 }
 
-func (x *exchange) rapInvoke() error {
-	runtime, err := x.runtime()
-	if err != nil {
-		return err
-	}
+func (x *exchange) rapInvoke(runtime *rap.Runtime) error {
 	f := object(x.body, "", "thread", "id", "call_id", "ancestors", "user", "operation", "arguments").must("thread", "id", "operation")
 	in := rap.Invocation{
 		Thread: f.text("thread"), ID: f.text("id"), User: f.text("user"), Operation: f.text("operation"), Ancestors: f.texts("ancestors"), Arguments: f.raw["arguments"],
@@ -78,17 +73,13 @@ func (x *exchange) rapInvoke() error {
 	}
 	call, err := runtime.Invoke(x.r.Context(), in)
 	if err != nil {
-		return rapProblem(err)
+		return err
 	}
 	return x.answer(http.StatusOK, call)
 }
 
 // rapCall looks at a call, or waits for its end: at most until the server drains.
-func (x *exchange) rapCall() error {
-	runtime, err := x.runtime()
-	if err != nil {
-		return err
-	}
+func (x *exchange) rapCall(runtime *rap.Runtime) error {
 	thread, err := x.needed("thread")
 	if err != nil {
 		return err
@@ -108,7 +99,7 @@ func (x *exchange) rapCall() error {
 		}
 	}
 	if err != nil {
-		return rapProblem(err)
+		return err
 	}
 	return x.answer(http.StatusOK, call)
 }
@@ -138,48 +129,36 @@ func rapProblem(err error) error {
 	return err
 }
 
-func (x *exchange) rapCancel() error {
-	runtime, err := x.runtime()
-	if err != nil {
-		return err
-	}
+func (x *exchange) rapCancel(runtime *rap.Runtime) error {
 	f := object(x.body, "", "thread", "id", "reason").must("thread", "id")
 	thread, id, reason := f.text("thread"), f.text("id"), f.text("reason")
 	if f.err != nil {
 		return f.err
 	}
 	if err := runtime.Cancel(x.r.Context(), thread, id, reason); err != nil && !errors.Is(err, rap.ErrDone) {
-		return rapProblem(err)
+		return err
 	}
 	call, err := runtime.Call(x.r.Context(), thread, id)
 	if err != nil {
-		return rapProblem(err)
+		return err
 	}
 	return x.answer(http.StatusOK, call)
 }
 
-func (x *exchange) rapClose() error {
-	runtime, err := x.runtime()
-	if err != nil {
-		return err
-	}
+func (x *exchange) rapClose(runtime *rap.Runtime) error {
 	f := object(x.body, "", "thread").must("thread")
 	thread := f.text("thread")
 	if f.err != nil {
 		return f.err
 	}
 	if err := runtime.CloseThread(x.r.Context(), thread); err != nil {
-		return rapProblem(err)
+		return err
 	}
 	x.w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-func (x *exchange) rapEvents() error {
-	runtime, err := x.runtime()
-	if err != nil {
-		return err
-	}
+func (x *exchange) rapEvents(runtime *rap.Runtime) error {
 	thread, err := x.needed("thread")
 	if err != nil {
 		return err
@@ -190,23 +169,19 @@ func (x *exchange) rapEvents() error {
 	}
 	events, err := runtime.Events(x.r.Context(), thread, int(from))
 	if err != nil {
-		return rapProblem(err)
+		return err
 	}
 	return x.answer(http.StatusOK, map[string]any{"events": append([]rap.Event{}, events...)})
 }
 
-func (x *exchange) rapViews() error {
-	runtime, err := x.runtime()
-	if err != nil {
-		return err
-	}
+func (x *exchange) rapViews(runtime *rap.Runtime) error {
 	thread, err := x.needed("thread")
 	if err != nil {
 		return err
 	}
 	views, err := runtime.Views(x.r.Context(), thread)
 	if err != nil {
-		return rapProblem(err)
+		return err
 	}
 	if views == nil {
 		views = map[string]json.RawMessage{}

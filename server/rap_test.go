@@ -1,0 +1,187 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/server"
+)
+
+// toolServer is a RAP tool server with one operation. It answers what it is asked to answer, to the callback URL of the call.
+type toolServer struct {
+	*httptest.Server
+	mu        sync.Mutex
+	callbacks map[string]string // by the id of the call
+}
+
+func newToolServer(t *testing.T) *toolServer {
+	t.Helper()
+	s := &toolServer{callbacks: map[string]string{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /.well-known/rap-toolset", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"name":"prices","endpoint":"http://%s/run","tools":[{"name":"quote","description":"Last price.","inputSchema":{"type":"object"}}]}`, r.Host)
+	})
+	mux.HandleFunc("POST /run", func(_ http.ResponseWriter, r *http.Request) {
+		var in struct {
+			ID  string `json:"id"`
+			URL string `json:"callback_url"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			t.Error(err)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.callbacks[in.ID] = in.URL
+	})
+	mux.HandleFunc("/", func(http.ResponseWriter, *http.Request) {}) // closures and cancellations
+	s.Server = httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// says posts a message about a call, once the call has arrived.
+func (s *toolServer) says(t *testing.T, id, message string) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
+		s.mu.Lock()
+		url := s.callbacks[id]
+		s.mu.Unlock()
+		if url == "" {
+			continue
+		}
+		resp, err := http.Post(url, "application/json", bytes.NewReader([]byte(message)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %d %s", message, resp.StatusCode, text)
+		}
+		return
+	}
+	t.Fatalf("the call %s never arrived", id)
+}
+
+// withTools is a house whose agent desk has a runtime.
+func withTools(t *testing.T, tools *toolServer) *house {
+	t.Helper()
+	var runtime *rap.Runtime
+	h := newHouse(t, func(c *server.Config) {
+		c.Tools = func(tenant, agent string) *rap.Runtime {
+			if tenant != "acme" || agent != "desk" {
+				return nil
+			}
+			return runtime
+		}
+	})
+	callbacks := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { runtime.ServeHTTP(w, r) }))
+	t.Cleanup(callbacks.Close)
+	var err error
+	runtime, err = rap.NewRuntime(rap.RuntimeConfig{
+		Common: rap.Common{
+			Records: h.store, Room: "tools", Key: make([]byte, 32), Now: h.clock.Now, Poll: 20 * time.Millisecond,
+			Plan: func(ctx context.Context) (*resolve.Plan, error) {
+				c, err := h.plans.Plan(ctx, "acme", "desk")
+				if err != nil {
+					return nil, err
+				}
+				return c.Plan, nil
+			},
+		},
+		CallbackURL: callbacks.URL, Servers: []rap.Server{{Name: "prices", Peer: peer.Config{URL: tools.URL}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = runtime.Run(ctx) // ends with ctx
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	return h
+}
+
+const rapOf = "/v1/agents/desk/rap/"
+
+// TestRAPCalls: an agent calls a tool, waits, reads what comes after it, and closes the thread; every answer is as openapi.yaml has it.
+func TestRAPCalls(t *testing.T) {
+	tools := newToolServer(t)
+	h := withTools(t, tools)
+	token := h.runtime()
+	want := func(a *answer, status int, words ...string) {
+		t.Helper()
+		for _, w := range words {
+			if a.status != status || !strings.Contains(a.text, w) {
+				t.Fatalf("%d %s, want %d and %q", a.status, a.text, status, w)
+			}
+		}
+	}
+	want(h.do("GET", rapOf+"tools?session=s", token, ""), 200, `"operation":"quote"`, `"problems":[]`)
+	call := `{"thread":"s","id":"c1","operation":"quote","arguments":{"of":"ACME"},"call_id":"x","user":"mara"}`
+	want(h.do("POST", rapOf+"calls", token, call), 200, `"id":"c1"`)
+	want(h.do("POST", rapOf+"calls", token, call), 200, `"id":"c1"`)
+	want(h.do("POST", rapOf+"calls", token, strings.Replace(call, "ACME", "INIT", 1)), 422, "key_reuse")
+	tools.says(t, "c1", `{"type":"view_update","group_id":"s","view_type":"chart","content":{"points":[1,2]}}`)
+	tools.says(t, "c1", `{"type":"tool_result","group_id":"s","id":"c1","text":"42","subscription":true}`)
+	want(h.do("GET", rapOf+"calls?thread=s&id=c1&wait=20s", token, ""), 200, `"state":"done"`, `"text":"42"`, `"subscription":true`)
+	tools.says(t, "c1", `{"type":"subscription_event","group_id":"s","tool_call_id":"c1","text":"43","final":true}`)
+	want(h.do("GET", rapOf+"events?thread=s", token, ""), 200, `"text":"43"`, `"final":true`)
+	want(h.do("GET", rapOf+"events?thread=s&from=1", token, ""), 200, `"events":[]`)
+	want(h.do("GET", rapOf+"views?thread=s", token, ""), 200, `"chart":{"points":[1,2]}`)
+
+	want(h.do("POST", rapOf+"calls", token, strings.Replace(call, "c1", "c2", 1)), 200, `"id":"c2"`)
+	want(h.do("POST", rapOf+"cancel", token, `{"thread":"s","id":"c2","reason":"the user went on"}`), 200, `"why":"interrupted"`)
+	want(h.do("POST", rapOf+"cancel", token, `{"thread":"s","id":"c2"}`), 200, `"why":"interrupted"`)
+	if a := h.do("POST", rapOf+"close", token, `{"thread":"s"}`); a.status != 204 || a.text != "" {
+		t.Errorf("%d %s", a.status, a.text)
+	}
+	want(h.do("GET", rapOf+"views?thread=s", token, ""), 200, `"views":{}`)
+}
+
+// TestRAPRefusals: what can't be asked of a runtime.
+func TestRAPRefusals(t *testing.T) {
+	h := withTools(t, newToolServer(t))
+	token, other := h.runtime(), h.voter("mara")
+	for _, c := range []struct {
+		method, path, token, body string
+		status                    int
+	}{
+		{"GET", rapOf + "tools?session=s", other, "", 403},
+		{"GET", rapOf + "tools?session=s", "", "", 401},
+		{"GET", rapOf + "tools", token, "", 400},
+		{"GET", "/v1/agents/nobody/rap/tools?session=s", token, "", 404},
+		{"GET", rapOf + "calls?thread=s&id=none", token, "", 404},
+		{"GET", rapOf + "calls?thread=s", token, "", 400},
+		{"GET", rapOf + "calls?id=c", token, "", 400},
+		{"GET", rapOf + "calls?thread=s&id=c&wait=soon", token, "", 400},
+		{"GET", rapOf + "events", token, "", 400},
+		{"GET", rapOf + "events?thread=s&from=-1", token, "", 400},
+		{"GET", rapOf + "views", token, "", 400},
+		{"POST", rapOf + "calls", token, `{"thread":"s","id":"c"}`, 400},
+		{"POST", rapOf + "calls", token, `{"thread":"s","id":"c","operation":"quote","operation":"quote"}`, 400},
+		{"POST", rapOf + "cancel", token, `{"thread":"s","id":"none"}`, 404},
+		{"POST", rapOf + "cancel", token, `{"thread":"s"}`, 400},
+		{"POST", rapOf + "close", token, `{}`, 400},
+	} {
+		if a := h.do(c.method, c.path, c.token, c.body); a.status != c.status {
+			t.Errorf("%s %s %s: %d %s, want %d", c.method, c.path, c.body, a.status, a.text, c.status)
+		}
+	}
+}
