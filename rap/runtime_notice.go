@@ -81,15 +81,16 @@ func (r *Runtime) CloseThread(ctx context.Context, thread string) error {
 	if err != nil {
 		return fmt.Errorf("close the thread: %w", err)
 	}
-	if !before {
-		r.tell("/close_thread", wire.CloseThread{ThreadID: thread}.Append(nil))
-	}
 	prefix := hashed(thread) + "/"
-	return errors.Join(
+	err = errors.Join(
 		eachDoc(ctx, r.calls, prefix, func(d *doc[outCall]) error { return r.closeCall(ctx, thread, d.key) }),
 		eachDoc(ctx, r.events, prefix, func(d *doc[keptNews]) error { return r.events.remove(ctx, d) }),
 		eachDoc(ctx, r.views, prefix, func(d *doc[keptView]) error { return r.views.remove(ctx, d) }),
 	)
+	if !before { // not earlier: what a server then says of its calls is late
+		r.tell("/close_thread", wire.CloseThread{ThreadID: thread}.Append(nil))
+	}
+	return err
 }
 
 const closedText = "Error: the thread was closed"
