@@ -99,12 +99,7 @@ const (
 )
 
 // root is the thread that is the session.
-func (c *gateCall) root() string {
-	if len(c.Ancestors) > 0 {
-		return c.Ancestors[0]
-	}
-	return c.Thread
-}
+func (c *gateCall) root() string { return rootOf(c.Thread, c.Ancestors) }
 
 // over tells whether nothing more is to be decided or run.
 func (c *gateCall) over() bool { return c.Phase == gateDone || c.Phase == gateDelivered }

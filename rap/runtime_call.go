@@ -128,6 +128,7 @@ func (c *outCall) args() []byte {
 // session is the root thread, for which toolsets are discovered (D6).
 func (c *outCall) session() string { return rootOf(c.Thread, c.Ancestors) }
 
+// rootOf is the thread that is the session.
 func rootOf(thread string, ancestors []string) string {
 	if len(ancestors) > 0 {
 		return ancestors[0]

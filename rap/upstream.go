@@ -115,7 +115,7 @@ func (u *UpstreamServer) run(ctx context.Context, tool *wire.Tool, job Job) (Out
 	for _, a := range job.Ancestors {
 		in.Ancestors = append(in.Ancestors, below(job.Caller, a))
 	}
-	if err := u.unchanged(ctx, tool, in.session()); err != nil {
+	if err := u.unchanged(ctx, tool, rootOf(in.Thread, in.Ancestors)); err != nil {
 		return Outcome{}, err
 	}
 	if _, err := u.runtime.Invoke(ctx, in); err != nil {
@@ -126,14 +126,6 @@ func (u *UpstreamServer) run(ctx context.Context, tool *wire.Tool, job Job) (Out
 
 // below names a thread of a caller. No two callers make the same name, whatever they and their threads are called.
 func below(caller, thread string) string { return url.PathEscape(caller) + "/" + thread }
-
-// session is the root thread.
-func (in *Invocation) session() string {
-	if len(in.Ancestors) > 0 {
-		return in.Ancestors[0]
-	}
-	return in.Thread
-}
 
 // unchanged tells whether the session is offered what the gateway's rules decided about: a tool that changed is another tool.
 func (u *UpstreamServer) unchanged(ctx context.Context, tool *wire.Tool, session string) error {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +19,7 @@ import (
 	"github.com/assent-dev/assent/rap/desk"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/server"
 )
 
 // tools is the RAP of all tenants: runtimes that call tools, and gateways that are tools.
@@ -272,8 +271,7 @@ func rapCallers(in []cli.RAPCallerConfig) ([]rap.Caller, error) {
 			if err != nil {
 				return nil, fmt.Errorf("caller %s: token_file: %w", c.Name, err)
 			}
-			sum := sha256.Sum256([]byte(secret))
-			caller.TokenHash = hex.EncodeToString(sum[:])
+			caller.TokenHash = server.HashToken(secret)
 		}
 		out = append(out, caller)
 	}

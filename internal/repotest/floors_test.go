@@ -67,7 +67,6 @@ func rooms() []room {
 		{"rap", 11},
 		{"rap/desk", 12},
 		{"server", 12},
-		{"server/raphttp", 12}, // what agents call of a rap.Runtime
 		{"internal/cli", 13},
 		{"examples/internal/*", 13}, // what examples share
 		{"internal/golden", 14},     // helper of tests
