@@ -30,7 +30,8 @@ func fullThread() *Thread {
 	text := &content.TextApprovalRequest{RequestID: "e1", Text: "sure?", Note: content.Note{Message: "m", Agent: "a/b", Where: "w", Expires: at}}
 	data := &content.StructuredInputRequest{RequestID: "e2", Text: "who?", Schema: json.RawMessage(`{"type":"object"}`)}
 	mcp := mcpRequest("s")
-	require := &policy.Require{Stages: []policy.Stage{{Group: "ops", People: 2}}, Within: time.Hour, OnTimeout: policy.TimeoutDeny}
+	require := &policy.Require{Stages: []policy.Stage{{Group: "ops", People: 2}}, Within: time.Hour, OnTimeout: policy.TimeoutDeny,
+		Grants: policy.Grants{Bounds: []policy.Bound{}}}
 	t := NewThread("the thread")
 	t.Revision, t.ConversationID = 7, "conv"
 	t.Messages = []*content.Message{content.UserText("hi"), content.NewMessage(content.Assistant, call("0", "look", "")),

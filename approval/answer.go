@@ -25,9 +25,11 @@ func (in *VoteInput) check() error {
 		return &InputError{"choice", "nothing unless the verdict is choose"}
 	case in.Verdict == Choose && (in.Choice == nil || *in.Choice < 0):
 		return &InputError{"choice", "the index of a choice, from 0"}
+	case in.Verdict == Deny && strings.TrimSpace(in.Reason) == "":
+		return &InputError{"reason", "why it must not run: the agent is told"}
 	}
 	return errors.Join(checkName("binding", in.Binding), checkName("person", in.Person), checkName("channel", in.Channel),
-		checkWords("reason", in.Reason), checkWords("response", in.Response))
+		checkName("token", in.Token), checkWords("reason", in.Reason), checkWords("response", in.Response))
 }
 
 // ready holds an answer to what its giver saw: the version that they read and the call that they were shown.
@@ -83,7 +85,8 @@ func (s *Service) Vote(ctx context.Context, in VoteInput) (*Voted, error) {
 }
 
 func (s *Service) vote(ctx context.Context, tx Tx, r *Request, voter Person, known bool, in VoteInput, now time.Time, out *Voted) (step, error) {
-	w, err := s.standing(ctx, r, voter)
+	a := r.answering()
+	w, err := s.standing(ctx, r.Tenant, &a, now, voter)
 	if err != nil {
 		return step{}, err
 	}
@@ -92,13 +95,11 @@ func (s *Service) vote(ctx context.Context, tx Tx, r *Request, voter Person, kno
 	}
 	vote := Vote{
 		Person: voter.ID, Verdict: in.Verdict, Revision: r.Current().Number, Binding: in.Binding, Reason: in.Reason, Channel: in.Channel,
-		Groups: voter.Groups, Full: in.Full, Chosen: in.chosen(r), Grant: in.Grant, At: now,
+		Groups: voter.Groups, Full: in.Full, Hidden: r.hidden(), Token: in.Token, Chosen: in.chosen(r), Grant: in.Grant, At: now,
 	}
-	if in.Grant != nil && r.State == Pending && !r.said(vote) {
-		if say, _, _ := w.may(r, voter.ID); say {
-			if err := r.checkOffer(in.Grant, s.cfg); err != nil {
-				return step{refused: err}, nil
-			}
+	if in.Grant != nil && r.State == Pending && !r.said(vote) && w.eligibility(&a, voter.ID).Answer {
+		if err := r.checkOffer(in.Grant, s.cfg); err != nil {
+			return step{refused: err}, nil
 		}
 	}
 	outcome, events, err := r.vote(vote, in.Response, w, now, s.cfg)
@@ -146,7 +147,10 @@ func (s *Service) grant(tx Tx, r *Request, w standing, now time.Time, out *Voted
 	for i, b := range g.Bounds {
 		bounds[i] = map[string]any{"path": b.Path, "kind": string(b.Kind)}
 	}
-	return []Event{g.event(EventGrantCreated, r.By, map[string]any{"by": list(g.By), "bounds": bounds, "binding": r.Binding(), "principal": g.Call.Principal})}, nil
+	return []Event{g.event(EventGrantCreated, r.By, map[string]any{
+		"by": list(g.By), "bounds": bounds, "binding": r.Binding(), "principal": g.Call.Principal, "rules": g.Rules.facts(),
+		"stages": stageFacts(g.Stages),
+	})}, nil
 }
 
 // explain says in words what became of an answer.
@@ -165,7 +169,7 @@ func (v *Voted) explain(r *Request, person string) string {
 	case VoteRevoked:
 		return "the approval is void: it was denied before it ran"
 	case VoteNotEligible:
-		return "not counted: " + person + " has no say here"
+		return "not counted: " + person + " is not eligible to answer this request"
 	}
 	return fmt.Sprintf("too late: the request is %s (%s); the answer is kept in the ledger", r.State, r.Cause)
 }
@@ -239,14 +243,16 @@ func (s *Service) Edit(ctx context.Context, in EditInput) (*Edited, error) {
 }
 
 func (in *EditInput) check() error {
-	return errors.Join(checkName("binding", in.Binding), checkName("person", in.Person), checkName("channel", in.Channel), checkWords("reason", in.Reason))
+	return errors.Join(checkName("binding", in.Binding), checkName("person", in.Person), checkName("channel", in.Channel),
+		checkName("token", in.Token), checkWords("reason", in.Reason))
 }
 
 // mostEdits of one request: each keeps the whole call.
 const mostEdits = 50
 
 func (s *Service) edit(ctx context.Context, tx Tx, r *Request, voter Person, in EditInput, now time.Time, voted *Voted) (*Edited, step, error) {
-	w, err := s.standing(ctx, r, voter)
+	a := r.answering()
+	w, err := s.standing(ctx, r.Tenant, &a, now, voter)
 	if err != nil {
 		return nil, step{}, err
 	}
@@ -254,8 +260,11 @@ func (s *Service) edit(ctx context.Context, tx Tx, r *Request, voter Person, in 
 		e := r.event(EventEditRefused, voter.ID, map[string]any{"why": why, "channel": in.Channel})
 		return step{events: []Event{e.sealing("note", in.Reason)}, refused: err}
 	}
-	if _, seat, why := w.may(r, voter.ID); !seat { // the arguments, of whatever size, are not even looked at
-		return nil, refused(why, fmt.Errorf("%w: %s may not edit", ErrNotEligible, voter.ID)), nil
+	if e := w.eligibility(&a, voter.ID); !e.Approve { // the arguments, of whatever size, are not even looked at
+		return nil, refused(e.Why, fmt.Errorf("%w: %s may not edit", ErrNotEligible, voter.ID)), nil
+	}
+	if !in.Full {
+		return nil, step{refused: ErrNotShown}, nil
 	}
 	next, out, err := s.edited(ctx, r, in)
 	var wrong *InputError
@@ -280,7 +289,9 @@ func (s *Service) edit(ctx context.Context, tx Tx, r *Request, voter Person, in 
 	}
 	next.Author, next.At = voter.ID, now
 	edited := r.revise(next, require(&next.Decision))
-	vote := VoteInput{Verdict: Approve, Binding: next.Binding, Reason: in.Reason, Channel: in.Channel, Full: true}
+	vote := VoteInput{
+		Verdict: Approve, Binding: next.Binding, Reason: in.Reason, Channel: in.Channel, Token: in.Token, Full: in.Full,
+	}
 	did, err := s.vote(ctx, tx, r, voter, true, vote, now, voted)
 	if err == nil {
 		err = did.refused // half an edit is none
@@ -299,7 +310,10 @@ func (s *Service) Consume(ctx context.Context, in ConsumeInput) (*Request, error
 		return nil, err
 	}
 	return s.change(ctx, in.Tenant, in.ID, func(tx Tx, r *Request, now time.Time) (step, error) {
-		if r.Question != nil {
+		switch {
+		case !r.AskedBy(in.Asker):
+			return step{}, ErrNotFound
+		case r.Question != nil:
 			return step{refused: ErrQuestion}, nil
 		}
 		c, err := s.plans.Plan(ctx, in.Tenant, r.Agent.ID)
@@ -325,7 +339,7 @@ func (in *ConsumeInput) check() error {
 			return err
 		}
 	}
-	return errors.Join(checkName("key", in.Key), checkName("binding", in.Binding), checkName("runtime", in.Runtime))
+	return errors.Join(checkName("key", in.Key), checkName("binding", in.Binding), in.Asker.check())
 }
 
 func (s *Service) consume(tx Tx, r *Request, c *Compiled, binding string, in ConsumeInput, now time.Time) (step, error) {
@@ -335,14 +349,14 @@ func (s *Service) consume(tx Tx, r *Request, c *Compiled, binding string, in Con
 			return step{}, err
 		}
 		if f != nil {
-			e, err := r.refuse(in.Runtime, "frozen", ErrFrozen)
+			e, err := r.refuse(in.Asker.Token, "frozen", ErrFrozen)
 			return step{events: []Event{e}, refused: err}, nil
 		}
 	}
 	if r.State == Approved && r.Current().Plan != c.Plan.Version() {
-		return step{events: []Event{r.withdraw(ByPlanChange, in.Runtime, "", now)}, changed: true, refused: ErrStale}, nil
+		return step{events: []Event{r.withdraw(ByPlanChange, in.Asker.Token, "", now)}, changed: true, refused: ErrStale}, nil
 	}
-	e, err := r.consume(binding, in.Key, in.Runtime, now)
+	e, err := r.consume(binding, in.Key, in.Asker.Token, now)
 	if e.Type == "" {
 		return step{refused: err}, nil
 	}

@@ -143,7 +143,7 @@ func TestVoteWithoutADirectory(t *testing.T) {
 }
 
 func (h *house) edit(r *approval.Request, person, args string) (*approval.Edited, error) {
-	return h.s.Edit(context.Background(), approval.EditInput{Tenant: "t", ID: r.ID, IfVersion: r.Version, Binding: r.Binding(), Person: person, Args: args, Channel: "test"})
+	return h.s.Edit(context.Background(), approval.EditInput{Tenant: "t", ID: r.ID, IfVersion: r.Version, Binding: r.Binding(), Person: person, Args: args, Channel: "test", Full: true})
 }
 
 func TestEdit(t *testing.T) {

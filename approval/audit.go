@@ -7,6 +7,7 @@ import (
 
 	"github.com/assent-dev/assent/ledger"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -111,6 +112,13 @@ func (e *auditEntry) time(name string) time.Time {
 	return t
 }
 
+// flag is false when the fact is missing: entries from before it have none.
+func (e *auditEntry) flag(name string) bool {
+	v, _ := e.Facts.Get(name)
+
+	return v.Bool
+}
+
 func (e *auditEntry) list(name string) []value.Value { return e.fact(name, value.Array).Items }
 
 func (e *auditEntry) texts(name string) []string { return asTexts(e.list(name)) }
@@ -120,11 +128,43 @@ func (e *auditEntry) stages() []policy.Stage {
 	for _, v := range e.list("stages") {
 		group, _ := v.Get("group")
 		people, _ := v.Get("people")
-		out = append(out, policy.Stage{Group: group.Text, People: asInt(people)})
+		standIns, _ := v.Get("stand_ins")
+		out = append(out, policy.Stage{Group: group.Text, People: asInt(people), StandIns: e.standIns(standIns)})
 	}
 	if len(out) == 0 || slices.ContainsFunc(out, func(s policy.Stage) bool { return s.People < 1 }) {
 		e.fail("nobody need agree: every request has stages, each with at least one person")
 	}
+	return out
+}
+
+func (e *auditEntry) standIns(list value.Value) []policy.StandIn {
+	var out []policy.StandIn
+	for _, v := range list.Items {
+		group, _ := v.Get("group")
+		after, _ := v.Get("after_ms")
+		if group.Text == "" || asInt(after) < 0 {
+			e.fail("a stand-in has a group, and a time after which it counts")
+			continue
+		}
+		out = append(out, policy.StandIn{Group: group.Text, After: time.Duration(asInt(after)) * time.Millisecond})
+	}
+
+	return out
+}
+
+// rules reads which rules asked.
+func (e *auditEntry) rules() Rules {
+	var out Rules
+	for _, v := range e.list("rules") {
+		source, _ := v.Get("source")
+		policyRef, _ := v.Get("policy")
+		rule, _ := v.Get("rule")
+		named := Rule{Source: resolve.Source(source.Text), Policy: policyRef.Text, Rule: rule.Text}
+		if !slices.Contains(out, named) {
+			out = append(out, named)
+		}
+	}
+
 	return out
 }
 

@@ -1,7 +1,10 @@
 package approval
 
 import (
+	"slices"
 	"time"
+
+	"github.com/assent-dev/assent/policy"
 )
 
 // auditedGrant is a grant as the ledger tells of it.
@@ -10,6 +13,9 @@ type auditedGrant struct {
 	expires                                 time.Time
 	uses, most                              int
 	revoked                                 bool
+	rules                                   Rules          // that asked when it was given
+	stages                                  []policy.Stage // that were fulfilled
+	by                                      []string       // people who approved it
 }
 
 var aboutGrants = map[string]bool{EventGrantCreated: true, EventGrantUsed: true, EventGrantRevoked: true}
@@ -36,7 +42,10 @@ func (a *Auditor) grant(e *auditEntry) {
 
 func (a *Auditor) granted(e *auditEntry) *auditedGrant {
 	g := &auditedGrant{agent: e.text("agent"), target: e.text("target"), plan: e.text("plan"), principal: e.text("principal"), session: e.text("session"),
-		expires: e.time("expires"), most: e.number("max_uses")}
+		expires: e.time("expires"), most: e.number("max_uses"), by: e.texts("by")}
+	if _, told := e.Facts.Get("rules"); told { // grants from before tell neither, and cover nothing any more
+		g.rules, g.stages = e.rules(), e.stages()
+	}
 	r := a.requests[e.text("request")]
 	switch {
 	case r == nil:
@@ -47,6 +56,8 @@ func (a *Auditor) granted(e *auditEntry) *auditedGrant {
 		e.fail("it is for other rules than its request's")
 	case e.number("uses") != 0:
 		e.fail("it begins used")
+	case len(g.rules) > 0 && !r.fulfils(g):
+		e.fail("it says that more was fulfilled than its request asked for")
 	}
 	return g
 }
@@ -67,6 +78,22 @@ func (g *auditedGrant) used(e *auditEntry) {
 		e.fail("it was used for another agent, target or principal")
 	case g.session != "" && e.text("session") != g.session:
 		e.fail("it was used in another session")
+	case len(g.rules) > 0 && !g.rules.include(e.rules()):
+		e.fail("it was used for a call about which other rules ask")
+	case len(g.rules) > 0 && !tighterStages(g.stages, e.stages()):
+		e.fail("it was used for a call that more or other people must agree to")
+	case len(g.rules) > 0 && slices.ContainsFunc(g.by, func(id string) bool { return slices.Contains(append(e.texts("owners"), e.text("person")), id) }):
+		e.fail("it was used for a person, or an agent of a person, who approved it")
 	}
 	g.uses++
+}
+
+// fulfils reports whether a grant says no more than that what its request asked for was fulfilled.
+func (r *auditedRequest) fulfils(g *auditedGrant) bool {
+	return r.rules.include(g.rules) && tighterStages(r.stages, g.stages)
+}
+
+// tighterStages reports whether whoever fulfils the first stages fulfils the second ones.
+func tighterStages(a, b []policy.Stage) bool {
+	return policy.Tighter(policy.Require{Stages: a}, policy.Require{Stages: b})
 }

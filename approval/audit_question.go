@@ -42,7 +42,7 @@ func (r *auditedRequest) kind(e *auditEntry) {
 // asksUser reports whether the user of the agent is asked. The ledger has the principal by a name, and votes by the id of a person: that these
 // are the same it can't tell.
 func (r *auditedRequest) asksUser() bool {
-	return r.question != nil && len(r.stages) == 1 && r.stages[0] == anyone
+	return r.question != nil && isAnyone(r.stages)
 }
 
 // picked reads which choice an answer picks.

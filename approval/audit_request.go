@@ -20,7 +20,10 @@ type auditedRequest struct {
 	deadline  time.Time
 	expires   time.Time // of the permit
 	called    []string
-	barred    []string // names that may not vote, as recorded
+	asked     time.Time // stand-ins may come in some time after it
+	shown     bool      // nothing may be hidden from those who approve
+	rules     Rules     // that asked about the current revision
+	barred    []string  // names that may not vote, as recorded
 	votes     []auditedVote
 	question  *auditedQuestion
 }
@@ -67,6 +70,10 @@ func (a *Auditor) opened(e *auditEntry) {
 	r := &auditedRequest{
 		state: Pending, binding: e.text("binding"), plan: e.text("plan"), stages: e.stages(), onTimeout: policy.Timeout(e.text("on_timeout")), deadline: e.time("deadline"),
 		barred: append(e.texts("owners"), e.Actor, e.text("person"), e.text("principal")), question: e.question(),
+		asked: e.Time, shown: e.flag("forbid_hidden"), rules: e.rules(),
+	}
+	if e.flag("unknown_principal") && !slices.ContainsFunc(r.stages, func(s policy.Stage) bool { return s.Group == "" }) {
+		e.fail("nobody knows the principal, and nobody more is asked for that")
 	}
 	if r.asksUser() {
 		r.barred = []string{e.Actor}
@@ -111,15 +118,17 @@ func (a *Auditor) shared(r *auditedRequest, e *auditEntry) {
 func (a *Auditor) vote(r *auditedRequest, e *auditEntry) {
 	a.votes++
 	v := auditedVote{person: e.Actor, verdict: Verdict(e.text("verdict")), revision: r.revision, at: e.Time}
-	asks := func(group string) bool { return group == "" || slices.Contains(e.texts("groups"), group) }
-	seat := slices.ContainsFunc(r.stages, func(s policy.Stage) bool { return asks(s.Group) })
+	voter := Person{ID: e.Actor, Groups: e.texts("groups")}
+	seat := slices.ContainsFunc(r.stagesAt(e.Time), func(s policy.Stage) bool { return fills(voter, s) })
 	switch {
 	case e.Actor == "" || slices.Contains(r.barred, e.Actor):
 		e.fail("%q asks, or owns the agent, or is nobody: none of them has a vote", e.Actor)
-	case v.verdict == Approve && !seat, v.verdict != Approve && !seat && !slices.ContainsFunc(r.called, asks):
+	case v.verdict == Approve && !seat, v.verdict != Approve && !seat && !slices.ContainsFunc(r.called, voter.Holds):
 		e.fail("%q is in no group that is asked", e.Actor)
 	case (v.verdict == Approve || v.verdict == Choose) && !e.fact("shown_fully", value.Bool).Bool:
 		e.fail("%q agreed to what was not shown fully", e.Actor)
+	case v.verdict == Approve && r.shown && len(e.texts("hidden")) > 0:
+		e.fail("%q agreed while values were hidden, which a policy forbids", e.Actor)
 	case !sees(e.text("seen"), r.binding):
 		e.fail("%q saw another call", e.Actor)
 	case v.verdict != Approve && v.verdict != Deny && v.verdict != Respond && !v.verdict.picks(), v.verdict.picks() != (r.question != nil):
@@ -135,6 +144,13 @@ func (a *Auditor) vote(r *auditedRequest, e *auditEntry) {
 	r.votes = append(r.votes, v)
 }
 
+// stagesAt are the stages with those stand-ins alone that may fill seats at a time.
+func (r *auditedRequest) stagesAt(at time.Time) []policy.Stage {
+	a := Answering{Asked: r.asked, Stages: r.stages}
+
+	return a.stagesAt(at)
+}
+
 // voted reports whether a vote on the current revision was counted.
 func (r *auditedRequest) voted(person string, verdicts ...Verdict) bool {
 	return slices.ContainsFunc(r.votes, func(v auditedVote) bool {
@@ -145,7 +161,7 @@ func (r *auditedRequest) voted(person string, verdicts ...Verdict) bool {
 func (a *Auditor) edited(r *auditedRequest, e *auditEntry) {
 	stages, deadline, onTimeout := e.stages(), e.time("deadline"), policy.Timeout(e.text("on_timeout"))
 	before := r.stages
-	if len(before) == 1 && before[0] == anyone {
+	if isAnyone(before) {
 		before = nil
 	}
 	tighter := policy.Tighter(policy.Require{Stages: stages, OnTimeout: onTimeout}, policy.Require{Stages: before, OnTimeout: r.onTimeout})
@@ -159,6 +175,7 @@ func (a *Auditor) edited(r *auditedRequest, e *auditEntry) {
 	}
 	r.binding, r.plan, r.revision = e.text("binding"), e.text("plan"), r.revision+1
 	r.stages, r.deadline, r.onTimeout = stages, deadline, onTimeout
+	r.rules, r.shown = e.rules(), r.shown || e.flag("forbid_hidden")
 }
 
 func (a *Auditor) approved(r *auditedRequest, e *auditEntry) {
@@ -179,7 +196,7 @@ func (a *Auditor) approved(r *auditedRequest, e *auditEntry) {
 		}
 		people = append(people, Person{ID: person.Text, Groups: asTexts(groups.Items)})
 	}
-	if _, met := Seat(r.stages, people); !met || e.text("cause") != string(ByVotes) {
+	if _, met := Seat(r.stagesAt(e.Time), people); !met || e.text("cause") != string(ByVotes) {
 		e.fail("not enough different people who hold the groups approved this revision")
 	}
 }

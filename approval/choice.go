@@ -19,7 +19,7 @@ func (r *Request) ask(now time.Time, cfg Config) []Event {
 		r.Stages = append(r.Stages, policy.Stage{Group: g, People: 1})
 	}
 	if r.asksUser() {
-		r.Stages = []policy.Stage{anyone}
+		r.Stages = []policy.Stage{anyone()}
 	}
 	if r.Within == 0 {
 		r.Within = cfg.Within

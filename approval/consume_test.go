@@ -49,9 +49,9 @@ func TestConsumeAgain(t *testing.T) {
 	}
 	_, err = h.consume(r, tool("pay", `{}`), "another")
 	h.fails(err, approval.ErrConsumed)
-	_, err = h.s.Consume(context.Background(), approval.ConsumeInput{Tenant: "t", ID: r.ID, Runtime: "thief", Call: tool("pay", `{}`), Key: "mine"})
-	h.fails(err, approval.ErrConsumed)
-	h.happened("request_opened", "vote_counted", "request_approved", "permit_consumed", "consume_refused", "consume_refused")
+	_, err = h.s.Consume(context.Background(), approval.ConsumeInput{Tenant: "t", ID: r.ID, Asker: approval.Asker{Token: "thief"}, Call: tool("pay", `{}`), Key: "mine"})
+	h.fails(err, approval.ErrNotFound)
+	h.happened("request_opened", "vote_counted", "request_approved", "permit_consumed", "consume_refused")
 }
 
 // Whatever differs from what was approved by one thing is another call.
@@ -79,14 +79,14 @@ func TestConsumeAnotherCall(t *testing.T) {
 		}
 	}
 	for _, binding := range []string{"", "sha256:", r.Binding()[:20], r.Binding() + "0"} {
-		_, err := h.s.Consume(context.Background(), approval.ConsumeInput{Tenant: "t", ID: r.ID, Runtime: "runner", Binding: binding, Key: "k"})
+		_, err := h.s.Consume(context.Background(), approval.ConsumeInput{Tenant: "t", ID: r.ID, Asker: approval.Asker{Token: "runner"}, Binding: binding, Key: "k"})
 		h.fails(err, approval.ErrBinding)
 	}
 	_, err := h.consume(r, call, "")
 	h.wrongField(err, "key")
 	_, err = h.consume(r, &resolve.Call{Kind: resolve.Tool, Tool: "pay", Values: map[string]any{"a": 1}}, "k")
 	h.wrongField(err, "call.args")
-	got, err := h.s.Consume(context.Background(), approval.ConsumeInput{Tenant: "t", ID: r.ID, Runtime: "runner", Binding: r.Binding(), Key: "k"})
+	got, err := h.s.Consume(context.Background(), approval.ConsumeInput{Tenant: "t", ID: r.ID, Asker: approval.Asker{Token: "runner"}, Binding: r.Binding(), Key: "k"})
 	if err != nil || got.State != approval.Consumed {
 		t.Errorf("got %+v, %v", got, err)
 	}

@@ -8,6 +8,7 @@ var (
 	ErrVersion      = errors.New("the request changed meanwhile")          // read it again
 	ErrBinding      = errors.New("this is not what was shown or approved") // the digest is another
 	ErrNotShown     = errors.New("the call was not shown fully")
+	ErrHidden       = errors.New("a policy forbids approving while it hides a value of the call")
 	ErrPending      = errors.New("nobody has decided yet")
 	ErrNotApproved  = errors.New("the request was not approved") // denied, expired or cancelled: see the request
 	ErrConsumed     = errors.New("the approval has been used")
@@ -17,7 +18,7 @@ var (
 	ErrClosed       = errors.New("the request has ended")
 	ErrEditDenied   = errors.New("the edited call is denied") // the decision says why
 	ErrGrantRefused = errors.New("no standing approval can come out of this")
-	ErrNotEligible  = errors.New("no say in this request")
+	ErrNotEligible  = errors.New("not eligible to answer this request")
 	ErrQuestion     = errors.New("a question takes a choice, and approves nothing") // no edit, no permit, no standing approval
 	ErrUnknownName  = errors.New("nobody is known by this name")
 )

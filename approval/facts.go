@@ -27,23 +27,34 @@ func list(texts []string) []any {
 func stageFacts(stages []policy.Stage) []any {
 	out := make([]any, len(stages))
 	for i, s := range stages {
-		out[i] = map[string]any{"group": s.Group, "people": s.People}
+		f := map[string]any{"group": s.Group, "people": s.People}
+		if len(s.StandIns) > 0 {
+			f["stand_ins"] = standInFacts(s.StandIns)
+		}
+		out[i] = f
 	}
 	return out
 }
 
-// countedFacts says whose approvals counted, with the groups that they held then, of those that are asked.
-func (r *Request) countedFacts(people []Person) []any {
+// standInFacts tell who may stand in, and how many milliseconds after the request was opened.
+func standInFacts(standIns []policy.StandIn) []any {
+	out := make([]any, len(standIns))
+	for i, s := range standIns {
+		out[i] = map[string]any{"group": s.Group, "after_ms": s.After.Milliseconds()}
+	}
+
+	return out
+}
+
+// countedFacts says whose approvals counted, with the groups that they held then, of those that are asked or stand in.
+func (r *Request) countedFacts(people []Person, now time.Time) []any {
+	asked := groupsOf(r.StagesAt(now))
 	out := make([]any, len(people))
 	for i, p := range people {
-		groups := []string{}
-		for _, s := range r.Stages {
-			if p.Holds(s.Group) {
-				groups = append(groups, s.Group)
-			}
-		}
+		groups := slices.DeleteFunc(slices.Clone(asked), func(g string) bool { return !p.Holds(g) })
 		out[i] = map[string]any{"person": p.ID, "groups": list(groups)}
 	}
+
 	return out
 }
 
@@ -86,6 +97,7 @@ func Summarize(r *Request) Summary {
 		ID: r.ID, Version: r.Version, State: r.State, Cause: r.Cause, Agent: r.Agent.ID, Target: r.Current().Call.Target(),
 		Principal: r.Requester.Principal, Message: firstRunes(r.Current().Decision.Message, 200), Rules: r.rulesDigest(),
 		Groups: slices.Clone(r.Called), Approvals: len(r.voters(Approve)), Created: r.Created, Deadline: r.Deadline,
+		Answering: r.answering(),
 	}
 	if len(r.Redact) > 0 {
 		s.Message = "" // it could repeat what policy hides

@@ -8,43 +8,47 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Grant is a standing approval with bounds: calls that it covers run without asking again. It can only narrow: every argument equals
-// the approved one, or lies within a bound whose edge is the approved one. It is pinned to the agent, the runtimes that asked, the principal, the tool's
-// definition and the plan's version; a change of any of them voids it (threats 11, 15, 16).
+// Grant is a standing approval with bounds: calls that it covers run without asking again. It can only narrow: every argument
+// equals the approved one, or lies within a bound whose edge is the approved one, and no rule asks that had not asked then. It is
+// pinned to the agent, those who asked, the principal, the tool's definition and the plan's version; a change of any of them
+// voids it.
 type Grant struct {
-	ID         string     `json:"id"`
-	Tenant     string     `json:"tenant"`
-	Agent      string     `json:"agent"`
-	Target     string     `json:"target"`   // Call.Target
-	Call       Call       `json:"call"`     // the approved call
-	Plan       string     `json:"plan"`     // version
-	Bounds     []Bound    `json:"bounds"`   // arguments that may differ, and how
-	Session    string     `json:"session"`  // "" means any session of the principal
-	Runtimes   []string   `json:"runtimes"` // who asked for it, and may use it
-	Expires    time.Time  `json:"expires"`
-	MaxUses    int        `json:"max_uses"`
-	Uses       int        `json:"uses"`
-	Request    string     `json:"request"` // that it came out of
-	By         []string   `json:"by"`      // the people who approved it
-	Created    time.Time  `json:"created"`
-	Revoked    *time.Time `json:"revoked,omitempty"`
-	RevokedBy  string     `json:"revoked_by,omitempty"`
-	RevokedWhy string     `json:"revoked_why,omitempty"`
+	ID       string   `json:"id"`
+	Tenant   string   `json:"tenant"`
+	Agent    string   `json:"agent"`
+	Target   string   `json:"target"`   // Call.Target
+	Call     Call     `json:"call"`     // the approved call
+	Plan     string   `json:"plan"`     // version
+	Bounds   []Bound  `json:"bounds"`   // arguments that may differ, and how
+	Session  string   `json:"session"`  // "" means any session of the principal
+	Runtimes []string `json:"runtimes"` // the tokens that asked for it, and may use it
+	// RuntimePeople are those whose tokens they are, in the same order; "" where nobody's.
+	RuntimePeople []string `json:"runtime_people,omitempty"`
+	// Rules and Stages are what the approval fulfilled: the rules that asked, and who had to agree. A call about which
+	// another rule asks is not covered.
+	Rules      Rules          `json:"rules"`
+	Stages     []policy.Stage `json:"stages"`
+	Expires    time.Time      `json:"expires"`
+	MaxUses    int            `json:"max_uses"`
+	Uses       int            `json:"uses"`
+	Request    string         `json:"request"` // that it came out of
+	By         []string       `json:"by"`      // the people who approved it
+	Created    time.Time      `json:"created"`
+	Revoked    *time.Time     `json:"revoked,omitempty"`
+	RevokedBy  string         `json:"revoked_by,omitempty"`
+	RevokedWhy string         `json:"revoked_why,omitempty"`
 }
 
-// Bound lets one argument differ from the approved one in one direction.
-type Bound struct {
-	Path string    `json:"path"` // whole key, or dotted path
-	Kind BoundKind `json:"kind"`
-}
+// Bound lets one argument differ from the approved one, in one direction, where every rule that asks names it.
+type Bound = policy.Bound
 
 // BoundKind is at_most or at_least.
-type BoundKind string
+type BoundKind = policy.BoundKind
 
-// The bounds: numbers only, and the approved number is the edge.
+// The bounds: of numbers only, and the approved number is the edge.
 const (
-	AtMost  BoundKind = "at_most"
-	AtLeast BoundKind = "at_least"
+	AtMost  = policy.AtMost
+	AtLeast = policy.AtLeast
 )
 
 // GrantOffer is what an approver offers beside their vote. It takes effect when every counted approval offers one, with the strictest

@@ -31,9 +31,9 @@ func (h *house) covers(call *resolve.Call) bool {
 
 func TestGrantCoversWithinItsBounds(t *testing.T) {
 	h := newHouse(t)
-	offer := &approval.GrantOffer{Bounds: []approval.Bound{{Path: "amount", Kind: approval.AtMost}, {Path: "loss", Kind: approval.AtLeast}}}
-	_, g := h.approved(tool("pay", `{"amount":100,"loss":-5,"to":"x","list":[1,2]}`), offer)
-	if g == nil || g.MaxUses != 100 || !g.Expires.Equal(h.now().Add(8*time.Hour)) || !slices.Equal(g.By, []string{"cy"}) {
+	offer := &approval.GrantOffer{MaxUses: 20, Bounds: []approval.Bound{{Path: "amount", Kind: approval.AtMost}, {Path: "loss", Kind: approval.AtLeast}}}
+	_, g := h.approved(tool("spend", `{"amount":100,"loss":-5,"to":"x","list":[1,2]}`), offer)
+	if g == nil || g.MaxUses != 20 || !g.Expires.Equal(h.now().Add(time.Hour)) || !slices.Equal(g.By, []string{"cy"}) {
 		t.Fatalf("got %+v", g)
 	}
 	for args, want := range map[string]bool{
@@ -43,7 +43,7 @@ func TestGrantCoversWithinItsBounds(t *testing.T) {
 		`{"amount":1,"loss":-5,"to":"x","list":[1,2],"more":1}`: false, `{"amount":1,"loss":-5,"to":"x"}`: false, `{"amount":"1","loss":-5,"to":"x","list":[1,2]}`: false,
 		`{"amount":null,"loss":-5,"to":"x","list":[1,2]}`: false, `{}`: false, `null`: false, `{"amount":1,"loss":-5,"to":"x ","list":[1,2]}`: false,
 	} {
-		if got := h.covers(tool("pay", args)); got != want {
+		if got := h.covers(tool("spend", args)); got != want {
 			t.Errorf("%s: covered %v", args, got)
 		}
 	}
@@ -67,7 +67,7 @@ func TestGrantIsPinned(t *testing.T) {
 			t.Errorf("another %s is covered", name)
 		}
 	}
-	if out := h.open(call, func(in *approval.OpenInput) { in.Runtime = "other" }); out.Outcome == approval.OpenGranted {
+	if out := h.open(call, func(in *approval.OpenInput) { in.Asker = approval.Asker{Token: "other"} }); out.Outcome == approval.OpenGranted {
 		t.Error("another runtime uses the grant")
 	}
 	if !h.covers(call) {
@@ -93,11 +93,20 @@ func TestGrantTellsServersApart(t *testing.T) {
 func TestGrantCoversWithinPolicies(t *testing.T) {
 	start := time.Unix(1, 0)
 	g := approval.Grant{Call: approval.Call{Kind: resolve.Tool, Args: "{}"}, Created: start, Expires: start.Add(time.Hour), MaxUses: 9, Uses: 3}
-	for bounds, want := range map[policy.Grants]bool{
-		{}: true, {Forbid: true}: false, {Session: true}: false, {MaxUses: 3}: false, {MaxUses: 4}: true, {MaxAge: time.Minute}: false, {MaxAge: time.Hour}: true,
+	for _, tt := range []struct {
+		bounds policy.Grants
+		want   bool
+	}{
+		{policy.Grants{}, true},
+		{policy.Grants{Forbid: true}, false},
+		{policy.Grants{Session: true}, false},
+		{policy.Grants{MaxUses: 3}, false},
+		{policy.Grants{MaxUses: 4}, true},
+		{policy.Grants{MaxAge: time.Minute}, false},
+		{policy.Grants{MaxAge: time.Hour}, true},
 	} {
-		if got := g.Covers(&g.Call, "", bounds, start); got != want {
-			t.Errorf("%+v: covered %v", bounds, got)
+		if got := g.Covers(&g.Call, "", tt.bounds, start); got != tt.want {
+			t.Errorf("%+v: covered %v", tt.bounds, got)
 		}
 	}
 }
@@ -124,7 +133,7 @@ func TestGrantOffers(t *testing.T) {
 		"grant.max_uses":  {MaxUses: 6},
 		"grant.bounds[0]": {Bounds: []approval.Bound{{Path: "n", Kind: "below"}}},
 		"grant.bounds[1]": {Bounds: []approval.Bound{{Path: "n", Kind: approval.AtMost}, {Path: "s", Kind: approval.AtMost}}},
-		"grant.bounds":    {Bounds: make([]approval.Bound, 33)},
+		"grant.bounds":    {Bounds: slices.Repeat([]approval.Bound{{Path: "n", Kind: approval.AtMost}}, 33)},
 	} {
 		_, err = offer(tool("trade", `{"n":1,"s":"x"}`), o)
 		h.wrongField(err, field)
@@ -203,7 +212,7 @@ func TestGrantTakesAllApprovers(t *testing.T) {
 	if g.MaxUses != 2 || g.Session != "s1" || !g.Expires.Equal(h.now().Add(time.Hour)) || len(g.Bounds) != 0 || !slices.Equal(g.By, []string{"ann", "bob"}) {
 		t.Errorf("got %+v", g)
 	}
-	if g := both(`{"n":3}`, &approval.GrantOffer{}, &approval.GrantOffer{}); g.MaxUses != 5 || !g.Expires.Equal(h.now().Add(2*time.Hour)) {
+	if g := both(`{"n":3}`, &approval.GrantOffer{MaxUses: 5, MaxAge: 2 * time.Hour}, &approval.GrantOffer{MaxUses: 5, MaxAge: 2 * time.Hour}); g.MaxUses != 5 || !g.Expires.Equal(h.now().Add(2*time.Hour)) {
 		t.Errorf("the policy's bounds don't hold: %+v", g)
 	}
 	h.history()
@@ -212,7 +221,7 @@ func TestGrantTakesAllApprovers(t *testing.T) {
 func TestGrantEnds(t *testing.T) {
 	h := newHouse(t)
 	ctx := context.Background()
-	_, g := h.approved(tool("pay", `{}`), &approval.GrantOffer{MaxAge: time.Hour})
+	_, g := h.approved(tool("pay", `{}`), &approval.GrantOffer{MaxAge: time.Hour, MaxUses: 9})
 	if !h.covers(tool("pay", `{}`)) {
 		t.Fatal("not covered")
 	}
@@ -337,7 +346,7 @@ func TestGrantOnlyNarrows(t *testing.T) {
 			}
 		}
 		g := approval.Grant{Call: approval.Call{Kind: resolve.Tool, Tool: "x", Args: approved}, Bounds: bounds, Expires: now.Add(1), MaxUses: 1}
-		got := g.Covers(&approval.Call{Kind: resolve.Tool, Tool: "x", Args: call}, "", policy.Grants{}, now)
+		got := g.Covers(&approval.Call{Kind: resolve.Tool, Tool: "x", Args: call}, "", policy.Grants{Bounds: bounds}, now)
 		_, err := value.Parse([]byte(call), value.DefaultLimits())
 		want := err == nil && mayBe(t, approved, call, bounds)
 		if got != want {

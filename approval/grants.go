@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/policy"
@@ -26,7 +27,26 @@ func (r *Request) checkOffer(o *GrantOffer, cfg Config) error {
 	case o.MaxUses < 0 || o.MaxUses > most(g.MaxUses, cfg.MaxUses):
 		return &InputError{"grant.max_uses", "at most " + strconv.Itoa(most(g.MaxUses, cfg.MaxUses))}
 	}
+	for i, b := range o.Bounds {
+		if !g.Varies(b) {
+			return &InputError{fmt.Sprintf("grant.bounds[%d]", i), varying(g.Bounds)}
+		}
+	}
+
 	return checkBounds(o.Bounds, r.Current().Call.Args)
+}
+
+// varying says which arguments may differ under a standing approval.
+func varying(bounds []Bound) string {
+	if len(bounds) == 0 {
+		return "no bounds: not every rule that asks lets an argument vary (require.grants.bounds of a policy)"
+	}
+	words := make([]string, len(bounds))
+	for i, b := range bounds {
+		words[i] = string(b.Kind) + " for " + strconv.Quote(b.Path)
+	}
+
+	return "what all the rules that ask let vary: " + strings.Join(words, ", ")
 }
 
 // most is the smaller of a policy's bound (0: none) and the service's own.
@@ -91,6 +111,7 @@ func (r *Request) grant(id string, counted []string, now time.Time, cfg Config) 
 	g := &Grant{
 		ID: id, Tenant: r.Tenant, Agent: r.Agent.ID, Target: call.Target(), Call: call, Plan: r.Current().Plan, Bounds: all.Bounds,
 		Request: r.ID, By: counted, Created: now, Runtimes: append([]string{r.Requester.Runtime}, r.Requester.Also...),
+		RuntimePeople: append([]string{r.Requester.Person}, r.Requester.AlsoOf...), Rules: rulesOf(&r.Current().Decision), Stages: r.Stages,
 		Expires: now.Add(offered(all.MaxAge, cfg.GrantAge, most(r.Grants.MaxAge, cfg.MaxGrantAge))),
 		MaxUses: offered(all.MaxUses, cfg.GrantUses, most(r.Grants.MaxUses, cfg.MaxUses)),
 	}
@@ -138,7 +159,12 @@ func (g *Grant) Covers(c *Call, plan string, bounds policy.Grants, now time.Time
 // within holds the grant to what the policies say at the time of use.
 func (g *Grant) within(b policy.Grants) bool {
 	return !b.Forbid && (!b.Session || g.Session != "") && (b.MaxAge == 0 || g.Expires.Sub(g.Created) <= b.MaxAge) &&
-		(b.MaxUses == 0 || g.Uses < b.MaxUses)
+		(b.MaxUses == 0 || g.Uses < b.MaxUses) && !slices.ContainsFunc(g.Bounds, func(x Bound) bool { return !b.Varies(x) })
+}
+
+// fulfils reports whether what was fulfilled when the grant was given is all that rules and stages ask for.
+func (g *Grant) fulfils(rules Rules, stages []policy.Stage) bool {
+	return len(g.Rules) > 0 && g.Rules.include(rules) && tighterStages(g.Stages, stages)
 }
 
 // sameHints compares hints as reported: a hint that is not there is not the same as its default, since the binding tells them apart too.

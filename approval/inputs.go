@@ -24,11 +24,10 @@ const (
 // OpenInput is a call that wants to run.
 type OpenInput struct {
 	Tenant   string
-	Runtime  string // who asks: the name of its token
-	Person   string // whose token that is, who then has no say either; "" means nobody's
+	Asker    Asker  // who asks; an empty principal stands for the call's
 	Agent    string // id of the agent
 	Call     *resolve.Call
-	Key      string // idempotency key; "" means none
+	Key      string // idempotency key of the asker's own; "" means none
 	Replaces string // an earlier request that this one supersedes; "" means none
 }
 
@@ -40,7 +39,9 @@ type Opened struct {
 	Request  *Request         `json:"request,omitempty"` // when pending; and the denied one during a cool-down
 	Grant    *Grant           `json:"grant,omitempty"`
 	Shared   bool             `json:"shared,omitempty"` // an identical call had been asked before: same request
-	Denied   string           `json:"denied,omitempty"` // "policy", "frozen", "cooling_down"
+	// Unfillable lists what the approval needs and nobody can give as of now: the request can only be denied, or expire.
+	Unfillable []Shortage `json:"unfillable,omitempty"`
+	Denied     string     `json:"denied,omitempty"` // "policy", "frozen", "cooling_down"
 }
 
 // VoteInput is one person's answer.
@@ -55,7 +56,8 @@ type VoteInput struct {
 	Response  string // for Respond: what the agent is told
 	Choice    *int   // for Choose: index of the choice
 	Channel   string
-	Full      bool // whether the channel showed the whole call; an approval needs it
+	Token     string // name of the token that the answer came by; "" for somebody who is signed in
+	Full      bool   // whether the channel showed the whole call; an approval needs it
 	Grant     *GrantOffer
 }
 
@@ -77,6 +79,8 @@ type EditInput struct {
 	Args      string // JSON text
 	Reason    string
 	Channel   string
+	Token     string // as in VoteInput
+	Full      bool   // whether the channel showed the whole call with the new arguments
 }
 
 // Edited is what an edit would do, or did.
@@ -98,7 +102,7 @@ type Change struct {
 type ConsumeInput struct {
 	Tenant  string
 	ID      string
-	Runtime string
+	Asker   Asker         // who runs it: one of those who asked
 	Call    *resolve.Call // what will run; nil when Binding is given
 	Binding string        // its digest, computed by the runtime's own plan
 	Key     string        // of this attempt: a repetition with the same key gets the same answer, another key is refused; required
@@ -146,12 +150,15 @@ func checkCall(c *resolve.Call) error {
 	}
 	return errors.Join(
 		checkName("call.tool", c.Tool), checkName("call.server", c.Server), checkName("call.agent", c.Agent), checkName("call.skill", c.Skill),
-		checkName("call.principal", c.Principal), checkName("call.session", c.Session), checkName("call.tool_definition", c.ToolDefinition))
+		checkPrincipal(c.Principal), checkName("call.session", c.Session), checkName("call.tool_definition", c.ToolDefinition))
 }
 
 func (in *OpenInput) check() error {
 	if err := checkCall(in.Call); err != nil {
 		return err
 	}
-	return errors.Join(checkName("runtime", in.Runtime), checkName("person", in.Person), checkName("key", in.Key), checkName("replaces", in.Replaces))
+	if err := in.Asker.speaksFor(in.Call.Principal); err != nil {
+		return err
+	}
+	return errors.Join(in.Asker.check(), checkName("key", in.Key), checkName("replaces", in.Replaces))
 }

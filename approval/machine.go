@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -9,41 +10,13 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// standing is what the directory says as of now: who the people around a request are, and who of them may not vote on it.
-type standing struct {
-	people   map[string]Person // by canonical id
-	excluded map[string]string // canonical id → why
-	user     string            // canonical id of the person whom the agent acts for; "" when the directory knows nobody by that name
-}
-
-// may says whether a person has a say on a request, and whether a seat: escalation calls people in, who may deny or answer, but gives
-// nobody a seat of a group they don't hold.
-func (w standing) may(r *Request, id string) (say, seat bool, why string) {
-	p, known := w.people[id]
-	if !known {
-		return false, false, "not in the directory"
-	}
-	if why, out := w.excluded[id]; out {
-		return false, false, why
-	}
-	if r.asksUser() && r.Requester.Principal != "" {
-		if id != w.user {
-			return false, false, "the question is for the person whom the agent acts for"
-		}
-		return true, true, ""
-	}
-	seat = slices.ContainsFunc(r.Stages, func(s policy.Stage) bool { return p.Holds(s.Group) })
-	say = seat || slices.ContainsFunc(r.Called, p.Holds)
-	if !say {
-		why = "in none of the groups that are asked"
-	}
-	return say, seat, why
-}
-
 // open makes a request pending. Its revision 0 is set.
 func (r *Request) open(now time.Time, require policy.Require, cfg Config) []Event {
 	r.State, r.Created = Pending, now
 	r.demand(require)
+	if r.Requester.Unknown {
+		r.Stages = oneMore(r.Stages)
+	}
 	if r.Within == 0 {
 		r.Within = cfg.Within
 	}
@@ -57,7 +30,7 @@ func (r *Request) open(now time.Time, require policy.Require, cfg Config) []Even
 func (r *Request) opened(more map[string]any) Event {
 	call := r.Current().Call
 	facts := map[string]any{
-		"principal": call.Principal, "session": call.Session, "plan": r.Current().Plan, "deadline": stamp(r.Deadline),
+		"principal": call.Principal, "unknown_principal": r.Requester.Unknown, "forbid_hidden": r.ForbidHidden, "session": call.Session, "plan": r.Current().Plan, "deadline": stamp(r.Deadline),
 		"on_timeout": string(r.OnTimeout), "stages": stageFacts(r.Stages), "rules": ruleFacts(r.Current()),
 		"tool_definition": call.ToolDefinition, "owners": list(r.Requester.Owners), "replaces": r.Replaces, "person": r.Requester.Person,
 	}
@@ -67,19 +40,57 @@ func (r *Request) opened(more map[string]any) Event {
 
 // demand joins a requirement into what the request already demands. It only tightens.
 func (r *Request) demand(q policy.Require) {
-	have := policy.Require{Stages: r.Stages, Within: r.Within, OnTimeout: r.OnTimeout, Grants: r.Grants, Arguments: policy.Arguments{Redact: r.Redact}}
-	if len(r.Stages) == 1 && r.Stages[0] == anyone {
+	have := policy.Require{
+		Stages:    r.Stages,
+		Within:    r.Within,
+		OnTimeout: r.OnTimeout,
+		Grants:    r.Grants,
+		Arguments: policy.Arguments{Redact: r.Redact, ForbidHidden: r.ForbidHidden},
+	}
+	if isAnyone(r.Stages) {
 		have.Stages = nil
 	}
+	if len(r.Revisions) > 1 && have.Grants.Bounds == nil && !have.Grants.Forbid {
+		have.Grants.Bounds = []policy.Bound{} // the rules that asked before named none
+	}
+	for _, group := range r.Lookers {
+		have.Escalate = append(have.Escalate, policy.Escalation{To: group, May: policy.MayLook})
+	}
+
 	all := have.Join(q)
-	r.Stages, r.Within, r.OnTimeout, r.Grants, r.Redact = all.Stages, all.Within, all.Fallback(), all.Grants, all.Arguments.Redact
+	r.Stages = all.Stages
+	r.Within = all.Within
+	r.OnTimeout = all.Fallback()
+	r.Grants = all.Grants
+	r.Redact = all.Arguments.Redact
+	r.ForbidHidden = all.Arguments.ForbidHidden
+	r.Lookers = nil
+	for _, e := range all.Escalate {
+		if e.May == policy.MayLook {
+			r.Lookers = append(r.Lookers, e.To)
+		}
+	}
 	if len(r.Stages) == 0 {
-		r.Stages = []policy.Stage{anyone}
+		r.Stages = []policy.Stage{anyone()}
 	}
 }
 
 // anyone is the stage of a request whose rules name no group: one approver of the tenant.
-var anyone = policy.Stage{Group: "", People: 1}
+func anyone() policy.Stage { return policy.Stage{Group: "", People: 1} }
+
+// isAnyone reports whether one approver of the tenant is all that is asked for.
+func isAnyone(stages []policy.Stage) bool {
+	return len(stages) == 1 && stages[0].Group == "" && stages[0].People == 1
+}
+
+// oneMore asks for one more person, whoever it is.
+func oneMore(stages []policy.Stage) []policy.Stage {
+	if isAnyone(stages) {
+		return []policy.Stage{{Group: "", People: 2}}
+	}
+
+	return append([]policy.Stage{anyone()}, stages...)
+}
 
 // ladder puts a reminder at half of the time and at nine tenths, and the escalations where the policies want them.
 func ladder(from, deadline time.Time, escalate []policy.Escalation) []Rung {
@@ -112,12 +123,10 @@ func (r *Request) schedule() {
 // vote lets one person answer; response is what the agent is told instead of letting it run. The caller has checked the version and what
 // was shown.
 func (r *Request) vote(v Vote, response string, w standing, now time.Time, cfg Config) (VoteOutcome, []Event, error) {
-	say, seat, why := w.may(r, v.Person)
-	if say && v.Verdict == Approve && !seat {
-		say, why = false, "called in to look, without a seat in a group that must agree"
-	}
-	if !say {
-		return VoteNotEligible, []Event{r.voteEvent(EventVoteRefused, v, map[string]any{"why": why})}, nil
+	a := r.answering()
+	e := w.eligibility(&a, v.Person)
+	if !e.Answer || v.Verdict == Approve && !e.Approve {
+		return VoteNotEligible, []Event{r.voteEvent(EventVoteRefused, v, map[string]any{"why": e.Why})}, nil
 	}
 	if r.State != Pending {
 		return r.voteLate(v, response, now)
@@ -125,8 +134,11 @@ func (r *Request) vote(v Vote, response string, w standing, now time.Time, cfg C
 	if r.said(v) {
 		return VoteDuplicate, nil, nil
 	}
-	if (v.Verdict == Approve || v.Verdict == Choose) && !v.Full {
+	switch {
+	case (v.Verdict == Approve || v.Verdict == Choose) && !v.Full:
 		return "", nil, ErrNotShown
+	case v.Verdict == Approve && r.ForbidHidden && len(v.Hidden) > 0:
+		return "", nil, fmt.Errorf("%w: %s", ErrHidden, strings.Join(v.Hidden, ", "))
 	}
 	r.Votes = append(r.Votes, v)
 	events := []Event{r.voteEvent(EventVote, v, nil)}
@@ -156,11 +168,11 @@ func (r *Request) said(v Vote) bool {
 // count approves when distinct people who hold the groups now fill every seat.
 func (r *Request) count(v Vote, w standing, now time.Time, cfg Config, events []Event) (VoteOutcome, []Event, error) {
 	people := r.approvers(w)
-	if _, met := Seat(r.Stages, people); !met {
+	if _, met := Seat(r.StagesAt(now), people); !met {
 		return VoteCounted, events, nil
 	}
 	e := r.approve(ByVotes, v.Person, v.Reason, now, cfg)
-	e.Facts["by"] = r.countedFacts(people)
+	e.Facts["by"] = r.countedFacts(people, now)
 	return VoteApproved, append(events, e), nil
 }
 
@@ -174,16 +186,9 @@ func ids(people []Person) []string {
 
 // approvers are the people whose approval of the current revision counts as of now, in the order they gave it.
 func (r *Request) approvers(w standing) []Person {
-	var out []Person
-	for _, v := range r.Votes {
-		if v.Verdict != Approve || v.Late || v.Revision != r.Current().Number {
-			continue
-		}
-		if _, seat, _ := w.may(r, v.Person); seat {
-			out = append(out, w.people[v.Person])
-		}
-	}
-	return out
+	a := r.answering()
+
+	return w.counted(&a)
 }
 
 func (r *Request) approve(cause Cause, by, reason string, now time.Time, cfg Config) Event {
@@ -193,14 +198,16 @@ func (r *Request) approve(cause Cause, by, reason string, now time.Time, cfg Con
 	return r.event(EventApproved, by, map[string]any{"expires": stamp(r.Permit.Expires)}).sealing("reason", reason)
 }
 
-// voters lists who gave a verdict on the current revision in time.
-func (r *Request) voters(verdict Verdict) []string {
+// voters lists who gave one of the verdicts on the current revision in time, in the order they gave it.
+func (r *Request) voters(verdicts ...Verdict) []string {
 	var out []string
 	for _, v := range r.Votes {
-		if v.Verdict == verdict && !v.Late && v.Revision == r.Current().Number && !slices.Contains(out, v.Person) {
+		given := slices.Contains(verdicts, v.Verdict) && !v.Late && v.Revision == r.Current().Number
+		if given && !slices.Contains(out, v.Person) {
 			out = append(out, v.Person)
 		}
 	}
+
 	return out
 }
 
@@ -227,7 +234,13 @@ func (r *Request) voteLate(v Vote, response string, now time.Time) (VoteOutcome,
 }
 
 func (r *Request) voteEvent(kind string, v Vote, facts map[string]any) Event {
-	all := map[string]any{"verdict": string(v.Verdict), "channel": v.Channel, "groups": list(v.Groups), "shown_fully": v.Full, "seen": v.Binding}
+	all := map[string]any{
+		"verdict": string(v.Verdict), "channel": v.Channel, "groups": list(v.Groups), "shown_fully": v.Full, "hidden": list(v.Hidden),
+		"seen": v.Binding,
+	}
+	if v.Token != "" {
+		all["token"] = v.Token
+	}
 	if v.Chosen != nil {
 		all["chosen"] = *v.Chosen
 	}
@@ -253,7 +266,7 @@ func (r *Request) close(s State, cause Cause, by, reason string, now time.Time) 
 func (r *Request) revise(next Revision, require policy.Require) Event {
 	next.Number = r.Current().Number + 1
 	r.Revisions = append(r.Revisions, next)
-	r.demand(require)
+	r.demand(delayed(require, next.At.Sub(r.Created)))
 	if r.OnTimeout == policy.TimeoutApprove {
 		r.OnTimeout = policy.TimeoutDeny
 	}
@@ -265,9 +278,22 @@ func (r *Request) revise(next Revision, require policy.Require) Event {
 	before := r.Revisions[len(r.Revisions)-2]
 	e := r.event(EventEdited, next.Author, map[string]any{
 		"from": before.Binding, "plan": next.Plan, "rules": ruleFacts(&next), "stages": stageFacts(r.Stages), "deadline": stamp(r.Deadline),
-		"on_timeout": string(r.OnTimeout),
+		"on_timeout": string(r.OnTimeout), "forbid_hidden": r.ForbidHidden,
 	})
 	return e.sealing("args", next.Call.Args).sealing("message", next.Decision.Message).sealing("note", next.Note)
+}
+
+// delayed is a requirement whose stand-ins come in so much later.
+func delayed(q policy.Require, later time.Duration) policy.Require {
+	q.Stages = slices.Clone(q.Stages)
+	for i := range q.Stages {
+		q.Stages[i].StandIns = slices.Clone(q.Stages[i].StandIns)
+		for j := range q.Stages[i].StandIns {
+			q.Stages[i].StandIns[j].After += later
+		}
+	}
+
+	return q
 }
 
 // escalations adds rungs that an edited call demands and the request does not have. Each group is called once, at its earliest time.

@@ -40,7 +40,7 @@ func (d *town) Members(context.Context, string, string) ([]Person, error) { retu
 
 func (d *town) Owners(context.Context, string, string) ([]string, error) { return d.owners, d.broken }
 
-// model is the request as design §2 and §7 tell it, with sets instead of the machine's lists, and a search instead of its matching.
+// model is the request as the documentation tells it, with sets instead of the machine's lists, and a search instead of its matching.
 type model struct {
 	state     State
 	cause     Cause
@@ -48,6 +48,8 @@ type model struct {
 	approvals map[string]bool // of the current revision
 	answers   map[string]bool // person, verdict and revision of every answer that was kept
 	stages    map[string]int
+	standIns  map[string]map[string]time.Time // stage → group → when its members may fill seats
+	lookers   map[string]bool                 // groups that are called in to look
 	fallback  policy.Timeout
 	within    time.Duration
 	created   time.Time
@@ -61,8 +63,8 @@ type model struct {
 	redact    map[string]bool
 }
 
-// fills searches all ways to seat distinct people.
-func fills(stages map[string]int, people []string, holds func(person, group string) bool) bool {
+// assigns searches all ways to seat distinct people.
+func assigns(stages map[string]int, people []string, holds func(person, group string) bool) bool {
 	for _, group := range slices.Sorted(maps.Keys(stages)) {
 		if stages[group] == 0 {
 			continue
@@ -70,7 +72,7 @@ func fills(stages map[string]int, people []string, holds func(person, group stri
 		left := maps.Clone(stages)
 		left[group]--
 		for i, p := range people {
-			if holds(p, group) && fills(left, slices.Concat(people[:i], people[i+1:]), holds) {
+			if holds(p, group) && assigns(left, slices.Concat(people[:i], people[i+1:]), holds) {
 				return true
 			}
 		}
@@ -145,12 +147,28 @@ func drawRequire(t *rapid.T) policy.Require {
 	q.OnTimeout = rapid.SampledFrom([]policy.Timeout{"", policy.TimeoutDeny, policy.TimeoutEscalate, policy.TimeoutApprove}).Draw(t, "fallback")
 	for g := range someGroups {
 		if rapid.IntRange(0, 3).Draw(t, "escalates") == 0 {
-			q.Escalate = append(q.Escalate, policy.Escalation{After: time.Duration(rapid.IntRange(1, 100).Draw(t, "after")) * time.Minute, To: group(g)})
+			e := policy.Escalation{After: time.Duration(rapid.IntRange(1, 100).Draw(t, "after")) * time.Minute, To: group(g)}
+			e.May = rapid.SampledFrom([]policy.May{policy.MayApprove, policy.MayApprove, policy.MayLook}).Draw(t, "may")
+			q.Escalate = append(q.Escalate, e)
+			for i := range q.Stages {
+				q.Stages[i].StandIns = append(q.Stages[i].StandIns, policy.StandIn{Group: e.To, After: e.After})
+			}
 		}
 	}
-	q.Grants = rapid.SampledFrom([]policy.Grants{{}, {Forbid: true}, {Session: true}, {MaxUses: 3}, {MaxAge: time.Hour}}).Draw(t, "grants")
+	q.Grants = rapid.SampledFrom(grantBounds()).Draw(t, "grants")
 	q.Arguments.Redact = rapid.SampledFrom([][]string{nil, {"a"}, {"b"}}).Draw(t, "redact")
 	return q.Join(policy.Require{})
+}
+
+// grantBounds are those of parsed rules: these always say which arguments may vary, most of them none.
+func grantBounds() []policy.Grants {
+	none := []policy.Bound{}
+	amount := policy.Bound{Path: "n", Kind: policy.AtMost}
+
+	return []policy.Grants{
+		{Bounds: none}, {Forbid: true}, {Session: true, Bounds: none}, {MaxUses: 3, Bounds: []policy.Bound{amount}},
+		{MaxAge: time.Hour, Bounds: []policy.Bound{amount, {Path: "loss", Kind: policy.AtLeast}}},
+	}
 }
 
 func (x *trial) open(q policy.Require) {
@@ -159,6 +177,7 @@ func (x *trial) open(q policy.Require) {
 		Revisions: []Revision{{Call: Call{Kind: resolve.Tool, Tool: "trade", Args: `{"n":0}`, Principal: "alias-p0"}, Binding: binding(0), Plan: "plan", At: x.now}},
 	}
 	x.m = &model{state: Pending, approvals: map[string]bool{}, answers: map[string]bool{}, stages: map[string]int{}, fallback: policy.TimeoutDeny,
+		standIns: map[string]map[string]time.Time{}, lookers: map[string]bool{},
 		created: x.now, called: map[string]bool{}, ladder: map[string]time.Time{}, redact: map[string]bool{}}
 	if q.OnTimeout != "" {
 		x.m.fallback = q.OnTimeout
@@ -180,7 +199,11 @@ func (m *model) join(q policy.Require, now time.Time) {
 		delete(m.stages, "")
 	}
 	for _, s := range q.Stages {
+		m.standIn(s, now)
 		m.stages[s.Group] = max(m.stages[s.Group], s.People)
+	}
+	for _, e := range q.Escalate {
+		m.lookers[e.To] = m.lookers[e.To] || e.May == policy.MayLook
 	}
 	if len(m.stages) == 0 {
 		m.stages[""] = 1 // anyone who may approve at all
@@ -198,6 +221,22 @@ func (m *model) join(q policy.Require, now time.Time) {
 		m.redact[p] = true
 	}
 	m.grants = policy.Require{Grants: m.grants}.Join(policy.Require{Grants: q.Grants}).Grants
+}
+
+// standIn keeps those who stand in for a stage by every rule that has it.
+func (m *model) standIn(s policy.Stage, now time.Time) {
+	fresh := map[string]time.Time{}
+	for _, i := range s.StandIns {
+		before, both := m.standIns[s.Group][i.Group]
+		if m.stages[s.Group] > 0 && !both {
+			continue
+		}
+		fresh[i.Group] = now.Add(i.After)
+		if both && before.After(fresh[i.Group]) {
+			fresh[i.Group] = before
+		}
+	}
+	m.standIns[s.Group] = fresh
 }
 
 // pass lets time act on the model.
@@ -233,13 +272,27 @@ func (m *model) pass(now time.Time, cfg Config) {
 
 func (x *trial) holds(id, g string) bool { return g == "" || x.town.holds[id][g] }
 
+// fits reports whether a person may sit in a stage: they hold its group, or one that stands in for it by now.
+func (x *trial) fits(id, stage string) bool {
+	if x.holds(id, stage) {
+		return true
+	}
+	for g, from := range x.m.standIns[stage] {
+		if x.holds(id, g) && !x.m.lookers[g] && !x.now.Before(from) {
+			return true
+		}
+	}
+
+	return false
+}
+
 // says reports whether a person may answer, and whether they may approve.
 func (x *trial) says(id string) (deny, approve bool) {
 	if x.town.names[id] != id || barred[id] {
 		return false, false
 	}
 	for g := range x.m.stages {
-		approve = approve || x.holds(id, g)
+		approve = approve || x.fits(id, g)
 	}
 	deny = approve
 	for g := range x.m.called {
@@ -278,7 +331,7 @@ func (x *trial) answer(id string, v Verdict, full bool) (outcome VoteOutcome, sh
 			people = append(people, p)
 		}
 	}
-	if !fills(m.stages, people, x.holds) {
+	if !assigns(m.stages, people, x.fits) {
 		return VoteCounted, true
 	}
 	m.state, m.cause, m.expires = Approved, ByVotes, x.now.Add(x.cfg.PermitAge)
@@ -346,7 +399,8 @@ func (x *trial) give(id string, v Verdict, full bool) (VoteOutcome, []Event, err
 	if !known {
 		voter = Person{ID: id}
 	}
-	w, err := x.s.standing(context.Background(), x.r, voter)
+	a := x.r.answering()
+	w, err := x.s.standing(context.Background(), x.r.Tenant, &a, x.now, voter)
 	if err != nil {
 		x.t.Fatal(err)
 	}

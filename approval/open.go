@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -31,6 +32,9 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 			return nil, err
 		}
 		if o.askers, err = s.askers(ctx, in); err != nil {
+			return nil, err
+		}
+		if o.unknown, err = s.unknown(ctx, in.Tenant, in.Call.Principal); err != nil {
 			return nil, err
 		}
 	}
@@ -72,10 +76,20 @@ func (s *Service) owners(ctx context.Context, tenant string, c *Compiled) ([]str
 	return slices.Compact(all), nil
 }
 
+// unknown reports whether nobody is known by the name of the principal, where that matters.
+func (s *Service) unknown(ctx context.Context, tenant, principal string) (bool, error) {
+	if principal == "" || s.cfg.AcceptUnknown != nil && s.cfg.AcceptUnknown(tenant) {
+		return false, nil
+	}
+	_, known, err := s.known(ctx, tenant, principal)
+
+	return !known, err
+}
+
 // askers are the people that the runtime and its owner are known as.
 func (s *Service) askers(ctx context.Context, in OpenInput) ([]string, error) {
 	var out []string
-	for _, name := range []string{in.Runtime, in.Person} {
+	for _, name := range []string{in.Asker.Token, in.Asker.Person} {
 		p, ok, err := s.known(ctx, in.Tenant, name)
 		if err != nil {
 			return nil, err
@@ -97,6 +111,7 @@ type opening struct {
 	binding string
 	owners  []string
 	askers  []string
+	unknown bool // nobody is known by the principal's name
 	now     time.Time
 	out     *Opened
 	last    *Request // the newest for this very call
@@ -146,7 +161,7 @@ func (o *opening) remembered(tx Tx) (bool, error) {
 	if o.in.Key == "" {
 		return false, nil
 	}
-	m, err := tx.Remembered(o.in.Key)
+	m, err := tx.Remembered(o.key())
 	if err != nil || m == nil || !o.now.Before(m.Expires) {
 		return false, err
 	}
@@ -169,12 +184,15 @@ func (o *opening) grantedBefore(tx Tx, id string) (bool, error) {
 	}
 	before := *g
 	before.Uses-- // as it stood when this call came first
-	if o.d.Outcome != resolve.Ask || !slices.Contains(g.Runtimes, o.in.Runtime) || !before.Covers(&o.call, o.c.Plan.Version(), require(&o.d).Grants, o.now) {
+	if o.d.Outcome != resolve.Ask || !o.covered(&before) {
 		return false, nil
 	}
 	o.out.Outcome, o.out.Grant = OpenGranted, g
 	return true, nil
 }
+
+// key is the idempotency key, of this asker's own.
+func (o *opening) key() string { return o.in.Asker.own(o.in.Key) }
 
 // digest says whether two calls under one key are the same. The plan may have changed in between; the call may not.
 func (o *opening) digest() string {
@@ -197,7 +215,7 @@ func (o *opening) remember(tx Tx, m Memory) {
 		if least := o.now.Add(o.s.cfg.Remember); m.Expires.Before(least) {
 			m.Expires = least
 		}
-		tx.Remember(o.in.Key, m)
+		tx.Remember(o.key(), m)
 	}
 }
 
@@ -210,7 +228,7 @@ func (o *opening) event(kind string, facts map[string]any) Event {
 	for k, v := range facts {
 		all[k] = v
 	}
-	return Event{Type: kind, Actor: o.in.Runtime, Facts: all}.sealing("args", safeText(o.call.Args))
+	return Event{Type: kind, Actor: o.in.Asker.Token, Facts: all}.sealing("args", safeText(o.call.Args))
 }
 
 func (o *opening) record(tx Tx, r *Request, events ...Event) error {
@@ -271,14 +289,12 @@ func (o *opening) share(tx Tx) error {
 	o.remember(tx, Memory{Request: r.ID})
 	var facts map[string]any
 	if o.joins(r) {
-		r.Requester.Also = append(r.Requester.Also, o.in.Runtime)
-		if p := o.in.Person; p != "" && !slices.Contains(r.Requester.AlsoOf, p) {
-			r.Requester.AlsoOf = append(r.Requester.AlsoOf, p)
-		}
+		r.Requester.Also = append(r.Requester.Also, o.in.Asker.Token)
+		r.Requester.AlsoOf = append(r.Requester.AlsoOf, o.in.Asker.Person)
 		o.touch(r)
-		facts = map[string]any{"joined": true, "person": o.in.Person}
+		facts = map[string]any{"joined": true, "person": o.in.Asker.Person}
 	}
-	return o.record(tx, r, r.event(EventShared, o.in.Runtime, facts))
+	return o.record(tx, r, r.event(EventShared, o.in.Asker.Token, facts))
 }
 
 // mostAlso is how many further runtimes may share one request.
@@ -287,7 +303,7 @@ const mostAlso = 50
 // joins reports whether the runtime becomes one of those who ask. It does not when its own person approved what now may run: nobody
 // approves what they ask for, in whichever order they do it.
 func (o *opening) joins(r *Request) bool {
-	if r.AskedBy(o.in.Runtime) || len(r.Requester.Also) >= mostAlso {
+	if r.AskedBy(o.in.Asker) || len(r.Requester.Also) >= mostAlso {
 		return false
 	}
 	return r.State == Pending || !slices.ContainsFunc(r.voters(Approve), func(id string) bool { return slices.Contains(o.askers, id) })
@@ -306,18 +322,43 @@ func (o *opening) granted(tx Tx) (bool, error) {
 		return false, err
 	}
 	for _, g := range live {
-		if !slices.Contains(g.Runtimes, o.in.Runtime) || !g.Covers(&o.call, o.c.Plan.Version(), require(&o.d).Grants, o.now) {
+		if !o.covered(g) {
 			continue
 		}
 		g.Uses++
 		tx.SaveGrant(g)
 		o.out.Outcome, o.out.Grant = OpenGranted, g
 		o.remember(tx, Memory{Grant: g.ID})
-		return true, o.record(tx, nil, g.event(EventGrantUsed, o.in.Runtime, map[string]any{
+		return true, o.record(tx, nil, g.event(EventGrantUsed, o.in.Asker.Token, map[string]any{
 			"binding": o.binding, "plan": o.c.Plan.Version(), "principal": o.call.Principal, "session": o.call.Session,
+			"person": o.in.Asker.Person, "owners": list(o.owners), "rules": rulesOf(&o.d).facts(), "stages": stageFacts(o.stages()),
 		}).sealing("args", o.call.Args))
 	}
 	return false, nil
+}
+
+// covered reports whether a standing approval lets this call run: it is this asker's, its bounds hold the call, and what it
+// fulfilled is all that the rules ask for now.
+func (o *opening) covered(g *Grant) bool {
+	barred := slices.Concat(o.askers, o.owners)
+
+	return among(g.Runtimes, g.RuntimePeople, o.in.Asker) &&
+		!slices.ContainsFunc(g.By, func(id string) bool { return slices.Contains(barred, id) }) &&
+		g.fulfils(rulesOf(&o.d), o.stages()) &&
+		g.Covers(&o.call, o.c.Plan.Version(), require(&o.d).Grants, o.now)
+}
+
+// stages are what the approval of this call takes.
+func (o *opening) stages() []policy.Stage {
+	stages := require(&o.d).Stages
+	if len(stages) == 0 {
+		stages = []policy.Stage{anyone()}
+	}
+	if o.unknown {
+		stages = oneMore(stages)
+	}
+
+	return stages
 }
 
 func (o *opening) create(tx Tx) error {
@@ -327,7 +368,7 @@ func (o *opening) create(tx Tx) error {
 	}
 	r := &Request{
 		ID: id, Tenant: o.in.Tenant, Version: 1, Agent: o.c.Agent, Replaces: o.in.Replaces,
-		Requester: Requester{Runtime: o.in.Runtime, Person: o.in.Person, Principal: o.call.Principal, Session: o.call.Session, Owners: o.owners},
+		Requester: Requester{Runtime: o.in.Asker.Token, Person: o.in.Asker.Person, Unknown: o.unknown, Principal: o.call.Principal, Session: o.call.Session, Owners: o.owners},
 		Revisions: []Revision{{Call: o.call, Binding: o.binding, Plan: o.c.Plan.Version(), Decision: o.d, At: o.now}},
 	}
 	if o.old != nil {
@@ -364,7 +405,7 @@ func (o *opening) supersede(tx Tx) error {
 	case !old.State.Open():
 		return nil
 	}
-	e := old.withdraw(BySupersede, o.in.Runtime, "", o.now)
+	e := old.withdraw(BySupersede, o.in.Asker.Token, "", o.now)
 	o.touch(old)
 	o.old = old
 	return o.record(tx, old, e)

@@ -95,7 +95,7 @@ func TestOpenSharesAnApproval(t *testing.T) {
 }
 
 func as(runtime, person string) func(*approval.OpenInput) {
-	return func(in *approval.OpenInput) { in.Runtime, in.Person = runtime, person }
+	return func(in *approval.OpenInput) { in.Asker = approval.Asker{Token: runtime, Person: person} }
 }
 
 // Runtimes that ask for the very same call share its request, its permit, and the ban on voting.
@@ -106,7 +106,7 @@ func TestOpenSharedByRuntimes(t *testing.T) {
 	joined := h.open(tool("trade", `{}`), as("second", "ann")).Request
 	h.open(tool("trade", `{}`), as("second", "ann"))
 	now := h.request(r.ID)
-	if !now.AskedBy("runner") || !now.AskedBy("second") || now.AskedBy("ann") || joined.Version != now.Version || len(now.Requester.Also) != 1 {
+	if !now.AskedBy(approval.Asker{Token: "runner"}) || !now.AskedBy(approval.Asker{Token: "second", Person: "ann"}) || now.AskedBy(approval.Asker{Token: "ann"}) || joined.Version != now.Version || len(now.Requester.Also) != 1 {
 		t.Fatalf("got %+v", now.Requester)
 	}
 	h.open(tool("trade", `{}`), as("bob", ""))
@@ -124,11 +124,11 @@ func TestOpenSharesNoPermitWithItsApprover(t *testing.T) {
 	h := newHouse(t)
 	r, _ := h.approved(tool("pay", `{}`), nil) // by cy
 	for _, in := range []func(*approval.OpenInput){as("second", "cy"), as("cy", "")} {
-		if out := h.open(tool("pay", `{}`), in); !out.Shared || h.request(r.ID).AskedBy("second") || h.request(r.ID).AskedBy("cy") {
+		if out := h.open(tool("pay", `{}`), in); !out.Shared || h.request(r.ID).AskedBy(approval.Asker{Token: "second", Person: "cy"}) || h.request(r.ID).AskedBy(approval.Asker{Token: "cy"}) {
 			t.Errorf("got %+v", h.request(r.ID).Requester)
 		}
 	}
-	if h.open(tool("pay", `{}`), as("third", "eve")); !h.request(r.ID).AskedBy("third") {
+	if h.open(tool("pay", `{}`), as("third", "eve")); !h.request(r.ID).AskedBy(approval.Asker{Token: "third", Person: "eve"}) {
 		t.Error("another runtime doesn't share the approval")
 	}
 	h.history()
@@ -140,7 +140,7 @@ func TestOpenIsSharedByFiftyMore(t *testing.T) {
 	for i := range 52 {
 		h.open(tool("pay", `{}`), as(fmt.Sprintf("r%d", i), "")) // the answer is still the request
 	}
-	if now := h.request(r.ID); len(now.Requester.Also) != 50 || !now.AskedBy("r49") || now.AskedBy("r50") {
+	if now := h.request(r.ID); len(now.Requester.Also) != 50 || !now.AskedBy(approval.Asker{Token: "r49"}) || now.AskedBy(approval.Asker{Token: "r50"}) {
 		t.Errorf("got %v", now.Requester.Also)
 	}
 	h.history()

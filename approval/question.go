@@ -29,9 +29,8 @@ type Question struct {
 type AskInput struct {
 	Tenant   string
 	Agent    string
-	Runtime  string
-	Person   string
-	Key      string // the same key is the same question, at least until it has ended; required
+	Asker    Asker  // the token that puts the question; an empty principal stands for the call's
+	Key      string // the asker's own: the same key is the same question, at least until it has ended; required
 	Call     *resolve.Call
 	Question Question
 	Within   time.Duration // until it expires; Config.Within when 0; at most a year
@@ -73,7 +72,7 @@ func (s *Service) Ask(ctx context.Context, in AskInput) (*Opened, error) {
 	q := in.Question
 	q.Choices, q.Groups = slices.Clone(q.Choices), distinctGroups(q.Groups)
 	o := opening{s: s, c: c, call: NewCall(in.Call), d: c.Plan.Decide(in.Call), question: &q, within: in.Within,
-		in: OpenInput{Tenant: in.Tenant, Runtime: in.Runtime, Person: in.Person, Agent: in.Agent, Call: in.Call, Key: in.Key}}
+		in: OpenInput{Tenant: in.Tenant, Asker: in.Asker, Agent: in.Agent, Call: in.Call, Key: in.Key}}
 	if o.d.Outcome != resolve.Deny {
 		if o.binding, err = c.Plan.Bind(in.Call); err != nil {
 			return nil, fmt.Errorf("bind the call: %w", err)
@@ -101,7 +100,10 @@ func (in *AskInput) check() error {
 	case in.Within < 0 || in.Within > longestQuestion:
 		return &InputError{"within", "at most " + longestQuestion.String()}
 	}
-	return errors.Join(checkName("runtime", in.Runtime), checkName("person", in.Person), checkName("key", in.Key), in.Question.check())
+	if err := in.Asker.speaksFor(in.Call.Principal); err != nil {
+		return err
+	}
+	return errors.Join(in.Asker.check(), checkName("key", in.Key), in.Question.check())
 }
 
 func (q *Question) check() error {
@@ -170,7 +172,7 @@ func (o *opening) put(tx Tx) error {
 	}
 	r := &Request{
 		ID: id, Tenant: o.in.Tenant, Version: 1, Agent: o.c.Agent, Question: o.question, Within: o.within, Redact: require(&o.d).Arguments.Redact,
-		Requester: Requester{Runtime: o.in.Runtime, Person: o.in.Person, Principal: o.call.Principal, Session: o.call.Session, Owners: o.owners},
+		Requester: Requester{Runtime: o.in.Asker.Token, Person: o.in.Asker.Person, Principal: o.call.Principal, Session: o.call.Session, Owners: o.owners},
 	}
 	bound := o.question.binding(id, o.in.Key, o.binding)
 	r.Revisions = []Revision{{Call: o.call, Binding: bound, Plan: o.c.Plan.Version(), At: o.now, Decision: resolve.Decision{
@@ -199,12 +201,12 @@ func (q *Question) parts() []string {
 // Answer returns an answered question to the runtime that asked it, which may act on it now. ErrNotFound: this runtime asked no such question.
 // ErrPending: nobody has answered. ErrNotApproved: it ended without an answer; the request, which comes with these two, says how. ErrFrozen:
 // there is an answer, which is held back while the agent is frozen.
-func (s *Service) Answer(ctx context.Context, tenant, id, runtime string) (*Request, error) {
+func (s *Service) Answer(ctx context.Context, tenant, id string, who Asker) (*Request, error) {
 	r, err := s.Request(ctx, tenant, id)
 	switch {
 	case err != nil:
 		return nil, err
-	case r.Question == nil || !r.AskedBy(runtime):
+	case r.Question == nil || !r.AskedBy(who):
 		return nil, ErrNotFound
 	case r.State == Pending:
 		return r, ErrPending

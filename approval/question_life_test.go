@@ -33,7 +33,7 @@ func TestSameKeySameQuestion(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	_, err = h.tryOpen(tool("quote", `{"path":"/etc/motd"}`), func(in *approval.OpenInput) { in.Key = "k" })
+	_, err = h.tryOpen(tool("quote", `{"path":"/etc/motd"}`), func(in *approval.OpenInput) { in.Key, in.Asker.Person = "k", "dee" })
 	h.fails(err, approval.ErrKeyReuse)
 	twin := h.put("another key")
 	if twin.ID == r.ID || twin.Binding() == r.Binding() || approval.Summarize(twin).Rules == approval.Summarize(r).Rules {
@@ -171,7 +171,7 @@ func TestQuestionsExpire(t *testing.T) {
 	if got := h.is(r.ID, approval.Expired, approval.ByDeadline); got.Chosen != nil || len(got.Votes) != 3 {
 		t.Errorf("got %+v", got)
 	}
-	got, err := h.s.Answer(context.Background(), "t", r.ID, "runner")
+	got, err := h.s.Answer(context.Background(), "t", r.ID, deesRunner())
 	if h.fails(err, approval.ErrNotApproved); got.State != approval.Expired {
 		t.Errorf("got %+v", got)
 	}
@@ -192,7 +192,7 @@ func TestQuestionsAreWithdrawn(t *testing.T) {
 	h.is(r.ID, approval.Cancelled, approval.ByRequester)
 	_, err := h.s.Cancel(context.Background(), "t", r.ID, "runner", "")
 	h.fails(err, approval.ErrClosed)
-	_, err = h.s.Answer(context.Background(), "t", r.ID, "runner")
+	_, err = h.s.Answer(context.Background(), "t", r.ID, deesRunner())
 	h.fails(err, approval.ErrNotApproved)
 	h.history()
 }
@@ -200,7 +200,7 @@ func TestQuestionsAreWithdrawn(t *testing.T) {
 // The first answer stands, and no later one changes what the tool is told.
 func TestFirstAnswerWins(t *testing.T) {
 	h := newHouse(t)
-	r := h.put("k", groups("risk", "support"), func(in *approval.AskInput) { in.Person = "" })
+	r := h.put("k", groups("risk", "support"), func(in *approval.AskInput) { in.Asker.Person = "" })
 	var all sync.WaitGroup
 	outcomes := make([]approval.VoteOutcome, 3)
 	for i, person := range []string{"ann", "bob", "cy"} {
@@ -233,20 +233,20 @@ func TestFreezeHoldsAnswersBack(t *testing.T) {
 		if out, err := h.tryAsk("another"); err != nil || out.Denied != "frozen" || out.Request != nil {
 			t.Errorf("got %+v, %v", out, err)
 		}
-		_, err := h.s.Answer(ctx, "t", r.ID, "runner")
+		_, err := h.s.Answer(ctx, "t", r.ID, deesRunner())
 		h.fails(err, approval.ErrPending)
 		h.vote(r, "pat", approval.Choose, approval.VoteAnswered, index(1))
 		if out, err := h.tryAsk("k"); err != nil || out.Denied != "frozen" || out.Request != nil {
 			t.Errorf("the answer got out by asking again: %+v, %v", out, err)
 		}
-		held, err := h.s.Answer(ctx, "t", r.ID, "runner")
+		held, err := h.s.Answer(ctx, "t", r.ID, deesRunner())
 		if h.fails(err, approval.ErrFrozen); held != nil {
 			t.Errorf("got %+v", held)
 		}
 		if err := h.s.Thaw(ctx, "t", agent, "dee", ""); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := h.s.Answer(ctx, "t", r.ID, "runner"); err != nil || *got.Chosen != 1 {
+		if got, err := h.s.Answer(ctx, "t", r.ID, deesRunner()); err != nil || *got.Chosen != 1 {
 			t.Errorf("got %+v, %v", got, err)
 		}
 		h.history()
@@ -258,7 +258,7 @@ func TestQuestionsApproveNothing(t *testing.T) {
 	h := newHouse(t)
 	ctx, r, call := context.Background(), h.put("k"), h.asked(tool("pay", `{}`))
 	for id, runtime := range map[string]string{r.ID: "another", call.ID: "runner", "qst_0": "runner"} {
-		_, err := h.s.Answer(ctx, "t", id, runtime)
+		_, err := h.s.Answer(ctx, "t", id, approval.Asker{Token: runtime, Person: "dee"})
 		h.fails(err, approval.ErrNotFound)
 	}
 	edit := approval.EditInput{Tenant: "t", ID: r.ID, Binding: r.Binding(), Person: "pat", Args: `{}`}
@@ -267,7 +267,9 @@ func TestQuestionsApproveNothing(t *testing.T) {
 		h.fails(err, approval.ErrQuestion)
 		_, err = h.s.Preview(ctx, edit)
 		h.fails(err, approval.ErrQuestion)
-		_, err = h.consume(r, tool("quote", `{"path":"/etc/motd"}`), "run")
+		_, err = h.s.Consume(ctx, approval.ConsumeInput{
+			Tenant: "t", ID: r.ID, Asker: deesRunner(), Call: tool("quote", `{"path":"/etc/motd"}`), Key: "run",
+		})
 		h.fails(err, approval.ErrQuestion)
 		_, err = h.tryOpen(tool("pay", `{"n":1}`), func(in *approval.OpenInput) { in.Replaces = r.ID })
 		h.wrongField(err, "replaces")

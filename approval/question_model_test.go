@@ -93,7 +93,8 @@ func (x *enquiry) Pick(t *rapid.T) {
 	if !known {
 		voter = Person{ID: id}
 	}
-	w, err := x.s.standing(context.Background(), x.r, voter)
+	a := x.r.answering()
+	w, err := x.s.standing(context.Background(), x.r.Tenant, &a, x.now, voter)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 var forSession = approval.Question{Asker: "files", Prompt: "Write /etc/motd?", Choices: []string{"Yes for session", "Yes once", "No"}, Default: 2}
 
 func (h *house) tryAsk(key string, change ...func(*approval.AskInput)) (*approval.Opened, error) {
-	in := approval.AskInput{Tenant: "t", Runtime: "runner", Person: "dee", Agent: "desk", Key: key, Call: tool("quote", `{"path":"/etc/motd"}`), Question: forSession}
+	in := approval.AskInput{Tenant: "t", Asker: deesRunner(), Agent: "desk", Key: key, Call: tool("quote", `{"path":"/etc/motd"}`), Question: forSession}
 	for _, c := range change {
 		c(&in)
 	}
@@ -23,6 +23,9 @@ func (h *house) tryAsk(key string, change ...func(*approval.AskInput)) (*approva
 }
 
 // put asks a question that must become a request.
+// deesRunner is the token that puts questions in these tests.
+func deesRunner() approval.Asker { return approval.Asker{Token: "runner", Person: "dee"} }
+
 func (h *house) put(key string, change ...func(*approval.AskInput)) *approval.Request {
 	h.t.Helper()
 	out, err := h.tryAsk(key, change...)
@@ -52,13 +55,13 @@ func TestQuestion(t *testing.T) {
 	if !s.Question || s.Message != "files asks for a choice, one of 3" || s.Needed != 1 || strings.Contains(fmt.Sprint(s), "motd") {
 		t.Errorf("got %+v", s)
 	}
-	_, err := h.s.Answer(context.Background(), "t", r.ID, "runner")
+	_, err := h.s.Answer(context.Background(), "t", r.ID, deesRunner())
 	h.fails(err, approval.ErrPending)
 	out := h.vote(r, "pat", approval.Choose, approval.VoteAnswered, index(1))
 	if got := out.Request; got.State != approval.Answered || got.Cause != approval.ByChoice || *got.Chosen != 1 || got.By != "pat" || out.Detail != "answered: choice [1] of 3" {
 		t.Errorf("got %+v", out)
 	}
-	got, err := h.s.Answer(context.Background(), "t", r.ID, "runner")
+	got, err := h.s.Answer(context.Background(), "t", r.ID, deesRunner())
 	if err != nil || *got.Chosen != 1 || *got.Votes[0].Chosen != 1 {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -84,10 +87,10 @@ func TestWhoMayAnswer(t *testing.T) {
 		"the user":                       {principal("pat@acme"), []string{"pat", "pat@acme", "U123"}},
 		"the user, who owns the agent":   {principal("olga@acme"), []string{"olga"}},
 		"the user, whose runtime it is":  {principal("dee"), []string{"dee"}},
-		"the user, who is the runtime":   {func(in *approval.AskInput) { in.Runtime, in.Call.Principal = "U123", "pat" }, nil},
+		"the user, who is the runtime":   {func(in *approval.AskInput) { in.Asker.Token, in.Call.Principal = "U123", "pat" }, nil},
 		"a user nobody knows":            {principal("zoe"), nil},
 		"nobody is named":                {principal(""), []string{"ann", "bob", "cy", "dee", "eve", "olga", "pat"}},
-		"nobody is named, but a runtime": {func(in *approval.AskInput) { in.Runtime, in.Call.Principal = "eve", "" }, []string{"ann", "olga"}},
+		"nobody is named, but a runtime": {func(in *approval.AskInput) { in.Asker.Token, in.Call.Principal = "eve", "" }, []string{"ann", "olga"}},
 		"a group":                        {groups("support"), []string{"bob", "cy"}},                // not the owner, not the user
 		"any of two groups":              {groups("risk", "leads", "risk"), []string{"ann", "bob"}}, // not dee, whose runtime it is
 	} {

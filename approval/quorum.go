@@ -13,15 +13,21 @@ type Seating struct {
 	Missing int      `json:"missing"`
 }
 
-// Seat finds the fullest assignment of distinct people to the seats of all stages: nobody sits twice, nobody takes a seat of a group
-// they don't hold (threat 22: one human, two roles). It is a maximum matching, so a quorum is met whenever any assignment meets it,
-// whatever the order of the votes. Earlier people keep their seat where it makes no difference.
+// Seat finds the fullest assignment of distinct people to the seats of all stages: nobody fills two, and nobody fills one of a
+// stage whose group they don't hold and for which they don't stand in. It is a maximum matching, so a quorum is met whenever
+// any assignment meets it, whatever the order of the votes. Earlier people keep their seat where it makes no difference. All
+// stand-ins of the stages count: see Request.StagesAt.
 func Seat(stages []policy.Stage, people []Person) (seatings []Seating, met bool) {
 	m := matching{stages: stages, people: distinct(people), seated: make([][]int, len(stages))}
 	for i := range m.people {
 		m.place(i, make([]bool, len(stages)))
 	}
 	return m.result()
+}
+
+// fills reports whether a person may fill a seat of a stage.
+func fills(p Person, s policy.Stage) bool {
+	return p.Holds(s.Group) || slices.ContainsFunc(s.StandIns, func(i policy.StandIn) bool { return p.Holds(i.Group) })
 }
 
 func distinct(people []Person) []Person {
@@ -43,7 +49,7 @@ type matching struct {
 
 func (m *matching) place(person int, tried []bool) bool {
 	for s, stage := range m.stages {
-		if tried[s] || !m.people[person].Holds(stage.Group) {
+		if tried[s] || !fills(m.people[person], stage) {
 			continue
 		}
 		tried[s] = true

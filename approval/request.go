@@ -44,11 +44,14 @@ type Request struct {
 	Called    []string       `json:"called,omitempty"` // groups that escalation has called in
 	Grants    policy.Grants  `json:"grants,omitzero"`  // what standing approvals may come out of this
 	Redact    []string       `json:"redact,omitempty"` // paths whose values channels hide
-	Votes     []Vote         `json:"votes,omitempty"`
-	Permit    *Permit        `json:"permit,omitempty"`
-	GrantID   string         `json:"grant,omitempty"` // the standing approval that came out of it
-	Replaces  string         `json:"replaces,omitempty"`
-	Replaced  string         `json:"replaced_by,omitempty"`
+	// ForbidHidden forbids approving while a value of the call is hidden.
+	ForbidHidden bool     `json:"forbid_hidden,omitempty"`
+	Lookers      []string `json:"lookers,omitempty"` // groups that escalation calls in to look, not to approve
+	Votes        []Vote   `json:"votes,omitempty"`
+	Permit       *Permit  `json:"permit,omitempty"`
+	GrantID      string   `json:"grant,omitempty"` // the standing approval that came out of it
+	Replaces     string   `json:"replaces,omitempty"`
+	Replaced     string   `json:"replaced_by,omitempty"`
 }
 
 // Requester is who wants the call to run. None of them may vote.
@@ -58,8 +61,11 @@ type Requester struct {
 	Principal string   `json:"principal,omitempty"` // whom the agent acts for
 	Session   string   `json:"session,omitempty"`
 	Also      []string `json:"also,omitempty"`        // further tokens that asked for the very same call meanwhile; at most 50
-	AlsoOf    []string `json:"also_people,omitempty"` // whose tokens those are
-	Owners    []string `json:"owners,omitempty"`      // the agent's owners, by its file (metadata.labels.owner) and the directory
+	AlsoOf    []string `json:"also_people,omitempty"` // whose tokens those are, in the same order; "" where nobody's
+	// Unknown says that the directory knew nobody by the principal's name when the request was opened. It takes one more
+	// approver then: the principal could be one of them.
+	Unknown bool     `json:"unknown_principal,omitempty"`
+	Owners  []string `json:"owners,omitempty"` // the agent's owners, by its file (metadata.labels.owner) and the directory
 }
 
 // Agent says which agent asks.
@@ -125,6 +131,8 @@ type Vote struct {
 	Channel  string      `json:"channel"` // inbox, cli, slack, api…
 	Groups   []string    `json:"groups"`  // held when the vote was given; counting asks the directory again
 	Full     bool        `json:"shown_fully"`
+	Hidden   []string    `json:"hidden,omitempty"` // paths of values that policy hid when it was shown
+	Token    string      `json:"token,omitempty"`  // name of the person's token that the answer came by; "" where they were signed in
 	Chosen   *int        `json:"chosen,omitempty"` // for Choose and Dismiss
 	Late     bool        `json:"late,omitempty"`   // after the end; kept for the audit
 	Grant    *GrantOffer `json:"grant,omitempty"`
@@ -147,18 +155,13 @@ func (r *Request) Current() *Revision { return &r.Revisions[len(r.Revisions)-1] 
 func (r *Request) Clone() *Request {
 	c := *r
 	c.Revisions, c.Stages, c.Ladder, c.Called = slices.Clone(r.Revisions), slices.Clone(r.Stages), slices.Clone(r.Ladder), slices.Clone(r.Called)
-	c.Redact, c.Votes = slices.Clone(r.Redact), slices.Clone(r.Votes)
+	c.Redact, c.Lookers, c.Votes = slices.Clone(r.Redact), slices.Clone(r.Lookers), slices.Clone(r.Votes)
 	c.Requester.Also, c.Requester.AlsoOf = slices.Clone(r.Requester.Also), slices.Clone(r.Requester.AlsoOf)
 	if r.Permit != nil {
 		permit := *r.Permit
 		c.Permit = &permit
 	}
 	return &c
-}
-
-// AskedBy reports whether the token of that name asked for the call: such a runtime may read the request, consume and withdraw it.
-func (r *Request) AskedBy(runtime string) bool {
-	return r.Requester.Runtime == runtime || slices.Contains(r.Requester.Also, runtime)
 }
 
 // Binding is the digest of what may run.
@@ -218,4 +221,5 @@ type Summary struct {
 	Created   time.Time `json:"created"`
 	Deadline  time.Time `json:"deadline"`
 	Question  bool      `json:"question,omitempty"` // a tool asks for a choice; Message is in our words, the tool's are in the request
+	Answering Answering `json:"-"`                  // whose answers it waits for
 }

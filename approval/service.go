@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,11 +17,14 @@ type Config struct {
 	Within      time.Duration // deadline of requests whose policies set none; 24h
 	PermitAge   time.Duration // how long an approval waits to be used; 15m
 	CoolDown    time.Duration // how long a denied call is denied again without asking; 5m
-	GrantAge    time.Duration // of grants whose offer names none; 8h
+	GrantAge    time.Duration // of grants whose offer names none; 1h
 	MaxGrantAge time.Duration // of any grant; 30 days
-	GrantUses   int           // of grants whose offer names none; 100
+	GrantUses   int           // of grants whose offer names none; 1
 	MaxUses     int           // of any grant; 10,000
 	Remember    time.Duration // how long idempotency keys are known; 24h
+	// AcceptUnknown names the tenants that take calls for principals whom the directory doesn't know as they are. Elsewhere
+	// such a call takes one more approver, since the principal could be one of them under another name. Nil: nowhere.
+	AcceptUnknown func(tenant string) bool
 	// Route names what else hears of an event, r being nil for events that are not about a request; a nil Route means nothing does.
 	Route func(event string, r *Request) []Delivery
 }
@@ -31,9 +33,9 @@ func (c Config) withDefaults() Config {
 	pick(&c.Within, 24*time.Hour)
 	pick(&c.PermitAge, 15*time.Minute)
 	pick(&c.CoolDown, 5*time.Minute)
-	pick(&c.GrantAge, 8*time.Hour)
+	pick(&c.GrantAge, time.Hour)
 	pick(&c.MaxGrantAge, 30*24*time.Hour)
-	pick(&c.GrantUses, 100)
+	pick(&c.GrantUses, 1)
 	pick(&c.MaxUses, 10_000)
 	pick(&c.Remember, 24*time.Hour)
 	c.GrantAge, c.GrantUses = min(c.GrantAge, c.MaxGrantAge), min(c.GrantUses, c.MaxUses)
@@ -91,6 +93,16 @@ func (s *Service) Request(ctx context.Context, tenant, id string) (*Request, err
 		return nil, ErrNotFound
 	}
 	return s.store.Request(ctx, tenant, id)
+}
+
+// Own returns a request that this asker asked for, be it first or later. Others are as if they were not there: ErrNotFound.
+func (s *Service) Own(ctx context.Context, tenant, id string, who Asker) (*Request, error) {
+	r, err := s.Request(ctx, tenant, id)
+	if err == nil && !r.AskedBy(who) {
+		return nil, ErrNotFound
+	}
+
+	return r, err
 }
 
 // append records events, and what else is to hear of them.
@@ -426,65 +438,4 @@ func (s *Service) known(ctx context.Context, tenant, name string) (Person, bool,
 		return Person{}, false, fmt.Errorf("ask the directory: %w", err)
 	}
 	return p, ok, nil
-}
-
-// standing looks up everybody who matters for a vote on the request.
-func (s *Service) standing(ctx context.Context, r *Request, voter Person) (standing, error) {
-	w := standing{people: map[string]Person{voter.ID: voter}, excluded: map[string]string{}}
-	for _, v := range r.Votes {
-		if _, done := w.people[v.Person]; done {
-			continue
-		}
-		p, ok, err := s.known(ctx, r.Tenant, v.Person)
-		if err != nil {
-			return w, err
-		}
-		if ok && p.ID == v.Person {
-			w.people[p.ID] = p
-		}
-	}
-	if r.asksUser() {
-		user, ok, err := s.known(ctx, r.Tenant, r.Requester.Principal)
-		if err != nil {
-			return w, err
-		}
-		if ok {
-			w.user = user.ID
-		}
-	}
-	return w, s.exclude(ctx, r, w)
-}
-
-// exclude bars whoever asks, whoever the agent acts for, and whoever owns it, under whatever name the directory knows them.
-func (s *Service) exclude(ctx context.Context, r *Request, w standing) error {
-	bar := func(name, why string) error {
-		p, ok, err := s.known(ctx, r.Tenant, name)
-		if ok {
-			name = p.ID
-		}
-		w.excluded[name] = why
-		return err
-	}
-	if r.asksUser() { // the user may own the agent and its program: it is them that the tool asks
-		return bar(r.Requester.Runtime, "the runtime that asks")
-	}
-	errs := []error{
-		bar(r.Requester.Runtime, "the runtime that asks"), bar(r.Requester.Person, "the runtime that asks is this person's"),
-		bar(r.Requester.Principal, "the agent acts for this person"),
-	}
-	owners, err := s.people.Owners(ctx, r.Tenant, r.Agent.ID)
-	if err != nil {
-		err = fmt.Errorf("ask the directory: %w", err)
-	}
-	errs = append(errs, err)
-	for _, name := range r.Requester.Also {
-		errs = append(errs, bar(name, "a runtime that asks too"))
-	}
-	for _, name := range r.Requester.AlsoOf {
-		errs = append(errs, bar(name, "a runtime that asks too is this person's"))
-	}
-	for _, o := range slices.Concat(owners, r.Requester.Owners) {
-		errs = append(errs, bar(o, "an owner of the agent"))
-	}
-	return errors.Join(errs...)
 }

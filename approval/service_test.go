@@ -43,8 +43,10 @@ action_space:
     - {alias: wire, description: denied}
     - {alias: pay, description: any approver will do, approval: true}
     - {alias: trade, description: asks two of risk}
+    - {alias: spend, description: lets numbers vary}
     - {alias: refund, description: asks more the more it is}
     - {alias: nudge, description: escalates}
+    - {alias: glance, description: escalates to people who may look}
     - {alias: drift, description: approves by silence}
     - {alias: vault, description: gives no standing approvals}
     - {alias: visit, description: gives standing approvals for sessions}
@@ -62,13 +64,15 @@ policy_ref: acme.tests.desk
 description: For tests.
 rules:
   - {id: wire, match: {targets: [wire]}, deny: "Not by agents."}
-  - {id: trade, match: {targets: [trade]}, approval: true, require: {stages: [{group: risk, people: 2}], within: 30m, grants: {max_uses: 5, max_age: 2h}}}
+  - {id: trade, match: {targets: [trade]}, approval: true, require: {stages: [{group: risk, people: 2}], within: 30m, grants: {max_uses: 5, max_age: 2h, bounds: [{path: n, kind: at_most}, {path: n, kind: at_least}, {path: s, kind: at_most}]}}}
+  - {id: spend, match: {targets: [spend]}, approval: true, require: {grants: {bounds: [{path: amount, kind: at_most}, {path: loss, kind: at_least}, {path: s, kind: at_most}]}}}
   - {id: refund, match: {targets: [refund]}, approval: true, require: {stages: [{group: support}], within: 1h}}
   - id: refund-large
     match: {targets: [refund]}
     approval: {condition: {args_match: {amount: {gt: 100}}}}
     require: {stages: [{group: risk}], within: 20m, grants: forbid}
   - {id: nudge, match: {targets: [nudge]}, approval: true, require: {stages: [{group: support}], within: 40m, on_timeout: escalate, escalate: [{after: 10m, to: leads}]}}
+  - {id: glance, match: {targets: [glance]}, approval: true, require: {stages: [{group: support}], within: 40m, escalate: [{after: 10m, to: leads, may: look}]}}
   - {id: drift, match: {targets: [drift]}, approval: true, require: {stages: [{group: support}], within: 10m, on_timeout: approve}}
   - {id: vault, match: {targets: [vault]}, approval: true, require: {stages: [{group: support}], within: 10m, grants: forbid}}
   - {id: visit, match: {targets: [visit]}, approval: true, require: {stages: [{group: support}], within: 10m, grants: session}}
@@ -194,6 +198,9 @@ func (h *house) pass(d time.Duration) {
 	h.clock = h.clock.Add(d)
 }
 
+// runner is the token that asks in these tests.
+func runner() approval.Asker { return approval.Asker{Token: "runner"} }
+
 func tool(name, args string) *resolve.Call {
 	return &resolve.Call{Kind: resolve.Tool, Tool: name, Args: []byte(args), Principal: "pat@acme", Session: "s1"}
 }
@@ -208,7 +215,7 @@ func (h *house) open(call *resolve.Call, change ...func(*approval.OpenInput)) *a
 }
 
 func (h *house) tryOpen(call *resolve.Call, change ...func(*approval.OpenInput)) (*approval.Opened, error) {
-	in := approval.OpenInput{Tenant: "t", Runtime: "runner", Agent: "desk", Call: call}
+	in := approval.OpenInput{Tenant: "t", Asker: runner(), Agent: "desk", Call: call}
 	for _, c := range change {
 		c(&in)
 	}
@@ -227,8 +234,11 @@ func (h *house) asked(call *resolve.Call, change ...func(*approval.OpenInput)) *
 
 func (h *house) tryVote(r *approval.Request, person string, v approval.Verdict, change ...func(*approval.VoteInput)) (*approval.Voted, error) {
 	in := approval.VoteInput{Tenant: "t", ID: r.ID, Binding: r.Binding(), Person: person, Verdict: v, Channel: "test", Full: true}
-	if v == approval.Respond {
+	switch v {
+	case approval.Respond:
 		in.Response = "do it by hand"
+	case approval.Deny:
+		in.Reason = "not like this"
 	}
 	for _, c := range change {
 		c(&in)
@@ -253,7 +263,7 @@ func (h *house) approved(call *resolve.Call, offer *approval.GrantOffer) (*appro
 }
 
 func (h *house) consume(r *approval.Request, call *resolve.Call, key string) (*approval.Request, error) {
-	return h.s.Consume(context.Background(), approval.ConsumeInput{Tenant: "t", ID: r.ID, Runtime: "runner", Call: call, Key: key})
+	return h.s.Consume(context.Background(), approval.ConsumeInput{Tenant: "t", ID: r.ID, Asker: runner(), Call: call, Key: key})
 }
 
 func (h *house) request(id string) *approval.Request {

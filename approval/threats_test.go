@@ -251,7 +251,7 @@ func TestThreat25_BypassList(t *testing.T) {
 		call := tool("trade", `{}`)
 		call.Principal = principal
 		for _, runtime := range []string{"runner", "admin", "olga"} {
-			out := h.open(call, func(in *approval.OpenInput) { in.Runtime = runtime })
+			out := h.open(call, func(in *approval.OpenInput) { in.Asker = approval.Asker{Token: runtime} })
 			if out.Outcome != approval.OpenPending {
 				t.Errorf("%s through %s: %s", principal, runtime, out.Outcome)
 			}

@@ -56,10 +56,22 @@ func TestLadderAllAtOnce(t *testing.T) {
 	h.history()
 }
 
-// Escalation calls people in who may say no, and gives them no seat.
-func TestEscalationGivesNoSeat(t *testing.T) {
+// Whom escalation calls in may fill the seats of the rule that called them, from then on.
+func TestUsers3_2_EscalationLetsStandInsApprove(t *testing.T) {
 	h := newHouse(t)
 	r := h.asked(tool("nudge", `{}`))
+	h.vote(r, "dee", approval.Approve, approval.VoteNotEligible)
+	h.pass(10*time.Minute - time.Second)
+	h.vote(r, "dee", approval.Approve, approval.VoteNotEligible)
+	h.pass(time.Second)
+	h.vote(r, "dee", approval.Approve, approval.VoteApproved)
+	h.history()
+}
+
+// Whom escalation calls in to look may say no, and fills no seat.
+func TestEscalationToLookGivesNoSeat(t *testing.T) {
+	h := newHouse(t)
+	r := h.asked(tool("glance", `{}`))
 	h.vote(r, "dee", approval.Deny, approval.VoteNotEligible)
 	h.pass(10 * time.Minute)
 	h.vote(r, "dee", approval.Approve, approval.VoteNotEligible)

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/approval"
 )
 
 const (
@@ -75,20 +75,12 @@ func wrong(name string) (message, expected string) {
 
 // wrongText says what is wrong with a text that people read: a name, a group.
 func wrongText(text string) (message, expected string) {
-	switch {
-	case strings.TrimSpace(text) == "":
-		return "the text is empty", "a name"
-	case len(text) > maxName:
+	if len(text) > maxName {
 		return "the text is too long", "at most 400 bytes"
-	case diag.Printable(text) != text:
-		return "the text has characters that can't be seen: " + diag.Printable(text), "the same without them"
-	case strings.TrimSpace(text) != text || strings.ContainsFunc(text, oddSpace):
-		return "the text has spaces at an end, or ones that are no plain spaces", "the same without them"
 	}
-	return "", ""
-}
 
-func oddSpace(r rune) bool { return r != ' ' && unicode.IsSpace(r) }
+	return approval.NameProblem(text)
+}
 
 // isSubject checks what follows "oidc:".
 func isSubject(s string) bool {

@@ -90,6 +90,10 @@ func (r *reader) timeout(rule *Rule, require *yamldoc.Node) {
 		if q.OnTimeout == TimeoutEscalate && len(q.Escalate) == 0 {
 			r.add(warn(ruleToNobody, on.Value.Range, "on_timeout: escalate has nobody to turn to, so it denies", "escalate: [{after: 10m, to: group}]"))
 		}
+		if q.OnTimeout == TimeoutEscalate && len(q.Escalate) > 0 && !slices.ContainsFunc(q.Escalate, func(e Escalation) bool { return e.May != MayLook }) {
+			r.add(warn(ruleToLookers, on.Value.Range, "on_timeout: escalate turns to people who may not approve",
+				"at least one group in escalate without may: look"))
+		}
 		if q.OnTimeout != TimeoutDeny && q.Within == 0 {
 			r.add(warn(ruleNoDeadline, on.Key.Range, "on_timeout never comes true without a deadline", "within: 30m"))
 		}

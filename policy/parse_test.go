@@ -116,11 +116,12 @@ func TestParseReadsEveryField(t *testing.T) {
 		trades.Approval.Template.Text != "Trade {{tool_args.quantity}} {{tool_args.symbol}}?" || len(trades.Approval.Condition.Groups) != 1 {
 		t.Errorf("large-trades: %+v", trades)
 	}
+	leads := []policy.StandIn{{Group: "risk-leads", After: 10 * time.Minute}}
 	if want := (policy.Require{
-		Stages:    []policy.Stage{{Group: "desk-heads", People: 1}, {Group: "risk", People: 2}},
+		Stages:    []policy.Stage{{Group: "desk-heads", People: 1, StandIns: leads}, {Group: "risk", People: 2, StandIns: leads}},
 		Within:    30 * time.Minute,
 		OnTimeout: policy.TimeoutDeny,
-		Escalate:  []policy.Escalation{{After: 10 * time.Minute, To: "risk-leads"}},
+		Escalate:  []policy.Escalation{{After: 10 * time.Minute, To: "risk-leads", May: policy.MayApprove}},
 		Grants:    policy.Grants{Forbid: true},
 	}); !reflect.DeepEqual(trades.Require, want) {
 		t.Errorf("require: %+v", trades.Require)

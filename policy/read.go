@@ -76,25 +76,32 @@ func readMatch(n *yamldoc.Node) Match {
 	return m
 }
 
-// readRequire reads `require`, absent or not, in normal form. A rule that asks always has a word on timeouts:
-// see Timeout.
+// readRequire reads `require`, absent or not, in normal form. A rule that asks always has a word on timeouts and on
+// arguments that may vary: see Timeout and Grants.
 func readRequire(n *yamldoc.Node, asks bool) Require {
 	q := Require{
 		Within:    duration(n.Get("within")),
 		OnTimeout: Timeout(text(n.Get("on_timeout"))),
 		Grants:    readGrants(n.Get("grants")),
-		Arguments: Arguments{Redact: texts(n.Get("arguments").Get("redact"))},
+		Arguments: Arguments{
+			Redact:       texts(n.Get("arguments").Get("redact")),
+			ForbidHidden: refuses(n.Get("arguments").Get("approve_hidden")),
+		},
 	}
 	if asks && q.OnTimeout == "" {
 		q.OnTimeout = TimeoutDeny
+	}
+	if asks && q.Grants.Bounds == nil {
+		q.Grants.Bounds = []Bound{}
 	}
 	for _, s := range items(n.Get("stages")) {
 		q.Stages = append(q.Stages, Stage{Group: text(s.Get("group")), People: whole(s.Get("people"), 1)})
 	}
 	for _, e := range items(n.Get("escalate")) {
-		q.Escalate = append(q.Escalate, Escalation{After: duration(e.Get("after")), To: text(e.Get("to"))})
+		q.Escalate = append(q.Escalate, Escalation{After: duration(e.Get("after")), To: text(e.Get("to")), May: May(text(e.Get("may")))})
 	}
-	return q.Join(Require{})
+
+	return q.withStandIns()
 }
 
 func readGrants(n *yamldoc.Node) Grants {
@@ -102,12 +109,20 @@ func readGrants(n *yamldoc.Node) Grants {
 	case "forbid", "session":
 		return Grants{Forbid: word == "forbid", Session: word == "session"}
 	}
-	return Grants{
+	g := Grants{
 		Session: n.Get("session") != nil,
 		MaxAge:  duration(n.Get("max_age")),
 		MaxUses: whole(n.Get("max_uses"), 0),
 	}
+	for _, b := range items(n.Get("bounds")) {
+		g.Bounds = append(g.Bounds, Bound{Path: text(b.Get("path")), Kind: BoundKind(text(b.Get("kind")))})
+	}
+
+	return g
 }
+
+// refuses reports whether a boolean is there and false.
+func refuses(n *yamldoc.Node) bool { return n != nil && !n.Bool }
 
 // text is the content of a scalar, "" when it is absent.
 func text(n *yamldoc.Node) string {

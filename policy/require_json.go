@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,9 +51,12 @@ func (a *Require) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("read require: %w", err)
 	}
 	for _, s := range q.Stages {
-		if s.Group == "" || s.People < 1 {
+		if s.Group == "" {
 			return errors.New("read require: a stage needs a group and at least one person")
 		}
+	}
+	if q.Grants.Bounds == nil && !q.Grants.Forbid {
+		q.Grants.Bounds = []Bound{} // what is not named must not vary
 	}
 	switch q.OnTimeout {
 	case "", TimeoutDeny, TimeoutEscalate, TimeoutApprove:
@@ -63,14 +67,61 @@ func (a *Require) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+type stageJSON struct {
+	Group    string        `json:"group"`
+	People   int           `json:"people"`
+	StandIns []standInJSON `json:"stand_ins,omitempty"`
+}
+
+type standInJSON struct {
+	After span   `json:"after"`
+	Group string `json:"group"`
+}
+
+// MarshalJSON writes {"group":"risk","people":2}, with stand_ins where there are some.
+func (s Stage) MarshalJSON() ([]byte, error) {
+	out := stageJSON{Group: s.Group, People: s.People}
+	for _, i := range s.StandIns {
+		out.StandIns = append(out.StandIns, standInJSON{After: span(i.After), Group: i.Group})
+	}
+
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (s *Stage) UnmarshalJSON(data []byte) error {
+	var j stageJSON
+	if err := strict(data, &j); err != nil {
+		return err
+	}
+	if j.People < 1 {
+		return errors.New("a stage needs a group and at least one person")
+	}
+	*s = Stage{Group: j.Group, People: j.People}
+	for _, i := range j.StandIns {
+		if i.After == 0 || i.Group == "" {
+			return errors.New("a stand-in needs after and group")
+		}
+		s.StandIns = append(s.StandIns, StandIn{Group: i.Group, After: time.Duration(i.After)})
+	}
+
+	return nil
+}
+
 type escalationJSON struct {
 	After span   `json:"after"`
 	To    string `json:"to"`
+	May   May    `json:"may,omitempty"` // absent: approve
 }
 
-// MarshalJSON writes {"after":"10m","to":"risk-leads"}.
+// MarshalJSON writes {"after":"10m","to":"risk-leads"}, with "may":"look" for those who may not approve.
 func (e Escalation) MarshalJSON() ([]byte, error) {
-	return json.Marshal(escalationJSON{span(e.After), e.To})
+	out := escalationJSON{After: span(e.After), To: e.To}
+	if e.May == MayLook {
+		out.May = MayLook
+	}
+
+	return json.Marshal(out)
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -82,14 +133,19 @@ func (e *Escalation) UnmarshalJSON(data []byte) error {
 	if j.After == 0 || j.To == "" {
 		return errors.New("an escalation needs after and to")
 	}
-	*e = Escalation{time.Duration(j.After), j.To}
+	if j.May != "" && j.May != MayApprove && j.May != MayLook {
+		return fmt.Errorf("an escalation may approve or look, not %q", j.May)
+	}
+	*e = Escalation{After: time.Duration(j.After), To: j.To, May: cmp.Or(j.May, MayApprove)}
+
 	return nil
 }
 
 type grantsJSON struct {
-	Session bool `json:"session,omitempty"`
-	MaxAge  span `json:"max_age,omitzero"`
-	MaxUses int  `json:"max_uses,omitempty"`
+	Session bool    `json:"session,omitempty"`
+	MaxAge  span    `json:"max_age,omitzero"`
+	MaxUses int     `json:"max_uses,omitempty"`
+	Bounds  []Bound `json:"bounds,omitempty"`
 }
 
 // MarshalJSON writes "forbid", "session", or an object of bounds.
@@ -97,10 +153,10 @@ func (g Grants) MarshalJSON() ([]byte, error) {
 	switch {
 	case g.Forbid:
 		return []byte(`"forbid"`), nil
-	case g == Grants{Session: true}:
+	case g.Session && g.MaxAge == 0 && g.MaxUses == 0 && len(g.Bounds) == 0:
 		return []byte(`"session"`), nil
 	}
-	return json.Marshal(grantsJSON{g.Session, span(g.MaxAge), g.MaxUses})
+	return json.Marshal(grantsJSON{g.Session, span(g.MaxAge), g.MaxUses, g.Bounds})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -110,30 +166,42 @@ func (g *Grants) UnmarshalJSON(data []byte) error {
 		*g = Grants{Forbid: true}
 		return nil
 	case `"session"`:
-		*g = Grants{Session: true}
+		*g = Grants{Session: true, Bounds: []Bound{}}
 		return nil
 	}
 	var j grantsJSON
 	if err := strict(data, &j); err != nil {
 		return err
 	}
-	if j.MaxUses < 0 || j == (grantsJSON{}) {
+	read := Grants{Session: j.Session, MaxAge: time.Duration(j.MaxAge), MaxUses: j.MaxUses, Bounds: normalBounds(append([]Bound{}, j.Bounds...))}
+	if j.MaxUses < 0 || read.IsZero() {
 		return errors.New(`grants is "forbid", "session" or an object with bounds`)
 	}
-	*g = Grants{Session: j.Session, MaxAge: time.Duration(j.MaxAge), MaxUses: j.MaxUses}
+	for _, b := range j.Bounds {
+		if b.Path == "" || b.Kind != AtMost && b.Kind != AtLeast {
+			return errors.New(`a bound has a path, and a kind at_most or at_least`)
+		}
+	}
+	*g = read
 	return nil
 }
 
 type argumentsJSON struct {
-	Redact []string `json:"redact"`
+	Redact        []string `json:"redact"`
+	ApproveHidden *bool    `json:"approve_hidden,omitempty"` // absent: true
 }
 
-// MarshalJSON writes "full" or {"redact":[paths]}.
+// MarshalJSON writes "full" or {"redact":[paths]}, with "approve_hidden":false where that is forbidden.
 func (a Arguments) MarshalJSON() ([]byte, error) {
 	if len(a.Redact) == 0 {
 		return []byte(`"full"`), nil
 	}
-	return json.Marshal(argumentsJSON(a))
+	out := argumentsJSON{Redact: a.Redact}
+	if a.ForbidHidden {
+		out.ApproveHidden = new(bool)
+	}
+
+	return json.Marshal(out)
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -149,7 +217,8 @@ func (a *Arguments) UnmarshalJSON(data []byte) error {
 	if len(j.Redact) == 0 {
 		return errors.New(`arguments is "full" or {"redact": [paths]}`)
 	}
-	*a = Arguments(j)
+	*a = Arguments{Redact: j.Redact, ForbidHidden: j.ApproveHidden != nil && !*j.ApproveHidden}
+
 	return nil
 }
 

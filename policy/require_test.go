@@ -21,17 +21,30 @@ func requires() *rapid.Generator[policy.Require] {
 	perhaps := func(g *rapid.Generator[time.Duration]) *rapid.Generator[time.Duration] {
 		return rapid.OneOf(rapid.Just(time.Duration(0)), g)
 	}
+	standIn := rapid.Custom(func(t *rapid.T) policy.StandIn {
+		return policy.StandIn{Group: group.Draw(t, "stand-in"), After: moment.Draw(t, "from")}
+	})
 	stage := rapid.Custom(func(t *rapid.T) policy.Stage {
-		return policy.Stage{Group: group.Draw(t, "group"), People: rapid.IntRange(1, 3).Draw(t, "people")}
+		return policy.Stage{
+			Group:    group.Draw(t, "group"),
+			People:   rapid.IntRange(1, 3).Draw(t, "people"),
+			StandIns: rapid.SliceOfN(standIn, 0, 2).Draw(t, "stand-ins"),
+		}
 	})
 	escalation := rapid.Custom(func(t *rapid.T) policy.Escalation {
-		return policy.Escalation{After: moment.Draw(t, "after"), To: group.Draw(t, "to")}
+		return policy.Escalation{
+			After: moment.Draw(t, "after"),
+			To:    group.Draw(t, "to"),
+			May:   rapid.SampledFrom([]policy.May{"", policy.MayApprove, policy.MayLook}).Draw(t, "may"),
+		}
 	})
+	bound := rapid.SampledFrom([]policy.Bound{{Path: "a", Kind: "at_most"}, {Path: "a", Kind: "at_least"}, {Path: "b", Kind: "at_most"}})
 	grants := rapid.OneOf(rapid.Just(policy.Grants{Forbid: true}), rapid.Custom(func(t *rapid.T) policy.Grants {
 		return policy.Grants{
 			Session: rapid.Bool().Draw(t, "session"),
 			MaxAge:  perhaps(moment).Draw(t, "age"),
 			MaxUses: rapid.IntRange(0, 3).Draw(t, "uses"),
+			Bounds:  rapid.OneOf(rapid.Just([]policy.Bound(nil)), rapid.SliceOfN(bound, 0, 3)).Draw(t, "bounds"),
 		}
 	}))
 	return rapid.Custom(func(t *rapid.T) policy.Require {
@@ -41,7 +54,10 @@ func requires() *rapid.Generator[policy.Require] {
 			OnTimeout: rapid.SampledFrom([]policy.Timeout{"", "approve", "escalate", "deny"}).Draw(t, "on_timeout"),
 			Escalate:  rapid.SliceOfN(escalation, 0, 3).Draw(t, "escalate"),
 			Grants:    grants.Draw(t, "grants"),
-			Arguments: policy.Arguments{Redact: rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c.d"}), 0, 3).Draw(t, "redact")},
+			Arguments: policy.Arguments{
+				Redact:       rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c.d"}), 1, 3).Draw(t, "redact"),
+				ForbidHidden: rapid.Bool().Draw(t, "forbid hidden"),
+			},
 		}.Join(policy.Require{})
 	})
 }
@@ -114,6 +130,9 @@ func TestRequireSurvivesJSON(t *testing.T) {
 			t.Fatalf("%s: %v", text, err)
 		}
 		a.OnTimeout = a.Fallback()
+		if a.Grants.Bounds == nil && !a.Grants.Forbid {
+			a.Grants.Bounds = []policy.Bound{}
+		}
 		same(t, string(text), back, a)
 	})
 }
@@ -142,6 +161,38 @@ func TestJoin(t *testing.T) {
 			"the earliest escalation to each group",
 			`{"escalate":[{"after":"20m","to":"leads"},{"after":"5m","to":"on-call"}]}`, `{"escalate":[{"after":"10m","to":"leads"}]}`,
 			`{"on_timeout":"deny","escalate":[{"after":"5m","to":"on-call"},{"after":"10m","to":"leads"}],"arguments":"full"}`,
+		},
+		{
+			"only whom both rules call in stands in for a group that both name, from the later time on",
+			`{"stages":[{"group":"risk","people":2,"stand_ins":[{"after":"5m","group":"leads"},{"after":"5m","group":"desk"}]}]}`,
+			`{"stages":[{"group":"risk","people":1,"stand_ins":[{"after":"9m","group":"leads"}]}]}`,
+			`{"stages":[{"group":"risk","people":2,"stand_ins":[{"after":"9m","group":"leads"}]}],"on_timeout":"deny","arguments":"full"}`,
+		},
+		{
+			"stand-ins of one rule do not reach another one's stages",
+			`{"stages":[{"group":"risk","people":2}]}`, `{"stages":[{"group":"desk","people":1,"stand_ins":[{"after":"5m","group":"leads"}]}]}`,
+			`{"stages":[{"group":"desk","people":1,"stand_ins":[{"after":"5m","group":"leads"}]},{"group":"risk","people":2}],"on_timeout":"deny","arguments":"full"}`,
+		},
+		{
+			"whom one rule calls in to look stands in nowhere",
+			`{"stages":[{"group":"risk","people":2,"stand_ins":[{"after":"5m","group":"leads"}]}],"escalate":[{"after":"5m","to":"leads"}]}`,
+			`{"escalate":[{"after":"9m","to":"leads","may":"look"}]}`,
+			`{"stages":[{"group":"risk","people":2}],"on_timeout":"deny","escalate":[{"after":"5m","to":"leads","may":"look"}],"arguments":"full"}`,
+		},
+		{
+			"what one rule does not let vary must not vary",
+			`{"grants":{"bounds":[{"path":"amount","kind":"at_most"},{"path":"fee","kind":"at_most"}]}}`,
+			`{"grants":{"max_uses":3,"bounds":[{"path":"amount","kind":"at_most"}]}}`,
+			`{"on_timeout":"deny","grants":{"max_uses":3,"bounds":[{"path":"amount","kind":"at_most"}]},"arguments":"full"}`,
+		},
+		{
+			"a rule that names no bound lets nothing vary",
+			`{"grants":{"bounds":[{"path":"amount","kind":"at_most"}]}}`, `{"within":"1h"}`, `{"within":"1h","on_timeout":"deny","arguments":"full"}`,
+		},
+		{
+			"one rule that forbids approving hidden values is enough",
+			`{"arguments":{"redact":["a"]}}`, `{"arguments":{"redact":["b"],"approve_hidden":false}}`,
+			`{"on_timeout":"deny","arguments":{"redact":["a","b"],"approve_hidden":false}}`,
 		},
 		{
 			"a session grant that is bounded too",
@@ -221,15 +272,19 @@ func TestRequireRefusesJSON(t *testing.T) {
 		`{"stages":[{"group":"","people":1}]}`:  "at least one person",
 		`{"stages":[{"group":"a","people":0}]}`: "at least one person",
 		`{"escalate":[{"to":"a"}]}`:             "needs after and to",
-		`{"escalate":[{"after":"1m","of":1}]}`:  `unknown field "of"`,
-		`{"grants":"never"}`:                    "grants",
-		`{"grants":{}}`:                         "with bounds",
-		`{"grants":null}`:                       "with bounds",
-		`{"grants":{"max_uses":-1}}`:            "with bounds",
-		`{"grants":{"uses":1}}`:                 `unknown field "uses"`,
-		`{"arguments":"none"}`:                  "arguments",
-		`{"arguments":{"redact":[]}}`:           "redact",
-		`{"arguments":{"show":[]}}`:             `unknown field "show"`,
+		`{"escalate":[{"after":"1m","to":"a","may":"run"}]}`:                "may approve or look",
+		`{"stages":[{"group":"a","people":1,"stand_ins":[{"group":"b"}]}]}`: "needs after and group",
+		`{"grants":{"bounds":[{"path":"a","kind":"any"}]}}`:                 "at_most or at_least",
+		`{"grants":{"bounds":[]}}`:                                          "with bounds",
+		`{"escalate":[{"after":"1m","of":1}]}`:                              `unknown field "of"`,
+		`{"grants":"never"}`:                                                "grants",
+		`{"grants":{}}`:                                                     "with bounds",
+		`{"grants":null}`:                                                   "with bounds",
+		`{"grants":{"max_uses":-1}}`:                                        "with bounds",
+		`{"grants":{"uses":1}}`:                                             `unknown field "uses"`,
+		`{"arguments":"none"}`:                                              "arguments",
+		`{"arguments":{"redact":[]}}`:                                       "redact",
+		`{"arguments":{"show":[]}}`:                                         `unknown field "show"`,
 	} {
 		var q policy.Require
 		err := json.Unmarshal([]byte(text), &q)

@@ -21,6 +21,7 @@ const (
 	ruleUnknownHint        = "policy-unknown-annotation"
 	ruleTimeoutApproves    = "timeout-approves"
 	ruleToNobody           = "policy-escalates-to-nobody"
+	ruleToLookers          = "policy-escalates-to-look"
 	ruleNoDeadline         = "policy-timeout-without-deadline"
 	ruleLate               = "policy-late-escalation"
 	ruleShowsRedacted      = "policy-message-shows-redacted"
@@ -168,8 +169,16 @@ func requireRules() []diag.RuleInfo {
 		},
 		{
 			ID: ruleToNobody, Title: "Escalation has nobody to turn to", Severity: diag.Warning,
-			Why:  "`on_timeout: escalate` hands the request to the groups in `escalate`. Without any it can only deny.",
+			Why:  "`on_timeout: escalate` hands the request to the groups in `escalate`, who may then fill open seats. Without any it can only deny.",
 			Bad:  "rules:\n  - {id: all, approval: true, require: {within: 30m, on_timeout: escalate}}\n",
+			Good: "rules:\n  - id: all\n    approval: true\n    require: {within: 30m, on_timeout: escalate, escalate: [{after: 10m, to: risk-leads}]}\n",
+			Spec: "docs/contracts/policy.md",
+		},
+		{
+			ID: ruleToLookers, Title: "Escalation ends with people who may not approve", Severity: diag.Warning,
+			Why: "With `may: look` the people who are called in can deny the call or answer it, and fill no seat. When all groups in `escalate` may only " +
+				"look, `on_timeout: escalate` gives the same people as before as much time again, and then it denies.",
+			Bad:  "rules:\n  - id: all\n    approval: true\n    require: {within: 30m, on_timeout: escalate, escalate: [{after: 10m, to: risk-leads, may: look}]}\n",
 			Good: "rules:\n  - id: all\n    approval: true\n    require: {within: 30m, on_timeout: escalate, escalate: [{after: 10m, to: risk-leads}]}\n",
 			Spec: "docs/contracts/policy.md",
 		},

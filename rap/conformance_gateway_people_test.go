@@ -62,7 +62,7 @@ func (o *opsHouse) Plan(context.Context, string, string) (*approval.Compiled, er
 func (o *opsHouse) asks(whom rap.Whom) func(*rap.GatewayConfig) {
 	return func(cfg *rap.GatewayConfig) {
 		cfg.Ask, cfg.Records = whom, o.store
-		cfg.Desk = desk.Service(o.service, o.store, held.Identity{Tenant: "acme", Runtime: "gw", Agent: "toolkeeper"})
+		cfg.Desk = desk.Service(o.service, o.store, held.Identity{Tenant: "acme", Asker: approval.Asker{Token: "gw"}, Agent: "toolkeeper"})
 	}
 }
 
@@ -86,9 +86,13 @@ func (o *opsHouse) pending() *approval.Request {
 // says is one person's word, which has to come to what is wanted.
 func (o *opsHouse) says(r *approval.Request, person string, verdict approval.Verdict, want approval.VoteOutcome) {
 	o.t.Helper()
-	v, err := o.service.Vote(o.t.Context(), approval.VoteInput{
+	in := approval.VoteInput{
 		Tenant: "acme", ID: r.ID, Binding: r.Binding(), Person: person, Verdict: verdict, Channel: "test", Full: true,
-	})
+	}
+	if verdict == approval.Deny {
+		in.Reason = "not like this"
+	}
+	v, err := o.service.Vote(o.t.Context(), in)
 	if err != nil || v.Outcome != want {
 		o.t.Fatalf("%s says %s: %+v %v, want %s", person, verdict, v, err, want)
 	}

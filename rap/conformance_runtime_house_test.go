@@ -72,7 +72,7 @@ func (h *askHouse) Plan(_ context.Context, _, agent string) (*approval.Compiled,
 }
 
 func (h *askHouse) desk() rap.Desk {
-	return desk.Service(h.service, h.store, held.Identity{Tenant: "acme", Runtime: "rt", Agent: "clerk"})
+	return desk.Service(h.service, h.store, held.Identity{Tenant: "acme", Asker: approval.Asker{Token: "rt"}, Agent: "clerk"})
 }
 
 // houseWorld is a runtime whose questions go to a real house.
@@ -94,8 +94,11 @@ func (h *askHouse) votes(t *testing.T, ref, person string, verdict approval.Verd
 		t.Fatal(err)
 	}
 	in := approval.VoteInput{Tenant: "acme", ID: ref, Binding: r.Binding(), Person: person, Verdict: verdict, Channel: "test", Full: true}
-	if verdict == approval.Choose {
+	switch verdict {
+	case approval.Choose:
 		in.Choice = &choice
+	case approval.Deny:
+		in.Reason = "not like this"
 	}
 	got, err := h.service.Vote(t.Context(), in)
 	if err != nil {

@@ -251,10 +251,14 @@ func (e *explanation) decision() Decision {
 	return d
 }
 
+// require joins what the rules that ask demand. The agent's own rules can't say which arguments may vary under a standing
+// approval, so where one of them asks none may.
 func (e *explanation) require() *policy.Require {
 	var joined *policy.Require
+	varies := true
 	for _, a := range e.asked {
 		if a.rule.require == nil {
+			varies = false
 			continue
 		}
 		next := *a.rule.require
@@ -266,5 +270,11 @@ func (e *explanation) require() *policy.Require {
 	if joined == nil || joined.IsZero() {
 		return nil
 	}
+	if !varies && len(joined.Grants.Bounds) > 0 {
+		strict := *joined
+		strict.Grants.Bounds = []policy.Bound{}
+		joined = &strict
+	}
+
 	return joined
 }

@@ -143,7 +143,7 @@ func TestDo(t *testing.T) {
 		{"denied a moment ago", `{"kind":"tool","tool":"trade","args":{"amount":2}}`, nil, "", "has just denied"},
 		{"answered", `{"kind":"tool","tool":"trade","args":{"amount":3}}`, vote(openapi.VoteBody{Verdict: approval.Respond, Response: "Sell tomorrow."}), "", "A person answered instead: Sell tomorrow."},
 		{"edited", `{"kind":"tool","tool":"trade","args":{"amount":4}}`, func(r *approval.Request) {
-			if _, err := mara.Edit(ctx, r.ID, r.Version, openapi.EditBody{Arguments: `{"amount": 3.5}`, Binding: r.Binding()}, false); err != nil {
+			if _, err := mara.Edit(ctx, r.ID, r.Version, openapi.EditBody{Arguments: `{"amount": 3.5}`, Binding: r.Binding(), ShownFully: true}, false); err != nil {
 				t.Error(err)
 			}
 		}, `{"amount": 3.5}`, ""},

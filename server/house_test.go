@@ -342,7 +342,11 @@ func (h *house) ask(token, args string) *approval.Request {
 // vote answers a request as it is.
 func (h *house) vote(token string, r *approval.Request, verdict string) *answer {
 	h.t.Helper()
-	body := `{"verdict":"` + verdict + `","binding":"` + r.Binding() + `","shown_fully":true}`
+	body := `{"verdict":"` + verdict + `","binding":"` + r.Binding() + `","shown_fully":true`
+	if verdict == "deny" {
+		body += `,"reason":"not like this"`
+	}
+	body += "}"
 	return h.do("POST", "/v1/requests/"+r.ID+"/votes", token, body, "If-Match", version(r))
 }
 

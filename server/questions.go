@@ -22,7 +22,7 @@ func (x *exchange) askQuestion() error {
 	}
 	f := object(x.body, "", "call", "question", "within").must("call", "question")
 	in := approval.AskInput{
-		Tenant: x.tenant(), Runtime: x.token.Name, Person: x.token.Person, Agent: agent, Key: key, Call: f.call("call"), Question: f.question("question"), Within: f.duration("within"),
+		Tenant: x.tenant(), Asker: asker(x.token), Agent: agent, Key: key, Call: f.call("call"), Question: f.question("question"), Within: f.duration("within"),
 	}
 	if f.err != nil {
 		return f.err
@@ -74,10 +74,10 @@ func (f *fields) choice(name string) *int {
 // heldBack keeps the answer to a question from the runtime that asked it while the agent is frozen: the kill switch stops what the runtime
 // would have the tool do next.
 func (x *exchange) heldBack(r *approval.Request) error {
-	if r.State != approval.Answered || !r.AskedBy(x.token.Name) {
+	if r.State != approval.Answered || !r.AskedBy(asker(x.token)) {
 		return nil
 	}
-	if _, err := x.cfg.Service.Answer(x.r.Context(), x.tenant(), r.ID, x.token.Name); err != nil {
+	if _, err := x.cfg.Service.Answer(x.r.Context(), x.tenant(), r.ID, asker(x.token)); err != nil {
 		return problemOf(err).about(r.ID)
 	}
 	return nil
@@ -89,7 +89,7 @@ const mostPages = 50
 // answerable reads a page of requests. The store knows groups, but not whom a question is for that has a principal instead of groups: where only what
 // somebody may answer is wanted, such questions to others are left out, and the page is filled up from the next ones.
 func (x *exchange) answerable(f approval.Filter) (*approval.Page, error) {
-	mine, wanted := x.query["mine"] == "true", f.Limit
+	wanted := f.Limit
 	out, left := &approval.Page{}, 0
 	for range mostPages {
 		f.Limit = wanted - len(out.Requests)
@@ -99,7 +99,7 @@ func (x *exchange) answerable(f approval.Filter) (*approval.Page, error) {
 		}
 		out.Total, out.Next = max(out.Total, page.Total), page.Next
 		for _, s := range page.Requests {
-			forThem, err := x.isFor(s, f.Groups, mine)
+			forThem, err := x.isFor(s, f.Groups)
 			if err != nil {
 				return nil, err
 			}
@@ -118,8 +118,8 @@ func (x *exchange) answerable(f approval.Filter) (*approval.Page, error) {
 	return out, nil
 }
 
-// isFor reports whether a question to one person is to the token's own, or to somebody of the groups. Everything else the store has picked.
-func (x *exchange) isFor(s approval.Summary, groups []string, mine bool) (bool, error) {
+// isFor reports whether a question to one person is to somebody of the groups. Everything else the store has picked.
+func (x *exchange) isFor(s approval.Summary, groups []string) (bool, error) {
 	if !s.Question || s.Principal == "" || len(groups) == 0 || len(s.Groups) != 1 || s.Groups[0] != "" {
 		return true, nil
 	}
@@ -127,12 +127,5 @@ func (x *exchange) isFor(s approval.Summary, groups []string, mine bool) (bool, 
 	if err != nil {
 		return false, fmt.Errorf("ask the directory: %w", err)
 	}
-	if !mine || !known {
-		return known && user.Holds(groups[0]), nil
-	}
-	me, known, err := x.cfg.Directory.Person(x.r.Context(), x.tenant(), x.token.Person)
-	if err != nil {
-		return false, fmt.Errorf("ask the directory: %w", err)
-	}
-	return known && me.ID == user.ID, nil
+	return known && user.Holds(groups[0]), nil
 }

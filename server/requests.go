@@ -52,7 +52,7 @@ func (x *exchange) openRequest() error {
 		return err
 	}
 	f := object(x.body, "", "call", "replaces").must("call")
-	in := approval.OpenInput{Tenant: x.tenant(), Runtime: x.token.Name, Person: x.token.Person, Agent: agent, Call: f.call("call"), Key: key, Replaces: f.text("replaces")}
+	in := approval.OpenInput{Tenant: x.tenant(), Asker: asker(x.token), Agent: agent, Call: f.call("call"), Key: key, Replaces: f.text("replaces")}
 	if f.err != nil {
 		return f.err
 	}
@@ -92,7 +92,7 @@ func (x *exchange) idempotencyKey() (string, error) {
 	case len(keys) > 1 || keys[0] == "" || len(keys[0]) > longestKey:
 		return "", fail(openapi.CodeBadRequest, fmt.Sprintf("Idempotency-Key: expected one of at most %d characters", longestKey)).in("Idempotency-Key")
 	default:
-		return fmt.Sprintf("%d:%s%s", len(x.token.Name), x.token.Name, keys[0]), nil
+		return keys[0], nil
 	}
 }
 
@@ -164,8 +164,8 @@ func etag(r *approval.Request) string { return fmt.Sprintf("%q", strconv.FormatI
 
 // own returns a request that this runtime asked for, be it first or later. Others are as if they were not there.
 func (x *exchange) own(id string) (*approval.Request, error) {
-	r, err := x.known(id)
-	if err == nil && !r.AskedBy(x.token.Name) {
+	r, err := x.cfg.Service.Own(x.r.Context(), x.tenant(), id, asker(x.token))
+	if err == nil && !actsFor(x.token, r.Agent.ID) {
 		return nil, approval.ErrNotFound
 	}
 	return r, err
@@ -246,7 +246,7 @@ func (x *exchange) vote() error {
 	f := object(x.body, "", "verdict", "binding", "shown_fully", "reason", "response", "choice", "grant", "channel").must("verdict", "binding")
 	in := approval.VoteInput{
 		Tenant: x.tenant(), ID: r.ID, IfVersion: version, Person: person, Channel: f.channel(), Verdict: approval.Verdict(f.text("verdict")), Binding: f.text("binding"),
-		Full: f.flag("shown_fully"), Reason: f.text("reason"), Response: f.text("response"), Choice: f.choice("choice"), Grant: f.grant("grant"),
+		Token: x.token.Name, Full: f.flag("shown_fully"), Reason: f.text("reason"), Response: f.text("response"), Choice: f.choice("choice"), Grant: f.grant("grant"),
 	}
 	if f.err != nil {
 		return f.err
@@ -319,9 +319,10 @@ func (x *exchange) edit() error {
 	if err != nil {
 		return err
 	}
-	f := object(x.body, "", "arguments", "binding", "reason", "channel").must("arguments", "binding")
+	f := object(x.body, "", "arguments", "binding", "shown_fully", "reason", "channel").must("arguments", "binding")
 	in := approval.EditInput{
-		Tenant: x.tenant(), ID: r.ID, IfVersion: version, Person: person, Channel: f.channel(), Binding: f.text("binding"), Args: f.text("arguments"), Reason: f.text("reason"),
+		Tenant: x.tenant(), ID: r.ID, IfVersion: version, Person: person, Channel: f.channel(), Token: x.token.Name,
+		Binding: f.text("binding"), Args: f.text("arguments"), Full: f.flag("shown_fully"), Reason: f.text("reason"),
 	}
 	if f.err != nil {
 		return f.err
@@ -372,7 +373,7 @@ func (x *exchange) consume() error {
 		return err
 	}
 	f := object(x.body, "", "call", "binding", "key").must("key")
-	in := approval.ConsumeInput{Tenant: x.tenant(), ID: r.ID, Runtime: x.token.Name, Call: f.call("call"), Binding: f.text("binding"), Key: f.text("key")}
+	in := approval.ConsumeInput{Tenant: x.tenant(), ID: r.ID, Asker: asker(x.token), Call: f.call("call"), Binding: f.text("binding"), Key: f.text("key")}
 	switch {
 	case f.err != nil:
 		return f.err
@@ -455,7 +456,11 @@ func (x *exchange) listRequests() error {
 	if err != nil {
 		return err
 	}
-	page, err := x.answerable(f)
+	list := x.answerable
+	if x.query["mine"] == "true" {
+		list = x.waitingForMe
+	}
+	page, err := list(f)
 	if err != nil {
 		return err
 	}
@@ -463,6 +468,23 @@ func (x *exchange) listRequests() error {
 		page.Requests = []approval.Summary{}
 	}
 	return x.answer(http.StatusOK, page)
+}
+
+// waitingForMe lists what waits for the token's person.
+func (x *exchange) waitingForMe(f approval.Filter) (*approval.Page, error) {
+	if len(f.States) > 0 && !slices.Contains(f.States, approval.Pending) {
+		return &approval.Page{}, nil // what has ended waits for nobody
+	}
+	person, err := x.person()
+	if err != nil {
+		return nil, err
+	}
+	page, err := x.cfg.Service.Waiting(x.r.Context(), x.tenant(), person, f)
+	if err != nil {
+		return nil, err
+	}
+
+	return &page, nil
 }
 
 func (x *exchange) filter() (f approval.Filter, err error) {
@@ -490,7 +512,7 @@ func (x *exchange) filter() (f approval.Filter, err error) {
 	return f, err
 }
 
-// groups picks requests by who may answer them: one group, or those that the token's person holds.
+// groups picks requests by who may answer them: one group.
 func (x *exchange) groups() ([]string, error) {
 	mine, err := x.flag("mine")
 	group, one := x.query["group"]
@@ -501,21 +523,8 @@ func (x *exchange) groups() ([]string, error) {
 		return nil, fail(openapi.CodeBadRequest, "expected either group or mine").in("group")
 	case one:
 		return []string{group}, nil
-	case !mine:
-		return nil, nil
 	}
-	name, err := x.person()
-	if err != nil {
-		return nil, err
-	}
-	p, known, err := x.cfg.Directory.Person(x.r.Context(), x.tenant(), name)
-	if err != nil {
-		return nil, fmt.Errorf("ask the directory: %w", err)
-	}
-	if !known {
-		return nil, approval.ErrUnknownName
-	}
-	return append(slices.Clone(p.Groups), ""), nil
+	return nil, nil
 }
 
 func statesOf(text string) ([]approval.State, error) {

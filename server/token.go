@@ -58,6 +58,11 @@ func actor(t *store.Token) string {
 	return t.Name
 }
 
+// asker is who asks by a token.
+func asker(t *store.Token) approval.Asker {
+	return approval.Asker{Token: t.Name, Person: t.Person}
+}
+
 // authenticate finds the token of a request. Whatever was presented is hashed and looked up in the same way, so the time it takes says
 // nothing about how near it came. Cookies are never looked at.
 func (s *Server) authenticate(r *http.Request) (*store.Token, error) {

@@ -85,7 +85,7 @@ func enter(ctx context.Context, dir string) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &house{approval.New(s, p, known, time.Now, rand.Reader, approval.Config{}), s, p}, nil
+	return &house{approval.New(s, p, known, time.Now, rand.Reader, approval.Config{AcceptUnknown: func(string) bool { return true }}), s, p}, nil
 }
 
 // ask makes what decides and holds in a child.
@@ -99,7 +99,7 @@ func (w *worker) ask() (agent.Decider, agent.Holder, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	holder := held.Service(h.service, held.Identity{Tenant: "acme", Runtime: "rt", Agent: "clerk"})
+	holder := held.Service(h.service, held.Identity{Tenant: "acme", Asker: approval.Asker{Token: "rt"}, Agent: "clerk"})
 	return agent.ByPlan(c.Plan, agent.PlanOptions{Principal: "bob", Session: threadID}), holder, nil
 }
 
@@ -125,6 +125,7 @@ func (h *house) vote(t *testing.T, ref string) (n string, approved bool) {
 	in := approval.VoteInput{Tenant: "acme", ID: ref, IfVersion: r.Version, Binding: r.Binding(), Person: "mara", Verdict: approval.Approve, Full: true, Channel: "test"}
 	if n == refusedLine {
 		in.Verdict = approval.Deny
+		in.Reason = "not this line"
 	}
 	v, err := h.service.Vote(t.Context(), in)
 	if err != nil {

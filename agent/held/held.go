@@ -23,11 +23,12 @@ import (
 
 // Identity is who asks, where there is no token that says so.
 type Identity struct {
-	Tenant  string
-	Runtime string // name of the program, as a token would have it; it sees what it asked and nothing else
-	Person  string // whose program that is, who then has no say; "" means nobody's
-	Agent   string // id of the agent
-	Inbox   string // URL of the inbox, for Held.Where; "" when there is none
+	Tenant string
+	// Asker is the program, under a name as a token would have it, and whose program it is. It sees what it asked and nothing
+	// else. Whom it acts for is in each call, so the principal stays empty.
+	Asker approval.Asker
+	Agent string // id of the agent
+	Inbox string // URL of the inbox, for Held.Where; "" when there is none
 }
 
 // Service returns a holder over a service in this process. Somebody must let time act on the service (approval.Service.Tick, which

@@ -203,20 +203,20 @@ func TestLetThroughThenDenied(t *testing.T) {
 // TestStandingApproval: a grant covers a call; its use is counted once for a key, and it holds only while it stands.
 func TestStandingApproval(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *house, d *desk) {
-		first := d.open("k1", asks("trade", `{"amount":10}`))
+		first := d.open("k1", asks("spend", `{"amount":10}`))
 		h.votes(first.Ref, "mara", approval.Approve, approval.VoteApproved, func(in *approval.VoteInput) {
 			in.Grant = &approval.GrantOffer{MaxUses: 5, Bounds: []approval.Bound{{Path: "amount", Kind: approval.AtMost}}}
 		})
-		d.takes(first.Ref, "run", asks("trade", `{"amount":10}`))
+		d.takes(first.Ref, "run", asks("spend", `{"amount":10}`))
 
-		v := asks("trade", `{"amount":9}`)
+		v := asks("spend", `{"amount":9}`)
 		got := d.open("k2", v)
 		if got.State != agent.HeldApproved || !strings.HasPrefix(got.By, "mara (standing approval grt_") || got.Expires.IsZero() {
 			t.Fatalf("got %+v", got)
 		}
 		d.takes(got.Ref, "run", v)
 		d.takes(got.Ref, "run", v)
-		d.refuses(got.Ref, "run", asks("trade", `{"amount":8}`), held.ClaimChanged)
+		d.refuses(got.Ref, "run", asks("spend", `{"amount":8}`), held.ClaimChanged)
 		grants, err := h.store.Grants(t.Context(), "acme", true, h.clock.Now())
 		must(t, err)
 		if len(grants) != 1 || grants[0].Uses != 1 {
@@ -354,7 +354,7 @@ func TestDown(t *testing.T) {
 func TestWhere(t *testing.T) {
 	h := newHouse(t)
 	for base, want := range map[string]string{"": "", "https://assent.example/in": "https://assent.example/in/requests/"} {
-		d := &desk{t, h, held.Service(h.svc, held.Identity{Tenant: "acme", Runtime: "rt", Person: "ben", Agent: "desk", Inbox: base})}
+		d := &desk{t, h, held.Service(h.svc, held.Identity{Tenant: "acme", Asker: approval.Asker{Token: "rt", Person: "ben"}, Agent: "desk", Inbox: base})}
 		got := d.open("k"+url.QueryEscape(base), asks("trade", `{"amount":1}`))
 		if want != "" {
 			want += got.Ref

@@ -77,7 +77,7 @@ func newHouse(t testing.TB) *house {
 		Options: resolve.Options{AllowTimeoutApprove: true},
 	})
 	must(t, err)
-	h.svc = approval.New(h.store, h.plans, h.people, h.clock.Now, rand.Reader, approval.Config{})
+	h.svc = approval.New(h.store, h.plans, h.people, h.clock.Now, rand.Reader, approval.Config{AcceptUnknown: func(string) bool { return true }})
 	h.serve()
 	t.Cleanup(func() { h.stop(); h.store.Close() })
 	return h
@@ -124,7 +124,7 @@ func (h *house) client(tok store.Token) *client.Client {
 func sides() map[string]func(h *house, runtime, agentID string) agent.Holder {
 	return map[string]func(h *house, runtime, agentID string) agent.Holder{
 		"service": func(h *house, runtime, agentID string) agent.Holder {
-			return held.Service(h.svc, held.Identity{Tenant: "acme", Runtime: runtime, Agent: agentID, Inbox: h.url + "/"})
+			return held.Service(h.svc, held.Identity{Tenant: "acme", Asker: approval.Asker{Token: runtime}, Agent: agentID, Inbox: h.url + "/"})
 		},
 		"client": func(h *house, runtime, agentID string) agent.Holder {
 			return held.Client(h.client(store.Token{Name: runtime, Scopes: []string{"request"}}), agentID)
@@ -158,6 +158,9 @@ func (h *house) answer(id, person string, verdict approval.Verdict, sign func(*a
 		return "", err
 	}
 	in := approval.VoteInput{Tenant: "acme", ID: id, IfVersion: r.Version, Binding: r.Binding(), Person: person, Verdict: verdict, Full: true, Channel: "test"}
+	if verdict == approval.Deny {
+		in.Reason = "not like this"
+	}
 	if sign != nil {
 		sign(&in)
 	}
@@ -183,7 +186,7 @@ func (h *house) edit(id, person, args string) error {
 		return err
 	}
 	_, err = h.svc.Edit(context.Background(), approval.EditInput{
-		Tenant: "acme", ID: id, IfVersion: r.Version, Binding: r.Binding(), Person: person, Args: args, Channel: "test",
+		Tenant: "acme", ID: id, IfVersion: r.Version, Binding: r.Binding(), Person: person, Args: args, Channel: "test", Full: true,
 	})
 	return err
 }

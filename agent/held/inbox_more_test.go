@@ -32,7 +32,7 @@ func TestInboxEditBelowTheThreshold(t *testing.T) {
 				o.h.rewrite("agents/desk.agf.yaml", `Sell {{tool_args.amount}}?"}`, `Sell {{tool_args.amount}}?", condition: {args_match: {amount: {gt: 10}}}}`)
 				o.begin()
 				r := o.inList()
-				_, err := o.people("mara").Edit(t.Context(), r.ID, r.Version, openapi.EditBody{Arguments: c.edited, Binding: r.Binding()}, false)
+				_, err := o.people("mara").Edit(t.Context(), r.ID, r.Version, openapi.EditBody{Arguments: c.edited, Binding: r.Binding(), ShownFully: true}, false)
 				must(t, err)
 				o.ends([]string{c.edited}, "sold")
 			})

@@ -272,7 +272,7 @@ func TestInboxEditRuns(t *testing.T) {
 	inOffices(t, `{"amount":20000}`, func(t *testing.T, o *office) {
 		o.begin()
 		r := o.inList()
-		_, err := o.people("mara").Edit(t.Context(), r.ID, r.Version, openapi.EditBody{Arguments: `{"amount": 15000}`, Binding: r.Binding()}, false)
+		_, err := o.people("mara").Edit(t.Context(), r.ID, r.Version, openapi.EditBody{Arguments: `{"amount": 15000}`, Binding: r.Binding(), ShownFully: true}, false)
 		must(t, err)
 		o.ends([]string{`{"amount": 15000}`}, "sold")
 	})

@@ -37,8 +37,6 @@ func outcomes() []outcome {
 		}, want: agent.Held{State: agent.HeldApproved, By: "mara, ben"}, runs: `{"amount":7}`},
 		{name: "denied", happen: func(h *house, id string) { h.votes(id, "ben", approval.Deny, approval.VoteDenied, words("too much")) },
 			want: agent.Held{State: agent.HeldDenied, By: "ben", Reason: "too much"}, claim: held.ClaimDenied},
-		{name: "denied without a word", happen: func(h *house, id string) { h.votes(id, "ben", approval.Deny, approval.VoteDenied, nil) },
-			want: agent.Held{State: agent.HeldDenied, By: "ben"}, claim: held.ClaimDenied},
 		{name: "answered instead", happen: func(h *house, id string) {
 			h.votes(id, "ben", approval.Respond, approval.VoteDenied, func(in *approval.VoteInput) { in.Response = "ask again on Monday" })
 		}, want: agent.Held{State: agent.HeldResponded, By: "ben", Reason: "ask again on Monday"}, claim: held.ClaimResponded},
@@ -76,7 +74,7 @@ func outcomes() []outcome {
 		}, want: agent.Held{State: agent.HeldCancelled, By: "root", Reason: "the user left"}, claim: held.ClaimCancelled},
 		{name: "superseded", happen: func(h *house, id string) {
 			h.votes(id, "mara", approval.Approve, approval.VoteApproved, nil)
-			_, err := h.svc.Open(h.t.Context(), approval.OpenInput{Tenant: "acme", Runtime: "rt", Agent: "desk", Call: asks("trade", `{"amount":8}`).Call, Replaces: id})
+			_, err := h.svc.Open(h.t.Context(), approval.OpenInput{Tenant: "acme", Asker: approval.Asker{Token: "rt"}, Agent: "desk", Call: asks("trade", `{"amount":8}`).Call, Replaces: id})
 			must(h.t, err)
 		}, want: agent.Held{State: agent.HeldCancelled, By: "rt", Reason: "a newer request stands in its place"}, claim: held.ClaimCancelled},
 	}

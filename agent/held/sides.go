@@ -3,7 +3,6 @@ package held
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
@@ -18,16 +17,12 @@ type embedded struct {
 }
 
 func (e *embedded) open(ctx context.Context, key string, c *resolve.Call) (*approval.Opened, error) {
-	// The key is the runtime's own, in the server's form: a program that moves from the one to the other means the same.
-	own := fmt.Sprintf("%d:%s%s", len(e.who.Runtime), e.who.Runtime, key)
-	return e.svc.Open(ctx, approval.OpenInput{
-		Tenant: e.who.Tenant, Runtime: e.who.Runtime, Person: e.who.Person, Agent: e.who.Agent, Call: c, Key: own,
-	})
+	return e.svc.Open(ctx, approval.OpenInput{Tenant: e.who.Tenant, Asker: e.who.Asker, Agent: e.who.Agent, Call: c, Key: key})
 }
 
 func (e *embedded) request(ctx context.Context, id string) (*approval.Request, error) {
-	r, err := e.svc.Request(ctx, e.who.Tenant, id)
-	if err == nil && (!r.AskedBy(e.who.Runtime) || r.Agent.ID != e.who.Agent) {
+	r, err := e.svc.Own(ctx, e.who.Tenant, id, e.who.Asker)
+	if err == nil && r.Agent.ID != e.who.Agent {
 		err = approval.ErrNotFound
 	}
 	return r, err
@@ -37,11 +32,11 @@ func (e *embedded) consume(ctx context.Context, id, key string, c *resolve.Call)
 	if _, err := e.request(ctx, id); err != nil {
 		return nil, err
 	}
-	return e.svc.Consume(ctx, approval.ConsumeInput{Tenant: e.who.Tenant, ID: id, Runtime: e.who.Runtime, Call: c, Key: key})
+	return e.svc.Consume(ctx, approval.ConsumeInput{Tenant: e.who.Tenant, ID: id, Asker: e.who.Asker, Call: c, Key: key})
 }
 
 func (e *embedded) cancel(ctx context.Context, id, reason string) error {
-	_, err := e.svc.Cancel(ctx, e.who.Tenant, id, e.who.Runtime, reason)
+	_, err := e.svc.Cancel(ctx, e.who.Tenant, id, e.who.Asker.Token, reason)
 	return err
 }
 

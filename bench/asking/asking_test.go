@@ -121,7 +121,7 @@ var serial atomic.Int64 // makes every call another one
 func (w world) open(ctx context.Context) (*approval.Request, error) {
 	args := fmt.Sprintf(`{"amount":%d,"iban":"DE02120300000000202051","reason":"invoice 4711 of the second quarter"}`, 100+serial.Add(1))
 	call := &resolve.Call{Kind: resolve.Tool, Tool: "transfer", Args: []byte(args), Principal: "bob", Session: "s-1"}
-	o, err := w.service.Open(ctx, approval.OpenInput{Tenant: "default", Runtime: "bench", Agent: "clerk", Call: call})
+	o, err := w.service.Open(ctx, approval.OpenInput{Tenant: "default", Asker: approval.Asker{Token: "bench"}, Agent: "clerk", Call: call})
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (w world) round(ctx context.Context) error {
 	if v.Outcome != approval.VoteApproved {
 		return fmt.Errorf("voted: %s", v.Outcome)
 	}
-	_, err = w.service.Consume(ctx, approval.ConsumeInput{Tenant: "default", ID: r.ID, Runtime: "bench", Binding: r.Binding(), Key: approval.NewKey()})
+	_, err = w.service.Consume(ctx, approval.ConsumeInput{Tenant: "default", ID: r.ID, Asker: approval.Asker{Token: "bench"}, Binding: r.Binding(), Key: approval.NewKey()})
 	return err
 }
 

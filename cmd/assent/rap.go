@@ -74,7 +74,7 @@ func (h *house) place(tenant, kind, name string) (path, room string, err error) 
 func (h *house) common(tenant, agent, room string) rap.Common {
 	return rap.Common{
 		Records: h.store, Room: room, Key: h.key.RAP, Now: time.Now, Log: h.log.With("tenant", tenant, "room", room),
-		Desk: desk.Service(h.service, h.store, held.Identity{Tenant: tenant, Runtime: room, Agent: agent, Inbox: h.base.String()}),
+		Desk: desk.Service(h.service, h.store, held.Identity{Tenant: tenant, Asker: approval.Asker{Token: room}, Agent: agent, Inbox: h.base.String()}),
 		Plan: func(ctx context.Context) (*resolve.Plan, error) { return h.planOf(ctx, tenant, agent) },
 		Record: func(ctx context.Context, event, subject, actor string, facts map[string]any) error {
 			return h.service.Record(ctx, tenant, event, subject, actor, facts)

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -108,7 +109,9 @@ func (h *house) buildService() (err error) {
 	if h.outside, err = newOutside(h.cfg, h.base.String()); err != nil {
 		return err
 	}
-	h.service = approval.New(h.store, h.tenants, h.people, time.Now, rand.Reader, approval.Config{Route: h.outside.route})
+	h.service = approval.New(h.store, h.tenants, h.people, time.Now, rand.Reader, approval.Config{
+		Route: h.outside.route, AcceptUnknown: h.acceptsUnknown,
+	})
 	if err := h.outside.connect(h); err != nil {
 		return err
 	}
@@ -120,6 +123,14 @@ func (h *house) buildService() (err error) {
 		URL: h.base.String(), Providers: providers, Values: h.store, People: h.people, Record: h.service.Record, Dev: h.cfg.Dev, Log: h.log,
 	})
 	return err
+}
+
+// acceptsUnknown reports whether a tenant takes calls for principals whom its directory doesn't know as they are. Where there
+// is no directory (on a laptop) nobody more could be asked.
+func (h *house) acceptsUnknown(tenant string) bool {
+	i := slices.IndexFunc(h.cfg.Tenants, func(t cli.TenantConfig) bool { return t.Name == tenant })
+
+	return i >= 0 && (h.cfg.Tenants[i].AcceptUnknown || h.cfg.Tenants[i].People == "")
 }
 
 // pages is everything beside the API.

@@ -95,6 +95,7 @@ func (a Assent) showEdit(f editFlags, r *approval.Request, e *approval.Edited, a
 	call.Args = args
 	s.printf("%s: %s, edited\n", styled{bold, r.ID}, call.Target())
 	s.call(&call, r.Redact)
+	s.asker(r)
 	s.printf("\nChanges\n")
 	s.changes(e.Changes, r.Redact)
 	s.printf("\nDecided again: %s\n", e.Decision.Outcome)
@@ -110,6 +111,7 @@ func (a Assent) showEdit(f editFlags, r *approval.Request, e *approval.Edited, a
 }
 
 func (a Assent) sendEdit(ctx context.Context, server *client.Client, f editFlags, r *approval.Request, body openapi.EditBody) error {
+	body.ShownFully = true // showEdit printed the whole call, or stopped
 	edited, err := server.Edit(ctx, r.ID, r.Version, body, false)
 	if err != nil {
 		return answer(err)

@@ -41,10 +41,14 @@ type TenantConfig struct {
 	Agents   []string
 	Policies []string
 	People   string // "" with Dev: one approver, you, who is in every group
-	OIDC     *OIDCConfig
-	Webhooks []WebhookConfig
-	Slack    *SlackConfig
-	RAP      *RAPConfig
+	// TrustedServers are the MCP servers and remote agents whose annotations are believed, by globs over their aliases.
+	TrustedServers []string
+	// AcceptUnknown takes calls for principals whom the directory doesn't know without asking one more person.
+	AcceptUnknown bool
+	OIDC          *OIDCConfig
+	Webhooks      []WebhookConfig
+	Slack         *SlackConfig
+	RAP           *RAPConfig
 }
 
 // OIDCConfig is how people of a tenant sign in.
@@ -343,6 +347,7 @@ func (r *configReader) store(into *string) func(*yamldoc.Node) {
 func (r *configReader) tenantFields(t *TenantConfig) fields {
 	return fields{
 		"agents": r.paths(&t.Agents), "policies": r.paths(&t.Policies), "people": r.path(&t.People), "rap": r.rap(&t.RAP),
+		"trusted_servers": r.texts(&t.TrustedServers), "unknown_principals": r.unknownPrincipals(&t.AcceptUnknown),
 		"oidc": func(n *yamldoc.Node) {
 			t.OIDC = &OIDCConfig{}
 			r.mapping(n, fields{
@@ -356,6 +361,17 @@ func (r *configReader) tenantFields(t *TenantConfig) fields {
 				"slack":    func(n *yamldoc.Node) { t.Slack = r.slack(n) },
 			})
 		},
+	}
+}
+
+// unknownPrincipals reads what a call for somebody whom the directory doesn't know takes.
+func (r *configReader) unknownPrincipals(accept *bool) func(*yamldoc.Node) {
+	return func(n *yamldoc.Node) {
+		var word string
+		r.text(&word)(n)
+		if *accept = word == "accept"; word != "accept" && word != "one_more" {
+			r.wrong(n, "this is no way to treat principals whom the directory doesn't know", "one_more or accept", "")
+		}
 	}
 }
 

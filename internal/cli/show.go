@@ -119,8 +119,11 @@ func (s *shower) asker(r *approval.Request) {
 	s.field("runtime", r.Requester.Runtime)
 	s.field("of", r.Requester.Person)
 	s.field("and by", strings.Join(r.Requester.Also, ", "))
-	s.field("of", strings.Join(r.Requester.AlsoOf, ", "))
+	s.field("of", strings.Join(r.Requester.AlsoPeople(), ", "))
 	s.field("for", r.Requester.Principal)
+	if r.Requester.Unknown {
+		s.field("", "nobody is known by this name, so one more person is asked")
+	}
 	s.field("session", r.Requester.Session)
 	s.field("owners", strings.Join(r.Requester.Owners, ", "))
 	s.field("about", r.Agent.Description)

@@ -113,7 +113,7 @@ func TestOldButtonAfterTheDecision(t *testing.T) {
 func TestWhoMayNot(t *testing.T) {
 	for name, test := range map[string]struct{ user, team, want string }{
 		"not mapped":                          {"U0EVE", team, "not mapped"},
-		"requester":                           {"U0RITA", team, "no say here"},
+		"requester":                           {"U0RITA", team, "not eligible to answer"},
 		"same short name, another workspace":  {"U0BOB", "T0PARTNER", "not mapped"},
 		"same long name, another workspace":   {"U0ALICE", "T0PARTNER", "not mapped"},
 		"name of a person as the user's name": {"UALICE", team, "not mapped"},
@@ -227,7 +227,7 @@ func TestEditVoidsOldButtons(t *testing.T) {
 	w.deliver()
 	old := w.only()
 	if _, err := w.service.Edit(t.Context(), approval.EditInput{
-		Tenant: tenant, ID: r.ID, Binding: r.Binding(), Person: "bob@acme.example", Args: `{"amount":4}`, Channel: "inbox",
+		Tenant: tenant, ID: r.ID, Binding: r.Binding(), Person: "bob@acme.example", Args: `{"amount":4}`, Channel: "inbox", Full: true,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func TestConsumedIsShown(t *testing.T) {
 	r := w.ask("trade", `{"amount":5}`)
 	w.deliver()
 	w.click(w.only(), approve, "U0ALICE")
-	if _, err := w.service.Consume(t.Context(), approval.ConsumeInput{Tenant: tenant, ID: r.ID, Runtime: "ci", Binding: r.Binding(), Key: "k"}); err != nil {
+	if _, err := w.service.Consume(t.Context(), approval.ConsumeInput{Tenant: tenant, ID: r.ID, Asker: approval.Asker{Token: "ci"}, Binding: r.Binding(), Key: "k"}); err != nil {
 		t.Fatal(err)
 	}
 	w.deliver()

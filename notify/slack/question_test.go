@@ -26,7 +26,7 @@ func (w *world) asks(tool, args string, q approval.Question) *approval.Request {
 func (w *world) asksFor(principal, tool, args string, q approval.Question) *approval.Request {
 	w.t.Helper()
 	out, err := w.service.Ask(w.t.Context(), approval.AskInput{
-		Tenant: tenant, Runtime: "ci", Agent: agentID, Key: approval.NewKey(), Question: q,
+		Tenant: tenant, Asker: approval.Asker{Token: "ci"}, Agent: agentID, Key: approval.NewKey(), Question: q,
 		Call: &resolve.Call{Kind: resolve.Tool, Tool: tool, Args: []byte(args), Principal: principal},
 	})
 	if err != nil || out.Request == nil {
@@ -132,7 +132,7 @@ func TestWhoeverElseAnswersIsRefused(t *testing.T) {
 	q := yesOrNo()
 	q.Groups = []string{"leads"}
 	r := w.asks("trade", `{}`, q)
-	for user, want := range map[string]string{"U0RITA": "has no say here", "U0NOBODY": "not mapped to anybody"} {
+	for user, want := range map[string]string{"U0RITA": "is not eligible to answer", "U0NOBODY": "not mapped to anybody"} {
 		for _, action := range []string{choice(0), dismiss} {
 			w.click(w.only(), action, user)
 			holds(t, w.slack.heard(), want)

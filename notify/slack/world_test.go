@@ -198,7 +198,7 @@ func (w *world) pass(d time.Duration) {
 func (w *world) ask(tool, args string) *approval.Request {
 	w.t.Helper()
 	out, err := w.service.Open(w.t.Context(), approval.OpenInput{
-		Tenant: tenant, Runtime: "ci", Agent: agentID,
+		Tenant: tenant, Asker: approval.Asker{Token: "ci"}, Agent: agentID,
 		Call: &resolve.Call{Kind: resolve.Tool, Tool: tool, Args: []byte(args), Principal: "rita@acme.example"},
 	})
 	if err != nil || out.Outcome != approval.OpenPending {

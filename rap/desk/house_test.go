@@ -167,7 +167,7 @@ func sides() map[string]func(h *house, runtime, agentID string) rap.Desk {
 	}
 	return map[string]func(h *house, runtime, agentID string) rap.Desk{
 		"service": func(h *house, runtime, agentID string) rap.Desk {
-			return Service(h.svc, h.store, held.Identity{Tenant: "acme", Runtime: runtime, Agent: agentID})
+			return Service(h.svc, h.store, held.Identity{Tenant: "acme", Asker: approval.Asker{Token: runtime}, Agent: agentID})
 		},
 		"client, polling": polling,
 		"client, events": func(h *house, runtime, agentID string) rap.Desk {

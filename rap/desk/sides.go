@@ -3,7 +3,6 @@ package desk
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/assent-dev/assent/agent/held"
@@ -26,25 +25,23 @@ type embedded struct {
 
 func (e *embedded) ask(ctx context.Context, key string, q rap.Question) (*approval.Opened, error) {
 	return e.svc.Ask(ctx, approval.AskInput{
-		Tenant: e.who.Tenant, Agent: e.who.Agent, Runtime: e.who.Runtime, Person: e.who.Person,
-		Key:  fmt.Sprintf("%d:%s%s", len(e.who.Runtime), e.who.Runtime, key), // the runtime's own, in the server's form
-		Call: q.Call, Question: question(q), Within: q.Within,
+		Tenant: e.who.Tenant, Agent: e.who.Agent, Asker: e.who.Asker, Key: key, Call: q.Call, Question: question(q), Within: q.Within,
 	})
 }
 
 func (e *embedded) answer(ctx context.Context, id string) (*approval.Request, error) {
-	return e.svc.Answer(ctx, e.who.Tenant, id, e.who.Runtime)
+	return e.svc.Answer(ctx, e.who.Tenant, id, e.who.Asker)
 }
 
 func (e *embedded) cancel(ctx context.Context, id, reason string) error {
-	r, err := e.svc.Request(ctx, e.who.Tenant, id)
+	r, err := e.svc.Own(ctx, e.who.Tenant, id, e.who.Asker)
 	switch {
 	case err != nil:
 		return err
-	case !r.AskedBy(e.who.Runtime) || r.Agent.ID != e.who.Agent:
+	case r.Agent.ID != e.who.Agent:
 		return approval.ErrNotFound
 	}
-	_, err = e.svc.Cancel(ctx, e.who.Tenant, id, e.who.Runtime, reason)
+	_, err = e.svc.Cancel(ctx, e.who.Tenant, id, e.who.Asker.Token, reason)
 	return err
 }
 

@@ -74,7 +74,7 @@ func TestWatchNamesOnesOwn(t *testing.T) {
 // A ledger that can't be read for a time hides nothing for good.
 func TestWatchAfterTrouble(t *testing.T) {
 	h := newHouse(t)
-	d := Service(h.svc, h.store, held.Identity{Tenant: "acme", Runtime: "rt", Agent: "files"})
+	d := Service(h.svc, h.store, held.Identity{Tenant: "acme", Asker: approval.Asker{Token: "rt"}, Agent: "files"})
 	ref := put(t, d, "k", motd())
 	w := watching(t, d)
 	h.store.lose(errors.New("disk on fire"))
@@ -92,7 +92,7 @@ func TestWatchAfterTrouble(t *testing.T) {
 // More than one read of the ledger brings is told whole.
 func TestWatchCatchesUp(t *testing.T) {
 	h := newHouse(t)
-	d := Service(h.svc, h.store, held.Identity{Tenant: "acme", Runtime: "rt", Agent: "files"})
+	d := Service(h.svc, h.store, held.Identity{Tenant: "acme", Asker: approval.Asker{Token: "rt"}, Agent: "files"})
 	w := watching(t, d)
 	want := map[string]bool{}
 	h.store.mu.Lock() // the desk reads no further

@@ -2,7 +2,6 @@ package inbox
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +25,7 @@ type card struct {
 	Deadline   time.Time
 	Pending    bool
 	Stages     []stage
+	Short      string // what nobody can fill; "" when the quorum can be met
 	Hints      []hint
 	Question   *question // nil for the approval of a call
 	Say, Seat  bool      // what the visitor may do: say no or answer; approve
@@ -37,12 +37,13 @@ type card struct {
 
 // stage is one stage with who has approved and who could.
 type stage struct {
-	Group   string
-	Needed  int
-	Seated  []string
-	Missing int
-	Could   string // names of members who may still approve
-	Nobody  bool   // the seat is free, and nobody may take it now
+	Group    string
+	Needed   int
+	Seated   []string
+	Missing  int
+	Could    string // names of members who may still approve
+	Nobody   bool   // the seat is free, and nobody may take it now
+	StandIns string // groups that may stand in, and from when on
 }
 
 // hint is something to look at twice.
@@ -61,17 +62,20 @@ func (v *visit) card(r *approval.Request) (card, error) {
 	if r.By != "" {
 		c.By = v.called(r.By)
 	}
-	barred, err := v.barred(r)
-	if err != nil {
-		return c, err
-	}
+	var err error
 	if r.Question == nil {
-		c.Stages, err = v.stages(r, barred)
+		if c.Stages, err = v.stages(r); err != nil {
+			return c, err
+		}
 	}
+	if c.Short, err = v.short(r); err != nil {
+		return c, err
+	}
+	e, err := v.Service.Eligible(v.ctx(), r, v.Person.ID)
 	if err != nil {
 		return c, err
 	}
-	c.Say, c.Seat, c.Why = v.may(r, barred)
+	c.Say, c.Seat, c.Why = e.Answer, e.Approve, whyNot(e)
 	for _, x := range r.Votes {
 		if x.Person == v.Person.ID && x.Revision == cur.Number {
 			c.Mine = map[approval.Verdict]string{approval.Approve: "approved", approval.Deny: "denied", approval.Respond: "answered", approval.Choose: "answered", approval.Dismiss: "dismissed"}[x.Verdict]
@@ -80,117 +84,71 @@ func (v *visit) card(r *approval.Request) (card, error) {
 	return c, nil
 }
 
-// barred says who may not vote, and why: those who ask, those for whom the agent acts, and its owners. The service has the last word;
-// the page says beforehand what it will be.
-func (v *visit) barred(r *approval.Request) (map[string]string, error) {
-	out := map[string]string{}
-	var err error
-	bar := func(name, why string) {
-		p, e := v.person(name)
-		err = errors.Join(err, e)
-		out[cmp.Or(p.ID, name)] = why
-	}
-	bar(r.Requester.Runtime, "you are the one who asks")
-	if r.Question != nil && len(r.Question.Groups) == 0 { // the user may own the agent and its program: it is them that the tool asks
-		return out, err
-	}
-	owners, e := v.Directory.Owners(v.ctx(), v.Tenant, r.Agent.ID)
-	err = errors.Join(err, e)
-	bar(r.Requester.Person, "your own token asks")
-	bar(r.Requester.Principal, "the agent acts for you")
-	for _, name := range r.Requester.Also {
-		bar(name, "you are one of those who ask")
-	}
-	for _, name := range r.Requester.AlsoOf {
-		bar(name, "your own token asks too")
-	}
-	for _, o := range slices.Concat(owners, r.Requester.Owners) {
-		bar(o, "you own this agent")
-	}
-	return out, err
-}
-
-func (v *visit) may(r *approval.Request, barred map[string]string) (say, seat bool, why string) {
-	if why, out := barred[v.Person.ID]; out {
-		return false, false, "You have no say here: " + why + "."
-	}
-	if asksUser(r) {
-		if p, err := v.person(r.Requester.Principal); err != nil || p.ID != v.Person.ID {
-			return false, false, "You have no say here: the question is for the person whom the agent acts for."
-		}
-		return true, true, ""
-	}
-	seat = slices.ContainsFunc(r.Stages, func(s policy.Stage) bool { return v.Person.Holds(s.Group) })
-	say = seat || slices.ContainsFunc(r.Called, v.Person.Holds)
+// whyNot says why the visitor may not approve, or may not answer at all; "" when they may.
+func whyNot(e approval.Eligibility) string {
 	switch {
-	case !say:
-		why = "You have no say here: you are in none of the groups that are asked."
-	case !seat:
-		why = "You were called in: you may deny or answer, but approvals must come from the groups below."
+	case e.Approve:
+		return ""
+	case e.Answer:
+		return "You were called in: you may deny or answer, but approvals must come from the groups below."
 	}
-	return say, seat, why
+
+	return "You are not eligible to answer this: " + e.Why + "."
 }
 
-func (v *visit) stages(r *approval.Request, barred map[string]string) ([]stage, error) {
-	approvers, err := v.approvers(r, barred)
+func (v *visit) stages(r *approval.Request) ([]stage, error) {
+	views, err := v.Service.Stages(v.ctx(), r)
 	if err != nil {
 		return nil, err
 	}
-	seatings, _ := approval.Seat(r.Stages, approvers)
-	out := make([]stage, len(seatings))
-	for i, s := range seatings {
-		out[i] = stage{Group: s.Group, Needed: len(s.People) + s.Missing, Missing: s.Missing}
-		for _, id := range s.People {
+	out := make([]stage, len(views))
+	for i, x := range views {
+		out[i] = stage{Group: x.Group, Needed: x.Needed, Missing: x.Missing, Could: names(x.Could), StandIns: standIns(r, x.StandIns)}
+		for _, id := range x.Seated {
 			out[i].Seated = append(out[i].Seated, v.called(id))
 		}
-		if s.Missing > 0 && r.State == approval.Pending {
-			if out[i].Could, err = v.could(s.Group, approvers, barred); err != nil {
-				return nil, err
-			}
-			out[i].Nobody = out[i].Could == ""
-		}
+		out[i].Nobody = x.Missing > 0 && r.State == approval.Pending && len(x.Could) == 0
 	}
+
 	return out, nil
 }
 
-// approvers are the people whose approval of the current revision counts now.
-func (v *visit) approvers(r *approval.Request, barred map[string]string) ([]approval.Person, error) {
-	var out []approval.Person
-	for _, x := range r.Votes {
-		if x.Verdict != approval.Approve || x.Late || x.Revision != r.Current().Number {
-			continue
-		}
-		p, err := v.person(x.Person)
-		if err != nil {
-			return nil, err
-		}
-		if _, out := barred[p.ID]; p.ID == "" || out {
-			continue
-		}
-		out = append(out, p)
+// names lists people, the first few of many.
+func names(people []approval.Person) string {
+	const most = 6
+	all := make([]string, len(people))
+	for i, p := range people {
+		all[i] = cmp.Or(p.Name, p.ID)
 	}
-	return out, nil
+	if len(all) > most {
+		return strings.Join(all[:most], ", ") + " and " + count(len(all)-most) + " more"
+	}
+
+	return strings.Join(all, ", ")
 }
 
-// could names members of a group who have not approved and may.
-func (v *visit) could(group string, done []approval.Person, barred map[string]string) (string, error) {
-	members, err := v.Directory.Members(v.ctx(), v.Tenant, group)
+// standIns says who may stand in for a stage, and from when on.
+func standIns(r *approval.Request, all []policy.StandIn) string {
+	words := make([]string, len(all))
+	for i, s := range all {
+		words[i] = s.Group + " from " + r.Created.Add(s.After).UTC().Format("15:04 UTC")
+	}
+
+	return strings.Join(words, ", ")
+}
+
+// short says which stages nobody can fill, whoever answers; "" when all can be filled.
+func (v *visit) short(r *approval.Request) (string, error) {
+	shortages, err := v.Service.Shortages(v.ctx(), r)
 	if err != nil {
 		return "", err
 	}
-	var names []string
-	for _, m := range members {
-		_, out := barred[m.ID]
-		if out || slices.ContainsFunc(done, func(p approval.Person) bool { return p.ID == m.ID }) {
-			continue
-		}
-		names = append(names, cmp.Or(m.Name, m.ID))
+	words := make([]string, len(shortages))
+	for i, s := range shortages {
+		words[i] = count(s.Need) + " of " + cmp.Or(s.Group, "all approvers") + ", of whom only " + count(s.Have) + " may answer this"
 	}
-	const most = 6
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + " and " + count(len(names)-most) + " more", nil
-	}
-	return strings.Join(names, ", "), nil
+
+	return strings.Join(words, "; "), nil
 }
 
 // hints are what to look at twice, from the bound facts alone.

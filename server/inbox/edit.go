@@ -65,6 +65,7 @@ func (v *visit) confirmEdit(a answer, in approval.EditInput) error {
 	if a.seen.Edit != digest(in.Args) || !a.seen.Full {
 		return v.refused(a, approval.ErrNotShown)
 	}
+	in.Full = true
 	edited, err := v.Service.Edit(v.ctx(), in)
 	if err != nil {
 		return v.refused(a, err)

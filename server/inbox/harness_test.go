@@ -180,7 +180,7 @@ func tool(name, args string) *resolve.Call {
 // ask opens a request.
 func (h *house) ask(call *resolve.Call) *approval.Request {
 	h.t.Helper()
-	out, err := h.service.Open(h.t.Context(), approval.OpenInput{Tenant: tenant, Runtime: "desk-runtime", Agent: "trading-desk", Call: call})
+	out, err := h.service.Open(h.t.Context(), approval.OpenInput{Tenant: tenant, Asker: approval.Asker{Token: "desk-runtime"}, Agent: "trading-desk", Call: call})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func yesOrNo() approval.Question {
 func (h *house) asks(principal string, c *resolve.Call, q approval.Question) *approval.Request {
 	h.t.Helper()
 	c.Principal = principal
-	out, err := h.service.Ask(h.t.Context(), approval.AskInput{Tenant: tenant, Agent: "trading-desk", Runtime: "desk-runtime", Key: approval.NewKey(), Call: c, Question: q})
+	out, err := h.service.Ask(h.t.Context(), approval.AskInput{Tenant: tenant, Agent: "trading-desk", Asker: approval.Asker{Token: "desk-runtime"}, Key: approval.NewKey(), Call: c, Question: q})
 	if err != nil || out.Request == nil {
 		h.t.Fatal(out, err)
 	}

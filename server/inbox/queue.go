@@ -11,9 +11,6 @@ import (
 // pageSize is how many cards a page of the queue has; each is read whole, for its stages and hints.
 const pageSize = 25
 
-// mostPages is how many pages of the store are read for one of the queue: questions to other people may stand before what waits for the visitor.
-const mostPages = 50
-
 // queuePage is the list of requests.
 type queuePage struct {
 	Tab       string // mine, open or decided
@@ -88,36 +85,34 @@ func (v *visit) readQueue() (queuePage, error) {
 		f.States, f.ByDue = []approval.State{approval.Pending, approval.Approved}, true
 	default:
 		q.Tab = "mine"
-		f.States, f.ByDue = []approval.State{approval.Pending}, true
-		f.Groups = append([]string{""}, v.Person.Groups...)
+		f.ByDue = true
 	}
 	q.Here = q.address("/queue", q.Tab, f.Cursor)
-	others := 0
-	for range mostPages {
-		list, err := v.Store.Requests(v.ctx(), v.Tenant, f)
+	list, err := v.listed(q.Tab, f)
+	if err != nil {
+		return q, err
+	}
+	for _, s := range list.Requests {
+		c, err := v.queued(s.ID)
 		if err != nil {
 			return q, err
 		}
-		for _, s := range list.Requests {
-			c, err := v.queued(s.ID)
-			switch {
-			case err != nil:
-				return q, err
-			case q.Tab == "mine" && c.Question != nil && !c.Say: // the store knows groups, not who is whose user
-				others++
-			default:
-				q.Cards = append(q.Cards, c)
-			}
-		}
-		q.Total, f.Cursor, f.Limit = max(q.Total, list.Total), list.Next, pageSize-len(q.Cards)
-		if list.Next == "" || f.Limit == 0 {
-			break
-		}
+		q.Cards = append(q.Cards, c)
 	}
-	if q.Total -= others; f.Cursor != "" {
-		q.Next = q.address("/", q.Tab, f.Cursor)
+	q.Total = list.Total
+	if list.Next != "" {
+		q.Next = q.address("/", q.Tab, list.Next)
 	}
 	return q, nil
+}
+
+// listed reads a page: of what waits for the visitor, or of everything.
+func (v *visit) listed(tab string, f approval.Filter) (approval.Page, error) {
+	if tab == "mine" {
+		return v.Service.Waiting(v.ctx(), v.Tenant, v.Person.ID, f)
+	}
+
+	return v.Store.Requests(v.ctx(), v.Tenant, f)
 }
 
 func (v *visit) queued(id string) (card, error) {

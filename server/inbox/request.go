@@ -213,7 +213,7 @@ func facts(r *approval.Request) []fact {
 	add("Asked by runtime", r.Requester.Runtime, "")
 	add("Whose token that is", r.Requester.Person, "")
 	add("Asked by too", strings.Join(r.Requester.Also, ", "), "the very same call")
-	add("Whose tokens those are", strings.Join(r.Requester.AlsoOf, ", "), "")
+	add("Whose tokens those are", strings.Join(r.Requester.AlsoPeople(), ", "), "")
 	add("Owners", strings.Join(r.Requester.Owners, ", "), "")
 	for _, name := range sortedKeys(c.Annotations) {
 		add("Tool says "+name, fmt.Sprint(c.Annotations[name]), "by its server; can only make it stricter")

@@ -22,6 +22,7 @@ const (
 	CodeEditDenied           Code = "edit_denied"
 	CodeFrozen               Code = "frozen"
 	CodeGrantRefused         Code = "grant_refused"
+	CodeHiddenValues         Code = "hidden_values"
 	CodeIfMatchRequired      Code = "if_match_required"
 	CodeInternal             Code = "internal"
 	CodeInvalid              Code = "invalid"
@@ -68,6 +69,8 @@ func (e Code) Valid() bool {
 	case CodeFrozen:
 		return true
 	case CodeGrantRefused:
+		return true
+	case CodeHiddenValues:
 		return true
 	case CodeIfMatchRequired:
 		return true
@@ -362,6 +365,9 @@ type EditBody struct {
 	// Channel where the person answered, for the record: the client's own name, so neither inbox nor slack
 	Channel string `json:"channel,omitempty"`
 	Reason  string `json:"reason,omitempty"`
+
+	// ShownFully whether the whole call was shown, with the new arguments; an edit approves them, so it needs that. A preview does not
+	ShownFully bool `json:"shown_fully,omitempty"`
 }
 
 // Edited defines model for Edited.
@@ -706,7 +712,7 @@ type VoteBody struct {
 	Choice *int       `json:"choice,omitempty"`
 	Grant  GrantOffer `json:"grant,omitempty,omitzero"`
 
-	// Reason for the record and for the agent
+	// Reason for the record and for the agent; deny needs one
 	Reason string `json:"reason,omitempty"`
 
 	// Response for respond: what the agent is told
@@ -862,7 +868,7 @@ type ListRequestsParams struct {
 	// Group only what somebody of this group may answer
 	Group string `form:"group,omitempty" json:"group,omitempty"`
 
-	// Mine only what the token's person may answer
+	// Mine only what waits for the token's person: pending requests that they have not answered as they stand now, and to which their answer would count
 	Mine bool `form:"mine,omitempty" json:"mine,omitempty"`
 
 	// Since created at or after this time (RFC 3339)

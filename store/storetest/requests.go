@@ -53,6 +53,33 @@ func roundTrip(t *testing.T, db Database) {
 	equal(t, string(must(json.Marshal(p.Requests[0]))(t)), string(must(json.Marshal(approval.Summarize(r)))(t)))
 }
 
+// listsTellWhoMayAnswer: a list carries whose answers a pending request waits for, as it stands after each change.
+func listsTellWhoMayAnswer(t *testing.T, db Database) {
+	s := one(t, db)
+	r := request(1)
+	r.Stages[0].StandIns = []policy.StandIn{{Group: "leads", After: time.Hour}}
+	insert(t, s, r)
+	listed := func() string {
+		page := must(s.Requests(t.Context(), tenant, approval.Filter{}))(t)
+		return string(must(json.Marshal(page.Requests[0].Answering))(t))
+	}
+	equal(t, listed(), string(must(json.Marshal(approval.Summarize(r).Answering))(t)))
+
+	update(t, s, func(tx approval.Tx) error {
+		got, err := tx.Request(r.ID)
+		ok(t, err)
+		got.Votes = append(got.Votes, approval.Vote{Person: "ada", Verdict: approval.Approve})
+		got.Called = []string{"leads"}
+		tx.Save(got)
+		r = got
+		return nil
+	})
+	equal(t, listed(), string(must(json.Marshal(approval.Summarize(r).Answering))(t)))
+	if !strings.Contains(listed(), "ada") || !strings.Contains(listed(), "leads") {
+		t.Fatalf("the list tells %s", listed())
+	}
+}
+
 // question makes the request of a tool's question.
 func question(n int) *approval.Request {
 	r := request(n)

@@ -26,7 +26,7 @@ type Database func(t *testing.T) (open func() (store.Store, error))
 // Run runs the suite.
 func Run(t *testing.T, db Database) {
 	for name, test := range map[string]func(*testing.T, Database){
-		"requests": requests, "round trip": roundTrip, "list": list, "list by filter": filters, "pages": pages, "cursors": cursors, "similar": similar, "questions": questions,
+		"requests": requests, "round trip": roundTrip, "lists tell who may answer": listsTellWhoMayAnswer, "list": list, "list by filter": filters, "pages": pages, "cursors": cursors, "similar": similar, "questions": questions,
 		"latest": latest, "one card": oneCard, "one card of two replicas": oneCardReplicas, "memory": memories, "memory race": memoryRace,
 		"update": updates, "stale": stale, "version race": versionRace, "failed updates": failedUpdates, "panics": panics, "goexit": exits, "cancelled": cancelled,
 		"two requests": twoRequests, "tenants": tenants,

@@ -68,7 +68,7 @@ func tables() []table {
 		return t
 	}
 	return []table{
-		define("requests", "tenant, id", "", "tenant id version:i state cause agent target principal message rules group_names approvals:i needed:i created:i deadline:i due:i closed:i binding pruned:i body"),
+		define("requests", "tenant, id", "", "tenant id version:i state cause agent target principal message rules group_names approvals:i needed:i created:i deadline:i due:i closed:i binding pruned:i body answering"),
 		define("grants", "tenant, id", "", "tenant id agent target created:i expires:i revoked:i max_uses:i uses:i pruned:i body"),
 		define("freezes", "tenant, agent", "", "tenant agent person reason at:i lifted:i"),
 		define("memories", "tenant, name", "", "tenant name digest request grant_id expires:i"),

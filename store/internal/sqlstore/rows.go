@@ -37,11 +37,12 @@ func insertRequest(tenant string, r *approval.Request, body string) Stmt {
 	s := rowOf(r)
 	return Stmt{
 		SQL: `INSERT INTO requests (tenant, id, version, state, cause, agent, target, principal, message, rules, group_names, approvals, needed,
-created, deadline, due, closed, binding, pruned, body) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, 0, $19)`,
+created, deadline, due, closed, binding, pruned, body, answering)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, 0, $19, $20)`,
 		Args: []any{
 			tenant, r.ID, r.Version, s.x.state, string(s.Cause), s.Agent, s.x.target, plain(s.Principal), plain(s.Message), s.Rules,
 			s.x.groups, int64(s.Approvals), int64(s.Needed), micros(s.Created), s.x.deadline, optional(r.Due), optional(r.Closed),
-			r.Binding(), body,
+			r.Binding(), body, answering(&s.Summary),
 		},
 	}
 }
@@ -50,13 +51,27 @@ created, deadline, due, closed, binding, pruned, body) VALUES ($1, $2, $3, $4, $
 func updateRequest(tenant string, r *approval.Request, s row, old int64, same bool, body string) Stmt {
 	args := []any{
 		tenant, r.ID, old, r.Version, string(s.Cause), plain(s.Principal), plain(s.Message), s.Rules, int64(s.Approvals), int64(s.Needed), body,
+		answering(&s.Summary),
 	}
-	set := "version = $4, cause = $5, principal = $6, message = $7, rules = $8, approvals = $9, needed = $10, body = $11"
+	set := "version = $4, cause = $5, principal = $6, message = $7, rules = $8, approvals = $9, needed = $10, body = $11, answering = $12"
 	if !same {
-		set += ", state = $12, agent = $13, target = $14, group_names = $15, deadline = $16, due = $17, closed = $18, binding = $19, pruned = 0"
+		set += ", state = $13, agent = $14, target = $15, group_names = $16, deadline = $17, due = $18, closed = $19, binding = $20, pruned = 0"
 		args = append(args, s.x.state, s.Agent, s.x.target, s.x.groups, s.x.deadline, optional(r.Due), optional(r.Closed), r.Binding())
 	}
 	return Stmt{SQL: "UPDATE requests SET " + set + " WHERE tenant = $1 AND id = $2 AND version = $3", Args: args, One: true}
+}
+
+// answering writes what a list needs to know of who may answer. Of a request that has ended nobody asks for it.
+func answering(s *approval.Summary) string {
+	if s.State != approval.Pending {
+		return ""
+	}
+	text, err := json.Marshal(s.Answering)
+	if err != nil { // texts, numbers and times always have a form
+		return ""
+	}
+
+	return plain(string(text))
 }
 
 func upsertGrant(tenant string, g *approval.Grant, body string) Stmt {
@@ -148,14 +163,17 @@ func scanVote(r Rows) (v approval.VoteFact, err error) {
 	return v, err
 }
 
-const summaryColumns = "id, version, state, cause, agent, target, principal, message, rules, group_names, approvals, needed, created, deadline"
+const summaryColumns = "id, version, state, cause, agent, target, principal, message, rules, group_names, approvals, needed, created, deadline, answering"
 
 func scanSummary(r Rows) (s approval.Summary, err error) {
-	var state, cause, groups string
+	var state, cause, groups, answering string
 	var approvals, needed, created, deadline int64
-	err = r.Scan(&s.ID, &s.Version, &state, &cause, &s.Agent, &s.Target, &s.Principal, &s.Message, &s.Rules, &groups, &approvals, &needed, &created, &deadline)
+	err = r.Scan(&s.ID, &s.Version, &state, &cause, &s.Agent, &s.Target, &s.Principal, &s.Message, &s.Rules, &groups, &approvals, &needed, &created, &deadline, &answering)
 	s.State, s.Cause, s.Groups = approval.State(state), approval.Cause(cause), splitGroups(groups)
 	s.Approvals, s.Needed, s.Created, s.Deadline = int(approvals), int(needed), moment(created), moment(deadline)
 	s.Question = approval.QuestionID(s.ID)
+	if err == nil && answering != "" {
+		err = json.Unmarshal([]byte(answering), &s.Answering)
+	}
 	return s, err
 }
