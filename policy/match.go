@@ -55,17 +55,22 @@ func (m *Match) Target(k Kind, target, server string) bool {
 
 // Annotated reports whether the rule meets a call whose server reported these hints: the part that only the
 // call knows (docs/design/001-semantics.md). An absent hint takes MCP's default; an absent annotation that MCP doesn't know
-// counts as a match, because a rule can only add.
-func (m *Match) Annotated(reported map[string]bool) bool {
+// counts as a match, because a rule can only add. A hint of a server that isn't trusted can bring a call under the rule, and
+// never out of it: where it would, it counts as absent.
+func (m *Match) Annotated(reported map[string]bool, trusted bool) bool {
 	for name, want := range m.Annotations {
-		got, ok := reported[name]
-		if !ok {
-			got, ok = DefaultHint(name)
+		got, told := reported[name]
+		if told && (trusted || got == want) {
+			if got != want {
+				return false
+			}
+			continue
 		}
-		if ok && got != want {
+		if standard, known := DefaultHint(name); known && standard != want {
 			return false
 		}
 	}
+
 	return true
 }
 

@@ -170,7 +170,7 @@ func TestMatchAnnotated(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := policy.Match{Annotations: c.want}
-			if got := m.Annotated(c.reported); got != c.met {
+			if got := m.Annotated(c.reported, true); got != c.met {
 				t.Errorf("got %t", got)
 			}
 		})
@@ -178,6 +178,36 @@ func TestMatchAnnotated(t *testing.T) {
 	for _, name := range policy.Hints() {
 		if _, known := policy.DefaultHint(name); !known {
 			t.Errorf("%s has no default", name)
+		}
+	}
+}
+
+// A hint of a server that nobody vouches for brings a call under a rule, and never out of one.
+func TestM5_HintsOfAnUntrustedServerLiftNoRule(t *testing.T) {
+	for _, c := range []struct {
+		hint           string
+		want, reported bool
+		met, trusted   bool // whether the rule meets the call when the server isn't trusted, and when it is
+	}{
+		{"destructiveHint", true, true, true, true},
+		{"destructiveHint", true, false, true, false},
+		{"destructiveHint", false, false, true, true}, // it asks about the harmless ones: the server's word adds
+		{"destructiveHint", false, true, false, false},
+		{"readOnlyHint", false, true, true, false},
+		{"readOnlyHint", true, true, true, true},
+		{"readOnlyHint", true, false, false, false},
+		{"costly", true, false, true, false}, // unknown to MCP: as if it had not been told
+	} {
+		m := policy.Match{Annotations: map[string]bool{c.hint: c.want}}
+		reported := map[string]bool{c.hint: c.reported}
+		if got := m.Annotated(reported, false); got != c.met {
+			t.Errorf("a rule on %s %v, reported %v, not trusted: got %v", c.hint, c.want, c.reported, got)
+		}
+		if got := m.Annotated(reported, true); got != c.trusted {
+			t.Errorf("a rule on %s %v, reported %v, trusted: got %v", c.hint, c.want, c.reported, got)
+		}
+		if m.Annotated(nil, false) && !m.Annotated(reported, false) {
+			t.Errorf("a rule on %s %v: reporting %v lifts it", c.hint, c.want, c.reported)
 		}
 	}
 }

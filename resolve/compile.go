@@ -34,6 +34,9 @@ type Options struct {
 	Parent *Plan
 	// AllowTimeoutApprove lets policies approve by timeout. Without it such a fallback is read as deny.
 	AllowTimeoutApprove bool
+	// TrustedServers names the MCP servers and remote agents whose annotations are believed, by globs over their aliases. The
+	// hints of all others can bring a call under a rule, and never out of one.
+	TrustedServers []string
 }
 
 // UnresolvedError says which required policies are missing, or that the registry can't be read. The plan that comes
@@ -242,6 +245,9 @@ func (p *Plan) computeVersion() value.Digest {
 		text = append(text, "stop "+r.Detail+"\n"...)
 	}
 	text = append(text, "timeout-approve "+strconv.FormatBool(p.opt.AllowTimeoutApprove)...)
+	if len(p.opt.TrustedServers) > 0 {
+		text = fmt.Appendf(text, "\ntrusted %q\n", slices.Sorted(slices.Values(p.opt.TrustedServers)))
+	}
 	return value.SumCanonical(text)
 }
 

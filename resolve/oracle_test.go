@@ -205,7 +205,7 @@ func (o *oracle) governance(kind resolve.Kind, target, server string, use condit
 			if met != nil && len(r.Match.Kinds) == 0 && !mentions(r.Approval, "parent.input.") {
 				met[r] = true
 			}
-			if !r.Match.Annotated(o.call.Annotations) {
+			if !r.Match.Annotated(o.call.Annotations, server == "") {
 				continue
 			}
 			if r.Denies {

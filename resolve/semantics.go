@@ -89,6 +89,7 @@ func resolutionPoints() []Point {
 		{"unresolved policy", "A required policy can't be resolved or read.", "every call is denied", "", "governance_policies"},
 		{"tighten_only_invariant", "What does `false` permit?", "nothing here: approvals are joined whatever it says, from policies and from parent agents", "", "constraints"},
 		{"annotations", "An MCP tool has no annotations, or not that hint.", "MCP's defaults: destructive, not read-only, not idempotent, open world", "", "policies"},
+		{"trusted annotations", "A tool's own server says that it is harmless.", "believed only of servers in `Options.TrustedServers`; the hints of others bring calls under rules, and never out of them", "", "policies"},
 		{"arguments", "The arguments are JSON that two readers could read differently.", "deny", "", "calls"},
 	}
 }

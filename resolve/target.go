@@ -41,12 +41,15 @@ type rule struct {
 	detail     string             // of an unconditional rule
 	when       *condition.Program // nil: unconditional
 	match      *policy.Match      // nil: meets every call of its gate
+	trusted    bool               // the hints of the gate's server are believed
 	require    *policy.Require    // nil: nothing
 	template   *template.Template // nil: none
 }
 
 // meets tells whether the rule concerns the call at all: a policy may look at annotations, which only the call knows.
-func (r *rule) meets(c *Call) bool { return r.match == nil || r.match.Annotated(c.Annotations) }
+func (r *rule) meets(c *Call) bool {
+	return r.match == nil || r.match.Annotated(c.Annotations, r.trusted)
+}
 
 // truth evaluates the rule's condition on what a scan found. A document that is no object, or is not there, tells it
 // nothing (docs/design/001-semantics.md).
@@ -324,6 +327,7 @@ func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
 	frame := rule{source: FromPolicy, policy: pol.Ref, id: r.ID, file: pol.File, at: r.Range}
 	if len(r.Match.Annotations) > 0 {
 		frame.match = &r.Match
+		frame.trusted = b.at.container == "" || b.plan.trusts(b.at.container)
 	}
 	if r.Denies {
 		deny := frame
@@ -335,7 +339,9 @@ func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
 	}
 	ask := b.asking(r.Approval)
 	ask.source, ask.policy, ask.id, ask.file, ask.at = frame.source, frame.policy, frame.id, frame.file, frame.at
-	ask.match, ask.require = frame.match, b.plan.requirement(&r.Require)
+	ask.match = frame.match
+	ask.trusted = frame.trusted
+	ask.require = b.plan.requirement(&r.Require)
 	b.rules = append(b.rules, ask)
 }
 
@@ -347,6 +353,14 @@ func (p *Plan) requirement(r *policy.Require) *policy.Require {
 	tightened := *r
 	tightened.OnTimeout = policy.TimeoutDeny
 	return &tightened
+}
+
+// trusts reports whether the hints of an MCP server or a remote agent are believed, here and in every agent that delegates
+// to this one.
+func (p *Plan) trusts(server string) bool {
+	named := slices.ContainsFunc(p.opt.TrustedServers, func(pattern string) bool { return policy.Glob(pattern, server) })
+
+	return named && (p.opt.Parent == nil || p.opt.Parent.trusts(server))
 }
 
 // spaceOf is the place of the action space, or of the whole file when there is none.
