@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -426,4 +428,98 @@ func flat(t *rapid.T, text string) map[string]value.Value {
 	}
 	walk(nil, parsed(t, text))
 	return out
+}
+
+// A standing approval covers no call about which a rule asks that had not asked when it was given.
+func TestH2_AGrantCoversNoCallThatAnotherRuleAsksAbout(t *testing.T) {
+	h := newHouse(t)
+	offer := &approval.GrantOffer{MaxUses: 9, Bounds: []approval.Bound{{Path: "days", Kind: approval.AtMost}}}
+	_, g := h.approved(tool("purge", `{"days":365}`), offer)
+	if g == nil || len(g.Rules) != 1 || g.Rules[0].Rule != "purge" {
+		t.Fatalf("got %+v", g)
+	}
+	if !h.covers(tool("purge", `{"days":30}`)) {
+		t.Error("a call that the same rule alone asks about is not covered")
+	}
+	out := h.open(tool("purge", `{"days":1}`))
+	if out.Outcome != approval.OpenPending || out.Request.Stages[0].Group != "risk" || out.Request.Stages[0].People != 2 {
+		t.Errorf("two of risk are not asked: %+v", out)
+	}
+	h.history()
+}
+
+// Whoever approved a standing approval can't have it cover their own calls later.
+func TestH2_AGrantCoversNoCallOfItsApprovers(t *testing.T) {
+	h := newHouse(t)
+	h.approved(tool("pay", `{}`), &approval.GrantOffer{MaxUses: 9})
+	if !h.covers(tool("pay", `{}`)) {
+		t.Fatal("not covered")
+	}
+	h.people.set(func(d *directory) { d.owners = []string{"cy"} }) // who approved it owns the agent by now
+	if h.covers(tool("pay", `{}`)) {
+		t.Error("an owner of the agent stands behind its call")
+	}
+	h.history()
+}
+
+// The auditor recomputes what a standing approval rests on.
+func TestH2_TheAuditorFindsAGrantThatOutranARule(t *testing.T) {
+	h := newHouse(t)
+	offer := &approval.GrantOffer{MaxUses: 9, Bounds: []approval.Bound{{Path: "days", Kind: approval.AtMost}}}
+	h.approved(tool("purge", `{"days":365}`), offer)
+	h.covers(tool("purge", `{"days":30}`))
+	h.history()
+	entries := h.leaves()
+	used := entries[len(entries)-1]
+
+	for name, change := range map[string]func(map[string]any){
+		"another rule": func(f map[string]any) {
+			f["rules"] = append(f["rules"].([]any), map[string]any{"source": "policy", "policy": "p", "rule": "new"})
+		},
+		"more people":        func(f map[string]any) { f["stages"] = []any{map[string]any{"group": "support", "people": 2}} },
+		"other people":       func(f map[string]any) { f["stages"] = []any{map[string]any{"group": "risk", "people": 1}} },
+		"an approver's call": func(f map[string]any) { f["person"] = "cy" },
+		"an approver's tool": func(f map[string]any) { f["owners"] = []any{"cy"} },
+	} {
+		before := maps.Clone(facts(used))
+		change(facts(used))
+		if a := audit(t, entries); len(a.Problems()) == 0 {
+			t.Errorf("%s: nothing is found", name)
+		}
+		used["facts"] = before
+	}
+	if a := audit(t, entries); len(a.Problems()) != 0 {
+		t.Errorf("what happened is refused: %v", a.Problems())
+	}
+}
+
+// No argument may vary unless every rule that asks lets it.
+func TestH2_BoundsAreWhatTheRulesName(t *testing.T) {
+	h := newHouse(t)
+	for name, offered := range map[string][]approval.Bound{
+		"an argument that no rule names": {{Path: "amount", Kind: approval.AtMost}},
+		"the other direction":            {{Path: "days", Kind: approval.AtLeast}},
+	} {
+		r := h.asked(tool("purge", `{"days":`+strconv.Itoa(100+len(name))+`,"amount":1}`))
+		_, err := h.tryVote(r, "cy", approval.Approve, func(in *approval.VoteInput) {
+			in.Grant = &approval.GrantOffer{MaxUses: 2, Bounds: offered}
+		})
+		h.wrongField(err, "grant.bounds[0]")
+	}
+	agents := h.asked(tool("pay", `{"days":1}`)) // the agent's own file asks, and can't name any
+	_, err := h.tryVote(agents, "cy", approval.Approve, func(in *approval.VoteInput) {
+		in.Grant = &approval.GrantOffer{MaxUses: 2, Bounds: []approval.Bound{{Path: "days", Kind: approval.AtMost}}}
+	})
+	h.wrongField(err, "grant.bounds[0]")
+	h.history()
+}
+
+// A standing approval is for one use within an hour, unless its approver says more.
+func TestH2_AGrantIsForOneUseUnlessMoreIsSaid(t *testing.T) {
+	h := newHouse(t)
+	_, g := h.approved(tool("pay", `{}`), &approval.GrantOffer{Session: true})
+	if g.MaxUses != 1 || !g.Expires.Equal(h.now().Add(time.Hour)) {
+		t.Errorf("got %+v", g)
+	}
+	h.history()
 }

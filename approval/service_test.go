@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -46,7 +47,10 @@ action_space:
     - {alias: spend, description: lets numbers vary}
     - {alias: refund, description: asks more the more it is}
     - {alias: nudge, description: escalates}
+    - {alias: purge, description: asks about recent days twice}
     - {alias: glance, description: escalates to people who may look}
+    - {alias: login, description: hides a value}
+    - {alias: unlock, description: hides a value that must be seen}
     - {alias: drift, description: approves by silence}
     - {alias: vault, description: gives no standing approvals}
     - {alias: visit, description: gives standing approvals for sessions}
@@ -72,6 +76,19 @@ rules:
     approval: {condition: {args_match: {amount: {gt: 100}}}}
     require: {stages: [{group: risk}], within: 20m, grants: forbid}
   - {id: nudge, match: {targets: [nudge]}, approval: true, require: {stages: [{group: support}], within: 40m, on_timeout: escalate, escalate: [{after: 10m, to: leads}]}}
+  - {id: purge, match: {targets: [purge]}, approval: true, require: {stages: [{group: support}], grants: {bounds: [{path: days, kind: at_most}]}}}
+  - id: purge-recent
+    match: {targets: [purge]}
+    approval: {condition: {args_match: {days: {lt: 7}}}}
+    require: {stages: [{group: risk, people: 2}], grants: {bounds: [{path: days, kind: at_most}]}}
+  - id: secret
+    match: {targets: [login]}
+    approval: true
+    require: {stages: [{group: support}], arguments: {redact: ["**.password"]}}
+  - id: unseen
+    match: {targets: [unlock]}
+    approval: true
+    require: {stages: [{group: support}], arguments: {redact: ["**.password"], approve_hidden: false}}
   - {id: glance, match: {targets: [glance]}, approval: true, require: {stages: [{group: support}], within: 40m, escalate: [{after: 10m, to: leads, may: look}]}}
   - {id: drift, match: {targets: [drift]}, approval: true, require: {stages: [{group: support}], within: 10m, on_timeout: approve}}
   - {id: vault, match: {targets: [vault]}, approval: true, require: {stages: [{group: support}], within: 10m, grants: forbid}}
@@ -100,8 +117,18 @@ func (d *directory) Person(_ context.Context, _, name string) (approval.Person, 
 	return approval.Person{ID: name, Groups: slices.Clone(groups)}, true, nil
 }
 
-func (d *directory) Members(context.Context, string, string) ([]approval.Person, error) {
-	return nil, nil
+func (d *directory) Members(_ context.Context, _, group string) ([]approval.Person, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var out []approval.Person
+	for _, id := range slices.Sorted(maps.Keys(d.groups)) {
+		p := approval.Person{ID: id, Groups: slices.Clone(d.groups[id])}
+		if p.Holds(group) {
+			out = append(out, p)
+		}
+	}
+
+	return out, d.broken
 }
 
 func (d *directory) Owners(context.Context, string, string) ([]string, error) {

@@ -1,0 +1,125 @@
+package approval_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// Nobody asks without a name: every way into the service wants one.
+func TestC1_AnAskerIsNeverEmpty(t *testing.T) {
+	h := newHouse(t)
+	ctx := context.Background()
+	r := h.asked(tool("pay", `{}`))
+	nobody := approval.Asker{Person: "cy", Principal: "pat@acme"}
+
+	_, err := h.tryOpen(tool("pay", `{"n":2}`), func(in *approval.OpenInput) { in.Asker = nobody })
+	h.wrongField(err, "asker.token")
+	_, err = h.tryAsk("k", func(in *approval.AskInput) { in.Asker = nobody })
+	h.wrongField(err, "asker.token")
+	_, err = h.s.Consume(ctx, approval.ConsumeInput{Tenant: "t", ID: r.ID, Asker: nobody, Binding: r.Binding(), Key: "k"})
+	h.wrongField(err, "asker.token")
+	for _, who := range []approval.Asker{nobody, {}} {
+		_, err = h.s.Own(ctx, "t", r.ID, who)
+		h.fails(err, approval.ErrNotFound)
+	}
+
+	_, err = h.tryOpen(tool("pay", `{"n":3}`), func(in *approval.OpenInput) { in.Asker.Principal = "ann" })
+	h.wrongField(err, "asker.principal") // the call is for pat
+}
+
+// A name that passes to somebody else's token does not pass on what the name asked for.
+func TestM7_OneNameOfTwoPeopleIsTwoAskers(t *testing.T) {
+	h := newHouse(t)
+	ctx := context.Background()
+	bens := as("shared", "bob")
+	r := h.asked(tool("pay", `{}`), bens)
+	h.vote(r, "cy", approval.Approve, approval.VoteApproved)
+
+	cys := approval.Asker{Token: "shared", Person: "cy"}
+	_, err := h.s.Own(ctx, "t", r.ID, cys)
+	h.fails(err, approval.ErrNotFound)
+	_, err = h.s.Consume(ctx, approval.ConsumeInput{Tenant: "t", ID: r.ID, Asker: cys, Binding: r.Binding(), Key: "k"})
+	h.fails(err, approval.ErrNotFound)
+	if out := h.open(tool("pay", `{}`), as("shared", "cy")); h.request(r.ID).AskedBy(cys) || !out.Shared {
+		t.Errorf("who approved it shares its permit: %+v", out)
+	}
+
+	bobs := approval.Asker{Token: "shared", Person: "bob"}
+	if _, err := h.s.Consume(ctx, approval.ConsumeInput{Tenant: "t", ID: r.ID, Asker: bobs, Binding: r.Binding(), Key: "k"}); err != nil {
+		t.Error(err)
+	}
+	h.history()
+}
+
+// A standing approval, and the memory of a key, are their asker's as well.
+func TestM7_StandingApprovalsAndKeysAreOfOneAsker(t *testing.T) {
+	h := newHouse(t)
+	r := h.asked(tool("pay", `{}`), as("shared", "bob"), key("k"))
+	h.vote(r, "cy", approval.Approve, approval.VoteApproved, func(in *approval.VoteInput) {
+		in.Grant = &approval.GrantOffer{MaxUses: 5}
+	})
+	if out := h.open(tool("pay", `{}`), as("shared", "bob")); out.Outcome != approval.OpenGranted {
+		t.Fatalf("got %+v", out)
+	}
+	for name, other := range map[string]func(*approval.OpenInput){
+		"another person's": as("shared", "eve"), "nobody's": as("shared", ""), "another name": as("other", "bob"),
+	} {
+		if out := h.open(tool("pay", `{}`), other); out.Outcome == approval.OpenGranted {
+			t.Errorf("%s token uses the standing approval", name)
+		}
+	}
+	if out := h.open(tool("pay", `{"n":9}`), as("shared", "eve"), key("k")); out.Outcome != approval.OpenPending || out.Shared {
+		t.Errorf("a key is shared by two askers: %+v", out)
+	}
+	h.history()
+}
+
+// A principal in a spelling that no human has is refused; one that nobody is known by takes one more person.
+func TestM6_APrincipalNobodyKnowsBarsOneMorePerson(t *testing.T) {
+	h := newHouse(t)
+	acting := func(name, principal string) *resolve.Call {
+		c := tool(name, `{}`)
+		c.Principal = principal
+		return c
+	}
+	for _, name := range []string{"pat ", " pat", "pat\u00a0doe", "ｐａｔ", "pаt", "p\u200bat", "pat\u202e", "pat\x7f"} {
+		_, err := h.tryOpen(acting("pay", name))
+		h.wrongField(err, "call.principal")
+		_, err = h.tryAsk("k", func(in *approval.AskInput) { in.Call.Principal = name })
+		h.wrongField(err, "call.principal")
+	}
+
+	// cy asks for themselves, under a name that the directory doesn't know.
+	for _, name := range []string{"cy.", "mailto:cy@acme", "cy+x", "slack:UNKNOWN", "су"} {
+		r := h.asked(acting("pay", name))
+		if !r.Requester.Unknown || approval.Summarize(r).Needed != 2 {
+			t.Fatalf("%s: got %+v", name, r)
+		}
+		h.vote(r, "cy", approval.Approve, approval.VoteCounted)
+		h.vote(r, "bob", approval.Approve, approval.VoteApproved)
+	}
+	two := h.asked(acting("trade", "zoe"))
+	h.vote(two, "ann", approval.Approve, approval.VoteCounted)
+	h.vote(two, "bob", approval.Approve, approval.VoteCounted) // both of risk, and nobody more
+	h.vote(two, "cy", approval.Approve, approval.VoteApproved)
+
+	known := h.asked(acting("trade", "pat@acme"))
+	if known.Requester.Unknown {
+		t.Error("pat is known")
+	}
+	h.history()
+}
+
+// Where the runtime's owner says so, principals whom nobody knows are taken as they are.
+func TestAcceptUnknownPrincipals(t *testing.T) {
+	h := newHouse(t)
+	h.cfg.AcceptUnknown = func(tenant string) bool { return tenant == "t" }
+	h.start()
+	c := tool("pay", `{}`)
+	c.Principal = "client-7"
+	h.vote(h.asked(c), "cy", approval.Approve, approval.VoteApproved)
+	h.history()
+}

@@ -1,0 +1,56 @@
+package approval_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/assent-dev/assent/approval"
+)
+
+// What policy hid from whoever approved is on record, wherever in the arguments it stands.
+func TestM11_HiddenValuesAreRecordedAsHidden(t *testing.T) {
+	h := newHouse(t)
+	r := h.asked(tool("login", `{"user":"u","password":"p","more":[{"password":{"old":"x"}}]}`))
+	out := h.vote(r, "cy", approval.Approve, approval.VoteApproved)
+	if got := out.Request.Votes[0].Hidden; !slices.Equal(got, []string{"password", "more.0.password"}) {
+		t.Errorf("got %q", got)
+	}
+	plain := h.vote(h.asked(tool("login", `{"user":"u"}`)), "cy", approval.Approve, approval.VoteApproved)
+	if got := plain.Request.Votes[0].Hidden; got != nil {
+		t.Errorf("nothing is hidden, got %q", got)
+	}
+	h.history()
+}
+
+// A rule may forbid approving what nobody can see; denying and editing it away stay possible.
+func TestM11_ARuleMayForbidApprovingHiddenValues(t *testing.T) {
+	h := newHouse(t)
+	r := h.asked(tool("unlock", `{"user":"u","password":"p"}`))
+	_, err := h.tryVote(r, "cy", approval.Approve)
+	h.fails(err, approval.ErrHidden)
+	_, err = h.edit(r, "cy", `{"user":"u","password":"q"}`)
+	h.fails(err, approval.ErrHidden)
+	if _, err = h.edit(r, "cy", `{"user":"u"}`); err != nil {
+		t.Fatal(err)
+	}
+	h.is(r.ID, approval.Approved, approval.ByVotes)
+
+	second := h.asked(tool("unlock", `{"user":"v","password":"p"}`))
+	h.vote(second, "cy", approval.Deny, approval.VoteDenied)
+	h.history()
+}
+
+// An edit is approved by whoever was shown all of it.
+func TestM4_AnEditNeedsToBeShownFully(t *testing.T) {
+	h := newHouse(t)
+	r := h.asked(tool("pay", `{}`))
+	in := approval.EditInput{Tenant: "t", ID: r.ID, Binding: r.Binding(), Person: "cy", Args: `{"n":1}`, Channel: "api"}
+	_, err := h.s.Edit(t.Context(), in)
+	h.fails(err, approval.ErrNotShown)
+	h.is(r.ID, approval.Pending, "")
+	in.Full = true
+	if _, err = h.s.Edit(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	h.history()
+}

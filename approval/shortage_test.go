@@ -1,0 +1,96 @@
+package approval_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/policy"
+)
+
+// A quorum that nobody can fill is told before anybody votes: without those who may not answer, and with those who may
+// still come in.
+func TestUsers3_3_AQuorumNobodyCanFillIsTold(t *testing.T) {
+	h := newHouse(t)
+	h.people.set(func(d *directory) {
+		d.groups = map[string][]string{"ann": {"risk"}, "pat": {"risk", "support"}, "olga": {"risk"}, "cy": {"support"}}
+	})
+	short := func(r *approval.Request) []approval.Shortage {
+		t.Helper()
+		got, err := h.s.Shortages(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+
+	trade := h.asked(tool("trade", `{}`)) // two of risk, but the agent acts for pat, and olga owns it
+	if got := short(trade); !reflect.DeepEqual(got, []approval.Shortage{{Group: "risk", Need: 2, Have: 1}}) {
+		t.Errorf("got %+v", got)
+	}
+	if got := short(h.asked(tool("pay", `{}`))); got != nil {
+		t.Errorf("anybody may approve this: %+v", got)
+	}
+	glance := h.asked(tool("glance", `{}`))
+	nudge := h.asked(tool("nudge", `{}`))
+	h.people.set(func(d *directory) { d.groups = map[string][]string{"dee": {"leads"}} })
+	if got := short(glance); len(got) != 1 {
+		t.Errorf("those who look fill no seat: %+v", got)
+	}
+	if got := short(nudge); got != nil {
+		t.Errorf("those who are called in later may fill it: %+v", got)
+	}
+	h.pass(time.Hour)
+	h.tick(3)
+	if got := short(h.request(trade.ID)); got != nil {
+		t.Errorf("what has ended lacks nobody: %+v", got)
+	}
+}
+
+// As many people of a group as there are seats are enough to know, however many hold it.
+func TestShortagesAgreeWithSeatingEverybody(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var stages []policy.Stage
+		for g := range rapid.IntRange(1, 3).Draw(t, "stages") {
+			stages = append(stages, policy.Stage{Group: fmt.Sprint("g", g), People: rapid.IntRange(1, 3).Draw(t, "people")})
+		}
+		excluded := map[string]string{"p0": "asks"}
+		var all []approval.Person
+		for i := range rapid.IntRange(0, 12).Draw(t, "directory") {
+			p := approval.Person{ID: fmt.Sprint("p", i)}
+			for _, s := range stages {
+				if rapid.Bool().Draw(t, "holds") {
+					p.Groups = append(p.Groups, s.Group)
+				}
+			}
+			all = append(all, p)
+		}
+		members := func(group string) ([]approval.Person, error) {
+			var out []approval.Person
+			for _, p := range all {
+				if p.Holds(group) {
+					out = append(out, p)
+				}
+			}
+			return out, nil
+		}
+
+		got, err := approval.FindShortages(stages, excluded, members)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var may []approval.Person
+		for _, p := range all {
+			if excluded[p.ID] == "" {
+				may = append(may, p)
+			}
+		}
+		if _, met := approval.Seat(stages, may); met != (len(got) == 0) {
+			t.Fatalf("seated %v, short %+v", met, got)
+		}
+	})
+}
