@@ -160,5 +160,5 @@ func (in *OpenInput) check() error {
 	if err := in.Asker.speaksFor(in.Call.Principal); err != nil {
 		return err
 	}
-	return errors.Join(in.Asker.check(), checkName("key", in.Key), checkName("replaces", in.Replaces))
+	return errors.Join(in.Asker.check(), in.Asker.mayAskFor(in.Agent), checkName("key", in.Key), checkName("replaces", in.Replaces))
 }

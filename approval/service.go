@@ -337,6 +337,9 @@ func (s *Service) Freeze(ctx context.Context, tenant, agent, by, reason string) 
 	if err := errors.Join(checkName("agent", agent), checkName("by", by)); err != nil { // every call reads the freezes
 		return err
 	}
+	if agent == AdministrationAgent {
+		return &InputError{"agent", "another agent: administration can't be frozen, since lifting a freeze is a part of it"}
+	}
 	if agent != "" {
 		if _, err := s.plans.Plan(ctx, tenant, agent); errors.Is(err, ErrUnknownAgent) { // a typo would freeze nothing, and look as if
 			return &InputError{"agent", "the id of an agent that is loaded, or none to freeze all"}
@@ -383,9 +386,10 @@ func frozen(tx interface{ Freezes() ([]Freeze, error) }, match func(Freeze) bool
 	return nil, nil
 }
 
-// stops matches freezes that stop an agent.
+// stops matches freezes that stop an agent. A freeze of everything doesn't stop administration, since lifting it is one of
+// its acts.
 func stops(agent string) func(Freeze) bool {
-	return func(f Freeze) bool { return f.Agent == "" || f.Agent == agent }
+	return func(f Freeze) bool { return f.Agent == agent || f.Agent == "" && agent != AdministrationAgent }
 }
 
 // Record appends an event of the house itself to the ledger: a token made, a sign-in, an export.

@@ -57,6 +57,7 @@ func rooms() []room {
 		{"client", 10},
 		{"notify", 10},
 		{"server/plans", 10},
+		{"server/administration", 10},
 		{"store/internal/sqlstore", 10},
 		{"store/sqlite", 11},
 		{"store/postgres", 11},

@@ -1,0 +1,193 @@
+package administration_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/server/administration"
+	"github.com/assent-dev/assent/store/sqlite"
+)
+
+// directory knows three administrators, and somebody who is none.
+type directory struct{}
+
+func (directory) Person(_ context.Context, _, name string) (approval.Person, bool, error) {
+	groups := map[string][]string{"ann": {"keepers"}, "bob": {"keepers"}, "cy": {"keepers"}, "dee": {"risk"}}
+	g, ok := groups[name]
+
+	return approval.Person{ID: name, Groups: g}, ok, nil
+}
+
+func (d directory) Members(ctx context.Context, tenant, group string) ([]approval.Person, error) {
+	var out []approval.Person
+	for _, name := range []string{"ann", "bob", "cy", "dee"} {
+		if p, _, _ := d.Person(ctx, tenant, name); p.Holds(group) {
+			out = append(out, p)
+		}
+	}
+
+	return out, nil
+}
+
+func (directory) Owners(context.Context, string, string) ([]string, error) { return nil, nil }
+
+// nobody has no agents of its own.
+type nobody struct{}
+
+func (nobody) Plan(context.Context, string, string) (*approval.Compiled, error) {
+	return nil, approval.ErrUnknownAgent
+}
+
+func keepers(string) string { return "keepers" }
+
+func newDesk(t *testing.T) *administration.Desk {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "assent.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	planner := &administration.Planner{Next: nobody{}, Admins: keepers}
+	service := approval.New(store, planner, directory{}, time.Now, rand.Reader, approval.Config{})
+
+	return &administration.Desk{Service: service, Directory: directory{}, Admins: keepers}
+}
+
+func token(name string) map[string]any {
+	return map[string]any{"name": name, "scopes": []string{"request"}}
+}
+
+// asked wants an act to be asked about, and returns the request.
+func asked(t *testing.T, d *administration.Desk, who approval.Asker, args map[string]any) *approval.Request {
+	t.Helper()
+	err := d.Take(t.Context(), "t", who, administration.CreateToken, args)
+	var pending *administration.PendingError
+	if !errors.As(err, &pending) {
+		t.Fatalf("got %v, want a request", err)
+	}
+
+	return pending.Request
+}
+
+func vote(t *testing.T, d *administration.Desk, r *approval.Request, person string, verdict approval.Verdict, want approval.VoteOutcome) {
+	t.Helper()
+	v, err := d.Service.Vote(t.Context(), approval.VoteInput{
+		Tenant: "t", ID: r.ID, Binding: r.Binding(), Person: person, Verdict: verdict, Reason: "because", Channel: "test", Full: true,
+	})
+	if err != nil || v.Outcome != want {
+		t.Fatalf("%s by %s: got %+v, %v, want %s", verdict, person, v, err, want)
+	}
+}
+
+// An administrator asks: another one approves, and the act happens once.
+func TestH3_AnAdministratorsActNeedsAnotherAdministrator(t *testing.T) {
+	d := newDesk(t)
+	anns := approval.AdministrationAsker("root", "ann")
+	r := asked(t, d, anns, token("rt"))
+	vote(t, d, r, "ann", approval.Approve, approval.VoteNotEligible)
+	vote(t, d, r, "dee", approval.Approve, approval.VoteNotEligible)
+	if again := asked(t, d, anns, token("rt")); again.ID != r.ID {
+		t.Error("the same act is asked about twice")
+	}
+	vote(t, d, r, "bob", approval.Approve, approval.VoteApproved)
+	if err := d.Take(t.Context(), "t", anns, administration.CreateToken, token("rt")); err != nil {
+		t.Fatal(err)
+	}
+	if again := asked(t, d, anns, token("rt")); again.ID == r.ID {
+		t.Error("one approval is good for two acts")
+	}
+}
+
+// A token that is nobody's asks, or one of somebody who is no administrator: two administrators approve.
+func TestH3_AnActOfNoAdministratorNeedsTwo(t *testing.T) {
+	for _, who := range []approval.Asker{approval.AdministrationAsker("root", ""), approval.AdministrationAsker("root", "dee")} {
+		d := newDesk(t)
+		r := asked(t, d, who, token("rt"))
+		vote(t, d, r, "ann", approval.Approve, approval.VoteCounted)
+		asked(t, d, who, token("rt"))
+		vote(t, d, r, "bob", approval.Approve, approval.VoteApproved)
+		if err := d.Take(t.Context(), "t", who, administration.CreateToken, token("rt")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// What was approved is exactly what happens, for whoever asked.
+func TestH3_AnApprovedActIsNoOtherAct(t *testing.T) {
+	d := newDesk(t)
+	anns := approval.AdministrationAsker("root", "ann")
+	vote(t, d, asked(t, d, anns, token("rt")), "bob", approval.Approve, approval.VoteApproved)
+	asked(t, d, anns, token("other"))
+	asked(t, d, approval.AdministrationAsker("other", ""), token("rt"))
+	if err := d.Take(t.Context(), "t", anns, administration.LiftFreeze, token("rt")); err == nil {
+		t.Error("an approval to make a token lifts a freeze")
+	}
+	if err := d.Take(t.Context(), "t", anns, administration.CreateToken, token("rt")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestADeniedActSaysWhy(t *testing.T) {
+	d := newDesk(t)
+	anns := approval.AdministrationAsker("root", "ann")
+	vote(t, d, asked(t, d, anns, token("rt")), "bob", approval.Deny, approval.VoteDenied)
+	err := d.Take(t.Context(), "t", anns, administration.CreateToken, token("rt"))
+	var refused *administration.RefusedError
+	if !errors.As(err, &refused) || refused.Reason != "because" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Runtimes can't ask for acts of administration, be it to have people approve what an administrator asks for later.
+func TestRuntimesKnowNoAdministration(t *testing.T) {
+	d := newDesk(t)
+	r := asked(t, d, approval.AdministrationAsker("root", "ann"), token("rt"))
+	_, err := d.Service.Open(t.Context(), approval.OpenInput{
+		Tenant: "t", Agent: administration.Agent, Asker: approval.Asker{Token: "root", Person: "ann"}, Call: r.Current().Call.Resolve(),
+	})
+	if !errors.Is(err, approval.ErrUnknownAgent) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A freeze of everything leaves administration alone, or nobody could lift it; it can't be frozen by itself.
+func TestFreezesLeaveAdministrationAlone(t *testing.T) {
+	d := newDesk(t)
+	if err := d.Service.Freeze(t.Context(), "t", "", "ann", "enough"); err != nil {
+		t.Fatal(err)
+	}
+	anns := approval.AdministrationAsker("root", "ann")
+	args := map[string]any{"agent": "", "what": "everything"}
+	err := d.Take(t.Context(), "t", anns, administration.LiftFreeze, args)
+	var pending *administration.PendingError
+	if !errors.As(err, &pending) {
+		t.Fatalf("got %v", err)
+	}
+	vote(t, d, pending.Request, "bob", approval.Approve, approval.VoteApproved)
+	if err := d.Take(t.Context(), "t", anns, administration.LiftFreeze, args); err != nil {
+		t.Error(err)
+	}
+
+	var wrong *approval.InputError
+	if err := d.Service.Freeze(t.Context(), "t", administration.Agent, "ann", "all of it"); !errors.As(err, &wrong) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The message and the arguments tell those who are asked what they let happen.
+func TestActsAreShownInWords(t *testing.T) {
+	d := newDesk(t)
+	r := asked(t, d, approval.AdministrationAsker("root", "ann"), token("rt"))
+	if got := r.Current().Decision.Message; got != `Make a token named rt with the scopes ["request"]?` {
+		t.Errorf("got %q", got)
+	}
+	if groups := approval.Summarize(r).Groups; !slices.Equal(groups, []string{"keepers"}) {
+		t.Errorf("asked of %q", groups)
+	}
+}
