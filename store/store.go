@@ -90,6 +90,7 @@ type Token struct {
 	Scopes  []string   `json:"scopes"`           // see docs/contracts/http.md
 	Agents  []string   `json:"agents,omitempty"` // may act for these only; none means all
 	Person  string     `json:"person,omitempty"` // whose votes it may give; "" none
+	Maker   string     `json:"maker,omitempty"`  // id of the token that made it, with which it ends; "" none
 	Created time.Time  `json:"created"`
 	Expires time.Time  `json:"expires"`
 	Revoked *time.Time `json:"revoked,omitempty"`

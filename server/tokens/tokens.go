@@ -1,0 +1,332 @@
+// Package tokens makes and ends the credentials of runtimes and of people's command lines. Every way to a token passes here:
+// the API, the inbox, the sign-in of a command line, and the operator who holds the store and its key.
+package tokens
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/store"
+)
+
+// prefix begins every token, so that scanners for leaked secrets know one.
+const prefix = "assent_"
+
+// How long tokens live.
+const (
+	Age        = 90 * 24 * time.Hour  // unless something is said
+	MaxAge     = 365 * 24 * time.Hour // at most
+	VoteAge    = 12 * time.Hour       // of those that answer for a person, unless something is said
+	MaxVoteAge = 7 * 24 * time.Hour   // of those, at most
+)
+
+// AllAgents, alone in a list of agents, stands for every agent of the tenant, also later ones.
+const AllAgents = "*"
+
+// Maker makes and ends tokens.
+type Maker struct {
+	Store     store.Tokens
+	Directory approval.Directory // nil: names of people are taken as they are
+	Record    func(ctx context.Context, tenant, event, subject, actor string, facts map[string]any) error
+	Now       func() time.Time
+	Random    io.Reader
+}
+
+// Spec is a token that is wanted.
+type Spec struct {
+	Name     string
+	Scopes   []string
+	Agents   []string      // may act for these only; AllAgents for all
+	Person   string        // whose answers it gives; "" nobody's
+	Age      time.Duration // 0: as long as its kind usually lives
+	Replaces string        // id of a token of the same name and person that ends with it; "" none
+}
+
+// By is who makes a token. Exactly one of Token, Person and Operator is set.
+type By struct {
+	Token    *store.Token // an administrator's token: what it makes ends with it
+	Person   string       // somebody who is signed in, by their id: they make tokens of their own only
+	Operator bool         // who holds the store and its key
+}
+
+// actor is who makes the token, for the ledger.
+func (b By) actor() string {
+	switch {
+	case b.Token != nil && b.Token.Person != "":
+		return b.Token.Person
+	case b.Token != nil:
+		return b.Token.Name
+	case b.Person != "":
+		return b.Person
+	}
+
+	return "operator"
+}
+
+// Make makes a token. The secret is told here, and never again.
+func (m *Maker) Make(ctx context.Context, tenant string, spec Spec, by By) (t store.Token, secret string, err error) {
+	if t, err = m.Check(ctx, tenant, spec, by); err != nil {
+		return store.Token{}, "", err
+	}
+	secret, hash, err := newSecret(m.Random)
+	if err != nil {
+		return store.Token{}, "", err
+	}
+	if spec.Replaces != "" {
+		if err := m.End(ctx, tenant, spec.Replaces, by); err != nil {
+			return store.Token{}, "", err
+		}
+	}
+
+	t.ID = "tok_" + hash[:20]
+	t.Hash = hash
+	if err := m.Store.PutToken(ctx, t); err != nil {
+		return store.Token{}, "", err
+	}
+	facts := map[string]any{
+		"name": t.Name, "scopes": list(t.Scopes), "agents": list(t.Agents), "person": t.Person, "maker": t.Maker,
+		"expires": t.Expires.Format(time.RFC3339),
+	}
+	if err := m.Record(ctx, tenant, "token_created", t.ID, by.actor(), facts); err != nil {
+		return store.Token{}, "", err
+	}
+
+	return t, secret, nil
+}
+
+// End revokes a token, and with it every token that it made, and that those made.
+func (m *Maker) End(ctx context.Context, tenant, id string, by By) error {
+	all, err := m.Store.Tokens(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(all, func(t store.Token) bool { return t.ID == id }) {
+		return approval.ErrNotFound
+	}
+	// Those that it made go first: a crash in between leaves the one by which the rest can be found.
+	for _, one := range slices.Backward(descent(all, id)) {
+		if err := m.Store.RevokeToken(ctx, tenant, one, m.Now()); err != nil {
+			return fmt.Errorf("revoke the token %s: %w", one, err)
+		}
+		facts := map[string]any{}
+		if one != id {
+			facts["with"] = id
+		}
+		if err := m.Record(ctx, tenant, "token_revoked", one, by.actor(), facts); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// descent lists a token and the live ones that came of it, makers before what they made.
+func descent(all []store.Token, id string) []string {
+	out := []string{id}
+	for i := 0; i < len(out); i++ {
+		for _, t := range all {
+			if t.Maker == out[i] && t.Revoked == nil && !slices.Contains(out, t.ID) {
+				out = append(out, t.ID)
+			}
+		}
+	}
+
+	return out
+}
+
+// Check says what a token would be, and refuses one that could not do what it says, that may not be, or that would live too
+// long. It makes nothing.
+func (m *Maker) Check(ctx context.Context, tenant string, spec Spec, by By) (store.Token, error) {
+	t := store.Token{Tenant: tenant, Name: spec.Name, Scopes: slices.Clone(spec.Scopes), Agents: slices.Clone(spec.Agents), Person: spec.Person}
+	slices.Sort(t.Scopes)
+	t.Scopes = slices.Compact(t.Scopes)
+	err := errors.Join(checkName(t.Name), checkScopes(&t), checkAgents(&t, by))
+	if err == nil {
+		err = m.checkPerson(ctx, &t, by)
+	}
+	if err == nil {
+		err = m.checkName(ctx, &t, spec)
+	}
+	if err == nil {
+		err = m.setTimes(&t, spec, by)
+	}
+
+	return t, err
+}
+
+// plainName is how a token may be called. It holds no slash, which the names of programs inside assent have.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+
+func checkName(name string) error {
+	if !plainName.MatchString(name) {
+		return &approval.InputError{Field: "name", Expected: "letters, digits and ._-, a letter or digit first, at most 100"}
+	}
+
+	return nil
+}
+
+// AgentScopes are the scopes that a token which is bound to agents may use: those that name an agent.
+func AgentScopes() []string {
+	return []string{string(openapi.ScopeDecide), string(openapi.ScopeRequest), string(openapi.ScopeVote)}
+}
+
+func checkScopes(t *store.Token) error {
+	has := func(s openapi.Scope) bool { return slices.Contains(t.Scopes, string(s)) }
+	refuse := func(expected string) error { return &approval.InputError{Field: "scopes", Expected: expected} }
+	for _, s := range t.Scopes {
+		if !openapi.Scope(s).Valid() {
+			return refuse("some of decide, request, read, vote, admin")
+		}
+	}
+	switch {
+	case len(t.Scopes) == 0:
+		return refuse("at least one")
+	case has(openapi.ScopeVote) && has(openapi.ScopeRequest):
+		return refuse("not request beside vote: whoever holds one token must not ask and answer")
+	case has(openapi.ScopeAdmin) && (has(openapi.ScopeRequest) || has(openapi.ScopeDecide)):
+		return refuse("neither request nor decide beside admin: administration asks for no calls")
+	}
+
+	return nil
+}
+
+// checkAgents has whoever makes a token for a runtime say which agents it may act for.
+func checkAgents(t *store.Token, by By) error {
+	refuse := func(field, expected string) error { return &approval.InputError{Field: field, Expected: expected} }
+	acts := func(s string) bool { return s == string(openapi.ScopeDecide) || s == string(openapi.ScopeRequest) }
+	switch {
+	case slices.Equal(t.Agents, []string{AllAgents}):
+		t.Agents = nil
+	case slices.Contains(t.Agents, AllAgents):
+		return refuse("agents", `either "*" alone, for all of them, or ids`)
+	case len(t.Agents) == 0 && slices.ContainsFunc(t.Scopes, acts) && !by.Operator:
+		return refuse("agents", `the ids of the agents that it may act for, or "*" for all of them`)
+	}
+	for _, s := range t.Scopes {
+		if len(t.Agents) > 0 && !slices.Contains(AgentScopes(), s) {
+			return refuse("scopes", "neither read nor admin for a token that is bound to agents")
+		}
+	}
+
+	return nil
+}
+
+// checkPerson writes the person as the directory does, and has tokens that answer made by nobody but their person.
+func (m *Maker) checkPerson(ctx context.Context, t *store.Token, by By) error {
+	refuse := func(expected string) error { return &approval.InputError{Field: "person", Expected: expected} }
+	votes := slices.Contains(t.Scopes, string(openapi.ScopeVote))
+	switch {
+	case t.Person == "" && votes:
+		return refuse("whose answers the token gives, for scope vote")
+	case by.Person != "" && t.Person != by.Person:
+		return refuse("yourself: nobody makes a token of somebody else's")
+	case t.Person == "":
+		return nil
+	case votes && by.Token != nil:
+		return refuse("nobody: a token that answers is made by its person, who signs in to the inbox or runs `assent login`")
+	case m.Directory == nil:
+		return nil
+	}
+	p, known, err := m.Directory.Person(ctx, t.Tenant, t.Person)
+	if err != nil {
+		return fmt.Errorf("ask the directory: %w", err)
+	}
+	if !known {
+		return refuse("somebody whom the directory knows")
+	}
+	t.Person = p.ID
+
+	return nil
+}
+
+// checkName keeps live tokens of one name apart: a name is who asks.
+func (m *Maker) checkName(ctx context.Context, t *store.Token, spec Spec) error {
+	all, err := m.Store.Tokens(ctx, t.Tenant)
+	if err != nil {
+		return err
+	}
+	for _, other := range all {
+		switch {
+		case other.ID == spec.Replaces && (other.Name != t.Name || other.Person != t.Person):
+			return &approval.InputError{Field: "replaces", Expected: "a token of the same name and the same person"}
+		case other.ID == spec.Replaces:
+			return nil
+		case other.Name == t.Name && other.Revoked == nil && m.Now().Before(other.Expires) && spec.Replaces == "":
+			return nameTaken(other.ID)
+		}
+	}
+	if spec.Replaces != "" {
+		return &approval.InputError{Field: "replaces", Expected: "the id of a token of this tenant"}
+	}
+
+	return nil
+}
+
+func nameTaken(id string) error {
+	return &approval.InputError{
+		Field: "name", Expected: "one that no live token has: " + id + " has it; replace it (replaces), or revoke it first",
+	}
+}
+
+// setTimes bounds how long a token lives: by its kind, and by the life of the token that makes it.
+func (m *Maker) setTimes(t *store.Token, spec Spec, by By) error {
+	age, most := Age, MaxAge
+	if slices.Contains(t.Scopes, string(openapi.ScopeVote)) {
+		age, most = VoteAge, MaxVoteAge
+	}
+	if spec.Age != 0 {
+		age = spec.Age
+	}
+	if age < 0 || age > most {
+		return &approval.InputError{Field: "expires_in", Expected: fmt.Sprintf("at most %dh", most/time.Hour)}
+	}
+
+	t.Created = m.Now().UTC().Truncate(time.Microsecond)
+	t.Expires = t.Created.Add(age)
+	if by.Token != nil {
+		t.Maker = by.Token.ID
+		if by.Token.Expires.Before(t.Expires) {
+			t.Expires = by.Token.Expires
+		}
+	}
+
+	return nil
+}
+
+// newSecret makes the secret of a token, 32 random bytes, and the hash under which it is stored.
+func newSecret(random io.Reader) (secret, hash string, err error) {
+	var raw [32]byte
+	if _, err := io.ReadFull(random, raw[:]); err != nil {
+		return "", "", fmt.Errorf("make a token: %w", err)
+	}
+	secret = prefix + base64.RawURLEncoding.EncodeToString(raw[:])
+
+	return secret, Hash(secret), nil
+}
+
+// Hash is the hash under which the token of a secret is stored: hexadecimal SHA-256. 256 random bits need no salt and no slow
+// hash.
+func Hash(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+
+	return hex.EncodeToString(sum[:])
+}
+
+func list(texts []string) []any {
+	out := make([]any, len(texts))
+	for i, t := range texts {
+		out[i] = t
+	}
+
+	return out
+}

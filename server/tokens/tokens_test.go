@@ -1,0 +1,275 @@
+package tokens_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/server/tokens"
+	"github.com/assent-dev/assent/store"
+	"github.com/assent-dev/assent/store/sqlite"
+)
+
+type people struct{}
+
+func (people) Person(_ context.Context, _, name string) (approval.Person, bool, error) {
+	known := map[string]string{"mara": "mara", "mara@acme": "mara", "ben": "ben"}
+	id, ok := known[name]
+
+	return approval.Person{ID: id}, ok, nil
+}
+
+func (people) Members(context.Context, string, string) ([]approval.Person, error) { return nil, nil }
+
+func (people) Owners(context.Context, string, string) ([]string, error) { return nil, nil }
+
+// world is a maker over a real store, with a clock that the test moves, and what the ledger is told.
+type world struct {
+	*testing.T
+	store   store.Store
+	now     time.Time
+	maker   *tokens.Maker
+	devices *tokens.Devices
+	told    []string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, now: time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)}
+	var err error
+	w.store, err = sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "assent.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.store.Close() })
+	w.maker = &tokens.Maker{
+		Store: w.store, Directory: people{}, Now: func() time.Time { return w.now }, Random: rand.Reader,
+		Record: func(_ context.Context, _, event, subject, actor string, facts map[string]any) error {
+			w.told = append(w.told, event+" "+subject+" by "+actor)
+			return nil
+		},
+	}
+	w.devices = &tokens.Devices{Maker: w.maker, Values: w.store}
+
+	return w
+}
+
+func (w *world) make(spec tokens.Spec, by tokens.By) store.Token {
+	w.Helper()
+	t, secret, err := w.maker.Make(w.Context(), "acme", spec, by)
+	if err != nil || !strings.HasPrefix(secret, "assent_") || tokens.Hash(secret) != t.Hash {
+		w.Fatalf("%+v: got %+v, %v", spec, t, err)
+	}
+
+	return t
+}
+
+func (w *world) refuses(spec tokens.Spec, by tokens.By, field string) {
+	w.Helper()
+	_, _, err := w.maker.Make(w.Context(), "acme", spec, by)
+	var wrong *approval.InputError
+	if !errors.As(err, &wrong) || wrong.Field != field {
+		w.Errorf("%+v: got %v, want a wrong %s", spec, err, field)
+	}
+}
+
+// read is a token as the store has it.
+func (w *world) read(id string) store.Token {
+	w.Helper()
+	all, err := w.store.Tokens(w.Context(), "acme")
+	if err != nil {
+		w.Fatal(err)
+	}
+	i := slices.IndexFunc(all, func(t store.Token) bool { return t.ID == id })
+	if i < 0 {
+		w.Fatalf("there is no token %s", id)
+	}
+
+	return all[i]
+}
+
+func operator() tokens.By { return tokens.By{Operator: true} }
+
+func runtime(name string) tokens.Spec {
+	return tokens.Spec{Name: name, Scopes: []string{"decide", "request"}, Agents: []string{"desk"}}
+}
+
+// An administrator can make no token that answers, be it for themselves; people make their own, and no one else's.
+func TestH3_ATokenThatAnswersIsMadeByItsPerson(t *testing.T) {
+	w := newWorld(t)
+	root := w.make(tokens.Spec{Name: "root", Scopes: []string{"admin", "read"}, Person: "mara"}, operator())
+	for _, person := range []string{"mara", "ben"} {
+		w.refuses(tokens.Spec{Name: "cli", Scopes: []string{"read", "vote"}, Person: person}, tokens.By{Token: &root}, "person")
+	}
+	mara := tokens.By{Person: "mara"}
+	w.refuses(tokens.Spec{Name: "cli", Scopes: []string{"vote"}, Person: "ben"}, mara, "person")
+	w.refuses(tokens.Spec{Name: "cli", Scopes: []string{"vote"}}, mara, "person")
+	w.refuses(runtime("rt"), mara, "person") // nobody's
+
+	own := w.make(tokens.Spec{Name: "cli", Scopes: []string{"vote", "read"}, Person: "mara"}, mara)
+	if got := own.Expires.Sub(own.Created); got != 12*time.Hour {
+		t.Errorf("it lives %v", got)
+	}
+	w.refuses(tokens.Spec{Name: "long", Scopes: []string{"vote"}, Person: "mara", Age: 8 * 24 * time.Hour}, mara, "expires_in")
+	w.refuses(tokens.Spec{Name: "long", Scopes: []string{"vote"}, Person: "mara", Age: 8 * 24 * time.Hour}, operator(), "expires_in")
+}
+
+// Administration neither asks nor answers.
+func TestH3_AdministrationAsksNoCalls(t *testing.T) {
+	w := newWorld(t)
+	for _, scopes := range [][]string{{"admin", "request"}, {"admin", "decide"}, {"vote", "request"}, {}, {"root"}} {
+		w.refuses(tokens.Spec{Name: "t", Scopes: scopes, Person: "mara"}, operator(), "scopes")
+	}
+}
+
+// A token records its maker, and ends with it: at once when that is revoked, and never later than it expires.
+func TestH3_ATokenEndsWithItsMaker(t *testing.T) {
+	w := newWorld(t)
+	root := w.make(tokens.Spec{Name: "root", Scopes: []string{"admin"}, Age: 48 * time.Hour}, operator())
+	second := w.make(tokens.Spec{Name: "second", Scopes: []string{"admin"}}, tokens.By{Token: &root})
+	third := w.make(runtime("rt"), tokens.By{Token: &second})
+	other := w.make(runtime("other"), operator())
+	for _, made := range []store.Token{second, third} {
+		if !made.Expires.Equal(root.Expires) {
+			t.Errorf("%s outlives its maker: %v", made.Name, made.Expires)
+		}
+	}
+	if got := w.read(third.ID); got.Maker != second.ID {
+		t.Errorf("the store keeps %+v", got)
+	}
+
+	if err := w.maker.End(t.Context(), "acme", root.ID, operator()); err != nil {
+		t.Fatal(err)
+	}
+	for _, made := range []store.Token{root, second, third} {
+		if w.read(made.ID).Revoked == nil {
+			t.Errorf("%s is good without its maker", made.Name)
+		}
+	}
+	if w.read(other.ID).Revoked != nil {
+		t.Error("a token of somebody else's ended too")
+	}
+	want := []string{"token_revoked " + third.ID + " by operator", "token_revoked " + second.ID + " by operator", "token_revoked " + root.ID + " by operator"}
+	if got := w.told[len(w.told)-3:]; !slices.Equal(got, want) {
+		t.Errorf("the ledger tells %q", got)
+	}
+	if err := w.maker.End(t.Context(), "acme", "tok_none", operator()); !errors.Is(err, approval.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A name is who asks: no two live tokens have one, but the one that takes another's place.
+func TestM7_NamesOfLiveTokensAreUnique(t *testing.T) {
+	w := newWorld(t)
+	first := w.make(runtime("rt"), operator())
+	w.refuses(runtime("rt"), operator(), "name")
+
+	of := runtime("rt")
+	of.Person = "ben"
+	of.Replaces = first.ID
+	w.refuses(of, operator(), "replaces") // somebody else's
+	of = runtime("rt")
+	of.Replaces = "tok_none"
+	w.refuses(of, operator(), "replaces")
+	of.Replaces = first.ID
+	second := w.make(of, operator())
+	if w.read(first.ID).Revoked == nil {
+		t.Error("both are good")
+	}
+
+	if err := w.maker.End(t.Context(), "acme", second.ID, operator()); err != nil {
+		t.Fatal(err)
+	}
+	third := w.make(runtime("rt"), operator())
+	w.now = third.Expires
+	w.make(runtime("rt"), operator())
+}
+
+// A runtime's token says which agents it may act for. Only who holds the store leaves that out.
+func TestL4_ATokenIsBoundToAgentsUnlessAllAreNamed(t *testing.T) {
+	w := newWorld(t)
+	root := w.make(tokens.Spec{Name: "root", Scopes: []string{"admin"}}, operator())
+	by := tokens.By{Token: &root}
+	unbound := tokens.Spec{Name: "rt", Scopes: []string{"request"}}
+	w.refuses(unbound, by, "agents")
+	unbound.Agents = []string{"*", "desk"}
+	w.refuses(unbound, by, "agents")
+	unbound.Agents = []string{"*"}
+	if all := w.make(unbound, by); all.Agents != nil {
+		t.Errorf("got %q", all.Agents)
+	}
+	w.refuses(tokens.Spec{Name: "reader", Scopes: []string{"read"}, Agents: []string{"desk"}}, by, "scopes")
+}
+
+// A command line signs in with a code that its person types, and gets one token of theirs, once.
+func TestH3_ACommandLineSignsInWithACode(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	begun, err := w.devices.Begin(ctx, "laptop", "10.0.0.9")
+	if err != nil {
+		t.Fatal(err)
+	}
+	take := func(want error) {
+		t.Helper()
+		if _, _, err := w.devices.Take(ctx, begun.DeviceCode); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+	take(tokens.ErrDevicePending)
+	typed := strings.ToLower(strings.ReplaceAll(begun.UserCode, "-", " "))
+	if seen, err := w.devices.Look(ctx, typed); err != nil || seen.Name != "laptop" || seen.From != "10.0.0.9" {
+		t.Errorf("got %+v, %v", seen, err)
+	}
+	if err := w.devices.Answer(ctx, typed, "acme", "mara", true); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.devices.Answer(ctx, typed, "acme", "ben", true); !errors.Is(err, tokens.ErrDeviceGone) {
+		t.Errorf("a code is good twice: %v", err)
+	}
+	made, secret, err := w.devices.Take(ctx, begun.DeviceCode)
+	if err != nil || made.Person != "mara" || made.Tenant != "acme" || !slices.Equal(made.Scopes, []string{"read", "vote"}) || tokens.Hash(secret) != made.Hash {
+		t.Fatalf("got %+v, %v", made, err)
+	}
+	take(tokens.ErrDeviceGone)
+}
+
+func TestDeviceCodesEnd(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	refused, err := w.devices.Begin(ctx, "laptop", "here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.devices.Answer(ctx, refused.UserCode, "acme", "mara", false); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := w.devices.Take(ctx, refused.DeviceCode); !errors.Is(err, tokens.ErrDeviceRefused) {
+		t.Errorf("got %v", err)
+	}
+
+	late, err := w.devices.Begin(ctx, "laptop", "here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(tokens.DeviceAge)
+	if err := w.devices.Answer(ctx, late.UserCode, "acme", "mara", true); !errors.Is(err, tokens.ErrDeviceGone) {
+		t.Errorf("got %v", err)
+	}
+	if _, _, err := w.devices.Take(ctx, late.DeviceCode); !errors.Is(err, tokens.ErrDeviceGone) {
+		t.Errorf("got %v", err)
+	}
+	for _, code := range []string{"", "nothing", refused.UserCode, "AAAA-AAAA"} {
+		if _, err := w.devices.Look(ctx, code); !errors.Is(err, tokens.ErrDeviceGone) {
+			t.Errorf("%q: got %v", code, err)
+		}
+	}
+	if _, err := w.devices.Begin(ctx, "a name with spaces", "here"); err == nil {
+		t.Error("a name that no token may have")
+	}
+}
