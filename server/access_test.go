@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/server/tokens"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -111,7 +112,7 @@ func TestCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tok := range all {
-		if tok.Hash == server.HashToken(revoked) {
+		if tok.Hash == tokens.Hash(revoked) {
 			id = tok.ID
 		}
 	}
@@ -125,7 +126,7 @@ func TestCredentials(t *testing.T) {
 		{"nothing after it", "Bearer ", "unauthenticated"},
 		{"unknown", "Bearer assent_" + strings.Repeat("A", 43), "unauthenticated"},
 		{"one letter off", "Bearer " + good[:len(good)-1] + "_", "unauthenticated"},
-		{"its hash", "Bearer " + server.HashToken(good), "unauthenticated"},
+		{"its hash", "Bearer " + tokens.Hash(good), "unauthenticated"},
 		{"expired", "Bearer " + expired, "token_expired"},
 		{"revoked", "Bearer " + revoked, "token_revoked"},
 	} {
@@ -177,7 +178,7 @@ func TestTokens(t *testing.T) {
 	secret, id := made.str("secret"), made.str("token", "id")
 	h.do("GET", "/v1/requests", secret, "").must(200)
 	list := h.do("GET", "/v1/tokens", admin, "").must(200)
-	if !strings.Contains(list.text, id) || strings.Contains(list.text, secret) || strings.Contains(list.text, server.HashToken(secret)) {
+	if !strings.Contains(list.text, id) || strings.Contains(list.text, secret) || strings.Contains(list.text, tokens.Hash(secret)) {
 		t.Errorf("got %s", list.text)
 	}
 	h.do("POST", "/v1/tokens/"+id+"/revoke", admin, "").must(204)

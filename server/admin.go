@@ -1,15 +1,17 @@
 package server
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/server/tokens"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -69,13 +71,24 @@ func cmpErr(err, otherwise error) error {
 	return otherwise
 }
 
-// personOrAdmin asks a token that may only vote for its person.
+// personOrAdmin asks a token that may only vote for its person, whom the directory must know by now.
 func (x *exchange) personOrAdmin() error {
 	if may(x.token, openapi.ScopeAdmin) {
 		return nil
 	}
-	_, err := x.person()
-	return err
+	name, err := x.person()
+	if err != nil {
+		return err
+	}
+	_, known, err := x.cfg.Directory.Person(x.r.Context(), x.tenant(), name)
+	switch {
+	case err != nil:
+		return fmt.Errorf("ask the directory: %w", err)
+	case !known:
+		return approval.ErrUnknownName
+	}
+
+	return nil
 }
 
 func (x *exchange) listFreezes() error {
@@ -91,27 +104,69 @@ func (x *exchange) freeze() error {
 	if err := x.personOrAdmin(); err != nil {
 		return err
 	}
-	return x.freezing(x.cfg.Service.Freeze)
-}
-
-func (x *exchange) liftFreeze() error { return x.freezing(x.cfg.Service.Thaw) }
-
-type freezer func(ctx context.Context, tenant, agent, by, reason string) error
-
-func (x *exchange) freezing(do freezer) error {
-	f := object(x.body, "", "agent", "reason")
-	agent, reason := f.text("agent"), f.reason()
-	if f.err != nil {
-		return f.err
+	agent, reason, err := x.freezeBody()
+	if err != nil {
+		return err
 	}
-	if !actsFor(x.token, agent) {
-		return fail(openapi.CodeAgentNotAllowed, "the token is bound to "+strings.Join(x.token.Agents, ", "))
-	}
-	if err := do(x.r.Context(), x.tenant(), agent, actor(x.token), reason); err != nil {
+	if err := x.cfg.Service.Freeze(x.r.Context(), x.tenant(), agent, actor(x.token), reason); err != nil {
 		return err
 	}
 	x.wake()
+
 	return x.listFreezes()
+}
+
+// liftFreeze lets agents go on once people have approved it; until then it answers that they are asked.
+func (x *exchange) liftFreeze() error {
+	agent, reason, err := x.freezeBody()
+	if err != nil {
+		return err
+	}
+	what := "agent " + agent
+	if agent == "" {
+		what = "all agents"
+	}
+	if _, err := x.frozen(agent); err != nil {
+		return err
+	}
+	args := map[string]any{"agent": agent, "what": what, "reason": reason}
+	if asked, err := x.act(administration.LiftFreeze, args); asked || err != nil {
+		return err
+	}
+	if err := x.cfg.Service.Thaw(x.r.Context(), x.tenant(), agent, actor(x.token), reason); err != nil {
+		return err
+	}
+	x.wake()
+
+	return x.listFreezes()
+}
+
+// frozen finds a freeze in force; ErrNotFound.
+func (x *exchange) frozen(agent string) (approval.Freeze, error) {
+	freezes, err := x.cfg.Store.Freezes(x.r.Context(), x.tenant())
+	if err != nil {
+		return approval.Freeze{}, err
+	}
+	for _, f := range freezes {
+		if f.Agent == agent {
+			return f, nil
+		}
+	}
+
+	return approval.Freeze{}, fmt.Errorf("freeze: %w", approval.ErrNotFound)
+}
+
+func (x *exchange) freezeBody() (agent, reason string, err error) {
+	f := object(x.body, "", "agent", "reason")
+	agent, reason = f.text("agent"), f.reason()
+	if f.err != nil {
+		return "", "", f.err
+	}
+	if !actsFor(x.token, agent) {
+		return "", "", fail(openapi.CodeAgentNotAllowed, "the token is bound to "+strings.Join(x.token.Agents, ", "))
+	}
+
+	return agent, reason, nil
 }
 
 // statsSpan is how far back figures reach when nobody says.
@@ -149,84 +204,79 @@ func (x *exchange) listTokens() error {
 
 // shown is a token without its hash.
 func shown(t store.Token) openapi.Token {
-	return openapi.Token{ID: t.ID, Tenant: t.Tenant, Name: t.Name, Scopes: some(t.Scopes), Agents: t.Agents, Person: t.Person, Created: t.Created, Expires: t.Expires, Revoked: t.Revoked}
+	return openapi.Token{ID: t.ID, Tenant: t.Tenant, Name: t.Name, Scopes: some(t.Scopes), Agents: t.Agents, Person: t.Person, Maker: t.Maker, Created: t.Created, Expires: t.Expires, Revoked: t.Revoked}
 }
 
-const (
-	tokenAge    = 90 * 24 * time.Hour
-	maxTokenAge = 365 * 24 * time.Hour
-)
+// maker makes and ends tokens for this server.
+func (x *exchange) maker() *tokens.Maker {
+	return &tokens.Maker{
+		Store: x.cfg.Store, Directory: x.cfg.Directory, Record: x.cfg.Service.Record, Now: x.cfg.Now, Random: x.cfg.Random,
+	}
+}
 
+// createToken makes a token once people have approved it; until then it answers that they are asked.
 func (x *exchange) createToken() error {
-	f := object(x.body, "", "name", "scopes", "agents", "person", "expires_in").must("name", "scopes")
-	t := store.Token{Tenant: x.tenant(), Name: f.text("name"), Scopes: f.texts("scopes"), Agents: f.texts("agents"), Person: f.text("person")}
-	age := f.duration("expires_in")
+	f := object(x.body, "", "name", "scopes", "agents", "person", "expires_in", "replaces").must("name", "scopes")
+	spec := tokens.Spec{
+		Name: f.text("name"), Scopes: f.texts("scopes"), Agents: f.texts("agents"), Person: f.text("person"),
+		Age: f.duration("expires_in"), Replaces: f.text("replaces"),
+	}
 	if f.err != nil {
 		return f.err
 	}
-	if age == 0 {
-		age = tokenAge
-	}
-	if err := x.checkToken(&t, age); err != nil {
-		return err
-	}
-	secret, hash, err := NewToken(x.cfg.Random)
+	by := tokens.By{Token: x.token}
+	t, err := x.maker().Check(x.r.Context(), x.tenant(), spec, by)
 	if err != nil {
 		return err
 	}
-	now := x.cfg.Now().UTC().Truncate(time.Microsecond)
-	t.ID, t.Hash, t.Created, t.Expires = "tok_"+hash[:20], hash, now, now.Add(age)
-	if err := x.cfg.Store.PutToken(x.r.Context(), t); err != nil {
+	if asked, err := x.act(administration.CreateToken, tokenAct(t, spec)); asked || err != nil {
 		return err
 	}
-	if err := x.record("token_created", t.ID, map[string]any{"name": t.Name, "scopes": list(t.Scopes), "agents": list(t.Agents), "person": t.Person}); err != nil {
+	t, secret, err := x.maker().Make(x.r.Context(), x.tenant(), spec, by)
+	if err != nil {
 		return err
 	}
+	x.wake()
+
 	return x.answer(http.StatusCreated, openapi.CreatedToken{Token: shown(t), Secret: secret})
 }
 
-// checkToken refuses tokens that could not do what they say, or that would live for ever.
-func (x *exchange) checkToken(t *store.Token, age time.Duration) error {
-	refuse := func(field, expected string) error { return &approval.InputError{Field: field, Expected: expected} }
-	slices.Sort(t.Scopes)
-	t.Scopes = slices.Compact(t.Scopes)
-	for _, s := range t.Scopes {
-		switch {
-		case !openapi.Scope(s).Valid():
-			return refuse("scopes", "some of decide, request, read, vote, admin")
-		case len(t.Agents) > 0 && !slices.Contains(agentScopes(), scope(s)):
-			return refuse("scopes", "neither read nor admin for a token that is bound to agents")
-		}
+// tokenAct is what people are shown of a token that is to be made. It is the same each time that the token is asked for.
+func tokenAct(t store.Token, spec tokens.Spec) map[string]any {
+	agents := t.Agents
+	if len(agents) == 0 {
+		agents = []string{tokens.AllAgents}
 	}
-	switch {
-	case !plainName.MatchString(t.Name):
-		return refuse("name", "letters, digits and ._-, at most 100")
-	case len(t.Scopes) == 0:
-		return refuse("scopes", "at least one")
-	case slices.Contains(t.Scopes, string(openapi.ScopeVote)) && t.Person == "":
-		return refuse("person", "whose answers the token gives, for scope vote")
-	case slices.Contains(t.Scopes, string(openapi.ScopeVote)) && slices.Contains(t.Scopes, string(openapi.ScopeRequest)):
-		return refuse("scopes", "not request beside vote: whoever holds one token must not ask and answer")
-	case age > maxTokenAge:
-		return refuse("expires_in", fmt.Sprintf("at most %dh", maxTokenAge/time.Hour))
+	age := spec.Age
+	if age == 0 {
+		age = tokens.Age
 	}
-	return x.checkPerson(t)
+
+	return map[string]any{
+		"name": t.Name, "scopes": t.Scopes, "agents": agents, "person": t.Person, "replaces": spec.Replaces,
+		"expires_in": policy.FormatDuration(age),
+	}
 }
 
-// checkPerson writes the person as the directory does.
-func (x *exchange) checkPerson(t *store.Token) error {
-	if t.Person == "" {
-		return nil
+// act asks people about an act of administration, or takes the run of it that they have approved. asked says that the answer
+// has been sent: people are asked.
+func (x *exchange) act(act administration.Act, args map[string]any) (asked bool, err error) {
+	if x.cfg.Administration == nil {
+		return false, fail(openapi.CodeNotFound, "this server has no administrators who could be asked: an operator acts on the store itself")
 	}
-	p, known, err := x.cfg.Directory.Person(x.r.Context(), t.Tenant, t.Person)
-	if err != nil {
-		return fmt.Errorf("ask the directory: %w", err)
+	who := approval.AdministrationAsker(x.token.Name, x.token.Person)
+	err = x.cfg.Administration.Take(x.r.Context(), x.tenant(), who, act, args)
+	x.wake()
+	var pending *administration.PendingError
+	var refused *administration.RefusedError
+	switch {
+	case errors.As(err, &pending):
+		return true, x.answer(http.StatusAccepted, openapi.Asked{Request: *pending.Request})
+	case errors.As(err, &refused):
+		return false, fail(openapi.CodeNotApproved, refused.Error())
 	}
-	if !known {
-		return &approval.InputError{Field: "person", Expected: "somebody whom the directory knows"}
-	}
-	t.Person = p.ID
-	return nil
+
+	return false, err
 }
 
 // record tells the ledger what happened to the house itself.
@@ -236,22 +286,11 @@ func (x *exchange) record(event, subject string, facts map[string]any) error {
 	return err
 }
 
-func list(texts []string) []any {
-	out := make([]any, len(texts))
-	for i, t := range texts {
-		out[i] = t
-	}
-	return out
-}
-
 func (x *exchange) revokeToken() error {
-	id := x.r.PathValue("id")
-	if err := x.cfg.Store.RevokeToken(x.r.Context(), x.tenant(), id, x.cfg.Now()); err != nil {
+	if err := x.maker().End(x.r.Context(), x.tenant(), x.r.PathValue("id"), tokens.By{Token: x.token}); err != nil {
 		return err
 	}
-	if err := x.record("token_revoked", id, nil); err != nil {
-		return err
-	}
+	x.wake()
 	x.w.WriteHeader(http.StatusNoContent)
 	return nil
 }
@@ -288,6 +327,9 @@ func (x *exchange) redeliver() error {
 		return err
 	}
 	if err := x.cfg.Store.Redeliver(x.r.Context(), x.tenant(), id, x.cfg.Now()); err != nil {
+		return err
+	}
+	if err := x.record("redelivered", "", map[string]any{"delivery": id}); err != nil {
 		return err
 	}
 	x.w.WriteHeader(http.StatusNoContent)

@@ -23,6 +23,7 @@ import (
 	"github.com/assent-dev/assent/people"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/plans"
+	"github.com/assent-dev/assent/server/tokens"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"
 )
@@ -211,7 +212,7 @@ func (h *house) start(change ...func(*server.Config)) {
 // token puts a token into the store, and returns its secret.
 func (h *house) token(tok store.Token) string {
 	h.t.Helper()
-	secret, hash, err := server.NewToken(rand.Reader)
+	secret, hash, err := tokens.NewSecret(rand.Reader)
 	if err != nil {
 		h.t.Fatal(err)
 	}

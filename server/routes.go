@@ -47,6 +47,8 @@ func (s *Server) table() []route {
 		{pattern: "GET /v1/audit/proof/{index}", scopes: any(read), handle: (*exchange).proof},
 		{pattern: "GET /v1/stats", scopes: any(read), query: []string{"since"}, handle: (*exchange).stats},
 
+		{pattern: "POST /v1/device", open: true, body: smallBody, handle: (*exchange).beginDevice},
+		{pattern: "POST /v1/device/token", open: true, body: smallBody, handle: (*exchange).takeDeviceToken},
 		{pattern: "GET /v1/tokens", scopes: any(admin), handle: (*exchange).listTokens},
 		{pattern: "POST /v1/tokens", scopes: any(admin), body: smallBody, handle: (*exchange).createToken},
 		{pattern: "POST /v1/tokens/{id}/revoke", scopes: any(admin), handle: (*exchange).revokeToken},

@@ -25,6 +25,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/ledger"
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
 )
@@ -42,6 +43,10 @@ type Config struct {
 	Checks    []Check          // more of what /readyz asks
 	// Tools returns the RAP runtime of an agent, nil where it has none; nil: no agent has one.
 	Tools func(tenant, agent string) *rap.Runtime
+	// Administration asks people about acts that widen what may happen; nil: nobody acts by the API.
+	Administration *administration.Desk
+	// PublicURL is where people reach the inbox: command lines that sign in are sent there.
+	PublicURL string
 	// MetricsToken asks for a token of scope read at /metrics.
 	MetricsToken bool
 	// MaxWatchers bounds the event streams of this process; 0 means 1000.

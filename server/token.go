@@ -1,13 +1,9 @@
 package server
 
 import (
-	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,39 +11,25 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/server/tokens"
 	"github.com/assent-dev/assent/store"
 )
-
-// tokenPrefix begins every token, so that scanners for leaked secrets know one.
-const tokenPrefix = "assent_"
-
-// NewToken makes the secret of a token, from 32 bytes of random (crypto/rand.Reader), and the hash under which it is stored.
-func NewToken(random io.Reader) (secret, hash string, err error) {
-	var raw [32]byte
-	if _, err := io.ReadFull(random, raw[:]); err != nil {
-		return "", "", fmt.Errorf("make a token: %w", err)
-	}
-	secret = tokenPrefix + base64.RawURLEncoding.EncodeToString(raw[:])
-	return secret, HashToken(secret), nil
-}
-
-// HashToken is the hash under which the token of a secret is stored: hexadecimal SHA-256. 256 random bits need no salt and no slow hash.
-func HashToken(secret string) string {
-	sum := sha256.Sum256([]byte(secret))
-	return hex.EncodeToString(sum[:])
-}
 
 // scope is what a token may do.
 type scope = openapi.Scope
 
-// agentScopes are the scopes that a token which is bound to agents may use: those that name an agent.
-func agentScopes() []scope {
-	return []scope{openapi.ScopeDecide, openapi.ScopeRequest, openapi.ScopeVote}
-}
-
 // may tells whether a token has a scope that counts. A token that is bound to agents can't read or rule over all of them.
 func may(t *store.Token, s scope) bool {
-	return slices.Contains(t.Scopes, string(s)) && (len(t.Agents) == 0 || slices.Contains(agentScopes(), s))
+	if s == openapi.ScopeAdmin && asksForCalls(t) {
+		return false
+	}
+
+	return slices.Contains(t.Scopes, string(s)) && (len(t.Agents) == 0 || slices.Contains(tokens.AgentScopes(), string(s)))
+}
+
+// asksForCalls reports whether a token asks for calls, which administration never does. None is made so any more.
+func asksForCalls(t *store.Token) bool {
+	return slices.Contains(t.Scopes, string(openapi.ScopeRequest)) || slices.Contains(t.Scopes, string(openapi.ScopeDecide))
 }
 
 // actor is who acts, for the ledger: the person of the token, or its name.
@@ -70,7 +52,7 @@ func (s *Server) authenticate(r *http.Request) (*store.Token, error) {
 	if err != nil {
 		return nil, err
 	}
-	hash := HashToken(secret)
+	hash := tokens.Hash(secret)
 	t, err := s.cfg.Store.TokenByHash(r.Context(), hash)
 	switch {
 	case errors.Is(err, approval.ErrNotFound):
@@ -97,7 +79,7 @@ func bearer(r *http.Request) (string, error) {
 			return secret, nil
 		}
 	}
-	return "", fail(openapi.CodeUnauthenticated, "expected one header Authorization: Bearer "+tokenPrefix+"…")
+	return "", fail(openapi.CodeUnauthenticated, "expected one header Authorization: Bearer "+"assent_…")
 }
 
 // permit holds a token to the scopes of an operation, of which one is enough.

@@ -23,6 +23,7 @@ import (
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/inbox"
 	"github.com/assent-dev/assent/server/plans"
+	"github.com/assent-dev/assent/server/tokens"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"
 )
@@ -110,7 +111,7 @@ func (h *house) serve() {
 // client is one of the API with a token of its own.
 func (h *house) client(tok store.Token) *client.Client {
 	h.t.Helper()
-	secret, hash, err := server.NewToken(rand.Reader)
+	secret, hash, err := tokens.NewSecret(rand.Reader)
 	must(h.t, err)
 	tok.ID, tok.Hash, tok.Tenant = "tok_"+hash[:12], hash, "acme"
 	tok.Created, tok.Expires = h.clock.Now().UTC(), h.clock.Now().AddDate(9, 0, 0).UTC()

@@ -5,15 +5,13 @@ import (
 	"crypto/rand"
 	"fmt"
 	"os"
-	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/cli"
-	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/server/tokens"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/postgres"
 	"github.com/assent-dev/assent/store/sqlite"
@@ -43,81 +41,40 @@ func records(s store.Store) *approval.Service {
 // operator is who acts on a store directly: whoever may write to it.
 const operator = "operator"
 
-// plainName is how a runtime may be called.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
+// maker makes and ends tokens directly in a store, by the rules of the API.
+func maker(s store.Store) *tokens.Maker {
+	return &tokens.Maker{Store: s, Record: records(s).Record, Now: time.Now, Random: rand.Reader}
+}
 
-const maxTokenAge = 8760 * time.Hour
-
-// createToken makes a token directly in a store, by the rules of the API.
+// createToken makes a token for whoever holds the store.
 func createToken(ctx context.Context, s store.Store, tenant string, body openapi.TokenBody) (*openapi.CreatedToken, error) {
-	age, err := time.ParseDuration(body.ExpiresIn)
-	if err != nil {
-		return nil, fmt.Errorf("expires: %w", err)
-	}
-	if err := checkToken(body, age); err != nil {
-		return nil, err
-	}
-	secret, hash, err := server.NewToken(rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	now := time.Now().UTC().Truncate(time.Microsecond)
-	t := store.Token{
-		ID: "tok_" + hash[:20], Tenant: tenant, Name: body.Name, Hash: hash, Agents: body.Agents, Person: body.Person, Created: now, Expires: now.Add(age),
-	}
+	spec := tokens.Spec{Name: body.Name, Agents: body.Agents, Person: body.Person, Replaces: body.Replaces}
 	for _, scope := range body.Scopes {
-		t.Scopes = append(t.Scopes, string(scope))
+		spec.Scopes = append(spec.Scopes, string(scope))
 	}
-	if err := s.PutToken(ctx, t); err != nil {
+	if body.ExpiresIn != "" {
+		age, err := time.ParseDuration(body.ExpiresIn)
+		if err != nil {
+			return nil, fmt.Errorf("expires: %w", err)
+		}
+		spec.Age = age
+	}
+	t, secret, err := maker(s).Make(ctx, tenant, spec, tokens.By{Operator: true})
+	if err != nil {
 		return nil, err
 	}
-	facts := map[string]any{"name": t.Name, "scopes": list(t.Scopes), "agents": list(t.Agents), "person": t.Person}
-	if err := records(s).Record(ctx, tenant, "token_created", t.ID, operator, facts); err != nil {
-		return nil, err
-	}
+
 	return &openapi.CreatedToken{Secret: secret, Token: openapi.Token{
 		ID: t.ID, Tenant: t.Tenant, Name: t.Name, Scopes: t.Scopes, Agents: t.Agents, Person: t.Person, Created: t.Created, Expires: t.Expires,
 	}}, nil
 }
 
-func checkToken(body openapi.TokenBody, age time.Duration) error {
-	forAgents := []openapi.Scope{openapi.ScopeDecide, openapi.ScopeRequest, openapi.ScopeVote}
-	for _, scope := range body.Scopes {
-		switch {
-		case !scope.Valid():
-			return fmt.Errorf("--scopes: %q is no scope, expected some of decide, request, read, vote, admin", scope)
-		case len(body.Agents) > 0 && !slices.Contains(forAgents, scope):
-			return fmt.Errorf("--scopes: %q is of no use to a token that is bound to agents", scope)
-		}
-	}
-	switch {
-	case !plainName.MatchString(body.Name):
-		return fmt.Errorf("--name: expected letters, digits and ._-, at most 100")
-	case len(body.Scopes) == 0:
-		return fmt.Errorf("--scopes: expected at least one")
-	case slices.Contains(body.Scopes, openapi.ScopeVote) && body.Person == "":
-		return fmt.Errorf("--person: expected whose answers the token gives: the scope vote needs it")
-	case slices.Contains(body.Scopes, openapi.ScopeVote) && slices.Contains(body.Scopes, openapi.ScopeRequest):
-		return fmt.Errorf("--scopes: not request beside vote: whoever holds one token must not ask and answer")
-	case age <= 0 || age > maxTokenAge:
-		return fmt.Errorf("--expires: expected at most %s", maxTokenAge)
-	}
-	return nil
-}
-
-func list(texts []string) []any {
-	out := make([]any, len(texts))
-	for i, t := range texts {
-		out[i] = t
-	}
-	return out
-}
-
 func revokeToken(ctx context.Context, s store.Store, tenant, id string) error {
-	if err := s.RevokeToken(ctx, tenant, id, time.Now()); err != nil {
+	if err := maker(s).End(ctx, tenant, id, tokens.By{Operator: true}); err != nil {
 		return fmt.Errorf("the token %s: %w", id, err)
 	}
-	return records(s).Record(ctx, tenant, "token_revoked", id, operator, nil)
+
+	return nil
 }
 
 func prune(ctx context.Context, s store.Store, tenant string, before time.Time) (requests, entries int, err error) {

@@ -19,7 +19,7 @@ import (
 	"github.com/assent-dev/assent/rap/desk"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/resolve"
-	"github.com/assent-dev/assent/server"
+	"github.com/assent-dev/assent/server/tokens"
 )
 
 // tools is the RAP of all tenants: runtimes that call tools, and gateways that are tools.
@@ -271,7 +271,7 @@ func rapCallers(in []cli.RAPCallerConfig) ([]rap.Caller, error) {
 			if err != nil {
 				return nil, fmt.Errorf("caller %s: token_file: %w", c.Name, err)
 			}
-			caller.TokenHash = server.HashToken(secret)
+			caller.TokenHash = tokens.Hash(secret)
 		}
 		out = append(out, caller)
 	}

@@ -58,6 +58,7 @@ func rooms() []room {
 		{"notify", 10},
 		{"server/plans", 10},
 		{"server/administration", 10},
+		{"server/tokens", 10},
 		{"store/internal/sqlstore", 10},
 		{"store/sqlite", 11},
 		{"store/postgres", 11},

@@ -22,6 +22,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/plans"
+	"github.com/assent-dev/assent/server/tokens"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"
 )
@@ -148,7 +149,7 @@ func (h *house) serve(known approval.Directory) {
 // client is one of the API with a token of its own.
 func (h *house) client(runtime string, scopes ...string) *client.Client {
 	h.t.Helper()
-	secret, hash, err := server.NewToken(rand.Reader)
+	secret, hash, err := tokens.NewSecret(rand.Reader)
 	must(h.t, err)
 	must(h.t, h.store.PutToken(h.t.Context(), store.Token{
 		ID: "tok_" + hash[:12], Hash: hash, Tenant: "acme", Name: runtime, Scopes: scopes, Created: h.clock.Now().UTC(), Expires: h.clock.Now().AddDate(9, 0, 0).UTC(),

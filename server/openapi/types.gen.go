@@ -284,6 +284,12 @@ type AskBody struct {
 	Within string `json:"within,omitempty"`
 }
 
+// Asked An act of administration that people are asked about. It did not happen.
+type Asked struct {
+	// Request The durable record of one asking.
+	Request Request `json:"request"`
+}
+
 // Bound Lets one number differ from the approved one in one direction.
 type Bound = approval.Bound
 
@@ -353,6 +359,33 @@ type Delivery struct {
 
 // DeliveryState defines model for Delivery.State.
 type DeliveryState string
+
+// Device A command line that waits for its person, in the way of RFC 8628.
+type Device struct {
+	// DeviceCode the secret of the command line
+	DeviceCode string    `json:"device_code"`
+	Expires    time.Time `json:"expires"`
+
+	// Interval seconds between two attempts
+	Interval int `json:"interval"`
+
+	// UserCode what the person types, such as BCDF-GHJK
+	UserCode string `json:"user_code"`
+
+	// VerificationURL where they type it, signed in to the inbox
+	VerificationURL string `json:"verification_url"`
+}
+
+// DeviceBody defines model for DeviceBody.
+type DeviceBody struct {
+	// Name how the command line calls itself; letters, digits and ._-
+	Name string `json:"name"`
+}
+
+// DeviceTokenBody defines model for DeviceTokenBody.
+type DeviceTokenBody struct {
+	DeviceCode string `json:"device_code"`
+}
 
 // EditBody defines model for EditBody.
 type EditBody struct {
@@ -662,10 +695,13 @@ type Summary = approval.Summary
 
 // Token defines model for Token.
 type Token struct {
-	Agents  []string   `json:"agents,omitempty"`
-	Created time.Time  `json:"created"`
-	Expires time.Time  `json:"expires"`
-	ID      string     `json:"id"`
+	Agents  []string  `json:"agents,omitempty"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires"`
+	ID      string    `json:"id"`
+
+	// Maker id of the token that made it, with which it ends
+	Maker   string     `json:"maker,omitempty"`
 	Name    string     `json:"name"`
 	Person  string     `json:"person,omitempty"`
 	Revoked *time.Time `json:"revoked,omitempty"`
@@ -675,7 +711,7 @@ type Token struct {
 
 // TokenBody defines model for TokenBody.
 type TokenBody struct {
-	// Agents may act for these only; all when absent. Not with read or admin
+	// Agents may act for these only; ["*"] for all. Needed with decide and request. Not with read or admin
 	Agents []string `json:"agents,omitempty"`
 
 	// ExpiresIn such as 720h; 2160h (90 days) when absent, 8760h at most
@@ -684,9 +720,12 @@ type TokenBody struct {
 	// Name of the runtime; letters, digits and ._-
 	Name string `json:"name"`
 
-	// Person whose answers it gives; vote needs it
-	Person string  `json:"person,omitempty"`
-	Scopes []Scope `json:"scopes"`
+	// Person whose token it is
+	Person string `json:"person,omitempty"`
+
+	// Replaces id of a token of the same name and person that ends with it
+	Replaces string  `json:"replaces,omitempty"`
+	Scopes   []Scope `json:"scopes"`
 }
 
 // Tokens defines model for Tokens.
@@ -934,6 +973,12 @@ type RapCloseJSONRequestBody = RAPClose
 
 // OpenRequestJSONRequestBody defines body for OpenRequest for application/json ContentType.
 type OpenRequestJSONRequestBody = OpenBody
+
+// BeginDeviceJSONRequestBody defines body for BeginDevice for application/json ContentType.
+type BeginDeviceJSONRequestBody = DeviceBody
+
+// TakeDeviceTokenJSONRequestBody defines body for TakeDeviceToken for application/json ContentType.
+type TakeDeviceTokenJSONRequestBody = DeviceTokenBody
 
 // FreezeJSONRequestBody defines body for Freeze for application/json ContentType.
 type FreezeJSONRequestBody = FreezeBody

@@ -78,7 +78,7 @@ func (m *Maker) Make(ctx context.Context, tenant string, spec Spec, by By) (t st
 	if t, err = m.Check(ctx, tenant, spec, by); err != nil {
 		return store.Token{}, "", err
 	}
-	secret, hash, err := newSecret(m.Random)
+	secret, hash, err := NewSecret(m.Random)
 	if err != nil {
 		return store.Token{}, "", err
 	}
@@ -303,8 +303,8 @@ func (m *Maker) setTimes(t *store.Token, spec Spec, by By) error {
 	return nil
 }
 
-// newSecret makes the secret of a token, 32 random bytes, and the hash under which it is stored.
-func newSecret(random io.Reader) (secret, hash string, err error) {
+// NewSecret makes the secret of a token, 32 random bytes, and the hash under which it is stored.
+func NewSecret(random io.Reader) (secret, hash string, err error) {
 	var raw [32]byte
 	if _, err := io.ReadFull(random, raw[:]); err != nil {
 		return "", "", fmt.Errorf("make a token: %w", err)

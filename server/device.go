@@ -1,0 +1,62 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/server/tokens"
+)
+
+// devices signs command lines in.
+func (x *exchange) devices() *tokens.Devices {
+	return &tokens.Devices{Maker: x.maker(), Values: x.cfg.Store}
+}
+
+// beginDevice has a command line wait for its person, who types a code in the inbox.
+func (x *exchange) beginDevice() error {
+	if x.cfg.PublicURL == "" {
+		return fail(openapi.CodeNotFound, "nobody can sign in here, so no command line can")
+	}
+	f := object(x.body, "", "name").must("name")
+	name := f.text("name")
+	if f.err != nil {
+		return f.err
+	}
+	begun, err := x.devices().Begin(x.r.Context(), name, x.r.RemoteAddr)
+	if errors.Is(err, tokens.ErrDevicesFull) {
+		return fail(openapi.CodeTooMany, err.Error())
+	}
+	if err != nil {
+		return err
+	}
+
+	return x.answer(http.StatusCreated, openapi.Device{
+		DeviceCode: begun.DeviceCode, UserCode: begun.UserCode, Expires: begun.Expires,
+		VerificationURL: strings.TrimSuffix(x.cfg.PublicURL, "/") + "/device", Interval: int(tokens.DeviceInterval.Seconds()),
+	})
+}
+
+// takeDeviceToken hands a command line the token of the person who confirmed its code.
+func (x *exchange) takeDeviceToken() error {
+	f := object(x.body, "", "device_code").must("device_code")
+	code := f.text("device_code")
+	if f.err != nil {
+		return f.err
+	}
+	t, secret, err := x.devices().Take(x.r.Context(), code)
+	switch {
+	case errors.Is(err, tokens.ErrDevicePending):
+		return fail(openapi.CodePending, err.Error())
+	case errors.Is(err, tokens.ErrDeviceRefused):
+		return fail(openapi.CodeNotApproved, err.Error())
+	case errors.Is(err, tokens.ErrDeviceGone):
+		return fail(openapi.CodeNotFound, err.Error())
+	case err != nil:
+		return err
+	}
+	x.wake()
+
+	return x.answer(http.StatusCreated, openapi.CreatedToken{Token: shown(t), Secret: secret})
+}
