@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
@@ -48,9 +49,38 @@ func (c *Client) Freeze(ctx context.Context, agent, reason string) ([]approval.F
 	return c.freezes(ctx, in)
 }
 
-// LiftFreeze lifts a freeze, and lists what is frozen then.
+// LiftFreeze lifts a freeze, and lists what is frozen then; *AskedError while people are asked.
 func (c *Client) LiftFreeze(ctx context.Context, agent, reason string) ([]approval.Freeze, error) {
-	return c.freezes(ctx, post(freezeBody(agent, reason), "v1", "freezes", "lift"))
+	var out openapi.Freezes
+	err := c.act(ctx, post(freezeBody(agent, reason), "v1", "freezes", "lift"), &out)
+
+	return out.Freezes, err
+}
+
+// AskedError says that administrators are asked about an act, which did not happen. The same again happens, once, when they
+// have approved it.
+type AskedError struct{ Request approval.Request }
+
+// Error names the request.
+func (e *AskedError) Error() string {
+	return "administrators are asked first: " + e.Request.ID + " is " + string(e.Request.State)
+}
+
+// act makes an exchange that people may be asked about first.
+func (c *Client) act(ctx context.Context, in call, out any) error {
+	text, err := c.exchange(ctx, in)
+	if err != nil {
+		return err
+	}
+	var asked openapi.Asked
+	if json.Unmarshal(text, &asked) == nil && asked.Request.ID != "" {
+		return &AskedError{Request: asked.Request}
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return fmt.Errorf("read the answer to %s /%s: %w", in.method, strings.Join(in.path, "/"), err)
+	}
+
+	return nil
 }
 
 func freezeBody(agent, reason string) []byte {
@@ -107,14 +137,48 @@ func (c *Client) Tokens(ctx context.Context) ([]openapi.Token, error) {
 	return out.Tokens, err
 }
 
-// CreateToken makes a token. Its secret is in the answer and nowhere else, so a lost answer leaves a token to revoke.
+// CreateToken makes a token; *AskedError while people are asked. Its secret is in the answer and nowhere else, so a lost answer
+// leaves a token to revoke.
 func (c *Client) CreateToken(ctx context.Context, body openapi.TokenBody) (*openapi.CreatedToken, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	out := &openapi.CreatedToken{}
-	return out, c.do(ctx, post(text, "v1", "tokens"), out)
+	if err := c.act(ctx, post(text, "v1", "tokens"), out); err != nil {
+		return nil, err
+	}
+
+	return out, nil
+}
+
+// BeginDevice begins to sign this program in: a person types the user code in the inbox. It needs no token.
+func (c *Client) BeginDevice(ctx context.Context, name string) (*openapi.Device, error) {
+	text, err := json.Marshal(openapi.DeviceBody{Name: name})
+	if err != nil {
+		return nil, err
+	}
+	out := &openapi.Device{}
+
+	return out, c.do(ctx, post(text, "v1", "device"), out)
+}
+
+// WaitDevice waits until a person has confirmed the code of this program, and takes the token that is theirs.
+func (c *Client) WaitDevice(ctx context.Context, d *openapi.Device) (*openapi.CreatedToken, error) {
+	text, err := json.Marshal(openapi.DeviceTokenBody{DeviceCode: d.DeviceCode})
+	if err != nil {
+		return nil, err
+	}
+	for {
+		out := &openapi.CreatedToken{}
+		err := c.do(ctx, post(text, "v1", "device", "token"), out)
+		if Code(err) != openapi.CodePending {
+			return out, err
+		}
+		if err := pause(ctx, time.Duration(max(d.Interval, 1))*time.Second); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // RevokeToken ends a token. It may be repeated.

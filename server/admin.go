@@ -122,15 +122,10 @@ func (x *exchange) liftFreeze() error {
 	if err != nil {
 		return err
 	}
-	what := "agent " + agent
-	if agent == "" {
-		what = "all agents"
-	}
 	if _, err := x.frozen(agent); err != nil {
 		return err
 	}
-	args := map[string]any{"agent": agent, "what": what, "reason": reason}
-	if asked, err := x.act(administration.LiftFreeze, args); asked || err != nil {
+	if asked, err := x.act(administration.LiftFreeze, administration.Lifting(agent, reason)); asked || err != nil {
 		return err
 	}
 	if err := x.cfg.Service.Thaw(x.r.Context(), x.tenant(), agent, actor(x.token), reason); err != nil {

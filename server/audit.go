@@ -68,6 +68,9 @@ func (x *exchange) export() error {
 	if err != nil {
 		return err
 	}
+	if err := x.record("exported", "", map[string]any{"size": size, "channel": "api"}); err != nil {
+		return err
+	}
 	if err := x.exportAll(out, size); err != nil {
 		if ctx.Err() == nil {
 			x.cfg.Logger.Error("an export was cut off", "tenant", x.tenant(), "error", err)

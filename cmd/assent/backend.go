@@ -19,7 +19,9 @@ import (
 
 // backend wires the heavy half of the command.
 func backend() cli.Backend {
-	return cli.Backend{OpenStore: openStore, CreateToken: createToken, RevokeToken: revokeToken, Prune: prune, Serve: serve, Gateway: serveGateway}
+	return cli.Backend{
+		OpenStore: openStore, CreateToken: createToken, RevokeToken: revokeToken, Thaw: thaw, Prune: prune, Serve: serve, Gateway: serveGateway,
+	}
 }
 
 // openStore opens either engine. Only who may make a store gets a new one: a misspelt path must not look like an empty store.
@@ -75,6 +77,10 @@ func revokeToken(ctx context.Context, s store.Store, tenant, id string) error {
 	}
 
 	return nil
+}
+
+func thaw(ctx context.Context, s store.Store, tenant, agent, reason string) error {
+	return records(s).Thaw(ctx, tenant, agent, operator, reason)
 }
 
 func prune(ctx context.Context, s store.Store, tenant string, before time.Time) (requests, entries int, err error) {

@@ -29,9 +29,10 @@ type Assent struct {
 type Backend struct {
 	// OpenStore opens the store at a path or postgres:// URL. Unless create is set, one that is not there is an error.
 	OpenStore func(ctx context.Context, where string, create bool) (store.Store, error)
-	// CreateToken, RevokeToken and Prune work on a store directly, and record it in the ledger.
+	// CreateToken, RevokeToken, Thaw and Prune work on a store directly, and record it in the ledger.
 	CreateToken func(ctx context.Context, s store.Store, tenant string, body openapi.TokenBody) (*openapi.CreatedToken, error)
 	RevokeToken func(ctx context.Context, s store.Store, tenant, id string) error
+	Thaw        func(ctx context.Context, s store.Store, tenant, agent, reason string) error
 	Prune       func(ctx context.Context, s store.Store, tenant string, before time.Time) (requests, entries int, err error)
 	// Serve runs the service until ctx ends. It calls ready once, when it answers.
 	Serve func(ctx context.Context, c ServeConfig, log io.Writer, ready func(Ready)) error
@@ -73,7 +74,7 @@ func (a Assent) command() *cobra.Command {
 	}
 	add(groupDecide, a.decideCommand(), a.requestCommand(), a.rapCommand())
 	add(groupAnswer, a.listCommand(), a.showCommand(), a.approveCommand(), a.denyCommand(), a.respondCommand(), a.chooseCommand(),
-		a.dismissCommand(), a.editCommand(), a.cancelCommand(), a.watchCommand(), a.grantsCommand(), a.revokeCommand())
+		a.dismissCommand(), a.editCommand(), a.cancelCommand(), a.watchCommand(), a.grantsCommand(), a.revokeCommand(), a.loginCommand())
 	add(groupAudit, a.auditCommand(), a.statsCommand())
 	add(groupOperate, a.serveCommand(), a.demoCommand(), a.tokenCommand(), a.freezeCommand(), a.thawCommand(), a.deliveriesCommand(), a.backupCommand(),
 		a.restoreCommand(), a.pruneCommand())

@@ -50,10 +50,14 @@ func (a Assent) dial(c connection) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.warnIfExposed(server)
+	return client.New(server, token, client.Options{UserAgent: "assent/" + Version})
+}
+
+func (a Assent) warnIfExposed(server string) {
 	if exposed(server) {
 		fmt.Fprintf(a.Err, "assent: warning: %s is not https, so the token can be read on the way\n", template.Escape(server))
 	}
-	return client.New(server, token, client.Options{UserAgent: "assent/" + Version})
 }
 
 // exposed tells whether a token would leave the machine in the clear.
@@ -72,7 +76,7 @@ func (a Assent) token(c connection, cfg userConfig) (string, error) {
 	}
 	file := cmp.Or(c.tokenFile, cfg.tokenFile)
 	if file == "" {
-		return "", errors.New("no token: set ASSENT_TOKEN or give --token-file (`assent token create` makes one)")
+		return "", errors.New("no token: set ASSENT_TOKEN or give --token-file (`assent login` gets one of yours, `assent token create` makes one for a runtime)")
 	}
 	text, err := readInput(file, nil)
 	if err != nil {
@@ -90,16 +94,25 @@ type userConfig struct {
 	tokenFile string
 }
 
-func (a Assent) userConfig() (userConfig, error) {
-	var cfg userConfig
+// inConfigDir names a file beside the configuration of a person; "" when the environment names no place for it.
+func (a Assent) inConfigDir(name string) string {
 	dir := a.env("XDG_CONFIG_HOME")
 	if dir == "" && a.env("HOME") != "" {
 		dir = filepath.Join(a.env("HOME"), ".config")
 	}
 	if dir == "" {
+		return ""
+	}
+
+	return filepath.Join(dir, "assent", name)
+}
+
+func (a Assent) userConfig() (userConfig, error) {
+	var cfg userConfig
+	file := a.inConfigDir("config")
+	if file == "" {
 		return cfg, nil
 	}
-	file := filepath.Join(dir, "assent", "config")
 	src, err := readInput(file, nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		return cfg, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/ledger"
 	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/store"
 )
 
 // asking runs a command that puts one question to the server and prints the answer: as the API's document, or for people.
@@ -105,33 +106,20 @@ func (a Assent) revokeCommand() *cobra.Command {
 }
 
 func (a Assent) freezeCommand() *cobra.Command {
-	var list bool
-	cmd := a.freezing("freeze", "Throw the kill switch: deny everything of an agent, or of all, from now on",
-		func(s *client.Client, ctx context.Context, agent, reason string) ([]approval.Freeze, error) {
-			if list {
-				return s.Freezes(ctx)
-			}
-			return s.Freeze(ctx, agent, reason)
-		})
-	cmd.Flags().BoolVar(&list, "list", false, "freeze nothing, only list what is frozen")
-	cmd.MarkFlagsMutuallyExclusive("list", "agent")
-	return cmd
-}
-
-func (a Assent) thawCommand() *cobra.Command {
-	return a.freezing("thaw", "Lift a freeze", (*client.Client).LiftFreeze)
-}
-
-func (a Assent) freezing(name, short string, do func(*client.Client, context.Context, string, string) ([]approval.Freeze, error)) *cobra.Command {
 	var c connection
 	var agent, reason string
+	var list bool
 	cmd := &cobra.Command{
-		Use:   name + " [--agent ID] [--reason TEXT]",
-		Short: short,
+		Use:   "freeze [--agent ID] [--reason TEXT]",
+		Short: "Throw the kill switch: deny everything of an agent, or of all, from now on",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return asking(a, c, func(s *client.Client) (openapi.Freezes, error) {
-				freezes, err := do(s, cmd.Context(), agent, reason)
+				if list {
+					freezes, err := s.Freezes(cmd.Context())
+					return openapi.Freezes{Freezes: freezes}, err
+				}
+				freezes, err := s.Freeze(cmd.Context(), agent, reason)
 				return openapi.Freezes{Freezes: freezes}, err
 			}, (*printer).freezes)
 		},
@@ -139,7 +127,78 @@ func (a Assent) freezing(name, short string, do func(*client.Client, context.Con
 	flags := connected(cmd, &c).Flags()
 	flags.StringVar(&agent, "agent", "", "only of the agent with this `ID`; without it, of every agent")
 	flags.StringVar(&reason, "reason", "", "`TEXT` for the record")
+	flags.BoolVar(&list, "list", false, "freeze nothing, only list what is frozen")
+	cmd.MarkFlagsMutuallyExclusive("list", "agent")
+
 	return cmd
+}
+
+// thawFlags are the flags of assent thaw.
+type thawFlags struct {
+	place
+	agent  string
+	reason string
+	wait   bool
+}
+
+func (a Assent) thawCommand() *cobra.Command {
+	var f thawFlags
+	cmd := &cobra.Command{
+		Use:   "thaw [--agent ID] [--reason TEXT] [--wait]",
+		Short: "Lift a freeze, once administrators have approved it",
+		Long: "Through the API and the inbox, two people stand behind lifting a freeze. With --store, whoever holds the store and its key lifts\n" +
+			"it alone; the ledger says so.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := untilSignal(cmd)
+			defer stop()
+			return a.thaw(ctx, f)
+		},
+	}
+	flags := placed(cmd, &f.place).Flags()
+	flags.StringVar(&f.agent, "agent", "", "only of the agent with this `ID`; without it, the freeze of every agent")
+	flags.StringVar(&f.reason, "reason", "", "`TEXT` for the record")
+	flags.BoolVar(&f.wait, "wait", false, "wait until administrators have approved it")
+
+	return cmd
+}
+
+func (a Assent) thaw(ctx context.Context, f thawFlags) error {
+	left, err := a.thawed(ctx, f)
+	if err != nil {
+		return err
+	}
+	p := a.printer()
+	doc := openapi.Freezes{Freezes: left}
+	if f.asJSON {
+		return p.document(doc)
+	}
+	p.freezes(doc)
+
+	return p.done()
+}
+
+// thawed lifts a freeze, and lists what is frozen then.
+func (a Assent) thawed(ctx context.Context, f thawFlags) (left []approval.Freeze, err error) {
+	if !f.direct() {
+		server, err := a.dial(f.connection)
+		if err != nil {
+			return nil, err
+		}
+		return administer(ctx, a, f.wait, func() ([]approval.Freeze, error) { return server.LiftFreeze(ctx, f.agent, f.reason) })
+	}
+	if a.Backend.Thaw == nil {
+		return nil, errNoBackend
+	}
+	err = a.withStore(ctx, f.store, false, func(s store.Store) error {
+		if err := a.Backend.Thaw(ctx, s, f.tenant, f.agent, f.reason); err != nil {
+			return err
+		}
+		left, err = s.Freezes(ctx, f.tenant)
+		return err
+	})
+
+	return left, err
 }
 
 func (p *printer) freezes(f openapi.Freezes) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,18 +18,34 @@ import (
 
 // tokenFlags are the flags of the token commands.
 type tokenFlags struct {
-	connection
-	store   string
-	tenant  string
+	place
 	name    string
 	scopes  []string
 	agents  []string
 	person  string
 	expires string
+	replace string
+	wait    bool
+}
+
+// place is where administration happens: at a server, or on a store itself.
+type place struct {
+	connection
+	store  string
+	tenant string
 }
 
 // direct tells whether the store is worked on itself, which needs no token: that is how the first one comes about.
-func (f tokenFlags) direct() bool { return f.store != "" }
+func (p place) direct() bool { return p.store != "" }
+
+// placed adds the flags that say where a command administers.
+func placed(cmd *cobra.Command, p *place) *cobra.Command {
+	flags := connected(cmd, &p.connection).Flags()
+	flags.StringVar(&p.store, "store", "", "work on this store itself: `PATH` or postgres:// URL")
+	flags.StringVar(&p.tenant, "tenant", defaultTenant, "with --store: `NAME` of the tenant")
+
+	return cmd
+}
 
 func (a Assent) tokenCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -43,28 +60,29 @@ func (a Assent) tokenCommand() *cobra.Command {
 	return cmd
 }
 
-// tokens adds the flags that say where the tokens are.
-func tokens(cmd *cobra.Command, f *tokenFlags) *cobra.Command {
-	flags := connected(cmd, &f.connection).Flags()
-	flags.StringVar(&f.store, "store", "", "work on this store itself: `PATH` or postgres:// URL")
-	flags.StringVar(&f.tenant, "tenant", defaultTenant, "with --store: `NAME` of the tenant")
-	return cmd
-}
-
 func (a Assent) tokenCreateCommand() *cobra.Command {
 	var f tokenFlags
 	cmd := &cobra.Command{
-		Use:   "create --name NAME --scopes SCOPE,... [--agents ID,...] [--person ID] [--expires 90d]",
+		Use:   "create --name NAME --scopes SCOPE,... [--agents ID,...] [--person ID] [--expires 90d] [--replaces ID] [--wait]",
 		Short: "Make a token and print its secret, once",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.createToken(cmd.Context(), f) },
+		Long: "Through the API, administrators approve it first: the command says which request asks them, and makes the token when it is\n" +
+			"given again, or at once with --wait. A token that answers for a person (vote) is made by that person: `assent login`, or the\n" +
+			"inbox. With --store, whoever holds the store and its key makes any token; the ledger says so.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := untilSignal(cmd)
+			defer stop()
+			return a.createToken(ctx, f)
+		},
 	}
-	flags := tokens(cmd, &f).Flags()
+	flags := placed(cmd, &f.place).Flags()
 	flags.StringVar(&f.name, "name", "", "`NAME` of the runtime: letters, digits and ._-")
 	flags.StringSliceVar(&f.scopes, "scopes", nil, "what it may do, `SCOPES` separated by commas: "+strings.Join(scopeNames(), ", "))
-	flags.StringSliceVar(&f.agents, "agents", nil, "`IDS` of the agents that it may act for, separated by commas; without it, all")
-	flags.StringVar(&f.person, "person", "", "`ID` of the person whose answers it gives; the scope vote needs it")
-	flags.StringVar(&f.expires, "expires", "90d", "how long it is good: a `TIME` such as 720h or 90d, at most 365d")
+	flags.StringSliceVar(&f.agents, "agents", nil, "`IDS` of the agents that it may act for, separated by commas; * for all of them")
+	flags.StringVar(&f.person, "person", "", "`ID` of the person whose token it is: who then can't answer what it asks; the scope vote needs it")
+	flags.StringVar(&f.expires, "expires", "", "how long it is good: a `TIME` such as 720h or 90d; 90d, at most 365d; with the scope vote 12h, at most 7d")
+	flags.StringVar(&f.replace, "replaces", "", "`ID` of a token of the same name and person, which ends")
+	flags.BoolVar(&f.wait, "wait", false, "wait until administrators have approved it")
 	offer(cmd, "scopes", scopeNames()...)
 	for _, name := range []string{"name", "scopes"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
@@ -79,13 +97,9 @@ func scopeNames() []string {
 }
 
 func (a Assent) createToken(ctx context.Context, f tokenFlags) error {
-	age, err := parseAge(f.expires)
-	if err != nil || age == 0 {
-		return fmt.Errorf("--expires: %q is no time, expected one such as 720h or 90d", f.expires)
-	}
-	body := openapi.TokenBody{Name: f.name, Agents: f.agents, Person: f.person, ExpiresIn: age.String()}
-	for _, s := range f.scopes {
-		body.Scopes = append(body.Scopes, openapi.Scope(s))
+	body, err := f.body()
+	if err != nil {
+		return err
 	}
 	var made *openapi.CreatedToken
 	if f.direct() {
@@ -105,16 +119,66 @@ func (a Assent) createToken(ctx context.Context, f tokenFlags) error {
 	return p.done()
 }
 
+// body is the token that the flags ask for.
+func (f tokenFlags) body() (openapi.TokenBody, error) {
+	body := openapi.TokenBody{Name: f.name, Agents: f.agents, Person: f.person, Replaces: f.replace}
+	for _, s := range f.scopes {
+		body.Scopes = append(body.Scopes, openapi.Scope(s))
+	}
+	if f.expires == "" {
+		return body, nil
+	}
+	age, err := parseAge(f.expires)
+	if err != nil || age == 0 {
+		return body, fmt.Errorf("--expires: %q is no time, expected one such as 720h or 90d", f.expires)
+	}
+	body.ExpiresIn = age.String()
+
+	return body, nil
+}
+
 func (a Assent) createThroughAPI(ctx context.Context, f tokenFlags, body openapi.TokenBody) (*openapi.CreatedToken, error) {
 	server, err := a.dial(f.connection)
 	if err != nil {
 		return nil, err
 	}
-	made, err := server.CreateToken(ctx, body)
-	if err != nil {
-		return nil, answer(err)
+
+	return administer(ctx, a, f.wait, func() (*openapi.CreatedToken, error) { return server.CreateToken(ctx, body) })
+}
+
+// administerPause is how long to wait before asking again whether administrators have approved an act.
+const administerPause = 2 * time.Second
+
+// administer does what administrators may have to approve first. It says that they are asked, and with wait goes on once they
+// have approved it.
+func administer[T any](ctx context.Context, a Assent, wait bool, act func() (T, error)) (T, error) {
+	told := ""
+	for {
+		out, err := act()
+		var asked *client.AskedError
+		if !errors.As(err, &asked) {
+			return out, answer(err)
+		}
+		id := scrubLine(asked.Request.ID)
+		if !wait {
+			text := "administrators are asked first: " + id + "; give the same command again once they have approved it, or wait with --wait"
+			return out, &exitError{ExitNo, errors.New(text)}
+		}
+		if told != id {
+			fmt.Fprintf(a.Err, "assent: %s waits for administrators, %s\n", id, until(asked.Request.Deadline, time.Now()))
+			told = id
+		}
+		select {
+		case <-ctx.Done():
+			return out, &exitError{ExitNo, errors.New("stopped waiting: " + id + " stays open")}
+		case <-time.After(administerPause):
+		}
 	}
-	return made, nil
+}
+
+// asks reports whether the token asks for calls of agents, and nobody said for which.
+func (f tokenFlags) asks() bool {
+	return len(f.agents) == 0 && (slices.Contains(f.scopes, string(openapi.ScopeRequest)) || slices.Contains(f.scopes, string(openapi.ScopeDecide)))
 }
 
 func (a Assent) createDirectly(ctx context.Context, f tokenFlags, body openapi.TokenBody) (made *openapi.CreatedToken, err error) {
@@ -125,6 +189,9 @@ func (a Assent) createDirectly(ctx context.Context, f tokenFlags, body openapi.T
 		made, err = a.Backend.CreateToken(ctx, s, f.tenant, body)
 		return err
 	})
+	if err == nil && f.asks() && len(made.Token.Agents) == 0 {
+		fmt.Fprintln(a.Err, "assent: warning: the token may act for every agent of the tenant, also later ones; --agents binds it to some")
+	}
 	return made, err
 }
 
@@ -136,7 +203,7 @@ func (a Assent) tokenListCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return a.listTokens(cmd.Context(), f) },
 	}
-	return tokens(cmd, &f)
+	return placed(cmd, &f.place)
 }
 
 func (a Assent) listTokens(ctx context.Context, f tokenFlags) error {
@@ -154,7 +221,7 @@ func (a Assent) listTokens(ctx context.Context, f tokenFlags) error {
 		doc := openapi.Tokens{Tokens: []openapi.Token{}}
 		for _, t := range list {
 			doc.Tokens = append(doc.Tokens, openapi.Token{
-				ID: t.ID, Tenant: t.Tenant, Name: t.Name, Scopes: t.Scopes, Agents: t.Agents, Person: t.Person, Created: t.Created, Expires: t.Expires, Revoked: t.Revoked,
+				ID: t.ID, Tenant: t.Tenant, Name: t.Name, Scopes: t.Scopes, Agents: t.Agents, Person: t.Person, Maker: t.Maker, Created: t.Created, Expires: t.Expires, Revoked: t.Revoked,
 			})
 		}
 		p := a.printer()
@@ -171,7 +238,7 @@ func (p *printer) tokens(t openapi.Tokens) {
 		p.printf("no tokens\n")
 		return
 	}
-	rows := [][]styled{heading("ID", "NAME", "SCOPES", "ENDS", "PERSON", "AGENTS")}
+	rows := [][]styled{heading("ID", "NAME", "SCOPES", "ENDS", "PERSON", "AGENTS", "MADE BY")}
 	for _, x := range t.Tokens {
 		end := until(x.Expires, time.Now())
 		if end == "now" {
@@ -184,7 +251,7 @@ func (p *printer) tokens(t openapi.Tokens) {
 		if agents == "" {
 			agents = "all"
 		}
-		rows = append(rows, []styled{{bold, x.ID}, cell(x.Name), cell(strings.Join(x.Scopes, ",")), cell(end), cell(x.Person), cell(agents)})
+		rows = append(rows, []styled{{bold, x.ID}, cell(x.Name), cell(strings.Join(x.Scopes, ",")), cell(end), cell(x.Person), cell(agents), cell(x.Maker)})
 	}
 	p.table(rows)
 }
@@ -197,7 +264,7 @@ func (a Assent) tokenRevokeCommand() *cobra.Command {
 		Args:  oneOf("the ID of a token, as `assent token list` shows it"),
 		RunE:  func(cmd *cobra.Command, args []string) error { return a.revokeToken(cmd.Context(), f, args[0]) },
 	}
-	return tokens(cmd, &f)
+	return placed(cmd, &f.place)
 }
 
 func (a Assent) revokeToken(ctx context.Context, f tokenFlags, id string) error {

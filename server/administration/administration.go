@@ -29,6 +29,16 @@ const (
 	LiftFreeze  Act = "lift_freeze"
 )
 
+// Lifting is what people are shown of a freeze that is to be lifted; agent "" means that of all agents.
+func Lifting(agent, reason string) map[string]any {
+	what := "agent " + agent
+	if agent == "" {
+		what = "all agents"
+	}
+
+	return map[string]any{"agent": agent, "what": what, "reason": reason}
+}
+
 // PendingError says that people are asked about an act, which did not happen. Ask for it again once they have approved it.
 type PendingError struct{ Request *approval.Request }
 

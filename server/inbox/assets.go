@@ -77,6 +77,7 @@ func parsePages(assets map[string]asset) map[string]*template.Template {
 		"span":    span,
 		"group":   groupName,
 		"presets": presets,
+		"answers": answers,
 		"plural": func(n int, one, many string) string {
 			if n == 1 {
 				return "1 " + one

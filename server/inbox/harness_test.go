@@ -25,6 +25,7 @@ import (
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
+	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/server/auth"
 	"github.com/assent-dev/assent/server/inbox"
 	"github.com/assent-dev/assent/store"
@@ -74,6 +75,7 @@ people:
   - {id: alice@example.com, name: Alice Doe, also: [alice], groups: [risk]}
   - {id: bob@example.com, name: Bob Roe, also: [bob], groups: [risk, desk-heads]}
   - {id: carol@example.com, name: Carol Poe, also: [carol], groups: [desk-heads, admins]}
+  - {id: erin@example.com, name: Erin Coe, also: [erin], groups: [admins]}
   - {id: dave@example.com, name: Dave Moe, also: [dave], groups: [risk]}
   - {id: owner@example.com, name: Olga Owner, also: [olga], groups: [risk], owns: [trading-desk]}
 `
@@ -137,7 +139,8 @@ func openArmed(t testing.TB, arm time.Duration) *house {
 	if h.signer, _, err = ledger.GenerateKey("test", rand.Reader); err != nil {
 		t.Fatal(err)
 	}
-	h.service = approval.New(h.store, h, h.people, h.now, rand.Reader, approval.Config{Route: func(event string, r *approval.Request) []approval.Delivery {
+	plans := &administration.Planner{Next: h, Admins: admins}
+	h.service = approval.New(h.store, plans, h.people, h.now, rand.Reader, approval.Config{Route: func(event string, r *approval.Request) []approval.Delivery {
 		if event != approval.EventOpened {
 			return nil
 		}
@@ -153,6 +156,7 @@ func openArmed(t testing.TB, arm time.Duration) *house {
 func (h *house) newHandler() http.Handler {
 	pages := inbox.New(inbox.Config{
 		Service: h.service, Store: h.store, Directory: h.people, Now: h.now, Logger: slog.New(slog.NewTextHandler(h.t.Output(), nil)), Who: h.who,
+		Administration: &administration.Desk{Service: h.service, Directory: h.people, Admins: admins},
 		Arm: h.arm, SignOut: "/auth/sign-out", PublicKey: h.signer.PublicKey(),
 	})
 	base, err := url.Parse("http://127.0.0.1")
@@ -161,6 +165,8 @@ func (h *house) newHandler() http.Handler {
 	}
 	return auth.Secure(pages, base)
 }
+
+func admins(string) string { return "admins" }
 
 // who reads the name from a cookie: signing in is another package's business.
 func (h *house) who(r *http.Request) (string, approval.Person, bool, bool) {

@@ -1,12 +1,14 @@
 package inbox
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -68,7 +70,20 @@ func (v *visit) revoke() error {
 
 // freezePage is the kill switch.
 type freezePage struct {
-	Freezes []approval.Freeze
+	Freezes []freezeRow
+}
+
+// freezeRow is one freeze, and what this person has asked to lift it.
+type freezeRow struct {
+	approval.Freeze
+	Lifts []lift
+}
+
+// lift is a request to lift a freeze that waits for an administrator, or that one has approved.
+type lift struct {
+	ID       string
+	Approved bool
+	Reason   string
 }
 
 func (v *visit) freeze() error {
@@ -76,7 +91,42 @@ func (v *visit) freeze() error {
 	if err != nil {
 		return err
 	}
-	return v.show("freeze", "Freeze", "freeze", freezePage{list})
+	lifts, err := v.lifts()
+	if err != nil {
+		return err
+	}
+	var p freezePage
+	for _, f := range list {
+		p.Freezes = append(p.Freezes, freezeRow{Freeze: f, Lifts: lifts[f.Agent]})
+	}
+
+	return v.show("freeze", "Freeze", "freeze", p)
+}
+
+// lifts are the requests of this person to lift freezes, by agent.
+func (v *visit) lifts() (map[string][]lift, error) {
+	found, err := v.Store.Requests(v.ctx(), v.Tenant, approval.Filter{
+		Agent: administration.Agent, States: []approval.State{approval.Pending, approval.Approved},
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]lift{}
+	for _, s := range found.Requests {
+		r, err := v.Store.Request(v.ctx(), v.Tenant, s.ID)
+		if err != nil {
+			return nil, err
+		}
+		var act struct{ Agent, Reason string }
+		call := r.Current().Call
+		mine := r.Requester.Person == v.Person.ID && call.Tool == string(administration.LiftFreeze)
+		if !mine || json.Unmarshal([]byte(call.Args), &act) != nil {
+			continue
+		}
+		out[act.Agent] = append(out[act.Agent], lift{ID: r.ID, Approved: r.State == approval.Approved, Reason: act.Reason})
+	}
+
+	return out, nil
 }
 
 // onlyAdmins refuses everybody else.
@@ -101,14 +151,32 @@ func (v *visit) throw() error {
 	return v.tell("/freeze", said{Kind: "good", Lines: []string{"Frozen: " + agentWords(agent) + " is denied from now on, approved calls too."}})
 }
 
+// thaw lifts a freeze once another administrator has approved it; until then it leads to the request that asks them.
 func (v *visit) thaw() error {
 	if err := v.onlyAdmins(); err != nil {
 		return err
 	}
+	if v.Administration == nil {
+		return &problem{http.StatusForbidden, "Not from here", "Nobody could be asked: an operator lifts it, with assent thaw --store."}
+	}
 	agent := v.r.PostForm.Get("agent")
-	if err := v.Service.Thaw(v.ctx(), v.Tenant, agent, v.Person.ID, clean(v.r.PostForm.Get("reason"))); err != nil {
+	reason := clean(v.r.PostForm.Get("reason"))
+	args := administration.Lifting(agent, reason)
+	err := v.Administration.Take(v.ctx(), v.Tenant, approval.AdministrationAsker("inbox", v.Person.ID), administration.LiftFreeze, args)
+	var pending *administration.PendingError
+	var refused *administration.RefusedError
+	switch {
+	case errors.As(err, &pending):
+		return v.tell("/freeze", said{Kind: "note", Lines: []string{"Another administrator approves this first. Come back then, and lift it here."}})
+	case errors.As(err, &refused):
+		return &problem{http.StatusConflict, "Nothing was done", sentence(refused.Error())}
+	case err != nil:
 		return err
 	}
+	if err := v.Service.Thaw(v.ctx(), v.Tenant, agent, v.Person.ID, reason); err != nil {
+		return err
+	}
+
 	return v.tell("/freeze", said{Kind: "good", Lines: []string{"The freeze of " + agentWords(agent) + " is lifted."}})
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -38,9 +39,36 @@ func TestOnlyAdminsFreeze(t *testing.T) {
 	}
 	carol.post("/freeze", fields).says(t, "Frozen: everything of agent trading-desk is denied from now on", "trading-desk is frozen", "looks odd")
 	bob.get("/").says(t, "everything of agent trading-desk is denied since")
+}
+
+func TestH3_AFreezeIsLiftedByTwoAdministrators(t *testing.T) {
+	h := open(t)
+	carol := h.browser("carol")
+	if err := h.service.Freeze(t.Context(), tenant, "trading-desk", "bob@example.com", "looks odd"); err != nil {
+		t.Fatal(err)
+	}
 	thaw := carol.get("/freeze").form(t, "/thaw", "")
 	h.pass(time.Second)
 	thaw.Set("reason", "all fine")
+
+	carol.post("/thaw", thaw).says(t, "Another administrator approves this first.", "Lifting it waits for another administrator", "trading-desk is frozen")
+	carol.post("/thaw", thaw).says(t, "waits for another administrator")
+	asked, err := h.store.Requests(t.Context(), tenant, approval.Filter{Agent: administration.Agent})
+	if err != nil || len(asked.Requests) != 1 {
+		t.Fatal(asked, err)
+	}
+
+	id := asked.Requests[0].ID
+	carol.get("/requests/"+id).lacks(t, "Approve this call")
+	erin := h.browser("erin")
+	approve := erin.get("/requests/"+id).form(t, "/requests/"+id+"/vote", "approve")
+	h.pass(time.Second)
+	erin.post("/requests/"+id+"/vote", approve).says(t, "approved")
+
+	now := carol.get("/freeze")
+	now.says(t, "Lifting it is approved")
+	thaw = now.form(t, "/thaw", "")
+	h.pass(time.Second)
 	carol.post("/thaw", thaw).says(t, "The freeze of everything of agent trading-desk is lifted.", "Nothing is frozen.")
 }
 

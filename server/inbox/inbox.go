@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -30,6 +31,9 @@ type Config struct {
 	// Who says who is signed in: the tenant, the person with the groups they hold now, and whether the sign-in is the developer's. A
 	// request without anybody is answered with 401.
 	Who func(*http.Request) (tenant string, p approval.Person, dev bool, ok bool)
+
+	// Administration has people approve that a freeze is lifted. When nil, nobody lifts one here.
+	Administration *administration.Desk
 
 	// Key seals what a page showed into its forms: at least 32 random bytes, the same for all replicas that share the store. When nil a
 	// key is made, and forms from before a restart must be opened again.
@@ -99,6 +103,9 @@ func (s *site) routes() http.Handler {
 		"GET /freeze":                     (*visit).freeze,
 		"POST /freeze":                    (*visit).throw,
 		"POST /thaw":                      (*visit).thaw,
+		"GET /device":                     (*visit).tokens,
+		"POST /device":                    (*visit).answerDevice,
+		"POST /tokens/{id}/end":           (*visit).endToken,
 		"GET /events":                     (*visit).events,
 		"/":                               (*visit).nowhere,
 	} {

@@ -1,0 +1,102 @@
+package inbox
+
+import (
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/server/tokens"
+	"github.com/assent-dev/assent/store"
+)
+
+// tokensPage is where a person signs their command lines in, and sees and ends what answers for them.
+type tokensPage struct {
+	Code    string          // that the person typed
+	Waiting *tokens.Waiting // the command line of that code; nil: none is shown
+	Unknown bool            // the code belongs to no command line
+	Mine    []store.Token   // live ones that are this person's
+}
+
+// tokens shows the page, with the command line of the code that was typed, if any. It signs nothing in.
+func (v *visit) tokens() error {
+	p := tokensPage{Code: strings.TrimSpace(v.r.URL.Query().Get("code"))}
+	all, err := v.Store.Tokens(v.ctx(), v.Tenant)
+	if err != nil {
+		return err
+	}
+	for _, t := range all {
+		if t.Person == v.Person.ID && t.Revoked == nil && v.now.Before(t.Expires) {
+			p.Mine = append(p.Mine, t)
+		}
+	}
+	if p.Code == "" {
+		return v.show("tokens", "Command lines", "tokens", p)
+	}
+	w, err := v.devices().Look(v.ctx(), p.Code)
+	switch {
+	case errors.Is(err, tokens.ErrDeviceGone):
+		p.Unknown = true
+	case err != nil:
+		return err
+	default:
+		p.Waiting, p.Code = &w, w.Code
+	}
+
+	return v.show("tokens", "Command lines", "tokens", p)
+}
+
+// devices signs command lines in, by the rules of every other way to a token.
+func (v *visit) devices() *tokens.Devices {
+	return &tokens.Devices{Maker: v.maker(), Values: v.Store}
+}
+
+func (v *visit) maker() *tokens.Maker {
+	return &tokens.Maker{Store: v.Store, Directory: v.Directory, Record: v.Service.Record, Now: v.Now, Random: rand.Reader}
+}
+
+// answerDevice signs a command line in as this person, or refuses it.
+func (v *visit) answerDevice() error {
+	if err := v.posted(); err != nil {
+		return err
+	}
+	confirm := v.r.PostForm.Get("answer") == "confirm"
+	err := v.devices().Answer(v.ctx(), v.r.PostForm.Get("code"), v.Tenant, v.Person.ID, confirm)
+	switch {
+	case errors.Is(err, tokens.ErrDeviceGone):
+		return v.tell("/device", said{Kind: "bad", Lines: []string{"The code is used up or too old. Nothing was signed in."}})
+	case err != nil:
+		return err
+	case !confirm:
+		return v.tell("/device", said{Kind: "note", Lines: []string{"Refused: that command line was told no."}})
+	}
+	line := "Signed in: the command line answers as you from now on, for " + span(tokens.VoteAge) + " at most."
+
+	return v.tell("/device", said{Kind: "good", Lines: []string{line}})
+}
+
+// endToken ends a token that is this person's.
+func (v *visit) endToken() error {
+	if err := v.posted(); err != nil {
+		return err
+	}
+	id := v.r.PathValue("id")
+	all, err := v.Store.Tokens(v.ctx(), v.Tenant)
+	if err != nil {
+		return err
+	}
+	mine := func(t store.Token) bool { return t.ID == id && t.Person == v.Person.ID }
+	if !slices.ContainsFunc(all, mine) {
+		return &problem{http.StatusForbidden, "Not yours to do", "That token is not yours, or there is no such token. Nothing was done."}
+	}
+	if err := v.maker().End(v.ctx(), v.Tenant, id, tokens.By{Person: v.Person.ID}); err != nil {
+		return err
+	}
+
+	return v.tell("/device", said{Kind: "good", Lines: []string{"Ended: whoever holds it can do nothing with it any more."}})
+}
+
+// answers reports whether a token gives answers.
+func answers(t store.Token) bool { return slices.Contains(t.Scopes, string(openapi.ScopeVote)) }
