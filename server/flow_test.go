@@ -329,7 +329,7 @@ func TestFreeze(t *testing.T) {
 	if a := h.do("POST", "/v1/freezes/lift", mara, `{"agent":"desk"}`); a.str("code") != "missing_scope" {
 		t.Errorf("got %s", a.text)
 	}
-	h.do("POST", "/v1/freezes/lift", admin, `{"agent":"desk"}`).must(200)
+	h.administer("/v1/freezes/lift", admin, `{"agent":"desk"}`).must(200)
 	if a := h.do("POST", "/v1/freezes/lift", admin, `{"agent":"desk"}`); a.status != 404 {
 		t.Errorf("got %s", a.text)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -22,6 +23,7 @@ import (
 	"github.com/assent-dev/assent/ledger"
 	"github.com/assent-dev/assent/people"
 	"github.com/assent-dev/assent/server"
+	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/server/plans"
 	"github.com/assent-dev/assent/server/tokens"
 	"github.com/assent-dev/assent/store"
@@ -167,7 +169,8 @@ func (h *house) open() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.svc = approval.New(h.store, h.plans, h.people, h.clock.Now, rand.Reader, approval.Config{})
+	all := &administration.Planner{Next: h.plans, Admins: admins}
+	h.svc = approval.New(h.store, all, h.people, h.clock.Now, rand.Reader, approval.Config{})
 }
 
 // start starts a server over the open store; stop ends it.
@@ -175,8 +178,9 @@ func (h *house) start(change ...func(*server.Config)) {
 	h.t.Helper()
 	cfg := server.Config{
 		Service: h.svc, Store: h.store, Directory: h.people, Signer: h.signer, Now: h.clock.Now,
-		Logger: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Checks: []server.Check{{Name: "agents", Check: h.plans.Check}},
+		Logger:         slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Checks:         []server.Check{{Name: "agents", Check: h.plans.Check}},
+		Administration: &administration.Desk{Service: h.svc, Directory: h.people, Admins: admins}, PublicURL: "https://assent.example",
 		Timing: server.Timing{Tick: 20 * time.Millisecond, Seal: 20 * time.Millisecond, Heartbeat: 100 * time.Millisecond},
 	}
 	for _, c := range change {
@@ -241,6 +245,46 @@ func (h *house) runtime() string {
 
 func (h *house) voter(person string) string {
 	return h.token(store.Token{Name: "cli-" + person, Person: person, Scopes: []string{"read", "vote"}})
+}
+
+// admins is the group of administrators of every tenant.
+func admins(string) string { return "admins" }
+
+// administer asks for an act of administration, has both administrators approve it, and does it.
+func (h *house) administer(path, token, body string) *answer {
+	h.t.Helper()
+	h.approve(h.do("POST", path, token, body).must(202).request("request").ID, "ada", "abe")
+
+	return h.do("POST", path, token, body)
+}
+
+// approveAct has both administrators approve what a client was told that they are asked about.
+func (h *house) approveAct(err error) {
+	h.t.Helper()
+	var asked *client.AskedError
+	if !errors.As(err, &asked) {
+		h.t.Fatalf("nobody was asked: %v", err)
+	}
+	h.approve(asked.Request.ID, "ada", "abe")
+}
+
+// approve has people approve a request.
+func (h *house) approve(id string, people ...string) {
+	h.t.Helper()
+	for _, person := range people {
+		h.vote(h.voter(person), h.request(id), "approve").must(200)
+	}
+}
+
+// request reads a request from the store.
+func (h *house) request(id string) *approval.Request {
+	h.t.Helper()
+	r, err := h.store.Request(h.t.Context(), "acme", id)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+
+	return r
 }
 
 func (h *house) admin() string {

@@ -174,7 +174,7 @@ func TestFrozenAnswersAreHeldBack(t *testing.T) {
 	if got := h.do("GET", "/v1/requests/"+r.ID, mara, "").must(200).request(); *got.Chosen != 2 {
 		t.Errorf("people see %+v", got)
 	}
-	h.do("POST", "/v1/freezes/lift", admin, `{"agent":"desk"}`).must(200)
+	h.administer("/v1/freezes/lift", admin, `{"agent":"desk"}`).must(200)
 	if got := h.do("GET", "/v1/requests/"+r.ID, rt, "").must(200).request(); *got.Chosen != 2 || got.Cause != approval.ByDismissal {
 		t.Errorf("got %+v", got)
 	}

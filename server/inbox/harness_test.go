@@ -157,7 +157,7 @@ func (h *house) newHandler() http.Handler {
 	pages := inbox.New(inbox.Config{
 		Service: h.service, Store: h.store, Directory: h.people, Now: h.now, Logger: slog.New(slog.NewTextHandler(h.t.Output(), nil)), Who: h.who,
 		Administration: &administration.Desk{Service: h.service, Directory: h.people, Admins: admins},
-		Arm: h.arm, SignOut: "/auth/sign-out", PublicKey: h.signer.PublicKey(),
+		Arm:            h.arm, SignOut: "/auth/sign-out", PublicKey: h.signer.PublicKey(),
 	})
 	base, err := url.Parse("http://127.0.0.1")
 	if err != nil {

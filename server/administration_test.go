@@ -1,0 +1,204 @@
+package server_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/server/administration"
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/server/tokens"
+	"github.com/assent-dev/assent/store"
+)
+
+// TestH3_AnAdminTokenIsNoApprover: whoever holds one makes no token that answers, none that asks and administers, and no token
+// at all without two administrators.
+func TestH3_AnAdminTokenIsNoApprover(t *testing.T) {
+	h := newHouse(t)
+	admin := h.admin()
+	for _, body := range []string{
+		`{"name":"m","scopes":["vote"],"person":"mara"}`,
+		`{"name":"m","scopes":["read","vote"],"person":"mara"}`,
+		`{"name":"m","scopes":["vote","admin"],"person":"ada"}`,
+		`{"name":"m","scopes":["admin","request"],"agents":["desk"]}`,
+		`{"name":"m","scopes":["admin","decide"],"agents":["*"]}`,
+		`{"name":"m","scopes":["request"]}`,
+	} {
+		if a := h.do("POST", "/v1/tokens", admin, body); a.status != 422 || a.str("code") != "invalid" {
+			t.Errorf("%s: got %d %s", body, a.status, a.text)
+		}
+	}
+
+	body := `{"name":"bot","scopes":["request"],"agents":["desk"]}`
+	asked := h.do("POST", "/v1/tokens", admin, body).must(202)
+	id := asked.str("request", "id")
+	if again := h.do("POST", "/v1/tokens", admin, body).must(202); again.str("request", "id") != id {
+		t.Errorf("asking again asks anew: %s", again.text)
+	}
+	h.approve(id, "ada")
+	h.do("POST", "/v1/tokens", admin, body).must(202)
+	h.approve(id, "abe")
+	made := h.do("POST", "/v1/tokens", admin, body).must(201)
+	if made.str("token", "name") != "bot" {
+		t.Errorf("got %s", made.text)
+	}
+	if a := h.do("POST", "/v1/tokens", admin, body); a.status != 422 || a.str("field") != "name" {
+		t.Errorf("one approval makes one token: %d %s", a.status, a.text)
+	}
+}
+
+// TestH3_ATokenThatAsksDoesNotAdminister: a token from before that administers and asks does no administration.
+func TestH3_ATokenThatAsksDoesNotAdminister(t *testing.T) {
+	h := newHouse(t)
+	both := h.token(store.Token{Name: "both", Scopes: []string{"request", "admin", "read"}})
+	for _, path := range []string{"/v1/tokens", "/v1/freezes/lift"} {
+		if a := h.do("POST", path, both, `{"name":"x","scopes":["read"]}`); a.str("code") != "missing_scope" {
+			t.Errorf("%s: got %d %s", path, a.status, a.text)
+		}
+	}
+}
+
+// TestH3_AnAdministratorNeedsAnother: the person of an admin token can't be the one who approves what it asks.
+func TestH3_AnAdministratorNeedsAnother(t *testing.T) {
+	h := newHouse(t)
+	if err := h.svc.Freeze(t.Context(), "acme", "desk", "mara", "odd"); err != nil {
+		t.Fatal(err)
+	}
+	root := h.token(store.Token{Name: "root", Person: "ada", Scopes: []string{"admin", "read"}})
+	id := h.do("POST", "/v1/freezes/lift", root, `{"agent":"desk","reason":"done"}`).must(202).str("request", "id")
+
+	h.vote(h.voter("ada"), h.request(id), "approve").must(200)
+	if a := h.vote(h.voter("mara"), h.request(id), "approve").must(200); a.str("outcome") != "not_eligible" {
+		t.Errorf("somebody who is no administrator: %s", a.text)
+	}
+	if r := h.request(id); r.State != approval.Pending || len(r.Votes) != 0 {
+		t.Errorf("got %s with %+v", r.State, r.Votes)
+	}
+	h.approve(id, "abe")
+	h.do("POST", "/v1/freezes/lift", root, `{"agent":"desk","reason":"done"}`).must(200)
+}
+
+// TestH3_RuntimesCantSpeakForAdministration: for them the reserved agent is not there.
+func TestH3_RuntimesCantSpeakForAdministration(t *testing.T) {
+	h := newHouse(t)
+	rt := h.runtime()
+	for path, body := range map[string]string{
+		"requests":  `{"call":{"kind":"tool","tool":"create_token","args":{"name":"x"}}}`,
+		"decide":    `{"kind":"tool","tool":"create_token","args":{"name":"x"}}`,
+		"questions": `{"call":{"kind":"tool","tool":"create_token","args":{}},"asker":"files","prompt":"?","choices":["a","b"],"default":0}`,
+	} {
+		a := h.do("POST", "/v1/agents/"+administration.Agent+"/"+path, rt, body)
+		if a.status != 404 && a.str("denied") != "unknown_agent" && a.str("outcome") != "deny" {
+			t.Errorf("%s: got %d %s", path, a.status, a.text)
+		}
+	}
+	if found, err := h.store.Requests(t.Context(), "acme", approval.Filter{Agent: administration.Agent}); err != nil || found.Total != 0 {
+		t.Errorf("got %+v, %v", found, err)
+	}
+}
+
+// TestL1_WhoLeftCanDoNothing: a token of somebody whom the directory doesn't know any more neither freezes nor revokes.
+func TestL1_WhoLeftCanDoNothing(t *testing.T) {
+	h := newHouse(t)
+	mara, gone := h.voter("mara"), h.voter("eve")
+	r := h.ask(h.runtime(), `{"amount":1}`)
+	grant := h.do("POST", "/v1/requests/"+r.ID+"/votes", mara,
+		`{"verdict":"approve","shown_fully":true,"binding":"`+r.Binding()+`","grant":{"max_uses":5}}`, "If-Match", version(r)).must(200).str("grant", "id")
+	for path, body := range map[string]string{"/v1/freezes": `{"agent":"desk"}`, "/v1/grants/" + grant + "/revoke": `{}`} {
+		if a := h.do("POST", path, gone, body); a.status != 403 || a.str("code") != "unknown_person" {
+			t.Errorf("%s: got %d %s", path, a.status, a.text)
+		}
+	}
+	if freezes, _ := h.store.Freezes(t.Context(), "acme"); len(freezes) != 0 {
+		t.Errorf("got %+v", freezes)
+	}
+}
+
+// TestH3_ACommandLineIsSignedInByItsPerson goes the whole way of a command line by HTTP.
+func TestH3_ACommandLineIsSignedInByItsPerson(t *testing.T) {
+	h := newHouse(t)
+	begun := h.do("POST", "/v1/device", "", `{"name":"laptop"}`).must(201)
+	code := begun.str("device_code")
+	if url := begun.str("verification_url"); url != "https://assent.example/device" {
+		t.Errorf("got %s", url)
+	}
+	take := `{"device_code":"` + code + `"}`
+	if a := h.do("POST", "/v1/device/token", "", take); a.status != 409 || a.str("code") != "pending" {
+		t.Errorf("got %d %s", a.status, a.text)
+	}
+	if a := h.do("POST", "/v1/device/token", "", `{"device_code":"`+begun.str("user_code")+`"}`); a.status != 404 {
+		t.Errorf("the code that people see is no secret: %d %s", a.status, a.text)
+	}
+
+	h.confirm(begun.str("user_code"), "mara")
+	made := h.do("POST", "/v1/device/token", "", take).must(201)
+	if made.str("token", "person") != "mara" || fmt.Sprint(made.get("token", "scopes")) != "[read vote]" {
+		t.Errorf("got %s", made.text)
+	}
+	h.do("POST", "/v1/device/token", "", take).must(404)
+
+	r := h.ask(h.runtime(), `{"amount":1}`)
+	h.vote(made.str("secret"), r, "approve").must(200)
+	h.clock.add(tokens.VoteAge)
+	h.do("GET", "/v1/requests", made.str("secret"), "").must(401)
+}
+
+// confirm does what the inbox does when a person confirms a code.
+func (h *house) confirm(code, person string) {
+	h.t.Helper()
+	devices := &tokens.Devices{Maker: &tokens.Maker{Store: h.store, Now: h.clock.Now}, Values: h.store}
+	if err := devices.Answer(h.t.Context(), code, "acme", person, true); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func TestTheClientSignsIn(t *testing.T) {
+	h := newHouse(t)
+	c, err := client.New(h.url, "", client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	device, err := c.BeginDevice(t.Context(), "laptop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	device.Interval = 0
+	h.confirm(strings.ToLower(device.UserCode), "mara")
+	made, err := c.WaitDevice(t.Context(), device)
+	if err != nil || made.Token.Person != "mara" || !made.Token.Expires.After(time.Now()) {
+		t.Fatalf("got %+v, %v", made, err)
+	}
+	if _, err := c.WaitDevice(t.Context(), device); client.Code(err) != openapi.CodeNotFound {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestL15_ActsOfAdministratorsAreInTheLedger: exports, deliveries sent again, tokens, freezes.
+func TestL15_ActsOfAdministratorsAreInTheLedger(t *testing.T) {
+	h := newHouse(t)
+	admin := h.admin()
+	h.do("POST", "/v1/freezes", admin, `{"agent":"desk","reason":"odd"}`).must(200)
+	h.administer("/v1/freezes/lift", admin, `{"agent":"desk","reason":"done"}`).must(200)
+	made := h.administer("/v1/tokens", admin, `{"name":"auditor","scopes":["read"]}`).must(201)
+	h.do("POST", "/v1/tokens/"+made.str("token", "id")+"/revoke", admin, "").must(204)
+	h.size()
+	h.do("GET", "/v1/audit/export", admin, "").must(200)
+
+	h.size()
+	entries, err := h.store.Entries(t.Context(), "acme", 0, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := ""
+	for _, e := range entries {
+		all += string(e.Leaf) + "\n"
+	}
+	for _, kind := range []string{"frozen", "thawed", "token_created", "token_revoked", "exported", "request_opened", "permit_consumed"} {
+		if !strings.Contains(all, `"type":"`+kind+`"`) {
+			t.Errorf("%s is not in the ledger:\n%s", kind, all)
+		}
+	}
+}
