@@ -248,6 +248,7 @@ func tokenAct(t store.Token, spec tokens.Spec) map[string]any {
 	}
 
 	return map[string]any{
+		"what": "a token named " + t.Name + " with the scopes " + strings.Join(t.Scopes, ", "),
 		"name": t.Name, "scopes": t.Scopes, "agents": agents, "person": t.Person, "replaces": spec.Replaces,
 		"expires_in": policy.FormatDuration(age),
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/assent-dev/assent/internal/cli"
 	"github.com/assent-dev/assent/people"
 	"github.com/assent-dev/assent/server"
+	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/server/auth"
 	"github.com/assent-dev/assent/server/inbox"
 	"github.com/assent-dev/assent/store"
@@ -37,9 +38,11 @@ type house struct {
 	listener net.Listener
 	base     *url.URL // where people reach it
 	service  *approval.Service
-	outside  *outside
-	tools    *tools
-	auth     *auth.Auth // nil: nobody can sign in
+	// administration asks people about acts of administrators.
+	administration *administration.Desk
+	outside        *outside
+	tools          *tools
+	auth           *auth.Auth // nil: nobody can sign in
 }
 
 // serve runs the service until ctx ends, and then lets what is under way end.
@@ -109,9 +112,11 @@ func (h *house) buildService() (err error) {
 	if h.outside, err = newOutside(h.cfg, h.base.String()); err != nil {
 		return err
 	}
-	h.service = approval.New(h.store, h.tenants, h.people, time.Now, rand.Reader, approval.Config{
+	plans := &administration.Planner{Next: h.tenants, Admins: h.tenants.adminsOf}
+	h.service = approval.New(h.store, plans, h.people, time.Now, rand.Reader, approval.Config{
 		Route: h.outside.route, AcceptUnknown: h.acceptsUnknown,
 	})
+	h.administration = &administration.Desk{Service: h.service, Directory: h.people, Admins: h.tenants.adminsOf}
 	if err := h.outside.connect(h); err != nil {
 		return err
 	}
@@ -145,7 +150,7 @@ func (h *house) pages() http.Handler {
 		return mux
 	}
 	site := inbox.New(inbox.Config{
-		Service: h.service, Store: h.store, Directory: h.people, Logger: h.log, Key: h.key.Forms, PublicKey: h.key.Signer.PublicKey(), SignOut: "/auth/sign-out", Who: who,
+		Service: h.service, Store: h.store, Directory: h.people, Logger: h.log, Administration: h.administration, Key: h.key.Forms, PublicKey: h.key.Signer.PublicKey(), SignOut: "/auth/sign-out", Who: who,
 	})
 	mux.Handle("/auth/", h.auth.Handler())
 	files := auth.Secure(site, h.base) // the sign-in page needs them too
@@ -153,6 +158,15 @@ func (h *house) pages() http.Handler {
 	mux.Handle("GET /favicon.ico", files)
 	mux.Handle("/", auth.Secure(h.auth.Middleware(site), h.base))
 	return mux
+}
+
+// signInURL is where people sign in; "" when nobody can.
+func (h *house) signInURL() string {
+	if h.auth == nil {
+		return ""
+	}
+
+	return h.base.String()
 }
 
 func who(r *http.Request) (tenant string, p approval.Person, dev, ok bool) {
@@ -164,7 +178,7 @@ func who(r *http.Request) (tenant string, p approval.Person, dev, ok bool) {
 func (h *house) run(ctx context.Context, ready func(cli.Ready)) error {
 	s := server.New(server.Config{
 		Service: h.service, Store: h.store, Directory: h.people, Signer: h.key.Signer, Logger: h.log, Inbox: h.pages(), Checks: h.tenants.checks(),
-		Tools: h.tools.runtime,
+		Tools: h.tools.runtime, Administration: h.administration, PublicURL: h.signInURL(),
 	})
 	answers := server.HTTPServer(s)
 	answers.ErrorLog = slog.NewLogLogger(h.log.Handler(), slog.LevelWarn)

@@ -112,6 +112,9 @@ func (ts tenants) Plan(ctx context.Context, name, agent string) (*approval.Compi
 	return t.plans.Plan(ctx, name, agent)
 }
 
+// adminsOf is the group of a tenant's administrators.
+func (ts tenants) adminsOf(string) string { return "admins" }
+
 func (ts tenants) directories() people.Tenants {
 	out := people.Tenants{}
 	for name, t := range ts {
