@@ -17,7 +17,7 @@ import (
 // How long a command line waits for its person to sign in, and how often it asks.
 const (
 	DeviceAge      = 10 * time.Minute
-	DeviceInterval = 5 * time.Second
+	DeviceInterval = 2 * time.Second
 )
 
 // What becomes of a command line that wants to sign in, beside being signed in.

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/internal/cli"
+)
+
+// visitor is a person at a browser.
+type visitor struct {
+	t    *testing.T
+	http http.Client
+	base string
+}
+
+// signedIn opens the one-time link of a service that runs with --dev.
+func (h *testHouse) signedIn(t *testing.T) *visitor {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &visitor{t: t, base: h.ready.URL, http: http.Client{Jar: jar}}
+	v.post(strings.TrimPrefix(h.ready.Link, h.ready.URL), nil)
+
+	return v
+}
+
+func (v *visitor) get(path string) string {
+	v.t.Helper()
+	resp, err := v.http.Get(v.base + path)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+
+	return v.read(resp)
+}
+
+// post sends a form as the page itself would, and returns what follows. A form may come too soon after its page.
+func (v *visitor) post(path string, fields url.Values) string {
+	v.t.Helper()
+	req, err := http.NewRequestWithContext(v.t.Context(), http.MethodPost, v.base+path, strings.NewReader(fields.Encode()))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Origin", v.base)
+	resp, err := v.http.Do(req)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+
+	return v.read(resp)
+}
+
+func (v *visitor) read(resp *http.Response) string {
+	v.t.Helper()
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+
+	return string(text)
+}
+
+var (
+	sealPattern = regexp.MustCompile(`name="seen" value="([^"]+)"`)
+	codePattern = regexp.MustCompile(`[A-Z]{4}-[A-Z]{4}`)
+)
+
+// confirm types a code in the inbox and says yes, once the form may be answered.
+func (v *visitor) confirm(code string) {
+	v.t.Helper()
+	seal := sealPattern.FindStringSubmatch(v.get("/device?code=" + code))
+	if seal == nil {
+		v.t.Fatal("the page has no form")
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for tick := time.Tick(100 * time.Millisecond); time.Now().Before(deadline); <-tick {
+		fields := url.Values{"seen": {seal[1]}, "code": {code}, "answer": {"confirm"}}
+		if strings.Contains(v.post("/device", fields), "Signed in: the command line answers as you") {
+			return
+		}
+	}
+	v.t.Fatal("the code was never confirmed")
+}
+
+// TestH3_ACommandLineSignsIn: a person signs their command line in, answers with it, and ends it.
+func TestH3_ACommandLineSignsIn(t *testing.T) {
+	h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
+		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	startWith(t, h, func(c *cli.ServeConfig) { c.Dev, c.DevPerson = true, "alice" })
+	home := t.TempDir()
+	term := &terminal{env: map[string]string{"HOME": home, "ASSENT_TOKEN": ""}}
+	left := make(chan int, 1)
+	go func() { left <- h.run(t, term, "", "login", "--name", "laptop") }()
+	term.saw(t, "Waiting until")
+
+	h.signedIn(t).confirm(codePattern.FindString(term.out.String()))
+
+	if code := <-left; code != 0 {
+		t.Fatalf("exit code %d:\n%s", code, term.out.String())
+	}
+	term.saw(t, "signed in as alice until")
+	file := filepath.Join(home, ".config", "assent", "token")
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatal(info, err)
+	}
+
+	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{"amount":1}}`)
+	answer := &terminal{env: term.env}
+	binding := strings.TrimPrefix(r.Binding(), "sha256:")[:12]
+	if code := h.run(t, answer, "", "approve", r.ID, "--yes", "--binding", binding); code != 0 {
+		t.Fatalf("exit code %d:\n%s", code, answer.out.String())
+	}
+	if got, err := h.client(t, "runtime").Request(t.Context(), r.ID); err != nil || got.Votes[0].Person != "alice" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
