@@ -385,6 +385,9 @@ func (s *Service) Record(ctx context.Context, tenant, event, subject, actor stri
 
 // Decide decides a call without asking anybody or recording anything. A freeze denies, and so does a store that can't say whether there is one.
 func (s *Service) Decide(ctx context.Context, tenant, agent string, call *resolve.Call) (resolve.Decision, error) {
+	if err := checkCall(call); err != nil {
+		return resolve.Decision{}, err
+	}
 	c, err := s.plans.Plan(ctx, tenant, agent)
 	if err != nil {
 		return resolve.Decision{}, err
