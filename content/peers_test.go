@@ -100,6 +100,11 @@ func TestD11_WritesNoCallThatTurnsIntoAnother(t *testing.T) {
 	hosted := withExtra(listFiles(), "hosted", `false`).(content.ToolCall)
 	handled := transfer()
 	handled.InformationalOnly = true
+	served := *handled
+	served.Extra = []content.Member{{Key: "hosted", Raw: raw(`true`)}}
+	if _, err := content.Python().AppendContent(nil, &content.ToolApprovalRequest{RequestID: "r", Call: &served}); err == nil {
+		t.Error("a call that a service handled stands in an approval as one of a function")
+	}
 	for want, c := range map[string]content.Content{
 		`function_call.hosted: a call of a function would be read as a hosted one`: &content.ToolApprovalRequest{RequestID: "r", Call: local},
 		`hosted: a call of a function would be read as a hosted one`:               local,
