@@ -25,7 +25,8 @@ for i in range(REQUESTS):
 
 
 def deliveries(name):
-    return [json.loads(line) for line in open(name + ".log").read().splitlines()[1:]]
+    whole_lines = open(name + ".log").read().split("\n")[1:-1]
+    return [json.loads(line) for line in whole_lines]
 
 
 deadline = time.monotonic() + 60

@@ -1,13 +1,19 @@
 """Verifies deliveries with the library for Python. Its first line is its port, each other one a delivery. The first try of each is refused."""
 
 import json
-import sys
+import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from standardwebhooks import Webhook
 
 hook = Webhook(open("old.secret").read())
 seen = set()
+writing = threading.Lock()
+
+
+def tell(**line):
+    with writing:
+        print(json.dumps(line), flush=True)
 
 
 class Receiver(BaseHTTPRequestHandler):
@@ -17,9 +23,9 @@ class Receiver(BaseHTTPRequestHandler):
         seen.add(self.headers["Webhook-Id"])
         try:
             message = hook.verify(body, dict(self.headers))
-            print(json.dumps({"id": self.headers["Webhook-Id"], "type": message["type"], "refused": first}), flush=True)
+            tell(id=self.headers["Webhook-Id"], type=message["type"], refused=first)
         except Exception as error:
-            print(json.dumps({"error": str(error)}), flush=True)
+            tell(error=str(error))
         self.send_response(503 if first else 204)
         self.end_headers()
 
