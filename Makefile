@@ -2,7 +2,7 @@
 # make test    all tests, with what they need
 
 .DEFAULT_GOAL := build
-.PHONY: build setup test race fuzz cover lint bench generate update ci
+.PHONY: build setup test race peers fuzz cover lint bench generate update ci
 
 build: ## bin/agf-validate and bin/assent
 	go build -o bin/ ./cmd/...
@@ -15,6 +15,9 @@ test: setup ## all tests
 
 race: ## all tests under the race detector (needs a C compiler)
 	$(MAKE) test TESTFLAGS=-race
+
+peers: ## assent against software that others wrote, pinned and fetched from its registries
+	internal/peers/run
 
 fuzz: ## every fuzz target for FUZZTIME (5s)
 	.ci/fuzz

@@ -112,6 +112,9 @@ func misfitCall(q *content.ToolApprovalRequest, a *content.ToolApprovalResponse)
 	switch {
 	case a.Edited != nil && !editable(q.Call):
 		return &Refusal{id, BadAnswer, "only calls of functions can be edited"}
+	case a.Call != nil && content.SameButRounded(q.Call, a.Call):
+		return &Refusal{id, OtherCall, "the answer shows the call with rounded numbers: whoever answered keeps numbers as doubles, " +
+			"which can't hold this call's; let the tool take such a number as a text"}
 	case a.Call != nil && !content.SameCall(q.Call, a.Call):
 		return &Refusal{id, OtherCall, "the answer shows another call than the one that was asked about"}
 	case a.Edited == nil:

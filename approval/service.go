@@ -404,6 +404,9 @@ func (s *Service) Decide(ctx context.Context, tenant, agent string, call *resolv
 	if agent == AdministrationAgent {
 		return resolve.Decision{}, ErrUnknownAgent
 	}
+	if err := checkCall(call); err != nil {
+		return resolve.Decision{}, err
+	}
 	c, err := s.plans.Plan(ctx, tenant, agent)
 	if err != nil {
 		return resolve.Decision{}, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/assent-dev/assent/internal/jsonschema"
@@ -231,17 +232,24 @@ func CloneCall(c ToolCall) ToolCall {
 
 // SameCall tells whether two calls are the same: kind, call id, name and, in canonical form, arguments (and the server of an MCP
 // call). Calls with unreadable arguments are the same only letter by letter.
-func SameCall(a, b ToolCall) bool {
+func SameCall(a, b ToolCall) bool { return sameCall(a, b, SameArguments) }
+
+// SameButRounded reports whether two calls differ only by numbers that are the same once they are read as doubles. That is what becomes of
+// a call on its way through a JSON that knows no other numbers, such as protobuf's or JavaScript's: whole numbers above 2^53 come back
+// rounded. Such calls are different calls; this says why.
+func SameButRounded(a, b ToolCall) bool { return !SameCall(a, b) && sameCall(a, b, sameRounded) }
+
+func sameCall(a, b ToolCall, same func(a, b []byte) bool) bool {
 	if a == nil || b == nil || a.ID() != b.ID() || a.ToolName() != b.ToolName() {
 		return false
 	}
 	switch x := a.(type) {
 	case *FunctionCall:
 		_, ok := b.(*FunctionCall)
-		return ok && SameArguments(a.Args(), b.Args())
+		return ok && same(a.Args(), b.Args())
 	case *MCPCall:
 		y, ok := b.(*MCPCall)
-		return ok && x.ServerName == y.ServerName && SameArguments(a.Args(), b.Args())
+		return ok && x.ServerName == y.ServerName && same(a.Args(), b.Args())
 	case *HostedCall:
 		_, ok := b.(*HostedCall)
 		return ok
@@ -268,6 +276,31 @@ func canonical(args []byte) ([]byte, error) {
 		return nil, err
 	}
 	return v.AppendCanonical(nil), nil
+}
+
+// sameRounded compares arguments after their numbers have been read as doubles.
+func sameRounded(a, b []byte) bool {
+	x, errX := value.Parse(a, value.Limits{})
+	y, errY := value.Parse(b, value.Limits{})
+	return errX == nil && errY == nil && bytes.Equal(rounded(x).AppendCanonical(nil), rounded(y).AppendCanonical(nil))
+}
+
+// rounded reads the numbers of a value as doubles, in place.
+func rounded(v value.Value) value.Value {
+	switch v.Kind {
+	case value.Number:
+		f, _ := strconv.ParseFloat(v.Num.String(), 64) // in the range of doubles, as all that was parsed
+		v.Num, _ = value.FloatNum(f)
+	case value.Array:
+		for i, item := range v.Items {
+			v.Items[i] = rounded(item)
+		}
+	case value.Object:
+		for i, m := range v.Members {
+			v.Members[i].Value = rounded(m.Value)
+		}
+	}
+	return v
 }
 
 // Rejects tells whether a response is a no: not approved, or declined.

@@ -19,8 +19,8 @@ type Codec struct{ w *wire }
 func DotNet() Codec { return Codec{wires[dotNet]} }
 
 // Python is the shape of Microsoft's Agent Framework for Python: type, snake_case, arguments as a JSON text. Whether an approval is
-// about a hosted MCP call stands in a property that every client can set (server_label), so an *MCPCall that was read is no proof of one.
-// It has no place for a message's time.
+// about a hosted MCP call stands in members that every client can set (hosted, and server_label of older releases), so an *MCPCall that
+// was read is no proof of one. It has no place for a message's time.
 func Python() Codec { return Codec{wires[python]} }
 
 // GoFramework is the shape of Microsoft's Agent Framework for Go: Type, PascalCase, arguments as a JSON text.

@@ -15,6 +15,7 @@ func (e *encoder) call(c ToolCall) {
 }
 
 func (e *encoder) functionCall(c *FunctionCall) {
+	e.checkOwner(c)
 	e.open(callKind)
 	e.str(callIDField, c.CallID)
 	e.str(nameField, c.Name)
@@ -44,28 +45,9 @@ func (e *encoder) askedCall(f field, c ToolCall) {
 		e.hostedCall(hosted)
 	} else {
 		e.checkArguments(&e.scratch, c.Args(), e.w.name(argumentsField))
-		e.call(e.unlabelled(c))
+		e.askedToolCall(c)
 	}
 	e.leave()
-}
-
-// unlabelled makes an MCP call the function call with a server's label that Python has for it. A function call with a label would
-// turn into a hosted one on the way.
-func (e *encoder) unlabelled(c ToolCall) ToolCall {
-	if e.w.shape != python {
-		return c
-	}
-	switch c := c.(type) {
-	case *MCPCall:
-		out := &FunctionCall{Common: c.Common, CallID: c.CallID, Name: c.Name, Arguments: c.Arguments}
-		out.Properties = put(e.properties(&c.Common), labelProperty, appendString(nil, c.ServerName))
-		return out
-	case *FunctionCall:
-		if label, _ := take(e.properties(&c.Common), labelProperty); label != nil {
-			e.fail(BadKind, e.w.name(propertiesField), "a call of a function would be read as a hosted one: "+labelProperty, nil)
-		}
-	}
-	return c
 }
 
 func (e *encoder) hostedCall(c *HostedCall) {

@@ -76,7 +76,7 @@ func (o *object) usage() *Usage {
 	return out
 }
 
-// mcpResult reads the outputs. Python allows any value there; what is neither text nor a list of contents is kept as it came.
+// mcpResult reads the outputs. Python allows any value there.
 func (o *object) mcpResult() *MCPResult {
 	out := &MCPResult{Common: o.common(), CallID: o.need(callIDField), Outputs: o.contents}
 	at := o.at[outputsField]
@@ -91,7 +91,7 @@ func (o *object) mcpResult() *MCPResult {
 	case o.d.text[at.from] == '"':
 		out.Outputs = []Content{&Text{Text: o.need(outputsField)}}
 	default:
-		out.Outputs = []Content{&Unknown{Raw: o.raw(outputsField)}}
+		out.Value = o.raw(outputsField)
 	}
 	return out
 }

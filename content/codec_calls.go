@@ -16,7 +16,7 @@ func (o *object) call() ToolCall {
 	}
 	return &FunctionCall{
 		Common: o.common(), CallID: o.need(callIDField), Name: o.need(nameField),
-		Arguments: o.arguments(), InformationalOnly: o.flag(informationalField, false),
+		Arguments: o.arguments(), InformationalOnly: o.flag(informationalField, false) || o.saysHosted(),
 	}
 }
 
@@ -62,7 +62,7 @@ func (o *object) checkedCall() ToolCall {
 		o.d.checkArguments(&o.d.scratch, call.Args(), o.name(argumentsField))
 	}
 	if f, ok := call.(*FunctionCall); ok && o.d.w.shape == python {
-		return labelled(f)
+		return o.d.ownedCall(f)
 	}
 	return call
 }

@@ -134,23 +134,27 @@ func (e *encoder) count(f field, n int64) {
 func (e *encoder) mcpResult(c *MCPResult) {
 	e.open(mcpResultKind)
 	e.str(callIDField, c.CallID)
-	if u := soleValue(c.Outputs); u != nil && e.w.shape == python {
-		e.raw(outputsField, u)
-	} else if c.Outputs != nil {
-		e.contents(outputsField, c.Outputs)
+	switch {
+	case c.Outputs != nil && c.Value != nil:
+		e.fail(BadShape, e.w.name(outputsField), "expected outputs or a value, found both", nil)
+	case c.Value != nil && e.w.shape == python:
+		e.value(c.Value)
+	case c.Contents() != nil:
+		e.contents(outputsField, c.Contents())
 	}
 	e.close(mcpResultKind, &c.Common)
 }
 
-// soleValue is the output of an MCP server that is no list of contents.
-func soleValue(outputs []Content) json.RawMessage {
-	if len(outputs) != 1 {
-		return nil
+// value writes the output of an MCP server that is no list of contents. A list of objects would be read as one.
+func (e *encoder) value(output json.RawMessage) {
+	e.raw(outputsField, output)
+	if e.err != nil {
+		return
 	}
-	if u, ok := outputs[0].(*Unknown); ok && !isObject(u.Raw) {
-		return u.Raw
+	d := decoder{w: e.w, text: string(output)}
+	if i := space(d.text, 0); d.text[i] == '"' || d.isList(i) {
+		e.fail(BadShape, e.w.name(outputsField), "expected a value that is neither a text nor a list of contents, found "+kindOf(output), nil)
 	}
-	return nil
 }
 
 // unknown writes a content byte for byte, as long as this shape does not know it: else it would turn into something nobody sent.

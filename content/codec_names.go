@@ -36,6 +36,7 @@ const (
 	hostedKind
 	messageKind
 	countsKind
+	hostedMCPKind // Python's form of an MCPCall in an approval
 	kinds
 )
 
@@ -60,6 +61,7 @@ var kindNames = [kinds][shapes]string{
 	inputRequestKind:  {"structuredInputRequest", "structured_input_request", "structuredInputRequest"},
 	inputResponseKind: {"structuredInputResponse", "structured_input_response", "structuredInputResponse"},
 	messageKind:       {"", "message", ""},
+	hostedMCPKind:     {"", "function_call", ""},
 }
 
 // hostedNames are the calls of a service that may stand in an approval. The first column is a HostedCall's Kind.
@@ -95,6 +97,7 @@ const (
 	resultField
 	toolNameField
 	serverNameField
+	hostedField
 	outputsField
 	requestIDField
 	toolCallField
@@ -139,6 +142,7 @@ var fieldNames = [fields][shapes]string{
 	resultField:          {"result", "result", "Result"},
 	toolNameField:        {"name", "tool_name", "Name"},
 	serverNameField:      {"serverName", "server_name", "ServerName"},
+	hostedField:          {"", "hosted", ""},
 	outputsField:         {"outputs", "output", "Outputs"},
 	requestIDField:       {"requestId", "id", "RequestID"},
 	toolCallField:        {"toolCall", "function_call", "ToolCall"},
@@ -184,6 +188,7 @@ var kindFields = [kinds][]field{
 	hostedKind:        {callIDField},
 	messageKind:       {roleField, contentsField, authorField, createdField, messageIDField},
 	countsKind:        {inputField, outputField, totalField},
+	hostedMCPKind:     {callIDField, nameField, argumentsField, serverNameField, hostedField},
 }
 
 // olderKinds are discriminators of .NET releases before 10.4, with the kind of call they are about.

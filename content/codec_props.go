@@ -11,7 +11,6 @@ import (
 const (
 	noteProperty        = "assent"
 	unconfirmedProperty = "requires_confirmation" // in assent; Python's requests have no member for it
-	labelProperty       = "server_label"
 	answerProperty      = "tool_approval"
 	reasonProperty      = "reason"
 	alwaysProperty      = "always_approve"
@@ -175,18 +174,6 @@ func takeUnconfirmed(c *Common) bool {
 func withUnconfirmed(props json.RawMessage) json.RawMessage {
 	note, _ := take(props, noteProperty)
 	return put(props, noteProperty, put(note, unconfirmedProperty, json.RawMessage("false")))
-}
-
-// labelled makes a function call with a server's label the MCP call it stands for.
-func labelled(c *FunctionCall) ToolCall {
-	raw, rest := take(c.Properties, labelProperty)
-	label, ok := textOf(raw)
-	if !ok {
-		return c
-	}
-	out := &MCPCall{Common: c.Common, CallID: c.CallID, Name: c.Name, ServerName: label, Arguments: c.Arguments}
-	out.Properties = rest
-	return out
 }
 
 // takeAnswer moves what Python keeps beside an answer out of the properties.

@@ -195,20 +195,6 @@ func TestUnknownIsKeptByteForByte(t *testing.T) {
 	}
 }
 
-func TestPythonOutputsOfAnyKind(t *testing.T) {
-	for _, output := range []string{`5`, `true`, `{ "a":1 }`, `[1, "x"]`, `[]`} {
-		src := `{"type":"mcp_server_tool_result","call_id":"c","output":` + output + `,"additional_properties":{}}`
-		c, err := content.Python().DecodeContent([]byte(src))
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := content.Python().AppendContent(nil, c)
-		if want := strings.ReplaceAll(src, `{ "a":1 }`, `[{ "a":1 }]`); err != nil || string(out) != want {
-			t.Errorf("%s, %v", out, err)
-		}
-	}
-}
-
 // A call is the same call whatever shape it came in.
 func TestSameCallInAllShapes(t *testing.T) {
 	for _, call := range []content.ToolCall{transfer(), listFiles(), &content.HostedCall{Kind: "webSearchToolCall", CallID: "w"}} {

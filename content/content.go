@@ -11,6 +11,7 @@ package content
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 )
 
@@ -199,11 +200,34 @@ func (c *MCPCall) ToolName() string { return c.Name }
 // Args returns the text of the arguments.
 func (c *MCPCall) Args() []byte { return c.Arguments }
 
-// MCPResult is what an MCP server gave to a service.
+// MCPResult is what an MCP server gave to a service: outputs or a value, never both.
 type MCPResult struct {
 	Common
 	CallID  string
 	Outputs []Content
+	// Value is what the server gave where that is neither a text nor a list of contents, as Python allows; nil for none. The other
+	// shapes have no place for it and get a text that holds it.
+	Value json.RawMessage
+}
+
+// Contents returns the outputs, and a value as a text that holds its JSON.
+func (r *MCPResult) Contents() []Content {
+	if r.Outputs == nil && r.Value != nil {
+		return []Content{&Text{Text: string(r.Value)}}
+	}
+	return r.Outputs
+}
+
+// ServerWords returns words that tell a person on which server a call runs, with a space before them; "" for every call but an MCPCall.
+func ServerWords(c ToolCall) string {
+	mcp, ok := c.(*MCPCall)
+	switch {
+	case !ok:
+		return ""
+	case mcp.ServerName == "":
+		return " on a server without a name"
+	}
+	return " on the server " + strconv.Quote(mcp.ServerName)
 }
 
 // HostedCall is a call of another hosted tool (code interpreter, image generation, web search, or one that is only called a tool call).

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
@@ -144,10 +145,15 @@ func (f *fields) refuse(name, why string) {
 	}
 }
 
+func (f *fields) has(name string) bool {
+	_, ok := f.raw[name]
+	return ok
+}
+
 // must refuses a body that lacks one of these.
 func (f *fields) must(names ...string) *fields {
 	for _, name := range names {
-		if _, ok := f.raw[name]; !ok {
+		if !f.has(name) {
 			f.refuse(name, "expected this field")
 		}
 	}
@@ -188,6 +194,15 @@ func (f *fields) number(name string) int {
 	return n
 }
 
+// count is a number of at least 1. Zero would look like none, which is no bound at all.
+func (f *fields) count(name string) int {
+	n := f.number(name)
+	if f.has(name) && n == 0 {
+		f.refuse(name, "expected a whole number from 1")
+	}
+	return n
+}
+
 const mostCount = 1 << 31
 
 func wholeNumber(n value.Num) (int, error) {
@@ -211,15 +226,19 @@ func (f *fields) texts(name string) []string {
 	return out
 }
 
+// duration is a time of more than nothing; absent is 0.
 func (f *fields) duration(name string) time.Duration {
-	text := f.text(name)
-	if text == "" {
+	text := f.value(name, value.String, "a string")
+	if text.Kind == value.Absent {
 		return 0
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
+	d, ok := parseDuration(text.Text)
+	switch {
+	case !ok:
 		f.refuse(name, "expected a duration such as 8h")
 		return 0
+	case d == 0 && f.err == nil:
+		f.err = &approval.InputError{Field: f.prefix + name, Expected: "more than no time"}
 	}
 	return d
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -44,14 +45,17 @@ func (x *exchange) watch() error {
 	return nil
 }
 
+// eventText is the index of an entry. openapi.yaml has the same pattern.
+var eventText = regexp.MustCompile(`^(-1|[0-9]{1,15})$`)
+
 // after is the index of the last entry that the watcher has seen.
 func (x *exchange) after() (int64, error) {
 	text := x.r.Header.Get("Last-Event-ID")
 	if text == "" {
-		return x.integer("after", -1, 1<<62, fromNow)
+		return x.integer("after", -1, mostWhole, fromNow)
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < -1 {
+	if err != nil || !eventText.MatchString(text) {
 		return 0, fail(openapi.CodeBadRequest, "Last-Event-ID: expected the index of an entry").in("Last-Event-ID")
 	}
 	return n, nil

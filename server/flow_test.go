@@ -381,10 +381,14 @@ func TestListsAndFigures(t *testing.T) {
 	if next := h.do("GET", "/v1/requests?limit=1&cursor="+page.str("next"), mara, "").must(200); next.text == page.text || next.get("total") != 2.0 {
 		t.Errorf("got %s", next.text)
 	}
-	for _, query := range []string{"stat=pending", "state=maybe", "mine=yes", "order=best", "limit=0", "limit=501", "since=now", "mine=true&group=risk", "agent=a&agent=b", "a=%zz"} {
+	for _, query := range []string{"stat=pending", "state=maybe", "mine=yes", "order=best", "limit=0", "limit=501", "since=now", "agent=a&agent=b", "a=%zz",
+		"mine=", "order=", "state=", "state=pending,"} {
 		if a := h.do("GET", "/v1/requests?"+query, mara, ""); a.status != 400 || a.str("code") != "bad_request" {
 			t.Errorf("%q: got %d %s", query, a.status, a.text)
 		}
+	}
+	if a := h.do("GET", "/v1/requests?mine=true&group=risk", mara, ""); a.str("code") != "invalid" || a.str("field") != "group" {
+		t.Errorf("got %s", a.text)
 	}
 	if a := h.do("GET", "/v1/requests?mine=true", h.admin(), ""); a.str("code") != "no_person" {
 		t.Errorf("got %s", a.text)

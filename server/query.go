@@ -2,7 +2,11 @@ package server
 
 import (
 	"fmt"
+	"math"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/server/openapi"
@@ -10,14 +14,27 @@ import (
 
 // flag reads a parameter that is true or false; absent is false.
 func (x *exchange) flag(name string) (bool, error) {
-	switch x.query[name] {
-	case "", "false":
-		return false, nil
-	case "true":
-		return true, nil
+	text, ok := x.query[name]
+	if ok && text != "true" && text != "false" {
+		return false, fail(openapi.CodeBadRequest, name+": expected true or false").in(name)
 	}
-	return false, fail(openapi.CodeBadRequest, name+": expected true or false").in(name)
+	return text == "true", nil
 }
+
+// word reads a parameter that is one of a few words; absent is the first.
+func (x *exchange) word(name string, words ...string) (string, error) {
+	text, ok := x.query[name]
+	if !ok {
+		return words[0], nil
+	}
+	if !slices.Contains(words, text) {
+		return "", fail(openapi.CodeBadRequest, name+": expected one of "+strings.Join(words, ", ")).in(name)
+	}
+	return text, nil
+}
+
+// mostWhole is the largest whole number that every client can hold, also one whose numbers are doubles.
+const mostWhole = 1<<53 - 1
 
 // integer reads a parameter that is a whole number.
 func (x *exchange) integer(name string, least, most, absent int64) (int64, error) {
@@ -38,11 +55,26 @@ func (x *exchange) duration(name string) (time.Duration, error) {
 	if !ok {
 		return 0, nil
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
+	d, ok := parseDuration(text)
+	if !ok {
 		return 0, fail(openapi.CodeBadRequest, name+": expected a duration such as 30s").in(name)
 	}
 	return d, nil
+}
+
+// durationText is the form of a duration: numbers with units, such as 30s and 1h30m. openapi.yaml has the same pattern.
+var durationText = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`)
+
+// parseDuration reads a duration. One that is longer than a time.Duration holds is the longest.
+func parseDuration(text string) (d time.Duration, ok bool) {
+	if !durationText.MatchString(text) {
+		return 0, false
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil { // the form is right, so it is too long
+		return math.MaxInt64, true
+	}
+	return d, true
 }
 
 // time reads a parameter that is a time; absent is the zero time.
@@ -61,7 +93,7 @@ func (x *exchange) time(name string) (time.Time, error) {
 // pathNumber reads a segment of the path that is a whole number.
 func (x *exchange) pathNumber(name string) (int64, error) {
 	n, err := strconv.ParseInt(x.r.PathValue(name), 10, 64)
-	if err != nil || n < 0 {
+	if err != nil || n < 0 || n > mostWhole {
 		return 0, fail(openapi.CodeBadRequest, "the path: expected a whole number").in(name)
 	}
 	return n, nil

@@ -64,7 +64,7 @@ func (f *fields) labels(name string) []string {
 
 // choice reads which choice a person picked; nil when the body names none.
 func (f *fields) choice(name string) *int {
-	if _, ok := f.raw[name]; !ok {
+	if !f.has(name) {
 		return nil
 	}
 	n := f.number(name)

@@ -81,7 +81,7 @@ func TestQuestionsThatTheServerRefuses(t *testing.T) {
 		"a name misspelt":   {question(`{"asker":"a","prompt":"","choices":["x"],"Default":0}`), "question.Default", "bad_request"},
 		"nobody asks":       {question(`{"asker":"","prompt":"","choices":["x"],"default":0}`), "question.asker", "invalid"},
 		"an empty group":    {question(`{"asker":"a","prompt":"","choices":["x"],"default":0,"groups":[""]}`), "question.groups", "bad_request"},
-		"no time":           {strings.Replace(motd, `{"call"`, `{"within":"0s","call"`, 1), "within", "bad_request"},
+		"no time":           {strings.Replace(motd, `{"call"`, `{"within":"0s","call"`, 1), "within", "invalid"},
 		"too much time":     {strings.Replace(motd, `{"call"`, `{"within":"9000h","call"`, 1), "within", "invalid"},
 	} {
 		a := h.put(rt, "k", c.body)

@@ -64,7 +64,7 @@ func (x *exchange) rapInvoke(runtime *rap.Runtime) error {
 	in := rap.Invocation{
 		Thread: f.text("thread"), ID: f.text("id"), User: f.text("user"), Operation: f.text("operation"), Ancestors: f.texts("ancestors"), Arguments: f.raw["arguments"],
 	}
-	if _, ok := f.raw["call_id"]; ok {
+	if f.has("call_id") {
 		id := f.text("call_id")
 		in.CallID = &id
 	}

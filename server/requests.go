@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/resolve"
@@ -89,7 +90,7 @@ func (x *exchange) idempotencyKey() (string, error) {
 	switch keys := x.r.Header.Values("Idempotency-Key"); {
 	case len(keys) == 0:
 		return "", nil
-	case len(keys) > 1 || keys[0] == "" || len(keys[0]) > longestKey:
+	case len(keys) > 1 || keys[0] == "" || utf8.RuneCountInString(keys[0]) > longestKey:
 		return "", fail(openapi.CodeBadRequest, fmt.Sprintf("Idempotency-Key: expected one of at most %d characters", longestKey)).in("Idempotency-Key")
 	default:
 		return keys[0], nil
@@ -108,7 +109,7 @@ func (x *exchange) getRequest() error {
 	if err != nil {
 		return err
 	}
-	version, err := x.integer("version", 0, 1<<62, 0)
+	version, err := x.integer("version", 0, mostWhole, 0)
 	if err != nil {
 		return err
 	}
@@ -211,16 +212,17 @@ func (x *exchange) namesPerson() error {
 	return nil
 }
 
+// versionText is an ETag of a request. openapi.yaml has the same pattern.
+var versionText = regexp.MustCompile(`^"[1-9][0-9]{0,14}"$`)
+
 // seen reads If-Match: the version that a person answers.
 func (x *exchange) seen() (int64, error) {
 	all := x.r.Header.Values("If-Match")
 	if len(all) == 0 {
 		return 0, fail(openapi.CodeIfMatchRequired, `expected the header If-Match: "N" with the version that the person saw`).in("If-Match")
 	}
-	text, quoted := strings.CutPrefix(all[0], `"`)
-	text, closed := strings.CutSuffix(text, `"`)
-	version, err := strconv.ParseInt(text, 10, 64)
-	if len(all) > 1 || !quoted || !closed || err != nil || version < 1 {
+	version, err := strconv.ParseInt(strings.Trim(all[0], `"`), 10, 64)
+	if len(all) > 1 || !versionText.MatchString(all[0]) || err != nil {
 		return 0, fail(openapi.CodeBadRequest, `If-Match: expected one version in quotes, such as "3"`).in("If-Match")
 	}
 	return version, nil
@@ -265,7 +267,7 @@ var channelName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,32}$`)
 
 // channel is where the person answered, in the client's words.
 func (f *fields) channel() string {
-	if _, ok := f.raw["channel"]; !ok {
+	if !f.has("channel") {
 		return "api"
 	}
 	name := f.text("channel")
@@ -285,7 +287,7 @@ func (f *fields) grant(name string) *approval.GrantOffer {
 		return nil
 	}
 	in := object(raw, f.prefix+name+".", "session", "max_age", "max_uses", "bounds")
-	offer := &approval.GrantOffer{Session: in.flag("session"), MaxAge: in.duration("max_age"), MaxUses: in.number("max_uses"), Bounds: in.bounds("bounds")}
+	offer := &approval.GrantOffer{Session: in.flag("session"), MaxAge: in.duration("max_age"), MaxUses: in.count("max_uses"), Bounds: in.bounds("bounds")}
 	if in.err == nil && !offer.Session && offer.MaxAge == 0 && offer.MaxUses == 0 {
 		in.refuse("max_age", "expected max_age, max_uses or session: a standing approval is never made by leaving things out")
 	}
@@ -377,9 +379,11 @@ func (x *exchange) consume() error {
 	switch {
 	case f.err != nil:
 		return f.err
-	case (in.Call == nil) == (in.Binding == ""):
+	case f.has("call") == f.has("binding"):
 		return fail(openapi.CodeBadRequest, "expected either call or binding")
-	case in.Key == "" || len(in.Key) > longestKey:
+	case f.has("binding") && in.Binding == "":
+		return fail(openapi.CodeBadRequest, "binding: expected the digest of the call").in("binding")
+	case in.Key == "" || utf8.RuneCountInString(in.Key) > longestKey:
 		return fail(openapi.CodeBadRequest, fmt.Sprintf("key: expected a text of at most %d characters", longestKey)).in("key")
 	}
 	consumed, err := x.cfg.Service.Consume(x.r.Context(), in)
@@ -412,8 +416,7 @@ func (x *exchange) cancel() error {
 	return x.answerRequest(cancelled)
 }
 
-// longestReason is how many bytes a reason may have.
-const longestReason = 4000
+const longestReason = 4000 // characters
 
 // reason reads a body that holds nothing but a reason, or nothing at all.
 func (x *exchange) reason() (string, error) {
@@ -426,8 +429,8 @@ func (x *exchange) reason() (string, error) {
 
 func (f *fields) reason() string {
 	reason := f.text("reason")
-	if len(reason) > longestReason {
-		f.refuse("reason", fmt.Sprintf("expected at most %d bytes", longestReason))
+	if utf8.RuneCountInString(reason) > longestReason {
+		f.refuse("reason", fmt.Sprintf("expected at most %d characters", longestReason))
 	}
 	return reason
 }
@@ -490,7 +493,7 @@ func (x *exchange) waitingForMe(f approval.Filter) (*approval.Page, error) {
 func (x *exchange) filter() (f approval.Filter, err error) {
 	q := x.query
 	f = approval.Filter{Agent: q["agent"], Target: q["target"], Principal: q["principal"], Cursor: q["cursor"]}
-	if f.States, err = statesOf(q["state"]); err != nil {
+	if f.States, err = x.states(); err != nil {
 		return f, err
 	}
 	if f.Since, err = x.time("since"); err != nil {
@@ -501,13 +504,11 @@ func (x *exchange) filter() (f approval.Filter, err error) {
 		return f, err
 	}
 	f.Limit = int(limit)
-	switch q["order"] {
-	case "", "newest":
-	case "due":
-		f.ByDue = true
-	default:
-		return f, fail(openapi.CodeBadRequest, "order: expected newest or due").in("order")
+	order, err := x.word("order", "newest", "due")
+	if err != nil {
+		return f, err
 	}
+	f.ByDue = order == "due"
 	f.Groups, err = x.groups()
 	return f, err
 }
@@ -520,15 +521,16 @@ func (x *exchange) groups() ([]string, error) {
 	case err != nil:
 		return nil, err
 	case mine && one:
-		return nil, fail(openapi.CodeBadRequest, "expected either group or mine").in("group")
+		return nil, &approval.InputError{Field: "group", Expected: "either group or mine"}
 	case one:
 		return []string{group}, nil
 	}
 	return nil, nil
 }
 
-func statesOf(text string) ([]approval.State, error) {
-	if text == "" {
+func (x *exchange) states() ([]approval.State, error) {
+	text, ok := x.query["state"]
+	if !ok {
 		return nil, nil
 	}
 	all := []approval.State{approval.Pending, approval.Approved, approval.Denied, approval.Expired, approval.Cancelled, approval.Consumed, approval.Answered}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -204,13 +205,13 @@ func FuzzBody(f *testing.F) {
 		age := in.duration("expires_in")
 		question, choice := in.question("question"), in.choice("choice")
 		if in.err != nil {
-			var p *problem
-			if !errors.As(in.err, &p) || p.Code != openapi.CodeBadRequest || p.Detail == "" {
+			p := problemOf(in.err)
+			if p.Code != openapi.CodeBadRequest && p.Code != openapi.CodeInvalid || p.Detail == "" {
 				t.Fatalf("got %v", in.err)
 			}
 			return
 		}
-		if call != nil && call.Kind == "" || age < 0 || len(reason) > longestReason || offer != nil && (offer.MaxUses < 0 || offer.MaxAge < 0) ||
+		if call != nil && call.Kind == "" || age < 0 || utf8.RuneCountInString(reason) > longestReason || offer != nil && (offer.MaxUses < 0 || offer.MaxAge < 0) ||
 			question.Default < 0 || choice != nil && *choice < 0 {
 			t.Fatalf("let through %+v %+v %v %+v %v", call, offer, age, question, choice)
 		}

@@ -8,6 +8,11 @@
 // The other side is never trusted. Answers are bound by id to the requests that are open here, and must show the very call that was asked
 // about. What a remote agent asks is shown to the user as text: it makes no tool call, no approval of one, and chooses none of the ids, so
 // nothing it writes can choose what runs here.
+//
+// Numbers are exact here. A peer whose JSON is protobuf's, such as those of the official SDKs, keeps them as doubles: 5 comes back as 5.0,
+// which is the same number, and whole numbers above 2^53 come back rounded, which are others. Its answer then shows another call and is
+// refused (OtherCall), and the error says that the numbers are the reason. A tool that must be approved through such a peer takes its
+// large numbers as texts.
 package a2a
 
 import (

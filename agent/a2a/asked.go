@@ -83,7 +83,7 @@ func callWords(q *content.ToolApprovalRequest) string {
 	if q.Call == nil {
 		return strings.Join(append(lines, "Approve a call?"), "\n")
 	}
-	lines = append(lines, "Approve running "+firstOf(q.Call.ToolName(), "a tool")+"?")
+	lines = append(lines, "Approve running "+firstOf(q.Call.ToolName(), "a tool")+content.ServerWords(q.Call)+"?")
 	if args := q.Call.Args(); len(args) > 0 {
 		lines = append(lines, "Arguments: "+string(args))
 	}
@@ -213,6 +213,9 @@ func bind(q content.InputRequest, said content.InputResponse) (content.Content, 
 
 func bindCall(q *content.ToolApprovalRequest, r *content.ToolApprovalResponse) (content.Content, error) {
 	switch {
+	case content.SameButRounded(q.Call, r.Call):
+		return nil, refuse(OtherCall, q.RequestID, "the answer shows the call with rounded numbers: the other side keeps numbers as doubles, "+
+			"which can't hold this call's, so it can't answer this request; cancel the task, or let the tool take such a number as a text")
 	case !content.SameCall(q.Call, r.Call):
 		return nil, refuse(OtherCall, q.RequestID, "the answer shows another call than the one that was asked about")
 	case r.Always != content.AlwaysNot:

@@ -26,18 +26,35 @@ func decide(id string, payload value.Value, args arguments) (decision, error) {
 		return d, err
 	}
 	for _, m := range payload.Members {
-		switch {
-		case m.Key == approvedKey || m.Key == acceptedKey || m.Key == editedKey:
-		case m.Key == reasonKey && !args.has(reasonKey):
-			if m.Value.Kind != value.String {
-				return d, refuse(CodeInvalid, id, "reason must be a text")
-			}
-			d.reason = m.Value.Text
-		default:
+		if !isReserved(m.Key) {
 			d.edits = append(d.edits, m)
 		}
 	}
-	return d, d.readWhole(id, payload)
+	if err := d.readWhole(id, payload); err != nil {
+		return d, err
+	}
+	return d, d.readReason(id, payload, args)
+}
+
+// readReason reads why. On the approval of a call with an argument of this name the member would be a guess: Microsoft's Agent Framework for
+// Python takes it for an edit of the argument. So it is refused, unless it changes nothing; with editedArgs it can be nothing but a reason.
+func (d *decision) readReason(id string, payload value.Value, args arguments) error {
+	v, ok := payload.Get(reasonKey)
+	if !ok {
+		return nil
+	}
+	if argument, named := args.get(reasonKey); named && d.approved && !d.whole {
+		if content.SameArguments(v.AppendJSON(nil), argument.AppendJSON(nil)) {
+			return nil
+		}
+		return refuse(CodeInvalidResponse, id, "the call has an argument named reason: edit it in editedArgs, with all other arguments; "+
+			"beside these, reason is about the decision")
+	}
+	if v.Kind != value.String {
+		return refuse(CodeInvalid, id, "reason must be a text")
+	}
+	d.reason = v.Text
+	return nil
 }
 
 // unwrap reads an object out of a text, which is how clients of tool results send it.

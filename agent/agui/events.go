@@ -85,7 +85,7 @@ func (w *writer) update(u *agent.Update) {
 		case *content.FunctionResult:
 			w.result(c.CallID, resultText(c.Result))
 		case *content.MCPResult:
-			w.result(c.CallID, content.NewMessage(content.ToolRole, c.Outputs...).Text())
+			w.result(c.CallID, content.NewMessage(content.ToolRole, c.Contents()...).Text())
 		case content.ToolCall:
 			w.call(u, c)
 		case content.InputRequest:

@@ -18,7 +18,7 @@ const (
 	reasonInput        = "input_required"
 )
 
-// The names in the payload of an answer. Arguments of these names can only be edited inside editedArgs.
+// The names in the payload of an answer. Arguments of these names are edited inside editedArgs.
 const (
 	approvedKey = "approved"
 	acceptedKey = "accepted" // the older name of approved
@@ -79,10 +79,8 @@ func callInterrupt(q *content.ToolApprovalRequest) (Interrupt, error) {
 		return Interrupt{}, fmt.Errorf("it has no call")
 	}
 	args := parseArguments(q.Call)
-	about := obj{
-		{"type", "function_approval_request"},
-		{"function_call", obj{{"call_id", q.Call.ID()}, {"name", q.Call.ToolName()}, {"arguments", args.shown}}},
-	}
+	call := obj{{"call_id", q.Call.ID()}, {"name", q.Call.ToolName()}, {"arguments", args.shown}}
+	about := obj{{"type", "function_approval_request"}, {"function_call", append(call, ownerOf(q.Call)...)}}
 	// Python says it twice: generic clients look at value.
 	about = append(about, pair{"value", slices.Clone(about)})
 	if q.NoConfirmation {
@@ -93,9 +91,21 @@ func callInterrupt(q *content.ToolApprovalRequest) (Interrupt, error) {
 		out.Reason = reasonConfirmation // AG-UI wants a call's id with the other one
 	}
 	if out.Message == "" {
-		out.Message = "Approve running " + nameOr(q.Call.ToolName(), "this tool") + "?"
+		out.Message = "Approve running " + nameOr(q.Call.ToolName(), "this tool") + content.ServerWords(q.Call) + "?"
 	}
 	return out.with(q.Note, about, approvalSchema(q.Call, args))
+}
+
+// ownerOf says that a service runs a call, and on which server.
+func ownerOf(call content.ToolCall) (out obj) {
+	if _, local := call.(*content.FunctionCall); local {
+		return nil
+	}
+	out = obj{{"hosted", true}}
+	if mcp, ok := call.(*content.MCPCall); ok && mcp.ServerName != "" {
+		out = append(out, pair{"server_name", mcp.ServerName})
+	}
+	return out
 }
 
 func textInterrupt(q *content.TextApprovalRequest) (Interrupt, error) {
@@ -144,9 +154,7 @@ func approvalSchema(call content.ToolCall, args arguments) obj {
 		{approvedKey, obj{{"type", "boolean"}, {"description", "Whether this is approved."}}},
 		{acceptedKey, obj{{"type", "boolean"}, {"description", "Older name of approved."}}},
 	}
-	if !args.has(reasonKey) {
-		props = append(props, pair{reasonKey, obj{{"type", "string"}, {"description", "What the agent is told about the decision."}}})
-	}
+	props = append(props, pair{reasonKey, obj{{"type", "string"}, {"description", reasonWords(args)}}})
 	if _, editable := call.(*content.FunctionCall); editable && args.readable {
 		props = append(props, editSchemas(args)...)
 	}
@@ -156,6 +164,14 @@ func approvalSchema(call content.ToolCall, args arguments) obj {
 		{"anyOf", []obj{{{"required", []string{approvedKey}}}, {{"required", []string{acceptedKey}}}}},
 		{"additionalProperties", false},
 	}
+}
+
+func reasonWords(args arguments) string {
+	words := "What the agent is told about the decision."
+	if _, named := args.get(reasonKey); named {
+		words += " The argument of this name is edited in editedArgs; an approval with a reason needs editedArgs."
+	}
+	return words
 }
 
 func editSchemas(args arguments) obj {
@@ -180,7 +196,7 @@ func editSchemas(args arguments) obj {
 
 // isReserved holds for names that stand for the decision itself.
 func isReserved(name string) bool {
-	return name == approvedKey || name == acceptedKey || name == editedKey
+	return name == approvedKey || name == acceptedKey || name == editedKey || name == reasonKey
 }
 
 // typeName is the type of a value in the words of JSON Schema.
@@ -225,8 +241,13 @@ func parseArguments(call content.ToolCall) arguments {
 	return arguments{shown: quoted}
 }
 
-func (a arguments) has(name string) bool {
-	return slices.ContainsFunc(a.members, func(m value.Member) bool { return m.Key == name })
+// get returns the argument of a name.
+func (a arguments) get(name string) (v value.Value, ok bool) {
+	i := slices.IndexFunc(a.members, func(m value.Member) bool { return m.Key == name })
+	if i < 0 {
+		return value.Value{}, false
+	}
+	return a.members[i].Value, true
 }
 
 func nameOr(s, other string) string {

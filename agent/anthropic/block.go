@@ -135,7 +135,7 @@ func sealedThinking(c *content.Reasoning) bool {
 
 func mcpResultBlock(where string, c *content.MCPResult) ([]byte, error) {
 	outputs := [][]byte{}
-	for i, o := range c.Outputs {
+	for i, o := range c.Contents() {
 		raw, err := block(fmt.Sprintf("%s.outputs[%d]", where, i), assistant, o)
 		if err != nil {
 			return nil, err

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"fmt"
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/content"
@@ -31,9 +32,12 @@ func (a *chatAnswer) whole(src []byte) ([]*agent.Update, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.finish == "" {
+		return nil, bad(content.BadShape, "choices", "the answer has no finish reason")
+	}
 	last, err := a.end()
 	if err != nil {
-		return nil, bad(content.BadShape, "choices", "the answer has no finish reason")
+		return nil, err
 	}
 	return append(updates, last...), nil
 }
@@ -166,9 +170,9 @@ func (a *chatAnswer) end() ([]*agent.Update, error) {
 	if a.refusal != "" {
 		u.Contents = append(u.Contents, &content.Error{Message: a.refusal, Code: refusalCode})
 	}
-	for _, c := range a.calls {
+	for i, c := range a.calls {
 		if c.id == "" || c.name == "" {
-			return nil, bad(content.BadShape, "tool_calls", "a call has no id or no name")
+			return nil, bad(content.BadShape, fmt.Sprintf("tool_calls[%d]", i), "the call has no id or no name")
 		}
 		u.Contents = append(u.Contents, &content.FunctionCall{
 			CallID: c.id, Name: c.name, Arguments: arguments(string(c.arguments)), InformationalOnly: isShort(a.finish),

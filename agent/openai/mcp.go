@@ -63,7 +63,7 @@ func (w *itemWriter) mcpCall(where string, c *content.MCPCall) error {
 
 func outcome(p *writer, where string, r *content.MCPResult) {
 	output := ""
-	for _, c := range r.Outputs {
+	for _, c := range r.Contents() {
 		switch c := c.(type) {
 		case *content.Text:
 			output += c.Text

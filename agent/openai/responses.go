@@ -82,13 +82,18 @@ func (r responses) tools(tools []agent.Tool) ([][]byte, error) {
 	return out, nil
 }
 
-// itemWriter writes input items. Parts gather into one message item until something else stands between.
+// itemWriter writes input items. What a message says gathers into one message item until something else stands between.
+//
+// What an assistant said goes back as plain text: a message of parts (output_text, refusal) is one with an id and a status of the service,
+// by the service's own types, and servers that hold requests to these types refuse it without them. A service that keeps nothing
+// would not know the id.
 type itemWriter struct {
 	history *history
 	parts
 	stored bool
 	out    [][]byte
 
+	said  string // by the assistant
 	phase string
 }
 
@@ -127,7 +132,10 @@ func (w *itemWriter) content(where string, role content.Role, c content.Content)
 		if role != content.Assistant {
 			return misplaced(where, c, role)
 		}
-		w.part("refusal", func(p *writer) { p.text("refusal", c.Message) })
+		if w.said != "" {
+			w.said += paragraph
+		}
+		w.said += c.Message
 		return nil
 	case *content.URI, *content.Data:
 		if role != content.User {
@@ -171,9 +179,7 @@ func (w *itemWriter) text(role content.Role, c *content.Text) {
 		w.part("input_text", func(p *writer) { p.text("text", c.Text) })
 		return
 	}
-	if c.Text != "" {
-		w.part("output_text", func(p *writer) { p.text("text", c.Text) })
-	}
+	w.said += c.Text
 	if phase := property(c, phaseKey); phase != "" { // it stands behind the texts of its item
 		w.phase = phase
 		w.flush(role)
@@ -211,18 +217,24 @@ func (w *itemWriter) image(uri string) {
 	})
 }
 
-// flush writes the parts that have gathered as one message.
+// flush writes what has gathered as one message.
 func (w *itemWriter) flush(role content.Role) {
-	if len(w.made) > 0 {
+	switch {
+	case w.said != "":
 		w.add("message", func(p *writer) {
 			p.text("role", string(role))
-			p.raw("content", array(w.made))
+			p.text("content", w.said)
 			if w.phase != "" {
 				p.text("phase", w.phase)
 			}
 		})
+	case len(w.made) > 0:
+		w.add("message", func(p *writer) {
+			p.text("role", string(role))
+			p.raw("content", array(w.made))
+		})
 	}
-	w.made, w.phase = nil, ""
+	w.made, w.said, w.phase = nil, "", ""
 }
 
 // add writes one item.

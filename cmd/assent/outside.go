@@ -159,6 +159,7 @@ func newSlack(h *house, t cli.TenantConfig) (*slack.App, error) {
 	}
 	return slack.New(slack.Config{
 		Tenant: t.Name, Team: t.Slack.Team, Token: token, SigningSecret: signing, Channels: t.Slack.Channels, Arguments: t.Slack.Arguments, Inbox: h.base.String(),
+		API: t.Slack.API, Guard: guard.Guard{Loopback: t.Slack.Loopback},
 		Report: func(err error) { h.log.Warn("slack", "tenant", t.Name, "error", err) },
 		Voter:  h.service, Requests: h.service, People: h.people, Values: h.store,
 	})

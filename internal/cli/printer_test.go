@@ -217,7 +217,7 @@ people: people.yaml
 oidc: {issuer: https://idp.example, client_id: c, client_secret_file: s, groups_claim: roles}
 notify:
   webhooks: [{name: ops, url_file: u, secret_file: [s1, s2], events: [request_*], agents: [desk], groups: [risk], loopback: true, networks: [10.0.0.0/8]}]
-  slack: {team: T1, token_file: t, signing_secret_file: ss, channels: {risk: C1, "": C2}, arguments: true}
+  slack: {team: T1, token_file: t, signing_secret_file: ss, channels: {risk: C1, "": C2}, arguments: true, api: http://127.0.0.1:1/, loopback: true}
 `)
 	cfg, err := Assent{}.readServeConfig(path)
 	if err != nil {
@@ -226,7 +226,8 @@ notify:
 	tenant := cfg.Tenants[0]
 	if cfg.Store != "postgres://u@h/d" || cfg.KeyFile != filepath.Join(dir, "k") || cfg.Drain != 3*time.Second || tenant.Name != "acme" ||
 		tenant.Policies[1] != "/q" || tenant.Agents[0] != filepath.Join(dir, "a") || tenant.OIDC.GroupsClaim != "roles" ||
-		len(tenant.Webhooks[0].SecretFiles) != 2 || tenant.Webhooks[0].URLFile != filepath.Join(dir, "u") || tenant.Slack.Channels["risk"] != "C1" || !tenant.Slack.Arguments {
+		len(tenant.Webhooks[0].SecretFiles) != 2 || tenant.Webhooks[0].URLFile != filepath.Join(dir, "u") || tenant.Slack.Channels["risk"] != "C1" || !tenant.Slack.Arguments ||
+		tenant.Slack.API != "http://127.0.0.1:1/" || !tenant.Slack.Loopback {
 		t.Errorf("%+v\n%+v", cfg, tenant)
 	}
 }

@@ -85,6 +85,8 @@ type SlackConfig struct {
 	SigningSecretFile string
 	Channels          map[string]string // by group; "" for every other
 	Arguments         bool              // show arguments, and so offer buttons
+	API               string            // base of Slack's API; "" for https://slack.com/api/
+	Loopback          bool              // may be reached on this machine, by plain http too
 }
 
 // Ready is what a service says once it answers.
@@ -396,6 +398,7 @@ func (r *configReader) slack(n *yamldoc.Node) *SlackConfig {
 	f := r.route(&s.RouteConfig)
 	f["team"], f["token_file"], f["signing_secret_file"] = r.text(&s.Team), r.path(&s.TokenFile), r.path(&s.SigningSecretFile)
 	f["channels"], f["arguments"] = r.table(&s.Channels), r.flag(&s.Arguments)
+	f["api"], f["loopback"] = r.text(&s.API), r.flag(&s.Loopback)
 	r.mapping(n, f)
 	if s.Team == "" || s.TokenFile == "" || s.SigningSecretFile == "" || len(s.Channels) == 0 {
 		r.wrong(n, "this lacks something", "team, token_file, signing_secret_file and channels", "")

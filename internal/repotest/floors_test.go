@@ -73,9 +73,10 @@ func rooms() []room {
 		{"examples/internal/*", 13}, // what examples share
 		{"internal/golden", 14},     // helper of tests
 		{"internal/crashtest", 14},
-		{"internal/replay", 14}, // recorded models for tests and examples
-		{"lint/linttest", 14},   // helpers of the rules' tests
-		{"store/storetest", 14}, // what both engines pass
+		{"internal/peers/*", 14}, // against software of others
+		{"internal/replay", 14},  // recorded models for tests and examples
+		{"lint/linttest", 14},    // helpers of the rules' tests
+		{"store/storetest", 14},  // what both engines pass
 		{"store/postgres/pgtest", 14},
 		{"lint/gen", 14},
 		{"cmd/*", 14},

@@ -274,7 +274,9 @@ func (e ListRequestsParamsOrder) Valid() bool {
 
 // AskBody defines model for AskBody.
 type AskBody struct {
-	// Call What an agent is about to do (docs/contracts/decide.md). The bytes of `args` are kept exactly as they are sent.
+	// Call What an agent is about to do (docs/contracts/decide.md). The bytes of `args` are kept exactly as they are sent. Names are at most 1024
+	// bytes of UTF-8. `tool` names a tool, `server` and `tool` an MCP tool, `agent` and `skill` a skill, `agent` a delegation; a call has no
+	// fields of other kinds.
 	Call Call `json:"call"`
 
 	// Question What a tool asks. `prompt` and `choices` are its own words: show them as a quotation, below what is known of the call. 256 KiB in all at most.
@@ -293,7 +295,9 @@ type Asked struct {
 // Bound Lets one number differ from the approved one in one direction.
 type Bound = approval.Bound
 
-// Call What an agent is about to do (docs/contracts/decide.md). The bytes of `args` are kept exactly as they are sent.
+// Call What an agent is about to do (docs/contracts/decide.md). The bytes of `args` are kept exactly as they are sent. Names are at most 1024
+// bytes of UTF-8. `tool` names a tool, `server` and `tool` an MCP tool, `agent` and `skill` a skill, `agent` a delegation; a call has no
+// fields of other kinds.
 type Call = json.RawMessage
 
 // Checkpoint defines model for Checkpoint.
@@ -316,7 +320,9 @@ type ConsumeBody struct {
 	// Binding `sha256:` digest of the call by the runtime's own plan
 	Binding string `json:"binding,omitempty"`
 
-	// Call What an agent is about to do (docs/contracts/decide.md). The bytes of `args` are kept exactly as they are sent.
+	// Call What an agent is about to do (docs/contracts/decide.md). The bytes of `args` are kept exactly as they are sent. Names are at most 1024
+	// bytes of UTF-8. `tool` names a tool, `server` and `tool` an MCP tool, `agent` and `skill` a skill, `agent` a delegation; a call has no
+	// fields of other kinds.
 	Call Call `json:"call,omitempty"`
 
 	// Key of this attempt to run; made once, repeated when the answer was lost
@@ -483,7 +489,9 @@ type NextAction string
 
 // OpenBody defines model for OpenBody.
 type OpenBody struct {
-	// Call What an agent is about to do (docs/contracts/decide.md). The bytes of `args` are kept exactly as they are sent.
+	// Call What an agent is about to do (docs/contracts/decide.md). The bytes of `args` are kept exactly as they are sent. Names are at most 1024
+	// bytes of UTF-8. `tool` names a tool, `server` and `tool` an MCP tool, `agent` and `skill` a skill, `agent` a delegation; a call has no
+	// fields of other kinds.
 	Call Call `json:"call"`
 
 	// Replaces id of an earlier request of the same runtime that this one stands in for; it is cancelled
@@ -904,10 +912,10 @@ type ListRequestsParams struct {
 	// Principal only of agents that act for this one
 	Principal string `form:"principal,omitempty" json:"principal,omitempty"`
 
-	// Group only what somebody of this group may answer
+	// Group only what somebody of this group may answer; not beside `mine`
 	Group string `form:"group,omitempty" json:"group,omitempty"`
 
-	// Mine only what waits for the token's person: pending requests that they have not answered as they stand now, and to which their answer would count
+	// Mine only what waits for the token's person, not beside `group`: pending requests that they have not answered as they stand now, and to which their answer would count
 	Mine bool `form:"mine,omitempty" json:"mine,omitempty"`
 
 	// Since created at or after this time (RFC 3339)

@@ -76,7 +76,7 @@ func (p *Page) speaker(role content.Role) string {
 func CallText(c content.ToolCall) string {
 	var args bytes.Buffer
 	if json.Compact(&args, c.Args()) != nil { // no JSON: as it is
-		return c.ToolName() + " " + string(c.Args())
+		return c.ToolName() + content.ServerWords(c) + " " + string(c.Args())
 	}
-	return c.ToolName() + " " + args.String()
+	return c.ToolName() + content.ServerWords(c) + " " + args.String()
 }

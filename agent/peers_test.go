@@ -1,0 +1,27 @@
+package agent
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/content"
+)
+
+func TestD23_SaysThatAnAnswerShowsRoundedNumbers(t *testing.T) {
+	var c counted
+	k := talk(t, said(call("1", "pay", `{"id":9007199254740993}`)), said(text("ok")))
+	a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+	th := NewThread("t")
+	q := approvalOf(t, mustRun(t, a, th, content.UserText("pay")), 0)
+
+	rounded := q.CreateApproval("")
+	rounded.Call.(*content.FunctionCall).Arguments = json.RawMessage(`{"id":9007199254740992}`)
+	resp := mustRun(t, a, th, answers(rounded))
+	if len(resp.Refused) != 1 || resp.Refused[0].Reason != OtherCall || !strings.Contains(resp.Refused[0].Detail, "rounded numbers") {
+		t.Errorf("%+v", resp.Refused)
+	}
+	if len(c.runs) != 0 {
+		t.Errorf("ran %v", c.runs)
+	}
+}
