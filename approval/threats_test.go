@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// One test for each attack of threats.md §2 that this package must withstand; the number is the row.
+// One test for each attack of docs/reference/threats.md that this package must withstand; the number is the row.
 
 func TestThreat01_ApprovalFatigue(t *testing.T) {
 	h := newHouse(t)
