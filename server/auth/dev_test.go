@@ -62,13 +62,34 @@ func TestDevLink(t *testing.T) {
 	}
 }
 
+// TestL14_TheDevCookieNamesItsPort: a second server on the same machine neither takes nor ends the session of the first.
+func TestL14_TheDevCookieNamesItsPort(t *testing.T) {
+	h, other := open(t, true), open(t, true)
+	b := h.browser()
+	if res := b.do(http.MethodPost, h.link("bob"), nil); res.StatusCode != http.StatusOK {
+		t.Fatal(res.body)
+	}
+	for _, to := range []string{"/", "/auth/sign-out"} {
+		method := http.MethodGet
+		if to != "/" {
+			method = http.MethodPost
+		}
+		if res := b.do(method, other.server.URL+to, nil); strings.HasPrefix(res.body, "true") {
+			t.Errorf("the other server knows the session: %s", res.body)
+		}
+	}
+	if b.who() == "" {
+		t.Error("the other server ended the session")
+	}
+}
+
 func TestDevCookie(t *testing.T) {
 	h := open(t, true)
 	b := h.browser()
 	b.follow = false
 	res := b.do(http.MethodPost, h.link("bob"), nil)
 	line := res.Header.Get("Set-Cookie")
-	if !strings.HasPrefix(line, "assent=") || strings.Contains(line, "Secure") || !strings.Contains(line, "HttpOnly") || !strings.Contains(line, "SameSite=Lax") || !strings.Contains(line, "Path=/") {
+	if !strings.HasPrefix(line, "assent-") || strings.Contains(line, "Secure") || !strings.Contains(line, "HttpOnly") || !strings.Contains(line, "SameSite=Lax") || !strings.Contains(line, "Path=/") {
 		t.Errorf("cookie: %s", line)
 	}
 	if b.do(http.MethodPost, "/auth/sign-out", nil).Header.Get("Location") != "/auth/signed-out" || b.who() != "" {
