@@ -90,6 +90,7 @@ type house struct {
 	url     string
 	handler http.Handler
 	arm     time.Duration
+	admins  func(tenant string) string // the group that may freeze; nil: the usual one
 }
 
 func (h *house) now() time.Time { return time.Now().Add(time.Duration(h.skew.Load())) }
@@ -153,7 +154,7 @@ func openArmed(t testing.TB, arm time.Duration) *house {
 func (h *house) newHandler() http.Handler {
 	pages := inbox.New(inbox.Config{
 		Service: h.service, Store: h.store, Directory: h.people, Now: h.now, Logger: slog.New(slog.NewTextHandler(h.t.Output(), nil)), Who: h.who,
-		Arm: h.arm, SignOut: "/auth/sign-out", PublicKey: h.signer.PublicKey(),
+		Arm: h.arm, Admins: h.admins, SignOut: "/auth/sign-out", PublicKey: h.signer.PublicKey(),
 	})
 	base, err := url.Parse("http://127.0.0.1")
 	if err != nil {

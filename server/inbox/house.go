@@ -69,6 +69,7 @@ func (v *visit) revoke() error {
 // freezePage is the kill switch.
 type freezePage struct {
 	Freezes []approval.Freeze
+	Admins  string // the group that may do something here
 }
 
 func (v *visit) freeze() error {
@@ -76,7 +77,7 @@ func (v *visit) freeze() error {
 	if err != nil {
 		return err
 	}
-	return v.show("freeze", "Freeze", "freeze", freezePage{list})
+	return v.show("freeze", "Freeze", "freeze", freezePage{Freezes: list, Admins: v.Admins(v.Tenant)})
 }
 
 // onlyAdmins refuses everybody else.
@@ -85,7 +86,7 @@ func (v *visit) onlyAdmins() error {
 		return err
 	}
 	if !v.admin() {
-		return &problem{http.StatusForbidden, "Not yours to do", "Only people in the group " + v.Admins + " can do this. Nothing was done."}
+		return &problem{http.StatusForbidden, "Not yours to do", "Only people in the group " + v.Admins(v.Tenant) + " can do this. Nothing was done."}
 	}
 	return nil
 }
