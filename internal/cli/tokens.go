@@ -18,7 +18,7 @@ import (
 // tokenFlags are the flags of the token commands.
 type tokenFlags struct {
 	connection
-	store   string
+	storeFlags
 	tenant  string
 	name    string
 	scopes  []string
@@ -28,7 +28,7 @@ type tokenFlags struct {
 }
 
 // direct tells whether the store is worked on itself, which needs no token: that is how the first one comes about.
-func (f tokenFlags) direct() bool { return f.store != "" }
+func (f tokenFlags) direct() bool { return f.store != "" || f.file != "" }
 
 func (a Assent) tokenCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -46,7 +46,7 @@ func (a Assent) tokenCommand() *cobra.Command {
 // tokens adds the flags that say where the tokens are.
 func tokens(cmd *cobra.Command, f *tokenFlags) *cobra.Command {
 	flags := connected(cmd, &f.connection).Flags()
-	flags.StringVar(&f.store, "store", "", "work on this store itself: `PATH` or postgres:// URL")
+	storeFlag(cmd, &f.storeFlags, "", "work on this store itself: `PATH` or postgres:// URL")
 	flags.StringVar(&f.tenant, "tenant", defaultTenant, "with --store: `NAME` of the tenant")
 	return cmd
 }
@@ -121,11 +121,23 @@ func (a Assent) createDirectly(ctx context.Context, f tokenFlags, body openapi.T
 	if a.Backend.CreateToken == nil {
 		return nil, errNoBackend
 	}
-	err = a.withStore(ctx, f.store, true, func(s store.Store) error {
+	where, err := a.directStore(f)
+	if err != nil {
+		return nil, err
+	}
+	err = a.withStore(ctx, where, true, func(s store.Store) error {
 		made, err = a.Backend.CreateToken(ctx, s, f.tenant, body)
 		return err
 	})
 	return made, err
+}
+
+// directStore tells where the store is that is worked on itself. The environment alone never makes a command do that.
+func (a Assent) directStore(f tokenFlags) (string, error) {
+	if f.store != "" && f.file != "" {
+		return "", errTwoStores
+	}
+	return a.whereStore(f.store, f.file, true)
 }
 
 func (a Assent) tokenListCommand() *cobra.Command {
@@ -146,7 +158,11 @@ func (a Assent) listTokens(ctx context.Context, f tokenFlags) error {
 			return openapi.Tokens{Tokens: list}, err
 		}, (*printer).tokens)
 	}
-	return a.withStore(ctx, f.store, false, func(s store.Store) error {
+	where, err := a.directStore(f)
+	if err != nil {
+		return err
+	}
+	return a.withStore(ctx, where, false, func(s store.Store) error {
 		list, err := s.Tokens(ctx, f.tenant)
 		if err != nil {
 			return err
@@ -205,7 +221,11 @@ func (a Assent) revokeToken(ctx context.Context, f tokenFlags, id string) error 
 		if a.Backend.RevokeToken == nil {
 			return errNoBackend
 		}
-		err := a.withStore(ctx, f.store, false, func(s store.Store) error { return a.Backend.RevokeToken(ctx, s, f.tenant, id) })
+		where, err := a.directStore(f)
+		if err != nil {
+			return err
+		}
+		err = a.withStore(ctx, where, false, func(s store.Store) error { return a.Backend.RevokeToken(ctx, s, f.tenant, id) })
 		if err != nil {
 			return err
 		}
