@@ -62,6 +62,11 @@ func unavailable(t *testing.T, err error) {
 
 func TestStore(t *testing.T) { storetest.Run(t, database) }
 
+// TestD25_StoreAsBehindAPooler: the whole suite with statements that don't stay prepared. internal/peers/pgbouncer runs it through the real one.
+func TestD25_StoreAsBehindAPooler(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) func() (store.Store, error) { return open(t, pgtest.New(t)+"&pool=transaction") })
+}
+
 func TestMigrations(t *testing.T) {
 	storetest.Migrations(t, func(t *testing.T) (func() (store.Store, error), func(string)) {
 		url := pgtest.New(t)
