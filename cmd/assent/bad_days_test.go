@@ -119,12 +119,12 @@ func TestStartRefuses(t *testing.T) {
 		return func(c *cli.ServeConfig) { c.Tenants[0].Webhooks = []cli.WebhookConfig{w} }
 	}
 	for want, change := range map[string]func(*cli.ServeConfig){
-		"empty is empty":      hook(cli.WebhookConfig{Name: "a", URL: "https://a.example", SecretFiles: []string{file("empty")}}),
-		"webhook a: webhook":  hook(cli.WebhookConfig{Name: "a", URL: "https://a.example", SecretFiles: []string{file("secret")}}),
-		"networks":            hook(cli.WebhookConfig{Name: "a", URL: "https://a.example", SecretFiles: []string{file("secret")}, Networks: []string{"ten"}}),
-		"no event about":      hook(cli.WebhookConfig{Name: "a", URL: "https://a.example", RouteConfig: cli.RouteConfig{Events: []string{"nothing"}}}),
-		"share a name:":       func(c *cli.ServeConfig) { c.Tenants[0].Webhooks = make([]cli.WebhookConfig, 2) },
-		"slack: open":         func(c *cli.ServeConfig) { c.Tenants[0].Slack = &cli.SlackConfig{TokenFile: file("nothing")} },
+		"empty is empty":     hook(cli.WebhookConfig{Name: "a", URL: "https://a.example", SecretFiles: []string{file("empty")}}),
+		"webhook a: webhook": hook(cli.WebhookConfig{Name: "a", URL: "https://a.example", SecretFiles: []string{file("secret")}}),
+		"networks":           hook(cli.WebhookConfig{Name: "a", URL: "https://a.example", SecretFiles: []string{file("secret")}, Networks: []string{"ten"}}),
+		"no event about":     hook(cli.WebhookConfig{Name: "a", URL: "https://a.example", RouteConfig: cli.RouteConfig{Events: []string{"nothing"}}}),
+		"share a name:":      func(c *cli.ServeConfig) { c.Tenants[0].Webhooks = make([]cli.WebhookConfig, 2) },
+		"slack: open":        func(c *cli.ServeConfig) { c.Tenants[0].Slack = &cli.SlackConfig{TokenFile: file("nothing")} },
 		"the client's secret": func(c *cli.ServeConfig) {
 			c.Tenants[0].OIDC, c.Tenants[0].People = &cli.OIDCConfig{ClientSecretFile: file("nothing")}, file("closed.yaml")
 		},
@@ -134,7 +134,7 @@ func TestStartRefuses(t *testing.T) {
 		"groups: {\"admins\": {}}": func(c *cli.ServeConfig) { // TestM3: without a list any group of the provider would count
 			c.Tenants[0].OIDC, c.PublicURL = &cli.OIDCConfig{Issuer: "https://i.example", ClientID: "c"}, "https://assent.example"
 		},
-		"--metrics-listen": func(c *cli.ServeConfig) { c.MetricsListen = "256.0.0.1:x" },
+		"--metrics-listen":        func(c *cli.ServeConfig) { c.MetricsListen = "256.0.0.1:x" },
 		"--public-url":            func(c *cli.ServeConfig) { c.PublicURL = "ftp://x" },
 		"--listen":                func(c *cli.ServeConfig) { c.Listen = "256.0.0.1:x" },
 		"can be read by others":   func(c *cli.ServeConfig) { c.KeyFile = file("loose.key") },
