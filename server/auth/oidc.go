@@ -21,9 +21,9 @@ const (
 	providerTimeout = 10 * time.Second // for everything that one request asks of a provider
 	retryDiscovery  = 3 * time.Second  // after it failed
 	freshDiscovery  = time.Hour
-	againDiscovery  = time.Minute // at least, before a token that doesn't verify makes us ask again
-	maxAnswer       = 1 << 20     // bytes of one answer of a provider
-	maxExchanges    = 16          // at a time
+	againDiscovery  = 10 * time.Second // at least, before a token that doesn't verify makes us ask again
+	maxAnswer       = 1 << 20          // bytes of one answer of a provider
+	maxExchanges    = 16               // at a time
 	// leeway is how far our clock and the provider's may be apart, in favour of an ID token that has just expired. Its other end, nbf, has 4
 	// minutes, which go-oidc grants less this. When a token was issued is not looked at: it is for this sign-in only (nonce, PKCE).
 	leeway = time.Minute
