@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +25,11 @@ func checkServe(ctx context.Context, cfg cli.ServeConfig) cli.Checked {
 	if cfg.Dev {
 		c.wrong("", "--dev", auth.CheckDev(cfg.Listen))
 	}
-	_, err := newOutside(cfg, cfg.PublicURL)
-	c.wrong("", "", err)
+	base, err := publicURL(cmp.Or(cfg.PublicURL, "http://"+cfg.Listen), nil)
+	if c.wrong("", "", err); err == nil {
+		_, err = newOutside(cfg, base.String())
+		c.wrong("", "", err)
+	}
 	for _, t := range cfg.Tenants {
 		c.tenant(ctx, t)
 	}

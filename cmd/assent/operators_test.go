@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -154,8 +157,8 @@ func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
 	}
 }
 
-// TestM8_TheLedgerSaysWhichFilesAreInForce: at the start, and with every change, the digest and what is broken.
-func TestM8_TheLedgerSaysWhichFilesAreInForce(t *testing.T) {
+// TestL15_TheLedgerSaysWhichFilesAreInForce: at the start, and with every change, the digest and what is broken.
+func TestL15_TheLedgerSaysWhichFilesAreInForce(t *testing.T) {
 	h := start(t, "schema_version: \"1.0.0\"\npolicy_ref: acme.p\napplies: implicit\nrules: [{id: r, match: {targets: [trade]}, deny: \"No.\"}]\n")
 	until(t, "the start is sealed", func() bool {
 		return len(h.loadedEntries(t, "agents_loaded"))+len(h.loadedEntries(t, "policies_loaded"))+len(h.loadedEntries(t, "people_loaded")) == 3
@@ -259,5 +262,48 @@ func TestUsers4_5_AProviderThatIsDownIsADegradedPart(t *testing.T) {
 	want := cli.Address{Tenant: "default", For: cli.RedirectURI, URL: "https://assent.example/auth/callback/default"}
 	if len(h.ready.Register) != 2 || h.ready.Register[0] != want {
 		t.Errorf("to register: %+v", h.ready.Register)
+	}
+}
+
+// TestUsers4_11_LogsFromALevelOn: what is below the level is not written.
+func TestUsers4_11_LogsFromALevelOn(t *testing.T) {
+	for level, want := range map[string]int{"debug": 4, "info": 3, "": 3, "warn": 2, "error": 1} {
+		for _, text := range []bool{true, false} {
+			var out bytes.Buffer
+			log := logger(text, level, &out)
+			log.Debug("d")
+			log.Info("i")
+			log.Warn("w")
+			log.Error("e")
+			if got := strings.Count(out.String(), "\n"); got != want {
+				t.Errorf("%q: %d lines, want %d", level, got, want)
+			}
+		}
+	}
+}
+
+// TestUsers4_12_WarnsOfPlainHTTP beyond this machine, less loudly where a proxy has TLS.
+func TestUsers4_12_WarnsOfPlainHTTP(t *testing.T) {
+	for _, tt := range []struct{ listen, public, want string }{
+		{"127.0.0.1:0", "http://127.0.0.1:1", ""}, {"[::1]:0", "https://assent.example", ""},
+		{"0.0.0.0:0", "http://assent.example", "level=WARN"}, {"0.0.0.0:0", "https://assent.example", "level=INFO"},
+	} {
+		listener, err := net.Listen("tcp", tt.listen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		base, err := url.Parse(tt.public)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		h := &house{log: logger(true, "", &out), listener: listener, base: base}
+		h.warnOfPlainHTTP()
+		if err := listener.Close(); err != nil {
+			t.Error(err)
+		}
+		if got := out.String(); !strings.Contains(got, tt.want) || (tt.want == "") != (got == "") {
+			t.Errorf("%s as %s: %q, want %q", tt.listen, tt.public, got, tt.want)
+		}
 	}
 }

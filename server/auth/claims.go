@@ -53,7 +53,7 @@ func (p *provider) lacks(said map[string]any) bool {
 func (p *provider) complete(said, more map[string]any) {
 	_, address := said[claimEmail]
 	_, verified := said[claimVerified]
-	if !address || !verified {
+	if _, ok := more[claimEmail]; ok && !(address && verified) {
 		said[claimEmail], said[claimVerified] = more[claimEmail], more[claimVerified]
 	}
 	for _, name := range []string{p.GroupsClaim, claimName} {

@@ -86,11 +86,15 @@ func TestD3_UserInfoAttacks(t *testing.T) {
 		}
 	})
 	t.Run("an address of one and the word of the other", func(t *testing.T) {
-		h := open(t, false)
-		h.idp.claims = map[string]any{"email": "alice@example.com", "email_verified": nil, "groups": nil}
-		h.idp.info = says(map[string]any{"sub": "abc123", "email": "eve@example.com", "email_verified": true})
-		if res := h.browser().get("/auth/start/corp"); res.StatusCode != http.StatusForbidden {
-			t.Errorf("%d %s", res.StatusCode, res.body)
+		for _, info := range []map[string]any{
+			{"sub": "abc123", "email": "eve@example.com", "email_verified": true}, {"sub": "abc123", "email_verified": true},
+		} {
+			h := open(t, false)
+			h.idp.claims = map[string]any{"email": "alice@example.com", "email_verified": nil, "groups": nil}
+			h.idp.info = says(info)
+			if res := h.browser().get("/auth/start/corp"); res.StatusCode != http.StatusForbidden {
+				t.Errorf("%v: %d %s", info, res.StatusCode, res.body)
+			}
 		}
 	})
 	t.Run("plain http", func(t *testing.T) {

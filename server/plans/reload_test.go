@@ -181,6 +181,21 @@ func TestUsers4_3_AnIDStaysWithItsFile(t *testing.T) {
 	want(t, p, map[string]string{"a": "error: ", "b": "allow"})
 }
 
+// TestUsers4_3_AnAgentMoves: a file that is copied and then deleted hands its agent over.
+func TestUsers4_3_AnAgentMoves(t *testing.T) {
+	dir := write(t, map[string]string{"a.agf.yaml": agent("a", ", approval: true"), "b.agf.yaml": agent("b", "")})
+	p := load(t, plans.Config{Agents: []string{dir}})
+	reloaded(t, p, dir, map[string]string{"moved.agf.yaml": agent("a", "")})
+	want(t, p, map[string]string{"a": "ask"})
+	if err := os.Remove(filepath.Join(dir, "a.agf.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if p.Reload(); len(p.Problems()) > 0 {
+		t.Errorf("got %v", p.Problems())
+	}
+	want(t, p, map[string]string{"a": "allow"})
+}
+
 // TestM8_NoticesEqualSizeAndTime: a file that changes within the same size and time stamp is loaded: agents, sub-agents and policies.
 func TestM8_NoticesEqualSizeAndTime(t *testing.T) {
 	ask, allow := agent("a", ", approval: true", "b.agent"), agent("a", ",     x-y:  true", "b.agent")
