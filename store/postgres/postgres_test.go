@@ -62,9 +62,27 @@ func unavailable(t *testing.T, err error) {
 
 func TestStore(t *testing.T) { storetest.Run(t, database) }
 
-// TestD25_StoreAsBehindAPooler: the whole suite with statements that don't stay prepared. internal/peers/pgbouncer runs it through the real one.
-func TestD25_StoreAsBehindAPooler(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) func() (store.Store, error) { return open(t, pgtest.New(t)+"&pool=transaction") })
+// TestD25_StatementsThatDontStayPrepared write and read what others do. internal/peers/pgbouncer runs the whole suite through the real pooler.
+func TestD25_StatementsThatDontStayPrepared(t *testing.T) {
+	url := pgtest.New(t)
+	s, err := open(t, url+"&pool=transaction")()
+	lent := wanted(t, s, err)
+	storetest.Fill(t, lent)
+	s, err = open(t, url)()
+	direct := wanted(t, s, err)
+	if storetest.Backup(t, lent) != storetest.Backup(t, direct) {
+		t.Error("they read otherwise")
+	}
+	before := storetest.Whole(t, direct)
+	const updates = 200
+	for n := range updates {
+		if err := storetest.Insert(t, lent, 1_000_000+n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := storetest.Whole(t, direct) - before; got != updates {
+		t.Errorf("%d updates are there, want %d", got, updates)
+	}
 }
 
 func TestMigrations(t *testing.T) {
