@@ -203,10 +203,12 @@ func TestSignInRefused(t *testing.T) {
 // TestM3_WithoutAListOfGroupsSignInsBringNone: whoever only the provider knows stays nobody, and nobody gains a group.
 func TestM3_WithoutAListOfGroupsSignInsBringNone(t *testing.T) {
 	h := join(t, aliceAndBob)
-	if p, err := h.signIn(people.Claims{Subject: "e1", Email: "eve@example.com", EmailVerified: true, Groups: []string{"Domain Users", "admins", "risk"}}); !errors.Is(err, people.ErrUnknown) {
+	if p, err := h.signIn(people.Claims{Subject: "e1", Email: "eve@example.com", EmailVerified: true,
+		Groups: []string{"Domain Users", "admins", "risk"}}); !errors.Is(err, people.ErrUnknown) {
 		t.Errorf("eve is %+v, %v", p, err)
 	}
-	if p, err := h.signIn(people.Claims{Subject: "b1", Groups: []string{"admins", "risk"}}); err != nil || len(p.Groups) > 0 {
+	if p, err := h.signIn(people.Claims{Subject: "b1", Groups: []string{"admins", "risk"}}); err != nil ||
+		len(p.Groups) > 0 {
 		t.Errorf("bob is %+v, %v", p, err)
 	}
 }
@@ -218,7 +220,8 @@ func TestM3_AReservedGroupComesFromTheFileOnly(t *testing.T) {
 	d, _ := people.Parse("f", []byte(text))
 	h := join(t, aliceAndBob)
 	h.Joined = people.With(people.Reserve(d, "admins"), h.values, func() time.Time { return h.now })
-	if p, err := h.signIn(people.Claims{Subject: "b1", Groups: []string{"admins", "ops"}}); err != nil || !slices.Equal(p.Groups, []string{"ops"}) {
+	if p, err := h.signIn(people.Claims{Subject: "b1", Groups: []string{"admins", "ops"}}); err != nil ||
+		!slices.Equal(p.Groups, []string{"ops"}) {
 		t.Errorf("bob is %+v, %v", p, err)
 	}
 	if p, err := h.signIn(people.Claims{Subject: "e1", Groups: []string{"admins"}}); !errors.Is(err, people.ErrUnknown) {

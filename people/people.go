@@ -25,7 +25,8 @@ type Directory struct {
 // Base is a directory that comes from files, and knows which groups sign-ins may bring.
 type Base interface {
 	approval.Directory
-	// Declares reports whether sign-ins may bring a group in the tenant: it is on the file's list. Without a list they bring none.
+	// Declares reports whether sign-ins may bring a group in the tenant: it is on the file's list. Without a list they
+	// bring none.
 	Declares(tenant, group string) bool
 }
 

@@ -56,15 +56,17 @@ func (e *OpenGroupsError) Error() string {
 	for _, g := range e.Groups {
 		list = append(list, strconv.Quote(g)+": {}")
 	}
-	return fmt.Sprintf("%s: people sign in at an identity provider, and the file has no list of groups, so any group that the provider names "+
-		"would count. Write the groups that sign-ins may bring, and those of your people, at its top:\ngroups: {%s}", e.File, strings.Join(list, ", "))
+	return fmt.Sprintf("%s: people sign in at an identity provider, and the file has no list of groups, so any group that "+
+		"the provider names would count. Write the groups that sign-ins may bring, and those of your people, at its top:\n"+
+		"groups: {%s}", e.File, strings.Join(list, ", "))
 }
 
 // WatchOptions say what a watched file must hold, and what a file that can't be used means.
 type WatchOptions struct {
 	// ClosedGroups refuses a file without a list of groups (OpenGroupsError): sign-ins bring groups.
 	ClosedGroups bool
-	// DenyBroken makes every question an error while the file can't be used, instead of leaving the last good directory in force.
+	// DenyBroken makes every question an error while the file can't be used, instead of leaving the last good directory in
+	// force.
 	DenyBroken bool
 }
 
@@ -159,7 +161,8 @@ func (w *Watched) Err() error {
 	return w.err
 }
 
-// InForce returns the digest of the file that is in force, "sha256:" and what sha256sum prints, and how many people it lists.
+// InForce returns the digest of the file that is in force, "sha256:" and what sha256sum prints, and how many people it
+// lists.
 func (w *Watched) InForce() (digest string, people int) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

@@ -74,7 +74,8 @@ func TestWatchBroken(t *testing.T) {
 		t.Errorf("missing: %v", err)
 	}
 	write(t, file, "schema_version: \"1.0.0\"\npeople:\n  - {id: a, groups: [rsik]}\ngroups: {risk: {}}\n")
-	if _, err := people.Watch(file, people.WatchOptions{}); err == nil || !strings.Contains(err.Error(), `did you mean "risk"?`) {
+	if _, err := people.Watch(file, people.WatchOptions{}); err == nil ||
+		!strings.Contains(err.Error(), `did you mean "risk"?`) {
 		t.Errorf("broken: %v", err)
 	}
 	write(t, file, strings.Repeat("#", 5<<20))
@@ -104,14 +105,15 @@ func TestWatchedIsABase(t *testing.T) {
 	}
 }
 
-// TestM3_RefusesAFileWithoutAListOfGroups: beside an identity provider such a file is refused with the line to write, at the start and later;
-// later, what was in force stays.
+// TestM3_RefusesAFileWithoutAListOfGroups: beside an identity provider such a file is refused with the line to write,
+// at the start and later; later, what was in force stays.
 func TestM3_RefusesAFileWithoutAListOfGroups(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "people.yaml")
 	write(t, file, justAlice)
 	closed := people.WatchOptions{ClosedGroups: true}
 	var open *people.OpenGroupsError
-	if _, err := people.Watch(file, closed); !errors.As(err, &open) || !strings.Contains(err.Error(), `groups: {"g": {}}`) {
+	if _, err := people.Watch(file, closed); !errors.As(err, &open) || !strings.Contains(err.Error(),
+		`groups: {"g": {}}`) {
 		t.Fatalf("got %v", err)
 	}
 	write(t, file, justAlice+"groups: {g: {}}\n")
@@ -129,7 +131,8 @@ func TestM3_RefusesAFileWithoutAListOfGroups(t *testing.T) {
 	}
 }
 
-// TestUsers4_3_DenyBrokenPeople: with DenyBroken nobody is anybody while the file can't be used, and that is an error, not an answer.
+// TestUsers4_3_DenyBrokenPeople: with DenyBroken nobody is anybody while the file can't be used, and that is an error,
+// not an answer.
 func TestUsers4_3_DenyBrokenPeople(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "people.yaml")
 	write(t, file, justAlice+"groups: {g: {}}\n")

@@ -88,9 +88,10 @@ func (g *Gateway) authenticate(req *http.Request) (*gateCaller, string) {
 	return found, "no caller's token"
 }
 
-// local is the caller without a token: a program on this machine, which neither a browser nor a proxy is. What a page of some site makes a
-// browser send has an Origin, or asks for that site's name; what a proxy passes on came from elsewhere. A proxy that says nothing of itself
-// can't be told from a program: beside a proxy every caller needs a token.
+// local is the caller without a token: a program on this machine, which neither a browser nor a proxy is. What a page
+// of some site makes a browser send has an Origin, or asks for that site's name; what a proxy passes on came from
+// elsewhere. A proxy that says nothing of itself can't be told from a program: beside a proxy every caller needs a
+// token.
 func (g *Gateway) local(req *http.Request) (*gateCaller, string) {
 	at, err := netip.ParseAddrPort(req.RemoteAddr)
 	switch {
@@ -114,13 +115,16 @@ func (g *Gateway) local(req *http.Request) (*gateCaller, string) {
 // proxyHeaders are what proxies add to requests; a star stands for the rest of a name.
 func proxyHeaders() []string {
 	return []string{
-		"Forwarded", "Via", "X-Forwarded*", "X-Real-Ip", "X-Original-*", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Originating-Ip", "X-Remote-Ip",
-		"X-Remote-Addr", "X-Proxyuser-Ip", "Client-Ip", "True-Client-Ip", "Fastly-*", "Fly-*", "Cf-*", "Cdn-*", "X-Envoy-*", "X-Amz-Cf-*", "X-Amzn-Trace-Id",
+		"Forwarded", "Via", "X-Forwarded*", "X-Real-Ip", "X-Original-*", "X-Client-Ip", "X-Cluster-Client-Ip",
+		"X-Originating-Ip", "X-Remote-Ip",
+		"X-Remote-Addr", "X-Proxyuser-Ip", "Client-Ip", "True-Client-Ip", "Fastly-*", "Fly-*", "Cf-*", "Cdn-*", "X-Envoy-*",
+		"X-Amz-Cf-*", "X-Amzn-Trace-Id",
 		"X-Azure-*", "X-Appengine-*",
 	}
 }
 
-// throughProxy reports whether a proxy has passed a request on: it says so, or speaks HTTP/1.0, which proxies do and runtimes don't.
+// throughProxy reports whether a proxy has passed a request on: it says so, or speaks HTTP/1.0, which proxies do and
+// runtimes don't.
 func throughProxy(req *http.Request) bool {
 	if !req.ProtoAtLeast(1, 1) {
 		return true

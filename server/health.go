@@ -29,7 +29,8 @@ var errNotBegun = errors.New("it has not begun yet")
 
 func newHealth(cfg Config, draining <-chan struct{}) *health {
 	h := &health{now: cfg.Now, log: cfg.Logger, draining: draining, workers: map[string]error{}, failing: map[string]bool{}}
-	h.checks = append([]Check{{Name: "store", Check: cfg.Store.Ping}, h.worker("time"), h.worker("sealing")}, cfg.Checks...)
+	h.checks = append([]Check{{Name: "store", Check: cfg.Store.Ping}, h.worker("time"), h.worker("sealing")},
+		cfg.Checks...)
 	return h
 }
 
@@ -87,7 +88,8 @@ func (h *health) ask() openapi.Health {
 		if err == nil {
 			continue
 		}
-		out.Checks[i] = openapi.Check{Name: c.Name, Degraded: c.Degrades, Problem: "failing"} // anybody may ask: the log has the rest
+		// Anybody may ask: the log has the rest.
+		out.Checks[i] = openapi.Check{Name: c.Name, Degraded: c.Degrades, Problem: "failing"}
 		if c.Degrades {
 			out.Degraded = true
 		} else {
@@ -148,7 +150,8 @@ func (x *exchange) readyz() error {
 	return x.answer(status, out)
 }
 
-// addLoaded tells which files are in force to whoever asks for it; to a token, those of its tenant with what is wrong with them.
+// addLoaded tells which files are in force to whoever asks for it; to a token, those of its tenant with what is wrong
+// with them.
 func (x *exchange) addLoaded(out *openapi.Health) error {
 	if _, asked := x.query["verbose"]; !asked || x.cfg.Loaded == nil {
 		return nil

@@ -12,7 +12,8 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// TestUsers4_3_ABrokenAgentDegrades: it leaves the server ready, its last good copy deciding, and everybody is told, but not of whom it is.
+// TestUsers4_3_ABrokenAgentDegrades: it leaves the server ready, its last good copy deciding, and everybody is told,
+// but not of whom it is.
 func TestUsers4_3_ABrokenAgentDegrades(t *testing.T) {
 	h := newHouse(t, func(c *server.Config) {
 		c.UnusableAgents = func() int { return 1 }
@@ -30,7 +31,8 @@ func TestUsers4_3_ABrokenAgentDegrades(t *testing.T) {
 		if strings.Contains(a.text, "other") {
 			t.Errorf("anybody may read %s", a.text)
 		}
-		return strings.Contains(a.text, `"degraded":true,"ok":true}`) && strings.Contains(a.text, `{"degraded":true,"name":"agents","ok":false,"problem":"failing"}`)
+		return strings.Contains(a.text, `"degraded":true,"ok":true}`) && strings.Contains(a.text,
+			`{"degraded":true,"name":"agents","ok":false,"problem":"failing"}`)
 	})
 	rt := h.runtime()
 	h.do("POST", "/v1/agents/other/requests", rt, `{"call":{"kind":"tool","tool":"trade"}}`).must(201)
@@ -65,12 +67,14 @@ func TestUsers4_4_AnAgentThatWasNeverGoodIsDenied(t *testing.T) {
 	}
 	h.plans.Reload()
 	a := h.do("POST", "/v1/agents/late/requests", h.runtime(), `{"call":{"kind":"tool","tool":"trade"}}`)
-	if a.status != 503 || a.str("code") != "agent_unusable" || a.str("outcome") != "deny" || !strings.Contains(a.str("detail"), "late.agf.yaml:12:") {
+	if a.status != 503 || a.str("code") != "agent_unusable" || a.str("outcome") != "deny" ||
+		!strings.Contains(a.str("detail"), "late.agf.yaml:12:") {
 		t.Errorf("got %s", a.text)
 	}
 }
 
-// TestUsers4_10_FiguresAreOfNow: what was opened, and what is frozen, shows at the next scrape, however seldom the store is read otherwise.
+// TestUsers4_10_FiguresAreOfNow: what was opened, and what is frozen, shows at the next scrape, however seldom the
+// store is read otherwise.
 func TestUsers4_10_FiguresAreOfNow(t *testing.T) {
 	h := newHouse(t, func(c *server.Config) { c.Timing.Gauges, c.Version = time.Hour, "1.2.3" })
 	shows := func(lines ...string) {

@@ -10,9 +10,10 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// ForHosts answers requests for some names only, whatever the port: those given, localhost, and addresses. A page of some site that makes its
-// own name lead to this machine (DNS rebinding) sends its own name, so nothing that such a page asks for is answered. Health is: whoever asks
-// for it knows us by any name. So are the addresses that authenticate their callers themselves and are known by other names: of Slack and RAP.
+// ForHosts answers requests for some names only, whatever the port: those given, localhost, and addresses. A page of
+// some site that makes its own name lead to this machine (DNS rebinding) sends its own name, so nothing that such a
+// page asks for is answered. Health is: whoever asks for it knows us by any name. So are the addresses that
+// authenticate their callers themselves and are known by other names: of Slack and RAP.
 func ForHosts(next http.Handler, names []string) http.Handler {
 	known := map[string]bool{"localhost": true}
 	for _, name := range names {
@@ -24,7 +25,8 @@ func ForHosts(next http.Handler, names []string) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		p := fail(openapi.CodeWrongHost, fmt.Sprintf("this server has no name %.200q: ask for it by one that it has, or let whoever runs it add this one to hosts (--host)", host))
+		p := fail(openapi.CodeWrongHost, fmt.Sprintf("this server has no name %.200q: ask for it by one that it has, "+
+			"or let whoever runs it add this one to hosts (--host)", host))
 		p.Outcome = openapi.Deny // whatever was asked for, nothing runs
 		p.write(w)
 	})
@@ -48,5 +50,6 @@ func isAddress(host string) bool {
 }
 
 func anyHost(path string) bool {
-	return path == "/healthz" || path == "/readyz" || strings.HasPrefix(path, "/slack/") || strings.HasPrefix(path, "/rap/")
+	return path == "/healthz" || path == "/readyz" || strings.HasPrefix(path, "/slack/") ||
+		strings.HasPrefix(path, "/rap/")
 }

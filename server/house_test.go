@@ -175,7 +175,8 @@ func (h *house) start(change ...func(*server.Config)) {
 	cfg := server.Config{
 		Service: h.svc, Store: h.store, Directory: h.people, Signer: h.signer, Now: h.clock.Now,
 		Logger: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Checks: []server.Check{{Name: "agents", Check: func(context.Context) error { return h.plans.Err(plans.Agents) }, Degrades: true}},
+		Checks: []server.Check{{Name: "agents", Check: func(context.Context) error { return h.plans.Err(plans.Agents) },
+			Degrades: true}},
 		Timing: server.Timing{Tick: 20 * time.Millisecond, Seal: 20 * time.Millisecond, Heartbeat: 100 * time.Millisecond},
 	}
 	for _, c := range change {

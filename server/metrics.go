@@ -52,19 +52,24 @@ func newMetrics(cfg Config) *metrics {
 		polls:    gauge("assent_long_polls", "Requests that wait for a change."),
 		sealedAt: gauge("assent_sealed_timestamp_seconds", "When sealing last succeeded, in seconds of Unix time: alert when it is long ago."),
 		open:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "assent_open_requests", Help: "Requests that are open, by state; the same on every replica."}, []string{"state"}),
-		oldest:   gauge("assent_oldest_pending_seconds", "Age of the request that has waited longest for an answer, 0 when none waits; the same on every replica."),
-		frozen:   gauge("assent_frozen", "Freezes in force: of single agents, or of everything; the same on every replica."),
-		degraded: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "assent_degraded", Help: "1 while a part can't be used as it stands: its files are broken, or nobody can sign in."}, []string{"part"}),
-		dead:     gauge("assent_dead_deliveries", "Deliveries that were given up, at most 500 of each tenant are counted; the same on every replica."),
+		oldest: gauge("assent_oldest_pending_seconds",
+			"Age of the request that has waited longest for an answer, 0 when none waits; the same on every replica."),
+		frozen: gauge("assent_frozen", "Freezes in force: of single agents, or of everything; the same on every replica."),
+		degraded: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "assent_degraded",
+			Help: "1 while a part can't be used as it stands: its files are broken, or nobody can sign in."}, []string{"part"}),
+		dead: gauge("assent_dead_deliveries", "Deliveries that were given up, at most 500 of each tenant are counted; the same on every replica."),
 		waited: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "assent_answer_seconds", Buckets: prometheus.ExponentialBuckets(1, 3, 12),
 			Help: "Time from asking to a person's answer, through whatever channel, since this process began; the same on every replica."}, []string{"verdict"}),
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(m.http, m.calls, m.consumes, m.entries, m.watchers, m.polls, m.sealedAt, m.open, m.dead, m.waited, m.oldest, m.frozen, m.degraded,
-		buildInfo(cfg.Version), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(m.http, m.calls, m.consumes, m.entries, m.watchers, m.polls, m.sealedAt, m.open, m.dead,
+		m.waited, m.oldest, m.frozen, m.degraded,
+		buildInfo(cfg.Version), collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if count := cfg.UnusableAgents; count != nil {
 		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "assent_unusable_agents",
-			Help: "Agents whose file can't be used as it stands: the last good copy decides, or every call is denied."}, func() float64 { return float64(count()) }))
+			Help: "Agents whose file can't be used as it stands: the last good copy decides, or every call is denied."},
+			func() float64 { return float64(count()) }))
 	}
 	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return m
@@ -81,7 +86,8 @@ func buildInfo(version string) prometheus.Collector {
 			}
 		}
 	}
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "assent_build_info", Help: "What runs.", ConstLabels: labels}, func() float64 { return 1 })
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "assent_build_info", Help: "What runs.",
+		ConstLabels: labels}, func() float64 { return 1 })
 }
 
 func counter(name, help, label string) *prometheus.CounterVec {
@@ -105,14 +111,15 @@ func (x *exchange) serveMetrics() error {
 	return nil
 }
 
-// How old figures of the store may be when they are shown, and how long it may take to read them: whoever may scrape may do so often.
+// How old figures of the store may be when they are shown, and how long it may take to read them: whoever may scrape
+// may do so often.
 const (
 	figuresAge  = time.Second
 	figuresTime = 2 * time.Second
 )
 
-// refresh brings the figures up to date that don't count by themselves. Those that can't be read stay as they are: the worker that reads them
-// too tells why.
+// refresh brings the figures up to date that don't count by themselves. Those that can't be read stay as they are: the
+// worker that reads them too tells why.
 func (s *Server) refresh(ctx context.Context) {
 	s.metrics.degrade(s.health.degraded())
 	s.metrics.measuring.Lock()
@@ -177,6 +184,13 @@ type figures struct {
 	votes  []approval.VoteFact
 }
 
+// waits takes note of a request that waits since then.
+func (f *figures) waits(since time.Time) {
+	if f.oldest.IsZero() || since.Before(f.oldest) {
+		f.oldest = since
+	}
+}
+
 // read reads the figures and shows them, all or none.
 func (s *Server) read(ctx context.Context) error {
 	tenants, err := s.cfg.Store.Tenants(ctx)
@@ -200,10 +214,11 @@ func (s *Server) read(ctx context.Context) error {
 func (s *Server) add(ctx context.Context, f *figures, tenant string, now time.Time) error {
 	var errs []error
 	for _, state := range []approval.State{approval.Pending, approval.Approved} {
-		page, err := s.cfg.Store.Requests(ctx, tenant, approval.Filter{States: []approval.State{state}, Limit: 1, Oldest: true})
+		page, err := s.cfg.Store.Requests(ctx, tenant, approval.Filter{States: []approval.State{state}, Limit: 1,
+			Oldest: true})
 		errs, f.open[state] = append(errs, err), f.open[state]+page.Total
-		if state == approval.Pending && len(page.Requests) > 0 && (f.oldest.IsZero() || page.Requests[0].Created.Before(f.oldest)) {
-			f.oldest = page.Requests[0].Created
+		if state == approval.Pending && len(page.Requests) > 0 {
+			f.waits(page.Requests[0].Created)
 		}
 	}
 	jobs, err := s.cfg.Store.Jobs(ctx, tenant, store.DeadEnd, 500)
@@ -220,11 +235,11 @@ func (m *metrics) show(f figures, now time.Time) {
 	for state, n := range f.open {
 		m.open.WithLabelValues(string(state)).Set(float64(n))
 	}
-	waits := 0.0
+	age := 0.0
 	if !f.oldest.IsZero() {
-		waits = max(0, now.Sub(f.oldest).Seconds())
+		age = max(0, now.Sub(f.oldest).Seconds())
 	}
-	m.oldest.Set(waits)
+	m.oldest.Set(age)
 	m.dead.Set(float64(f.dead))
 	m.frozen.Set(float64(f.frozen))
 	m.measured = now

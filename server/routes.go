@@ -57,7 +57,8 @@ func (s *Server) table() []route {
 		{pattern: "GET /readyz", open: true, lax: true, query: []string{"verbose"}, handle: (*exchange).readyz},
 	}
 	if !s.cfg.MetricsElsewhere {
-		routes = append(routes, route{pattern: "GET /metrics", open: !s.cfg.MetricsToken, scopes: any(read), lax: true, handle: (*exchange).serveMetrics})
+		routes = append(routes, route{pattern: "GET /metrics", open: !s.cfg.MetricsToken, scopes: any(read), lax: true,
+			handle: (*exchange).serveMetrics})
 	}
 	return routes
 }

@@ -41,7 +41,8 @@ type Config struct {
 	Inbox     http.Handler     // everything beside the API and health; nil: not found
 	Checks    []Check          // more of what /readyz asks
 	Version   string           // of the program, for figures
-	// Loaded tells which files of a tenant are in force and what is wrong with them; for "", of all tenants together, without what is wrong. Nil: nobody is told.
+	// Loaded tells which files of a tenant are in force and what is wrong with them; for "", of all tenants together,
+	// without what is wrong. Nil: nobody is told.
 	Loaded func(tenant string) []openapi.Loaded
 	// UnusableAgents counts the agents whose file can't be used as it stands; nil: no figure says so.
 	UnusableAgents func() int
@@ -72,8 +73,8 @@ type Timing struct {
 type Check struct {
 	Name  string
 	Check func(context.Context) error
-	// Degrades: its failure leaves the server fit for traffic. Something of it can't be used as it stands, and the rest can. Whoever looks after
-	// that logs it.
+	// Degrades: its failure leaves the server fit for traffic. Something of it can't be used as it stands, and the rest
+	// can. Whoever looks after that logs it.
 	Degrades bool
 }
 

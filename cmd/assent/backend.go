@@ -21,7 +21,8 @@ import (
 
 // backend wires the heavy half of the command.
 func backend() cli.Backend {
-	return cli.Backend{OpenStore: openStore, CreateToken: createToken, RevokeToken: revokeToken, Prune: prune, Serve: serve, Check: checkServe, CheckOIDC: checkOIDC, Gateway: serveGateway}
+	return cli.Backend{OpenStore: openStore, CreateToken: createToken, RevokeToken: revokeToken, Prune: prune,
+		Serve: serve, Check: checkServe, CheckOIDC: checkOIDC, Gateway: serveGateway}
 }
 
 // openStore opens either engine. Only who may make a store gets a new one: a misspelt path must not look like an empty store.

@@ -19,9 +19,14 @@ type checker struct {
 	found cli.Checked
 }
 
+func newChecker(cfg cli.ServeConfig) *checker {
+	none := []cli.TenantProblem{}
+	return &checker{cfg: cfg, found: cli.Checked{Tenants: []cli.CheckedTenant{}, Problems: none, Warnings: none}}
+}
+
 // checkServe reads everything that serve would, and tells what is wrong with it. It opens no store and reaches nobody.
 func checkServe(ctx context.Context, cfg cli.ServeConfig) cli.Checked {
-	c := checker{cfg: cfg, found: cli.Checked{Tenants: []cli.CheckedTenant{}, Problems: []cli.TenantProblem{}, Warnings: []cli.TenantProblem{}}}
+	c := newChecker(cfg)
 	if cfg.Dev {
 		c.wrong("", "--dev", auth.CheckDev(cfg.Listen))
 	}
@@ -149,7 +154,7 @@ func (c *checker) rap(cfg cli.TenantConfig, agents *plans.Plans) {
 
 // checkOIDC asks the identity providers of a configuration what they offer.
 func checkOIDC(ctx context.Context, cfg cli.ServeConfig) (cli.Checked, error) {
-	c := checker{cfg: cfg, found: cli.Checked{Tenants: []cli.CheckedTenant{}, Problems: []cli.TenantProblem{}, Warnings: []cli.TenantProblem{}}}
+	c := newChecker(cfg)
 	all := tenants{}
 	for _, t := range cfg.Tenants {
 		all[t.Name] = &tenant{cfg: t}
@@ -171,7 +176,8 @@ func (c *checker) provider(ctx context.Context, p auth.Provider) {
 		return
 	}
 	c.found.Tenants = append(c.found.Tenants, cli.CheckedTenant{Tenant: p.Tenant, Provider: &cli.CheckedProvider{
-		Issuer: p.Issuer, Algorithms: offer.Algorithms, UserInfo: offer.UserInfo, Scopes: offer.Scopes, ClockOff: offer.ClockAhead.String(),
+		Issuer: p.Issuer, Algorithms: offer.Algorithms, UserInfo: offer.UserInfo, Scopes: offer.Scopes,
+		ClockOff: offer.ClockAhead.String(),
 		Register: []string{offer.Redirect, offer.SignedOut},
 	}})
 	for _, problem := range offer.Problems {

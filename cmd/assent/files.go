@@ -50,7 +50,8 @@ func (f *files) parts() []plans.Part {
 	p := plans.Part{Name: partPeople, Digest: digest, Count: count}
 	if err := f.watch.Err(); err != nil {
 		_, denied := f.watch.Directory()
-		p.Problems = []plans.Problem{{Part: partPeople, File: f.watch.File(), Why: []string{err.Error()}, Kept: denied == nil}}
+		p.Problems = []plans.Problem{{Part: partPeople, File: f.watch.File(), Why: []string{err.Error()},
+			Kept: denied == nil}}
 	}
 	return append(out, p)
 }
@@ -66,8 +67,9 @@ func (f *files) err(part string) error {
 	return f.watch.Err()
 }
 
-// fileChecks are what /readyz asks of the files. What is wrong with them leaves the server fit for traffic: it concerns some agents of some
-// tenant, and what was in force stays in force. Their names are for anybody, so they name no tenant; their errors do.
+// fileChecks are what /readyz asks of the files. What is wrong with them leaves the server fit for traffic: it concerns
+// some agents of some tenant, and what was in force stays in force. Their names are for anybody, so they name no
+// tenant; their errors do.
 func fileChecks(wrong func(part string) error) []server.Check {
 	var out []server.Check
 	for _, part := range []string{plans.Agents, plans.Policies, partPeople} {
@@ -137,7 +139,8 @@ func (f *files) record(ctx context.Context, record recorder) error {
 		facts := map[string]any{"digest": p.Digest, "count": p.Count}
 		var broken []any
 		for _, problem := range p.Problems[:min(len(p.Problems), mostBroken)] {
-			broken = append(broken, map[string]any{"agent": problem.Agent, "file": filepath.Base(problem.File), "kept": problem.Kept})
+			broken = append(broken, map[string]any{"agent": problem.Agent, "file": filepath.Base(problem.File),
+				"kept": problem.Kept})
 		}
 		if len(broken) > 0 {
 			facts["broken"], facts["broken_count"] = broken, len(p.Problems)

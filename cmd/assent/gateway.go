@@ -29,7 +29,8 @@ const ownTenant = "default"
 // serveGateway runs one RAP gateway without a service beside it, until ctx ends. Its store, ledger and key are as those of a service.
 func serveGateway(ctx context.Context, cfg cli.GatewayConfig, log io.Writer, ready func(cli.Ready)) (err error) {
 	logs := logger(cfg.LogText, "", log)
-	agents, err := plans.Load(plans.Config{Agents: cfg.Agents, Policies: cfg.Policies, DenyBroken: cfg.OnBrokenFiles == cli.DenyBroken, Logger: logs})
+	agents, err := plans.Load(plans.Config{Agents: cfg.Agents, Policies: cfg.Policies,
+		DenyBroken: cfg.OnBrokenFiles == cli.DenyBroken, Logger: logs})
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,8 @@ func runGateway(ctx context.Context, cfg cli.GatewayConfig, common rap.Common, s
 	if err := rest.record(ctx, record); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	house := server.New(server.Config{Service: records(s), Store: s, Signer: key.Signer, Logger: common.Log, Checks: fileChecks(rest.err)})
+	house := server.New(server.Config{Service: records(s), Store: s, Signer: key.Signer, Logger: common.Log,
+		Checks: fileChecks(rest.err)})
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", house)
 	mux.Handle("/readyz", house)

@@ -93,7 +93,8 @@ func rewrite(t *testing.T, file, old, now string) {
 	}
 }
 
-// TestUsers4_3_ATypoReachesNobodyElse: broken files of one tenant leave the service ready and everything in force, that tenant's included.
+// TestUsers4_3_ATypoReachesNobodyElse: broken files of one tenant leave the service ready and everything in force, that
+// tenant's included.
 func TestUsers4_3_ATypoReachesNobodyElse(t *testing.T) {
 	other := t.TempDir()
 	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
@@ -106,7 +107,8 @@ func TestUsers4_3_ATypoReachesNobodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	h = startWith(t, h, func(c *cli.ServeConfig) {
-		c.Tenants = append(c.Tenants, cli.TenantConfig{Name: "other", Agents: []string{other}, People: filepath.Join(other, "people.yaml")})
+		c.Tenants = append(c.Tenants, cli.TenantConfig{Name: "other", Agents: []string{other},
+			People: filepath.Join(other, "people.yaml")})
 	})
 	until(t, "ready", func() bool { status, _ := h.readyz(t, "/readyz", ""); return status == 200 })
 	rewrite(t, filepath.Join(other, "desk.agf.yaml"), "approval: true", "approval: yes")
@@ -123,15 +125,18 @@ func TestUsers4_3_ATypoReachesNobodyElse(t *testing.T) {
 		return health.Degraded && failing["agents"] && failing["people"] && !failing["policies"]
 	})
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
-	if _, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{Verdict: "approve", Binding: r.Binding(), ShownFully: true}); err != nil {
+	if _, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{Verdict: "approve",
+		Binding: r.Binding(), ShownFully: true}); err != nil {
 		t.Error(err)
 	}
-	if _, verbose := h.readyz(t, "/readyz?verbose", h.token["alice"]); len(verbose.Loaded) != 2 || len(verbose.Loaded[0].Problems) > 0 {
+	if _, verbose := h.readyz(t, "/readyz?verbose", h.token["alice"]); len(verbose.Loaded) != 2 ||
+		len(verbose.Loaded[0].Problems) > 0 {
 		t.Errorf("of this tenant: %+v", verbose.Loaded)
 	}
 }
 
-// TestUsers4_4_PeopleAndAgentsAlike: in one tenant too, a typo leaves the last good agent and people in force; with deny it denies.
+// TestUsers4_4_PeopleAndAgentsAlike: in one tenant too, a typo leaves the last good agent and people in force; with
+// deny it denies.
 func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
 	for _, mode := range []string{cli.KeepLastGood, cli.DenyBroken} {
 		h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
@@ -143,8 +148,12 @@ func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
 		h = startWith(t, h, func(c *cli.ServeConfig) { c.OnBrokenFiles = mode })
 		r := h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
 		rewrite(t, filepath.Join(h.dir, "people.yaml"), "people: [", "people: {")
-		until(t, "degraded", func() bool { status, health := h.readyz(t, "/readyz", ""); return status == 200 && health.Degraded })
-		_, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{Verdict: "approve", Binding: r.Binding(), ShownFully: true})
+		until(t, "degraded", func() bool {
+			status, health := h.readyz(t, "/readyz", "")
+			return status == 200 && health.Degraded
+		})
+		_, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{Verdict: "approve",
+			Binding: r.Binding(), ShownFully: true})
 		if kept := err == nil; kept != (mode == cli.KeepLastGood) {
 			t.Errorf("%s: a vote by the last good people: %v", mode, err)
 		}
@@ -161,12 +170,17 @@ func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
 func TestL15_TheLedgerSaysWhichFilesAreInForce(t *testing.T) {
 	h := start(t, "schema_version: \"1.0.0\"\npolicy_ref: acme.p\napplies: implicit\nrules: [{id: r, match: {targets: [trade]}, deny: \"No.\"}]\n")
 	until(t, "the start is sealed", func() bool {
-		return len(h.loadedEntries(t, "agents_loaded"))+len(h.loadedEntries(t, "policies_loaded"))+len(h.loadedEntries(t, "people_loaded")) == 3
+		n := 0
+		for _, part := range []string{"agents", "policies", "people"} {
+			n += len(h.loadedEntries(t, part+"_loaded"))
+		}
+		return n == 3
 	})
 	_, before := h.readyz(t, "/readyz?verbose", "")
 	for i, kind := range []string{"agents", "policies", "people"} {
 		l := before.Loaded[i]
-		if entry := h.loadedEntries(t, kind+"_loaded")[0]; l.Part != kind || !strings.Contains(entry, l.Digest) || !strings.HasPrefix(l.Digest, "sha256:") {
+		if entry := h.loadedEntries(t, kind+"_loaded")[0]; l.Part != kind || !strings.Contains(entry, l.Digest) ||
+			!strings.HasPrefix(l.Digest, "sha256:") {
 			t.Errorf("%s: /readyz says %+v, the ledger %s", kind, l, entry)
 		}
 	}
@@ -181,12 +195,14 @@ func TestL15_TheLedgerSaysWhichFilesAreInForce(t *testing.T) {
 	}
 	until(t, "the change is recorded", func() bool { return len(h.loadedEntries(t, "policies_loaded")) == 2 })
 	_, after := h.readyz(t, "/readyz?verbose", "")
-	if entries := h.loadedEntries(t, "policies_loaded"); after.Loaded[1].Digest == before.Loaded[1].Digest || !strings.Contains(entries[1], after.Loaded[1].Digest) {
+	if entries := h.loadedEntries(t, "policies_loaded"); after.Loaded[1].Digest == before.Loaded[1].Digest ||
+		!strings.Contains(entries[1], after.Loaded[1].Digest) {
 		t.Errorf("%+v, %s", after.Loaded, entries)
 	}
 	rewrite(t, path, "rules: [", "rules: {")
 	until(t, "the mistake is recorded", func() bool { return len(h.loadedEntries(t, "policies_loaded")) == 3 })
-	if last := h.loadedEntries(t, "policies_loaded")[2]; !strings.Contains(last, after.Loaded[1].Digest) || !strings.Contains(last, `"kept":true`) {
+	if last := h.loadedEntries(t, "policies_loaded")[2]; !strings.Contains(last, after.Loaded[1].Digest) ||
+		!strings.Contains(last, `"kept":true`) {
 		t.Errorf("the last good policies are in force: %s", last)
 	}
 	if n := len(h.loadedEntries(t, "agents_loaded")); n != 1 {
@@ -223,13 +239,15 @@ func TestL12_ListenersAndNames(t *testing.T) {
 		}
 		return resp.StatusCode, string(text)
 	}
-	if status, text := get(h.ready.Metrics, ""); status != 200 || !strings.Contains(text, "assent_build_info") || !strings.Contains(text, `version="`+cli.Version) {
+	if status, text := get(h.ready.Metrics, ""); status != 200 || !strings.Contains(text, "assent_build_info") ||
+		!strings.Contains(text, `version="`+cli.Version) {
 		t.Errorf("%d %s", status, text)
 	}
 	if status, _ := get(h.ready.API+"/metrics", ""); status != 404 {
 		t.Errorf("beside the API: %d", status)
 	}
-	for host, ok := range map[string]bool{"": true, "assent.example": true, "assent.internal:80": true, "localhost": true, "evil.example": false} {
+	for host, ok := range map[string]bool{"": true, "assent.example": true, "assent.internal:80": true, "localhost": true,
+		"evil.example": false} {
 		for _, url := range []string{h.ready.API + "/v1/requests", h.ready.API + "/", h.ready.Metrics} {
 			if status, _ := get(url, host); (status != http.StatusMisdirectedRequest) != ok {
 				t.Errorf("%s as %q: %d", url, host, status)
@@ -246,13 +264,15 @@ func TestL12_ListenersAndNames(t *testing.T) {
 // TestUsers4_5_AProviderThatIsDownIsADegradedPart: the service stays ready, and says where its people come back to.
 func TestUsers4_5_AProviderThatIsDownIsADegradedPart(t *testing.T) {
 	h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
-	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople + "groups: {admins: {}}\n"} {
+	closed := testPeople + "groups: {admins: {}}\n"
+	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": closed} {
 		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	h = startWith(t, h, func(c *cli.ServeConfig) {
-		c.PublicURL, c.Tenants[0].OIDC = "https://assent.example", &cli.OIDCConfig{Issuer: "https://127.0.0.1:1", ClientID: "x"}
+		c.PublicURL, c.Tenants[0].OIDC = "https://assent.example", &cli.OIDCConfig{Issuer: "https://127.0.0.1:1",
+			ClientID: "x"}
 	})
 	until(t, "degraded", func() bool {
 		status, health := h.readyz(t, "/readyz", "")

@@ -196,7 +196,8 @@ func newGateway(ctx context.Context, common rap.Common, c cli.RAPGatewayConfig, 
 	return out, nil
 }
 
-// warnOfLocalCallers says that a gateway with a public address and a caller without a token is open to whatever a silent proxy lets through.
+// warnOfLocalCallers says that a gateway with a public address and a caller without a token is open to whatever a
+// silent proxy lets through.
 func warnOfLocalCallers(log *slog.Logger, c cli.RAPGatewayConfig, public string) {
 	u, err := url.Parse(public)
 	if err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()) {
@@ -204,8 +205,8 @@ func warnOfLocalCallers(log *slog.Logger, c cli.RAPGatewayConfig, public string)
 	}
 	for _, caller := range c.Callers {
 		if caller.TokenFile == "" {
-			log.Warn("a caller without a token, and a public URL: a proxy that says nothing of itself counts as a program on this machine", "caller", caller.Name,
-				"public_url", public, "hint", "give the caller a token_file")
+			log.Warn("a caller without a token, and a public URL: a silent proxy counts as a program on this machine",
+				"caller", caller.Name, "public_url", public, "hint", "give the caller a token_file")
 		}
 	}
 }

@@ -184,8 +184,10 @@ func who(r *http.Request) (tenant string, p approval.Person, dev, ok bool) {
 // run answers until ctx ends. Then streams and waiting end at once, other requests within the time to drain.
 func (h *house) run(ctx context.Context, ready func(cli.Ready)) error {
 	s := server.New(server.Config{
-		Service: h.service, Store: h.store, Directory: h.people, Signer: h.key.Signer, Logger: h.log, Inbox: h.pages(), Checks: h.checks(),
-		Tools: h.tools.runtime, Version: cli.Version, Loaded: h.tenants.loaded, UnusableAgents: h.tenants.unusableAgents, MetricsElsewhere: h.figures != nil,
+		Service: h.service, Store: h.store, Directory: h.people, Signer: h.key.Signer, Logger: h.log, Inbox: h.pages(),
+		Checks: h.checks(),
+		Tools:  h.tools.runtime, Version: cli.Version, Loaded: h.tenants.loaded, UnusableAgents: h.tenants.unusableAgents,
+		MetricsElsewhere: h.figures != nil,
 	})
 	answers := h.httpServer(s)
 	ctx, cancel := context.WithCancel(ctx)
@@ -265,7 +267,8 @@ func (h *house) tell(ctx context.Context, ready func(cli.Ready)) error {
 		r.Metrics = "http://" + h.figures.Addr().String() + "/metrics"
 	}
 	h.warnOfPlainHTTP()
-	h.log.Info("serving", "address", r.API, "public_url", r.URL, "metrics", cmp.Or(r.Metrics, r.API+"/metrics"), "tenants", len(h.cfg.Tenants),
+	h.log.Info("serving", "address", r.API, "public_url", r.URL, "metrics", cmp.Or(r.Metrics, r.API+"/metrics"), "tenants",
+		len(h.cfg.Tenants),
 		"public_key", h.key.Signer.PublicKey())
 	ready(r)
 	return nil
@@ -276,7 +279,8 @@ func (h *house) register() []cli.Address {
 	var out []cli.Address
 	if h.auth != nil {
 		for _, a := range h.auth.Addresses() {
-			out = append(out, cli.Address{Tenant: a.Tenant, For: cli.RedirectURI, URL: a.Redirect}, cli.Address{Tenant: a.Tenant, For: cli.SignedOutURI, URL: a.SignedOut})
+			out = append(out, cli.Address{Tenant: a.Tenant, For: cli.RedirectURI, URL: a.Redirect},
+				cli.Address{Tenant: a.Tenant, For: cli.SignedOutURI, URL: a.SignedOut})
 		}
 	}
 	for _, t := range h.cfg.Tenants {
@@ -297,7 +301,8 @@ func (h *house) warnOfPlainHTTP() {
 	if h.base.Scheme == "https" {
 		level, hint = slog.LevelInfo, "let nobody but the proxy of the public URL reach this address"
 	}
-	h.log.Log(context.Background(), level, "plain http beyond this machine: tokens and sessions can be read on the way to this address", "address", h.listener.Addr().String(), "hint", hint)
+	h.log.Log(context.Background(), level, "plain http beyond this machine: tokens and sessions can be read on the way",
+		"address", h.listener.Addr().String(), "hint", hint)
 }
 
 // drain lets requests end that are under way.

@@ -47,14 +47,16 @@ func loadTenants(cfg cli.ServeConfig, log *slog.Logger) (tenants, error) {
 func loadTenant(cfg cli.TenantConfig, denyBroken bool, log *slog.Logger) (t *tenant, err error) {
 	t = &tenant{files: files{tenant: cfg.Name, log: log}, cfg: cfg, groups: groupsOf(cfg.Policies)}
 	log = log.With("tenant", cfg.Name)
-	if t.plans, err = plans.Load(plans.Config{Agents: cfg.Agents, Policies: cfg.Policies, DenyBroken: denyBroken, Logger: log}); err != nil {
+	if t.plans, err = plans.Load(plans.Config{Agents: cfg.Agents, Policies: cfg.Policies, DenyBroken: denyBroken,
+		Logger: log}); err != nil {
 		return nil, err
 	}
 	if cfg.People == "" {
 		t.people, err = everybody(append(slices.Clone(t.groups), t.admins()))
 		return t, err
 	}
-	if t.watch, err = people.Watch(cfg.People, people.WatchOptions{ClosedGroups: cfg.OIDC != nil, DenyBroken: denyBroken}); err != nil {
+	if t.watch, err = people.Watch(cfg.People, people.WatchOptions{ClosedGroups: cfg.OIDC != nil,
+		DenyBroken: denyBroken}); err != nil {
 		return nil, err
 	}
 	t.people = t.watch
@@ -173,7 +175,8 @@ func (ts tenants) providers() ([]auth.Provider, error) {
 			}
 		}
 		out = append(out, auth.Provider{
-			ID: providerID(name), Title: o.Name, Tenant: name, Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: secret, Scopes: o.Scopes,
+			ID: providerID(name), Title: o.Name, Tenant: name, Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: secret,
+			Scopes:      o.Scopes,
 			GroupsClaim: o.GroupsClaim,
 		})
 	}

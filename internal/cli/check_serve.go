@@ -82,7 +82,8 @@ func (p *printer) checked(c Checked) {
 		}
 		if o := t.Provider; o != nil {
 			p.printf("tenant %s: %s answers\n", t.Tenant, o.Issuer)
-			p.printf("  signs ID tokens by %s; UserInfo: %t; its clock is %s ahead of ours\n", strings.Join(o.Algorithms, ", "), o.UserInfo, o.ClockOff)
+			p.printf("  signs ID tokens by %s; UserInfo: %t; its clock is %s ahead of ours\n", strings.Join(o.Algorithms, ", "),
+				o.UserInfo, o.ClockOff)
 			p.printf("  will be asked for the scopes %s\n", strings.Join(o.Scopes, ", "))
 			p.printf("  register there: %s\n", strings.Join(o.Register, ", "))
 		}
@@ -119,8 +120,9 @@ func (a Assent) oidcCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [--config FILE]",
 		Short: "Ask the identity providers of a configuration what they offer, and say what to register there",
-		Long: "check reads the same configuration as assent serve, or its flags, and asks each provider for its discovery document: does it answer, are\n" +
-			"its addresses https, can the scopes be asked for, is its clock right. Nobody signs in. (docs/guides/sign-in.md)",
+		Long: "check reads the same configuration as assent serve, or its flags, and asks each provider for its discovery\n" +
+			"document: does it answer, are its addresses https, can the scopes be asked for, is its clock right. Nobody signs\n" +
+			"in. (docs/guides/sign-in.md)",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.checkOIDC(cmd, f) },
 	}

@@ -123,7 +123,8 @@ func (r *configReader) listen(into *string) func(*yamldoc.Node) {
 func (r *configReader) oneOf(into *string, words ...string) func(*yamldoc.Node) {
 	return func(n *yamldoc.Node) {
 		if n.Kind != yamldoc.String || !slices.Contains(words, n.Text) {
-			r.wrong(n, fmt.Sprintf("%q is not known here", n.Text), "one of "+strings.Join(words, ", "), diag.Nearest(n.Text, words))
+			r.wrong(n, fmt.Sprintf("%q is not known here", n.Text), "one of "+strings.Join(words, ", "),
+				diag.Nearest(n.Text, words))
 			return
 		}
 		*into = n.Text

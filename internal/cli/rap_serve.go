@@ -77,7 +77,8 @@ func (a Assent) rapGateway(ctx context.Context, cfg GatewayConfig, asJSON bool) 
 }
 
 func (a Assent) readGatewayConfig(file string) (GatewayConfig, error) {
-	cfg := GatewayConfig{Listen: "127.0.0.1:7718", Store: "./assent-gateway.db", OnBrokenFiles: KeepLastGood, LogText: a.ErrTerminal}
+	cfg := GatewayConfig{Listen: "127.0.0.1:7718", Store: "./assent-gateway.db", OnBrokenFiles: KeepLastGood,
+		LogText: a.ErrTerminal}
 	src, err := readInput(file, nil)
 	if err != nil {
 		return cfg, err

@@ -148,8 +148,10 @@ func (a Assent) serveCommand() *cobra.Command {
 		Short: "Run the approval service",
 		Long: "serve needs nothing but the agents: it keeps everything in one file, and makes the ledger's key on the first start. Several of it may\n" +
 			"share one PostgreSQL. --dev is for a laptop: loopback only, and it prints a link that signs you in.\n\n" +
-			"--config reads the same from YAML, with several tenants, webhooks and Slack beside it; a flag goes before the file.\n\n" +
-			"--check reads all of it, with the agents, policies and people, says what is wrong, and ends: 0 when all is well, 1 when something is wrong.",
+			"--config reads the same from YAML, with several tenants, webhooks and Slack beside it; a flag goes before the\n" +
+			"file.\n\n" +
+			"--check reads all of it, with the agents, policies and people, says what is wrong, and ends: 0 when all is well,\n" +
+			"1 when something is wrong.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := a.serveConfig(cmd, f)
@@ -166,7 +168,8 @@ func (a Assent) serveCommand() *cobra.Command {
 	}
 	serveFlagSet(cmd, &f)
 	cmd.Flags().StringVar(&f.config, "config", "", "YAML `FILE` with the same fields, and more")
-	cmd.Flags().BoolVar(&f.check, "check", false, "say what is wrong with the configuration and its files, and don't serve")
+	cmd.Flags().BoolVar(&f.check, "check", false,
+		"say what is wrong with the configuration and its files, and don't serve")
 	return cmd
 }
 
@@ -175,17 +178,21 @@ func serveFlagSet(cmd *cobra.Command, f *serveFlags) {
 	flags.StringArrayVar(&f.tenant.Agents, "agents", nil, "`DIR` of *.agf.yaml, or one such file (repeatable)")
 	flags.StringArrayVar(&f.tenant.Policies, "policies", nil, "`DIR` of *.policy.yaml (repeatable)")
 	flags.StringVar(&f.tenant.People, "people", "", "people.yaml: `FILE` of who may answer (docs/contracts/people.md)")
-	flags.StringVar(&f.tenant.Admins.Group, "admin-group", defaultAdmins, "`GROUP` whose members may freeze and thaw in the inbox")
+	flags.StringVar(&f.tenant.Admins.Group, "admin-group", defaultAdmins,
+		"`GROUP` whose members may freeze and thaw in the inbox")
 	flags.StringVar(&f.Store, "store", defaultStore, "`PATH` of the embedded store, or postgres:// URL; ASSENT_STORE")
 	flags.StringVar(&f.StoreFile, "store-file", "", "`FILE` that holds what --store would say, for a URL with a password")
 	flags.StringVar(&f.Listen, "listen", defaultListen, "`ADDRESS` to listen at")
-	flags.StringVar(&f.MetricsListen, "metrics-listen", "", "`ADDRESS` of a listener of its own for /metrics; without, it is beside the API")
-	flags.StringArrayVar(&f.Hosts, "host", nil, "a further `NAME` by which it is reached, such as assent.internal (repeatable); addresses need none")
+	flags.StringVar(&f.MetricsListen, "metrics-listen", "",
+		"`ADDRESS` of a listener of its own for /metrics; without, it is beside the API")
+	flags.StringArrayVar(&f.Hosts, "host", nil,
+		"a further `NAME` by which it is reached, such as assent.internal (repeatable); addresses need none")
 	flags.StringVar(&f.KeyFile, "key", "", "`FILE` of the ledger's key, made on the first start with FILE.pub; assent.key beside the store")
 	signInFlagSet(cmd, f)
 	flags.BoolVar(&f.Dev, "dev", false, "for a laptop: loopback only, prints a link that signs in")
 	flags.StringVar(&f.DevPerson, "dev-person", "", "`ID` of the person whom the link of --dev signs in; you, when there is no --people")
-	flags.StringVar(&f.OnBrokenFiles, "on-broken-files", KeepLastGood, "what agents, policies and people that can't be read mean: `keep` what was in force, or deny")
+	flags.StringVar(&f.OnBrokenFiles, "on-broken-files", KeepLastGood,
+		"what agents, policies and people that can't be read mean: `keep` what was in force, or deny")
 	flags.StringVar(&f.LogLevel, "log-level", "info", "the least `LEVEL` to log: "+strings.Join(LogLevels(), ", "))
 	flags.DurationVar(&f.Drain, "drain", defaultDrain, "how long to let requests end after a signal")
 	offer(cmd, "on-broken-files", KeepLastGood, DenyBroken)
@@ -202,7 +209,8 @@ func signInFlagSet(cmd *cobra.Command, f *serveFlags) {
 	flags.StringVar(&f.oidc.ClientID, "oidc-client-id", "", "client `ID` there")
 	flags.StringVar(&f.oidc.ClientSecretFile, "oidc-client-secret-file", "", "`FILE` of the client's secret")
 	flags.StringVar(&f.oidc.Name, "oidc-name", "", "`NAME` of the provider on the sign-in page; the issuer's host")
-	flags.StringSliceVar(&f.oidc.Scopes, "oidc-scopes", nil, "`SCOPES` to ask for beside openid, separated by commas; email,profile")
+	flags.StringSliceVar(&f.oidc.Scopes, "oidc-scopes", nil,
+		"`SCOPES` to ask for beside openid, separated by commas; email,profile")
 	flags.StringVar(&f.oidc.GroupsClaim, "oidc-groups-claim", "", "`CLAIM` that lists groups; groups")
 }
 
@@ -246,15 +254,18 @@ func overlay(cfg ServeConfig, f serveFlags, given func(string) bool) (ServeConfi
 	for name, put := range map[string]func(){
 		"store": func() { cfg.Store, cfg.StoreFile = f.Store, "" }, "store-file": func() { cfg.StoreFile = f.StoreFile },
 		"listen": func() { cfg.Listen = f.Listen }, "metrics-listen": func() { cfg.MetricsListen = f.MetricsListen },
-		"public-url": func() { cfg.PublicURL = f.PublicURL }, "host": func() { cfg.Hosts = f.Hosts }, "key": func() { cfg.KeyFile = f.KeyFile },
+		"public-url": func() { cfg.PublicURL = f.PublicURL }, "host": func() { cfg.Hosts = f.Hosts },
+		"key":             func() { cfg.KeyFile = f.KeyFile },
 		"on-broken-files": func() { cfg.OnBrokenFiles = f.OnBrokenFiles }, "log-level": func() { cfg.LogLevel = f.LogLevel },
-		"drain": func() { cfg.Drain = f.Drain }, "dev": func() { cfg.Dev = f.Dev }, "dev-person": func() { cfg.DevPerson = f.DevPerson },
+		"drain": func() { cfg.Drain = f.Drain }, "dev": func() { cfg.Dev = f.Dev },
+		"dev-person": func() { cfg.DevPerson = f.DevPerson },
 	} {
 		if given(name) {
 			put()
 		}
 	}
-	ofTenant := append([]string{"agents", "policies", "people", "tenant", "admin-group"}, slices.Sorted(maps.Keys(f.putOIDC(&OIDCConfig{})))...)
+	ofTenant := append([]string{"agents", "policies", "people", "tenant", "admin-group"},
+		slices.Sorted(maps.Keys(f.putOIDC(&OIDCConfig{})))...)
 	if i := slices.IndexFunc(ofTenant, given); i >= 0 && len(cfg.Tenants) != 1 {
 		return cfg, fmt.Errorf("--%s: the configuration has %d tenants, so say it there", ofTenant[i], len(cfg.Tenants))
 	} else if i < 0 {
@@ -375,7 +386,8 @@ func (c *ServeConfig) checkSignIn(t *TenantConfig) error {
 	case t.OIDC.Issuer == "" || t.OIDC.ClientID == "":
 		return fmt.Errorf("tenant %s: signing in needs --oidc-issuer and --oidc-client-id both", t.Name)
 	case c.PublicURL == "":
-		return fmt.Errorf("tenant %s: signing in at %s needs --public-url: the address that the provider sends people back to", t.Name, t.OIDC.Issuer)
+		return fmt.Errorf("tenant %s: signing in at %s needs --public-url: where the provider sends people back to",
+			t.Name, t.OIDC.Issuer)
 	}
 	return nil
 }
@@ -442,7 +454,8 @@ func (a Assent) serve(ctx context.Context, cfg ServeConfig, asJSON bool) error {
 // addresses prints what must be registered elsewhere.
 func (p *printer) addresses(all []Address) {
 	words := map[string]string{
-		RedirectURI: "redirect URI for the identity provider", SignedOutURI: "post-logout redirect URI there", SlackURL: "interactivity URL for the Slack app",
+		RedirectURI: "redirect URI for the identity provider", SignedOutURI: "post-logout redirect URI there",
+		SlackURL: "interactivity URL for the Slack app",
 	}
 	for _, address := range all {
 		p.printf("tenant %s: %s: %s\n", address.Tenant, words[address.For], address.URL)
@@ -455,7 +468,8 @@ func (p *printer) banner() {
 
 // readServeConfig reads the YAML form.
 func (a Assent) readServeConfig(file string) (ServeConfig, error) {
-	cfg := ServeConfig{Listen: defaultListen, Store: defaultStore, Drain: defaultDrain, OnBrokenFiles: KeepLastGood, LogLevel: "info"}
+	cfg := ServeConfig{Listen: defaultListen, Store: defaultStore, Drain: defaultDrain, OnBrokenFiles: KeepLastGood,
+		LogLevel: "info"}
 	src, err := readInput(file, nil)
 	if err != nil {
 		return cfg, err
@@ -524,7 +538,8 @@ func (r *configReader) tenantFields(t *TenantConfig) fields {
 			t.OIDC = &OIDCConfig{}
 			r.mapping(n, fields{
 				"name": r.text(&t.OIDC.Name), "issuer": r.text(&t.OIDC.Issuer), "client_id": r.text(&t.OIDC.ClientID),
-				"client_secret_file": r.path(&t.OIDC.ClientSecretFile), "scopes": r.texts(&t.OIDC.Scopes), "groups_claim": r.text(&t.OIDC.GroupsClaim),
+				"client_secret_file": r.path(&t.OIDC.ClientSecretFile), "scopes": r.texts(&t.OIDC.Scopes),
+				"groups_claim": r.text(&t.OIDC.GroupsClaim),
 			})
 		},
 		"notify": func(n *yamldoc.Node) {

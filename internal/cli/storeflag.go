@@ -35,8 +35,8 @@ func (f storeFlags) where(a Assent, cmd *cobra.Command) (string, error) {
 	return where, err
 }
 
-// whereStore tells where the store is. The environment goes before everything but flags that were given; a file that holds it goes before the
-// text beside it.
+// whereStore tells where the store is. The environment goes before everything but flags that were given; a file that
+// holds it goes before the text beside it.
 func (a Assent) whereStore(store, file string, given bool) (string, error) {
 	if env := a.env("ASSENT_STORE"); env != "" && !given {
 		return env, nil

@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestUsers4_13_WhereTheStoreIs: a flag, else the environment, else the configuration or the default; and a password needs to stand in no command line.
+// TestUsers4_13_WhereTheStoreIs: a flag, else the environment, else the configuration or the default; and a password
+// needs to stand in no command line.
 func TestUsers4_13_WhereTheStoreIs(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "store.url"), " postgres://me:hunter2@db/assent\n")
 	for _, tt := range []struct {
@@ -35,14 +36,16 @@ func TestUsers4_13_WhereTheStoreIs(t *testing.T) {
 	}
 }
 
-// TestUsers4_13_AServiceReadsItsStoreFromAFile, whose name may stand in the configuration, and the environment goes before it.
+// TestUsers4_13_AServiceReadsItsStoreFromAFile, whose name may stand in the configuration, and the environment goes
+// before it.
 func TestUsers4_13_AServiceReadsItsStoreFromAFile(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "store.url"), "postgres://me:hunter2@db/assent")
 	config := write(t, filepath.Join(dir, "serve.yaml"), "store_file: store.url\nkey: k\nagents: .\npeople: people.yaml\n")
 	for env, want := range map[string]string{"": "postgres://me:hunter2@db/assent", "env.db": "env.db"} {
 		var errs bytes.Buffer
-		a := Assent{Streams: Streams{Err: &errs, Env: func(name string) string { return map[string]string{"ASSENT_STORE": env}[name] }}}
+		a := Assent{Streams: Streams{Err: &errs,
+			Env: func(name string) string { return map[string]string{"ASSENT_STORE": env}[name] }}}
 		cmd := a.serveCommand()
 		cfg, err := a.serveConfig(cmd, serveFlags{config: config})
 		if err != nil || cfg.Store != want {
@@ -61,7 +64,8 @@ func TestUsers4_9_AddressesToListenAt(t *testing.T) {
 			t.Errorf("%s: %v\n%s", text, err, errs.String())
 		}
 	}
-	for address, ok := range map[string]bool{"7717": false, "localhost": false, "": false, "[::1]:": false, ":7717": true, "127.0.0.1:0": true, "[::1]:7717": true} {
+	for address, ok := range map[string]bool{"7717": false, "localhost": false, "": false, "[::1]:": false, ":7717": true,
+		"127.0.0.1:0": true, "[::1]:7717": true} {
 		if err := checkAddress("--listen", address); (err == nil) != ok {
 			t.Errorf("%q: %v", address, err)
 		}

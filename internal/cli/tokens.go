@@ -101,7 +101,8 @@ func (a Assent) createToken(ctx context.Context, f tokenFlags) error {
 		return p.document(made)
 	}
 	if f.direct() && f.person != "" {
-		fmt.Fprintf(a.Err, "assent: a store knows no people: nobody checked that %s is in people.yaml, and answers of anybody else are refused\n", scrubLine(f.person))
+		fmt.Fprintf(a.Err, "assent: a store knows no people: nobody checked that %s is in people.yaml, "+
+			"and answers of anybody else are refused\n", scrubLine(f.person))
 	}
 	fmt.Fprintf(a.Err, "token %s of %s, good until %s; the secret is shown this once:\n", scrubLine(made.Token.ID), scrubLine(made.Token.Name), stamp(made.Token.Expires))
 	p.printf("%s\n", made.Secret)

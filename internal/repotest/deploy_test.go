@@ -33,12 +33,14 @@ func TestUsers4_1_StaticBinaries(t *testing.T) {
 	checkDeployment(t, filepath.Join(bin, "assent"))
 }
 
-// checkDeployment holds the files under deploy to the binary and to the repository, as far as that can be done without running them.
+// checkDeployment holds the files under deploy to the binary and to the repository, as far as that can be done without
+// running them.
 func checkDeployment(t *testing.T, assent string) {
 	t.Helper()
 	file := func(name string) string { return readText(t, filepath.Join(top, "deploy", name)) }
 	docker := file("Dockerfile")
-	for _, line := range []string{"FROM golang:" + goVersion(t) + " AS build\n", "RUN make build BIN=/out", "USER nonroot:nonroot\n", "distroless/static"} {
+	for _, line := range []string{"FROM golang:" + goVersion(t) + " AS build\n", "RUN make build BIN=/out",
+		"USER nonroot:nonroot\n", "distroless/static"} {
 		if !strings.Contains(docker, line) {
 			t.Errorf("deploy/Dockerfile has no %q", line)
 		}
@@ -118,16 +120,19 @@ func checkServeFile(t *testing.T, assent, text string) {
 	if err := os.CopyFS(filepath.Join(etc, "desk"), example); err != nil {
 		t.Fatal(err)
 	}
-	text = strings.NewReplacer("/etc/assent/agents", etc+"/desk/agent.agf.yaml", "/etc/assent/policies", etc+"/desk/policies", "/etc/assent/", etc+"/",
+	text = strings.NewReplacer("/etc/assent/agents", etc+"/desk/agent.agf.yaml", "/etc/assent/policies",
+		etc+"/desk/policies", "/etc/assent/", etc+"/",
 		"/run/secrets/", etc+"/").Replace(text)
 	for name, content := range map[string]string{
-		"serve.yaml": text, "store.url": "postgres://assent:x@postgres/assent\n", "people.yaml": "schema_version: \"1.0.0\"\npeople: [{id: mara}]\n",
+		"serve.yaml": text, "store.url": "postgres://assent:x@postgres/assent\n",
+		"people.yaml": "schema_version: \"1.0.0\"\npeople: [{id: mara}]\n",
 	} {
 		if err := os.WriteFile(filepath.Join(etc, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if out := shell(t, assent+" serve --check --config "+etc+"/serve.yaml"); !strings.HasSuffix(out, "nothing is wrong\n") {
+	if out := shell(t, assent+" serve --check --config "+etc+"/serve.yaml"); !strings.HasSuffix(out,
+		"nothing is wrong\n") {
 		t.Errorf("deploy/serve.yaml: %s", out)
 	}
 }

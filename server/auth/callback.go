@@ -107,12 +107,16 @@ func (e *refusedError) Unwrap() error { return e.err }
 // mostGroups is how many groups of one sign-in the log names.
 const mostGroups = 20
 
-// facts are what whoever runs assent needs to let the person in: what the provider says, and the line to write. There is no token among them.
+// facts are what whoever runs assent needs to let the person in: what the provider says, and the line to write. There
+// is no token among them.
 func (e *refusedError) facts() []any {
 	also := fmt.Sprintf("also: [%s]", strconv.Quote(people.Subject(e.claims.Issuer, e.claims.Subject)))
 	groups := e.claims.Groups[:min(len(e.claims.Groups), mostGroups)]
-	return []any{"issuer", e.claims.Issuer, "subject", e.claims.Subject, "email", e.claims.Email, "email_verified", e.claims.EmailVerified, "groups", groups,
-		"hint", "to let this account in, write this at its person in people.yaml, or list one of its groups there", "line", also}
+	return []any{
+		"issuer", e.claims.Issuer, "subject", e.claims.Subject,
+		"email", e.claims.Email, "email_verified", e.claims.EmailVerified, "groups", groups, "line", also,
+		"hint", "to let this account in, write the line at its person in people.yaml, or list one of its groups there",
+	}
 }
 
 // errStore says that the failure is ours.

@@ -13,9 +13,11 @@ import (
 	"github.com/assent-dev/assent/people"
 )
 
-// claims are what a provider says about a person, in the ID token and, for what that lacks, at its UserInfo endpoint: OpenID Connect lets a
-// provider leave everything but the subject to the latter.
-func (p *provider) claims(ctx context.Context, d *discovered, token *oidc.IDToken, tokens *oauth2.Token) (people.Claims, error) {
+// claims are what a provider says about a person, in the ID token and, for what that lacks, at its UserInfo endpoint:
+// OpenID Connect lets a provider leave everything but the subject to the latter.
+func (p *provider) claims(
+	ctx context.Context, d *discovered, token *oidc.IDToken, tokens *oauth2.Token,
+) (people.Claims, error) {
 	c := people.Claims{Issuer: token.Issuer, Subject: token.Subject}
 	said := map[string]any{}
 	if err := token.Claims(&said); err != nil {
@@ -49,7 +51,8 @@ func (p *provider) lacks(said map[string]any) bool {
 	return false
 }
 
-// complete adds what UserInfo says and the ID token doesn't. An address is never joined with the other's word on whether it is verified.
+// complete adds what UserInfo says and the ID token doesn't. An address is never joined with the other's word on
+// whether it is verified.
 func (p *provider) complete(said, more map[string]any) {
 	_, address := said[claimEmail]
 	_, verified := said[claimVerified]
@@ -83,8 +86,8 @@ func (p *provider) read(c *people.Claims, said map[string]any) {
 var errOtherSubject = errors.New("UserInfo is about somebody else than the ID token (sub)")
 
 // userInfo asks the provider about the person whom the tokens are about.
-func userInfo(ctx context.Context, provider *oidc.Provider, subject string, tokens *oauth2.Token) (map[string]any, error) {
-	info, err := provider.UserInfo(ctx, oauth2.StaticTokenSource(tokens))
+func userInfo(ctx context.Context, from *oidc.Provider, subject string, tokens *oauth2.Token) (map[string]any, error) {
+	info, err := from.UserInfo(ctx, oauth2.StaticTokenSource(tokens))
 	if err != nil {
 		return nil, userInfoError(err)
 	}

@@ -11,16 +11,20 @@ func says(claims map[string]any) func(http.ResponseWriter) {
 	return func(w http.ResponseWriter) { reply(w, http.StatusOK, claims) }
 }
 
-// TestD3_AsksUserInfoForWhatTheIDTokenLacks: the address, the word on whether it is verified, and the groups; and not when the token says all.
+// TestD3_AsksUserInfoForWhatTheIDTokenLacks: the address, the word on whether it is verified, and the groups; and not
+// when the token says all.
 func TestD3_AsksUserInfoForWhatTheIDTokenLacks(t *testing.T) {
-	all := map[string]any{"sub": "abc123", "email": "Alice@example.com", "email_verified": true, "groups": []string{"risk"}, "name": "Alice"}
+	all := map[string]any{"sub": "abc123", "email": "Alice@example.com", "email_verified": true,
+		"groups": []string{"risk"}, "name": "Alice"}
 	for name, c := range map[string]struct {
 		token, info map[string]any
 		want        string // groups
 		asked       int
 	}{
-		"all in the token":        {nil, map[string]any{"sub": "abc123", "groups": []string{"desk-heads"}}, "[desk-heads risk]", 0},
-		"nothing but the subject": {map[string]any{"email": nil, "email_verified": nil, "groups": nil, "name": nil}, all, "[desk-heads risk]", 1},
+		"all in the token": {nil, map[string]any{"sub": "abc123", "groups": []string{"desk-heads"}},
+			"[desk-heads risk]", 0},
+		"nothing but the subject": {map[string]any{"email": nil, "email_verified": nil, "groups": nil, "name": nil}, all,
+			"[desk-heads risk]", 1},
 		"no groups":               {map[string]any{"groups": nil}, all, "[desk-heads risk]", 1},
 		"groups nowhere":          {map[string]any{"groups": nil}, map[string]any{"sub": "abc123"}, "[desk-heads]", 1},
 		"an address without word": {map[string]any{"email_verified": nil}, all, "[desk-heads risk]", 1},
@@ -47,16 +51,25 @@ func TestD3_UserInfoAttacks(t *testing.T) {
 		status int
 		log    string
 	}{
-		"another subject": {says(map[string]any{"sub": "eve", "email": "alice@example.com", "email_verified": true}), http.StatusForbidden, "somebody else"},
-		"no subject":      {says(map[string]any{"email": "alice@example.com", "email_verified": true}), http.StatusForbidden, "somebody else"},
-		"not verified":    {says(map[string]any{"sub": "abc123", "email": "alice@example.com"}), http.StatusForbidden, "nobody is known here"},
-		"verified: false": {says(map[string]any{"sub": "abc123", "email": "alice@example.com", "email_verified": false}), http.StatusForbidden, "nobody is known here"},
-		"refused":         {func(w http.ResponseWriter) { reply(w, http.StatusForbidden, map[string]any{"x": "secret-of-the-idp"}) }, http.StatusForbidden, "refused UserInfo with status 403"},
-		"no JSON":         {func(w http.ResponseWriter) { _, _ = w.Write([]byte("secret-of-the-idp")) }, http.StatusForbidden, "can't be read"},
+		"another subject": {says(map[string]any{"sub": "eve", "email": "alice@example.com", "email_verified": true}),
+			http.StatusForbidden, "somebody else"},
+		"no subject": {says(map[string]any{"email": "alice@example.com", "email_verified": true}), http.StatusForbidden,
+			"somebody else"},
+		"not verified": {says(map[string]any{"sub": "abc123", "email": "alice@example.com"}), http.StatusForbidden,
+			"nobody is known here"},
+		"verified: false": {says(map[string]any{"sub": "abc123", "email": "alice@example.com", "email_verified": false}),
+			http.StatusForbidden, "nobody is known here"},
+		"refused": {func(w http.ResponseWriter) {
+			reply(w, http.StatusForbidden,
+				map[string]any{"x": "secret-of-the-idp"})
+		}, http.StatusForbidden, "refused UserInfo with status 403"},
+		"no JSON": {func(w http.ResponseWriter) { _, _ = w.Write([]byte("secret-of-the-idp")) }, http.StatusForbidden,
+			"can't be read"},
 		"too long": {func(w http.ResponseWriter) {
 			reply(w, http.StatusOK, map[string]any{"sub": "abc123", "padding": strings.Repeat("x", 2<<20)})
 		}, http.StatusForbidden, "can't be read"},
-		"broken": {func(w http.ResponseWriter) { http.Error(w, "secret-of-the-idp", http.StatusBadGateway) }, http.StatusServiceUnavailable, "status 502"},
+		"broken": {func(w http.ResponseWriter) { http.Error(w, "secret-of-the-idp", http.StatusBadGateway) },
+			http.StatusServiceUnavailable, "status 502"},
 		"signed by another": {func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/jwt")
 			_, _ = w.Write([]byte(part(map[string]any{"alg": "RS256", "kid": "first"}) + "." + part(plain) + ".AAAA"))
@@ -69,7 +82,8 @@ func TestD3_UserInfoAttacks(t *testing.T) {
 			if res := b.get("/auth/start/corp"); res.StatusCode != c.status || b.who() != "" || len(h.entries) != 0 {
 				t.Errorf("%d %s, %q", res.StatusCode, res.body, b.who())
 			}
-			if log := h.logged(); !strings.Contains(log, c.log) || strings.Contains(log, "secret-of-the-idp") || strings.Contains(log, "the-access-token") {
+			if log := h.logged(); !strings.Contains(log, c.log) || strings.Contains(log, "secret-of-the-idp") ||
+				strings.Contains(log, "the-access-token") {
 				t.Errorf("log: %s", log)
 			}
 		})
@@ -81,7 +95,8 @@ func TestD3_UserInfoAttacks(t *testing.T) {
 			w.Header().Set("Content-Type", "application/jwt")
 			_, _ = w.Write([]byte(h.idp.sign(plain)))
 		}
-		if res := h.browser().get("/auth/start/corp"); !strings.HasPrefix(res.body, "true acme alice@example.com [desk-heads]") {
+		if res := h.browser().get("/auth/start/corp"); !strings.HasPrefix(res.body,
+			"true acme alice@example.com [desk-heads]") {
 			t.Errorf("%d %s\n%s", res.StatusCode, res.body, h.logged())
 		}
 	})
@@ -129,7 +144,8 @@ func TestD15_ARefusedSignInLogsWhatToWrite(t *testing.T) {
 		t.Fatalf("%d %s", res.StatusCode, res.body)
 	}
 	log := strings.ReplaceAll(h.logged(), `\`, "")
-	for _, want := range []string{"issuer=" + h.idp.URL, `subject="e"ve"`, "email=eve@example.com", "groups=[staff]", `also: ["oidc:` + h.idp.URL + `|e"ve"]`, "tenant=acme"} {
+	for _, want := range []string{"issuer=" + h.idp.URL, `subject="e"ve"`, "email=eve@example.com", "groups=[staff]",
+		`also: ["oidc:` + h.idp.URL + `|e"ve"]`, "tenant=acme"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("no %s in %s", want, log)
 		}

@@ -69,7 +69,8 @@ func TestL14_TheDevCookieNamesItsPort(t *testing.T) {
 	if res := b.do(http.MethodPost, h.link("bob"), nil); res.StatusCode != http.StatusOK {
 		t.Fatal(res.body)
 	}
-	if res := b.do(http.MethodPost, other.server.URL+other.link("alice@example.com"), nil); res.StatusCode != http.StatusOK {
+	if res := b.do(http.MethodPost, other.server.URL+other.link("alice@example.com"),
+		nil); res.StatusCode != http.StatusOK {
 		t.Fatal(res.body)
 	}
 	if who := b.who(); !strings.Contains(who, " bob ") {
@@ -83,7 +84,8 @@ func TestDevCookie(t *testing.T) {
 	b.follow = false
 	res := b.do(http.MethodPost, h.link("bob"), nil)
 	line := res.Header.Get("Set-Cookie")
-	if !strings.HasPrefix(line, "assent-") || strings.Contains(line, "Secure") || !strings.Contains(line, "HttpOnly") || !strings.Contains(line, "SameSite=Lax") || !strings.Contains(line, "Path=/") {
+	if !strings.HasPrefix(line, "assent-") || strings.Contains(line, "Secure") || !strings.Contains(line, "HttpOnly") ||
+		!strings.Contains(line, "SameSite=Lax") || !strings.Contains(line, "Path=/") {
 		t.Errorf("cookie: %s", line)
 	}
 	if b.do(http.MethodPost, "/auth/sign-out", nil).Header.Get("Location") != "/auth/signed-out" || b.who() != "" {

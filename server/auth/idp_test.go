@@ -50,7 +50,8 @@ type idp struct {
 }
 
 func newIDP(t *testing.T, now func() time.Time) *idp {
-	p := &idp{t: t, now: now, alg: "RS256", algs: []string{"RS256", "ES256", "HS256", "none"}, kid: "first", codes: map[string]url.Values{}, keys: map[string]any{}, calls: map[string]int{}}
+	p := &idp{t: t, now: now, alg: "RS256", algs: []string{"RS256", "ES256", "HS256", "none"}, kid: "first",
+		codes: map[string]url.Values{}, keys: map[string]any{}, calls: map[string]int{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.discovery)
 	mux.HandleFunc("GET /authorize", p.authorize)

@@ -21,11 +21,12 @@ const (
 	providerTimeout = 10 * time.Second // for everything that one request asks of a provider
 	retryDiscovery  = 3 * time.Second  // after it failed
 	freshDiscovery  = time.Hour
-	againDiscovery  = 10 * time.Second // at least, before a token that doesn't verify makes us ask again
+	againDiscovery  = 10 * time.Second // at least, between two questions because of tokens that don't verify
 	maxAnswer       = 1 << 20          // bytes of one answer of a provider
 	maxExchanges    = 16               // at a time
-	// leeway is how far our clock and the provider's may be apart, in favour of an ID token that has just expired. Its other end, nbf, has 4
-	// minutes, which go-oidc grants less this. When a token was issued is not looked at: it is for this sign-in only (nonce, PKCE).
+	// leeway is how far our clock and the provider's may be apart, in favour of an ID token that has just expired. Its
+	// other end, nbf, has 4 minutes, which go-oidc grants less this. When a token was issued is not looked at: it is for
+	// this sign-in only (nonce, PKCE).
 	leeway = time.Minute
 )
 
@@ -76,6 +77,7 @@ type provider struct {
 	found   *discovered
 	failed  error // of the last question
 	retryAt time.Time
+	again   time.Time // when a token that didn't verify last made us ask
 }
 
 // discovered is what a provider says about itself.
@@ -135,8 +137,8 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// discover returns what the provider says about itself. It asks on the first use, so that assent starts without the provider, again soon
-// after a failure, and once an hour.
+// discover returns what the provider says about itself. It asks on the first use, so that assent starts without the
+// provider, again soon after a failure, and once an hour.
 func (p *provider) discover(ctx context.Context) (*discovered, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,19 +148,21 @@ func (p *provider) discover(ctx context.Context) (*discovered, error) {
 	return p.lookAgain(ctx)
 }
 
-// rediscover asks again when a token doesn't verify by what the provider said before: it may have changed its keys or algorithms since. It
-// returns what was known when that was asked a moment ago, or when it can't be asked.
+// rediscover asks again when a token doesn't verify by what the provider said before: it may have changed its keys or
+// algorithms since. It returns what was known when that was asked a moment ago, or when it can't be asked.
 func (p *provider) rediscover(ctx context.Context, before *discovered) *discovered {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.found != before || p.now().Sub(before.at) < againDiscovery {
+	if p.found != before || p.now().Sub(p.again) < againDiscovery {
 		return p.found
 	}
+	p.again = p.now()
 	found, _ := p.lookAgain(ctx)
 	return found
 }
 
-// lookAgain asks the provider, unless it failed a moment ago. While it doesn't answer, what it said before serves. p.mu is held.
+// lookAgain asks the provider, unless it failed a moment ago. While it doesn't answer, what it said before serves. p.mu
+// is held.
 func (p *provider) lookAgain(ctx context.Context) (*discovered, error) {
 	if now := p.now(); !now.Before(p.retryAt) {
 		// The answer is for everybody, so it doesn't end with the one request that asked.

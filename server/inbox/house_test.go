@@ -44,7 +44,8 @@ func TestOnlyAdminsFreeze(t *testing.T) {
 	carol.post("/thaw", thaw).says(t, "The freeze of everything of agent trading-desk is lifted.", "Nothing is frozen.")
 }
 
-// TestM3_TheGroupThatMayFreezeIsTheTenants: another group than the usual one may be named for a tenant, and the usual one is then one as any.
+// TestM3_TheGroupThatMayFreezeIsTheTenants: another group than the usual one may be named for a tenant, and the usual
+// one is then one as any.
 func TestM3_TheGroupThatMayFreezeIsTheTenants(t *testing.T) {
 	h := open(t)
 	h.admins = func(of string) string {

@@ -99,8 +99,8 @@ func ancestors(name string, parents map[string][]string) []string {
 	return out
 }
 
-// compileMember makes the plan of a file. What a broken file demands of those that it names is not known, so they stay out with it, unless
-// they were served before it named them: then they go on as they were.
+// compileMember makes the plan of a file. What a broken file demands of those that it names is not known, so they stay
+// out with it, unless they were served before it named them: then they go on as they were.
 func (l *loader) compileMember(m *member, firm, perhaps []string) (*approval.Compiled, []string) {
 	if m.agent == nil {
 		return nil, m.broken
@@ -172,7 +172,8 @@ func (l *loader) agentsDigest() string {
 	return digestOf(texts)
 }
 
-// digestOf is the digest of files, by directory and by path below it: that of the lines which sha256sum prints about them in order.
+// digestOf is the digest of files, by directory and by path below it: that of the lines which sha256sum prints about
+// them in order.
 func digestOf(dirs []map[string]sum) string {
 	h := sha256.New()
 	for _, files := range dirs {

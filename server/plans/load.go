@@ -101,7 +101,8 @@ func (l *loader) findRoots() []root {
 
 func (l *loader) agentsIn(dir string) []root {
 	var out []root
-	_ = fs.WalkDir(l.agents.below(dir), ".", func(file string, d fs.DirEntry, err error) error { // it never stops with an error
+	_ = fs.WalkDir(l.agents.below(dir), ".", func(file string, d fs.DirEntry,
+		err error) error { // it never stops with an error
 		switch {
 		case err != nil:
 			l.cantRead(filepath.Join(dir, filepath.FromSlash(file)), err)
@@ -128,7 +129,8 @@ func (l *loader) problem(p Problem) { l.problems = append(l.problems, p) }
 
 func (l *loader) cantRead(dir string, err error) {
 	l.unread = append(l.unread, dir)
-	l.problem(Problem{Part: Agents, File: dir, Why: []string{unreadable(dir, err)}, Kept: l.keeps() && len(l.before.members) > 0})
+	l.problem(Problem{Part: Agents, File: dir, Why: []string{unreadable(dir, err)}, Kept: l.keeps() &&
+		len(l.before.members) > 0})
 }
 
 // unreadable names a file and what is wrong with it, once.
@@ -146,13 +148,16 @@ func (l *loader) keepUnread() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.before.members)) {
 		inside := func(dir string) bool { return strings.HasPrefix(name, filepath.Clean(dir)+string(os.PathSeparator)) }
-		if good := l.before.members[name]; l.members[name] == nil && good.agent != nil && slices.ContainsFunc(l.unread, inside) {
-			l.members[name] = &member{root: good.root, id: good.id, agent: good.agent, digest: good.digest, edges: good.edges, kept: true}
+		if good := l.before.members[name]; l.members[name] == nil && good.agent != nil &&
+			slices.ContainsFunc(l.unread, inside) {
+			l.members[name] = &member{root: good.root, id: good.id, agent: good.agent, digest: good.digest, edges: good.edges,
+				kept: true}
 		}
 	}
 }
 
-// read reads a file, and those that it delegates to. A file that is not there is no member: whoever mentions it is told.
+// read reads a file, and those that it delegates to. A file that is not there is no member: whoever mentions it is
+// told.
 func (l *loader) read(r root) {
 	name := r.path()
 	if l.members[name] != nil || l.deleted(name) {
@@ -191,8 +196,8 @@ func (l *loader) parse(m *member, src []byte, digest sum) {
 	m.agent, m.digest, m.edges = agent, digest, edges
 }
 
-// refuse says why a file can't be used, and puts its last good copy in its place. Whom the file means to delegate to is what it says, or
-// what it said when that was last known.
+// refuse says why a file can't be used, and puts its last good copy in its place. Whom the file means to delegate to is
+// what it says, or what it said when that was last known.
 func (l *loader) refuse(m *member, why, mentions []string) {
 	m.broken = append(m.broken, why...)
 	m.agent, m.edges, m.doubts = nil, nil, mentions
@@ -266,8 +271,8 @@ func stopping(findings []diag.Finding) []string {
 	return out
 }
 
-// refuseDuplicates stops files that share an id: nobody could tell which was meant. One that had the id before goes on, and a file that took
-// it goes back to its last good copy, which may have the id of a third.
+// refuseDuplicates stops files that share an id: nobody could tell which was meant. One that had the id before goes on,
+// and a file that took it goes back to its last good copy, which may have the id of a third.
 func (l *loader) refuseDuplicates() {
 	for again := true; again; {
 		again = false
@@ -309,7 +314,8 @@ func (l *loader) wasInForce(m *member) bool {
 	return l.keeps() && m.id != "" && l.before.paths[m.id] == m.root.path()
 }
 
-// loadPolicies reads the policies, and keeps those that were in force when the directories hold something else than a sound set.
+// loadPolicies reads the policies, and keeps those that were in force when the directories hold something else than a
+// sound set.
 func (l *loader) loadPolicies(registry policy.Registry) {
 	if registry != nil {
 		l.policies = ruleset{registry: registry}

@@ -1,10 +1,11 @@
 // Package plans holds the plans of the agents in directories, compiled with their policies, and keeps them fresh.
 //
-// A file that can't be used as it stands leaves what was in force in force: the last good copy of an agent's file, compiled with the policies
-// and the parents of today, and the last good set of policies. That is told loudly, by Problems, and nothing is loosened by it. An agent
-// whose file was never read well has no plan, and neither has an agent that only such a file names, since what that demands can't be known.
-// With Config.DenyBroken the last good copies decide nothing. A file that is deleted is gone, and so is its agent. There is one set of agents
-// for all tenants.
+// A file that can't be used as it stands leaves what was in force in force: the last good copy of an agent's file,
+// compiled with the policies and the parents of today, and the last good set of policies. That is told loudly, by
+// Problems, and nothing is loosened by it. An agent whose file was never read well has no plan, and neither has an
+// agent that only such a file names, since what that demands can't be known. With Config.DenyBroken the last good
+// copies decide nothing. A file that is deleted is gone, and so is its agent. There is one set of agents for all
+// tenants.
 package plans
 
 import (
@@ -30,7 +31,7 @@ type Config struct {
 	Registry   policy.Registry // instead of Policies; one with a method Snapshot() *policy.Set may change
 	Options    resolve.Options // Parent and AgentAlias are ignored
 	Poll       time.Duration   // how often Run looks for changes; 0 means 2s
-	DenyBroken bool            // deny what files that can't be used would decide, instead of deciding by their last good copies
+	DenyBroken bool            // deny what files that can't be used would decide; else their last good copies do
 	Logger     *slog.Logger    // nil: nothing is logged
 }
 
@@ -210,8 +211,8 @@ func (p *Plans) Run(ctx context.Context) error {
 	}
 }
 
-// Reload loads everything again if something changed, and reports whether it did. Calls that are being decided keep the plan that they began
-// with. A file has changed when its content has.
+// Reload loads everything again if something changed, and reports whether it did. Calls that are being decided keep the
+// plan that they began with. A file has changed when its content has.
 func (p *Plans) Reload() bool {
 	p.reload.Lock()
 	defer p.reload.Unlock()
@@ -238,7 +239,8 @@ func (p *Plans) load() *loader {
 	return l
 }
 
-// tell logs what a reload brought: every problem that was not there before, those that are over, and how many agents there are.
+// tell logs what a reload brought: every problem that was not there before, those that are over, and how many agents
+// there are.
 func (p *Plans) tell(before, now *generation) {
 	for _, problem := range missing(now.problems, before.problems) {
 		facts := []any{"part", problem.Part, "agent", problem.Agent, "file", problem.File, "why", problem.Why}

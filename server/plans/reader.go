@@ -14,8 +14,9 @@ import (
 // maxFile bounds one file, in bytes, as packages schema and policy do.
 const maxFile = 4 << 20
 
-// reader reads files and directories, each once, and remembers what it was told. So everything of one load is of one reading, and changed
-// can tell later whether anything that counted is different now, whatever its size and its time stamps say.
+// reader reads files and directories, each once, and remembers what it was told. So everything of one load is of one
+// reading, and changed can tell later whether anything that counted is different now, whatever its size and its time
+// stamps say.
 type reader struct {
 	answers map[question]answer
 	sums    map[question]sum

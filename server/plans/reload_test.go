@@ -44,12 +44,14 @@ func problem(t *testing.T, all []plans.Problem, part, words string, kept bool) {
 	}
 }
 
-// TestUsers4_4_KeepsTheLastGoodAgent: an agent whose file breaks goes on as it was, and so does every other; with DenyBroken it is denied.
+// TestUsers4_4_KeepsTheLastGoodAgent: an agent whose file breaks goes on as it was, and so does every other; with
+// DenyBroken it is denied.
 func TestUsers4_4_KeepsTheLastGoodAgent(t *testing.T) {
 	files := map[string]string{"a.agf.yaml": agent("a", ", approval: true"), "b.agf.yaml": agent("b", "")}
 	dir := write(t, files)
 	p := load(t, plans.Config{Agents: []string{dir}})
-	problem(t, reloaded(t, p, dir, map[string]string{"a.agf.yaml": broken}), plans.Agents, "its last good copy decides", true)
+	problem(t, reloaded(t, p, dir, map[string]string{"a.agf.yaml": broken}), plans.Agents, "its last good copy decides",
+		true)
 	want(t, p, map[string]string{"a": "ask", "b": "allow"})
 	if p.Reload() {
 		t.Error("nothing has changed")
@@ -65,9 +67,11 @@ func TestUsers4_4_KeepsTheLastGoodAgent(t *testing.T) {
 	want(t, p, map[string]string{"a": "unknown agent", "b": "allow"})
 }
 
-// TestUsers4_4_RemovesWhatIsDeleted: a deleted file's agent is gone, kept or not, and a sub-agent that is gone breaks whoever names it.
+// TestUsers4_4_RemovesWhatIsDeleted: a deleted file's agent is gone, kept or not, and a sub-agent that is gone breaks
+// whoever names it.
 func TestUsers4_4_RemovesWhatIsDeleted(t *testing.T) {
-	dir := write(t, map[string]string{"a.agf.yaml": agent("a", "", "b.agf.yaml"), "b.agf.yaml": agent("b", ""), "c.agf.yaml": agent("c", "")})
+	dir := write(t, map[string]string{"a.agf.yaml": agent("a", "", "b.agf.yaml"), "b.agf.yaml": agent("b", ""),
+		"c.agf.yaml": agent("c", "")})
 	p := load(t, plans.Config{Agents: []string{dir, filepath.Join(dir, "c.agf.yaml")}})
 	reloaded(t, p, dir, map[string]string{"c.agf.yaml": broken})
 	want(t, p, map[string]string{"c": "allow"})
@@ -83,7 +87,8 @@ func TestUsers4_4_RemovesWhatIsDeleted(t *testing.T) {
 	}
 }
 
-// TestUsers4_4_KeptAgentsMeetNewPolicies: a tighter policy holds for an agent whose file is broken, and a parent's new gate for its child.
+// TestUsers4_4_KeptAgentsMeetNewPolicies: a tighter policy holds for an agent whose file is broken, and a parent's new
+// gate for its child.
 func TestUsers4_4_KeptAgentsMeetNewPolicies(t *testing.T) {
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", "", "b.agf.yaml"), "b.agf.yaml": agent("b", "")})
 	policies := write(t, map[string]string{"p.policy.yaml": strings.Replace(policyText, "[act]", "[other]", 1)})
@@ -95,16 +100,18 @@ func TestUsers4_4_KeptAgentsMeetNewPolicies(t *testing.T) {
 	want(t, p, map[string]string{"a": "deny", "b": "deny"})
 }
 
-// TestUsers4_3_KeepsTheLastGoodPolicies: policies that can't be read, and policies that are all gone, leave those in force that were; with
-// DenyBroken nothing is decided. What is deleted beside others is deleted.
+// TestUsers4_3_KeepsTheLastGoodPolicies: policies that can't be read, and policies that are all gone, leave those in
+// force that were; with DenyBroken nothing is decided. What is deleted beside others is deleted.
 func TestUsers4_3_KeepsTheLastGoodPolicies(t *testing.T) {
-	deny := map[string]string{"p.policy.yaml": policyText, "q.policy.yaml": strings.Replace(policyText, "policy_ref: p", "policy_ref: q", 1)}
+	deny := map[string]string{"p.policy.yaml": policyText, "q.policy.yaml": strings.Replace(policyText, "policy_ref: p",
+		"policy_ref: q", 1)}
 	for _, denyBroken := range []bool{false, true} {
 		agents := write(t, map[string]string{"a.agf.yaml": agent("a", ", approval: true")})
 		policies := write(t, deny)
 		p := load(t, plans.Config{Agents: []string{agents}, Policies: []string{policies}, DenyBroken: denyBroken})
 		loose := strings.Replace(policyText, "[act]", "[other]", 1)
-		all := reloaded(t, p, policies, map[string]string{"p.policy.yaml": loose, "q.policy.yaml": policyText}) // one ref twice
+		all := reloaded(t, p, policies, map[string]string{"p.policy.yaml": loose,
+			"q.policy.yaml": policyText}) // one ref twice
 		if denyBroken {
 			want(t, p, map[string]string{"a": "policy_ref \"p\" stands twice"})
 		} else {
@@ -148,17 +155,20 @@ func TestUsers4_3_KeepsAgentsOfALostDirectory(t *testing.T) {
 	}
 }
 
-// TestUsers4_3_OneBrokenFileStopsNobodyElse: what a new, broken file names goes on if it was served; what is served for the first time waits
-// until its demands are known.
+// TestUsers4_3_OneBrokenFileStopsNobodyElse: what a new, broken file names goes on if it was served; what is served for
+// the first time waits until its demands are known.
 func TestUsers4_3_OneBrokenFileStopsNobodyElse(t *testing.T) {
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", ""), "b.agf.yaml": agent("b", "")})
 	p := load(t, plans.Config{Agents: []string{dir}})
 	brokenParent := func(id string, children ...string) string {
 		return strings.Replace(agent(id, "", children...), "alias: act", "alias: [act]", 1)
 	}
-	reloaded(t, p, dir, map[string]string{"new.agf.yaml": brokenParent("new", "a.agf.yaml", "later.agf.yaml"), "later.agf.yaml": agent("later", "")})
-	want(t, p, map[string]string{"a": "allow", "b": "allow", "later": "new.agf.yaml delegates to it and can't be used", "new": "new.agf.yaml"})
-	reloaded(t, p, dir, map[string]string{"new.agf.yaml": agent("new", ", approval: true", "a.agf.yaml", "later.agf.yaml")})
+	reloaded(t, p, dir, map[string]string{"new.agf.yaml": brokenParent("new", "a.agf.yaml", "later.agf.yaml"),
+		"later.agf.yaml": agent("later", "")})
+	want(t, p, map[string]string{"a": "allow", "b": "allow", "later": "new.agf.yaml delegates to it and can't be used",
+		"new": "new.agf.yaml"})
+	reloaded(t, p, dir, map[string]string{"new.agf.yaml": agent("new", ", approval: true", "a.agf.yaml",
+		"later.agf.yaml")})
 	want(t, p, map[string]string{"a": "ask", "b": "allow", "later": "ask", "new": "ask"})
 	reloaded(t, p, dir, map[string]string{"new.agf.yaml": brokenParent("new")}) // its last good copy still holds its children
 	want(t, p, map[string]string{"a": "ask", "later": "ask", "new": "ask"})
@@ -168,7 +178,8 @@ func TestUsers4_3_OneBrokenFileStopsNobodyElse(t *testing.T) {
 func TestUsers4_3_AnIDStaysWithItsFile(t *testing.T) {
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", ", approval: true"), "b.agf.yaml": agent("b", "")})
 	p := load(t, plans.Config{Agents: []string{dir}})
-	problem(t, reloaded(t, p, dir, map[string]string{"a2.agf.yaml": agent("a", "")}), plans.Agents, "the id a is also that of", false)
+	problem(t, reloaded(t, p, dir, map[string]string{"a2.agf.yaml": agent("a", "")}), plans.Agents,
+		"the id a is also that of", false)
 	want(t, p, map[string]string{"a": "ask", "b": "allow"})
 	// b takes the id too: it stays b; and a third that wants to be b is refused.
 	reloaded(t, p, dir, map[string]string{"b.agf.yaml": agent("a", ""), "c.agf.yaml": agent("b", ", approval: true")})
@@ -196,7 +207,8 @@ func TestUsers4_3_AnAgentMoves(t *testing.T) {
 	want(t, p, map[string]string{"a": "allow"})
 }
 
-// TestM8_NoticesEqualSizeAndTime: a file that changes within the same size and time stamp is loaded: agents, sub-agents and policies.
+// TestM8_NoticesEqualSizeAndTime: a file that changes within the same size and time stamp is loaded: agents, sub-agents
+// and policies.
 func TestM8_NoticesEqualSizeAndTime(t *testing.T) {
 	ask, allow := agent("a", ", approval: true", "b.agent"), agent("a", ",     x-y:  true", "b.agent")
 	childAsk, childAllow := agent("b", ", approval: true"), agent("b", ",     x-y:  true")
@@ -257,7 +269,8 @@ func TestM8_DigestsAreOfWhatIsInForce(t *testing.T) {
 			t.Errorf("got %+v, want %s and %s", parts, agents, policies)
 		}
 	}
-	first, ofPolicies := digest(texts, "b.agf.yaml", "deep/a.agf.yaml"), digest(map[string]string{"p.policy.yaml": policyText}, "p.policy.yaml")
+	first, ofPolicies := digest(texts, "b.agf.yaml", "deep/a.agf.yaml"),
+		digest(map[string]string{"p.policy.yaml": policyText}, "p.policy.yaml")
 	check(first, ofPolicies)
 	reloaded(t, p, dir, map[string]string{"b.agf.yaml": broken})
 	reloaded(t, p, policies, map[string]string{"p.policy.yaml": broken})
@@ -276,14 +289,16 @@ func TestUsers4_3_TellsEachChangeOnce(t *testing.T) {
 	reloaded(t, p, dir, map[string]string{"b.agf.yaml": agent("b", "")})
 	p.Reload()
 	reloaded(t, p, dir, map[string]string{"a.agf.yaml": agent("a", "")})
-	for words, times := range map[string]int{"level=WARN": 1, "its last good copy decides": 1, "a problem with a file is over": 1, "are loaded": 4} {
+	for words, times := range map[string]int{"level=WARN": 1, "its last good copy decides": 1,
+		"a problem with a file is over": 1, "are loaded": 4} {
 		if got := strings.Count(log.String(), words); got != times {
 			t.Errorf("%q stands there %d times, want %d:\n%s", words, got, times, log.String())
 		}
 	}
 }
 
-// TestUsers4_9_NamesTheFlagForPolicies: an agent that names a policy, where no directory of policies is given, says how to give one.
+// TestUsers4_9_NamesTheFlagForPolicies: an agent that names a policy, where no directory of policies is given, says how
+// to give one.
 func TestUsers4_9_NamesTheFlagForPolicies(t *testing.T) {
 	named := agent("a", "") + "constraints: {governance_policies: [{policy_ref: acme.p, description: D}]}\n"
 	p := load(t, plans.Config{Agents: []string{write(t, map[string]string{"a.agf.yaml": named})}})

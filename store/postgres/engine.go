@@ -30,7 +30,8 @@ func (e *engine) Query(ctx context.Context, sql string, args ...any) (sqlstore.R
 	return e.pool.Query(ctx, sql, args...)
 }
 
-// What transactions rest on is said in each of them, whatever the defaults of the server, the database, the role or a pooler are.
+// What transactions rest on is said in each of them, whatever the defaults of the server, the database, the role or a
+// pooler are.
 const (
 	// In READ COMMITTED every statement sees what was committed before it, so a lock shows the latest row.
 	beginWrite    = "BEGIN ISOLATION LEVEL READ COMMITTED"
@@ -66,15 +67,16 @@ func (e *engine) hold(ctx context.Context) error {
 	}
 	defer t.Rollback()
 	for _, want := range [][2]string{
-		{"transaction_isolation", "read committed"}, {"synchronous_commit", "on"}, {"lock_timeout", "20s"}, {"idle_in_transaction_session_timeout", "1min"},
+		{"transaction_isolation", "read committed"}, {"synchronous_commit", "on"}, {"lock_timeout", "20s"},
+		{"idle_in_transaction_session_timeout", "1min"},
 	} {
 		got, err := t.show(ctx, want[0])
 		if err != nil {
 			return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 		}
 		if got != want[1] {
-			return fmt.Errorf("%w: %s is %q in a transaction that asked for %q: something between us and the server changes statements", store.ErrUnavailable,
-				want[0], got, want[1])
+			return fmt.Errorf("%w: %s is %q in a transaction that asked for %q: something on the way changes statements",
+				store.ErrUnavailable, want[0], got, want[1])
 		}
 	}
 	return nil

@@ -1,9 +1,9 @@
-// Package postgres keeps everything in PostgreSQL (13 or newer): for any number of replicas, which share requests, deadlines and
-// deliveries through row locks.
+// Package postgres keeps everything in PostgreSQL (13 or newer): for any number of replicas, which share requests,
+// deadlines and deliveries through row locks.
 //
-// A pooler that lends connections for single transactions (PgBouncer in transaction mode) may stand between. So nothing rests on the state of a
-// connection: what a transaction needs of the server is set in the transaction itself (engine.go), and where there is a pooler no statement
-// stays prepared.
+// A pooler that lends connections for single transactions (PgBouncer in transaction mode) may stand between. So nothing
+// rests on the state of a connection: what a transaction needs of the server is set in the transaction itself
+// (engine.go), and where there is a pooler no statement stays prepared.
 package postgres
 
 import (
@@ -31,8 +31,8 @@ type Options struct {
 // writers is how many groups of updates are on their way at once. More would make groups smaller, and commits more.
 const writers = 3
 
-// Open connects to a database, postgres://user@host/name, and brings it up to date. A pooler on the way is noticed; `pool=transaction` in the
-// query says that there is one. Errors never show the password.
+// Open connects to a database, postgres://user@host/name, and brings it up to date. A pooler on the way is noticed;
+// `pool=transaction` in the query says that there is one. Errors never show the password.
 func Open(ctx context.Context, url string, o Options) (store.Store, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -67,7 +67,8 @@ func suit(ctx context.Context, cfg *pgxpool.Config) error {
 	conn := cfg.ConnConfig
 	pooler := conn.RuntimeParams[poolParameter]
 	if pooler != "" && pooler != poolTransaction {
-		return fmt.Errorf("%s=%s in the URL, expected %s=%s, or nothing", poolParameter, pooler, poolParameter, poolTransaction)
+		return fmt.Errorf("%s=%s in the URL, expected %s=%s, or nothing", poolParameter, pooler, poolParameter,
+			poolTransaction)
 	}
 	delete(conn.RuntimeParams, poolParameter)
 	conn.RuntimeParams["application_name"] = "assent" // which poolers know, and the only one that every one of them takes
@@ -80,14 +81,16 @@ func suit(ctx context.Context, cfg *pgxpool.Config) error {
 	}
 	switch {
 	case lent && conn.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement:
-		conn.DefaultQueryExecMode = pgx.QueryExecModeExec // a statement would be prepared in one connection and executed in another
+		// A statement would be prepared in one connection and executed in another.
+		conn.DefaultQueryExecMode = pgx.QueryExecModeExec
 	case !lent:
 		cfg.AfterConnect = refusePooler
 	}
 	return nil
 }
 
-// behindPooler reports whether the server's process is another than the one that answered: a pooler tells a number of its own.
+// behindPooler reports whether the server's process is another than the one that answered: a pooler tells a number of
+// its own.
 func behindPooler(ctx context.Context, cfg *pgx.ConnConfig) (lent bool, err error) {
 	plain := cfg.Copy()
 	plain.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -112,7 +115,7 @@ func otherProcess(ctx context.Context, conn *pgx.Conn) (bool, error) {
 }
 
 // errPoolerSince says that statements can't stay prepared any more.
-var errPoolerSince = errors.New("a pooler stands between since this process began: restart it, or say pool=transaction in the URL")
+var errPoolerSince = errors.New("a pooler stands between since the start: restart, or say pool=transaction in the URL")
 
 // refusePooler keeps out connections of a pooler that was not there at the start.
 func refusePooler(ctx context.Context, conn *pgx.Conn) error {
@@ -125,8 +128,9 @@ func refusePooler(ctx context.Context, conn *pgx.Conn) error {
 
 // poolerHint says what to do about parameters of the URL that a pooler doesn't take.
 func poolerHint(err error) string {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "08P01" && strings.Contains(e.Message, "startup parameter") {
-		return " (a pooler takes no such parameter in the URL: set it with ALTER ROLE or ALTER DATABASE, or let the pooler ignore it)"
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "08P01" &&
+		strings.Contains(e.Message, "startup parameter") {
+		return " (a pooler takes no such parameter in the URL: set it with ALTER ROLE, or let the pooler ignore it)"
 	}
 	return ""
 }

@@ -62,7 +62,8 @@ func unavailable(t *testing.T, err error) {
 
 func TestStore(t *testing.T) { storetest.Run(t, database) }
 
-// TestD25_StatementsThatDontStayPrepared write and read what others do. internal/peers/pgbouncer runs the whole suite through the real pooler.
+// TestD25_StatementsThatDontStayPrepared write and read what others do. internal/peers/pgbouncer runs the whole suite
+// through the real pooler.
 func TestD25_StatementsThatDontStayPrepared(t *testing.T) {
 	url := pgtest.New(t)
 	s, err := open(t, url+"&pool=transaction")()

@@ -169,8 +169,8 @@ try {
   for (const ALGORITHM of ["ES256", "EdDSA"]) {
     await stop(provider);
     [provider] = await startProvider({ ALGORITHM });
-    await new Promise((resolve) => setTimeout(resolve, 10_500)); // assent asks again no more often
     await (await comesIn("mara", "Mara")).browserContext().close();
+    await new Promise((resolve) => setTimeout(resolve, 10_500)); // assent asks again no more often
   }
   told("the provider goes over to ES256 and then EdDSA, with new keys, and nobody restarts assent");
 

@@ -2,9 +2,9 @@
 //
 //	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 //
-// and each of its tests asks for a place of its own with New. The server listens on a socket in a temporary folder only, and syncs to disk as
-// one in production does. With ASSENT_TEST_POSTGRES set to a URL, they are made there instead; with `pool` among its parameters the places are
-// databases, since poolers take no search_path.
+// and each of its tests asks for a place of its own with New. The server listens on a socket in a temporary folder
+// only, and syncs to disk as one in production does. With ASSENT_TEST_POSTGRES set to a URL, they are made there
+// instead; with `pool` among its parameters the places are databases, since poolers take no search_path.
 package pgtest
 
 import (
