@@ -101,8 +101,7 @@ func (l *loader) findRoots() []root {
 
 func (l *loader) agentsIn(dir string) []root {
 	var out []root
-	_ = fs.WalkDir(l.agents.below(dir), ".", func(file string, d fs.DirEntry,
-		err error) error { // it never stops with an error
+	visit := func(file string, d fs.DirEntry, err error) error { // it never stops with an error
 		switch {
 		case err != nil:
 			l.cantRead(filepath.Join(dir, filepath.FromSlash(file)), err)
@@ -111,7 +110,8 @@ func (l *loader) agentsIn(dir string) []root {
 			out = append(out, root{dir, file})
 		}
 		return nil
-	})
+	}
+	_ = fs.WalkDir(l.agents.below(dir), ".", visit)
 	return out
 }
 
@@ -129,8 +129,8 @@ func (l *loader) problem(p Problem) { l.problems = append(l.problems, p) }
 
 func (l *loader) cantRead(dir string, err error) {
 	l.unread = append(l.unread, dir)
-	l.problem(Problem{Part: Agents, File: dir, Why: []string{unreadable(dir, err)}, Kept: l.keeps() &&
-		len(l.before.members) > 0})
+	kept := l.keeps() && len(l.before.members) > 0
+	l.problem(Problem{Part: Agents, File: dir, Why: []string{unreadable(dir, err)}, Kept: kept})
 }
 
 // unreadable names a file and what is wrong with it, once.
@@ -147,12 +147,15 @@ func (l *loader) keepUnread() {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.before.members)) {
+		good := l.before.members[name]
 		inside := func(dir string) bool { return strings.HasPrefix(name, filepath.Clean(dir)+string(os.PathSeparator)) }
-		if good := l.before.members[name]; l.members[name] == nil && good.agent != nil &&
-			slices.ContainsFunc(l.unread, inside) {
-			l.members[name] = &member{root: good.root, id: good.id, agent: good.agent, digest: good.digest, edges: good.edges,
-				kept: true}
+		if l.members[name] != nil || good.agent == nil || !slices.ContainsFunc(l.unread, inside) {
+			continue
 		}
+		m := &member{root: good.root, id: good.id, kept: true}
+		m.agent, m.digest, m.edges = good.agent, good.digest, good.edges
+		l.members[name] = m
+		l.readChildren(m)
 	}
 }
 
@@ -171,9 +174,15 @@ func (l *loader) read(r root) {
 	} else {
 		l.parse(m, src, digest)
 	}
+	l.readChildren(m)
+}
+
+// readChildren reads the files that a file delegates to. Those outside of its directory are none of ours.
+func (l *loader) readChildren(m *member) {
 	for _, child := range slices.Concat(m.edges, m.doubts) {
-		if file, err := filepath.Rel(r.dir, child); err == nil {
-			l.read(root{r.dir, filepath.ToSlash(file)})
+		file, err := filepath.Rel(m.root.dir, child)
+		if file = filepath.ToSlash(file); err == nil && fs.ValidPath(file) {
+			l.read(root{m.root.dir, file})
 		}
 	}
 }

@@ -305,6 +305,19 @@ func TestUsers4_9_NamesTheFlagForPolicies(t *testing.T) {
 	want(t, p, map[string]string{"a": "--policies"})
 }
 
+// TestNothingOutsideIsServed: a mention of a file outside of the directory breaks whoever makes it, and serves nobody.
+func TestNothingOutsideIsServed(t *testing.T) {
+	dir := write(t, map[string]string{
+		"agents/a.agf.yaml": agent("a", "", "../outside.agf.yaml"), "outside.agf.yaml": agent("outside", ""),
+		"agents/b.agf.yaml": agent("b", ""),
+	})
+	p := load(t, plans.Config{Agents: []string{filepath.Join(dir, "agents")}})
+	want(t, p, map[string]string{"a": "leads out of the folder", "b": "allow", "outside": "unknown agent"})
+	broken := strings.Replace(agent("a", "", "../outside.agf.yaml"), "alias: act", "alias: [act]", 1)
+	reloaded(t, p, filepath.Join(dir, "agents"), map[string]string{"a.agf.yaml": broken})
+	want(t, p, map[string]string{"outside": "unknown agent"})
+}
+
 // TestUnusualFiles: what is no file of an agent at all stops itself only, and is not waited for.
 func TestUnusualFiles(t *testing.T) {
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", ""), "big.agf.yaml": "x: " + strings.Repeat("y", 4<<20)})
