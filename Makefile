@@ -4,8 +4,10 @@
 .DEFAULT_GOAL := build
 .PHONY: build setup test race peers fuzz cover lint bench generate update ci
 
-build: ## bin/agf-validate and bin/assent
-	go build -o bin/ ./cmd/...
+BIN ?= bin
+
+build: ## bin/agf-validate and bin/assent, static: they run in any Linux and in an empty image
+	CGO_ENABLED=0 go build -trimpath -o $(BIN)/ ./cmd/...
 
 setup: ## PostgreSQL, Chromium and npm for the tests, where they are missing
 	.ci/setup
@@ -30,6 +32,9 @@ lint: ## gofmt, vet and staticcheck
 
 bench: ## ratios to the peers and to hand-written Go
 	$(MAKE) -C bench bench
+
+peers: ## programs that nobody here wrote, against assent: internal/peers/*/run
+	@for peer in internal/peers/*/run; do echo "== $$peer"; $$peer || exit 1; done
 
 generate: ## pages made from code: docs/rules and docs/design/001-semantics.md
 	.ci/generate

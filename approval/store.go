@@ -75,6 +75,7 @@ type Filter struct {
 	Groups    []string  // requests that one of these groups may answer; those without a group always
 	Since     time.Time // created at or after
 	ByDue     bool      // by deadline, soonest first, instead of newest first
+	Oldest    bool      // oldest first, instead of newest first
 	Cursor    string    // of the page before
 	Limit     int       // 1 to 500; 0 means 50
 }

@@ -45,9 +45,9 @@ type Joined struct {
 	now    func() time.Time
 }
 
-// With joins a directory with what sign-ins bring. Somebody whom the files know has the groups of the files and those of the latest
-// sign-in; somebody whom only the provider knows is a person while a sign-in holds that brought at least one group which the files allow.
-// A value that can't be read is an error: it lets nobody in.
+// With joins a directory with what sign-ins bring. Somebody whom the files know has the groups of the files and those
+// of the latest sign-in; somebody whom only the provider knows is a person while a sign-in holds that brought at least
+// one group which the files list. A value that can't be read is an error: it lets nobody in.
 func With(base Base, values Values, now func() time.Time) *Joined {
 	return &Joined{base: base, values: values, now: now}
 }

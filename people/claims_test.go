@@ -200,13 +200,48 @@ func TestSignInRefused(t *testing.T) {
 	}
 }
 
+// TestM3_WithoutAListOfGroupsSignInsBringNone: whoever only the provider knows stays nobody, and nobody gains a group.
+func TestM3_WithoutAListOfGroupsSignInsBringNone(t *testing.T) {
+	h := join(t, aliceAndBob)
+	if p, err := h.signIn(people.Claims{Subject: "e1", Email: "eve@example.com", EmailVerified: true,
+		Groups: []string{"Domain Users", "admins", "risk"}}); !errors.Is(err, people.ErrUnknown) {
+		t.Errorf("eve is %+v, %v", p, err)
+	}
+	if p, err := h.signIn(people.Claims{Subject: "b1", Groups: []string{"admins", "risk"}}); err != nil ||
+		len(p.Groups) > 0 {
+		t.Errorf("bob is %+v, %v", p, err)
+	}
+}
+
+// TestM3_AReservedGroupComesFromTheFileOnly: a provider that names it gives it to nobody, on the list or not.
+func TestM3_AReservedGroupComesFromTheFileOnly(t *testing.T) {
+	text := "schema_version: \"1.0.0\"\npeople:\n  - {id: alice@example.com, groups: [admins]}\n  - {id: bob, also: [\"oidc:https://idp.example|b1\"]}\n" +
+		"groups: {admins: {}, ops: {}}\n"
+	d, _ := people.Parse("f", []byte(text))
+	h := join(t, aliceAndBob)
+	h.Joined = people.With(people.Reserve(d, "admins"), h.values, func() time.Time { return h.now })
+	if p, err := h.signIn(people.Claims{Subject: "b1", Groups: []string{"admins", "ops"}}); err != nil ||
+		!slices.Equal(p.Groups, []string{"ops"}) {
+		t.Errorf("bob is %+v, %v", p, err)
+	}
+	if p, err := h.signIn(people.Claims{Subject: "e1", Groups: []string{"admins"}}); !errors.Is(err, people.ErrUnknown) {
+		t.Errorf("eve is %+v, %v", p, err)
+	}
+	if got := h.groups("alice@example.com"); !slices.Equal(got, []string{"admins"}) {
+		t.Errorf("alice is in %v", got)
+	}
+	if members, err := h.Members(t.Context(), tenant, "admins"); err != nil || len(members) != 1 {
+		t.Errorf("the group has %+v, %v", members, err)
+	}
+}
+
 // swap is a base that can be replaced, as a watched file is.
 type swap struct{ people.Base }
 
 func TestTakenOutOfTheFile(t *testing.T) {
-	h := join(t, aliceAndBob)
-	d, _ := people.Parse("f", []byte("schema_version: \"1.0.0\"\n"+aliceAndBob))
-	empty, _ := people.Parse("f", []byte("schema_version: \"1.0.0\"\npeople: []\n"))
+	h := join(t, aliceAndBob+closedList)
+	d, _ := people.Parse("f", []byte("schema_version: \"1.0.0\"\n"+aliceAndBob+closedList))
+	empty, _ := people.Parse("f", []byte("schema_version: \"1.0.0\"\npeople: []\n"+closedList))
 	base := &swap{d}
 	h.Joined = people.With(base, h.values, func() time.Time { return h.now })
 	if _, err := h.signIn(people.Claims{Subject: "a1", Email: "alice@example.com", EmailVerified: true, Groups: []string{"ops"}}); err != nil {
@@ -259,7 +294,7 @@ func TestStoreLost(t *testing.T) {
 // and of the latest sign-in, and when all has lapsed the file alone is left.
 func TestOneHumanOnePerson(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := join(t, aliceAndBob)
+		h := join(t, aliceAndBob+"groups: {risk: {}, ops: {}, it: {}}\n")
 		subjects, mails := []string{"a1", "b1", "c1", "c2"}, []string{"alice@example.com", "carol@example.com", "dan@example.com", ""}
 		for range rapid.IntRange(1, 8).Draw(t, "sign-ins") {
 			c := people.Claims{

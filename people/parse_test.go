@@ -119,7 +119,8 @@ func TestDirectory(t *testing.T) {
 			t.Errorf("agent %q: %+v %v", agent, got, err)
 		}
 	}
-	if !d.Declares("any", "risk") || d.Declares("any", "rsik") || !parse(t, "schema_version: \"1.0.0\"\npeople: []\n").Declares("any", "rsik") {
+	open := parse(t, "schema_version: \"1.0.0\"\npeople: []\n")
+	if !d.Declares("any", "risk") || d.Declares("any", "rsik") || open.Declares("any", "risk") {
 		t.Error("Declares")
 	}
 }
@@ -145,7 +146,7 @@ func TestDirectoryIsImmutable(t *testing.T) {
 func TestTenants(t *testing.T) {
 	ctx := t.Context()
 	tenants := people.Tenants{
-		"a": parse(t, "schema_version: \"1.0.0\"\npeople:\n  - {id: alice, groups: [g], owns: [x]}\n"),
+		"a": parse(t, "schema_version: \"1.0.0\"\npeople:\n  - {id: alice, groups: [g], owns: [x]}\ngroups: {g: {}}\n"),
 		"b": parse(t, "schema_version: \"1.0.0\"\npeople:\n  - {id: bob, groups: [g]}\n"),
 	}
 	for _, c := range []struct {

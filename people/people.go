@@ -19,13 +19,14 @@ type Directory struct {
 	people []approval.Person // by id
 	names  map[string]int    // key of every name → index in people
 	owners map[string][]string
-	groups []string // the closed list; nil when the file has none
+	groups []string // the list of groups; nil when the file has none
 }
 
-// Base is a directory that comes from files, and knows which groups the files allow.
+// Base is a directory that comes from files, and knows which groups sign-ins may bring.
 type Base interface {
 	approval.Directory
-	// Declares reports whether a group may be held in the tenant: it is on the file's list, or the file has no list.
+	// Declares reports whether sign-ins may bring a group in the tenant: it is on the file's list. Without a list they
+	// bring none.
 	Declares(tenant, group string) bool
 }
 
@@ -57,9 +58,32 @@ func (d *Directory) Owners(_ context.Context, _, agent string) ([]string, error)
 	return slices.Clone(d.owners[agent]), nil
 }
 
-// Declares reports whether the file allows the group.
-func (d *Directory) Declares(_, group string) bool {
-	return d.groups == nil || slices.Contains(d.groups, group)
+// Declares reports whether sign-ins may bring the group: the file lists it.
+func (d *Directory) Declares(_, group string) bool { return slices.Contains(d.groups, group) }
+
+// Closed reports whether the file has a list of groups.
+func (d *Directory) Closed() bool { return d.groups != nil }
+
+// held lists the groups that people of the file are in.
+func (d *Directory) held() []string {
+	var all []string
+	for _, p := range d.people {
+		all = append(all, p.Groups...)
+	}
+	return set(all)
+}
+
+// Reserve returns a directory of which sign-ins don't bring one group: nobody but the file puts people into it.
+func Reserve(base Base, group string) Base { return reservation{base, group} }
+
+type reservation struct {
+	Base
+	group string
+}
+
+// Declares reports whether sign-ins may bring the group.
+func (r reservation) Declares(tenant, group string) bool {
+	return group != r.group && r.Base.Declares(tenant, group)
 }
 
 func clone(p approval.Person) approval.Person {
@@ -94,7 +118,7 @@ func (t Tenants) Owners(ctx context.Context, tenant, agent string) ([]string, er
 	return nil, nil
 }
 
-// Declares reports whether the tenant's directory allows the group.
+// Declares reports whether sign-ins may bring the group in the tenant.
 func (t Tenants) Declares(tenant, group string) bool {
 	d, ok := t[tenant]
 	return ok && d.Declares(tenant, group)

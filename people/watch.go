@@ -3,11 +3,14 @@ package people
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,19 +44,47 @@ func (e *BrokenError) Error() string {
 	return text
 }
 
+// OpenGroupsError says that a people.yaml has no list of groups, which it needs beside an identity provider.
+type OpenGroupsError struct {
+	File   string
+	Groups []string // that its people are in
+}
+
+// Error says what to write.
+func (e *OpenGroupsError) Error() string {
+	list := []string{}
+	for _, g := range e.Groups {
+		list = append(list, strconv.Quote(g)+": {}")
+	}
+	return fmt.Sprintf("%s: people sign in at an identity provider, and the file has no list of groups, so any group that "+
+		"the provider names would count. Write the groups that sign-ins may bring, and those of your people, at its top:\n"+
+		"groups: {%s}", e.File, strings.Join(list, ", "))
+}
+
+// WatchOptions say what a watched file must hold, and what a file that can't be used means.
+type WatchOptions struct {
+	// ClosedGroups refuses a file without a list of groups (OpenGroupsError): sign-ins bring groups.
+	ClosedGroups bool
+	// DenyBroken makes every question an error while the file can't be used, instead of leaving the last good directory in
+	// force.
+	DenyBroken bool
+}
+
 // Watched is the directory of a file that may change.
 type Watched struct {
 	file string
+	opt  WatchOptions
 
-	mu  sync.RWMutex
-	src []byte // as last looked at
-	dir *Directory
-	err error
+	mu     sync.RWMutex
+	src    []byte // as last looked at
+	dir    *Directory
+	digest string // of dir's file
+	err    error
 }
 
 // Watch reads a people.yaml; Run keeps it fresh.
-func Watch(file string) (*Watched, error) {
-	w := &Watched{file: file}
+func Watch(file string, opt WatchOptions) (*Watched, error) {
+	w := &Watched{file: file, opt: opt}
 	if err := w.Reload(); err != nil {
 		return nil, err
 	}
@@ -90,15 +121,28 @@ func (w *Watched) Reload() error {
 	}
 	dir, findings := Parse(w.file, src)
 	w.src, w.err = src, nil
-	if dir == nil {
+	switch {
+	case dir == nil:
 		w.err = &BrokenError{File: w.file, Findings: findings}
-		return w.err
+	case w.opt.ClosedGroups && !dir.Closed():
+		w.err = &OpenGroupsError{File: w.file, Groups: dir.held()}
+	default:
+		w.dir, w.digest = dir, fmt.Sprintf("sha256:%x", sha256.Sum256(src))
 	}
-	w.dir = dir
-	return nil
+	return w.err
 }
 
+// errIrregular keeps us from waiting on a pipe or a device.
+var errIrregular = errors.New("it is no regular file")
+
 func read(name string) (src []byte, err error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: %w", name, errIrregular)
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -107,6 +151,9 @@ func read(name string) (src []byte, err error) {
 	return io.ReadAll(io.LimitReader(f, maxFile+1)) // Parse refuses what is larger
 }
 
+// File is the name of the file.
+func (w *Watched) File() string { return w.file }
+
 // Err is why the file can't be used as it stands, nil when it is in force.
 func (w *Watched) Err() error {
 	w.mu.RLock()
@@ -114,27 +161,53 @@ func (w *Watched) Err() error {
 	return w.err
 }
 
-// Directory is what is in force.
-func (w *Watched) Directory() *Directory {
+// InForce returns the digest of the file that is in force, "sha256:" and what sha256sum prints, and how many people it
+// lists.
+func (w *Watched) InForce() (digest string, people int) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	return w.dir
+	return w.digest, len(w.dir.people)
+}
+
+// Directory is what is in force; an error while nothing is.
+func (w *Watched) Directory() (*Directory, error) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if w.opt.DenyBroken && w.err != nil {
+		return nil, fmt.Errorf("who may answer is not known: %w", w.err)
+	}
+	return w.dir, nil
 }
 
 // Person resolves a name in what is in force.
 func (w *Watched) Person(ctx context.Context, tenant, name string) (approval.Person, bool, error) {
-	return w.Directory().Person(ctx, tenant, name)
+	d, err := w.Directory()
+	if err != nil {
+		return approval.Person{}, false, err
+	}
+	return d.Person(ctx, tenant, name)
 }
 
 // Members lists a group of what is in force.
 func (w *Watched) Members(ctx context.Context, tenant, group string) ([]approval.Person, error) {
-	return w.Directory().Members(ctx, tenant, group)
+	d, err := w.Directory()
+	if err != nil {
+		return nil, err
+	}
+	return d.Members(ctx, tenant, group)
 }
 
 // Owners lists an agent's owners of what is in force.
 func (w *Watched) Owners(ctx context.Context, tenant, agent string) ([]string, error) {
-	return w.Directory().Owners(ctx, tenant, agent)
+	d, err := w.Directory()
+	if err != nil {
+		return nil, err
+	}
+	return d.Owners(ctx, tenant, agent)
 }
 
-// Declares reports whether what is in force allows the group.
-func (w *Watched) Declares(tenant, group string) bool { return w.Directory().Declares(tenant, group) }
+// Declares reports whether sign-ins may bring a group, by what is in force.
+func (w *Watched) Declares(tenant, group string) bool {
+	d, err := w.Directory()
+	return err == nil && d.Declares(tenant, group)
+}

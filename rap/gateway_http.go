@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -87,8 +88,10 @@ func (g *Gateway) authenticate(req *http.Request) (*gateCaller, string) {
 	return found, "no caller's token"
 }
 
-// local is the caller without a token: a program on this machine, which neither a browser nor a proxy is. What a page of some site makes a
-// browser send has an Origin, and what a proxy passes on came from elsewhere.
+// local is the caller without a token: a program on this machine, which neither a browser nor a proxy is. What a page
+// of some site makes a browser send has an Origin, or asks for that site's name; what a proxy passes on came from
+// elsewhere. A proxy that says nothing of itself can't be told from a program: beside a proxy every caller needs a
+// token.
 func (g *Gateway) local(req *http.Request) (*gateCaller, string) {
 	at, err := netip.ParseAddrPort(req.RemoteAddr)
 	switch {
@@ -96,8 +99,10 @@ func (g *Gateway) local(req *http.Request) (*gateCaller, string) {
 		return nil, "no token, and not from this machine"
 	case req.Header.Get("Origin") != "" || req.Header.Get("Sec-Fetch-Site") != "":
 		return nil, "no token, and from a browser"
-	case req.Header.Get("Forwarded") != "" || req.Header.Get("X-Forwarded-For") != "":
+	case throughProxy(req):
 		return nil, "no token, and through a proxy"
+	case !loopbackHost(req.Host):
+		return nil, "no token, and for a name that is not of this machine alone"
 	}
 	for _, c := range g.callers {
 		if c.hash == nil {
@@ -105,6 +110,44 @@ func (g *Gateway) local(req *http.Request) (*gateCaller, string) {
 		}
 	}
 	return nil, "no token"
+}
+
+// proxyHeaders are what proxies add to requests; a star stands for the rest of a name.
+func proxyHeaders() []string {
+	return []string{
+		"Forwarded", "Via", "X-Forwarded*", "X-Real-Ip", "X-Original-*", "X-Client-Ip", "X-Cluster-Client-Ip",
+		"X-Originating-Ip", "X-Remote-Ip",
+		"X-Remote-Addr", "X-Proxyuser-Ip", "Client-Ip", "True-Client-Ip", "Fastly-*", "Fly-*", "Cf-*", "Cdn-*", "X-Envoy-*",
+		"X-Amz-Cf-*", "X-Amzn-Trace-Id",
+		"X-Azure-*", "X-Appengine-*",
+	}
+}
+
+// throughProxy reports whether a proxy has passed a request on: it says so, or speaks HTTP/1.0, which proxies do and
+// runtimes don't.
+func throughProxy(req *http.Request) bool {
+	if !req.ProtoAtLeast(1, 1) {
+		return true
+	}
+	for name := range req.Header {
+		for _, known := range proxyHeaders() {
+			prefix, open := strings.CutSuffix(known, "*")
+			if name == known || open && strings.HasPrefix(name, prefix) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// loopbackHost reports whether a request asks for this machine by a name that others don't have.
+func loopbackHost(host string) bool {
+	name := host
+	if withoutPort, _, err := net.SplitHostPort(host); err == nil {
+		name = withoutPort
+	}
+	addr, err := netip.ParseAddr(strings.Trim(name, "[]"))
+	return strings.EqualFold(name, "localhost") || err == nil && addr.Unmap().IsLoopback()
 }
 
 // discover serves the manifest (D1).

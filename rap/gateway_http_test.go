@@ -70,7 +70,11 @@ func TestGatewayKnowsItsCallers(t *testing.T) {
 		"a proxy":         {"127.0.0.1:1", http.Header{"X-Forwarded-For": {"203.0.113.9"}}, 401},
 		"another proxy":   {"127.0.0.1:1", http.Header{"Forwarded": {"for=203.0.113.9"}}, 401},
 	} {
-		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://forged.example/.well-known/rap-toolset", nil)
+		host := "forged.example"
+		if tt.header["Authorization"] == nil {
+			host = "127.0.0.1:7718"
+		}
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+"/.well-known/rap-toolset", nil)
 		req.RemoteAddr = tt.from
 		req.Header = tt.header.Clone()
 		if req.Header == nil {
@@ -92,6 +96,57 @@ func TestGatewayKnowsItsCallers(t *testing.T) {
 		Operation: "look", ID: "forged", GroupID: "child", Ancestors: []string{"root"}, CallbackURL: h.runtime.url(),
 	}).Append(nil))); code != 403 {
 		t.Errorf("ancestors from nobody in particular: %d", code)
+	}
+}
+
+// TestL9_AProxyIsNotLocal: a caller without a token is a program on this machine, which no proxy, no browser and no
+// strange name is.
+func TestL9_AProxyIsNotLocal(t *testing.T) {
+	h := newHouse(t, func(c *GatewayConfig) {
+		c.Callers = append(c.Callers, Caller{Name: "local", Callbacks: c.Callers[0].Callbacks})
+	})
+	ask := func(change func(*http.Request)) int {
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:7718/.well-known/rap-toolset",
+			nil)
+		req.RemoteAddr = "127.0.0.1:1"
+		change(req)
+		w := httptest.NewRecorder()
+		h.g.ServeHTTP(w, req)
+		return w.Code
+	}
+	for _, name := range []string{
+		"X-Real-IP", "Via", "Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Forwarded",
+		"X-Original-Host", "CF-Connecting-IP", "CF-Ray",
+		"True-Client-IP", "X-Client-IP", "Fastly-Client-IP", "X-Envoy-External-Address", "CDN-Loop", "X-Amzn-Trace-Id",
+		"Client-IP",
+	} {
+		if code := ask(func(r *http.Request) { r.Header.Set(name, "x") }); code != http.StatusUnauthorized {
+			t.Errorf("%s: %d", name, code)
+		}
+		if code := ask(func(r *http.Request) { r.Header.Set(name, "") }); code != http.StatusUnauthorized {
+			t.Errorf("%s without a value: %d", name, code)
+		}
+		if code := ask(func(r *http.Request) {
+			r.Header.Set(name, "x")
+			r.Header.Set("Authorization",
+				"Bearer "+gatewayToken)
+		}); code != http.StatusOK {
+			t.Errorf("%s with a token: %d", name, code)
+		}
+	}
+	if code := ask(func(r *http.Request) { r.ProtoMinor = 0 }); code != http.StatusUnauthorized {
+		t.Errorf("HTTP/1.0: %d", code)
+	}
+	for host, want := range map[string]int{"localhost:7718": 200, "[::1]:7718": 200, "127.0.0.1": 200, "evil.example": 401,
+		"files.example.com": 401, "10.0.0.1": 401, "": 401} {
+		if code := ask(func(r *http.Request) { r.Host = host }); code != want {
+			t.Errorf("host %q: %d", host, code)
+		}
+	}
+	for _, header := range []string{"User-Agent", "Accept", "Content-Type", "X-Request-Id", "Traceparent"} {
+		if code := ask(func(r *http.Request) { r.Header.Set(header, "x") }); code != http.StatusOK {
+			t.Errorf("%s: %d", header, code)
+		}
 	}
 }
 

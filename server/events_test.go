@@ -366,28 +366,6 @@ func TestNoRunWithoutTheStore(t *testing.T) {
 	}
 }
 
-func TestReadyTellsOfBrokenAgents(t *testing.T) {
-	h := newHouse(t)
-	eventually(t, "ready", func() bool { return h.do("GET", "/readyz", "", "").status == 200 })
-	h.rewrite("agents/other.agf.yaml", "alias: trade", "alias: [trade]")
-	eventually(t, "red", func() bool {
-		a := h.do("GET", "/readyz", "", "")
-		if strings.Contains(a.text, "other") {
-			t.Errorf("anybody may read %s", a.text)
-		}
-		return a.status == 503 && strings.Contains(a.text, `{"name":"agents","ok":false,"problem":"failing"}`)
-	})
-	if !strings.Contains(h.log.String(), "other.agf.yaml:12:") {
-		t.Errorf("the log says not why: %s", h.log.String())
-	}
-	rt := h.runtime()
-	a := h.do("POST", "/v1/agents/other/requests", rt, `{"call":{"kind":"tool","tool":"trade"}}`)
-	if a.status != 503 || a.str("code") != "agent_unusable" || a.str("outcome") != "deny" || !strings.Contains(a.str("detail"), "other.agf.yaml:12:") {
-		t.Errorf("got %s", a.text)
-	}
-	h.do("POST", "/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"quote"}}`).must(200)
-}
-
 func TestMetrics(t *testing.T) {
 	h := newHouse(t, func(c *server.Config) { c.MetricsToken = true; c.Timing.Gauges = 10 * time.Millisecond })
 	rt, mara := h.runtime(), h.voter("mara")

@@ -29,12 +29,13 @@ var errNotBegun = errors.New("it has not begun yet")
 
 func newHealth(cfg Config, draining <-chan struct{}) *health {
 	h := &health{now: cfg.Now, log: cfg.Logger, draining: draining, workers: map[string]error{}, failing: map[string]bool{}}
-	h.checks = append([]Check{{"store", cfg.Store.Ping}, h.worker("time"), h.worker("sealing")}, cfg.Checks...)
+	h.checks = append([]Check{{Name: "store", Check: cfg.Store.Ping}, h.worker("time"), h.worker("sealing")},
+		cfg.Checks...)
 	return h
 }
 
 func (h *health) worker(name string) Check {
-	return Check{name, func(context.Context) error {
+	return Check{Name: name, Check: func(context.Context) error {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if err, begun := h.workers[name]; begun {
@@ -83,26 +84,48 @@ func (h *health) ask() openapi.Health {
 	for i, c := range h.checks {
 		out.Checks[i] = openapi.Check{Name: c.Name, Ok: true}
 		err := c.Check(ctx)
-		h.tell(c.Name, err)
-		if err != nil {
+		h.tell(c, err)
+		if err == nil {
+			continue
+		}
+		// Anybody may ask: the log has the rest.
+		out.Checks[i] = openapi.Check{Name: c.Name, Degraded: c.Degrades, Problem: "failing"}
+		if c.Degrades {
+			out.Degraded = true
+		} else {
 			out.Ok = false
-			out.Checks[i] = openapi.Check{Name: c.Name, Problem: "failing"} // anybody may ask: the log has the rest
+		}
+	}
+	return out
+}
+
+// degraded tells of each check whose failure leaves the server fit for traffic whether it fails.
+func (h *health) degraded() map[string]bool {
+	failing := map[string]bool{}
+	for _, c := range h.ready().Checks {
+		failing[c.Name] = c.Degraded
+	}
+	out := map[string]bool{}
+	for _, c := range h.checks {
+		if c.Degrades {
+			out[c.Name] = failing[c.Name]
 		}
 	}
 	return out
 }
 
 // tell logs when a check begins to fail, and when that ends.
-func (h *health) tell(name string, err error) {
+func (h *health) tell(c Check, err error) {
 	h.mu.Lock()
-	before := h.failing[name]
-	h.failing[name] = err != nil
+	before := h.failing[c.Name]
+	h.failing[c.Name] = err != nil
 	h.mu.Unlock()
 	switch {
+	case c.Degrades: // whoever looks after the part has said so, when it happened
 	case err != nil && !before:
-		h.log.Warn("a check of readiness fails", "check", name, "error", err)
+		h.log.Warn("a check of readiness fails", "check", c.Name, "error", err)
 	case err == nil && before:
-		h.log.Info("a check of readiness passes again", "check", name)
+		h.log.Info("a check of readiness passes again", "check", c.Name)
 	}
 }
 
@@ -117,9 +140,30 @@ func (x *exchange) readyz() error {
 		out = openapi.Health{Checks: []openapi.Check{{Name: "server", Problem: "it is going down"}}}
 	default:
 	}
+	if err := x.addLoaded(&out); err != nil {
+		return err
+	}
 	status := http.StatusOK
 	if !out.Ok {
 		status = http.StatusServiceUnavailable
 	}
 	return x.answer(status, out)
+}
+
+// addLoaded tells which files are in force to whoever asks for it; to a token, those of its tenant with what is wrong
+// with them.
+func (x *exchange) addLoaded(out *openapi.Health) error {
+	if _, asked := x.query["verbose"]; !asked || x.cfg.Loaded == nil {
+		return nil
+	}
+	if x.r.Header.Get("Authorization") == "" {
+		out.Loaded = x.cfg.Loaded("")
+		return nil
+	}
+	token, err := x.authenticate(x.r)
+	if err != nil {
+		return err
+	}
+	out.Loaded = x.cfg.Loaded(token.Tenant)
+	return nil
 }

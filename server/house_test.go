@@ -178,8 +178,10 @@ func (h *house) start(change ...func(*server.Config)) {
 	h.t.Helper()
 	cfg := server.Config{
 		Service: h.svc, Store: h.store, Directory: h.people, Signer: h.signer, Now: h.clock.Now,
-		Logger:         slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Checks:         []server.Check{{Name: "agents", Check: h.plans.Check}},
+		Logger: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Checks: []server.Check{{
+			Name: "agents", Check: func(context.Context) error { return h.plans.Err(plans.Agents) }, Degrades: true,
+		}},
 		Administration: &administration.Desk{Service: h.svc, Directory: h.people, Admins: admins}, PublicURL: "https://assent.example",
 		Timing: server.Timing{Tick: 20 * time.Millisecond, Seal: 20 * time.Millisecond, Heartbeat: 100 * time.Millisecond},
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime/debug"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,14 +29,20 @@ type metrics struct {
 	sealedAt prometheus.Gauge
 	open     *prometheus.GaugeVec
 	dead     prometheus.Gauge
+	oldest   prometheus.Gauge
+	frozen   prometheus.Gauge
+	degraded *prometheus.GaugeVec
 	waited   *prometheus.HistogramVec
-	start    time.Time                  // of this process; votes before it were measured by others
-	counted  map[approval.VoteFact]bool // votes of the last minutes that are in waited
+
+	measuring sync.Mutex                 // one at a time; guards what stands below
+	measured  time.Time                  // when the figures of the store were last read
+	start     time.Time                  // of this process; votes before it were measured by others
+	counted   map[approval.VoteFact]bool // votes of the last minutes that are in waited
 }
 
-func newMetrics(now time.Time) *metrics {
+func newMetrics(cfg Config) *metrics {
 	m := &metrics{
-		start: now, counted: map[approval.VoteFact]bool{},
+		start: cfg.Now(), counted: map[approval.VoteFact]bool{},
 		http: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "assent_http_seconds", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 18),
 			Help: "Time to answer, by route; long polls and event streams include their waiting."}, []string{"route", "status"}),
 		calls:    counter("assent_calls_total", "Calls decided or presented to this process, by what became of them.", "outcome"),
@@ -44,15 +52,42 @@ func newMetrics(now time.Time) *metrics {
 		polls:    gauge("assent_long_polls", "Requests that wait for a change."),
 		sealedAt: gauge("assent_sealed_timestamp_seconds", "When sealing last succeeded, in seconds of Unix time: alert when it is long ago."),
 		open:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "assent_open_requests", Help: "Requests that are open, by state; the same on every replica."}, []string{"state"}),
-		dead:     gauge("assent_dead_deliveries", "Deliveries that were given up, at most 500 of each tenant are counted; the same on every replica."),
+		oldest: gauge("assent_oldest_pending_seconds",
+			"Age of the request that has waited longest for an answer, 0 when none waits; the same on every replica."),
+		frozen: gauge("assent_frozen", "Freezes in force: of single agents, or of everything; the same on every replica."),
+		degraded: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "assent_degraded",
+			Help: "1 while a part can't be used as it stands: its files are broken, or nobody can sign in."}, []string{"part"}),
+		dead: gauge("assent_dead_deliveries", "Deliveries that were given up, at most 500 of each tenant are counted; the same on every replica."),
 		waited: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "assent_answer_seconds", Buckets: prometheus.ExponentialBuckets(1, 3, 12),
 			Help: "Time from asking to a person's answer, through whatever channel, since this process began; the same on every replica."}, []string{"verdict"}),
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(m.http, m.calls, m.consumes, m.entries, m.watchers, m.polls, m.sealedAt, m.open, m.dead, m.waited,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(m.http, m.calls, m.consumes, m.entries, m.watchers, m.polls, m.sealedAt, m.open, m.dead,
+		m.waited, m.oldest, m.frozen, m.degraded,
+		buildInfo(cfg.Version), collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if count := cfg.UnusableAgents; count != nil {
+		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "assent_unusable_agents",
+			Help: "Agents whose file can't be used as it stands: the last good copy decides, or every call is denied."},
+			func() float64 { return float64(count()) }))
+	}
 	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return m
+}
+
+// buildInfo is always 1; its labels say what runs.
+func buildInfo(version string) prometheus.Collector {
+	labels := prometheus.Labels{"version": version, "goversion": "", "revision": ""}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		labels["goversion"] = info.GoVersion
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				labels["revision"] = s.Value
+			}
+		}
+	}
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "assent_build_info", Help: "What runs.",
+		ConstLabels: labels}, func() float64 { return 1 })
 }
 
 func counter(name, help, label string) *prometheus.CounterVec {
@@ -63,9 +98,38 @@ func gauge(name, help string) prometheus.Gauge {
 	return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 }
 
+// MetricsHandler serves the figures, for a listener of their own. It asks for no token.
+func (s *Server) MetricsHandler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.refresh(r.Context())
+		s.metrics.handler.ServeHTTP(w, r)
+	})
+}
+
 func (x *exchange) serveMetrics() error {
-	x.metrics.handler.ServeHTTP(x.w, x.r)
+	x.MetricsHandler().ServeHTTP(x.w, x.r)
 	return nil
+}
+
+// How old figures of the store may be when they are shown, and how long it may take to read them: whoever may scrape
+// may do so often.
+const (
+	figuresAge  = time.Second
+	figuresTime = 2 * time.Second
+)
+
+// refresh brings the figures up to date that don't count by themselves. Those that can't be read stay as they are: the
+// worker that reads them too tells why.
+func (s *Server) refresh(ctx context.Context) {
+	s.metrics.degrade(s.health.degraded())
+	s.metrics.measuring.Lock()
+	defer s.metrics.measuring.Unlock()
+	if s.cfg.Now().Sub(s.metrics.measured) < figuresAge {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, figuresTime)
+	defer cancel()
+	_ = s.read(ctx)
 }
 
 // answered counts one exchange. The label is the route's pattern, never the path, which callers choose.
@@ -74,6 +138,17 @@ func (m *metrics) answered(pattern string, status int, took time.Duration) {
 		pattern = "none"
 	}
 	m.http.WithLabelValues(pattern, strconv.Itoa(status)).Observe(took.Seconds())
+}
+
+// degrade shows which parts are degraded.
+func (m *metrics) degrade(parts map[string]bool) {
+	for name, failing := range parts {
+		value := 0.0
+		if failing {
+			value = 1
+		}
+		m.degraded.WithLabelValues(name).Set(value)
+	}
 }
 
 func (m *metrics) called(outcome string) { m.calls.WithLabelValues(outcome).Inc() }
@@ -93,36 +168,81 @@ func (m *metrics) sealed(n int, err error, now time.Time) {
 	}
 }
 
-// measure reads the figures that stand in the store. Only its worker calls it, so what it counted needs no lock.
+// measure reads the figures that stand in the store.
 func (s *Server) measure(ctx context.Context) error {
+	s.metrics.measuring.Lock()
+	defer s.metrics.measuring.Unlock()
+	return s.read(ctx)
+}
+
+// figures are those of all tenants together.
+type figures struct {
+	open   map[approval.State]int
+	oldest time.Time // zero: nothing waits
+	dead   int
+	frozen int
+	votes  []approval.VoteFact
+}
+
+// waits takes note of a request that waits since then.
+func (f *figures) waits(since time.Time) {
+	if f.oldest.IsZero() || since.Before(f.oldest) {
+		f.oldest = since
+	}
+}
+
+// read reads the figures and shows them, all or none.
+func (s *Server) read(ctx context.Context) error {
 	tenants, err := s.cfg.Store.Tenants(ctx)
 	if err != nil {
 		return err
 	}
 	now := s.cfg.Now()
-	sum := map[approval.State]int{}
-	dead := 0
+	f := figures{open: map[approval.State]int{}}
 	var errs []error
-	var fresh []approval.VoteFact
 	for _, t := range tenants {
-		for _, state := range []approval.State{approval.Pending, approval.Approved} {
-			page, err := s.cfg.Store.Requests(ctx, t, approval.Filter{States: []approval.State{state}, Limit: 1})
-			errs, sum[state] = append(errs, err), sum[state]+page.Total
-		}
-		jobs, err := s.cfg.Store.Jobs(ctx, t, store.DeadEnd, 500)
-		dead += len(jobs)
-		votes, failed := s.cfg.Store.Votes(ctx, t, s.metrics.since(now), statsVotes)
-		errs, fresh = append(errs, err, failed), append(fresh, votes...)
+		errs = append(errs, s.add(ctx, &f, t, now))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	s.metrics.answers(fresh, now)
-	for state, n := range sum {
-		s.metrics.open.WithLabelValues(string(state)).Set(float64(n))
-	}
-	s.metrics.dead.Set(float64(dead))
+	s.metrics.show(f, now)
 	return nil
+}
+
+// add adds the figures of one tenant.
+func (s *Server) add(ctx context.Context, f *figures, tenant string, now time.Time) error {
+	var errs []error
+	for _, state := range []approval.State{approval.Pending, approval.Approved} {
+		page, err := s.cfg.Store.Requests(ctx, tenant, approval.Filter{States: []approval.State{state}, Limit: 1,
+			Oldest: true})
+		errs, f.open[state] = append(errs, err), f.open[state]+page.Total
+		if state == approval.Pending && len(page.Requests) > 0 {
+			f.waits(page.Requests[0].Created)
+		}
+	}
+	jobs, err := s.cfg.Store.Jobs(ctx, tenant, store.DeadEnd, 500)
+	f.dead, errs = f.dead+len(jobs), append(errs, err)
+	freezes, err := s.cfg.Store.Freezes(ctx, tenant)
+	f.frozen, errs = f.frozen+len(freezes), append(errs, err)
+	votes, err := s.cfg.Store.Votes(ctx, tenant, s.metrics.since(now), statsVotes)
+	f.votes, errs = append(f.votes, votes...), append(errs, err)
+	return errors.Join(errs...)
+}
+
+func (m *metrics) show(f figures, now time.Time) {
+	m.answers(f.votes, now)
+	for state, n := range f.open {
+		m.open.WithLabelValues(string(state)).Set(float64(n))
+	}
+	age := 0.0
+	if !f.oldest.IsZero() {
+		age = max(0, now.Sub(f.oldest).Seconds())
+	}
+	m.oldest.Set(age)
+	m.dead.Set(float64(f.dead))
+	m.frozen.Set(float64(f.frozen))
+	m.measured = now
 }
 
 // lag is how much later than its time a vote may show in the store: it is dated before it is committed.

@@ -92,6 +92,7 @@ func kinds() map[openapi.Code]kind {
 		openapi.CodeInternal:             {http.StatusInternalServerError, "a fault of the server", none, 0},
 		openapi.CodeUnavailable:          {http.StatusServiceUnavailable, "not available now", retry, 2},
 		openapi.CodeAgentUnusable:        {http.StatusServiceUnavailable, "the agent's files can't be used", none, 0},
+		openapi.CodeWrongHost:            {http.StatusMisdirectedRequest, "not a name of this server", none, 0},
 	}
 }
 

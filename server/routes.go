@@ -12,7 +12,7 @@ func (s *Server) table() []route {
 		admin   = openapi.ScopeAdmin
 	)
 	any := func(scopes ...scope) []scope { return scopes }
-	return []route{
+	routes := []route{
 		{pattern: "POST /v1/agents/{agent}/decide", scopes: any(decide, request), body: callBody, deny: true, handle: (*exchange).decide},
 		{pattern: "POST /v1/agents/{agent}/requests", scopes: any(request), body: callBody, deny: true, handle: (*exchange).openRequest},
 		{pattern: "POST /v1/agents/{agent}/questions", scopes: any(request), body: callBody, deny: true, handle: (*exchange).askQuestion},
@@ -56,7 +56,11 @@ func (s *Server) table() []route {
 		{pattern: "POST /v1/deliveries/{number}/redeliver", scopes: any(admin), handle: (*exchange).redeliver},
 
 		{pattern: "GET /healthz", open: true, lax: true, handle: (*exchange).healthz},
-		{pattern: "GET /readyz", open: true, lax: true, handle: (*exchange).readyz},
-		{pattern: "GET /metrics", open: !s.cfg.MetricsToken, scopes: any(read), lax: true, handle: (*exchange).serveMetrics},
+		{pattern: "GET /readyz", open: true, lax: true, query: []string{"verbose"}, handle: (*exchange).readyz},
 	}
+	if !s.cfg.MetricsElsewhere {
+		routes = append(routes, route{pattern: "GET /metrics", open: !s.cfg.MetricsToken, scopes: any(read), lax: true,
+			handle: (*exchange).serveMetrics})
+	}
+	return routes
 }

@@ -41,6 +41,12 @@ type Config struct {
 	Logger    *slog.Logger     // nil: nothing is logged
 	Inbox     http.Handler     // everything beside the API and health; nil: not found
 	Checks    []Check          // more of what /readyz asks
+	Version   string           // of the program, for figures
+	// Loaded tells which files of a tenant are in force and what is wrong with them; for "", of all tenants together,
+	// without what is wrong. Nil: nobody is told.
+	Loaded func(tenant string) []openapi.Loaded
+	// UnusableAgents counts the agents whose file can't be used as it stands; nil: no figure says so.
+	UnusableAgents func() int
 	// Tools returns the RAP runtime of an agent, nil where it has none; nil: no agent has one.
 	Tools func(tenant, agent string) *rap.Runtime
 	// Administration asks people about acts that widen what may happen; nil: nobody acts by the API.
@@ -49,6 +55,8 @@ type Config struct {
 	PublicURL string
 	// MetricsToken asks for a token of scope read at /metrics.
 	MetricsToken bool
+	// MetricsElsewhere leaves /metrics out: a listener of its own has MetricsHandler.
+	MetricsElsewhere bool
 	// MaxWatchers bounds the event streams of this process; 0 means 1000.
 	MaxWatchers int
 	// Timing is for tests; its zero value is what production wants.
@@ -70,6 +78,9 @@ type Timing struct {
 type Check struct {
 	Name  string
 	Check func(context.Context) error
+	// Degrades: its failure leaves the server fit for traffic. Something of it can't be used as it stands, and the rest
+	// can. Whoever looks after that logs it.
+	Degrades bool
 }
 
 // Server answers HTTP. Run does the work in the background.
@@ -88,8 +99,8 @@ type Server struct {
 func New(cfg Config) *Server {
 	cfg = cfg.orDefault()
 	s := &Server{cfg: cfg, mux: http.NewServeMux(), kick: make(chan struct{}, 1), draining: make(chan struct{})}
-	s.metrics = newMetrics(s.cfg.Now())
 	s.health = newHealth(cfg, s.draining)
+	s.metrics = newMetrics(cfg)
 	s.events = newHub(cfg.Store, cfg.Logger, cfg.MaxWatchers)
 	s.routes = s.table()
 	for _, r := range s.routes {

@@ -103,13 +103,14 @@ func TestReadinessIsCheap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
 		var log bytes.Buffer
-		h := &health{now: time.Now, log: slog.New(slog.NewTextHandler(&log, nil)), failing: map[string]bool{}, checks: []Check{{"store", func(context.Context) error {
-			asked++
-			if asked == 2 || asked == 3 {
-				return errors.New("user x at db.internal is gone")
-			}
-			return nil
-		}}}}
+		h := &health{now: time.Now, log: slog.New(slog.NewTextHandler(&log, nil)), failing: map[string]bool{},
+			checks: []Check{{Name: "store", Check: func(context.Context) error {
+				asked++
+				if asked == 2 || asked == 3 {
+					return errors.New("user x at db.internal is gone")
+				}
+				return nil
+			}}}}
 		for range 100 {
 			if !h.ready().Ok {
 				t.Fatal("red")

@@ -20,7 +20,8 @@ import (
 // backend wires the heavy half of the command.
 func backend() cli.Backend {
 	return cli.Backend{
-		OpenStore: openStore, CreateToken: createToken, RevokeToken: revokeToken, Thaw: thaw, Prune: prune, Serve: serve, Gateway: serveGateway,
+		OpenStore: openStore, CreateToken: createToken, RevokeToken: revokeToken, Thaw: thaw, Prune: prune,
+		Serve: serve, Check: checkServe, CheckOIDC: checkOIDC, Gateway: serveGateway,
 	}
 }
 

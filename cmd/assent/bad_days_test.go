@@ -66,7 +66,7 @@ func TestDrain(t *testing.T) {
 	}
 	defer s.Close()
 	entries, err := s.Entries(t.Context(), "default", 0, 10)
-	if err != nil || len(entries) != 3 { // two tokens and the request
+	if err != nil || len(entries) != 5 { // two tokens, which agents and people are in force, and the request
 		t.Errorf("%d entries are sealed, %v", len(entries), err)
 	}
 }
@@ -109,7 +109,8 @@ func TestWebhookFromTheConfiguration(t *testing.T) {
 // TestStartRefuses what is wrong outside, before it answers.
 func TestStartRefuses(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople, "empty": "", "secret": "whsec_short"} {
+	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople,
+		"closed.yaml": testPeople + "groups: {admins: {}}\n", "empty": "", "secret": "whsec_short"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -119,16 +120,28 @@ func TestStartRefuses(t *testing.T) {
 		return func(c *cli.ServeConfig) { c.Tenants[0].Webhooks = []cli.WebhookConfig{w} }
 	}
 	for want, change := range map[string]func(*cli.ServeConfig){
-		"empty is empty":      hook(cli.WebhookConfig{Name: "a", URL: "https://a.example", SecretFiles: []string{file("empty")}}),
-		"webhook a: webhook":  hook(cli.WebhookConfig{Name: "a", URL: "https://a.example", SecretFiles: []string{file("secret")}}),
-		"networks":            hook(cli.WebhookConfig{Name: "a", URL: "https://a.example", SecretFiles: []string{file("secret")}, Networks: []string{"ten"}}),
-		"no event about":      hook(cli.WebhookConfig{Name: "a", URL: "https://a.example", RouteConfig: cli.RouteConfig{Events: []string{"nothing"}}}),
-		"share a name:":       func(c *cli.ServeConfig) { c.Tenants[0].Webhooks = make([]cli.WebhookConfig, 2) },
-		"slack: open":         func(c *cli.ServeConfig) { c.Tenants[0].Slack = &cli.SlackConfig{TokenFile: file("nothing")} },
-		"the client's secret": func(c *cli.ServeConfig) { c.Tenants[0].OIDC = &cli.OIDCConfig{ClientSecretFile: file("nothing")} },
-		"expected https": func(c *cli.ServeConfig) {
-			c.Tenants[0].OIDC = &cli.OIDCConfig{Issuer: "https://i.example", ClientID: "c"}
+		"empty is empty": hook(cli.WebhookConfig{Name: "a", URL: "https://a.example",
+			SecretFiles: []string{file("empty")}}),
+		"webhook a: webhook": hook(cli.WebhookConfig{Name: "a", URL: "https://a.example",
+			SecretFiles: []string{file("secret")}}),
+		"networks": hook(cli.WebhookConfig{Name: "a", URL: "https://a.example",
+			SecretFiles: []string{file("secret")}, Networks: []string{"ten"}}),
+		"no event about": hook(cli.WebhookConfig{Name: "a", URL: "https://a.example",
+			RouteConfig: cli.RouteConfig{Events: []string{"nothing"}}}),
+		"share a name:": func(c *cli.ServeConfig) { c.Tenants[0].Webhooks = make([]cli.WebhookConfig, 2) },
+		"slack: open":   func(c *cli.ServeConfig) { c.Tenants[0].Slack = &cli.SlackConfig{TokenFile: file("nothing")} },
+		"the client's secret": func(c *cli.ServeConfig) {
+			c.Tenants[0].OIDC, c.Tenants[0].People = &cli.OIDCConfig{ClientSecretFile: file("nothing")}, file("closed.yaml")
 		},
+		"expected https": func(c *cli.ServeConfig) {
+			c.Tenants[0].OIDC, c.Tenants[0].People = &cli.OIDCConfig{Issuer: "https://i.example", ClientID: "c"},
+				file("closed.yaml")
+		},
+		"groups: {\"admins\": {}}": func(c *cli.ServeConfig) { // TestM3: without a list any group of the provider would count
+			c.Tenants[0].OIDC, c.PublicURL = &cli.OIDCConfig{Issuer: "https://i.example", ClientID: "c"},
+				"https://assent.example"
+		},
+		"--metrics-listen":        func(c *cli.ServeConfig) { c.MetricsListen = "256.0.0.1:x" },
 		"--public-url":            func(c *cli.ServeConfig) { c.PublicURL = "ftp://x" },
 		"--listen":                func(c *cli.ServeConfig) { c.Listen = "256.0.0.1:x" },
 		"can be read by others":   func(c *cli.ServeConfig) { c.KeyFile = file("loose.key") },

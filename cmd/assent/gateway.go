@@ -28,8 +28,9 @@ const ownTenant = "default"
 
 // serveGateway runs one RAP gateway without a service beside it, until ctx ends. Its store, ledger and key are as those of a service.
 func serveGateway(ctx context.Context, cfg cli.GatewayConfig, log io.Writer, ready func(cli.Ready)) (err error) {
-	logs := logger(cli.ServeConfig{LogText: cfg.LogText}, log)
-	agents, err := plans.Load(plans.Config{Agents: cfg.Agents, Policies: cfg.Policies, Logger: logs})
+	logs := logger(cfg.LogText, "", log)
+	agents, err := plans.Load(plans.Config{Agents: cfg.Agents, Policies: cfg.Policies,
+		DenyBroken: cfg.OnBrokenFiles == cli.DenyBroken, Logger: logs})
 	if err != nil {
 		return err
 	}
@@ -97,7 +98,13 @@ func runGateway(ctx context.Context, cfg cli.GatewayConfig, common rap.Common, s
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	house := server.New(server.Config{Service: records(s), Store: s, Signer: key.Signer, Logger: common.Log})
+	rest := &files{tenant: ownTenant, plans: agents, log: common.Log}
+	record := records(s).Record
+	if err := rest.record(ctx, record); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	house := server.New(server.Config{Service: records(s), Store: s, Signer: key.Signer, Logger: common.Log,
+		Checks: fileChecks(rest.err)})
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", house)
 	mux.Handle("/readyz", house)
@@ -108,8 +115,8 @@ func runGateway(ctx context.Context, cfg cli.GatewayConfig, common rap.Common, s
 	var all sync.WaitGroup
 	var answered, worked error
 	all.Go(func() { worked = house.Run(ctx) })
-	all.Go(func() { _ = agents.Run(ctx) }) // ends with ctx
-	all.Go(func() { _ = g.run(ctx) })      // ends with ctx
+	all.Go(func() { rest.follow(ctx, record) })
+	all.Go(func() { _ = g.run(ctx) }) // ends with ctx
 	all.Go(func() {
 		if err := answers.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			answered = err

@@ -84,7 +84,7 @@ func serveScript(ts *testscript.TestScript, _ bool, args []string) {
 	bin, err := exec.LookPath("assent")
 	ts.Check(err)
 	s := &served{cmd: exec.Command(bin, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...), out: newLines(`serves at |"url"`), err: newLines(`^$`), done: make(chan error, 1)}
-	s.cmd.Dir = ts.MkAbs(".")
+	s.cmd.Dir, s.cmd.Env = ts.MkAbs("."), append(os.Environ(), "ASSENT_STORE="+ts.Getenv("ASSENT_STORE"))
 	out, err := s.cmd.StdoutPipe()
 	ts.Check(err)
 	errOut, err := s.cmd.StderrPipe()

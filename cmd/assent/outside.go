@@ -168,9 +168,12 @@ func newSlack(h *house, t cli.TenantConfig) (*slack.App, error) {
 // mount puts the addresses that Slack posts to into the pages. They check Slack's signature themselves.
 func (o *outside) mount(mux *http.ServeMux) {
 	for tenant, app := range o.apps {
-		mux.Handle("POST /slack/"+providerID(tenant), app) // checkSlackPaths: no two are the same
+		mux.Handle("POST "+slackPath(tenant), app) // checkSlackPaths: no two are the same
 	}
 }
+
+// slackPath is where Slack posts clicks of a tenant to.
+func slackPath(tenant string) string { return "/slack/" + providerID(tenant) }
 
 // run sends until ctx ends, and lets what is under way end.
 func (o *outside) run(ctx context.Context) {

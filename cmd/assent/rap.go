@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"slices"
 	"sync"
@@ -176,6 +179,7 @@ func newGateway(ctx context.Context, common rap.Common, c cli.RAPGatewayConfig, 
 	if cfg.Callers, err = rapCallers(c.Callers); err != nil {
 		return nil, err
 	}
+	warnOfLocalCallers(common.Log, c, public)
 	if cfg.Operations, err = rapOperations(c.Operations); err != nil {
 		return nil, err
 	}
@@ -190,6 +194,21 @@ func newGateway(ctx context.Context, common rap.Common, c cli.RAPGatewayConfig, 
 	mux.Handle("/", g)
 	out.handler, out.workers = mux, append(out.workers, g.Run)
 	return out, nil
+}
+
+// warnOfLocalCallers says that a gateway with a public address and a caller without a token is open to whatever a
+// silent proxy lets through.
+func warnOfLocalCallers(log *slog.Logger, c cli.RAPGatewayConfig, public string) {
+	u, err := url.Parse(public)
+	if err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()) {
+		return
+	}
+	for _, caller := range c.Callers {
+		if caller.TokenFile == "" {
+			log.Warn("a caller without a token, and a public URL: a silent proxy counts as a program on this machine",
+				"caller", caller.Name, "public_url", public, "hint", "give the caller a token_file")
+		}
+	}
 }
 
 // upstream adds the operations of RAP tool servers behind the gateway.

@@ -69,3 +69,21 @@ func TestGroupsThatNobodyIsIn(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// TestL9_WarnsOfACallerWithoutATokenBesideAPublicURL: a proxy that adds no header would count as a program on this
+// machine.
+func TestL9_WarnsOfACallerWithoutATokenBesideAPublicURL(t *testing.T) {
+	for public, warned := range map[string]bool{
+		"https://files.example.com/rap": true, "http://127.0.0.1:7718": false, "http://localhost:7718/x": false,
+		"http://[::1]:1": false, "http://10.0.0.1:1": true,
+	} {
+		for _, token := range []string{"", "a.token"} {
+			var log bytes.Buffer
+			c := cli.RAPGatewayConfig{Callers: []cli.RAPCallerConfig{{Name: "here", TokenFile: token}}}
+			warnOfLocalCallers(slog.New(slog.NewTextHandler(&log, nil)), c, public)
+			if got := strings.Contains(log.String(), "caller=here"); got != (warned && token == "") {
+				t.Errorf("%s, token %q: warned %t", public, token, got)
+			}
+		}
+	}
+}

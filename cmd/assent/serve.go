@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"runtime/debug"
@@ -36,7 +38,8 @@ type house struct {
 	tenants  tenants
 	people   *people.Joined
 	listener net.Listener
-	base     *url.URL // where people reach it
+	figures  net.Listener // for /metrics; nil: beside the API
+	base     *url.URL     // where people reach it
 	service  *approval.Service
 	// administration asks people about acts of administrators.
 	administration *administration.Desk
@@ -47,7 +50,7 @@ type house struct {
 
 // serve runs the service until ctx ends, and then lets what is under way end.
 func serve(ctx context.Context, cfg cli.ServeConfig, log io.Writer, ready func(cli.Ready)) (err error) {
-	h := &house{cfg: cfg, log: logger(cfg, log)}
+	h := &house{cfg: cfg, log: logger(cfg.LogText, cfg.LogLevel, log)}
 	roomy()
 	if cfg.Dev {
 		if err := auth.CheckDev(cfg.Listen); err != nil {
@@ -71,30 +74,58 @@ func serve(ctx context.Context, cfg cli.ServeConfig, log io.Writer, ready func(c
 	return h.run(ctx, ready)
 }
 
-func logger(cfg cli.ServeConfig, w io.Writer) *slog.Logger {
-	if cfg.LogText {
-		return slog.New(slog.NewTextHandler(w, nil))
+// logger writes what is at least of a level, as text for a person, else as JSON.
+func logger(text bool, level string, w io.Writer) *slog.Logger {
+	var least slog.Level
+	_ = least.UnmarshalText([]byte(level)) // the configuration was checked; what is unknown logs from info on
+	opt := &slog.HandlerOptions{Level: least}
+	if text {
+		return slog.New(slog.NewTextHandler(w, opt))
 	}
-	return slog.New(slog.NewJSONHandler(w, nil))
+	return slog.New(slog.NewJSONHandler(w, opt))
 }
 
 // build puts the parts on top of each other.
 func (h *house) build(ctx context.Context) (err error) {
 	h.people = people.With(h.tenants.directories(), h.store, time.Now)
 	h.tenants.warnOfEmptyGroups(ctx, h.people, h.log)
+	if err := h.listen(); err != nil {
+		return err
+	}
+	if h.base, err = publicURL(h.cfg.PublicURL, h.listener.Addr()); err == nil {
+		err = h.buildService()
+	}
+	if err == nil {
+		err = h.buildTools(ctx)
+	}
+	if err == nil {
+		err = h.tenants.record(ctx, h.service.Record)
+	}
+	if err != nil {
+		return errors.Join(err, h.unlisten())
+	}
+	return nil
+}
+
+func (h *house) listen() (err error) {
 	if h.listener, err = net.Listen("tcp", h.cfg.Listen); err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
-	if h.base, err = publicURL(h.cfg.PublicURL, h.listener.Addr()); err != nil {
-		return errors.Join(err, h.listener.Close())
+	if h.cfg.MetricsListen == "" {
+		return nil
 	}
-	if err = h.buildService(); err == nil {
-		err = h.buildTools(ctx)
-	}
-	if err != nil {
-		return errors.Join(err, h.listener.Close())
+	if h.figures, err = net.Listen("tcp", h.cfg.MetricsListen); err != nil {
+		return errors.Join(fmt.Errorf("--metrics-listen: %w", err), h.listener.Close())
 	}
 	return nil
+}
+
+func (h *house) unlisten() error {
+	err := h.listener.Close()
+	if h.figures != nil {
+		err = errors.Join(err, h.figures.Close())
+	}
+	return err
 }
 
 func publicURL(text string, addr net.Addr) (*url.URL, error) {
@@ -150,7 +181,8 @@ func (h *house) pages() http.Handler {
 		return mux
 	}
 	site := inbox.New(inbox.Config{
-		Service: h.service, Store: h.store, Directory: h.people, Logger: h.log, Administration: h.administration, Key: h.key.Forms, PublicKey: h.key.Signer.PublicKey(), SignOut: "/auth/sign-out", Who: who,
+		Service: h.service, Store: h.store, Directory: h.people, Logger: h.log, Administration: h.administration, Who: who,
+		Key: h.key.Forms, PublicKey: h.key.Signer.PublicKey(), SignOut: "/auth/sign-out", Admins: h.tenants.adminsOf,
 	})
 	mux.Handle("/auth/", h.auth.Handler())
 	files := auth.Secure(site, h.base) // the sign-in page needs them too
@@ -177,25 +209,33 @@ func who(r *http.Request) (tenant string, p approval.Person, dev, ok bool) {
 // run answers until ctx ends. Then streams and waiting end at once, other requests within the time to drain.
 func (h *house) run(ctx context.Context, ready func(cli.Ready)) error {
 	s := server.New(server.Config{
-		Service: h.service, Store: h.store, Directory: h.people, Signer: h.key.Signer, Logger: h.log, Inbox: h.pages(), Checks: h.tenants.checks(),
-		Tools: h.tools.runtime, Administration: h.administration, PublicURL: h.signInURL(),
+		Service: h.service, Store: h.store, Directory: h.people, Signer: h.key.Signer, Logger: h.log, Inbox: h.pages(),
+		Administration: h.administration, PublicURL: h.signInURL(),
+		Checks: h.checks(),
+		Tools:  h.tools.runtime, Version: cli.Version, Loaded: h.tenants.loaded, UnusableAgents: h.tenants.unusableAgents,
+		MetricsElsewhere: h.figures != nil,
 	})
-	answers := server.HTTPServer(s)
-	answers.ErrorLog = slog.NewLogLogger(h.log.Handler(), slog.LevelWarn)
+	answers := h.httpServer(s)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var all sync.WaitGroup
-	var worked, answered error
+	var worked, answered, figured error
 	all.Go(func() { worked = s.Run(ctx) })
-	all.Go(func() { h.tenants.run(ctx) })
+	all.Go(func() { h.tenants.run(ctx, h.service.Record) })
 	all.Go(func() { h.outside.run(ctx) })
 	all.Go(func() { h.tools.run(ctx) })
-	all.Go(func() {
-		if err := answers.Serve(h.listener); !errors.Is(err, http.ErrServerClosed) {
-			answered = err
-			cancel()
-		}
-	})
+	if h.auth != nil {
+		all.Go(func() { h.auth.Run(ctx) })
+	}
+	all.Go(func() { answered = answer(answers, h.listener, cancel) })
+	if h.figures != nil {
+		figures := http.NewServeMux()
+		figures.Handle("GET /metrics", s.MetricsHandler())
+		metrics := h.httpServer(figures)
+		all.Go(func() { figured = answer(metrics, h.figures, cancel) })
+		defer metrics.Close() // whoever scrapes comes again
+		context.AfterFunc(ctx, func() { _ = metrics.Close() })
+	}
 	told := h.tell(ctx, ready)
 	if told != nil {
 		cancel()
@@ -204,12 +244,37 @@ func (h *house) run(ctx context.Context, ready func(cli.Ready)) error {
 	drained := h.drain(ctx, answers)
 	all.Wait()
 	h.log.Info("stopped")
-	return errors.Join(told, answered, drained, worked)
+	return errors.Join(told, answered, figured, drained, worked)
+}
+
+// httpServer answers for the names of this server only.
+func (h *house) httpServer(handler http.Handler) *http.Server {
+	answers := server.HTTPServer(server.ForHosts(handler, append([]string{h.base.Hostname()}, h.cfg.Hosts...)))
+	answers.ErrorLog = slog.NewLogLogger(h.log.Handler(), slog.LevelWarn)
+	return answers
+}
+
+// answer serves at a listener; when that fails, everything ends.
+func answer(s *http.Server, at net.Listener, cancel context.CancelFunc) error {
+	if err := s.Serve(at); !errors.Is(err, http.ErrServerClosed) {
+		cancel()
+		return err
+	}
+	return nil
+}
+
+// checks are what /readyz asks beside the store and the work in the background.
+func (h *house) checks() []server.Check {
+	checks := fileChecks(h.tenants.err)
+	if h.auth != nil {
+		checks = append(checks, server.Check{Name: "sign_in", Check: h.auth.Check, Degrades: true})
+	}
+	return checks
 }
 
 // tell says where it answers.
 func (h *house) tell(ctx context.Context, ready func(cli.Ready)) error {
-	r := cli.Ready{URL: h.base.String(), API: "http://" + h.listener.Addr().String()}
+	r := cli.Ready{URL: h.base.String(), API: "http://" + h.listener.Addr().String(), Register: h.register()}
 	if h.cfg.Dev {
 		link, err := h.auth.DevLink(ctx, h.cfg.Tenants[0].Name, h.cfg.DevPerson)
 		if err != nil {
@@ -221,9 +286,49 @@ func (h *house) tell(ctx context.Context, ready func(cli.Ready)) error {
 	if h.auth == nil {
 		h.log.Info("nobody can sign in to the inbox", "hint", "give --oidc-issuer; until then people answer with tokens: assent token create --scopes read,vote --person ID")
 	}
-	h.log.Info("serving", "address", r.API, "public_url", r.URL, "tenants", len(h.cfg.Tenants), "public_key", h.key.Signer.PublicKey())
+	for _, address := range r.Register {
+		h.log.Info("register this address there", "tenant", address.Tenant, "for", address.For, "url", address.URL)
+	}
+	if h.figures != nil {
+		r.Metrics = "http://" + h.figures.Addr().String() + "/metrics"
+	}
+	h.warnOfPlainHTTP()
+	h.log.Info("serving", "address", r.API, "public_url", r.URL, "metrics", cmp.Or(r.Metrics, r.API+"/metrics"), "tenants",
+		len(h.cfg.Tenants),
+		"public_key", h.key.Signer.PublicKey())
 	ready(r)
 	return nil
+}
+
+// register lists the addresses that other services must be told.
+func (h *house) register() []cli.Address {
+	var out []cli.Address
+	if h.auth != nil {
+		for _, a := range h.auth.Addresses() {
+			out = append(out, cli.Address{Tenant: a.Tenant, For: cli.RedirectURI, URL: a.Redirect},
+				cli.Address{Tenant: a.Tenant, For: cli.SignedOutURI, URL: a.SignedOut})
+		}
+	}
+	for _, t := range h.cfg.Tenants {
+		if t.Slack != nil {
+			out = append(out, cli.Address{Tenant: t.Name, For: cli.SlackURL, URL: h.base.String() + slackPath(t.Name)})
+		}
+	}
+	return out
+}
+
+// warnOfPlainHTTP says that tokens cross the network in the clear when others than this machine can reach the listener.
+func (h *house) warnOfPlainHTTP() {
+	at, err := netip.ParseAddrPort(h.listener.Addr().String())
+	if err == nil && at.Addr().Unmap().IsLoopback() {
+		return
+	}
+	level, hint := slog.LevelWarn, "put a proxy with TLS before it, and say --public-url https://…; or listen on 127.0.0.1"
+	if h.base.Scheme == "https" {
+		level, hint = slog.LevelInfo, "let nobody but the proxy of the public URL reach this address"
+	}
+	h.log.Log(context.Background(), level, "plain http beyond this machine: tokens and sessions can be read on the way",
+		"address", h.listener.Addr().String(), "hint", hint)
 }
 
 // drain lets requests end that are under way.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,28 +11,23 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/cli"
 	"github.com/assent-dev/assent/people"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
-	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/auth"
+	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/plans"
 )
 
-// reload is how often files are looked at for changes.
-const reload = 2 * time.Second
-
 // tenant is what one tenant is made of.
 type tenant struct {
+	files
 	cfg    cli.TenantConfig
-	plans  *plans.Plans
 	people people.Base
-	watch  *people.Watched // nil: the people don't change
-	groups []string        // that policies name
+	groups []string // that policies name
 }
 
 // tenants are all of them by name. It is the Planner of the service.
@@ -40,7 +36,7 @@ type tenants map[string]*tenant
 func loadTenants(cfg cli.ServeConfig, log *slog.Logger) (tenants, error) {
 	out := tenants{}
 	for _, c := range cfg.Tenants {
-		t, err := loadTenant(c, log)
+		t, err := loadTenant(c, cfg.OnBrokenFiles == cli.DenyBroken, log)
 		if err != nil {
 			return nil, fmt.Errorf("tenant %s: %w", c.Name, err)
 		}
@@ -49,21 +45,30 @@ func loadTenants(cfg cli.ServeConfig, log *slog.Logger) (tenants, error) {
 	return out, nil
 }
 
-func loadTenant(cfg cli.TenantConfig, log *slog.Logger) (t *tenant, err error) {
-	t = &tenant{cfg: cfg, groups: groupsOf(cfg.Policies)}
-	if t.plans, err = plans.Load(plans.Config{
-		Agents: cfg.Agents, Policies: cfg.Policies, Logger: log, Options: resolve.Options{TrustedServers: cfg.TrustedServers},
-	}); err != nil {
+func loadTenant(cfg cli.TenantConfig, denyBroken bool, log *slog.Logger) (t *tenant, err error) {
+	t = &tenant{files: files{tenant: cfg.Name, log: log}, cfg: cfg, groups: groupsOf(cfg.Policies)}
+	log = log.With("tenant", cfg.Name)
+	if t.plans, err = plans.Load(plans.Config{Agents: cfg.Agents, Policies: cfg.Policies, DenyBroken: denyBroken,
+		Logger: log, Options: resolve.Options{TrustedServers: cfg.TrustedServers}}); err != nil {
 		return nil, err
 	}
 	if cfg.People == "" {
-		t.people, err = everybody(t.groups)
+		t.people, err = everybody(append(slices.Clone(t.groups), t.admins()))
 		return t, err
 	}
-	t.watch, err = people.Watch(cfg.People)
+	if t.watch, err = people.Watch(cfg.People, people.WatchOptions{ClosedGroups: cfg.OIDC != nil,
+		DenyBroken: denyBroken}); err != nil {
+		return nil, err
+	}
 	t.people = t.watch
-	return t, err
+	if !cfg.Admins.FromSignIn {
+		t.people = people.Reserve(t.people, t.admins())
+	}
+	return t, nil
 }
+
+// admins is the group that may freeze, thaw and redeliver in the inbox.
+func (t *tenant) admins() string { return cmp.Or(t.cfg.Admins.Group, "admins") }
 
 // groupsOf lists the groups that policies name. What can't be read is the planner's to report.
 func groupsOf(dirs []string) []string {
@@ -91,9 +96,9 @@ func groupsOf(dirs []string) []string {
 // everybody is the directory of --dev without people.yaml: one approver, you, who is in every group.
 func everybody(groups []string) (people.Base, error) {
 	var text strings.Builder
-	text.WriteString("schema_version: \"1.0.0\"\npeople:\n  - id: you\n    name: You\n    groups: [admins")
+	text.WriteString("schema_version: \"1.0.0\"\npeople:\n  - id: you\n    name: You\n    groups: [")
 	for _, g := range groups {
-		fmt.Fprintf(&text, ", %q", g)
+		fmt.Fprintf(&text, "%q, ", g)
 	}
 	text.WriteString("]\n")
 	d, findings := people.Parse("the people of --dev", []byte(text.String()))
@@ -111,9 +116,6 @@ func (ts tenants) Plan(ctx context.Context, name, agent string) (*approval.Compi
 	}
 	return t.plans.Plan(ctx, name, agent)
 }
-
-// adminsOf is the group of a tenant's administrators.
-func (ts tenants) adminsOf(string) string { return "admins" }
 
 func (ts tenants) directories() people.Tenants {
 	out := people.Tenants{}
@@ -174,7 +176,9 @@ func (ts tenants) providers() ([]auth.Provider, error) {
 			}
 		}
 		out = append(out, auth.Provider{
-			ID: providerID(name), Title: name, Tenant: name, Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: secret, GroupsClaim: o.GroupsClaim,
+			ID: providerID(name), Title: o.Name, Tenant: name, Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: secret,
+			Scopes:      o.Scopes,
+			GroupsClaim: o.GroupsClaim,
 		})
 	}
 	return out, nil
@@ -203,39 +207,68 @@ func readSecret(file string) (string, error) {
 	return "", fmt.Errorf("%s is empty", file)
 }
 
-// run keeps plans and people fresh.
-func (ts tenants) run(ctx context.Context) {
+// record tells the ledger which files are in force.
+func (ts tenants) record(ctx context.Context, record recorder) error {
+	for _, name := range slices.Sorted(maps.Keys(ts)) {
+		if err := ts[name].record(ctx, record); err != nil {
+			return fmt.Errorf("tenant %s: record which files are in force: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// run keeps the files of all tenants fresh.
+func (ts tenants) run(ctx context.Context, record recorder) {
 	var all sync.WaitGroup
 	for _, t := range ts {
-		all.Go(func() { _ = t.plans.Run(ctx) }) // it ends with ctx
-		if t.watch != nil {
-			all.Go(func() { t.watch.Run(ctx, reload) })
-		}
+		all.Go(func() { t.follow(ctx, record) })
 	}
 	all.Wait()
 }
 
-// checks are what /readyz asks of the files. Their names are for anybody, so they name no tenant; their errors do.
-func (ts tenants) checks() []server.Check {
-	return []server.Check{
-		ts.check("plans", func(ctx context.Context, t *tenant) error { return t.plans.Check(ctx) }),
-		ts.check("people", func(_ context.Context, t *tenant) error {
-			if t.watch == nil {
-				return nil
-			}
-			return t.watch.Err()
-		}),
+// err is what is wrong with the files of a part, of any tenant.
+func (ts tenants) err(part string) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(ts)) {
+		if err := ts[name].err(part); err != nil {
+			errs = append(errs, fmt.Errorf("tenant %s: %w", name, err))
+		}
 	}
+	return errors.Join(errs...)
 }
 
-func (ts tenants) check(name string, of func(context.Context, *tenant) error) server.Check {
-	return server.Check{Name: name, Check: func(ctx context.Context) error {
-		var errs []error
-		for _, name := range slices.Sorted(maps.Keys(ts)) {
-			if err := of(ctx, ts[name]); err != nil {
-				errs = append(errs, fmt.Errorf("tenant %s: %w", name, err))
+// loaded is server.Config.Loaded.
+func (ts tenants) loaded(name string) []openapi.Loaded {
+	if name != "" {
+		if t, ok := ts[name]; ok {
+			return t.loaded(true)
+		}
+		return nil
+	}
+	var all [][]openapi.Loaded
+	for _, name := range slices.Sorted(maps.Keys(ts)) {
+		all = append(all, ts[name].loaded(false))
+	}
+	return together(all)
+}
+
+// unusableAgents counts the agents whose file can't be used as it stands.
+func (ts tenants) unusableAgents() int {
+	n := 0
+	for _, t := range ts {
+		for _, p := range t.plans.Problems() {
+			if p.Part == plans.Agents {
+				n++
 			}
 		}
-		return errors.Join(errs...)
-	}}
+	}
+	return n
+}
+
+// adminsOf is the group of a tenant that may freeze, thaw and redeliver in the inbox.
+func (ts tenants) adminsOf(name string) string {
+	if t, ok := ts[name]; ok {
+		return t.admins()
+	}
+	return ""
 }

@@ -36,6 +36,10 @@ type Backend struct {
 	Prune       func(ctx context.Context, s store.Store, tenant string, before time.Time) (requests, entries int, err error)
 	// Serve runs the service until ctx ends. It calls ready once, when it answers.
 	Serve func(ctx context.Context, c ServeConfig, log io.Writer, ready func(Ready)) error
+	// Check reads everything that Serve would, and tells what is wrong. It opens no store and reaches nobody.
+	Check func(ctx context.Context, c ServeConfig) Checked
+	// CheckOIDC asks the identity providers of a configuration what they offer.
+	CheckOIDC func(ctx context.Context, c ServeConfig) (Checked, error)
 	// Gateway runs one RAP gateway without a service beside it, until ctx ends. It calls ready once, when it answers.
 	Gateway func(ctx context.Context, c GatewayConfig, log io.Writer, ready func(Ready)) error
 }
@@ -77,7 +81,7 @@ func (a Assent) command() *cobra.Command {
 		a.dismissCommand(), a.editCommand(), a.cancelCommand(), a.watchCommand(), a.grantsCommand(), a.revokeCommand(), a.loginCommand())
 	add(groupAudit, a.auditCommand(), a.statsCommand())
 	add(groupOperate, a.serveCommand(), a.demoCommand(), a.tokenCommand(), a.freezeCommand(), a.thawCommand(), a.deliveriesCommand(), a.backupCommand(),
-		a.restoreCommand(), a.pruneCommand())
+		a.restoreCommand(), a.pruneCommand(), a.oidcCommand())
 	return cmd
 }
 

@@ -108,6 +108,29 @@ func (r *configReader) flag(into *bool) func(*yamldoc.Node) {
 	}
 }
 
+// listen reads an address to listen at.
+func (r *configReader) listen(into *string) func(*yamldoc.Node) {
+	return func(n *yamldoc.Node) {
+		if n.Kind != yamldoc.String || !isAddress(n.Text) {
+			r.wrong(n, "this is no address to listen at", "HOST:PORT, such as "+defaultListen, "")
+			return
+		}
+		*into = n.Text
+	}
+}
+
+// oneOf reads one of a few words.
+func (r *configReader) oneOf(into *string, words ...string) func(*yamldoc.Node) {
+	return func(n *yamldoc.Node) {
+		if n.Kind != yamldoc.String || !slices.Contains(words, n.Text) {
+			r.wrong(n, fmt.Sprintf("%q is not known here", n.Text), "one of "+strings.Join(words, ", "),
+				diag.Nearest(n.Text, words))
+			return
+		}
+		*into = n.Text
+	}
+}
+
 func (r *configReader) duration(into *time.Duration) func(*yamldoc.Node) {
 	return func(n *yamldoc.Node) {
 		d, err := time.ParseDuration(n.Text)

@@ -93,7 +93,7 @@ func unpack(dir string) error {
 
 func (a Assent) demoToken(ctx context.Context, cfg ServeConfig, body openapi.TokenBody) (secret string, err error) {
 	body.ExpiresIn = "24h"
-	made, err := a.createDirectly(ctx, tokenFlags{place: place{store: cfg.Store, tenant: defaultTenant}}, body)
+	made, err := a.createDirectly(ctx, tokenFlags{place: place{storeFlags: storeFlags{store: cfg.Store}, tenant: defaultTenant}}, body)
 	if err != nil {
 		return "", err
 	}

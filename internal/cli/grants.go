@@ -334,9 +334,9 @@ func (p *printer) leaf(index int64, leaf ledger.Leaf) {
 	}
 	for _, m := range leaf.Facts.Members {
 		switch m.Key {
-		case "agent", "target", "state", "outcome", "verdict", "cause":
+		case "agent", "target", "state", "outcome", "verdict", "cause", "digest":
 			p.printf("  %s=%s", m.Key, m.Value.Text)
-		case "chosen":
+		case "chosen", "count", "broken_count":
 			p.printf("  %s=%s", m.Key, string(m.Value.AppendJSON(nil)))
 		}
 	}

@@ -26,6 +26,10 @@ type Key struct {
 func LoadKey(path, name string) (Key, error) {
 	secret, err := readKey(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if existing(path+".pub") == nil {
+			return Key{}, fmt.Errorf("the ledger's key %s is not there, and its public key %s.pub is: put the key back, "+
+				"or remove the public key when another one is meant to be made", path, path)
+		}
 		secret, err = createKey(path, name)
 	}
 	if err != nil {

@@ -18,12 +18,15 @@ type GatewayConfig struct {
 	Listen    string
 	PublicURL string // how runtimes reach it; "" means http:// and the address
 	Store     string
+	StoreFile string // file that holds Store
 	KeyFile   string // "" means assent.key beside a store that is a file
 	Agents    []string
 	Policies  []string
-	Server    string // URL of the assent server whose approvers are asked; "" none
-	TokenFile string // for it; scope request
-	LogText   bool
+	// OnBrokenFiles is KeepLastGood or DenyBroken.
+	OnBrokenFiles string
+	Server        string // URL of the assent server whose approvers are asked; "" none
+	TokenFile     string // for it; scope request
+	LogText       bool
 }
 
 func (a Assent) rapGatewayCommand() *cobra.Command {
@@ -41,6 +44,9 @@ func (a Assent) rapGatewayCommand() *cobra.Command {
 				return err
 			}
 			if cmd.Flags().Changed("listen") {
+				if err := checkAddress("--listen", listen); err != nil {
+					return err
+				}
 				cfg.Listen = listen
 			}
 			ctx, stop := untilSignal(cmd)
@@ -71,18 +77,22 @@ func (a Assent) rapGateway(ctx context.Context, cfg GatewayConfig, asJSON bool) 
 }
 
 func (a Assent) readGatewayConfig(file string) (GatewayConfig, error) {
-	cfg := GatewayConfig{Listen: "127.0.0.1:7718", Store: "./assent-gateway.db", LogText: a.ErrTerminal}
+	cfg := GatewayConfig{Listen: "127.0.0.1:7718", Store: "./assent-gateway.db", OnBrokenFiles: KeepLastGood,
+		LogText: a.ErrTerminal}
 	src, err := readInput(file, nil)
 	if err != nil {
 		return cfg, err
 	}
 	err = a.readConfig(file, src, func(r *configReader, root *yamldoc.Node) {
 		known := r.rapGatewayFields(&cfg.RAPGatewayConfig)
-		known["listen"], known["public_url"], known["store"] = r.text(&cfg.Listen), r.text(&cfg.PublicURL), r.store(&cfg.Store)
+		known["listen"], known["public_url"] = r.listen(&cfg.Listen), r.text(&cfg.PublicURL)
+		known["store"], known["store_file"] = r.store(&cfg.Store), r.path(&cfg.StoreFile)
 		known["key"], known["agents"], known["policies"] = r.path(&cfg.KeyFile), r.paths(&cfg.Agents), r.paths(&cfg.Policies)
+		known["on_broken_files"] = r.oneOf(&cfg.OnBrokenFiles, KeepLastGood, DenyBroken)
 		known["server"], known["server_token_file"] = r.text(&cfg.Server), r.path(&cfg.TokenFile)
 		r.mapping(root, known)
 		r.rapGatewayWhole(root, &cfg.RAPGatewayConfig)
+		r.oneStore(root)
 		switch {
 		case !has(root, "agents"):
 			r.wrong(root, "this gateway lacks agents", "agents: the directory of the agent's file", "")
@@ -93,6 +103,9 @@ func (a Assent) readGatewayConfig(file string) (GatewayConfig, error) {
 		}
 	})
 	if err != nil {
+		return cfg, err
+	}
+	if cfg.Store, err = a.whereStore(cfg.Store, cfg.StoreFile, true); err != nil {
 		return cfg, err
 	}
 	if err := checkStore(cfg.Store); err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,20 +21,32 @@ const (
 	defaultStore  = "./assent.db"
 	defaultTenant = "default"
 	defaultListen = "127.0.0.1:7717"
+	defaultAdmins = "admins"
 	defaultDrain  = 10 * time.Second
+)
+
+// What files that can't be used mean (ServeConfig.OnBrokenFiles).
+const (
+	KeepLastGood = "keep" // what was in force stays in force
+	DenyBroken   = "deny" // what they would decide is denied
 )
 
 // ServeConfig says what to serve; see assent serve --help. Files are paths, not contents.
 type ServeConfig struct {
-	Listen    string
-	PublicURL string // how people reach it; "" means http:// and the address
-	Store     string // path or postgres:// URL
-	KeyFile   string // "" means assent.key beside a store that is a file
-	Drain     time.Duration
-	Dev       bool
-	DevPerson string         // whose sign-in link Dev makes
-	Tenants   []TenantConfig // at least one, names unique
-	LogText   bool           // for a person; else JSON
+	Listen        string
+	MetricsListen string   // a listener of its own for /metrics; "" leaves it beside the API
+	PublicURL     string   // how people reach it; "" means http:// and the address
+	Hosts         []string // further names by which it is reached, beside those of Listen and PublicURL
+	Store         string   // path or postgres:// URL
+	StoreFile     string   // file that holds Store
+	KeyFile       string   // "" means assent.key beside a store that is a file
+	OnBrokenFiles string   // KeepLastGood or DenyBroken
+	LogLevel      string   // one of LogLevels
+	Drain         time.Duration
+	Dev           bool
+	DevPerson     string         // whose sign-in link Dev makes
+	Tenants       []TenantConfig // at least one, names unique
+	LogText       bool           // for a person; else JSON
 }
 
 // TenantConfig is one tenant.
@@ -45,17 +59,26 @@ type TenantConfig struct {
 	TrustedServers []string
 	// AcceptUnknown takes calls for principals whom the directory doesn't know without asking one more person.
 	AcceptUnknown bool
+	Admins        AdminsConfig
 	OIDC          *OIDCConfig
 	Webhooks      []WebhookConfig
 	Slack         *SlackConfig
 	RAP           *RAPConfig
 }
 
+// AdminsConfig says who may freeze, thaw and redeliver in the inbox.
+type AdminsConfig struct {
+	Group      string
+	FromSignIn bool // an identity provider may put people into it, not only people.yaml
+}
+
 // OIDCConfig is how people of a tenant sign in.
 type OIDCConfig struct {
+	Name             string // of the provider, on the button; "" means the issuer's host
 	Issuer           string
 	ClientID         string
 	ClientSecretFile string
+	Scopes           []string // beside openid; none: email and profile
 	GroupsClaim      string
 }
 
@@ -94,7 +117,25 @@ type Ready struct {
 	URL  string `json:"url"`            // where people reach it
 	API  string `json:"api"`            // where it listens
 	Link string `json:"link,omitempty"` // one-time sign-in link of --dev
+	// Metrics is where the figures are, when they have a listener of their own.
+	Metrics string `json:"metrics,omitempty"`
+	// Register are the addresses that other services must be told.
+	Register []Address `json:"register,omitempty"`
 }
+
+// Address is one that an operator registers elsewhere: at an identity provider, or with a Slack app.
+type Address struct {
+	Tenant string `json:"tenant"`
+	For    string `json:"for"` // RedirectURI, SignedOutURI or SlackURL
+	URL    string `json:"url"`
+}
+
+// What addresses are for.
+const (
+	RedirectURI  = "oidc_redirect_uri"
+	SignedOutURI = "oidc_post_logout_redirect_uri"
+	SlackURL     = "slack_interactivity_url"
+)
 
 // serveFlags are the flags of assent serve, over one tenant.
 type serveFlags struct {
@@ -102,6 +143,7 @@ type serveFlags struct {
 	tenant TenantConfig
 	oidc   OIDCConfig
 	config string
+	check  bool
 	asJSON bool
 }
 
@@ -112,12 +154,18 @@ func (a Assent) serveCommand() *cobra.Command {
 		Short: "Run the approval service",
 		Long: "serve needs nothing but the agents: it keeps everything in one file, and makes the ledger's key on the first start. Several of it may\n" +
 			"share one PostgreSQL. --dev is for a laptop: loopback only, and it prints a link that signs you in.\n\n" +
-			"--config reads the same from YAML, with several tenants, webhooks and Slack beside it; a flag goes before the file.",
+			"--config reads the same from YAML, with several tenants, webhooks and Slack beside it; a flag goes before the\n" +
+			"file.\n\n" +
+			"--check reads all of it, with the agents, policies and people, says what is wrong, and ends: 0 when all is well,\n" +
+			"1 when something is wrong.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := a.serveConfig(cmd, f)
 			if err != nil {
 				return err
+			}
+			if f.check {
+				return a.checkServe(cmd.Context(), cfg, f.asJSON)
 			}
 			ctx, stop := untilSignal(cmd)
 			defer stop()
@@ -126,6 +174,8 @@ func (a Assent) serveCommand() *cobra.Command {
 	}
 	serveFlagSet(cmd, &f)
 	cmd.Flags().StringVar(&f.config, "config", "", "YAML `FILE` with the same fields, and more")
+	cmd.Flags().BoolVar(&f.check, "check", false,
+		"say what is wrong with the configuration and its files, and don't serve")
 	return cmd
 }
 
@@ -134,58 +184,94 @@ func serveFlagSet(cmd *cobra.Command, f *serveFlags) {
 	flags.StringArrayVar(&f.tenant.Agents, "agents", nil, "`DIR` of *.agf.yaml, or one such file (repeatable)")
 	flags.StringArrayVar(&f.tenant.Policies, "policies", nil, "`DIR` of *.policy.yaml (repeatable)")
 	flags.StringVar(&f.tenant.People, "people", "", "people.yaml: `FILE` of who may answer (docs/contracts/people.md)")
-	flags.StringVar(&f.tenant.Name, "tenant", defaultTenant, "`NAME` of the tenant")
-	flags.StringVar(&f.Store, "store", defaultStore, "`PATH` of the embedded store, or postgres:// URL")
+	flags.StringVar(&f.tenant.Admins.Group, "admin-group", defaultAdmins,
+		"`GROUP` whose members may freeze and thaw in the inbox")
+	flags.StringVar(&f.Store, "store", defaultStore, "`PATH` of the embedded store, or postgres:// URL; ASSENT_STORE")
+	flags.StringVar(&f.StoreFile, "store-file", "", "`FILE` that holds what --store would say, for a URL with a password")
 	flags.StringVar(&f.Listen, "listen", defaultListen, "`ADDRESS` to listen at")
-	flags.StringVar(&f.PublicURL, "public-url", "", "`URL` at which people reach it; https, through your proxy")
+	flags.StringVar(&f.MetricsListen, "metrics-listen", "",
+		"`ADDRESS` of a listener of its own for /metrics; without, it is beside the API")
+	flags.StringArrayVar(&f.Hosts, "host", nil,
+		"a further `NAME` by which it is reached, such as assent.internal (repeatable); addresses need none")
 	flags.StringVar(&f.KeyFile, "key", "", "`FILE` of the ledger's key, made on the first start with FILE.pub; assent.key beside the store")
-	flags.StringVar(&f.oidc.Issuer, "oidc-issuer", "", "`URL` of the identity provider that people sign in at")
-	flags.StringVar(&f.oidc.ClientID, "oidc-client-id", "", "client `ID` there")
-	flags.StringVar(&f.oidc.ClientSecretFile, "oidc-client-secret-file", "", "`FILE` of the client's secret")
-	flags.StringVar(&f.oidc.GroupsClaim, "oidc-groups-claim", "", "`CLAIM` that lists groups; groups")
+	signInFlagSet(cmd, f)
 	flags.BoolVar(&f.Dev, "dev", false, "for a laptop: loopback only, prints a link that signs in")
 	flags.StringVar(&f.DevPerson, "dev-person", "", "`ID` of the person whom the link of --dev signs in; you, when there is no --people")
+	flags.StringVar(&f.OnBrokenFiles, "on-broken-files", KeepLastGood,
+		"what agents, policies and people that can't be read mean: `keep` what was in force, or deny")
+	flags.StringVar(&f.LogLevel, "log-level", "info", "the least `LEVEL` to log: "+strings.Join(LogLevels(), ", "))
 	flags.DurationVar(&f.Drain, "drain", defaultDrain, "how long to let requests end after a signal")
+	offer(cmd, "on-broken-files", KeepLastGood, DenyBroken)
+	offer(cmd, "log-level", LogLevels()...)
 	flags.BoolVar(&f.asJSON, "json", false, "tell in JSON where it answers")
 }
 
+// signInFlagSet adds the flags of how people sign in, and of what they sign in to.
+func signInFlagSet(cmd *cobra.Command, f *serveFlags) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.tenant.Name, "tenant", defaultTenant, "`NAME` of the tenant")
+	flags.StringVar(&f.PublicURL, "public-url", "", "`URL` at which people reach it; https, through your proxy")
+	flags.StringVar(&f.oidc.Issuer, "oidc-issuer", "", "`URL` of the identity provider that people sign in at")
+	flags.StringVar(&f.oidc.ClientID, "oidc-client-id", "", "client `ID` there")
+	flags.StringVar(&f.oidc.ClientSecretFile, "oidc-client-secret-file", "", "`FILE` of the client's secret")
+	flags.StringVar(&f.oidc.Name, "oidc-name", "", "`NAME` of the provider on the sign-in page; the issuer's host")
+	flags.StringSliceVar(&f.oidc.Scopes, "oidc-scopes", nil,
+		"`SCOPES` to ask for beside openid, separated by commas; email,profile")
+	flags.StringVar(&f.oidc.GroupsClaim, "oidc-groups-claim", "", "`CLAIM` that lists groups; groups")
+}
+
+// LogLevels are the levels of the log, least first.
+func LogLevels() []string { return []string{"debug", "info", "warn", "error"} }
+
 // serveConfig puts the file and the flags together, and checks the whole.
 func (a Assent) serveConfig(cmd *cobra.Command, f serveFlags) (ServeConfig, error) {
-	cfg := f.ServeConfig
-	if f.oidc != (OIDCConfig{}) {
-		f.tenant.OIDC = &f.oidc
+	cfg, err := a.gatherConfig(cmd, f)
+	if err != nil {
+		return cfg, err
 	}
+	return cfg, cfg.check()
+}
+
+// gatherConfig puts the file and the flags together.
+func (a Assent) gatherConfig(cmd *cobra.Command, f serveFlags) (ServeConfig, error) {
+	cfg, given := f.ServeConfig, cmd.Flags().Changed
+	if given("store") && given("store-file") {
+		return cfg, errTwoStores
+	}
+	f.tenant.OIDC = f.overOIDC(nil, given)
 	cfg.Tenants = []TenantConfig{f.tenant}
 	if f.config != "" {
 		file, err := a.readServeConfig(f.config)
 		if err != nil {
 			return cfg, err
 		}
-		if cfg, err = overlay(file, f, cmd.Flags().Changed); err != nil {
+		if cfg, err = overlay(file, f, given); err != nil {
 			return cfg, err
 		}
 	}
 	cfg.LogText = a.ErrTerminal
-	return cfg, cfg.check()
+	var err error
+	cfg.Store, err = a.whereStore(cfg.Store, cfg.StoreFile, given("store") || given("store-file"))
+	return cfg, err
 }
 
 // overlay puts flags that were given over a file.
 func overlay(cfg ServeConfig, f serveFlags, given func(string) bool) (ServeConfig, error) {
-	for name, field := range map[string][2]*string{
-		"store": {&cfg.Store, &f.Store}, "listen": {&cfg.Listen, &f.Listen}, "public-url": {&cfg.PublicURL, &f.PublicURL},
-		"key": {&cfg.KeyFile, &f.KeyFile}, "dev-person": {&cfg.DevPerson, &f.DevPerson},
+	for name, put := range map[string]func(){
+		"store": func() { cfg.Store, cfg.StoreFile = f.Store, "" }, "store-file": func() { cfg.StoreFile = f.StoreFile },
+		"listen": func() { cfg.Listen = f.Listen }, "metrics-listen": func() { cfg.MetricsListen = f.MetricsListen },
+		"public-url": func() { cfg.PublicURL = f.PublicURL }, "host": func() { cfg.Hosts = f.Hosts },
+		"key":             func() { cfg.KeyFile = f.KeyFile },
+		"on-broken-files": func() { cfg.OnBrokenFiles = f.OnBrokenFiles }, "log-level": func() { cfg.LogLevel = f.LogLevel },
+		"drain": func() { cfg.Drain = f.Drain }, "dev": func() { cfg.Dev = f.Dev },
+		"dev-person": func() { cfg.DevPerson = f.DevPerson },
 	} {
 		if given(name) {
-			*field[0] = *field[1]
+			put()
 		}
 	}
-	if given("drain") {
-		cfg.Drain = f.Drain
-	}
-	if given("dev") {
-		cfg.Dev = f.Dev
-	}
-	ofTenant := []string{"agents", "policies", "people", "tenant", "oidc-issuer", "oidc-client-id", "oidc-client-secret-file", "oidc-groups-claim"}
+	ofTenant := append([]string{"agents", "policies", "people", "tenant", "admin-group"},
+		slices.Sorted(maps.Keys(f.putOIDC(&OIDCConfig{})))...)
 	if i := slices.IndexFunc(ofTenant, given); i >= 0 && len(cfg.Tenants) != 1 {
 		return cfg, fmt.Errorf("--%s: the configuration has %d tenants, so say it there", ofTenant[i], len(cfg.Tenants))
 	} else if i < 0 {
@@ -194,16 +280,41 @@ func overlay(cfg ServeConfig, f serveFlags, given func(string) bool) (ServeConfi
 	t := &cfg.Tenants[0]
 	for name, put := range map[string]func(){
 		"agents": func() { t.Agents = f.tenant.Agents }, "policies": func() { t.Policies = f.tenant.Policies }, "people": func() { t.People = f.tenant.People },
-		"tenant": func() { t.Name = f.tenant.Name },
+		"tenant": func() { t.Name = f.tenant.Name }, "admin-group": func() { t.Admins.Group = f.tenant.Admins.Group },
 	} {
 		if given(name) {
 			put()
 		}
 	}
-	if f.tenant.OIDC != nil {
-		t.OIDC = f.tenant.OIDC
-	}
+	t.OIDC = f.overOIDC(t.OIDC, given)
 	return cfg, nil
+}
+
+// putOIDC says which flags there are of a provider, and what each puts into its configuration.
+func (f serveFlags) putOIDC(into *OIDCConfig) map[string]func() {
+	return map[string]func(){
+		"oidc-name":               func() { into.Name = f.oidc.Name },
+		"oidc-issuer":             func() { into.Issuer = f.oidc.Issuer },
+		"oidc-client-id":          func() { into.ClientID = f.oidc.ClientID },
+		"oidc-client-secret-file": func() { into.ClientSecretFile = f.oidc.ClientSecretFile },
+		"oidc-scopes":             func() { into.Scopes = f.oidc.Scopes },
+		"oidc-groups-claim":       func() { into.GroupsClaim = f.oidc.GroupsClaim },
+	}
+}
+
+// overOIDC puts the flags of a provider that were given over what the file says of it; nil when neither says anything.
+func (f serveFlags) overOIDC(file *OIDCConfig, given func(string) bool) *OIDCConfig {
+	var over OIDCConfig
+	if file != nil {
+		over = *file
+	}
+	for name, put := range f.putOIDC(&over) {
+		if given(name) {
+			put()
+			file = &over
+		}
+	}
+	return file
 }
 
 // check refuses what could not work, before anything is opened.
@@ -219,6 +330,25 @@ func (c *ServeConfig) check() error {
 	}
 	if c.Drain < 0 {
 		return errors.New("--drain: expected a time that is not negative")
+	}
+	if err := checkAddress("--listen", c.Listen); err != nil {
+		return err
+	}
+	if c.MetricsListen != "" {
+		if err := checkAddress("--metrics-listen", c.MetricsListen); err != nil {
+			return err
+		}
+	}
+	if !slices.Contains([]string{KeepLastGood, DenyBroken}, c.OnBrokenFiles) {
+		return fmt.Errorf("--on-broken-files: %q, expected %s or %s", c.OnBrokenFiles, KeepLastGood, DenyBroken)
+	}
+	if !slices.Contains(LogLevels(), c.LogLevel) {
+		return fmt.Errorf("--log-level: %q, expected one of %s", c.LogLevel, strings.Join(LogLevels(), ", "))
+	}
+	for _, name := range c.Hosts {
+		if !hostName(name) {
+			return fmt.Errorf("--host: %q, expected a name such as assent.internal, without scheme and port", name)
+		}
 	}
 	names := map[string]bool{}
 	for i := range c.Tenants {
@@ -244,11 +374,8 @@ func (c *ServeConfig) checkTenant(t *TenantConfig) error {
 	case t.People == "" && c.DevPerson == "":
 		c.DevPerson = devPerson
 	}
-	if o := t.OIDC; o != nil && (o.Issuer == "" || o.ClientID == "") {
-		return fmt.Errorf("tenant %s: signing in needs --oidc-issuer and --oidc-client-id both", t.Name)
-	}
-	if t.OIDC != nil && c.PublicURL == "" {
-		return fmt.Errorf("tenant %s: signing in at %s needs --public-url: the address that the provider sends people back to", t.Name, t.OIDC.Issuer)
+	if err := c.checkSignIn(t); err != nil {
+		return err
 	}
 	for _, path := range slices.Concat(t.Agents, t.Policies) {
 		if err := existing(path); err != nil {
@@ -256,6 +383,36 @@ func (c *ServeConfig) checkTenant(t *TenantConfig) error {
 		}
 	}
 	return nil
+}
+
+func (c *ServeConfig) checkSignIn(t *TenantConfig) error {
+	switch {
+	case t.OIDC == nil:
+		return nil
+	case t.OIDC.Issuer == "" || t.OIDC.ClientID == "":
+		return fmt.Errorf("tenant %s: signing in needs --oidc-issuer and --oidc-client-id both", t.Name)
+	case c.PublicURL == "":
+		return fmt.Errorf("tenant %s: signing in at %s needs --public-url: where the provider sends people back to",
+			t.Name, t.OIDC.Issuer)
+	}
+	return nil
+}
+
+// checkAddress refuses what nobody can listen at.
+func checkAddress(flag, address string) error {
+	if !isAddress(address) {
+		return fmt.Errorf("%s: %q is no address to listen at, expected HOST:PORT, such as %s", flag, address, defaultListen)
+	}
+	return nil
+}
+
+func isAddress(text string) bool {
+	_, port, err := net.SplitHostPort(text)
+	return err == nil && port != ""
+}
+
+func hostName(text string) bool {
+	return text != "" && !strings.ContainsAny(text, ":/ @\\")
 }
 
 // devPerson is who answers with --dev and without people.yaml.
@@ -267,8 +424,13 @@ func isURL(store string) bool {
 
 // checkStore refuses the URL of something else, which would be taken for a path.
 func checkStore(store string) error {
-	if scheme, _, ok := strings.Cut(store, "://"); ok && !isURL(store) {
+	scheme, rest, found := strings.Cut(store, ":")
+	switch {
+	case isURL(store) || !found:
+	case strings.HasPrefix(rest, "//"):
 		return fmt.Errorf("--store: expected a path, or a postgres:// URL, and found %s://", scheme)
+	case strings.HasPrefix(scheme, "postgres"): // it is not repeated: it may hold a password
+		return errors.New("--store: expected a path, or a URL that begins with postgres://")
 	}
 	return nil
 }
@@ -287,11 +449,23 @@ func (a Assent) serve(ctx context.Context, cfg ServeConfig, asJSON bool) error {
 			p.banner()
 		}
 		p.printf("assent serves at %s\n", r.URL)
+		p.addresses(r.Register)
 		if r.Link != "" {
 			p.printf("sign in as %s, once, within 10 minutes: %s\n", cfg.DevPerson, r.Link)
 		}
 	})
 	return errors.Join(err, p.done())
+}
+
+// addresses prints what must be registered elsewhere.
+func (p *printer) addresses(all []Address) {
+	words := map[string]string{
+		RedirectURI: "redirect URI for the identity provider", SignedOutURI: "post-logout redirect URI there",
+		SlackURL: "interactivity URL for the Slack app",
+	}
+	for _, address := range all {
+		p.printf("tenant %s: %s: %s\n", address.Tenant, words[address.For], address.URL)
+	}
 }
 
 func (p *printer) banner() {
@@ -300,24 +474,30 @@ func (p *printer) banner() {
 
 // readServeConfig reads the YAML form.
 func (a Assent) readServeConfig(file string) (ServeConfig, error) {
-	cfg := ServeConfig{Listen: defaultListen, Store: defaultStore, Drain: defaultDrain}
+	cfg := ServeConfig{Listen: defaultListen, Store: defaultStore, Drain: defaultDrain, OnBrokenFiles: KeepLastGood,
+		LogLevel: "info"}
 	src, err := readInput(file, nil)
 	if err != nil {
 		return cfg, err
 	}
-	one := TenantConfig{Name: defaultTenant}
+	one := TenantConfig{Name: defaultTenant, Admins: AdminsConfig{Group: defaultAdmins}}
 	err = a.readConfig(file, src, func(r *configReader, root *yamldoc.Node) {
 		known := r.tenantFields(&one)
 		known["tenant"] = r.text(&one.Name)
 		known["store"] = r.store(&cfg.Store)
-		known["listen"] = r.text(&cfg.Listen)
+		known["store_file"] = r.path(&cfg.StoreFile)
+		known["listen"] = r.listen(&cfg.Listen)
+		known["metrics_listen"] = r.listen(&cfg.MetricsListen)
 		known["public_url"] = r.text(&cfg.PublicURL)
+		known["hosts"] = r.texts(&cfg.Hosts)
+		known["on_broken_files"] = r.oneOf(&cfg.OnBrokenFiles, KeepLastGood, DenyBroken)
+		known["log_level"] = r.oneOf(&cfg.LogLevel, LogLevels()...)
 		known["key"] = r.path(&cfg.KeyFile)
 		known["drain"] = r.duration(&cfg.Drain)
 		known["dev"] = r.flag(&cfg.Dev)
 		known["dev_person"] = r.text(&cfg.DevPerson)
 		known["tenants"] = r.list(func(n *yamldoc.Node) {
-			t := TenantConfig{}
+			t := TenantConfig{Admins: AdminsConfig{Group: defaultAdmins}}
 			f := r.tenantFields(&t)
 			f["name"] = r.text(&t.Name)
 			if r.mapping(n, f); t.Name == "" {
@@ -326,6 +506,7 @@ func (a Assent) readServeConfig(file string) (ServeConfig, error) {
 			cfg.Tenants = append(cfg.Tenants, t)
 		})
 		r.mapping(root, known)
+		r.oneStore(root)
 		if len(cfg.Tenants) > 0 && (one.Name != defaultTenant || len(one.Agents) > 0 || one.People != "") {
 			r.wrong(root, "the file has tenants, and a tenant beside them", "everything of a tenant below tenants", "")
 		}
@@ -346,14 +527,25 @@ func (r *configReader) store(into *string) func(*yamldoc.Node) {
 	}
 }
 
+// oneStore refuses a file that says twice where the store is.
+func (r *configReader) oneStore(root *yamldoc.Node) {
+	if has(root, "store") && has(root, "store_file") {
+		r.wrong(root, "store and store_file both say where the store is", "one of them", "")
+	}
+}
+
 func (r *configReader) tenantFields(t *TenantConfig) fields {
 	return fields{
 		"agents": r.paths(&t.Agents), "policies": r.paths(&t.Policies), "people": r.path(&t.People), "rap": r.rap(&t.RAP),
 		"trusted_servers": r.texts(&t.TrustedServers), "unknown_principals": r.unknownPrincipals(&t.AcceptUnknown),
+		"admins": func(n *yamldoc.Node) {
+			r.mapping(n, fields{"group": r.text(&t.Admins.Group), "from_sign_in": r.flag(&t.Admins.FromSignIn)})
+		},
 		"oidc": func(n *yamldoc.Node) {
 			t.OIDC = &OIDCConfig{}
 			r.mapping(n, fields{
-				"issuer": r.text(&t.OIDC.Issuer), "client_id": r.text(&t.OIDC.ClientID), "client_secret_file": r.path(&t.OIDC.ClientSecretFile),
+				"name": r.text(&t.OIDC.Name), "issuer": r.text(&t.OIDC.Issuer), "client_id": r.text(&t.OIDC.ClientID),
+				"client_secret_file": r.path(&t.OIDC.ClientSecretFile), "scopes": r.texts(&t.OIDC.Scopes),
 				"groups_claim": r.text(&t.OIDC.GroupsClaim),
 			})
 		},

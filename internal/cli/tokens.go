@@ -31,17 +31,17 @@ type tokenFlags struct {
 // place is where administration happens: at a server, or on a store itself.
 type place struct {
 	connection
-	store  string
+	storeFlags
 	tenant string
 }
 
 // direct tells whether the store is worked on itself, which needs no token: that is how the first one comes about.
-func (p place) direct() bool { return p.store != "" }
+func (p place) direct() bool { return p.store != "" || p.file != "" }
 
 // placed adds the flags that say where a command administers.
 func placed(cmd *cobra.Command, p *place) *cobra.Command {
 	flags := connected(cmd, &p.connection).Flags()
-	flags.StringVar(&p.store, "store", "", "work on this store itself: `PATH` or postgres:// URL")
+	storeFlag(cmd, &p.storeFlags, "", "work on this store itself: `PATH` or postgres:// URL")
 	flags.StringVar(&p.tenant, "tenant", defaultTenant, "with --store: `NAME` of the tenant")
 
 	return cmd
@@ -114,6 +114,10 @@ func (a Assent) createToken(ctx context.Context, f tokenFlags) error {
 	if f.asJSON {
 		return p.document(made)
 	}
+	if f.direct() && f.person != "" {
+		fmt.Fprintf(a.Err, "assent: a store knows no people: nobody checked that %s is in people.yaml, "+
+			"and answers of anybody else are refused\n", scrubLine(f.person))
+	}
 	fmt.Fprintf(a.Err, "token %s of %s, good until %s; the secret is shown this once:\n", scrubLine(made.Token.ID), scrubLine(made.Token.Name), stamp(made.Token.Expires))
 	p.printf("%s\n", made.Secret)
 	return p.done()
@@ -185,7 +189,11 @@ func (a Assent) createDirectly(ctx context.Context, f tokenFlags, body openapi.T
 	if a.Backend.CreateToken == nil {
 		return nil, errNoBackend
 	}
-	err = a.withStore(ctx, f.store, true, func(s store.Store) error {
+	where, err := a.directStore(f)
+	if err != nil {
+		return nil, err
+	}
+	err = a.withStore(ctx, where, true, func(s store.Store) error {
 		made, err = a.Backend.CreateToken(ctx, s, f.tenant, body)
 		return err
 	})
@@ -193,6 +201,14 @@ func (a Assent) createDirectly(ctx context.Context, f tokenFlags, body openapi.T
 		fmt.Fprintln(a.Err, "assent: warning: the token may act for every agent of the tenant, also later ones; --agents binds it to some")
 	}
 	return made, err
+}
+
+// directStore tells where the store is that is worked on itself. The environment alone never makes a command do that.
+func (a Assent) directStore(f tokenFlags) (string, error) {
+	if f.store != "" && f.file != "" {
+		return "", errTwoStores
+	}
+	return a.whereStore(f.store, f.file, true)
 }
 
 func (a Assent) tokenListCommand() *cobra.Command {
@@ -213,7 +229,11 @@ func (a Assent) listTokens(ctx context.Context, f tokenFlags) error {
 			return openapi.Tokens{Tokens: list}, err
 		}, (*printer).tokens)
 	}
-	return a.withStore(ctx, f.store, false, func(s store.Store) error {
+	where, err := a.directStore(f)
+	if err != nil {
+		return err
+	}
+	return a.withStore(ctx, where, false, func(s store.Store) error {
 		list, err := s.Tokens(ctx, f.tenant)
 		if err != nil {
 			return err
@@ -272,7 +292,11 @@ func (a Assent) revokeToken(ctx context.Context, f tokenFlags, id string) error 
 		if a.Backend.RevokeToken == nil {
 			return errNoBackend
 		}
-		err := a.withStore(ctx, f.store, false, func(s store.Store) error { return a.Backend.RevokeToken(ctx, s, f.tenant, id) })
+		where, err := a.directStore(f)
+		if err != nil {
+			return err
+		}
+		err = a.withStore(ctx, where, false, func(s store.Store) error { return a.Backend.RevokeToken(ctx, s, f.tenant, id) })
 		if err != nil {
 			return err
 		}

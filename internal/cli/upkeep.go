@@ -14,16 +14,23 @@ import (
 )
 
 func (a Assent) backupCommand() *cobra.Command {
-	var where, to string
+	var from storeFlags
+	var to string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "backup --store STORE --to FILE",
 		Short: "Write everything that a store holds to one file, while it is in use",
 		Long:  "The file holds what the store holds, arguments and hashes of tokens included: it is made readable for its owner only. The ledger's key is not in it.",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.backup(cmd.Context(), where, to, asJSON) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			where, err := from.where(a, cmd)
+			if err != nil {
+				return err
+			}
+			return a.backup(cmd.Context(), where, to, asJSON)
+		},
 	}
-	cmd.Flags().StringVar(&where, "store", defaultStore, "`PATH` or postgres:// URL")
+	storeFlag(cmd, &from, defaultStore, "`PATH` or postgres:// URL; ASSENT_STORE")
 	cmd.Flags().StringVar(&to, "to", "", "`FILE` to write; it must not exist yet")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON document")
 	required(cmd, "to")
@@ -58,18 +65,25 @@ func (a Assent) backup(ctx context.Context, where, to string, asJSON bool) error
 }
 
 func (a Assent) restoreCommand() *cobra.Command {
-	var where, from string
+	var into storeFlags
+	var from string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "restore --store STORE --from FILE",
 		Short: "Fill an empty store from a backup, all or nothing",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.restore(cmd.Context(), where, from, asJSON) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			where, err := into.where(a, cmd)
+			if err != nil {
+				return err
+			}
+			return a.restore(cmd.Context(), where, from, asJSON)
+		},
 	}
-	cmd.Flags().StringVar(&where, "store", "", "`PATH` or postgres:// URL; it may be of the other engine than the backup's")
+	storeFlag(cmd, &into, "", "`PATH` or postgres:// URL; it may be of the other engine than the backup's")
 	cmd.Flags().StringVar(&from, "from", "", "`FILE` that assent backup wrote")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON document")
-	required(cmd, "store", "from")
+	required(cmd, "from")
 	return cmd
 }
 
@@ -99,7 +113,8 @@ func shownStore(where string) string {
 }
 
 func (a Assent) pruneCommand() *cobra.Command {
-	var where, tenant, age string
+	var of storeFlags
+	var tenant, age string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "prune --store STORE --older-than 90d",
@@ -111,11 +126,15 @@ func (a Assent) pruneCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("--older-than: %w", err)
 			}
+			where, err := of.where(a, cmd)
+			if err != nil {
+				return err
+			}
 			return a.prune(cmd.Context(), where, tenant, d, asJSON)
 		},
 	}
+	storeFlag(cmd, &of, defaultStore, "`PATH` or postgres:// URL; ASSENT_STORE")
 	flags := cmd.Flags()
-	flags.StringVar(&where, "store", defaultStore, "`PATH` or postgres:// URL")
 	flags.StringVar(&tenant, "tenant", defaultTenant, "`NAME` of the tenant")
 	flags.StringVar(&age, "older-than", "", "`TIME` such as 90d")
 	flags.BoolVar(&asJSON, "json", false, "print a JSON document")

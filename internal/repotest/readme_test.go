@@ -22,7 +22,7 @@ var (
 // occasion, and compares what they print with what the README shows.
 func TestReadmeCommands(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "bin")
-	shell(t, "go build -o "+bin+"/ ./cmd/...")
+	shell(t, "make build BIN="+bin)
 	text := readText(t, filepath.Join(top, "README.md"))
 	ran := 0
 	fresh := consoleBlock.ReplaceAllStringFunc(text, func(block string) string {
@@ -52,7 +52,7 @@ func TestReadmeCommands(t *testing.T) {
 // TestReadmeFlags holds the commands that the README shows without running them (services, mostly) to the help of the binaries.
 func TestReadmeFlags(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "bin")
-	shell(t, "go build -o "+bin+"/ ./cmd/...")
+	shell(t, "make build BIN="+bin)
 	checked := 0
 	for _, block := range setUpBlock.FindAllStringSubmatch(readText(t, filepath.Join(top, "README.md")), -1) {
 		for _, line := range strings.Split(block[1], "\n") {

@@ -81,6 +81,9 @@ type Auth struct {
 
 // New checks the configuration. It reaches no provider: the first sign-in does, and tries again when that fails.
 func New(cfg Config) (*Auth, error) {
+	if err := CheckProviders(cfg.URL, cfg.Dev, cfg.Providers); err != nil {
+		return nil, err
+	}
 	base, err := checkURL(cfg.URL, cfg.Dev)
 	if err != nil {
 		return nil, err
@@ -96,18 +99,42 @@ func New(cfg Config) (*Auth, error) {
 	}
 	a := &Auth{cfg: cfg, base: base, store: &sessionStore{values: cfg.Values, now: cfg.Now}}
 	a.sessions = newSessions(a.store, a.cookieName(""), base.Scheme == "https")
-	seen := map[string]bool{}
 	for _, p := range cfg.Providers {
-		if err := p.check(); err != nil {
-			return nil, err
-		}
-		if seen[p.ID] {
-			return nil, fmt.Errorf("two sign-in providers have the id %q: give each its own", p.ID)
-		}
-		seen[p.ID] = true
 		a.providers = append(a.providers, newProvider(p, base, cfg.Client, cfg.Now))
 	}
+	a.tellApart()
 	return a, nil
+}
+
+// CheckProviders refuses an address and providers with which nobody could sign in. It reaches nobody.
+func CheckProviders(url string, dev bool, providers []Provider) error {
+	if _, err := checkURL(url, dev); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for _, p := range providers {
+		if err := p.check(); err != nil {
+			return err
+		}
+		if seen[p.ID] {
+			return fmt.Errorf("two sign-in providers have the id %q: give each its own", p.ID)
+		}
+		seen[p.ID] = true
+	}
+	return nil
+}
+
+// tellApart adds the tenant to the titles that several providers share: people choose one on the sign-in page.
+func (a *Auth) tellApart() {
+	count := map[string]int{}
+	for _, p := range a.providers {
+		count[p.Title]++
+	}
+	for _, p := range a.providers {
+		if count[p.Title] > 1 {
+			p.Title += " (" + p.Tenant + ")"
+		}
+	}
 }
 
 func checkURL(text string, dev bool) (*url.URL, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
@@ -76,17 +77,13 @@ func (a *Auth) checkCallback(w http.ResponseWriter, r *http.Request, p *provider
 func (a *Auth) finish(w http.ResponseWriter, r *http.Request, p *provider, f flow) error {
 	ctx, cancel := context.WithTimeout(r.Context(), providerTimeout)
 	defer cancel()
-	token, err := p.exchange(ctx, r.URL.Query().Get("code"), f)
-	if err != nil {
-		return err
-	}
-	c, err := readClaims(token, p.GroupsClaim)
+	c, err := p.exchange(ctx, r.URL.Query().Get("code"), f)
 	if err != nil {
 		return err
 	}
 	who, err := a.cfg.People.SignIn(r.Context(), p.Tenant, c, a.cfg.Now().Add(Absolute))
 	if errors.Is(err, people.ErrUnknown) || errors.Is(err, people.ErrConflict) {
-		return err
+		return &refusedError{c, err}
 	}
 	if err == nil {
 		err = a.begin(w, r, signedIn{tenant: p.Tenant, person: who.ID, method: MethodOIDC, provider: p.ID})
@@ -97,35 +94,41 @@ func (a *Auth) finish(w http.ResponseWriter, r *http.Request, p *provider, f flo
 	return nil
 }
 
+// refusedError is a sign-in of somebody whom the provider vouches for, and whom the directory doesn't let in.
+type refusedError struct {
+	claims people.Claims
+	err    error
+}
+
+func (e *refusedError) Error() string { return e.err.Error() }
+
+func (e *refusedError) Unwrap() error { return e.err }
+
+// mostGroups is how many groups of one sign-in the log names.
+const mostGroups = 20
+
+// facts are what whoever runs assent needs to let the person in: what the provider says, and the line to write. There
+// is no token among them.
+func (e *refusedError) facts() []any {
+	also := fmt.Sprintf("also: [%s]", strconv.Quote(people.Subject(e.claims.Issuer, e.claims.Subject)))
+	groups := e.claims.Groups[:min(len(e.claims.Groups), mostGroups)]
+	return []any{
+		"issuer", e.claims.Issuer, "subject", e.claims.Subject,
+		"email", e.claims.Email, "email_verified", e.claims.EmailVerified, "groups", groups, "line", also,
+		"hint", "to let this account in, write the line at its person in people.yaml, or list one of its groups there",
+	}
+}
+
 // errStore says that the failure is ours.
 var errStore = errors.New("the sign-in could not be kept")
 
-// readClaims reads what the directory needs. Claims of odd types bring nothing: no address, no groups.
-func readClaims(t *oidc.IDToken, groups string) (people.Claims, error) {
-	all := map[string]any{}
-	if err := t.Claims(&all); err != nil {
-		return people.Claims{}, fmt.Errorf("read the ID token: %w", err)
-	}
-	c := people.Claims{Issuer: t.Issuer, Subject: t.Subject}
-	c.Email, _ = all["email"].(string)
-	c.Name, _ = all["name"].(string)
-	c.EmailVerified = all["email_verified"] == true || all["email_verified"] == "true" // some send text
-	switch g := all[groups].(type) {
-	case string:
-		c.Groups = []string{g}
-	case []any:
-		for _, one := range g {
-			if name, ok := one.(string); ok {
-				c.Groups = append(c.Groups, name)
-			}
-		}
-	}
-	return c, nil
-}
-
 // fail answers a sign-in that did not happen. The page says what the person can do; why stands in the log.
 func (a *Auth) fail(w http.ResponseWriter, r *http.Request, p *provider, err error) {
-	a.cfg.Log.WarnContext(r.Context(), "sign-in refused", "provider", p.ID, "error", err)
+	facts := []any{"provider", p.ID, "tenant", p.Tenant, "error", err}
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		facts = append(facts, refused.facts()...)
+	}
+	a.cfg.Log.WarnContext(r.Context(), "sign-in refused", facts...)
 	m, status := message{Again: "/auth/sign-in"}, http.StatusForbidden
 	switch {
 	case errors.Is(err, errUnreachable):

@@ -62,13 +62,30 @@ func TestDevLink(t *testing.T) {
 	}
 }
 
+// TestL14_TheDevCookieNamesItsPort: signing in at a second server on the same machine leaves the session of the first.
+func TestL14_TheDevCookieNamesItsPort(t *testing.T) {
+	h, other := open(t, true), open(t, true)
+	b := h.browser()
+	if res := b.do(http.MethodPost, h.link("bob"), nil); res.StatusCode != http.StatusOK {
+		t.Fatal(res.body)
+	}
+	if res := b.do(http.MethodPost, other.server.URL+other.link("alice@example.com"),
+		nil); res.StatusCode != http.StatusOK {
+		t.Fatal(res.body)
+	}
+	if who := b.who(); !strings.Contains(who, " bob ") {
+		t.Errorf("at the first server the browser is %q", who)
+	}
+}
+
 func TestDevCookie(t *testing.T) {
 	h := open(t, true)
 	b := h.browser()
 	b.follow = false
 	res := b.do(http.MethodPost, h.link("bob"), nil)
 	line := res.Header.Get("Set-Cookie")
-	if !strings.HasPrefix(line, "assent=") || strings.Contains(line, "Secure") || !strings.Contains(line, "HttpOnly") || !strings.Contains(line, "SameSite=Lax") || !strings.Contains(line, "Path=/") {
+	if !strings.HasPrefix(line, "assent-") || strings.Contains(line, "Secure") || !strings.Contains(line, "HttpOnly") ||
+		!strings.Contains(line, "SameSite=Lax") || !strings.Contains(line, "Path=/") {
 		t.Errorf("cookie: %s", line)
 	}
 	if b.do(http.MethodPost, "/auth/sign-out", nil).Header.Get("Location") != "/auth/signed-out" || b.who() != "" {

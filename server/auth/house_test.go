@@ -373,7 +373,7 @@ func (b *browser) who() string {
 func (b *browser) cookie(part string) string {
 	u, _ := url.Parse(b.h.server.URL)
 	for _, c := range b.client.Jar.Cookies(u) {
-		if strings.TrimPrefix(c.Name, "__Host-") == "assent"+part {
+		if c.Name == "__Host-assent"+part || c.Name == "assent"+part+"-"+u.Port() {
 			return c.Value
 		}
 	}

@@ -33,7 +33,9 @@ type idp struct {
 
 	mu     sync.Mutex
 	alg    string                        // RS256 (default), ES256; HS256 and none for attacks
+	algs   []string                      // that the discovery document names
 	claims map[string]any                // over the usual ones; nil drops one
+	info   func(http.ResponseWriter)     // answers UserInfo; nil: there is no such endpoint
 	answer func(map[string]any)          // changes the token answer
 	meta   func(map[string]any)          // changes the discovery document
 	down   bool                          // answers nothing but 503
@@ -48,12 +50,14 @@ type idp struct {
 }
 
 func newIDP(t *testing.T, now func() time.Time) *idp {
-	p := &idp{t: t, now: now, alg: "RS256", kid: "first", codes: map[string]url.Values{}, keys: map[string]any{}, calls: map[string]int{}}
+	p := &idp{t: t, now: now, alg: "RS256", algs: []string{"RS256", "ES256", "HS256", "none"}, kid: "first",
+		codes: map[string]url.Values{}, keys: map[string]any{}, calls: map[string]int{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.discovery)
 	mux.HandleFunc("GET /authorize", p.authorize)
 	mux.HandleFunc("POST /token", p.token)
 	mux.HandleFunc("GET /keys", p.publish)
+	mux.HandleFunc("GET /me", p.userInfo)
 	p.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -84,12 +88,23 @@ func reply(w http.ResponseWriter, status int, body any) {
 func (p *idp) discovery(w http.ResponseWriter, _ *http.Request) {
 	meta := map[string]any{
 		"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
-		"end_session_endpoint": p.URL + "/end?theme=dark", "id_token_signing_alg_values_supported": []string{"RS256", "ES256", "HS256", "none"},
+		"end_session_endpoint": p.URL + "/end?theme=dark", "id_token_signing_alg_values_supported": p.algs,
+	}
+	if p.info != nil {
+		meta["userinfo_endpoint"] = p.URL + "/me"
 	}
 	if p.meta != nil {
 		p.meta(meta)
 	}
 	reply(w, http.StatusOK, meta)
+}
+
+func (p *idp) userInfo(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Authorization") != "Bearer the-access-token" || p.info == nil {
+		reply(w, http.StatusUnauthorized, map[string]any{"error": "invalid_token"})
+		return
+	}
+	p.info(w)
 }
 
 func (p *idp) authorize(w http.ResponseWriter, r *http.Request) {

@@ -13,26 +13,33 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+
+	"github.com/assent-dev/assent/people"
 )
 
 const (
 	providerTimeout = 10 * time.Second // for everything that one request asks of a provider
 	retryDiscovery  = 3 * time.Second  // after it failed
-	freshDiscovery  = 24 * time.Hour
-	maxAnswer       = 1 << 20 // bytes of one answer of a provider
-	maxExchanges    = 16      // at a time
+	freshDiscovery  = time.Hour
+	againDiscovery  = 10 * time.Second // at least, between two questions because of tokens that don't verify
+	maxAnswer       = 1 << 20          // bytes of one answer of a provider
+	maxExchanges    = 16               // at a time
+	// leeway is how far our clock and the provider's may be apart, in favour of an ID token that has just expired. Its
+	// other end, nbf, has 4 minutes, which go-oidc grants less this. When a token was issued is not looked at: it is for
+	// this sign-in only (nonce, PKCE).
+	leeway = time.Minute
 )
 
 // Provider is an OpenID Connect provider that vouches for the people of one tenant.
 type Provider struct {
 	ID           string // in addresses: its redirect address is URL/auth/callback/ID
-	Title        string // on the button
+	Title        string // on the button; "" means the issuer's host
 	Tenant       string
 	Issuer       string // exactly as the provider writes it
 	ClientID     string
 	ClientSecret string
-	Scopes       []string // nil: openid, email, profile
-	GroupsClaim  string   // the claim of the ID token that lists groups; "" means groups
+	Scopes       []string // beside openid; nil: email, profile
+	GroupsClaim  string   // the claim that lists groups, of the ID token or of UserInfo; "" means groups
 }
 
 func (p *Provider) check() error {
@@ -68,23 +75,31 @@ type provider struct {
 
 	mu      sync.Mutex
 	found   *discovered
-	failed  error
+	failed  error // of the last question
 	retryAt time.Time
+	again   time.Time // when a token that didn't verify last made us ask
 }
 
+// discovered is what a provider says about itself.
 type discovered struct {
+	provider   *oidc.Provider
 	oauth      oauth2.Config
 	verifier   *oidc.IDTokenVerifier
+	algorithms []string // of ID tokens
+	scopes     []string // that it names; it may know more
 	endSession string
 	at         time.Time
 }
 
 func newProvider(p Provider, base *url.URL, client *http.Client, now func() time.Time) *provider {
-	if p.Title == "" {
-		p.Title = p.ID
+	if u, err := url.Parse(p.Issuer); p.Title == "" && err == nil {
+		p.Title = u.Host
 	}
 	if len(p.Scopes) == 0 {
-		p.Scopes = []string{oidc.ScopeOpenID, oidc.ScopeEmail, oidc.ScopeProfile}
+		p.Scopes = []string{oidc.ScopeEmail, oidc.ScopeProfile}
+	}
+	if !slices.Contains(p.Scopes, oidc.ScopeOpenID) {
+		p.Scopes = append([]string{oidc.ScopeOpenID}, p.Scopes...)
 	}
 	if p.GroupsClaim == "" {
 		p.GroupsClaim = "groups"
@@ -122,33 +137,50 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// discover returns what the provider says about itself. It asks on the first use, so that assent starts without the provider, again
-// soon after a failure, and once a day.
+// discover returns what the provider says about itself. It asks on the first use, so that assent starts without the
+// provider, again soon after a failure, and once an hour.
 func (p *provider) discover(ctx context.Context) (*discovered, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.now()
-	if p.found != nil && now.Sub(p.found.at) < freshDiscovery {
+	if p.found != nil && p.now().Sub(p.found.at) < freshDiscovery {
 		return p.found, nil
 	}
-	if now.Before(p.retryAt) {
-		return p.found, p.failed
+	return p.lookAgain(ctx)
+}
+
+// rediscover asks again when a token doesn't verify by what the provider said before: it may have changed its keys or
+// algorithms since. It returns what was known when that was asked a moment ago, or when it can't be asked.
+func (p *provider) rediscover(ctx context.Context, before *discovered) *discovered {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.found != before || p.now().Sub(p.again) < againDiscovery {
+		return p.found
 	}
-	// The answer is for everybody, so it doesn't end with the one request that asked.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), providerTimeout)
-	defer cancel()
-	found, err := p.ask(ctx)
-	if err == nil {
-		found.at = now
-		p.found, p.failed = found, nil
-		return found, nil
+	p.again = p.now()
+	found, _ := p.lookAgain(ctx)
+	return found
+}
+
+// lookAgain asks the provider, unless it failed a moment ago. While it doesn't answer, what it said before serves. p.mu
+// is held.
+func (p *provider) lookAgain(ctx context.Context) (*discovered, error) {
+	if now := p.now(); !now.Before(p.retryAt) {
+		// The answer is for everybody, so it doesn't end with the one request that asked.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), providerTimeout)
+		defer cancel()
+		found, err := p.ask(ctx)
+		p.failed = err
+		if err == nil {
+			found.at = now
+			p.found = found
+			return found, nil
+		}
+		p.retryAt = now.Add(retryDiscovery)
 	}
-	p.retryAt = now.Add(retryDiscovery)
-	p.failed = fmt.Errorf("%w: %w", errUnreachable, err)
 	if p.found != nil {
-		p.failed = nil // what was true yesterday serves until it answers again
+		return p.found, nil
 	}
-	return p.found, p.failed
+	return nil, fmt.Errorf("%w: %w", errUnreachable, p.failed)
 }
 
 // ask reads the discovery document.
@@ -158,14 +190,20 @@ func (p *provider) ask(ctx context.Context) (*discovered, error) {
 		return nil, err
 	}
 	var meta struct {
-		JWKS       string `json:"jwks_uri"`
-		EndSession string `json:"end_session_endpoint"`
+		JWKS       string   `json:"jwks_uri"`
+		EndSession string   `json:"end_session_endpoint"`
+		Algorithms []string `json:"id_token_signing_alg_values_supported"`
+		Scopes     []string `json:"scopes_supported"`
 	}
 	if err := op.Claims(&meta); err != nil {
 		return nil, err
 	}
 	httpsOnly := safeURL(p.Issuer, true)
-	for _, u := range []string{op.Endpoint().AuthURL, op.Endpoint().TokenURL, meta.JWKS} {
+	needed := []string{op.Endpoint().AuthURL, op.Endpoint().TokenURL, meta.JWKS}
+	if info := op.UserInfoEndpoint(); info != "" {
+		needed = append(needed, info)
+	}
+	for _, u := range needed {
 		if !safeURL(u, httpsOnly) {
 			return nil, fmt.Errorf("its discovery document names %q: expected an https address", u)
 		}
@@ -174,10 +212,13 @@ func (p *provider) ask(ctx context.Context) (*discovered, error) {
 		meta.EndSession = ""
 	}
 	return &discovered{
+		provider: op,
 		oauth: oauth2.Config{
 			ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: op.Endpoint(), RedirectURL: p.redirect, Scopes: p.Scopes,
 		},
-		verifier:   op.Verifier(&oidc.Config{ClientID: p.ClientID, Now: p.now}),
+		verifier:   op.Verifier(&oidc.Config{ClientID: p.ClientID, Now: func() time.Time { return p.now().Add(-leeway) }}),
+		algorithms: meta.Algorithms,
+		scopes:     meta.Scopes,
 		endSession: meta.EndSession,
 	}, nil
 }
@@ -206,30 +247,49 @@ func (p *provider) endSession(back string) string {
 }
 
 // exchange turns a code into what the provider says about the person. The tokens end here.
-func (p *provider) exchange(ctx context.Context, code string, f flow) (*oidc.IDToken, error) {
+func (p *provider) exchange(ctx context.Context, code string, f flow) (people.Claims, error) {
 	select {
 	case p.busy <- struct{}{}:
 		defer func() { <-p.busy }()
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: %w", errUnreachable, ctx.Err())
+		return people.Claims{}, fmt.Errorf("%w: %w", errUnreachable, ctx.Err())
 	}
 	d, err := p.discover(ctx)
 	if err != nil {
-		return nil, err
+		return people.Claims{}, err
 	}
-	tokens, err := d.oauth.Exchange(oidc.ClientContext(ctx, p.client), code, oauth2.VerifierOption(f.Verifier))
+	ctx = oidc.ClientContext(ctx, p.client)
+	tokens, err := d.oauth.Exchange(ctx, code, oauth2.VerifierOption(f.Verifier))
 	if err != nil {
-		return nil, exchangeError(err)
+		return people.Claims{}, exchangeError(err)
 	}
 	raw, ok := tokens.Extra("id_token").(string)
 	if !ok {
-		return nil, errors.New("the provider sent no ID token")
+		return people.Claims{}, errors.New("the provider sent no ID token")
 	}
+	token, d, err := p.verify(ctx, d, raw)
+	if err == nil {
+		err = p.confirm(token, tokens.AccessToken, f)
+	}
+	if err != nil {
+		return people.Claims{}, err
+	}
+	return p.claims(ctx, d, token, tokens)
+}
+
+// verify checks an ID token by what the provider says about itself; if it is wrong by that, by what it says now.
+func (p *provider) verify(ctx context.Context, d *discovered, raw string) (*oidc.IDToken, *discovered, error) {
 	token, err := d.verifier.Verify(ctx, raw)
 	if err != nil {
-		return nil, fmt.Errorf("verify the ID token: %w", err)
+		if now := p.rediscover(ctx, d); now != d {
+			d = now
+			token, err = d.verifier.Verify(ctx, raw)
+		}
 	}
-	return token, p.confirm(token, tokens.AccessToken, f)
+	if err != nil {
+		return nil, nil, fmt.Errorf("verify the ID token: %w", err)
+	}
+	return token, d, nil
 }
 
 // exchangeError leaves out what the provider sent beside its error code.

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,12 +34,13 @@ func newSessions(s scs.Store, cookie string, secure bool) *scs.SessionManager {
 	}
 }
 
-// cookieName: browsers take a __Host- cookie only from the host itself, over https, for every path.
+// cookieName: browsers take a __Host- cookie only from the host itself, over https, for every path. Over http, which is
+// for dev mode, the name holds the port: all ports of a host share their cookies.
 func (a *Auth) cookieName(part string) string {
 	if a.base.Scheme == "https" {
 		return "__Host-assent" + part
 	}
-	return "assent" + part
+	return "assent" + part + "-" + cmp.Or(a.base.Port(), "80")
 }
 
 // signedIn is what a session says.

@@ -27,7 +27,7 @@ func (b *browser) plant(token string) {
 	u, _ := url.Parse(b.h.server.URL)
 	name := "__Host-assent"
 	if u.Scheme == "http" {
-		name = "assent"
+		name = "assent-" + u.Port()
 	}
 	b.client.Jar.SetCookies(u, []*http.Cookie{{Name: name, Value: token, Path: "/", Secure: u.Scheme == "https"}})
 }
@@ -133,7 +133,7 @@ func TestSignOut(t *testing.T) {
 	if !strings.Contains(res.body, end) {
 		t.Errorf("no way to sign out of the provider (%s):\n%s", end, res.body)
 	}
-	bob := read(t, "schema_version: \"1.0.0\"\npeople:\n  - {id: alice@example.com, groups: [desk-heads]}\n  - {id: bob}\n")
+	bob := read(t, "schema_version: \"1.0.0\"\npeople:\n  - {id: alice@example.com, groups: [desk-heads]}\n  - {id: bob}\ngroups: {desk-heads: {}, x: {}}\n")
 	h.people.set(func() { h.people.base = people.Tenants{"acme": bob} })
 	h.idp.set(func() { h.idp.claims = map[string]any{"sub": "b", "email": "bob@example.com", "groups": []string{"x"}} })
 	other := h.browser()

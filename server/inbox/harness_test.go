@@ -92,6 +92,7 @@ type house struct {
 	url     string
 	handler http.Handler
 	arm     time.Duration
+	admins  func(tenant string) string // the group that may freeze; nil: the usual one
 }
 
 func (h *house) now() time.Time { return time.Now().Add(time.Duration(h.skew.Load())) }
@@ -157,7 +158,7 @@ func (h *house) newHandler() http.Handler {
 	pages := inbox.New(inbox.Config{
 		Service: h.service, Store: h.store, Directory: h.people, Now: h.now, Logger: slog.New(slog.NewTextHandler(h.t.Output(), nil)), Who: h.who,
 		Administration: &administration.Desk{Service: h.service, Directory: h.people, Admins: admins},
-		Arm:            h.arm, SignOut: "/auth/sign-out", PublicKey: h.signer.PublicKey(),
+		Arm:            h.arm, Admins: h.admins, SignOut: "/auth/sign-out", PublicKey: h.signer.PublicKey(),
 	})
 	base, err := url.Parse("http://127.0.0.1")
 	if err != nil {

@@ -135,7 +135,8 @@ func (v *visit) onlyAdmins() error {
 		return err
 	}
 	if !v.admin() {
-		return &problem{http.StatusForbidden, "Not yours to do", "Only people in the group " + v.Admins + " can do this. Nothing was done."}
+		return &problem{http.StatusForbidden, "Not yours to do", "Only people in the group " + v.Admins(v.Tenant) +
+			" can do this. Nothing was done."}
 	}
 	return nil
 }

@@ -72,6 +72,28 @@ func TestH3_AFreezeIsLiftedByTwoAdministrators(t *testing.T) {
 	carol.post("/thaw", thaw).says(t, "The freeze of everything of agent trading-desk is lifted.", "Nothing is frozen.")
 }
 
+// TestM3_TheGroupThatMayFreezeIsTheTenants: another group than the usual one may be named for a tenant, and the usual
+// one is then one as any.
+func TestM3_TheGroupThatMayFreezeIsTheTenants(t *testing.T) {
+	h := open(t)
+	h.admins = func(of string) string {
+		if of == tenant {
+			return "risk"
+		}
+		return "admins"
+	}
+	server := httptest.NewServer(h.newHandler())
+	defer server.Close()
+	h.url = server.URL
+	bob, carol := h.browser("bob"), h.browser("carol")
+	carol.get("/freeze").lacks(t, "Freeze now")
+	carol.get("/freeze").says(t, "Only people in the group risk can freeze and thaw here.")
+	fields := bob.get("/freeze").form(t, "/freeze", "")
+	h.pass(time.Second)
+	fields.Set("reason", "a drill")
+	bob.post("/freeze", fields).says(t, "Frozen:")
+}
+
 func TestDeadLetters(t *testing.T) {
 	h := open(t)
 	h.ask(tool("place_order", order))

@@ -41,8 +41,8 @@ type Config struct {
 	// Arm is how long a page must have been open before its forms decide: clicks and keys meant for something else come sooner
 	// (threat 13). 700 ms when 0.
 	Arm time.Duration
-	// Admins is the group that may freeze, thaw and redeliver; "admins" when "".
-	Admins string
+	// Admins names the group of a tenant that may freeze, thaw and redeliver; "admins" everywhere when nil.
+	Admins func(tenant string) string
 	// SignOut is where the sign-out form posts to; no such form when "".
 	SignOut string
 	// PublicKey verifies the checkpoints of the ledger (name+hash+base64). Without it the ledger page offers no export.
@@ -64,8 +64,8 @@ func New(cfg Config) http.Handler {
 	if cfg.Arm == 0 {
 		cfg.Arm = 700 * time.Millisecond
 	}
-	if cfg.Admins == "" {
-		cfg.Admins = "admins"
+	if cfg.Admins == nil {
+		cfg.Admins = func(string) string { return "admins" }
 	}
 	s := &site{Config: cfg, assets: loadAssets()}
 	s.pages = parsePages(s.assets)

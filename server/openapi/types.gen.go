@@ -47,6 +47,7 @@ const (
 	CodeUnknownPerson        Code = "unknown_person"
 	CodeUnsupportedMediaType Code = "unsupported_media_type"
 	CodeVersionMismatch      Code = "version_mismatch"
+	CodeWrongHost            Code = "wrong_host"
 )
 
 // Valid indicates whether the value is a known member of the Code enum.
@@ -119,6 +120,8 @@ func (e Code) Valid() bool {
 	case CodeUnsupportedMediaType:
 		return true
 	case CodeVersionMismatch:
+		return true
+	case CodeWrongHost:
 		return true
 	default:
 		return false
@@ -470,18 +473,43 @@ type Grants struct {
 // Health defines model for Health.
 type Health struct {
 	Checks []Check `json:"checks"`
-	Ok     bool    `json:"ok"`
+
+	// Degraded something of it can't be used as it stands; the rest can
+	Degraded bool `json:"degraded,omitempty"`
+
+	// Loaded with `verbose`: what is in force of the files that decide
+	Loaded []Loaded `json:"loaded,omitempty"`
+
+	// Ok it may be sent traffic
+	Ok bool `json:"ok"`
 }
 
 // Check defines model for Health.checks.
 type Check struct {
-	Name    string `json:"name"`
-	Ok      bool   `json:"ok"`
-	Problem string `json:"problem,omitempty"`
+	// Degraded it fails, and that leaves the server fit for traffic
+	Degraded bool   `json:"degraded,omitempty"`
+	Name     string `json:"name"`
+	Ok       bool   `json:"ok"`
+	Problem  string `json:"problem,omitempty"`
 }
 
 // Leaf The public part of an entry, in canonical JSON (RFC 8785).
 type Leaf = json.RawMessage
+
+// Loaded defines model for Loaded.
+type Loaded struct {
+	// Count agents that can be used, policies, people
+	Count int `json:"count"`
+
+	// Digest `sha256:…` of the files in force
+	Digest string `json:"digest"`
+
+	// Part agents, policies or people
+	Part string `json:"part"`
+
+	// Problems with a token: what is wrong with the files as they stand
+	Problems []string `json:"problems,omitempty"`
+}
 
 // NextAction What a runtime does next: `retry` the same later (after reading again, where a version is at fault); open a new `request`;
 // or `none`, tell the agent.
@@ -825,6 +853,12 @@ type Unprocessable = Problem
 
 // UnsupportedMediaType An error (RFC 9457).
 type UnsupportedMediaType = Problem
+
+// ReadyzParams defines parameters for Readyz.
+type ReadyzParams struct {
+	// Verbose tell which files are in force
+	Verbose string `form:"verbose,omitempty" json:"verbose,omitempty"`
+}
 
 // AskQuestionParams defines parameters for AskQuestion.
 type AskQuestionParams struct {

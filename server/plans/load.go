@@ -12,56 +12,107 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/policy"
-	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 )
 
-// maxFile bounds one agent, in bytes, as package schema does.
-const maxFile = 4 << 20
+// errIrregular keeps the loader from waiting on a pipe or a device.
+var errIrregular = errors.New("it is no regular file")
 
 // root is a file to serve, and the directory that its sub-agents must stay in.
 type root struct{ dir, file string }
 
 func (r root) path() string { return filepath.Join(r.dir, filepath.FromSlash(r.file)) }
 
-// findRoots lists the agent files that the arguments lead to, each once, in order.
-func findRoots(paths []string) ([]root, error) {
-	var out []root
-	for _, p := range paths {
-		info, err := os.Stat(p)
-		switch {
-		case err != nil:
-			return nil, err
-		case !info.IsDir():
-			out = append(out, root{filepath.Dir(p), filepath.Base(p)})
-		default:
-			found, err := agentsIn(p)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, found...)
-		}
-	}
-	slices.SortStableFunc(out, func(a, b root) int { return cmp.Compare(a.path(), b.path()) })
-	return slices.CompactFunc(out, func(a, b root) bool { return a.path() == b.path() }), nil
+// member is one file of an agent.
+type member struct {
+	root   root
+	id     string        // that the file says, even when it can't be used; "" unknown
+	agent  *schema.Agent // that decides: of the file as it stands, or of its last good copy; nil when there is neither
+	digest sum           // of the text that agent was read from
+	edges  []string      // the files that agent delegates to
+	broken []string      // why the file can't be used as it stands
+	kept   bool          // agent is the last good copy
+	doubts []string      // the files that the broken text delegates to, as far as it tells, beside edges
 }
 
-func agentsIn(dir string) ([]root, error) {
+// ruleset is a registry of policies that can be used, and where it comes from.
+type ruleset struct {
+	registry policy.Registry
+	digest   string // "" when it was not read from directories
+	count    int
+}
+
+// loader makes one generation from the files as they stand and from the generation before.
+type loader struct {
+	cfg    Config
+	before *generation
+	agents *reader
+	rules  *reader // of policies
+
+	files    map[string]bool    // paths of the configuration that are files, and no directories
+	members  map[string]*member // by path
+	unread   []string           // directories that can't be read: nobody can tell what is in them now
+	policies ruleset
+	problems []Problem
+}
+
+// keeps reports whether the last good copy of a file that can't be used decides.
+func (l *loader) keeps() bool { return !l.cfg.DenyBroken }
+
+func (l *loader) load(registry policy.Registry) *generation {
+	l.files, l.members = map[string]bool{}, map[string]*member{}
+	for _, r := range l.findRoots() {
+		l.read(r)
+	}
+	l.keepUnread()
+	l.refuseDuplicates()
+	l.loadPolicies(registry)
+	return l.compile()
+}
+
+// findRoots lists the agent files that the configuration leads to, each once, in order.
+func (l *loader) findRoots() []root {
 	var out []root
-	err := fs.WalkDir(os.DirFS(dir), ".", func(file string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && isAgent(d.Name()) {
+	for _, p := range l.cfg.Agents {
+		a := l.agents.ask(askStat, p)
+		switch {
+		case a.err == nil && a.info.IsDir():
+			out = append(out, l.agentsIn(p)...)
+			continue
+		case a.err != nil && !l.before.files[p]:
+			l.cantRead(p, a.err)
+			continue
+		case a.err != nil && l.deleted(p):
+			l.problem(Problem{Part: Agents, File: p, Why: []string{unreadable(p, a.err)}})
+		default:
+			out = append(out, root{filepath.Dir(p), filepath.Base(p)}) // reading it tells what is wrong
+		}
+		l.files[p] = true
+	}
+	if len(l.unread) > 0 && !l.keeps() {
+		return nil // an agent in there may hold any other to its rules
+	}
+	slices.SortStableFunc(out, func(a, b root) int { return cmp.Compare(a.path(), b.path()) })
+	return slices.CompactFunc(out, func(a, b root) bool { return a.path() == b.path() })
+}
+
+func (l *loader) agentsIn(dir string) []root {
+	var out []root
+	visit := func(file string, d fs.DirEntry, err error) error { // it never stops with an error
+		switch {
+		case err != nil:
+			l.cantRead(filepath.Join(dir, filepath.FromSlash(file)), err)
+			return fs.SkipDir
+		case !d.IsDir() && isAgent(d.Name()):
 			out = append(out, root{dir, file})
 		}
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("look for agents in %s: %w", dir, err)
+		return nil
 	}
-	return out, nil
+	_ = fs.WalkDir(l.agents.below(dir), ".", visit)
+	return out
 }
 
 func isAgent(name string) bool {
@@ -69,83 +120,117 @@ func isAgent(name string) bool {
 	return strings.HasSuffix(name, ".agf.yaml") || strings.HasSuffix(name, ".agf.yml") || strings.HasSuffix(name, ".agf.json")
 }
 
-// loader makes one generation.
-type loader struct {
-	cfg      Config
-	registry policy.Registry
-	edges    map[string][]string // by path: the files that it delegates to, as far as that was ever known
-
-	members  map[string]*member // by path
-	problems []*UnusableError   // that belong to no agent
+// deleted reports whether nothing stands at a path, not even a link that leads nowhere.
+func (l *loader) deleted(path string) bool {
+	return errors.Is(l.agents.ask(askLstat, path).err, fs.ErrNotExist)
 }
 
-// member is one file.
-type member struct {
-	path  string
-	agent *schema.Agent // nil when it can't be read
-	id    string        // what it says, even when it is broken otherwise; "" unknown
-	why   []string      // what stops it
+func (l *loader) problem(p Problem) { l.problems = append(l.problems, p) }
+
+func (l *loader) cantRead(dir string, err error) {
+	l.unread = append(l.unread, dir)
+	kept := l.keeps() && len(l.before.members) > 0
+	l.problem(Problem{Part: Agents, File: dir, Why: []string{unreadable(dir, err)}, Kept: kept})
 }
 
-func (l *loader) load() *generation {
-	l.members = map[string]*member{}
-	roots, err := findRoots(l.cfg.Agents)
-	if err != nil {
-		l.problems = append(l.problems, &UnusableError{File: strings.Join(l.cfg.Agents, ", "), Why: []string{err.Error()}})
+// unreadable names a file and what is wrong with it, once.
+func unreadable(file string, err error) string {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		err = at.Err
 	}
-	before := l.edges
-	l.edges = map[string][]string{}
-	for _, r := range roots {
-		l.read(r, before)
-	}
-	if l.registry == nil {
-		l.registry = loadPolicies(l.cfg.Policies)
-	}
-	l.refuseDuplicates()
-	return l.compile()
+	return file + ": " + err.Error()
 }
 
-// read reads a file, and those that it delegates to.
-func (l *loader) read(r root, before map[string][]string) {
-	name := r.path()
-	if l.members[name] != nil {
+// keepUnread keeps the agents of directories that can't be read.
+func (l *loader) keepUnread() {
+	if !l.keeps() {
 		return
 	}
-	m := &member{path: name}
-	l.members[name] = m
-	fsys := os.DirFS(r.dir)
-	src, err := readFile(fsys, r.file)
-	if err != nil {
-		m.why = []string{name + ": " + err.Error()}
-	}
-	agent, findings := schema.Parse(name, src)
-	if err == nil {
-		m.why = append(m.why, stopping(findings)...)
-	}
-	if m.agent = agent; agent != nil {
-		m.id = agent.Metadata.ID
-		l.link(m, r, fsys)
-	} else {
-		m.id, l.edges[name] = guess(r, src)
-		if l.edges[name] == nil {
-			l.edges[name] = before[name]
+	for _, name := range slices.Sorted(maps.Keys(l.before.members)) {
+		good := l.before.members[name]
+		inside := func(dir string) bool { return strings.HasPrefix(name, filepath.Clean(dir)+string(os.PathSeparator)) }
+		if l.members[name] != nil || good.agent == nil || !slices.ContainsFunc(l.unread, inside) {
+			continue
 		}
+		m := &member{root: good.root, id: good.id, kept: true}
+		m.agent, m.digest, m.edges = good.agent, good.digest, good.edges
+		l.members[name] = m
+		l.readChildren(m)
 	}
-	for _, child := range l.edges[name] {
-		if file, err := filepath.Rel(r.dir, child); err == nil {
-			l.read(root{r.dir, filepath.ToSlash(file)}, before)
+}
+
+// read reads a file, and those that it delegates to. A file that is not there is no member: whoever mentions it is
+// told.
+func (l *loader) read(r root) {
+	name := r.path()
+	if l.members[name] != nil || l.deleted(name) {
+		return
+	}
+	m := &member{root: r}
+	l.members[name] = m
+	src, digest, err := l.agents.text(name)
+	if err != nil {
+		l.refuse(m, []string{unreadable(name, err)}, nil)
+	} else {
+		l.parse(m, src, digest)
+	}
+	l.readChildren(m)
+}
+
+// readChildren reads the files that a file delegates to. Those outside of its directory are none of ours.
+func (l *loader) readChildren(m *member) {
+	for _, child := range slices.Concat(m.edges, m.doubts) {
+		file, err := filepath.Rel(m.root.dir, child)
+		if file = filepath.ToSlash(file); err == nil && fs.ValidPath(file) {
+			l.read(root{m.root.dir, file})
 		}
 	}
 }
 
-// link follows what an agent delegates to. Only what is wrong with this file stops it here: a sub-agent that is broken stops itself.
-func (l *loader) link(m *member, r root, fsys fs.FS) {
-	m.why = append(m.why, stopping(linked(m.agent, fsys, r))...)
-	for _, local := range m.agent.ActionSpace.LocalAgents {
+// parse makes the agent of a file. Only what is wrong with this file stops it: a sub-agent that is broken stops itself.
+func (l *loader) parse(m *member, src []byte, digest sum) {
+	agent, findings := schema.Parse(m.root.path(), src)
+	if agent == nil {
+		id, children := guess(m.root, src)
+		m.id = id
+		l.refuse(m, stopping(findings), children)
+		return
+	}
+	m.id = agent.Metadata.ID
+	edges := l.mentions(m.root, agent)
+	if why := stopping(linked(agent, l.agents.below(m.root.dir), m.root)); len(why) > 0 {
+		l.refuse(m, why, edges)
+		return
+	}
+	m.agent, m.digest, m.edges = agent, digest, edges
+}
+
+// refuse says why a file can't be used, and puts its last good copy in its place. Whom the file means to delegate to is
+// what it says, or what it said when that was last known.
+func (l *loader) refuse(m *member, why, mentions []string) {
+	m.broken = append(m.broken, why...)
+	m.agent, m.edges, m.doubts = nil, nil, mentions
+	before := l.before.members[m.root.path()]
+	if before == nil {
+		return
+	}
+	if mentions == nil {
+		m.doubts = slices.Concat(before.edges, before.doubts)
+	}
+	if l.keeps() && before.agent != nil {
+		m.id, m.agent, m.digest, m.edges, m.kept = before.id, before.agent, before.digest, before.edges, true
+	}
+}
+
+// mentions lists the files that an agent delegates to.
+func (l *loader) mentions(r root, agent *schema.Agent) []string {
+	out := []string{}
+	for _, local := range agent.ActionSpace.LocalAgents {
 		if local.SourceType == "" || local.SourceType == "file" {
-			l.edges[m.path] = append(l.edges[m.path], sourcePath(r, local.Source))
+			out = append(out, sourcePath(r, local.Source))
 		}
 	}
+	return out
 }
 
 // linked returns what is wrong with an agent's mentions of others, and leaves out what is wrong with those.
@@ -163,6 +248,7 @@ func sourcePath(r root, source string) string {
 }
 
 // guess reads what a file that is no agent says of itself: its id, and to whom it delegates, so that it can be told whom it concerns.
+// children is nil when it doesn't even tell that.
 func guess(r root, src []byte) (id string, children []string) {
 	doc, _ := yamldoc.Parse(r.path(), src, yamldoc.Limits{})
 	if doc == nil || doc.Root == nil {
@@ -183,19 +269,6 @@ func guess(r root, src []byte) (id string, children []string) {
 	return id, children
 }
 
-func readFile(fsys fs.FS, file string) ([]byte, error) {
-	info, err := fs.Stat(fsys, file) // before it is opened: a named pipe without a writer would hold us there
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errors.New("it is no regular file")
-	case info.Size() > maxFile:
-		return nil, fmt.Errorf("it has more than %d bytes", maxFile)
-	}
-	return fs.ReadFile(fsys, file)
-}
-
 // stopping lists findings that stop a load, with their places.
 func stopping(findings []diag.Finding) []string {
 	var out []string
@@ -207,154 +280,90 @@ func stopping(findings []diag.Finding) []string {
 	return out
 }
 
-func loadPolicies(dirs []string) policy.Registry {
+// refuseDuplicates stops files that share an id: nobody could tell which was meant. One that had the id before goes on,
+// and a file that took it goes back to its last good copy, which may have the id of a third.
+func (l *loader) refuseDuplicates() {
+	for again := true; again; {
+		again = false
+		byID := map[string][]*member{}
+		for _, name := range slices.Sorted(maps.Keys(l.members)) {
+			if m := l.members[name]; m.id != "" {
+				byID[m.id] = append(byID[m.id], m)
+			}
+		}
+		for _, id := range slices.Sorted(maps.Keys(byID)) {
+			again = l.refuseShared(id, byID[id]) || again
+		}
+	}
+}
+
+func (l *loader) refuseShared(id string, same []*member) (refused bool) {
+	for _, m := range same {
+		if len(same) == 1 || m.agent == nil || l.wasInForce(m) {
+			continue
+		}
+		var why []string
+		for _, other := range same {
+			if other != m {
+				why = append(why, fmt.Sprintf("%s: the id %s is also that of %s", m.root.path(), id, other.root.path()))
+			}
+		}
+		withheld := m.kept // its last good copy has the id of another too
+		l.refuse(m, why, m.edges)
+		if withheld {
+			m.agent, m.kept = nil, false
+		}
+		refused = true
+	}
+	return refused
+}
+
+// wasInForce reports whether the file of a member was what its agent was decided by before.
+func (l *loader) wasInForce(m *member) bool {
+	return l.keeps() && m.id != "" && l.before.paths[m.id] == m.root.path()
+}
+
+// loadPolicies reads the policies, and keeps those that were in force when the directories hold something else than a
+// sound set.
+func (l *loader) loadPolicies(registry policy.Registry) {
+	if registry != nil {
+		l.policies = ruleset{registry: registry}
+		return
+	}
+	set, why := l.readPolicies()
+	if len(why) == 0 {
+		l.policies = ruleset{registry: set, count: len(set.Policies())}
+		if len(l.cfg.Policies) > 0 {
+			l.policies.digest = digestOf(l.policyTexts())
+		}
+		return
+	}
+	before := l.before.policies
+	kept := l.keeps() && before.registry != nil && before.registry.Err() == nil
+	if l.policies = (ruleset{registry: set}); kept {
+		l.policies = before
+	}
+	l.problem(Problem{Part: Policies, File: strings.Join(l.cfg.Policies, ", "), Why: why, Kept: kept})
+}
+
+// readPolicies makes a set of all directories; when that can't be, one that denies every call, and why.
+func (l *loader) readPolicies() (*policy.Set, []string) {
 	var all []*policy.Policy
-	for _, dir := range dirs {
-		set, findings := policy.LoadFS(os.DirFS(dir), dir)
+	for _, dir := range l.cfg.Policies {
+		set, findings := policy.LoadFS(l.rules.below(dir), dir)
 		if set.Err() != nil {
-			return policy.Refuse(findings)
+			return policy.Refuse(findings), stopping(findings)
 		}
 		all = append(all, set.Policies()...)
 	}
-	set, _ := policy.NewSet(all...) // what is wrong with it is its Err
-	return set
+	set, findings := policy.NewSet(all...)
+	return set, stopping(findings)
 }
 
-// refuseDuplicates stops every file whose id another has too: nobody could tell which was meant.
-func (l *loader) refuseDuplicates() {
-	byID := map[string][]*member{}
-	for _, name := range slices.Sorted(maps.Keys(l.members)) {
-		if m := l.members[name]; m.id != "" {
-			byID[m.id] = append(byID[m.id], m)
-		}
-	}
-	for id, same := range byID {
-		for _, m := range same {
-			for _, other := range same {
-				if other != m {
-					m.why = append(m.why, fmt.Sprintf("%s: the id %s is also that of %s", m.path, id, other.path))
-				}
-			}
-		}
-	}
-}
-
-// compile makes the plans. An agent's plan stands on the plans of all who delegate to it, each once.
-func (l *loader) compile() *generation {
-	g := &generation{agents: map[string]*approval.Compiled{}, unusable: map[string]*UnusableError{}, nameless: l.problems}
-	parents := l.parents()
-	for _, name := range slices.Sorted(maps.Keys(l.members)) {
-		m := l.members[name]
-		compiled, why := l.compileMember(m, parents)
-		switch {
-		case compiled != nil:
-			g.agents[m.id] = compiled
-		case m.id == "":
-			g.nameless = append(g.nameless, &UnusableError{File: m.path, Why: why})
-		case g.unusable[m.id] == nil: // of two that share an id the first is told, and names the other
-			g.unusable[m.id] = &UnusableError{Agent: m.id, File: m.path, Why: why}
-		}
-	}
-	return g
-}
-
-func (l *loader) parents() map[string][]string {
-	out := map[string][]string{}
-	for _, from := range slices.Sorted(maps.Keys(l.edges)) {
-		for _, to := range l.edges[from] {
-			out[to] = append(out[to], from)
-		}
+func (l *loader) policyTexts() []map[string]sum {
+	out := make([]map[string]sum, len(l.cfg.Policies))
+	for i, dir := range l.cfg.Policies {
+		out[i] = l.rules.texts(dir)
 	}
 	return out
-}
-
-// ancestors lists who delegates to a file, directly or not, outermost first.
-func ancestors(name string, parents map[string][]string) []string {
-	var out []string
-	seen := map[string]bool{name: true}
-	var visit func(string)
-	visit = func(n string) {
-		for _, p := range parents[n] {
-			if !seen[p] {
-				seen[p] = true
-				visit(p)
-				out = append(out, p)
-			}
-		}
-	}
-	visit(name)
-	return out
-}
-
-func (l *loader) compileMember(m *member, parents map[string][]string) (*approval.Compiled, []string) {
-	if len(m.why) > 0 {
-		return nil, m.why
-	}
-	var plan *resolve.Plan
-	for _, name := range append(ancestors(m.path, parents), m.path) {
-		a := l.members[name]
-		if len(a.why) > 0 {
-			return nil, []string{fmt.Sprintf("%s delegates to it and can't be used: %s", a.path, a.why[0])}
-		}
-		opt := l.cfg.Options
-		opt.Parent, opt.AgentAlias = plan, ""
-		var err error
-		if plan, err = resolve.Compile(a.agent, l.registry, opt); err != nil {
-			return nil, []string{a.path + ": " + err.Error()}
-		}
-	}
-	meta := &m.agent.Metadata
-	return &approval.Compiled{
-		Agent: approval.Agent{ID: meta.ID, Version: meta.Version, Name: meta.Name, Description: meta.Description}, Owners: owners(meta.Labels["owner"]), Plan: plan,
-	}, nil
-}
-
-// owners reads the label owner: names, separated by commas.
-func owners(label string) []string {
-	var out []string
-	for _, name := range strings.Split(label, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
-// fingerprint changes when some file, or the registry, does.
-func (l *loader) fingerprint() string {
-	var b strings.Builder
-	note := func(name string, info fs.FileInfo, err error) {
-		if err != nil {
-			fmt.Fprintf(&b, "%s %v\n", name, err)
-			return
-		}
-		fmt.Fprintf(&b, "%s %d %d\n", name, info.Size(), info.ModTime().UnixNano())
-	}
-	for _, dir := range slices.Concat(l.cfg.Agents, l.cfg.Policies) {
-		walk(dir, note)
-	}
-	for _, name := range slices.Sorted(maps.Keys(l.edges)) { // sub-agents may have other names
-		for _, child := range l.edges[name] {
-			info, err := os.Stat(child)
-			note(child, info, err)
-		}
-	}
-	if l.registry != nil {
-		fmt.Fprintf(&b, "registry %p %v\n", l.registry, l.registry.Err())
-	}
-	return b.String()
-}
-
-// walk notes the state of every file that counts.
-func walk(dir string, note func(string, fs.FileInfo, error)) {
-	_ = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error { // note keeps the errors
-		switch {
-		case err != nil:
-			note(name, nil, err)
-		case !d.IsDir():
-			info, err := os.Stat(name) // through links, as reading does
-			note(name, info, err)
-		}
-		return nil
-	})
 }

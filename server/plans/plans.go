@@ -1,8 +1,11 @@
 // Package plans holds the plans of the agents in directories, compiled with their policies, and keeps them fresh.
 //
-// A file that is broken keeps its agent out, and every agent that it delegates to, since what it demands of them can't be known; others go on.
-// Whoever delegates to an agent, directly or through others, holds it to its own approvals and policies too. There is one set of agents for
-// all tenants.
+// A file that can't be used as it stands leaves what was in force in force: the last good copy of an agent's file,
+// compiled with the policies and the parents of today, and the last good set of policies. That is told loudly, by
+// Problems, and nothing is loosened by it. An agent whose file was never read well has no plan, and neither has an
+// agent that only such a file names, since what that demands can't be known. With Config.DenyBroken the last good
+// copies decide nothing. A file that is deleted is gone, and so is its agent. There is one set of agents for all
+// tenants.
 package plans
 
 import (
@@ -23,12 +26,64 @@ import (
 
 // Config says where agents and policies are.
 type Config struct {
-	Agents   []string        // files, and directories of *.agf.yaml
-	Policies []string        // directories of *.policy.yaml
-	Registry policy.Registry // instead of Policies; one with a method Snapshot() *policy.Set may change
-	Options  resolve.Options // Parent and AgentAlias are ignored
-	Poll     time.Duration   // how often Run looks for changes; 0 means 2s
-	Logger   *slog.Logger    // nil: nothing is logged
+	Agents     []string        // files, and directories of *.agf.yaml
+	Policies   []string        // directories of *.policy.yaml
+	Registry   policy.Registry // instead of Policies; one with a method Snapshot() *policy.Set may change
+	Options    resolve.Options // Parent and AgentAlias are ignored
+	Poll       time.Duration   // how often Run looks for changes; 0 means 2s
+	DenyBroken bool            // deny what files that can't be used would decide; else their last good copies do
+	Logger     *slog.Logger    // nil: nothing is logged
+}
+
+// The parts that files belong to.
+const (
+	Agents   = "agents"
+	Policies = "policies"
+)
+
+// Problem is a file of an agent, or the set of policies, that can't be used as it stands.
+type Problem struct {
+	Part  string   // Agents or Policies
+	Agent string   // id of the agent, "" where it is not known
+	File  string   // or directory
+	Why   []string // each with its place, file:line:column, where there is one
+	Kept  bool     // the last good copy decides; else what it is about is denied
+}
+
+// String tells the first reason, how many follow, and what that means.
+func (p Problem) String() string {
+	name := p.File
+	if p.Agent != "" {
+		name = "agent " + p.Agent
+	}
+	text := name + " can't be used: " + first(p.Why)
+	if p.Kept {
+		return text + "; its last good copy decides"
+	}
+	return text
+}
+
+// key is equal for problems that are the same.
+func (p Problem) key() string {
+	return fmt.Sprintf("%q", []any{p.Part, p.Agent, p.File, p.Why, p.Kept})
+}
+
+func first(why []string) string {
+	switch len(why) {
+	case 0:
+		return "no reason was given"
+	case 1:
+		return why[0]
+	}
+	return fmt.Sprintf("%s (and %d more)", why[0], len(why)-1)
+}
+
+// Part is what is in force of the agents, or of the policies.
+type Part struct {
+	Name     string // Agents or Policies
+	Digest   string // "sha256:…" over the files in force; "" for a Registry
+	Count    int    // agents that can be used, or policies
+	Problems []Problem
 }
 
 // UnusableError says why an agent that is known can't decide anything. All its calls are denied.
@@ -40,37 +95,20 @@ type UnusableError struct {
 
 // Error tells the first reason, and how many follow.
 func (e *UnusableError) Error() string {
-	name := e.File
-	if e.Agent != "" {
-		name = "agent " + e.Agent
-	}
-	text := name + " can't be used"
-	if len(e.Why) > 0 {
-		text += ": " + e.Why[0]
-	}
-	if more := len(e.Why) - 1; more > 0 {
-		text += fmt.Sprintf(" (and %d more)", more)
-	}
-	return text
+	return Problem{Agent: e.Agent, File: e.File, Why: e.Why}.String()
 }
 
 // Plans is a Planner. It is safe for concurrent use.
 type Plans struct {
 	cfg Config
 
-	reload sync.Mutex // one at a time; guards seen and edges
-	seen   string     // fingerprint of what was loaded
-	edges  map[string][]string
+	reload   sync.Mutex // one at a time; guards what stands below, up to mu
+	agents   *reader    // what was read of agents
+	rules    *reader    // what was read of policies
+	registry string     // what was seen of the Registry
 
 	mu  sync.RWMutex
 	now *generation
-}
-
-// generation is one state of all files.
-type generation struct {
-	agents   map[string]*approval.Compiled
-	unusable map[string]*UnusableError // by agent id
-	nameless []*UnusableError          // of files that tell no id
 }
 
 // Load reads everything once. An error means that there is nothing to serve because of how it was started: a path that isn't there, or
@@ -85,15 +123,15 @@ func Load(cfg Config) (*Plans, error) {
 	if cfg.Registry != nil && len(cfg.Policies) > 0 {
 		return nil, errors.New("policies come from directories or from a registry, not from both")
 	}
-	p := &Plans{cfg: cfg, edges: map[string][]string{}, now: &generation{}}
-	roots, err := findRoots(cfg.Agents)
-	if err != nil {
-		return nil, err
+	p := &Plans{cfg: cfg, now: &generation{}}
+	l := p.load()
+	if len(l.unread) > 0 {
+		return nil, errors.New(first(l.problems[0].Why))
 	}
-	if len(roots) == 0 {
+	if len(l.members) == 0 {
 		return nil, fmt.Errorf("no *.agf.yaml in %s: there is no agent to serve", strings.Join(cfg.Agents, ", "))
 	}
-	p.Reload()
+	p.tell(&generation{}, p.now)
 	return p, nil
 }
 
@@ -122,30 +160,41 @@ func (p *Plans) current() *generation {
 // Agents lists the ids of the agents that can be used, in order.
 func (p *Plans) Agents() []string { return slices.Sorted(maps.Keys(p.current().agents)) }
 
-// Problems lists what can't be used, by agent, then files that don't tell whose they are.
-func (p *Plans) Problems() []*UnusableError {
-	g := p.current()
-	var out []*UnusableError
-	for _, id := range slices.Sorted(maps.Keys(g.unusable)) {
-		out = append(out, g.unusable[id])
-	}
-	return append(out, g.nameless...)
-}
+// Problems lists what can't be used as it stands.
+func (p *Plans) Problems() []Problem { return slices.Clone(p.current().problems) }
 
-// Check is for /readyz: it fails while some agent can't be used, and says which and why.
-func (p *Plans) Check(context.Context) error {
-	problems := p.Problems()
-	if len(problems) == 0 {
-		return nil
-	}
+// Err is what is wrong with the files of a part, nil when they are in force as they stand.
+func (p *Plans) Err(part string) error {
 	var errs []error
-	for _, e := range problems[:min(len(problems), 5)] {
-		errs = append(errs, e)
+	for _, problem := range p.Problems() {
+		if problem.Part == part {
+			errs = append(errs, errors.New(problem.String()))
+		}
 	}
-	if more := len(problems) - len(errs); more > 0 {
-		errs = append(errs, fmt.Errorf("and %d more", more))
+	if more := len(errs) - mostTold; more > 0 {
+		errs = append(errs[:mostTold], fmt.Errorf("and %d more", more))
 	}
 	return errors.Join(errs...)
+}
+
+// mostTold is how many problems one error tells.
+const mostTold = 5
+
+// Parts tells what is in force of the agents and of the policies.
+func (p *Plans) Parts() []Part {
+	g := p.current()
+	parts := []Part{
+		{Name: Agents, Digest: g.digest, Count: len(g.agents)},
+		{Name: Policies, Digest: g.policies.digest, Count: g.policies.count},
+	}
+	for i := range parts {
+		for _, problem := range g.problems {
+			if problem.Part == parts[i].Name {
+				parts[i].Problems = append(parts[i].Problems, problem)
+			}
+		}
+	}
+	return parts
 }
 
 // Run looks for changes until ctx ends, and loads everything again when there are some.
@@ -162,51 +211,73 @@ func (p *Plans) Run(ctx context.Context) error {
 	}
 }
 
-// Reload loads everything again if something changed, and reports whether it did. Calls that are being decided keep the plan that they began with.
+// Reload loads everything again if something changed, and reports whether it did. Calls that are being decided keep the
+// plan that they began with. A file has changed when its content has.
 func (p *Plans) Reload() bool {
 	p.reload.Lock()
 	defer p.reload.Unlock()
-	registry := p.registry()
-	l := loader{cfg: p.cfg, edges: p.edges, registry: registry}
-	seen := l.fingerprint()
-	if seen == p.seen {
+	if !p.agents.changed() && !p.rules.changed() && p.registry == seen(p.cfg.Registry) {
 		return false
 	}
-	next := l.load()
-	p.edges, p.seen = l.edges, seen
-	p.mu.Lock()
 	before := p.now
-	p.now = next
-	p.mu.Unlock()
-	p.tell(before, next)
+	p.load()
+	p.tell(before, p.now)
 	return true
 }
 
-// tell logs what a reload brought: every problem that was not there before, and how many agents there are.
+// load puts what the files say in force.
+func (p *Plans) load() *loader {
+	l := &loader{cfg: p.cfg, before: p.now, agents: newReader(), rules: newReader()}
+	served := seen(p.cfg.Registry)
+	next := l.load(snapshot(p.cfg.Registry))
+	l.agents.forget()
+	l.rules.forget()
+	p.agents, p.rules, p.registry = l.agents, l.rules, served
+	p.mu.Lock()
+	p.now = next
+	p.mu.Unlock()
+	return l
+}
+
+// tell logs what a reload brought: every problem that was not there before, those that are over, and how many agents
+// there are.
 func (p *Plans) tell(before, now *generation) {
-	old := map[string]bool{}
-	for _, e := range before.all() {
-		old[e.Error()] = true
-	}
-	for _, e := range now.all() {
-		if !old[e.Error()] {
-			p.cfg.Logger.Error("an agent can't be used, its calls are denied", "agent", e.Agent, "file", e.File, "why", e.Why)
+	for _, problem := range missing(now.problems, before.problems) {
+		facts := []any{"part", problem.Part, "agent", problem.Agent, "file", problem.File, "why", problem.Why}
+		if problem.Kept {
+			p.cfg.Logger.Warn("a file can't be used, its last good copy decides", facts...)
+		} else {
+			p.cfg.Logger.Error("a file can't be used, what it is about is denied", facts...)
 		}
 	}
-	p.cfg.Logger.Info("agents are loaded", "agents", len(now.agents), "unusable", len(now.unusable)+len(now.nameless))
-}
-
-func (g *generation) all() []*UnusableError {
-	return append(slices.Collect(maps.Values(g.unusable)), g.nameless...)
-}
-
-// registry returns the policies as of now.
-func (p *Plans) registry() policy.Registry {
-	if p.cfg.Registry == nil {
-		return nil
+	for _, problem := range missing(before.problems, now.problems) {
+		p.cfg.Logger.Info("a problem with a file is over", "part", problem.Part, "agent", problem.Agent, "file", problem.File)
 	}
-	if changing, ok := p.cfg.Registry.(interface{ Snapshot() *policy.Set }); ok && p.cfg.Registry.Err() == nil {
+	p.cfg.Logger.Info("agents and policies are loaded", "agents", len(now.agents), "agents_digest", now.digest,
+		"policies", now.policies.count, "policies_digest", now.policies.digest, "problems", len(now.problems))
+}
+
+// missing lists the problems of one list that the other has not.
+func missing(from, in []Problem) []Problem {
+	known := map[string]bool{}
+	for _, p := range in {
+		known[p.key()] = true
+	}
+	return slices.DeleteFunc(slices.Clone(from), func(p Problem) bool { return known[p.key()] })
+}
+
+// snapshot returns the policies of a registry as of now; nil when there is none.
+func snapshot(registry policy.Registry) policy.Registry {
+	if changing, ok := registry.(interface{ Snapshot() *policy.Set }); ok && registry.Err() == nil {
 		return changing.Snapshot()
 	}
-	return p.cfg.Registry
+	return registry
+}
+
+// seen changes when the registry does.
+func seen(registry policy.Registry) string {
+	if registry == nil {
+		return ""
+	}
+	return fmt.Sprintf("%p %v", snapshot(registry), registry.Err())
 }

@@ -10,10 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/internal/sqlstore"
 )
 
-// engine is a pool of connections; each keeps its statements prepared.
+// engine is a pool of connections. Each keeps its statements prepared, unless a pooler stands between.
 type engine struct{ pool *pgxpool.Pool }
 
 func (e *engine) Dialect() sqlstore.Dialect { return dialect() }
@@ -29,19 +30,71 @@ func (e *engine) Query(ctx context.Context, sql string, args ...any) (sqlstore.R
 	return e.pool.Query(ctx, sql, args...)
 }
 
-func (e *engine) Begin(ctx context.Context) (sqlstore.Tx, error) { return e.begin(ctx, "BEGIN") }
+// What transactions rest on is said in each of them, whatever the defaults of the server, the database, the role or a
+// pooler are.
+const (
+	// In READ COMMITTED every statement sees what was committed before it, so a lock shows the latest row.
+	beginWrite    = "BEGIN ISOLATION LEVEL READ COMMITTED"
+	beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+	// What is answered is on disk; nobody waits for a lock for ever; a replica that hangs doesn't keep its locks.
+	promises = "SELECT set_config('synchronous_commit', 'on', true), set_config('lock_timeout', '20s', true), " +
+		"set_config('idle_in_transaction_session_timeout', '60s', true)"
+)
+
+func (e *engine) Begin(ctx context.Context) (sqlstore.Tx, error) { return e.begin(ctx, beginWrite) }
 
 func (e *engine) Snapshot(ctx context.Context) (sqlstore.Tx, error) {
-	return e.begin(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+	return e.begin(ctx, beginSnapshot)
 }
 
-// begin sends BEGIN with the first statements.
-func (e *engine) begin(ctx context.Context, how string) (sqlstore.Tx, error) {
+// begin sends BEGIN, and what the transaction rests on, with the first statements.
+func (e *engine) begin(ctx context.Context, how string) (*tx, error) {
 	conn, err := e.pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &tx{conn: conn, queued: []sqlstore.Stmt{{SQL: how}}}, nil
+	return &tx{conn: conn, queued: []sqlstore.Stmt{{SQL: how}, {SQL: promises}}}, nil
+}
+
+// opening is how many statements every transaction begins with.
+const opening = 2
+
+// hold makes sure that a transaction has what it rests on.
+func (e *engine) hold(ctx context.Context) error {
+	t, err := e.begin(ctx, beginWrite)
+	if err != nil {
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	}
+	defer t.Rollback()
+	for _, want := range [][2]string{
+		{"transaction_isolation", "read committed"}, {"synchronous_commit", "on"}, {"lock_timeout", "20s"},
+		{"idle_in_transaction_session_timeout", "1min"},
+	} {
+		got, err := t.show(ctx, want[0])
+		if err != nil {
+			return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+		}
+		if got != want[1] {
+			return fmt.Errorf("%w: %s is %q in a transaction that asked for %q: something on the way changes statements",
+				store.ErrUnavailable, want[0], got, want[1])
+		}
+	}
+	return nil
+}
+
+// show reads a setting as it is in the transaction.
+func (t *tx) show(ctx context.Context, name string) (value string, err error) {
+	rows, err := t.Query(ctx, "SHOW "+name)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := rows.Scan(&value); err != nil {
+			return "", err
+		}
+	}
+	return value, rows.Err()
 }
 
 // tx collects statements and sends them in one go, together with whatever needs an answer.
@@ -162,7 +215,7 @@ func (t *tx) Commit(ctx context.Context) error {
 	for _, i := range t.blind {
 		t.queued = append(t.queued, i.stmt())
 	}
-	if !t.begun && len(t.queued) == 1 { // nothing but BEGIN
+	if !t.begun && len(t.queued) == opening { // nothing of the transaction's own
 		return nil
 	}
 	results, err := t.send(ctx, "COMMIT", nil)

@@ -1,5 +1,9 @@
-// Package postgres keeps everything in PostgreSQL (13 or newer): for any number of replicas, which share requests, deadlines and
-// deliveries through row locks.
+// Package postgres keeps everything in PostgreSQL (13 or newer): for any number of replicas, which share requests,
+// deadlines and deliveries through row locks.
+//
+// A pooler that lends connections for single transactions (PgBouncer in transaction mode) may stand between. So nothing
+// rests on the state of a connection: what a transaction needs of the server is set in the transaction itself
+// (engine.go), and where there is a pooler no statement stays prepared.
 package postgres
 
 import (
@@ -9,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -26,7 +31,8 @@ type Options struct {
 // writers is how many groups of updates are on their way at once. More would make groups smaller, and commits more.
 const writers = 3
 
-// Open connects to a database, postgres://user@host/name, and brings it up to date. Errors never show the password.
+// Open connects to a database, postgres://user@host/name, and brings it up to date. A pooler on the way is noticed;
+// `pool=transaction` in the query says that there is one. Errors never show the password.
 func Open(ctx context.Context, url string, o Options) (store.Store, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -36,24 +42,97 @@ func Open(ctx context.Context, url string, o Options) (store.Store, error) {
 	if o.Conns > 0 {
 		cfg.MaxConns = int32(max(o.Conns, writers+1))
 	}
-	for name, value := range map[string]string{
-		"application_name":                    "assent",
-		"synchronous_commit":                  "on",  // what is answered is on disk, whatever the server's default is
-		"idle_in_transaction_session_timeout": "60s", // a replica that hangs must not keep its locks
-		"lock_timeout":                        "20s",
-		"default_transaction_isolation":       "read committed", // every statement sees what was committed before it, so a lock shows the latest row
-	} {
-		cfg.ConnConfig.RuntimeParams[name] = value
+	if err := suit(ctx, cfg); err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w: %w", store.ErrUnavailable, err)
 	}
-	s, err := sqlstore.New(ctx, &engine{pool}, sqlstore.Options{Now: o.Now, Poll: o.Poll})
-	if err != nil {
-		return nil, fmt.Errorf("open the database: %w", err)
+	e := &engine{pool}
+	if err := e.hold(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the database: %w", err), e.Close())
 	}
-	return s, nil
+	return sqlstore.New(ctx, e, sqlstore.Options{Now: o.Now, Poll: o.Poll})
+}
+
+// The parameter of the URL that says that a pooler stands between, and the one kind of pooler that there is a word for.
+const (
+	poolParameter   = "pool"
+	poolTransaction = "transaction"
+)
+
+// suit makes a configuration fit for what stands between us and the server.
+func suit(ctx context.Context, cfg *pgxpool.Config) error {
+	conn := cfg.ConnConfig
+	pooler := conn.RuntimeParams[poolParameter]
+	if pooler != "" && pooler != poolTransaction {
+		return fmt.Errorf("%s=%s in the URL, expected %s=%s, or nothing", poolParameter, pooler, poolParameter,
+			poolTransaction)
+	}
+	delete(conn.RuntimeParams, poolParameter)
+	conn.RuntimeParams["application_name"] = "assent" // which poolers know, and the only one that every one of them takes
+	lent := pooler != ""
+	if !lent {
+		var err error
+		if lent, err = behindPooler(ctx, conn); err != nil {
+			return err
+		}
+	}
+	switch {
+	case lent && conn.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement:
+		// A statement would be prepared in one connection and executed in another.
+		conn.DefaultQueryExecMode = pgx.QueryExecModeExec
+	case !lent:
+		cfg.AfterConnect = refusePooler
+	}
+	return nil
+}
+
+// behindPooler reports whether the server's process is another than the one that answered: a pooler tells a number of
+// its own.
+func behindPooler(ctx context.Context, cfg *pgx.ConnConfig) (lent bool, err error) {
+	plain := cfg.Copy()
+	plain.DefaultQueryExecMode = pgx.QueryExecModeExec
+	conn, err := pgx.ConnectConfig(ctx, plain)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w%s", store.ErrUnavailable, err, poolerHint(err))
+	}
+	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
+	lent, err = otherProcess(ctx, conn)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	}
+	return lent, nil
+}
+
+func otherProcess(ctx context.Context, conn *pgx.Conn) (bool, error) {
+	var process uint32
+	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeExec).Scan(&process); err != nil {
+		return false, err
+	}
+	return process != conn.PgConn().PID(), nil
+}
+
+// errPoolerSince says that statements can't stay prepared any more.
+var errPoolerSince = errors.New("a pooler stands between since the start: restart, or say pool=transaction in the URL")
+
+// refusePooler keeps out connections of a pooler that was not there at the start.
+func refusePooler(ctx context.Context, conn *pgx.Conn) error {
+	lent, err := otherProcess(ctx, conn)
+	if err == nil && lent {
+		return errPoolerSince
+	}
+	return err
+}
+
+// poolerHint says what to do about parameters of the URL that a pooler doesn't take.
+func poolerHint(err error) string {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "08P01" &&
+		strings.Contains(e.Message, "startup parameter") {
+		return " (a pooler takes no such parameter in the URL: set it with ALTER ROLE, or let the pooler ignore it)"
+	}
+	return ""
 }
 
 func dialect() sqlstore.Dialect {

@@ -62,6 +62,30 @@ func unavailable(t *testing.T, err error) {
 
 func TestStore(t *testing.T) { storetest.Run(t, database) }
 
+// TestD25_StatementsThatDontStayPrepared write and read what others do. internal/peers/pgbouncer runs the whole suite
+// through the real pooler.
+func TestD25_StatementsThatDontStayPrepared(t *testing.T) {
+	url := pgtest.New(t)
+	s, err := open(t, url+"&pool=transaction")()
+	lent := wanted(t, s, err)
+	storetest.Fill(t, lent)
+	s, err = open(t, url)()
+	direct := wanted(t, s, err)
+	if storetest.Backup(t, lent) != storetest.Backup(t, direct) {
+		t.Error("they read otherwise")
+	}
+	before := storetest.Whole(t, direct)
+	const updates = 200
+	for n := range updates {
+		if err := storetest.Insert(t, lent, 1_000_000+n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := storetest.Whole(t, direct) - before; got != updates {
+		t.Errorf("%d updates are there, want %d", got, updates)
+	}
+}
+
 func TestMigrations(t *testing.T) {
 	storetest.Migrations(t, func(t *testing.T) (func() (store.Store, error), func(string)) {
 		url := pgtest.New(t)
@@ -176,11 +200,12 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-func TestOpenErrors(t *testing.T) {
+// TestUsers4_9_OpenErrorsSayOnceWhatFailed, and show no password.
+func TestUsers4_9_OpenErrorsSayOnceWhatFailed(t *testing.T) {
 	_, err := open(t, "postgres://ada:secret@/x?host=/nowhere&connect_timeout=1")()
 	unavailable(t, err)
-	if strings.Contains(err.Error(), "secret") {
-		t.Fatalf("%v shows the password", err)
+	if strings.Contains(err.Error(), "secret") || strings.Count(err.Error(), "open the database") != 1 {
+		t.Fatalf("%v shows the password, or what failed twice", err)
 	}
 	_, err = open(t, "postgres://ada:secret@host:port/x")()
 	if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "expected postgres://") {

@@ -32,6 +32,7 @@ func Lists(t testing.TB, s stores.Store, n int, took func(what string, d time.Du
 	for what, f := range map[string]approval.Filter{
 		"a page":            {States: pending},
 		"a long page":       {States: pending, Limit: 500},
+		"the oldest":        {States: pending, Limit: 1, Oldest: true},
 		"by deadline":       {States: pending, Limit: 500, ByDue: true},
 		"all states":        {},
 		"of a rare group":   {States: pending, Groups: []string{"ops"}},

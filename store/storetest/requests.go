@@ -177,6 +177,7 @@ func filters(t *testing.T, db Database) {
 		"odd group":        {approval.Filter{Groups: []string{"%", "\n", "ops\nx", "'"}}, []int{5}},
 		"since":            {approval.Filter{Since: all[4].Created}, []int{6, 5}},
 		"many":             {approval.Filter{Groups: []string{"risk"}, Agent: "acme.trader", States: []approval.State{approval.Pending}, ByDue: true}, []int{3, 5, 6}},
+		"oldest":           {approval.Filter{Oldest: true, Limit: 500}, []int{1, 2, 3, 4, 5, 6}},
 		"agent's injected": {approval.Filter{Agent: "x' OR '1'='1"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,9 +201,8 @@ func pages(t *testing.T, db Database) {
 		}
 		insert(t, s, r)
 	}
-	for _, byDue := range []bool{false, true} {
+	for _, f := range []approval.Filter{{Limit: 5}, {Limit: 5, ByDue: true}, {Limit: 5, Oldest: true}} {
 		seen := map[string]bool{}
-		f := approval.Filter{Limit: 5, ByDue: byDue}
 		for count := 5; ; count += 5 {
 			p := must(s.Requests(t.Context(), tenant, f))(t)
 			equal(t, p.Total, n)

@@ -94,8 +94,11 @@ func (q *listing) where() string {
 }
 
 func (q *listing) order() (column, direction, after string) {
-	if q.f.ByDue {
+	switch {
+	case q.f.ByDue:
 		return "deadline", "ASC", ">"
+	case q.f.Oldest:
+		return "created", "ASC", ">"
 	}
 	return "created", "DESC", "<"
 }
@@ -106,7 +109,7 @@ func (q *listing) page(tenant string) (string, []any, error) {
 	where := q.where()
 	column, direction, after := q.order()
 	if q.f.Cursor != "" {
-		at, id, err := parseCursor(q.f.Cursor, q.f.ByDue)
+		at, id, err := parseCursor(q.f)
 		if err != nil {
 			return "", nil, err
 		}
@@ -137,21 +140,27 @@ func (q *listing) count(tenant string) (string, []any) {
 
 // A cursor says after which request a page begins, and in which order.
 func cursor(f approval.Filter, last approval.Summary) string {
-	order, at := "c", micros(last.Created)
+	at := last.Created
 	if f.ByDue {
-		order, at = "d", micros(last.Deadline)
+		at = last.Deadline
 	}
-	return base64.RawURLEncoding.EncodeToString([]byte(order + strconv.FormatInt(at, 10) + " " + last.ID))
+	return base64.RawURLEncoding.EncodeToString([]byte(orderMark(f) + strconv.FormatInt(micros(at), 10) + " " + last.ID))
 }
 
-func parseCursor(c string, byDue bool) (at int64, id string, err error) {
-	bad := &approval.InputError{Field: "cursor", Expected: "next of the page before, with the same order"}
-	text, err := base64.RawURLEncoding.DecodeString(c)
-	order := "c"
-	if byDue {
-		order = "d"
+func orderMark(f approval.Filter) string {
+	switch {
+	case f.ByDue:
+		return "d"
+	case f.Oldest:
+		return "o"
 	}
-	rest, ok := strings.CutPrefix(string(text), order)
+	return "c"
+}
+
+func parseCursor(f approval.Filter) (at int64, id string, err error) {
+	bad := &approval.InputError{Field: "cursor", Expected: "next of the page before, with the same order"}
+	text, err := base64.RawURLEncoding.DecodeString(f.Cursor)
+	rest, ok := strings.CutPrefix(string(text), orderMark(f))
 	number, id, found := strings.Cut(rest, " ")
 	if err != nil || !ok || !found || plain(id) != id {
 		return 0, "", bad

@@ -2,8 +2,9 @@
 //
 //	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 //
-// and each of its tests asks for a place of its own with New. The server listens on a socket in a temporary folder only, and syncs to disk as
-// one in production does. With ASSENT_TEST_POSTGRES set to a URL, they are made there instead.
+// and each of its tests asks for a place of its own with New. The server listens on a socket in a temporary folder
+// only, and syncs to disk as one in production does. With ASSENT_TEST_POSTGRES set to a URL, they are made there
+// instead; with `pool` among its parameters the places are databases, since poolers take no search_path.
 package pgtest
 
 import (
@@ -58,16 +59,23 @@ func New(t testing.TB) string {
 	if why, failed := strings.CutPrefix(server, "failed: "); failed {
 		t.Fatal("pgtest: " + why)
 	}
-	name := "assent_" + strings.ToLower(rand.Text())
-	execute(t, server, "CREATE SCHEMA "+name)
-	if os.Getenv(own) == "" { // ours goes as a whole
-		t.Cleanup(func() { execute(t, server, "DROP SCHEMA "+name+" CASCADE") })
-	}
 	u, err := url.Parse(server)
 	if err != nil {
 		t.Fatal("pgtest: " + Env + " is no URL")
 	}
-	q := u.Query()
+	name, q := "assent_"+strings.ToLower(rand.Text()), u.Query()
+	if q.Has("pool") {
+		q.Del("pool")
+		u.RawQuery = q.Encode()
+		server, u.Path = u.String(), "/"+name
+		execute(t, server, "CREATE DATABASE "+name)
+		t.Cleanup(func() { execute(t, server, "DROP DATABASE "+name+" WITH (FORCE)") })
+		return u.String()
+	}
+	execute(t, server, "CREATE SCHEMA "+name)
+	if os.Getenv(own) == "" { // ours goes as a whole
+		t.Cleanup(func() { execute(t, server, "DROP SCHEMA "+name+" CASCADE") })
+	}
 	q.Set("search_path", name)
 	u.RawQuery = q.Encode()
 	return u.String()

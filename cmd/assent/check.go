@@ -1,0 +1,189 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/people"
+	"github.com/assent-dev/assent/server/auth"
+	"github.com/assent-dev/assent/server/plans"
+)
+
+// checker collects what is wrong with a configuration and its files.
+type checker struct {
+	cfg   cli.ServeConfig
+	found cli.Checked
+}
+
+func newChecker(cfg cli.ServeConfig) *checker {
+	none := []cli.TenantProblem{}
+	return &checker{cfg: cfg, found: cli.Checked{Tenants: []cli.CheckedTenant{}, Problems: none, Warnings: none}}
+}
+
+// checkServe reads everything that serve would, and tells what is wrong with it. It opens no store and reaches nobody.
+func checkServe(ctx context.Context, cfg cli.ServeConfig) cli.Checked {
+	c := newChecker(cfg)
+	if cfg.Dev {
+		c.wrong("", "--dev", auth.CheckDev(cfg.Listen))
+	}
+	base, err := publicURL(cmp.Or(cfg.PublicURL, "http://"+cfg.Listen), nil)
+	if c.wrong("", "", err); err == nil {
+		_, err = newOutside(cfg, base.String())
+		c.wrong("", "", err)
+	}
+	for _, t := range cfg.Tenants {
+		c.tenant(ctx, t)
+	}
+	return c.found
+}
+
+// wrong notes errors; nil is none.
+func (c *checker) wrong(tenant, what string, all ...error) {
+	for _, err := range all {
+		if err == nil {
+			continue
+		}
+		text := err.Error()
+		if what != "" {
+			text = what + ": " + text
+		}
+		c.found.Problems = append(c.found.Problems, cli.TenantProblem{Tenant: tenant, Problem: text})
+	}
+}
+
+func (c *checker) tenant(ctx context.Context, cfg cli.TenantConfig) {
+	quiet := slog.New(slog.DiscardHandler)
+	f := files{tenant: cfg.Name, log: quiet}
+	var err error
+	if f.plans, err = plans.Load(plans.Config{Agents: cfg.Agents, Policies: cfg.Policies, Logger: quiet}); err != nil {
+		c.wrong(cfg.Name, "agents", err)
+	}
+	if cfg.People != "" {
+		f.watch, err = people.Watch(cfg.People, people.WatchOptions{ClosedGroups: cfg.OIDC != nil})
+		c.people(cfg.Name, err)
+	}
+	if f.plans == nil {
+		return
+	}
+	c.found.Tenants = append(c.found.Tenants, cli.CheckedTenant{Tenant: cfg.Name, Loaded: f.loaded(false)})
+	for _, problem := range f.plans.Problems() {
+		for _, why := range problem.Why {
+			c.wrong(cfg.Name, "", errors.New(why))
+		}
+	}
+	c.groups(ctx, cfg, f.watch)
+	c.secrets(cfg, f.plans)
+}
+
+// people notes everything that is wrong with people.yaml, where the start would tell the first.
+func (c *checker) people(tenant string, err error) {
+	broken, ok := errors.AsType[*people.BrokenError](err)
+	if !ok {
+		c.wrong(tenant, "", err)
+		return
+	}
+	for i := range broken.Findings {
+		if broken.Findings[i].Stops {
+			c.wrong(tenant, "", &people.BrokenError{File: broken.File, Findings: broken.Findings[i : i+1]})
+		}
+	}
+}
+
+// groups warns of groups that policies name and nobody is in.
+func (c *checker) groups(ctx context.Context, cfg cli.TenantConfig, watch *people.Watched) {
+	if watch == nil || watch.Err() != nil {
+		return
+	}
+	for _, group := range groupsOf(cfg.Policies) {
+		if members, err := watch.Members(ctx, cfg.Name, group); err != nil || len(members) == 0 {
+			c.found.Warnings = append(c.found.Warnings, cli.TenantProblem{Tenant: cfg.Name, Problem: fmt.Sprintf(
+				"a policy asks the group %q, which nobody is in by people.yaml", group)})
+		}
+	}
+}
+
+// secrets reads the files of secrets, and what else the configuration names.
+func (c *checker) secrets(cfg cli.TenantConfig, agents *plans.Plans) {
+	if cfg.OIDC != nil {
+		providers, err := tenants{cfg.Name: {cfg: cfg}}.providers()
+		if err == nil {
+			err = auth.CheckProviders(c.cfg.PublicURL, c.cfg.Dev, providers)
+		}
+		c.wrong(cfg.Name, "sign-in", err)
+	}
+	for _, w := range cfg.Webhooks {
+		_, err := newWebhook(w)
+		c.wrong(cfg.Name, "webhook "+w.Name, err)
+	}
+	if s := cfg.Slack; s != nil {
+		for _, file := range []string{s.TokenFile, s.SigningSecretFile} {
+			_, err := readSecret(file)
+			c.wrong(cfg.Name, "slack", err)
+		}
+	}
+	if cfg.RAP != nil {
+		c.rap(cfg, agents)
+	}
+}
+
+// rap reads what runtimes and gateways are made of.
+func (c *checker) rap(cfg cli.TenantConfig, agents *plans.Plans) {
+	for _, r := range cfg.RAP.Runtimes {
+		_, err := agents.Plan(context.Background(), cfg.Name, r.Agent)
+		if err != nil {
+			err = noAgent(err)
+		}
+		_, servers := rapServers(r.Servers)
+		c.wrong(cfg.Name, "rap: runtime of "+r.Agent, err, servers)
+	}
+	for _, g := range cfg.RAP.Gateways {
+		_, err := agents.Plan(context.Background(), cfg.Name, g.Agent)
+		if err != nil {
+			err = noAgent(err)
+		}
+		_, callers := rapCallers(g.Callers)
+		_, operations := rapOperations(g.Operations)
+		_, upstream := rapServers(g.Upstream)
+		c.wrong(cfg.Name, "rap: gateway "+g.Name, err, callers, operations, upstream)
+	}
+}
+
+// checkOIDC asks the identity providers of a configuration what they offer.
+func checkOIDC(ctx context.Context, cfg cli.ServeConfig) (cli.Checked, error) {
+	c := newChecker(cfg)
+	all := tenants{}
+	for _, t := range cfg.Tenants {
+		all[t.Name] = &tenant{cfg: t}
+	}
+	providers, err := all.providers()
+	if err != nil {
+		return c.found, err
+	}
+	for _, p := range providers {
+		c.provider(ctx, p)
+	}
+	return c.found, nil
+}
+
+func (c *checker) provider(ctx context.Context, p auth.Provider) {
+	offer, err := auth.Look(ctx, p, c.cfg.PublicURL, nil)
+	if err != nil {
+		c.wrong(p.Tenant, p.Issuer, err)
+		return
+	}
+	c.found.Tenants = append(c.found.Tenants, cli.CheckedTenant{Tenant: p.Tenant, Provider: &cli.CheckedProvider{
+		Issuer: p.Issuer, Algorithms: offer.Algorithms, UserInfo: offer.UserInfo, Scopes: offer.Scopes,
+		ClockOff: offer.ClockAhead.String(),
+		Register: []string{offer.Redirect, offer.SignedOut},
+	}})
+	for _, problem := range offer.Problems {
+		c.wrong(p.Tenant, p.Issuer, errors.New(problem))
+	}
+	for _, hint := range offer.Hints {
+		c.found.Warnings = append(c.found.Warnings, cli.TenantProblem{Tenant: p.Tenant, Problem: hint})
+	}
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/assent-dev/assent/people"
+	"github.com/assent-dev/assent/server"
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/server/plans"
+)
+
+// reload is how often files are looked at for changes.
+const reload = 2 * time.Second
+
+// partPeople is the part of people.yaml, beside those of package plans.
+const partPeople = "people"
+
+// serverItself is who does what nobody asked for.
+const serverItself = "server"
+
+// files are what the decisions of one tenant rest on. They are kept fresh, and the ledger tells which are in force.
+type files struct {
+	tenant string
+	plans  *plans.Plans
+	watch  *people.Watched // nil: the people don't change
+	log    *slog.Logger
+
+	broken   string            // what was last told of the people
+	recorded map[string]string // what the ledger was last told, by part
+}
+
+// parts are what is in force, each with what is wrong about its files.
+func (f *files) parts() []plans.Part {
+	var out []plans.Part
+	for _, p := range f.plans.Parts() {
+		if p.Name != plans.Policies || p.Digest != "" || len(p.Problems) > 0 {
+			out = append(out, p)
+		}
+	}
+	if f.watch == nil {
+		return out
+	}
+	digest, count := f.watch.InForce()
+	p := plans.Part{Name: partPeople, Digest: digest, Count: count}
+	if err := f.watch.Err(); err != nil {
+		_, denied := f.watch.Directory()
+		p.Problems = []plans.Problem{{Part: partPeople, File: f.watch.File(), Why: []string{err.Error()},
+			Kept: denied == nil}}
+	}
+	return append(out, p)
+}
+
+// err is what is wrong with the files of a part.
+func (f *files) err(part string) error {
+	if part != partPeople {
+		return f.plans.Err(part)
+	}
+	if f.watch == nil {
+		return nil
+	}
+	return f.watch.Err()
+}
+
+// fileChecks are what /readyz asks of the files. What is wrong with them leaves the server fit for traffic: it concerns
+// some agents of some tenant, and what was in force stays in force. Their names are for anybody, so they name no
+// tenant; their errors do.
+func fileChecks(wrong func(part string) error) []server.Check {
+	var out []server.Check
+	for _, part := range []string{plans.Agents, plans.Policies, partPeople} {
+		out = append(out, server.Check{Name: part, Check: func(context.Context) error { return wrong(part) }, Degrades: true})
+	}
+	return out
+}
+
+// recorder writes into the ledger; approval.Service.Record is one.
+type recorder func(ctx context.Context, tenant, event, subject, actor string, facts map[string]any) error
+
+// follow looks for changes until ctx ends, and records each.
+func (f *files) follow(ctx context.Context, record recorder) {
+	t := time.NewTicker(reload)
+	defer t.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		f.plans.Reload()
+		f.reloadPeople()
+		err := f.record(ctx, record)
+		if err != nil && !failing && ctx.Err() == nil {
+			f.log.Error("which files are in force can't be recorded, it is tried again", "tenant", f.tenant, "error", err)
+		}
+		failing = err != nil
+	}
+}
+
+// reloadPeople looks at people.yaml, and logs when it breaks and when it is mended.
+func (f *files) reloadPeople() {
+	if f.watch == nil {
+		return
+	}
+	now := ""
+	if err := f.watch.Reload(); err != nil {
+		now = err.Error()
+	}
+	switch {
+	case now == f.broken:
+		return
+	case now == "":
+		f.log.Info("the people can be read again", "tenant", f.tenant)
+	default:
+		if _, denied := f.watch.Directory(); denied == nil {
+			f.log.Warn("the people can't be read: those of the last good file may answer", "tenant", f.tenant, "error", now)
+		} else {
+			f.log.Error("the people can't be read: nobody may answer until they can", "tenant", f.tenant, "error", now)
+		}
+	}
+	f.broken = now
+}
+
+// mostBroken is how many broken files one entry names.
+const mostBroken = 50
+
+// record tells the ledger of every part that is not as it was last told.
+func (f *files) record(ctx context.Context, record recorder) error {
+	if f.recorded == nil {
+		f.recorded = map[string]string{}
+	}
+	var errs []error
+	for _, p := range f.parts() {
+		facts := map[string]any{"digest": p.Digest, "count": p.Count}
+		var broken []any
+		for _, problem := range p.Problems[:min(len(p.Problems), mostBroken)] {
+			broken = append(broken, map[string]any{"agent": problem.Agent, "file": filepath.Base(problem.File),
+				"kept": problem.Kept})
+		}
+		if len(broken) > 0 {
+			facts["broken"], facts["broken_count"] = broken, len(p.Problems)
+		}
+		now := fmt.Sprint(facts)
+		if f.recorded[p.Name] == now {
+			continue
+		}
+		if err := record(ctx, f.tenant, p.Name+"_loaded", "", serverItself, facts); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		f.recorded[p.Name] = now
+	}
+	return errors.Join(errs...)
+}
+
+// loaded is what /readyz tells of the files. With problems, only to people of the tenant.
+func (f *files) loaded(problems bool) []openapi.Loaded {
+	var out []openapi.Loaded
+	for _, p := range f.parts() {
+		l := openapi.Loaded{Part: p.Name, Digest: p.Digest, Count: p.Count}
+		for _, problem := range p.Problems {
+			if problems {
+				l.Problems = append(l.Problems, problem.String())
+			}
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// together joins what several tenants have in force: one digest over theirs.
+func together(all [][]openapi.Loaded) []openapi.Loaded {
+	if len(all) == 1 {
+		return all[0]
+	}
+	var out []openapi.Loaded
+	for _, name := range []string{plans.Agents, plans.Policies, partPeople} {
+		h, count, found := sha256.New(), 0, false
+		for _, parts := range all {
+			for _, p := range parts {
+				if p.Part == name {
+					fmt.Fprintln(h, p.Digest)
+					count, found = count+p.Count, true
+				}
+			}
+		}
+		if found {
+			out = append(out, openapi.Loaded{Part: name, Digest: fmt.Sprintf("sha256:%x", h.Sum(nil)), Count: count})
+		}
+	}
+	return out
+}

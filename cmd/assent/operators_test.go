@@ -1,0 +1,329 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/server/openapi"
+)
+
+// readyz asks whether the service may be sent traffic.
+func (h *testHouse) readyz(t *testing.T, path, token string) (int, openapi.Health) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.ready.API+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var out openapi.Health
+	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, out
+}
+
+// until waits for something that happens soon.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	late := time.NewTimer(30 * time.Second)
+	defer late.Stop()
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			t.Fatal("never: " + what)
+		}
+	}
+}
+
+// loadedEntries lists what the ledger tells about files in force, newest last.
+func (h *testHouse) loadedEntries(t *testing.T, kind string) []string {
+	t.Helper()
+	s, err := openStore(t.Context(), filepath.Join(h.dir, "s.db"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	entries, err := s.Entries(t.Context(), "default", 0, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range entries {
+		leaf, err := ledger.ParseLeaf(e.Leaf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if leaf.Type == kind && leaf.Actor == "server" {
+			out = append(out, string(e.Leaf))
+		}
+	}
+	return out
+}
+
+func rewrite(t *testing.T, file, old, now string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(text), old) {
+		t.Fatalf("%v: no %q in %s", err, old, file)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), old, now, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestUsers4_3_ATypoReachesNobodyElse: broken files of one tenant leave the service ready and everything in force, that
+// tenant's included.
+func TestUsers4_3_ATypoReachesNobodyElse(t *testing.T) {
+	other := t.TempDir()
+	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
+		if err := os.WriteFile(filepath.Join(other, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	if err := os.CopyFS(h.dir, os.DirFS(other)); err != nil {
+		t.Fatal(err)
+	}
+	h = startWith(t, h, func(c *cli.ServeConfig) {
+		c.Tenants = append(c.Tenants, cli.TenantConfig{Name: "other", Agents: []string{other},
+			People: filepath.Join(other, "people.yaml")})
+	})
+	until(t, "ready", func() bool { status, _ := h.readyz(t, "/readyz", ""); return status == 200 })
+	rewrite(t, filepath.Join(other, "desk.agf.yaml"), "approval: true", "approval: yes")
+	rewrite(t, filepath.Join(other, "people.yaml"), "people: [", "people: {")
+	until(t, "degraded", func() bool {
+		status, health := h.readyz(t, "/readyz", "")
+		if status != 200 || !health.Ok {
+			t.Fatalf("%d %+v", status, health)
+		}
+		failing := map[string]bool{}
+		for _, c := range health.Checks {
+			failing[c.Name] = c.Degraded && !c.Ok
+		}
+		return health.Degraded && failing["agents"] && failing["people"] && !failing["policies"]
+	})
+	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
+	if _, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{Verdict: "approve",
+		Binding: r.Binding(), ShownFully: true}); err != nil {
+		t.Error(err)
+	}
+	if _, verbose := h.readyz(t, "/readyz?verbose", h.token["alice"]); len(verbose.Loaded) != 2 ||
+		len(verbose.Loaded[0].Problems) > 0 {
+		t.Errorf("of this tenant: %+v", verbose.Loaded)
+	}
+}
+
+// TestUsers4_4_PeopleAndAgentsAlike: in one tenant too, a typo leaves the last good agent and people in force; with
+// deny it denies.
+func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
+	for _, mode := range []string{cli.KeepLastGood, cli.DenyBroken} {
+		h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+		for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
+			if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h = startWith(t, h, func(c *cli.ServeConfig) { c.OnBrokenFiles = mode })
+		r := h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
+		rewrite(t, filepath.Join(h.dir, "people.yaml"), "people: [", "people: {")
+		until(t, "degraded", func() bool {
+			status, health := h.readyz(t, "/readyz", "")
+			return status == 200 && health.Degraded
+		})
+		_, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{Verdict: "approve",
+			Binding: r.Binding(), ShownFully: true})
+		if kept := err == nil; kept != (mode == cli.KeepLastGood) {
+			t.Errorf("%s: a vote by the last good people: %v", mode, err)
+		}
+		rewrite(t, filepath.Join(h.dir, "desk.agf.yaml"), "approval: true", "approval: yes")
+		until(t, "the agent is noticed", func() bool { return len(h.loadedEntries(t, "agents_loaded")) == 2 })
+		_, err = h.client(t, "runtime").Decide(t.Context(), "desk", []byte(`{"kind":"tool","tool":"quote"}`))
+		if kept := err == nil; kept != (mode == cli.KeepLastGood) {
+			t.Errorf("%s: a decision by the last good agent: %v", mode, err)
+		}
+	}
+}
+
+// TestL15_TheLedgerSaysWhichFilesAreInForce: at the start, and with every change, the digest and what is broken.
+func TestL15_TheLedgerSaysWhichFilesAreInForce(t *testing.T) {
+	h := start(t, "schema_version: \"1.0.0\"\npolicy_ref: acme.p\napplies: implicit\nrules: [{id: r, match: {targets: [trade]}, deny: \"No.\"}]\n")
+	until(t, "the start is sealed", func() bool {
+		n := 0
+		for _, part := range []string{"agents", "policies", "people"} {
+			n += len(h.loadedEntries(t, part+"_loaded"))
+		}
+		return n == 3
+	})
+	_, before := h.readyz(t, "/readyz?verbose", "")
+	for i, kind := range []string{"agents", "policies", "people"} {
+		l := before.Loaded[i]
+		if entry := h.loadedEntries(t, kind+"_loaded")[0]; l.Part != kind || !strings.Contains(entry, l.Digest) ||
+			!strings.HasPrefix(l.Digest, "sha256:") {
+			t.Errorf("%s: /readyz says %+v, the ledger %s", kind, l, entry)
+		}
+	}
+	path := filepath.Join(h.dir, "desk.policy.yaml") // of equal size and time stamp
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rewrite(t, path, "deny: \"No.\"", "deny: \"NO.\"")
+	if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the change is recorded", func() bool { return len(h.loadedEntries(t, "policies_loaded")) == 2 })
+	_, after := h.readyz(t, "/readyz?verbose", "")
+	if entries := h.loadedEntries(t, "policies_loaded"); after.Loaded[1].Digest == before.Loaded[1].Digest ||
+		!strings.Contains(entries[1], after.Loaded[1].Digest) {
+		t.Errorf("%+v, %s", after.Loaded, entries)
+	}
+	rewrite(t, path, "rules: [", "rules: {")
+	until(t, "the mistake is recorded", func() bool { return len(h.loadedEntries(t, "policies_loaded")) == 3 })
+	if last := h.loadedEntries(t, "policies_loaded")[2]; !strings.Contains(last, after.Loaded[1].Digest) ||
+		!strings.Contains(last, `"kept":true`) {
+		t.Errorf("the last good policies are in force: %s", last)
+	}
+	if n := len(h.loadedEntries(t, "agents_loaded")); n != 1 {
+		t.Errorf("the agents were told %d times", n)
+	}
+}
+
+// TestL12_ListenersAndNames: the figures have a listener of their own, and the service answers for its own names.
+func TestL12_ListenersAndNames(t *testing.T) {
+	h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
+		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h = startWith(t, h, func(c *cli.ServeConfig) {
+		c.MetricsListen, c.PublicURL, c.Hosts = "127.0.0.1:0", "http://assent.example:7717", []string{"assent.internal"}
+	})
+	get := func(url, host string) (int, string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(text)
+	}
+	if status, text := get(h.ready.Metrics, ""); status != 200 || !strings.Contains(text, "assent_build_info") ||
+		!strings.Contains(text, `version="`+cli.Version) {
+		t.Errorf("%d %s", status, text)
+	}
+	if status, _ := get(h.ready.API+"/metrics", ""); status != 404 {
+		t.Errorf("beside the API: %d", status)
+	}
+	for host, ok := range map[string]bool{"": true, "assent.example": true, "assent.internal:80": true, "localhost": true,
+		"evil.example": false} {
+		for _, url := range []string{h.ready.API + "/v1/requests", h.ready.API + "/", h.ready.Metrics} {
+			if status, _ := get(url, host); (status != http.StatusMisdirectedRequest) != ok {
+				t.Errorf("%s as %q: %d", url, host, status)
+			}
+		}
+	}
+	if c, err := client.New(h.ready.API, h.token["alice"], client.Options{}); err != nil {
+		t.Error(err)
+	} else if _, err := c.Tokens(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUsers4_5_AProviderThatIsDownIsADegradedPart: the service stays ready, and says where its people come back to.
+func TestUsers4_5_AProviderThatIsDownIsADegradedPart(t *testing.T) {
+	h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	closed := testPeople + "groups: {admins: {}}\n"
+	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": closed} {
+		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h = startWith(t, h, func(c *cli.ServeConfig) {
+		c.PublicURL, c.Tenants[0].OIDC = "https://assent.example", &cli.OIDCConfig{Issuer: "https://127.0.0.1:1",
+			ClientID: "x"}
+	})
+	until(t, "degraded", func() bool {
+		status, health := h.readyz(t, "/readyz", "")
+		last := health.Checks[len(health.Checks)-1]
+		return status == 200 && health.Degraded && last.Name == "sign_in" && !last.Ok
+	})
+	want := cli.Address{Tenant: "default", For: cli.RedirectURI, URL: "https://assent.example/auth/callback/default"}
+	if len(h.ready.Register) != 2 || h.ready.Register[0] != want {
+		t.Errorf("to register: %+v", h.ready.Register)
+	}
+}
+
+// TestUsers4_11_LogsFromALevelOn: what is below the level is not written.
+func TestUsers4_11_LogsFromALevelOn(t *testing.T) {
+	for level, want := range map[string]int{"debug": 4, "info": 3, "": 3, "warn": 2, "error": 1} {
+		for _, text := range []bool{true, false} {
+			var out bytes.Buffer
+			log := logger(text, level, &out)
+			log.Debug("d")
+			log.Info("i")
+			log.Warn("w")
+			log.Error("e")
+			if got := strings.Count(out.String(), "\n"); got != want {
+				t.Errorf("%q: %d lines, want %d", level, got, want)
+			}
+		}
+	}
+}
+
+// TestUsers4_12_WarnsOfPlainHTTP beyond this machine, less loudly where a proxy has TLS.
+func TestUsers4_12_WarnsOfPlainHTTP(t *testing.T) {
+	for _, tt := range []struct{ listen, public, want string }{
+		{"127.0.0.1:0", "http://127.0.0.1:1", ""}, {"[::1]:0", "https://assent.example", ""},
+		{"0.0.0.0:0", "http://assent.example", "level=WARN"}, {"0.0.0.0:0", "https://assent.example", "level=INFO"},
+	} {
+		listener, err := net.Listen("tcp", tt.listen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		base, err := url.Parse(tt.public)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		h := &house{log: logger(true, "", &out), listener: listener, base: base}
+		h.warnOfPlainHTTP()
+		if err := listener.Close(); err != nil {
+			t.Error(err)
+		}
+		if got := out.String(); !strings.Contains(got, tt.want) || (tt.want == "") != (got == "") {
+			t.Errorf("%s as %s: %q, want %q", tt.listen, tt.public, got, tt.want)
+		}
+	}
+}

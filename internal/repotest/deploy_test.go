@@ -1,0 +1,138 @@
+package repotest
+
+import (
+	"debug/elf"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/internal/yamldoc"
+)
+
+// TestUsers4_1_StaticBinaries: what make builds runs where there is no C library: in an empty image, in Alpine.
+func TestUsers4_1_StaticBinaries(t *testing.T) {
+	bin := t.TempDir()
+	shell(t, "GOOS=linux make build BIN="+bin)
+	for _, name := range []string{"assent", "agf-validate"} {
+		f, err := elf.Open(filepath.Join(bin, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range f.Progs {
+			if p.Type == elf.PT_INTERP || p.Type == elf.PT_DYNAMIC {
+				t.Errorf("%s has a %v: it needs libraries of the machine", name, p.Type)
+			}
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	checkDeployment(t, filepath.Join(bin, "assent"))
+}
+
+// checkDeployment holds the files under deploy to the binary and to the repository, as far as that can be done without
+// running them.
+func checkDeployment(t *testing.T, assent string) {
+	t.Helper()
+	file := func(name string) string { return readText(t, filepath.Join(top, "deploy", name)) }
+	docker := file("Dockerfile")
+	for _, line := range []string{"FROM golang:" + goVersion(t) + " AS build\n", "RUN make build BIN=/out",
+		"USER nonroot:nonroot\n", "distroless/static"} {
+		if !strings.Contains(docker, line) {
+			t.Errorf("deploy/Dockerfile has no %q", line)
+		}
+	}
+	for _, copied := range regexp.MustCompile(`/out/(\S+)`).FindAllStringSubmatch(docker, -1) {
+		if _, err := os.Stat(filepath.Join(filepath.Dir(assent), copied[1])); err != nil {
+			t.Errorf("deploy/Dockerfile copies %s, which make doesn't build", copied[1])
+		}
+	}
+	var commands [][]string
+	for _, m := range regexp.MustCompile(`(?m)^(?:CMD|    command:) *(\[.*\])$`).FindAllStringSubmatch(docker+"\n"+file("compose.yaml"), -1) {
+		commands = append(commands, regexp.MustCompile(`[^\s",\[\]]+`).FindAllString(m[1], -1))
+	}
+	for _, m := range regexp.MustCompile(`(?m)^ExecStart(?:Pre)?=-?/usr/local/bin/assent (.*)$`).FindAllStringSubmatch(file("assent.service"), -1) {
+		commands = append(commands, strings.Fields(m[1]))
+	}
+	if len(commands) != 4 {
+		t.Errorf("deploy runs %d commands, want 4: %q", len(commands), commands)
+	}
+	for _, c := range commands {
+		checkCommand(t, assent, c)
+	}
+	checkCompose(t, file("compose.yaml"))
+	checkServeFile(t, assent, file("serve.yaml"))
+}
+
+// goVersion is the version of Go that the module asks for, without its last number.
+func goVersion(t *testing.T) string {
+	t.Helper()
+	found := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(readText(t, filepath.Join(top, "go.mod")))
+	if found == nil {
+		t.Fatal("go.mod names no version of Go")
+	}
+	return found[1]
+}
+
+// checkCommand holds a command line to the help of the binary.
+func checkCommand(t *testing.T, assent string, words []string) {
+	t.Helper()
+	first := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") })
+	help := shell(t, assent+" "+strings.Join(words[:first], " ")+" --help")
+	for _, w := range words[first:] {
+		if strings.HasPrefix(w, "--") && !regexp.MustCompile(`(?m)^ +(-\w, )?`+w+`\b`).MatchString(help) {
+			t.Errorf("deploy: assent %s: there is no %s", strings.Join(words, " "), w)
+		}
+	}
+}
+
+// checkCompose holds what the compose file names to what is there.
+func checkCompose(t *testing.T, text string) {
+	t.Helper()
+	doc, findings := yamldoc.Parse("deploy/compose.yaml", []byte(text), yamldoc.Limits{})
+	if doc == nil || len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	build := doc.Root.Get("services").Get("assent").Get("build")
+	context := filepath.Join(top, "deploy", build.Get("context").Text)
+	for _, path := range []string{build.Get("dockerfile").Text, "go.mod", "Makefile"} {
+		if _, err := os.Stat(filepath.Join(context, path)); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, service := range doc.Root.Get("services").Fields {
+		for _, secret := range service.Value.Get("secrets").Items {
+			if doc.Root.Get("secrets").Get(secret.Text) == nil {
+				t.Errorf("deploy/compose.yaml: service %s wants the secret %s, which is none", service.Key.Text, secret.Text)
+			}
+		}
+	}
+}
+
+// checkServeFile has the binary check the configuration, with an example's agents where the file expects agents.
+func checkServeFile(t *testing.T, assent, text string) {
+	t.Helper()
+	etc := t.TempDir()
+	example := os.DirFS(filepath.Join(top, "examples", "trading-desk"))
+	if err := os.CopyFS(filepath.Join(etc, "desk"), example); err != nil {
+		t.Fatal(err)
+	}
+	text = strings.NewReplacer("/etc/assent/agents", etc+"/desk/agent.agf.yaml", "/etc/assent/policies",
+		etc+"/desk/policies", "/etc/assent/", etc+"/",
+		"/run/secrets/", etc+"/").Replace(text)
+	for name, content := range map[string]string{
+		"serve.yaml": text, "store.url": "postgres://assent:x@postgres/assent\n",
+		"people.yaml": "schema_version: \"1.0.0\"\npeople: [{id: mara}]\n",
+	} {
+		if err := os.WriteFile(filepath.Join(etc, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out := shell(t, assent+" serve --check --config "+etc+"/serve.yaml"); !strings.HasSuffix(out,
+		"nothing is wrong\n") {
+		t.Errorf("deploy/serve.yaml: %s", out)
+	}
+}

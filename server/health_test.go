@@ -1,0 +1,111 @@
+package server_test
+
+import (
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/server"
+	"github.com/assent-dev/assent/server/openapi"
+)
+
+// TestUsers4_3_ABrokenAgentDegrades: it leaves the server ready, its last good copy deciding, and everybody is told,
+// but not of whom it is.
+func TestUsers4_3_ABrokenAgentDegrades(t *testing.T) {
+	h := newHouse(t, func(c *server.Config) {
+		c.UnusableAgents = func() int { return 1 }
+		c.Loaded = func(tenant string) []openapi.Loaded {
+			return []openapi.Loaded{{Part: "agents", Digest: "sha256:aa", Problems: []string{"of " + tenant}}}
+		}
+	})
+	eventually(t, "ready", func() bool { return h.do("GET", "/readyz", "", "").status == 200 })
+	if text := h.do("GET", "/metrics", "", "").text; !strings.Contains(text, "assent_degraded{part=\"agents\"} 0") {
+		t.Error(text)
+	}
+	h.rewrite("agents/other.agf.yaml", "alias: trade", "alias: [trade]")
+	eventually(t, "degraded", func() bool {
+		a := h.do("GET", "/readyz", "", "").must(200)
+		if strings.Contains(a.text, "other") {
+			t.Errorf("anybody may read %s", a.text)
+		}
+		return strings.Contains(a.text, `"degraded":true,"ok":true}`) && strings.Contains(a.text,
+			`{"degraded":true,"name":"agents","ok":false,"problem":"failing"}`)
+	})
+	rt := h.runtime()
+	h.do("POST", "/v1/agents/other/requests", rt, `{"call":{"kind":"tool","tool":"trade"}}`).must(201)
+	h.do("POST", "/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"quote"}}`).must(200)
+	text := h.do("GET", "/metrics", "", "").text
+	for _, line := range []string{`assent_degraded{part="agents"} 1`, "assent_unusable_agents 1"} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("no %s in\n%s", line, text)
+		}
+	}
+	for token, want := range map[string]string{"": `"problems":["of "]`, rt: `"problems":["of acme"]`} {
+		if a := h.do("GET", "/readyz?verbose", token, "").must(200); !strings.Contains(a.text, want) {
+			t.Errorf("got %s, want %s", a.text, want)
+		}
+	}
+	h.do("GET", "/readyz?verbose", "assent_nobody", "").must(401)
+	if a := h.do("GET", "/readyz", "", ""); strings.Contains(a.text, "loaded") {
+		t.Errorf("got %s", a.text)
+	}
+}
+
+// TestUsers4_4_AnAgentThatWasNeverGoodIsDenied, with the place of what is wrong.
+func TestUsers4_4_AnAgentThatWasNeverGoodIsDenied(t *testing.T) {
+	h := newHouse(t)
+	text, err := os.ReadFile(filepath.Join(h.dir, "agents", "other.agf.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := strings.NewReplacer("id: other", "id: late", "alias: trade", "alias: [trade]").Replace(string(text))
+	if err := os.WriteFile(filepath.Join(h.dir, "agents", "late.agf.yaml"), []byte(late), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.plans.Reload()
+	a := h.do("POST", "/v1/agents/late/requests", h.runtime(), `{"call":{"kind":"tool","tool":"trade"}}`)
+	if a.status != 503 || a.str("code") != "agent_unusable" || a.str("outcome") != "deny" ||
+		!strings.Contains(a.str("detail"), "late.agf.yaml:12:") {
+		t.Errorf("got %s", a.text)
+	}
+}
+
+// TestUsers4_10_FiguresAreOfNow: what was opened, and what is frozen, shows at the next scrape, however seldom the
+// store is read otherwise.
+func TestUsers4_10_FiguresAreOfNow(t *testing.T) {
+	h := newHouse(t, func(c *server.Config) { c.Timing.Gauges, c.Version = time.Hour, "1.2.3" })
+	shows := func(lines ...string) {
+		t.Helper()
+		h.clock.add(2 * time.Second)
+		text := h.do("GET", "/metrics", "", "").must(200).text
+		for _, line := range lines {
+			if !strings.Contains(text, "\n"+line) {
+				t.Errorf("no %s in\n%s", line, text)
+			}
+		}
+	}
+	shows(`assent_build_info{goversion="go`, "assent_oldest_pending_seconds 0", "assent_frozen 0")
+	rt, mara := h.runtime(), h.voter("mara")
+	h.ask(rt, `{"amount":1}`)
+	h.clock.add(58 * time.Second)
+	h.ask(rt, `{"amount":2}`)
+	h.do("POST", "/v1/freezes", mara, `{"reason":"a drill"}`).must(200)
+	shows(`assent_open_requests{state="pending"} 2`, "assent_oldest_pending_seconds 60", "assent_frozen 1")
+	if text := h.do("GET", "/metrics", "", "").text; !strings.Contains(text, `version="1.2.3"`) {
+		t.Error("the version is not there")
+	}
+}
+
+// TestL12_MetricsElsewhere: with a listener of their own the figures are not served beside the API.
+func TestL12_MetricsElsewhere(t *testing.T) {
+	h := newHouse(t, func(c *server.Config) { c.MetricsElsewhere = true })
+	h.do("GET", "/metrics", "", "").must(404)
+	own := httptest.NewRecorder()
+	h.srv.MetricsHandler().ServeHTTP(own, httptest.NewRequest("GET", "/metrics", nil))
+	if own.Code != 200 || !strings.Contains(own.Body.String(), "assent_frozen 0") {
+		t.Errorf("got %d %s", own.Code, own.Body)
+	}
+}

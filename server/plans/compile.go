@@ -1,0 +1,185 @@
+package plans
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// generation is one state of all files: what is in force, and what is wrong.
+type generation struct {
+	agents   map[string]*approval.Compiled
+	unusable map[string]*UnusableError // by agent id
+	nameless []*UnusableError          // of files that tell no id
+	problems []Problem
+	digest   string // of the agents in force
+	policies ruleset
+
+	files   map[string]bool
+	members map[string]*member // by path
+	paths   map[string]string  // of the files that agents are decided by, by agent id
+}
+
+// compile makes the plans. An agent's plan stands on the plans of all who delegate to it, each once.
+func (l *loader) compile() *generation {
+	g := &generation{
+		agents: map[string]*approval.Compiled{}, unusable: map[string]*UnusableError{}, paths: map[string]string{},
+		policies: l.policies, files: l.files, members: l.members, digest: l.agentsDigest(),
+	}
+	firm := l.parents(func(m *member) []string { return m.edges })
+	perhaps := l.parents(func(m *member) []string { return slices.Concat(m.edges, m.doubts) })
+	for _, name := range slices.Sorted(maps.Keys(l.members)) {
+		m := l.members[name]
+		compiled, why := l.compileMember(m, ancestors(name, firm), ancestors(name, perhaps))
+		if compiled == nil {
+			g.refuse(m, why)
+		} else {
+			g.agents[m.id], g.paths[m.id] = compiled, name
+		}
+		switch {
+		case compiled == nil:
+			l.problem(Problem{Part: Agents, Agent: m.id, File: name, Why: why})
+		case len(m.broken) > 0:
+			l.problem(Problem{Part: Agents, Agent: m.id, File: name, Why: m.broken, Kept: true})
+		}
+	}
+	g.problems = l.problems
+	for _, p := range l.problems {
+		if p.Part == Agents && !p.Kept && l.members[p.File] == nil {
+			g.nameless = append(g.nameless, &UnusableError{File: p.File, Why: p.Why})
+		}
+	}
+	return g
+}
+
+// refuse keeps why a file gives no plan. Of two that share an id the first is told, and names the other.
+func (g *generation) refuse(m *member, why []string) {
+	switch {
+	case m.id == "":
+		g.nameless = append(g.nameless, &UnusableError{File: m.root.path(), Why: why})
+	case g.unusable[m.id] == nil:
+		g.unusable[m.id] = &UnusableError{Agent: m.id, File: m.root.path(), Why: why}
+	}
+}
+
+// parents says for each file which others delegate to it.
+func (l *loader) parents(children func(*member) []string) map[string][]string {
+	out := map[string][]string{}
+	for _, from := range slices.Sorted(maps.Keys(l.members)) {
+		for _, to := range children(l.members[from]) {
+			out[to] = append(out[to], from)
+		}
+	}
+	return out
+}
+
+// ancestors lists who delegates to a file, directly or not, outermost first.
+func ancestors(name string, parents map[string][]string) []string {
+	var out []string
+	seen := map[string]bool{name: true}
+	var visit func(string)
+	visit = func(n string) {
+		for _, p := range parents[n] {
+			if !seen[p] {
+				seen[p] = true
+				visit(p)
+				out = append(out, p)
+			}
+		}
+	}
+	visit(name)
+	return out
+}
+
+// compileMember makes the plan of a file. What a broken file demands of those that it names is not known, so they stay
+// out with it, unless they were served before it named them: then they go on as they were.
+func (l *loader) compileMember(m *member, firm, perhaps []string) (*approval.Compiled, []string) {
+	if m.agent == nil {
+		return nil, m.broken
+	}
+	for _, name := range perhaps {
+		if a := l.members[name]; len(a.broken) > 0 && !slices.Contains(firm, name) && !l.wasInForce(m) {
+			return nil, []string{fmt.Sprintf("%s delegates to it and can't be used: %s", name, a.broken[0])}
+		}
+	}
+	var plan *resolve.Plan
+	for _, name := range append(firm, m.root.path()) {
+		opt := l.cfg.Options
+		opt.Parent, opt.AgentAlias = plan, ""
+		var err error
+		if plan, err = resolve.Compile(l.members[name].agent, l.policies.registry, opt); err != nil {
+			return nil, []string{name + ": " + err.Error() + l.hint(err)}
+		}
+	}
+	meta := &m.agent.Metadata
+	return &approval.Compiled{
+		Agent:  approval.Agent{ID: meta.ID, Version: meta.Version, Name: meta.Name, Description: meta.Description},
+		Owners: owners(meta.Labels["owner"]), Plan: plan,
+	}, nil
+}
+
+// hint says what to do where an agent names policies and none were given.
+func (l *loader) hint(err error) string {
+	unresolved, ok := errors.AsType[*resolve.UnresolvedError](err)
+	if !ok || len(unresolved.Refs) == 0 || len(l.cfg.Policies) > 0 || l.cfg.Registry != nil {
+		return ""
+	}
+	return "; no policies are given: name their directory with --policies, or policies in the configuration"
+}
+
+// owners reads the label owner: names, separated by commas.
+func owners(label string) []string {
+	var out []string
+	for _, name := range strings.Split(label, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// agentsDigest is the digest of the agents that decide, those of last good copies included.
+func (l *loader) agentsDigest() string {
+	var dirs []string
+	for _, p := range l.cfg.Agents {
+		dir := p
+		if l.files[p] {
+			dir = filepath.Dir(p)
+		}
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	texts := make([]map[string]sum, len(dirs))
+	for _, m := range l.members {
+		i := slices.Index(dirs, m.root.dir)
+		if m.agent == nil || i < 0 {
+			continue
+		}
+		if texts[i] == nil {
+			texts[i] = map[string]sum{}
+		}
+		texts[i][m.root.file] = m.digest
+	}
+	return digestOf(texts)
+}
+
+// digestOf is the digest of files, by directory and by path below it: that of the lines which sha256sum prints about
+// them in order.
+func digestOf(dirs []map[string]sum) string {
+	h := sha256.New()
+	for _, files := range dirs {
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			fmt.Fprintf(h, "%x  %s\n", files[name], name)
+		}
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,112 @@
+package postgres
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/assent-dev/assent/store/internal/sqlstore"
+	"github.com/assent-dev/assent/store/postgres/pgtest"
+)
+
+// suited is the engine that Open would make.
+func suited(t *testing.T, url string) (*engine, *pgxpool.Config) {
+	t.Helper()
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := suit(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return &engine{pool}, cfg
+}
+
+// TestD25_TransactionsCarryWhatTheyRestOn: whatever the session's defaults are, a transaction that writes is durable
+// and waits for no lock for ever, and nothing of that stays in the connection, which a pooler may lend to somebody
+// else.
+func TestD25_TransactionsCarryWhatTheyRestOn(t *testing.T) {
+	loose := "&synchronous_commit=off&lock_timeout=0&idle_in_transaction_session_timeout=0&default_transaction_isolation=serializable"
+	e, _ := suited(t, pgtest.New(t)+loose)
+	want := map[string]string{"synchronous_commit": "on", "lock_timeout": "20s",
+		"idle_in_transaction_session_timeout": "1min", "transaction_isolation": "read committed"}
+	for name, begin := range map[string]func() (sqlstore.Tx, error){
+		"write":    func() (sqlstore.Tx, error) { return e.Begin(t.Context()) },
+		"snapshot": func() (sqlstore.Tx, error) { return e.Snapshot(t.Context()) },
+	} {
+		x, err := begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want["transaction_isolation"] = "read committed"; name == "snapshot" {
+			want["transaction_isolation"] = "repeatable read"
+		}
+		for setting, value := range want {
+			if got, err := x.(*tx).show(t.Context(), setting); err != nil || got != value {
+				t.Errorf("%s: %s is %q, want %q, %v", name, setting, got, value, err)
+			}
+		}
+		if err := x.Commit(t.Context()); err != nil {
+			t.Error(err)
+		}
+		x.Rollback()
+	}
+	var after string
+	if err := e.pool.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&after); err != nil || after != "off" {
+		t.Errorf("after the transaction the connection has synchronous_commit %q, %v", after, err)
+	}
+	if err := e.hold(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestD25_SaysNothingAtTheStartThatPoolersRefuse: of all settings only the name of the program comes from us when a
+// connection begins.
+func TestD25_SaysNothingAtTheStartThatPoolersRefuse(t *testing.T) {
+	_, cfg := suited(t, pgtest.New(t))
+	delete(cfg.ConnConfig.RuntimeParams, "search_path") // of the test
+	conn, err := pgx.ConnectConfig(t.Context(), cfg.ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	rows, err := conn.Query(t.Context(), "SELECT name FROM pg_settings WHERE source = 'client'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || slices.ContainsFunc(set, func(name string) bool {
+		return name != "application_name" &&
+			name != "client_encoding"
+	}) {
+		t.Errorf("set by us: %v, %v", set, err)
+	}
+}
+
+// TestD25_ModeOfStatements: they stay prepared where the connection is ours, and nowhere else.
+func TestD25_ModeOfStatements(t *testing.T) {
+	url := pgtest.New(t)
+	_, direct := suited(t, url)
+	if direct.ConnConfig.DefaultQueryExecMode != pgx.QueryExecModeCacheStatement || direct.AfterConnect == nil {
+		t.Error("a direct connection keeps no statements, or takes a pooler later")
+	}
+	_, lent := suited(t, url+"&pool=transaction")
+	if lent.ConnConfig.DefaultQueryExecMode != pgx.QueryExecModeExec || lent.AfterConnect != nil {
+		t.Error("a lent connection keeps statements")
+	}
+	cfg, err := pgxpool.ParseConfig(url + "&pool=session")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := suit(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "expected pool=transaction") {
+		t.Errorf("got %v", err)
+	}
+}
