@@ -37,8 +37,20 @@ type Store interface {
 	Tenants(ctx context.Context) ([]string, error)
 	// Backup writes everything as one consistent state, in a form that any engine restores. It holds what the store holds: guard it.
 	Backup(ctx context.Context, w io.Writer) error
-	// Restore fills an empty store from a backup, all or nothing.
+	// Restore fills an empty store from a backup, all or nothing. A store that is bound to a key takes only what was signed with it, and then is
+	// unfinished: what must not outlive a restore is to be voided, and then FinishRestore called.
 	Restore(ctx context.Context, r io.Reader) error
+	// RestoreInPlace makes a store that was put back as a whole, as by a snapshot of its volume, one that was restored.
+	RestoreInPlace(ctx context.Context) error
+	FinishRestore(ctx context.Context) error
+	// Identity says what the store is bound to.
+	Identity(ctx context.Context) (Identity, error)
+	// Rotate binds the store to another key, all or nothing: the last entry of each log tells of it, and its checkpoint is signed by both keys.
+	Rotate(ctx context.Context, next Key, sign func(ledger.Checkpoint) ([]byte, error)) error
+	// Verify holds every log to the watermark before anything is answered. The error is a *TamperedError where something does not fit.
+	Verify(ctx context.Context) error
+	// Integrity says what this process found since it opened the store.
+	Integrity() Integrity
 	Close() error
 }
 
@@ -57,6 +69,8 @@ type Ledger interface {
 	History(ctx context.Context, tenant, subject string) ([]Entry, error)
 	// Checkpoint returns the size and the signed checkpoint of the tenant's tree; size 0 and nil before the first.
 	Checkpoint(ctx context.Context, tenant string) (int64, []byte, error)
+	// Handovers lists the checkpoints of the tenant's log that were signed by two keys, when the second took over from the first; oldest first.
+	Handovers(ctx context.Context, tenant string) ([][]byte, error)
 	// Hashes reads stored hashes of the tenant's tree.
 	Hashes(ctx context.Context, tenant string) ledger.HashReader
 	// Prune redacts what people wrote and what calls carried: it drops the openings of entries before a time and the bodies of requests that

@@ -77,6 +77,9 @@ func (t *tx) gather(s sqlstore.Stmt) {
 
 // checked makes the server itself hold a statement to one row, by a division by zero: a COMMIT that was sent along must not happen.
 func checked(s sqlstore.Stmt) string {
+	if s.Held {
+		return "SELECT 1 / (" + s.SQL + ")"
+	}
 	if !s.One {
 		return s.SQL
 	}

@@ -184,6 +184,9 @@ func (t *tx) send(s sqlstore.Stmt) error {
 	if err != nil {
 		return err
 	}
+	if s.Held {
+		return held(stmt, s.Args)
+	}
 	result, err := stmt.ExecContext(context.Background(), s.Args...)
 	if err != nil {
 		return err
@@ -193,6 +196,17 @@ func (t *tx) send(s sqlstore.Stmt) error {
 		return err
 	}
 	return s.Check(changed)
+}
+
+func held(stmt *sql.Stmt, args []any) error {
+	var n int
+	if err := stmt.QueryRowContext(context.Background(), args...).Scan(&n); err != nil {
+		return err
+	}
+	if n != 1 {
+		return sqlstore.ErrMoved
+	}
+	return nil
 }
 
 func (t *tx) Query(ctx context.Context, query string, args ...any) (sqlstore.Rows, error) {

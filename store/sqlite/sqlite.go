@@ -30,6 +30,7 @@ type Options struct {
 	LockWait time.Duration    // how long a write waits for another process; 10s
 	Readers  int              // connections that read; 4
 	MaxPages int              // the file grows to so many pages of 4 KiB; 0 means no limit
+	Trust    store.Trust      // the key that rows are authenticated with, and what is remembered outside
 }
 
 // Open opens the database in a file, which it makes with mode 0600 when it is not there, and brings it up to date. Its folder must be there.
@@ -47,7 +48,7 @@ func Open(ctx context.Context, path string, o Options) (store.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w: %w", path, store.ErrUnavailable, err)
 	}
-	s, err := sqlstore.New(ctx, e, sqlstore.Options{Now: o.Now, Poll: o.Poll})
+	s, err := sqlstore.New(ctx, e, sqlstore.Options{Now: o.Now, Poll: o.Poll, Trust: o.Trust})
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}

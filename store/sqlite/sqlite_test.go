@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"database/sql"
 	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -46,20 +47,37 @@ func exec(t *testing.T, db *sql.DB, query string) {
 	}
 }
 
-func TestStore(t *testing.T) { storetest.Run(t, database) }
+func TestStore(t *testing.T) { storetest.Run(t, place) }
 
-func TestMigrations(t *testing.T) {
-	storetest.Migrations(t, func(t *testing.T) (func() (store.Store, error), func(string)) {
-		path := filepath.Join(t.TempDir(), "a.db")
-		return open(t, path), func(query string) {
-			db := raw(t, path)
+func TestH4_RowsAreHeldToTheirCodes(t *testing.T) { storetest.Tampering(t, place) }
+
+func TestH4_PutBackRowsAreNoticed(t *testing.T) { storetest.PutBack(t, place) }
+
+func TestH4_NothingForgedIsSigned(t *testing.T) { storetest.Sealing(t, place) }
+
+func TestUsers4_2_AStoreIsBoundToItsKey(t *testing.T) { storetest.Keys(t, place) }
+
+func TestM1_RestoreBeginsAnew(t *testing.T) { storetest.Restoring(t, place) }
+
+// place is an empty database beside which statements run.
+func place(t *testing.T) storetest.Place {
+	path := filepath.Join(t.TempDir(), "a ?#%.db")
+	return storetest.Place{
+		Engine: "sqlite",
+		Open: func(trust store.Trust) (store.Store, error) {
+			return sqlite.Open(t.Context(), path, sqlite.Options{Poll: 20 * time.Millisecond, LockWait: 30 * time.Second, Trust: trust})
+		},
+		Exec: func(query string) {
+			db := raw(t, "file:"+url.PathEscape(path)+"?_pragma=busy_timeout(30000)")
 			exec(t, db, query)
 			if err := db.Close(); err != nil {
 				t.Fatal(err)
 			}
-		}
-	})
+		},
+	}
 }
+
+func TestMigrations(t *testing.T) { storetest.Migrations(t, place) }
 
 // wanted is an open store that the test closes.
 func wanted(t *testing.T, s store.Store, err error) store.Store {

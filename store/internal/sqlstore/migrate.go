@@ -16,6 +16,9 @@ import (
 //go:embed migrations/*.sql
 var files embed.FS
 
+// freezesMoved is the step after which freezes stand in a row for each tenant.
+const freezesMoved = 3
+
 // migration is one step of the schema. Its checksum is of its text before words of the dialect are put in, so it is the same everywhere.
 type migration struct {
 	version  int64
@@ -59,7 +62,7 @@ func uncommented(sql string) string {
 
 // migrate brings the database up to date, all or nothing, under a lock. A database with other, newer or missing steps is refused.
 func (s *Store) migrate(ctx context.Context, all []migration) error {
-	err := s.write(ctx, "open the database", func(x Tx) error {
+	err := s.repeat(ctx, "open the database", func(x Tx) error {
 		if s.d.Migrate != "" {
 			x.Queue(Stmt{SQL: s.d.Migrate})
 		}
@@ -116,6 +119,11 @@ func (s *Store) apply(ctx context.Context, x Tx, m migration) error {
 				return verdict{fmt.Errorf("%w: step %d (%s): %w: the tables are of something else, or of a half-applied migration: use an empty database or restore a backup",
 					store.ErrSchema, m.version, m.name, err)}
 			}
+			return fmt.Errorf("step %d (%s): %w", m.version, m.name, err)
+		}
+	}
+	if m.version == freezesMoved {
+		if err := s.moveFreezes(ctx, x); err != nil {
 			return fmt.Errorf("step %d (%s): %w", m.version, m.name, err)
 		}
 	}
