@@ -23,6 +23,7 @@ type Config struct {
 	GrantUses   int           // of grants whose offer names none; 100
 	MaxUses     int           // of any grant; 10,000
 	Remember    time.Duration // how long idempotency keys are known; 24h
+	KeepArgs    int           // bytes of arguments that the ledger keeps as text of a call that nobody is asked about; 16 KiB
 	// Route names what else hears of an event, r being nil for events that are not about a request; a nil Route means nothing does.
 	Route func(event string, r *Request) []Delivery
 }
@@ -36,6 +37,7 @@ func (c Config) withDefaults() Config {
 	pick(&c.GrantUses, 100)
 	pick(&c.MaxUses, 10_000)
 	pick(&c.Remember, 24*time.Hour)
+	pick(&c.KeepArgs, 16<<10)
 	c.GrantAge, c.GrantUses = min(c.GrantAge, c.MaxGrantAge), min(c.GrantUses, c.MaxUses)
 	return c
 }
