@@ -179,7 +179,7 @@ func (x *exchange) createToken() error {
 	if err := x.cfg.Store.PutToken(x.r.Context(), t); err != nil {
 		return err
 	}
-	if err := x.record("token_created", t.ID, map[string]any{"name": t.Name, "scopes": list(t.Scopes), "agents": list(t.Agents), "person": t.Person}); err != nil {
+	if err := x.record(approval.EventTokenCreated, t.ID, map[string]any{"name": t.Name, "scopes": list(t.Scopes), "agents": list(t.Agents), "person": t.Person}); err != nil {
 		return err
 	}
 	return x.answer(http.StatusCreated, openapi.CreatedToken{Token: shown(t), Secret: secret})
@@ -193,9 +193,9 @@ func (x *exchange) checkToken(t *store.Token, age time.Duration) error {
 	for _, s := range t.Scopes {
 		switch {
 		case !openapi.Scope(s).Valid():
-			return refuse("scopes", "some of decide, request, read, vote, admin")
+			return refuse("scopes", "some of decide, request, read, vote, admin, witness")
 		case len(t.Agents) > 0 && !slices.Contains(agentScopes(), scope(s)):
-			return refuse("scopes", "neither read nor admin for a token that is bound to agents")
+			return refuse("scopes", "neither read, admin nor witness for a token that is bound to agents")
 		}
 	}
 	switch {
@@ -249,7 +249,7 @@ func (x *exchange) revokeToken() error {
 	if err := x.cfg.Store.RevokeToken(x.r.Context(), x.tenant(), id, x.cfg.Now()); err != nil {
 		return err
 	}
-	if err := x.record("token_revoked", id, nil); err != nil {
+	if err := x.record(approval.EventTokenRevoked, id, nil); err != nil {
 		return err
 	}
 	x.w.WriteHeader(http.StatusNoContent)

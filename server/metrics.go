@@ -28,11 +28,13 @@ type metrics struct {
 	open     *prometheus.GaugeVec
 	dead     prometheus.Gauge
 	waited   *prometheus.HistogramVec
+	behind   *prometheus.GaugeVec
 	start    time.Time                  // of this process; votes before it were measured by others
 	counted  map[approval.VoteFact]bool // votes of the last minutes that are in waited
 }
 
-func newMetrics(now time.Time) *metrics {
+// newMetrics registers all figures. integrity says what the store found that does not fit.
+func newMetrics(now time.Time, integrity func() store.Integrity) *metrics {
 	m := &metrics{
 		start: now, counted: map[approval.VoteFact]bool{},
 		http: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "assent_http_seconds", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 18),
@@ -48,8 +50,14 @@ func newMetrics(now time.Time) *metrics {
 		waited: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "assent_answer_seconds", Buckets: prometheus.ExponentialBuckets(1, 3, 12),
 			Help: "Time from asking to a person's answer, through whatever channel, since this process began; the same on every replica."}, []string{"verdict"}),
 	}
+	m.behind = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "assent_witness_behind_seconds",
+		Help: "How long ago a witness was last shown every ledger as it was; 0 while that goes well."}, []string{"witness"})
+	alarms := prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "assent_tampered_total",
+		Help: "Times that this process met something in the database that the service did not write: alert on any."}, func() float64 { return float64(integrity().Alarms) })
+	stopped := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "assent_stopped_tenants",
+		Help: "Tenants whose ledger does not fit: nothing is signed for them, and nothing runs."}, func() float64 { return float64(len(integrity().Stopped)) })
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(m.http, m.calls, m.consumes, m.entries, m.watchers, m.polls, m.sealedAt, m.open, m.dead, m.waited,
+	registry.MustRegister(m.http, m.calls, m.consumes, m.entries, m.watchers, m.polls, m.sealedAt, m.open, m.dead, m.waited, m.behind, alarms, stopped,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return m
@@ -95,6 +103,11 @@ func (m *metrics) sealed(n int, err error, now time.Time) {
 
 // measure reads the figures that stand in the store. Only its worker calls it, so what it counted needs no lock.
 func (s *Server) measure(ctx context.Context) error {
+	if s.cfg.Witnesses != nil {
+		for _, w := range s.cfg.Witnesses() {
+			s.metrics.behind.WithLabelValues(w.Name).Set(w.Behind.Seconds())
+		}
+	}
 	tenants, err := s.cfg.Store.Tenants(ctx)
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ import (
 	"github.com/assent-dev/assent/ledger"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/server/witness"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -40,6 +41,8 @@ type Config struct {
 	Logger    *slog.Logger     // nil: nothing is logged
 	Inbox     http.Handler     // everything beside the API and health; nil: not found
 	Checks    []Check          // more of what /readyz asks
+	// Witnesses says how the witnesses outside fare that checkpoints are shown to; nil: there are none.
+	Witnesses func() []witness.State
 	// Tools returns the RAP runtime of an agent, nil where it has none; nil: no agent has one.
 	Tools func(tenant, agent string) *rap.Runtime
 	// MetricsToken asks for a token of scope read at /metrics.
@@ -83,7 +86,7 @@ type Server struct {
 func New(cfg Config) *Server {
 	cfg = cfg.orDefault()
 	s := &Server{cfg: cfg, mux: http.NewServeMux(), kick: make(chan struct{}, 1), draining: make(chan struct{})}
-	s.metrics = newMetrics(s.cfg.Now())
+	s.metrics = newMetrics(s.cfg.Now(), cfg.Store.Integrity)
 	s.health = newHealth(cfg, s.draining)
 	s.events = newHub(cfg.Store, cfg.Logger, cfg.MaxWatchers)
 	s.routes = s.table()

@@ -46,9 +46,14 @@ type Store interface {
 	// Identity says what the store is bound to.
 	Identity(ctx context.Context) (Identity, error)
 	// Rotate binds the store to another key, all or nothing: the last entry of each log tells of it, and its checkpoint is signed by both keys.
-	Rotate(ctx context.Context, next Key, sign func(ledger.Checkpoint) ([]byte, error)) error
+	Rotate(ctx context.Context, r Rotation) error
+	// Rooms lists the rooms that hold records and whose names begin with prefix.
+	Rooms(ctx context.Context, prefix string) ([]string, error)
 	// Verify holds every log to the watermark before anything is answered. The error is a *TamperedError where something does not fit.
 	Verify(ctx context.Context) error
+	// Distrust stops a tenant, because something outside shows that its log is not what it was: nothing is signed or run for it until the store
+	// is opened anew.
+	Distrust(tenant, problem string)
 	// Integrity says what this process found since it opened the store.
 	Integrity() Integrity
 	Close() error
@@ -93,6 +98,8 @@ type Tokens interface {
 	Tokens(ctx context.Context, tenant string) ([]Token, error)
 	// RevokeToken returns approval.ErrNotFound when there is none.
 	RevokeToken(ctx context.Context, tenant, id string, at time.Time) error
+	// EndToken revokes a token if it is there and was not; ended tells whether it did.
+	EndToken(ctx context.Context, tenant, id string, at time.Time) (ended bool, err error)
 }
 
 // Token is a credential of a runtime, or of a person's command line.

@@ -64,6 +64,14 @@ type Key struct {
 	Secret []byte // 32 bytes that only the service knows
 }
 
+// Rotation is a change of keys.
+type Rotation struct {
+	Key  Key                                     // the next one
+	Sign func(ledger.Checkpoint) ([]byte, error) // with both keys: see ledger.Both
+	// Reseal is called for each record, whose value may be sealed with a secret of the old key, and returns it for the new one; nil: values stay.
+	Reseal func(room, key string, value []byte) ([]byte, error)
+}
+
 // Trust is what a store needs to tell its own rows from those of somebody else who can write to the database. With the zero Trust nothing is
 // authenticated; a store that is bound to a key refuses it.
 type Trust struct {
@@ -120,7 +128,9 @@ type Identity struct {
 	ID        string    // another one after each change of keys and each restore; "" while it is bound to no key
 	PublicKey string    // that it is bound to
 	Since     time.Time // when that began
+	Restored  bool      // it began with a restore
 	Empty     bool      // it holds nothing yet
+	Erases    bool      // this process could delete entries of the ledger, and the database could forbid it (PostgreSQL)
 }
 
 // Integrity is what this process found in a store since it opened it.

@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
@@ -15,24 +13,15 @@ import (
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
-	"github.com/assent-dev/assent/store/postgres"
-	"github.com/assent-dev/assent/store/sqlite"
 )
 
 // backend wires the heavy half of the command.
 func backend() cli.Backend {
-	return cli.Backend{OpenStore: openStore, CreateToken: createToken, RevokeToken: revokeToken, Prune: prune, Serve: serve, Gateway: serveGateway}
-}
-
-// openStore opens either engine. Only who may make a store gets a new one: a misspelt path must not look like an empty store.
-func openStore(ctx context.Context, where string, create bool) (store.Store, error) {
-	if strings.HasPrefix(where, "postgres://") || strings.HasPrefix(where, "postgresql://") {
-		return postgres.Open(ctx, where, postgres.Options{})
+	return cli.Backend{
+		OpenStore:   func(ctx context.Context, c cli.StoreConfig) (store.Store, error) { return openStore(ctx, c, nil) },
+		CreateToken: createToken, RevokeToken: revokeToken, Prune: prune, Backup: backup, Restore: restore, RotateKey: rotateKey,
+		Serve: serve, Gateway: serveGateway,
 	}
-	if _, err := os.Stat(where); err != nil && !create {
-		return nil, fmt.Errorf("the store: %w (assent serve makes one)", err)
-	}
-	return sqlite.Open(ctx, where, sqlite.Options{})
 }
 
 // records is a service that does nothing but note what was done to a store.
@@ -72,7 +61,7 @@ func createToken(ctx context.Context, s store.Store, tenant string, body openapi
 		return nil, err
 	}
 	facts := map[string]any{"name": t.Name, "scopes": list(t.Scopes), "agents": list(t.Agents), "person": t.Person}
-	if err := records(s).Record(ctx, tenant, "token_created", t.ID, operator, facts); err != nil {
+	if err := records(s).Record(ctx, tenant, approval.EventTokenCreated, t.ID, operator, facts); err != nil {
 		return nil, err
 	}
 	return &openapi.CreatedToken{Secret: secret, Token: openapi.Token{
@@ -85,7 +74,7 @@ func checkToken(body openapi.TokenBody, age time.Duration) error {
 	for _, scope := range body.Scopes {
 		switch {
 		case !scope.Valid():
-			return fmt.Errorf("--scopes: %q is no scope, expected some of decide, request, read, vote, admin", scope)
+			return fmt.Errorf("--scopes: %q is no scope, expected some of decide, request, read, vote, admin, witness", scope)
 		case len(body.Agents) > 0 && !slices.Contains(forAgents, scope):
 			return fmt.Errorf("--scopes: %q is of no use to a token that is bound to agents", scope)
 		}
@@ -117,7 +106,7 @@ func revokeToken(ctx context.Context, s store.Store, tenant, id string) error {
 	if err := s.RevokeToken(ctx, tenant, id, time.Now()); err != nil {
 		return fmt.Errorf("the token %s: %w", id, err)
 	}
-	return records(s).Record(ctx, tenant, "token_revoked", id, operator, nil)
+	return records(s).Record(ctx, tenant, approval.EventTokenRevoked, id, operator, nil)
 }
 
 func prune(ctx context.Context, s store.Store, tenant string, before time.Time) (requests, entries int, err error) {
@@ -125,5 +114,5 @@ func prune(ctx context.Context, s store.Store, tenant string, before time.Time) 
 		return 0, 0, err
 	}
 	facts := map[string]any{"before": before.UTC().Format(time.RFC3339), "requests": requests, "entries": entries}
-	return requests, entries, records(s).Record(ctx, tenant, "pruned", "", operator, facts)
+	return requests, entries, records(s).Record(ctx, tenant, approval.EventPruned, "", operator, facts)
 }

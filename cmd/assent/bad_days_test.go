@@ -60,13 +60,13 @@ func TestDrain(t *testing.T) {
 	if _, err := http.Get(h.ready.API + "/healthz"); err == nil {
 		t.Error("it still answers")
 	}
-	s, err := openStore(t.Context(), filepath.Join(h.dir, "s.db"), false)
+	s, err := openStore(t.Context(), cli.StoreConfig{Where: filepath.Join(h.dir, "s.db"), KeyFile: filepath.Join(h.dir, "k")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	entries, err := s.Entries(t.Context(), "default", 0, 10)
-	if err != nil || len(entries) != 3 { // two tokens and the request
+	if err != nil || len(entries) != 4 { // two tokens, the start and the request
 		t.Errorf("%d entries are sealed, %v", len(entries), err)
 	}
 }
@@ -164,7 +164,7 @@ func TestStartRefuses(t *testing.T) {
 // TestLostStoreAllowsNothing: with the store gone read-only, calls that need no asking are refused too.
 func TestLostStoreAllowsNothing(t *testing.T) {
 	h := start(t, "")
-	locker, err := openStore(t.Context(), filepath.Join(h.dir, "s.db"), false)
+	locker, err := openStore(t.Context(), cli.StoreConfig{Where: filepath.Join(h.dir, "s.db"), KeyFile: filepath.Join(h.dir, "k")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

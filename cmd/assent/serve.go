@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,7 +24,7 @@ import (
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/auth"
 	"github.com/assent-dev/assent/server/inbox"
-	"github.com/assent-dev/assent/store"
+	"github.com/assent-dev/assent/server/witness"
 )
 
 // house is a running service and what it is made of, from the store upwards.
@@ -30,7 +32,7 @@ type house struct {
 	cfg      cli.ServeConfig
 	log      *slog.Logger
 	key      cli.Key
-	store    store.Store
+	store    *keyedStore
 	tenants  tenants
 	people   *people.Joined
 	listener net.Listener
@@ -39,6 +41,7 @@ type house struct {
 	outside  *outside
 	tools    *tools
 	auth     *auth.Auth // nil: nobody can sign in
+	witness  *witness.Runner
 }
 
 // serve runs the service until ctx ends, and then lets what is under way end.
@@ -53,17 +56,24 @@ func serve(ctx context.Context, cfg cli.ServeConfig, log io.Writer, ready func(c
 	if h.tenants, err = loadTenants(h.cfg, h.log); err != nil {
 		return err
 	}
-	host, _ := os.Hostname() // only a name for people to tell keys apart
-	if h.key, err = cli.LoadKey(cfg.KeyFile, host); err != nil {
+	if h.store, err = openStore(ctx, cfg.StoreConfig(), h.log); err != nil {
 		return err
 	}
-	if h.store, err = openStore(ctx, cfg.Store, true); err != nil {
-		return err
-	}
+	h.key = h.store.key
 	defer func() { err = errors.Join(err, h.store.Close()) }()
+	if err := h.store.Verify(ctx); err != nil {
+		return err
+	}
+	if err := h.warnOfRole(ctx); err != nil {
+		return err
+	}
 	if err := h.build(ctx); err != nil {
 		return err
 	}
+	if err := recordStart(ctx, h.store, h.key, slices.Sorted(maps.Keys(h.tenants))...); err != nil {
+		return errors.Join(err, h.listener.Close())
+	}
+	h.askWitnesses(ctx)
 	return h.run(ctx, ready)
 }
 
@@ -84,7 +94,10 @@ func (h *house) build(ctx context.Context) (err error) {
 	if h.base, err = publicURL(h.cfg.PublicURL, h.listener.Addr()); err != nil {
 		return errors.Join(err, h.listener.Close())
 	}
-	if err = h.buildService(); err == nil {
+	if err = h.buildWitness(); err == nil {
+		err = h.buildService()
+	}
+	if err == nil {
 		err = h.buildTools(ctx)
 	}
 	if err != nil {
@@ -108,7 +121,7 @@ func (h *house) buildService() (err error) {
 	if h.outside, err = newOutside(h.cfg, h.base.String()); err != nil {
 		return err
 	}
-	h.service = approval.New(h.store, h.tenants, h.people, time.Now, rand.Reader, approval.Config{Route: h.outside.route})
+	h.service = approval.New(h.store, h.tenants, h.people, time.Now, rand.Reader, approval.Config{Route: h.outside.route, KeepArgs: h.cfg.KeepArgs})
 	if err := h.outside.connect(h); err != nil {
 		return err
 	}
@@ -151,9 +164,13 @@ func who(r *http.Request) (tenant string, p approval.Person, dev, ok bool) {
 
 // run answers until ctx ends. Then streams and waiting end at once, other requests within the time to drain.
 func (h *house) run(ctx context.Context, ready func(cli.Ready)) error {
+	checks := h.tenants.checks()
+	if len(h.cfg.Witnesses) > 0 {
+		checks = append(checks, server.Check{Name: "witness", Check: h.witness.Ready})
+	}
 	s := server.New(server.Config{
-		Service: h.service, Store: h.store, Directory: h.people, Signer: h.key.Signer, Logger: h.log, Inbox: h.pages(), Checks: h.tenants.checks(),
-		Tools: h.tools.runtime,
+		Service: h.service, Store: h.store, Directory: h.people, Signer: h.key.Signer, Logger: h.log, Inbox: h.pages(), Checks: checks,
+		Tools: h.tools.runtime, Witnesses: h.witness.States,
 	})
 	answers := server.HTTPServer(s)
 	answers.ErrorLog = slog.NewLogLogger(h.log.Handler(), slog.LevelWarn)
@@ -165,6 +182,7 @@ func (h *house) run(ctx context.Context, ready func(cli.Ready)) error {
 	all.Go(func() { h.tenants.run(ctx) })
 	all.Go(func() { h.outside.run(ctx) })
 	all.Go(func() { h.tools.run(ctx) })
+	all.Go(func() { h.witness.Run(ctx) })
 	all.Go(func() {
 		if err := answers.Serve(h.listener); !errors.Is(err, http.ErrServerClosed) {
 			answered = err

@@ -93,7 +93,7 @@ func unpack(dir string) error {
 
 func (a Assent) demoToken(ctx context.Context, cfg ServeConfig, body openapi.TokenBody) (secret string, err error) {
 	body.ExpiresIn = "24h"
-	made, err := a.createDirectly(ctx, tokenFlags{store: cfg.Store, tenant: defaultTenant}, body)
+	made, err := a.createDirectly(ctx, tokenFlags{store: StoreConfig{Where: cfg.Store, KeyFile: cfg.KeyFile}, tenant: defaultTenant}, body)
 	if err != nil {
 		return "", err
 	}
@@ -295,7 +295,7 @@ func (d *demoDesk) printLedger(export []byte, key string) error {
 	if err != nil {
 		return err
 	}
-	v, err := check(bytes.NewReader(export), key, nil)
+	v, err := check(bytes.NewReader(export), []string{key}, nil)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -28,11 +27,14 @@ type ServeConfig struct {
 	PublicURL string // how people reach it; "" means http:// and the address
 	Store     string // path or postgres:// URL
 	KeyFile   string // "" means assent.key beside a store that is a file
+	Watermark string // file; "" means one beside the key, NoWatermark none
+	KeepArgs  int    // bytes of arguments that the ledger keeps of a call that nobody is asked about; 0: approval.Config's
 	Drain     time.Duration
 	Dev       bool
 	DevPerson string         // whose sign-in link Dev makes
 	Tenants   []TenantConfig // at least one, names unique
-	LogText   bool           // for a person; else JSON
+	Witnesses []WitnessConfig
+	LogText   bool // for a person; else JSON
 }
 
 // TenantConfig is one tenant.
@@ -133,6 +135,7 @@ func serveFlagSet(cmd *cobra.Command, f *serveFlags) {
 	flags.StringVar(&f.Listen, "listen", defaultListen, "`ADDRESS` to listen at")
 	flags.StringVar(&f.PublicURL, "public-url", "", "`URL` at which people reach it; https, through your proxy")
 	flags.StringVar(&f.KeyFile, "key", "", "`FILE` of the ledger's key, made on the first start with FILE.pub; assent.key beside the store")
+	flags.StringVar(&f.Watermark, "watermark", "", "`FILE` that remembers how far the ledger had come, or none; FILE.watermark beside the key")
 	flags.StringVar(&f.oidc.Issuer, "oidc-issuer", "", "`URL` of the identity provider that people sign in at")
 	flags.StringVar(&f.oidc.ClientID, "oidc-client-id", "", "client `ID` there")
 	flags.StringVar(&f.oidc.ClientSecretFile, "oidc-client-secret-file", "", "`FILE` of the client's secret")
@@ -167,7 +170,7 @@ func (a Assent) serveConfig(cmd *cobra.Command, f serveFlags) (ServeConfig, erro
 func overlay(cfg ServeConfig, f serveFlags, given func(string) bool) (ServeConfig, error) {
 	for name, field := range map[string][2]*string{
 		"store": {&cfg.Store, &f.Store}, "listen": {&cfg.Listen, &f.Listen}, "public-url": {&cfg.PublicURL, &f.PublicURL},
-		"key": {&cfg.KeyFile, &f.KeyFile}, "dev-person": {&cfg.DevPerson, &f.DevPerson},
+		"key": {&cfg.KeyFile, &f.KeyFile}, "watermark": {&cfg.Watermark, &f.Watermark}, "dev-person": {&cfg.DevPerson, &f.DevPerson},
 	} {
 		if given(name) {
 			*field[0] = *field[1]
@@ -200,17 +203,18 @@ func overlay(cfg ServeConfig, f serveFlags, given func(string) bool) (ServeConfi
 	return cfg, nil
 }
 
+// StoreConfig is what the service opens its store with.
+func (c *ServeConfig) StoreConfig() StoreConfig {
+	return StoreConfig{Where: c.Store, KeyFile: c.KeyFile, Watermark: c.Watermark, Create: true}
+}
+
 // check refuses what could not work, before anything is opened.
 func (c *ServeConfig) check() error {
-	if err := checkStore(c.Store); err != nil {
+	where, err := c.StoreConfig().WithDefaults()
+	if err != nil {
 		return err
 	}
-	if c.KeyFile == "" {
-		if isURL(c.Store) {
-			return errors.New("--key: expected a file: with PostgreSQL there is no place beside the store, and all replicas need the same key")
-		}
-		c.KeyFile = filepath.Join(filepath.Dir(c.Store), "assent.key")
-	}
+	c.KeyFile, c.Watermark = where.KeyFile, where.Watermark
 	if c.Drain < 0 {
 		return errors.New("--drain: expected a time that is not negative")
 	}
@@ -307,6 +311,9 @@ func (a Assent) readServeConfig(file string) (ServeConfig, error) {
 		known["listen"] = r.text(&cfg.Listen)
 		known["public_url"] = r.text(&cfg.PublicURL)
 		known["key"] = r.path(&cfg.KeyFile)
+		known["watermark"] = r.watermark(&cfg.Watermark)
+		known["ledger"] = func(n *yamldoc.Node) { r.mapping(n, fields{"keep_arguments": r.number(&cfg.KeepArgs)}) }
+		known["witness"] = r.witness(&cfg.Witnesses)
 		known["drain"] = r.duration(&cfg.Drain)
 		known["dev"] = r.flag(&cfg.Dev)
 		known["dev_person"] = r.text(&cfg.DevPerson)
@@ -328,6 +335,16 @@ func (a Assent) readServeConfig(file string) (ServeConfig, error) {
 		cfg.Tenants = []TenantConfig{one}
 	}
 	return cfg, err
+}
+
+// watermark reads a path, or the word for none.
+func (r *configReader) watermark(into *string) func(*yamldoc.Node) {
+	read := r.text(into)
+	return func(n *yamldoc.Node) {
+		if read(n); *into != NoWatermark {
+			*into = r.beside(*into)
+		}
+	}
 }
 
 // store reads a path or a URL.

@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -18,7 +16,7 @@ import (
 // tokenFlags are the flags of the token commands.
 type tokenFlags struct {
 	connection
-	store   string
+	store   StoreConfig
 	tenant  string
 	name    string
 	scopes  []string
@@ -28,7 +26,7 @@ type tokenFlags struct {
 }
 
 // direct tells whether the store is worked on itself, which needs no token: that is how the first one comes about.
-func (f tokenFlags) direct() bool { return f.store != "" }
+func (f tokenFlags) direct() bool { return f.store.Where != "" }
 
 func (a Assent) tokenCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -46,7 +44,7 @@ func (a Assent) tokenCommand() *cobra.Command {
 // tokens adds the flags that say where the tokens are.
 func tokens(cmd *cobra.Command, f *tokenFlags) *cobra.Command {
 	flags := connected(cmd, &f.connection).Flags()
-	flags.StringVar(&f.store, "store", "", "work on this store itself: `PATH` or postgres:// URL")
+	storeFlags(cmd, &f.store, "", "work on this store itself: `PATH` or postgres:// URL")
 	flags.StringVar(&f.tenant, "tenant", defaultTenant, "with --store: `NAME` of the tenant")
 	return cmd
 }
@@ -75,7 +73,8 @@ func (a Assent) tokenCreateCommand() *cobra.Command {
 }
 
 func scopeNames() []string {
-	return []string{string(openapi.ScopeDecide), string(openapi.ScopeRequest), string(openapi.ScopeRead), string(openapi.ScopeVote), string(openapi.ScopeAdmin)}
+	return []string{string(openapi.ScopeDecide), string(openapi.ScopeRequest), string(openapi.ScopeRead), string(openapi.ScopeVote), string(openapi.ScopeAdmin),
+		string(openapi.ScopeWitness)}
 }
 
 func (a Assent) createToken(ctx context.Context, f tokenFlags) error {
@@ -121,7 +120,9 @@ func (a Assent) createDirectly(ctx context.Context, f tokenFlags, body openapi.T
 	if a.Backend.CreateToken == nil {
 		return nil, errNoBackend
 	}
-	err = a.withStore(ctx, f.store, true, func(s store.Store) error {
+	where := f.store
+	where.Create = true
+	err = a.withStore(ctx, where, func(s store.Store) error {
 		made, err = a.Backend.CreateToken(ctx, s, f.tenant, body)
 		return err
 	})
@@ -146,7 +147,7 @@ func (a Assent) listTokens(ctx context.Context, f tokenFlags) error {
 			return openapi.Tokens{Tokens: list}, err
 		}, (*printer).tokens)
 	}
-	return a.withStore(ctx, f.store, false, func(s store.Store) error {
+	return a.withStore(ctx, f.store, func(s store.Store) error {
 		list, err := s.Tokens(ctx, f.tenant)
 		if err != nil {
 			return err
@@ -205,7 +206,7 @@ func (a Assent) revokeToken(ctx context.Context, f tokenFlags, id string) error 
 		if a.Backend.RevokeToken == nil {
 			return errNoBackend
 		}
-		err := a.withStore(ctx, f.store, false, func(s store.Store) error { return a.Backend.RevokeToken(ctx, s, f.tenant, id) })
+		err := a.withStore(ctx, f.store, func(s store.Store) error { return a.Backend.RevokeToken(ctx, s, f.tenant, id) })
 		if err != nil {
 			return err
 		}
@@ -224,27 +225,4 @@ func (a Assent) revokeToken(ctx context.Context, f tokenFlags, id string) error 
 	}
 	p.printf("%s: revoked\n", id)
 	return p.done()
-}
-
-// errNoBackend says that this binary was built without the service.
-var errNoBackend = errors.New("this program was built without the service")
-
-// withStore opens a store for one piece of work.
-func (a Assent) withStore(ctx context.Context, where string, create bool, work func(store.Store) error) (err error) {
-	if a.Backend.OpenStore == nil {
-		return errNoBackend
-	}
-	if err := checkStore(where); err != nil {
-		return err
-	}
-	_, missing := os.Stat(where)
-	s, err := a.Backend.OpenStore(ctx, where, create)
-	if err != nil {
-		return err
-	}
-	if create && missing != nil && !isURL(where) { // the path may be misspelt, and a token in a store that nobody serves opens nothing
-		fmt.Fprintf(a.Err, "assent: there was no store at %s, so a new one was made there\n", scrubLine(where))
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	return work(s)
 }

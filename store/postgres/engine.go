@@ -20,6 +20,12 @@ func (e *engine) Dialect() sqlstore.Dialect { return dialect() }
 
 func (e *engine) Class(err error) sqlstore.Class { return class(err) }
 
+// Erases asks for the privilege, which owners and superusers have.
+func (e *engine) Erases(ctx context.Context) (may bool, err error) {
+	err = e.pool.QueryRow(ctx, "SELECT has_table_privilege('entries', 'DELETE')").Scan(&may)
+	return may, err
+}
+
 func (e *engine) Close() error {
 	e.pool.Close()
 	return nil

@@ -71,6 +71,7 @@ func dialect() sqlstore.Dialect {
 		WaitFor:    "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
 		TryLock:    "pg_try_advisory_xact_lock(hashtextextended($1, 0))",
 		Patience:   "SELECT pg_advisory_xact_lock(742, hashtext(current_schema() || ' wait'))",
+		HasTable:   "to_regclass($1) IS NOT NULL",
 		Migrate:    "SELECT pg_advisory_xact_lock(742, hashtext(current_schema() || ' migrate'))",
 		KeyShare:   "SELECT pg_advisory_xact_lock_shared(742, hashtext(current_schema() || ' key'))",
 		KeyAlone:   "SELECT pg_advisory_xact_lock(742, hashtext(current_schema() || ' key'))",

@@ -24,6 +24,9 @@ func (e *engine) Dialect() sqlstore.Dialect { return dialect() }
 
 func (e *engine) Class(err error) sqlstore.Class { return class(err) }
 
+// Erases is false: there is nobody in a file who could forbid it.
+func (e *engine) Erases(context.Context) (bool, error) { return false, nil }
+
 // Close waits for the writer.
 func (e *engine) Close() error {
 	w, ok := <-e.free

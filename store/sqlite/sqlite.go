@@ -9,6 +9,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -55,13 +56,33 @@ func Open(ctx context.Context, path string, o Options) (store.Store, error) {
 	return s, nil
 }
 
-// create makes the file before SQLite would, so that nobody else can read it.
+// create makes the file before SQLite would, so that nobody else can read it. One that others may read or write is refused, as are the files beside
+// it, which SQLite makes with its mode.
 func create(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
-	return f.Close()
+	if err := f.Close(); err != nil {
+		return err
+	}
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		info, err := os.Stat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if mode := info.Mode().Perm(); info.Mode().IsRegular() && mode&0o077 != 0 {
+			may := "read"
+			if mode&0o022 != 0 {
+				may = "written"
+			}
+			return fmt.Errorf("%s can be %s by others (mode %04o), expected 0600: run chmod 600 on it", name, may, mode)
+		}
+	}
+	return nil
 }
 
 // dsn sets what every connection needs when it is opened; a PRAGMA sent later would reach one of them only.
@@ -109,6 +130,7 @@ func dialect() sqlstore.Dialect {
 			"serial": "INTEGER PRIMARY KEY", "serial_once": "INTEGER PRIMARY KEY AUTOINCREMENT",
 		},
 		Find:     "instr",
+		HasTable: "EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1)",
 		SealLock: "1 = 1", // a transaction that writes is alone anyway
 		Writers:  1,
 	}

@@ -93,9 +93,12 @@ func boundAtOnce(t *testing.T, p Place) {
 	ok(t, bound[0].Close())
 }
 
-// both signs with two keys.
-func both(one, two string) func(ledger.Checkpoint) ([]byte, error) {
-	return ledger.Both(signer(one), signer(two)).Sign
+// next is the rotation from the key of the suite to that of next.example.
+func next() stores.Rotation {
+	return stores.Rotation{
+		Key: keyOf("next.example"), Sign: ledger.Both(signer(ours), signer("next.example")).Sign,
+		Reseal: func(_, key string, value []byte) ([]byte, error) { return append([]byte(key+" "), value...), nil },
+	}
 }
 
 // rotation: rows and logs go on under the next key, and the checkpoint between them is signed by both.
@@ -106,7 +109,7 @@ func rotation(t *testing.T, p Place) {
 	everyKind(t, s)
 	appendEntries(t, s, "other", 3)
 	must(s.Seal(t.Context(), 2, signer(ours).Sign))(t)
-	ok(t, s.Rotate(t.Context(), keyOf("next.example"), both(ours, "next.example")))
+	ok(t, s.Rotate(t.Context(), next()))
 	appendEntries(t, s, tenant, 2) // the same process goes on
 	must(s.Seal(t.Context(), 100, signer("next.example").Sign))(t)
 	ok(t, s.Close())
@@ -119,6 +122,7 @@ func rotation(t *testing.T, p Place) {
 	for _, read := range []func(context.Context, full) error{readRequest, lockRequest, listRequests, readGrant, readFreezes, remembered, readToken, readValue, readRecord} {
 		ok(t, read(t.Context(), s))
 	}
+	equal(t, string(must(s.Record(t.Context(), "calls", "a"))(t).Value), "a a")
 	appendEntries(t, s, tenant, 2)
 	must(s.Seal(t.Context(), 100, signer("next.example").Sign))(t)
 	for _, of := range []string{tenant, "other"} {
@@ -143,7 +147,7 @@ func rotatedElsewhere(t *testing.T, p Place) {
 	open := func() (stores.Store, error) { return p.Open(Trust()) }
 	a, b := replica(t, open), replica(t, open)
 	opened(t, b, 1)
-	ok(t, a.Rotate(t.Context(), keyOf("next.example"), both(ours, "next.example")))
+	ok(t, a.Rotate(t.Context(), next()))
 	refused(t, b.Update(t.Context(), tenant, func(tx approval.Tx) error { tx.Insert(request(2)); return nil }), stores.ErrKey)
 	refused(t, b.SetValue(t.Context(), "session", "k", nil, epoch()), stores.ErrKey)
 	refused(t, second(b.PutRecord(t.Context(), document("a"))), stores.ErrKey)
@@ -159,7 +163,7 @@ func rotationRefused(t *testing.T, p Place) {
 	s := replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
 	everyKind(t, s)
 	p.Exec(`UPDATE tokens SET person = 'eve'`)
-	refused(t, s.Rotate(t.Context(), keyOf("next.example"), both(ours, "next.example")), stores.ErrTampered)
+	refused(t, s.Rotate(t.Context(), next()), stores.ErrTampered)
 	refused(t, second(p.Open(stores.Trust{Key: keyOf("next.example")})), stores.ErrKey)
 	appendEntries(t, s, tenant, 1)
 	ok(t, sealing(t.Context(), s))

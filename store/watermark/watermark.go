@@ -83,6 +83,23 @@ func Open(path, place string, report func(error)) (*Watermark, error) {
 	return w, nil
 }
 
+// Copy makes a second watermark of a first one, unless there is one.
+func Copy(from, to string) error {
+	for _, ending := range []string{"", revoked} {
+		text, err := os.ReadFile(from + ending)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if _, there := os.Stat(to + ending); err == nil && errors.Is(there, fs.ErrNotExist) {
+			err = replace(to+ending, text, true)
+		}
+		if err != nil {
+			return fmt.Errorf("copy the watermark: %w", err)
+		}
+	}
+	return nil
+}
+
 // read reads the first file.
 func read(path string) (content, error) {
 	out := content{Format: format, Stores: map[string]*kept{}}

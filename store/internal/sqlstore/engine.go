@@ -26,6 +26,8 @@ type Engine interface {
 	Snapshot(ctx context.Context) (Tx, error)
 	// Query reads outside of any transaction.
 	Query(ctx context.Context, sql string, args ...any) (Rows, error)
+	// Erases reports whether whoever is connected may delete entries of the ledger, where the database could forbid it.
+	Erases(ctx context.Context) (bool, error)
 	// Class says what a failure of this engine means.
 	Class(err error) Class
 	Close() error
@@ -93,6 +95,7 @@ type Dialect struct {
 	Patience   string            // statement that waits for the lock of transactions that wait for locks; "" when there is only one writer
 	Number     string            // statement that gives the entries numbered in array $1 the indexes in $2 and the codes in $3; "" to do it one by one
 	SealLock   string            // expression that tells whether this transaction may seal
+	HasTable   string            // expression that tells whether there is a table named $1
 	Migrate    string            // statement that waits for the lock of migrations; "" when there is only one writer
 	KeyShare   string            // statement that shares the lock of the key with other writers; "" when there is only one
 	KeyAlone   string            // statement that waits to hold that lock alone; "" when there is only one writer

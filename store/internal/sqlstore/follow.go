@@ -287,10 +287,24 @@ func (s *Store) followOne(ctx context.Context, t tree) error {
 // halt keeps which tenants were stopped: nothing may run for them until their log fits again.
 func (s *Store) halt(failed map[string]error) {
 	stopped := map[string]error{}
+	maps.Copy(stopped, s.distrusted)
 	for tenant, err := range failed {
 		if errors.Is(err, store.ErrTampered) {
 			stopped[tenant] = err
 		}
+	}
+	s.halted.Store(&stopped)
+}
+
+// Distrust stops a tenant for good.
+func (s *Store) Distrust(tenant, problem string) {
+	err := s.tampered(tenant, "the ledger", problem)
+	s.sealing.Lock()
+	defer s.sealing.Unlock()
+	s.distrusted[tenant] = err
+	stopped := map[string]error{tenant: err}
+	if all := s.halted.Load(); all != nil {
+		maps.Copy(stopped, *all)
 	}
 	s.halted.Store(&stopped)
 }

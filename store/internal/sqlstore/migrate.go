@@ -87,13 +87,25 @@ func (s *Store) migrate(ctx context.Context, all []migration) error {
 }
 
 func (s *Store) applied(ctx context.Context, x Tx) ([]migration, error) {
+	there, _, err := first(ctx, x, scanInt, "SELECT CASE WHEN "+s.d.HasTable+" THEN 1 ELSE 0 END", "assent_migrations")
+	if err != nil {
+		return nil, err
+	}
+	if there == 1 { // whoever may not make tables need not
+		return collect(ctx, x, scanMigration, selectMigrations)
+	}
 	create := "CREATE TABLE IF NOT EXISTS assent_migrations (version {{int}} NOT NULL PRIMARY KEY, name {{text}} NOT NULL, checksum {{text}} NOT NULL) {{strict}}"
 	x.Queue(Stmt{SQL: migration{text: create}.statements(s.d)[0]})
 	if err := x.Flush(ctx); err != nil {
 		return nil, err
 	}
-	return collect(ctx, x, func(r Rows) (m migration, err error) { return m, r.Scan(&m.version, &m.name, &m.checksum) },
-		"SELECT version, name, checksum FROM assent_migrations ORDER BY version")
+	return collect(ctx, x, scanMigration, selectMigrations)
+}
+
+const selectMigrations = "SELECT version, name, checksum FROM assent_migrations ORDER BY version"
+
+func scanMigration(r Rows) (m migration, err error) {
+	return m, r.Scan(&m.version, &m.name, &m.checksum)
 }
 
 // compare refuses a database whose steps are not the first of ours.

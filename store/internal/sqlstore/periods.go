@@ -163,7 +163,7 @@ func (s *Store) adopt(ctx context.Context, x Tx, a *authenticator) error {
 			return err
 		}
 	}
-	return s.renew(ctx, x, nil, a)
+	return s.renew(ctx, x, nil, a, nil)
 }
 
 // appendOwn appends an entry of the store itself.
@@ -260,8 +260,12 @@ func (s *Store) Identity(ctx context.Context) (store.Identity, error) {
 	if err != nil {
 		return out, unavailable("read the identity", err)
 	}
+	if out.Erases, err = s.eng.Erases(ctx); err != nil {
+		return out, unavailable("read the identity", err)
+	}
 	if found {
 		out.ID, out.PublicKey, out.Since = last.id, last.publicKey, moment(last.at)
+		out.Restored = last.why == whyRestored || last.why == whyRestoring
 	}
 	return out, nil
 }

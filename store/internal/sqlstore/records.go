@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -204,6 +206,15 @@ func (s *Store) DueRecords(ctx context.Context, room string, now time.Time, limi
 		return nil, unavailable("list due records", err)
 	}
 	return s.genuineRecords(out)
+}
+
+// Rooms lists rooms by what their names begin with.
+func (s *Store) Rooms(ctx context.Context, prefix string) ([]string, error) {
+	all, err := collect(ctx, s.eng, scanText, "SELECT DISTINCT room FROM records ORDER BY room")
+	if err != nil {
+		return nil, unavailable("list rooms", err)
+	}
+	return slices.DeleteFunc(all, func(room string) bool { return !strings.HasPrefix(room, prefix) }), nil
 }
 
 // SweepRecords deletes records that expired. One that got more time meanwhile stays.

@@ -12,21 +12,24 @@ import (
 // renewStep is how many rows are read at once. Documents may have megabytes.
 const renewStep = 32
 
-// renew holds all rows to the codes of one period, and gives them those of another. from nil checks nothing, to nil changes nothing. Its time and
-// the writes are linear in the rows; it belongs into a transaction beside which nobody writes.
-func (s *Store) renew(ctx context.Context, x Tx, from, to *authenticator) error {
+// reseal is store.Rotation.Reseal.
+type reseal func(room, key string, value []byte) ([]byte, error)
+
+// renew holds all rows to the codes of one period, and gives them those of another. from nil checks nothing. Its time and the writes are linear in
+// the rows; it belongs into a transaction beside which nobody writes.
+func (s *Store) renew(ctx context.Context, x Tx, from, to *authenticator, values reseal) error {
 	for _, t := range tables() {
 		if len(t.codes) == 0 || t.name == "periods" {
 			continue
 		}
-		if err := s.renewTable(ctx, x, t, from, to); err != nil {
+		if err := s.renewTable(ctx, x, t, from, to, values); err != nil {
 			return err
 		}
 	}
 	return x.Flush(ctx)
 }
 
-func (s *Store) renewTable(ctx context.Context, x Tx, t table, from, to *authenticator) error {
+func (s *Store) renewTable(ctx context.Context, x Tx, t table, from, to *authenticator, values reseal) error {
 	part := t.part()
 	var after []any
 	for {
@@ -36,7 +39,7 @@ func (s *Store) renewTable(ctx context.Context, x Tx, t table, from, to *authent
 			return err
 		}
 		for _, row := range rows {
-			if err := s.renewRow(x, part, row, from, to); err != nil {
+			if err := s.renewRow(x, part, row, from, to, values); err != nil {
 				return err
 			}
 		}
@@ -47,29 +50,52 @@ func (s *Store) renewTable(ctx context.Context, x Tx, t table, from, to *authent
 	}
 }
 
-func (s *Store) renewRow(x Tx, t table, row []any, from, to *authenticator) error {
-	var set []string
-	var args []any
+func (s *Store) renewRow(x Tx, t table, row []any, from, to *authenticator, values reseal) error {
 	key := t.pick(row, t.key)
 	for _, c := range t.codes {
-		values := t.pick(row, c.covers)
 		found, _ := t.pick(row, []string{c.column})[0].([]byte)
-		if from != nil && !hmac.Equal(found, from.code(c.label, values...)) {
+		if from != nil && !hmac.Equal(found, from.code(c.label, t.pick(row, c.covers)...)) {
 			return verdict{s.tampered("", fmt.Sprint(t.name, " ", key), "its code does not fit: it was written or changed without the key")}
 		}
-		if to != nil {
-			args = append(args, to.code(c.label, values...))
-			set = append(set, c.column+" = $"+strconv.Itoa(len(args)))
-		}
 	}
-	if to == nil {
-		return nil
+	var set []string
+	var args []any
+	put := func(column string, v any) {
+		args = append(args, v)
+		set = append(set, column+" = $"+strconv.Itoa(len(args)))
+	}
+	if t.name == "records" && values != nil {
+		if err := t.reseal(row, values); err != nil {
+			return verdict{err}
+		}
+		put("value", t.pick(row, []string{"value"})[0])
+	}
+	for _, c := range t.codes {
+		put(c.column, to.code(c.label, t.pick(row, c.covers)...))
 	}
 	where := make([]string, len(key))
 	for i, name := range t.key {
 		where[i] = name + " = $" + strconv.Itoa(len(args)+i+1)
 	}
 	x.Queue(Stmt{SQL: "UPDATE " + t.name + " SET " + strings.Join(set, ", ") + " WHERE " + strings.Join(where, " AND "), Args: append(args, key...), One: true})
+	return nil
+}
+
+// reseal puts the new value of a record into its row.
+func (t table) reseal(row []any, values reseal) error {
+	at := slices.IndexFunc(t.columns, func(c column) bool { return c.name == "value" })
+	key := t.pick(row, t.key)
+	room, _ := key[0].(string)
+	name, _ := key[1].(string)
+	value, _ := row[at].([]byte)
+	next, err := values(room, name, value)
+	if err != nil {
+		return fmt.Errorf("record %s of %s: %w", name, room, err)
+	}
+	if next == nil {
+		next = []byte{} // and not NULL
+	}
+	row[at] = next
 	return nil
 }
 

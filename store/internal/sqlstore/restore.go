@@ -80,7 +80,7 @@ func (s *Store) renewed(ctx context.Context, x Tx, last period, why string) (per
 	if err != nil {
 		return period{}, verdict{err}
 	}
-	if err := s.renew(ctx, x, from, to); err != nil {
+	if err := s.renew(ctx, x, from, to, nil); err != nil {
 		return period{}, err
 	}
 	next.code = to.code("periods", next.values()...)
@@ -158,35 +158,35 @@ func (s *Store) FinishRestore(ctx context.Context) error {
 }
 
 // Rotate seals everything, tells of the new key in the last entry of each log, and begins a period under it.
-func (s *Store) Rotate(ctx context.Context, next store.Key, sign func(ledger.Checkpoint) ([]byte, error)) error {
-	if s.auth == nil || next.Public == "" || len(next.Secret) == 0 {
+func (s *Store) Rotate(ctx context.Context, r store.Rotation) error {
+	if s.auth == nil || r.Key.Public == "" || len(r.Key.Secret) == 0 {
 		return errors.New("rotate: the store is bound to no key, or the new key is none")
 	}
-	if next.Public == s.trust.Key.Public {
+	if r.Key.Public == s.trust.Key.Public {
 		return errors.New("rotate: the new key is the one that the store has")
 	}
 	s.sealing.Lock()
-	p, logs, err := s.rotate(ctx, next, sign)
+	p, logs, err := s.rotate(ctx, r)
 	s.sealing.Unlock()
 	if err != nil {
 		return err
 	}
 	before := s.period.id
-	s.trust.Key = next
+	s.trust.Key = r.Key
 	return s.began(p, before, logs)
 }
 
-func (s *Store) rotate(ctx context.Context, key store.Key, sign func(ledger.Checkpoint) ([]byte, error)) (next period, logs map[string]grown, err error) {
+func (s *Store) rotate(ctx context.Context, r store.Rotation) (next period, logs map[string]grown, err error) {
 	err = s.exclusively(ctx, "rotate the key", func(x Tx) error {
 		x.Queue(s.held()[len(s.held())-1])
-		if logs, err = s.handOver(ctx, x, key, sign); err != nil {
+		if logs, err = s.handOver(ctx, x, r); err != nil {
 			return err
 		}
 		var to *authenticator
-		if next, to, err = s.next(s.period, key, whyRotated); err != nil {
+		if next, to, err = s.next(s.period, r.Key, whyRotated); err != nil {
 			return verdict{err}
 		}
-		if err := s.renew(ctx, x, s.auth, to); err != nil {
+		if err := s.renew(ctx, x, s.auth, to, r.Reseal); err != nil {
 			return err
 		}
 		next.code = to.code("periods", next.values()...)
@@ -197,22 +197,22 @@ func (s *Store) rotate(ctx context.Context, key store.Key, sign func(ledger.Chec
 }
 
 // handOver ends each log under this key: its last entry names the next one, and its checkpoint is kept.
-func (s *Store) handOver(ctx context.Context, x Tx, key store.Key, sign func(ledger.Checkpoint) ([]byte, error)) (map[string]grown, error) {
+func (s *Store) handOver(ctx context.Context, x Tx, r store.Rotation) (map[string]grown, error) {
 	tenants, err := collect(ctx, x, scanText, tenantsOf)
 	if err != nil {
 		return nil, err
 	}
 	logs := map[string]grown{}
 	for _, tenant := range tenants {
-		at, err := s.sealWhole(ctx, x, tenant, s.grown[tenant], sign)
+		at, err := s.sealWhole(ctx, x, tenant, s.grown[tenant], r.Sign)
 		if err != nil {
 			return nil, err
 		}
-		facts := map[string]any{"old": s.trust.Key.Public, "new": key.Public}
+		facts := map[string]any{"old": s.trust.Key.Public, "new": r.Key.Public}
 		if err := s.appendOwn(x, s.auth, tenant, approval.EventKeyRotated, facts); err != nil {
 			return nil, err
 		}
-		if logs[tenant], err = s.sealWhole(ctx, x, tenant, at, sign); err != nil {
+		if logs[tenant], err = s.sealWhole(ctx, x, tenant, at, r.Sign); err != nil {
 			return nil, err
 		}
 		t, err := s.tree(ctx, x, tenant)

@@ -35,6 +35,12 @@ func (s *Store) Seal(ctx context.Context, limit int, sign func(ledger.Checkpoint
 	for _, tenant := range tenants {
 		r.left[tenant] = true
 	}
+	tenants = slices.DeleteFunc(tenants, func(tenant string) bool {
+		if err := s.distrusted[tenant]; err != nil {
+			r.fail(tenant, err)
+		}
+		return s.distrusted[tenant] != nil
+	})
 	err = s.sealShares(ctx, &r, tenants, limit, sign)
 	if errors.Is(err, errSealing) {
 		return r.sealed, r.err()

@@ -20,13 +20,15 @@ type Store struct {
 	auth    *authenticator // nil: rows carry no codes
 	period  period
 	sealing sync.Mutex
-	grown   map[string]grown      // by tenant, as this process has seen them; guarded by sealing
-	marks   map[string]store.Mark // of the watermark, when the store was opened
-	before  map[string]store.Mark // of the watermark, of the period before the one that this process began
-	queue   queue
-	changes changes
-	recent  recent
-	thawed  thawed
+	grown   map[string]grown // by tenant, as this process has seen them; guarded by sealing
+	// distrusted are the tenants that something outside spoke against; guarded by sealing.
+	distrusted map[string]error
+	marks      map[string]store.Mark // of the watermark, when the store was opened
+	before     map[string]store.Mark // of the watermark, of the period before the one that this process began
+	queue      queue
+	changes    changes
+	recent     recent
+	thawed     thawed
 
 	postponed postponed
 	versions  *versions
@@ -48,7 +50,7 @@ func New(ctx context.Context, eng Engine, o Options) (*Store, error) {
 	if o.Trust.Recent == 0 {
 		o.Trust.Recent = 30 * time.Minute
 	}
-	s := &Store{eng: eng, d: eng.Dialect(), now: o.Now, trust: o.Trust, grown: map[string]grown{}, versions: newVersions(o.Trust.Recent)}
+	s := &Store{eng: eng, d: eng.Dialect(), now: o.Now, trust: o.Trust, grown: map[string]grown{}, distrusted: map[string]error{}, versions: newVersions(o.Trust.Recent)}
 	s.changes.init(s, o.Poll)
 	err := s.migrate(ctx, embedded())
 	if err == nil {

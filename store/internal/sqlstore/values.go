@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -117,7 +118,25 @@ func (s *Store) Tokens(ctx context.Context, tenant string) ([]store.Token, error
 
 // RevokeToken ends a token; one that was revoked before keeps its time.
 func (s *Store) RevokeToken(ctx context.Context, tenant, id string, at time.Time) error {
-	err := s.write(ctx, "revoke token", func(x Tx) error {
+	_, err := s.endToken(ctx, tenant, id, at)
+	if err != nil {
+		return err
+	}
+	return s.noteRevoked(tenant, id, at)
+}
+
+// EndToken is RevokeToken for a token that may not be there.
+func (s *Store) EndToken(ctx context.Context, tenant, id string, at time.Time) (bool, error) {
+	ended, err := s.endToken(ctx, tenant, id, at)
+	if errors.Is(err, approval.ErrNotFound) {
+		return false, nil
+	}
+	return ended, err
+}
+
+func (s *Store) endToken(ctx context.Context, tenant, id string, at time.Time) (ended bool, err error) {
+	err = s.write(ctx, "revoke token", func(x Tx) error {
+		ended = false
 		row, ok, err := first(ctx, x, scanToken, selectTokens+"tenant = $1 AND id = $2"+s.d.Lock, tenant, plain(id))
 		switch {
 		case err != nil:
@@ -130,16 +149,13 @@ func (s *Store) RevokeToken(ctx context.Context, tenant, id string, at time.Time
 		if err := s.genuine(row.code, tenant, "token "+row.ID, "tokens", tokenValues(row.Token)...); err != nil {
 			return verdict{err}
 		}
-		ended := moment(micros(at))
-		row.Revoked = &ended
+		last := moment(micros(at))
+		row.Revoked, ended = &last, true
 		x.Queue(Stmt{SQL: "UPDATE tokens SET revoked = $3, code = $4 WHERE tenant = $1 AND id = $2",
 			Args: []any{tenant, row.ID, micros(at), s.auth.code("tokens", tokenValues(row.Token)...)}, One: true})
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return s.noteRevoked(tenant, id, at)
+	return ended, err
 }
 
 // noteRevoked tells the watermark.
