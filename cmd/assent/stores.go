@@ -83,10 +83,10 @@ func storeKey(ctx context.Context, c cli.StoreConfig) (key cli.Key, made bool, e
 	if !errors.Is(err, fs.ErrNotExist) {
 		return key, false, err
 	}
-	if !c.Create {
+	if err := mayGetKey(ctx, c); err != nil {
 		return cli.Key{}, false, err
 	}
-	if err := mayGetKey(ctx, c); err != nil {
+	if !c.Create {
 		return cli.Key{}, false, err
 	}
 	host, _ := os.Hostname() // only a name for people to tell keys apart
