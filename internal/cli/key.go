@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/assent-dev/assent/ledger"
@@ -70,7 +71,7 @@ func readKey(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if others := info.Mode().Perm() & 0o077; others != 0 {
+	if others := info.Mode().Perm() & 0o077; others != 0 && runtime.GOOS != "windows" { // where modes say nothing
 		return "", fmt.Errorf("%s can be read by others (mode %04o), expected 0600: run chmod 600 on it, and think of the key as known if it stood there for long", path, info.Mode().Perm())
 	}
 	text, err := readInput(path, nil)

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -67,22 +68,31 @@ func create(path string) error {
 		return err
 	}
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
-		info, err := os.Stat(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
+		if err := private(name); err != nil {
 			return err
-		}
-		if mode := info.Mode().Perm(); info.Mode().IsRegular() && mode&0o077 != 0 {
-			may := "read"
-			if mode&0o022 != 0 {
-				may = "written"
-			}
-			return fmt.Errorf("%s can be %s by others (mode %04o), expected 0600: run chmod 600 on it", name, may, mode)
 		}
 	}
 	return nil
+}
+
+// private refuses a file that others may read or write. On Windows modes say nothing about that.
+func private(name string) error {
+	info, err := os.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	mode := info.Mode().Perm()
+	if runtime.GOOS == "windows" || !info.Mode().IsRegular() || mode&0o077 == 0 {
+		return nil
+	}
+	may := "read"
+	if mode&0o022 != 0 {
+		may = "written"
+	}
+	return fmt.Errorf("%s can be %s by others (mode %04o), expected 0600: run chmod 600 on it", name, may, mode)
 }
 
 // dsn sets what every connection needs when it is opened; a PRAGMA sent later would reach one of them only.

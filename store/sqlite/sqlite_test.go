@@ -209,6 +209,35 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
+// TestL16_FilesThatOthersMayReadOrWriteAreRefused, and those beside it, which hold the same rows. New ones are the owner's alone.
+func TestL16_FilesThatOthersMayReadOrWriteAreRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	for _, ending := range []string{"", "-wal", "-shm"} {
+		s, err := open(t, path)()
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path + ending)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Fatalf("%q has mode %v, %v", ending, info.Mode(), err)
+		}
+
+		for mode, says := range map[os.FileMode]string{0o640: "can be read by others (mode 0640)", 0o666: "can be written by others (mode 0666)", 0o620: "written"} {
+			if err := os.Chmod(path+ending, mode); err != nil {
+				t.Fatal(err)
+			}
+			_, err := open(t, path)()
+			unavailable(t, err, says)
+			if !strings.Contains(err.Error(), path+ending) || !strings.Contains(err.Error(), "chmod 600") {
+				t.Errorf("%v does not say what to do with which file", err)
+			}
+		}
+		if err := errors.Join(os.Chmod(path+ending, 0o600), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestList: a page of 10,000 open requests, or records, takes well under 50 ms. The bound allows for a busy machine; bench measures.
 func TestList(t *testing.T) {
 	s, err := database(t)()

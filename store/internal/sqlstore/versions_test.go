@@ -136,7 +136,9 @@ func TestFactsCoverWhatIsSealed(t *testing.T) {
 	zero := int64(0)
 	entry := fact{kind: approval.EventApproved, subject: "apr_1", at: 5, version: 2, leaf: []byte("leaf")}
 	codes := map[string]bool{}
-	add := func(tenant string, index *int64, f fact) { codes[string(a.code("entries", f.values(tenant, index)...))] = true }
+	add := func(tenant string, index *int64, f fact) {
+		codes[string(a.code("entries", f.values(tenant, index)...))] = true
+	}
 	add("default", nil, entry)
 	add("default", &zero, entry)
 	add("default", &one, entry)
