@@ -40,11 +40,14 @@ func (s *Service) Void(ctx context.Context, tenant, by string, frozen []Freeze) 
 			break
 		}
 	}
-	grants, err := s.store.Grants(ctx, tenant, false, s.clock.Now())
+	grants, err := s.store.Grants(ctx, tenant, true, s.clock.Now()) // all: which ones live is for their documents to say
 	if err != nil {
 		return out, err
 	}
 	for _, g := range grants {
+		if !g.Live(s.clock.Now()) {
+			continue
+		}
 		if _, err := s.Revoke(ctx, tenant, g.ID, by, "the store was restored"); err != nil {
 			return out, fmt.Errorf("void the standing approval %s: %w", g.ID, err)
 		}

@@ -16,8 +16,8 @@ import (
 //go:embed migrations/*.sql
 var files embed.FS
 
-// freezesMoved is the step after which freezes stand in a row for each tenant.
-const freezesMoved = 3
+// freezesMoved ends the name of the step after which freezes stand in a row for each tenant.
+const freezesMoved = "_codes.sql"
 
 // migration is one step of the schema. Its checksum is of its text before words of the dialect are put in, so it is the same everywhere.
 type migration struct {
@@ -134,7 +134,7 @@ func (s *Store) apply(ctx context.Context, x Tx, m migration) error {
 			return fmt.Errorf("step %d (%s): %w", m.version, m.name, err)
 		}
 	}
-	if m.version == freezesMoved {
+	if strings.HasSuffix(m.name, freezesMoved) {
 		if err := s.moveFreezes(ctx, x); err != nil {
 			return fmt.Errorf("step %d (%s): %w", m.version, m.name, err)
 		}
