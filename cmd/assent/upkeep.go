@@ -240,8 +240,10 @@ func rotateKey(ctx context.Context, c cli.StoreConfig, keyFile, mark string) (be
 	if err != nil {
 		return "", "", err
 	}
-	if err := watermark.Copy(c.Watermark, mark); err != nil && c.Watermark != cli.NoWatermark && mark != cli.NoWatermark {
-		return "", "", err
+	if c.Watermark != cli.NoWatermark && mark != cli.NoWatermark {
+		if err := watermark.Copy(c.Watermark, mark); err != nil {
+			return "", "", err
+		}
 	}
 	c.Watermark = mark
 	s, err := openStore(ctx, c, nil)
