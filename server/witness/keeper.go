@@ -3,6 +3,7 @@
 package witness
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,6 +22,7 @@ import (
 type Keeper struct {
 	Records store.Records
 	Now     func() time.Time
+	Most    int // logs of a tenant that are kept; 0 means 1000
 }
 
 // Shown is a checkpoint that somebody shows.
@@ -61,7 +63,11 @@ func (e *InputError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *InputError) Unwrap() error { return e.Err }
 
-const mostRaces = 16
+const (
+	mostRaces      = 16
+	mostLogs       = 1000
+	mostCheckpoint = 8 << 10 // bytes; two signatures make some 300
+)
 
 // Newest returns what is kept of a log; approval.ErrNotFound.
 func (k *Keeper) Newest(ctx context.Context, tenant, log string) (Kept, error) {
@@ -71,6 +77,9 @@ func (k *Keeper) Newest(ctx context.Context, tenant, log string) (Kept, error) {
 
 // Show takes a checkpoint, or says why not. Either way it returns what is kept then.
 func (k *Keeper) Show(ctx context.Context, tenant string, s Shown) (Kept, Reason, error) {
+	if n := len(s.Checkpoint) + len(s.PublicKey); n > mostCheckpoint {
+		return Kept{}, Taken, &InputError{fmt.Errorf("the checkpoint and its key have %d bytes, expected %d at most", n, mostCheckpoint)}
+	}
 	c, err := ledger.OpenCheckpoint(s.Checkpoint, s.PublicKey)
 	if err != nil {
 		return Kept{}, Taken, &InputError{err}
@@ -89,12 +98,27 @@ func (k *Keeper) Show(ctx context.Context, tenant string, s Shown) (Kept, Reason
 				return kept, Taken, nil
 			}
 		}
+		if version == 0 {
+			if err := k.roomForMore(ctx, tenant); err != nil {
+				return Kept{}, Taken, err
+			}
+		}
 		err = k.write(ctx, tenant, next, version)
 		if !errors.Is(err, approval.ErrVersion) {
 			return next, Taken, err
 		}
 	}
 	return Kept{}, Taken, fmt.Errorf("keep a checkpoint: %w", approval.ErrVersion)
+}
+
+// roomForMore refuses one log more than a tenant may have kept.
+func (k *Keeper) roomForMore(ctx context.Context, tenant string) error {
+	most := cmp.Or(k.Most, mostLogs)
+	all, err := k.Records.ListRecords(ctx, room(tenant), "", "", most)
+	if err == nil && len(all) == most {
+		err = &InputError{fmt.Errorf("this server keeps checkpoints of %d logs already: have it forget those that are no more", most)}
+	}
+	return err
 }
 
 // holds compares a checkpoint with what is kept.

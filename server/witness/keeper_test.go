@@ -2,6 +2,7 @@ package witness
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,4 +83,41 @@ func TestAWitnessFollowsAKey(t *testing.T) {
 	w.takes(h.shown(2), AnotherKey, 2)
 	w.takes(handover, Taken, 3)
 	w.takes(h.shown(3), Taken, 4)
+}
+
+// TestAWitnessIsBounded: neither large checkpoints nor ever more logs fill its store.
+func TestAWitnessIsBounded(t *testing.T) {
+	w := newHouse(t, "witness.example")
+	keeper := w.keeper()
+	keeper.Most = 3
+	show := func(log string) error {
+		note, err := w.signer.Sign(ledger.Checkpoint{Origin: ledger.Origin(log), Size: 1})
+		if err != nil {
+			return err
+		}
+		_, _, err = keeper.Show(t.Context(), "them", Shown{Checkpoint: note, PublicKey: w.signer.PublicKey()})
+		return err
+	}
+	for _, log := range []string{"a", "b", "c"} {
+		if err := show(log); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var wrong *InputError
+	if err := show("more"); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "keeps checkpoints of 3 logs already") {
+		t.Errorf("got %v", err)
+	}
+	if err := show("b"); err != nil {
+		t.Errorf("one that is kept: %v", err)
+	}
+	if err := w.keeper().Forget(t.Context(), "them", ledger.Origin("b")); err != nil {
+		t.Fatal(err)
+	}
+	if err := show("more"); err != nil {
+		t.Error(err)
+	}
+	large := Shown{Checkpoint: []byte(strings.Repeat("x", mostCheckpoint)), PublicKey: w.signer.PublicKey()}
+	if _, _, err := w.keeper().Show(t.Context(), "them", large); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "at most") {
+		t.Errorf("got %v", err)
+	}
 }
