@@ -38,7 +38,7 @@ func Run(t *testing.T, place func(t *testing.T) Place) {
 	}
 	for name, test := range map[string]func(*testing.T, Database){
 		"requests": requests, "round trip": roundTrip, "list": list, "list by filter": filters, "pages": pages, "cursors": cursors, "similar": similar, "questions": questions,
-		"latest": latest, "one card": oneCard, "one card of two replicas": oneCardReplicas, "memory": memories, "memory race": memoryRace,
+		"latest": latest, "latest edited elsewhere": latestEditedElsewhere, "one card": oneCard, "one card of two replicas": oneCardReplicas, "memory": memories, "memory race": memoryRace,
 		"update": updates, "stale": stale, "version race": versionRace, "failed updates": failedUpdates, "panics": panics, "goexit": exits, "cancelled": cancelled,
 		"two requests": twoRequests, "tenants": tenants,
 		"grants": grants, "live": live, "grant race": grantRace, "freezes": freezes, "votes": votes,
