@@ -68,6 +68,13 @@ func place(t *testing.T) storetest.Place {
 			return sqlite.Open(t.Context(), path, sqlite.Options{Poll: 20 * time.Millisecond, LockWait: 30 * time.Second, Trust: trust})
 		},
 		Exec: func(query string) {
+			f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // which SQLite alone would let others read
+			if err == nil {
+				err = f.Close()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
 			db := raw(t, "file:"+url.PathEscape(path)+"?_pragma=busy_timeout(30000)")
 			exec(t, db, query)
 			if err := db.Close(); err != nil {
