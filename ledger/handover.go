@@ -57,7 +57,7 @@ func (k *keyring) notes(v value.Value) error {
 	return nil
 }
 
-// mayTrust is trusts while handovers are not proven yet.
+// mayTrust reports whether a key can turn out to be trusted once the handovers are proven.
 func (k *keyring) mayTrust(key string) bool { return k.trusts(key) || len(k.handovers) > 0 }
 
 // trusts reports whether a key is pinned, or took over from one that is. Without a pinned key all are, which proves nothing.
