@@ -76,6 +76,8 @@ func (a *Auditor) Add(index int64, l ledger.Leaf) []Problem {
 		a.opened(e)
 	case aboutGrants[l.Type]:
 		a.grant(e)
+	case l.Type == EventRestored:
+		a.restored(e)
 	default:
 		if check := aboutRequests[l.Type]; check != nil {
 			a.request(e, check)

@@ -211,7 +211,7 @@ func (a *Auditor) expired(r *auditedRequest, e *auditEntry) {
 	switch cause := Cause(e.text("cause")); {
 	case r.state == Pending && (cause != ByDeadline || e.Time.Before(r.deadline)):
 		e.fail("nobody had decided, and there was time left")
-	case r.state == Approved && !slices.Contains([]Cause{ByLateDeny, ByPlanChange, ByRequester, BySupersede}, cause):
+	case r.state == Approved && !slices.Contains([]Cause{ByLateDeny, ByPlanChange, ByRequester, BySupersede, ByRestore}, cause):
 		e.fail("%q does not end an approval", cause)
 	}
 }

@@ -228,7 +228,7 @@ func (o *opening) event(kind string, facts map[string]any) Event {
 	for k, v := range facts {
 		all[k] = v
 	}
-	return Event{Type: kind, Actor: o.in.Asker.Token, Facts: all}.sealing("args", safeText(o.call.Args))
+	return o.s.cfg.sealArgs(Event{Type: kind, Actor: o.in.Asker.Token, Facts: all}, o.call.Args)
 }
 
 func (o *opening) record(tx Tx, r *Request, events ...Event) error {
@@ -329,10 +329,11 @@ func (o *opening) granted(tx Tx) (bool, error) {
 		tx.SaveGrant(g)
 		o.out.Outcome, o.out.Grant = OpenGranted, g
 		o.remember(tx, Memory{Grant: g.ID})
-		return true, o.record(tx, nil, g.event(EventGrantUsed, o.in.Asker.Token, map[string]any{
+		e := g.event(EventGrantUsed, o.in.Asker.Token, map[string]any{
 			"binding": o.binding, "plan": o.c.Plan.Version(), "principal": o.call.Principal, "session": o.call.Session,
 			"person": o.in.Asker.Person, "owners": list(o.owners), "rules": rulesOf(&o.d).facts(), "stages": stageFacts(o.stages()),
-		}).sealing("args", o.call.Args))
+		})
+		return true, o.record(tx, nil, o.s.cfg.sealArgs(e, o.call.Args))
 	}
 	return false, nil
 }

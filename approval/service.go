@@ -25,6 +25,7 @@ type Config struct {
 	// AcceptUnknown names the tenants that take calls for principals whom the directory doesn't know as they are. Elsewhere
 	// such a call takes one more approver, since the principal could be one of them under another name. Nil: nowhere.
 	AcceptUnknown func(tenant string) bool
+	KeepArgs      int // bytes of arguments that the ledger keeps as text of a call that nobody is asked about; 16 KiB
 	// Route names what else hears of an event, r being nil for events that are not about a request; a nil Route means nothing does.
 	Route func(event string, r *Request) []Delivery
 }
@@ -38,6 +39,7 @@ func (c Config) withDefaults() Config {
 	pick(&c.GrantUses, 1)
 	pick(&c.MaxUses, 10_000)
 	pick(&c.Remember, 24*time.Hour)
+	pick(&c.KeepArgs, 16<<10)
 	c.GrantAge, c.GrantUses = min(c.GrantAge, c.MaxGrantAge), min(c.GrantUses, c.MaxUses)
 	return c
 }

@@ -27,8 +27,9 @@ type Writer struct {
 	err  error
 }
 
-// NewWriter begins an export of the log that the checkpoint, a signed note, describes.
-func NewWriter(w io.Writer, checkpoint []byte, publicKey string) (*Writer, error) {
+// NewWriter begins an export of the log that the checkpoint, a signed note, describes. Handovers are checkpoints of it that two keys signed, when one
+// took over from the other, oldest first; those behind the checkpoint are left out.
+func NewWriter(w io.Writer, checkpoint []byte, publicKey string, handovers ...[]byte) (*Writer, error) {
 	if len(checkpoint) > maxNote {
 		return nil, fmt.Errorf("export: a checkpoint of %d bytes, at most %d are allowed", len(checkpoint), maxNote)
 	}
@@ -36,8 +37,18 @@ func NewWriter(w io.Writer, checkpoint []byte, publicKey string) (*Writer, error
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
+	var notes []string
+	for _, h := range handovers {
+		n, err := UnverifiedCheckpoint(h)
+		if err != nil {
+			return nil, fmt.Errorf("export: a handover: %w", err)
+		}
+		if n.Size <= c.Size {
+			notes = append(notes, string(h))
+		}
+	}
 	out := &Writer{out: bufio.NewWriterSize(w, 64<<10), size: c.Size}
-	return out, out.put(appendHeader(nil, c.Origin, publicKey, string(checkpoint)))
+	return out, out.put(appendHeader(nil, c.Origin, publicKey, string(checkpoint), notes...))
 }
 
 // Write adds the next entry. It checks no more than that the line can be written, so that a damaged log can be exported
@@ -92,10 +103,21 @@ func (w *Writer) fail(format string, args ...any) error {
 	return w.err
 }
 
-func appendHeader(dst []byte, origin, publicKey, checkpoint string) []byte {
+// appendHeader writes handovers only where there are any: a log that had one key all along is spelt as ever.
+func appendHeader(dst []byte, origin, publicKey, checkpoint string, handovers ...string) []byte {
 	dst = appendText(append(dst, `{"format":"`+exportFormat+`","origin":`...), origin)
 	dst = appendText(append(dst, `,"public_key":`...), publicKey)
 	dst = appendText(append(dst, `,"checkpoint":`...), checkpoint)
+	for i, note := range handovers {
+		open := `,`
+		if i == 0 {
+			open = `,"handovers":[`
+		}
+		dst = appendText(append(dst, open...), note)
+	}
+	if len(handovers) > 0 {
+		dst = append(dst, ']')
+	}
 	return append(dst, "}\n"...)
 }
 

@@ -101,18 +101,22 @@ type ProofReport struct {
 	KeyPinned  bool // false: the proof brought its own key, so it proves nothing about who signed
 }
 
-// VerifyProof verifies a proof file offline: the signature, the leaf's place in the tree, every opening. An empty
-// publicKey means the proof's own, and the report says so. The error is a *VerifyError.
-func VerifyProof(proof []byte, publicKey string) (ProofReport, error) {
+// VerifyProof verifies a proof file offline: the signature, the leaf's place in the tree, every opening. One of the public
+// keys must have signed; none, or only empty ones, means the proof's own, and the report says so. The error is a *VerifyError.
+func VerifyProof(proof []byte, publicKeys ...string) (ProofReport, error) {
 	var p Proof
 	if err := p.UnmarshalJSON(proof); err != nil {
 		return ProofReport{}, fault(-1, "the proof is malformed: %v", err)
 	}
-	c, err := openPinned(p.Checkpoint, p.PublicKey, publicKey)
+	var keys keyring
+	if keys.pin("", publicKeys); !keys.trusts(p.PublicKey) {
+		return ProofReport{}, fault(-1, "wrong key: found %s, expected %s", quote(p.PublicKey), keys.expected())
+	}
+	c, err := OpenCheckpoint(p.Checkpoint, p.PublicKey)
 	if err != nil {
 		return ProofReport{}, err
 	}
-	out := ProofReport{Index: p.Index, Checkpoint: c, PublicKey: p.PublicKey, KeyPinned: publicKey != ""}
+	out := ProofReport{Index: p.Index, Checkpoint: c, PublicKey: p.PublicKey, KeyPinned: len(keys.pinned) > 0}
 	if err := CheckInclusion(p.Hashes, c.Size, c.Root, p.Index, LeafHash(p.Leaf)); err != nil {
 		return ProofReport{}, fault(p.Index, "%v", err)
 	}
@@ -135,12 +139,4 @@ func open(leaf []byte, openings Openings, origin string) (l Leaf, redacted int, 
 	}
 	redacted, err = l.check(openings)
 	return l, redacted, err
-}
-
-// openPinned opens a checkpoint with the key that came with it, which must be the pinned one if there is one.
-func openPinned(signed []byte, own, pinned string) (Checkpoint, error) {
-	if pinned != "" && own != pinned {
-		return Checkpoint{}, fault(-1, "wrong key: found %s, expected %s", quote(own), quote(pinned))
-	}
-	return OpenCheckpoint(signed, own)
 }

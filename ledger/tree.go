@@ -27,6 +27,15 @@ func ParseHash(s string) (Hash, error) {
 	return Hash(b), nil
 }
 
+// MarshalText writes what String does.
+func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (h *Hash) UnmarshalText(text []byte) (err error) {
+	*h, err = ParseHash(string(text))
+	return err
+}
+
 // LeafHash is the hash of a leaf, which the tree stores at StoredIndex(0, index of the entry).
 func LeafHash(leaf []byte) Hash { return Hash(tlog.RecordHash(leaf)) }
 

@@ -3,17 +3,21 @@ package ledger
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/assent-dev/assent/value"
 )
 
 // VerifyOptions says what the auditor knows and wants.
 type VerifyOptions struct {
-	PublicKey string // pinned; empty means the header's own, and the report says so
-	Since     []byte // an older signed checkpoint that the auditor kept: the log must begin with what it covers
+	PublicKey string   // pinned; empty means the header's own, and the report says so
+	Also      []string // further keys that are pinned: that of the header must be one of them, or follow from one by handovers
+	// Since are older signed checkpoints that the auditor kept, or a witness did: the log must begin with what each of them covers.
+	Since [][]byte
 
 	// Each, if set, sees every entry in order. It is called while the file is being read: what it sees is proven only once
 	// Verify returns without an error. Its own error ends the run.
@@ -26,9 +30,10 @@ type Report struct {
 	Redacted   int64 // sealed values without an opening
 	Root       Hash  // computed from the entries, and equal to the checkpoint's
 	Checkpoint Checkpoint
-	Since      *Checkpoint // the older one, nil when none was given
+	Since      *Checkpoint // the latest of the older ones, nil when none was given
 	PublicKey  string
-	KeyPinned  bool // false: the file brought its own key, so it proves nothing about who signed
+	KeyPinned  bool     // false: the file brought its own key, so it proves nothing about who signed
+	Handovers  []Handed // proven changes of the key, in order
 }
 
 // Verify reads an export and trusts nothing in it: it computes the tree anew, and compares it with the signed checkpoint.
@@ -53,13 +58,17 @@ func Verify(r io.Reader, opts VerifyOptions) (Report, error) {
 }
 
 type verifier struct {
-	in      *bufio.Reader
-	opts    VerifyOptions
-	line    []byte // being read
-	written []byte // what the line should be
-	tree    edge
-	stored  []Hash // of the last entry, not needed
-	report  Report
+	in       *bufio.Reader
+	opts     VerifyOptions
+	line     []byte // being read
+	written  []byte // what the line should be
+	tree     edge
+	stored   []Hash // of the last entry, not needed
+	report   Report
+	keys     keyring
+	olders   []Checkpoint // by size
+	compared int          // of them
+	differs  *VerifyError // the first that the tree did not agree with
 }
 
 func (v *verifier) header() error {
@@ -67,20 +76,29 @@ func (v *verifier) header() error {
 	if err != nil {
 		return err
 	}
-	m, err := members(doc, "format", "origin", "public_key", "checkpoint")
+	names := []string{"format", "origin", "public_key", "checkpoint", "handovers"}
+	m, err := members(doc, names[:min(len(names), max(4, len(doc.Members)))]...)
 	if err != nil {
 		return fault(-1, "the header: %v", err)
 	}
 	if m[0].Text != exportFormat {
 		return fault(-1, "the header: not an export of the format %s", exportFormat)
 	}
-	v.written = appendHeader(v.written[:0], m[1].Text, m[2].Text, m[3].Text)
+	if len(m) > 4 {
+		if err := v.keys.notes(m[4]); err != nil {
+			return fault(-1, "the header: %v", err)
+		}
+	}
+	v.written = appendHeader(v.written[:0], m[1].Text, m[2].Text, m[3].Text, v.keys.handovers...)
 	if !bytes.Equal(v.line, v.written) {
 		return fault(-1, "the header is not spelt as an export spells it")
 	}
 	r := &v.report
-	r.PublicKey, r.KeyPinned = m[2].Text, v.opts.PublicKey != ""
-	if r.Checkpoint, err = openPinned([]byte(m[3].Text), r.PublicKey, v.opts.PublicKey); err != nil {
+	v.keys.pin(v.opts.PublicKey, v.opts.Also)
+	if r.PublicKey, r.KeyPinned = m[2].Text, len(v.keys.pinned) > 0; !v.keys.mayTrust(r.PublicKey) {
+		return fault(-1, "wrong key: found %s, expected %s", quote(r.PublicKey), v.keys.expected())
+	}
+	if r.Checkpoint, err = OpenCheckpoint([]byte(m[3].Text), r.PublicKey); err != nil {
 		return err
 	}
 	if r.Checkpoint.Origin != m[1].Text {
@@ -89,35 +107,69 @@ func (v *verifier) header() error {
 	return v.since()
 }
 
-// since opens the older checkpoint.
+// since reads the older checkpoints.
 func (v *verifier) since() error {
-	if v.opts.Since == nil {
-		return nil
+	for _, signed := range v.opts.Since {
+		old, err := OpenCheckpoint(signed, v.report.PublicKey)
+		if err != nil && len(v.keys.handovers) > 0 { // a key of before may have signed it
+			if said, unread := UnverifiedCheckpoint(signed); unread == nil {
+				old, err = said, nil
+			}
+		}
+		var problem *VerifyError
+		if errors.As(err, &problem) {
+			return fault(-1, "the older checkpoint: %s", problem.Problem)
+		}
+		if now := v.report.Checkpoint; old.Origin != now.Origin {
+			return fault(-1, "the older checkpoint is of the log %s, the export of %s: another tenant", quote(old.Origin), quote(now.Origin))
+		}
+		v.olders = append(v.olders, old)
 	}
-	old, err := OpenCheckpoint(v.opts.Since, v.report.PublicKey)
-	var problem *VerifyError
-	if errors.As(err, &problem) {
-		return fault(-1, "the older checkpoint: %s", problem.Problem)
+	slices.SortStableFunc(v.olders, func(a, b Checkpoint) int { return cmp.Compare(a.Size, b.Size) })
+	if n := len(v.olders); n > 0 {
+		v.report.Since = &v.olders[n-1]
 	}
-	now := v.report.Checkpoint
-	if old.Origin != now.Origin {
-		return fault(-1, "the older checkpoint is of the log %s, the export of %s: another tenant", quote(old.Origin), quote(now.Origin))
-	}
-	if old.Size > now.Size {
-		return fault(-1, "truncated: the older checkpoint covers %d entries, the export's only %d", old.Size, now.Size)
-	}
-	v.report.Since = &old
-	return v.compare()
+	v.compare()
+	return nil
 }
 
-// compare compares the tree with the older checkpoint once it has its size.
-func (v *verifier) compare() error {
-	old := v.report.Since
-	if old == nil || old.Size != v.tree.size || old.Root == v.tree.root() {
-		return nil
+// older holds the older checkpoints to what is known at the end.
+func (v *verifier) older() error {
+	if old, now := v.report.Since, v.report.Checkpoint; old != nil && old.Size > now.Size {
+		return fault(-1, "truncated: the older checkpoint covers %d entries, the export's only %d", old.Size, now.Size)
 	}
-	return fault(-1, "the first %d entries have the root %s, the older checkpoint says %s: one of them was edited, moved, "+
-		"dropped or inserted since", old.Size, v.tree.root(), old.Root)
+	for _, signed := range v.opts.Since {
+		if err := v.signedBefore(signed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// signedBefore wants a checkpoint to be signed by the key of the export, or by one that it took over from.
+func (v *verifier) signedBefore(signed []byte) error {
+	var problem *VerifyError
+	for _, key := range append([]string{v.report.PublicKey}, v.keys.before(v.report.PublicKey)...) {
+		_, err := OpenCheckpoint(signed, key)
+		if err == nil {
+			return nil
+		}
+		if problem == nil {
+			errors.As(err, &problem)
+		}
+	}
+	return fault(-1, "the older checkpoint: %s", problem.Problem)
+}
+
+// compare compares the tree with the older checkpoints that have its size. A difference is told at the end: what comes behind it may explain it.
+func (v *verifier) compare() {
+	for ; v.compared < len(v.olders) && v.olders[v.compared].Size <= v.tree.size; v.compared++ {
+		old := v.olders[v.compared]
+		if old.Size == v.tree.size && old.Root != v.tree.root() && v.differs == nil {
+			v.differs = fault(-1, "the first %d entries have the root %s, the older checkpoint says %s: one of them was edited, moved, "+
+				"dropped or inserted since", old.Size, v.tree.root(), old.Root)
+		}
+	}
 }
 
 // next reads one line, and is done behind the last.
@@ -184,8 +236,9 @@ func (v *verifier) record(hash Hash, text []byte, openings Openings) error {
 	}
 	v.stored = v.tree.add(hash, v.stored[:0])
 	v.report.Redacted += int64(redacted)
-	if err := v.compare(); err != nil {
-		return err
+	v.compare()
+	if err := v.keys.follow(leaf, v.report.Checkpoint.Origin, v.tree.size, v.tree.root); err != nil {
+		return fault(at, "%v", err)
 	}
 	if v.opts.Each != nil {
 		if err := v.opts.Each(at, leaf, openings); err != nil {
@@ -225,8 +278,11 @@ func (v *verifier) end() error {
 		return fmt.Errorf("read the export: %w", err)
 	}
 	v.report.Entries, v.report.Root = v.tree.size, v.tree.root()
+	if v.differs != nil {
+		return v.differs
+	}
 	if v.report.Root == v.report.Checkpoint.Root {
-		return nil
+		return v.trust()
 	}
 	where := "an entry"
 	if since := v.report.Since; since != nil {
@@ -234,6 +290,18 @@ func (v *verifier) end() error {
 	}
 	return fault(-1, "the entries have the root %s, the signed checkpoint says %s: %s was edited or exchanged, and its line "+
 		"made to fit, so that none can be named", v.report.Root, v.report.Checkpoint.Root, where)
+}
+
+// trust asks at the end whether the key that signed is the pinned one, or took over from it.
+func (v *verifier) trust() error {
+	if err := v.keys.whole(); err != nil {
+		return fault(-1, "%v", err)
+	}
+	if !v.keys.trusts(v.report.PublicKey) {
+		return fault(-1, "wrong key: found %s, expected %s, and no handover leads from there to it", quote(v.report.PublicKey), v.keys.expected())
+	}
+	v.report.Handovers = v.keys.proven
+	return v.older()
 }
 
 // parse reads the next line, which must be there.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ func TestVerify(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := Report{Entries: l.size(), Root: l.root, Checkpoint: l.checkpoint(), PublicKey: testSigner(t).PublicKey(), KeyPinned: true}
-		if got != want || seen != l.size() {
+		if !reflect.DeepEqual(got, want) || seen != l.size() {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
@@ -123,7 +124,7 @@ func TestVerifySince(t *testing.T) {
 	l := newLog(t, 6)
 	file := l.export(t)
 	check := func(old Checkpoint) (Report, error) {
-		return Verify(bytes.NewReader(file), VerifyOptions{PublicKey: testSigner(t).PublicKey(), Since: sign(t, old)})
+		return Verify(bytes.NewReader(file), VerifyOptions{PublicKey: testSigner(t).PublicKey(), Since: [][]byte{sign(t, old)}})
 	}
 	for size, root := range l.roots(t) {
 		old := Checkpoint{Origin(testTenant), int64(size), root}
@@ -141,7 +142,7 @@ func TestVerifySince(t *testing.T) {
 	_, err = check(other)
 	refused(t, err, -1, "another tenant")
 	for _, since := range []string{"", "note\n", corrupt(string(sign(t, l.checkpoint())), 20)} {
-		_, err = Verify(bytes.NewReader(file), VerifyOptions{Since: []byte(since)})
+		_, err = Verify(bytes.NewReader(file), VerifyOptions{Since: [][]byte{[]byte(since)}})
 		refused(t, err, -1, "the older checkpoint: ")
 	}
 }
@@ -161,7 +162,7 @@ func TestVerifyRewritten(t *testing.T) {
 	roots := l.roots(t)
 	for size := range 7 {
 		since := sign(t, Checkpoint{Origin(testTenant), int64(size), roots[size]})
-		_, err := Verify(bytes.NewReader(forged.export(t)), VerifyOptions{Since: since})
+		_, err := Verify(bytes.NewReader(forged.export(t)), VerifyOptions{Since: [][]byte{since}})
 		if size <= 2 {
 			if err != nil {
 				t.Errorf("since %d: %v", size, err)
@@ -171,7 +172,7 @@ func TestVerifyRewritten(t *testing.T) {
 		refused(t, err, -1, "was edited, moved, dropped or inserted since")
 	}
 	old := sign(t, Checkpoint{Origin(testTenant), 2, roots[2]})
-	_, err := Verify(bytes.NewReader(forge(t, sign(t, l.checkpoint()), forged.records)), VerifyOptions{Since: old})
+	_, err := Verify(bytes.NewReader(forge(t, sign(t, l.checkpoint()), forged.records)), VerifyOptions{Since: [][]byte{old}})
 	refused(t, err, -1, "an entry from 2 on was edited")
 }
 

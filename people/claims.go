@@ -67,7 +67,8 @@ const (
 	nameKey   = "name/"
 )
 
-func bucket(tenant string) string { return "claims:" + tenant }
+// Bucket is where it is kept what sign-ins brought to a tenant.
+func Bucket(tenant string) string { return "claims:" + tenant }
 
 // SignIn takes note of a sign-in, until its groups lapse, and returns who it is. Names are tried exactly: the subject, then the
 // verified mail address.
@@ -171,7 +172,7 @@ func (j *Joined) keep(ctx context.Context, tenant string, r record, names []stri
 		keys = append(keys, nameKey+key(name))
 	}
 	for _, k := range keys {
-		if err := j.values.SetValue(ctx, bucket(tenant), k, text, until); err != nil {
+		if err := j.values.SetValue(ctx, Bucket(tenant), k, text, until); err != nil {
 			return fmt.Errorf("keep the sign-in: %w", err)
 		}
 	}
@@ -180,7 +181,7 @@ func (j *Joined) keep(ctx context.Context, tenant string, r record, names []stri
 
 // record reads what is kept under a key; nil when there is nothing, or no longer.
 func (j *Joined) record(ctx context.Context, tenant, k string) (*record, error) {
-	text, err := j.values.Value(ctx, bucket(tenant), k, j.now())
+	text, err := j.values.Value(ctx, Bucket(tenant), k, j.now())
 	if errors.Is(err, approval.ErrNotFound) {
 		return nil, nil
 	}
@@ -265,7 +266,7 @@ func (j *Joined) Members(ctx context.Context, tenant, group string) ([]approval.
 	if err != nil {
 		return nil, err
 	}
-	kept, err := j.values.ListValues(ctx, bucket(tenant), j.now())
+	kept, err := j.values.ListValues(ctx, Bucket(tenant), j.now())
 	if err != nil {
 		return nil, fmt.Errorf("read the sign-ins: %w", err)
 	}

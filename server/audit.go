@@ -64,7 +64,11 @@ func (x *exchange) export() error {
 	if x.r.Method == http.MethodHead {
 		return nil
 	}
-	out, err := ledger.NewWriter(x.w, signed, x.cfg.Signer.PublicKey())
+	handovers, err := x.cfg.Store.Handovers(ctx, x.tenant())
+	if err != nil {
+		return err
+	}
+	out, err := ledger.NewWriter(x.w, signed, x.cfg.Signer.PublicKey(), handovers...)
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ type metrics struct {
 	frozen   prometheus.Gauge
 	degraded *prometheus.GaugeVec
 	waited   *prometheus.HistogramVec
+	behind   *prometheus.GaugeVec
 
 	measuring sync.Mutex                 // one at a time; guards what stands below
 	measured  time.Time                  // when the figures of the store were last read
@@ -61,9 +62,15 @@ func newMetrics(cfg Config) *metrics {
 		waited: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "assent_answer_seconds", Buckets: prometheus.ExponentialBuckets(1, 3, 12),
 			Help: "Time from asking to a person's answer, through whatever channel, since this process began; the same on every replica."}, []string{"verdict"}),
 	}
+	m.behind = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "assent_witness_behind_seconds",
+		Help: "How long ago a witness was last shown every ledger as it was; 0 while that goes well."}, []string{"witness"})
+	alarms := prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "assent_tampered_total",
+		Help: "Times that this process met something in the database that the service did not write: alert on any."}, func() float64 { return float64(cfg.Store.Integrity().Alarms) })
+	stopped := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "assent_stopped_tenants",
+		Help: "Tenants whose ledger does not fit: nothing is signed for them, and nothing runs."}, func() float64 { return float64(len(cfg.Store.Integrity().Stopped)) })
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m.http, m.calls, m.consumes, m.entries, m.watchers, m.polls, m.sealedAt, m.open, m.dead,
-		m.waited, m.oldest, m.frozen, m.degraded,
+		m.waited, m.oldest, m.frozen, m.degraded, m.behind, alarms, stopped,
 		buildInfo(cfg.Version), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if count := cfg.UnusableAgents; count != nil {
@@ -193,6 +200,11 @@ func (f *figures) waits(since time.Time) {
 
 // read reads the figures and shows them, all or none.
 func (s *Server) read(ctx context.Context) error {
+	if s.cfg.Witnesses != nil {
+		for _, w := range s.cfg.Witnesses() {
+			s.metrics.behind.WithLabelValues(w.Name).Set(w.Behind.Seconds())
+		}
+	}
 	tenants, err := s.cfg.Store.Tenants(ctx)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/plans"
+	"github.com/assent-dev/assent/store"
 )
 
 // problem is an error as a client sees it (RFC 9457). cause is for the log only.
@@ -90,6 +91,7 @@ func kinds() map[openapi.Code]kind {
 		openapi.CodeIfMatchRequired:      {http.StatusPreconditionRequired, "an answer must say which version it answers", none, 0},
 		openapi.CodeTooMany:              {http.StatusTooManyRequests, "too many watchers", retry, 10},
 		openapi.CodeInternal:             {http.StatusInternalServerError, "a fault of the server", none, 0},
+		openapi.CodeTampered:             {http.StatusInternalServerError, "the database was tampered with", none, 0},
 		openapi.CodeUnavailable:          {http.StatusServiceUnavailable, "not available now", retry, 2},
 		openapi.CodeAgentUnusable:        {http.StatusServiceUnavailable, "the agent's files can't be used", none, 0},
 		openapi.CodeWrongHost:            {http.StatusMisdirectedRequest, "not a name of this server", none, 0},
@@ -115,6 +117,7 @@ func sentinels() []struct {
 		code   openapi.Code
 		detail string
 	}{
+		{store.ErrTampered, openapi.CodeTampered, "what stands in the database was not written by this service, so nothing rests on it: its log says what"},
 		{approval.ErrNotFound, openapi.CodeNotFound, ""},
 		{approval.ErrUnknownAgent, openapi.CodeUnknownAgent, "no agent of this id is loaded: look at the id, and at what the server was started with"},
 		{approval.ErrVersion, openapi.CodeVersionMismatch, "read the request again, show it again, then answer with the new version"},

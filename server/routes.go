@@ -10,6 +10,7 @@ func (s *Server) table() []route {
 		read    = openapi.ScopeRead
 		vote    = openapi.ScopeVote
 		admin   = openapi.ScopeAdmin
+		witness = openapi.ScopeWitness
 	)
 	any := func(scopes ...scope) []scope { return scopes }
 	routes := []route{
@@ -45,6 +46,9 @@ func (s *Server) table() []route {
 		{pattern: "GET /v1/audit/checkpoint", scopes: any(read), handle: (*exchange).checkpoint},
 		{pattern: "GET /v1/audit/export", scopes: any(read), handle: (*exchange).export},
 		{pattern: "GET /v1/audit/proof/{index}", scopes: any(read), handle: (*exchange).proof},
+		{pattern: "GET /v1/witness", scopes: any(witness, read), query: []string{"log"}, handle: (*exchange).witnessed},
+		{pattern: "POST /v1/witness", scopes: any(witness), body: smallBody, handle: (*exchange).showWitness},
+		{pattern: "POST /v1/witness/forget", scopes: any(admin), body: smallBody, handle: (*exchange).forgetWitnessed},
 		{pattern: "GET /v1/stats", scopes: any(read), query: []string{"since"}, handle: (*exchange).stats},
 
 		{pattern: "POST /v1/device", open: true, body: smallBody, handle: (*exchange).beginDevice},

@@ -27,6 +27,7 @@ import (
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/server/witness"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -47,6 +48,8 @@ type Config struct {
 	Loaded func(tenant string) []openapi.Loaded
 	// UnusableAgents counts the agents whose file can't be used as it stands; nil: no figure says so.
 	UnusableAgents func() int
+	// Witnesses says how the witnesses outside fare that checkpoints are shown to; nil: there are none.
+	Witnesses func() []witness.State
 	// Tools returns the RAP runtime of an agent, nil where it has none; nil: no agent has one.
 	Tools func(tenant, agent string) *rap.Runtime
 	// Administration asks people about acts that widen what may happen; nil: nobody acts by the API.

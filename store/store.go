@@ -16,6 +16,8 @@ import (
 var (
 	// ErrUnavailable: the database can't be reached, read or written, or is full. Nothing was half done; whoever asked must not go on (503).
 	ErrUnavailable = errors.New("the store is not available")
+	// ErrNameTaken says that another live token of the tenant has the name: a name is who asks.
+	ErrNameTaken = errors.New("another live token has this name")
 	// ErrSchema: the database is not one that this version of assent made or can bring up to date.
 	ErrSchema = errors.New("the database is not as this version of assent expects it")
 	// ErrBackup: what should be restored is no whole, unchanged backup of this version, or the store is not empty.
@@ -37,8 +39,25 @@ type Store interface {
 	Tenants(ctx context.Context) ([]string, error)
 	// Backup writes everything as one consistent state, in a form that any engine restores. It holds what the store holds: guard it.
 	Backup(ctx context.Context, w io.Writer) error
-	// Restore fills an empty store from a backup, all or nothing.
+	// Restore fills an empty store from a backup, all or nothing. A store that is bound to a key takes only what was signed with it, and then is
+	// unfinished: what must not outlive a restore is to be voided, and then FinishRestore called.
 	Restore(ctx context.Context, r io.Reader) error
+	// RestoreInPlace makes a store that was put back as a whole, as by a snapshot of its volume, one that was restored.
+	RestoreInPlace(ctx context.Context) error
+	FinishRestore(ctx context.Context) error
+	// Identity says what the store is bound to.
+	Identity(ctx context.Context) (Identity, error)
+	// Rotate binds the store to another key, all or nothing: the last entry of each log tells of it, and its checkpoint is signed by both keys.
+	Rotate(ctx context.Context, r Rotation) error
+	// Rooms lists the rooms that hold records and whose names begin with prefix.
+	Rooms(ctx context.Context, prefix string) ([]string, error)
+	// Verify holds every log to the watermark before anything is answered. The error is a *TamperedError where something does not fit.
+	Verify(ctx context.Context) error
+	// Distrust stops a tenant, because something outside shows that its log is not what it was: nothing is signed or run for it until the store
+	// is opened anew.
+	Distrust(tenant, problem string)
+	// Integrity says what this process found since it opened the store.
+	Integrity() Integrity
 	Close() error
 }
 
@@ -57,6 +76,8 @@ type Ledger interface {
 	History(ctx context.Context, tenant, subject string) ([]Entry, error)
 	// Checkpoint returns the size and the signed checkpoint of the tenant's tree; size 0 and nil before the first.
 	Checkpoint(ctx context.Context, tenant string) (int64, []byte, error)
+	// Handovers lists the checkpoints of the tenant's log that were signed by two keys, when the second took over from the first; oldest first.
+	Handovers(ctx context.Context, tenant string) ([][]byte, error)
 	// Hashes reads stored hashes of the tenant's tree.
 	Hashes(ctx context.Context, tenant string) ledger.HashReader
 	// Prune redacts what people wrote and what calls carried: it drops the openings of entries before a time and the bodies of requests that
@@ -73,12 +94,15 @@ type Entry struct {
 
 // Tokens are the credentials of runtimes; only hashes are kept.
 type Tokens interface {
+	// PutToken inserts or replaces a token; ErrNameTaken while another live one of the tenant has its name.
 	PutToken(ctx context.Context, t Token) error
 	// TokenByHash returns a token whatever its state; approval.ErrNotFound.
 	TokenByHash(ctx context.Context, hash string) (Token, error)
 	Tokens(ctx context.Context, tenant string) ([]Token, error)
 	// RevokeToken returns approval.ErrNotFound when there is none.
 	RevokeToken(ctx context.Context, tenant, id string, at time.Time) error
+	// EndToken revokes a token if it is there and was not; ended tells whether it did.
+	EndToken(ctx context.Context, tenant, id string, at time.Time) (ended bool, err error)
 }
 
 // Token is a credential of a runtime, or of a person's command line.

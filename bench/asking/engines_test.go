@@ -4,6 +4,8 @@ package asking
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"database/sql"
 	"net/url"
 	"os"
@@ -14,10 +16,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	_ "modernc.org/sqlite"
 
+	"github.com/assent-dev/assent/ledger"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/postgres"
 	"github.com/assent-dev/assent/store/postgres/pgtest"
 	"github.com/assent-dev/assent/store/sqlite"
+	"github.com/assent-dev/assent/store/watermark"
 )
 
 // engine opens a fresh store, and the floor on the same engine with the same durability: one row of the size of a small entry, one commit.
@@ -30,9 +34,24 @@ func engines() []engine { return []engine{{"sqlite", openSQLite}, {"postgres", o
 
 const payload = `{"actor":"bench","facts":{"agent":"clerk","state":"pending","target":"tool transfer"},"sealed":{},"subject":"apr_0","tenant":"default","time":"2026-11-21T12:00:00.000000Z","type":"request_opened","v":1}`
 
+// trust is that of a service: a key, and a watermark beside it.
+func trust(t *testing.T) store.Trust {
+	signer, secret, err := ledger.GenerateKey("bench.example", rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := watermark.Open(filepath.Join(t.TempDir(), "key.watermark"), "bench", func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	sum := sha256.Sum256([]byte(secret))
+	return store.Trust{Key: store.Key{Public: signer.PublicKey(), Secret: sum[:]}, Watermark: w}
+}
+
 func openSQLite(t *testing.T) (store.Store, func(context.Context) error) {
 	dir := t.TempDir()
-	s, err := sqlite.Open(t.Context(), filepath.Join(dir, "assent.db"), sqlite.Options{})
+	s, err := sqlite.Open(t.Context(), filepath.Join(dir, "assent.db"), sqlite.Options{Trust: trust(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +75,7 @@ func openSQLite(t *testing.T) (store.Store, func(context.Context) error) {
 
 func openPostgres(t *testing.T) (store.Store, func(context.Context) error) {
 	where := pgtest.New(t)
-	s, err := postgres.Open(t.Context(), where, postgres.Options{})
+	s, err := postgres.Open(t.Context(), where, postgres.Options{Trust: trust(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
@@ -13,27 +11,15 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/tokens"
 	"github.com/assent-dev/assent/store"
-	"github.com/assent-dev/assent/store/postgres"
-	"github.com/assent-dev/assent/store/sqlite"
 )
 
 // backend wires the heavy half of the command.
 func backend() cli.Backend {
 	return cli.Backend{
-		OpenStore: openStore, CreateToken: createToken, RevokeToken: revokeToken, Thaw: thaw, Prune: prune,
+		OpenStore:   func(ctx context.Context, c cli.StoreConfig) (store.Store, error) { return openStore(ctx, c, nil) },
+		CreateToken: createToken, RevokeToken: revokeToken, Thaw: thaw, Prune: prune, Backup: backup, Restore: restore, RotateKey: rotateKey,
 		Serve: serve, Check: checkServe, CheckOIDC: checkOIDC, Gateway: serveGateway,
 	}
-}
-
-// openStore opens either engine. Only who may make a store gets a new one: a misspelt path must not look like an empty store.
-func openStore(ctx context.Context, where string, create bool) (store.Store, error) {
-	if strings.HasPrefix(where, "postgres://") || strings.HasPrefix(where, "postgresql://") {
-		return postgres.Open(ctx, where, postgres.Options{})
-	}
-	if _, err := os.Stat(where); err != nil && !create {
-		return nil, fmt.Errorf("the store: %w (assent serve makes one)", err)
-	}
-	return sqlite.Open(ctx, where, sqlite.Options{})
 }
 
 // records is a service that does nothing but note what was done to a store.
@@ -89,5 +75,5 @@ func prune(ctx context.Context, s store.Store, tenant string, before time.Time) 
 		return 0, 0, err
 	}
 	facts := map[string]any{"before": before.UTC().Format(time.RFC3339), "requests": requests, "entries": entries}
-	return requests, entries, records(s).Record(ctx, tenant, "pruned", "", operator, facts)
+	return requests, entries, records(s).Record(ctx, tenant, approval.EventPruned, "", operator, facts)
 }

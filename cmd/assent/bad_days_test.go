@@ -60,13 +60,13 @@ func TestDrain(t *testing.T) {
 	if _, err := http.Get(h.ready.API + "/healthz"); err == nil {
 		t.Error("it still answers")
 	}
-	s, err := openStore(t.Context(), filepath.Join(h.dir, "s.db"), false)
+	s, err := openStore(t.Context(), h.where(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	entries, err := s.Entries(t.Context(), "default", 0, 10)
-	if err != nil || len(entries) != 5 { // two tokens, which agents and people are in force, and the request
+	if err != nil || len(entries) != 6 { // two tokens, which agents and people are in force, the start and the request
 		t.Errorf("%d entries are sealed, %v", len(entries), err)
 	}
 }
@@ -177,7 +177,7 @@ func TestStartRefuses(t *testing.T) {
 // TestLostStoreAllowsNothing: with the store gone read-only, calls that need no asking are refused too.
 func TestLostStoreAllowsNothing(t *testing.T) {
 	h := start(t, "")
-	locker, err := openStore(t.Context(), filepath.Join(h.dir, "s.db"), false)
+	locker, err := openStore(t.Context(), h.where(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

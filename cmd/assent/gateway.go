@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -37,17 +36,18 @@ func serveGateway(ctx context.Context, cfg cli.GatewayConfig, log io.Writer, rea
 	if _, err := agents.Plan(ctx, ownTenant, cfg.Agent); err != nil {
 		return noAgent(err)
 	}
-	host, _ := os.Hostname() // only a name for people to tell keys apart
-	key, err := cli.LoadKey(cfg.KeyFile, host)
-	if err != nil {
-		return err
-	}
-	s, err := openStore(ctx, cfg.Store, true)
+	s, err := openStore(ctx, cfg.StoreConfig(), logs)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	common, err := standalone(cfg, s, agents, key, logs)
+	if err := s.Verify(ctx); err != nil {
+		return err
+	}
+	if err := recordStart(ctx, s, s.key, ownTenant); err != nil {
+		return err
+	}
+	common, err := standalone(cfg, s, agents, s.key, logs)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func serveGateway(ctx context.Context, cfg cli.GatewayConfig, log io.Writer, rea
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	return runGateway(ctx, cfg, common, s, agents, key, listener, ready)
+	return runGateway(ctx, cfg, common, s, agents, s.key, listener, ready)
 }
 
 // standalone is what the gateway works with when there is no service in this process.

@@ -63,7 +63,7 @@ func startWith(t *testing.T, h *testHouse, change func(*cli.ServeConfig)) *testH
 		Tenants: []cli.TenantConfig{{Name: "default", Agents: []string{h.dir}, People: filepath.Join(h.dir, "people.yaml")}},
 	}
 	change(&cfg)
-	h.tokens(t, cfg.Store)
+	h.tokens(t, cfg.StoreConfig())
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan cli.Ready, 1), make(chan error, 1)
 	var log bytes.Buffer
@@ -88,9 +88,14 @@ func startWith(t *testing.T, h *testHouse, change func(*cli.ServeConfig)) *testH
 	return h
 }
 
-func (h *testHouse) tokens(t *testing.T, path string) {
+// where is the store of the house, with its key.
+func (h *testHouse) where() cli.StoreConfig {
+	return cli.StoreConfig{Where: filepath.Join(h.dir, "s.db"), KeyFile: filepath.Join(h.dir, "k")}
+}
+
+func (h *testHouse) tokens(t *testing.T, c cli.StoreConfig) {
 	t.Helper()
-	s, err := openStore(t.Context(), path, true)
+	s, err := openStore(t.Context(), c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func until(t *testing.T, what string, is func() bool) {
 // loadedEntries lists what the ledger tells about files in force, newest last.
 func (h *testHouse) loadedEntries(t *testing.T, kind string) []string {
 	t.Helper()
-	s, err := openStore(t.Context(), filepath.Join(h.dir, "s.db"), false)
+	s, err := openStore(t.Context(), h.where(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -26,7 +27,7 @@ import (
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/server/auth"
 	"github.com/assent-dev/assent/server/inbox"
-	"github.com/assent-dev/assent/store"
+	"github.com/assent-dev/assent/server/witness"
 )
 
 // house is a running service and what it is made of, from the store upwards.
@@ -34,7 +35,7 @@ type house struct {
 	cfg      cli.ServeConfig
 	log      *slog.Logger
 	key      cli.Key
-	store    store.Store
+	store    *keyedStore
 	tenants  tenants
 	people   *people.Joined
 	listener net.Listener
@@ -46,6 +47,7 @@ type house struct {
 	outside        *outside
 	tools          *tools
 	auth           *auth.Auth // nil: nobody can sign in
+	witness        *witness.Runner
 }
 
 // serve runs the service until ctx ends, and then lets what is under way end.
@@ -60,17 +62,24 @@ func serve(ctx context.Context, cfg cli.ServeConfig, log io.Writer, ready func(c
 	if h.tenants, err = loadTenants(h.cfg, h.log); err != nil {
 		return err
 	}
-	host, _ := os.Hostname() // only a name for people to tell keys apart
-	if h.key, err = cli.LoadKey(cfg.KeyFile, host); err != nil {
+	if h.store, err = openStore(ctx, cfg.StoreConfig(), h.log); err != nil {
 		return err
 	}
-	if h.store, err = openStore(ctx, cfg.Store, true); err != nil {
-		return err
-	}
+	h.key = h.store.key
 	defer func() { err = errors.Join(err, h.store.Close()) }()
+	if err := h.store.Verify(ctx); err != nil {
+		return err
+	}
+	if err := h.warnOfRole(ctx); err != nil {
+		return err
+	}
 	if err := h.build(ctx); err != nil {
 		return err
 	}
+	if err := recordStart(ctx, h.store, h.key, slices.Sorted(maps.Keys(h.tenants))...); err != nil {
+		return errors.Join(err, h.unlisten())
+	}
+	h.askWitnesses(ctx)
 	return h.run(ctx, ready)
 }
 
@@ -93,6 +102,9 @@ func (h *house) build(ctx context.Context) (err error) {
 		return err
 	}
 	if h.base, err = publicURL(h.cfg.PublicURL, h.listener.Addr()); err == nil {
+		err = h.buildWitness()
+	}
+	if err == nil {
 		err = h.buildService()
 	}
 	if err == nil {
@@ -145,7 +157,7 @@ func (h *house) buildService() (err error) {
 	}
 	plans := &administration.Planner{Next: h.tenants, Admins: h.tenants.adminsOf}
 	h.service = approval.New(h.store, plans, h.people, time.Now, rand.Reader, approval.Config{
-		Route: h.outside.route, AcceptUnknown: h.acceptsUnknown,
+		Route: h.outside.route, AcceptUnknown: h.acceptsUnknown, KeepArgs: h.cfg.KeepArgs,
 	})
 	h.administration = &administration.Desk{Service: h.service, Directory: h.people, Admins: h.tenants.adminsOf}
 	if err := h.outside.connect(h); err != nil {
@@ -213,7 +225,7 @@ func (h *house) run(ctx context.Context, ready func(cli.Ready)) error {
 		Administration: h.administration, PublicURL: h.signInURL(),
 		Checks: h.checks(),
 		Tools:  h.tools.runtime, Version: cli.Version, Loaded: h.tenants.loaded, UnusableAgents: h.tenants.unusableAgents,
-		MetricsElsewhere: h.figures != nil,
+		MetricsElsewhere: h.figures != nil, Witnesses: h.witness.States,
 	})
 	answers := h.httpServer(s)
 	ctx, cancel := context.WithCancel(ctx)
@@ -224,6 +236,7 @@ func (h *house) run(ctx context.Context, ready func(cli.Ready)) error {
 	all.Go(func() { h.tenants.run(ctx, h.service.Record) })
 	all.Go(func() { h.outside.run(ctx) })
 	all.Go(func() { h.tools.run(ctx) })
+	all.Go(func() { h.witness.Run(ctx) })
 	if h.auth != nil {
 		all.Go(func() { h.auth.Run(ctx) })
 	}
@@ -268,6 +281,9 @@ func (h *house) checks() []server.Check {
 	checks := fileChecks(h.tenants.err)
 	if h.auth != nil {
 		checks = append(checks, server.Check{Name: "sign_in", Check: h.auth.Check, Degrades: true})
+	}
+	if len(h.cfg.Witnesses) > 0 {
+		checks = append(checks, server.Check{Name: "witness", Check: h.witness.Ready})
 	}
 	return checks
 }

@@ -27,13 +27,19 @@ type Assent struct {
 
 // Backend is what the commands need beside a client: the service itself and its stores.
 type Backend struct {
-	// OpenStore opens the store at a path or postgres:// URL. Unless create is set, one that is not there is an error.
-	OpenStore func(ctx context.Context, where string, create bool) (store.Store, error)
+	// OpenStore opens a store. Unless Create is set, one that is not there is an error.
+	OpenStore func(ctx context.Context, c StoreConfig) (store.Store, error)
 	// CreateToken, RevokeToken, Thaw and Prune work on a store directly, and record it in the ledger.
 	CreateToken func(ctx context.Context, s store.Store, tenant string, body openapi.TokenBody) (*openapi.CreatedToken, error)
 	RevokeToken func(ctx context.Context, s store.Store, tenant, id string) error
 	Thaw        func(ctx context.Context, s store.Store, tenant, agent, reason string) error
 	Prune       func(ctx context.Context, s store.Store, tenant string, before time.Time) (requests, entries int, err error)
+	// Backup writes a store to a file, and records it in the ledger.
+	Backup func(ctx context.Context, s store.Store, w io.Writer) error
+	// Restore fills a store from a backup, or goes on from what it holds when there is none (nil), and voids what must not outlive that.
+	Restore func(ctx context.Context, c StoreConfig, from io.Reader) (Restored, error)
+	// RotateKey binds a store to another key, which it makes when the file is not there, and returns both public keys.
+	RotateKey func(ctx context.Context, c StoreConfig, keyFile, watermark string) (before, after string, err error)
 	// Serve runs the service until ctx ends. It calls ready once, when it answers.
 	Serve func(ctx context.Context, c ServeConfig, log io.Writer, ready func(Ready)) error
 	// Check reads everything that Serve would, and tells what is wrong. It opens no store and reaches nobody.
@@ -81,7 +87,7 @@ func (a Assent) command() *cobra.Command {
 		a.dismissCommand(), a.editCommand(), a.cancelCommand(), a.watchCommand(), a.grantsCommand(), a.revokeCommand(), a.loginCommand())
 	add(groupAudit, a.auditCommand(), a.statsCommand())
 	add(groupOperate, a.serveCommand(), a.demoCommand(), a.tokenCommand(), a.freezeCommand(), a.thawCommand(), a.deliveriesCommand(), a.backupCommand(),
-		a.restoreCommand(), a.pruneCommand(), a.oidcCommand())
+		a.restoreCommand(), a.pruneCommand(), a.keyCommand(), a.oidcCommand())
 	return cmd
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,7 +23,8 @@ func (a Assent) auditCommand() *cobra.Command {
 		Use:   "audit",
 		Short: "Export the ledger, and verify exports, proofs and checkpoints offline",
 		Long: "verify needs no server and no store: a file, and the public key that you have from the operator, not from the file.\n" +
-			"Exit code 0: verified, 1: not verified, 2: could not be read.",
+			"Exit code 0: verified and anchored, 1: not verified, 2: could not be read, 3: everything in the file is right, but no key or no older checkpoint of\n" +
+			"yours was compared (--public-key, and --since or --witness).",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -32,22 +34,26 @@ func (a Assent) auditCommand() *cobra.Command {
 
 // verifyFlags are the flags of assent audit verify.
 type verifyFlags struct {
-	publicKey string
-	since     string
-	asJSON    bool
+	publicKeys   []string
+	since        []string
+	witness      string
+	witnessToken string
+	asJSON       bool
 }
 
 func (a Assent) verifyCommand() *cobra.Command {
 	var f verifyFlags
 	cmd := &cobra.Command{
-		Use:   "verify FILE|- [--public-key FILE|KEY] [--since CHECKPOINT]",
+		Use:   "verify FILE|- --public-key FILE|KEY (--since CHECKPOINT | --witness FILE|URL)",
 		Short: "Verify an export, or the proof of one entry, offline",
 		Args:  oneOf("one FILE that `assent audit export` or `assent audit proof` wrote, or - for standard input"),
-		RunE:  func(_ *cobra.Command, args []string) error { return a.verify(f, args[0]) },
+		RunE:  func(cmd *cobra.Command, args []string) error { return a.verify(cmd.Context(), f, args[0]) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.publicKey, "public-key", "", "`KEY` that must have signed, or the file that holds it; without it the file's own key is used, which proves nothing about who signed")
-	flags.StringVar(&f.since, "since", "", "`FILE` of an older checkpoint that you kept: the log must begin with what it covers")
+	flags.StringArrayVar(&f.publicKeys, "public-key", nil, "`KEY` that must have signed, or the file that holds it; without it the file's own key is used, which proves nothing about who signed (repeatable: any of them)")
+	flags.StringArrayVar(&f.since, "since", nil, "`FILE` of an older checkpoint that you kept: the log must begin with what it covers (repeatable)")
+	flags.StringVar(&f.witness, "witness", "", "`FILE|URL` of a witness: the log must agree with every checkpoint of it that the witness has")
+	flags.StringVar(&f.witnessToken, "witness-token-file", "", "`FILE` of the token for the witness, where it is another assent server")
 	flags.BoolVar(&f.asJSON, "json", false, "print a JSON document")
 	return cmd
 }
@@ -61,25 +67,25 @@ type verdict struct {
 	Redacted  int64           `json:"redacted,omitempty"`
 	Root      string          `json:"root,omitempty"`
 	Log       string          `json:"log,omitempty"`
-	Since     *int64          `json:"since,omitempty"` // entries that the older checkpoint covers
+	Since     *int64          `json:"since,omitempty"` // entries that the latest of the older checkpoints covers
 	PublicKey string          `json:"public_key,omitempty"`
 	KeyPinned bool            `json:"key_pinned"`
-	Leaf      json.RawMessage `json:"leaf,omitempty"` // of a proof
+	Anchored  bool            `json:"anchored"`            // the key is pinned, and of an export an older checkpoint was compared
+	Handovers int             `json:"handovers,omitempty"` // changes of the key that were followed
+	Leaf      json.RawMessage `json:"leaf,omitempty"`      // of a proof
 
 	Audit    *approval.AuditSummary `json:"audit,omitempty"`    // of an export: what the entries tell
 	Problems []approval.Problem     `json:"problems,omitempty"` // in what they tell
 }
 
-func (a Assent) verify(f verifyFlags, path string) error {
-	key, err := publicKeyOf(f.publicKey)
+func (a Assent) verify(ctx context.Context, f verifyFlags, path string) error {
+	keys, err := publicKeysOf(f.publicKeys)
 	if err != nil {
 		return err
 	}
-	var since []byte
-	if f.since != "" {
-		if since, err = readInput(f.since, nil); err != nil {
-			return err
-		}
+	outside, err := a.outside(ctx, f)
+	if err != nil {
+		return err
 	}
 	in := io.NopCloser(a.In)
 	if path != "-" {
@@ -88,10 +94,10 @@ func (a Assent) verify(f verifyFlags, path string) error {
 		}
 	}
 	defer in.Close()
-	v, err := check(in, key, since)
+	v, err := check(in, keys, outside)
 	var wrong *ledger.VerifyError
 	if errors.As(err, &wrong) {
-		v = verdict{Problem: wrong.Problem, KeyPinned: key != ""}
+		v = verdict{Problem: wrong.Problem, KeyPinned: len(keys) > 0}
 		if wrong.Index >= 0 {
 			v.Entry = &wrong.Index
 		}
@@ -101,11 +107,20 @@ func (a Assent) verify(f verifyFlags, path string) error {
 	return a.printVerdict(v, f.asJSON)
 }
 
+func publicKeysOf(texts []string) ([]string, error) {
+	var out []string
+	for _, text := range texts {
+		key, err := publicKeyOf(text)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, key)
+	}
+	return out, nil
+}
+
 // publicKeyOf reads the key from the file of this name, else takes the text itself for the key.
 func publicKeyOf(text string) (string, error) {
-	if text == "" {
-		return "", nil
-	}
 	content, err := readInput(text, nil)
 	key := strings.TrimSpace(string(content))
 	if errors.Is(err, fs.ErrNotExist) && strings.Count(text, "+") >= 2 {
@@ -125,8 +140,8 @@ func publicKeyOf(text string) (string, error) {
 // maxProofFile bounds what is read as a proof, in bytes.
 const maxProofFile = 64 << 20
 
-// check verifies a proof or an export, whichever the file says it is.
-func check(in io.Reader, key string, since []byte) (verdict, error) {
+// check verifies a proof or an export, whichever the file says it is. outside finds the older checkpoints of a log.
+func check(in io.Reader, keys []string, outside checkpoints) (verdict, error) {
 	r := bufio.NewReader(in)
 	begin, err := r.Peek(64)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -136,15 +151,23 @@ func check(in io.Reader, key string, since []byte) (verdict, error) {
 		return verdict{}, errors.New("the file is empty, expected an export or a proof")
 	}
 	if bytes.HasPrefix(begin, []byte(`{"format":"assent-proof/`)) {
-		return checkProof(r, key, since)
+		return checkProof(r, keys, outside)
+	}
+	whole, since, err := anchors(r, outside)
+	if err != nil {
+		return verdict{}, err
 	}
 	var auditor approval.Auditor
-	report, err := ledger.Verify(r, ledger.VerifyOptions{PublicKey: key, Since: since, Each: func(i int64, l ledger.Leaf, _ ledger.Openings) error {
+	var lost []string
+	report, err := ledger.Verify(whole, ledger.VerifyOptions{Also: keys, Since: since, Each: func(i int64, l ledger.Leaf, _ ledger.Openings) error {
 		auditor.Add(i, l)
+		if l.Type == approval.EventRestored {
+			lost = append(lost, restoredAt(i, l))
+		}
 		return nil
 	}})
 	if err != nil {
-		return verdict{}, err
+		return verdict{}, explained(err, lost)
 	}
 	problems, told := auditor.Problems(), auditor.Summary()
 	if len(problems) > 0 {
@@ -153,7 +176,7 @@ func check(in io.Reader, key string, since []byte) (verdict, error) {
 	}
 	v := verdict{
 		Audit: &told, Verified: true, Entries: report.Entries, Redacted: report.Redacted, Root: report.Root.String(), Log: report.Checkpoint.Origin,
-		PublicKey: report.PublicKey, KeyPinned: report.KeyPinned,
+		PublicKey: report.PublicKey, KeyPinned: report.KeyPinned, Anchored: report.KeyPinned && report.Since != nil, Handovers: len(report.Handovers),
 	}
 	if report.Since != nil {
 		v.Since = &report.Since.Size
@@ -161,9 +184,31 @@ func check(in io.Reader, key string, since []byte) (verdict, error) {
 	return v, nil
 }
 
-func checkProof(r io.Reader, key string, since []byte) (verdict, error) {
-	if since != nil {
-		return verdict{}, errors.New("--since is for exports: a proof says nothing about older checkpoints")
+// restoredAt tells of a restore in words.
+func restoredAt(index int64, l ledger.Leaf) string {
+	fact := func(name string) string {
+		v, _ := l.Facts.Get(name)
+		return v.Num.Canonical()
+	}
+	text := fmt.Sprintf("entry %d tells that the store was restored at %s entries", index, fact("size"))
+	if _, known := l.Facts.Get("lost_size"); known {
+		text += ", and that there had been " + fact("lost_size")
+	}
+	return text
+}
+
+// explained adds to a problem what the ledger tells of restores: what was lost by one can't be in it.
+func explained(err error, lost []string) error {
+	var wrong *ledger.VerifyError
+	if len(lost) == 0 || !errors.As(err, &wrong) {
+		return err
+	}
+	return &ledger.VerifyError{Index: wrong.Index, Problem: wrong.Problem + "; " + strings.Join(lost, "; ")}
+}
+
+func checkProof(r io.Reader, keys []string, outside checkpoints) (verdict, error) {
+	if outside != nil {
+		return verdict{}, errors.New("--since and --witness are for exports: a proof says nothing about older checkpoints")
 	}
 	file, err := io.ReadAll(io.LimitReader(r, maxProofFile))
 	if err != nil {
@@ -171,7 +216,7 @@ func checkProof(r io.Reader, key string, since []byte) (verdict, error) {
 	}
 	var proof ledger.Proof
 	file = bytes.TrimRight(file, "\n")
-	report, err := ledger.VerifyProof(file, key)
+	report, err := ledger.VerifyProof(file, keys...)
 	if err != nil {
 		return verdict{}, err
 	}
@@ -180,7 +225,7 @@ func checkProof(r io.Reader, key string, since []byte) (verdict, error) {
 	}
 	return verdict{
 		Verified: true, Entry: &report.Index, Entries: report.Checkpoint.Size, Redacted: int64(report.Redacted), Root: report.Checkpoint.Root.String(),
-		Log: report.Checkpoint.Origin, PublicKey: report.PublicKey, KeyPinned: report.KeyPinned, Leaf: proof.Leaf,
+		Log: report.Checkpoint.Origin, PublicKey: report.PublicKey, KeyPinned: report.KeyPinned, Anchored: report.KeyPinned, Leaf: proof.Leaf,
 	}, nil
 }
 
@@ -196,8 +241,11 @@ func (a Assent) printVerdict(v verdict, asJSON bool) error {
 	if err := p.done(); err != nil {
 		return err
 	}
-	if !v.Verified {
+	switch {
+	case !v.Verified:
 		return &exitError{code: ExitNo}
+	case !v.Anchored:
+		return &exitError{code: ExitLoose}
 	}
 	return nil
 }
@@ -230,7 +278,18 @@ func (p *printer) verdict(v verdict) {
 		p.printf("  begins with the %d entries of the older checkpoint\n", *v.Since)
 	}
 	p.printf("  root %s, signed by %s\n", v.Root, v.PublicKey)
+	if v.Handovers > 0 {
+		p.printf("  changes of the key: %d, each signed by the key before\n", v.Handovers)
+	}
+	p.loose(v)
+}
+
+// loose says what is missing for the result to stand against whoever runs the service.
+func (p *printer) loose(v verdict) {
 	if !v.KeyPinned {
 		p.printf("%s: the key came with the file, so this says nothing about who signed: give --public-key\n", styled{yellow, "not pinned"})
+	}
+	if v.Leaf == nil && v.Since == nil {
+		p.printf("%s: nothing from outside says that this is the whole history: give --since a checkpoint that you kept, or --witness\n", styled{yellow, "not anchored"})
 	}
 }

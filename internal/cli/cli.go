@@ -17,6 +17,7 @@ const (
 	ExitFindings = 1 // agf-validate: findings at or above --fail-on
 	ExitNo       = 1 // assent: the answer is no: denied, not approved, not verified
 	ExitFailure  = 2 // usage, or something could not be read or reached
+	ExitLoose    = 3 // assent audit verify: everything is right, but nothing from outside says that it is the whole, or whose it is
 )
 
 // Version is what the binaries say of themselves and what SARIF names as the tool's version.

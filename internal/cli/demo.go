@@ -93,7 +93,8 @@ func unpack(dir string) error {
 
 func (a Assent) demoToken(ctx context.Context, cfg ServeConfig, body openapi.TokenBody) (secret string, err error) {
 	body.ExpiresIn = "24h"
-	made, err := a.createDirectly(ctx, tokenFlags{place: place{storeFlags: storeFlags{store: cfg.Store}, tenant: defaultTenant}}, body)
+	from := place{storeFlags: storeFlags{StoreConfig: StoreConfig{Where: cfg.Store, KeyFile: cfg.KeyFile}}, tenant: defaultTenant}
+	made, err := a.createDirectly(ctx, tokenFlags{place: from}, body)
 	if err != nil {
 		return "", err
 	}
@@ -295,7 +296,7 @@ func (d *demoDesk) printLedger(export []byte, key string) error {
 	if err != nil {
 		return err
 	}
-	v, err := check(bytes.NewReader(export), key, nil)
+	v, err := check(bytes.NewReader(export), []string{key}, nil)
 	if err != nil {
 		return err
 	}

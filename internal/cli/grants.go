@@ -190,7 +190,11 @@ func (a Assent) thawed(ctx context.Context, f thawFlags) (left []approval.Freeze
 	if a.Backend.Thaw == nil {
 		return nil, errNoBackend
 	}
-	err = a.withStore(ctx, f.store, false, func(s store.Store) error {
+	where, err := a.directStore(f.place)
+	if err != nil {
+		return nil, err
+	}
+	err = a.withStore(ctx, where, func(s store.Store) error {
 		if err := a.Backend.Thaw(ctx, s, f.tenant, f.agent, f.reason); err != nil {
 			return err
 		}

@@ -9,9 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/store"
 )
 
 // Key is what a service must keep secret, and every replica of it must share.
@@ -19,36 +21,53 @@ type Key struct {
 	Signer ledger.Signer // of the ledger's checkpoints
 	Forms  []byte        // seals what a page showed into its forms; derived from the same file
 	RAP    []byte        // seals RAP calls in the store; derived from the same file
+	Rows   []byte        // authenticates the rows of the store; derived from the same file
 }
 
-// LoadKey reads the key that signs the ledger, or makes it with the public key beside it (FILE.pub) when there is none yet. A key that
-// others may read is refused: whoever holds it can write history.
-func LoadKey(path, name string) (Key, error) {
+// Store is the part that a store is bound to.
+func (k Key) Store() store.Key { return store.Key{Public: k.Signer.PublicKey(), Secret: k.Rows} }
+
+// LoadKey reads the key that signs the ledger; fs.ErrNotExist when there is none. The public key beside it (FILE.pub) is written when it is missing.
+// A key that others may read is refused: whoever holds it can write history.
+func LoadKey(path string) (Key, error) {
 	secret, err := readKey(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if existing(path+".pub") == nil {
-			return Key{}, fmt.Errorf("the ledger's key %s is not there, and its public key %s.pub is: put the key back, "+
-				"or remove the public key when another one is meant to be made", path, path)
-		}
-		secret, err = createKey(path, name)
-	}
 	if err != nil {
 		return Key{}, fmt.Errorf("the ledger's key: %w", err)
 	}
+	return parseKey(path, secret)
+}
+
+// MakeKey is LoadKey that makes the key when there is none yet; made tells whether it did. Only an empty store may get a new key.
+func MakeKey(path, name string) (key Key, made bool, err error) {
+	secret, err := readKey(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if existing(path+".pub") == nil {
+			return Key{}, false, fmt.Errorf("the ledger's key %s is not there, and its public key %s.pub is: put the key back, "+
+				"or remove the public key when another one is meant to be made", path, path)
+		}
+		secret, made, err = createKey(path, name)
+	}
+	if err != nil {
+		return Key{}, false, fmt.Errorf("the ledger's key: %w", err)
+	}
+	key, err = parseKey(path, secret)
+	return key, made, err
+}
+
+// parseKey derives everything from the secret, and publishes what is public.
+func parseKey(path, secret string) (Key, error) {
 	secret = strings.TrimSuffix(secret, "\n")
 	signer, err := ledger.ParseSigner(secret)
 	if err != nil {
 		return Key{}, fmt.Errorf("the ledger's key %s: %w; put the right file back: a new key starts a log that old checkpoints don't match", path, err)
 	}
-	forms, err := hkdf.Key(sha256.New, []byte(secret), nil, "assent forms v1", 32)
-	if err != nil {
-		return Key{}, fmt.Errorf("the ledger's key %s: %w", path, err)
+	key := Key{Signer: signer}
+	for label, into := range map[string]*[]byte{"assent forms v1": &key.Forms, "assent rap v1": &key.RAP, "assent store v1": &key.Rows} {
+		if *into, err = hkdf.Key(sha256.New, []byte(secret), nil, label, 32); err != nil {
+			return Key{}, fmt.Errorf("the ledger's key %s: %w", path, err)
+		}
 	}
-	rap, err := hkdf.Key(sha256.New, []byte(secret), nil, "assent rap v1", 32)
-	if err != nil {
-		return Key{}, fmt.Errorf("the ledger's key %s: %w", path, err)
-	}
-	return Key{signer, forms, rap}, publishKey(path+".pub", signer.PublicKey())
+	return key, publishKey(path+".pub", signer.PublicKey())
 }
 
 func readKey(path string) (string, error) {
@@ -56,7 +75,7 @@ func readKey(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if others := info.Mode().Perm() & 0o077; others != 0 {
+	if others := info.Mode().Perm() & 0o077; others != 0 && runtime.GOOS != "windows" { // where modes say nothing
 		return "", fmt.Errorf("%s can be read by others (mode %04o), expected 0600: run chmod 600 on it, and think of the key as known if it stood there for long", path, info.Mode().Perm())
 	}
 	text, err := readInput(path, nil)
@@ -64,17 +83,18 @@ func readKey(path string) (string, error) {
 }
 
 // createKey puts the key in place whole or not at all, and never over another.
-func createKey(path, name string) (string, error) {
-	_, secret, err := ledger.GenerateKey(keyName(name), rand.Reader)
+func createKey(path, name string) (secret string, made bool, err error) {
+	_, secret, err = ledger.GenerateKey(keyName(name), rand.Reader)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	if err := writeNew(path, []byte(secret+"\n"), 0o600); errors.Is(err, fs.ErrExist) { // another process was faster
-		return readKey(path)
+		secret, err = readKey(path)
+		return secret, false, err
 	} else if err != nil {
-		return "", err
+		return "", false, err
 	}
-	return secret, nil
+	return secret, true, nil
 }
 
 // keyName makes a name of a key of the host's: neither space nor plus.

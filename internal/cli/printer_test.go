@@ -147,7 +147,7 @@ func TestKeyIsMadeOnce(t *testing.T) {
 	for i := range keys {
 		all.Go(func() {
 			var err error
-			if keys[i], err = LoadKey(path, "a host+name"); err != nil {
+			if keys[i], _, err = MakeKey(path, "a host+name"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -169,12 +169,12 @@ func TestKeyIsMadeOnce(t *testing.T) {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := LoadKey(path, "h"); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		if _, err := LoadKey(path); err == nil || !strings.Contains(err.Error(), "chmod 600") {
 			t.Errorf("%o: %v", mode, err)
 		}
 	}
 	for name, path := range map[string]string{"a directory": t.TempDir(), "nowhere": filepath.Join(path, "key")} {
-		if _, err := LoadKey(path, "h"); err == nil {
+		if _, err := LoadKey(path); err == nil {
 			t.Errorf("%s is no key", name)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,6 +19,7 @@ type GatewayConfig struct {
 	Store     string
 	StoreFile string // file that holds Store
 	KeyFile   string // "" means assent.key beside a store that is a file
+	Watermark string // file; "" means one beside the key, NoWatermark none
 	Agents    []string
 	Policies  []string
 	// OnBrokenFiles is KeepLastGood or DenyBroken.
@@ -87,6 +87,7 @@ func (a Assent) readGatewayConfig(file string) (GatewayConfig, error) {
 		known := r.rapGatewayFields(&cfg.RAPGatewayConfig)
 		known["listen"], known["public_url"] = r.listen(&cfg.Listen), r.text(&cfg.PublicURL)
 		known["store"], known["store_file"] = r.store(&cfg.Store), r.path(&cfg.StoreFile)
+		known["watermark"] = r.watermark(&cfg.Watermark)
 		known["key"], known["agents"], known["policies"] = r.path(&cfg.KeyFile), r.paths(&cfg.Agents), r.paths(&cfg.Policies)
 		known["on_broken_files"] = r.oneOf(&cfg.OnBrokenFiles, KeepLastGood, DenyBroken)
 		known["server"], known["server_token_file"] = r.text(&cfg.Server), r.path(&cfg.TokenFile)
@@ -108,16 +109,14 @@ func (a Assent) readGatewayConfig(file string) (GatewayConfig, error) {
 	if cfg.Store, err = a.whereStore(cfg.Store, cfg.StoreFile, true); err != nil {
 		return cfg, err
 	}
-	if err := checkStore(cfg.Store); err != nil {
-		return cfg, err
-	}
-	if cfg.KeyFile == "" {
-		if isURL(cfg.Store) {
-			return cfg, errors.New("key: expected a file: with PostgreSQL there is no place beside the store, and all replicas need the same key")
-		}
-		cfg.KeyFile = filepath.Join(filepath.Dir(cfg.Store), "assent.key")
-	}
-	return cfg, nil
+	where, err := cfg.StoreConfig().WithDefaults()
+	cfg.KeyFile, cfg.Watermark = where.KeyFile, where.Watermark
+	return cfg, err
+}
+
+// StoreConfig is what the gateway opens its store with.
+func (c *GatewayConfig) StoreConfig() StoreConfig {
+	return StoreConfig{Where: c.Store, KeyFile: c.KeyFile, Watermark: c.Watermark, Create: true}
 }
 
 // rapRuntimeFlags are the flags of assent rap runtime: those of a service, and the tool servers of one agent.

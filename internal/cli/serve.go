@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -40,13 +39,16 @@ type ServeConfig struct {
 	Store         string   // path or postgres:// URL
 	StoreFile     string   // file that holds Store
 	KeyFile       string   // "" means assent.key beside a store that is a file
+	Watermark     string   // file; "" means one beside the key, NoWatermark none
+	KeepArgs      int      // bytes of arguments that the ledger keeps of a call that nobody is asked about; 0: approval.Config's
 	OnBrokenFiles string   // KeepLastGood or DenyBroken
 	LogLevel      string   // one of LogLevels
 	Drain         time.Duration
 	Dev           bool
 	DevPerson     string         // whose sign-in link Dev makes
 	Tenants       []TenantConfig // at least one, names unique
-	LogText       bool           // for a person; else JSON
+	Witnesses     []WitnessConfig
+	LogText       bool // for a person; else JSON
 }
 
 // TenantConfig is one tenant.
@@ -194,6 +196,7 @@ func serveFlagSet(cmd *cobra.Command, f *serveFlags) {
 	flags.StringArrayVar(&f.Hosts, "host", nil,
 		"a further `NAME` by which it is reached, such as assent.internal (repeatable); addresses need none")
 	flags.StringVar(&f.KeyFile, "key", "", "`FILE` of the ledger's key, made on the first start with FILE.pub; assent.key beside the store")
+	flags.StringVar(&f.Watermark, "watermark", "", "`FILE` that remembers how far the ledger had come, or none; FILE.watermark beside the key")
 	signInFlagSet(cmd, f)
 	flags.BoolVar(&f.Dev, "dev", false, "for a laptop: loopback only, prints a link that signs in")
 	flags.StringVar(&f.DevPerson, "dev-person", "", "`ID` of the person whom the link of --dev signs in; you, when there is no --people")
@@ -261,7 +264,7 @@ func overlay(cfg ServeConfig, f serveFlags, given func(string) bool) (ServeConfi
 		"store": func() { cfg.Store, cfg.StoreFile = f.Store, "" }, "store-file": func() { cfg.StoreFile = f.StoreFile },
 		"listen": func() { cfg.Listen = f.Listen }, "metrics-listen": func() { cfg.MetricsListen = f.MetricsListen },
 		"public-url": func() { cfg.PublicURL = f.PublicURL }, "host": func() { cfg.Hosts = f.Hosts },
-		"key":             func() { cfg.KeyFile = f.KeyFile },
+		"key": func() { cfg.KeyFile = f.KeyFile }, "watermark": func() { cfg.Watermark = f.Watermark },
 		"on-broken-files": func() { cfg.OnBrokenFiles = f.OnBrokenFiles }, "log-level": func() { cfg.LogLevel = f.LogLevel },
 		"drain": func() { cfg.Drain = f.Drain }, "dev": func() { cfg.Dev = f.Dev },
 		"dev-person": func() { cfg.DevPerson = f.DevPerson },
@@ -317,17 +320,18 @@ func (f serveFlags) overOIDC(file *OIDCConfig, given func(string) bool) *OIDCCon
 	return file
 }
 
+// StoreConfig is what the service opens its store with.
+func (c *ServeConfig) StoreConfig() StoreConfig {
+	return StoreConfig{Where: c.Store, KeyFile: c.KeyFile, Watermark: c.Watermark, Create: true}
+}
+
 // check refuses what could not work, before anything is opened.
 func (c *ServeConfig) check() error {
-	if err := checkStore(c.Store); err != nil {
+	where, err := c.StoreConfig().WithDefaults()
+	if err != nil {
 		return err
 	}
-	if c.KeyFile == "" {
-		if isURL(c.Store) {
-			return errors.New("--key: expected a file: with PostgreSQL there is no place beside the store, and all replicas need the same key")
-		}
-		c.KeyFile = filepath.Join(filepath.Dir(c.Store), "assent.key")
-	}
+	c.KeyFile, c.Watermark = where.KeyFile, where.Watermark
 	if c.Drain < 0 {
 		return errors.New("--drain: expected a time that is not negative")
 	}
@@ -493,6 +497,9 @@ func (a Assent) readServeConfig(file string) (ServeConfig, error) {
 		known["on_broken_files"] = r.oneOf(&cfg.OnBrokenFiles, KeepLastGood, DenyBroken)
 		known["log_level"] = r.oneOf(&cfg.LogLevel, LogLevels()...)
 		known["key"] = r.path(&cfg.KeyFile)
+		known["watermark"] = r.watermark(&cfg.Watermark)
+		known["ledger"] = func(n *yamldoc.Node) { r.mapping(n, fields{"keep_arguments": r.number(&cfg.KeepArgs)}) }
+		known["witness"] = r.witness(&cfg.Witnesses)
 		known["drain"] = r.duration(&cfg.Drain)
 		known["dev"] = r.flag(&cfg.Dev)
 		known["dev_person"] = r.text(&cfg.DevPerson)
@@ -515,6 +522,16 @@ func (a Assent) readServeConfig(file string) (ServeConfig, error) {
 		cfg.Tenants = []TenantConfig{one}
 	}
 	return cfg, err
+}
+
+// watermark reads a path, or the word for none.
+func (r *configReader) watermark(into *string) func(*yamldoc.Node) {
+	read := r.text(into)
+	return func(n *yamldoc.Node) {
+		if read(n); *into != NoWatermark {
+			*into = r.beside(*into)
+		}
+	}
 }
 
 // store reads a path or a URL.

@@ -8,31 +8,41 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// storeFlags say where a store is.
+// storeFlags say which store a command works on itself.
 type storeFlags struct {
-	store string
-	file  string // that holds it
+	StoreConfig
+	file string // that holds where it is
 }
 
 var errTwoStores = errors.New("--store and --store-file both say where the store is: expected one of them")
 
 // storeFlag adds the flags of a store to a command.
 func storeFlag(cmd *cobra.Command, f *storeFlags, standard, usage string) {
-	cmd.Flags().StringVar(&f.store, "store", standard, usage)
-	cmd.Flags().StringVar(&f.file, "store-file", "", "`FILE` that holds what --store would say, for a URL with a password")
+	flags := cmd.Flags()
+	flags.StringVar(&f.Where, "store", standard, usage)
+	flags.StringVar(&f.file, "store-file", "", "`FILE` that holds what --store would say, for a URL with a password")
+	flags.StringVar(&f.KeyFile, "key", "", "`FILE` of the ledger's key; assent.key beside a store that is a file")
+	flags.StringVar(&f.Watermark, "watermark", "", "`FILE` that remembers how far the ledger had come, or none; FILE.watermark beside the key")
 }
 
 // where tells where the store is by the flags, else by ASSENT_STORE, else by the standard of the flag.
-func (f storeFlags) where(a Assent, cmd *cobra.Command) (string, error) {
+func (f storeFlags) where(a Assent, cmd *cobra.Command) (StoreConfig, error) {
 	stored, filed := cmd.Flags().Changed("store"), cmd.Flags().Changed("store-file")
 	if stored && filed {
-		return "", errTwoStores
+		return f.StoreConfig, errTwoStores
 	}
-	where, err := a.whereStore(f.store, f.file, stored || filed)
-	if err == nil && where == "" {
+	c, err := f.config(a, stored || filed)
+	if err == nil && c.Where == "" {
 		err = errors.New("--store: expected a path, or a postgres:// URL; --store-file and ASSENT_STORE can say it too")
 	}
-	return where, err
+	return c, err
+}
+
+// config is which store the flags say, with ASSENT_STORE before them unless they were given.
+func (f storeFlags) config(a Assent, given bool) (c StoreConfig, err error) {
+	c = f.StoreConfig
+	c.Where, err = a.whereStore(f.Where, f.file, given)
+	return c, err
 }
 
 // whereStore tells where the store is. The environment goes before everything but flags that were given; a file that

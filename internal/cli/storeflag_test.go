@@ -24,8 +24,9 @@ func TestUsers4_13_WhereTheStoreIs(t *testing.T) {
 		a := Assent{Streams: Streams{Env: func(name string) string { return map[string]string{"ASSENT_STORE": tt.env}[name] }}}
 		var f storeFlags
 		var got string
-		cmd := &cobra.Command{Use: "x", RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			got, err = f.where(a, cmd)
+		cmd := &cobra.Command{Use: "x", RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := f.where(a, cmd)
+			got = c.Where
 			return err
 		}}
 		storeFlag(cmd, &f, "standard.db", "usage")

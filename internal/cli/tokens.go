@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -36,7 +35,7 @@ type place struct {
 }
 
 // direct tells whether the store is worked on itself, which needs no token: that is how the first one comes about.
-func (p place) direct() bool { return p.store != "" || p.file != "" }
+func (p place) direct() bool { return p.Where != "" || p.file != "" }
 
 // placed adds the flags that say where a command administers.
 func placed(cmd *cobra.Command, p *place) *cobra.Command {
@@ -93,7 +92,8 @@ func (a Assent) tokenCreateCommand() *cobra.Command {
 }
 
 func scopeNames() []string {
-	return []string{string(openapi.ScopeDecide), string(openapi.ScopeRequest), string(openapi.ScopeRead), string(openapi.ScopeVote), string(openapi.ScopeAdmin)}
+	return []string{string(openapi.ScopeDecide), string(openapi.ScopeRequest), string(openapi.ScopeRead), string(openapi.ScopeVote), string(openapi.ScopeAdmin),
+		string(openapi.ScopeWitness)}
 }
 
 func (a Assent) createToken(ctx context.Context, f tokenFlags) error {
@@ -189,11 +189,12 @@ func (a Assent) createDirectly(ctx context.Context, f tokenFlags, body openapi.T
 	if a.Backend.CreateToken == nil {
 		return nil, errNoBackend
 	}
-	where, err := a.directStore(f)
+	where, err := a.directStore(f.place)
 	if err != nil {
 		return nil, err
 	}
-	err = a.withStore(ctx, where, true, func(s store.Store) error {
+	where.Create = true
+	err = a.withStore(ctx, where, func(s store.Store) error {
 		made, err = a.Backend.CreateToken(ctx, s, f.tenant, body)
 		return err
 	})
@@ -204,11 +205,11 @@ func (a Assent) createDirectly(ctx context.Context, f tokenFlags, body openapi.T
 }
 
 // directStore tells where the store is that is worked on itself. The environment alone never makes a command do that.
-func (a Assent) directStore(f tokenFlags) (string, error) {
-	if f.store != "" && f.file != "" {
-		return "", errTwoStores
+func (a Assent) directStore(p place) (StoreConfig, error) {
+	if p.Where != "" && p.file != "" {
+		return p.StoreConfig, errTwoStores
 	}
-	return a.whereStore(f.store, f.file, true)
+	return p.config(a, true)
 }
 
 func (a Assent) tokenListCommand() *cobra.Command {
@@ -229,11 +230,11 @@ func (a Assent) listTokens(ctx context.Context, f tokenFlags) error {
 			return openapi.Tokens{Tokens: list}, err
 		}, (*printer).tokens)
 	}
-	where, err := a.directStore(f)
+	where, err := a.directStore(f.place)
 	if err != nil {
 		return err
 	}
-	return a.withStore(ctx, where, false, func(s store.Store) error {
+	return a.withStore(ctx, where, func(s store.Store) error {
 		list, err := s.Tokens(ctx, f.tenant)
 		if err != nil {
 			return err
@@ -292,11 +293,11 @@ func (a Assent) revokeToken(ctx context.Context, f tokenFlags, id string) error 
 		if a.Backend.RevokeToken == nil {
 			return errNoBackend
 		}
-		where, err := a.directStore(f)
+		where, err := a.directStore(f.place)
 		if err != nil {
 			return err
 		}
-		err = a.withStore(ctx, where, false, func(s store.Store) error { return a.Backend.RevokeToken(ctx, s, f.tenant, id) })
+		err = a.withStore(ctx, where, func(s store.Store) error { return a.Backend.RevokeToken(ctx, s, f.tenant, id) })
 		if err != nil {
 			return err
 		}
@@ -315,27 +316,4 @@ func (a Assent) revokeToken(ctx context.Context, f tokenFlags, id string) error 
 	}
 	p.printf("%s: revoked\n", id)
 	return p.done()
-}
-
-// errNoBackend says that this binary was built without the service.
-var errNoBackend = errors.New("this program was built without the service")
-
-// withStore opens a store for one piece of work.
-func (a Assent) withStore(ctx context.Context, where string, create bool, work func(store.Store) error) (err error) {
-	if a.Backend.OpenStore == nil {
-		return errNoBackend
-	}
-	if err := checkStore(where); err != nil {
-		return err
-	}
-	_, missing := os.Stat(where)
-	s, err := a.Backend.OpenStore(ctx, where, create)
-	if err != nil {
-		return err
-	}
-	if create && missing != nil && !isURL(where) { // the path may be misspelt, and a token in a store that nobody serves opens nothing
-		fmt.Fprintf(a.Err, "assent: there was no store at %s, so a new one was made there\n", scrubLine(where))
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	return work(s)
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -20,8 +21,9 @@ func (a Assent) backupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup --store STORE --to FILE",
 		Short: "Write everything that a store holds to one file, while it is in use",
-		Long:  "The file holds what the store holds, arguments and hashes of tokens included: it is made readable for its owner only. The ledger's key is not in it.",
-		Args:  cobra.NoArgs,
+		Long: "The file holds what the store holds, arguments and hashes of tokens included: it is made readable for its owner only. The ledger's key is not in\n" +
+			"it; nothing restores a backup without that key.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			where, err := from.where(a, cmd)
 			if err != nil {
@@ -46,19 +48,22 @@ func required(cmd *cobra.Command, names ...string) {
 	}
 }
 
-func (a Assent) backup(ctx context.Context, where, to string, asJSON bool) error {
+func (a Assent) backup(ctx context.Context, c StoreConfig, to string, asJSON bool) error {
+	if a.Backend.Backup == nil {
+		return errNoBackend
+	}
 	if existing(to) == nil {
 		return fmt.Errorf("%s exists: a backup never overwrites anything", to)
 	}
-	err := writeThrough(to, func(w io.Writer) error {
-		return a.withStore(ctx, where, false, func(s store.Store) error { return s.Backup(ctx, w) })
+	err := a.withStore(ctx, c, func(s store.Store) error {
+		return writeThrough(to, func(w io.Writer) error { return a.Backend.Backup(ctx, s, w) })
 	})
 	if err != nil {
 		return err
 	}
 	p := a.printer()
 	if asJSON {
-		return p.document(map[string]string{"store": shownStore(where), "to": to})
+		return p.document(map[string]string{"store": shownStore(c.Where), "to": to})
 	}
 	p.printf("%s: written\n", to)
 	return p.done()
@@ -67,12 +72,19 @@ func (a Assent) backup(ctx context.Context, where, to string, asJSON bool) error
 func (a Assent) restoreCommand() *cobra.Command {
 	var into storeFlags
 	var from string
-	var asJSON bool
+	var inPlace, asJSON bool
 	cmd := &cobra.Command{
-		Use:   "restore --store STORE --from FILE",
-		Short: "Fill an empty store from a backup, all or nothing",
-		Args:  cobra.NoArgs,
+		Use:   "restore --store STORE (--from FILE | --in-place)",
+		Short: "Fill an empty store from a backup, or go on from a snapshot that was put back",
+		Long: "What happened after the backup was made is lost, so nothing that it still holds may run by itself: permits that nobody used, standing approvals,\n" +
+			"sessions and RAP calls on their way are void, and what was frozen or revoked stays so, also where only the files beside the key know it. Requests\n" +
+			"that wait can be answered. The ledger tells of it. --in-place does the same to a store that was put back as a whole, such as by a snapshot of its\n" +
+			"volume; no server may run on it meanwhile.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if (from == "") != inPlace {
+				return errors.New("expected one of --from FILE and --in-place")
+			}
 			where, err := into.where(a, cmd)
 			if err != nil {
 				return err
@@ -82,26 +94,73 @@ func (a Assent) restoreCommand() *cobra.Command {
 	}
 	storeFlag(cmd, &into, "", "`PATH` or postgres:// URL; it may be of the other engine than the backup's")
 	cmd.Flags().StringVar(&from, "from", "", "`FILE` that assent backup wrote")
+	cmd.Flags().BoolVar(&inPlace, "in-place", false, "go on from what the store holds, as after a snapshot was put back")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON document")
-	required(cmd, "from")
 	return cmd
 }
 
-func (a Assent) restore(ctx context.Context, where, from string, asJSON bool) error {
-	f, err := os.Open(from)
-	if err != nil {
+// Restored says what a restore took back.
+type Restored struct {
+	Permits  int `json:"permits"`
+	Grants   int `json:"grants"`
+	Sessions int `json:"sessions"`
+	Calls    int `json:"calls"`   // RAP calls on their way, and what users of gateways allowed for a session
+	Tokens   int `json:"tokens"`  // that were good in the backup, and known to be revoked
+	Freezes  int `json:"freezes"` // that only the watermark knew
+	Lost     int `json:"lost"`    // ledger entries that are known to have been behind the backup
+}
+
+func (a Assent) restore(ctx context.Context, c StoreConfig, from string, asJSON bool) (err error) {
+	if a.Backend.Restore == nil {
+		return errNoBackend
+	}
+	var in io.Reader
+	if from != "" {
+		f, err := os.Open(from)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in = f
+	}
+	if c, err = c.WithDefaults(); err != nil {
 		return err
 	}
-	defer f.Close()
-	if err := a.withStore(ctx, where, true, func(s store.Store) error { return s.Restore(ctx, f) }); err != nil {
+	c.Create, c.Unfinished = from != "", true
+	done, err := a.Backend.Restore(ctx, c, in)
+	if err != nil {
 		return err
 	}
 	p := a.printer()
 	if asJSON {
-		return p.document(map[string]string{"store": shownStore(where), "from": from})
+		return p.document(struct {
+			Store string `json:"store"`
+			From  string `json:"from,omitempty"`
+			Restored
+		}{shownStore(c.Where), from, done})
 	}
-	p.printf("restored from %s\n", from)
+	if from == "" {
+		p.printf("restored in place\n")
+	} else {
+		p.printf("restored from %s\n", from)
+	}
+	p.restored(done)
 	return p.done()
+}
+
+func (p *printer) restored(r Restored) {
+	for _, line := range []struct {
+		n    int
+		text string
+	}{
+		{r.Lost, "ledger entries behind it are lost"}, {r.Permits, "permits that nobody had used are void"}, {r.Grants, "standing approvals are void"},
+		{r.Sessions, "sessions and sign-ins ended"}, {r.Calls, "RAP calls on their way ended"}, {r.Tokens, "tokens are revoked, as they were"},
+		{r.Freezes, "freezes are in force, as they were"},
+	} {
+		if line.n > 0 {
+			p.printf("  %d %s\n", line.n, line.text)
+		}
+	}
 }
 
 // shownStore names a store without the password that its URL may hold.
@@ -142,11 +201,11 @@ func (a Assent) pruneCommand() *cobra.Command {
 	return cmd
 }
 
-func (a Assent) prune(ctx context.Context, where, tenant string, age time.Duration, asJSON bool) error {
+func (a Assent) prune(ctx context.Context, c StoreConfig, tenant string, age time.Duration, asJSON bool) error {
 	if a.Backend.Prune == nil {
 		return errNoBackend
 	}
-	return a.withStore(ctx, where, false, func(s store.Store) error {
+	return a.withStore(ctx, c, func(s store.Store) error {
 		requests, entries, err := a.Backend.Prune(ctx, s, tenant, time.Now().Add(-age))
 		if err != nil {
 			return err

@@ -105,7 +105,7 @@ func newHouse(t *testing.T, bin, store string) *house {
 
 func (h *house) token(name, scopes, person string) string {
 	h.t.Helper()
-	args := []string{"token", "create", "--store", h.store, "--name", name, "--scopes", scopes, "--json"}
+	args := []string{"token", "create", "--store", h.store, "--key", filepath.Join(h.dir, "assent.key"), "--name", name, "--scopes", scopes, "--json"}
 	if person != "" {
 		args = append(args, "--person", person)
 	}
@@ -202,8 +202,12 @@ func (h *house) audit(ctx context.Context, c *client.Client, since []byte) (chec
 		h.t.Fatal(err)
 	}
 	var auditor approval.Auditor
+	var older [][]byte
+	if since != nil {
+		older = append(older, since)
+	}
 	events = map[string][]ledger.Leaf{}
-	_, err = ledger.Verify(&export, ledger.VerifyOptions{PublicKey: h.key, Since: since, Each: func(i int64, l ledger.Leaf, _ ledger.Openings) error {
+	_, err = ledger.Verify(&export, ledger.VerifyOptions{PublicKey: h.key, Since: older, Each: func(i int64, l ledger.Leaf, _ ledger.Openings) error {
 		auditor.Add(i, l)
 		events[l.Subject] = append(events[l.Subject], l)
 		return nil

@@ -23,6 +23,9 @@ const (
 	bucketLink    = "signin-link"
 )
 
+// Buckets are where sessions and what leads to one are kept; the sessions themselves come first.
+func Buckets() []string { return []string{bucketSession, bucketSeen, bucketLink} }
+
 // newSessions has no idle time of its own: with one, scs writes every session back with every request.
 func newSessions(s scs.Store, cookie string, secure bool) *scs.SessionManager {
 	return &scs.SessionManager{ // scs.New would start a store of its own, with a goroutine

@@ -144,7 +144,11 @@ func (v *visit) export() error {
 const exportTime = 30 * time.Second
 
 func (v *visit) writeExport(size int64, note []byte) error {
-	out, err := ledger.NewWriter(v.w, note, v.PublicKey)
+	handovers, err := v.Store.Handovers(v.ctx(), v.Tenant)
+	if err != nil {
+		return err
+	}
+	out, err := ledger.NewWriter(v.w, note, v.PublicKey, handovers...)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,7 @@ const (
 	CodePending              Code = "pending"
 	CodeQuestion             Code = "question"
 	CodeStale                Code = "stale"
+	CodeTampered             Code = "tampered"
 	CodeTokenExpired         Code = "token_expired"
 	CodeTokenRevoked         Code = "token_revoked"
 	CodeTooLarge             Code = "too_large"
@@ -100,6 +101,8 @@ func (e Code) Valid() bool {
 	case CodeQuestion:
 		return true
 	case CodeStale:
+		return true
+	case CodeTampered:
 		return true
 	case CodeTokenExpired:
 		return true
@@ -216,6 +219,7 @@ const (
 	ScopeRead    Scope = "read"
 	ScopeRequest Scope = "request"
 	ScopeVote    Scope = "vote"
+	ScopeWitness Scope = "witness"
 )
 
 // Valid indicates whether the value is a known member of the Scope enum.
@@ -230,6 +234,35 @@ func (e Scope) Valid() bool {
 	case ScopeRequest:
 		return true
 	case ScopeVote:
+		return true
+	case ScopeWitness:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WitnessedReason.
+const (
+	WitnessedReasonContradicts WitnessedReason = "contradicts"
+	WitnessedReasonEmpty       WitnessedReason = ""
+	WitnessedReasonKey         WitnessedReason = "key"
+	WitnessedReasonOlder       WitnessedReason = "older"
+	WitnessedReasonProof       WitnessedReason = "proof"
+)
+
+// Valid indicates whether the value is a known member of the WitnessedReason enum.
+func (e WitnessedReason) Valid() bool {
+	switch e {
+	case WitnessedReasonContradicts:
+		return true
+	case WitnessedReasonEmpty:
+		return true
+	case WitnessedReasonKey:
+		return true
+	case WitnessedReasonOlder:
+		return true
+	case WitnessedReasonProof:
 		return true
 	default:
 		return false
@@ -430,6 +463,12 @@ type Entry struct {
 
 	// Openings sealed values by name, with the salts of their digests; absent when there are none or when they were redacted
 	Openings json.RawMessage `json:"openings,omitempty"`
+}
+
+// ForgetBody defines model for ForgetBody.
+type ForgetBody struct {
+	// Log the first line of its checkpoints
+	Log string `json:"log"`
 }
 
 // Freeze defines model for Freeze.
@@ -803,6 +842,47 @@ type VoteBody struct {
 // Voted defines model for Voted.
 type Voted = approval.Voted
 
+// WitnessBody defines model for WitnessBody.
+type WitnessBody struct {
+	// Checkpoint a signed note
+	Checkpoint string `json:"checkpoint"`
+
+	// Proof hashes in base64: that the log of that size is the beginning of this one (RFC 6962, 2.1.2)
+	Proof []string `json:"proof,omitempty"`
+
+	// PublicKey that signed it
+	PublicKey string `json:"public_key"`
+
+	// Since entries of the checkpoint that the proof begins at
+	Since int64 `json:"since,omitempty"`
+}
+
+// Witnessed defines model for Witnessed.
+type Witnessed struct {
+	// At when it was shown
+	At time.Time `json:"at"`
+
+	// Checkpoint a signed note
+	Checkpoint string `json:"checkpoint"`
+
+	// Log the first line of its checkpoints
+	Log string `json:"log"`
+
+	// PublicKey that signed it
+	PublicKey string `json:"public_key"`
+
+	// Reason Why what was shown was not taken, "" when it was: a `proof` from the size that is kept is needed; it is `older`; it `contradicts` what is
+	// kept, which is of another history; or the `key` that is kept did not sign it, nor hand over to the one that did.
+	Reason WitnessedReason `json:"reason"`
+
+	// Size entries
+	Size int64 `json:"size"`
+}
+
+// WitnessedReason Why what was shown was not taken, "" when it was: a `proof` from the size that is kept is needed; it is `older`; it `contradicts` what is
+// kept, which is of another history; or the `key` that is kept did not sign it, nor hand over to the one that did.
+type WitnessedReason string
+
 // Agent defines model for Agent.
 type Agent = string
 
@@ -998,6 +1078,12 @@ type StatsParams struct {
 	Since time.Time `form:"since,omitempty" json:"since,omitempty"`
 }
 
+// WitnessedParams defines parameters for Witnessed.
+type WitnessedParams struct {
+	// Log the first line of its checkpoints, such as assent/default
+	Log string `form:"log" json:"log"`
+}
+
 // DecideJSONRequestBody defines body for Decide for application/json ContentType.
 type DecideJSONRequestBody = Call
 
@@ -1045,3 +1131,9 @@ type VoteJSONRequestBody = VoteBody
 
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = TokenBody
+
+// WitnessJSONRequestBody defines body for Witness for application/json ContentType.
+type WitnessJSONRequestBody = WitnessBody
+
+// ForgetWitnessedJSONRequestBody defines body for ForgetWitnessed for application/json ContentType.
+type ForgetWitnessedJSONRequestBody = ForgetBody

@@ -90,7 +90,9 @@ func (m *Maker) Make(ctx context.Context, tenant string, spec Spec, by By) (t st
 
 	t.ID = "tok_" + hash[:20]
 	t.Hash = hash
-	if err := m.Store.PutToken(ctx, t); err != nil {
+	if err := m.Store.PutToken(ctx, t); errors.Is(err, store.ErrNameTaken) { // somebody else was quicker
+		return store.Token{}, "", nameTaken("another one")
+	} else if err != nil {
 		return store.Token{}, "", err
 	}
 	facts := map[string]any{
@@ -185,7 +187,7 @@ func checkScopes(t *store.Token) error {
 	refuse := func(expected string) error { return &approval.InputError{Field: "scopes", Expected: expected} }
 	for _, s := range t.Scopes {
 		if !openapi.Scope(s).Valid() {
-			return refuse("some of decide, request, read, vote, admin")
+			return refuse("some of decide, request, read, vote, admin, witness")
 		}
 	}
 	switch {
@@ -214,7 +216,7 @@ func checkAgents(t *store.Token, by By) error {
 	}
 	for _, s := range t.Scopes {
 		if len(t.Agents) > 0 && !slices.Contains(AgentScopes(), s) {
-			return refuse("scopes", "neither read nor admin for a token that is bound to agents")
+			return refuse("scopes", "neither read, admin nor witness for a token that is bound to agents")
 		}
 	}
 

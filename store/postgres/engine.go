@@ -21,6 +21,12 @@ func (e *engine) Dialect() sqlstore.Dialect { return dialect() }
 
 func (e *engine) Class(err error) sqlstore.Class { return class(err) }
 
+// Erases asks for the privilege, which owners and superusers have.
+func (e *engine) Erases(ctx context.Context) (may bool, err error) {
+	err = e.pool.QueryRow(ctx, "SELECT has_table_privilege('entries', 'DELETE')").Scan(&may)
+	return may, err
+}
+
 func (e *engine) Close() error {
 	e.pool.Close()
 	return nil
@@ -130,6 +136,9 @@ func (t *tx) gather(s sqlstore.Stmt) {
 
 // checked makes the server itself hold a statement to one row, by a division by zero: a COMMIT that was sent along must not happen.
 func checked(s sqlstore.Stmt) string {
+	if s.Held {
+		return "SELECT 1 / (" + s.SQL + ")"
+	}
 	if !s.One {
 		return s.SQL
 	}

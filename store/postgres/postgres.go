@@ -26,6 +26,7 @@ type Options struct {
 	Now   func() time.Time // the clock; time.Now
 	Poll  time.Duration    // how often changes by other replicas are looked for while somebody waits; 250ms
 	Conns int              // most connections; 16
+	Trust store.Trust      // the key that rows are authenticated with, and what is remembered outside
 }
 
 // writers is how many groups of updates are on their way at once. More would make groups smaller, and commits more.
@@ -53,7 +54,11 @@ func Open(ctx context.Context, url string, o Options) (store.Store, error) {
 	if err := e.hold(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the database: %w", err), e.Close())
 	}
-	return sqlstore.New(ctx, e, sqlstore.Options{Now: o.Now, Poll: o.Poll})
+	s, err := sqlstore.New(ctx, e, sqlstore.Options{Now: o.Now, Poll: o.Poll, Trust: o.Trust})
+	if err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+	return s, nil
 }
 
 // The parameter of the URL that says that a pooler stands between, and the one kind of pooler that there is a word for.
@@ -149,11 +154,15 @@ func dialect() sqlstore.Dialect {
 		WaitFor:    "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
 		TryLock:    "pg_try_advisory_xact_lock(hashtextextended($1, 0))",
 		Patience:   "SELECT pg_advisory_xact_lock(742, hashtext(current_schema() || ' wait'))",
+		HasTable:   "to_regclass($1) IS NOT NULL",
 		Migrate:    "SELECT pg_advisory_xact_lock(742, hashtext(current_schema() || ' migrate'))",
-		Number:     "UPDATE entries SET idx = n.idx FROM unnest($1::bigint[], $2::bigint[]) AS n(seq, idx) WHERE entries.seq = n.seq AND entries.idx IS NULL",
-		SealLock:   "pg_try_advisory_xact_lock(742, hashtext(current_schema() || ' seal'))",
-		Sequence:   "SELECT setval(pg_get_serial_sequence('{{table}}', '{{column}}'), coalesce((SELECT max({{column}}) FROM {{table}}), 0) + 1, false)",
-		Writers:    writers,
+		KeyShare:   "SELECT pg_advisory_xact_lock_shared(742, hashtext(current_schema() || ' key'))",
+		KeyAlone:   "SELECT pg_advisory_xact_lock(742, hashtext(current_schema() || ' key'))",
+		Number: `UPDATE entries SET idx = n.idx, code = n.code FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS n(seq, idx, code)
+WHERE entries.seq = n.seq AND entries.idx IS NULL`,
+		SealLock: "pg_try_advisory_xact_lock(742, hashtext(current_schema() || ' seal'))",
+		Sequence: "SELECT setval(pg_get_serial_sequence('{{table}}', '{{column}}'), coalesce((SELECT max({{column}}) FROM {{table}}), 0) + 1, false)",
+		Writers:  writers,
 	}
 }
 

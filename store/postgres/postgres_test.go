@@ -60,7 +60,7 @@ func unavailable(t *testing.T, err error) {
 	}
 }
 
-func TestStore(t *testing.T) { storetest.Run(t, database) }
+func TestStore(t *testing.T) { storetest.Run(t, place) }
 
 // TestD25_StatementsThatDontStayPrepared write and read what others do. internal/peers/pgbouncer runs the whole suite
 // through the real pooler.
@@ -86,12 +86,29 @@ func TestD25_StatementsThatDontStayPrepared(t *testing.T) {
 	}
 }
 
-func TestMigrations(t *testing.T) {
-	storetest.Migrations(t, func(t *testing.T) (func() (store.Store, error), func(string)) {
-		url := pgtest.New(t)
-		return open(t, url), func(query string) { exec(t, url, query) }
-	})
+func TestH4_RowsAreHeldToTheirCodes(t *testing.T) { storetest.Tampering(t, place) }
+
+func TestH4_PutBackRowsAreNoticed(t *testing.T) { storetest.PutBack(t, place) }
+
+func TestH4_NothingForgedIsSigned(t *testing.T) { storetest.Sealing(t, place) }
+
+func TestUsers4_2_AStoreIsBoundToItsKey(t *testing.T) { storetest.Keys(t, place) }
+
+func TestM1_RestoreBeginsAnew(t *testing.T) { storetest.Restoring(t, place) }
+
+// place is an empty database beside which statements run.
+func place(t *testing.T) storetest.Place {
+	url := pgtest.New(t)
+	return storetest.Place{
+		Engine: "postgres",
+		Open: func(trust store.Trust) (store.Store, error) {
+			return postgres.Open(t.Context(), url, postgres.Options{Poll: 20 * time.Millisecond, Conns: 6, Trust: trust})
+		},
+		Exec: func(query string) { exec(t, url, query) },
+	}
 }
+
+func TestMigrations(t *testing.T) { storetest.Migrations(t, place) }
 
 // TestBackupMoves: a backup of one engine is restored by the other, and is the same again.
 func TestBackupMoves(t *testing.T) {
@@ -107,14 +124,14 @@ func TestBackupMoves(t *testing.T) {
 	if err := pg.Restore(t.Context(), strings.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
-	if storetest.Backup(t, pg) != text {
+	if storetest.Uncoded(t, storetest.Backup(t, pg)) != storetest.Uncoded(t, text) {
 		t.Fatal("the backup from PostgreSQL differs")
 	}
 	back := lite()
 	if err := back.Restore(t.Context(), strings.NewReader(storetest.Backup(t, pg))); err != nil {
 		t.Fatal(err)
 	}
-	if storetest.Backup(t, back) != text {
+	if storetest.Uncoded(t, storetest.Backup(t, back)) != storetest.Uncoded(t, text) {
 		t.Fatal("the backup from SQLite differs")
 	}
 }

@@ -24,6 +24,9 @@ func (e *engine) Dialect() sqlstore.Dialect { return dialect() }
 
 func (e *engine) Class(err error) sqlstore.Class { return class(err) }
 
+// Erases is false: there is nobody in a file who could forbid it.
+func (e *engine) Erases(context.Context) (bool, error) { return false, nil }
+
 // Close waits for the writer.
 func (e *engine) Close() error {
 	w, ok := <-e.free
@@ -184,6 +187,9 @@ func (t *tx) send(s sqlstore.Stmt) error {
 	if err != nil {
 		return err
 	}
+	if s.Held {
+		return held(stmt, s.Args)
+	}
 	result, err := stmt.ExecContext(context.Background(), s.Args...)
 	if err != nil {
 		return err
@@ -193,6 +199,17 @@ func (t *tx) send(s sqlstore.Stmt) error {
 		return err
 	}
 	return s.Check(changed)
+}
+
+func held(stmt *sql.Stmt, args []any) error {
+	var n int
+	if err := stmt.QueryRowContext(context.Background(), args...).Scan(&n); err != nil {
+		return err
+	}
+	if n != 1 {
+		return sqlstore.ErrMoved
+	}
+	return nil
 }
 
 func (t *tx) Query(ctx context.Context, query string, args ...any) (sqlstore.Rows, error) {

@@ -9,9 +9,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +32,7 @@ type Options struct {
 	LockWait time.Duration    // how long a write waits for another process; 10s
 	Readers  int              // connections that read; 4
 	MaxPages int              // the file grows to so many pages of 4 KiB; 0 means no limit
+	Trust    store.Trust      // the key that rows are authenticated with, and what is remembered outside
 }
 
 // Open opens the database in a file, which it makes with mode 0600 when it is not there, and brings it up to date. Its folder must be there.
@@ -47,20 +50,49 @@ func Open(ctx context.Context, path string, o Options) (store.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w: %w", path, store.ErrUnavailable, err)
 	}
-	s, err := sqlstore.New(ctx, e, sqlstore.Options{Now: o.Now, Poll: o.Poll})
+	s, err := sqlstore.New(ctx, e, sqlstore.Options{Now: o.Now, Poll: o.Poll, Trust: o.Trust})
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	return s, nil
 }
 
-// create makes the file before SQLite would, so that nobody else can read it.
+// create makes the file before SQLite would, so that nobody else can read it. One that others may read or write is refused, as are the files beside
+// it, which SQLite makes with its mode.
 func create(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
-	return f.Close()
+	if err := f.Close(); err != nil {
+		return err
+	}
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		if err := private(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// private refuses a file that others may read or write. On Windows modes say nothing about that.
+func private(name string) error {
+	info, err := os.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	mode := info.Mode().Perm()
+	if runtime.GOOS == "windows" || !info.Mode().IsRegular() || mode&0o077 == 0 {
+		return nil
+	}
+	may := "read"
+	if mode&0o022 != 0 {
+		may = "written"
+	}
+	return fmt.Errorf("%s can be %s by others (mode %04o), expected 0600: run chmod 600 on it", name, may, mode)
 }
 
 // dsn sets what every connection needs when it is opened; a PRAGMA sent later would reach one of them only.
@@ -108,6 +140,7 @@ func dialect() sqlstore.Dialect {
 			"serial": "INTEGER PRIMARY KEY", "serial_once": "INTEGER PRIMARY KEY AUTOINCREMENT",
 		},
 		Find:     "instr",
+		HasTable: "EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1)",
 		SealLock: "1 = 1", // a transaction that writes is alone anyway
 		Writers:  1,
 	}

@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"database/sql"
 	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -46,20 +47,44 @@ func exec(t *testing.T, db *sql.DB, query string) {
 	}
 }
 
-func TestStore(t *testing.T) { storetest.Run(t, database) }
+func TestStore(t *testing.T) { storetest.Run(t, place) }
 
-func TestMigrations(t *testing.T) {
-	storetest.Migrations(t, func(t *testing.T) (func() (store.Store, error), func(string)) {
-		path := filepath.Join(t.TempDir(), "a.db")
-		return open(t, path), func(query string) {
-			db := raw(t, path)
+func TestH4_RowsAreHeldToTheirCodes(t *testing.T) { storetest.Tampering(t, place) }
+
+func TestH4_PutBackRowsAreNoticed(t *testing.T) { storetest.PutBack(t, place) }
+
+func TestH4_NothingForgedIsSigned(t *testing.T) { storetest.Sealing(t, place) }
+
+func TestUsers4_2_AStoreIsBoundToItsKey(t *testing.T) { storetest.Keys(t, place) }
+
+func TestM1_RestoreBeginsAnew(t *testing.T) { storetest.Restoring(t, place) }
+
+// place is an empty database beside which statements run.
+func place(t *testing.T) storetest.Place {
+	path := filepath.Join(t.TempDir(), "a ?#%.db")
+	return storetest.Place{
+		Engine: "sqlite",
+		Open: func(trust store.Trust) (store.Store, error) {
+			return sqlite.Open(t.Context(), path, sqlite.Options{Poll: 20 * time.Millisecond, LockWait: 30 * time.Second, Trust: trust})
+		},
+		Exec: func(query string) {
+			f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // which SQLite alone would let others read
+			if err == nil {
+				err = f.Close()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			db := raw(t, "file:"+url.PathEscape(path)+"?_pragma=busy_timeout(30000)")
 			exec(t, db, query)
 			if err := db.Close(); err != nil {
 				t.Fatal(err)
 			}
-		}
-	})
+		},
+	}
 }
+
+func TestMigrations(t *testing.T) { storetest.Migrations(t, place) }
 
 // wanted is an open store that the test closes.
 func wanted(t *testing.T, s store.Store, err error) store.Store {
@@ -187,6 +212,35 @@ func TestUnusable(t *testing.T) {
 		unavailable(t, err, says)
 		if !strings.Contains(err.Error(), path) {
 			t.Errorf("%v does not name the file", err)
+		}
+	}
+}
+
+// TestL16_FilesThatOthersMayReadOrWriteAreRefused, and those beside it, which hold the same rows. New ones are the owner's alone.
+func TestL16_FilesThatOthersMayReadOrWriteAreRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	for _, ending := range []string{"", "-wal", "-shm"} {
+		s, err := open(t, path)()
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path + ending)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Fatalf("%q has mode %v, %v", ending, info.Mode(), err)
+		}
+
+		for mode, says := range map[os.FileMode]string{0o640: "can be read by others (mode 0640)", 0o666: "can be written by others (mode 0666)", 0o620: "written"} {
+			if err := os.Chmod(path+ending, mode); err != nil {
+				t.Fatal(err)
+			}
+			_, err := open(t, path)()
+			unavailable(t, err, says)
+			if !strings.Contains(err.Error(), path+ending) || !strings.Contains(err.Error(), "chmod 600") {
+				t.Errorf("%v does not say what to do with which file", err)
+			}
+		}
+		if err := errors.Join(os.Chmod(path+ending, 0o600), s.Close()); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package storetest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -61,7 +62,7 @@ func backup(t *testing.T, db Database) {
 	Fill(t, from)
 	text := Backup(t, from)
 	ok(t, to.Restore(t.Context(), strings.NewReader(text)))
-	equal(t, Backup(t, to), text)
+	equal(t, Uncoded(t, Backup(t, to)), Uncoded(t, text))
 	verify(t, to, tenant)
 	equal(t, sealAll(t, to, nil), 9)
 	insert(t, to, request(77)) // counters go on behind what was restored
@@ -78,7 +79,29 @@ func backup(t *testing.T, db Database) {
 	third := one(t, db)
 	ok(t, third.Restore(t.Context(), strings.NewReader(empty)))
 	ok(t, third.Restore(t.Context(), strings.NewReader(empty)))
-	equal(t, Backup(t, third), empty)
+	equal(t, Uncoded(t, Backup(t, third)), Uncoded(t, empty))
+}
+
+// Uncoded is a backup without what each restore makes anew: periods and codes.
+func Uncoded(t testing.TB, backup string) string {
+	t.Helper()
+	codes := map[string]int{
+		"requests": 2, "grants": 1, "frozen": 1, "memories": 1, "entries": 1, "trees": 1, "handovers": 1, "tokens": 1, "records": 1, "kept": 1, "deliveries": 1,
+	}
+	var out strings.Builder
+	lines := strings.Split(strings.TrimSuffix(backup, "\n"), "\n")
+	for _, line := range lines[1 : len(lines)-1] {
+		var row []any
+		ok(t, json.Unmarshal([]byte(line), &row))
+		table, _ := row[0].(string)
+		if table == "periods" {
+			continue
+		}
+		text, err := json.Marshal(row[:len(row)-codes[table]])
+		ok(t, err)
+		out.Write(append(text, '\n'))
+	}
+	return out.String()
 }
 
 // backupRefused: nothing but a whole, unchanged backup is restored, and into an empty store only; else nothing happens.
@@ -99,7 +122,7 @@ func backupRefused(t *testing.T, db Database) {
 		"a row more":         {strings.Replace(good, lines[3], lines[3]+lines[3], 1), "a row twice"},
 		"an edited row":      {strings.Replace(good, "acme.trader", "acme.tradr", 1), "its checksum is another"},
 		"another schema":     {strings.Replace(good, `"schema":`, `"schema":9`, 1), "restore it with the version that made it"},
-		"an older schema":    {strings.Replace(good, `"schema":3`, `"schema":1`, 1), "of schema 1 and this version of assent has 3: restore it with the version that made it"},
+		"an older schema":    {strings.Replace(good, `"schema":3`, `"schema":2`, 1), "of schema 2 and this version of assent has 3: restore it with the version that made it"},
 		"another count":      {strings.Replace(good, `"entries":30`, `"entries":31`, 1), "30 rows of table entries, and says 31"},
 		"another sum":        {strings.Replace(good, `"sha256":"`, `"sha256":"0`, 1), "its checksum is another"},
 		"more behind it":     {good + "\n", "something follows"},
@@ -113,7 +136,7 @@ func backupRefused(t *testing.T, db Database) {
 		if !strings.Contains(err.Error(), c.says) {
 			t.Fatalf("%s: %v does not say %q", name, err, c.says)
 		}
-		if Backup(t, to) != empty {
+		if Uncoded(t, Backup(t, to)) != Uncoded(t, empty) {
 			t.Fatalf("%s: something was restored", name)
 		}
 	}

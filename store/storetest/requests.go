@@ -297,6 +297,28 @@ func latest(t *testing.T, db Database) {
 	equal(t, find("sha256:c"), "apr_000003")
 }
 
+// latestEditedElsewhere: a replica that remembers a request as it was finds it by the call that another replica made of it.
+func latestEditedElsewhere(t *testing.T, db Database) {
+	open := db(t)
+	a, b := replica(t, open), replica(t, open)
+	insert(t, a, request(1))
+	change(t, b, request(1).ID, func(r *approval.Request) {
+		r.Revisions = append(r.Revisions, r.Revisions[0])
+		r.Current().Binding = "sha256:edited"
+	})
+	for _, s := range []full{a, b} {
+		update(t, s, func(tx approval.Tx) error {
+			r, err := tx.Latest("sha256:edited")
+			if err != nil {
+				return err
+			}
+			equal(t, r.ID, request(1).ID)
+			equal(t, len(r.Revisions), 2)
+			return nil
+		})
+	}
+}
+
 // oddTexts: what databases are picky about is kept, or replaced in lists only.
 func oddTexts(t *testing.T, db Database) {
 	s := one(t, db)

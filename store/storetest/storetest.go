@@ -23,11 +23,22 @@ import (
 // Database makes an empty database and returns what opens it: each call one more replica. Stores are closed by the suite.
 type Database func(t *testing.T) (open func() (store.Store, error))
 
-// Run runs the suite.
-func Run(t *testing.T, db Database) {
+// Place is an empty database, with what opens it, and what runs statements on the database itself.
+type Place struct {
+	Engine string // sqlite or postgres
+	Open   func(store.Trust) (store.Store, error)
+	Exec   func(sql string)
+}
+
+// Run runs the suite, on stores that are bound to a key.
+func Run(t *testing.T, place func(t *testing.T) Place) {
+	db := func(t *testing.T) func() (store.Store, error) {
+		p := place(t)
+		return func() (store.Store, error) { return p.Open(Trust()) }
+	}
 	for name, test := range map[string]func(*testing.T, Database){
-		"requests": requests, "round trip": roundTrip, "lists tell who may answer": listsTellWhoMayAnswer, "list": list, "list by filter": filters, "pages": pages, "cursors": cursors, "similar": similar, "questions": questions,
-		"latest": latest, "one card": oneCard, "one card of two replicas": oneCardReplicas, "memory": memories, "memory race": memoryRace,
+		"requests": requests, "token names": tokenNames, "round trip": roundTrip, "lists tell who may answer": listsTellWhoMayAnswer, "list": list, "list by filter": filters, "pages": pages, "cursors": cursors, "similar": similar, "questions": questions,
+		"latest": latest, "latest edited elsewhere": latestEditedElsewhere, "one card": oneCard, "one card of two replicas": oneCardReplicas, "memory": memories, "memory race": memoryRace,
 		"update": updates, "stale": stale, "version race": versionRace, "failed updates": failedUpdates, "panics": panics, "goexit": exits, "cancelled": cancelled,
 		"two requests": twoRequests, "tenants": tenants,
 		"grants": grants, "live": live, "grant race": grantRace, "freezes": freezes, "votes": votes,

@@ -19,7 +19,7 @@ func tokens(t *testing.T, db Database) {
 	refused(t, err, approval.ErrNotFound)
 	first := stores.Token{ID: "t1", Tenant: tenant, Name: "bot", Hash: "h1", Scopes: []string{"decide", "request"}, Agents: []string{"a"},
 		Created: epoch(), Expires: epoch().Add(time.Hour)}
-	second := stores.Token{ID: "t2", Tenant: tenant, Name: "cli", Hash: "h2", Scopes: []string{"vote"}, Person: "ada", Created: epoch().Add(time.Second), Expires: epoch()}
+	second := stores.Token{ID: "t2", Tenant: tenant, Name: "cli", Hash: "h2", Scopes: []string{"vote"}, Person: "ada", Maker: "t1", Created: epoch().Add(time.Second), Expires: epoch()}
 	ok(t, s.PutToken(t.Context(), first))
 	ok(t, s.PutToken(t.Context(), second))
 	if got := must(s.TokenByHash(t.Context(), "h1"))(t); !reflect.DeepEqual(got, first) {
@@ -42,6 +42,29 @@ func tokens(t *testing.T, db Database) {
 		t.Fatal("two tokens have one hash")
 	}
 	equal(t, len(must(s.Tokens(t.Context(), "other"))(t)), 0)
+}
+
+// tokenNames: of those who want a name at the same time, through whichever replica, one gets it; and the next when that has ended.
+func tokenNames(t *testing.T, db Database) {
+	open := db(t)
+	replicas := []stores.Store{replica(t, open), replica(t, open)}
+	of := func(n int, created time.Time) stores.Token {
+		id := string(rune('a' + n))
+		return stores.Token{ID: id, Tenant: tenant, Name: "bot", Hash: id, Scopes: []string{"read"}, Created: created, Expires: created.Add(time.Hour)}
+	}
+	var got atomic.Int64
+	for _, err := range crowd(8, func(n int) error { return replicas[n%2].PutToken(t.Context(), of(n, epoch())) }) {
+		switch {
+		case err == nil:
+			got.Add(1)
+		case !errors.Is(err, stores.ErrNameTaken):
+			t.Fatal(err)
+		}
+	}
+	equal(t, got.Load(), 1)
+	ok(t, replicas[0].PutToken(t.Context(), of(8, epoch().Add(2*time.Hour))))
+	ok(t, replicas[0].RevokeToken(t.Context(), tenant, "i", epoch().Add(2*time.Hour)))
+	ok(t, replicas[0].PutToken(t.Context(), of(9, epoch().Add(2*time.Hour))))
 }
 
 func values(t *testing.T, db Database) {

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,6 +139,9 @@ func (s *Store) Update(ctx context.Context, tenant string, fn func(approval.Tx) 
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("update: %w", err)
 	}
+	if err := s.stopped(tenant); err != nil {
+		return fmt.Errorf("update: %w", err)
+	}
 	c := &caller{turn: make(chan *tx), back: make(chan error, 1), done: make(chan error, 1)}
 	j := &job{what: "update", tenant: tenant, run: c.run, done: func(err error) { c.done <- err }, draft: s.draft(ctx, tenant, fn)}
 	if err := s.submit(j); err != nil {
@@ -243,7 +247,7 @@ func (s *Store) alone(j *job) (err error, begun bool) {
 		class := s.eng.Class(err)
 		again := class == Conflict || class == Lost && !b.committing && n < 3
 		if !again || n >= attempts || j.err == errAborted {
-			err = fmt.Errorf("%s: %w", j.what, refusal(err, b.committing && class == Lost))
+			err = fmt.Errorf("%s: %w", j.what, s.refusal(err, b.committing && class == Lost))
 			j.done(err)
 			return err, b.begun
 		}
@@ -251,10 +255,12 @@ func (s *Store) alone(j *job) (err error, begun bool) {
 }
 
 // refusal says why a transaction did not happen.
-func refusal(err error, unknown bool) error {
+func (s *Store) refusal(err error, unknown bool) error {
 	switch {
 	case errors.Is(err, ErrMoved):
-		return approval.ErrVersion
+		ctx, cancel := context.WithTimeout(context.Background(), groupTimeout)
+		defer cancel()
+		return cmp.Or(s.stillBound(ctx), approval.ErrVersion)
 	case unknown:
 		return fmt.Errorf("%w: it is not known whether it was committed: %w", store.ErrUnavailable, err)
 	}
@@ -272,7 +278,7 @@ type batch struct {
 	committing bool
 	err        error // of the engine, in a read: the transaction is lost
 	ahead      bool  // it is a draft, without a transaction
-	freezes    map[string][]approval.Freeze
+	freezes    map[string]frozen
 	wrote      map[[2]string]bool // tenants and ids of requests
 	grantless  map[[3]string]bool // tenants, agents and targets without a live grant
 }
@@ -284,6 +290,7 @@ func (s *Store) group(ctx context.Context, b *batch, jobs []*job) (err error) {
 	}
 	defer b.tx.Rollback()
 	b.begun = true
+	b.tx.Queue(s.held()...)
 	if b.patient && s.d.Patience != "" {
 		b.tx.Queue(Stmt{SQL: s.d.Patience})
 	}
@@ -303,18 +310,37 @@ func (s *Store) group(ctx context.Context, b *batch, jobs []*job) (err error) {
 		}
 	}
 	b.committing = true
-	if err := b.tx.Commit(ctx); err != nil {
+	for _, t := range written {
+		s.own.send(t.tenant, t.appended)
+	}
+	err = b.tx.Commit(ctx)
+	for _, t := range written {
+		s.own.commit(t.tenant, t.appended, err == nil)
+	}
+	if err != nil {
 		return err
 	}
 	for _, t := range written {
-		for _, r := range t.saved {
-			s.recent.put(t.tenant, r, t.texts[r.ID])
-		}
+		s.committed(t)
 	}
 	for tenant := range changed {
 		s.changes.happened(tenant)
 	}
 	return nil
+}
+
+// committed remembers what an update wrote, once it is committed.
+func (s *Store) committed(t *tx) {
+	for _, r := range t.saved {
+		s.recent.put(t.tenant, r, t.texts[r.ID])
+	}
+	now := time.Now()
+	for subject, version := range t.told {
+		s.versions.note(rowName{t.tenant, subject}, version, now)
+	}
+	if version, froze := t.told[""]; froze {
+		s.advance(t.tenant, store.Mark{Freezes: version, Frozen: t.frozenThen})
+	}
 }
 
 // perform runs a job's function in the batch, unless its draft still holds. An error is the engine's.

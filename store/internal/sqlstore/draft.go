@@ -17,7 +17,10 @@ import (
 func (s *Store) draft(ctx context.Context, tenant string, fn func(approval.Tx) error) *tx {
 	b := &batch{s: s, ctx: ctx, tx: loose{s.eng}, ahead: true}
 	t := &tx{b: b, tenant: tenant}
-	if err := fn(t); err != nil || b.err != nil || t.err != nil || t.firm || len(t.writes) == 0 {
+	if err := fn(t); err != nil || b.err != nil || t.err != nil || t.firm {
+		return nil
+	}
+	if err := t.finish(); err != nil || len(t.writes) == 0 {
 		return nil
 	}
 	for id := range t.read {

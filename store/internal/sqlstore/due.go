@@ -69,6 +69,9 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int, fn func(tx ap
 	jobs := make([]*job, len(places))
 	for i, k := range places {
 		jobs[i] = &job{tenant: k.tenant, run: func(t *tx) error {
+			if err := s.stopped(k.tenant); err != nil {
+				return err
+			}
 			r, err := t.due(k.id, now)
 			if ran[i] = r != nil || err != nil && t.b.err == nil; err != nil || r == nil {
 				return err

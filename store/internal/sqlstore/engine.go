@@ -26,6 +26,8 @@ type Engine interface {
 	Snapshot(ctx context.Context) (Tx, error)
 	// Query reads outside of any transaction.
 	Query(ctx context.Context, sql string, args ...any) (Rows, error)
+	// Erases reports whether whoever is connected may delete entries of the ledger, where the database could forbid it.
+	Erases(ctx context.Context) (bool, error)
 	// Class says what a failure of this engine means.
 	Class(err error) Class
 	Close() error
@@ -55,6 +57,7 @@ type Stmt struct {
 	SQL  string
 	Args []any
 	One  bool // it must change exactly one row, or else ErrMoved
+	Held bool // it is a SELECT of one number, which must be 1, or else ErrMoved
 	// Blind: an INSERT INTO … VALUES ($1, …) of nothing but placeholders, into a table that this transaction does not read. An engine may
 	// send it later than others, and many of them as one statement.
 	Blind bool
@@ -90,9 +93,12 @@ type Dialect struct {
 	WaitFor    string            // statement that takes a lock named by $1 until the end of the transaction; "" when there is only one writer
 	TryLock    string            // expression that tells whether it took that lock, named by $1, without waiting
 	Patience   string            // statement that waits for the lock of transactions that wait for locks; "" when there is only one writer
-	Number     string            // statement that gives the entries numbered in array $1 the indexes in array $2; "" to do it one by one
+	Number     string            // statement that gives the entries numbered in array $1 the indexes in $2 and the codes in $3; "" to do it one by one
 	SealLock   string            // expression that tells whether this transaction may seal
+	HasTable   string            // expression that tells whether there is a table named $1
 	Migrate    string            // statement that waits for the lock of migrations; "" when there is only one writer
+	KeyShare   string            // statement that shares the lock of the key with other writers; "" when there is only one
+	KeyAlone   string            // statement that waits to hold that lock alone; "" when there is only one writer
 	Sequence   string            // statement that moves the counter of {{column}} of {{table}} behind restored rows; "" when there is no need
 	Writers    int               // how many transactions may run at once
 }
@@ -101,6 +107,7 @@ type Dialect struct {
 type Options struct {
 	Now  func() time.Time // the clock; time.Now
 	Poll time.Duration    // how often changes by other replicas are looked for while somebody waits; 250ms
+	store.Trust
 }
 
 // unavailable wraps a failure of the engine for callers, who fail closed. Their own cancellation stays what it is.

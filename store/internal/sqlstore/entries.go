@@ -14,12 +14,11 @@ const (
 
 // Leaves lists sealed entries without their openings.
 func (s *Store) Leaves(ctx context.Context, tenant string, from int64, limit int) ([]store.Entry, error) {
-	out, err := collect(ctx, s.eng, func(r Rows) (e store.Entry, err error) { return e, r.Scan(&e.Index, &e.Leaf) },
-		"SELECT idx, leaf FROM entries WHERE tenant = $1 AND idx >= $2 AND idx IS NOT NULL ORDER BY idx LIMIT $3", tenant, from, int64(limit))
+	found, err := collect(ctx, s.eng, scanClosed, selectClosed+" AND idx >= $2 AND idx IS NOT NULL ORDER BY idx LIMIT $3", tenant, from, int64(limit))
 	if err != nil {
 		return nil, unavailable("list leaves", err)
 	}
-	return out, nil
+	return s.genuineEntries(tenant, found)
 }
 
 // measured is an entry with the size of its openings when those are still to be read.
@@ -28,7 +27,7 @@ type measured struct {
 	large int64
 }
 
-// Entries lists sealed entries from an index on.
+// Entries lists sealed entries from an index on, as they are: what was changed shows when the log is verified, and an auditor wants to see it.
 func (s *Store) Entries(ctx context.Context, tenant string, from int64, limit int) ([]store.Entry, error) {
 	found, err := collect(ctx, s.eng, func(r Rows) (m measured, err error) { return m, r.Scan(&m.Index, &m.Leaf, &m.Openings, &m.large) },
 		`SELECT idx, leaf, CASE WHEN length(openings) <= $4 THEN openings END, CASE WHEN length(openings) > $4 THEN length(openings) ELSE 0 END

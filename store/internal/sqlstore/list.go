@@ -37,9 +37,13 @@ func (s *Store) Requests(ctx context.Context, tenant string, f approval.Filter) 
 	if err != nil {
 		return approval.Page{}, unavailable("count requests", err)
 	}
-	out := approval.Page{Requests: found, Total: int(total)}
-	if len(found) > f.Limit {
-		out.Requests = found[:f.Limit]
+	lines, err := s.lines(tenant, found)
+	if err != nil {
+		return approval.Page{}, err
+	}
+	out := approval.Page{Requests: lines, Total: int(total)}
+	if len(lines) > f.Limit {
+		out.Requests = lines[:f.Limit]
 		out.Next = cursor(f, out.Requests[f.Limit-1])
 	}
 	if out.Requests == nil {

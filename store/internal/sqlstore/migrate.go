@@ -16,6 +16,9 @@ import (
 //go:embed migrations/*.sql
 var files embed.FS
 
+// freezesMoved ends the name of the step after which freezes stand in a row for each tenant.
+const freezesMoved = "_codes.sql"
+
 // migration is one step of the schema. Its checksum is of its text before words of the dialect are put in, so it is the same everywhere.
 type migration struct {
 	version  int64
@@ -59,7 +62,7 @@ func uncommented(sql string) string {
 
 // migrate brings the database up to date, all or nothing, under a lock. A database with other, newer or missing steps is refused.
 func (s *Store) migrate(ctx context.Context, all []migration) error {
-	err := s.write(ctx, "open the database", func(x Tx) error {
+	err := s.repeat(ctx, "open the database", func(x Tx) error {
 		if s.d.Migrate != "" {
 			x.Queue(Stmt{SQL: s.d.Migrate})
 		}
@@ -84,13 +87,25 @@ func (s *Store) migrate(ctx context.Context, all []migration) error {
 }
 
 func (s *Store) applied(ctx context.Context, x Tx) ([]migration, error) {
+	there, _, err := first(ctx, x, scanInt, "SELECT CASE WHEN "+s.d.HasTable+" THEN 1 ELSE 0 END", "assent_migrations")
+	if err != nil {
+		return nil, err
+	}
+	if there == 1 { // whoever may not make tables need not
+		return collect(ctx, x, scanMigration, selectMigrations)
+	}
 	create := "CREATE TABLE IF NOT EXISTS assent_migrations (version {{int}} NOT NULL PRIMARY KEY, name {{text}} NOT NULL, checksum {{text}} NOT NULL) {{strict}}"
 	x.Queue(Stmt{SQL: migration{text: create}.statements(s.d)[0]})
 	if err := x.Flush(ctx); err != nil {
 		return nil, err
 	}
-	return collect(ctx, x, func(r Rows) (m migration, err error) { return m, r.Scan(&m.version, &m.name, &m.checksum) },
-		"SELECT version, name, checksum FROM assent_migrations ORDER BY version")
+	return collect(ctx, x, scanMigration, selectMigrations)
+}
+
+const selectMigrations = "SELECT version, name, checksum FROM assent_migrations ORDER BY version"
+
+func scanMigration(r Rows) (m migration, err error) {
+	return m, r.Scan(&m.version, &m.name, &m.checksum)
 }
 
 // compare refuses a database whose steps are not the first of ours.
@@ -116,6 +131,11 @@ func (s *Store) apply(ctx context.Context, x Tx, m migration) error {
 				return verdict{fmt.Errorf("%w: step %d (%s): %w: the tables are of something else, or of a half-applied migration: use an empty database or restore a backup",
 					store.ErrSchema, m.version, m.name, err)}
 			}
+			return fmt.Errorf("step %d (%s): %w", m.version, m.name, err)
+		}
+	}
+	if strings.HasSuffix(m.name, freezesMoved) {
+		if err := s.moveFreezes(ctx, x); err != nil {
 			return fmt.Errorf("step %d (%s): %w", m.version, m.name, err)
 		}
 	}

@@ -11,12 +11,18 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-const selectJobs = "SELECT id, tenant, target, event, subject, payload, state, attempt, run_at, problem, created FROM deliveries WHERE "
+const selectJobs = "SELECT id, tenant, target, event, subject, payload, state, attempt, run_at, problem, created, code FROM deliveries WHERE "
 
-func scanJob(r Rows) (j store.Job, err error) {
+// jobRow is a delivery with its code.
+type jobRow struct {
+	store.Job
+	code []byte
+}
+
+func scanJob(r Rows) (j jobRow, err error) {
 	var state string
 	var attempt, runAt, created int64
-	err = r.Scan(&j.ID, &j.Tenant, &j.Target, &j.Event, &j.Subject, &j.Payload, &state, &attempt, &runAt, &j.Problem, &created)
+	err = r.Scan(&j.ID, &j.Tenant, &j.Target, &j.Event, &j.Subject, &j.Payload, &state, &attempt, &runAt, &j.Problem, &created, &j.code)
 	j.State, j.Attempt, j.RunAt, j.Created = store.JobState(state), int(attempt), moment(runAt), moment(created)
 	return j, err
 }
@@ -40,13 +46,19 @@ func (s *Store) Claim(ctx context.Context, owner string, targets []string, now t
 	if idle == 0 { // most of the time, and it costs no write
 		return nil, nil
 	}
-	err = s.write(ctx, "claim deliveries", func(x Tx) (err error) {
-		jobs, err = collect(ctx, x, scanJob, selectJobs+due+" ORDER BY run_at, id LIMIT $2"+s.d.SkipLocked, args...)
-		for i := range jobs {
-			j := &jobs[i]
+	err = s.write(ctx, "claim deliveries", func(x Tx) error {
+		jobs = nil
+		found, err := collect(ctx, x, scanJob, selectJobs+due+" ORDER BY run_at, id LIMIT $2"+s.d.SkipLocked, args...)
+		for _, row := range found {
+			j := row.Job
+			if err := s.genuineJob(row); err != nil { // nobody outside hears of it
+				x.Queue(Stmt{SQL: "UPDATE deliveries SET state = 'dead', problem = $2 WHERE id = $1", Args: []any{j.ID, err.Error()}, One: true})
+				continue
+			}
 			j.Attempt++
 			j.RunAt = moment(micros(now.Add(lease)))
 			x.Queue(Stmt{SQL: "UPDATE deliveries SET owner = $2, attempt = attempt + 1, run_at = $3 WHERE id = $1", Args: []any{j.ID, owner, micros(j.RunAt)}, One: true})
+			jobs = append(jobs, j)
 		}
 		return err
 	})
@@ -54,6 +66,11 @@ func (s *Store) Claim(ctx context.Context, owner string, targets []string, now t
 		return nil, err
 	}
 	return jobs, nil
+}
+
+func (s *Store) genuineJob(row jobRow) error {
+	j := row.Job
+	return s.genuine(row.code, j.Tenant, "delivery "+strconv.FormatInt(j.ID, 10), "deliveries", j.Tenant, j.Target, j.Event, j.Subject, j.Payload, micros(j.Created))
 }
 
 // end ends a claim that owner still holds.
@@ -86,9 +103,13 @@ func (s *Store) Jobs(ctx context.Context, tenant string, state store.JobState, l
 	if state != "" {
 		where, args = where+" AND state = $3", append(args, string(state))
 	}
-	out, err := collect(ctx, s.eng, scanJob, selectJobs+where+" ORDER BY id DESC LIMIT $2", args...)
+	found, err := collect(ctx, s.eng, scanJob, selectJobs+where+" ORDER BY id DESC LIMIT $2", args...)
 	if err != nil {
 		return nil, unavailable("list deliveries", err)
+	}
+	var out []store.Job
+	for _, row := range found {
+		out = append(out, row.Job)
 	}
 	return out, nil
 }

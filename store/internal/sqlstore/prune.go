@@ -39,24 +39,28 @@ func (s *Store) steps(ctx context.Context, what string, step func(Tx) (int, erro
 
 func (s *Store) pruneRequests(ctx context.Context, tenant string, before time.Time) (int, error) {
 	return s.steps(ctx, "prune requests", func(x Tx) (int, error) {
-		bodies, err := collect(ctx, x, scanText, `SELECT body FROM requests WHERE tenant = $1 AND closed < $2 AND closed IS NOT NULL AND pruned = 0
+		found, err := collect(ctx, x, scanDocument, documents("requests")+` WHERE tenant = $1 AND closed < $2 AND closed IS NOT NULL AND pruned = 0
 ORDER BY closed LIMIT $3`+s.d.Lock, tenant, micros(before), int64(pruneStep))
 		if err != nil {
 			return 0, err
 		}
-		for _, body := range bodies {
-			r, err := parseRequest(body)
+		for _, d := range found {
+			if err := s.check("requests", tenant, d, 0); err != nil {
+				return 0, verdict{err}
+			}
+			r, err := parseRequest(d.body)
 			if err != nil {
 				return 0, err
 			}
-			left, err := json.Marshal(redacted(r))
+			left := redacted(r)
+			body, err := json.Marshal(left)
 			if err != nil {
 				return 0, err
 			}
-			x.Queue(Stmt{SQL: "UPDATE requests SET pruned = 1, message = '', version = version + 1, body = $3 WHERE tenant = $1 AND id = $2",
-				Args: []any{tenant, r.ID, string(left)}, One: true})
+			x.Queue(s.updateRequest(tenant, left, rowOf(left), d.version, false, string(body)))
+			x.Queue(Stmt{SQL: "UPDATE requests SET pruned = 1 WHERE tenant = $1 AND id = $2", Args: []any{tenant, r.ID}, One: true})
 		}
-		return len(bodies), nil
+		return len(found), nil
 	})
 }
 
@@ -90,13 +94,16 @@ func redacted(r *approval.Request) *approval.Request {
 // pruneGrants redacts grants that ended. The live ones need the call that they cover.
 func (s *Store) pruneGrants(ctx context.Context, tenant string, before time.Time) error {
 	_, err := s.steps(ctx, "prune grants", func(x Tx) (int, error) {
-		bodies, err := collect(ctx, x, scanText, "SELECT body FROM grants WHERE tenant = $1 AND pruned = 0 AND (expires < $2 OR revoked < $2) ORDER BY created LIMIT $3"+s.d.Lock,
+		found, err := collect(ctx, x, scanDocument, documents("grants")+" WHERE tenant = $1 AND pruned = 0 AND (expires < $2 OR revoked < $2) ORDER BY created LIMIT $3"+s.d.Lock,
 			tenant, micros(before), int64(pruneStep))
 		if err != nil {
 			return 0, err
 		}
-		for _, body := range bodies {
-			g, err := parse[approval.Grant](body)
+		for _, d := range found {
+			if err := s.check("grants", tenant, d, 0); err != nil {
+				return 0, verdict{err}
+			}
+			g, err := parse[approval.Grant](d.body)
 			if err != nil {
 				return 0, err
 			}
@@ -105,9 +112,10 @@ func (s *Store) pruneGrants(ctx context.Context, tenant string, before time.Time
 			if err != nil {
 				return 0, err
 			}
-			x.Queue(Stmt{SQL: "UPDATE grants SET pruned = 1, body = $3 WHERE tenant = $1 AND id = $2", Args: []any{tenant, g.ID, string(left)}, One: true})
+			x.Queue(s.updateGrant(tenant, g, d.version, string(left)))
+			x.Queue(Stmt{SQL: "UPDATE grants SET pruned = 1 WHERE tenant = $1 AND id = $2", Args: []any{tenant, g.ID}, One: true})
 		}
-		return len(bodies), nil
+		return len(found), nil
 	})
 	return err
 }

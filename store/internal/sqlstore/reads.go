@@ -10,26 +10,33 @@ import (
 
 // Request returns one request.
 func (s *Store) Request(ctx context.Context, tenant, id string) (*approval.Request, error) {
-	body, ok, err := first(ctx, s.eng, scanText, "SELECT body FROM requests WHERE tenant = $1 AND id = $2", tenant, plain(id))
+	seen := s.versions.latest(rowName{tenant, id})
+	d, ok, err := first(ctx, s.eng, scanDocument, documents("requests")+" WHERE tenant = $1 AND id = $2", tenant, plain(id))
 	if err != nil {
 		return nil, unavailable("read request", err)
 	}
 	if !ok {
 		return nil, fmt.Errorf("request %q: %w", id, approval.ErrNotFound)
 	}
-	return parseRequest(body)
+	if err := s.check("requests", tenant, d, seen); err != nil {
+		return nil, err
+	}
+	return parseRequest(d.body)
 }
 
 // Similar returns the latest closed requests of the same agent and target.
 func (s *Store) Similar(ctx context.Context, tenant, agent, target string, limit int) ([]*approval.Request, error) {
-	bodies, err := collect(ctx, s.eng, scanText, `SELECT body FROM requests WHERE tenant = $1 AND agent = $2 AND target = $3 AND closed IS NOT NULL
+	found, err := collect(ctx, s.eng, scanDocument, documents("requests")+` WHERE tenant = $1 AND agent = $2 AND target = $3 AND closed IS NOT NULL
 ORDER BY closed DESC, id DESC LIMIT $4`, tenant, plain(agent), plain(target), int64(limit))
 	if err != nil {
 		return nil, unavailable("read similar requests", err)
 	}
-	out := make([]*approval.Request, 0, len(bodies))
-	for _, body := range bodies {
-		r, err := parseRequest(body)
+	out := make([]*approval.Request, 0, len(found))
+	for _, d := range found {
+		if err := s.check("requests", tenant, d, 0); err != nil {
+			return nil, err
+		}
+		r, err := parseRequest(d.body)
 		if err != nil {
 			return nil, err
 		}
@@ -40,14 +47,18 @@ ORDER BY closed DESC, id DESC LIMIT $4`, tenant, plain(agent), plain(target), in
 
 // Grant returns one grant.
 func (s *Store) Grant(ctx context.Context, tenant, id string) (*approval.Grant, error) {
-	body, ok, err := first(ctx, s.eng, scanText, "SELECT body FROM grants WHERE tenant = $1 AND id = $2", tenant, plain(id))
+	seen := s.versions.latest(rowName{tenant, id})
+	d, ok, err := first(ctx, s.eng, scanDocument, documents("grants")+" WHERE tenant = $1 AND id = $2", tenant, plain(id))
 	if err != nil {
 		return nil, unavailable("read grant", err)
 	}
 	if !ok {
 		return nil, fmt.Errorf("grant %q: %w", id, approval.ErrNotFound)
 	}
-	return parse[approval.Grant](body)
+	if err := s.check("grants", tenant, d, seen); err != nil {
+		return nil, err
+	}
+	return parse[approval.Grant](d.body)
 }
 
 // Grants lists grants, newest first.
@@ -56,26 +67,20 @@ func (s *Store) Grants(ctx context.Context, tenant string, all bool, now time.Ti
 	if !all {
 		where, args = where+" AND revoked IS NULL AND expires > $2 AND uses < max_uses", append(args, micros(now))
 	}
-	bodies, err := collect(ctx, s.eng, scanText, "SELECT body FROM grants WHERE "+where+" ORDER BY created DESC, id DESC", args...)
+	found, err := collect(ctx, s.eng, scanDocument, documents("grants")+" WHERE "+where+" ORDER BY created DESC, id DESC", args...)
 	if err != nil {
 		return nil, unavailable("list grants", err)
 	}
-	out := make([]approval.Grant, 0, len(bodies))
-	for _, body := range bodies {
-		g, err := parse[approval.Grant](body)
+	out := make([]approval.Grant, 0, len(found))
+	for _, d := range found {
+		if err := s.check("grants", tenant, d, 0); err != nil {
+			return nil, err
+		}
+		g, err := parse[approval.Grant](d.body)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, *g)
-	}
-	return out, nil
-}
-
-// Freezes lists the freezes in force.
-func (s *Store) Freezes(ctx context.Context, tenant string) ([]approval.Freeze, error) {
-	out, err := collect(ctx, s.eng, scanFreeze, selectFreezes, tenant)
-	if err != nil {
-		return nil, unavailable("read freezes", err)
 	}
 	return out, nil
 }

@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -13,9 +15,9 @@ import (
 // Both return a row when the record was written, and none when it was not as the writer believed. Of two that want one alias at once, the
 // index lets one through: the other is a conflict, and none when it runs again.
 const (
-	insertRecord = `INSERT INTO records (room, name, version, alias, due, expires, value) VALUES ($1, $2, $3, $4, $5, $6, $7)
+	insertRecord = `INSERT INTO records (room, name, version, alias, due, expires, value, code) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT DO NOTHING RETURNING version`
-	updateRecord = `UPDATE records SET version = version + 1, alias = $4, due = $5, expires = $6, value = $7 WHERE room = $1 AND name = $2 AND version = $3
+	updateRecord = `UPDATE records SET version = version + 1, alias = $4, due = $5, expires = $6, value = $7, code = $8 WHERE room = $1 AND name = $2 AND version = $3
 AND NOT EXISTS (SELECT 1 FROM records AS other WHERE other.room = $1 AND other.alias = $4 AND other.alias <> '' AND other.name <> $2) RETURNING version`
 	deleteRecord = "DELETE FROM records WHERE room = $1 AND name = $2 AND version = $3 RETURNING version"
 )
@@ -33,10 +35,17 @@ func (s *Store) PutRecord(ctx context.Context, r store.Record) (int64, error) {
 	if r.Value == nil {
 		r.Value = []byte{} // and not NULL
 	}
-	if err := s.changeRecord(ctx, "put record", sql, r.Room, r.Key, version, r.Alias, sometime(r.Due), sometime(r.Expires), r.Value); err != nil {
+	r.Version++
+	code := s.auth.code("records", recordValues(r)...)
+	if err := s.changeRecord(ctx, "put record", sql, r.Room, r.Key, version, r.Alias, sometime(r.Due), sometime(r.Expires), r.Value, code); err != nil {
 		return 0, err
 	}
-	return r.Version + 1, nil
+	return r.Version, nil
+}
+
+// recordValues are the columns of a record that its code covers.
+func recordValues(r store.Record) []any {
+	return []any{r.Room, r.Key, r.Alias, r.Version, sometime(r.Due), sometime(r.Expires), r.Value}
 }
 
 // DeleteRecord deletes a record within the next group.
@@ -86,11 +95,20 @@ func sometime(t time.Time) any {
 	return micros(t)
 }
 
-const selectRecords = "SELECT room, name, alias, version, due, expires, value FROM records WHERE "
+const selectRecords = "SELECT room, name, alias, version, due, expires, value, code FROM records WHERE "
 
-func scanRecord(r Rows) (x store.Record, err error) {
+// recordRow is a record with its code.
+type recordRow struct {
+	store.Record
+	code []byte
+}
+
+func scanRecord(r Rows) (x recordRow, err error) {
 	var due, expires *int64
-	err = r.Scan(&x.Room, &x.Key, &x.Alias, &x.Version, &due, &expires, &x.Value)
+	err = r.Scan(&x.Room, &x.Key, &x.Alias, &x.Version, &due, &expires, &x.Value, &x.code)
+	if x.Value == nil {
+		x.Value = []byte{} // as drivers may return none
+	}
 	if due != nil {
 		x.Due = moment(*due)
 	}
@@ -121,7 +139,26 @@ func (s *Store) record(ctx context.Context, room, name, where string) (store.Rec
 	if !ok {
 		return store.Record{}, fmt.Errorf("record: %w", approval.ErrNotFound)
 	}
-	return r, nil
+	return s.genuineRecord(r)
+}
+
+func (s *Store) genuineRecord(r recordRow) (store.Record, error) {
+	if err := s.genuine(r.code, "", "record "+r.Key+" of "+r.Room, "records", recordValues(r.Record)...); err != nil {
+		return store.Record{}, err
+	}
+	return r.Record, nil
+}
+
+func (s *Store) genuineRecords(rows []recordRow) ([]store.Record, error) {
+	var out []store.Record
+	for _, row := range rows {
+		r, err := s.genuineRecord(row)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
 }
 
 // ListRecords reads a stretch of the primary key.
@@ -140,7 +177,7 @@ func (s *Store) ListRecords(ctx context.Context, room, prefix, after string, lim
 	if err != nil {
 		return nil, unavailable("list records", err)
 	}
-	return out, nil
+	return s.genuineRecords(out)
 }
 
 // behind is the first text after all that begin with prefix, "" when there is none. The order of bytes in UTF-8 is that of code points.
@@ -168,7 +205,16 @@ func (s *Store) DueRecords(ctx context.Context, room string, now time.Time, limi
 	if err != nil {
 		return nil, unavailable("list due records", err)
 	}
-	return out, nil
+	return s.genuineRecords(out)
+}
+
+// Rooms lists rooms by what their names begin with.
+func (s *Store) Rooms(ctx context.Context, prefix string) ([]string, error) {
+	all, err := collect(ctx, s.eng, scanText, "SELECT DISTINCT room FROM records ORDER BY room")
+	if err != nil {
+		return nil, unavailable("list rooms", err)
+	}
+	return slices.DeleteFunc(all, func(room string) bool { return !strings.HasPrefix(room, prefix) }), nil
 }
 
 // SweepRecords deletes records that expired. One that got more time meanwhile stays.

@@ -33,32 +33,38 @@ func rowOf(r *approval.Request) row {
 	return row{s, x}
 }
 
-func insertRequest(tenant string, r *approval.Request, body string) Stmt {
-	s := rowOf(r)
-	return Stmt{
-		SQL: `INSERT INTO requests (tenant, id, version, state, cause, agent, target, principal, message, rules, group_names, approvals, needed,
-created, deadline, due, closed, binding, pruned, body, answering)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, 0, $19, $20)`,
-		Args: []any{
-			tenant, r.ID, r.Version, s.x.state, string(s.Cause), s.Agent, s.x.target, plain(s.Principal), plain(s.Message), s.Rules,
-			s.x.groups, int64(s.Approvals), int64(s.Needed), micros(s.Created), s.x.deadline, optional(r.Due), optional(r.Closed),
-			r.Binding(), body, answering(&s.Summary),
-		},
+// line are the values that the code of a list's line covers, as its columns hold them.
+func (s row) line(tenant string) []any {
+	return []any{
+		tenant, s.ID, s.Version, s.x.state, string(s.Cause), s.Agent, s.x.target, plain(s.Principal), plain(s.Message), s.Rules, s.x.groups,
+		int64(s.Approvals), int64(s.Needed), micros(s.Created), s.x.deadline, answering(&s.Summary),
 	}
 }
 
-// updateRequest writes a request that had version old. same says that no indexed column changed.
-func updateRequest(tenant string, r *approval.Request, s row, old int64, same bool, body string) Stmt {
+func (s *Store) insertRequest(tenant string, r *approval.Request, body string) Stmt {
+	row := rowOf(r)
+	return Stmt{
+		SQL: `INSERT INTO requests (tenant, id, version, state, cause, agent, target, principal, message, rules, group_names, approvals, needed, created,
+deadline, answering, due, closed, binding, pruned, body, code, line_code)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, 0, $20, $21, $22)`,
+		Args: append(row.line(tenant), optional(r.Due), optional(r.Closed), r.Binding(), body,
+			s.auth.code("requests", tenant, r.ID, r.Version, body), s.auth.code("requests line", row.line(tenant)...)),
+	}
+}
+
+// updateRequest writes a request that had version old, unless the ledger tells of a later one. same says that no indexed column changed.
+func (s *Store) updateRequest(tenant string, r *approval.Request, now row, old int64, same bool, body string) Stmt {
 	args := []any{
-		tenant, r.ID, old, r.Version, string(s.Cause), plain(s.Principal), plain(s.Message), s.Rules, int64(s.Approvals), int64(s.Needed), body,
-		answering(&s.Summary),
+		tenant, r.ID, old, r.Version, string(now.Cause), plain(now.Principal), plain(now.Message), now.Rules, int64(now.Approvals), int64(now.Needed), body,
+		s.auth.code("requests", tenant, r.ID, r.Version, body), s.auth.code("requests line", now.line(tenant)...), answering(&now.Summary),
 	}
-	set := "version = $4, cause = $5, principal = $6, message = $7, rules = $8, approvals = $9, needed = $10, body = $11, answering = $12"
+	set := "version = $4, cause = $5, principal = $6, message = $7, rules = $8, approvals = $9, needed = $10, body = $11, code = $12, line_code = $13, " +
+		"answering = $14"
 	if !same {
-		set += ", state = $13, agent = $14, target = $15, group_names = $16, deadline = $17, due = $18, closed = $19, binding = $20, pruned = 0"
-		args = append(args, s.x.state, s.Agent, s.x.target, s.x.groups, s.x.deadline, optional(r.Due), optional(r.Closed), r.Binding())
+		set += ", state = $15, agent = $16, target = $17, group_names = $18, deadline = $19, due = $20, closed = $21, binding = $22, pruned = 0"
+		args = append(args, now.x.state, now.Agent, now.x.target, now.x.groups, now.x.deadline, optional(r.Due), optional(r.Closed), r.Binding())
 	}
-	return Stmt{SQL: "UPDATE requests SET " + set + " WHERE tenant = $1 AND id = $2 AND version = $3", Args: args, One: true}
+	return Stmt{SQL: "UPDATE requests SET " + set + " WHERE tenant = $1 AND id = $2 AND version = $3 AND " + upToDate, Args: args, One: true}
 }
 
 // answering writes what a list needs to know of who may answer. Of a request that has ended nobody asks for it.
@@ -74,12 +80,35 @@ func answering(s *approval.Summary) string {
 	return plain(string(text))
 }
 
-func upsertGrant(tenant string, g *approval.Grant, body string) Stmt {
+// upToDate holds when the ledger tells of no later version than $3 of row $2 of tenant $1.
+const upToDate = "NOT EXISTS (SELECT 1 FROM entries WHERE entries.subject = $2 AND entries.tenant = $1 AND entries.version > $3)"
+
+// newestOf is the latest version of a row that the ledger tells of; the row's table is named.
+func newestOf(table string) string {
+	return "(SELECT max(entries.version) FROM entries WHERE entries.subject = " + table + ".id AND entries.tenant = " + table + ".tenant)"
+}
+
+func (s *Store) insertGrant(tenant string, g *approval.Grant, body string) Stmt {
 	return Stmt{
-		SQL: `INSERT INTO grants (tenant, id, agent, target, created, expires, revoked, max_uses, uses, pruned, body)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10) ON CONFLICT (tenant, id) DO UPDATE SET agent = excluded.agent, target = excluded.target,
-expires = excluded.expires, revoked = excluded.revoked, max_uses = excluded.max_uses, uses = excluded.uses, pruned = 0, body = excluded.body`,
-		Args: []any{tenant, g.ID, g.Agent, plain(g.Target), micros(g.Created), micros(g.Expires), optional(g.Revoked), int64(g.MaxUses), int64(g.Uses), body},
+		SQL: `INSERT INTO grants (tenant, id, agent, target, created, expires, revoked, max_uses, uses, pruned, body, version, code)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, 1, $11)`,
+		Args: []any{
+			tenant, g.ID, g.Agent, plain(g.Target), micros(g.Created), micros(g.Expires), optional(g.Revoked), int64(g.MaxUses), int64(g.Uses), body,
+			s.auth.code("grants", tenant, g.ID, int64(1), body),
+		},
+	}
+}
+
+// updateGrant writes a grant that had version old, unless the ledger tells of a later one.
+func (s *Store) updateGrant(tenant string, g *approval.Grant, old int64, body string) Stmt {
+	return Stmt{
+		SQL: `UPDATE grants SET version = $4, agent = $5, target = $6, expires = $7, revoked = $8, max_uses = $9, uses = $10, pruned = 0, body = $11, code = $12
+WHERE tenant = $1 AND id = $2 AND version = $3 AND ` + upToDate,
+		Args: []any{
+			tenant, g.ID, old, old + 1, g.Agent, plain(g.Target), micros(g.Expires), optional(g.Revoked), int64(g.MaxUses), int64(g.Uses), body,
+			s.auth.code("grants", tenant, g.ID, old+1, body),
+		},
+		One: true,
 	}
 }
 
@@ -126,31 +155,49 @@ func parseRequest(body string) (*approval.Request, error) {
 	return r, err
 }
 
-func parseAll[T any](bodies []string) ([]*T, error) {
-	out := make([]*T, 0, len(bodies))
-	for _, body := range bodies {
-		v, err := parse[T](body)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, v)
+// document is a row that is one: a request or a grant. An empty body stands for one that is known.
+type document struct {
+	id      string
+	body    string
+	version int64
+	code    []byte
+	newest  *int64 // version that the ledger tells of
+}
+
+func scanDocument(r Rows) (d document, err error) {
+	return d, r.Scan(&d.id, &d.body, &d.version, &d.code, &d.newest)
+}
+
+// documents is the beginning of a statement that reads them.
+func documents(table string) string {
+	return "SELECT id, body, version, code, " + newestOf(table) + " FROM " + table
+}
+
+// check refuses a document that somebody else wrote, or an old one that was put back: the ledger tells of a later version, or this process
+// knows one. seen is what it knew before the document was read.
+func (s *Store) check(table, tenant string, d document, seen int64) error {
+	what := strings.TrimSuffix(table, "s") + " " + d.id
+	if d.newest != nil {
+		seen = max(seen, *d.newest)
 	}
-	return out, nil
+	if seen > d.version {
+		return s.tampered(tenant, what, fmt.Sprintf("it was put back: this is version %d, and there was version %d", d.version, seen))
+	}
+	if d.body == "" {
+		return nil
+	}
+	return s.genuine(d.code, tenant, what, table, tenant, d.id, d.version, d.body)
 }
 
-const selectFreezes = "SELECT agent, person, reason, at, lifted FROM freezes WHERE tenant = $1 AND lifted IS NULL ORDER BY agent"
-
-func scanFreeze(r Rows) (f approval.Freeze, err error) {
-	var at int64
-	var lifted *int64
-	err = r.Scan(&f.Agent, &f.By, &f.Reason, &at, &lifted)
-	f.At, f.Lifted = moment(at), optionalMoment(lifted)
-	return f, err
+// memoryRow is a remembered answer with its code.
+type memoryRow struct {
+	approval.Memory
+	code []byte
 }
 
-func scanMemory(r Rows) (m approval.Memory, err error) {
+func scanMemory(r Rows) (m memoryRow, err error) {
 	var expires int64
-	err = r.Scan(&m.Digest, &m.Request, &m.Grant, &expires)
+	err = r.Scan(&m.Digest, &m.Request, &m.Grant, &expires, &m.code)
 	m.Expires = moment(expires)
 	return m, err
 }
@@ -163,12 +210,23 @@ func scanVote(r Rows) (v approval.VoteFact, err error) {
 	return v, err
 }
 
-const summaryColumns = "id, version, state, cause, agent, target, principal, message, rules, group_names, approvals, needed, created, deadline, answering"
+const summaryColumns = "id, version, state, cause, agent, target, principal, message, rules, group_names, approvals, needed, created, deadline, answering, line_code"
 
-func scanSummary(r Rows) (s approval.Summary, err error) {
+// listed is a line of a list with what its code covers.
+type listed struct {
+	approval.Summary
+	covered []any // but for the tenant
+	code    []byte
+}
+
+func scanSummary(r Rows) (s listed, err error) {
 	var state, cause, groups, answering string
 	var approvals, needed, created, deadline int64
-	err = r.Scan(&s.ID, &s.Version, &state, &cause, &s.Agent, &s.Target, &s.Principal, &s.Message, &s.Rules, &groups, &approvals, &needed, &created, &deadline, &answering)
+	err = r.Scan(&s.ID, &s.Version, &state, &cause, &s.Agent, &s.Target, &s.Principal, &s.Message, &s.Rules, &groups, &approvals, &needed, &created, &deadline,
+		&answering, &s.code)
+	s.covered = []any{
+		s.ID, s.Version, state, cause, s.Agent, s.Target, s.Principal, s.Message, s.Rules, groups, approvals, needed, created, deadline, answering,
+	}
 	s.State, s.Cause, s.Groups = approval.State(state), approval.Cause(cause), splitGroups(groups)
 	s.Approvals, s.Needed, s.Created, s.Deadline = int(approvals), int(needed), moment(created), moment(deadline)
 	s.Question = approval.QuestionID(s.ID)
@@ -176,4 +234,16 @@ func scanSummary(r Rows) (s approval.Summary, err error) {
 		err = json.Unmarshal([]byte(answering), &s.Answering)
 	}
 	return s, err
+}
+
+// lines checks the lines of a list.
+func (s *Store) lines(tenant string, found []listed) ([]approval.Summary, error) {
+	out := make([]approval.Summary, len(found))
+	for i, l := range found {
+		if err := s.genuine(l.code, tenant, "line of request "+l.ID, "requests line", append([]any{tenant}, l.covered...)...); err != nil {
+			return nil, err
+		}
+		out[i] = l.Summary
+	}
+	return out, nil
 }

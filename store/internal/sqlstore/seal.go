@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,104 +19,183 @@ const sealStep = 256
 // errSealing says that another replica seals.
 var errSealing = errors.New("another replica seals")
 
-// Seal puts entries into the trees of their tenants. What goes wrong for one tenant does not stop the others.
+// Seal puts entries into the trees of their tenants, and then follows what others have put there. What goes wrong for one tenant does not stop
+// the others; what does not fit stops that tenant.
 func (s *Store) Seal(ctx context.Context, limit int, sign func(ledger.Checkpoint) ([]byte, error)) (int, error) {
 	if !s.sealing.TryLock() {
 		return 0, nil
 	}
 	defer s.sealing.Unlock()
+	own := s.own.snapshot()
 	tenants, err := collect(ctx, s.eng, scanText, "SELECT tenant FROM entries WHERE idx IS NULL GROUP BY tenant ORDER BY min(seq)")
 	if err != nil {
 		return 0, unavailable("seal", err)
 	}
-	sealed := 0
+	r := sealRound{left: map[string]bool{}, failed: map[string]error{}}
+	for _, tenant := range tenants {
+		r.left[tenant] = true
+	}
+	tenants = slices.DeleteFunc(tenants, func(tenant string) bool {
+		if err := s.distrusted[tenant]; err != nil {
+			r.fail(tenant, err)
+		}
+		return s.distrusted[tenant] != nil
+	})
+	err = s.sealShares(ctx, &r, tenants, limit, sign)
+	if errors.Is(err, errSealing) {
+		return r.sealed, r.err()
+	}
+	if err := s.followAll(ctx, &r); err != nil {
+		return r.sealed, errors.Join(err, r.err())
+	}
+	for _, tenant := range s.own.lost(own, r.left) {
+		r.fail(tenant, s.tampered(tenant, "the ledger", "entries that this process wrote were taken away before they were sealed"))
+	}
+	s.halt(r.failed)
+	return r.sealed, r.err()
+}
+
+// sealRound is what one call of Seal did.
+type sealRound struct {
+	sealed int
+	left   map[string]bool  // tenants that may have entries still to be sealed
+	failed map[string]error // by tenant
+}
+
+func (r *sealRound) fail(tenant string, err error) {
+	r.failed[tenant] = errors.Join(r.failed[tenant], err)
+}
+
+func (r *sealRound) err() error {
 	var errs []error
-	for len(tenants) > 0 && sealed < limit { // a share for each in turn, so that nobody waits for somebody who is never done
-		share := max(1, (limit-sealed)/len(tenants))
+	for _, tenant := range slices.Sorted(maps.Keys(r.failed)) {
+		errs = append(errs, fmt.Errorf("tenant %q: %w", tenant, r.failed[tenant]))
+	}
+	return errors.Join(errs...)
+}
+
+// sealShares gives each tenant its share in turn, so that nobody waits for somebody who is never done.
+func (s *Store) sealShares(ctx context.Context, r *sealRound, tenants []string, limit int, sign func(ledger.Checkpoint) ([]byte, error)) error {
+	for len(tenants) > 0 && r.sealed < limit {
+		share := max(1, (limit-r.sealed)/len(tenants))
 		var more []string
-		for _, tenant := range tenants[:min(len(tenants), limit-sealed)] {
+		for _, tenant := range tenants[:min(len(tenants), limit-r.sealed)] {
 			n, err := s.sealTenant(ctx, tenant, share, sign)
-			sealed += n
+			r.sealed += n
 			switch {
 			case errors.Is(err, errSealing):
-				return sealed, errors.Join(errs...)
+				return err
 			case err != nil:
-				errs = append(errs, fmt.Errorf("tenant %q: %w", tenant, err))
+				r.fail(tenant, err)
 			case n == share:
 				more = append(more, tenant)
+			default:
+				delete(r.left, tenant)
 			}
 		}
 		tenants = more
 	}
-	return sealed, errors.Join(errs...)
+	return nil
 }
 
 func (s *Store) sealTenant(ctx context.Context, tenant string, limit int, sign func(ledger.Checkpoint) ([]byte, error)) (sealed int, err error) {
 	for sealed < limit {
-		step, n, next := min(limit-sealed, sealStep), 0, grown{}
+		step, done := min(limit-sealed, sealStep), sealedStep{}
 		err := s.write(ctx, "seal", func(x Tx) (err error) {
-			n, next, err = s.sealSome(ctx, x, tenant, step, sign)
+			mine, _, err := first(ctx, x, scanInt, "SELECT CASE WHEN "+s.d.SealLock+" THEN 1 ELSE 0 END")
+			if err == nil && mine == 0 {
+				err = verdict{errSealing}
+			}
+			if err == nil {
+				done, err = s.sealSome(ctx, x, tenant, s.grown[tenant], step, sign)
+			}
 			return err
 		})
 		if err != nil {
 			return sealed, err
 		}
-		s.edges[tenant] = next // only what was committed: another replica may seal other entries up to the same size
-		if n > 0 {
+		s.learn(ctx, tenant, done.at, done.seen) // only what was committed: another replica may seal other entries up to the same size
+		if done.n > 0 {
 			s.changes.happened(tenant)
 		}
-		if sealed += n; n < step {
-			break
+		if sealed += done.n; done.bad != nil || done.n < step {
+			return sealed, done.bad
 		}
 	}
 	return sealed, nil
 }
 
+// sealedStep is what one transaction sealed.
+type sealedStep struct {
+	n    int
+	at   grown // the tree afterwards
+	seen []logged
+	bad  error // what stands behind them, and was not sealed
+}
+
 type unsealed struct {
 	seq  int64
-	leaf []byte
+	code []byte
+	fact
+}
+
+const selectUnsealed = "SELECT seq, type, subject, at, version, leaf, code FROM entries WHERE tenant = $1 AND idx IS NULL ORDER BY seq LIMIT $2"
+
+func scanUnsealed(r Rows) (e unsealed, err error) {
+	return e, r.Scan(&e.seq, &e.kind, &e.subject, &e.at, &e.version, &e.leaf, &e.code)
 }
 
 // sealSome seals up to limit entries in one transaction. It hands out indexes in the order of the entries' numbers among those that are
-// committed by now; a slower transaction's entry comes later, whatever its number.
-func (s *Store) sealSome(ctx context.Context, x Tx, tenant string, limit int, sign func(ledger.Checkpoint) ([]byte, error)) (int, grown, error) {
-	mine, _, err := first(ctx, x, scanInt, "SELECT CASE WHEN "+s.d.SealLock+" THEN 1 ELSE 0 END")
+// committed by now; a slower transaction's entry comes later, whatever its number. An entry that was not written with the key ends it: only those
+// before are sealed.
+func (s *Store) sealSome(ctx context.Context, x Tx, tenant string, at grown, limit int, sign func(ledger.Checkpoint) ([]byte, error)) (out sealedStep, err error) {
+	tree, err := s.tree(ctx, x, tenant)
 	if err != nil {
-		return 0, grown{}, err
+		return out, err
 	}
-	if mine == 0 {
-		return 0, grown{}, verdict{errSealing}
+	if out.at, out.seen, err = s.follow(ctx, x, tenant, at, tree); err != nil {
+		return out, err
 	}
-	entries, err := collect(ctx, x, func(r Rows) (e unsealed, err error) { return e, r.Scan(&e.seq, &e.leaf) },
-		"SELECT seq, leaf FROM entries WHERE tenant = $1 AND idx IS NULL ORDER BY seq LIMIT $2", tenant, int64(limit))
-	if err != nil || len(entries) == 0 {
-		return 0, grown{}, err
-	}
-	size, _, err := first(ctx, x, scanInt, "SELECT size FROM trees WHERE tenant = $1", tenant)
+	entries, err := collect(ctx, x, scanUnsealed, selectUnsealed, tenant, int64(limit))
 	if err != nil {
-		return 0, grown{}, err
+		return out, err
+	}
+	for i, e := range entries {
+		what := fmt.Sprintf("entry number %d, which is not sealed", e.seq)
+		if out.bad = s.genuine(e.code, tenant, what, "entries", e.values(tenant, nil)...); out.bad != nil {
+			entries = entries[:i]
+			break
+		}
+	}
+	if len(entries) == 0 {
+		return out, nil
 	}
 	leaves := make([][]byte, len(entries))
 	for i, e := range entries {
 		leaves[i] = e.leaf
 	}
-	s.number(x, entries, size)
-	edge := &edge{known: s.edges[tenant].at(size), store: hashes{ctx, x, tenant}}
-	ext, err := ledger.Extend(size, edge, leaves)
+	s.number(x, tenant, entries, tree.size)
+	edge := &edge{known: out.at.at(tree.size), store: hashes{ctx, x, tenant}}
+	ext, err := ledger.Extend(tree.size, edge, leaves)
 	if err != nil {
-		return 0, grown{}, err
+		return out, err
 	}
 	checkpoint, err := sign(ledger.Checkpoint{Origin: ledger.Origin(tenant), Size: ext.Size, Root: ext.Root})
 	if err != nil {
-		return 0, grown{}, verdict{fmt.Errorf("sign the checkpoint of tenant %q: %w", tenant, err)}
+		return out, verdict{fmt.Errorf("sign the checkpoint of tenant %q: %w", tenant, err)}
 	}
 	for i, h := range ext.Hashes {
 		x.Queue(Stmt{SQL: "INSERT INTO hashes (tenant, pos, hash) VALUES ($1, $2, $3)", Args: []any{tenant, ext.First + int64(i), slices.Clone(h[:])}, Blind: true})
 	}
-	x.Queue(Stmt{SQL: `INSERT INTO trees (tenant, size, root, checkpoint, pruned) VALUES ($1, $2, $3, $4, 0)
-ON CONFLICT (tenant) DO UPDATE SET size = excluded.size, root = excluded.root, checkpoint = excluded.checkpoint`,
-		Args: []any{tenant, ext.Size, slices.Clone(ext.Root[:]), checkpoint}})
-	return len(entries), edge.next(ext), nil
+	values := []any{tenant, ext.Size, slices.Clone(ext.Root[:]), checkpoint}
+	x.Queue(Stmt{SQL: `INSERT INTO trees (tenant, size, root, checkpoint, pruned, code) VALUES ($1, $2, $3, $4, 0, $5)
+ON CONFLICT (tenant) DO UPDATE SET size = excluded.size, root = excluded.root, checkpoint = excluded.checkpoint, code = excluded.code`,
+		Args: append(values, s.auth.code("trees", values...))})
+	for _, e := range entries {
+		out.seen = append(out.seen, logged{e.fact, ledger.LeafHash(e.leaf)})
+	}
+	out.n, out.at = len(entries), edge.next(ext)
+	return out, nil
 }
 
 // edge reads the hashes that a tree grows from: those on its right edge, of which this process knows most from the last time.
@@ -143,9 +223,10 @@ func (e *edge) ReadHashes(indexes []int64) (out []ledger.Hash, err error) {
 	return out, nil
 }
 
-// grown is what a tree of one size can grow from.
+// grown is a tree of one size that this process has seen grow, and what it can grow from.
 type grown struct {
 	size   int64
+	root   ledger.Hash
 	hashes map[int64]ledger.Hash
 }
 
@@ -158,7 +239,7 @@ func (e *edge) next(ext ledger.Extension) grown {
 	for i, h := range ext.Hashes {
 		all[ext.First+int64(i)] = h
 	}
-	return grown{ext.Size, all}
+	return grown{size: ext.Size, root: ext.Root, hashes: all}
 }
 
 // at returns the hashes if they are of a tree of this size. Another replica may have sealed since.
@@ -169,19 +250,20 @@ func (g grown) at(size int64) map[int64]ledger.Hash {
 	return g.hashes
 }
 
-// number gives entries their indexes, from one on.
-func (s *Store) number(x Tx, entries []unsealed, from int64) {
-	if s.d.Number == "" {
-		for i, e := range entries {
-			x.Queue(Stmt{SQL: "UPDATE entries SET idx = $2 WHERE seq = $1 AND idx IS NULL", Args: []any{e.seq, from + int64(i)}, One: true})
-		}
+// number gives entries their indexes, from one on, and the codes of what is sealed.
+func (s *Store) number(x Tx, tenant string, entries []unsealed, from int64) {
+	numbers, indexes, codes := make([]int64, len(entries)), make([]int64, len(entries)), make([][]byte, len(entries))
+	for i, e := range entries {
+		index := from + int64(i)
+		numbers[i], indexes[i], codes[i] = e.seq, index, s.auth.code("entries", e.values(tenant, &index)...)
+	}
+	if s.d.Number != "" {
+		x.Queue(Stmt{SQL: s.d.Number, Args: []any{numbers, indexes, codes}})
 		return
 	}
-	numbers, indexes := make([]int64, len(entries)), make([]int64, len(entries))
-	for i, e := range entries {
-		numbers[i], indexes[i] = e.seq, from+int64(i)
+	for i := range entries {
+		x.Queue(Stmt{SQL: "UPDATE entries SET idx = $2, code = $3 WHERE seq = $1 AND idx IS NULL", Args: []any{numbers[i], indexes[i], codes[i]}, One: true})
 	}
-	x.Queue(Stmt{SQL: s.d.Number, Args: []any{numbers, indexes}})
 }
 
 // hashes reads stored hashes of one tree.
@@ -241,16 +323,13 @@ func (s *Store) Hashes(ctx context.Context, tenant string) ledger.HashReader {
 	return hashes{ctx, s.eng, tenant}
 }
 
-func scanEntry(r Rows) (e store.Entry, err error) { return e, r.Scan(&e.Index, &e.Leaf, &e.Openings) }
-
 // History lists the sealed entries about one subject.
 func (s *Store) History(ctx context.Context, tenant, subject string) ([]store.Entry, error) {
-	out, err := collect(ctx, s.eng, scanEntry, "SELECT idx, leaf, openings FROM entries WHERE tenant = $1 AND subject = $2 AND idx IS NOT NULL ORDER BY idx",
-		tenant, plain(subject))
+	found, err := collect(ctx, s.eng, scanSealed, selectSealed+" AND subject = $2 AND idx IS NOT NULL ORDER BY idx", tenant, plain(subject))
 	if err != nil {
 		return nil, unavailable("list history", err)
 	}
-	return out, nil
+	return s.genuineEntries(tenant, found)
 }
 
 // Checkpoint returns the size and the signed checkpoint of the tenant's tree.

@@ -1,9 +1,11 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/assent-dev/assent/store"
@@ -14,14 +16,25 @@ type Store struct {
 	eng     Engine
 	d       Dialect
 	now     func() time.Time
+	trust   store.Trust
+	auth    *authenticator // nil: rows carry no codes
+	period  period
 	sealing sync.Mutex
-	edges   map[string]grown // by tenant; guarded by sealing
-	queue   queue
-	changes changes
-	recent  recent
-	thawed  thawed
+	grown   map[string]grown // by tenant, as this process has seen them; guarded by sealing
+	// distrusted are the tenants that something outside spoke against; guarded by sealing.
+	distrusted map[string]error
+	marks      map[string]store.Mark // of the watermark, when the store was opened
+	before     map[string]store.Mark // of the watermark, of the period before the one that this process began
+	queue      queue
+	changes    changes
+	recent     recent
+	thawed     thawed
 
 	postponed postponed
+	versions  *versions
+	own       own
+	alarms    atomic.Int64
+	halted    atomic.Pointer[map[string]error] // by tenant
 }
 
 var _ store.Store = (*Store)(nil)
@@ -34,9 +47,16 @@ func New(ctx context.Context, eng Engine, o Options) (*Store, error) {
 	if o.Poll == 0 {
 		o.Poll = 250 * time.Millisecond
 	}
-	s := &Store{eng: eng, d: eng.Dialect(), now: o.Now, edges: map[string]grown{}}
+	if o.Trust.Recent == 0 {
+		o.Trust.Recent = 30 * time.Minute
+	}
+	s := &Store{eng: eng, d: eng.Dialect(), now: o.Now, trust: o.Trust, grown: map[string]grown{}, distrusted: map[string]error{}, versions: newVersions(o.Trust.Recent)}
 	s.changes.init(s, o.Poll)
-	if err := s.migrate(ctx, embedded()); err != nil {
+	err := s.migrate(ctx, embedded())
+	if err == nil {
+		err = s.bind(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, eng.Close())
 	}
 	return s, nil
@@ -52,8 +72,15 @@ func (s *Store) Close() error {
 // attempts is how often a transaction runs again when another one got in between.
 const attempts = 12
 
-// write runs fn in a transaction, again when another one got in between or the connection was stale.
+// write runs fn in a transaction of this process's period, again when another one got in between or the connection was stale.
 func (s *Store) write(ctx context.Context, what string, fn func(Tx) error) error {
+	return s.repeat(ctx, what, func(x Tx) error {
+		x.Queue(s.held()...)
+		return fn(x)
+	})
+}
+
+func (s *Store) repeat(ctx context.Context, what string, fn func(Tx) error) error {
 	for n := 1; ; n++ {
 		err, committing := s.writeOnce(ctx, fn)
 		if _, final := errors.AsType[verdict](err); err == nil || final { // of a verdict no engine knows the class
@@ -61,6 +88,9 @@ func (s *Store) write(ctx context.Context, what string, fn func(Tx) error) error
 		}
 		again := s.eng.Class(err) == Conflict || s.eng.Class(err) == Lost && !committing && n < 3
 		if !again || n >= attempts || ctx.Err() != nil {
+			if errors.Is(err, ErrMoved) {
+				err = cmp.Or(s.stillBound(ctx), err)
+			}
 			return s.failed(what, err)
 		}
 	}
@@ -104,9 +134,11 @@ func (s *Store) Ping(ctx context.Context) error {
 	})
 }
 
+const tenantsOf = "SELECT tenant FROM trees UNION SELECT tenant FROM entries WHERE idx IS NULL ORDER BY 1"
+
 // Tenants lists the tenants that have any ledger entry.
 func (s *Store) Tenants(ctx context.Context) ([]string, error) {
-	out, err := collect(ctx, s.eng, scanText, "SELECT tenant FROM trees UNION SELECT tenant FROM entries WHERE idx IS NULL ORDER BY 1")
+	out, err := collect(ctx, s.eng, scanText, tenantsOf)
 	if err != nil {
 		return nil, unavailable("list tenants", err)
 	}

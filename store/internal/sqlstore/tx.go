@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,6 +24,17 @@ type tx struct {
 	fresh          map[string]bool      // idempotency keys under which nothing was remembered
 	texts          map[string]revisions // of requests that were read or written
 	saved          []*approval.Request  // for recent, once they are committed
+	grants         map[string]int64     // versions of grants that were read or written
+	told           map[string]int64     // versions that this update writes, by request or grant; "" for what is frozen
+	freezing       []approval.Freeze
+	frozenThen     []approval.Freeze // once those are in force, or lifted
+	appended       []appended
+}
+
+// appended is an entry with its deliveries, whose code waits for the versions that the update writes.
+type appended struct {
+	ledger.Record
+	deliveries []approval.Delivery
 }
 
 var _ approval.Tx = (*tx)(nil)
@@ -34,10 +46,68 @@ func (t *tx) settle(err error) error {
 		return err
 	case t.busy:
 		return errBusy
+	case err == nil && t.err == nil:
+		return t.finish()
 	case err == nil:
 		return t.err
 	}
 	return err
+}
+
+// finish writes what depends on the whole update: what is frozen then, and the entries, which name the versions of the rows that they tell of.
+func (t *tx) finish() error {
+	if len(t.freezing) > 0 {
+		next, err := t.frozen()
+		if err != nil {
+			return err
+		}
+		for _, f := range t.freezing {
+			next = next.put(f)
+		}
+		stmt, err := t.b.s.writeFrozen(t.tenant, next)
+		if err != nil {
+			return err
+		}
+		t.writes, t.frozenThen = append(t.writes, stmt), next.all
+		t.tell("", next.version+1)
+	}
+	for _, e := range t.appended {
+		t.writeEntry(e)
+	}
+	return nil
+}
+
+// tell notes a version that the update writes.
+func (t *tx) tell(subject string, version int64) {
+	if t.told == nil {
+		t.told = map[string]int64{}
+	}
+	t.told[subject] = version
+}
+
+func (t *tx) writeEntry(e appended) {
+	s, version := t.b.s, t.told[e.Subject]
+	at, subject := micros(e.Time), plain(e.Subject)
+	t.writes = append(t.writes, Stmt{
+		SQL: "INSERT INTO entries (tenant, type, subject, at, leaf, openings, version, code) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+		Args: []any{
+			t.tenant, e.Type, subject, at, e.Leaf, blob(e.Openings), version,
+			s.auth.code("entries", t.tenant, nil, e.Type, subject, at, version, e.Leaf),
+		},
+		Blind: true,
+	})
+	for _, d := range e.deliveries {
+		now := micros(s.now())
+		t.writes = append(t.writes, Stmt{
+			SQL: `INSERT INTO deliveries (tenant, target, event, subject, payload, state, attempt, run_at, owner, problem, created, code)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+			Args: []any{
+				t.tenant, d.Target, d.Event, plain(d.Subject), d.Payload, string(store.Waiting), int64(0), now, "", "", now,
+				s.auth.code("deliveries", t.tenant, d.Target, d.Event, plain(d.Subject), d.Payload, now),
+			},
+			Blind: true,
+		})
+	}
 }
 
 // fail notes that the transaction is lost.
@@ -50,8 +120,9 @@ func (t *tx) fail(what string, err error) error {
 
 func (t *tx) waits() bool { return t.b.patient || !t.b.held }
 
-// locked reads one document and locks its row. In a batch that holds locks already it does not wait, but gives way.
-func (t *tx) locked(what, query string, args ...any) (body string, ok bool, err error) {
+// locked reads one row and locks it. In a batch that holds locks already it does not wait, but gives way.
+func locked[T any](t *tx, what string, scan func(Rows) (T, error), query string, args ...any) (row T, ok bool, err error) {
+	var none T
 	d := t.b.s.d
 	lock := d.Lock
 	switch {
@@ -60,23 +131,24 @@ func (t *tx) locked(what, query string, args ...any) (body string, ok bool, err 
 	case !t.waits():
 		lock = d.SkipLocked
 	}
-	body, ok, err = first(t.b.ctx, t.b.tx, scanText, query+lock, args...)
+	row, ok, err = first(t.b.ctx, t.b.tx, scan, query+lock, args...)
 	if err == nil && !ok && lock == d.SkipLocked && lock != "" && !t.b.ahead {
-		_, t.busy, err = first(t.b.ctx, t.b.tx, scanText, query, args...)
+		_, t.busy, err = first(t.b.ctx, t.b.tx, scan, query, args...)
 	}
 	if err != nil {
-		return "", false, t.fail(what, err)
+		return none, false, t.fail(what, err)
 	}
 	if t.busy {
-		return "", false, errBusy
+		return none, false, errBusy
 	}
 	t.b.held = t.b.held || ok
-	return body, ok, nil
+	return row, ok, nil
 }
 
 // Request reads a request and locks it.
 func (t *tx) Request(id string) (*approval.Request, error) {
-	known := t.b.s.recent.get(t.tenant, id)
+	s := t.b.s
+	known := s.recent.get(t.tenant, id)
 	if known.r != nil && t.b.ahead {
 		return t.note(known.r.Clone(), known.texts), nil
 	}
@@ -84,24 +156,30 @@ func (t *tx) Request(id string) (*approval.Request, error) {
 	if known.r != nil {
 		version = known.version
 	}
-	body, ok, err := t.locked("read request", "SELECT CASE WHEN version = $3 THEN '' ELSE body END FROM requests WHERE tenant = $1 AND id = $2",
-		t.tenant, id, version)
-	switch {
-	case err != nil:
+	seen := s.versions.latest(rowName{t.tenant, id})
+	d, ok, err := locked(t, "read request", scanDocument, "SELECT id, CASE WHEN version = $3 THEN '' ELSE body END, version, code, "+newestOf("requests")+
+		" FROM requests WHERE tenant = $1 AND id = $2", t.tenant, id, version)
+	if err != nil {
 		return nil, err
-	case !ok:
+	}
+	if !ok {
 		return nil, fmt.Errorf("request %q: %w", id, approval.ErrNotFound)
-	case body == "" && known.r != nil:
+	}
+	if err := s.check("requests", t.tenant, d, seen); err != nil {
+		return nil, err
+	}
+	if d.body == "" && known.r != nil {
 		return t.note(known.r.Clone(), known.texts), nil
 	}
-	t.b.s.recent.drop(t.tenant, id)
-	return t.parse(body)
+	s.recent.drop(t.tenant, id)
+	return t.parse(d.body)
 }
 
 // due is Request for one that is still due and that nobody else works on; nil when there is none.
 func (t *tx) due(id string, now time.Time) (*approval.Request, error) {
-	body, ok, err := first(t.b.ctx, t.b.tx, scanText, "SELECT body FROM requests WHERE tenant = $1 AND id = $2 AND due <= $3"+t.b.s.d.SkipLocked,
-		t.tenant, id, micros(now))
+	s := t.b.s
+	seen := s.versions.latest(rowName{t.tenant, id})
+	d, ok, err := first(t.b.ctx, t.b.tx, scanDocument, documents("requests")+" WHERE tenant = $1 AND id = $2 AND due <= $3"+s.d.SkipLocked, t.tenant, id, micros(now))
 	if err != nil {
 		return nil, t.fail("read due request", err)
 	}
@@ -109,7 +187,14 @@ func (t *tx) due(id string, now time.Time) (*approval.Request, error) {
 		return nil, nil
 	}
 	t.b.held = true
-	return t.parse(body)
+	if err := s.check("requests", t.tenant, d, seen); err != nil {
+		return nil, err
+	}
+	r, err := t.parse(d.body)
+	if err == nil && (r.Due == nil || micros(*r.Due) > micros(now)) {
+		return nil, s.tampered(t.tenant, "request "+id, "its column says that it is due, and its document doesn't")
+	}
+	return r, err
 }
 
 func (t *tx) parse(body string) (*approval.Request, error) {
@@ -145,7 +230,7 @@ func (t *tx) encode(r *approval.Request) ([]byte, error) {
 
 // Latest takes the lock of the binding too, so that two that find nothing don't both insert.
 func (t *tx) Latest(binding string) (*approval.Request, error) {
-	for {
+	for before := ""; ; {
 		id, ok, err := t.latest(binding)
 		if err != nil || !ok {
 			return nil, err
@@ -154,7 +239,14 @@ func (t *tx) Latest(binding string) (*approval.Request, error) {
 		if err != nil || r.Binding() == binding {
 			return r, err
 		}
-		// Somebody edited it while we waited for its lock, so it has another binding now.
+		switch {
+		case t.b.ahead: // what this process knows of it is old
+			t.firm = true
+			return nil, errBusy
+		case id == before:
+			return nil, t.b.s.tampered(t.tenant, "request "+id, "its column says that it is for another call than its document does")
+		}
+		before = id // somebody edited it while we waited for its lock, so it has another binding now
 	}
 }
 
@@ -193,7 +285,8 @@ func (t *tx) latest(binding string) (id string, ok bool, err error) {
 	return *found.id, true, nil
 }
 
-const selectLive = "SELECT body FROM grants WHERE tenant = $1 AND agent = $2 AND target = $3 AND revoked IS NULL AND expires > $4 AND uses < max_uses ORDER BY created DESC, id DESC"
+var selectLive = documents("grants") + ` WHERE tenant = $1 AND agent = $2 AND target = $3 AND revoked IS NULL AND expires > $4 AND uses < max_uses
+ORDER BY created DESC, id DESC`
 
 // Live reads without locking first, since mostly there is no grant. That there is none is remembered for the batch: whoever is in it asked
 // before the batch began.
@@ -203,15 +296,15 @@ func (t *tx) Live(agent, target string, now time.Time) ([]*approval.Grant, error
 		return nil, nil
 	}
 	args := []any{t.tenant, agent, plain(target), micros(now)}
-	bodies, err := collect(t.b.ctx, t.b.tx, scanText, selectLive, args...)
-	t.firm = t.firm || len(bodies) > 0
-	if err == nil && len(bodies) > 0 && d.Lock != "" && !t.b.ahead {
-		seen, lock := len(bodies), d.Lock
+	found, err := collect(t.b.ctx, t.b.tx, scanDocument, selectLive, args...)
+	t.firm = t.firm || len(found) > 0
+	if err == nil && len(found) > 0 && d.Lock != "" && !t.b.ahead {
+		before, lock := len(found), d.Lock
 		if !t.waits() {
 			lock = d.SkipLocked
 		}
-		bodies, err = collect(t.b.ctx, t.b.tx, scanText, selectLive+lock, args...)
-		t.b.held, t.busy = true, err == nil && lock == d.SkipLocked && len(bodies) < seen
+		found, err = collect(t.b.ctx, t.b.tx, scanDocument, selectLive+lock, args...)
+		t.b.held, t.busy = true, err == nil && lock == d.SkipLocked && len(found) < before
 	}
 	if err != nil {
 		return nil, t.fail("read live grants", err)
@@ -219,26 +312,54 @@ func (t *tx) Live(agent, target string, now time.Time) ([]*approval.Grant, error
 	if t.busy {
 		return nil, errBusy
 	}
-	if len(bodies) == 0 {
+	if len(found) == 0 {
 		if t.b.grantless == nil {
 			t.b.grantless = map[[3]string]bool{}
 		}
 		t.b.grantless[key] = true
 	}
-	return parseAll[approval.Grant](bodies)
+	out := make([]*approval.Grant, 0, len(found))
+	for _, d := range found {
+		g, err := t.grant(d)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+// grant takes a grant from its row and notes its version. The columns that it was found by are checked in the document, by whoever uses it.
+func (t *tx) grant(d document) (*approval.Grant, error) {
+	seen := int64(0)
+	if !t.b.ahead { // whoever looks ahead has not locked the row: its next version may be known already
+		seen = t.b.s.versions.latest(rowName{t.tenant, d.id})
+	}
+	if err := t.b.s.check("grants", t.tenant, d, seen); err != nil {
+		return nil, err
+	}
+	t.hold(d.id, d.version)
+	return parse[approval.Grant](d.body)
+}
+
+func (t *tx) hold(grant string, version int64) {
+	if t.grants == nil {
+		t.grants = map[string]int64{}
+	}
+	t.grants[grant] = version
 }
 
 // Grant reads a grant and locks it.
 func (t *tx) Grant(id string) (*approval.Grant, error) {
 	t.firm = true
-	body, ok, err := t.locked("read grant", "SELECT body FROM grants WHERE tenant = $1 AND id = $2", t.tenant, id)
+	d, ok, err := locked(t, "read grant", scanDocument, documents("grants")+" WHERE tenant = $1 AND id = $2", t.tenant, id)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
 		return nil, fmt.Errorf("grant %q: %w", id, approval.ErrNotFound)
 	}
-	return parse[approval.Grant](body)
+	return t.grant(d)
 }
 
 // Freezes are read once for a batch: whoever is in it asked before the batch began, and what is frozen within it is read again.
@@ -246,25 +367,33 @@ func (t *tx) Freezes() ([]approval.Freeze, error) {
 	if t.b.ahead && t.b.s.thawed.has(t.tenant) {
 		return nil, nil // admits makes sure
 	}
+	f, err := t.frozen()
+	return f.clone(), err
+}
+
+func (t *tx) frozen() (frozen, error) {
 	if known, ok := t.b.freezes[t.tenant]; ok {
-		return append([]approval.Freeze(nil), known...), nil
+		return known, nil
 	}
-	out, err := collect(t.b.ctx, t.b.tx, scanFreeze, selectFreezes, t.tenant)
+	f, err := t.b.s.frozen(t.b.ctx, t.b.tx, t.tenant)
+	if v, ours := errors.AsType[verdict](err); ours {
+		return frozen{}, v.error
+	}
 	if err != nil {
-		return nil, t.fail("read freezes", err)
+		return frozen{}, t.fail("read freezes", err)
 	}
-	t.b.s.thawed.set(t.tenant, len(out) == 0)
-	t.firm = t.firm || len(out) > 0
+	t.b.s.thawed.set(t.tenant, len(f.all) == 0)
+	t.firm = t.firm || len(f.all) > 0
 	if t.b.freezes == nil {
-		t.b.freezes = map[string][]approval.Freeze{}
+		t.b.freezes = map[string]frozen{}
 	}
-	t.b.freezes[t.tenant] = out
-	return append([]approval.Freeze(nil), out...), nil
+	t.b.freezes[t.tenant] = f
+	return f, nil
 }
 
 // Remembered reads a memory. Finding none makes the next Remember an insert that fails when somebody else was quicker.
 func (t *tx) Remembered(key string) (*approval.Memory, error) {
-	m, ok, err := first(t.b.ctx, t.b.tx, scanMemory, "SELECT digest, request, grant_id, expires FROM memories WHERE tenant = $1 AND name = $2", t.tenant, key)
+	m, ok, err := first(t.b.ctx, t.b.tx, scanMemory, "SELECT digest, request, grant_id, expires, code FROM memories WHERE tenant = $1 AND name = $2", t.tenant, key)
 	if err != nil {
 		return nil, t.fail("read idempotency key", err)
 	}
@@ -275,7 +404,10 @@ func (t *tx) Remembered(key string) (*approval.Memory, error) {
 		return nil, nil
 	}
 	t.firm = true
-	return &m, nil
+	if err := t.b.s.genuine(m.code, t.tenant, "idempotency key", "memories", t.tenant, key, m.Digest, m.Request, m.Grant, micros(m.Expires)); err != nil {
+		return nil, err
+	}
+	return &m.Memory, nil
 }
 
 // Insert adds a new request. Its version becomes 1 when it has none.
@@ -287,7 +419,8 @@ func (t *tx) Insert(r *approval.Request) {
 		return
 	}
 	t.saved = append(t.saved, r)
-	t.writes = append(t.writes, insertRequest(t.tenant, r, string(body)))
+	t.tell(r.ID, r.Version)
+	t.writes = append(t.writes, t.b.s.insertRequest(t.tenant, r, string(body)))
 }
 
 // Save writes a changed request.
@@ -300,15 +433,16 @@ func (t *tx) Save(r *approval.Request) {
 		return
 	}
 	t.saved = append(t.saved, r)
+	t.tell(r.ID, r.Version)
 	now := rowOf(r)
 	before, known := t.read[r.ID]
-	t.writes = append(t.writes, updateRequest(t.tenant, r, now, old, known && r.Closed == nil && before == now.x, string(body)))
+	t.writes = append(t.writes, t.b.s.updateRequest(t.tenant, r, now, old, known && r.Closed == nil && before == now.x, string(body)))
 	if known {
 		t.read[r.ID] = now.x
 	}
 }
 
-// SaveGrant inserts or replaces a grant.
+// SaveGrant inserts a grant, or replaces one that this update has read.
 func (t *tx) SaveGrant(g *approval.Grant) {
 	t.granted, t.firm = true, true
 	body, err := json.Marshal(g)
@@ -316,24 +450,32 @@ func (t *tx) SaveGrant(g *approval.Grant) {
 		t.err = fmt.Errorf("save grant %q: %w", g.ID, err)
 		return
 	}
-	t.writes = append(t.writes, upsertGrant(t.tenant, g, string(body)))
+	old := t.grants[g.ID]
+	stmt := t.b.s.insertGrant(t.tenant, g, string(body))
+	if old > 0 {
+		stmt = t.b.s.updateGrant(t.tenant, g, old, string(body))
+	}
+	t.writes = append(t.writes, stmt)
+	t.hold(g.ID, old+1)
+	t.tell(g.ID, old+1)
 }
 
 // SaveFreeze replaces the freeze of an agent, or of everything.
 func (t *tx) SaveFreeze(f approval.Freeze) {
 	t.froze, t.firm = true, true
-	t.writes = append(t.writes, Stmt{SQL: `INSERT INTO freezes (tenant, agent, person, reason, at, lifted) VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT (tenant, agent) DO UPDATE SET person = excluded.person, reason = excluded.reason, at = excluded.at, lifted = excluded.lifted`,
-		Args: []any{t.tenant, f.Agent, f.By, plain(f.Reason), micros(f.At), optional(f.Lifted)}})
+	f.Reason, f.At = plain(f.Reason), moment(micros(f.At))
+	t.freezing = append(t.freezing, f)
 }
 
 // Remember keeps the answer to an idempotency key.
 func (t *tx) Remember(key string, m approval.Memory) {
-	sql := "INSERT INTO memories (tenant, name, digest, request, grant_id, expires) VALUES ($1, $2, $3, $4, $5, $6)"
+	sql := "INSERT INTO memories (tenant, name, digest, request, grant_id, expires, code) VALUES ($1, $2, $3, $4, $5, $6, $7)"
 	if !t.fresh[key] {
-		sql += " ON CONFLICT (tenant, name) DO UPDATE SET digest = excluded.digest, request = excluded.request, grant_id = excluded.grant_id, expires = excluded.expires"
+		sql += ` ON CONFLICT (tenant, name) DO UPDATE SET digest = excluded.digest, request = excluded.request, grant_id = excluded.grant_id,
+expires = excluded.expires, code = excluded.code`
 	}
-	t.writes = append(t.writes, Stmt{SQL: sql, Args: []any{t.tenant, key, m.Digest, m.Request, m.Grant, micros(m.Expires)}})
+	args := []any{t.tenant, key, m.Digest, m.Request, m.Grant, micros(m.Expires)}
+	t.writes = append(t.writes, Stmt{SQL: sql, Args: append(args, t.b.s.auth.code("memories", args...))})
 }
 
 // AddVote keeps a vote for figures.
@@ -344,22 +486,11 @@ func (t *tx) AddVote(v approval.VoteFact) {
 	})
 }
 
-// Append adds a ledger entry and its deliveries.
+// Append adds a ledger entry and its deliveries, once the update is whole.
 func (t *tx) Append(r ledger.Record, deliveries ...approval.Delivery) {
 	if r.Tenant != t.tenant || len(r.Leaf) == 0 {
 		t.err = fmt.Errorf("append to the ledger: an entry of tenant %q in a transaction of %q", r.Tenant, t.tenant)
 		return
 	}
-	t.writes = append(t.writes, Stmt{
-		SQL:  "INSERT INTO entries (tenant, type, subject, at, leaf, openings) VALUES ($1, $2, $3, $4, $5, $6)",
-		Args: []any{t.tenant, r.Type, plain(r.Subject), micros(r.Time), r.Leaf, blob(r.Openings)}, Blind: true,
-	})
-	for _, d := range deliveries {
-		now := micros(t.b.s.now())
-		t.writes = append(t.writes, Stmt{
-			SQL: `INSERT INTO deliveries (tenant, target, event, subject, payload, state, attempt, run_at, owner, problem, created)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-			Args: []any{t.tenant, d.Target, d.Event, plain(d.Subject), d.Payload, string(store.Waiting), int64(0), now, "", "", now}, Blind: true,
-		})
-	}
+	t.appended = append(t.appended, appended{r, deliveries})
 }

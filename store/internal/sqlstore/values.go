@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,15 +15,39 @@ const sweepStep = 500
 
 // PutToken inserts or replaces a token.
 func (s *Store) PutToken(ctx context.Context, t store.Token) error {
-	scopes, agents, err := texts(t.Scopes), texts(t.Agents), error(nil)
-	err = s.write(ctx, "put token", func(x Tx) error {
-		x.Queue(Stmt{SQL: `INSERT INTO tokens (tenant, id, name, hash, scopes, agents, person, created, expires, revoked)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (tenant, id) DO UPDATE SET name = excluded.name, hash = excluded.hash,
-scopes = excluded.scopes, agents = excluded.agents, person = excluded.person, expires = excluded.expires, revoked = excluded.revoked`,
-			Args: []any{t.Tenant, t.ID, t.Name, t.Hash, scopes, agents, t.Person, micros(t.Created), micros(t.Expires), optional(t.Revoked)}})
+	return s.write(ctx, "put token", func(x Tx) error {
+		if err := s.checkName(ctx, x, t); err != nil {
+			return err
+		}
+		x.Queue(Stmt{SQL: `INSERT INTO tokens (tenant, id, name, hash, scopes, agents, person, maker, created, expires, revoked, code)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (tenant, id) DO UPDATE SET name = excluded.name, hash = excluded.hash,
+scopes = excluded.scopes, agents = excluded.agents, person = excluded.person, maker = excluded.maker, created = excluded.created, expires = excluded.expires,
+revoked = excluded.revoked, code = excluded.code`, Args: append(tokenValues(t), s.auth.code("tokens", tokenValues(t)...))})
 		return nil
 	})
-	return err
+}
+
+// checkName refuses the name of another live token of the tenant. Whoever asks at the same time waits.
+func (s *Store) checkName(ctx context.Context, x Tx, t store.Token) error {
+	if wait := s.eng.Dialect().WaitFor; wait != "" {
+		x.Queue(Stmt{SQL: wait, Args: []any{"names of tokens of " + t.Tenant}})
+	}
+	other, taken, err := first(ctx, x, scanText,
+		"SELECT id FROM tokens WHERE tenant = $1 AND name = $2 AND id <> $3 AND revoked IS NULL AND expires > $4",
+		t.Tenant, t.Name, t.ID, micros(t.Created))
+	if err != nil {
+		return err
+	}
+	if taken {
+		return verdict{fmt.Errorf("%w: %s has it", store.ErrNameTaken, other)}
+	}
+
+	return nil
+}
+
+// tokenValues are the columns of a token that its code covers.
+func tokenValues(t store.Token) []any {
+	return []any{t.Tenant, t.ID, t.Name, t.Hash, texts(t.Scopes), texts(t.Agents), t.Person, t.Maker, micros(t.Created), micros(t.Expires), optional(t.Revoked)}
 }
 
 // texts is a list in a column.
@@ -31,13 +56,21 @@ func texts(list []string) string {
 	return string(b)
 }
 
-const selectTokens = "SELECT tenant, id, name, hash, scopes, agents, person, created, expires, revoked FROM tokens WHERE "
+// tokenRow is a token with its code, and with whether the ledger tells that it was revoked.
+type tokenRow struct {
+	store.Token
+	code []byte
+	gone int64
+}
 
-func scanToken(r Rows) (t store.Token, err error) {
+const selectTokens = "SELECT tenant, id, name, hash, scopes, agents, person, maker, created, expires, revoked, code, (SELECT count(*) FROM entries WHERE " +
+	"entries.subject = tokens.id AND entries.tenant = tokens.tenant AND entries.type = '" + approval.EventTokenRevoked + "') FROM tokens WHERE "
+
+func scanToken(r Rows) (t tokenRow, err error) {
 	var scopes, agents string
 	var created, expires int64
 	var revoked *int64
-	if err = r.Scan(&t.Tenant, &t.ID, &t.Name, &t.Hash, &scopes, &agents, &t.Person, &created, &expires, &revoked); err != nil {
+	if err = r.Scan(&t.Tenant, &t.ID, &t.Name, &t.Hash, &scopes, &agents, &t.Person, &t.Maker, &created, &expires, &revoked, &t.code, &t.gone); err != nil {
 		return t, err
 	}
 	t.Created, t.Expires, t.Revoked = moment(created), moment(expires), optionalMoment(revoked)
@@ -45,6 +78,34 @@ func scanToken(r Rows) (t store.Token, err error) {
 		err = json.Unmarshal([]byte(agents), &t.Agents)
 	}
 	return t, err
+}
+
+// token refuses a row that somebody else wrote. A token that was revoked once stays so, whatever its row says.
+func (s *Store) token(t tokenRow) (store.Token, error) {
+	what := "token " + t.ID
+	if err := s.genuine(t.code, t.Tenant, what, "tokens", tokenValues(t.Token)...); err != nil {
+		return store.Token{}, err
+	}
+	if t.Revoked != nil {
+		return t.Token, nil
+	}
+	if at, known := s.revoked(t.Tenant, t.ID); known {
+		_ = s.tampered(t.Tenant, what, "it was revoked, and its row says that it is good: it counts as revoked")
+		t.Revoked = &at
+		return t.Token, nil
+	}
+	if t.gone > 0 {
+		return store.Token{}, s.tampered(t.Tenant, what, "the ledger tells that it was revoked, and its row says that it is good")
+	}
+	return t.Token, nil
+}
+
+// revoked asks the watermark.
+func (s *Store) revoked(tenant, id string) (time.Time, bool) {
+	if s.trust.Watermark == nil {
+		return time.Time{}, false
+	}
+	return s.trust.Watermark.Revoked(tenant, id)
 }
 
 // TokenByHash returns a token whatever its state.
@@ -56,27 +117,77 @@ func (s *Store) TokenByHash(ctx context.Context, hash string) (store.Token, erro
 	if !ok {
 		return store.Token{}, fmt.Errorf("token: %w", approval.ErrNotFound)
 	}
-	return t, nil
+	return s.token(t)
 }
 
 // Tokens lists a tenant's tokens, newest first.
 func (s *Store) Tokens(ctx context.Context, tenant string) ([]store.Token, error) {
-	out, err := collect(ctx, s.eng, scanToken, selectTokens+"tenant = $1 ORDER BY created DESC, id DESC", tenant)
+	found, err := collect(ctx, s.eng, scanToken, selectTokens+"tenant = $1 ORDER BY created DESC, id DESC", tenant)
 	if err != nil {
 		return nil, unavailable("list tokens", err)
+	}
+	var out []store.Token
+	for _, row := range found {
+		t, err := s.token(row)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
 	}
 	return out, nil
 }
 
 // RevokeToken ends a token; one that was revoked before keeps its time.
 func (s *Store) RevokeToken(ctx context.Context, tenant, id string, at time.Time) error {
-	return s.write(ctx, "revoke token", func(x Tx) error {
-		_, ok, err := first(ctx, x, scanText, "UPDATE tokens SET revoked = coalesce(revoked, $3) WHERE tenant = $1 AND id = $2 RETURNING id", tenant, plain(id), micros(at))
-		if err == nil && !ok {
-			return verdict{fmt.Errorf("token %q: %w", id, approval.ErrNotFound)}
-		}
+	_, err := s.endToken(ctx, tenant, id, at)
+	if err != nil {
 		return err
+	}
+	return s.noteRevoked(tenant, id, at)
+}
+
+// EndToken is RevokeToken for a token that may not be there.
+func (s *Store) EndToken(ctx context.Context, tenant, id string, at time.Time) (bool, error) {
+	ended, err := s.endToken(ctx, tenant, id, at)
+	if errors.Is(err, approval.ErrNotFound) {
+		return false, nil
+	}
+	return ended, err
+}
+
+func (s *Store) endToken(ctx context.Context, tenant, id string, at time.Time) (ended bool, err error) {
+	err = s.write(ctx, "revoke token", func(x Tx) error {
+		ended = false
+		row, ok, err := first(ctx, x, scanToken, selectTokens+"tenant = $1 AND id = $2"+s.d.Lock, tenant, plain(id))
+		switch {
+		case err != nil:
+			return err
+		case !ok:
+			return verdict{fmt.Errorf("token %q: %w", id, approval.ErrNotFound)}
+		case row.Revoked != nil:
+			return nil
+		}
+		if err := s.genuine(row.code, tenant, "token "+row.ID, "tokens", tokenValues(row.Token)...); err != nil {
+			return verdict{err}
+		}
+		last := moment(micros(at))
+		row.Revoked, ended = &last, true
+		x.Queue(Stmt{SQL: "UPDATE tokens SET revoked = $3, code = $4 WHERE tenant = $1 AND id = $2",
+			Args: []any{tenant, row.ID, micros(at), s.auth.code("tokens", tokenValues(row.Token)...)}, One: true})
+		return nil
 	})
+	return ended, err
+}
+
+// noteRevoked tells the watermark.
+func (s *Store) noteRevoked(tenant, id string, at time.Time) error {
+	if s.trust.Watermark == nil {
+		return nil
+	}
+	if err := s.trust.Watermark.Revoke(tenant, id, at); err != nil {
+		return fmt.Errorf("the token %s is revoked, but that could not be noted outside of the store: %w", id, err)
+	}
+	return nil
 }
 
 // SetValue keeps a value until it expires.
@@ -84,9 +195,11 @@ func (s *Store) SetValue(ctx context.Context, bucket, key string, value []byte, 
 	if value == nil {
 		value = []byte{}
 	}
+	args := []any{bucket, key, value, micros(expires)}
 	return s.write(ctx, "set value", func(x Tx) error {
-		x.Queue(Stmt{SQL: `INSERT INTO kept (bucket, name, value, expires) VALUES ($1, $2, $3, $4)
-ON CONFLICT (bucket, name) DO UPDATE SET value = excluded.value, expires = excluded.expires`, Args: []any{bucket, key, value, micros(expires)}})
+		x.Queue(Stmt{SQL: `INSERT INTO kept (bucket, name, value, expires, code) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (bucket, name) DO UPDATE SET value = excluded.value, expires = excluded.expires, code = excluded.code`,
+			Args: append(args, s.auth.code("kept", args...))})
 		return nil
 	})
 }
@@ -95,20 +208,36 @@ type kept struct {
 	name    string
 	value   []byte
 	expires int64
+	code    []byte
 }
 
-func scanKept(r Rows) (k kept, err error) { return k, r.Scan(&k.name, &k.value, &k.expires) }
+const keptColumns = "name, value, expires, code"
+
+func scanKept(r Rows) (k kept, err error) {
+	err = r.Scan(&k.name, &k.value, &k.expires, &k.code)
+	if k.value == nil {
+		k.value = []byte{} // as drivers may return none
+	}
+	return k, err
+}
+
+func (s *Store) genuineValue(bucket string, k kept) error {
+	return s.genuine(k.code, "", "value of "+bucket, "kept", bucket, k.name, k.value, k.expires)
+}
 
 func missing(bucket string) error { return fmt.Errorf("value of %s: %w", bucket, approval.ErrNotFound) }
 
 // Value returns a value that has not expired.
 func (s *Store) Value(ctx context.Context, bucket, key string, now time.Time) ([]byte, error) {
-	k, ok, err := first(ctx, s.eng, scanKept, "SELECT name, value, expires FROM kept WHERE bucket = $1 AND name = $2 AND expires > $3", bucket, key, micros(now))
+	k, ok, err := first(ctx, s.eng, scanKept, "SELECT "+keptColumns+" FROM kept WHERE bucket = $1 AND name = $2 AND expires > $3", bucket, key, micros(now))
 	if err != nil {
 		return nil, unavailable("read value", err)
 	}
 	if !ok {
 		return nil, missing(bucket)
+	}
+	if err := s.genuineValue(bucket, k); err != nil {
+		return nil, err
 	}
 	return k.value, nil
 }
@@ -116,9 +245,14 @@ func (s *Store) Value(ctx context.Context, bucket, key string, now time.Time) ([
 // TakeValue deletes a value and returns it.
 func (s *Store) TakeValue(ctx context.Context, bucket, key string, now time.Time) (value []byte, err error) {
 	err = s.write(ctx, "take value", func(x Tx) error {
-		k, ok, err := first(ctx, x, scanKept, "DELETE FROM kept WHERE bucket = $1 AND name = $2 AND expires > $3 RETURNING name, value, expires", bucket, key, micros(now))
+		k, ok, err := first(ctx, x, scanKept, "DELETE FROM kept WHERE bucket = $1 AND name = $2 AND expires > $3 RETURNING "+keptColumns, bucket, key, micros(now))
 		if err == nil && !ok {
 			return verdict{missing(bucket)}
+		}
+		if err == nil {
+			if bad := s.genuineValue(bucket, k); bad != nil {
+				return verdict{bad}
+			}
 		}
 		value = k.value
 		return err
@@ -139,12 +273,15 @@ func (s *Store) DeleteValue(ctx context.Context, bucket, key string) error {
 
 // ListValues returns the values of a bucket that have not expired, by key.
 func (s *Store) ListValues(ctx context.Context, bucket string, now time.Time) (map[string][]byte, error) {
-	all, err := collect(ctx, s.eng, scanKept, "SELECT name, value, expires FROM kept WHERE bucket = $1 AND expires > $2", bucket, micros(now))
+	all, err := collect(ctx, s.eng, scanKept, "SELECT "+keptColumns+" FROM kept WHERE bucket = $1 AND expires > $2", bucket, micros(now))
 	if err != nil {
 		return nil, unavailable("list values", err)
 	}
 	out := make(map[string][]byte, len(all))
 	for _, k := range all {
+		if err := s.genuineValue(bucket, k); err != nil {
+			return nil, err
+		}
 		out[k.name] = k.value
 	}
 	return out, nil

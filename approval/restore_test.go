@@ -1,0 +1,154 @@
+package approval_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/ledger"
+)
+
+func (h *house) void(frozen ...approval.Freeze) approval.Voided {
+	h.t.Helper()
+	out, err := h.s.Void(context.Background(), "t", "restore", frozen)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := h.s.Record(context.Background(), "t", approval.EventRestored, "", "restore", nil); err != nil {
+		h.t.Fatal(err)
+	}
+	return out
+}
+
+// TestM1_ARestoreVoidsWhatCouldRunByItself: unused permits and standing approvals, of every agent; what waits, and what has ended, stays.
+func TestM1_ARestoreVoidsWhatCouldRunByItself(t *testing.T) {
+	h := newHouse(t)
+	pay, refund := tool("pay", `{"n":1}`), tool("pay", `{"n":2}`)
+	unused, grant := h.approved(pay, &approval.GrantOffer{MaxUses: 3, MaxAge: time.Hour})
+	used, _ := h.approved(refund, nil)
+	if _, err := h.consume(used, refund, "k"); err != nil {
+		t.Fatal(err)
+	}
+	waiting := h.asked(tool("trade", `{}`))
+	if err := h.s.Freeze(context.Background(), "t", "", "eve", "audit"); err != nil {
+		t.Fatal(err)
+	}
+
+	lost := []approval.Freeze{{Agent: "desk", By: "dee", Reason: "odd", At: h.now()}, {By: "eve", At: h.now()}}
+	if got := h.void(lost...); got != (approval.Voided{Permits: 1, Grants: 1, Freezes: 1}) {
+		t.Errorf("voided are %+v", got)
+	}
+	h.is(unused.ID, approval.Expired, approval.ByRestore)
+	h.is(used.ID, approval.Consumed, "consumed")
+	h.is(waiting.ID, approval.Pending, "")
+	grants, err := h.store.Grants(context.Background(), "t", true, h.now())
+	if err != nil || len(grants) != 1 || grants[0].ID != grant.ID || grants[0].Revoked == nil {
+		t.Errorf("standing approvals are %+v, %v", grants, err)
+	}
+	if out := h.open(pay); out.Denied != "frozen" {
+		t.Errorf("while frozen a call is %+v", out)
+	}
+	if _, err := h.consume(unused, pay, "late"); err == nil {
+		t.Error("a voided permit runs")
+	}
+
+	if got := h.void(lost...); got != (approval.Voided{}) {
+		t.Errorf("voided again are %+v", got)
+	}
+	for _, agent := range []string{"desk", ""} {
+		if err := h.s.Thaw(context.Background(), "t", agent, "dee", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.vote(waiting, "ann", approval.Approve, approval.VoteCounted)
+	h.vote(waiting, "bob", approval.Approve, approval.VoteApproved)
+	if _, err := h.consume(waiting, tool("trade", `{}`), "x"); err != nil {
+		t.Error(err)
+	}
+	if all := h.history(); !slices.Contains(all, "restored") || !slices.Contains(all, "grant_revoked") {
+		t.Errorf("the ledger tells %v", all)
+	}
+}
+
+// TestM1_ARestoreVoidsAllPages of the list of requests.
+func TestM1_ARestoreVoidsAllPages(t *testing.T) {
+	h := newHouse(t)
+	const n = 520 // more than a page
+	for i := range n {
+		h.approved(tool("pay", fmt.Sprintf(`{"n":%d}`, i)), nil)
+	}
+	if got := h.void(); got.Permits != n {
+		t.Errorf("%d permits are voided, want %d", got.Permits, n)
+	}
+}
+
+// TestM1_ARestoreVoidsWhatNoIndexFinds: whoever has the database chooses the columns that find standing approvals, so all are looked at.
+func TestM1_ARestoreVoidsWhatNoIndexFinds(t *testing.T) {
+	h := newHouse(t)
+	call := tool("pay", `{}`)
+	h.approved(call, &approval.GrantOffer{MaxUses: 3})
+	hide := func(column string) {
+		t.Helper()
+		db, err := sql.Open("sqlite", "file:"+h.path+"?_pragma=busy_timeout(30000)")
+		if err == nil {
+			_, err = db.ExecContext(t.Context(), "UPDATE grants SET revoked = "+column)
+			err = errors.Join(err, db.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	hide("1")
+	if got := h.void(); got.Grants != 1 {
+		t.Errorf("%d standing approvals are voided", got.Grants)
+	}
+	hide("NULL")
+	if out := h.open(call, key("k")); out.Outcome != approval.OpenPending {
+		t.Errorf("a voided standing approval lets a call run: %+v", out)
+	}
+}
+
+// TestM1_AnAuditorFindsWhatARestoreLeft: an entry that tells of a restore, and before it what could still run.
+func TestM1_AnAuditorFindsWhatARestoreLeft(t *testing.T) {
+	h := newHouse(t)
+	unused, grant := h.approved(tool("pay", `{"n":1}`), &approval.GrantOffer{MaxUses: 3, MaxAge: time.Hour})
+	spent, _ := h.approved(tool("pay", `{"n":2}`), &approval.GrantOffer{MaxUses: 1, MaxAge: time.Minute})
+	if _, err := h.consume(spent, tool("pay", `{"n":2}`), "k"); err != nil {
+		t.Fatal(err)
+	}
+	h.pass(2 * time.Minute)
+	if err := h.s.Record(context.Background(), "t", approval.EventRestored, "", "restore", nil); err != nil {
+		t.Fatal(err)
+	}
+	sign := func(ledger.Checkpoint) ([]byte, error) { return []byte("signed"), nil }
+	if _, err := h.store.Seal(context.Background(), 1000, sign); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := h.store.Entries(context.Background(), "t", 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var audit approval.Auditor
+	for _, e := range entries {
+		leaf, err := ledger.ParseLeaf(e.Leaf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		audit.Add(e.Index, leaf)
+	}
+	var said []string
+	for _, p := range audit.Problems() {
+		said = append(said, p.String())
+	}
+	text := strings.Join(said, "\n")
+	if len(said) != 2 || !strings.Contains(text, "the approval of "+unused.ID+" was not voided") || !strings.Contains(text, "the standing approval "+grant.ID+" was not voided") {
+		t.Errorf("the auditor finds\n%s", text)
+	}
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/store"
+	"github.com/assent-dev/assent/store/postgres"
+	"github.com/assent-dev/assent/store/sqlite"
+	"github.com/assent-dev/assent/store/watermark"
+)
+
+// keyedStore is a store with the key that it is bound to, and what is remembered outside of it.
+type keyedStore struct {
+	store.Store
+	key  cli.Key
+	mark *watermark.Watermark // nil: nothing is
+}
+
+// Close closes the store, then writes what the watermark has not written yet.
+func (s *keyedStore) Close() error {
+	err := s.Store.Close()
+	if s.mark != nil {
+		err = errors.Join(err, s.mark.Close())
+	}
+	return err
+}
+
+// openStore opens either engine with the key in a file. Only who may make a store gets a new one, and a key for it: a misspelt path must not look
+// like an empty store, nor a secret that was not mounted like a first start. log hears of what does not fit; nil: nobody does.
+func openStore(ctx context.Context, c cli.StoreConfig, log *slog.Logger) (s *keyedStore, err error) {
+	if c, err = c.WithDefaults(); err != nil {
+		return nil, err
+	}
+	key, made, err := storeKey(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	s = &keyedStore{key: key}
+	trust := store.Trust{Key: key.Store(), Unfinished: c.Unfinished, Alarm: alarm(log)}
+	if s.mark, err = openWatermark(c, log); err == nil {
+		if s.mark != nil {
+			trust.Watermark = s.mark
+		}
+		s.Store, err = open(ctx, c.Where, trust)
+	}
+	if errors.Is(err, store.ErrKey) && made { // another process was quicker to bind the store
+		err = errors.Join(err, os.Remove(c.KeyFile), os.Remove(c.KeyFile+".pub"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func open(ctx context.Context, where string, trust store.Trust) (store.Store, error) {
+	if isPostgres(where) {
+		return postgres.Open(ctx, where, postgres.Options{Trust: trust})
+	}
+	return sqlite.Open(ctx, where, sqlite.Options{Trust: trust})
+}
+
+func isPostgres(where string) bool {
+	return strings.HasPrefix(where, "postgres://") || strings.HasPrefix(where, "postgresql://")
+}
+
+// storeKey reads the key, or makes one for a store that is empty.
+func storeKey(ctx context.Context, c cli.StoreConfig) (key cli.Key, made bool, err error) {
+	if _, err := os.Stat(c.Where); err != nil && !isPostgres(c.Where) && !c.Create {
+		return cli.Key{}, false, fmt.Errorf("the store: %w (assent serve makes one)", err)
+	}
+	key, err = cli.LoadKey(c.KeyFile)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return key, false, err
+	}
+	if err := mayGetKey(ctx, c); err != nil {
+		return cli.Key{}, false, err
+	}
+	if !c.Create {
+		return cli.Key{}, false, err
+	}
+	host, _ := os.Hostname() // only a name for people to tell keys apart
+	return cli.MakeKey(c.KeyFile, host)
+}
+
+// mayGetKey refuses a store that holds anything: its key is somewhere.
+func mayGetKey(ctx context.Context, c cli.StoreConfig) error {
+	if _, err := os.Stat(c.Where); err != nil && !isPostgres(c.Where) {
+		return nil
+	}
+	s, err := open(ctx, c.Where, store.Trust{})
+	var bound *store.KeyError
+	if errors.As(err, &bound) {
+		return fmt.Errorf("this store is signed by %s, and %s is not there: mount that key there (a new one is made for an empty store only)", bound.Bound, c.KeyFile)
+	}
+	if err != nil {
+		return err
+	}
+	id, err := s.Identity(ctx)
+	if err := errors.Join(err, s.Close()); err != nil {
+		return err
+	}
+	if !id.Empty {
+		return fmt.Errorf("the store holds data, and %s, the key that signs its ledger, is not there: mount it there (a new one is made for an empty store only)", c.KeyFile)
+	}
+	return nil
+}
+
+// openWatermark opens what the configuration names.
+func openWatermark(c cli.StoreConfig, log *slog.Logger) (*watermark.Watermark, error) {
+	if c.Watermark == cli.NoWatermark {
+		if log != nil {
+			log.Warn("nothing is remembered outside of the database: a database that was put back to an older state is not noticed", "hint", "give --watermark FILE on a volume of its own")
+		}
+		return nil, nil
+	}
+	w, err := watermark.Open(c.Watermark, placeOf(c.Where), func(err error) {
+		if log != nil {
+			log.Error("the watermark can't be written", "error", err)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w (--watermark FILE says where; --watermark none does without)", err)
+	}
+	return w, nil
+}
+
+// placeOf names a store without a password.
+func placeOf(where string) string {
+	if isPostgres(where) {
+		if u, err := url.Parse(where); err == nil {
+			return u.Redacted()
+		}
+	}
+	if path, err := filepath.Abs(where); err == nil {
+		return path
+	}
+	return where
+}
+
+// mostAlarms bounds what is remembered of what was logged.
+const mostAlarms = 1000
+
+// alarm logs each thing that does not fit once.
+func alarm(log *slog.Logger) func(*store.TamperedError) {
+	if log == nil {
+		return nil
+	}
+	var mu sync.Mutex
+	told := map[store.TamperedError]bool{}
+	return func(e *store.TamperedError) {
+		mu.Lock()
+		defer mu.Unlock()
+		if told[*e] {
+			return
+		}
+		if len(told) >= mostAlarms {
+			clear(told)
+		}
+		told[*e] = true
+		log.Error("THE DATABASE WAS TAMPERED WITH", "tenant", e.Tenant, "what", e.What, "problem", e.Problem,
+			"hint", "nothing rests on it: find out who can write to the database, then restore a backup or take the row away")
+	}
+}
+
+// warnOfRole says when the database would let this process erase what happened.
+func (h *house) warnOfRole(ctx context.Context) error {
+	id, err := h.store.Identity(ctx)
+	if err == nil && id.Erases {
+		h.log.Warn("the database lets this server delete entries of the ledger", "hint", "connect with a role that can only add to it: docs/guides/postgresql.md")
+	}
+	return err
+}
+
+// recordStart notes in the ledger of each tenant that a process began to serve it.
+func recordStart(ctx context.Context, s store.Store, key cli.Key, tenants ...string) error {
+	for _, tenant := range tenants {
+		facts := map[string]any{"version": cli.Version, "public_key": key.Signer.PublicKey()}
+		if err := records(s).Record(ctx, tenant, approval.EventStarted, "", serverName, facts); err != nil {
+			return fmt.Errorf("record the start: %w", err)
+		}
+	}
+	return nil
+}
+
+// serverName is who acts when the service itself does.
+const serverName = "server"

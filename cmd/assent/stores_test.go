@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/store"
+)
+
+// runScript runs one script with the real main.
+func runScript(t *testing.T, file string) {
+	params := scripts("")
+	params.Files = []string{filepath.Join("testdata", "stores", file)}
+	testscript.Run(t, params)
+}
+
+func TestUsers4_2_CommandsRefuseAnotherKeyAndRotateIt(t *testing.T) { runScript(t, "keys.txtar") }
+
+func TestM1_ARestoreRunsNothingTwice(t *testing.T) { runScript(t, "restore.txtar") }
+
+// sql runs statements on the database of a house, as somebody does who has it and not the key.
+func (h *testHouse) sql(t *testing.T, queries ...string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(h.dir, "s.db")+"?_pragma=busy_timeout(30000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, query := range queries {
+		if _, err := db.ExecContext(t.Context(), query); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readiness asks which checks fail.
+func (h *testHouse) readiness(t *testing.T) (status int, failing []string) {
+	t.Helper()
+	res, err := http.Get(h.ready.API + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var health openapi.Health
+	if err := json.NewDecoder(res.Body).Decode(&health); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range health.Checks {
+		if !c.Ok {
+			failing = append(failing, c.Name)
+		}
+	}
+	return res.StatusCode, failing
+}
+
+// TestH4_AForgedApprovalRunsNothingAndIsNotSigned: somebody sets a request to approved and inserts the entries that tell of it. Nothing of it counts,
+// nothing is signed from there on, and everybody whom it concerns hears of it; once it is gone, the service goes on.
+func TestH4_AForgedApprovalRunsNothingAndIsNotSigned(t *testing.T) {
+	h := start(t, "")
+	call := `{"kind":"tool","tool":"trade","args":{"amount":1000000}}`
+	r := h.ask(t, call)
+	until(t, "the request is sealed", func() bool {
+		size, err := h.sealed(t)
+		return err == nil && size == 4
+	})
+	h.sql(t,
+		"CREATE TABLE kept_requests AS SELECT * FROM requests",
+		`UPDATE requests SET state = 'approved', version = version + 1, body = replace(replace(body, '"state":"pending"', '"state":"approved","permit":{"expires":"2099-01-01T00:00:00Z"}'),
+			'"version":1', '"version":2')`,
+		`INSERT INTO entries (tenant, type, subject, at, leaf, version) SELECT tenant, 'vote_counted', subject, at, leaf, 2 FROM entries WHERE type = 'request_opened'`,
+		`INSERT INTO entries (tenant, type, subject, at, leaf, version) SELECT tenant, 'request_approved', subject, at, leaf, 2 FROM entries WHERE type = 'request_opened' AND idx IS NOT NULL`,
+	)
+	bot := h.client(t, "runtime")
+	if _, err := bot.Consume(t.Context(), r.ID, []byte(call), ""); client.Code(err) != openapi.CodeTampered {
+		t.Errorf("consume: %v", err)
+	}
+	if _, err := h.client(t, "alice").Request(t.Context(), r.ID); client.Code(err) != openapi.CodeTampered {
+		t.Errorf("show: %v", err)
+	}
+	until(t, "sealing fails, and readiness says so", func() bool {
+		status, failing := h.readiness(t)
+		return status == http.StatusServiceUnavailable && strings.Join(failing, " ") == "sealing"
+	})
+	if size, err := h.sealed(t); err != nil || size != 4 {
+		t.Errorf("%d entries are signed, %v", size, err)
+	}
+	until(t, "nothing runs for the tenant", func() bool {
+		_, err := bot.Open(t.Context(), "desk", []byte(`{"kind":"tool","tool":"quote","args":{}}`), client.OpenOptions{})
+		return client.Code(err) == openapi.CodeTampered
+	})
+	res, err := http.Get(h.ready.API + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil || strings.Contains(string(text), "assent_tampered_total 0\n") || !strings.Contains(string(text), "assent_stopped_tenants 1\n") {
+		t.Errorf("no figure tells of it, %v", err)
+	}
+	h.sql(t, "DELETE FROM entries WHERE idx IS NULL", "DELETE FROM requests", "INSERT INTO requests SELECT * FROM kept_requests")
+	until(t, "it goes on", func() bool { status, _ := h.readiness(t); return status == http.StatusOK })
+	if _, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{Verdict: approval.Approve, Binding: r.Binding(), ShownFully: true, Channel: "cli"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := bot.Consume(t.Context(), r.ID, []byte(call), ""); err != nil {
+		t.Error(err)
+	}
+}
+
+// sealed is how many entries the ledger has that are signed.
+func (h *testHouse) sealed(t *testing.T) (int64, error) {
+	t.Helper()
+	c, err := h.client(t, "alice").Checkpoint(t.Context())
+	if err != nil {
+		return 0, err
+	}
+	return c.Size, nil
+}
+
+// TestH4_AConsumedPermitIsNotPutBack in the running service, with and without the entries about it.
+func TestH4_AConsumedPermitIsNotPutBack(t *testing.T) {
+	h := start(t, "")
+	call := `{"kind":"tool","tool":"trade","args":{}}`
+	r := h.ask(t, call)
+	if _, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{Verdict: approval.Approve, Binding: r.Binding(), ShownFully: true, Channel: "cli"}); err != nil {
+		t.Fatal(err)
+	}
+	h.sql(t, "CREATE TABLE kept_requests AS SELECT * FROM requests")
+	bot := h.client(t, "runtime")
+	if _, err := bot.Consume(t.Context(), r.ID, []byte(call), "one"); err != nil {
+		t.Fatal(err)
+	}
+	for _, more := range []string{"", "DELETE FROM entries WHERE type = 'permit_consumed'"} {
+		h.sql(t, "DELETE FROM requests", "INSERT INTO requests SELECT * FROM kept_requests", more)
+		for _, key := range []string{"one", "two"} {
+			if _, err := bot.Consume(t.Context(), r.ID, []byte(call), key); client.Code(err) != openapi.CodeTampered {
+				t.Errorf("%q, key %s: %v", more, key, err)
+			}
+		}
+	}
+	if err := h.stop(); err != nil {
+		t.Logf("the service ends with what it could not sign: %v", err)
+	}
+	h.stop = func() error { return nil }
+}
+
+// TestL15_StartsBackupsPruningAndRotationsAreInTheLedger with what an auditor wants to know of each.
+func TestL15_StartsBackupsPruningAndRotationsAreInTheLedger(t *testing.T) {
+	h := start(t, "")
+	if err := h.stop(); err != nil {
+		t.Fatal(err)
+	}
+	where := h.where()
+	work := func(do func(context.Context, *keyedStore) error) {
+		t.Helper()
+		s, err := openStore(t.Context(), where, nil)
+		if err == nil {
+			err = errors.Join(do(t.Context(), s), s.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	work(func(ctx context.Context, s *keyedStore) error { return backup(ctx, s, io.Discard) })
+	next := filepath.Join(h.dir, "next")
+	before, after, err := rotateKey(t.Context(), where, next, next+".watermark")
+	if err != nil {
+		t.Fatal(err)
+	}
+	where.KeyFile = next
+	facts := map[string]ledger.Leaf{}
+	work(func(ctx context.Context, s *keyedStore) error {
+		if err := sealWhole(ctx, s, s.key.Signer.Sign); err != nil {
+			return err
+		}
+		all, err := s.Leaves(ctx, "default", 0, 100)
+		for _, e := range all {
+			leaf, bad := ledger.ParseLeaf(e.Leaf)
+			facts[leaf.Type], err = leaf, errors.Join(err, bad)
+		}
+		return err
+	})
+	for event, want := range map[string]map[string]string{
+		approval.EventStarted: {"version": cli.Version, "public_key": before}, approval.EventBackedUp: {"sha256": ""}, approval.EventKeyRotated: {"old": before, "new": after},
+	} {
+		leaf, there := facts[event]
+		if !there {
+			t.Errorf("no entry %s", event)
+			continue
+		}
+		for name, text := range want {
+			if v, ok := leaf.Facts.Get(name); !ok || text != "" && v.Text != text {
+				t.Errorf("%s: %s is %q, want %q", event, name, v.Text, text)
+			}
+		}
+	}
+	if !errors.Is(openWith(t, where, filepath.Join(h.dir, "k")), store.ErrKey) {
+		t.Error("the old key still opens the store")
+	}
+}
+
+func openWith(t *testing.T, where cli.StoreConfig, key string) error {
+	t.Helper()
+	where.KeyFile, where.Watermark = key, cli.NoWatermark
+	s, err := openStore(t.Context(), where, nil)
+	if err == nil {
+		err = s.Close()
+	}
+	return err
+}

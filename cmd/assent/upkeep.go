@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/people"
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/server/auth"
+	"github.com/assent-dev/assent/store"
+	"github.com/assent-dev/assent/store/watermark"
+)
+
+// backup writes a backup, and notes its digest in the ledger, which the backup does not hold.
+func backup(ctx context.Context, s store.Store, w io.Writer) error {
+	sum := sha256.New()
+	if err := s.Backup(ctx, io.MultiWriter(w, sum)); err != nil {
+		return err
+	}
+	tenants, err := s.Tenants(ctx)
+	if err != nil {
+		return err
+	}
+	facts := map[string]any{"sha256": hex.EncodeToString(sum.Sum(nil))}
+	for _, tenant := range tenants {
+		if err := records(s).Record(ctx, tenant, approval.EventBackedUp, "", operator, facts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restore fills a store, or takes it as it is, and voids what must not outlive that. Until it is done no service opens the store, so it can be
+// run again.
+func restore(ctx context.Context, c cli.StoreConfig, from io.Reader) (done cli.Restored, err error) {
+	if _, err := cli.LoadKey(c.KeyFile); err != nil {
+		return done, fmt.Errorf("%w; it must be the key that signed the ledger of the backup: give --key", err)
+	}
+	s, err := openStore(ctx, c, nil)
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if from != nil {
+		err = s.Restore(ctx, from)
+	} else {
+		err = s.RestoreInPlace(ctx)
+	}
+	if err != nil {
+		return done, err
+	}
+	r := restoring{keyedStore: s, how: "backup"}
+	if from == nil {
+		r.how = "in_place"
+	}
+	if err := r.void(ctx); err != nil {
+		return r.done, err
+	}
+	if err := s.FinishRestore(ctx); err != nil {
+		return r.done, err
+	}
+	return r.done, sealWhole(ctx, s, s.key.Signer.Sign)
+}
+
+// restoring is a restore under way.
+type restoring struct {
+	*keyedStore
+	how  string
+	done cli.Restored
+}
+
+func (r *restoring) void(ctx context.Context) error {
+	before := r.Integrity().Before
+	tenants, err := r.Tenants(ctx)
+	if err != nil {
+		return err
+	}
+	for tenant := range before {
+		if !slices.Contains(tenants, tenant) {
+			tenants = append(tenants, tenant)
+		}
+	}
+	slices.Sort(tenants)
+	if err := r.endSignIns(ctx, tenants); err != nil {
+		return fmt.Errorf("end the sessions: %w", err)
+	}
+	if err := r.endCalls(ctx); err != nil {
+		return fmt.Errorf("end the RAP calls: %w", err)
+	}
+	for _, tenant := range tenants {
+		if err := r.voidTenant(ctx, tenant, before[tenant]); err != nil {
+			return fmt.Errorf("tenant %q: %w", tenant, err)
+		}
+	}
+	return nil
+}
+
+// voidTenant ends what the tenant's ledger tells of, and then tells of the restore.
+func (r *restoring) voidTenant(ctx context.Context, tenant string, before store.Mark) error {
+	size, signed, err := r.Checkpoint(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	voided, err := records(r).Void(ctx, tenant, operator, before.Frozen)
+	if err != nil {
+		return err
+	}
+	tokens, err := r.endTokens(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	facts := map[string]any{
+		"how": r.how, "size": size, "permits": voided.Permits, "grants": voided.Grants, "freezes": voided.Freezes, "tokens": tokens,
+		"sessions": r.done.Sessions, "calls": r.done.Calls,
+	}
+	if c, err := ledger.OpenCheckpoint(signed, r.key.Signer.PublicKey()); err == nil {
+		facts["root"] = c.Root.String()
+	}
+	if before.Size > size {
+		facts["lost_size"], facts["lost_root"] = before.Size, before.Root.String()
+		r.done.Lost += int(before.Size - size)
+	}
+	r.done.Permits, r.done.Grants = r.done.Permits+voided.Permits, r.done.Grants+voided.Grants
+	r.done.Freezes, r.done.Tokens = r.done.Freezes+voided.Freezes, r.done.Tokens+tokens
+	return records(r).Record(ctx, tenant, approval.EventRestored, "", operator, facts)
+}
+
+// endTokens revokes the tokens that are known to have been revoked since.
+func (r *restoring) endTokens(ctx context.Context, tenant string) (n int, err error) {
+	if r.mark == nil {
+		return 0, nil
+	}
+	for _, id := range r.mark.AllRevoked(tenant) {
+		at, _ := r.mark.Revoked(tenant, id)
+		ended, err := r.EndToken(ctx, tenant, id, at)
+		if err != nil {
+			return n, err
+		}
+		if ended {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// endSignIns deletes sessions, links, and what sign-ins brought.
+func (r *restoring) endSignIns(ctx context.Context, tenants []string) error {
+	buckets := auth.Buckets()
+	for _, tenant := range tenants {
+		buckets = append(buckets, people.Bucket(tenant))
+	}
+	for _, bucket := range buckets {
+		all, err := r.ListValues(ctx, bucket, time.Time{})
+		if err != nil {
+			return err
+		}
+		for _, key := range slices.Sorted(maps.Keys(all)) {
+			if err := r.DeleteValue(ctx, bucket, key); err != nil {
+				return err
+			}
+		}
+		if bucket == buckets[0] {
+			r.done.Sessions = len(all)
+		}
+	}
+	return nil
+}
+
+// endCalls deletes RAP calls on their way, and what users allowed for a session.
+func (r *restoring) endCalls(ctx context.Context) error {
+	rooms, err := r.Rooms(ctx, rap.RoomPrefix)
+	if err != nil {
+		return err
+	}
+	for _, room := range rooms {
+		if err := r.endRoom(ctx, room); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *restoring) endRoom(ctx context.Context, room string) error {
+	const page = 64 // they may be large
+	for after := ""; ; {
+		all, err := r.ListRecords(ctx, room, "", after, page)
+		if err != nil {
+			return err
+		}
+		for _, record := range all {
+			after = record.Key
+			keep, err := rap.OutlivesRestore(r.key.RAP, record)
+			if err != nil {
+				return err
+			}
+			if keep {
+				continue
+			}
+			if err := r.DeleteRecord(ctx, room, record.Key, record.Version); err != nil {
+				return err
+			}
+			r.done.Calls++
+		}
+		if len(all) < page {
+			return nil
+		}
+	}
+}
+
+// sealWhole seals everything.
+func sealWhole(ctx context.Context, s store.Store, sign func(ledger.Checkpoint) ([]byte, error)) error {
+	const step = 1000
+	for {
+		n, err := s.Seal(ctx, step, sign)
+		if err != nil || n < step {
+			return err
+		}
+	}
+}
+
+// rotateKey binds a store to the key in another file.
+func rotateKey(ctx context.Context, c cli.StoreConfig, keyFile, mark string) (before, after string, err error) {
+	old, err := cli.LoadKey(c.KeyFile)
+	if err != nil {
+		return "", "", err
+	}
+	host, _ := os.Hostname() // only a name for people to tell keys apart
+	next, _, err := cli.MakeKey(keyFile, host)
+	if err != nil {
+		return "", "", err
+	}
+	if c.Watermark != cli.NoWatermark && mark != cli.NoWatermark {
+		if err := watermark.Copy(c.Watermark, mark); err != nil {
+			return "", "", err
+		}
+	}
+	c.Watermark = mark
+	s, err := openStore(ctx, c, nil)
+	if err != nil {
+		return "", "", err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := s.Verify(ctx); err != nil {
+		return "", "", err
+	}
+	err = s.Rotate(ctx, store.Rotation{Key: next.Store(), Sign: ledger.Both(old.Signer, next.Signer).Sign, Reseal: rap.Reseal(old.RAP, next.RAP)})
+	return old.Signer.PublicKey(), next.Signer.PublicKey(), err
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/internal/guard"
+	"github.com/assent-dev/assent/server/witness"
+)
+
+// buildWitness makes what shows the ledgers to witnesses.
+func (h *house) buildWitness() error {
+	cfg := witness.Config{Store: h.store, PublicKey: h.key.Signer.PublicKey(), Log: h.log, Now: time.Now}
+	for _, c := range h.cfg.Witnesses {
+		w, err := newWitness(c)
+		if err != nil {
+			return fmt.Errorf("witness %s: %w", c.Name, err)
+		}
+		cfg.Targets = append(cfg.Targets, witness.Target{Name: c.Name, Witness: w, Every: c.Every, Required: c.Required})
+	}
+	h.witness = witness.New(cfg)
+	return nil
+}
+
+// askTime is how long a start waits for witnesses.
+const askTime = 10 * time.Second
+
+// askWitnesses shows the ledgers once before anything is answered, so that a log which a witness contradicts is stopped from the first call on. That a
+// witness can't be reached keeps nobody from starting: the log tells of it.
+func (h *house) askWitnesses(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	_ = h.witness.Round(ctx)
+}
+
+func newWitness(c cli.WitnessConfig) (witness.Witness, error) {
+	if c.File != "" {
+		return witness.File(c.File, time.Now), nil
+	}
+	r := witness.Remote{URL: c.URL + c.Assent, Guard: guard.Guard{Loopback: c.Loopback}}
+	for _, text := range c.Networks {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("networks: %w", err)
+		}
+		r.Guard.Allow = append(r.Guard.Allow, network)
+	}
+	if c.TokenFile != "" {
+		var err error
+		if r.Token, err = readSecret(c.TokenFile); err != nil {
+			return nil, fmt.Errorf("the token: %w", err)
+		}
+	}
+	if c.Assent != "" {
+		return witness.Assent(r)
+	}
+	return witness.URL(r)
+}

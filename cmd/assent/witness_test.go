@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/store"
+)
+
+// witnessToken makes a token of a running service, and returns the file that holds it.
+func (h *testHouse) witnessToken(t *testing.T) string {
+	t.Helper()
+	s, err := openStore(t.Context(), h.where(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	made, err := createToken(t.Context(), s, "default", openapi.TokenBody{Name: "them", Scopes: []openapi.Scope{openapi.ScopeWitness}, ExpiresIn: "1h"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.file(t, made.Secret)
+}
+
+// kept asks a service what it keeps of the other's ledger.
+func (h *testHouse) kept(t *testing.T, tokenFile string) (out openapi.Witnessed, status int) {
+	t.Helper()
+	token, err := os.ReadFile(tokenFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.ready.API+"/v1/witness?"+url.Values{"log": {"assent/default"}}.Encode(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode == http.StatusOK {
+		err = json.Unmarshal(text, &out)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return out, res.StatusCode
+}
+
+// TestH4_ASecondServerIsAWitness: it keeps what it is shown, across a change of the key; an auditor asks it; and a log that was cut off and signed on
+// is noticed through it alone.
+func TestH4_ASecondServerIsAWitness(t *testing.T) {
+	second := start(t, "")
+	token := second.witnessToken(t)
+	if _, status := second.kept(t, token); status != http.StatusNotFound {
+		t.Fatalf("status %d before anything was shown", status)
+	}
+	w := cli.WitnessConfig{Name: "second", Assent: second.ready.API, TokenFile: token, Loopback: true, Every: 20 * time.Millisecond, Required: true}
+	witnessed := func(key string) func(*cli.ServeConfig) {
+		return func(c *cli.ServeConfig) {
+			c.Witnesses, c.KeyFile, c.Watermark = []cli.WitnessConfig{w}, key, cli.NoWatermark
+		}
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key, next := filepath.Join(dir, "k"), filepath.Join(dir, "next")
+	h := startWith(t, &testHouse{dir: dir, token: map[string]string{}}, witnessed(key))
+	h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
+	until(t, "the ledger is shown", func() bool { kept, _ := second.kept(t, token); return kept.Size == 4 })
+	export := filepath.Join(h.dir, "export.jsonl")
+	verify := func(want int, says string, more ...string) {
+		t.Helper()
+		term := &terminal{}
+		args := append([]string{"audit", "verify", export, "--public-key", key + ".pub", "--witness", second.ready.API}, more...)
+		if code := h.run(t, term, "", args...); code != want || !strings.Contains(term.out.String(), says) {
+			t.Fatalf("exit %d, want %d and %q\n%s", code, want, says, term.out.String())
+		}
+	}
+	if code := h.run(t, &terminal{}, "alice", "audit", "export", "--out", export); code != cli.ExitOK {
+		t.Fatalf("exit %d", code)
+	}
+	verify(cli.ExitOK, "begins with the 4 entries of the older checkpoint", "--witness-token-file", token)
+	verify(cli.ExitFailure, "it answers 401")
+	if err := h.stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	exec := func(query string) {
+		t.Helper()
+		db, err := sql.Open("sqlite", filepath.Join(h.dir, "s.db"))
+		if err == nil {
+			_, err = db.ExecContext(t.Context(), query)
+		}
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	where := cli.StoreConfig{Where: filepath.Join(h.dir, "s.db"), KeyFile: key, Watermark: cli.NoWatermark}
+	if _, _, err := rotateKey(t.Context(), where, next, cli.NoWatermark); err != nil {
+		t.Fatal(err)
+	}
+	h = startWith(t, &testHouse{dir: dir, token: map[string]string{}}, witnessed(next))
+	until(t, "the witness follows the key", func() bool {
+		kept, _ := second.kept(t, token)
+		public, err := os.ReadFile(next + ".pub")
+		return err == nil && kept.PublicKey == strings.TrimSpace(string(public)) && kept.Size > 5
+	})
+	kept, _ := second.kept(t, token)
+	exec("CREATE TABLE saved AS SELECT * FROM trees; CREATE TABLE saved_entries AS SELECT * FROM entries; CREATE TABLE saved_hashes AS SELECT * FROM hashes")
+	h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":2}}`)
+	until(t, "more is shown", func() bool { now, _ := second.kept(t, token); return now.Size > kept.Size })
+	if err := h.stop(); err != nil {
+		t.Fatal(err)
+	}
+	exec("DELETE FROM requests WHERE version = 1; DELETE FROM entries; INSERT INTO entries SELECT * FROM saved_entries; DELETE FROM hashes; INSERT INTO hashes SELECT * FROM saved_hashes; " +
+		"DELETE FROM trees; INSERT INTO trees SELECT * FROM saved")
+	cfg := cli.ServeConfig{
+		Listen: "127.0.0.1:0", Store: where.Where, Drain: time.Second,
+		Tenants: []cli.TenantConfig{{Name: "default", Agents: []string{dir}, People: filepath.Join(dir, "people.yaml")}},
+	}
+	witnessed(next)(&cfg)
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, ended := make(chan cli.Ready, 1), make(chan error, 1)
+	var log safeBuffer
+	go func() { ended <- serve(ctx, cfg, &log, func(r cli.Ready) { ready <- r }) }()
+	select {
+	case h.ready = <-ready:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	_, err := h.client(t, "runtime").Open(t.Context(), "desk", []byte(`{"kind":"tool","tool":"quote","args":{}}`), client.OpenOptions{})
+	if client.Code(err) != openapi.CodeTampered {
+		t.Errorf("a call that needs no asking: %v", err)
+	}
+	until(t, "figures tell of it", func() bool {
+		res, err := http.Get(h.ready.API + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		return err == nil && strings.Contains(string(text), "assent_stopped_tenants 1") && strings.Contains(string(text), `assent_witness_behind_seconds{witness="second"}`)
+	})
+	cancel()
+	if err := <-ended; !errors.Is(err, store.ErrTampered) || !strings.Contains(log.String(), "THE DATABASE WAS TAMPERED WITH") {
+		t.Errorf("got %v\n%s", err, log.String())
+	}
+}

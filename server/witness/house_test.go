@@ -1,0 +1,161 @@
+package witness
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/store"
+	"github.com/assent-dev/assent/store/sqlite"
+)
+
+const tenant = "acme"
+
+// house is a server's store with its key.
+type house struct {
+	t      *testing.T
+	path   string
+	signer ledger.Signer
+	secret [32]byte
+	store  store.Store
+	log    text
+	now    time.Time
+}
+
+// text can be read while it is written.
+type text struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (x *text) Write(p []byte) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.b.Write(p)
+}
+
+func (x *text) String() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.b.String()
+}
+
+func newHouse(t *testing.T, name string) *house {
+	t.Helper()
+	signer, secret, err := ledger.GenerateKey(name, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &house{t: t, path: filepath.Join(t.TempDir(), "a.db"), signer: signer, secret: sha256.Sum256([]byte(secret)), now: time.Now().UTC().Truncate(time.Second)}
+	h.open(store.Trust{})
+	return h
+}
+
+func (h *house) open(trust store.Trust) {
+	h.t.Helper()
+	trust.Key = store.Key{Public: h.signer.PublicKey(), Secret: h.secret[:]}
+	var err error
+	if h.store, err = sqlite.Open(h.t.Context(), h.path, sqlite.Options{Trust: trust}); err != nil {
+		h.t.Fatal(err)
+	}
+	s := h.store
+	h.t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			h.t.Error(err)
+		}
+	})
+}
+
+// grow appends entries and seals them.
+func (h *house) grow(n int) {
+	h.t.Helper()
+	for range n {
+		r, err := ledger.Entry{Time: time.Now(), Tenant: tenant, Type: "noted"}.Seal(rand.Reader)
+		if err == nil {
+			err = h.store.Update(h.t.Context(), tenant, func(tx approval.Tx) error { tx.Append(r); return nil })
+		}
+		if err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	h.seal()
+}
+
+func (h *house) seal() {
+	h.t.Helper()
+	if _, err := h.store.Seal(h.t.Context(), 1000, h.signer.Sign); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) exec(query string) {
+	h.t.Helper()
+	db, err := sql.Open("sqlite", h.path)
+	if err == nil {
+		_, err = db.ExecContext(h.t.Context(), query)
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) runner(w Witness, required bool) *Runner {
+	return New(Config{
+		Store: h.store, PublicKey: h.signer.PublicKey(), Log: slog.New(slog.NewTextHandler(&h.log, nil)), Now: func() time.Time { return h.now },
+		Targets: []Target{{Name: "w", Witness: w, Required: required}},
+	})
+}
+
+// shown is the log as it is, with the proof from an older size.
+func (h *house) shown(since int64) Shown {
+	h.t.Helper()
+	size, note, err := h.store.Checkpoint(h.t.Context(), tenant)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	s := Shown{Checkpoint: note, PublicKey: h.signer.PublicKey(), Since: since}
+	if since > 0 {
+		if s.Proof, err = ledger.ProveConsistency(size, since, h.store.Hashes(h.t.Context(), tenant)); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// rotate changes the key.
+func (h *house) rotate(name string) {
+	h.t.Helper()
+	next, secret, err := ledger.GenerateKey(name, rand.Reader)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	sum := sha256.Sum256([]byte(secret))
+	r := store.Rotation{Key: store.Key{Public: next.PublicKey(), Secret: sum[:]}, Sign: ledger.Both(h.signer, next).Sign}
+	if err := h.store.Rotate(h.t.Context(), r); err != nil {
+		h.t.Fatal(err)
+	}
+	h.signer, h.secret = next, sum
+}
+
+const (
+	saveLog = "CREATE TABLE saved AS SELECT * FROM trees"
+	cutLog  = "DELETE FROM entries WHERE idx >= 2; DELETE FROM hashes WHERE pos >= 3; DELETE FROM trees; INSERT INTO trees SELECT * FROM saved"
+)
+
+func bounded(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}

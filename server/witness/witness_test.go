@@ -1,0 +1,162 @@
+package witness
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/guard"
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/store"
+)
+
+// TestH4_AFileOfCheckpointsTellsOfACutTail: what was appended to a file outside shows that the log was longer, also to a server that begins anew.
+func TestH4_AFileOfCheckpointsTellsOfACutTail(t *testing.T) {
+	h := newHouse(t, "server.example")
+	path := filepath.Join(t.TempDir(), "checkpoints")
+	h.grow(2)
+	h.exec(saveLog)
+	r := h.runner(File(path, time.Now), false)
+	round(t, r, "")
+	round(t, r, "")
+	h.grow(3)
+	round(t, r, "")
+	lines := strings.Split(strings.TrimSpace(read(t, path)), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("%d lines for 2 checkpoints", len(lines))
+	}
+	var last line
+	if err := json.Unmarshal([]byte(lines[1]), &last); err != nil || last.Size != 5 || last.Log != ledger.Origin(tenant) {
+		t.Fatalf("got %+v, %v", last, err)
+	}
+	if _, err := ledger.OpenCheckpoint([]byte(last.Checkpoint), h.signer.PublicKey()); err != nil {
+		t.Fatal(err)
+	}
+	h.exec(cutLog)
+	h.open(store.Trust{}) // another process, without a watermark
+	h.grow(9)
+	round(t, h.runner(File(path, time.Now), false), "with 5 entries")
+	if err := h.store.Integrity().Stopped[tenant]; !errors.Is(err, store.ErrTampered) {
+		t.Errorf("the tenant goes on: %v", err)
+	}
+	if _, err := h.store.Seal(t.Context(), 10, h.signer.Sign); err != nil {
+		t.Fatalf("nothing waits to be sealed: %v", err)
+	}
+	err := h.store.Update(t.Context(), tenant, func(tx approval.Tx) error { return nil })
+	if !errors.Is(err, store.ErrTampered) {
+		t.Errorf("an update goes on: %v", err)
+	}
+}
+
+// TestAWitnessFromBeforeARestore: what was signed before a restore is no attack; the witness's operator is to be asked.
+func TestAWitnessFromBeforeARestore(t *testing.T) {
+	h := newHouse(t, "server.example")
+	path := filepath.Join(t.TempDir(), "checkpoints")
+	h.grow(2)
+	h.exec(saveLog)
+	h.grow(3)
+	round(t, h.runner(File(path, time.Now), false), "")
+	h.exec(cutLog)
+	h.open(store.Trust{Unfinished: true})
+	if err := errors.Join(h.store.RestoreInPlace(t.Context()), h.store.FinishRestore(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	h.grow(1)
+	round(t, h.runner(File(path, time.Now), false), "have the witness forget the log")
+	if len(h.store.Integrity().Stopped) != 0 {
+		t.Error("the tenant is stopped")
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// round shows everything, and wants an error that says something, "" none.
+func round(t *testing.T, r *Runner, says string) {
+	t.Helper()
+	err := r.Round(bounded(t))
+	if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+		t.Fatalf("got %v, want %q", err, says)
+	}
+}
+
+// TestAnAddressIsSentTheNote: as it is, with the token; what it does not take is sent again, and nobody learns the address from an error.
+func TestAnAddressIsSentTheNote(t *testing.T) {
+	h := newHouse(t, "server.example")
+	h.grow(2)
+	var status atomic.Int64
+	status.Store(http.StatusInternalServerError)
+	got := make(chan string, 10)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- r.Method + " " + r.Header.Get("Authorization") + " " + string(body)
+		w.WriteHeader(int(status.Load()))
+	}))
+	defer s.Close()
+	w, err := URL(Remote{URL: s.URL + "/secret-path", Token: "sesame", Guard: guard.Guard{Loopback: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := h.runner(w, true)
+	round(t, r, "it answers 500")
+	if h.now = h.now.Add(far); r.Ready(t.Context()) != nil {
+		t.Error("red too soon")
+	}
+	if h.now = h.now.Add(time.Second); r.Ready(t.Context()) == nil || r.States()[0].Behind != far+time.Second {
+		t.Errorf("a required witness is far behind, and nobody sees it: %+v", r.States())
+	}
+	status.Store(http.StatusNoContent)
+	round(t, r, "")
+	round(t, r, "") // nothing new
+	if err := r.Ready(t.Context()); err != nil || r.States()[0].Behind != 0 {
+		t.Error(err, r.States())
+	}
+	_, note, err := h.store.Checkpoint(t.Context(), tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if text := <-got; text != "POST Bearer sesame "+string(note) {
+			t.Errorf("got %q", text)
+		}
+	}
+	if len(got) != 0 {
+		t.Error("it was sent what it had")
+	}
+	s.Close()
+	h.grow(1)
+	err = r.Round(bounded(t))
+	if err == nil || strings.Contains(err.Error()+h.log.String(), "secret-path") {
+		t.Errorf("the address is in %v\n%s", err, h.log.String())
+	}
+	for _, log := range []string{"a witness is not shown the ledger", "a witness is shown the ledger again"} {
+		if !strings.Contains(h.log.String(), log) {
+			t.Errorf("%q is not in\n%s", log, h.log.String())
+		}
+	}
+	for _, url := range []string{"http://witness.example/", "https://10.0.0.1/", "ftp://x"} {
+		_, one := URL(Remote{URL: url})
+		_, two := Assent(Remote{URL: url})
+		if one == nil || two == nil {
+			t.Errorf("%s is taken", url)
+		}
+	}
+}

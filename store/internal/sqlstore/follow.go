@@ -1,0 +1,373 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/store"
+)
+
+// A process remembers how far it has seen the log of each tenant grow, first by its watermark. Before it signs anything, and when another
+// replica has, it holds the tree to that: a log that is shorter, or that does not continue what was seen, is signed no more. What it
+// follows tells it too which versions rows have, and which tokens were revoked.
+
+// followStep is how many entries are read at once.
+const followStep = 1000
+
+// tree is a tenant's log as its row says.
+type tree struct {
+	tenant     string
+	size       int64
+	root       ledger.Hash
+	checkpoint []byte
+	code       []byte
+}
+
+const selectTrees = "SELECT tenant, size, root, checkpoint, code FROM trees"
+
+func scanTree(r Rows) (t tree, err error) {
+	var root []byte
+	err = r.Scan(&t.tenant, &t.size, &root, &t.checkpoint, &t.code)
+	copy(t.root[:], root)
+	return t, err
+}
+
+// fact is an entry as its code covers it.
+type fact struct {
+	kind, subject string
+	at, version   int64
+	leaf          []byte
+}
+
+// values are the columns that the code covers; index is nil before the entry is sealed.
+func (f fact) values(tenant string, index *int64) []any {
+	var idx any
+	if index != nil {
+		idx = *index
+	}
+	return []any{tenant, idx, f.kind, f.subject, f.at, f.version, f.leaf}
+}
+
+// logged is an entry that was sealed, here or elsewhere.
+type logged struct {
+	fact
+	hash ledger.Hash
+}
+
+// sealedEntry is a row of a sealed entry.
+type sealedEntry struct {
+	store.Entry
+	fact
+	code []byte
+}
+
+const selectSealed = "SELECT idx, type, subject, at, version, leaf, openings, code FROM entries WHERE tenant = $1"
+
+func scanSealed(r Rows) (e sealedEntry, err error) {
+	err = r.Scan(&e.Index, &e.kind, &e.subject, &e.at, &e.version, &e.leaf, &e.Openings, &e.code)
+	e.Leaf = e.leaf
+	return e, err
+}
+
+const selectClosed = "SELECT idx, type, subject, at, version, leaf, code FROM entries WHERE tenant = $1"
+
+// scanClosed is scanSealed without openings.
+func scanClosed(r Rows) (e sealedEntry, err error) {
+	err = r.Scan(&e.Index, &e.kind, &e.subject, &e.at, &e.version, &e.leaf, &e.code)
+	e.Leaf = e.leaf
+	return e, err
+}
+
+// genuineEntries refuses entries that this service did not seal.
+func (s *Store) genuineEntries(tenant string, found []sealedEntry) ([]store.Entry, error) {
+	out := make([]store.Entry, len(found))
+	for i, e := range found {
+		if err := s.genuine(e.code, tenant, fmt.Sprintf("entry %d", e.Index), "entries", e.values(tenant, &e.Index)...); err != nil {
+			return nil, err
+		}
+		out[i] = e.Entry
+	}
+	return out, nil
+}
+
+// tree reads the row of a tenant's log. One that is missing is an empty log.
+func (s *Store) tree(ctx context.Context, q querier, tenant string) (tree, error) {
+	t, found, err := first(ctx, q, scanTree, selectTrees+" WHERE tenant = $1", tenant)
+	if err != nil || !found {
+		return tree{tenant: tenant}, err
+	}
+	return t, s.genuineTree(t)
+}
+
+func (s *Store) genuineTree(t tree) error {
+	if err := s.genuine(t.code, t.tenant, "the ledger's checkpoint", "trees", t.tenant, t.size, t.root[:], t.checkpoint); err != nil {
+		return verdict{err}
+	}
+	return nil
+}
+
+// follow holds a log to what this process has seen of it, and returns it as it is now with what is new in it.
+func (s *Store) follow(ctx context.Context, q querier, tenant string, at grown, t tree) (grown, []logged, error) {
+	refuse := func(problem string, args ...any) error {
+		problem = fmt.Sprintf(problem, args...) + ": part of it was taken away, or an older state of the database was put back; " +
+			"if that was a backup or a snapshot, run `assent restore --in-place`"
+		return verdict{s.tampered(tenant, "the ledger", problem)}
+	}
+	if at.hashes == nil {
+		mark := s.marks[tenant]
+		if t.size < mark.Size {
+			return at, nil, refuse("it has %d entries, and had %d", t.size, mark.Size)
+		}
+		next, err := s.first(ctx, q, t, mark)
+		if errors.Is(err, errInconsistent) {
+			err = refuse("it does not begin with the %d entries that it had", mark.Size)
+		}
+		return next, nil, err
+	}
+	switch {
+	case t.size < at.size:
+		return at, nil, refuse("it has %d entries, and had %d", t.size, at.size)
+	case t.size == at.size && t.root != at.root:
+		return at, nil, refuse("its %d entries are not those that it had", t.size)
+	}
+	var all []logged
+	for at.size < t.size {
+		next, part, err := s.extend(ctx, q, tenant, at, min(t.size-at.size, followStep), s.auth)
+		if err != nil {
+			return at, nil, err
+		}
+		at, all = next, append(all, part...)
+	}
+	if at.root != t.root {
+		return at, nil, refuse("it does not continue the entries that it had")
+	}
+	return at, all, nil
+}
+
+var errInconsistent = errors.New("the log does not begin with what the watermark knows")
+
+// first takes up a log where the watermark left it.
+func (s *Store) first(ctx context.Context, q querier, t tree, mark store.Mark) (grown, error) {
+	stored := hashes{ctx, q, t.tenant}
+	edge := &edge{store: stored}
+	ext, err := ledger.Extend(t.size, edge, nil)
+	if err != nil {
+		return grown{}, err
+	}
+	if t.size > 0 && ext.Root != t.root {
+		return grown{}, verdict{s.tampered(t.tenant, "the ledger", "the hashes of its entries don't lead to the root of its checkpoint")}
+	}
+	if mark.Size > 0 {
+		proof, err := ledger.ProveConsistency(t.size, mark.Size, stored)
+		if err != nil {
+			return grown{}, err
+		}
+		if ledger.CheckConsistency(proof, t.size, t.root, mark.Size, mark.Root) != nil {
+			return grown{}, errInconsistent
+		}
+	}
+	return edge.next(ext), nil
+}
+
+// extend reads the next entries of a log and computes the tree with them. With an authenticator each must carry its code.
+func (s *Store) extend(ctx context.Context, q querier, tenant string, at grown, n int64, a *authenticator) (grown, []logged, error) {
+	found, err := collect(ctx, q, scanClosed, selectClosed+" AND idx >= $2 AND idx < $3 AND idx IS NOT NULL ORDER BY idx", tenant, at.size, at.size+n)
+	if err != nil {
+		return at, nil, err
+	}
+	if int64(len(found)) != n {
+		return at, nil, verdict{s.tampered(tenant, "the ledger", fmt.Sprintf("of its entries %d to %d some are missing", at.size, at.size+n-1))}
+	}
+	leaves, all := make([][]byte, n), make([]logged, n)
+	for i, e := range found {
+		leaves[i], all[i] = e.leaf, logged{e.fact, ledger.LeafHash(e.leaf)}
+	}
+	if a != nil {
+		if _, err := s.genuineEntries(tenant, found); err != nil {
+			return at, nil, verdict{err}
+		}
+	}
+	edge := &edge{known: at.hashes, store: hashes{ctx, q, tenant}}
+	ext, err := ledger.Extend(at.size, edge, leaves)
+	if err != nil {
+		return at, nil, err
+	}
+	return edge.next(ext), all, nil
+}
+
+// learn takes note of a log as it was committed.
+func (s *Store) learn(ctx context.Context, tenant string, at grown, all []logged) {
+	if at.size == s.grown[tenant].size && s.grown[tenant].hashes != nil {
+		return
+	}
+	if s.grown[tenant].hashes == nil {
+		s.own.forget(tenant) // some may have been sealed before this process began to follow
+	}
+	s.grown[tenant] = at
+	s.note(ctx, tenant, all)
+	if at.size > 0 {
+		s.advance(tenant, store.Mark{Size: at.size, Root: at.root, Time: s.now().UTC().Truncate(time.Microsecond)})
+	}
+}
+
+// note takes from entries what must be remembered: versions, revoked tokens, freezes.
+func (s *Store) note(ctx context.Context, tenant string, all []logged) {
+	now, froze := time.Now(), false
+	for _, e := range all {
+		s.versions.note(rowName{tenant, e.subject}, e.version, now)
+		froze = froze || e.subject == "" && e.version > 0
+		if _, known := s.revoked(tenant, e.subject); e.kind == approval.EventTokenRevoked && !known {
+			_ = s.noteRevoked(tenant, e.subject, moment(e.at)) // the ledger tells of it still
+		}
+	}
+	s.own.seen(tenant, all)
+	if !froze || s.trust.Watermark == nil {
+		return
+	}
+	if f, err := s.frozen(ctx, s.eng, tenant); err == nil { // else whoever asks next hears of it
+		s.advance(tenant, store.Mark{Freezes: f.version, Frozen: f.all})
+	}
+}
+
+// advance tells the watermark.
+func (s *Store) advance(tenant string, m store.Mark) {
+	if s.trust.Watermark != nil {
+		s.trust.Watermark.Advance(s.period.id, tenant, m)
+	}
+}
+
+// followAll follows the logs of all tenants, also of those that ought to have one.
+func (s *Store) followAll(ctx context.Context, r *sealRound) error {
+	found, err := collect(ctx, s.eng, scanTree, selectTrees)
+	if err != nil {
+		return unavailable("read the ledgers", err)
+	}
+	trees := map[string]tree{}
+	for tenant := range s.grown {
+		trees[tenant] = tree{tenant: tenant}
+	}
+	for tenant := range s.marks {
+		trees[tenant] = tree{tenant: tenant}
+	}
+	for _, t := range found {
+		trees[t.tenant] = t
+	}
+	for _, tenant := range slices.Sorted(maps.Keys(trees)) {
+		t := trees[tenant]
+		if known := s.grown[tenant]; r.failed[tenant] != nil || known.hashes != nil && known.size == t.size && known.root == t.root {
+			continue
+		}
+		if err := s.followOne(ctx, t); err != nil {
+			r.fail(tenant, err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) followOne(ctx context.Context, t tree) error {
+	if t.size > 0 {
+		if err := s.genuineTree(t); err != nil {
+			return s.failed("follow the ledger", err)
+		}
+	}
+	at, all, err := s.follow(ctx, s.eng, t.tenant, s.grown[t.tenant], t)
+	if err != nil {
+		return s.failed("follow the ledger", err)
+	}
+	s.learn(ctx, t.tenant, at, all)
+	return nil
+}
+
+// halt keeps which tenants were stopped: nothing may run for them until their log fits again.
+func (s *Store) halt(failed map[string]error) {
+	stopped := map[string]error{}
+	maps.Copy(stopped, s.distrusted)
+	for tenant, err := range failed {
+		if errors.Is(err, store.ErrTampered) {
+			stopped[tenant] = err
+		}
+	}
+	s.halted.Store(&stopped)
+}
+
+// Distrust stops a tenant for good.
+func (s *Store) Distrust(tenant, problem string) {
+	err := s.tampered(tenant, "the ledger", problem)
+	s.sealing.Lock()
+	defer s.sealing.Unlock()
+	s.distrusted[tenant] = err
+	stopped := map[string]error{tenant: err}
+	if all := s.halted.Load(); all != nil {
+		maps.Copy(stopped, *all)
+	}
+	s.halted.Store(&stopped)
+}
+
+// stopped says why nothing may be done for a tenant, nil when it may.
+func (s *Store) stopped(tenant string) error {
+	if all := s.halted.Load(); all != nil {
+		return (*all)[tenant]
+	}
+	return nil
+}
+
+// Verify holds every log to the watermark, and learns from the latest entries which versions rows have. A service calls it before it answers.
+func (s *Store) Verify(ctx context.Context) error {
+	s.sealing.Lock()
+	defer s.sealing.Unlock()
+	r := sealRound{failed: map[string]error{}}
+	if err := s.followAll(ctx, &r); err != nil {
+		return err
+	}
+	for tenant, at := range s.grown {
+		if err := s.recall(ctx, tenant, at.size); err != nil {
+			r.fail(tenant, s.failed("read the ledger", err))
+		}
+	}
+	return r.err()
+}
+
+// recall reads the log from its end back to where its entries are older than what is remembered of versions.
+func (s *Store) recall(ctx context.Context, tenant string, size int64) error {
+	if s.auth == nil {
+		return nil
+	}
+	since := micros(s.now().Add(-s.versions.span))
+	for end := size; end > 0; {
+		from := max(0, end-followStep)
+		found, err := collect(ctx, s.eng, scanClosed, selectClosed+" AND idx >= $2 AND idx < $3 AND idx IS NOT NULL ORDER BY idx", tenant, from, end)
+		if err != nil {
+			return err
+		}
+		if int64(len(found)) != end-from {
+			return verdict{s.tampered(tenant, "the ledger", fmt.Sprintf("of its entries %d to %d some are missing", from, end-1))}
+		}
+		if _, err := s.genuineEntries(tenant, found); err != nil {
+			return verdict{err}
+		}
+		all := make([]logged, len(found))
+		for i, e := range found {
+			all[i] = logged{e.fact, ledger.LeafHash(e.leaf)}
+		}
+		s.note(ctx, tenant, all)
+		if end = from; found[0].at < since {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Integrity says what this process found.
+func (s *Store) Integrity() store.Integrity {
+	out := store.Integrity{Alarms: s.alarms.Load(), Stopped: map[string]error{}, Before: s.before}
+	if all := s.halted.Load(); all != nil {
+		maps.Copy(out.Stopped, *all)
+	}
+	return out
+}

@@ -1,0 +1,130 @@
+package sqlstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/approval"
+)
+
+// frozen is what is in force for a tenant, by agent. Its version grows with every change.
+type frozen struct {
+	version int64
+	all     []approval.Freeze
+}
+
+// clone is for callers, who may change theirs.
+func (f frozen) clone() []approval.Freeze { return append([]approval.Freeze(nil), f.all...) }
+
+// put is what is frozen after a freeze began, or was lifted.
+func (f frozen) put(next approval.Freeze) frozen {
+	all := slices.DeleteFunc(f.clone(), func(o approval.Freeze) bool { return o.Agent == next.Agent })
+	if next.Lifted == nil {
+		all = append(all, next)
+	}
+	slices.SortFunc(all, func(a, b approval.Freeze) int { return strings.Compare(a.Agent, b.Agent) })
+	return frozen{f.version, all}
+}
+
+type frozenRow struct {
+	newest  *int64 // version that the ledger tells of
+	version *int64
+	body    *string
+	code    []byte
+}
+
+const selectFrozen = `SELECT (SELECT max(entries.version) FROM entries WHERE entries.subject = '' AND entries.tenant = $1), frozen.version, frozen.body, frozen.code
+FROM (SELECT 1 AS one) AS always LEFT JOIN frozen ON frozen.tenant = $1`
+
+// frozen reads what is frozen. A row that is missing or was put back shows by the ledger's entries about it, and by what this process and the
+// watermark know.
+func (s *Store) frozen(ctx context.Context, q querier, tenant string) (frozen, error) {
+	seen := s.versions.latest(rowName{tenant: tenant})
+	r, _, err := first(ctx, q, func(r Rows) (x frozenRow, err error) { return x, r.Scan(&x.newest, &x.version, &x.body, &x.code) }, selectFrozen, tenant)
+	if err != nil {
+		return frozen{}, err
+	}
+	var out frozen
+	if r.version != nil {
+		out.version = *r.version
+		if err := s.genuine(r.code, tenant, "freezes", "frozen", tenant, out.version, *r.body); err != nil {
+			return frozen{}, verdict{err}
+		}
+		if err := json.Unmarshal([]byte(*r.body), &out.all); err != nil {
+			return frozen{}, verdict{unavailable("read stored document", err)}
+		}
+	}
+	if r.newest != nil {
+		seen = max(seen, *r.newest)
+	}
+	if seen > out.version {
+		return frozen{}, verdict{s.tampered(tenant, "freezes", fmt.Sprintf("they were put back or taken away: this is version %d, and there was version %d", out.version, seen))}
+	}
+	return out, nil
+}
+
+// writeFrozen writes the next version of what is frozen.
+func (s *Store) writeFrozen(tenant string, next frozen) (Stmt, error) {
+	body, err := json.Marshal(next.all)
+	if err != nil {
+		return Stmt{}, fmt.Errorf("save freezes: %w", err)
+	}
+	version := next.version + 1
+	code := s.auth.code("frozen", tenant, version, string(body))
+	if next.version == 0 {
+		return Stmt{SQL: "INSERT INTO frozen (tenant, version, body, code) VALUES ($1, $2, $3, $4)", Args: []any{tenant, version, string(body), code}}, nil
+	}
+	return Stmt{
+		SQL:  "UPDATE frozen SET version = $3, body = $4, code = $5 WHERE tenant = $1 AND version = $2",
+		Args: []any{tenant, next.version, version, string(body), code}, One: true,
+	}, nil
+}
+
+// moveFreezes turns the freezes of before, a row each, into a row for each tenant.
+func (s *Store) moveFreezes(ctx context.Context, x Tx) error {
+	type row struct {
+		tenant string
+		approval.Freeze
+	}
+	rows, err := collect(ctx, x, func(r Rows) (f row, err error) {
+		var at int64
+		err = r.Scan(&f.tenant, &f.Agent, &f.By, &f.Reason, &at)
+		f.At = moment(at)
+		return f, err
+	}, "SELECT tenant, agent, person, reason, at FROM freezes WHERE lifted IS NULL ORDER BY tenant, agent")
+	if err != nil {
+		return err
+	}
+	all := map[string]frozen{}
+	for _, r := range rows {
+		all[r.tenant] = all[r.tenant].put(r.Freeze)
+	}
+	for tenant, f := range all {
+		stmt, err := s.writeFrozen(tenant, f)
+		if err != nil {
+			return err
+		}
+		x.Queue(stmt)
+	}
+	x.Queue(Stmt{SQL: "DROP TABLE freezes"})
+	return x.Flush(ctx)
+}
+
+// Freezes lists the freezes in force.
+func (s *Store) Freezes(ctx context.Context, tenant string) ([]approval.Freeze, error) {
+	if err := s.stopped(tenant); err != nil {
+		return nil, err
+	}
+	f, err := s.frozen(ctx, s.eng, tenant)
+	if v, ours := errors.AsType[verdict](err); ours {
+		return nil, v.error
+	}
+	if err != nil {
+		return nil, unavailable("read freezes", err)
+	}
+	return f.clone(), nil
+}

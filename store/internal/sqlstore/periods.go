@@ -1,0 +1,271 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/store"
+)
+
+// A store is bound to the key that signs its ledger, for one period after the other. A period begins when a store is bound for the first time, when
+// it is restored, and when its key is changed; each has an id of its own, from which the key of the rows is derived. So no row of
+// one period counts in another, and a process that holds to an older period can write nothing.
+
+// period is a row of that table.
+type period struct {
+	n         int64
+	id        string
+	publicKey string
+	why       string
+	at        int64
+	code      []byte
+}
+
+// Why a period began.
+const (
+	whyNew       = "new"
+	whyAdopted   = "adopted"   // rows from before got their codes
+	whyRotated   = "rotated"   // the key changed
+	whyRestoring = "restoring" // rows of a backup, of which some must be voided yet
+	whyRestored  = "restored"
+)
+
+func (p period) values() []any { return []any{p.n, p.id, p.publicKey, p.why, p.at} }
+
+const lastPeriod = "SELECT n, id, public_key, why, at, code FROM periods ORDER BY n DESC LIMIT 1"
+
+func scanPeriod(r Rows) (p period, err error) {
+	return p, r.Scan(&p.n, &p.id, &p.publicKey, &p.why, &p.at, &p.code)
+}
+
+func (s *Store) insertPeriod(a *authenticator, p period) Stmt {
+	return Stmt{SQL: "INSERT INTO periods (n, id, public_key, why, at, code) VALUES ($1, $2, $3, $4, $5, $6)", Args: append(p.values(), a.code("periods", p.values()...))}
+}
+
+// next is a period of this store that follows another one, with its authenticator.
+func (s *Store) next(after period, key store.Key, why string) (period, *authenticator, error) {
+	p := period{n: after.n + 1, id: rand.Text(), publicKey: key.Public, why: why, at: micros(s.now())}
+	a, err := newAuthenticator(key.Secret, p.id)
+	return p, a, err
+}
+
+// bind holds the store to its key: it joins the period that is there, begins the first one in an empty store, or takes over a store from
+// before there were any.
+func (s *Store) bind(ctx context.Context) error {
+	last, found, err := first(ctx, s.eng, scanPeriod, lastPeriod)
+	key := s.trust.Key
+	switch {
+	case err != nil:
+		return unavailable("open the database", err)
+	case key.Public == "" && found:
+		return &store.KeyError{Bound: last.publicKey}
+	case key.Public == "":
+		return nil
+	case found:
+		return s.join(last)
+	}
+	err = s.exclusively(ctx, "bind the store", func(x Tx) error {
+		if last, found, err = first(ctx, x, scanPeriod, lastPeriod); found || err != nil {
+			return err // another process was quicker
+		}
+		last, err = s.begin(ctx, x)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.join(last); err != nil {
+		return err
+	}
+	return s.beginMarks("")
+}
+
+// begin writes the first period.
+func (s *Store) begin(ctx context.Context, x Tx) (period, error) {
+	why, err := whyNew, empty(ctx, x)
+	if errors.Is(err, store.ErrBackup) {
+		why, err = whyAdopted, nil
+	}
+	if err != nil {
+		return period{}, err
+	}
+	p, a, err := s.next(period{}, s.trust.Key, why)
+	if err != nil {
+		return period{}, verdict{err}
+	}
+	if why == whyAdopted {
+		if err := s.adopt(ctx, x, a); err != nil {
+			return period{}, err
+		}
+	}
+	p.code = a.code("periods", p.values()...)
+	x.Queue(s.insertPeriod(a, p))
+	return p, x.Flush(ctx)
+}
+
+// join takes part in a period.
+func (s *Store) join(p period) error {
+	key := s.trust.Key
+	if p.publicKey != key.Public {
+		return &store.KeyError{Bound: p.publicKey, Given: key.Public}
+	}
+	a, err := newAuthenticator(key.Secret, p.id)
+	if err != nil {
+		return err
+	}
+	if !hmac.Equal(p.code, a.code("periods", p.values()...)) {
+		return s.tampered("", "period "+p.id, "its code does not fit: it was written or changed without the key")
+	}
+	if p.why == whyRestoring && !s.trust.Unfinished {
+		return store.ErrUnfinished
+	}
+	s.auth, s.period = a, p
+	if s.trust.Watermark != nil {
+		s.marks = s.trust.Watermark.Marks(p.id)
+		for tenant, m := range s.marks {
+			s.versions.note(rowName{tenant: tenant}, m.Freezes, time.Time{})
+		}
+	}
+	return nil
+}
+
+// beginMarks tells the watermark of the period that this process began.
+func (s *Store) beginMarks(before string) error {
+	if s.trust.Watermark == nil {
+		return nil
+	}
+	return s.trust.Watermark.Begin(s.period.id, before, s.marks)
+}
+
+// adopt gives rows from before their codes. What the ledger's checkpoint covers must verify with the key; of the rest nothing is proven, and an
+// entry of each tenant says so.
+func (s *Store) adopt(ctx context.Context, x Tx, a *authenticator) error {
+	if s.trust.Watermark != nil && s.trust.Watermark.Known() {
+		return verdict{&store.KeyError{Given: s.trust.Key.Public}}
+	}
+	tenants, err := collect(ctx, x, scanText, tenantsOf)
+	if err != nil {
+		return err
+	}
+	for _, tenant := range tenants {
+		size, err := s.proven(ctx, x, tenant)
+		if err != nil {
+			return err
+		}
+		facts := map[string]any{"public_key": s.trust.Key.Public, "sealed": size}
+		if err := s.appendOwn(x, a, tenant, approval.EventBound, facts); err != nil {
+			return err
+		}
+	}
+	return s.renew(ctx, x, nil, a, nil)
+}
+
+// appendOwn appends an entry of the store itself.
+func (s *Store) appendOwn(x Tx, a *authenticator, tenant, event string, facts map[string]any) error {
+	r, err := ledger.Entry{Time: s.now(), Tenant: tenant, Type: event, Facts: facts}.Seal(rand.Reader)
+	if err != nil {
+		return verdict{err}
+	}
+	x.Queue(Stmt{
+		SQL:  "INSERT INTO entries (tenant, type, subject, at, leaf, version, code) VALUES ($1, $2, '', $3, $4, 0, $5)",
+		Args: []any{tenant, r.Type, micros(r.Time), r.Leaf, a.code("entries", tenant, nil, r.Type, "", micros(r.Time), int64(0), r.Leaf)},
+	})
+	return nil
+}
+
+// proven verifies the log of a tenant against its signed checkpoint, entry by entry, and returns its size.
+func (s *Store) proven(ctx context.Context, x Tx, tenant string) (int64, error) {
+	t, found, err := first(ctx, x, scanTree, selectTrees+" WHERE tenant = $1", tenant)
+	if err != nil || !found {
+		return 0, err
+	}
+	c, err := ledger.OpenCheckpoint(t.checkpoint, s.trust.Key.Public)
+	if err != nil {
+		return 0, verdict{fmt.Errorf("%w: the ledger of tenant %q: %w", store.ErrKey, tenant, err)}
+	}
+	at := grown{}
+	for at.size < t.size {
+		if at, _, err = s.extend(ctx, x, tenant, at, min(t.size-at.size, followStep), nil); err != nil {
+			return 0, err
+		}
+	}
+	if c.Origin != ledger.Origin(tenant) || c.Size != t.size || c.Root != t.root || t.size > 0 && at.root != t.root {
+		return 0, verdict{s.tampered(tenant, "the ledger", "its entries are not those that its checkpoint was signed for")}
+	}
+	return t.size, nil
+}
+
+// held are the statements that hold a transaction to this process's period.
+func (s *Store) held() []Stmt {
+	if s.auth == nil {
+		return nil
+	}
+	out := []Stmt{{SQL: "SELECT count(*) FROM periods WHERE id = $1 AND n = (SELECT max(n) FROM periods)", Args: []any{s.period.id}, Held: true}}
+	if s.d.KeyShare != "" {
+		out = append([]Stmt{{SQL: s.d.KeyShare}}, out...)
+	}
+	return out
+}
+
+// stillBound says why a transaction was not held to this process's period, nil when it could be now.
+func (s *Store) stillBound(ctx context.Context) error {
+	if s.auth == nil {
+		return nil
+	}
+	last, found, err := first(ctx, s.eng, scanPeriod, lastPeriod)
+	switch {
+	case err != nil:
+		return unavailable("read the period", err)
+	case !found:
+		return s.tampered("", "period "+s.period.id, "it was taken away")
+	case last.id == s.period.id:
+		return nil
+	case last.publicKey == s.period.publicKey:
+		return fmt.Errorf("%w: it was restored meanwhile: start again", store.ErrKey)
+	}
+	return &store.KeyError{Bound: last.publicKey, Given: s.period.publicKey}
+}
+
+// exclusively runs fn in a transaction beside which nobody else writes.
+func (s *Store) exclusively(ctx context.Context, what string, fn func(Tx) error) error {
+	return s.repeat(ctx, what, func(x Tx) error {
+		if s.d.KeyAlone != "" {
+			x.Queue(Stmt{SQL: s.d.KeyAlone})
+		}
+		return fn(x)
+	})
+}
+
+// Identity says what the store is.
+func (s *Store) Identity(ctx context.Context) (store.Identity, error) {
+	x, err := s.eng.Snapshot(ctx)
+	if err != nil {
+		return store.Identity{}, unavailable("read the identity", err)
+	}
+	defer x.Rollback()
+	out := store.Identity{}
+	switch err := empty(ctx, x); {
+	case err == nil:
+		out.Empty = true
+	case !errors.Is(err, store.ErrBackup):
+		return out, unavailable("read the identity", err)
+	}
+	last, found, err := first(ctx, x, scanPeriod, lastPeriod)
+	if err != nil {
+		return out, unavailable("read the identity", err)
+	}
+	if out.Erases, err = s.eng.Erases(ctx); err != nil {
+		return out, unavailable("read the identity", err)
+	}
+	if found {
+		out.ID, out.PublicKey, out.Since = last.id, last.publicKey, moment(last.at)
+		out.Restored = last.why == whyRestored || last.why == whyRestoring
+	}
+	return out, nil
+}

@@ -1,0 +1,160 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/hmac"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// renewStep is how many rows are read at once. Documents may have megabytes.
+const renewStep = 32
+
+// reseal is store.Rotation.Reseal.
+type reseal func(room, key string, value []byte) ([]byte, error)
+
+// renew holds all rows to the codes of one period, and gives them those of another. from nil checks nothing. Its time and the writes are linear in
+// the rows; it belongs into a transaction beside which nobody writes.
+func (s *Store) renew(ctx context.Context, x Tx, from, to *authenticator, values reseal) error {
+	for _, t := range tables() {
+		if len(t.codes) == 0 || t.name == "periods" {
+			continue
+		}
+		if err := s.renewTable(ctx, x, t, from, to, values); err != nil {
+			return err
+		}
+	}
+	return x.Flush(ctx)
+}
+
+func (s *Store) renewTable(ctx context.Context, x Tx, t table, from, to *authenticator, values reseal) error {
+	part := t.part()
+	var after []any
+	for {
+		sql, args := part.page(after)
+		rows, err := part.rows(ctx, x, sql, args)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			if err := s.renewRow(x, part, row, from, to, values); err != nil {
+				return err
+			}
+		}
+		if len(rows) < renewStep {
+			return nil
+		}
+		after = part.pick(rows[len(rows)-1], part.key)
+	}
+}
+
+func (s *Store) renewRow(x Tx, t table, row []any, from, to *authenticator, values reseal) error {
+	key := t.pick(row, t.key)
+	for _, c := range t.codes {
+		found, _ := t.pick(row, []string{c.column})[0].([]byte)
+		if from != nil && !hmac.Equal(found, from.code(c.label, t.pick(row, c.covers)...)) {
+			return verdict{s.tampered("", fmt.Sprint(t.name, " ", key), "its code does not fit: it was written or changed without the key")}
+		}
+	}
+	var set []string
+	var args []any
+	put := func(column string, v any) {
+		args = append(args, v)
+		set = append(set, column+" = $"+strconv.Itoa(len(args)))
+	}
+	if t.name == "records" && values != nil {
+		if err := t.reseal(row, values); err != nil {
+			return verdict{err}
+		}
+		put("value", t.pick(row, []string{"value"})[0])
+	}
+	for _, c := range t.codes {
+		put(c.column, to.code(c.label, t.pick(row, c.covers)...))
+	}
+	where := make([]string, len(key))
+	for i, name := range t.key {
+		where[i] = name + " = $" + strconv.Itoa(len(args)+i+1)
+	}
+	x.Queue(Stmt{SQL: "UPDATE " + t.name + " SET " + strings.Join(set, ", ") + " WHERE " + strings.Join(where, " AND "), Args: append(args, key...), One: true})
+	return nil
+}
+
+// reseal puts the new value of a record into its row.
+func (t table) reseal(row []any, values reseal) error {
+	at := slices.IndexFunc(t.columns, func(c column) bool { return c.name == "value" })
+	key := t.pick(row, t.key)
+	room, _ := key[0].(string)
+	name, _ := key[1].(string)
+	value, _ := row[at].([]byte)
+	next, err := values(room, name, value)
+	if err != nil {
+		return fmt.Errorf("record %s of %s: %w", name, room, err)
+	}
+	if next == nil {
+		next = []byte{} // and not NULL
+	}
+	row[at] = next
+	return nil
+}
+
+// part is the table with those columns alone that codes need.
+func (t table) part() table {
+	used := slices.Clone(t.key)
+	for _, c := range t.codes {
+		used = append(append(used, c.covers...), c.column)
+	}
+	t.columns = slices.DeleteFunc(slices.Clone(t.columns), func(c column) bool { return !slices.Contains(used, c.name) })
+	return t
+}
+
+// page reads the rows behind one.
+func (t table) page(after []any) (string, []any) {
+	where := ""
+	if after != nil {
+		marks := make([]string, len(after))
+		for i := range marks {
+			marks[i] = "$" + strconv.Itoa(i+1)
+		}
+		where = " WHERE (" + strings.Join(t.key, ", ") + ") > (" + strings.Join(marks, ", ") + ")"
+	}
+	return "SELECT " + strings.Join(t.names(), ", ") + " FROM " + t.name + where + " ORDER BY " + strings.Join(t.key, ", ") + " LIMIT " + strconv.Itoa(renewStep), after
+}
+
+// rows reads rows as the values that codes take.
+func (t table) rows(ctx context.Context, x Tx, sql string, args []any) ([][]any, error) {
+	return collect(ctx, x, func(r Rows) ([]any, error) {
+		cells, dest := t.cells()
+		if err := r.Scan(dest...); err != nil {
+			return nil, err
+		}
+		row := make([]any, len(cells))
+		for i, c := range cells {
+			row[i] = c.covered()
+		}
+		return row, nil
+	}, sql, args...)
+}
+
+// covered is the value of a cell as codes take it.
+func (c *cell) covered() any {
+	switch {
+	case c.kind == whole && c.whole != nil:
+		return *c.whole
+	case c.kind == text && c.text != nil:
+		return *c.text
+	case c.kind == bytea && c.bytes != nil && *c.bytes != nil:
+		return *c.bytes
+	}
+	return nil
+}
+
+// pick takes the values of columns.
+func (t table) pick(row []any, names []string) []any {
+	out := make([]any, len(names))
+	for i, name := range names {
+		out[i] = row[slices.IndexFunc(t.columns, func(c column) bool { return c.name == name })]
+	}
+	return out
+}

@@ -1,0 +1,264 @@
+package sqlstore
+
+import (
+	"bufio"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/store"
+)
+
+// Restore reads line after line into one transaction, once: what was read of a backup is gone. Every row must carry the code of the
+// backup's period, and gets one of a new period: what was written after the backup counts no more.
+func (s *Store) Restore(ctx context.Context, r io.Reader) error {
+	var next period
+	before := ""
+	t, err := s.eng.Begin(ctx)
+	if err != nil {
+		return s.failed("restore", err)
+	}
+	defer t.Rollback()
+	err = func() error {
+		if s.d.KeyAlone != "" {
+			t.Queue(Stmt{SQL: s.d.KeyAlone})
+		}
+		if err := empty(ctx, t); err != nil {
+			return err
+		}
+		t.Queue(Stmt{SQL: "DELETE FROM periods"})
+		in := &backupReader{r: bufio.NewReaderSize(r, 1<<16), sum: sha256.New(), rows: map[string]int64{}}
+		if err := in.restore(ctx, t); err != nil {
+			return err
+		}
+		if err := s.count(ctx, t); err != nil {
+			return err
+		}
+		last, found, err := first(ctx, t, scanPeriod, lastPeriod)
+		switch {
+		case err != nil:
+			return err
+		case found && last.publicKey != s.trust.Key.Public, !found && s.auth != nil:
+			return verdict{&store.KeyError{Bound: last.publicKey, Given: s.trust.Key.Public}}
+		case !found:
+			return nil
+		}
+		before = last.id
+		next, err = s.renewed(ctx, t, last, whyRestoring)
+		return err
+	}()
+	if err == nil {
+		err = t.Commit(ctx)
+	}
+	switch {
+	case err == nil:
+	case s.eng.Class(err) == Conflict:
+		return s.failed("restore", refuse("it holds a row twice, or somebody writes to the store meanwhile: %w", err))
+	default:
+		return s.failed("restore", err)
+	}
+	s.changes.everything()
+	return s.beganAnew(next, before)
+}
+
+// renewed checks all rows of a period and makes them those of another, which has the same key.
+func (s *Store) renewed(ctx context.Context, x Tx, last period, why string) (period, error) {
+	from, err := newAuthenticator(s.trust.Key.Secret, last.id)
+	if err == nil && !hmac.Equal(last.code, from.code("periods", last.values()...)) {
+		err = s.tampered("", "period "+last.id, "its code does not fit: it was written or changed without the key")
+	}
+	if err != nil {
+		return period{}, verdict{err}
+	}
+	next, to, err := s.next(last, s.trust.Key, why)
+	if err != nil {
+		return period{}, verdict{err}
+	}
+	if err := s.renew(ctx, x, from, to, nil); err != nil {
+		return period{}, err
+	}
+	next.code = to.code("periods", next.values()...)
+	x.Queue(s.insertPeriod(to, next))
+	return next, x.Flush(ctx)
+}
+
+// began takes up a period that was just committed, with what is known of its logs.
+func (s *Store) began(p period, before string, logs map[string]grown) error {
+	if p.id == "" {
+		return nil
+	}
+	s.sealing.Lock()
+	defer s.sealing.Unlock()
+	if s.trust.Watermark != nil {
+		s.before = s.trust.Watermark.Marks(before)
+	}
+	unfinished := s.trust.Unfinished
+	s.trust.Unfinished = true
+	err := s.join(p)
+	s.trust.Unfinished = unfinished
+	if err != nil {
+		return err
+	}
+	s.grown, s.marks = logs, map[string]store.Mark{}
+	for tenant, at := range logs {
+		s.marks[tenant] = store.Mark{Size: at.size, Root: at.root, Time: s.now().UTC().Truncate(time.Microsecond)}.Join(store.Mark{
+			Freezes: s.before[tenant].Freezes, Frozen: s.before[tenant].Frozen,
+		})
+	}
+	s.halted.Store(nil)
+	return s.beginMarks(before)
+}
+
+// beganAnew takes up the period of a restore: what was known of logs and rows was of what is no more.
+func (s *Store) beganAnew(p period, before string) error {
+	s.versions = newVersions(s.trust.Recent)
+	return s.began(p, before, map[string]grown{})
+}
+
+// RestoreInPlace begins a new period over what is there.
+func (s *Store) RestoreInPlace(ctx context.Context) error {
+	if s.auth == nil {
+		return errors.New("restore in place: the store has no key")
+	}
+	var next period
+	before := s.period.id
+	err := s.exclusively(ctx, "restore in place", func(x Tx) (err error) {
+		x.Queue(s.held()[len(s.held())-1])
+		next, err = s.renewed(ctx, x, s.period, whyRestoring)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.beganAnew(next, before)
+}
+
+// FinishRestore lets services open the store again.
+func (s *Store) FinishRestore(ctx context.Context) error {
+	if s.auth == nil {
+		return nil
+	}
+	done := s.period
+	done.why = whyRestored
+	done.code = s.auth.code("periods", done.values()...)
+	err := s.write(ctx, "finish the restore", func(x Tx) error {
+		x.Queue(Stmt{SQL: "UPDATE periods SET why = $2, code = $3 WHERE id = $1", Args: []any{done.id, done.why, done.code}, One: true})
+		return nil
+	})
+	if err == nil {
+		s.period = done
+	}
+	return err
+}
+
+// Rotate seals everything, tells of the new key in the last entry of each log, and begins a period under it.
+func (s *Store) Rotate(ctx context.Context, r store.Rotation) error {
+	if s.auth == nil || r.Key.Public == "" || len(r.Key.Secret) == 0 {
+		return errors.New("rotate: the store is bound to no key, or the new key is none")
+	}
+	if r.Key.Public == s.trust.Key.Public {
+		return errors.New("rotate: the new key is the one that the store has")
+	}
+	s.sealing.Lock()
+	p, logs, err := s.rotate(ctx, r)
+	s.sealing.Unlock()
+	if err != nil {
+		return err
+	}
+	before := s.period.id
+	s.trust.Key = r.Key
+	return s.began(p, before, logs)
+}
+
+func (s *Store) rotate(ctx context.Context, r store.Rotation) (next period, logs map[string]grown, err error) {
+	err = s.exclusively(ctx, "rotate the key", func(x Tx) error {
+		x.Queue(s.held()[len(s.held())-1])
+		if logs, err = s.handOver(ctx, x, r); err != nil {
+			return err
+		}
+		var to *authenticator
+		if next, to, err = s.next(s.period, r.Key, whyRotated); err != nil {
+			return verdict{err}
+		}
+		if err := s.renew(ctx, x, s.auth, to, r.Reseal); err != nil {
+			return err
+		}
+		next.code = to.code("periods", next.values()...)
+		x.Queue(s.insertPeriod(to, next))
+		return x.Flush(ctx)
+	})
+	return next, logs, err
+}
+
+// handOver ends each log under this key: its last entry names the next one, and its checkpoint is kept.
+func (s *Store) handOver(ctx context.Context, x Tx, r store.Rotation) (map[string]grown, error) {
+	tenants, err := collect(ctx, x, scanText, tenantsOf)
+	if err != nil {
+		return nil, err
+	}
+	logs := map[string]grown{}
+	for _, tenant := range tenants {
+		at, err := s.sealWhole(ctx, x, tenant, s.grown[tenant], r.Sign)
+		if err != nil {
+			return nil, err
+		}
+		facts := map[string]any{"old": s.trust.Key.Public, "new": r.Key.Public}
+		if err := s.appendOwn(x, s.auth, tenant, approval.EventKeyRotated, facts); err != nil {
+			return nil, err
+		}
+		if logs[tenant], err = s.sealWhole(ctx, x, tenant, at, r.Sign); err != nil {
+			return nil, err
+		}
+		t, err := s.tree(ctx, x, tenant)
+		if err != nil {
+			return nil, err
+		}
+		values := []any{tenant, t.size, t.checkpoint}
+		x.Queue(Stmt{SQL: "INSERT INTO handovers (tenant, size, checkpoint, code) VALUES ($1, $2, $3, $4)", Args: append(values, s.auth.code("handovers", values...))})
+	}
+	return logs, nil
+}
+
+// sealWhole seals all entries of a tenant within a transaction.
+func (s *Store) sealWhole(ctx context.Context, x Tx, tenant string, at grown, sign func(ledger.Checkpoint) ([]byte, error)) (grown, error) {
+	for {
+		step, err := s.sealSome(ctx, x, tenant, at, sealStep, sign)
+		if err == nil && step.bad != nil {
+			err = verdict{step.bad}
+		}
+		if err != nil || step.n == 0 {
+			return step.at, err
+		}
+		if err := x.Flush(ctx); err != nil {
+			return at, err
+		}
+		at = step.at
+	}
+}
+
+// Handovers lists the checkpoints of a tenant's log that two keys signed, oldest first.
+func (s *Store) Handovers(ctx context.Context, tenant string) ([][]byte, error) {
+	type row struct {
+		size       int64
+		note, code []byte
+	}
+	found, err := collect(ctx, s.eng, func(r Rows) (x row, err error) { return x, r.Scan(&x.size, &x.note, &x.code) },
+		"SELECT size, checkpoint, code FROM handovers WHERE tenant = $1 ORDER BY size", tenant)
+	if err != nil {
+		return nil, unavailable("list handovers", err)
+	}
+	var out [][]byte
+	for _, h := range found {
+		if err := s.genuine(h.code, tenant, fmt.Sprintf("handover at %d entries", h.size), "handovers", tenant, h.size, h.note); err != nil {
+			return nil, err
+		}
+		out = append(out, h.note)
+	}
+	return out, nil
+}

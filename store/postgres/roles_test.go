@@ -1,0 +1,98 @@
+package postgres_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/store"
+	"github.com/assent-dev/assent/store/postgres"
+	"github.com/assent-dev/assent/store/postgres/pgtest"
+	"github.com/assent-dev/assent/store/storetest"
+)
+
+// TestH4_ServersNeedNotOwnTheLedger runs the statements of docs/guides/postgresql.md: a role of servers does everything that servers do, and can
+// neither delete nor change entries.
+func TestH4_ServersNeedNotOwnTheLedger(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "postgresql.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(page), "```sql\n")
+	grants, _, found := strings.Cut(after, "```")
+	if !found {
+		t.Fatal("the page shows no statements")
+	}
+	owners := pgtest.New(t)
+	role := "app_" + strings.ToLower(rand.Text())
+	u, err := url.Parse(owners)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := u.Query().Get("search_path")
+	u.User = url.User(role)
+	open := func(where string) store.Store {
+		s, err := postgres.Open(t.Context(), where, postgres.Options{Conns: 4, Trust: storetest.Trust()})
+		return wanted(t, s, err)
+	}
+	erases := func(s store.Store) bool {
+		id, err := s.Identity(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id.Erases
+	}
+	owner := open(owners)
+	exec(t, owners, strings.NewReplacer("assent_app", role, "SCHEMA public", "SCHEMA "+schema).Replace(grants))
+	t.Cleanup(func() { // after the stores are closed; t.Context() has ended by then
+		conn, err := pgx.Connect(context.Background(), owners)
+		if err == nil {
+			_, err = conn.Exec(context.Background(), "DROP OWNED BY "+role+"; DROP ROLE "+role)
+			err = errors.Join(err, conn.Close(context.Background()))
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	app := open(u.String())
+	if !erases(owner) || erases(app) {
+		t.Error("the owner may erase, and servers may not")
+	}
+	storetest.Fill(t, app)
+	if _, _, err := app.Prune(t.Context(), "acme", time.Now()); err != nil {
+		t.Error(err)
+	}
+	if _, err := app.Due(t.Context(), time.Now(), 10, func(tx approval.Tx, _ string, r *approval.Request) error {
+		r.Due = nil
+		tx.Save(r)
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	if err := app.Verify(t.Context()); err != nil {
+		t.Error(err)
+	}
+	storetest.Backup(t, app)
+	conn, err := pgx.Connect(t.Context(), u.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	for _, sql := range []string{
+		"DELETE FROM entries", "TRUNCATE entries", "UPDATE entries SET leaf = ''", "UPDATE entries SET version = 0", "DELETE FROM hashes", "UPDATE hashes SET pos = 9",
+		"DELETE FROM trees", "UPDATE periods SET why = 'new'", "DELETE FROM periods", "DROP TABLE entries",
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "SQLSTATE 42501") {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+}

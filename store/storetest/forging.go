@@ -1,0 +1,266 @@
+package storetest
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/approval"
+	stores "github.com/assent-dev/assent/store"
+	"github.com/assent-dev/assent/store/watermark"
+)
+
+// Sealing runs the suite of logs that somebody changed who has the database and not the key.
+func Sealing(t *testing.T, place func(t *testing.T) Place) {
+	for name, test := range map[string]func(*testing.T, Place){
+		"a forged entry": forgedEntry, "a cut tail": cutTail, "a cut tail, after a restart": cutTailRestart, "another history": anotherHistory,
+		"a log taken away": logTakenAway, "an entry taken away before it was sealed": lostEntry, "a replica that follows": follower,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, place(t))
+		})
+	}
+}
+
+// forgedEntry: what stands before it is sealed, nothing after it is, that tenant stops and others go on. Once it is gone, all goes on.
+func forgedEntry(t *testing.T, p Place) {
+	s := replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
+	appendEntries(t, s, tenant, 3)
+	p.Exec(`INSERT INTO entries (tenant, type, subject, at, leaf, version, code) SELECT tenant, 'request_approved', subject, at, leaf, version, code FROM entries WHERE idx IS NULL ORDER BY seq LIMIT 1`)
+	appendEntries(t, s, tenant, 4)
+	appendEntries(t, s, "other", 2)
+	n, err := s.Seal(t.Context(), 100, signature)
+	refused(t, err, stores.ErrTampered)
+	equal(t, n, 5)
+	equal(t, verify(t, s, tenant), 3)
+	equal(t, verify(t, s, "other"), 2)
+	refused(t, s.Integrity().Stopped[tenant], stores.ErrTampered)
+	refused(t, s.Update(t.Context(), tenant, func(tx approval.Tx) error { tx.Insert(request(1)); return nil }), stores.ErrTampered)
+	refused(t, second(s.Freezes(t.Context(), tenant)), stores.ErrTampered)
+	appendEntries(t, s, "other", 2)
+	refused(t, second(s.Seal(t.Context(), 100, signature)), stores.ErrTampered)
+	equal(t, verify(t, s, tenant), 3)
+	equal(t, verify(t, s, "other"), 4)
+	p.Exec(`DELETE FROM entries WHERE type = 'request_approved'`)
+	equal(t, sealAll(t, s, nil), 4)
+	equal(t, verify(t, s, tenant), 7)
+	equal(t, len(s.Integrity().Stopped), 0)
+	opened(t, s, 1)
+}
+
+const (
+	saveLog = "CREATE TABLE saved_trees AS SELECT * FROM trees"
+	cutLog  = "DELETE FROM entries WHERE idx >= 3; DELETE FROM hashes WHERE pos >= 4; DELETE FROM trees; INSERT INTO trees SELECT * FROM saved_trees"
+)
+
+// cutTail: the end of the log is cut off and its older checkpoint put back, which the service signed itself.
+func cutTail(t *testing.T, p Place) {
+	s := replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
+	cutLogOf(t, p, s)
+	err := sealing(t.Context(), s)
+	refused(t, err, stores.ErrTampered)
+	if !strings.Contains(err.Error(), "it has 3 entries, and had 7") || !strings.Contains(err.Error(), "--in-place") {
+		t.Fatal(err)
+	}
+	refused(t, s.Update(t.Context(), tenant, func(tx approval.Tx) error { tx.Insert(request(1)); return nil }), stores.ErrTampered)
+}
+
+func cutLogOf(t *testing.T, p Place, s full) {
+	t.Helper()
+	appendEntries(t, s, tenant, 3)
+	sealAll(t, s, nil)
+	p.Exec(saveLog)
+	appendEntries(t, s, tenant, 4)
+	sealAll(t, s, nil)
+	p.Exec(cutLog)
+}
+
+// cutTailRestart: a process that begins after the cut knows of it by the watermark.
+func cutTailRestart(t *testing.T, p Place) {
+	dir := t.TempDir()
+	trust, w := remembering(t, dir)
+	s := must(p.Open(trust))(t)
+	cutLogOf(t, p, s)
+	ok(t, s.Close())
+	ok(t, w.Close())
+	trust, _ = remembering(t, dir)
+	s = replica(t, func() (stores.Store, error) { return p.Open(trust) })
+	refused(t, s.Verify(t.Context()), stores.ErrTampered)
+	appendEntries(t, s, tenant, 9) // longer than before
+	refused(t, sealing(t.Context(), s), stores.ErrTampered)
+}
+
+// anotherHistory: a process without a watermark signs on from the cut; one that knows more refuses what came of it, though it is longer.
+func anotherHistory(t *testing.T, p Place) {
+	open := func() (stores.Store, error) { return p.Open(Trust()) }
+	dir := t.TempDir()
+	trust, w := remembering(t, dir)
+	s := must(p.Open(trust))(t)
+	cutLogOf(t, p, s)
+	ok(t, s.Close())
+	ok(t, w.Close())
+	fresh := replica(t, open)
+	ok(t, fresh.Verify(t.Context()))
+	appendEntries(t, fresh, tenant, 9)
+	sealAll(t, fresh, nil)
+	trust, _ = remembering(t, dir)
+	s = replica(t, func() (stores.Store, error) { return p.Open(trust) })
+	err := s.Verify(t.Context())
+	refused(t, err, stores.ErrTampered)
+	if !strings.Contains(err.Error(), "does not begin with the 7 entries") {
+		t.Fatal(err)
+	}
+}
+
+func logTakenAway(t *testing.T, p Place) {
+	dir := t.TempDir()
+	trust, w := remembering(t, dir)
+	s := must(p.Open(trust))(t)
+	appendEntries(t, s, tenant, 3)
+	sealAll(t, s, nil)
+	p.Exec("DELETE FROM entries; DELETE FROM hashes; DELETE FROM trees")
+	refused(t, sealing(t.Context(), s), stores.ErrTampered)
+	ok(t, s.Close())
+	ok(t, w.Close())
+	trust, _ = remembering(t, dir)
+	s = replica(t, func() (stores.Store, error) { return p.Open(trust) })
+	refused(t, s.Verify(t.Context()), stores.ErrTampered)
+}
+
+// lostEntry: an entry is taken away, or never written, between its commit and its sealing.
+func lostEntry(t *testing.T, p Place) {
+	s := replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
+	appendEntries(t, s, tenant, 2)
+	sealAll(t, s, nil)
+	appendEntries(t, s, tenant, 2)
+	p.Exec("DELETE FROM entries WHERE seq = (SELECT max(seq) FROM entries)")
+	ok(t, sealing(t.Context(), s)) // it may be on its way
+	err := sealing(t.Context(), s)
+	refused(t, err, stores.ErrTampered)
+	if !strings.Contains(err.Error(), "before they were sealed") {
+		t.Fatal(err)
+	}
+}
+
+// follower: a replica that seals nothing itself notices what was done to the log of the other.
+func follower(t *testing.T, p Place) {
+	open := func() (stores.Store, error) { return p.Open(Trust()) }
+	a, b := replica(t, open), replica(t, open)
+	appendEntries(t, a, tenant, 3)
+	sealAll(t, a, nil)
+	p.Exec(saveLog)
+	ok(t, sealing(t.Context(), b))
+	appendEntries(t, a, tenant, 4)
+	appendEntries(t, b, tenant, 1)
+	sealAll(t, a, nil)
+	ok(t, sealing(t.Context(), b))
+	ok(t, sealing(t.Context(), b))
+	p.Exec(cutLog)
+	refused(t, sealing(t.Context(), b), stores.ErrTampered)
+	refused(t, sealing(t.Context(), a), stores.ErrTampered)
+}
+
+// Restoring runs the suite of what begins with a restore.
+func Restoring(t *testing.T, place func(t *testing.T) Place) {
+	for name, test := range map[string]func(*testing.T, func(t *testing.T) Place){
+		"from a backup": restored, "a forged backup": restoredForged, "in place": restoredInPlace, "of another key": restoredOther,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, place)
+		})
+	}
+}
+
+// restored: a service can't open the store before the restore is finished, and no row of before counts in it.
+func restored(t *testing.T, place func(t *testing.T) Place) {
+	p, q, dir := place(t), place(t), t.TempDir()
+	trust, w := remembering(t, dir)
+	from := must(p.Open(trust))(t)
+	everyKind(t, from)
+	text := Backup(t, from)
+	appendEntries(t, from, tenant, 5)
+	freeze(t, from, "later")
+	sealAll(t, from, nil)
+	ok(t, from.Close())
+	ok(t, w.Close())
+	trust, w = remembering(t, dir)
+	to := must(q.Open(trust))(t)
+	ok(t, to.Restore(t.Context(), strings.NewReader(text)))
+	before := to.Integrity().Before[tenant]
+	equal(t, before.Size, 10)
+	equal(t, len(before.Frozen), 2)
+	ok(t, to.Close())
+	_, err := q.Open(trust)
+	refused(t, err, stores.ErrUnfinished)
+	unfinished := trust
+	unfinished.Unfinished = true
+	to = must(q.Open(unfinished))(t)
+	ok(t, readRequest(t.Context(), to))
+	ok(t, to.FinishRestore(t.Context()))
+	ok(t, to.Close())
+	to = replica(t, func() (stores.Store, error) { return q.Open(trust) })
+	ok(t, to.Verify(t.Context()))
+	ok(t, sealing(t.Context(), to))
+	ok(t, w.Close())
+	for _, read := range []func(context.Context, full) error{readRequest, lockRequest, listRequests, readGrant, readFreezes, remembered, readToken, readValue, readRecord} {
+		ok(t, read(t.Context(), to))
+	}
+	q.Exec("UPDATE requests SET code = line_code")
+	refused(t, readRequest(t.Context(), to), stores.ErrTampered)
+}
+
+// restoredForged: a backup that somebody changed, its checksum too, is refused.
+func restoredForged(t *testing.T, place func(t *testing.T) Place) {
+	p, q := place(t), place(t)
+	s := must(p.Open(Trust()))(t)
+	everyKind(t, s)
+	p.Exec(`UPDATE tokens SET person = 'eve'`)
+	text := Backup(t, s)
+	ok(t, s.Close())
+	to := must(q.Open(Trust()))(t)
+	refused(t, to.Restore(t.Context(), strings.NewReader(text)), stores.ErrTampered)
+	equal(t, must(to.Identity(t.Context()))(t).Empty, true)
+	opened(t, to, 1)
+	ok(t, to.Close())
+}
+
+// restoredInPlace: a snapshot that was put back is noticed, and goes on once it is said to be one.
+func restoredInPlace(t *testing.T, place func(t *testing.T) Place) {
+	p, dir := place(t), t.TempDir()
+	trust, w := remembering(t, dir)
+	s := must(p.Open(trust))(t)
+	cutLogOf(t, p, s)
+	refused(t, sealing(t.Context(), s), stores.ErrTampered)
+	id := must(s.Identity(t.Context()))(t).ID
+	ok(t, s.RestoreInPlace(t.Context()))
+	equal(t, s.Integrity().Before[tenant].Size, 7)
+	equal(t, must(s.Identity(t.Context()))(t).ID == id, false)
+	refused(t, second(p.Open(trust)), stores.ErrUnfinished)
+	ok(t, s.FinishRestore(t.Context()))
+	appendEntries(t, s, tenant, 1)
+	sealAll(t, s, nil)
+	equal(t, verify(t, s, tenant), 4)
+	ok(t, s.Close())
+	ok(t, w.Close())
+	trust.Watermark = must(watermark.Open(filepath.Join(dir, "key.watermark"), "here", nil))(t)
+	s = replica(t, func() (stores.Store, error) { return p.Open(trust) })
+	ok(t, s.Verify(t.Context()))
+	ok(t, sealing(t.Context(), s))
+}
+
+func restoredOther(t *testing.T, place func(t *testing.T) Place) {
+	p, q := place(t), place(t)
+	s := must(p.Open(Trust()))(t)
+	everyKind(t, s)
+	text := Backup(t, s)
+	ok(t, s.Close())
+	to := must(q.Open(stores.Trust{Key: keyOf("other.example")}))(t)
+	refused(t, to.Restore(t.Context(), strings.NewReader(text)), stores.ErrKey)
+	ok(t, to.Close())
+	bare := must(place(t).Open(stores.Trust{}))(t)
+	refused(t, bare.Restore(t.Context(), strings.NewReader(text)), stores.ErrKey)
+	ok(t, bare.Close())
+}

@@ -1,0 +1,242 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/ledger"
+	stores "github.com/assent-dev/assent/store"
+)
+
+// signer is the one of a name; the same name is the same key.
+func signer(name string) ledger.Signer {
+	seed := sha256.Sum256([]byte(name))
+	s, _, err := ledger.GenerateKey(name, bytes.NewReader(seed[:]))
+	if err != nil {
+		panic(err) // names here are fit for keys
+	}
+	return s
+}
+
+// keyOf is the key of a name.
+func keyOf(name string) stores.Key {
+	secret := sha256.Sum256([]byte("secret of " + name))
+	return stores.Key{Public: signer(name).PublicKey(), Secret: secret[:]}
+}
+
+// ours is the name of the key that the suite uses.
+const ours = "storetest.example"
+
+// Trust is what the suite opens stores with.
+func Trust() stores.Trust { return stores.Trust{Key: keyOf(ours)} }
+
+// Keys runs the suite of what a store is bound to.
+func Keys(t *testing.T, place func(t *testing.T) Place) {
+	for name, test := range map[string]func(*testing.T, Place){
+		"another key": anotherKey, "at once": boundAtOnce, "rotation": rotation, "rotated elsewhere": rotatedElsewhere, "rotation of what was changed": rotationRefused,
+		"from before codes": adoption, "from before codes, signed by another": adoptionOfAnother, "codes taken away": adoptionAgain,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, place(t))
+		})
+	}
+}
+
+func anotherKey(t *testing.T, p Place) {
+	s := must(p.Open(Trust()))(t)
+	equal(t, must(s.Identity(t.Context()))(t).Empty, true)
+	opened(t, s, 1)
+	id := must(s.Identity(t.Context()))(t)
+	equal(t, id.Empty, false)
+	equal(t, id.PublicKey, signer(ours).PublicKey())
+	ok(t, s.Close())
+	for given, says := range map[string]string{"": "give that key", "other.example": "mount that key, or run `assent key rotate`"} {
+		trust := stores.Trust{}
+		if given != "" {
+			trust.Key = keyOf(given)
+		}
+		_, err := p.Open(trust)
+		refused(t, err, stores.ErrKey)
+		if !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), signer(ours).PublicKey()) {
+			t.Fatalf("%v does not say %q", err, says)
+		}
+	}
+	s = replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
+	ok(t, readRequest(t.Context(), s))
+	again := must(s.Identity(t.Context()))(t)
+	equal(t, again.ID, id.ID)
+}
+
+// boundAtOnce: of replicas that start together with keys of their own, one binds the store, and the others are refused.
+func boundAtOnce(t *testing.T, p Place) {
+	var bound []stores.Store
+	opened := make([]stores.Store, 4)
+	errs := crowd(4, func(i int) (err error) {
+		opened[i], err = p.Open(stores.Trust{Key: keyOf("replica" + number(i) + ".example")})
+		return err
+	})
+	for i, err := range errs {
+		if err == nil {
+			bound = append(bound, opened[i])
+			continue
+		}
+		refused(t, err, stores.ErrKey)
+	}
+	equal(t, len(bound), 1)
+	ok(t, bound[0].Close())
+}
+
+// next is the rotation from the key of the suite to that of next.example.
+func next() stores.Rotation {
+	return stores.Rotation{
+		Key: keyOf("next.example"), Sign: ledger.Both(signer(ours), signer("next.example")).Sign,
+		Reseal: func(_, key string, value []byte) ([]byte, error) { return append([]byte(key+" "), value...), nil },
+	}
+}
+
+// rotation: rows and logs go on under the next key, and the checkpoint between them is signed by both.
+func rotation(t *testing.T, p Place) {
+	dir := t.TempDir()
+	trust, _ := remembering(t, dir)
+	s := must(p.Open(trust))(t)
+	everyKind(t, s)
+	appendEntries(t, s, "other", 3)
+	must(s.Seal(t.Context(), 2, signer(ours).Sign))(t)
+	ok(t, s.Rotate(t.Context(), next()))
+	appendEntries(t, s, tenant, 2) // the same process goes on
+	must(s.Seal(t.Context(), 100, signer("next.example").Sign))(t)
+	ok(t, s.Close())
+	_, err := p.Open(Trust())
+	refused(t, err, stores.ErrKey)
+	trust, _ = remembering(t, dir)
+	trust.Key = keyOf("next.example")
+	s = replica(t, func() (stores.Store, error) { return p.Open(trust) })
+	ok(t, s.Verify(t.Context()))
+	for _, read := range []func(context.Context, full) error{readRequest, lockRequest, listRequests, readGrant, readFreezes, remembered, readToken, readValue, readRecord} {
+		ok(t, read(t.Context(), s))
+	}
+	equal(t, string(must(s.Record(t.Context(), "calls", "a"))(t).Value), "a a")
+	appendEntries(t, s, tenant, 2)
+	must(s.Seal(t.Context(), 100, signer("next.example").Sign))(t)
+	for _, of := range []string{tenant, "other"} {
+		notes := must(s.Handovers(t.Context(), of))(t)
+		equal(t, len(notes), 1)
+		c := must(ledger.OpenCheckpoint(notes[0], signer(ours).PublicKey()))(t)
+		equal(t, must(ledger.OpenCheckpoint(notes[0], signer("next.example").PublicKey()))(t), c)
+		last := must(s.Leaves(t.Context(), of, c.Size-1, 1))(t)
+		leaf := must(ledger.ParseLeaf(last[0].Leaf))(t)
+		equal(t, leaf.Type, approval.EventKeyRotated)
+		size, note, err := s.Checkpoint(t.Context(), of)
+		ok(t, err)
+		now := must(ledger.OpenCheckpoint(note, signer("next.example").PublicKey()))(t)
+		equal(t, now.Size, size)
+		proof := must(ledger.ProveConsistency(size, c.Size, s.Hashes(t.Context(), of)))(t)
+		ok(t, ledger.CheckConsistency(proof, size, now.Root, c.Size, c.Root))
+	}
+}
+
+// rotatedElsewhere: a process that holds the old key can write nothing from then on.
+func rotatedElsewhere(t *testing.T, p Place) {
+	open := func() (stores.Store, error) { return p.Open(Trust()) }
+	a, b := replica(t, open), replica(t, open)
+	opened(t, b, 1)
+	ok(t, a.Rotate(t.Context(), next()))
+	refused(t, b.Update(t.Context(), tenant, func(tx approval.Tx) error { tx.Insert(request(2)); return nil }), stores.ErrKey)
+	refused(t, b.SetValue(t.Context(), "session", "k", nil, epoch()), stores.ErrKey)
+	refused(t, second(b.PutRecord(t.Context(), document("a"))), stores.ErrKey)
+	refused(t, b.Ping(t.Context()), stores.ErrKey)
+	refused(t, readRequest(t.Context(), b), stores.ErrTampered) // it can't tell by whom
+	appendEntries(t, a, tenant, 1)
+	refused(t, second(b.Seal(t.Context(), 10, signature)), stores.ErrKey)
+	ok(t, readRequest(t.Context(), a))
+}
+
+// rotationRefused: a forged row gets no new code, and nothing changes.
+func rotationRefused(t *testing.T, p Place) {
+	s := replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
+	everyKind(t, s)
+	p.Exec(`UPDATE tokens SET person = 'eve'`)
+	refused(t, s.Rotate(t.Context(), next()), stores.ErrTampered)
+	refused(t, second(p.Open(stores.Trust{Key: keyOf("next.example")})), stores.ErrKey)
+	appendEntries(t, s, tenant, 1)
+	ok(t, sealing(t.Context(), s))
+}
+
+//go:embed testdata
+var dumps embed.FS
+
+// before fills a database with what a service wrote before rows had codes, and returns the key that signed its ledger.
+func before(t *testing.T, p Place) stores.Key {
+	t.Helper()
+	dump := must(dumps.ReadFile("testdata/before-codes." + p.Engine + ".sql"))(t)
+	p.Exec(string(dump))
+	public := must(dumps.ReadFile("testdata/before-codes.pub"))(t)
+	return stores.Key{Public: strings.TrimSpace(string(public)), Secret: keyOf(ours).Secret}
+}
+
+// adoption: the first start takes a store from before over, says so in its ledger, and holds everything to its codes from then on.
+func adoption(t *testing.T, p Place) {
+	key, dir, ctx := before(t, p), t.TempDir(), context.Background()
+	trust, _ := remembering(t, dir)
+	trust.Key = key
+	s := replica(t, func() (stores.Store, error) { return p.Open(trust) })
+	ok(t, s.Verify(ctx))
+	page := must(s.Requests(ctx, "default", approval.Filter{}))(t)
+	equal(t, page.Total, 3)
+	for _, line := range page.Requests {
+		ok(t, second(s.Request(ctx, "default", line.ID)))
+	}
+	equal(t, len(must(s.Grants(ctx, "default", true, epoch()))(t)), 1)
+	equal(t, must(s.Freezes(ctx, "default"))(t)[0].Reason, "smoke")
+	equal(t, len(must(s.Tokens(ctx, "default"))(t)), 3)
+	must(s.Seal(ctx, 100, signature))(t)
+	all := must(s.Leaves(ctx, "default", 0, 100))(t)
+	leaf := must(ledger.ParseLeaf(all[len(all)-1].Leaf))(t)
+	equal(t, leaf.Type, approval.EventBound)
+	sealed, _ := leaf.Facts.Get("sealed")
+	equal(t, sealed.Num.Canonical(), "12")
+	ok(t, s.Update(ctx, "default", func(tx approval.Tx) error {
+		r, err := tx.Request(page.Requests[0].ID)
+		if err == nil {
+			tx.Save(r)
+		}
+		return err
+	}))
+	p.Exec(`UPDATE tokens SET person = 'eve'`)
+	refused(t, second(s.Tokens(ctx, "default")), stores.ErrTampered)
+}
+
+// adoptionOfAnother: what another key signed, or what was changed since it was signed, is not taken over.
+func adoptionOfAnother(t *testing.T, p Place) {
+	key := before(t, p)
+	_, err := p.Open(Trust())
+	refused(t, err, stores.ErrKey)
+	p.Exec(`UPDATE entries SET leaf = (SELECT e.leaf FROM entries AS e WHERE e.idx = 1) WHERE idx = 2`)
+	_, err = p.Open(stores.Trust{Key: key})
+	refused(t, err, stores.ErrTampered)
+}
+
+// adoptionAgain: somebody takes all codes away, so that the store looks as one from before. The watermark knows better.
+func adoptionAgain(t *testing.T, p Place) {
+	dir := t.TempDir()
+	trust, _ := remembering(t, dir)
+	s := must(p.Open(trust))(t)
+	opened(t, s, 1)
+	must(s.Seal(t.Context(), 10, signer(ours).Sign))(t)
+	ok(t, s.Close())
+	p.Exec(`DELETE FROM periods`)
+	trust, _ = remembering(t, dir)
+	_, err := p.Open(trust)
+	refused(t, err, stores.ErrKey)
+	var wrong *stores.KeyError
+	if !errors.As(err, &wrong) || wrong.Bound != "" || !strings.Contains(err.Error(), "restore a backup") {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,229 @@
+package storetest
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	stores "github.com/assent-dev/assent/store"
+	"github.com/assent-dev/assent/store/watermark"
+)
+
+// PutBack runs the suite of rows that are put back as they once were, with the codes that they had.
+func PutBack(t *testing.T, place func(t *testing.T) Place) {
+	for name, test := range map[string]func(*testing.T, Place){
+		"a consumed request":                     consumedAgain,
+		"a consumed request, elsewhere":          consumedElsewhere,
+		"a consumed request without its entries": consumedWithoutEntries,
+		"a grant":                                grantAgain,
+		"freezes":                                freezesAgain,
+		"freezes without their entries":          freezesWithoutEntries,
+		"a revoked token":                        tokenAgain,
+		"a revoked token without its entry":      tokenWithoutEntry,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, place(t))
+		})
+	}
+}
+
+// consumed takes request 1 to its end, and keeps the row that it had when it was approved.
+func consumed(t *testing.T, p Place, s full) {
+	t.Helper()
+	opened(t, s, 1)
+	step(t, s, approval.EventApproved, func(r *approval.Request) { r.State = approval.Approved })
+	p.Exec("CREATE TABLE saved AS SELECT * FROM requests")
+	step(t, s, approval.EventConsumed, func(r *approval.Request) { finish(r, approval.Consumed, epoch()) })
+	sealAll(t, s, nil)
+}
+
+// step changes request 1 and tells the ledger of it.
+func step(t testing.TB, s full, event string, fn func(*approval.Request)) {
+	t.Helper()
+	update(t, s, func(tx approval.Tx) error {
+		r, err := tx.Request(request(1).ID)
+		if err != nil {
+			return err
+		}
+		fn(r)
+		tx.Save(r)
+		tx.Append(record(t, tenant, event, r.ID, epoch()))
+		return nil
+	})
+}
+
+const (
+	putRequestBack = "DELETE FROM requests; INSERT INTO requests SELECT * FROM saved"
+	dropEntries    = "DELETE FROM entries WHERE version > 1"
+)
+
+// consume tries to use the permit, as a service does.
+func consume(ctx context.Context, s full, seal func(approval.Tx)) error {
+	return s.Update(ctx, tenant, func(tx approval.Tx) error {
+		r, err := tx.Request(request(1).ID)
+		if err != nil {
+			return err
+		}
+		if r.State != approval.Approved {
+			return errNo
+		}
+		finish(r, approval.Consumed, epoch())
+		tx.Save(r)
+		seal(tx)
+		return nil
+	})
+}
+
+func ignore(approval.Tx) {}
+
+func consumedAgain(t *testing.T, p Place) {
+	s := replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
+	consumed(t, p, s)
+	p.Exec(putRequestBack)
+	refused(t, consume(t.Context(), s, ignore), stores.ErrTampered)
+	refused(t, second(s.Request(t.Context(), tenant, request(1).ID)), stores.ErrTampered)
+}
+
+// consumedElsewhere: a replica that knows the request as approved, and nothing of its end, does not run it again either.
+func consumedElsewhere(t *testing.T, p Place) {
+	open := func() (stores.Store, error) { return p.Open(Trust()) }
+	a, b := replica(t, open), replica(t, open)
+	opened(t, a, 1)
+	step(t, a, approval.EventApproved, func(r *approval.Request) { r.State = approval.Approved })
+	p.Exec("CREATE TABLE saved AS SELECT * FROM requests")
+	ok(t, consume(t.Context(), b, func(tx approval.Tx) { tx.Append(record(t, tenant, approval.EventConsumed, request(1).ID, epoch())) }))
+	p.Exec(putRequestBack)
+	refused(t, consume(t.Context(), a, ignore), stores.ErrTampered)
+}
+
+// consumedWithoutEntries: the process remembers, and one that starts later misses the entries in the ledger.
+func consumedWithoutEntries(t *testing.T, p Place) {
+	s := must(p.Open(Trust()))(t)
+	consumed(t, p, s)
+	p.Exec(putRequestBack)
+	p.Exec(dropEntries)
+	refused(t, consume(t.Context(), s, ignore), stores.ErrTampered)
+	ok(t, s.Close())
+	s = replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
+	refused(t, s.Verify(t.Context()), stores.ErrTampered)
+}
+
+func grantAgain(t *testing.T, p Place) {
+	s := replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
+	use := func() error {
+		return s.Update(t.Context(), tenant, func(tx approval.Tx) error {
+			all, err := tx.Live("acme.trader", "tool execute_trade", epoch())
+			if err != nil {
+				return err
+			}
+			all[0].Uses++
+			tx.SaveGrant(all[0])
+			tx.Append(record(t, tenant, approval.EventGrantUsed, all[0].ID, epoch()))
+			return nil
+		})
+	}
+	update(t, s, func(tx approval.Tx) error { tx.SaveGrant(grant(1)); return nil })
+	p.Exec("CREATE TABLE saved AS SELECT * FROM grants")
+	ok(t, use())
+	p.Exec("DELETE FROM grants; INSERT INTO grants SELECT * FROM saved")
+	refused(t, use(), stores.ErrTampered)
+	refused(t, second(s.Grants(t.Context(), tenant, true, epoch())), stores.ErrTampered)
+	p.Exec("DELETE FROM entries")
+	refused(t, use(), stores.ErrTampered) // this process remembers
+	refused(t, second(s.Grant(t.Context(), tenant, grant(1).ID)), stores.ErrTampered)
+}
+
+func freeze(t testing.TB, s full, agent string) {
+	t.Helper()
+	update(t, s, func(tx approval.Tx) error {
+		tx.SaveFreeze(approval.Freeze{Agent: agent, By: "ada", At: epoch()})
+		tx.Append(record(t, tenant, approval.EventFrozen, "", epoch()))
+		return nil
+	})
+}
+
+func freezesAgain(t *testing.T, p Place) {
+	s := must(p.Open(Trust()))(t)
+	freeze(t, s, "a")
+	p.Exec("CREATE TABLE saved AS SELECT * FROM frozen")
+	freeze(t, s, "")
+	p.Exec("DELETE FROM frozen; INSERT INTO frozen SELECT * FROM saved")
+	refused(t, second(s.Freezes(t.Context(), tenant)), stores.ErrTampered)
+	ok(t, s.Close())
+	s = replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
+	refused(t, lockFreezes(t.Context(), s), stores.ErrTampered)
+	p.Exec("DELETE FROM frozen")
+	refused(t, lockFreezes(t.Context(), s), stores.ErrTampered)
+}
+
+// remembering is a trust with a watermark of the files in a folder.
+func remembering(t testing.TB, dir string) (stores.Trust, *watermark.Watermark) {
+	t.Helper()
+	trust := Trust()
+	w := must(watermark.Open(filepath.Join(dir, "key.watermark"), "here", nil))(t)
+	trust.Watermark = w
+	return trust, w
+}
+
+// freezesWithoutEntries: the watermark knows what was frozen.
+func freezesWithoutEntries(t *testing.T, p Place) {
+	dir := t.TempDir()
+	trust, w := remembering(t, dir)
+	s := must(p.Open(trust))(t)
+	freeze(t, s, "")
+	ok(t, s.Close())
+	ok(t, w.Close())
+	p.Exec("DELETE FROM frozen")
+	p.Exec("DELETE FROM entries")
+	trust, _ = remembering(t, dir)
+	s = replica(t, func() (stores.Store, error) { return p.Open(trust) })
+	refused(t, second(s.Freezes(t.Context(), tenant)), stores.ErrTampered)
+	refused(t, lockFreezes(t.Context(), s), stores.ErrTampered)
+}
+
+// revokedToken makes a token, keeps its row, and ends it.
+func revokedToken(t *testing.T, p Place, s full) {
+	t.Helper()
+	ok(t, s.PutToken(t.Context(), stores.Token{ID: "t1", Tenant: tenant, Name: "bot", Hash: "h1", Scopes: []string{"read"}, Created: epoch(), Expires: epoch().Add(time.Hour)}))
+	p.Exec("CREATE TABLE saved AS SELECT * FROM tokens")
+	ok(t, s.RevokeToken(t.Context(), tenant, "t1", epoch()))
+	update(t, s, func(tx approval.Tx) error {
+		tx.Append(record(t, tenant, approval.EventTokenRevoked, "t1", epoch()))
+		return nil
+	})
+	p.Exec("DELETE FROM tokens; INSERT INTO tokens SELECT * FROM saved")
+}
+
+func tokenAgain(t *testing.T, p Place) {
+	s := replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
+	revokedToken(t, p, s)
+	refused(t, readToken(t.Context(), s), stores.ErrTampered)
+	refused(t, listTokens(t.Context(), s), stores.ErrTampered)
+}
+
+// tokenWithoutEntry: the list beside the key holds, also in a replica that heard of it through the ledger only.
+func tokenWithoutEntry(t *testing.T, p Place) {
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	mine, _ := remembering(t, dir)
+	theirs, _ := remembering(t, elsewhere)
+	a := replica(t, func() (stores.Store, error) { return p.Open(mine) })
+	b := replica(t, func() (stores.Store, error) { return p.Open(theirs) })
+	ok(t, second(b.Seal(t.Context(), 10, signature)))
+	appendEntries(t, a, tenant, 1)
+	sealAll(t, a, nil)
+	ok(t, second(b.Seal(t.Context(), 10, signature)))
+	revokedToken(t, p, a)
+	sealAll(t, a, nil)
+	ok(t, second(b.Seal(t.Context(), 10, signature)))
+	p.Exec("DELETE FROM entries")
+	for _, s := range []full{a, b} {
+		equal(t, must(s.TokenByHash(t.Context(), "h1"))(t).Revoked == nil, false)
+		equal(t, s.Integrity().Alarms > 0, true)
+	}
+	_, w := remembering(t, elsewhere)
+	_, known := w.Revoked(tenant, "t1")
+	equal(t, known, true)
+}

@@ -1,0 +1,141 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/ledger"
+)
+
+// What a store refuses to trust.
+var (
+	// ErrTampered: something in the database is not as a holder of the key left it. The error is a *TamperedError.
+	ErrTampered = errors.New("the database was changed by something other than this service")
+	// ErrKey: the store is bound to another key than the one given. The error is a *KeyError.
+	ErrKey = errors.New("the store is bound to another key")
+	// ErrUnfinished: the store was filled from a backup, and what must not outlive a restore was not voided yet.
+	ErrUnfinished = errors.New("the restore of this store was not finished: run `assent restore --in-place` on it")
+)
+
+// TamperedError names what does not fit. Nothing may rest on it.
+type TamperedError struct {
+	Tenant  string // "" when it belongs to none
+	What    string // a row or a log, by its name: "request apr_1"
+	Problem string // what was found and what was expected
+}
+
+// Error says what is wrong with what.
+func (e *TamperedError) Error() string {
+	text := e.What + ": " + e.Problem
+	if e.Tenant != "" {
+		text = fmt.Sprintf("tenant %q: %s", e.Tenant, text)
+	}
+	return ErrTampered.Error() + ": " + text
+}
+
+// Is makes errors.Is(err, ErrTampered) hold.
+func (e *TamperedError) Is(target error) bool { return target == ErrTampered }
+
+// KeyError says which key the store is bound to.
+type KeyError struct {
+	Bound string // public key; "" when the store holds data and no key
+	Given string // public key; "" when none was given
+}
+
+// Error says what to do.
+func (e *KeyError) Error() string {
+	switch {
+	case e.Bound == "":
+		return "the store holds data and is bound to no key, although a key that was here before signed one at this place: restore a backup"
+	case e.Given == "":
+		return fmt.Sprintf("this store is signed by %s: give that key", e.Bound)
+	}
+	return fmt.Sprintf("this store is signed by %s, and the key given is %s: mount that key, or run `assent key rotate`", e.Bound, e.Given)
+}
+
+// Is makes errors.Is(err, ErrKey) hold.
+func (e *KeyError) Is(target error) bool { return target == ErrKey }
+
+// Key is what a store is bound to, and authenticates its rows with.
+type Key struct {
+	Public string // verifier key of the ledger's signer, name+hash+base64
+	Secret []byte // 32 bytes that only the service knows
+}
+
+// Rotation is a change of keys.
+type Rotation struct {
+	Key  Key                                     // the next one
+	Sign func(ledger.Checkpoint) ([]byte, error) // with both keys: see ledger.Both
+	// Reseal is called for each record, whose value may be sealed with a secret of the old key, and returns it for the new one; nil: values stay.
+	Reseal func(room, key string, value []byte) ([]byte, error)
+}
+
+// Trust is what a store needs to tell its own rows from those of somebody else who can write to the database. With the zero Trust nothing is
+// authenticated; a store that is bound to a key refuses it.
+type Trust struct {
+	Key       Key
+	Watermark Watermark            // what is remembered outside of the database; nil: nothing is
+	Alarm     func(*TamperedError) // hears of everything that does not fit, as often as it is met; nil: nobody does
+	// Recent is how long a version of a request, a grant or a freeze is remembered after it was written, so that older ones are known even when
+	// the ledger's entries about it are gone: as long as permits live at least. 0 means 30 minutes.
+	Recent time.Duration
+	// Unfinished opens a store whose restore was not finished, in order to finish it.
+	Unfinished bool
+}
+
+// Watermark is a memory that whoever writes to the database can't reach: how far each log had come, what was frozen, which tokens were
+// revoked. Stores are told apart by Identity.ID. Implementations are safe for concurrent use.
+type Watermark interface {
+	// Marks returns what is known of a store, by tenant.
+	Marks(store string) map[string]Mark
+	// Known reports whether a store at this place was bound before.
+	Known() bool
+	// Advance notes how far a log has come, or what is frozen. It may be written later, and never goes back: of two marks the one with the greater size
+	// counts, and of two freezes the one with the greater version.
+	Advance(store, tenant string, m Mark)
+	// Begin makes a store's marks those of another id, from nothing or from what is known of the id before.
+	Begin(store, before string, marks map[string]Mark) error
+	// Revoke notes a revoked token, durably.
+	Revoke(tenant, token string, at time.Time) error
+	// Revoked returns when a token was revoked; false when it is not known to be.
+	Revoked(tenant, token string) (time.Time, bool)
+}
+
+// Mark is how far a tenant's log had come, and what was frozen then.
+type Mark struct {
+	Size    int64             `json:"size"`
+	Root    ledger.Hash       `json:"root"`
+	Time    time.Time         `json:"time"`
+	Freezes int64             `json:"freezes,omitempty"` // version of what is frozen
+	Frozen  []approval.Freeze `json:"frozen,omitempty"`
+}
+
+// Join takes the later of both: by size for the log, by version for what is frozen.
+func (m Mark) Join(o Mark) Mark {
+	if o.Size > m.Size {
+		m.Size, m.Root, m.Time = o.Size, o.Root, o.Time
+	}
+	if o.Freezes > m.Freezes {
+		m.Freezes, m.Frozen = o.Freezes, o.Frozen
+	}
+	return m
+}
+
+// Identity is what a store is.
+type Identity struct {
+	ID        string    // another one after each change of keys and each restore; "" while it is bound to no key
+	PublicKey string    // that it is bound to
+	Since     time.Time // when that began
+	Restored  bool      // it began with a restore
+	Empty     bool      // it holds nothing yet
+	Erases    bool      // this process could delete entries of the ledger, and the database could forbid it (PostgreSQL)
+}
+
+// Integrity is what this process found in a store since it opened it.
+type Integrity struct {
+	Alarms  int64            // times that something did not fit
+	Stopped map[string]error // tenants whose log does not fit: nothing is signed for them, and nothing may run
+	Before  map[string]Mark  // what the watermark knew of the store before this process restored it, by tenant
+}

@@ -1,0 +1,360 @@
+// Package watermark keeps, in two files beside the key, what a database could be made to forget by whoever writes to it or puts an older state of
+// it back: how far each log had come, what was frozen, and which tokens were revoked.
+package watermark
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/store"
+)
+
+const (
+	format  = "assent-watermark-1"
+	revoked = ".revoked" // ending of the second file
+	// pause is how long a mark may stay in memory. A process that is killed loses so much of it, which makes the watermark older, never wrong.
+	pause = time.Second
+)
+
+// Watermark is a store.Watermark in files. Several processes may share them: each joins what it knows with what it finds.
+type Watermark struct {
+	path  string
+	place string
+
+	mu      sync.Mutex
+	known   content
+	revoked map[token]time.Time
+	dirty   bool
+	timer   *time.Timer
+	failed  error // of the last write
+	report  func(error)
+}
+
+var _ store.Watermark = (*Watermark)(nil)
+
+// content is the first file.
+type content struct {
+	Format string           `json:"format"`
+	Stores map[string]*kept `json:"stores"` // by Identity.ID
+}
+
+// kept is what is known of one period of one store.
+type kept struct {
+	Place  string                `json:"place"`            // of the store when that began, without a password
+	Before string                `json:"before,omitempty"` // the period before
+	Logs   map[string]store.Mark `json:"logs"`             // by tenant
+}
+
+type token struct{ tenant, id string }
+
+// line is a line of the second file.
+type line struct {
+	Tenant string    `json:"tenant"`
+	Token  string    `json:"token"`
+	At     time.Time `json:"at"`
+}
+
+// Open reads the files, of which neither need be there yet; but they must be writable. place names the store, and is kept. report hears of writes that
+// fail later, once for each time that this begins; nil: nobody does.
+func Open(path, place string, report func(error)) (*Watermark, error) {
+	w := &Watermark{path: path, place: place, report: report, revoked: map[token]time.Time{}}
+	known, err := read(path)
+	if err == nil {
+		w.known = known
+		err = w.readRevoked()
+	}
+	if err == nil {
+		err = writable(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the watermark %s: %w", path, err)
+	}
+	return w, nil
+}
+
+// Copy makes a second watermark of a first one, unless there is one.
+func Copy(from, to string) error {
+	for _, ending := range []string{"", revoked} {
+		text, err := os.ReadFile(from + ending)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if _, there := os.Stat(to + ending); err == nil && errors.Is(there, fs.ErrNotExist) {
+			err = replace(to+ending, text, true)
+		}
+		if err != nil {
+			return fmt.Errorf("copy the watermark: %w", err)
+		}
+	}
+	return nil
+}
+
+// read reads the first file.
+func read(path string) (content, error) {
+	out := content{Format: format, Stores: map[string]*kept{}}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return out, nil
+	}
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(text, &out); err != nil || out.Format != format || out.Stores == nil {
+		return out, fmt.Errorf("it is not of the form %s: put the right file back; without it nobody can tell an old state of the store from the last one", format)
+	}
+	for id, k := range out.Stores {
+		if k == nil || id == "" {
+			return out, fmt.Errorf("it is not of the form %s: a store in it is empty", format)
+		}
+		if k.Logs == nil {
+			k.Logs = map[string]store.Mark{}
+		}
+	}
+	return out, nil
+}
+
+// writable makes sure that a file can be made beside it, before anything depends on that.
+func writable(path string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("no file can be made beside it (%w): name a place that can be written to, and that outlives restarts", err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// readRevoked reads the second file. A last line that was cut off by a crash is left out.
+func (w *Watermark) readRevoked() error {
+	text, err := os.ReadFile(w.path + revoked)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(bytes.NewReader(text[:bytes.LastIndexByte(text, '\n')+1]))
+	for n := 1; lines.Scan(); n++ {
+		var l line
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil || l.Token == "" {
+			return fmt.Errorf("line %d of %s names no revoked token", n, w.path+revoked)
+		}
+		w.revoked[token{l.Tenant, l.Token}] = l.At
+	}
+	return lines.Err()
+}
+
+// Known reports whether a store at this place was bound before.
+func (w *Watermark) Known() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, k := range w.known.Stores {
+		if k.Place == w.place {
+			return true
+		}
+	}
+	return false
+}
+
+// Marks returns what is known of a store.
+func (w *Watermark) Marks(id string) map[string]store.Mark {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := map[string]store.Mark{}
+	if k := w.known.Stores[id]; k != nil {
+		maps.Copy(out, k.Logs)
+	}
+	return out
+}
+
+// Begin writes the marks that a period begins with.
+func (w *Watermark) Begin(id, before string, marks map[string]store.Mark) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k := &kept{Place: w.place, Before: before, Logs: map[string]store.Mark{}}
+	maps.Copy(k.Logs, marks)
+	w.known.Stores[id] = k
+	return w.write(true)
+}
+
+// Advance notes a mark, and has it written soon.
+func (w *Watermark) Advance(id, tenant string, m store.Mark) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k := w.known.Stores[id]
+	if k == nil {
+		k = &kept{Place: w.place, Logs: map[string]store.Mark{}}
+		w.known.Stores[id] = k
+	}
+	k.Logs[tenant] = k.Logs[tenant].Join(m)
+	w.dirty = true
+	if m.Freezes > 0 { // rare, and what an emergency must not lose
+		w.tell(w.write(true))
+		return
+	}
+	if w.timer == nil {
+		w.timer = time.AfterFunc(pause, w.later)
+	}
+}
+
+func (w *Watermark) later() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = nil
+	w.tell(w.write(false))
+}
+
+// tell reports when writes begin to fail.
+func (w *Watermark) tell(err error) {
+	if err != nil && w.failed == nil && w.report != nil {
+		w.report(err)
+	}
+	w.failed = err
+}
+
+// Err is why the last write failed, nil when it did not.
+func (w *Watermark) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed
+}
+
+// Close writes what was not written yet.
+func (w *Watermark) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer != nil {
+		w.timer.Stop()
+		w.timer = nil
+	}
+	if !w.dirty {
+		return nil
+	}
+	return w.write(true)
+}
+
+// write puts the file in place whole, joined with what other processes wrote meanwhile. Without sync a crash of the machine may leave the
+// one before.
+func (w *Watermark) write(sync bool) error {
+	there, err := read(w.path)
+	if err != nil {
+		return fmt.Errorf("the watermark %s: %w", w.path, err)
+	}
+	for id, k := range there.Stores {
+		if mine := w.known.Stores[id]; mine != nil {
+			for tenant, m := range k.Logs {
+				mine.Logs[tenant] = mine.Logs[tenant].Join(m)
+			}
+		} else {
+			w.known.Stores[id] = k
+		}
+	}
+	text, err := json.MarshalIndent(w.known, "", "  ")
+	if err == nil {
+		err = replace(w.path, append(text, '\n'), sync)
+	}
+	if err != nil {
+		return fmt.Errorf("the watermark %s: %w", w.path, err)
+	}
+	w.dirty = false
+	return nil
+}
+
+// replace writes a file beside, and puts it in the place of another.
+func replace(path string, text []byte, sync bool) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// Revoke appends a token to the second file.
+func (w *Watermark) Revoke(tenant, id string, at time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, known := w.revoked[token{tenant, id}]; known {
+		return nil
+	}
+	text, err := json.Marshal(line{tenant, id, at.UTC()})
+	if err != nil {
+		return err
+	}
+	if err := appendLine(w.path+revoked, text); err != nil {
+		return fmt.Errorf("the list of revoked tokens: %w", err)
+	}
+	w.revoked[token{tenant, id}] = at
+	return nil
+}
+
+// appendLine writes a line at the end of a file. What a crash left without an end is ended first.
+func appendLine(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	if info, err := f.Stat(); err == nil && info.Size() > 0 {
+		last := make([]byte, 1)
+		if _, err := f.ReadAt(last, info.Size()-1); err == nil && last[0] != '\n' {
+			err = f.Truncate(lastLine(f, info.Size()))
+			if err != nil {
+				return errors.Join(err, f.Close())
+			}
+		}
+	}
+	_, err = f.Write(append(text, '\n'))
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// lastLine is where the last whole line of a file ends.
+func lastLine(f *os.File, size int64) int64 {
+	const most = 4096 // bytes; a line has some 100
+	from := max(0, size-most)
+	text := make([]byte, size-from)
+	n, _ := f.ReadAt(text, from)
+	return from + int64(bytes.LastIndexByte(text[:n], '\n')) + 1
+}
+
+// Revoked returns when a token was revoked.
+func (w *Watermark) Revoked(tenant, id string) (time.Time, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, known := w.revoked[token{tenant, id}]
+	return at, known
+}
+
+// AllRevoked lists the tokens of a tenant that were revoked.
+func (w *Watermark) AllRevoked(tenant string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []string
+	for t := range w.revoked {
+		if t.tenant == tenant {
+			out = append(out, t.id)
+		}
+	}
+	slices.SortFunc(out, strings.Compare)
+	return out
+}

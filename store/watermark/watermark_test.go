@@ -1,0 +1,266 @@
+package watermark
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/store"
+)
+
+const place = "sqlite:/srv/assent.db"
+
+func open(t *testing.T, path string) *Watermark {
+	t.Helper()
+	w, err := Open(path, place, func(err error) { t.Errorf("a write failed: %v", err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// mark is a log of n entries.
+func mark(n int64) store.Mark {
+	return store.Mark{Size: n, Root: [32]byte{byte(n)}, Time: time.Date(2026, 1, 1, 0, 0, int(n), 0, time.UTC)}
+}
+
+func frozen(version int64, by string) store.Mark {
+	return store.Mark{Freezes: version, Frozen: []approval.Freeze{{By: by}}}
+}
+
+// TestH4_AWatermarkNeverGoesBack: what it was told outlives the process, and of two marks the later one counts, whoever wrote last.
+func TestH4_AWatermarkNeverGoesBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "watermark")
+	first, second := open(t, path), open(t, path)
+	if first.Known() {
+		t.Error("it knows a store before one was bound")
+	}
+
+	if err := first.Begin("one", "", nil); err != nil {
+		t.Fatal(err)
+	}
+	first.Advance("one", "default", mark(7))
+	first.Advance("one", "default", mark(5))
+	second.Advance("one", "default", mark(6))
+	second.Advance("one", "lab", mark(2))
+	for _, w := range []*Watermark{first, second} {
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	again := open(t, path)
+	marks := again.Marks("one")
+	if marks["default"].Size != 7 || marks["default"].Root != mark(7).Root || marks["lab"].Size != 2 {
+		t.Errorf("it knows %+v", marks)
+	}
+	if !again.Known() {
+		t.Error("it doesn't know the store")
+	}
+	if other, err := Open(path, "sqlite:/elsewhere.db", nil); err != nil || other.Known() {
+		t.Errorf("it knows a store elsewhere, %v", err)
+	}
+	if marks := again.Marks("two"); len(marks) != 0 {
+		t.Errorf("it knows %+v of another store", marks)
+	}
+}
+
+// TestH4_AWatermarkIsWrittenSoonAndSeldom: marks of one second are one write; freezes don't wait.
+func TestH4_AWatermarkIsWrittenSoonAndSeldom(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "watermark")
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t, path)
+		if err := w.Begin("one", "", nil); err != nil {
+			t.Fatal(err)
+		}
+		written := func() store.Mark { return open(t, path).Marks("one")["default"] }
+		for n := range int64(100) {
+			w.Advance("one", "default", mark(n+1))
+		}
+		if m := written(); m.Size != 0 {
+			t.Errorf("%d entries are written at once", m.Size)
+		}
+		<-time.After(pause + time.Millisecond)
+		synctest.Wait()
+		if m := written(); m.Size != 100 {
+			t.Errorf("%d entries are written after a pause", m.Size)
+		}
+
+		w.Advance("one", "default", frozen(3, "alice"))
+		if m := written(); m.Freezes != 3 || len(m.Frozen) != 1 || m.Size != 100 {
+			t.Errorf("after a freeze it has %+v", m)
+		}
+		w.Advance("one", "default", frozen(2, "mallory"))
+		if m := written(); m.Freezes != 3 || m.Frozen[0].By != "alice" {
+			t.Errorf("after an older one it has %+v", m)
+		}
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestM1_RevokedTokensOutliveTheStore in a list that is appended to, of which a crash may cut the last line.
+func TestM1_RevokedTokensOutliveTheStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "watermark")
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	w := open(t, path)
+	for _, id := range []string{"tok_2", "tok_1", "tok_2"} {
+		if err := w.Revoke("default", id, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(path + revoked)
+	if err != nil || strings.Count(string(text), "\n") != 2 {
+		t.Fatalf("the list is %q, %v", text, err)
+	}
+	if err := os.WriteFile(path+revoked, append(text, `{"tenant":"default","tok`...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	again := open(t, path)
+	if when, known := again.Revoked("default", "tok_1"); !known || !when.Equal(at) {
+		t.Errorf("tok_1 was revoked at %v, %v", when, known)
+	}
+	if _, known := again.Revoked("lab", "tok_1"); known {
+		t.Error("a token of another tenant is revoked too")
+	}
+	if err := again.Revoke("default", "tok_3", at); err != nil {
+		t.Fatal(err)
+	}
+	if all := open(t, path).AllRevoked("default"); strings.Join(all, " ") != "tok_1 tok_2 tok_3" {
+		t.Errorf("revoked are %v", all)
+	}
+}
+
+// TestH4_AWatermarkThatCannotBeReadIsRefused, and so is one that can't be written.
+func TestH4_AWatermarkThatCannotBeReadIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	for name, file := range map[string]struct{ path, text, want string }{
+		"empty":       {"a", "", "not of the form"},
+		"cut":         {"b", `{"format":"assent-watermark-1","stores":{`, "put the right file back"},
+		"other":       {"c", `{"format":"assent-watermark-2","stores":{}}`, "not of the form assent-watermark-1"},
+		"no store":    {"d", `{"format":"assent-watermark-1","stores":{"one":null}}`, "a store in it is empty"},
+		"bad line":    {"e" + revoked, "{\"token\":\"tok_1\"}\n{}\n", "line 2 of"},
+		"no place":    {"there/is/none", "", "outlives restarts"},
+		"a directory": {".", "", "is a directory"},
+	} {
+		path := filepath.Join(dir, file.path)
+		if file.text != "" || name == "empty" {
+			if err := os.WriteFile(path, []byte(file.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := Open(strings.TrimSuffix(path, revoked), place, nil)
+		if err == nil || !strings.Contains(err.Error(), file.want) {
+			t.Errorf("%s: %v, want %q", name, err, file.want)
+		}
+	}
+}
+
+// TestH4_AWatermarkTellsWhenItCannotBeWritten once, and when it can again.
+func TestH4_AWatermarkTellsWhenItCannotBeWritten(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "beside")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path, told := filepath.Join(dir, "watermark"), 0
+	w, err := Open(path, place, func(error) { told++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	away := dir + ".away"
+	if err := os.Rename(dir, away); err != nil {
+		t.Fatal(err)
+	}
+	w.Advance("one", "default", frozen(1, "alice"))
+	w.Advance("one", "default", frozen(2, "alice"))
+	if told != 1 || w.Err() == nil {
+		t.Errorf("it told %d times, last %v", told, w.Err())
+	}
+	if err := w.Revoke("default", "tok_1", time.Now()); err == nil {
+		t.Error("a token is revoked, and not in the list")
+	}
+
+	if err := os.Rename(away, dir); err != nil {
+		t.Fatal(err)
+	}
+	w.Advance("one", "default", frozen(3, "alice"))
+	if told != 1 || w.Err() != nil {
+		t.Errorf("it told %d times, last %v", told, w.Err())
+	}
+	if m := open(t, path).Marks("one")["default"]; m.Freezes != 3 {
+		t.Errorf("it has %+v", m)
+	}
+}
+
+// TestUsers4_2_AWatermarkIsCopiedForANewKey whole, and never over another.
+func TestUsers4_2_AWatermarkIsCopiedForANewKey(t *testing.T) {
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "old"), filepath.Join(dir, "new")
+	if err := Copy(from, to); err != nil {
+		t.Fatalf("nothing to copy: %v", err)
+	}
+	w := open(t, from)
+	if err := w.Begin("one", "", map[string]store.Mark{"default": mark(4)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Revoke("default", "tok_1", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := Copy(from, to); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := w.Begin("two", "one", map[string]store.Mark{"default": mark(5)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Copy(from, to); err != nil {
+		t.Fatal(err)
+	}
+	next := open(t, to)
+	if next.Marks("one")["default"].Size != 4 || len(next.Marks("two")) != 0 || len(next.AllRevoked("default")) != 1 {
+		t.Errorf("the copy has %+v, %+v, %v", next.Marks("one"), next.Marks("two"), next.AllRevoked("default"))
+	}
+}
+
+// TestH4_ProcessesShareAWatermark: each writes what it knows and what the others wrote, in any order.
+func TestH4_ProcessesShareAWatermark(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "watermark")
+	if err := open(t, path).Begin("one", "", nil); err != nil {
+		t.Fatal(err)
+	}
+	var all []*Watermark
+	for range 4 {
+		all = append(all, open(t, path))
+	}
+	var g sync.WaitGroup
+	for i, w := range all {
+		g.Go(func() {
+			for n := range int64(20) {
+				w.Advance("one", "default", mark(4*n+int64(i)))
+				if err := w.Revoke("default", "tok_"+string(rune('a'+i)), time.Now()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	g.Wait()
+	for _, w := range all {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	last := open(t, path)
+	if m := last.Marks("one")["default"]; m.Size != 79 {
+		t.Errorf("it knows %d entries", m.Size)
+	}
+	if revoked := last.AllRevoked("default"); len(revoked) != 4 {
+		t.Errorf("revoked are %v", revoked)
+	}
+}
