@@ -74,11 +74,14 @@ func (e *engine) hold(ctx context.Context) error {
 	defer t.Rollback()
 	for _, want := range [][2]string{
 		{"transaction_isolation", "read committed"}, {"synchronous_commit", "on"}, {"lock_timeout", "20s"},
-		{"idle_in_transaction_session_timeout", "1min"},
+		{"idle_in_transaction_session_timeout", "1min"}, {"transaction_read_only", "off"},
 	} {
 		got, err := t.show(ctx, want[0])
 		if err != nil {
 			return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+		}
+		if got != want[1] && want[0] == "transaction_read_only" {
+			return fmt.Errorf("%w: the database is read-only", store.ErrUnavailable)
 		}
 		if got != want[1] {
 			return fmt.Errorf("%w: %s is %q in a transaction that asked for %q: something on the way changes statements",

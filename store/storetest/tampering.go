@@ -43,7 +43,7 @@ func Tampering(t *testing.T, place func(t *testing.T) Place) {
 		"a token's scopes":              {`UPDATE tokens SET scopes = '["admin"]'`, readToken},
 		"a token's person":              {`UPDATE tokens SET person = 'eve'`, readToken},
 		"a token's end":                 {`UPDATE tokens SET expires = expires + 1000000`, listTokens},
-		"a token out of nothing":        {`INSERT INTO tokens SELECT 'tok_forged', tenant, name, 'forged', scopes, agents, person, maker, created, expires, revoked, code FROM tokens`, func(ctx context.Context, s full) error { return second(s.TokenByHash(ctx, "forged")) }},
+		"a token out of nothing":        {`INSERT INTO tokens (id, tenant, name, hash, scopes, agents, person, maker, created, expires, revoked, code) SELECT 'tok_forged', tenant, name, 'forged', scopes, agents, person, maker, created, expires, revoked, code FROM tokens`, func(ctx context.Context, s full) error { return second(s.TokenByHash(ctx, "forged")) }},
 		"a forged token that is ended":  {`UPDATE tokens SET person = 'eve'`, func(ctx context.Context, s full) error { return s.RevokeToken(ctx, tenant, "t1", epoch()) }},
 		"a session":                     {`UPDATE kept SET name = 'other' WHERE bucket = 'session'`, func(ctx context.Context, s full) error { return second(s.Value(ctx, "session", "other", epoch())) }},
 		"a session that lasts":          {`UPDATE kept SET expires = expires + 1000000`, readValue},
