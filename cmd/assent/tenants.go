@@ -16,6 +16,7 @@ import (
 	"github.com/assent-dev/assent/internal/cli"
 	"github.com/assent-dev/assent/people"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/auth"
 	"github.com/assent-dev/assent/server/plans"
@@ -50,7 +51,10 @@ func loadTenants(cfg cli.ServeConfig, log *slog.Logger) (tenants, error) {
 
 func loadTenant(cfg cli.TenantConfig, log *slog.Logger) (t *tenant, err error) {
 	t = &tenant{cfg: cfg, groups: groupsOf(cfg.Policies)}
-	if t.plans, err = plans.Load(plans.Config{Agents: cfg.Agents, Policies: cfg.Policies, Logger: log}); err != nil {
+	t.plans, err = plans.Load(plans.Config{
+		Agents: cfg.Agents, Policies: cfg.Policies, Options: resolve.Options{CaseSensitive: cfg.CaseSensitive}, Logger: log,
+	})
+	if err != nil {
 		return nil, err
 	}
 	if cfg.People == "" {

@@ -61,6 +61,47 @@ func TestOneBrokenPolicyAmongAHundred(t *testing.T) {
 	}
 }
 
+// decided runs assent decide on one agent and returns its decisions, one a line, and its exit code.
+func decided(t *testing.T, agent, calls string, flags ...string) (string, int) {
+	t.Helper()
+	file := write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), agent)
+	var out, errOut bytes.Buffer
+	code := Assent{Streams: Streams{In: strings.NewReader(calls), Out: &out, Err: &errOut}}.Run(append([]string{"decide", "--agent", file}, flags...))
+	return out.String() + errOut.String(), code
+}
+
+// TestH7_DecideTakesKeysThatFoldAlikeWhereItIsTold: by target, and not otherwise.
+func TestH7_DecideTakesKeysThatFoldAlikeWhereItIsTold(t *testing.T) {
+	const call = `{"kind":"tool","tool":"quote","args":{"i":1,"I":2}}`
+	for _, tt := range []struct {
+		flags []string
+		want  string
+		code  int
+	}{
+		{nil, `"unreadable_arguments"`, ExitOK},
+		{[]string{"--case-sensitive-arguments", "tool trade"}, `"unreadable_arguments"`, ExitOK},
+		{[]string{"--case-sensitive-arguments", "tool trade", "--case-sensitive-arguments", "tool quote"}, `"outcome":"allow"`, ExitOK},
+		{[]string{"--case-sensitive-arguments", "quote"}, `"quote" is no target, expected one such as "tool pay"`, ExitFailure},
+	} {
+		if out, code := decided(t, agentText, call, tt.flags...); code != tt.code || !strings.Contains(out, tt.want) {
+			t.Errorf("%q: exit %d\n%s", tt.flags, code, out)
+		}
+	}
+}
+
+// TestUsers2_4_DecideTakesAnObjectOfArguments: a line with anything else is no valid call, and the others are still answered.
+func TestUsers2_4_DecideTakesAnObjectOfArguments(t *testing.T) {
+	calls := `{"kind":"tool","tool":"quote","args":"{\"symbol\":\"ACME\"}"}
+{"kind":"tool","tool":"quote","args":{"symbol":"ACME"}}
+`
+	out, code := decided(t, agentText, calls)
+	lines := strings.Split(out, "\n")
+	if code != ExitFailure || !strings.Contains(lines[0], `"code":"unreadable_call","detail":"args: expected an object; args is JSON text: send the object itself"`) ||
+		!strings.Contains(lines[1], `"outcome":"allow"`) || !strings.Contains(lines[2], "1 of the lines were no valid call") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+}
+
 // TestOrderOfReportsIsTheOrderOfTheWalk: however many workers, output is the same bytes.
 func TestOrderOfReportsIsTheOrderOfTheWalk(t *testing.T) {
 	dir := t.TempDir()

@@ -25,6 +25,8 @@ type decideFlags struct {
 	policies []string
 	call     string
 	indent   bool
+
+	caseSensitive []string
 }
 
 // readsInput counts the files that are standard input.
@@ -53,6 +55,8 @@ func (a Assent) decideCommand() *cobra.Command {
 	flags.StringArrayVar(&f.parents, "parent", nil, "`FILE` of an agent that delegates to this one (repeatable, outermost first)")
 	flags.StringArrayVar(&f.policies, "policies", nil, "`DIR` of *.policy.yaml that the agent may name, or that apply by selector (repeatable)")
 	flags.StringVar(&f.call, "call", "-", "`FILE` of calls, - for standard input")
+	flags.StringArrayVar(&f.caseSensitive, "case-sensitive-arguments", nil,
+		"`TARGET`, such as \"tool grep\" or \"mcp_tool files/grep\", whose arguments may have keys that differ in case alone (repeatable)")
 	flags.BoolVar(&f.indent, "indent", false, "spread each decision over several lines, for people")
 	if err := cmd.MarkFlagRequired("agent"); err != nil {
 		panic(err) // the flag is defined three lines above
@@ -93,7 +97,8 @@ func (a Assent) compile(f decideFlags) (*resolve.Plan, error) {
 	var plan *resolve.Plan
 	for _, file := range append(f.parents[:len(f.parents):len(f.parents)], f.agent) {
 		var err error
-		if plan, err = a.compileFile(file, registry, plan); err != nil {
+		opt := resolve.Options{Parent: plan, CaseSensitive: f.caseSensitive}
+		if plan, err = a.compileFile(file, registry, opt); err != nil {
 			return nil, err
 		}
 	}
@@ -101,7 +106,7 @@ func (a Assent) compile(f decideFlags) (*resolve.Plan, error) {
 }
 
 // compileFile loads one agent. What is wrong with it goes to standard error.
-func (a Assent) compileFile(file string, registry policy.Registry, parent *resolve.Plan) (*resolve.Plan, error) {
+func (a Assent) compileFile(file string, registry policy.Registry, opt resolve.Options) (*resolve.Plan, error) {
 	src, err := readInput(file, a.In)
 	if err != nil {
 		return nil, err
@@ -112,7 +117,7 @@ func (a Assent) compileFile(file string, registry policy.Registry, parent *resol
 		printFindings(a.Err, stopping(findings), texts)
 		return nil, fmt.Errorf("the agent %s can't be used", file)
 	}
-	plan, err := resolve.Compile(agent, registry, resolve.Options{Parent: parent})
+	plan, err := resolve.Compile(agent, registry, opt)
 	var unresolved *resolve.UnresolvedError
 	if err != nil && !errors.As(err, &unresolved) {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/resolve"
 )
 
 // What commands assume unless they are told otherwise.
@@ -45,6 +46,8 @@ type TenantConfig struct {
 	Webhooks []WebhookConfig
 	Slack    *SlackConfig
 	RAP      *RAPConfig
+	// CaseSensitive names targets, such as "mcp_tool files/grep", whose arguments may have keys that differ in case alone.
+	CaseSensitive []string
 }
 
 // OIDCConfig is how people of a tenant sign in.
@@ -343,6 +346,7 @@ func (r *configReader) store(into *string) func(*yamldoc.Node) {
 func (r *configReader) tenantFields(t *TenantConfig) fields {
 	return fields{
 		"agents": r.paths(&t.Agents), "policies": r.paths(&t.Policies), "people": r.path(&t.People), "rap": r.rap(&t.RAP),
+		"case_sensitive_arguments": r.targets(&t.CaseSensitive),
 		"oidc": func(n *yamldoc.Node) {
 			t.OIDC = &OIDCConfig{}
 			r.mapping(n, fields{
@@ -357,6 +361,21 @@ func (r *configReader) tenantFields(t *TenantConfig) fields {
 			})
 		},
 	}
+}
+
+// targets reads names of what calls go to.
+func (r *configReader) targets(into *[]string) func(*yamldoc.Node) {
+	return r.list(func(n *yamldoc.Node) {
+		var name string
+		if r.text(&name)(n); name == "" {
+			return
+		}
+		if err := resolve.CheckTarget(name); err != nil {
+			r.wrong(n, err.Error(), "", "")
+			return
+		}
+		*into = append(*into, name)
+	})
 }
 
 func (r *configReader) route(c *RouteConfig) fields {
