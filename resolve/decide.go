@@ -67,7 +67,9 @@ var emptyObject = []byte("{}")
 // readParent scans the parent's input. Of one that is not there sc.Top is Absent.
 func (p *Plan) readParent(c *Call, t *target, sc *value.Scratch) error {
 	if c.ParentInput == nil {
-		sc.Reset()
+		if sc.Top != value.Absent {
+			sc.Reset()
+		}
 		return nil
 	}
 	return t.parent.Scan(c.ParentInput, p.parentLimits(), sc)
