@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/golden"
-
 )
 
 // TestExplainGolden reads like the reasons of a decision. No value of an argument may show.

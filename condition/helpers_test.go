@@ -78,5 +78,12 @@ func eval(t fataler, use Use, sem Semantics, e *Expr, doc string) (Truth, []Obse
 	if got := p.Eval(v); got != truth {
 		t.Fatalf("%s: Eval says %v, Explain %v", doc, got, truth)
 	}
+	parsed, err := value.Parse([]byte(doc), value.Limits{})
+	if err != nil {
+		t.Fatalf("%s: %v", doc, err)
+	}
+	if got, err := Evaluate(use, sem, e, parsed); err != nil || got != truth {
+		t.Fatalf("%s: Evaluate says %v, %v, Explain %v", doc, got, err, truth)
+	}
 	return truth, seen
 }

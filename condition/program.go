@@ -2,6 +2,8 @@ package condition
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/assent-dev/assent/value"
@@ -189,4 +191,25 @@ func all(tests []test, s *value.Slot) Truth {
 		}
 	}
 	return result
+}
+
+// Evaluate evaluates a condition on one document in the form of Places, such as a witness of an Analyzer: for Governance
+// the arguments, with the parent's input as the member `parent.input`. It is for single documents: who decides calls
+// compiles a Program once.
+func Evaluate(use Use, sem Semantics, e *Expr, doc value.Value) (Truth, error) {
+	c := NewCompiler(sem)
+	program := c.Add(use, e)
+	args, parent := c.Shapes()
+	input := doc
+	if use == Governance {
+		given := false
+		if input, given = doc.Get(parentInput); !given {
+			input = value.Value{Kind: value.Object}
+		}
+	}
+	var v View
+	if err := errors.Join(args.Fill(doc, value.Limits{}, &v.Args), parent.Fill(input, value.Limits{}, &v.Parent)); err != nil {
+		return Unknown, fmt.Errorf("read the document: %w", err)
+	}
+	return program.Eval(&v), nil
 }

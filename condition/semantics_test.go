@@ -452,6 +452,13 @@ func TestDocumentsThatAreNoObject(t *testing.T) {
 	}
 }
 
+func TestEvaluateReadsSoundDocumentsOnly(t *testing.T) {
+	bad := value.Value{Kind: value.Object, Members: []value.Member{{Key: "a", Value: value.Value{Kind: value.String, Text: "\xff"}}}}
+	if truth, err := Evaluate(ToolArgs, Semantics{}, sound(t, match("b: 1")), bad); err == nil || truth != Unknown {
+		t.Errorf("%v, %v", truth, err)
+	}
+}
+
 // A document that was never scanned, and one of another shape: ask.
 func TestForeignViews(t *testing.T) {
 	c := NewCompiler(Semantics{})

@@ -24,6 +24,10 @@ type Rule struct {
 	Policy func(*Pass) // nil: has nothing to say about policies
 	// NeedsGraph rules compare an agent with its sub-agents: they run when those could be read.
 	NeedsGraph bool
+	// NeedsPolicies rules look at the policies that apply to an agent: they run when policies were given.
+	NeedsPolicies bool
+	// NeedsFleet rules compare a policy with all agents of the run: they run when there are any.
+	NeedsFleet bool
 	// Insistent rules can't be silenced by a comment, only by the owner's configuration.
 	Insistent bool
 	// Replaces names a more general rule of validity. Its finding at the place of one of this rule's gives way, so that
@@ -39,6 +43,8 @@ type Options struct {
 	Config *Config
 	// Registry holds the policies that agents may name; nil when none were given, and then nothing is said about references.
 	Registry policy.Registry
+	// Fleet holds all agents of the run; nil when policies are checked without agents.
+	Fleet *Fleet
 	// Semantics are the readings of silent points that conditions are analysed under.
 	Semantics resolve.Semantics
 }
@@ -109,7 +115,7 @@ func (w *Worker) Policy(file string, src []byte) diag.Report {
 	if pol == nil {
 		return w.report(file, nil, nil, found)
 	}
-	p := &Pass{Policy: pol, Registry: w.linter.opt.Registry, file: file, found: found, left: budget, worker: w}
+	p := &Pass{Policy: pol, Registry: w.linter.opt.Registry, Fleet: w.linter.opt.Fleet, file: file, found: found, left: budget, worker: w}
 	return w.report(file, pol.Doc, p, p.run())
 }
 
@@ -121,11 +127,16 @@ func (p *Pass) run() []diag.Finding {
 		if p.Policy != nil {
 			check = p.rule.Policy
 		}
-		if check != nil && (p.Graph != nil || !p.rule.NeedsGraph) {
+		if check != nil && p.serves(p.rule) {
 			check(p)
 		}
 	}
 	return append(p.found, p.reports...)
+}
+
+// serves reports whether the pass has what a rule needs.
+func (p *Pass) serves(r *Rule) bool {
+	return (p.Graph != nil || !r.NeedsGraph) && (p.Fleet != nil || !r.NeedsFleet) && (p.Registry != nil || !r.NeedsPolicies)
 }
 
 // replace takes the findings out that a reported one of a more special rule stands for: those at its place or at a related one.

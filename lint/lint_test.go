@@ -42,7 +42,7 @@ func TestWorkersRememberNothing(t *testing.T) {
 	w := lint.New(rules.All(), lint.Options{}).Worker()
 	const body = "action_space: {mcp_servers: [{alias: crm, allowed_tools: []}]}\n"
 	for range 2 {
-		expect(t, "twice", said(w.Agent("a.agf.yaml", []byte(head+body), nil).Findings), "5 error empty-allow-list")
+		expect(t, "twice", said(w.Agent("a.agf.yaml", []byte(head+body), nil).Findings), "5 warning empty-allow-list")
 	}
 }
 

@@ -2,9 +2,11 @@ package lint
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
 )
 
 // The rules of references; they are described in package resolve.
@@ -42,6 +44,34 @@ func (p *Pass) references() []diag.Finding {
 		found = append(found, f)
 	}
 	return found
+}
+
+// Policies lists the policies that apply to the agent, as far as the registry holds them.
+func (p *Pass) Policies() []*policy.Policy {
+	if p.Registry == nil {
+		return nil
+	}
+	var all []*policy.Policy
+	for _, ref := range p.Agent.Constraints.Policies {
+		if pol, ok := p.Registry.Policy(ref.Ref); ok && !slices.Contains(all, pol) {
+			all = append(all, pol)
+		}
+	}
+	for _, pol := range p.Registry.Implicit() {
+		if pol.Agents.Match(&p.Agent.Metadata) && !slices.Contains(all, pol) {
+			all = append(all, pol)
+		}
+	}
+	return all
+}
+
+// Plan compiles the agent with its policies. It is an error when a required one is missing.
+func (p *Pass) Plan() (*resolve.Plan, error) {
+	plan, err := resolve.Compile(p.Agent, p.Registry, resolve.Options{Semantics: p.worker.linter.opt.Semantics})
+	if err != nil {
+		return nil, fmt.Errorf("compile the agent: %w", err)
+	}
+	return plan, nil
 }
 
 // nearestPolicy looks among the policies of a registry that can list them.

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
@@ -175,6 +176,17 @@ func (p *Pass) Unread(use condition.Use, e *condition.Expr) string {
 		return ", and only the other tests let a " + what + " through" + Witness(witness)
 	}
 	return ""
+}
+
+// Element takes a key apart that reads one element of a list: the path of the list, and the index.
+func Element(key string) (list, index string, ok bool) {
+	segments := strings.Split(key, ".")
+	for i, s := range segments {
+		if i > 0 && s != "" && strings.Trim(s, "0123456789") == "" && (s == "0" || s[0] != '0') {
+			return strings.Join(segments[:i], "."), s, true
+		}
+	}
+	return "", "", false
 }
 
 // Idle tells whether the matcher tests nothing: it has no test at all, or only empty exclusions.
