@@ -7,9 +7,19 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// Fleet is what the agents of a run can call, for rules about the policies that are checked together with them. Add agents
-// before a linter is made with it; then it is not changed any more.
+// Fleet is what the agents of a run can call, for rules about the policies that are checked together with them.
 type Fleet struct{ subjects []Subject }
+
+// NewFleet makes a fleet. Agents that did not load, which are nil, are left out.
+func NewFleet(subjects []*Subject) *Fleet {
+	var f Fleet
+	for _, s := range subjects {
+		if s != nil {
+			f.subjects = append(f.subjects, *s)
+		}
+	}
+	return &f
+}
 
 // Subject is one agent of a fleet, as policies see it.
 type Subject struct {
@@ -26,13 +36,13 @@ type call struct {
 	anyTarget      bool // of a server or remote agent without allow-list
 }
 
-// Add parses an agent and takes it in with its sub-agents, which run under its policies. One that does not load is left out.
-func (f *Fleet) Add(file string, src []byte, files *Files) {
+// NewSubject parses an agent, and its sub-agents, which run under its policies. It is nil when the agent does not load.
+func NewSubject(file string, src []byte, files *Files) *Subject {
 	agent, _ := schema.Parse(file, src)
 	if agent == nil {
-		return
+		return nil
 	}
-	s := Subject{Metadata: agent.Metadata}
+	s := &Subject{Metadata: agent.Metadata}
 	for _, ref := range agent.Constraints.Policies {
 		s.refs = append(s.refs, ref.Ref)
 	}
@@ -40,7 +50,7 @@ func (f *Fleet) Add(file string, src []byte, files *Files) {
 	if agent.HasFileAgents() {
 		s.takeBelow(agent, files)
 	}
-	f.subjects = append(f.subjects, s)
+	return s
 }
 
 // takeBelow takes in what the sub-agents can call, as far as all of them can be read.

@@ -43,6 +43,9 @@ type Options struct {
 	Config *Config
 	// Registry holds the policies that agents may name; nil when none were given, and then nothing is said about references.
 	Registry policy.Registry
+	// Unread are the policy_refs of policies that were given and are broken: nothing is said about references to them. "" is
+	// one whose policy_ref can't be read either.
+	Unread []string
 	// Fleet holds all agents of the run; nil when policies are checked without agents.
 	Fleet *Fleet
 	// Semantics are the readings of silent points that conditions are analysed under.
@@ -103,10 +106,37 @@ func (w *Worker) Agent(file string, src []byte, files *Files) diag.Report {
 	return w.report(file, agent.Doc, p, p.run())
 }
 
-// LooksLikePolicy tells a policy from an agent by its content, for files whose name says neither.
-func LooksLikePolicy(src []byte) bool {
+// Content is what a file is by its content.
+type Content uint8
+
+// The contents of files. What is not recognised is taken for an agent.
+const (
+	AgentContent Content = iota
+	PolicyContent
+	PeopleContent
+)
+
+// ContentOf tells what a file is by its top-level keys, for files whose name does not say.
+func ContentOf(src []byte) Content {
 	doc, _ := yamldoc.Parse("", src, yamldoc.Limits{})
-	return doc != nil && doc.Root.Get("policy_ref") != nil && doc.Root.Get("execution_policy") == nil
+	has := func(key string) bool { return doc != nil && doc.Root.Get(key) != nil }
+	switch {
+	case has("execution_policy"):
+		return AgentContent
+	case has("policy_ref"):
+		return PolicyContent
+	case !has("metadata") && (has("people") || has("groups")):
+		return PeopleContent
+	}
+	return AgentContent
+}
+
+// Other makes the report of findings that stand in no agent or policy, under the run's configuration.
+func (l *Linter) Other(file string, findings []diag.Finding) diag.Report {
+	diag.Stamp(findings, file)
+	r := diag.Report{File: file, Findings: l.opt.Config.apply(findings)}
+	diag.Sort(r.Findings)
+	return r
 }
 
 // Policy lints one policy file.

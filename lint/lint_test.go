@@ -28,11 +28,13 @@ func TestFilesThatDoNotLoad(t *testing.T) {
 	}
 }
 
-func TestLooksLikePolicy(t *testing.T) {
-	for src, want := range map[string]bool{
-		"policy_ref: a\nrules: []\n": true, "execution_policy: {}\npolicy_ref: a\n": false, head: false, "{": false, "[]": false,
+func TestContentOf(t *testing.T) {
+	for src, want := range map[string]lint.Content{
+		"policy_ref: a\nrules: []\n": lint.PolicyContent, "policy_ref: a\nmetadata: {}\n": lint.PolicyContent, "people: []\n": lint.PeopleContent,
+		"groups: {}\nschema_version: x\n": lint.PeopleContent, "people: []\nmetadata: {}\n": lint.AgentContent,
+		"execution_policy: {}\npolicy_ref: a\n": lint.AgentContent, head: lint.AgentContent, "{": lint.AgentContent, "[]": lint.AgentContent, "": lint.AgentContent,
 	} {
-		if got := lint.LooksLikePolicy([]byte(src)); got != want {
+		if got := lint.ContentOf([]byte(src)); got != want {
 			t.Errorf("%q: got %v", src, got)
 		}
 	}

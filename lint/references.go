@@ -27,6 +27,8 @@ func (p *Pass) references() []diag.Finding {
 		pol, ok := p.Registry.Policy(ref.Ref)
 		f := diag.Finding{File: p.file, Range: ref.RefRange}
 		switch {
+		case !ok && p.unread(ref.Ref):
+			continue
 		case !ok && ref.Required:
 			f.Rule, f.Severity = ruleUnresolved, diag.Error
 			f.Message = fmt.Sprintf("required policy %q is not in the registry, so every call is denied", ref.Ref)
@@ -44,6 +46,12 @@ func (p *Pass) references() []diag.Finding {
 		found = append(found, f)
 	}
 	return found
+}
+
+// unread reports whether a policy may be one of those that are given and broken.
+func (p *Pass) unread(ref string) bool {
+	unread := p.worker.linter.opt.Unread
+	return slices.Contains(unread, ref) || slices.Contains(unread, "")
 }
 
 // Policies lists the policies that apply to the agent, as far as the registry holds them.

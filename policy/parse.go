@@ -125,16 +125,20 @@ func homeMade(key string) string {
 // shape checks every value against the JSON Schema. Where we know what the author meant, our own finding
 // takes the place of the general one.
 func (r *reader) shape(root *yamldoc.Node) {
-	own := mistakes(root)
+	own, excused := mistakes(root), followUps(root)
 	taken := map[diag.Position]bool{}
 	for _, f := range own {
 		taken[f.Range.Start] = true
 	}
 	r.add(own...)
-	for _, f := range schema.Violations(root, compiled()) {
-		if !taken[f.Range.Start] {
+	violations := schema.Violations(root, compiled())
+	for _, f := range violations {
+		if !taken[f.Range.Start] && !(f.Rule == schema.MissingField && excused[f.Range.Start]) {
 			r.add(f)
 		}
+	}
+	if !stops(r.findings) {
+		r.add(violations...)
 	}
 }
 

@@ -118,9 +118,7 @@ func fleet() *lint.Fleet {
 	}
 	b.WriteString("constraints: {governance_policies: [{policy_ref: acme.gates, required: false}, {policy_ref: acme.good, required: false}]}\n" +
 		"action_space: {local_tools: [{alias: deploy_service}, {alias: rollback_service}], mcp_servers: [{alias: db, allowed_tools: [drop_table]}]}\n")
-	var f lint.Fleet
-	f.Add("clerk.agf.yaml", []byte(b.String()), nil)
-	return &f
+	return lint.NewFleet([]*lint.Subject{lint.NewSubject("clerk.agf.yaml", []byte(b.String()), nil)})
 }
 
 // folder is where the sub-agents of the examples stand, beside the sample itself.

@@ -12,6 +12,7 @@ package linttest
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -49,11 +50,12 @@ func Options(t *testing.T, fsys fs.FS) lint.Options {
 	t.Helper()
 	var opt lint.Options
 	agents, policies := others(t, fsys, ".agf.yaml"), others(t, fsys, ".policy.yaml")
-	if len(agents) > 0 {
-		opt.Fleet = &lint.Fleet{}
+	var subjects []*lint.Subject
+	for _, name := range slices.Sorted(maps.Keys(agents)) {
+		subjects = append(subjects, lint.NewSubject(name, agents[name], &lint.Files{FS: fsys, Path: name}))
 	}
-	for name, text := range agents {
-		opt.Fleet.Add(name, text, &lint.Files{FS: fsys, Path: name})
+	if len(subjects) > 0 {
+		opt.Fleet = lint.NewFleet(subjects)
 	}
 	if len(policies) == 0 {
 		return opt
