@@ -94,11 +94,11 @@ func (w *Worker) analyzer(use condition.Use) *condition.Analyzer {
 // Agent lints one agent file. With files its sub-agents are read too; what is wrong inside them is told when their own
 // turn comes.
 func (w *Worker) Agent(file string, src []byte, files *Files) diag.Report {
-	agent, found := schema.Parse(file, src)
+	agent, found := schema.ParseParts(file, src)
 	if agent == nil {
 		return w.report(file, nil, nil, found)
 	}
-	p := &Pass{Agent: agent, Registry: w.linter.opt.Registry, file: file, found: found, left: budget, worker: w}
+	p := &Pass{Agent: agent, Registry: w.linter.opt.Registry, file: file, found: found, left: budget, worker: w, partial: stops(found)}
 	if files != nil && hasLinks(agent) {
 		p.found = append(p.found, p.load(*files)...)
 	}
@@ -141,11 +141,14 @@ func (l *Linter) Other(file string, findings []diag.Finding) diag.Report {
 
 // Policy lints one policy file.
 func (w *Worker) Policy(file string, src []byte) diag.Report {
-	pol, found := policy.Parse(file, src)
+	pol, found := policy.ParseParts(file, src)
 	if pol == nil {
 		return w.report(file, nil, nil, found)
 	}
-	p := &Pass{Policy: pol, Registry: w.linter.opt.Registry, Fleet: w.linter.opt.Fleet, file: file, found: found, left: budget, worker: w}
+	p := &Pass{
+		Policy: pol, Registry: w.linter.opt.Registry, Fleet: w.linter.opt.Fleet, file: file, found: found, left: budget, worker: w,
+		partial: stops(found),
+	}
 	return w.report(file, pol.Doc, p, p.run())
 }
 
@@ -164,8 +167,16 @@ func (p *Pass) run() []diag.Finding {
 	return append(p.found, p.reports...)
 }
 
-// serves reports whether the pass has what a rule needs.
+func stops(findings []diag.Finding) bool {
+	return slices.ContainsFunc(findings, func(f diag.Finding) bool { return f.Stops })
+}
+
+// serves reports whether the pass has what a rule needs. What is left of a broken file is compared with no other: it may be
+// the broken part that would have made the difference.
 func (p *Pass) serves(r *Rule) bool {
+	if p.partial && (r.NeedsFleet || r.NeedsPolicies) {
+		return false
+	}
 	return (p.Graph != nil || !r.NeedsGraph) && (p.Fleet != nil || !r.NeedsFleet) && (p.Registry != nil || !r.NeedsPolicies)
 }
 

@@ -19,6 +19,7 @@ type Pass struct {
 	file    string
 	prefix  string         // what stands before a path of the graph in a file's name
 	found   []diag.Finding // of validity
+	partial bool           // what is looked at is left of a file that does not load
 	left    int            // of the budget for questions about conditions
 	worker  *Worker
 	rule    *Rule

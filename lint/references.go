@@ -37,7 +37,7 @@ func (p *Pass) references() []diag.Finding {
 			f.Rule, f.Severity = ruleAdvisoryMissing, diag.Warning
 			f.Message = fmt.Sprintf("advisory policy %q is not in the registry, so decisions are made without it", ref.Ref)
 			f.Expected, f.Nearest = "the policy_ref of a policy that was given", p.nearestPolicy(ref.Ref)
-		case !pol.Agents.Match(&p.Agent.Metadata):
+		case !pol.Agents.Match(&p.Agent.Metadata) && !p.partial:
 			f.Rule, f.Severity = ruleSelectorOverridden, diag.Info
 			f.Message = fmt.Sprintf("%q applies because it is named here, although its own selector leaves this agent out", ref.Ref)
 		default:

@@ -153,12 +153,12 @@ func (p *Pass) Conditions() []Condition {
 	return all
 }
 
-// Readable tells whether every key of the group names something in its use. One that does not is never more than unknown, and has
-// a rule of its own.
+// Readable reports whether every key of the group names something in its use, and every test could be read. A group of which
+// that is not so is never more than unknown, and is reported already.
 func Readable(use condition.Use, g *condition.Group) bool {
 	return !slices.ContainsFunc(g.Matchers, func(m condition.Matcher) bool {
 		_, fault := condition.Places(use, m.Key)
-		return fault != ""
+		return fault != "" || slices.ContainsFunc(m.Tests, func(t condition.Test) bool { return t.Op == condition.Unreadable })
 	})
 }
 

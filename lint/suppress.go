@@ -97,11 +97,11 @@ func (s *silence) about(c *suppression, file string) []diag.Finding {
 	}}
 }
 
-// couldRun reports whether a rule had its say in this run: it may be off, and some need the registry, the sub-agents or the
-// other agents.
+// couldRun reports whether a rule had its say in this run: it may be off, some need the registry, the sub-agents or the
+// other agents, and none sees all of a broken file.
 func (s *silence) couldRun(id string) bool {
 	switch {
-	case s.linter.opt.Config.off(id):
+	case s.linter.opt.Config.off(id), s.pass.partial:
 		return false
 	case id == ruleUnresolved, id == ruleAdvisoryMissing, id == ruleSelectorOverridden:
 		return s.pass.Registry != nil

@@ -23,7 +23,7 @@ func (a Assent) auditCommand() *cobra.Command {
 		Short: "Export the ledger, and verify exports, proofs and checkpoints offline",
 		Long: "verify needs no server and no store: a file, and the public key that you have from the operator, not from the file.\n" +
 			"Exit code 0: verified, 1: not verified, 2: could not be read.",
-		Args: cobra.NoArgs,
+		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.exportCommand(), a.verifyCommand(), a.proofCommand(), a.checkpointCommand())

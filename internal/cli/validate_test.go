@@ -216,3 +216,56 @@ func TestUsers1_16_AMisspeltCommandIsNoFile(t *testing.T) {
 		}
 	}
 }
+
+// TestUsers1_16_AMisspeltCommandOfAssentNamesTheNearest, below groups of commands too.
+func TestUsers1_16_AMisspeltCommandOfAssentNamesTheNearest(t *testing.T) {
+	for args, want := range map[string]string{
+		"srve": "did you mean serve", "token creat": "did you mean create", "audit verfy": "did you mean verify", "rap gatewy": "did you mean gateway", "xyzzy": "--help` lists them",
+	} {
+		var out, errOut bytes.Buffer
+		code := Assent{Streams: Streams{In: strings.NewReader(""), Out: &out, Err: &errOut}}.Run(strings.Fields(args))
+		if code != ExitFailure || !strings.Contains(errOut.String(), want) {
+			t.Errorf("%s: exit %d %s", args, code, errOut.String())
+		}
+	}
+}
+
+// TestUsers1_9_TheHintForAVersionLeadsToTheRightValue at once, in all three kinds of files.
+func TestUsers1_9_TheHintForAVersionLeadsToTheRightValue(t *testing.T) {
+	tree(t, map[string]string{
+		"a.agf.yaml": strings.Replace(agentText, `"1.0.0"`, "1.0", 1), "b.agf.yaml": strings.Replace(agentText, `"1.0.0"`, `"1.0"`, 1),
+		"p.policy.yaml": strings.Replace(soundPolicy, `"1.0.0"`, "1.0", 1), "people.yaml": strings.Replace(soundPeople, `"1.0.0"`, "1", 1),
+	})
+	for _, file := range []string{"a.agf.yaml", "b.agf.yaml", "p.policy.yaml", "people.yaml"} {
+		if out, _, _ := validated(t, file); strings.Count(out, `= expected: three numbers in quotes, such as "1.0.0"`) != 1 || !strings.Contains(out, "1 error in 1 file") {
+			t.Errorf("%s:\n%s", file, out)
+		}
+	}
+}
+
+// TestUsers1_3_NearestWordsOfFieldsAndValues that people write from memory.
+func TestUsers1_3_NearestWordsOfFieldsAndValues(t *testing.T) {
+	tree(t, map[string]string{
+		"a.agf.yaml": `schema_version: "1.0.0"
+metadata: {id: a, name: A, version: "1.0.0", description: D.}
+interface: {input: {type: object}, output: {type: object}}
+execution_policy: {id: react, config: {instructions: x, model: any}}
+action_space:
+  local_tools: [{alias: pay, approval: {message: "Pay?", when: {amount: 1}}}]
+  agents: [{alias: b, source: c}]
+`,
+		"p.policy.yaml": "schema_version: \"1.0.0\"\npolicy_ref: a.b\nrules:\n  - {id: r, approval: {message: hi}, require: {on_timeout: allow}}\n",
+	})
+	agent, _, _ := validated(t, "a.agf.yaml")
+	for _, want := range []string{"agf.react", "message_template", "condition", "local_agents"} {
+		if !strings.Contains(agent, "= did you mean: "+want+"\n") {
+			t.Errorf("%s is not suggested:\n%s", want, agent)
+		}
+	}
+	pol, _, _ := validated(t, "p.policy.yaml")
+	for _, want := range []string{"message_template", "approve"} {
+		if !strings.Contains(pol, "= did you mean: "+want+"\n") {
+			t.Errorf("%s is not suggested:\n%s", want, pol)
+		}
+	}
+}
