@@ -116,7 +116,7 @@ func (v Validate) check(f validateFlags, paths []string) error {
 	shown := &sources{}
 	out, err := diag.New(f.format, v.Out, diag.Options{
 		Color: v.OutTerminal && !f.noColor && !v.NoColor, Source: shown.text, Rules: infos(),
-		Width: v.Width, Tool: "agf-validate", Version: Version, HelpURL: helpURL,
+		Width: v.Width, FailOn: failOn, Tool: "agf-validate", Version: Version, HelpURL: helpURL,
 	})
 	if err != nil {
 		return fmt.Errorf("--format: %w", err)

@@ -269,3 +269,49 @@ action_space:
 		}
 	}
 }
+
+// TestD17_EveryHelpURILeadsToAPage of the repository.
+func TestD17_EveryHelpURILeadsToAPage(t *testing.T) {
+	docs, err := filepath.Abs(filepath.Join("..", "..", "docs", "rules"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree(t, map[string]string{"a.agf.yaml": agentText})
+	out, _, _ := validated(t, "--format", "sarif", "a.agf.yaml")
+	var doc struct {
+		Runs []struct {
+			Tool struct {
+				Driver struct {
+					Rules []struct{ ID, HelpURI string }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &doc); err != nil {
+		t.Fatal(err)
+	}
+	rules := doc.Runs[0].Tool.Driver.Rules
+	for _, r := range rules {
+		page, ok := strings.CutPrefix(r.HelpURI, helpURL)
+		if _, err := os.Stat(filepath.Join(docs, page)); !ok || err != nil {
+			t.Errorf("%s: %s leads nowhere: %v", r.ID, r.HelpURI, err)
+		}
+	}
+	if len(rules) < 100 {
+		t.Errorf("%d rules", len(rules))
+	}
+}
+
+// TestD19_JUnitFailsWhereTheExitCodeDoes: warnings pass unless --fail-on says otherwise.
+func TestD19_JUnitFailsWhereTheExitCodeDoes(t *testing.T) {
+	tree(t, map[string]string{"a.agf.yaml": agentText + "x: 1\n"})
+	for _, tt := range []struct {
+		failOn   string
+		failures string
+		code     int
+	}{{"error", `failures="0"`, ExitOK}, {"warning", `failures="1"`, ExitFindings}, {"info", `failures="1"`, ExitFindings}} {
+		if out, _, code := validated(t, "--format", "junit", "--fail-on", tt.failOn, "a.agf.yaml"); code != tt.code || !strings.Contains(out, tt.failures) {
+			t.Errorf("%s: exit %d\n%s", tt.failOn, code, out)
+		}
+	}
+}
