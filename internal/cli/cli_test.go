@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -99,6 +100,58 @@ func TestUsers2_4_DecideTakesAnObjectOfArguments(t *testing.T) {
 	if code != ExitFailure || !strings.Contains(lines[0], `"code":"unreadable_call","detail":"args: expected an object; args is JSON text: send the object itself"`) ||
 		!strings.Contains(lines[1], `"outcome":"allow"`) || !strings.Contains(lines[2], "1 of the lines were no valid call") {
 		t.Errorf("exit %d\n%s", code, out)
+	}
+}
+
+// TestE7_DecideDoesWhatItsContractSays, line by line: what is no valid call, which hints count, what an answer leaves out.
+func TestE7_DecideDoesWhatItsContractSays(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "g.policy.yaml"), `schema_version: "1.0.0"
+policy_ref: g
+applies: implicit
+agents: {labels: {tier: prod}}
+rules:
+  - {id: deletes, match: {kinds: [mcp_tool], annotations: {destructiveHint: true}}, deny: Not on files.}
+  - {id: is-asked, match: {servers: [files], annotations: {destructiveHint: true}}, approval: true, require: {within: 5m}}
+  - {id: goes-out, match: {kinds: [delegation]}, approval: true}
+`)
+	const agent = `schema_version: "1.0.0"
+metadata: {id: d, name: D, version: "1.0.0", description: d, labels: {tier: prod}}
+interface: {input: {type: object}, output: {type: object}}
+action_space:
+  local_tools: [{alias: pay, approval: true}]
+  mcp_servers: [{alias: files}]
+  remote_agents: [{alias: bank, protocol: a2a, url: "https://bank.example"}]
+execution_policy: {id: agf.react, config: {instructions: x, model: any}}
+`
+	for line, want := range map[string]string{
+		`{"kind":"tool","tool":"pay","session":""}`:                                                  "deny unreadable_call",
+		`{"kind":"tool","tool":"pay","principal":""}`:                                                "deny unreadable_call",
+		`{"kind":"tool","tool":"pay","tool_definition":""}`:                                          "deny unreadable_call",
+		`{"kind":"mcp_tool","server":"files","tool":"rm","annotations":null}`:                        "deny unreadable_call",
+		`{"kind":"mcp_tool","server":"files","tool":"rm"}`:                                           "deny denied always",
+		`{"kind":"mcp_tool","server":"files","tool":"rm","annotations":{"destructiveHint":false}}`:   "allow",
+		`{"kind":"mcp_tool","server":"files","tool":"rm","annotations":{"destructiveHint":"false"}}`: "deny denied always",
+		`{"kind":"tool","tool":"pay","args":{"a":1,"a":2}}`:                                          "deny unreadable_arguments",
+		`{"kind":"tool","tool":"pay"}`:                                                               "ask always",
+		`{"kind":"skill","agent":"bank","skill":"pay"}`:                                              "ask always",
+	} {
+		out, _ := decided(t, agent, line, "--policies", dir)
+		var d struct {
+			Outcome string
+			Reasons []struct{ Code string }
+			Require *struct{} `json:"require"`
+		}
+		if err := json.NewDecoder(strings.NewReader(out)).Decode(&d); err != nil {
+			t.Fatalf("%s: %v\n%s", line, err, out)
+		}
+		got := d.Outcome
+		for _, reason := range d.Reasons {
+			got += " " + reason.Code
+		}
+		if got != want || d.Outcome == "deny" && d.Require != nil {
+			t.Errorf("%s: expected %s\n%s", line, want, out)
+		}
 	}
 }
 
