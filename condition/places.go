@@ -46,7 +46,7 @@ func Places(use Use, key string) (places [][]string, fault string) {
 
 func argumentPlaces(key string, segments []string) [][]string {
 	places := [][]string{{key}}
-	if len(segments) > 1 {
+	if len(segments) > 1 { // else it is the same place
 		places = append(places, segments)
 	}
 	return places
@@ -57,7 +57,7 @@ func inParent(use Use, place []string) (segments []string, ok bool) {
 	switch {
 	case use == Delegation:
 		return place, true
-	case use == Governance && place[0] == parentInput:
+	case place[0] == parentInput: // only Governance has such places
 		return place[1:], true
 	}
 	return place, false

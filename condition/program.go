@@ -46,7 +46,7 @@ func (c *Compiler) Add(use Use, e *Expr) *Program {
 // Shapes returns what a View wants scanned of the arguments and of the parent's input. Call it after all Adds.
 func (c *Compiler) Shapes() (args, parent *value.Shape) { return c.args.Build(), c.parent.Build() }
 
-// group is an AND of matchers, cheap ones first.
+// group is an AND of matchers, cheap ones first, which is a matter of speed.
 type group []matcher
 
 func (c *Compiler) group(use Use, src *Group) group {
@@ -64,7 +64,7 @@ type matcher struct {
 	tests  []test // cheap ones first
 	parent bool   // whether the slots are those of the parent's input
 	slot   int    // -1: the key names nothing, always Unknown
-	nested int    // -1: none
+	nested int    // -1: none; never 0, as the literal key's slot stands before it
 	fault  string // why the key names nothing
 	shown  string // the tests, for observations
 	src    int    // in Group.Matchers
@@ -134,7 +134,7 @@ func (p *Program) Eval(v *View) Truth {
 	result := False
 	for _, g := range p.groups {
 		if result = max(result, g.truth(v)); result == True {
-			break
+			break // nothing changes it any more
 		}
 	}
 	return result
@@ -144,7 +144,7 @@ func (g group) truth(v *View) Truth {
 	result := True
 	for i := range g {
 		if result = min(result, g[i].truth(v)); result == False {
-			break
+			break // nothing changes it any more
 		}
 	}
 	return result
