@@ -8,6 +8,7 @@ import (
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/schema"
 )
 
 // mistakes looks, before the JSON Schema does, for errors about which it could only speak in general words. It
@@ -49,6 +50,11 @@ func misspelt(rule *yamldoc.Node) bool {
 	return slices.ContainsFunc(rule.Fields, func(f yamldoc.Field) bool {
 		return !strings.HasPrefix(f.Key.Text, "x-") && diag.Nearest(f.Key.Text, []string{"approval", "deny"}) != ""
 	})
+}
+
+// lacksEffect reports whether a finding says that a rule has neither approval nor deny.
+func lacksEffect(f *diag.Finding) bool {
+	return f.Rule == schema.MissingField && (strings.HasSuffix(f.Message, `"approval"`) || strings.HasSuffix(f.Message, `"deny"`))
 }
 
 // followUps are places at which a rule lacks what it only misspelt.

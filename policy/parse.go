@@ -97,7 +97,7 @@ func (r *reader) sound(doc *yamldoc.Document) *yamldoc.Document {
 		switch {
 		case f.Key.Text == "rules":
 			f.Value = &left
-		case f.Key.Text != "policy_ref" && (stopped(f.Key.Range) || stopped(f.Value.Range)):
+		case f.Key.Text != "policy_ref" && stopped(f.Value.Range):
 			continue
 		}
 		root.Fields = append(root.Fields, f)
@@ -180,7 +180,7 @@ func (r *reader) shape(root *yamldoc.Node) {
 	r.add(own...)
 	violations := schema.Violations(root, compiled())
 	for _, f := range violations {
-		if !taken[f.Range.Start] && !(f.Rule == schema.MissingField && excused[f.Range.Start]) {
+		if !taken[f.Range.Start] && !(lacksEffect(&f) && excused[f.Range.Start]) {
 			r.add(f)
 		}
 	}
@@ -190,7 +190,7 @@ func (r *reader) shape(root *yamldoc.Node) {
 }
 
 // digest is taken of the canonical form of the content, so comments, quotes and line ends don't change it. Content
-// without a canonical form is digested as it is written.
+// without a canonical form, which only policies that don't load have, is digested as it is written.
 func digest(doc *yamldoc.Document, src []byte) value.Digest {
 	content, err := value.FromGo(doc.Root.Any(), value.Limits{MaxBytes: 1 << 30})
 	if err != nil {
