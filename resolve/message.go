@@ -1,6 +1,8 @@
 package resolve
 
 import (
+	"cmp"
+
 	"github.com/assent-dev/assent/template"
 	"github.com/assent-dev/assent/value"
 )
@@ -64,13 +66,11 @@ func (e *explanation) template() *rule {
 
 // before orders the policy rules of two gates.
 func before(a, b *rule) bool {
-	if a.policy != b.policy {
-		return a.policy < b.policy
-	}
-	if a.at.Start.Line != b.at.Start.Line {
-		return a.at.Start.Line < b.at.Start.Line
-	}
-	return a.at.Start.Column < b.at.Start.Column
+	return cmp.Or(
+		cmp.Compare(a.policy, b.policy),
+		cmp.Compare(a.at.Start.Line, b.at.Start.Line),
+		cmp.Compare(a.at.Start.Column, b.at.Start.Column),
+	) < 0
 }
 
 func contextOf(at *place) template.Context {
