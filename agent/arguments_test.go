@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/content"
-	"github.com/assent-dev/assent/value"
-	"pgregory.net/rapid"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/schema"
 )
 
 func TestArgumentsAreJudgedFirst(t *testing.T) {
@@ -18,13 +18,17 @@ func TestArgumentsAreJudgedFirst(t *testing.T) {
 	for i := range 40 {
 		many += fmt.Sprintf(`"k%d":%d,`, i, i)
 	}
+	alike := func(place, first, second, column string) string {
+		return "Error: arguments: line 1, column " + place + `: the keys "` + first + `" and "` + second +
+			`" differ in upper and lower case alone, so some readers take them for one: expected one of them (first at column ` + column + ")"
+	}
 	for args, want := range map[string]string{
 		`{"n":1}`:                      "",
 		`{"n":"1"}`:                    "Error: arguments: n: expected a whole number",
 		``:                             `Error: arguments: missing field "n"`,
-		`{"n":1,"N":2}`:                `Error: arguments: the keys "n" and "N" differ only in upper and lower case: expected one of them`,
-		`{"n":1,"a":[{"b":{},"B":1}]}`: `Error: arguments: the keys "b" and "B" differ only in upper and lower case: expected one of them`,
-		many + `"n":1,"K3":1}`:         `Error: arguments: the keys "k3" and "K3" differ only in upper and lower case: expected one of them`,
+		`{"n":1,"N":2}`:                alike("8", "n", "N", "2"),
+		`{"n":1,"a":[{"b":{},"B":1}]}`: alike("21", "b", "B", "14"),
+		many + `"n":1,"K3":1}`:         alike(fmt.Sprint(len(many)+7), "k3", "K3", "23"),
 		many + `"n":1}`:                "",
 		`[1]`:                          "Error: arguments: expected an object, found an array",
 	} {
@@ -75,27 +79,47 @@ func TestSchemasAreKept(t *testing.T) {
 	}
 }
 
-// TestMayFold: what is let pass without a closer look really holds no two keys that fold alike.
-func TestMayFold(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		keys := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-cA-C\\\\"é:]{0,3}`), 0, 4, rapid.ID[string]).Draw(t, "keys")
-		values := map[string]any{}
-		for _, k := range keys {
-			values[k] = map[string]string{"x": `a"B":`}
-		}
-		raw, err := json.Marshal(values)
+// TestH7_ThePlanSaysWhichFunctionsTellKeysApart: the loop refuses keys that differ in case alone wherever somebody decides,
+// but for the functions that the plan's owner named; where nobody decides the function gets what the model wrote.
+func TestH7_ThePlanSaysWhichFunctionsTellKeysApart(t *testing.T) {
+	const file = `schema_version: "1.0.0"
+metadata: {id: desk, name: Desk, version: "1.0.0", description: Looks.}
+interface: {input: {type: object}, output: {type: object}}
+execution_policy: {id: agf.react, config: {instructions: Look., model: any}}
+action_space: {local_tools: [{alias: grep}]}
+`
+	parsed, findings := schema.Parse("desk.agf.yaml", []byte(file))
+	if parsed == nil {
+		t.Fatal(findings)
+	}
+	planned := func(opt resolve.Options) Decider {
+		plan, err := resolve.Compile(parsed, nil, opt)
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := value.Parse(raw, value.Limits{})
-		if err != nil {
-			t.Fatal(err)
+		return ByPlan(plan, PlanOptions{})
+	}
+	const refused = "the keys \"i\" and \"I\" differ in upper and lower case alone"
+	for name, tt := range map[string]struct {
+		decider Decider
+		marked  bool
+		runs    bool
+	}{
+		"a plan":                   {decider: planned(resolve.Options{})},
+		"a plan that names it":     {decider: planned(resolve.Options{CaseSensitive: []string{"tool grep"}}), runs: true},
+		"a plan that names others": {decider: planned(resolve.Options{CaseSensitive: []string{"tool other"}})},
+		"a mark alone":             {marked: true},
+		"nobody":                   {runs: true},
+	} {
+		var c counted
+		grep := Tool(c.tool("grep"))
+		if tt.marked {
+			grep = RequireApproval(c.tool("grep"))
 		}
-		if a, b := folded(v); a != "" && !mayFold(raw) {
-			t.Fatalf("%q and %q in %s", a, b, raw)
+		k := talk(t, said(call("1", "grep", `{"i":1,"I":2}`)), said(text("ok")))
+		mustRun(t, chat(k, LoopConfig{Decider: tt.decider}, nil, grep), NewThread("t"), content.UserText("x"))
+		if ran := len(c.runs) == 1; ran != tt.runs || !ran && !strings.Contains(k.last(), strings.ReplaceAll(refused, `"`, `\"`)) {
+			t.Errorf("%s: ran %v\n%s", name, ran, k.last())
 		}
-	})
-	if mayFold([]byte(`{"amount" : "ACME", "b":{"c\u0000":1}}`)) != true || mayFold([]byte(`{"amount" : "ACME","to":["É:"]}`)) {
-		t.Error("keys and values are mixed up")
 	}
 }

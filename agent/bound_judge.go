@@ -36,7 +36,7 @@ const marker = "marker"
 // judge says what is done with a call now. Whatever can't be told is refused or asked about.
 func (r *run) judge(ctx context.Context, call *content.FunctionCall, t Tool) judgement {
 	marked := r.marked(call.Name)
-	if err := readable(call, r.cfg.Decider != nil || marked); err != nil {
+	if err := r.readable(call, r.cfg.Decider != nil || marked); err != nil {
 		return judgement{what: refuse, text: "Error: " + err.Error()}
 	}
 	var j judgement

@@ -232,7 +232,7 @@ func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 // the person was not shown make a new request.
 func (r *run) edit(ctx context.Context, it *item, a *ask, response *content.ToolApprovalResponse, e Event) (*Refusal, error) {
 	tool := findTool(response.Edited.Name, r.opt, r.cfg.Tools)
-	if err := errors.Join(readable(response.Edited, true), r.schemas.check(response.Edited, tool)); err != nil {
+	if err := errors.Join(r.readable(response.Edited, true), r.schemas.check(response.Edited, tool)); err != nil {
 		return &Refusal{response.RequestID, BadAnswer, "the edited " + err.Error()}, nil
 	}
 	edited := content.CloneCall(response.Edited).(*content.FunctionCall)

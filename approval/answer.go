@@ -196,8 +196,12 @@ func (s *Service) edited(ctx context.Context, r *Request, in EditInput) (Revisio
 	if err != nil {
 		return Revision{}, nil, err
 	}
-	if _, err := value.Parse([]byte(in.Args), value.DefaultLimits()); err != nil {
+	args, err := value.Parse([]byte(in.Args), value.DefaultLimits())
+	if err != nil {
 		return Revision{}, nil, &InputError{"arguments", "readable JSON: " + err.Error()}
+	}
+	if args.Kind != value.Object {
+		return Revision{}, nil, &InputError{"arguments", "an object"}
 	}
 	call := r.Current().Call
 	call.Args = in.Args

@@ -28,7 +28,7 @@ var scalars = []string{
 }
 
 func worlds() []world {
-	var flat, dotted, paths, loop []string
+	var flat, dotted, paths, loop, both []string
 	with := append([]string{""}, scalars...) // "" leaves the place out
 	for _, a := range with {
 		for _, b := range with {
@@ -37,6 +37,7 @@ func worlds() []world {
 		for _, nested := range append([]string{`{}`}, scalars...) {
 			dotted = append(dotted, object("a.b", a, "a", nested), object("a.b", a, "a", `{"b":`+nested+`}`))
 			paths = append(paths, object("a", nested, "b", a), object("a", `{"b":`+nested+`}`, "b", a))
+			both = append(both, object("a", a, parentInput, object("a", nested)), object("a", a, parentInput, object("a", `{"b":`+nested+`}`)))
 		}
 		dotted = append(dotted, object("a.b", a))
 	}
@@ -49,6 +50,7 @@ func worlds() []world {
 		{SkillArgs, []string{"a", "a.b"}, dotted},
 		{ToolArgs, []string{"a.b", "a"}, dotted},
 		{Delegation, []string{"parent.input.a", "parent.input.a.b", "parent.input.b", "a"}, paths},
+		{Governance, []string{"a", "parent.input.a", "parent.input.a.b", "parent.output.a"}, both},
 		{LoopExit, []string{"parent.input.a", "parent.input.a.b", "parent.input.b", "nothing"}, loop},
 	}
 }
@@ -65,35 +67,31 @@ func object(pairs ...string) string {
 
 // truths evaluates expressions on a document.
 func (w *world) truths(t fataler, sem Semantics, doc string, list ...*Expr) []Truth {
-	c := NewCompiler(w.use, sem)
+	c := NewCompiler(sem)
 	var programs []*Program
 	for _, e := range list {
-		programs = append(programs, c.Add(e))
+		programs = append(programs, c.Add(w.use, e))
 	}
-	slots := scan(t, c, doc)
+	view := scan(t, c, w.use, doc)
 	out := make([]Truth, len(list))
 	for i, p := range programs {
-		out[i] = p.Eval(slots)
+		out[i] = p.Eval(view)
 	}
 	return out
 }
 
 // all evaluates expressions on every document.
 func (w *world) all(t fataler, sem Semantics, list ...*Expr) [][]Truth {
-	c := NewCompiler(w.use, sem)
+	c := NewCompiler(sem)
 	var programs []*Program
 	for _, e := range list {
-		programs = append(programs, c.Add(e))
+		programs = append(programs, c.Add(w.use, e))
 	}
-	shape := c.Shape()
-	var sc value.Scratch
 	out := make([][]Truth, len(w.docs))
 	for i, doc := range w.docs {
-		if err := shape.Scan([]byte(doc), value.Limits{}, &sc); err != nil {
-			t.Fatalf("%s: %v", doc, err)
-		}
+		view := scan(t, c, w.use, doc)
 		for _, p := range programs {
-			out[i] = append(out[i], p.Eval(sc.Slots))
+			out[i] = append(out[i], p.Eval(view))
 		}
 	}
 	return out
@@ -269,11 +267,11 @@ func TestLevelSetsAgreeWithTruth(t *testing.T) {
 		a := NewAnalyzer(ToolArgs, sem, 0)
 		compiled := newTest(&src, sem, a.pattern)
 		for _, doc := range append([]string{"{}"}, scalars...) {
-			c := NewCompiler(ToolArgs, sem)
-			c.Add(&Expr{Groups: []Group{{Matchers: []Matcher{{Key: "a"}}}}})
-			s := &scan(t, c, object("a", doc))[0]
+			c := NewCompiler(sem)
+			c.Add(ToolArgs, &Expr{Groups: []Group{{Matchers: []Matcher{{Key: "a"}}}}})
+			s := &scan(t, c, ToolArgs, object("a", doc)).Args.Slots[0]
 			if doc == "{}" {
-				s = &scan(t, c, doc)[0]
+				s = &scan(t, c, ToolArgs, doc).Args.Slots[0]
 			}
 			for _, p := range a.patterns {
 				p.compile()

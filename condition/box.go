@@ -90,7 +90,7 @@ func (q *question) difference(boxes, others []box) (Verdict, value.Value) {
 // subtract looks for arguments in b that are in none of the others. It cuts b along the sides of one of them: every
 // piece outside goes on to the rest.
 func (q *question) subtract(b box, others []box) (Verdict, value.Value) {
-	if q.work -= 1 + len(others) + len(q.places)/16; q.work < 0 {
+	if q.work -= 1 + len(others) + len(q.places)/16; q.work < 0 { // roughly what this step costs
 		return Undecided, value.Value{}
 	}
 	var near []box

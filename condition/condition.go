@@ -26,6 +26,7 @@ const (
 	ToolArgs   Use = iota // approval of a tool: keys name arguments, a dotted key also a nested one
 	SkillArgs             // approval of a remote agent's skill: as ToolArgs
 	Delegation            // approval of delegation: keys are paths, `parent.input.field`
+	Governance            // approval of a policy rule: as ToolArgs, and `parent.input.field` as in Delegation
 	LoopExit              // exit_condition: keys are paths, `source.direction.field`
 	Route                 // when: as LoopExit
 )
@@ -39,6 +40,8 @@ func (u Use) String() string {
 		return "skill arguments"
 	case Delegation:
 		return "delegation"
+	case Governance:
+		return "governance"
 	case LoopExit:
 		return "loop exit"
 	case Route:

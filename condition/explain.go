@@ -20,6 +20,7 @@ const (
 	WhyTypeMismatch    = "type_mismatch"        // the argument is of a type that the test does not compare
 	WhyBareKey         = "bare_key"             // a plain name where a path is needed
 	WhyNotAPath        = "not_a_path"           // a dotted key that is no path, or none that this use can read
+	WhyNoParentHere    = "no_parent_here"       // a key that begins with `parent.`, where only arguments are read
 	WhyUnreadableTest  = "unreadable_test"      // the file's test could not be read
 	WhyNoArguments     = "not_an_object"        // the arguments, or the parent's input, are no object
 	WhyNoParentInput   = "missing_parent_input" // the call does not carry the parent's input
@@ -38,28 +39,7 @@ type Observation struct {
 
 // Explain evaluates the whole condition and lists, in the order of the file, every matcher of every group that is
 // True or Unknown.
-func (p *Program) Explain(slots []value.Slot) (Truth, []Observation) {
-	if len(slots) < p.slots {
-		return p.Opaque(WhyNoArguments, "")
-	}
-	return p.explain(func(m *matcher, words bool) (Truth, string, string) {
-		if !words {
-			return m.truth(slots), "", ""
-		}
-		return m.look(slots)
-	})
-}
-
-// Opaque is Explain for arguments that cannot be looked into, as they are no object or are not there at all: every
-// matcher is Unknown for the given reason (docs/design/001-semantics.md).
-func (p *Program) Opaque(why, seen string) (Truth, []Observation) {
-	return p.explain(func(*matcher, bool) (Truth, string, string) { return Unknown, why, seen })
-}
-
-// looker tells what a matcher sees: its truth and, in words, why, and the class of the value.
-type looker func(m *matcher, words bool) (truth Truth, why, seen string)
-
-func (p *Program) explain(look looker) (Truth, []Observation) {
+func (p *Program) Explain(v *View) (Truth, []Observation) {
 	if len(p.groups) == 0 {
 		o := Observation{Truth: True, Why: WhyAlways}
 		if p.src != nil {
@@ -69,7 +49,7 @@ func (p *Program) explain(look looker) (Truth, []Observation) {
 	}
 	result, seen := False, []Observation(nil)
 	for i, g := range p.groups {
-		truth, observations := g.explain(i, &p.src.Groups[i], look)
+		truth, observations := g.explain(i, &p.src.Groups[i], v)
 		result = max(result, truth)
 		seen = join(seen, observations)
 	}
@@ -85,20 +65,17 @@ func join(a, b []Observation) []Observation {
 }
 
 // explain gives the truth of a group, and its observations unless it is False.
-func (g group) explain(at int, src *Group, look looker) (Truth, []Observation) {
+func (g group) explain(at int, src *Group, v *View) (Truth, []Observation) {
 	if len(g) == 0 {
 		return True, []Observation{{Group: at, Truth: True, Why: WhyAlways, Range: src.Range}}
 	}
-	result := True
-	for i := range g {
-		truth, _, _ := look(&g[i], false)
-		if result = min(result, truth); result == False {
-			return False, nil
-		}
+	result := g.truth(v)
+	if result == False {
+		return False, nil
 	}
 	observations := make([]Observation, len(g))
 	for i := range g {
-		truth, why, seen := look(&g[i], true)
+		truth, why, seen := g[i].look(v)
 		m := &src.Matchers[g[i].src]
 		observations[g[i].src] = Observation{at, m.Key, g[i].shown, truth, why, seen, m.Range}
 	}
@@ -106,13 +83,19 @@ func (g group) explain(at int, src *Group, look looker) (Truth, []Observation) {
 }
 
 // look is truth with the reason and the class of the value that decided.
-func (m *matcher) look(slots []value.Slot) (truth Truth, why, seen string) {
-	if m.slot < 0 {
+func (m *matcher) look(v *View) (truth Truth, why, seen string) {
+	doc := m.document(v)
+	switch {
+	case m.slot < 0:
 		return Unknown, m.fault, ""
+	case m.parent && doc.Top == value.Absent:
+		return Unknown, WhyNoParentInput, "missing"
+	case !m.readable(doc):
+		return Unknown, WhyNoArguments, doc.Top.String()
 	}
-	s := &slots[m.slot]
+	s := &doc.Slots[m.slot]
 	if m.nested >= 0 {
-		if n := &slots[m.nested]; s.Kind == value.Absent || n.Kind != value.Absent && all(m.tests, n) > all(m.tests, s) {
+		if n := &doc.Slots[m.nested]; s.Kind == value.Absent || n.Kind != value.Absent && all(m.tests, n) > all(m.tests, s) {
 			s = n
 		}
 	}

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/golden"
-
-	"github.com/assent-dev/assent/value"
 )
 
 // TestExplainGolden reads like the reasons of a decision. No value of an argument may show.
@@ -78,13 +76,13 @@ func TestEvalAllocatesNothing(t *testing.T) {
 		{strings.Replace(hot, "memo: {pattern", "to.x: {ne", 1), 0},
 		{hot, 2}, // with the regex engine, which pools its machines: the race detector makes the pool leak at random
 	} {
-		compiler := NewCompiler(ToolArgs, Semantics{})
-		p := compiler.Add(sound(t, c.cond))
-		slots := scan(t, compiler, strings.Replace(hotArgs, "{", `{"to.x":1,`, 1))
-		if truth := p.Eval(slots); truth != True {
+		compiler := NewCompiler(Semantics{})
+		p := compiler.Add(ToolArgs, sound(t, c.cond))
+		view := scan(t, compiler, ToolArgs, strings.Replace(hotArgs, "{", `{"to.x":1,`, 1))
+		if truth := p.Eval(view); truth != True {
 			t.Fatalf("%v: the test does not reach every matcher", truth)
 		}
-		if n := testing.AllocsPerRun(1000, func() { p.Eval(slots) }); n > c.most {
+		if n := testing.AllocsPerRun(1000, func() { p.Eval(view) }); n > c.most {
 			t.Errorf("%v allocations", n)
 		}
 	}
@@ -92,8 +90,8 @@ func TestEvalAllocatesNothing(t *testing.T) {
 
 // TestCheapTestsFirst: number and literal tests before lists, lists before plain patterns, those before the engine.
 func TestCheapTestsFirst(t *testing.T) {
-	c := NewCompiler(ToolArgs, Semantics{})
-	p := c.Add(sound(t, match(`a: {pattern: 'x+'}, b: {pattern: '^x'}, c: {in: [1, 2, 3]}, d: {pattern: 'y+', gt: 1, in: [1, 2]}, e: 1`)))
+	c := NewCompiler(Semantics{})
+	p := c.Add(ToolArgs, sound(t, match(`a: {pattern: 'x+'}, b: {pattern: '^x'}, c: {in: [1, 2, 3]}, d: {pattern: 'y+', gt: 1, in: [1, 2]}, e: 1`)))
 	order := ""
 	for _, m := range p.groups[0] {
 		order += p.src.Groups[0].Matchers[m.src].Key
@@ -109,23 +107,20 @@ func TestCheapTestsFirst(t *testing.T) {
 }
 
 func TestCompilerSharesPatternsAndSlots(t *testing.T) {
-	c := NewCompiler(ToolArgs, Semantics{})
-	x, y := c.Add(sound(t, match("a: {pattern: 'x+'}"))), c.Add(sound(t, match("b: 1, a: {pattern: 'x+'}")))
-	if c.Shape().Len() != 2 || x.groups[0][0].tests[0].pat != y.groups[0][1].tests[0].pat {
-		t.Errorf("%d slots", c.Shape().Len())
+	c := NewCompiler(Semantics{})
+	x, y := c.Add(ToolArgs, sound(t, match("a: {pattern: 'x+'}"))), c.Add(Governance, sound(t, match("b: 1, a: {pattern: 'x+'}")))
+	if args, _ := c.Shapes(); args.Len() != 2 || x.groups[0][0].tests[0].pat != y.groups[0][1].tests[0].pat {
+		t.Errorf("%d slots", args.Len())
 	}
 }
 
 func BenchmarkEval(b *testing.B) {
-	c := NewCompiler(ToolArgs, Semantics{})
+	c := NewCompiler(Semantics{})
 	e, _ := read(b, hot)
-	p := c.Add(e)
-	var sc value.Scratch
-	if err := c.Shape().Scan([]byte(hotArgs), value.Limits{}, &sc); err != nil {
-		b.Fatal(err)
-	}
+	p := c.Add(ToolArgs, e)
+	view := scan(b, c, ToolArgs, hotArgs)
 	b.ReportAllocs()
 	for b.Loop() {
-		p.Eval(sc.Slots)
+		p.Eval(view)
 	}
 }

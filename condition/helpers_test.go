@@ -36,25 +36,54 @@ func sound(t fataler, text string) *Expr {
 // match writes a condition of one group: match("amount: 5") is {args_match: {amount: 5}}.
 func match(matchers string) string { return "{args_match: {" + matchers + "}}" }
 
-// scan reads a JSON document into the slots that a compiler's programs want.
-func scan(t fataler, c *Compiler, doc string) []value.Slot {
+// scan reads a JSON document, in the form that Places gives it, into the view that a compiler's programs want.
+func scan(t fataler, c *Compiler, use Use, doc string) *View {
 	t.Helper()
-	var sc value.Scratch
-	if err := c.Shape().Scan([]byte(doc), value.Limits{}, &sc); err != nil {
+	v, err := tryScan(c, use, doc)
+	if err != nil {
 		t.Fatalf("%s: %v", doc, err)
 	}
-	return sc.Slots
+	return v
+}
+
+func tryScan(c *Compiler, use Use, doc string) (*View, error) {
+	v := &View{}
+	args, parent := c.Shapes()
+	switch use {
+	case Delegation:
+		return v, parent.Scan([]byte(doc), value.Limits{}, &v.Parent)
+	case Governance:
+		whole, err := value.Parse([]byte(doc), value.Limits{})
+		if err != nil {
+			return v, err
+		}
+		input, given := whole.Get(parentInput)
+		if !given {
+			input = value.Value{Kind: value.Object}
+		}
+		if err := parent.Scan(input.AppendJSON(nil), value.Limits{}, &v.Parent); err != nil {
+			return v, err
+		}
+	}
+	return v, args.Scan([]byte(doc), value.Limits{}, &v.Args)
 }
 
 // eval evaluates a condition on a JSON document, by Eval and by Explain.
 func eval(t fataler, use Use, sem Semantics, e *Expr, doc string) (Truth, []Observation) {
 	t.Helper()
-	c := NewCompiler(use, sem)
-	p := c.Add(e)
-	slots := scan(t, c, doc)
-	truth, seen := p.Explain(slots)
-	if got := p.Eval(slots); got != truth {
+	c := NewCompiler(sem)
+	p := c.Add(use, e)
+	v := scan(t, c, use, doc)
+	truth, seen := p.Explain(v)
+	if got := p.Eval(v); got != truth {
 		t.Fatalf("%s: Eval says %v, Explain %v", doc, got, truth)
+	}
+	parsed, err := value.Parse([]byte(doc), value.Limits{})
+	if err != nil {
+		t.Fatalf("%s: %v", doc, err)
+	}
+	if got, err := Evaluate(use, sem, e, parsed); err != nil || got != truth {
+		t.Fatalf("%s: Evaluate says %v, %v, Explain %v", doc, got, err, truth)
 	}
 	return truth, seen
 }

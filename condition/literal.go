@@ -188,7 +188,7 @@ func product(heads, tails []string) ([]string, bool) {
 
 func expandLiteral(re *syntax.Regexp) ([]string, bool) {
 	fold := re.Flags&syntax.FoldCase != 0
-	if !fold && !slices.ContainsFunc(re.Rune, func(r rune) bool { return !utf8.ValidRune(r) }) {
+	if !fold && !slices.ContainsFunc(re.Rune, func(r rune) bool { return !utf8.ValidRune(r) }) { // for speed
 		return []string{string(re.Rune)}, true
 	}
 	all, ok := []string{""}, true
@@ -208,7 +208,7 @@ func expandLiteral(re *syntax.Regexp) ([]string, bool) {
 // expandClass lists the characters of a class. Surrogates are in no text, but a class of them is left to the engine.
 func expandClass(set []rune) ([]string, bool) {
 	var all []string
-	for i := 0; i+1 < len(set); i += 2 {
+	for i := 0; i < len(set); i += 2 {
 		for r := set[i]; r <= set[i+1]; r++ {
 			if len(all) == maxLiterals || !utf8.ValidRune(r) {
 				return nil, false

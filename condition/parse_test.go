@@ -230,22 +230,21 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		for use := ToolArgs; use <= Route; use++ {
-			c := NewCompiler(use, Semantics{})
-			p := c.Add(e)
-			var sc value.Scratch
-			if c.Shape().Scan([]byte(args), value.Limits{}, &sc) == nil {
-				if truth, _ := p.Explain(sc.Slots); truth != p.Eval(sc.Slots) {
+			c := NewCompiler(Semantics{})
+			p := c.Add(use, e)
+			if v, err := tryScan(c, use, args); err == nil {
+				if truth, _ := p.Explain(v); truth != p.Eval(v) {
 					t.Errorf("Explain says %v", truth)
 				}
 			}
 			a := NewAnalyzer(use, Semantics{}, 200)
 			if can, witness := a.Satisfiable(e); can == Yes {
-				if err := c.Shape().Scan(witness.AppendJSON(nil), value.Limits{}, &sc); err != nil || p.Eval(sc.Slots) != True {
+				if v, err := tryScan(c, use, string(witness.AppendJSON(nil))); err != nil || p.Eval(v) != True {
 					t.Errorf("witness %s: %v", witness.AppendJSON(nil), err)
 				}
 			}
 			if can, witness := a.CanBeFalse(e); can == Yes {
-				if err := c.Shape().Scan(witness.AppendJSON(nil), value.Limits{}, &sc); err != nil || p.Eval(sc.Slots) != False {
+				if v, err := tryScan(c, use, string(witness.AppendJSON(nil))); err != nil || p.Eval(v) != False {
 					t.Errorf("witness %s: %v", witness.AppendJSON(nil), err)
 				}
 			}

@@ -2,36 +2,65 @@ package condition
 
 import "strings"
 
+// parentInput is the first segment of the places in the parent's input that a Governance condition reads. No argument
+// has it: a key that begins with `parent.` never names one.
+const parentInput = "parent.input"
+
 // Places returns where a key is read from, as segments of the document that a use is evaluated on: the arguments
-// for ToolArgs and SkillArgs, the parent's input for Delegation, and for LoopExit and Route one document
-// {"parent":{"input":…},"alias":{"output":…}}. Tool and skill keys with a dot have two places, the literal key and
+// for ToolArgs and SkillArgs, the parent's input for Delegation, for Governance the arguments with the parent's input
+// as one more member, `parent.input`, and for LoopExit and Route one document
+// {"parent":{"input":…},"alias":{"output":…}}. Keys of arguments with a dot have two places, the literal key and
 // the nested path (docs/design/001-semantics.md; half-literal keys are not tried).
 //
 // If the key names nothing in that use there are no places, the matcher is always Unknown, and fault tells why:
-// WhyBareKey or WhyNotAPath.
+// WhyBareKey, WhyNotAPath or WhyNoParentHere.
 func Places(use Use, key string) (places [][]string, fault string) {
-	switch use {
-	case ToolArgs, SkillArgs:
-		places = [][]string{{key}}
-		if strings.Contains(key, ".") {
-			places = append(places, strings.Split(key, "."))
-		}
-		return places, ""
-	}
 	segments := strings.Split(key, ".")
+	ofParent := len(segments) > 1 && segments[0] == "parent"
+	switch use {
+	case ToolArgs, SkillArgs, Governance:
+		if !ofParent {
+			return argumentPlaces(key, segments), ""
+		}
+		if use != Governance {
+			return nil, WhyNoParentHere
+		}
+	}
 	if len(segments) == 1 {
 		return nil, WhyBareKey
 	}
 	if !isPath(segments) {
 		return nil, WhyNotAPath
 	}
-	if use != Delegation {
+	if use == LoopExit || use == Route {
 		return [][]string{segments}, ""
 	}
-	if segments[0] != "parent" || segments[1] != "input" {
+	if !ofParent || segments[1] != "input" {
 		return nil, WhyNotAPath
 	}
+	if use == Governance {
+		return [][]string{append([]string{parentInput}, segments[2:]...)}, ""
+	}
 	return [][]string{segments[2:]}, ""
+}
+
+func argumentPlaces(key string, segments []string) [][]string {
+	places := [][]string{{key}}
+	if len(segments) > 1 { // else it is the same place
+		places = append(places, segments)
+	}
+	return places
+}
+
+// inParent reports whether a place lies in the parent's input rather than in the arguments, and returns its segments there.
+func inParent(use Use, place []string) (segments []string, ok bool) {
+	switch {
+	case use == Delegation:
+		return place, true
+	case place[0] == parentInput: // only Governance has such places
+		return place[1:], true
+	}
+	return place, false
 }
 
 // isPath checks the grammar source.direction.field(.field)* (Agent Format, path expressions). `[]` belongs to batch.

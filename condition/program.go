@@ -2,50 +2,57 @@ package condition
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/assent-dev/assent/value"
 )
 
-// Compiler turns conditions that are evaluated on the same document into Programs and collects the places they read.
+// View is one call as conditions read it: what scans of Compiler.Shapes found in its documents. Of a document that is
+// not there, or is no object (its Top says so), every matcher is Unknown.
+type View struct {
+	Args   value.Scratch // the arguments; for LoopExit and Route their document
+	Parent value.Scratch // the input of the agent that makes the call
+}
+
+// Compiler turns conditions that are evaluated on the same view into Programs and collects the places they read.
 type Compiler struct {
-	use      Use
 	sem      Semantics
-	shape    value.ShapeBuilder
+	args     value.ShapeBuilder
+	parent   value.ShapeBuilder
 	patterns map[string]*pattern
 }
 
-// NewCompiler starts a compilation. The document that the programs read depends on the use, see Places.
-func NewCompiler(use Use, sem Semantics) *Compiler {
-	return &Compiler{use: use, sem: sem, patterns: map[string]*pattern{}}
+// NewCompiler starts a compilation.
+func NewCompiler(sem Semantics) *Compiler {
+	return &Compiler{sem: sem, patterns: map[string]*pattern{}}
 }
 
-// Add compiles a condition, which must not change afterwards. A nil one is always true.
-func (c *Compiler) Add(e *Expr) *Program {
+// Add compiles a condition, which must not change afterwards. What its keys name depends on the use, see Places. A nil
+// one is always true.
+func (c *Compiler) Add(use Use, e *Expr) *Program {
 	p := &Program{src: e}
 	if e == nil {
 		return p
 	}
 	p.groups = make([]group, len(e.Groups))
 	for i := range e.Groups {
-		p.groups[i] = c.group(&e.Groups[i])
-		for _, m := range p.groups[i] {
-			p.slots = max(p.slots, m.slot+1, m.nested+1)
-		}
+		p.groups[i] = c.group(use, &e.Groups[i])
 	}
 	return p
 }
 
-// Shape returns what Program.Eval wants scanned. Call it after all Adds.
-func (c *Compiler) Shape() *value.Shape { return c.shape.Build() }
+// Shapes returns what a View wants scanned of the arguments and of the parent's input. Call it after all Adds.
+func (c *Compiler) Shapes() (args, parent *value.Shape) { return c.args.Build(), c.parent.Build() }
 
-// group is an AND of matchers, cheap ones first.
+// group is an AND of matchers, cheap ones first, which is a matter of speed.
 type group []matcher
 
-func (c *Compiler) group(src *Group) group {
+func (c *Compiler) group(use Use, src *Group) group {
 	g := make(group, len(src.Matchers))
 	for i := range g {
-		g[i] = c.matcher(&src.Matchers[i])
+		g[i] = c.matcher(use, &src.Matchers[i])
 		g[i].src = i
 	}
 	slices.SortStableFunc(g, func(a, b matcher) int { return cmp.Compare(a.cost(), b.cost()) })
@@ -55,19 +62,24 @@ func (c *Compiler) group(src *Group) group {
 // matcher is the AND of its tests on one slot, or on a literal key's slot and a nested path's.
 type matcher struct {
 	tests  []test // cheap ones first
+	parent bool   // whether the slots are those of the parent's input
 	slot   int    // -1: the key names nothing, always Unknown
-	nested int    // -1: none
+	nested int    // -1: none; never 0, as the literal key's slot stands before it
 	fault  string // why the key names nothing
 	shown  string // the tests, for observations
 	src    int    // in Group.Matchers
 }
 
-func (c *Compiler) matcher(src *Matcher) matcher {
+func (c *Compiler) matcher(use Use, src *Matcher) matcher {
 	m := matcher{slot: -1, nested: -1, shown: describe(src)}
 	var places [][]string
-	places, m.fault = Places(c.use, src.Key)
+	places, m.fault = Places(use, src.Key)
 	for i, place := range places {
-		if slot := c.shape.Add(place...); i == 0 {
+		shape := &c.args
+		if place, m.parent = inParent(use, place); m.parent {
+			shape = &c.parent
+		}
+		if slot := shape.Add(place...); i == 0 {
 			m.slot = slot
 		} else {
 			m.nested = slot
@@ -112,47 +124,56 @@ func (m *matcher) cost() int {
 type Program struct {
 	src    *Expr
 	groups []group
-	slots  int // that it reads at most
 }
 
-// Eval evaluates the condition on what a scan of Compiler.Shape found. It allocates nothing. Slots of another shape
-// that are too few give Unknown.
-func (p *Program) Eval(slots []value.Slot) Truth {
+// Eval evaluates the condition. It allocates nothing.
+func (p *Program) Eval(v *View) Truth {
 	if len(p.groups) == 0 {
 		return True
 	}
-	if len(slots) < p.slots {
-		return Unknown
-	}
 	result := False
 	for _, g := range p.groups {
-		if result = max(result, g.truth(slots)); result == True {
-			break
+		if result = max(result, g.truth(v)); result == True {
+			break // nothing changes it any more
 		}
 	}
 	return result
 }
 
-func (g group) truth(slots []value.Slot) Truth {
+func (g group) truth(v *View) Truth {
 	result := True
 	for i := range g {
-		if result = min(result, g[i].truth(slots)); result == False {
-			break
+		if result = min(result, g[i].truth(v)); result == False {
+			break // nothing changes it any more
 		}
 	}
 	return result
+}
+
+// document returns what the matcher is evaluated on.
+func (m *matcher) document(v *View) *value.Scratch {
+	if m.parent {
+		return &v.Parent
+	}
+	return &v.Args
+}
+
+// readable reports whether a document has what the matcher reads. A View of other shapes has not.
+func (m *matcher) readable(doc *value.Scratch) bool {
+	return m.slot >= 0 && doc.Top == value.Object && max(m.slot, m.nested) < len(doc.Slots)
 }
 
 // truth evaluates a matcher. With two places it asks if either does, so the larger truth counts (docs/design/001-semantics.md).
-func (m *matcher) truth(slots []value.Slot) Truth {
-	if m.slot < 0 {
+func (m *matcher) truth(v *View) Truth {
+	doc := m.document(v)
+	if !m.readable(doc) {
 		return Unknown
 	}
-	s := &slots[m.slot]
+	s := &doc.Slots[m.slot]
 	if m.nested < 0 {
 		return all(m.tests, s)
 	}
-	n := &slots[m.nested]
+	n := &doc.Slots[m.nested]
 	switch {
 	case n.Kind == value.Absent:
 		return all(m.tests, s)
@@ -170,4 +191,25 @@ func all(tests []test, s *value.Slot) Truth {
 		}
 	}
 	return result
+}
+
+// Evaluate evaluates a condition on one document in the form of Places, such as a witness of an Analyzer: for Governance
+// the arguments, with the parent's input as the member `parent.input`. It is for single documents: who decides calls
+// compiles a Program once.
+func Evaluate(use Use, sem Semantics, e *Expr, doc value.Value) (Truth, error) {
+	c := NewCompiler(sem)
+	program := c.Add(use, e)
+	args, parent := c.Shapes()
+	input := doc
+	if use == Governance {
+		given := false
+		if input, given = doc.Get(parentInput); !given {
+			input = value.Value{Kind: value.Object}
+		}
+	}
+	var v View
+	if err := errors.Join(args.Fill(doc, value.Limits{}, &v.Args), parent.Fill(input, value.Limits{}, &v.Parent)); err != nil {
+		return Unknown, fmt.Errorf("read the document: %w", err)
+	}
+	return program.Eval(&v), nil
 }

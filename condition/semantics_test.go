@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/value"
 )
 
 // row is one case of docs/design/001-semantics.md. why is the reason of the first observation, or that the condition is false.
@@ -268,7 +269,7 @@ func TestKeyOfATool(t *testing.T) {
 			{match("a: 1"), `{"a":1}`, True, WhyMatched},
 			{match("a: 1"), `{"b":{"a":1}}`, Unknown, WhyMissingArgument},
 			{match("'': 1"), `{"":1}`, True, WhyMatched},
-			{match("'parent.input.x': 1"), `{"x":1}`, Unknown, WhyMissingArgument},
+			{match("'parent.input.x': 1"), `{"x":1}`, Unknown, WhyNoParentHere},
 		})
 	}
 }
@@ -305,6 +306,54 @@ func TestKeyOfADelegation(t *testing.T) {
 		{match("child.input.risk: high"), `{"risk":"high"}`, Unknown, WhyNotAPath},
 		{match("risk: high, parent.input.a: 1"), `{"a":2}`, False, ""},
 	})
+}
+
+// TestE1_KeysThatBeginWithParentNameNoArgument: what a caller puts into the arguments never stands in for the parent's input.
+func TestE1_KeysThatBeginWithParentNameNoArgument(t *testing.T) {
+	for _, key := range []string{"parent.input.risk", "parent.input.a.b", "parent.output.risk", "parent.risk", "parent.", "parent..", "parent.input", "parent.input."} {
+		cond := match("'" + key + "': low")
+		for _, forged := range []string{`{}`, `{"` + key + `":"low"}`, `{"parent":{"input":{"risk":"low","a":{"b":"low"}},"risk":"low","":"low"}}`} {
+			for _, use := range []Use{ToolArgs, SkillArgs} {
+				check(t, use, Semantics{}, []row{{cond, forged, Unknown, WhyNoParentHere}})
+			}
+			why := WhyNotAPath
+			if strings.HasPrefix(key, "parent.input.") && key != "parent.input." {
+				why = WhyMissingArgument
+			}
+			check(t, Governance, Semantics{}, []row{{cond, forged, Unknown, why}})
+		}
+	}
+	for _, use := range []Use{ToolArgs, SkillArgs, Governance} { // plain names, and names that only look alike
+		check(t, use, Semantics{}, []row{
+			{match("parent: 1"), `{"parent":1}`, True, WhyMatched},
+			{match("parents.a: 1"), `{"parents":{"a":1}}`, True, WhyMatched},
+			{match("a.parent.b: 1"), `{"a":{"parent":{"b":1}}}`, True, WhyMatched},
+		})
+	}
+}
+
+// TestE1_GovernanceSeesTheWholeCall: plain keys read the arguments and parent.input the parent's input, side by side.
+func TestE1_GovernanceSeesTheWholeCall(t *testing.T) {
+	cond := match("amount: {gt: 10}, parent.input.risk: high")
+	check(t, Governance, Semantics{}, []row{
+		{cond, `{"amount":11,"parent.input":{"risk":"high"}}`, True, WhyMatched},
+		{cond, `{"amount":11,"parent.input":{"risk":"low"}}`, False, ""},
+		{cond, `{"amount":9,"parent.input":{"risk":"high"}}`, False, ""},
+		{cond, `{"amount":9,"parent.input":{}}`, False, ""},
+		{match("parent.input.risk: high"), `{"risk":"high","parent.input":{}}`, Unknown, WhyMissingArgument},
+		{match("risk: high"), `{"parent.input":{"risk":"high"}}`, Unknown, WhyMissingArgument},
+		{match("parent.input.order.amount: 1"), `{"parent.input":{"order.amount":1}}`, Unknown, WhyMissingArgument}, // never literal
+	})
+	c := NewCompiler(Semantics{})
+	p := c.Add(Governance, sound(t, cond))
+	args, _ := c.Shapes()
+	v := &View{} // no parent's input was given
+	if err := args.Scan([]byte(`{"amount":11}`), value.Limits{}, &v.Args); err != nil {
+		t.Fatal(err)
+	}
+	if truth, seen := p.Explain(v); truth != Unknown || p.Eval(v) != Unknown || seen[1].Why != WhyNoParentInput || seen[1].Seen != "missing" {
+		t.Errorf("%v %+v", truth, seen)
+	}
 }
 
 func TestKeyOfALoopOrRoute(t *testing.T) {
@@ -381,23 +430,49 @@ func TestPatternOnNonString(t *testing.T) {
 	})
 }
 
-func TestArgumentsAreNoObject(t *testing.T) {
-	c := NewCompiler(ToolArgs, Semantics{OnMissing: NoMatch})
-	conditional, always := c.Add(sound(t, match("a: 1"))), c.Add(sound(t, `[{args_match: {a: 1}}, {args_match: {}}]`))
-	truth, seen := conditional.Opaque(WhyNoArguments, "array")
-	if truth != Unknown || len(seen) != 1 || seen[0].Why != WhyNoArguments || seen[0].Seen != "array" {
-		t.Errorf("%v %v", truth, seen)
-	}
-	if truth, seen := always.Opaque(WhyNoArguments, "array"); truth != True || len(seen) != 2 {
-		t.Errorf("%v %v", truth, seen)
+// Arguments, or a parent's input, that are no object can't be looked into: every matcher is Unknown, one without tests too.
+func TestDocumentsThatAreNoObject(t *testing.T) {
+	for _, tt := range []struct {
+		use       Use
+		cond, doc string
+		want      Truth
+		why, seen string
+	}{
+		{ToolArgs, match("a: 1"), `[1]`, Unknown, WhyNoArguments, "array"},
+		{ToolArgs, match("a: {}"), `"x"`, Unknown, WhyNoArguments, "string"},
+		{ToolArgs, match("a: {ne: 1}"), `null`, Unknown, WhyNoArguments, "null"},
+		{ToolArgs, `[{args_match: {a: 1}}, {args_match: {}}]`, `[]`, True, WhyNoArguments, "array"},
+		{Delegation, match("parent.input.a: 1"), `[1]`, Unknown, WhyNoArguments, "array"},
+		{Governance, match("parent.input.a: 1"), `{"parent.input":[]}`, Unknown, WhyNoArguments, "array"},
+	} {
+		truth, seen := eval(t, tt.use, Semantics{OnMissing: NoMatch}, sound(t, tt.cond), tt.doc)
+		if truth != tt.want || seen[0].Why != tt.why || seen[0].Seen != tt.seen {
+			t.Errorf("%s on %s: %v %+v", tt.cond, tt.doc, truth, seen)
+		}
 	}
 }
 
-// Slots of another shape are too few: ask.
-func TestForeignSlots(t *testing.T) {
-	p := NewCompiler(ToolArgs, Semantics{}).Add(sound(t, match("a: 1")))
-	if truth, seen := p.Explain(nil); p.Eval(nil) != Unknown || truth != Unknown || len(seen) != 1 {
-		t.Errorf("%v, %v %v", p.Eval(nil), truth, seen)
+func TestEvaluateReadsSoundDocumentsOnly(t *testing.T) {
+	bad := value.Value{Kind: value.Object, Members: []value.Member{{Key: "a", Value: value.Value{Kind: value.String, Text: "\xff"}}}}
+	if truth, err := Evaluate(ToolArgs, Semantics{}, sound(t, match("b: 1")), bad); err == nil || truth != Unknown {
+		t.Errorf("%v, %v", truth, err)
+	}
+}
+
+// A document that was never scanned, and one of another shape: ask.
+func TestForeignViews(t *testing.T) {
+	c := NewCompiler(Semantics{})
+	of := map[string]*Program{
+		"arguments": c.Add(ToolArgs, sound(t, match("a: {ne: 1}"))), "two places": c.Add(ToolArgs, sound(t, match("a.b: {ne: 1}"))),
+		"parent's input": c.Add(Delegation, sound(t, match("parent.input.a: {ne: 1}"))),
+	}
+	small := value.Scratch{Top: value.Object}
+	for name, p := range of {
+		for _, v := range []*View{{}, {Args: small, Parent: small}} {
+			if truth, seen := p.Explain(v); p.Eval(v) != Unknown || truth != Unknown || len(seen) != 1 {
+				t.Errorf("%s: %v, %v %v", name, p.Eval(v), truth, seen)
+			}
+		}
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// longList is from how many entries on a list is searched instead of compared one by one.
+// longList is from how many entries on a list is searched instead of compared one by one, which is a matter of speed.
 const longList = 9
 
 // kinds is the number of kinds an argument can have, Absent included.
@@ -206,7 +206,7 @@ func (t *test) hasText(s string) bool {
 	return false
 }
 
-// cost orders tests: cheap ones first.
+// cost orders tests: cheap ones first. In any order they have the same truth.
 func (t *test) cost() int {
 	switch {
 	case t.pat == nil:

@@ -137,6 +137,7 @@ func union(a, b []string) []string {
 }
 
 // guess tries a few strings that are likely in the set. If none is, the set may still have others, unless it is finite.
+// What it tries decides about speed and about the example that is shown, never about the answer.
 func (a *texts) guess() (string, bool) {
 	if !a.but {
 		return strings.Join(a.list[:min(1, len(a.list))], ""), len(a.list) > 0
@@ -228,7 +229,7 @@ func (q *machines) in(a *texts, contains []bool) bool {
 	return !slices.ContainsFunc(a.outside, func(o *texts) bool { return q.in(o, contains) })
 }
 
-// sample returns a string that the expression likely matches, assertions left aside.
+// sample returns a string that the expression likely matches, assertions left aside. It is for guess: nobody trusts it.
 func sample(re *syntax.Regexp) (string, bool) {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -259,7 +260,7 @@ func sample(re *syntax.Regexp) (string, bool) {
 // sampleClass prefers a letter or digit. The class may be empty.
 func sampleClass(set []rune) (string, bool) {
 	for _, liked := range "x0X_- ." {
-		for i := 0; i+1 < len(set); i += 2 {
+		for i := 0; i < len(set); i += 2 {
 			if set[i] <= liked && liked <= set[i+1] {
 				return string(liked), true
 			}

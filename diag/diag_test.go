@@ -68,6 +68,19 @@ func TestNearest(t *testing.T) {
 	}
 }
 
+func TestSuggest(t *testing.T) {
+	known := []string{"approval", "alias", "message_template", "local_agents", "remote_agents", "agf.react", "condition", "approve"}
+	for name, want := range map[string]string{
+		"message": "message_template", "agents": "local_agents", "react": "agf.react", "requires_approval": "approval", "Require Approval": "approval",
+		"when": "condition", "allow": "approve", "aproval": "approval", "reject": "", "template": "message_template", "local": "local_agents",
+		"": "", "x": "", "message_template": "", "some_message": "", "alias": "",
+	} {
+		if got := Suggest(name, known); got != want {
+			t.Errorf("Suggest(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestPrintable(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain":            "plain",

@@ -8,8 +8,8 @@ import (
 )
 
 // NewJUnit prints the XML that build servers read as test results: a testsuite for each file, a testcase for
-// each finding. Errors and warnings fail, infos pass and say what they have to say, suppressed findings are
-// skipped with their reason. A file without findings is one testcase that passes.
+// each finding, with a name of its own in the suite. Findings at or above Options.FailOn fail, lower ones pass and say what
+// they have to say, suppressed findings are skipped with their reason. A file without findings is one testcase that passes.
 func NewJUnit(w io.Writer, o Options) Writer { return &junitWriter{output: newOutput(w, o)} }
 
 type junitWriter struct {
@@ -25,7 +25,7 @@ func (j *junitWriter) File(r Report) error {
 		switch {
 		case e.suppressed:
 			skipped++
-		case e.Severity > Info:
+		case e.Severity >= j.opt.FailOn:
 			failures++
 		}
 	}
@@ -34,8 +34,9 @@ func (j *junitWriter) File(r Report) error {
 	if len(list) == 0 {
 		j.print("    <testcase", attr("classname", r.File), attr("name", "no findings"), "/>\n")
 	}
+	names := map[string]int{}
 	for _, e := range list {
-		j.testcase(e)
+		j.testcase(e, names)
 	}
 	j.print("  </testsuite>\n")
 	return j.done()
@@ -48,17 +49,22 @@ func (j *junitWriter) begin() {
 	}
 }
 
-func (j *junitWriter) testcase(e entry) {
+// testcase prints one finding. Consumers know cases by class and name: of several with one name the later ones are numbered.
+func (j *junitWriter) testcase(e entry, names map[string]int) {
 	name := e.Rule
 	if e.Range.Start.Line > 0 {
 		name += " at " + strings.TrimPrefix(place("", e.Range), ":")
+	}
+	key := e.File + "\x00" + name
+	if names[key]++; names[key] > 1 {
+		name += " (" + strconv.Itoa(names[key]) + ")"
 	}
 	j.print("    <testcase", attr("classname", e.File), attr("name", name), ">\n      ")
 	body := place(e.File, e.Range) + ": " + e.sentence()
 	switch {
 	case e.suppressed:
 		j.print("<skipped", attr("message", e.reason), "/>")
-	case e.Severity == Info:
+	case e.Severity < j.opt.FailOn:
 		j.print("<system-out>", escapeXML(body), "</system-out>")
 	default:
 		j.print("<failure", attr("type", e.Severity.String()), attr("message", e.Message), ">", escapeXML(body), "</failure>")

@@ -1,6 +1,9 @@
 package diag
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Nearest returns the known name that a reader would take name for, or "" when none is near. Case and the
 // separators _ - . and space do not count; a swap of neighbours counts as one edit. Short names allow one
@@ -19,6 +22,47 @@ func Nearest(name string, known []string) string {
 		}
 	}
 	return best
+}
+
+// Suggest is Nearest for names that people write from memory: where no name is near in spelling it takes one that has the
+// name among its words (agents for local_agents), one that is a word of the name (requires_approval for approval), or one
+// that is another word for it (allow for approve).
+func Suggest(name string, known []string) string {
+	if near := Nearest(name, known); near != "" {
+		return near
+	}
+	own := words(name)
+	for _, k := range known {
+		if len(own) == 1 && k != name && slices.Contains(words(k), own[0]) {
+			return k
+		}
+	}
+	for _, k := range known {
+		if len(own) > 1 && slices.Contains(own, strings.ToLower(k)) {
+			return k
+		}
+	}
+	if other := synonym(strings.ToLower(name)); slices.Contains(known, other) {
+		return other
+	}
+	return ""
+}
+
+func words(name string) []string {
+	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("_-. ", r) })
+}
+
+// synonym is our word for what others call so.
+func synonym(word string) string {
+	switch word {
+	case "allow", "accept", "permit":
+		return "approve"
+	case "reject", "refuse", "block", "forbid":
+		return "deny"
+	case "when", "if":
+		return "condition"
+	}
+	return ""
 }
 
 // fold drops what people get wrong first: case and separators.

@@ -39,10 +39,11 @@ type Options struct {
 	Color   bool       // text: ANSI colours
 	Width   int        // text: columns of the terminal, so that snippets don't wrap; 0 when there is none
 	Source  Source     // text: snippets; sarif: fingerprints that survive moved lines
+	FailOn  Severity   // junit: least severity that is a failure; lower ones pass and say what they have to say
 	Rules   []RuleInfo // sarif: the rule table
 	Tool    string     // sarif: name of the tool
 	Version string     // sarif: its version
-	HelpURL string     // base of the rule pages; the page of a rule is HelpURL + id
+	HelpURL string     // base of the rule pages; the page of a rule is HelpURL + id + ".md"
 }
 
 // Formats lists the names New accepts, in the order a usage text shows them.

@@ -1,6 +1,7 @@
 package diag
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
@@ -8,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // NewSARIF prints a SARIF 2.1.0 log with one run: the rule table with help, and a result for each finding with
@@ -36,6 +39,7 @@ type sarifText struct {
 
 type sarifRule struct {
 	ID            string      `json:"id"`
+	Name          string      `json:"name"`
 	Short         sarifText   `json:"shortDescription"`
 	Full          *sarifText  `json:"fullDescription,omitempty"`
 	Help          *sarifText  `json:"help,omitempty"`
@@ -49,6 +53,7 @@ type sarifConfig struct {
 
 type sarifDriver struct {
 	Name           string      `json:"name"`
+	FullName       string      `json:"fullName"`
 	Version        string      `json:"version,omitempty"`
 	InformationURI string      `json:"informationUri,omitempty"`
 	Rules          []sarifRule `json:"rules"`
@@ -97,13 +102,16 @@ func (s *sarifWriter) begin() {
 	s.open = true
 	s.print("{\"$schema\":\"https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json\",\n",
 		"\"version\":\"2.1.0\",\n\"runs\":[{\"tool\":{\"driver\":", s.encode(s.driver()),
-		"},\n\"columnKind\":\"unicodeCodePoints\",\n\"results\":[\n")
+		"},\n\"automationDetails\":{\"id\":", s.encode(s.tool()+"/"), "},\n\"columnKind\":\"unicodeCodePoints\",\n\"results\":[\n")
 }
 
+// tool is the name of what wrote the log. With a slash behind it, it names the run too: runs of one tool are one series.
+func (s *sarifWriter) tool() string { return cmp.Or(s.opt.Tool, "assent") }
+
 func (s *sarifWriter) driver() sarifDriver {
-	d := sarifDriver{Name: s.opt.Tool, Version: s.opt.Version, InformationURI: s.opt.HelpURL, Rules: []sarifRule{}}
-	if d.Name == "" {
-		d.Name = "assent"
+	d := sarifDriver{
+		Name: s.tool(), FullName: strings.TrimSpace(s.tool() + " " + s.opt.Version), Version: s.opt.Version,
+		InformationURI: s.opt.HelpURL, Rules: []sarifRule{},
 	}
 	for _, r := range s.opt.Rules {
 		if s.index[r.ID] == len(d.Rules) {
@@ -113,14 +121,27 @@ func (s *sarifWriter) driver() sarifDriver {
 	return d
 }
 
+// pascal is an id as SARIF wants names of rules: child-drops-approval is ChildDropsApproval.
+func pascal(id string) string {
+	var b strings.Builder
+	for _, word := range strings.Split(id, "-") {
+		first, size := utf8.DecodeRuneInString(word)
+		if size > 0 {
+			b.WriteRune(unicode.ToUpper(first))
+			b.WriteString(word[size:])
+		}
+	}
+	return b.String()
+}
+
 func (s *sarifWriter) rule(r RuleInfo) sarifRule {
-	out := sarifRule{ID: r.ID, Short: sarifText{Text: r.Title}, Configuration: sarifConfig{sarifLevel(r.Severity)}}
+	out := sarifRule{ID: r.ID, Name: pascal(r.ID), Short: sarifText{Text: r.Title}, Configuration: sarifConfig{sarifLevel(r.Severity)}}
 	if r.Why != "" {
 		out.Full = &sarifText{Text: r.Why}
 		out.Help = &sarifText{Text: r.Why, Markdown: help(r)}
 	}
 	if s.opt.HelpURL != "" {
-		out.HelpURI = s.opt.HelpURL + url.PathEscape(r.ID)
+		out.HelpURI = s.opt.HelpURL + url.PathEscape(r.ID) + ".md"
 	}
 	return out
 }

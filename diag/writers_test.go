@@ -70,7 +70,7 @@ func reports() []diag.Report {
 var summary = diag.Summary{Files: 5, Errors: 11, Warnings: 1, Infos: 1, Suppressed: 1}
 
 func options() diag.Options {
-	return diag.Options{Source: fileText, Tool: "agf-validate", Version: "1.2.3", HelpURL: "https://assent.example/rules/", Rules: []diag.RuleInfo{
+	return diag.Options{Source: fileText, FailOn: diag.Warning, Tool: "agf-validate", Version: "1.2.3", HelpURL: "https://assent.example/rules/", Rules: []diag.RuleInfo{
 		{ID: "unknown-field", Title: "a field that nobody reads", Severity: diag.Warning, Why: "Typos **vanish**.", Bad: "aproval: true\n", Good: "approval: true\n"},
 		{ID: "duplicate-alias", Title: "an alias that stands twice", Severity: diag.Error, Why: "One wins."},
 		{ID: "unknown-field", Title: "the same again"},
@@ -112,6 +112,71 @@ func TestGolden(t *testing.T) {
 		"none.junit.golden": render(t, "junit", options(), nil, diag.Summary{}),
 	} {
 		golden.Equal(t, name, got)
+	}
+}
+
+// TestD19_JUnitNamesAreUnique, and what is below the bar passes.
+func TestD19_JUnitNamesAreUnique(t *testing.T) {
+	list := []diag.Report{{File: "a.agf.yaml", Findings: []diag.Finding{
+		{Rule: "r", Severity: diag.Warning, Range: at(1, 2, 1, 3), Message: "one"}, {Rule: "r", Severity: diag.Warning, Range: at(1, 2, 1, 9), Message: "two"},
+		{Rule: "r", Severity: diag.Error, Range: at(1, 2, 1, 3), Message: "three"}, {Rule: "r", Message: "nowhere"}, {Rule: "r", Message: "nowhere else"},
+		{Rule: "r", File: "b.agf.yaml", Range: at(1, 2, 1, 3), Message: "in another file"},
+	}}}
+	for failOn, failures := range map[diag.Severity]int{diag.Info: 6, diag.Warning: 3, diag.Error: 1} {
+		opt := options()
+		opt.FailOn = failOn
+		var doc struct {
+			Suites []struct {
+				Failures int `xml:"failures,attr"`
+				Cases    []struct {
+					Class   string    `xml:"classname,attr"`
+					Name    string    `xml:"name,attr"`
+					Failure *struct{} `xml:"failure"`
+				} `xml:"testcase"`
+			} `xml:"testsuite"`
+		}
+		if err := xml.Unmarshal([]byte(render(t, "junit", opt, list, diag.Summary{})), &doc); err != nil {
+			t.Fatal(err)
+		}
+		seen, failed := map[string]bool{}, 0
+		for _, c := range doc.Suites[0].Cases {
+			if seen[c.Class+" "+c.Name] {
+				t.Errorf("two cases are called %s of %s", c.Name, c.Class)
+			}
+			if seen[c.Class+" "+c.Name] = true; c.Failure != nil {
+				failed++
+			}
+		}
+		if len(seen) != 6 || failed != failures || doc.Suites[0].Failures != failures {
+			t.Errorf("fail on %v: %d cases, %d failed, %d said", failOn, len(seen), failed, doc.Suites[0].Failures)
+		}
+	}
+}
+
+// TestD20_SARIFNamesToolRulesAndRun, which Azure DevOps wants.
+func TestD20_SARIFNamesToolRulesAndRun(t *testing.T) {
+	var doc struct {
+		Runs []struct {
+			AutomationDetails struct{ ID string }
+			Tool              struct {
+				Driver struct {
+					FullName string
+					Rules    []struct{ ID, Name string }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(render(t, "sarif", options(), nil, diag.Summary{})), &doc); err != nil {
+		t.Fatal(err)
+	}
+	run := doc.Runs[0]
+	if run.AutomationDetails.ID != "agf-validate/" || run.Tool.Driver.FullName != "agf-validate 1.2.3" {
+		t.Errorf("%+v", run)
+	}
+	for i, want := range []string{"UnknownField", "DuplicateAlias", "Bare"} {
+		if got := run.Tool.Driver.Rules[i].Name; got != want {
+			t.Errorf("rule %d is called %q, want %q", i, got, want)
+		}
 	}
 }
 

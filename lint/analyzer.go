@@ -68,6 +68,11 @@ func (q Analyzer) Covers(x, y *condition.Expr) (condition.Verdict, value.Value) 
 	return q.a.Covers(x, y)
 }
 
+// Evaluate evaluates a condition on a document such as a witness, see condition.Evaluate.
+func (p *Pass) Evaluate(use condition.Use, e *condition.Expr, doc value.Value) (condition.Truth, error) {
+	return condition.Evaluate(use, p.worker.linter.opt.Semantics.Conditions, e, doc)
+}
+
 func alone(g *condition.Group) *condition.Expr {
 	return &condition.Expr{Groups: []condition.Group{*g}, Range: g.Range}
 }

@@ -18,8 +18,8 @@ func TestConfig(t *testing.T) {
 		}
 		expect(t, config, said(agent(t, body, lint.Options{Config: c}).Findings), want...)
 	}
-	expectBody("{}", "6 error empty-allow-list", "7 info idle-exemption", "8 warning unknown-field")
-	expectBody("rules: {}", "6 error empty-allow-list", "7 info idle-exemption", "8 warning unknown-field")
+	expectBody("{}", "6 warning empty-allow-list", "7 info idle-exemption", "8 warning unknown-field")
+	expectBody("rules: {}", "6 warning empty-allow-list", "7 info idle-exemption", "8 warning unknown-field")
 	expectBody("rules: {idle-exemption: error, empty-allow-list: off, unknown-field: info}", "7 error idle-exemption", "8 info unknown-field")
 }
 

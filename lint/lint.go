@@ -24,6 +24,10 @@ type Rule struct {
 	Policy func(*Pass) // nil: has nothing to say about policies
 	// NeedsGraph rules compare an agent with its sub-agents: they run when those could be read.
 	NeedsGraph bool
+	// NeedsPolicies rules look at the policies that apply to an agent: they run when policies were given.
+	NeedsPolicies bool
+	// NeedsFleet rules compare a policy with all agents of the run: they run when there are any.
+	NeedsFleet bool
 	// Insistent rules can't be silenced by a comment, only by the owner's configuration.
 	Insistent bool
 	// Replaces names a more general rule of validity. Its finding at the place of one of this rule's gives way, so that
@@ -39,6 +43,11 @@ type Options struct {
 	Config *Config
 	// Registry holds the policies that agents may name; nil when none were given, and then nothing is said about references.
 	Registry policy.Registry
+	// Unread are the policy_refs of policies that were given and are broken: nothing is said about references to them. "" is
+	// one whose policy_ref can't be read either.
+	Unread []string
+	// Fleet holds all agents of the run; nil when policies are checked without agents.
+	Fleet *Fleet
 	// Semantics are the readings of silent points that conditions are analysed under.
 	Semantics resolve.Semantics
 }
@@ -85,11 +94,11 @@ func (w *Worker) analyzer(use condition.Use) *condition.Analyzer {
 // Agent lints one agent file. With files its sub-agents are read too; what is wrong inside them is told when their own
 // turn comes.
 func (w *Worker) Agent(file string, src []byte, files *Files) diag.Report {
-	agent, found := schema.Parse(file, src)
+	agent, found := schema.ParseParts(file, src)
 	if agent == nil {
 		return w.report(file, nil, nil, found)
 	}
-	p := &Pass{Agent: agent, Registry: w.linter.opt.Registry, file: file, found: found, left: budget, worker: w}
+	p := &Pass{Agent: agent, Registry: w.linter.opt.Registry, file: file, found: found, left: budget, worker: w, partial: stops(found)}
 	if files != nil && hasLinks(agent) {
 		p.found = append(p.found, p.load(*files)...)
 	}
@@ -97,19 +106,49 @@ func (w *Worker) Agent(file string, src []byte, files *Files) diag.Report {
 	return w.report(file, agent.Doc, p, p.run())
 }
 
-// LooksLikePolicy tells a policy from an agent by its content, for files whose name says neither.
-func LooksLikePolicy(src []byte) bool {
+// Content is what a file is by its content.
+type Content uint8
+
+// The contents of files. What is not recognised is taken for an agent.
+const (
+	AgentContent Content = iota
+	PolicyContent
+	PeopleContent
+)
+
+// ContentOf tells what a file is by its top-level keys, for files whose name does not say.
+func ContentOf(src []byte) Content {
 	doc, _ := yamldoc.Parse("", src, yamldoc.Limits{})
-	return doc != nil && doc.Root.Get("policy_ref") != nil && doc.Root.Get("execution_policy") == nil
+	has := func(key string) bool { return doc != nil && doc.Root.Get(key) != nil }
+	switch {
+	case has("execution_policy"):
+		return AgentContent
+	case has("policy_ref"):
+		return PolicyContent
+	case !has("metadata") && (has("people") || has("groups")):
+		return PeopleContent
+	}
+	return AgentContent
+}
+
+// Other makes the report of findings that stand in no agent or policy, under the run's configuration.
+func (l *Linter) Other(file string, findings []diag.Finding) diag.Report {
+	diag.Stamp(findings, file)
+	r := diag.Report{File: file, Findings: l.opt.Config.apply(findings)}
+	diag.Sort(r.Findings)
+	return r
 }
 
 // Policy lints one policy file.
 func (w *Worker) Policy(file string, src []byte) diag.Report {
-	pol, found := policy.Parse(file, src)
+	pol, found := policy.ParseParts(file, src)
 	if pol == nil {
 		return w.report(file, nil, nil, found)
 	}
-	p := &Pass{Policy: pol, Registry: w.linter.opt.Registry, file: file, found: found, left: budget, worker: w}
+	p := &Pass{
+		Policy: pol, Registry: w.linter.opt.Registry, Fleet: w.linter.opt.Fleet, file: file, found: found, left: budget, worker: w,
+		partial: stops(found),
+	}
 	return w.report(file, pol.Doc, p, p.run())
 }
 
@@ -121,11 +160,24 @@ func (p *Pass) run() []diag.Finding {
 		if p.Policy != nil {
 			check = p.rule.Policy
 		}
-		if check != nil && (p.Graph != nil || !p.rule.NeedsGraph) {
+		if check != nil && p.serves(p.rule) {
 			check(p)
 		}
 	}
 	return append(p.found, p.reports...)
+}
+
+func stops(findings []diag.Finding) bool {
+	return slices.ContainsFunc(findings, func(f diag.Finding) bool { return f.Stops })
+}
+
+// serves reports whether the pass has what a rule needs. What is left of a broken file is compared with no other: it may be
+// the broken part that would have made the difference.
+func (p *Pass) serves(r *Rule) bool {
+	if p.partial && (r.NeedsFleet || r.NeedsPolicies) {
+		return false
+	}
+	return (p.Graph != nil || !r.NeedsGraph) && (p.Fleet != nil || !r.NeedsFleet) && (p.Registry != nil || !r.NeedsPolicies)
 }
 
 // replace takes the findings out that a reported one of a more special rule stands for: those at its place or at a related one.

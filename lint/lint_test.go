@@ -28,11 +28,13 @@ func TestFilesThatDoNotLoad(t *testing.T) {
 	}
 }
 
-func TestLooksLikePolicy(t *testing.T) {
-	for src, want := range map[string]bool{
-		"policy_ref: a\nrules: []\n": true, "execution_policy: {}\npolicy_ref: a\n": false, head: false, "{": false, "[]": false,
+func TestContentOf(t *testing.T) {
+	for src, want := range map[string]lint.Content{
+		"policy_ref: a\nrules: []\n": lint.PolicyContent, "policy_ref: a\nmetadata: {}\n": lint.PolicyContent, "people: []\n": lint.PeopleContent,
+		"groups: {}\nschema_version: x\n": lint.PeopleContent, "people: []\nmetadata: {}\n": lint.AgentContent,
+		"execution_policy: {}\npolicy_ref: a\n": lint.AgentContent, head: lint.AgentContent, "{": lint.AgentContent, "[]": lint.AgentContent, "": lint.AgentContent,
 	} {
-		if got := lint.LooksLikePolicy([]byte(src)); got != want {
+		if got := lint.ContentOf([]byte(src)); got != want {
 			t.Errorf("%q: got %v", src, got)
 		}
 	}
@@ -42,7 +44,7 @@ func TestWorkersRememberNothing(t *testing.T) {
 	w := lint.New(rules.All(), lint.Options{}).Worker()
 	const body = "action_space: {mcp_servers: [{alias: crm, allowed_tools: []}]}\n"
 	for range 2 {
-		expect(t, "twice", said(w.Agent("a.agf.yaml", []byte(head+body), nil).Findings), "5 error empty-allow-list")
+		expect(t, "twice", said(w.Agent("a.agf.yaml", []byte(head+body), nil).Findings), "5 warning empty-allow-list")
 	}
 }
 

@@ -14,10 +14,12 @@ type Pass struct {
 	Policy   *policy.Policy
 	Registry policy.Registry // the policies that were given; nil when none were
 	Graph    *schema.Graph   // the agent with its sub-agents; nil when they could not be read
+	Fleet    *Fleet          // the agents of the run, beside a policy; nil when there are none
 
 	file    string
 	prefix  string         // what stands before a path of the graph in a file's name
 	found   []diag.Finding // of validity
+	partial bool           // what is looked at is left of a file that does not load
 	left    int            // of the budget for questions about conditions
 	worker  *Worker
 	rule    *Rule
@@ -56,8 +58,13 @@ func Related(at diag.Range, message string) func(*diag.Finding) {
 
 // Elsewhere points to a place in the file of another member of the graph.
 func (p *Pass) Elsewhere(m *schema.Member, at diag.Range, message string) func(*diag.Finding) {
+	return Within(p.prefix+m.Path, at, message)
+}
+
+// Within points to a place in another file.
+func Within(file string, at diag.Range, message string) func(*diag.Finding) {
 	return func(f *diag.Finding) {
-		f.Related = append(f.Related, diag.Related{File: p.prefix + m.Path, Range: at, Message: message})
+		f.Related = append(f.Related, diag.Related{File: file, Range: at, Message: message})
 	}
 }
 

@@ -2,9 +2,11 @@ package lint
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
 )
 
 // The rules of references; they are described in package resolve.
@@ -25,6 +27,8 @@ func (p *Pass) references() []diag.Finding {
 		pol, ok := p.Registry.Policy(ref.Ref)
 		f := diag.Finding{File: p.file, Range: ref.RefRange}
 		switch {
+		case !ok && p.unread(ref.Ref):
+			continue
 		case !ok && ref.Required:
 			f.Rule, f.Severity = ruleUnresolved, diag.Error
 			f.Message = fmt.Sprintf("required policy %q is not in the registry, so every call is denied", ref.Ref)
@@ -33,7 +37,7 @@ func (p *Pass) references() []diag.Finding {
 			f.Rule, f.Severity = ruleAdvisoryMissing, diag.Warning
 			f.Message = fmt.Sprintf("advisory policy %q is not in the registry, so decisions are made without it", ref.Ref)
 			f.Expected, f.Nearest = "the policy_ref of a policy that was given", p.nearestPolicy(ref.Ref)
-		case !pol.Agents.Match(&p.Agent.Metadata):
+		case !pol.Agents.Match(&p.Agent.Metadata) && !p.partial:
 			f.Rule, f.Severity = ruleSelectorOverridden, diag.Info
 			f.Message = fmt.Sprintf("%q applies because it is named here, although its own selector leaves this agent out", ref.Ref)
 		default:
@@ -42,6 +46,40 @@ func (p *Pass) references() []diag.Finding {
 		found = append(found, f)
 	}
 	return found
+}
+
+// unread reports whether a policy may be one of those that are given and broken.
+func (p *Pass) unread(ref string) bool {
+	unread := p.worker.linter.opt.Unread
+	return slices.Contains(unread, ref) || slices.Contains(unread, "")
+}
+
+// Policies lists the policies that apply to the agent, as far as the registry holds them.
+func (p *Pass) Policies() []*policy.Policy {
+	if p.Registry == nil {
+		return nil
+	}
+	var all []*policy.Policy
+	for _, ref := range p.Agent.Constraints.Policies {
+		if pol, ok := p.Registry.Policy(ref.Ref); ok && !slices.Contains(all, pol) {
+			all = append(all, pol)
+		}
+	}
+	for _, pol := range p.Registry.Implicit() {
+		if pol.Agents.Match(&p.Agent.Metadata) && !slices.Contains(all, pol) {
+			all = append(all, pol)
+		}
+	}
+	return all
+}
+
+// Plan compiles the agent with its policies. It is an error when a required one is missing.
+func (p *Pass) Plan() (*resolve.Plan, error) {
+	plan, err := resolve.Compile(p.Agent, p.Registry, resolve.Options{Semantics: p.worker.linter.opt.Semantics})
+	if err != nil {
+		return nil, fmt.Errorf("compile the agent: %w", err)
+	}
+	return plan, nil
 }
 
 // nearestPolicy looks among the policies of a registry that can list them.

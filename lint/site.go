@@ -2,6 +2,7 @@ package lint
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
@@ -80,21 +81,28 @@ func policySites(pol *policy.Policy) []Site {
 	return sites
 }
 
-// kindsOf gives the template contexts of a rule's matches and the use of its condition. A rule that names no kinds is
-// written for arguments; it meets delegations too, where its argument keys are unknown and ask.
+// kindsOf gives the template contexts of a rule's matches and the use of its condition. Only the calls of tools have no
+// parent's input to read, and only pure delegations no arguments.
 func kindsOf(m *policy.Match) ([]template.Context, condition.Use) {
 	kinds := m.Kinds
 	if len(kinds) == 0 {
 		kinds = policy.Kinds()
 	}
 	var contexts []template.Context
+	tools, delegations := true, true
 	for _, k := range kinds {
 		contexts = append(contexts, contextsOf(k, len(m.Servers) > 0)...)
+		tools = tools && (k == policy.Tool || k == policy.MCPTool)
+		delegations = delegations && k == policy.Delegation
 	}
-	if !slices.ContainsFunc(kinds, func(k policy.Kind) bool { return k != policy.Delegation }) {
+	switch {
+	case tools:
+		return contexts, condition.ToolArgs
+	case delegations:
 		return contexts, condition.Delegation
+	default:
+		return contexts, condition.Governance
 	}
-	return contexts, condition.ToolArgs
 }
 
 // contextsOf gives the contexts of a kind; on servers there are neither local tools nor local agents (docs/design/001-semantics.md).
@@ -145,13 +153,40 @@ func (p *Pass) Conditions() []Condition {
 	return all
 }
 
-// Readable tells whether every key of the group names something in its use. One that does not is never more than unknown, and has
-// a rule of its own.
+// Readable reports whether every key of the group names something in its use, and every test could be read. A group of which
+// that is not so is never more than unknown, and is reported already.
 func Readable(use condition.Use, g *condition.Group) bool {
 	return !slices.ContainsFunc(g.Matchers, func(m condition.Matcher) bool {
 		_, fault := condition.Places(use, m.Key)
-		return fault != ""
+		return fault != "" || slices.ContainsFunc(m.Tests, func(t condition.Test) bool { return t.Op == condition.Unreadable })
 	})
+}
+
+// Unread says what becomes of calls where a test of the condition is never certain: that every one asks, or that the other
+// tests still let some through, with one of them. It is "" where that can't be told.
+func (p *Pass) Unread(use condition.Use, e *condition.Expr) string {
+	what := "call"
+	if use == condition.Delegation {
+		what = "delegation"
+	}
+	switch through, witness := p.Analyzer(use).CanBeFalse(e); through {
+	case condition.No:
+		return ": every " + what + " asks"
+	case condition.Yes:
+		return ", and only the other tests let a " + what + " through" + Witness(witness)
+	}
+	return ""
+}
+
+// Element takes a key apart that reads one element of a list: the path of the list, and the index.
+func Element(key string) (list, index string, ok bool) {
+	segments := strings.Split(key, ".")
+	for i, s := range segments {
+		if i > 0 && s != "" && strings.Trim(s, "0123456789") == "" && (s == "0" || s[0] != '0') {
+			return strings.Join(segments[:i], "."), s, true
+		}
+	}
+	return "", "", false
 }
 
 // Idle tells whether the matcher tests nothing: it has no test at all, or only empty exclusions.

@@ -97,10 +97,11 @@ func (s *silence) about(c *suppression, file string) []diag.Finding {
 	}}
 }
 
-// couldRun tells whether a rule had its say in this run: it may be off, and some need the registry or the sub-agents.
+// couldRun reports whether a rule had its say in this run: it may be off, some need the registry, the sub-agents or the
+// other agents, and none sees all of a broken file.
 func (s *silence) couldRun(id string) bool {
 	switch {
-	case s.linter.opt.Config.off(id):
+	case s.linter.opt.Config.off(id), s.pass.partial:
 		return false
 	case id == ruleUnresolved, id == ruleAdvisoryMissing, id == ruleSelectorOverridden:
 		return s.pass.Registry != nil
@@ -108,7 +109,7 @@ func (s *silence) couldRun(id string) bool {
 		return s.pass.Graph != nil
 	}
 	r := s.linter.rule(id)
-	return r == nil || !r.NeedsGraph || s.pass.Graph != nil
+	return r == nil || s.pass.serves(r)
 }
 
 func (l *Linter) rule(id string) *Rule {

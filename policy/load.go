@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
 // Suffix ends the name of a policy file.
@@ -33,27 +34,15 @@ type File struct {
 // refused one denies every call. The findings of all files are returned, ordered by file and place.
 func LoadFS(fsys fs.FS, prefix string) (*Set, []diag.Finding) {
 	files, findings := ReadFS(fsys, prefix)
-	return load(files, findings, prefix)
+	return LoadFiles(files, prefix, findings...)
 }
 
 // LoadFiles makes a registry of documents that are already in memory, under the same terms as LoadFS. origin
-// says in a finding where they came from when there are none.
-func LoadFiles(files []File, origin string) (*Set, []diag.Finding) { return load(files, nil, origin) }
-
-// ReadFS collects the files that LoadFS would parse, in the order of their names, and what refuses them unread.
-func ReadFS(fsys fs.FS, prefix string) ([]File, []diag.Finding) {
-	w := walker{fsys: fsys, prefix: prefix}
-	// The walk never fails: entry turns every error into a finding and goes on.
-	_ = fs.WalkDir(fsys, ".", w.entry)
-	return w.files, w.findings
-}
-
-// load parses all files and makes the registry, of all of them or of nothing.
-func load(files []File, findings []diag.Finding, origin string) (*Set, []diag.Finding) {
+// says in a finding where they came from when there are none; unread is what was found where they came from.
+func LoadFiles(files []File, origin string, unread ...diag.Finding) (*Set, []diag.Finding) {
+	findings := slices.Clone(unread)
 	if len(files) == 0 && !stops(findings) {
-		none := stop(ruleNoneFound, diag.Range{}, "no policy is here, so none would apply", "at least one "+Suffix+" file, or no registry at all")
-		none.File = origin
-		findings = append(findings, none)
+		findings = append(findings, NoneFound(origin))
 	}
 	var policies []*Policy
 	for _, f := range files {
@@ -70,6 +59,30 @@ func load(files []File, findings []diag.Finding, origin string) (*Set, []diag.Fi
 		set = Refuse(findings)
 	}
 	return set, findings
+}
+
+// NoneFound is the finding about a place that holds no policy: more likely a lost mount than a wish.
+func NoneFound(origin string) diag.Finding {
+	f := stop(ruleNoneFound, diag.Range{}, "no policy is here, so none would apply", "at least one "+Suffix+" file, or no registry at all")
+	f.File = origin
+	return f
+}
+
+// RefOf reads the policy_ref of a document that may be broken, "" where there is none to read.
+func RefOf(src []byte) string {
+	doc, _ := yamldoc.Parse("", src, yamldoc.Limits{})
+	if doc == nil {
+		return ""
+	}
+	return text(doc.Root.Get("policy_ref"))
+}
+
+// ReadFS collects the files that LoadFS would parse, in the order of their names, and what refuses them unread.
+func ReadFS(fsys fs.FS, prefix string) ([]File, []diag.Finding) {
+	w := walker{fsys: fsys, prefix: prefix}
+	// The walk never fails: entry turns every error into a finding and goes on.
+	_ = fs.WalkDir(fsys, ".", w.entry)
+	return w.files, w.findings
 }
 
 // walker collects files and findings from a tree.

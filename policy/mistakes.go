@@ -3,10 +3,12 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/schema"
 )
 
 // mistakes looks, before the JSON Schema does, for errors about which it could only speak in general words. It
@@ -29,7 +31,7 @@ func mistakes(root *yamldoc.Node) []diag.Finding {
 func ruleMistakes(rule *yamldoc.Node) []diag.Finding {
 	var found []diag.Finding
 	approval, deny := rule.Get("approval"), rule.Get("deny")
-	if rule.Kind == yamldoc.Mapping && approval == nil && deny == nil {
+	if rule.Kind == yamldoc.Mapping && approval == nil && deny == nil && !misspelt(rule) {
 		found = append(found, stop(ruleNoEffect, head(rule), "the rule neither asks nor denies", `approval: true, or deny: "why"`))
 	}
 	if approval != nil && approval.Kind == yamldoc.Bool && !approval.Bool {
@@ -41,6 +43,29 @@ func ruleMistakes(rule *yamldoc.Node) []diag.Finding {
 			"deny takes the reason that is given for refusing", `a sentence, such as deny: "Dropping tables is not delegated to agents."`))
 	}
 	return found
+}
+
+// misspelt reports whether a rule has a field that is almost approval or deny. That is reported itself.
+func misspelt(rule *yamldoc.Node) bool {
+	return slices.ContainsFunc(rule.Fields, func(f yamldoc.Field) bool {
+		return !strings.HasPrefix(f.Key.Text, "x-") && diag.Nearest(f.Key.Text, []string{"approval", "deny"}) != ""
+	})
+}
+
+// lacksEffect reports whether a finding says that a rule has neither approval nor deny.
+func lacksEffect(f *diag.Finding) bool {
+	return f.Rule == schema.MissingField && (strings.HasSuffix(f.Message, `"approval"`) || strings.HasSuffix(f.Message, `"deny"`))
+}
+
+// followUps are places at which a rule lacks what it only misspelt.
+func followUps(root *yamldoc.Node) map[diag.Position]bool {
+	places := map[diag.Position]bool{}
+	for _, rule := range items(root.Get("rules")) {
+		if misspelt(rule) {
+			places[head(rule).Start] = true
+		}
+	}
+	return places
 }
 
 func durationMistake(field *yamldoc.Field) []diag.Finding {

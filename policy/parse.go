@@ -26,6 +26,17 @@ func JSON() []byte { return []byte(policySchema) }
 // the load. Unlike an agent's, a policy's unknown fields do: the format is ours, and a field that is
 // skipped could loosen. Findings come in source order.
 func Parse(file string, src []byte) (*Policy, []diag.Finding) {
+	p, findings := ParseParts(file, src)
+	if stops(findings) {
+		p = nil
+	}
+	return p, findings
+}
+
+// ParseParts is Parse for those who look for mistakes. When findings stop the load it returns what is left of the policy
+// without the rules that are broken: nothing may be decided from it. It is nil when the document can't be read, or is broken
+// elsewhere.
+func ParseParts(file string, src []byte) (*Policy, []diag.Finding) {
 	doc, findings := yamldoc.Parse(file, src, yamldoc.Limits{})
 	if doc == nil {
 		for i := range findings {
@@ -35,10 +46,9 @@ func Parse(file string, src []byte) (*Policy, []diag.Finding) {
 	}
 	r := reader{findings: findings}
 	p := r.document(file, doc)
-	if stops(r.findings) {
-		return nil, finish(file, r.findings)
+	if p != nil {
+		p.Digest = digest(doc, src)
 	}
-	p.Digest = digest(doc, src)
 	return p, finish(file, r.findings)
 }
 
@@ -49,19 +59,56 @@ type reader struct {
 
 func (r *reader) add(fs ...diag.Finding) { r.findings = append(r.findings, fs...) }
 
-// document reads the document in three steps, each only when the one before found nothing that stops: is it a
-// policy of a version we know, is every value what it should be, do the values make sense together.
+// document reads the document in three steps: is it a policy of a version we know, is every value what it should be, do
+// the values make sense together. Of a broken document the sound rules take the third step.
 func (r *reader) document(file string, doc *yamldoc.Document) *Policy {
 	if r.recognise(doc.Root); stops(r.findings) {
 		return nil
 	}
 	if r.shape(doc.Root); stops(r.findings) {
-		return nil
+		if doc = r.sound(doc); doc == nil {
+			return nil
+		}
 	}
 	p := r.policy(doc.Root)
 	p.File, p.Doc = file, doc
 	r.check(p)
 	return p
+}
+
+// sound returns a document without the rules and the top-level fields that a finding stops, nil when there is no policy_ref or
+// no rule left.
+func (r *reader) sound(doc *yamldoc.Document) *yamldoc.Document {
+	rules := doc.Root.Get("rules")
+	if rules == nil || doc.Root.Get("policy_ref") == nil {
+		return nil
+	}
+	stopped := func(n diag.Range) bool {
+		return slices.ContainsFunc(r.findings, func(f diag.Finding) bool { return f.Stops && within(f.Range.Start, n) })
+	}
+	left := *rules
+	left.Items = slices.DeleteFunc(slices.Clone(rules.Items), func(n *yamldoc.Node) bool { return stopped(n.Range) })
+	if len(left.Items) == 0 {
+		return nil
+	}
+	root := *doc.Root
+	root.Fields = nil
+	for _, f := range doc.Root.Fields {
+		switch {
+		case f.Key.Text == "rules":
+			f.Value = &left
+		case f.Key.Text != "policy_ref" && stopped(f.Value.Range):
+			continue
+		}
+		root.Fields = append(root.Fields, f)
+	}
+	return &yamldoc.Document{File: doc.File, Root: &root, Comments: doc.Comments}
+}
+
+// within reports whether a place lies in a range.
+func within(at diag.Position, r diag.Range) bool {
+	after := at.Line > r.Start.Line || at.Line == r.Start.Line && at.Column >= r.Start.Column
+	return after && (at.Line < r.End.Line || at.Line == r.End.Line && at.Column < r.End.Column)
 }
 
 // recognise refuses what is no policy, or one of a major version that we don't know, with one finding instead of
@@ -125,21 +172,25 @@ func homeMade(key string) string {
 // shape checks every value against the JSON Schema. Where we know what the author meant, our own finding
 // takes the place of the general one.
 func (r *reader) shape(root *yamldoc.Node) {
-	own := mistakes(root)
+	own, excused := mistakes(root), followUps(root)
 	taken := map[diag.Position]bool{}
 	for _, f := range own {
 		taken[f.Range.Start] = true
 	}
 	r.add(own...)
-	for _, f := range schema.Violations(root, compiled()) {
-		if !taken[f.Range.Start] {
+	violations := schema.Violations(root, compiled())
+	for _, f := range violations {
+		if !taken[f.Range.Start] && !(lacksEffect(&f) && excused[f.Range.Start]) {
 			r.add(f)
 		}
+	}
+	if !stops(r.findings) {
+		r.add(violations...)
 	}
 }
 
 // digest is taken of the canonical form of the content, so comments, quotes and line ends don't change it. Content
-// without a canonical form is digested as it is written.
+// without a canonical form, which only policies that don't load have, is digested as it is written.
 func digest(doc *yamldoc.Document, src []byte) value.Digest {
 	content, err := value.FromGo(doc.Root.Any(), value.Limits{MaxBytes: 1 << 30})
 	if err != nil {

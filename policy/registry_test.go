@@ -90,7 +90,7 @@ func TestLoadFSIsAllOrNothing(t *testing.T) {
 	tree["team-50/p.policy.yaml"] = file("schema_version: \"1.0.0\"\npolicy_ref: acme.p50\nrules:\n  - {id: a, aproval: true}\n")
 	set, findings := policy.LoadFS(tree, "gov")
 	refused(t, set, findings, "gov/team-50/p.policy.yaml:4:13", `unknown field "aproval"`, "nearest: approval")
-	if want := "policy registry refused: gov/team-50/p.policy.yaml:4:6: the rule neither asks nor denies (and 1 more)"; set.Err().Error() != want {
+	if want := "policy registry refused: gov/team-50/p.policy.yaml:4:13: rules[0]: unknown field \"aproval\""; set.Err().Error() != want {
 		t.Errorf("got  %v\nwant %s", set.Err(), want)
 	}
 }

@@ -261,11 +261,11 @@ func (a Grants) tighter(b Grants) bool {
 	if a.Forbid || b.Forbid {
 		return a.Forbid
 	}
-	return (a.Session || !b.Session) && atMost(a.MaxAge, b.MaxAge) && atMost(a.MaxUses, b.MaxUses) && within(a.Bounds, b.Bounds)
+	return (a.Session || !b.Session) && atMost(a.MaxAge, b.MaxAge) && atMost(a.MaxUses, b.MaxUses) && boundsWithin(a.Bounds, b.Bounds)
 }
 
-// within reports whether a lets nothing vary that b does not.
-func within(a, b []Bound) bool {
+// boundsWithin reports whether a lets nothing vary that b does not.
+func boundsWithin(a, b []Bound) bool {
 	switch {
 	case b == nil:
 		return true

@@ -67,6 +67,15 @@ func TestGatewaySharesItsWork(t *testing.T) {
 	}
 }
 
+// TestH7_GatewayRunsNoKeysThatFoldAlike: on an operation that nobody is asked about, too.
+func TestH7_GatewayRunsNoKeysThatFoldAlike(t *testing.T) {
+	h := newHouse(t, nil)
+	h.mustInvoke("c1", "look", `{"path":"fine","Path":"evil"}`)
+	if got := h.runtime.result("c1"); !strings.Contains(got, "differ in upper and lower case alone") || h.runs("c1") != 0 {
+		t.Errorf("%q, %d runs", got, h.runs("c1"))
+	}
+}
+
 // stuckLists are records whose lists wait.
 type stuckLists struct {
 	store.Records

@@ -146,6 +146,20 @@ func TestRuntimeRefusesInvocations(t *testing.T) {
 	}
 }
 
+// TestH7_RuntimeSendsNoKeysThatFoldAlike: the agent's rules read the one, and a tool in Go the other.
+func TestH7_RuntimeSendsNoKeysThatFoldAlike(t *testing.T) {
+	w := newRTWorld(t)
+	for id, args := range map[string]string{"a": `{"path":"fine","PATH":"evil"}`, "b": `{"path":"fine","o":{"ſ":1,"s":2}}`} {
+		got := w.invoke(id, "wipe", args)
+		if got.State != CallDone || got.Why != WhyDenied || !strings.Contains(got.Outcome.Text, "differ in upper and lower case alone") {
+			t.Errorf("%s: %+v", args, got)
+		}
+	}
+	if n := len(w.tool.bodies("/run")); n != 0 {
+		t.Errorf("sent %d times", n)
+	}
+}
+
 func TestRuntimeWithoutRules(t *testing.T) {
 	w := newRTWorld(t)
 	w.sets(func() { w.broken = errors.New("the file is being written") })

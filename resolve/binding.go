@@ -12,7 +12,11 @@ import (
 // principal and session, kind and target, the tool definition and its annotations, the parent's input and the arguments
 // in canonical form (RFC 8785). Any change of any of them gives another binding. An unreadable call has none.
 func (p *Plan) Bind(c *Call) (string, error) {
-	args, err := p.args(c)
+	t := p.find(c)
+	if t == nil {
+		t = &target{limits: p.argumentLimits(place{})}
+	}
+	args, err := p.args(c, t)
 	if err != nil {
 		return "", fmt.Errorf("arguments: %w", err)
 	}

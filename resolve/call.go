@@ -96,9 +96,9 @@ func (e *CallError) Error() string {
 // Unwrap returns the cause.
 func (e *CallError) Unwrap() error { return e.Err }
 
-// ParseCall reads one call in its JSON form (docs/contracts/decide.md). The envelope is read strictly: unknown, repeated
-// and wrong-case fields are refused with a *CallError. The arguments and the parent's input are kept as raw bytes; whether
-// they are readable is decided by Plan.Decide.
+// ParseCall reads one call in its JSON form (docs/contracts/decide.md). The envelope is read strictly: unknown, repeated,
+// wrong-case and mistyped fields are refused with a *CallError, arguments that are no object among them. The arguments and
+// the parent's input are kept as raw bytes; whether they are readable is decided by Plan.Decide.
 func ParseCall(line []byte, lim value.Limits) (*Call, error) {
 	c := &Call{}
 	seen := map[string]bool{}
@@ -124,7 +124,7 @@ func (c *Call) set(field string, raw []byte, lim value.Limits) error {
 	switch field {
 	case "args":
 		c.Args = raw
-		return wellFormed(raw, lim)
+		return checkArguments(raw, lim)
 	case "parent":
 		return c.setParent(raw, lim)
 	case "annotations":
@@ -145,6 +145,31 @@ func (c *Call) set(field string, raw []byte, lim value.Limits) error {
 	}
 	*dst = v.Text
 	return nil
+}
+
+// checkArguments refuses arguments that are no JSON object, and says what to send.
+func checkArguments(raw []byte, lim value.Limits) error {
+	if err := wellFormed(raw, lim); err != nil || raw[0] == '{' {
+		return err
+	}
+	v, err := value.Parse(raw, lim)
+	if err != nil {
+		return fmt.Errorf("expected an object: %w", err)
+	}
+	switch {
+	case v.Kind == value.String && holdsObject(v.Text, lim):
+		return errors.New("expected an object; args is JSON text: send the object itself")
+	case v.Kind == value.Null:
+		return errors.New("expected an object, found null: leave args out where there are no arguments")
+	default:
+		return fmt.Errorf("expected an object, found JSON of kind %s", v.Kind)
+	}
+}
+
+// holdsObject reports whether a text is the JSON of an object.
+func holdsObject(text string, lim value.Limits) bool {
+	v, err := value.Parse([]byte(text), lim)
+	return err == nil && v.Kind == value.Object
 }
 
 // wellFormed refuses text that is no JSON at all. JSON that is only unreadable (duplicate keys, bombs) passes here: the

@@ -5,11 +5,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/policy"
@@ -20,11 +22,15 @@ import (
 // Options are the runtime owner's choices for a plan. The zero value is the default.
 type Options struct {
 	Semantics Semantics
-	// Limits bounds the arguments of a call.
+	// Limits bounds the arguments of a call. FoldKeys is always on, see CaseSensitive.
 	Limits value.Limits
+	// CaseSensitive names the targets whose arguments may have keys that differ in case alone: "tool pay",
+	// "mcp_tool broker/sell", "skill payments/refund", "delegation clerk". For all others such arguments are unreadable,
+	// since many tools take the two keys for one. Under a Parent it needs the parent's word as well.
+	CaseSensitive []string
 	// TrustValues says that Call.Values come from a JSON decoder, which lets through neither NaN nor broken text nor anything
-	// but JSON types. Then only what conditions read is looked at before a call is allowed; all of it is still checked when
-	// the call asks or is bound.
+	// but JSON types, and that no object in them has keys that differ in case alone. Then only what conditions read is looked
+	// at before a call is allowed; all of it is still checked when the call asks or is bound.
 	TrustValues bool
 	// AgentAlias is the alias under which the agent runs, for messages; "" means its metadata.id.
 	AgentAlias string
@@ -69,12 +75,13 @@ type Plan struct {
 	bindHead []byte // what all bindings have in common
 	bindPlan []byte
 
-	tools     map[string]gates
+	caseSensitive map[place]bool // see Options.CaseSensitive
+
+	tools     map[string]*target
 	servers   map[string]*container
 	remotes   map[string]*container
 	delegates map[string]delegate
-	nothing   *value.Shape // reads no slots, only validates
-	scratch   sync.Pool
+	views     sync.Pool // of *condition.View
 }
 
 // layer is one agent of the delegation chain with the policies that apply to it.
@@ -99,7 +106,11 @@ func Compile(agent *schema.Agent, registry policy.Registry, opt Options) (*Plan,
 	if p.alias == "" {
 		p.alias = agent.Metadata.ID
 	}
-	p.scratch.New = func() any { return &value.Scratch{} }
+	p.views.New = func() any { return &condition.View{} }
+	var err error
+	if p.caseSensitive, err = caseSensitive(opt); err != nil {
+		return nil, err
+	}
 	own, unresolved := p.resolvePolicies(registry)
 	p.layers = []layer{own}
 	if opt.Parent != nil {
@@ -108,9 +119,50 @@ func Compile(agent *schema.Agent, registry policy.Registry, opt Options) (*Plan,
 	}
 	p.version = p.computeVersion()
 	p.bindHead, p.bindPlan = bindHead(&agent.Metadata), bindPlan(p.version)
-	p.nothing = (&value.ShapeBuilder{}).Build()
 	p.prepare()
 	return p, unresolved
+}
+
+// caseSensitive reads Options.CaseSensitive.
+func caseSensitive(opt Options) (map[place]bool, error) {
+	all := make(map[place]bool, len(opt.CaseSensitive))
+	for _, name := range opt.CaseSensitive {
+		at, err := parsePlace(name)
+		if err != nil {
+			return nil, fmt.Errorf("case-sensitive arguments: %w", err)
+		}
+		if opt.Parent == nil || opt.Parent.caseSensitive[at] {
+			all[at] = true
+		}
+	}
+	return all, nil
+}
+
+// CheckTarget reports what is wrong with a name in Options.CaseSensitive.
+func CheckTarget(name string) error {
+	_, err := parsePlace(name)
+	return err
+}
+
+// parsePlace reads the name of a target: its kind, a space, and its name, behind that of its container and a slash.
+func parsePlace(name string) (place, error) {
+	kind, rest, _ := strings.Cut(name, " ")
+	container, inside, contained := strings.Cut(rest, "/")
+	at := place{kind: Kind(kind), name: rest}
+	switch at.kind {
+	case Tool, Delegation:
+		contained = true
+	case MCPTool, Skill:
+		at.container, at.name = container, inside
+		contained = contained && container != ""
+	default:
+		contained = false
+	}
+	if !contained || at.name == "" {
+		return place{}, fmt.Errorf(
+			"%q is no target, expected one such as \"tool pay\", \"mcp_tool broker/sell\", \"skill payments/refund\" or \"delegation clerk\"", name)
+	}
+	return at, nil
 }
 
 // Findings tells what compiling found: policies that are missing, advisory or weakened. They never loosen a decision.
@@ -244,11 +296,18 @@ func (p *Plan) computeVersion() value.Digest {
 	for _, r := range p.stop {
 		text = append(text, "stop "+r.Detail+"\n"...)
 	}
+	for _, at := range slices.SortedFunc(maps.Keys(p.caseSensitive), comparePlaces) {
+		text = fmt.Appendf(text, "case-sensitive %q %q %q\n", at.kind, at.container, at.name)
+	}
 	text = append(text, "timeout-approve "+strconv.FormatBool(p.opt.AllowTimeoutApprove)...)
 	if len(p.opt.TrustedServers) > 0 {
 		text = fmt.Appendf(text, "\ntrusted %q\n", slices.Sorted(slices.Values(p.opt.TrustedServers)))
 	}
 	return value.SumCanonical(text)
+}
+
+func comparePlaces(a, b place) int {
+	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.container, b.container), cmp.Compare(a.name, b.name))
 }
 
 // appendNode writes a YAML node so that different documents give different text; comments and layout leave no trace.

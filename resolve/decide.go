@@ -14,14 +14,14 @@ import (
 // Decide answers one call. It allocates nothing when the answer is allow. Every problem with the call itself is in the
 // decision: it denies, with a reason.
 func (p *Plan) Decide(c *Call) Decision {
-	g := p.find(c)
-	if g.first == nil {
+	t := p.find(c)
+	if t == nil {
 		return Unreadable(fmt.Errorf("%s is no kind of call, expected tool, mcp_tool, skill or delegation", quote(string(c.Kind))))
 	}
-	if len(p.stop) == 0 && p.silent(c, g) {
+	if len(p.stop) == 0 && p.silent(c, t) {
 		return Decision{Outcome: Allow}
 	}
-	return p.explain(c, g)
+	return p.explain(c, t)
 }
 
 // Unreadable is the decision for a call that can't be read.
@@ -30,76 +30,80 @@ func Unreadable(err error) Decision {
 	return Decision{Outcome: Deny, Message: r.Detail, Reasons: []Reason{r}}
 }
 
-// silent tells whether no rule of any gate has anything to say. It only looks: reasons are made by explain.
-func (p *Plan) silent(c *Call, g gates) bool {
-	sc := p.scratch.Get().(*value.Scratch)
-	ok := p.gateSilent(c, g.first, sc) && (g.second == nil || p.gateSilent(c, g.second, sc)) && p.restReadable(c, sc)
-	p.scratch.Put(sc)
+// silent reports whether no rule has anything to say. It only looks: reasons are made by explain.
+func (p *Plan) silent(c *Call, t *target) bool {
+	v := p.views.Get().(*condition.View)
+	ok := p.readArgs(c, t, &v.Args) == nil && p.readParent(c, t, &v.Parent) == nil && t.silent(c, v)
+	p.views.Put(v)
 	return ok
 }
 
-func (p *Plan) gateSilent(c *Call, t *target, sc *value.Scratch) bool {
-	if p.read(c, t, sc) != nil {
-		return false
-	}
+func (t *target) silent(c *Call, v *condition.View) bool {
 	for i := range t.rules {
 		r := &t.rules[i]
-		if r.truth(sc) != condition.False && r.meets(c) {
+		if r.truth(v) != condition.False && r.meets(c) {
 			return false
 		}
 	}
 	return true
 }
 
-// read scans the document that a gate's conditions rest on. Of a parent's input that is not there sc.Top is Absent.
-func (p *Plan) read(c *Call, t *target, sc *value.Scratch) error {
-	if t.kind == Delegation {
-		if c.ParentInput == nil {
-			sc.Reset()
-			return nil
-		}
-		return t.shape.Scan(c.ParentInput, p.opt.Limits, sc)
-	}
-	return p.readArgs(c, t.shape, sc)
-}
-
-func (p *Plan) readArgs(c *Call, shape *value.Shape, sc *value.Scratch) error {
+// readArgs scans the arguments. What no rule reads is checked all the same: it is forwarded and bound.
+func (p *Plan) readArgs(c *Call, t *target, sc *value.Scratch) error {
 	switch {
 	case c.Args != nil:
-		return shape.Scan(c.Args, p.opt.Limits, sc)
+		return t.args.Scan(c.Args, t.limits, sc)
 	case c.Values != nil && p.opt.TrustValues:
-		return shape.Look(c.Values, p.opt.Limits, sc)
+		return t.args.Look(c.Values, t.limits, sc)
 	case c.Values != nil:
-		return shape.Fill(c.Values, p.opt.Limits, sc)
+		return t.args.Fill(c.Values, t.limits, sc)
 	default:
-		return shape.Scan(emptyObject, p.opt.Limits, sc)
+		return t.args.Scan(emptyObject, t.limits, sc)
 	}
 }
 
 var emptyObject = []byte("{}")
 
-// restReadable checks the documents of a call that no gate reads: they are forwarded or bound all the same.
-func (p *Plan) restReadable(c *Call, sc *value.Scratch) bool {
-	switch {
-	case c.Kind == Delegation && (c.Args != nil || c.Values != nil):
-		return p.readArgs(c, p.nothing, sc) == nil
-	case c.Kind != Delegation && c.Kind != Skill && c.ParentInput != nil:
-		return p.nothing.Scan(c.ParentInput, p.opt.Limits, sc) == nil
-	default:
-		return true
+// readParent scans the parent's input. Of one that is not there sc.Top is Absent.
+func (p *Plan) readParent(c *Call, t *target, sc *value.Scratch) error {
+	if c.ParentInput == nil {
+		if sc.Top != value.Absent {
+			sc.Reset()
+		}
+		return nil
 	}
+	return t.parent.Scan(c.ParentInput, p.parentLimits(), sc)
+}
+
+// argumentLimits bounds the arguments of a call. Keys that differ in case alone are refused, unless the owner says that
+// this target takes them.
+func (p *Plan) argumentLimits(called place) value.Limits {
+	if called.kind == Delegation {
+		called.container = "" // one alias, whether local or remote
+	}
+	lim := p.opt.Limits
+	lim.FoldKeys = !p.caseSensitive[called]
+	return lim
+}
+
+// parentLimits bounds a parent's input.
+func (p *Plan) parentLimits() value.Limits {
+	lim := p.opt.Limits
+	lim.FoldKeys = true
+	return lim
 }
 
 // explain collects every reason, and what an ask needs.
-func (p *Plan) explain(c *Call, g gates) Decision {
-	sc := p.scratch.Get().(*value.Scratch)
-	defer p.scratch.Put(sc)
-	e := explanation{plan: p, call: c, gates: g, sc: sc}
+func (p *Plan) explain(c *Call, t *target) Decision {
+	v := p.views.Get().(*condition.View)
+	defer p.views.Put(v)
+	e := explanation{plan: p, call: c, target: t, view: v}
 	e.reasons = append(e.reasons, p.stop...)
 	e.parse()
-	e.gate(g.first)
-	if g.second != nil {
-		e.gate(g.second)
+	for i := range t.rules {
+		if r := &t.rules[i]; r.meets(c) && e.readable(&t.gates[r.gate]) {
+			e.rule(r)
+		}
 	}
 	return e.decision()
 }
@@ -108,39 +112,35 @@ func (p *Plan) explain(c *Call, g gates) Decision {
 type explanation struct {
 	plan    *Plan
 	call    *Call
-	gates   gates
+	target  *target
 	docs    documents
-	sc      *value.Scratch
+	view    *condition.View
+	noArgs  bool // the arguments can't be read
+	noInput bool // the parent's input can't be read
 	reasons []Reason
-	asked   []asked // parallel to the reasons that asked
+	asked   []*rule
 }
 
-// asked is a rule that asked at a gate.
-type asked struct {
-	rule *rule
-	gate *target
-}
-
-// parse decodes the call's documents. Those that can't be read deny.
+// parse decodes the call's documents, and scans them for the rules. Those that can't be read deny.
 func (e *explanation) parse() {
 	var err error
-	if e.docs.args, err = e.plan.args(e.call); err != nil {
+	if e.docs.args, err = e.plan.args(e.call, e.target); err != nil {
 		e.unreadable("arguments", err)
 	}
 	if e.docs.parent, err = e.plan.parentInput(e.call); err != nil {
 		e.unreadable("parent input", err)
 	}
+	e.noArgs = e.plan.readArgs(e.call, e.target, &e.view.Args) != nil
+	e.noInput = e.plan.readParent(e.call, e.target, &e.view.Parent) != nil
 }
 
-func (e *explanation) gate(t *target) {
-	if e.plan.read(e.call, t, e.sc) != nil {
-		return // parse has said why
+// readable reports whether the document that a gate is about can be read. When it can't, which denies the call, the
+// rules of that gate are left out.
+func (e *explanation) readable(gate *place) bool {
+	if gate.kind == Delegation {
+		return !e.noInput
 	}
-	for i := range t.rules {
-		if r := &t.rules[i]; r.meets(e.call) {
-			e.rule(t, r)
-		}
-	}
+	return !e.noArgs
 }
 
 func (e *explanation) unreadable(document string, err error) {
@@ -149,28 +149,28 @@ func (e *explanation) unreadable(document string, err error) {
 	})
 }
 
-func (e *explanation) rule(t *target, r *rule) {
+func (e *explanation) rule(r *rule) {
 	reason := Reason{
 		Source: r.source, Policy: r.policy, Rule: r.id, Code: r.code, Detail: r.detail, outcome: Ask,
 		File: r.file, Line: r.at.Start.Line, Column: r.at.Start.Column,
 	}
-	if r.truth(e.sc) == condition.False {
+	if r.truth(e.view) == condition.False {
 		return
 	}
 	if r.when != nil {
-		truth, seen := r.explain(e.sc)
+		truth, seen := r.when.Explain(e.view)
 		reason.Code, reason.Matchers = conditionCode(truth), matchers(seen)
 		reason.Detail = describe(seen)
 	}
 	if e.plan.denies(r.code) {
 		reason.outcome = Deny
 	} else {
-		e.asked = append(e.asked, asked{r, t})
+		e.asked = append(e.asked, r)
 	}
 	e.reasons = append(e.reasons, reason)
 }
 
-// denies tells whether an unconditional rule with this code denies.
+// denies reports whether an unconditional rule with this code denies.
 func (p *Plan) denies(code Code) bool {
 	switch code {
 	case Denied:
@@ -256,12 +256,12 @@ func (e *explanation) decision() Decision {
 func (e *explanation) require() *policy.Require {
 	var joined *policy.Require
 	varies := true
-	for _, a := range e.asked {
-		if a.rule.require == nil {
+	for _, r := range e.asked {
+		if r.require == nil {
 			varies = false
 			continue
 		}
-		next := *a.rule.require
+		next := *r.require
 		if joined != nil {
 			next = joined.Join(next)
 		}

@@ -13,8 +13,8 @@ import (
 type container struct {
 	kind  Kind
 	alias string
-	known map[string]gates
-	seen  sync.Map // name → gates
+	known map[string]*target
+	seen  sync.Map // name → *target
 	count atomic.Int32
 }
 
@@ -24,15 +24,15 @@ const (
 	maxSeenName = 256
 )
 
-// delegate are the gates of one agent alias, by what the call says it is.
-type delegate struct{ local, remote gates }
+// delegate is an agent alias, by what a call says of it; nil where it is not declared so.
+type delegate struct{ local, remote, both *target }
 
 // prepare compiles every target that the file names, so that deciding starts with one look-up.
 func (p *Plan) prepare() {
 	space := &p.agent.ActionSpace
-	p.tools = make(map[string]gates, len(space.LocalTools))
+	p.tools = make(map[string]*target, len(space.LocalTools))
 	for i := range space.LocalTools {
-		p.tools[space.LocalTools[i].Alias] = p.gatesOf(place{kind: Tool, name: space.LocalTools[i].Alias})
+		p.tools[space.LocalTools[i].Alias] = p.build(localTool(space.LocalTools[i].Alias))
 	}
 	p.servers = make(map[string]*container, len(space.MCPServers))
 	for i := range space.MCPServers {
@@ -43,45 +43,54 @@ func (p *Plan) prepare() {
 	p.delegates = map[string]delegate{}
 	for i := range space.LocalAgents {
 		alias := space.LocalAgents[i].Alias
-		p.delegates[alias] = delegate{local: p.gatesOf(place{kind: Delegation, name: alias})}
+		p.delegates[alias] = delegate{local: p.build(localAgent(alias))}
 	}
 	for i := range space.RemoteAgents {
 		a := &space.RemoteAgents[i]
 		p.remotes[a.Alias] = p.contain(Skill, a.Alias, a.AllowedSkills)
 		d := p.delegates[a.Alias]
-		d.remote = p.gatesOf(place{kind: Delegation, container: a.Alias, name: a.Alias})
+		d.remote = p.build(remoteAgentPlace(a.Alias))
+		if d.local != nil {
+			d.both = p.build(localAgent(a.Alias), remoteAgentPlace(a.Alias))
+		}
 		p.delegates[a.Alias] = d
 	}
 }
 
+func localTool(name string) place { return place{kind: Tool, name: name} }
+
+func localAgent(alias string) place { return place{kind: Delegation, name: alias} }
+
+func remoteAgentPlace(alias string) place {
+	return place{kind: Delegation, container: alias, name: alias}
+}
+
 func (p *Plan) contain(kind Kind, alias string, listed *[]schema.ToolRef) *container {
-	c := &container{kind: kind, alias: alias, known: map[string]gates{}}
+	c := &container{kind: kind, alias: alias, known: map[string]*target{}}
 	if listed != nil {
 		for _, e := range *listed {
-			c.known[e.Name] = p.gatesOf(place{kind: kind, container: alias, name: e.Name})
+			c.known[e.Name] = p.inContainer(place{kind: kind, container: alias, name: e.Name})
 		}
 	}
 	return c
 }
 
-// gatesOf compiles the gates of one place. A skill has two: its own and its agent's.
-func (p *Plan) gatesOf(at place) gates {
-	first := p.build(at, nil)
-	if at.kind != Skill {
-		return gates{first: first.target()}
+// inContainer compiles a tool of a server or a skill. A skill has two gates: its own and its agent's.
+func (p *Plan) inContainer(at place) *target {
+	if at.kind == Skill {
+		return p.build(at, remoteAgentPlace(at.container))
 	}
-	second := p.build(place{kind: Delegation, container: at.container, name: at.container}, first)
-	return gates{first: first.target(), second: second.target()}
+	return p.build(at)
 }
 
-// find returns the gates of a call.
-func (p *Plan) find(c *Call) gates {
+// find returns what a call meets, nil when it is of no kind.
+func (p *Plan) find(c *Call) *target {
 	switch c.Kind {
 	case Tool:
-		if g, ok := p.tools[c.Tool]; ok {
-			return g
+		if t, ok := p.tools[c.Tool]; ok {
+			return t
 		}
-		return p.gatesOf(place{kind: Tool, name: c.Tool})
+		return p.build(localTool(c.Tool))
 	case MCPTool:
 		return p.within(p.servers[c.Server], place{kind: MCPTool, container: c.Server, name: c.Tool})
 	case Skill:
@@ -89,43 +98,42 @@ func (p *Plan) find(c *Call) gates {
 	case Delegation:
 		return p.delegate(c)
 	default:
-		return gates{}
+		return nil
 	}
 }
 
-func (p *Plan) within(c *container, at place) gates {
+func (p *Plan) within(c *container, at place) *target {
 	if c == nil {
-		return p.gatesOf(at)
+		return p.inContainer(at)
 	}
-	if g, ok := c.known[at.name]; ok {
-		return g
+	if t, ok := c.known[at.name]; ok {
+		return t
 	}
-	if g, ok := c.seen.Load(at.name); ok {
-		return g.(gates)
+	if t, ok := c.seen.Load(at.name); ok {
+		return t.(*target)
 	}
-	g := p.gatesOf(at)
+	t := p.inContainer(at)
 	if len(at.name) <= maxSeenName && c.count.Add(1) <= maxSeen {
-		c.seen.Store(at.name, g)
+		c.seen.Store(at.name, t)
 	}
-	return g
+	return t
 }
 
-// delegate returns the gates of a delegation. An alias declared both local and remote and not told apart meets both; one
-// declared the other way than the call says is not declared.
-func (p *Plan) delegate(c *Call) gates {
+// delegate returns what a delegation meets. An alias declared both local and remote and not told apart meets the gates of
+// both; one declared the other way than the call says is not declared.
+func (p *Plan) delegate(c *Call) *target {
 	d := p.delegates[c.Agent]
+	known, unknown := d.local, localAgent(c.Agent)
 	switch {
-	case c.Remote == RemoteYes && d.remote.first != nil:
-		return d.remote
 	case c.Remote == RemoteYes:
-		return p.gatesOf(place{kind: Delegation, container: c.Agent, name: c.Agent})
-	case c.Remote == RemoteUnstated && d.local.first == nil && d.remote.first != nil:
-		return d.remote
-	case d.local.first == nil:
-		return p.gatesOf(place{kind: Delegation, name: c.Agent})
-	case c.Remote == RemoteUnstated && d.remote.first != nil:
-		return gates{first: d.local.first, second: d.remote.first}
-	default:
-		return d.local
+		known, unknown = d.remote, remoteAgentPlace(c.Agent)
+	case c.Remote == RemoteUnstated && d.both != nil:
+		known = d.both
+	case c.Remote == RemoteUnstated && d.local == nil:
+		known = d.remote
 	}
+	if known == nil {
+		return p.build(unknown)
+	}
+	return known
 }

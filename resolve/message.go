@@ -1,6 +1,8 @@
 package resolve
 
 import (
+	"cmp"
+
 	"github.com/assent-dev/assent/template"
 	"github.com/assent-dev/assent/value"
 )
@@ -11,12 +13,12 @@ type documents struct {
 	parent value.Value // Absent when not given
 }
 
-func (p *Plan) args(c *Call) (value.Value, error) {
+func (p *Plan) args(c *Call, t *target) (value.Value, error) {
 	switch {
 	case c.Args != nil:
-		return value.Parse(c.Args, p.opt.Limits)
+		return value.Parse(c.Args, t.limits)
 	case c.Values != nil:
-		return value.FromGo(c.Values, p.opt.Limits)
+		return value.FromGo(c.Values, t.limits)
 	default:
 		return value.Value{Kind: value.Object}, nil
 	}
@@ -26,46 +28,52 @@ func (p *Plan) parentInput(c *Call) (value.Value, error) {
 	if c.ParentInput == nil {
 		return value.Value{}, nil
 	}
-	return value.Parse(c.ParentInput, p.opt.Limits)
+	return value.Parse(c.ParentInput, p.parentLimits())
 }
 
 // message renders the first template that asked: the agent's own before any policy's, the skill's or tool's before the
-// delegation's or server's, policies by reference and position. Rules stand in that order already, gate by gate.
+// delegation's or server's, policies by reference and position.
 func (e *explanation) message() template.Message {
 	chosen := e.template()
-	if chosen.rule == nil {
-		at := e.gates.first // a skill call is shown as one, whichever of its gates asked
-		return template.Message{Text: template.Default(contextOf(at.place), e.plan.facts(e.call, at, e.docs))}
+	if chosen == nil {
+		at := &e.target.gates[0] // a skill call is shown as one, whichever of its gates asked
+		return template.Message{Text: template.Default(contextOf(at), e.plan.facts(e.call, at, e.docs))}
 	}
-	return chosen.rule.template.Render(contextOf(chosen.gate.place), e.plan.facts(e.call, chosen.gate, e.docs))
+	at := &e.target.gates[chosen.gate]
+	return chosen.template.Render(contextOf(at), e.plan.facts(e.call, at, e.docs))
 }
 
-func (e *explanation) template() asked {
-	var chosen asked
-	for _, a := range e.asked {
+// template returns the rule whose template is shown, nil for none. Rules stand gate by gate, the agents' files first; a
+// tool that is listed twice may have its server's rule before its own.
+func (e *explanation) template() *rule {
+	var own, governing *rule
+	for _, r := range e.asked {
 		switch {
-		case a.rule.template == nil:
-		case a.rule.source != FromPolicy:
-			return a
-		case chosen.rule == nil || before(a.rule, chosen.rule):
-			chosen = a
+		case r.template == nil:
+		case r.source == FromPolicy:
+			if governing == nil || before(r, governing) {
+				governing = r
+			}
+		case own == nil, own.source == FromServer && r.source == FromAgent && r.layer == own.layer:
+			own = r
 		}
 	}
-	return chosen
+	if own == nil {
+		return governing
+	}
+	return own
 }
 
 // before orders the policy rules of two gates.
 func before(a, b *rule) bool {
-	if a.policy != b.policy {
-		return a.policy < b.policy
-	}
-	if a.at.Start.Line != b.at.Start.Line {
-		return a.at.Start.Line < b.at.Start.Line
-	}
-	return a.at.Start.Column < b.at.Start.Column
+	return cmp.Or(
+		cmp.Compare(a.policy, b.policy),
+		cmp.Compare(a.at.Start.Line, b.at.Start.Line),
+		cmp.Compare(a.at.Start.Column, b.at.Start.Column),
+	) < 0
 }
 
-func contextOf(at place) template.Context {
+func contextOf(at *place) template.Context {
 	switch {
 	case at.kind == MCPTool:
 		return template.MCPTool
@@ -82,7 +90,7 @@ func contextOf(at place) template.Context {
 
 // facts gives a template its variables. agent_alias is the executing agent, but the called one in a delegation (Agent
 // Format, variable catalog).
-func (p *Plan) facts(c *Call, t *target, d documents) *template.Facts {
+func (p *Plan) facts(c *Call, at *place, d documents) *template.Facts {
 	f := &template.Facts{
 		ToolName: c.Tool, MCPServer: c.Server, SkillID: c.Skill, AgentAlias: p.alias, AgentID: p.agent.Metadata.ID,
 		Args: d.args, ParentInput: d.parent,
@@ -90,9 +98,9 @@ func (p *Plan) facts(c *Call, t *target, d documents) *template.Facts {
 	if c.Kind == Skill {
 		f.RemoteAgent = c.Agent
 	}
-	if t.kind == Delegation {
+	if at.kind == Delegation {
 		f.AgentAlias = c.Agent
-		if t.container != "" {
+		if at.container != "" {
 			f.RemoteAgent = c.Agent
 		}
 	}

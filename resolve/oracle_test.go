@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"sort"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -17,7 +16,7 @@ import (
 )
 
 // decode reads drawn arguments the way a runtime would.
-func decode(t *rapid.T, args []byte) map[string]any {
+func decode(t interface{ Fatal(...any) }, args []byte) map[string]any {
 	if args == nil {
 		return nil
 	}
@@ -29,7 +28,7 @@ func decode(t *rapid.T, args []byte) map[string]any {
 }
 
 // oracle decides a call the slow way, from the typed documents and docs/design/001-semantics.md, without a plan: every rule of
-// every policy is looked at for every call. It knows nothing of slicing, gates, slots or caches.
+// every policy is looked at for every call. It knows nothing of slicing, slots or caches.
 type oracle struct {
 	agent    *schema.Agent
 	policies []*policy.Policy
@@ -88,7 +87,7 @@ func (o *oracle) tool() {
 	if !found {
 		o.say(resolve.FromActionSpace, "", "", resolve.NotDeclared)
 	}
-	o.governance(resolve.Tool, o.call.Tool, "", condition.ToolArgs, nil)
+	o.governance(map[*policy.Rule]bool{}, resolve.Tool, o.call.Tool, "")
 }
 
 func (o *oracle) mcpTool() {
@@ -102,7 +101,7 @@ func (o *oracle) mcpTool() {
 	if !found {
 		o.say(resolve.FromActionSpace, "", "", resolve.NotDeclared)
 	}
-	o.governance(resolve.MCPTool, o.call.Tool, o.call.Server, condition.ToolArgs, nil)
+	o.governance(map[*policy.Rule]bool{}, resolve.MCPTool, o.call.Tool, o.call.Server)
 }
 
 func (o *oracle) list(id string, list *[]schema.ToolRef, blanket *schema.Approval, name string, use condition.Use) {
@@ -136,8 +135,8 @@ func (o *oracle) skill() {
 		o.approval(resolve.FromAgent, "remote_agents."+remote.Alias, remote.Approval, condition.Delegation)
 	}
 	met := map[*policy.Rule]bool{}
-	o.governance(resolve.Skill, o.call.Skill, o.call.Agent, condition.SkillArgs, met)
-	o.governance(resolve.Delegation, o.call.Agent, o.call.Agent, condition.Delegation, met)
+	o.governance(met, resolve.Skill, o.call.Skill, o.call.Agent)
+	o.governance(met, resolve.Delegation, o.call.Agent, o.call.Agent)
 }
 
 func (o *oracle) remote(alias string) *schema.RemoteAgent {
@@ -160,13 +159,14 @@ func (o *oracle) delegation() {
 	remote := o.remote(alias)
 	asLocal := o.call.Remote != resolve.RemoteYes && (local != nil || o.call.Remote == resolve.RemoteNo || remote == nil)
 	asRemote := o.call.Remote != resolve.RemoteNo && (remote != nil || o.call.Remote == resolve.RemoteYes)
+	met := map[*policy.Rule]bool{}
 	if asLocal {
 		if local == nil {
 			o.say(resolve.FromActionSpace, "", "", resolve.NotDeclared)
 		} else {
 			o.approval(resolve.FromAgent, "local_agents."+alias, local.Approval, condition.Delegation)
 		}
-		o.governance(resolve.Delegation, alias, "", condition.Delegation, nil)
+		o.governance(met, resolve.Delegation, alias, "")
 	}
 	if asRemote {
 		if remote == nil {
@@ -174,37 +174,23 @@ func (o *oracle) delegation() {
 		} else {
 			o.approval(resolve.FromAgent, "remote_agents."+alias, remote.Approval, condition.Delegation)
 		}
-		o.governance(resolve.Delegation, alias, alias, condition.Delegation, nil)
+		o.governance(met, resolve.Delegation, alias, alias)
 	}
 }
 
-// mentions tells whether a condition has a key with this beginning.
-func mentions(ap *schema.Approval, prefix string) bool {
-	if ap == nil || ap.Condition == nil {
-		return false
+// governance looks at every rule there is. In a call of two gates a rule speaks once. Its condition sees the whole call.
+func (o *oracle) governance(met map[*policy.Rule]bool, kind resolve.Kind, target, server string) {
+	use := condition.Governance
+	if o.call.Kind == resolve.Delegation {
+		use = condition.Delegation
 	}
-	for _, g := range ap.Condition.Groups {
-		for _, m := range g.Matchers {
-			if strings.HasPrefix(m.Key, prefix) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// governance looks at every rule there is. In a call of two gates (met is given) a rule without kinds speaks once, unless it
-// is about the parent's input.
-func (o *oracle) governance(kind resolve.Kind, target, server string, use condition.Use, met map[*policy.Rule]bool) {
 	for _, pol := range o.policies {
 		for i := range pol.Rules {
 			r := &pol.Rules[i]
 			if met[r] || !r.Match.Target(kind, target, server) {
 				continue
 			}
-			if met != nil && len(r.Match.Kinds) == 0 && !mentions(r.Approval, "parent.input.") {
-				met[r] = true
-			}
+			met[r] = true
 			if !r.Match.Annotated(o.call.Annotations, server == "") {
 				continue
 			}
@@ -229,28 +215,23 @@ func (o *oracle) ask(source resolve.Source, ref, id string, ap *schema.Approval,
 		o.say(source, ref, id, resolve.Always)
 		return
 	}
-	compiler := condition.NewCompiler(use, condition.Semantics{})
-	program := compiler.Add(ap.Condition)
-	if use == condition.Delegation && o.call.ParentInput == nil { // no matcher can be told, not even one without tests
-		truth, _ := program.Opaque(condition.WhyNoParentInput, "missing")
-		code := map[condition.Truth]resolve.Code{condition.True: resolve.ConditionTrue, condition.Unknown: resolve.ConditionUnknown}[truth]
-		if code != "" {
-			o.say(source, ref, id, code)
-		}
-		return
-	}
+	compiler := condition.NewCompiler(condition.Semantics{})
+	program := compiler.Add(use, ap.Condition)
+	args, parent := compiler.Shapes()
 	doc := o.call.Args
-	if use == condition.Delegation {
-		doc = o.call.ParentInput
-	}
 	if doc == nil {
 		doc = []byte("{}")
 	}
-	sc := &value.Scratch{}
-	if err := compiler.Shape().Scan(doc, value.Limits{}, sc); err != nil {
+	view := &condition.View{}
+	if err := args.Scan(doc, value.Limits{}, &view.Args); err != nil {
 		panic(err)
 	}
-	switch program.Eval(sc.Slots) {
+	if o.call.ParentInput != nil {
+		if err := parent.Scan(o.call.ParentInput, value.Limits{}, &view.Parent); err != nil {
+			panic(err)
+		}
+	}
+	switch program.Eval(view) {
 	case condition.True:
 		o.say(source, ref, id, resolve.ConditionTrue)
 	case condition.Unknown:

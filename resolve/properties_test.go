@@ -49,8 +49,8 @@ func approvalText(t *rapid.T, keys []string) string {
 	}
 }
 
-var argKeys = []string{"k", "l"}
-var pathKeys = []string{"parent.input.k", "parent.input.l", "k"}
+var argKeys = []string{"k", "l", "parent.input.k"}
+var pathKeys = []string{"parent.input.k", "parent.input.l", "parent.output.k", "k"}
 
 func optional(t *rapid.T, field string, text func() string) string {
 	if rapid.Bool().Draw(t, "has "+field) {
@@ -108,10 +108,15 @@ func ruleText(t *rapid.T, id string) string {
 	if len(match) > 0 {
 		text += ", match: {" + strings.Join(match, ", ") + "}"
 	}
+	return text + ", " + bodyText(t)
+}
+
+// bodyText draws what a rule says of the calls that it meets, to the end of the rule.
+func bodyText(t *rapid.T) string {
 	if rapid.IntRange(0, 5).Draw(t, "denies") == 0 {
-		return text + ", deny: no}"
+		return "deny: no}"
 	}
-	return text + ", approval: " + rapid.Custom(func(t *rapid.T) string {
+	return "approval: " + rapid.Custom(func(t *rapid.T) string {
 		for {
 			if a := approvalText(t, append(pathKeys, argKeys...)); a != "false" {
 				return a

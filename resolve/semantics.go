@@ -70,6 +70,8 @@ func conditionPoints() []Point {
 		{"Conditions.Trim", "A trailing newline or space hides a match.", "the raw and the right-trimmed value are both tested", "raw_only", "matchers, regex"},
 		{"regex dialect", "Which regular expressions?", "RE2 (Go): linear time; look-around and back-references are refused", "", "matchers, regex"},
 		{"dotted key", "A tool condition has a key with dots.", "the whole literal key, else the path; when both exist, ask if either is true or unknown", "", "approval keys"},
+		{"array index", "A key has a number between dots, `lines.0.amount`.", "that element of the list alone, as in templates; never all of them", "", "approval keys"},
+		{"parent key", "A tool or skill condition has a key that begins with `parent.`.", "never the name of an argument: unknown, so ask", "", "approval keys"},
 		{"bare key in delegation", "A delegation condition has a key that is no `parent.input` path.", "unknown, so ask", "", "delegation approval"},
 		{"numbers", "How are numbers compared?", "as exact decimals: 1, 1.0 and 1e0 are equal, 2^53 and 2^53+1 are not", "", "matchers, comparison"},
 	}
@@ -88,8 +90,11 @@ func resolutionPoints() []Point {
 		{"union", "Agent and policies disagree.", "any source that asks, asks; requirements are joined and only tighten", "", "governance"},
 		{"unresolved policy", "A required policy can't be resolved or read.", "every call is denied", "", "governance_policies"},
 		{"tighten_only_invariant", "What does `false` permit?", "nothing here: approvals are joined whatever it says, from policies and from parent agents", "", "constraints"},
+		{"policy conditions", "What do the keys of a policy's condition name?", "plain keys the arguments, `parent.input` paths the parent's input, whichever gate the rule stands at; in a pure delegation, which has no arguments, plain keys are unknown", "", "policies"},
 		{"annotations", "An MCP tool has no annotations, or not that hint.", "MCP's defaults: destructive, not read-only, not idempotent, open world", "", "policies"},
 		{"trusted annotations", "A tool's own server says that it is harmless.", "believed only of servers in `Options.TrustedServers`; the hints of others bring calls under rules, and never out of them", "", "policies"},
 		{"arguments", "The arguments are JSON that two readers could read differently.", "deny", "", "calls"},
+		{"keys alike", "Two keys of one object differ in case alone, `url` and `URL`.", "deny, in the arguments and in the parent's input, since many tools take the two for one; the owner may name targets whose arguments have both", "", "calls"},
+		{"no object", "The arguments are no object.", "an embedding program's call: every matcher is unknown, so ask; in a call's JSON form: no valid call", "", "calls"},
 	}
 }

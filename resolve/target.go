@@ -19,20 +19,19 @@ type place struct {
 	name      string
 }
 
-// target is one gate compiled: every rule that can concern its calls, and which slots of a document they read. The
-// document is the parent's input for a delegation, else the arguments.
+// target is what one call meets, compiled: every rule of its gates, and which slots of its documents they read.
 type target struct {
-	place
-	shape *value.Shape
-	rules []rule
+	gates  []place // never empty; the call is shown as the first
+	args   *value.Shape
+	parent *value.Shape
+	limits value.Limits // of the arguments
+	rules  []rule       // gate by gate
 }
-
-// gates are what one call has to pass: a skill meets its own gate and its agent's delegation gate; an alias declared
-// both local and remote meets both. second is nil where there is only one.
-type gates struct{ first, second *target }
 
 // rule is one approval requirement or denial, compiled for one gate.
 type rule struct {
+	gate       int // in target.gates
+	layer      int // of the agent chain whose file has it; of no meaning for a policy's
 	source     Source
 	policy, id string
 	file       string
@@ -41,67 +40,58 @@ type rule struct {
 	detail     string             // of an unconditional rule
 	when       *condition.Program // nil: unconditional
 	match      *policy.Match      // nil: meets every call of its gate
-	trusted    bool               // the hints of the gate's server are believed
+	trusted    bool               // the hints of the servers of all gates are believed
 	require    *policy.Require    // nil: nothing
 	template   *template.Template // nil: none
 }
 
-// meets tells whether the rule concerns the call at all: a policy may look at annotations, which only the call knows.
+// meets reports whether the rule concerns the call at all: a policy may look at annotations, which only the call knows.
 func (r *rule) meets(c *Call) bool {
 	return r.match == nil || r.match.Annotated(c.Annotations, r.trusted)
 }
 
-// truth evaluates the rule's condition on what a scan found. A document that is no object, or is not there, tells it
-// nothing (docs/design/001-semantics.md).
-func (r *rule) truth(sc *value.Scratch) condition.Truth {
-	switch {
-	case r.when == nil:
+// truth evaluates the rule's condition on what a scan of the call found.
+func (r *rule) truth(v *condition.View) condition.Truth {
+	if r.when == nil {
 		return condition.True
-	case sc.Top != value.Object:
-		return condition.Unknown
-	default:
-		return r.when.Eval(sc.Slots)
 	}
+	return r.when.Eval(v)
 }
 
-// explain is truth with the matchers that spoke. The rule has a condition.
-func (r *rule) explain(sc *value.Scratch) (condition.Truth, []condition.Observation) {
-	switch sc.Top {
-	case value.Object:
-		return r.when.Explain(sc.Slots)
-	case value.Absent:
-		return r.when.Opaque(condition.WhyNoParentInput, "missing")
-	default:
-		return r.when.Opaque(condition.WhyNoArguments, sc.Top.String())
-	}
-}
-
-// builder gathers the rules of one place.
+// builder gathers the rules of one target.
 type builder struct {
 	plan     *Plan
-	at       place
 	compiler *condition.Compiler
+	gates    []place
 	rules    []rule
-	first    *builder              // at a skill call's second gate: its first one
-	met      map[*policy.Rule]bool // policy rules that have no business at a second gate any more
+	met      map[*policy.Rule]bool // policy rules that stand at an earlier gate
+
+	at    place // the gate that is being built
+	layer int   // the agent whose file is being read
 }
 
-// build gathers every rule of every layer that can concern a place. It never fails: a place that nobody declared gets a
-// rule that denies it, beside all policy rules that meet it. first is the first gate of a skill call at its second one.
-func (p *Plan) build(at place, first *builder) *builder {
-	b := &builder{plan: p, at: at, first: first, met: map[*policy.Rule]bool{}}
-	b.compiler = condition.NewCompiler(useOf(at.kind), p.opt.Semantics.Conditions)
-	for i := range p.layers {
-		b.declared(p.layers[i].agent, i > 0)
+// build gathers every rule of every layer that can concern the gates of a target. It never fails: a place that nobody
+// declared gets a rule that denies it, beside all policy rules that meet it.
+func (p *Plan) build(gates ...place) *target {
+	b := &builder{plan: p, gates: gates, met: map[*policy.Rule]bool{}, compiler: condition.NewCompiler(p.opt.Semantics.Conditions)}
+	for i, at := range gates {
+		b.at = at
+		from := len(b.rules)
+		for layer := range p.layers {
+			b.layer = layer
+			b.declared(p.layers[layer].agent)
+		}
+		b.governed()
+		for j := range b.rules[from:] {
+			b.rules[from+j].gate = i
+		}
 	}
-	b.governed()
-	return b
+	t := &target{gates: gates, rules: b.rules, limits: p.argumentLimits(gates[0])}
+	t.args, t.parent = b.compiler.Shapes()
+	return t
 }
 
-func (b *builder) target() *target {
-	return &target{place: b.at, shape: b.compiler.Shape(), rules: b.rules}
-}
-
+// useOf is what the keys of an approval in an agent's file name.
 func useOf(k Kind) condition.Use {
 	switch k {
 	case Skill:
@@ -113,26 +103,29 @@ func useOf(k Kind) condition.Use {
 	}
 }
 
-// declared adds what one agent's file says about the place. An ancestor that does not know the place has nothing to say;
+// declared adds what one agent's file says about the gate. An ancestor that does not know the place has nothing to say;
 // the agent itself must declare it.
-func (b *builder) declared(a *schema.Agent, ancestor bool) {
+func (b *builder) declared(a *schema.Agent) {
 	known := false
 	switch b.at.kind {
 	case Tool:
 		known = b.localTool(a)
 	case MCPTool:
-		known = b.mcpTool(a, ancestor)
+		known = b.mcpTool(a)
 	case Skill:
 		known = b.skill(a)
 	case Delegation:
 		known = b.delegation(a)
 	}
-	if !known && !ancestor && b.first == nil { // the first gate of a call has said it already
+	if !known && !b.ancestor() && b.at == b.gates[0] { // the first gate of a call has said it already
 		b.rules = append(b.rules, rule{
 			source: FromActionSpace, file: a.File, at: spaceOf(a), code: NotDeclared, detail: b.notDeclared(a),
 		})
 	}
 }
+
+// ancestor reports whether the file that is being read is a parent's.
+func (b *builder) ancestor() bool { return b.layer > 0 }
 
 func (b *builder) localTool(a *schema.Agent) bool {
 	for i := range a.ActionSpace.LocalTools {
@@ -164,23 +157,24 @@ func (b *builder) delegation(a *schema.Agent) bool {
 	return true
 }
 
-// replaced tells whether the owner chose that the called skill's own approval stands instead of its agent's. Each file
+// replaced reports whether the owner chose that the called skill's own approval stands instead of its agent's. Each file
 // speaks for itself only: neither policies nor a parent's approval go away.
 func (b *builder) replaced(r *schema.RemoteAgent) bool {
-	if b.plan.opt.Semantics.RemoteApproval != SkillReplaces || b.first == nil || r.AllowedSkills == nil {
+	called := b.gates[0]
+	if b.plan.opt.Semantics.RemoteApproval != SkillReplaces || called.kind != Skill || r.AllowedSkills == nil {
 		return false
 	}
 	return slices.ContainsFunc(*r.AllowedSkills, func(e schema.ToolRef) bool {
-		return e.Name == b.first.at.name && e.Approval != nil
+		return e.Name == called.name && e.Approval != nil
 	})
 }
 
 // mcpTool adds the server's rules. A child's server is the parent's when they share the server_ref, or the alias.
-func (b *builder) mcpTool(a *schema.Agent, ancestor bool) bool {
+func (b *builder) mcpTool(a *schema.Agent) bool {
 	known := false
 	for i := range a.ActionSpace.MCPServers {
 		s := &a.ActionSpace.MCPServers[i]
-		if s.Alias != b.at.container && (!ancestor || !b.sameServer(s)) {
+		if s.Alias != b.at.container && (!b.ancestor() || !b.sameServer(s)) {
 			continue
 		}
 		known = true
@@ -262,20 +256,20 @@ func (b *builder) approval(a *schema.Agent, source Source, id string, ap *schema
 	if ap == nil || ap.Form == schema.Never {
 		return
 	}
-	r := b.asking(ap)
-	r.source, r.id, r.file = source, id, a.File
+	r := b.asking(useOf(b.at.kind), ap)
+	r.source, r.id, r.file, r.layer = source, id, a.File, b.layer
 	b.rules = append(b.rules, r)
 }
 
 // asking compiles the condition and template of an approval.
-func (b *builder) asking(ap *schema.Approval) rule {
+func (b *builder) asking(use condition.Use, ap *schema.Approval) rule {
 	r := rule{at: ap.Range, code: Always, detail: "approval is always required"}
 	if ap.Template != nil && !ap.Template.Parsed.Omitted() {
 		r.template = ap.Template.Parsed
 	}
 	if ap.Form == schema.Conditional {
 		r.code, r.detail = "", ""
-		r.when = b.compiler.Add(ap.Condition)
+		r.when = b.compiler.Add(use, ap.Condition)
 	}
 	return r
 }
@@ -295,39 +289,34 @@ func (b *builder) governed() {
 	}
 }
 
-// concerns tells whether a policy rule meets the place. In a skill call a rule that names no kinds is met once, at the
-// first gate that it fits; naming delegation or reading the parent's input makes it stand at the delegation gate as well.
+// concerns reports whether a policy rule meets the gate. Its condition sees the whole call at any gate, so a call of two
+// gates meets it once, at the first that it fits.
 func (b *builder) concerns(r *policy.Rule) bool {
-	if b.first != nil && b.first.met[r] || !r.Match.Target(b.at.kind, b.at.name, b.at.container) {
+	if b.met[r] || !r.Match.Target(b.at.kind, b.at.name, b.at.container) {
 		return false
 	}
-	if len(r.Match.Kinds) == 0 && !readsParent(r.Approval) {
-		b.met[r] = true
-	}
+	b.met[r] = true
 	return true
 }
 
-// readsParent tells whether a condition has a key that names the parent's input. At a skill's gate such a key names an
-// argument, which the caller could add to seem harmless.
-func readsParent(ap *schema.Approval) bool {
-	if ap == nil || ap.Form != schema.Conditional {
-		return false
+// governance is what the keys of a policy's condition name: a pure delegation has no arguments to read.
+func (b *builder) governance() condition.Use {
+	if b.gates[0].kind == Delegation {
+		return condition.Delegation
 	}
-	for i := range ap.Condition.Groups {
-		for _, m := range ap.Condition.Groups[i].Matchers {
-			if places, _ := condition.Places(condition.Delegation, m.Key); places != nil {
-				return true
-			}
-		}
-	}
-	return false
+	return condition.Governance
+}
+
+// trusted reports whether the hints of whoever stands behind any of the gates are believed.
+func (b *builder) trusted() bool {
+	return !slices.ContainsFunc(b.gates, func(g place) bool { return g.container != "" && !b.plan.trusts(g.container) })
 }
 
 func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
 	frame := rule{source: FromPolicy, policy: pol.Ref, id: r.ID, file: pol.File, at: r.Range}
 	if len(r.Match.Annotations) > 0 {
 		frame.match = &r.Match
-		frame.trusted = b.at.container == "" || b.plan.trusts(b.at.container)
+		frame.trusted = b.trusted()
 	}
 	if r.Denies {
 		deny := frame
@@ -337,7 +326,7 @@ func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
 	if r.Approval == nil {
 		return
 	}
-	ask := b.asking(r.Approval)
+	ask := b.asking(b.governance(), r.Approval)
 	ask.source, ask.policy, ask.id, ask.file, ask.at = frame.source, frame.policy, frame.id, frame.file, frame.at
 	ask.match = frame.match
 	ask.trusted = frame.trusted

@@ -95,7 +95,7 @@ func TestThreatNothingIsCoerced(t *testing.T) {
 		`{"dry_run":1}`:                     "ask condition_unknown",
 		`{"dry_run":"false"}`:               "ask condition_unknown",
 		`{"Dry_run":true}`:                  "ask condition_unknown",
-		`{"dry_run":true,"Dry_run":false}`:  "allow ",
+		`{"dry_run":true,"Dry_run":false}`:  "deny unreadable_arguments",
 		`{"dry_run":true,"dry_run":false}`:  "deny unreadable_arguments",
 		`{"dry_run":true,"dry\u005frun":1}`: "deny unreadable_arguments",
 	} {

@@ -21,6 +21,9 @@ type Agent struct {
 	Constraints   Constraints
 	ActionSpace   ActionSpace
 	Policy        ExecutionPolicy
+	// Cut names the top-level blocks that lack something that is in the file or ought to be; nil of an agent from Parse, see
+	// ParseParts.
+	Cut map[string]bool
 }
 
 // HasFileAgents tells whether the agent names sub-agents that stand in files, so that LoadGraph has something to load.

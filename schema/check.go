@@ -12,7 +12,12 @@ import (
 // check applies the rules of the standard that a JSON Schema can't see (docs/design/001-semantics.md).
 func (r *reader) check(a *Agent) {
 	r.aliases(&a.ActionSpace)
-	r.policyID(&a.Policy)
+	if !a.Cut["execution_policy"] {
+		r.policyID(&a.Policy)
+	}
+	if a.Cut["action_space"] {
+		return // what an execution policy refers to may be cut
+	}
 	c := references{reader: r, agent: a, remote: map[string]diag.Range{}}
 	for _, local := range a.ActionSpace.LocalAgents {
 		c.locals.add(local.Alias, local.AliasRange)
@@ -93,7 +98,7 @@ func (r *reader) policyID(p *ExecutionPolicy) {
 		Rule: ruleUnknownPolicy, Severity: diag.Warning, Range: p.IDRange,
 		Message:  fmt.Sprintf("%q is no execution policy of the standard, so its config is not checked", p.ID),
 		Expected: strings.Join(standardPolicies(), ", ") + ", or x-<vendor>.<name>",
-		Nearest:  diag.Nearest(p.ID, standardPolicies()),
+		Nearest:  diag.Suggest(p.ID, standardPolicies()),
 	})
 }
 

@@ -170,7 +170,7 @@ func (w *fieldWalk) unknown(n, key *yamldoc.Node, s *shape) diag.Finding {
 	if s.fields["message_template"] != nil && !hasAny(n, s.names) {
 		f.Message = fmt.Sprintf("unknown field %q %s, which holds no known field and so asks always", key.Text, w.here())
 	}
-	if f.Nearest = nearestField(key.Text, s.names); f.Nearest == "" {
+	if f.Nearest = diag.Suggest(key.Text, s.names); f.Nearest == "" {
 		if home := w.home(key.Text); home != "" {
 			f.Expected = fmt.Sprintf("%s; %q belongs at %s", f.Expected, key.Text, home)
 		}
@@ -195,21 +195,6 @@ func joinSteps(places []place) string {
 		b.WriteString(p.step)
 	}
 	return b.String()
-}
-
-// nearestField returns the known name that was likely meant: near in spelling, or a word of the name
-// (requires_approval).
-func nearestField(name string, known []string) string {
-	if near := diag.Nearest(name, known); near != "" {
-		return near
-	}
-	words := strings.FieldsFunc(strings.ToLower(name), func(c rune) bool { return c == '_' || c == '-' || c == ' ' })
-	for _, k := range known {
-		if len(words) > 1 && slices.Contains(words, k) {
-			return k
-		}
-	}
-	return ""
 }
 
 func hasAny(n *yamldoc.Node, names []string) bool {

@@ -34,6 +34,9 @@ const (
 	ruleDelegationDepth    = "delegation-depth"
 )
 
+// MissingField is the rule of fields that must be there.
+const MissingField = ruleMissingField
+
 // UnknownField is the rule of fields that the standard does not know; the only one that `--strict` raises.
 const UnknownField = ruleUnknownField
 

@@ -26,6 +26,17 @@ func JSON() []byte { return []byte(agentSchema) }
 // (docs/design/001-semantics.md): it is unreadable, breaks the JSON Schema or breaks a MUST rule of the standard. Every
 // other finding, an unknown field among them, leaves a usable agent. Findings come in source order.
 func Parse(file string, src []byte) (*Agent, []diag.Finding) {
+	agent, findings := ParseParts(file, src)
+	if stops(findings) {
+		agent = nil
+	}
+	return agent, findings
+}
+
+// ParseParts is Parse for those who look for mistakes. When findings stop the load it returns what is left of the agent
+// without the parts that break the JSON Schema, which Cut names: nothing may be decided from it. It is nil when the
+// document can't be read at all.
+func ParseParts(file string, src []byte) (*Agent, []diag.Finding) {
 	doc, findings := yamldoc.Parse(file, src, yamldoc.Limits{})
 	if doc == nil {
 		return nil, finish(file, stopping(findings))
@@ -33,15 +44,17 @@ func Parse(file string, src []byte) (*Agent, []diag.Finding) {
 	r := reader{findings: findings}
 	r.fields(doc.Root)
 	r.version(doc.Root.Get("schema_version"))
-	violations := Violations(doc.Root, compiled())
-	if r.add(violations...); len(violations) > 0 {
-		return nil, finish(file, r.findings)
+	failures, violations := violations(doc.Root, compiled())
+	r.add(violations...)
+	var cut map[string]bool
+	if len(violations) > 0 {
+		if doc, cut = sound(doc, failures); doc == nil || len(failures) == 0 {
+			return nil, finish(file, r.findings)
+		}
 	}
 	agent := r.agent(file, doc)
+	agent.Cut = cut
 	r.check(agent)
-	if stops(r.findings) {
-		agent = nil
-	}
 	return agent, finish(file, r.findings)
 }
 

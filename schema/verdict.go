@@ -13,15 +13,21 @@ import (
 // speak of; each stops the load. A number that is not finite is no JSON at all, so then only such numbers are
 // reported. Governance policies are judged by it too.
 func Violations(root *yamldoc.Node, s *jsonschema.Schema) []diag.Finding {
-	findings := notFinite(root, nil)
-	if len(findings) > 0 {
-		return findings
+	_, findings := violations(root, s)
+	return findings
+}
+
+// violations is Violations with the failures behind them; there are none of numbers that are not finite.
+func violations(root *yamldoc.Node, s *jsonschema.Schema) (failures []jsonschema.Failure, findings []diag.Finding) {
+	if findings = notFinite(root, nil); len(findings) > 0 {
+		return nil, findings
 	}
 	l := locator{root: root, index: map[*yamldoc.Node]map[string]int{}}
-	for _, failure := range s.Validate(root.Any()) {
+	failures = s.Validate(root.Any())
+	for _, failure := range failures {
 		findings = append(findings, l.violation(failure))
 	}
-	return findings
+	return failures, findings
 }
 
 // notFinite reports every .inf and .nan below n.
@@ -91,7 +97,7 @@ func inWords(failure jsonschema.Failure) string {
 		return "lower-case letters, digits, _, - and dots, a letter or digit first"
 	case "pattern group":
 		return "a name with no space around it and no invisible character in it"
-	case "pattern schema_version":
+	case "pattern schema_version", "type schema_version":
 		return `three numbers in quotes, such as "1.0.0"`
 	case "oneOf output_from":
 		return "exactly one of agent, strategy and custom_transform"

@@ -105,6 +105,58 @@ func TestDecideRecordsNothing(t *testing.T) {
 	}
 }
 
+// TestH7_TheAPIDeniesKeysThatFoldAlike, whether it is asked to decide or to open a request.
+func TestH7_TheAPIDeniesKeysThatFoldAlike(t *testing.T) {
+	h := newHouse(t)
+	for _, call := range []string{
+		`{"kind":"tool","tool":"quote","args":{"url":"https://fine.example","URL":"https://evil.example"}}`,
+		`{"kind":"tool","tool":"quote","args":{"list":[{"key":1,"\u212aey":2}]}}`,
+	} {
+		if d := h.do("POST", "/v1/agents/desk/decide", h.runtime(), call).must(200); d.str("outcome") != "deny" || !strings.Contains(d.text, "unreadable_arguments") {
+			t.Errorf("decide %s: %s", call, d.text)
+		}
+		if d := h.do("POST", "/v1/agents/desk/requests", h.runtime(), `{"call":`+call+`}`).must(200); d.str("outcome") != "deny" || !strings.Contains(d.text, "unreadable_arguments") {
+			t.Errorf("request %s: %s", call, d.text)
+		}
+	}
+}
+
+// TestUsers2_4_AnEditTakesAnObjectOfArguments: a person can't turn a call into one that no runtime may ask for.
+func TestUsers2_4_AnEditTakesAnObjectOfArguments(t *testing.T) {
+	h := newHouse(t)
+	r := h.ask(h.runtime(), `{"amount":1}`)
+	for _, arguments := range []string{`"[1]"`, `"null"`, `"\"{}\""`} {
+		body := `{"arguments":` + arguments + `,"binding":"` + r.Binding() + `"}`
+		if a := h.do("POST", "/v1/requests/"+r.ID+"/edits", h.voter("mara"), body, "If-Match", version(r)); a.status != 422 || !strings.Contains(a.text, "arguments: expected an object") {
+			t.Errorf("%s: %d %s", arguments, a.status, a.text)
+		}
+	}
+}
+
+// TestUsers2_4_TheAPITakesAnObjectOfArguments: what SDKs hand out as JSON text is refused with a sentence that says what to
+// send; nobody is asked about it, and no tool without a condition runs with it.
+func TestUsers2_4_TheAPITakesAnObjectOfArguments(t *testing.T) {
+	h := newHouse(t)
+	for args, want := range map[string]string{
+		`"{\"amount\":20000}"`: "args: expected an object; args is JSON text: send the object itself",
+		`"amount"`:             "args: expected an object, found JSON of kind string",
+		`[1]`:                  "args: expected an object, found JSON of kind array",
+		`null`:                 "args: expected an object, found null: leave args out where there are no arguments",
+		`7`:                    "args: expected an object, found JSON of kind number",
+	} {
+		for _, tool := range []string{"trade", "quote"} {
+			call := `{"kind":"tool","tool":"` + tool + `","args":` + args + `}`
+			if d := h.do("POST", "/v1/agents/desk/decide", h.runtime(), call).must(400); d.str("code") != "bad_request" || d.str("field") != "args" || d.str("detail") != want {
+				t.Errorf("decide %s: %s", call, d.text)
+			}
+			d := h.do("POST", "/v1/agents/desk/requests", h.runtime(), `{"call":`+call+`}`).must(400)
+			if d.str("field") != "call.args" || d.str("detail") != "call."+want || d.str("outcome") != "deny" {
+				t.Errorf("request %s: %s", call, d.text)
+			}
+		}
+	}
+}
+
 func TestVotesNeedWhatWasSeen(t *testing.T) {
 	h := newHouse(t)
 	rt, mara := h.runtime(), h.voter("mara")

@@ -137,7 +137,8 @@ func (q *quotes) isolate(shown string) string {
 	return b.String()
 }
 
-// plain reports whether every byte is printable ASCII that needs no thought: no backslash, no long run of spaces.
+// plain reports whether every byte is printable ASCII that needs no thought: no backslash, no long run of spaces. A text
+// that it is too careful about only takes longer.
 func plain(s string) bool {
 	spaces := 0
 	for i := 0; i < len(s); i++ {

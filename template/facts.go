@@ -95,11 +95,8 @@ func documentText(v value.Value, path string) (raw, bool) {
 
 // jsonText writes compact JSON, in source order and with numbers as the source has them.
 func jsonText(v value.Value) (raw, bool) {
-	switch v.Kind {
-	case value.Absent:
+	if v.Kind == value.Absent {
 		return raw{}, false
-	case value.Number:
-		return raw{text: v.Num.String()}, true
 	}
 	return raw{text: string(v.AppendJSON(nil)), json: true}, true
 }

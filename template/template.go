@@ -169,7 +169,7 @@ func (t *Template) Render(ctx Context, f *Facts) Message {
 		return Message{Text: text, Truncated: cut}
 	}
 	var m Message
-	values, size := t.fixed()
+	values := t.fixed()
 	for i := range t.vars {
 		v := &t.vars[i]
 		text, ok := f.text(ctx, v.ref)
@@ -181,45 +181,40 @@ func (t *Template) Render(ctx Context, f *Facts) Message {
 			m.Truncated = append(m.Truncated, v.name)
 		}
 		values[v.key] = shown
-		size += len(shown)
 	}
-	m.Text = t.interpolate(values, size)
+	m.Text = t.interpolate(values)
 	return m
 }
 
-// fixed starts the values of a rendering with the author's texts that mustache must not read, and tells how long all author's
-// text is.
-func (t *Template) fixed() (values map[string]string, size int) {
-	values = make(map[string]string, len(t.vars))
+// fixed starts the values of a rendering with the author's texts that mustache must not read.
+func (t *Template) fixed() map[string]string {
+	values := make(map[string]string, len(t.vars))
 	for _, p := range t.parts {
-		size += len(p.text)
 		if p.vari < 0 && p.key != "" {
 			values[p.key] = p.text
 		}
 	}
-	return values, size
+	return values
 }
 
-// interpolate lets mustache fill the values in; size is about how long the message gets. Whatever goes wrong there must not cost
-// the approver the message.
-func (t *Template) interpolate(values map[string]string, size int) (text string) {
+// interpolate lets mustache fill the values in. Whatever goes wrong there must not cost the approver the message.
+func (t *Template) interpolate(values map[string]string) (text string) {
 	defer func() {
 		if recover() != nil {
 			text = t.join(values)
 		}
 	}()
-	if t.engine == nil {
+	if t.engine == nil { // calling it would panic, with the same end
 		return t.join(values)
 	}
 	var b strings.Builder
-	b.Grow(size)
 	if err := t.engine.FRender(&b, values); err != nil {
 		return t.join(values)
 	}
 	return b.String()
 }
 
-// join is interpolate without mustache.
+// join is interpolate without mustache: the text is the same.
 func (t *Template) join(values map[string]string) string {
 	var b strings.Builder
 	for _, p := range t.parts {

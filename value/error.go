@@ -14,6 +14,7 @@ type ErrorCode string
 const (
 	Syntax          ErrorCode = "syntax"           // not JSON
 	DuplicateKey    ErrorCode = "duplicate-key"    // a key stands twice in one object
+	FoldedKey       ErrorCode = "folded-key"       // two keys of one object differ in case alone, see Limits.FoldKeys
 	InvalidUTF8     ErrorCode = "invalid-utf8"     // bytes that are no UTF-8
 	LoneSurrogate   ErrorCode = "lone-surrogate"   // half of a \uD83D\uDE00 pair
 	TrailingData    ErrorCode = "trailing-data"    // text after the value

@@ -3,6 +3,8 @@ package value
 import (
 	"encoding/json"
 	"math"
+	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -240,23 +242,66 @@ func (f *filler) members(m map[string]any, at int32, depth int) Kind {
 	if depth == 0 || !f.spend(1, 0) {
 		return Absent
 	}
+	outer := len(f.sc.names)
 	for key, v := range m {
-		child, ok := f.child(at, key)
-		if !ok || f.value(v, child, depth-1) == Absent {
+		hash, ok := f.key(key)
+		if !ok {
+			return Absent
+		}
+		if f.lim.FoldKeys {
+			f.sc.names = append(f.sc.names, name{hash, key})
+		}
+		if f.value(v, find(f.nodes, &f.nodes[at], hash, key), depth-1) == Absent {
 			return Absent
 		}
 	}
-	return Object
+	return f.distinct(outer)
 }
 
-// child checks and pays for a key and finds its node.
-func (f *filler) child(at int32, key string) (int32, bool) {
+// key checks and pays for a key and returns its hash.
+func (f *filler) key(key string) (hash uint32, ok bool) {
 	first, last := ends(key)
-	ascii := len(key) <= 16 && (first|last)&highs == 0
-	if !ascii && !utf8.ValidString(key) || !f.spend(0, len(key)) {
-		return dead, false
+	if len(key) <= 16 && (first|last)&highs == 0 {
+		return mix(first, last), f.spend(0, len(key))
 	}
-	return find(f.nodes, &f.nodes[at], mix(first, last), key), true
+	return hashKey(key), utf8.ValidString(key) && f.spend(0, len(key))
+}
+
+// name is a key of a Go map that is being read, for Limits.FoldKeys: a map holds no key twice.
+type name struct {
+	hash uint32
+	text string
+}
+
+// distinct closes a map: Object, or Absent if two of its keys, the names from outer on, count as one.
+func (f *filler) distinct(outer int) Kind {
+	open := f.sc.names[outer:]
+	kind := Object
+	var seen uint64
+	for i, n := range open {
+		if b := bit(n.hash); seen&b == 0 {
+			seen |= b
+		} else if len(open) > manyKeys || len(n.text) > longKey || slices.ContainsFunc(open[:i], n.twin) {
+			kind = f.distinctOfMany(open)
+			break
+		}
+	}
+	clear(open) // or a Scratch that is kept would keep the document
+	f.sc.names = f.sc.names[:outer]
+	return kind
+}
+
+// twin reports whether two names may count as one.
+func (n name) twin(other name) bool {
+	return n.hash == other.hash && (max(len(n.text), len(other.text)) > longKey || strings.EqualFold(n.text, other.text))
+}
+
+// distinctOfMany looks closely.
+func (f *filler) distinctOfMany(open []name) Kind {
+	if _, _, found := twins(len(open), func(i int) string { return open[i].text }, true); found {
+		return Absent
+	}
+	return Object
 }
 
 // tree reads a Value.

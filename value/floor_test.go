@@ -267,7 +267,7 @@ func BenchmarkScanOverFloor(b *testing.B) {
 			for b.Loop() {
 				for range bursts {
 					floor = append(floor, timed(each, func() { f.scan(src, n) }))
-					scan = append(scan, timed(each, func() { _ = s.Scan(src, Limits{}, sc) }))
+					scan = append(scan, timed(each, func() { _ = s.Scan(src, Limits{FoldKeys: true}, sc) }))
 				}
 			}
 			slices.Sort(scan)
@@ -296,7 +296,7 @@ func BenchmarkScan(b *testing.B) {
 			src, s, sc := []byte(w.doc), w.shape(), &Scratch{}
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := s.Scan(src, Limits{}, sc); err != nil {
+				if err := s.Scan(src, Limits{FoldKeys: true}, sc); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -312,7 +312,7 @@ func BenchmarkFill(b *testing.B) {
 	doc := map[string]any{"amount": 18250.0, "currency": "USD", "account": "ACC-8812", "urgent": true}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := s.Fill(doc, Limits{}, sc); err != nil {
+		if err := s.Fill(doc, Limits{FoldKeys: true}, sc); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -150,6 +150,9 @@ func (r *goReader) members(m map[string]any, depth int) (Value, *Error) {
 		}
 		out.Members = append(out.Members, Member{key, member})
 	}
+	if err := r.distinct(out.Members); err != nil {
+		return Value{}, err
+	}
 	return out, nil
 }
 
@@ -192,25 +195,17 @@ func (r *goReader) tree(v Value, depth int) *Error {
 			return err.at(m.Key)
 		}
 	}
-	if key, ok := repeatedKey(v.Members); ok {
-		return goError(DuplicateKey, "duplicate key "+quote(key))
-	}
-	return nil
+	return r.distinct(v.Members)
 }
 
-// repeatedKey finds the smallest key that stands twice.
-func repeatedKey(members []Member) (string, bool) {
-	keys := make([]string, len(members))
-	for i, m := range members {
-		keys[i] = m.Key
+// distinct refuses members of which two count as one.
+func (r *goReader) distinct(members []Member) *Error {
+	first, second, found := twins(len(members), func(i int) string { return members[i].Key }, r.lim.FoldKeys)
+	if !found {
+		return nil
 	}
-	slices.Sort(keys)
-	for i := 1; i < len(keys); i++ {
-		if keys[i] == keys[i-1] {
-			return keys[i], true
-		}
-	}
-	return "", false
+	code, detail := repetition(members[first].Key, members[second].Key)
+	return goError(code, detail)
 }
 
 // goNumber takes over a number, and reports any type that is not JSON.

@@ -16,6 +16,8 @@ type keyRef struct {
 
 const inBuf = 1 << 31 // flag in keyRef.place
 
+func (k keyRef) offset() int { return int(k.place &^ inBuf) }
+
 // manyKeys is from where on comparing a key with every earlier one gives way to sorting them once.
 const manyKeys = 32
 
@@ -26,60 +28,83 @@ func (p *scanner) keyText(k keyRef) string {
 	return p.text[k.start:k.end]
 }
 
-// repeats tells, and reports, whether key stands in keys[outer:]. In large objects it leaves that to anyRepeated.
-func (p *scanner) repeats(outer int, key keyRef) bool {
+// repeats reports, as an error, that key counts as one of keys[outer:]. In large objects, and for long keys that share a
+// hash, it leaves that to anyRepeated: later is true then.
+func (p *scanner) repeats(outer int, key keyRef) (repeated, later bool) {
 	open := p.keys[outer:]
 	if len(open) >= manyKeys {
-		return false
+		return false, true
 	}
+	text := p.keyText(key)
 	for _, k := range open {
-		if k.hash == key.hash && p.keyText(k) == p.keyText(key) {
-			p.failDuplicate(k, key)
-			return true
+		if k.hash != key.hash {
+			continue
+		}
+		earlier := p.keyText(k)
+		if max(len(earlier), len(text)) > longKey {
+			return false, true
+		}
+		if sameKey(earlier, text, p.lim.FoldKeys) {
+			p.failRepeated(k, key)
+			return true, false
 		}
 	}
-	return false
+	return false, false
 }
 
-// anyRepeated tells, and reports, whether keys[outer:] holds a key twice: the pair whose second stands first.
+// anyRepeated reports, as an error, that two of keys[outer:] count as one: the pair whose second stands first.
 func (p *scanner) anyRepeated(outer int) bool {
 	open := p.keys[outer:]
 	slices.SortFunc(open, func(a, b keyRef) int {
-		if a.hash != b.hash {
-			return cmp.Compare(a.hash, b.hash)
-		}
-		return cmp.Or(cmp.Compare(p.keyText(a), p.keyText(b)), cmp.Compare(a.place&^inBuf, b.place&^inBuf))
+		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.offset(), b.offset()))
 	})
-	second := 0
-	for i := 1; i < len(open); i++ {
-		a, b := open[i-1], open[i]
-		if a.hash == b.hash && p.keyText(a) == p.keyText(b) && (second == 0 || b.place&^inBuf < open[second].place&^inBuf) {
-			second = i
+	var first, second keyRef
+	found := false
+	for len(open) > 0 {
+		group := open[:1]
+		for len(group) < len(open) && open[len(group)].hash == group[0].hash {
+			group = open[:len(group)+1]
+		}
+		open = open[len(group):]
+		if len(group) == 1 {
+			continue
+		}
+		i, j, twice := twins(len(group), func(i int) string { return p.keyText(group[i]) }, p.lim.FoldKeys)
+		if twice && (!found || group[j].offset() < second.offset()) {
+			first, second, found = group[i], group[j], true
 		}
 	}
-	if second == 0 {
-		return false
+	if found {
+		p.failRepeated(first, second)
 	}
-	p.failDuplicate(open[second-1], open[second])
-	return true
+	return found
 }
 
-func (p *scanner) failDuplicate(first, second keyRef) {
-	here, there := int(second.place&^inBuf), int(first.place&^inBuf)
+func (p *scanner) failRepeated(first, second keyRef) {
+	here, there := second.offset(), first.offset()
 	line, column := position(p.src, there)
 	where := fmt.Sprintf("column %d", column)
 	if again, _ := position(p.src, here); again != line {
 		where = fmt.Sprintf("line %d, column %d", line, column)
 	}
-	p.fail(DuplicateKey, here, fmt.Sprintf("duplicate key %s (first at %s)", quote(p.keyText(second)), where))
+	code, detail := repetition(p.keyText(first), p.keyText(second))
+	p.fail(code, here, detail+" (first at "+where+")")
 }
 
-// hashKey spreads keys by their first and last eight bytes. Keys that share both are told apart by comparing; nothing
-// rests on it but speed, and large objects are sorted, so keys made to collide gain nothing.
-func hashKey(s string) uint32 { return mix(ends(s)) }
+// repetition says how two keys count as one.
+func repetition(first, second string) (code ErrorCode, detail string) {
+	if first == second {
+		return DuplicateKey, "duplicate key " + quote(second)
+	}
+	// In ASCII, or the Kelvin sign would look like the letter that it is taken for.
+	return FoldedKey, fmt.Sprintf("the keys %+q and %+q differ in upper and lower case alone, so some readers take them for one: expected one of them",
+		shorten(first), shorten(second))
+}
 
+// mix makes a hash of the two ends of a key. Bit 5 is what tells capital from small letters in ASCII: it is left out.
 func mix(first, last uint64) uint32 {
-	return uint32((first ^ bits.RotateLeft64(last, 29)) * 0x9E3779B97F4A7C15 >> 32)
+	const spaces = ' ' * ones
+	return uint32(((first | spaces) ^ bits.RotateLeft64(last|spaces, 29)) * 0x9E3779B97F4A7C15 >> 32)
 }
 
 // ends is the first and last eight bytes of s as little-endian words, or all of it padded with zeros. Up to 16 bytes

@@ -245,6 +245,7 @@ func (p *scanner) object(i int, at int32, depth int) int {
 	n := &p.nodes[at]
 	outer := len(p.keys)
 	var seen uint64 // a bit for every key so far, see bit
+	late := false   // whether repetitions are looked for at the end
 	for {
 		next, key := p.key(i)
 		if next < 0 {
@@ -252,8 +253,12 @@ func (p *scanner) object(i int, at int32, depth int) int {
 		}
 		if b := bit(key.hash); seen&b == 0 {
 			seen |= b
-		} else if p.repeats(outer, key) {
-			return failed
+		} else {
+			repeated, later := p.repeats(outer, key)
+			if repeated {
+				return failed
+			}
+			late = late || later
 		}
 		p.keys = append(p.keys, key)
 		child := dead
@@ -268,7 +273,7 @@ func (p *scanner) object(i int, at int32, depth int) int {
 		case i < len(p.src) && p.src[i] == ',':
 			i = p.space(i + 1)
 		case i < len(p.src) && p.src[i] == '}':
-			if len(p.keys)-outer > manyKeys && p.anyRepeated(outer) {
+			if late && p.anyRepeated(outer) {
 				return failed
 			}
 			p.keys = p.keys[:outer]

@@ -134,8 +134,9 @@ type Scratch struct {
 	Slots []Slot // by the index that Add returned; Absent where the document has nothing
 	Top   Kind   // of the document itself
 
-	keys []keyRef // of the objects that are open
-	buf  []byte   // texts that had to be unescaped
+	keys  []keyRef // of the objects that are open
+	names []name   // of the Go maps that are open
+	buf   []byte   // texts that had to be unescaped
 }
 
 // Slot is what a scan found at one path. Text is the decoded text of a string; it may share memory with the scanned
@@ -155,15 +156,24 @@ func (sc *Scratch) prepare(n int) {
 	clear(sc.Slots)
 	sc.Top = Absent
 	sc.keys, sc.buf = sc.keys[:0], sc.buf[:0]
+	clear(sc.names)
+	if sc.names = sc.names[:0]; cap(sc.names) > mostKeys {
+		sc.names = nil
+	}
 	if cap(sc.Slots) < n {
 		sc.Slots = make([]Slot, n)
 	}
 	sc.Slots = sc.Slots[:n]
 }
 
+// What is kept of buffers from one scan to the next, in keys and in bytes.
+const (
+	mostKeys  = 4 << 10
+	mostBytes = 64 << 10
+)
+
 // keep takes buffers back, unless one large document made them large: then the next scan begins with new ones.
 func (sc *Scratch) keep(keys []keyRef, buf []byte) {
-	const mostKeys, mostBytes = 4 << 10, 64 << 10
 	if cap(keys) > mostKeys {
 		keys = nil
 	}

@@ -65,6 +65,8 @@ type Member struct {
 type Limits struct {
 	MaxBytes int // of the whole document; for Go values the bytes of texts and keys and one per value
 	MaxDepth int // of nested arrays and objects
+	// FoldKeys refuses keys of one object that differ in case alone, which some readers take for one.
+	FoldKeys bool
 }
 
 const (
@@ -86,7 +88,8 @@ func (l Limits) orDefault() Limits {
 	if l.MaxDepth <= 0 {
 		l.MaxDepth = defaultMaxDepth
 	}
-	return Limits{MaxBytes: min(l.MaxBytes, ceilingBytes), MaxDepth: min(l.MaxDepth, ceilingDepth)}
+	l.MaxBytes, l.MaxDepth = min(l.MaxBytes, ceilingBytes), min(l.MaxDepth, ceilingDepth)
+	return l
 }
 
 func (l Limits) maxValues() int { return max(l.MaxBytes/8, 4096) }

@@ -316,7 +316,8 @@ func TestLimitsDefaults(t *testing.T) {
 	if got := (Limits{}).orDefault(); got != DefaultLimits() {
 		t.Errorf("zero: %+v", got)
 	}
-	if got := (Limits{math.MaxInt, math.MaxInt}).orDefault(); got != (Limits{1 << 30, 10_000}) {
+	most := Limits{MaxBytes: math.MaxInt, MaxDepth: math.MaxInt, FoldKeys: true}
+	if got := most.orDefault(); got != (Limits{MaxBytes: 1 << 30, MaxDepth: 10_000, FoldKeys: true}) {
 		t.Errorf("beyond the ceiling: %+v", got)
 	}
 }

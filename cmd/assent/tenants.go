@@ -48,8 +48,8 @@ func loadTenants(cfg cli.ServeConfig, log *slog.Logger) (tenants, error) {
 func loadTenant(cfg cli.TenantConfig, denyBroken bool, log *slog.Logger) (t *tenant, err error) {
 	t = &tenant{files: files{tenant: cfg.Name, log: log}, cfg: cfg, groups: groupsOf(cfg.Policies)}
 	log = log.With("tenant", cfg.Name)
-	if t.plans, err = plans.Load(plans.Config{Agents: cfg.Agents, Policies: cfg.Policies, DenyBroken: denyBroken,
-		Logger: log, Options: resolve.Options{TrustedServers: cfg.TrustedServers}}); err != nil {
+	if t.plans, err = plans.Load(plans.Config{Agents: cfg.Agents, Policies: cfg.Policies, DenyBroken: denyBroken, Logger: log,
+		Options: resolve.Options{TrustedServers: cfg.TrustedServers, CaseSensitive: cfg.CaseSensitive}}); err != nil {
 		return nil, err
 	}
 	if cfg.People == "" {

@@ -25,7 +25,7 @@ func (a Assent) auditCommand() *cobra.Command {
 		Long: "verify needs no server and no store: a file, and the public key that you have from the operator, not from the file.\n" +
 			"Exit code 0: verified and anchored, 1: not verified, 2: could not be read, 3: everything in the file is right, but no key or no older checkpoint of\n" +
 			"yours was compared (--public-key, and --since or --witness).",
-		Args: cobra.NoArgs,
+		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.exportCommand(), a.verifyCommand(), a.proofCommand(), a.checkpointCommand())

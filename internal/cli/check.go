@@ -3,12 +3,11 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/people"
 )
 
 // checker runs the files of one call through workers and prints their reports in the order of the walk. Only a window of
@@ -20,6 +19,7 @@ type checker struct {
 	shown    *sources
 	failOn   diag.Severity
 	progress *progress
+	shelf    *shelf
 
 	summary  diag.Summary
 	failing  bool // a finding at or above failOn
@@ -30,12 +30,11 @@ type checker struct {
 // job is one file on its way through a worker.
 type job struct {
 	input
-	src    []byte
 	report diag.Report
 	done   chan struct{}
 }
 
-func (c *checker) run(paths []string, workers int) error {
+func (c *checker) run(inputs []input, workers int) error {
 	window := make(chan *job, 4*workers) // in walk order; its size bounds the memory
 	todo := make(chan *job)
 	var running sync.WaitGroup
@@ -49,11 +48,11 @@ func (c *checker) run(paths []string, workers int) error {
 		})
 	}
 	go func() {
-		walk(paths, func(in input) {
+		for _, in := range inputs {
 			j := &job{input: in, done: make(chan struct{})}
 			window <- j
 			todo <- j
-		})
+		}
 		close(todo)
 		close(window)
 	}()
@@ -68,37 +67,25 @@ func (c *checker) run(paths []string, workers int) error {
 
 // check reads and lints one file.
 func (c *checker) check(w *lint.Worker, j *job) {
+	if j.err == nil && j.src == nil {
+		j.src, j.err = readInput(j.path, c.streams.In)
+	}
 	if j.err != nil {
 		return
 	}
-	if j.src, j.err = readInput(j.path, c.streams.In); j.err != nil {
-		return
+	switch j.kind {
+	case policyKind:
+		j.report = w.Policy(j.name(), j.src)
+	case peopleKind:
+		_, found := people.Parse(j.name(), j.src)
+		j.report = c.linter.Other(j.name(), found)
+	default:
+		j.report = w.Agent(j.name(), j.src, j.files())
 	}
-	name := j.path
-	if name == "-" {
-		name = "<stdin>"
+	if more := c.shelf.found[key(j.path)]; len(more) > 0 {
+		j.report.Findings = append(j.report.Findings, c.linter.Other(j.name(), more).Findings...)
+		diag.Sort(j.report.Findings)
 	}
-	kind := kindOf(j.path)
-	if kind == unknownKind && lint.LooksLikePolicy(j.src) {
-		kind = policyKind
-	}
-	if kind == policyKind {
-		j.report = w.Policy(name, j.src)
-		return
-	}
-	j.report = w.Agent(name, j.src, j.files())
-}
-
-// files is where the sub-agents of a file are looked for; nil for standard input.
-func (j *job) files() *lint.Files {
-	if j.path == "-" {
-		return nil
-	}
-	rel, err := filepath.Rel(j.root, j.path)
-	if err != nil || !filepath.IsLocal(rel) {
-		return nil
-	}
-	return &lint.Files{FS: os.DirFS(j.root), Path: filepath.ToSlash(rel)}
 }
 
 func (c *checker) print(j *job) {
@@ -109,12 +96,17 @@ func (c *checker) print(j *job) {
 		fmt.Fprintf(c.streams.Err, "agf-validate: %v\n", j.err)
 		return
 	}
-	c.count(j.report)
-	c.shown.set(j.report.File, j.src)
-	if len(j.report.Findings) > 0 {
+	c.show(j.report, j.src)
+}
+
+// show counts and prints one report.
+func (c *checker) show(r diag.Report, src []byte) {
+	c.count(r)
+	c.shown.set(r.File, src)
+	if len(r.Findings) > 0 {
 		c.progress.clear()
 	}
-	if err := c.out.File(j.report); err != nil && c.writeErr == nil {
+	if err := c.out.File(r); err != nil && c.writeErr == nil {
 		c.writeErr = err
 	}
 }

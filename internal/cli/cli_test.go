@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -58,6 +59,99 @@ func TestOneBrokenPolicyAmongAHundred(t *testing.T) {
 		Run([]string{"decide", "--agent", agent, "--policies", filepath.Join(dir, "p")})
 	if code != ExitFailure || out.Len() != 0 || !strings.Contains(errOut.String(), "p50.policy.yaml:3:17") {
 		t.Errorf("exit %d, out %q\n%s", code, out.String(), errOut.String())
+	}
+}
+
+// decided runs assent decide on one agent and returns its decisions, one a line, and its exit code.
+func decided(t *testing.T, agent, calls string, flags ...string) (string, int) {
+	t.Helper()
+	file := write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), agent)
+	var out, errOut bytes.Buffer
+	code := Assent{Streams: Streams{In: strings.NewReader(calls), Out: &out, Err: &errOut}}.Run(append([]string{"decide", "--agent", file}, flags...))
+	return out.String() + errOut.String(), code
+}
+
+// TestH7_DecideTakesKeysThatFoldAlikeWhereItIsTold: by target, and not otherwise.
+func TestH7_DecideTakesKeysThatFoldAlikeWhereItIsTold(t *testing.T) {
+	const call = `{"kind":"tool","tool":"quote","args":{"i":1,"I":2}}`
+	for _, tt := range []struct {
+		flags []string
+		want  string
+		code  int
+	}{
+		{nil, `"unreadable_arguments"`, ExitOK},
+		{[]string{"--case-sensitive-arguments", "tool trade"}, `"unreadable_arguments"`, ExitOK},
+		{[]string{"--case-sensitive-arguments", "tool trade", "--case-sensitive-arguments", "tool quote"}, `"outcome":"allow"`, ExitOK},
+		{[]string{"--case-sensitive-arguments", "quote"}, `"quote" is no target, expected one such as "tool pay"`, ExitFailure},
+	} {
+		if out, code := decided(t, agentText, call, tt.flags...); code != tt.code || !strings.Contains(out, tt.want) {
+			t.Errorf("%q: exit %d\n%s", tt.flags, code, out)
+		}
+	}
+}
+
+// TestUsers2_4_DecideTakesAnObjectOfArguments: a line with anything else is no valid call, and the others are still answered.
+func TestUsers2_4_DecideTakesAnObjectOfArguments(t *testing.T) {
+	calls := `{"kind":"tool","tool":"quote","args":"{\"symbol\":\"ACME\"}"}
+{"kind":"tool","tool":"quote","args":{"symbol":"ACME"}}
+`
+	out, code := decided(t, agentText, calls)
+	lines := strings.Split(out, "\n")
+	if code != ExitFailure || !strings.Contains(lines[0], `"code":"unreadable_call","detail":"args: expected an object; args is JSON text: send the object itself"`) ||
+		!strings.Contains(lines[1], `"outcome":"allow"`) || !strings.Contains(lines[2], "1 of the lines were no valid call") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+}
+
+// TestE7_DecideDoesWhatItsContractSays, line by line: what is no valid call, which hints count, what an answer leaves out.
+func TestE7_DecideDoesWhatItsContractSays(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "g.policy.yaml"), `schema_version: "1.0.0"
+policy_ref: g
+applies: implicit
+agents: {labels: {tier: prod}}
+rules:
+  - {id: deletes, match: {kinds: [mcp_tool], annotations: {destructiveHint: true}}, deny: Not on files.}
+  - {id: is-asked, match: {servers: [files], annotations: {destructiveHint: true}}, approval: true, require: {within: 5m}}
+  - {id: goes-out, match: {kinds: [delegation]}, approval: true}
+`)
+	const agent = `schema_version: "1.0.0"
+metadata: {id: d, name: D, version: "1.0.0", description: d, labels: {tier: prod}}
+interface: {input: {type: object}, output: {type: object}}
+action_space:
+  local_tools: [{alias: pay, approval: true}]
+  mcp_servers: [{alias: files}]
+  remote_agents: [{alias: bank, protocol: a2a, url: "https://bank.example"}]
+execution_policy: {id: agf.react, config: {instructions: x, model: any}}
+`
+	for line, want := range map[string]string{
+		`{"kind":"tool","tool":"pay","session":""}`:                                                  "deny unreadable_call",
+		`{"kind":"tool","tool":"pay","principal":""}`:                                                "deny unreadable_call",
+		`{"kind":"tool","tool":"pay","tool_definition":""}`:                                          "deny unreadable_call",
+		`{"kind":"mcp_tool","server":"files","tool":"rm","annotations":null}`:                        "deny unreadable_call",
+		`{"kind":"mcp_tool","server":"files","tool":"rm"}`:                                           "deny denied always",
+		`{"kind":"mcp_tool","server":"files","tool":"rm","annotations":{"destructiveHint":false}}`:   "allow",
+		`{"kind":"mcp_tool","server":"files","tool":"rm","annotations":{"destructiveHint":"false"}}`: "deny denied always",
+		`{"kind":"tool","tool":"pay","args":{"a":1,"a":2}}`:                                          "deny unreadable_arguments",
+		`{"kind":"tool","tool":"pay"}`:                                                               "ask always",
+		`{"kind":"skill","agent":"bank","skill":"pay"}`:                                              "ask always",
+	} {
+		out, _ := decided(t, agent, line, "--policies", dir)
+		var d struct {
+			Outcome string
+			Reasons []struct{ Code string }
+			Require *struct{} `json:"require"`
+		}
+		if err := json.NewDecoder(strings.NewReader(out)).Decode(&d); err != nil {
+			t.Fatalf("%s: %v\n%s", line, err, out)
+		}
+		got := d.Outcome
+		for _, reason := range d.Reasons {
+			got += " " + reason.Code
+		}
+		if got != want || d.Outcome == "deny" && d.Require != nil {
+			t.Errorf("%s: expected %s\n%s", line, want, out)
+		}
 	}
 }
 

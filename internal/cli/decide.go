@@ -26,6 +26,8 @@ type decideFlags struct {
 	trusted  []string
 	call     string
 	indent   bool
+
+	caseSensitive []string
 }
 
 // readsInput counts the files that are standard input.
@@ -55,6 +57,8 @@ func (a Assent) decideCommand() *cobra.Command {
 	flags.StringArrayVar(&f.policies, "policies", nil, "`DIR` of *.policy.yaml that the agent may name, or that apply by selector (repeatable)")
 	flags.StringArrayVar(&f.trusted, "trust-server", nil, "`ALIAS` of an MCP server or remote agent whose annotations are believed; * stands for any run of characters (repeatable)")
 	flags.StringVar(&f.call, "call", "-", "`FILE` of calls, - for standard input")
+	flags.StringArrayVar(&f.caseSensitive, "case-sensitive-arguments", nil,
+		"`TARGET`, such as \"tool grep\" or \"mcp_tool files/grep\", whose arguments may have keys that differ in case alone (repeatable)")
 	flags.BoolVar(&f.indent, "indent", false, "spread each decision over several lines, for people")
 	if err := cmd.MarkFlagRequired("agent"); err != nil {
 		panic(err) // the flag is defined three lines above
@@ -95,7 +99,7 @@ func (a Assent) compile(f decideFlags) (*resolve.Plan, error) {
 	var plan *resolve.Plan
 	for _, file := range append(f.parents[:len(f.parents):len(f.parents)], f.agent) {
 		var err error
-		opt := resolve.Options{Parent: plan, TrustedServers: f.trusted}
+		opt := resolve.Options{Parent: plan, TrustedServers: f.trusted, CaseSensitive: f.caseSensitive}
 		if plan, err = a.compileFile(file, registry, opt); err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -214,6 +215,7 @@ tenant: acme
 agents: a
 policies: [p, /q]
 people: people.yaml
+case_sensitive_arguments: [tool grep, mcp_tool files/grep]
 oidc: {issuer: https://idp.example, client_id: c, client_secret_file: s, groups_claim: roles}
 notify:
   webhooks: [{name: ops, url_file: u, secret_file: [s1, s2], events: [request_*], agents: [desk], groups: [risk], loopback: true, networks: [10.0.0.0/8]}]
@@ -226,6 +228,7 @@ notify:
 	tenant := cfg.Tenants[0]
 	if cfg.Store != "postgres://u@h/d" || cfg.KeyFile != filepath.Join(dir, "k") || cfg.Drain != 3*time.Second || tenant.Name != "acme" ||
 		tenant.Policies[1] != "/q" || tenant.Agents[0] != filepath.Join(dir, "a") || tenant.OIDC.GroupsClaim != "roles" ||
+		!slices.Equal(tenant.CaseSensitive, []string{"tool grep", "mcp_tool files/grep"}) ||
 		len(tenant.Webhooks[0].SecretFiles) != 2 || tenant.Webhooks[0].URLFile != filepath.Join(dir, "u") || tenant.Slack.Channels["risk"] != "C1" || !tenant.Slack.Arguments ||
 		tenant.Slack.API != "http://127.0.0.1:1/" || !tenant.Slack.Loopback {
 		t.Errorf("%+v\n%+v", cfg, tenant)
@@ -235,7 +238,7 @@ notify:
 // TestConfigRefuses wrong types with their place.
 func TestConfigRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"[]": "1:1", "dev: 1": "1:6", "drain: -1s": "1:8", "agents: {}": "1:9", "people: ''": "1:9", "notify: 3": "1:9",
+		"[]": "1:1", "dev: 1": "1:6", "drain: -1s": "1:8", "agents: {}": "1:9", "case_sensitive_arguments: [tool a, grep]": "1:36", "people: ''": "1:9", "notify: 3": "1:9",
 		"notify: {slack: {team: T}}": "1:17", "tenants: [{agents: x}]": "1:11", "a: &x [*x]": "1:", "store: [": "1:",
 	} {
 		var errOut bytes.Buffer

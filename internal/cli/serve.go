@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/resolve"
 )
 
 // What commands assume unless they are told otherwise.
@@ -59,6 +60,8 @@ type TenantConfig struct {
 	People   string // "" with Dev: one approver, you, who is in every group
 	// TrustedServers are the MCP servers and remote agents whose annotations are believed, by globs over their aliases.
 	TrustedServers []string
+	// CaseSensitive names targets, such as "mcp_tool files/grep", whose arguments may have keys that differ in case alone.
+	CaseSensitive []string
 	// AcceptUnknown takes calls for principals whom the directory doesn't know without asking one more person.
 	AcceptUnknown bool
 	Admins        AdminsConfig
@@ -558,6 +561,7 @@ func (r *configReader) tenantFields(t *TenantConfig) fields {
 		"admins": func(n *yamldoc.Node) {
 			r.mapping(n, fields{"group": r.text(&t.Admins.Group), "from_sign_in": r.flag(&t.Admins.FromSignIn)})
 		},
+		"case_sensitive_arguments": r.targets(&t.CaseSensitive),
 		"oidc": func(n *yamldoc.Node) {
 			t.OIDC = &OIDCConfig{}
 			r.mapping(n, fields{
@@ -584,6 +588,21 @@ func (r *configReader) unknownPrincipals(accept *bool) func(*yamldoc.Node) {
 			r.wrong(n, "this is no way to treat principals whom the directory doesn't know", "one_more or accept", "")
 		}
 	}
+}
+
+// targets reads names of what calls go to.
+func (r *configReader) targets(into *[]string) func(*yamldoc.Node) {
+	return r.list(func(n *yamldoc.Node) {
+		var name string
+		if r.text(&name)(n); name == "" {
+			return
+		}
+		if err := resolve.CheckTarget(name); err != nil {
+			r.wrong(n, err.Error(), "", "")
+			return
+		}
+		*into = append(*into, name)
+	})
 }
 
 func (r *configReader) route(c *RouteConfig) fields {

@@ -52,7 +52,7 @@ func (a Assent) tokenCommand() *cobra.Command {
 		Short: "Make, list and revoke the tokens of runtimes and command lines",
 		Long: "Through the API with a token of scope admin; or with --store on the store itself, as whoever may write to it. That is how the first\n" +
 			"token is made.",
-		Args: cobra.NoArgs,
+		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())

@@ -45,8 +45,8 @@ func (v Validate) command() *cobra.Command {
 	var f validateFlags
 	cmd := &cobra.Command{
 		Use:   "agf-validate [flags] PATH...",
-		Short: "Check Agent Format agents and governance policies",
-		Long: "agf-validate checks *.agf.yaml and *.policy.yaml files: PATH is a file, a directory to walk, or - for standard input.\n" +
+		Short: "Check Agent Format agents, governance policies and people.yaml",
+		Long: "agf-validate checks *.agf.yaml and *.policy.yaml files and people.yaml: PATH is a file, a directory to walk, or - for standard input.\n" +
 			"Exit code 0: clean, 1: findings at or above --fail-on, 2: usage, or something could not be read.",
 		Version: Version,
 		Args:    paths,
@@ -109,24 +109,27 @@ func (v Validate) check(f validateFlags, paths []string) error {
 	if err != nil {
 		return fmt.Errorf("--fail-on: %w", err)
 	}
-	opt, err := v.lintOptions(f)
-	if err != nil {
+	opt := lint.Options{Strict: f.strict}
+	if opt.Config, err = v.readConfig(f.config); err != nil {
 		return err
 	}
-	all := rules.All()
 	shown := &sources{}
 	out, err := diag.New(f.format, v.Out, diag.Options{
-		Color: v.OutTerminal && !f.noColor && !v.NoColor, Source: shown.text, Rules: lint.Infos(all),
-		Width: v.Width, Tool: "agf-validate", Version: Version, HelpURL: helpURL,
+		Color: v.OutTerminal && !f.noColor && !v.NoColor, Source: shown.text, Rules: infos(),
+		Width: v.Width, FailOn: failOn, Tool: "agf-validate", Version: Version, HelpURL: helpURL,
 	})
 	if err != nil {
 		return fmt.Errorf("--format: %w", err)
 	}
+	inputs, policies := walk(paths, v.In), readShelf(f.policies)
+	policies.take(&opt)
+	opt.Fleet = fleet(inputs, v.workers())
 	c := &checker{
-		linter: lint.New(all, opt), streams: v.Streams, out: out, shown: shown, failOn: failOn,
-		progress: newProgress(v.Err, v.ErrTerminal),
+		linter: lint.New(rules.All(), opt), streams: v.Streams, out: out, shown: shown, failOn: failOn,
+		progress: newProgress(v.Err, v.ErrTerminal), shelf: policies,
 	}
-	return c.run(paths, v.workers())
+	policies.reports(c, inputs)
+	return c.run(inputs, v.workers())
 }
 
 func (v Validate) workers() int {
@@ -136,31 +139,16 @@ func (v Validate) workers() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-func (v Validate) lintOptions(f validateFlags) (lint.Options, error) {
-	opt := lint.Options{Strict: f.strict}
-	if f.config != "" {
-		config, err := v.readConfig(f.config)
-		if err != nil {
-			return opt, err
-		}
-		opt.Config = config
-	}
-	if len(f.policies) > 0 {
-		set, err := loadPolicies(f.policies, v.Err)
-		if err != nil {
-			return opt, err
-		}
-		opt.Registry = set
-	}
-	return opt, nil
-}
-
+// readConfig reads the owner's configuration, nil when none is named.
 func (v Validate) readConfig(path string) (*lint.Config, error) {
+	if path == "" {
+		return nil, nil
+	}
 	src, err := readInput(path, v.In)
 	if err != nil {
 		return nil, err
 	}
-	config, findings := lint.ParseConfig(path, src, lint.Infos(rules.All()))
+	config, findings := lint.ParseConfig(path, src, infos())
 	if worst(findings) < diag.Error {
 		return config, nil
 	}
@@ -212,17 +200,22 @@ func (v Validate) rulesCommand() *cobra.Command {
 // loadPolicies reads directories of policies into one registry. It is all or nothing (docs/contracts/policy.md).
 func loadPolicies(dirs []string, errOut io.Writer) (*policy.Set, error) {
 	var policies []*policy.Policy
+	texts := map[string][]byte{}
 	for _, dir := range dirs {
-		set, findings := policy.LoadFS(os.DirFS(dir), dir)
+		files, unread := policy.ReadFS(os.DirFS(dir), dir)
+		for _, f := range files {
+			texts[f.Name] = f.Text
+		}
+		set, findings := policy.LoadFiles(files, dir, unread...)
 		if set.Err() != nil {
-			printFindings(errOut, findings, nil)
+			printFindings(errOut, findings, texts)
 			return nil, &exitError{code: ExitFailure, err: fmt.Errorf("the policies in %s can't be used", dir)}
 		}
 		policies = append(policies, set.Policies()...)
 	}
 	set, findings := policy.NewSet(policies...)
 	if set.Err() != nil {
-		printFindings(errOut, findings, nil)
+		printFindings(errOut, findings, texts)
 		return nil, &exitError{code: ExitFailure, err: fmt.Errorf("the policies in %s can't be used together", strings.Join(dirs, ", "))}
 	}
 	return set, nil

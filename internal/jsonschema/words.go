@@ -72,7 +72,7 @@ func (e *explainer) unknown(f Failure, owner map[string]any) []Failure {
 			continue
 		}
 		g := f
-		g.Property, g.Nearest = name, diag.Nearest(name, f.Names)
+		g.Property, g.Nearest = name, diag.Suggest(name, f.Names)
 		g.Message, g.Expected = "unknown field "+quote(name), either(f.Names)
 		out = append(out, g)
 	}
@@ -146,7 +146,7 @@ func (f *Failure) values(list []any, found any) {
 		}
 	}
 	if s, ok := found.(string); ok {
-		f.Nearest = diag.Nearest(s, texts)
+		f.Nearest = diag.Suggest(s, texts)
 	}
 	f.Message, f.Expected = show(found)+" is not a value allowed here", either(f.wants)
 }

@@ -82,7 +82,7 @@ func complete(area, text string) sample {
 // lint runs everything over a sample and returns what one rule says.
 func (s sample) lint(id string) []diag.Finding {
 	all := rules.All()
-	w := lint.New(all, lint.Options{Registry: shelf()}).Worker()
+	w := lint.New(all, lint.Options{Registry: shelf(), Fleet: fleet()}).Worker()
 	var found []diag.Finding
 	switch {
 	case strings.HasSuffix(s.file, ".policy.yaml"):
@@ -99,9 +99,26 @@ func (s sample) lint(id string) []diag.Finding {
 
 // shelf is the registry of the examples: it holds one policy.
 func shelf() policy.Registry {
-	p, _ := policy.Parse("p.policy.yaml", []byte("schema_version: \"1.0.0\"\npolicy_ref: acme.finance.trade-controls-v2\nrules:\n  - {id: all, match: {targets: [trade]}, approval: true}\n"))
+	const text = `schema_version: "1.0.0"
+policy_ref: acme.finance.trade-controls-v2
+rules:
+  - {id: all, match: {targets: [trade]}, approval: true}
+  - {id: never-drop, match: {targets: ["drop_*"]}, deny: Dropping tables is not delegated to agents.}
+`
+	p, _ := policy.Parse("p.policy.yaml", []byte(text))
 	set, _ := policy.NewSet(p)
 	return set
+}
+
+// fleet is the agents that the policies of the examples are checked with: one, that names them.
+func fleet() *lint.Fleet {
+	var b strings.Builder
+	for _, p := range parts() {
+		b.WriteString(p[1])
+	}
+	b.WriteString("constraints: {governance_policies: [{policy_ref: acme.gates, required: false}, {policy_ref: acme.good, required: false}]}\n" +
+		"action_space: {local_tools: [{alias: deploy_service}, {alias: rollback_service}], mcp_servers: [{alias: db, allowed_tools: [drop_table]}]}\n")
+	return lint.NewFleet([]*lint.Subject{lint.NewSubject("clerk.agf.yaml", []byte(b.String()), nil)})
 }
 
 // folder is where the sub-agents of the examples stand, beside the sample itself.

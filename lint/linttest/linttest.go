@@ -5,12 +5,14 @@
 //
 //	amount: {gt: 10, lt: 5} # want "no value of \"amount\""
 //
-// Other files of the folder may be sub-agents of samples.
+// Other agents of the folder may be sub-agents of samples, and are those that its policies are checked with; other policies
+// are given beside its agents.
 package linttest
 
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,6 +21,7 @@ import (
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/policy"
 )
 
 // Run tests the rule whose folder fsys is.
@@ -31,14 +34,61 @@ func Run(t *testing.T, fsys fs.FS, rule lint.Rule) {
 	for _, complaint := range describe(rule, samples) {
 		t.Error(complaint)
 	}
+	opt := Options(t, fsys)
 	for _, s := range samples {
 		t.Run(s.Name, func(t *testing.T) {
-			found := s.Lint(fsys, lint.New([]lint.Rule{rule}, lint.Options{})).Findings
+			found := s.Lint(fsys, lint.New([]lint.Rule{rule}, opt)).Findings
 			for _, complaint := range compare(rule.ID, s.Text, found) {
 				t.Error(complaint)
 			}
 		})
 	}
+}
+
+// Options are what a folder's samples are linted with: the agents and policies in it that are no samples.
+func Options(t *testing.T, fsys fs.FS) lint.Options {
+	t.Helper()
+	var opt lint.Options
+	agents, policies := others(t, fsys, ".agf.yaml"), others(t, fsys, ".policy.yaml")
+	var subjects []*lint.Subject
+	for _, name := range slices.Sorted(maps.Keys(agents)) {
+		subjects = append(subjects, lint.NewSubject(name, agents[name], &lint.Files{FS: fsys, Path: name}))
+	}
+	if len(subjects) > 0 {
+		opt.Fleet = lint.NewFleet(subjects)
+	}
+	if len(policies) == 0 {
+		return opt
+	}
+	var all []policy.File
+	for name, text := range policies {
+		all = append(all, policy.File{Name: name, Text: text})
+	}
+	set, findings := policy.LoadFiles(all, ".")
+	if set.Err() != nil {
+		t.Fatal(findings)
+	}
+	opt.Registry = set
+	return opt
+}
+
+// others reads the files of an ending that are no samples.
+func others(t *testing.T, fsys fs.FS, ending string) map[string][]byte {
+	t.Helper()
+	names, err := fs.Glob(fsys, "*"+ending)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]byte{}
+	for _, name := range names {
+		if strings.HasPrefix(name, "bad") || strings.HasPrefix(name, "good") {
+			continue
+		}
+		if all[name], err = fs.ReadFile(fsys, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
 }
 
 // Sample is a file of a rule's folder.

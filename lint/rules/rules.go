@@ -17,12 +17,16 @@ import (
 	"github.com/assent-dev/assent/lint/rules/conditionunsatisfiable"
 	"github.com/assent-dev/assent/lint/rules/conditionvacuous"
 	"github.com/assent-dev/assent/lint/rules/delegationkey"
+	"github.com/assent-dev/assent/lint/rules/denynamedodged"
 	"github.com/assent-dev/assent/lint/rules/dottedkey"
 	"github.com/assent-dev/assent/lint/rules/emptyallowlist"
 	"github.com/assent-dev/assent/lint/rules/emptymatcher"
 	"github.com/assent-dev/assent/lint/rules/groupwithoutargsmatch"
+	"github.com/assent-dev/assent/lint/rules/hostdodged"
 	"github.com/assent-dev/assent/lint/rules/idleexemption"
+	"github.com/assent-dev/assent/lint/rules/indexkey"
 	"github.com/assent-dev/assent/lint/rules/looserthanblanket"
+	"github.com/assent-dev/assent/lint/rules/policymeetsnothing"
 	"github.com/assent-dev/assent/lint/rules/policyrefrepeated"
 	"github.com/assent-dev/assent/lint/rules/promptvariable"
 	"github.com/assent-dev/assent/lint/rules/reservedalias"
@@ -50,12 +54,16 @@ func All() []lint.Rule {
 		conditionunsatisfiable.Rule(),
 		conditionvacuous.Rule(),
 		delegationkey.Rule(),
+		denynamedodged.Rule(),
 		dottedkey.Rule(),
 		emptyallowlist.Rule(),
 		emptymatcher.Rule(),
 		groupwithoutargsmatch.Rule(),
+		hostdodged.Rule(),
 		idleexemption.Rule(),
+		indexkey.Rule(),
 		looserthanblanket.Rule(),
+		policymeetsnothing.Rule(),
 		policyrefrepeated.Rule(),
 		promptvariable.Rule(),
 		reservedalias.Rule(),

@@ -79,6 +79,7 @@ func TestEdit(t *testing.T) {
 		return bob.post(path, fields)
 	}
 	preview(`{"amount":1,"amount":2}`).says(t, "Arguments: expected readable JSON")
+	preview(`"{\"amount\":1}"`).says(t, "Arguments: expected an object")
 	preview(`{"amount":20000,"currency":"USD","note":"a\u202eb"}`).says(t, "Nothing is changed yet.")
 	p := preview("{\r\n\"amount\":18000,\r\n\"currency\":\"USD\",\"memo\":[1]}")
 	p.says(t, "amount 20000 18000", "memo not there [1]", "note", "removed", "The rules say: ask", "2 of risk", "This replaces the arguments")

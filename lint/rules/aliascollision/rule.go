@@ -38,7 +38,9 @@ func check(p *lint.Pass) {
 	space := &p.Agent.ActionSpace
 	names := map[string]thing{}
 	add := func(alias, what string, at diag.Range) {
-		if other, taken := names[alias]; taken {
+		if other, taken := names[alias]; taken && other.what == what {
+			return // duplicate-alias tells it
+		} else if taken {
 			p.Report(at, fmt.Sprintf("%q is the alias of a %s already", alias, other.what),
 				lint.Expected("an alias of its own"), lint.Related(other.at, "the "+other.what))
 			return

@@ -4,13 +4,11 @@ package argumentkey
 import (
 	_ "embed"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
-	"github.com/assent-dev/assent/template"
 )
 
 //go:embed bad.agf.yaml
@@ -24,8 +22,9 @@ func Rule() lint.Rule {
 	return lint.Rule{
 		RuleInfo: diag.RuleInfo{
 			ID: "argument-key", Title: "A condition of a tool or skill tests a path instead of an argument", Severity: diag.Error,
-			Why: "Keys in the condition of a tool or skill are names of its arguments. `tool_args.amount` is how templates name an argument, `parent.input.risk_level` is how " +
-				"delegations name the agent's input; here both name an argument that no call has. assent asks about every call then; other runtimes may never ask.",
+			Why: "Keys in the condition of a tool or skill are names of its arguments. `tool_args.amount` is how templates name an argument; as a key it names one that is called so, which no call should have. " +
+				"`parent.input.risk_level` is how delegations, and policies that meet skill calls, name the input of the agent that calls; a tool's condition sees no parent, nor does a skill's in an agent's file, and nothing in " +
+				"the arguments stands in for it. Such a test is never certain: calls ask unless another test of the group is false. Other runtimes may never ask.",
 			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, HITL, condition keys",
 		},
 		Agent: check, Policy: check,
@@ -39,13 +38,13 @@ func check(p *lint.Pass) {
 		}
 		for _, g := range s.Approval.Condition.Groups {
 			for _, m := range g.Matchers {
-				judge(p, s.Contexts, &m)
+				judge(p, &s, &m)
 			}
 		}
 	}
 }
 
-func judge(p *lint.Pass, contexts []template.Context, m *condition.Matcher) {
+func judge(p *lint.Pass, s *lint.Site, m *condition.Matcher) {
 	for _, prefix := range []string{"tool_args.", "skill_args."} {
 		if name, ok := strings.CutPrefix(m.Key, prefix); ok {
 			p.Report(m.KeyRange, fmt.Sprintf("%q is read as an argument of this name; conditions name arguments without %s", m.Key, prefix),
@@ -53,9 +52,12 @@ func judge(p *lint.Pass, contexts []template.Context, m *condition.Matcher) {
 			return
 		}
 	}
-	delegates := slices.Contains(contexts, template.RemoteDelegation) // a policy rule for delegations as well
-	if isParent := strings.HasPrefix(m.Key, "parent.input.") || strings.HasPrefix(m.Key, "parent.output."); isParent && !delegates {
-		p.Report(m.KeyRange, fmt.Sprintf("%q is read as an argument of this name; only delegation sees the parent", m.Key),
-			lint.Expected("the name of an argument"))
+	if _, fault := condition.Places(s.Use, m.Key); fault == "" {
+		return
 	}
+	what, expected := "is never read from arguments, and there is no parent here", "the name of an argument"
+	if s.Use == condition.Governance {
+		what, expected = "is no path into the parent's input", "the name of an argument, or parent.input.<field>"
+	}
+	p.Report(m.KeyRange, fmt.Sprintf("%q %s, so this test is never certain%s", m.Key, what, p.Unread(s.Use, s.Approval.Condition)), lint.Expected(expected))
 }

@@ -26,7 +26,7 @@ func Rule() lint.Rule {
 			ID: "child-drops-approval", Title: "A sub-agent drops an approval that its parent demands", Severity: diag.Warning,
 			Why: "The agent asks before it calls a tool; its sub-agent has the same tool and does not, or asks less. So delegating is a way around the gate. assent holds the " +
 				"parent's approvals against its sub-agents too; the standard leaves open whether other runtimes do. Give the sub-agent the same approval. " +
-				"Compared are local tools by alias, tools of servers with the same `server_ref` (or alias), remote agents by alias and their skills. Sub-agents in files only.",
+				"Compared are local tools by alias, every tool of servers with the same `server_ref` (or alias), remote agents by alias and their skills; of a tool that is listed twice all entries together. Sub-agents in files only.",
 			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, tighten_only_invariant",
 		},
 		Agent:      check,
@@ -37,12 +37,19 @@ func Rule() lint.Rule {
 func check(p *lint.Pass) {
 	root := p.Graph.Root
 	for _, link := range root.Children {
+		var demanded []demand
+		for _, g := range gatesOf(root.Agent) {
+			if g.asks() {
+				demanded = append(demanded, demand{gate: g})
+			}
+		}
 		w := walk{pass: p, link: link, seen: map[*schema.Member]bool{root: true}}
-		w.visit(link.To, gatesOf(root.Agent))
+		w.visit(link.To, demanded)
 	}
 }
 
-// target is something that can be called: a local tool, a tool of a server (every one when name is ""), a skill, a remote agent.
+// target is something that can be called: a local tool, a tool of a server, a skill, a remote agent. Every tool or skill of
+// a container is meant when name is "".
 type target struct{ kind, server, name string }
 
 const (
@@ -52,46 +59,57 @@ const (
 	remote    = "remote agent"
 )
 
-// gate is the approval that holds for a target; nil where nobody is asked.
+// gate is the approval that one entry of a file holds for a target; nil where nobody is asked. Of several entries for one
+// target all hold.
 type gate struct {
 	target
+	alias    string // of the container in this file
 	approval *schema.Approval
 	at       diag.Range // of the entry's name
 }
 
-// asks tells whether somebody may be asked.
+// asks reports whether somebody may be asked.
 func (g gate) asks() bool { return g.approval != nil && g.approval.Form != schema.Never }
 
 func gatesOf(a *schema.Agent) []gate {
 	var all []gate
 	for _, t := range a.ActionSpace.LocalTools {
-		all = append(all, gate{target{localTool, "", t.Alias}, t.Approval, t.AliasRange})
+		all = append(all, gate{target{localTool, "", t.Alias}, "", t.Approval, t.AliasRange})
 	}
 	for _, s := range a.ActionSpace.MCPServers {
 		id := cmp.Or(s.ServerRef, s.Alias)
 		if s.AllowedTools == nil {
-			all = append(all, gate{target{mcpTool, id, ""}, s.Approval, s.AliasRange})
+			all = append(all, gate{target{mcpTool, id, ""}, s.Alias, s.Approval, s.AliasRange})
 		}
 		for _, t := range lint.Entries(s.AllowedTools) {
 			approval := t.Approval
 			if approval == nil {
 				approval = s.Approval
 			}
-			all = append(all, gate{target{mcpTool, id, t.Name}, approval, t.NameRange})
+			all = append(all, gate{target{mcpTool, id, t.Name}, s.Alias, approval, t.NameRange})
 		}
 	}
 	for _, r := range a.ActionSpace.RemoteAgents {
-		all = append(all, gate{target{remote, "", r.Alias}, r.Approval, r.AliasRange})
+		all = append(all, gate{target{remote, "", r.Alias}, "", r.Approval, r.AliasRange})
+		if r.AllowedSkills == nil {
+			all = append(all, gate{target{skill, r.Alias, ""}, r.Alias, nil, r.AliasRange})
+		}
 		for _, s := range lint.Entries(r.AllowedSkills) {
-			all = append(all, gate{target{skill, r.Alias, s.Name}, s.Approval, s.NameRange})
+			all = append(all, gate{target{skill, r.Alias, s.Name}, r.Alias, s.Approval, s.NameRange})
 		}
 	}
 	return all
 }
 
-// meets tells whether some call is a call of both targets.
+// meets reports whether some call is a call of both targets.
 func (t target) meets(u target) bool {
-	return t.kind == u.kind && t.server == u.server && (t.name == u.name || t.kind == mcpTool && (t.name == "" || u.name == ""))
+	return t.kind == u.kind && t.server == u.server && (t.name == u.name || t.server != "" && (t.name == "" || u.name == ""))
+}
+
+// demand is a gate of the agent, on its way down to its sub-agents.
+type demand struct {
+	gate
+	met []string // names that some sub-agent on the way has itself, when the demand is for every one
 }
 
 // walk goes through the sub-agents behind one link.
@@ -102,20 +120,26 @@ type walk struct {
 }
 
 // visit compares one sub-agent with what is demanded above it. What it has itself is compared with its own sub-agents in its turn.
-func (w *walk) visit(m *schema.Member, demanded []gate) {
+func (w *walk) visit(m *schema.Member, demanded []demand) {
 	if w.seen[m] || m.Agent == nil {
 		return
 	}
 	w.seen[m] = true
-	own := gatesOf(m.Agent)
-	var rest []gate
-	for _, demand := range demanded {
-		i := slices.IndexFunc(own, func(g gate) bool { return g.meets(demand.target) })
-		switch {
-		case i < 0:
-			rest = append(rest, demand)
-		case demand.asks():
-			w.compare(m, demand, own[i])
+	entries := byTarget(gatesOf(m.Agent))
+	var rest []demand
+	for _, d := range demanded {
+		met, open := slices.Clone(d.met), true
+		for _, own := range entries {
+			name := own[0].name
+			if !own[0].meets(d.target) || slices.Contains(d.met, name) {
+				continue
+			}
+			w.compare(m, d.gate, own)
+			met = append(met, name)
+			open = open && name != d.name && name != ""
+		}
+		if open {
+			rest = append(rest, demand{d.gate, met})
 		}
 	}
 	for _, link := range m.Children {
@@ -123,21 +147,49 @@ func (w *walk) visit(m *schema.Member, demanded []gate) {
 	}
 }
 
-// compare reports a sub-agent's gate that lets calls through which the demand would ask about.
-func (w *walk) compare(m *schema.Member, demand, own gate) {
+// byTarget puts the entries for one target together, in the order of the file.
+func byTarget(gates []gate) [][]gate {
+	var all [][]gate
+	for _, g := range gates {
+		same := func(of []gate) bool { return of[0].target == g.target && of[0].alias == g.alias }
+		if i := slices.IndexFunc(all, same); i >= 0 {
+			all[i] = append(all[i], g)
+		} else {
+			all = append(all, []gate{g})
+		}
+	}
+	return all
+}
+
+// compare reports a sub-agent's entries for a target that, all together, let calls through which the demand would ask about.
+func (w *walk) compare(m *schema.Member, demanded gate, own []gate) {
+	asking := slices.DeleteFunc(slices.Clone(own), func(g gate) bool { return !g.asks() })
 	witness := ""
-	if own.asks() {
-		if demand.kind == remote {
+	if len(asking) > 0 {
+		if demanded.kind == remote {
 			return // each reads the input of its own agent
 		}
-		covers, gap := w.pass.Analyzer(condition.ToolArgs).Covers(demand.approval.Condition, own.approval.Condition)
+		covers, gap := w.pass.Analyzer(condition.ToolArgs).Covers(demanded.approval.Condition, union(asking))
 		if covers != condition.No {
 			return
 		}
 		witness = lint.Witness(gap)
 	}
-	name := cmp.Or(demand.name, own.name, demand.server)
-	w.pass.Report(w.link.Range, fmt.Sprintf("behind this sub-agent %s %q is called without the approval demanded here%s", demand.kind, name, witness),
+	name := cmp.Or(demanded.name, own[0].name, demanded.server)
+	w.pass.Report(w.link.Range, fmt.Sprintf("behind this sub-agent %s %q is called without the approval demanded here%s", demanded.kind, name, witness),
 		lint.Expected("the same approval in the sub-agent"),
-		lint.Related(demand.approval.Range, "demanded here"), w.pass.Elsewhere(m, own.at, "not demanded here"))
+		lint.Related(demanded.approval.Range, "demanded here"), w.pass.Elsewhere(m, own[0].at, "not demanded here"))
+}
+
+// union is the condition under which one of the gates at least asks, nil when one always does.
+func union(asking []gate) *condition.Expr {
+	var all condition.Expr
+	for _, g := range asking {
+		e := g.approval.Condition
+		if e == nil || len(e.Groups) == 0 {
+			return nil
+		}
+		all.Groups = append(all.Groups, e.Groups...)
+	}
+	return &all
 }

@@ -23,8 +23,8 @@ func Rule() lint.Rule {
 	return lint.Rule{
 		RuleInfo: diag.RuleInfo{
 			ID: "condition-mixed-kinds", Title: "A policy's condition meets calls that it can't test", Severity: diag.Warning,
-			Why: "Conditions test the arguments of tools and skills by name, and the input of a delegation by path. A rule that meets both kinds of calls has keys that one of them never has; " +
-				"what can't be tested asks, so every delegation (or every call) of the agents that the policy governs goes to a person. " +
+			Why: "Plain keys of a policy's condition read the arguments, `parent.input` keys the input of the agent that calls. A pure delegation has no arguments, and the call of a tool carries no parent's input. " +
+				"A rule that meets calls of both sorts may be certain of the one sort only; the finding is reported where the condition lets none of the other sort through, so that every such call of the agents that the policy governs goes to a person. " +
 				"Say which kinds are meant, and give the others a rule of their own.",
 			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "docs/contracts/policy.md",
 		},
@@ -34,42 +34,66 @@ func Rule() lint.Rule {
 
 func check(p *lint.Pass) {
 	for i := range p.Policy.Rules {
-		r := &p.Policy.Rules[i]
-		if r.Denies || r.Approval == nil || r.Approval.Condition == nil || !mixed(&r.Match) {
-			continue
-		}
-		if key := firstKey(r.Approval.Condition); key != nil {
-			report(p, r.ID, key)
+		if r := &p.Policy.Rules[i]; !r.Denies && r.Approval != nil && r.Approval.Condition != nil {
+			judge(p, r)
 		}
 	}
 }
 
-// mixed tells whether a rule meets delegations and other calls. One without kinds that has targets is left alone: they may name
-// tools only.
-func mixed(m *policy.Match) bool {
-	if len(m.Kinds) == 0 {
-		return len(m.Targets) == 0
-	}
-	return slices.Contains(m.Kinds, policy.Delegation) && slices.ContainsFunc(m.Kinds, func(k policy.Kind) bool { return k != policy.Delegation })
+// sort is a sort of calls that a condition sees in the same way.
+type sort struct {
+	use     condition.Use
+	lacks   string // with the key
+	instead string
 }
 
-func firstKey(e *condition.Expr) *condition.Matcher {
+// sorts lists those that a match meets, none where one sort alone is meant. A match without kinds that has targets is left
+// alone: they may name tools only.
+func sorts(m *policy.Match) []sort {
+	meets := func(k policy.Kind) bool { return len(m.Kinds) == 0 || slices.Contains(m.Kinds, k) }
+	if len(m.Kinds) == 0 && len(m.Targets) > 0 || len(m.Kinds) == 1 {
+		return nil
+	}
+	var all []sort
+	if meets(policy.Tool) && len(m.Servers) == 0 || meets(policy.MCPTool) {
+		all = append(all, sort{condition.ToolArgs, "the call of a tool carries no %q, so rule %q asks about every one", "match: {kinds: [delegation]}"})
+	}
+	if meets(policy.Skill) {
+		all = append(all, sort{use: condition.Governance})
+	}
+	if meets(policy.Delegation) {
+		all = append(all, sort{condition.Delegation, "a delegation has no argument %q, so rule %q asks about every one",
+			"match: {kinds: [tool, mcp_tool, skill]}, and a rule of its own for delegation"})
+	}
+	return all
+}
+
+// judge reports a rule that lets calls of one sort through and none of another, for want of what it tests.
+func judge(p *lint.Pass, r *policy.Rule) {
+	all := sorts(&r.Match)
+	through := make([]condition.Verdict, len(all))
+	for i := range all {
+		through[i], _ = p.Analyzer(all[i].use).CanBeFalse(r.Approval.Condition)
+	}
+	if !slices.Contains(through, condition.Yes) {
+		return
+	}
+	for i, s := range all {
+		if m := unread(s.use, r.Approval.Condition); m != nil && through[i] == condition.No {
+			p.Report(m.KeyRange, fmt.Sprintf(s.lacks, m.Key, r.ID), lint.Expected(s.instead))
+			return
+		}
+	}
+}
+
+// unread is the first matcher whose key names nothing in a use, nil when there is none.
+func unread(use condition.Use, e *condition.Expr) *condition.Matcher {
 	for _, g := range e.Groups {
 		for i := range g.Matchers {
-			if !lint.Idle(&g.Matchers[i]) {
+			if _, fault := condition.Places(use, g.Matchers[i].Key); fault != "" {
 				return &g.Matchers[i]
 			}
 		}
 	}
 	return nil
-}
-
-func report(p *lint.Pass, id string, m *condition.Matcher) {
-	if _, fault := condition.Places(condition.Delegation, m.Key); fault != "" {
-		p.Report(m.KeyRange, fmt.Sprintf("a delegation has no argument %q, so rule %q asks about every one", m.Key, id),
-			lint.Expected("match: {kinds: [tool, mcp_tool, skill]}, and a rule of its own for delegation"))
-		return
-	}
-	p.Report(m.KeyRange, fmt.Sprintf("only a delegation has %q, so rule %q asks about every other call", m.Key, id),
-		lint.Expected("match: {kinds: [delegation]}"))
 }

@@ -23,7 +23,8 @@ func Rule() lint.Rule {
 		RuleInfo: diag.RuleInfo{
 			ID: "delegation-key", Title: "A delegation condition tests something that is no field of the parent's input", Severity: diag.Error,
 			Why: "Whether to delegate is decided before the sub-agent gets any arguments, on the input of the agent that delegates. So keys are paths, " +
-				"`parent.input.<field>`. Any other key names nothing: the test is never certain, and assent asks about every delegation; other runtimes may never ask.",
+				"`parent.input.<field>`. Any other key names nothing: its test is never certain, and delegations ask unless another test of the group is false; other runtimes may never ask. " +
+				"(A policy rule for delegation meets skill calls too, where plain keys read the skill's arguments: give those a rule of their own, with `kinds: [skill]`.)",
 			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, HITL, delegation approval",
 		},
 		Agent: check, Policy: check,
@@ -38,7 +39,7 @@ func check(p *lint.Pass) {
 		for _, g := range s.Approval.Condition.Groups {
 			for _, m := range g.Matchers {
 				if _, fault := condition.Places(s.Use, m.Key); fault != "" {
-					p.Report(m.KeyRange, fmt.Sprintf("%q names nothing of the parent's input, so this test is never certain", m.Key),
+					p.Report(m.KeyRange, fmt.Sprintf("%q names nothing of the parent's input, so this test is never certain%s", m.Key, p.Unread(s.Use, s.Approval.Condition)),
 						lint.Expected("a path: parent.input.<field>"), lint.Meant(meant(m.Key)))
 				}
 			}

@@ -47,8 +47,9 @@ func check(p *lint.Pass) {
 	}
 }
 
-// hasOwnRule tells whether argument-key has more to say about the key.
+// hasOwnRule reports whether argument-key or index-key has more to say about the key.
 func hasOwnRule(key string) bool {
 	root, _, _ := strings.Cut(key, ".")
-	return root == "tool_args" || root == "skill_args" || root == "parent"
+	_, _, element := lint.Element(key)
+	return root == "tool_args" || root == "skill_args" || root == "parent" || element
 }

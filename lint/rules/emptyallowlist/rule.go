@@ -20,7 +20,7 @@ var good string
 func Rule() lint.Rule {
 	return lint.Rule{
 		RuleInfo: diag.RuleInfo{
-			ID: "empty-allow-list", Title: "An allow-list is present and empty", Severity: diag.Error,
+			ID: "empty-allow-list", Title: "An allow-list is present and empty", Severity: diag.Warning,
 			Why: "The standard does not say what `allowed_tools: []` means, and runtimes read it in opposite ways: no tool, or every tool of the server. " +
 				"assent allows none. List what the agent needs; leave the field out if it may use everything.",
 			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, mcp_servers (silent)",

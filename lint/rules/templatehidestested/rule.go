@@ -48,13 +48,21 @@ func check(p *lint.Pass) {
 	}
 }
 
-// matchers lists what the condition tests, each key once.
+// showable reports whether some message of the site has a variable for the argument: none of a skill's shows the parent's input.
+func showable(s *lint.Site, key string) bool {
+	name := variable(s.Use, key)
+	return slices.ContainsFunc(s.Contexts, func(ctx template.Context) bool {
+		return template.Check(ctx, name) == template.Known || template.Check(ctx, "skill_args") == template.Known && strings.HasPrefix(name, "tool_args.")
+	})
+}
+
+// matchers lists what the condition tests and the message could show, each key once.
 func matchers(s *lint.Site) []condition.Matcher {
 	var all []condition.Matcher
 	for _, g := range s.Approval.Condition.Groups {
 		for _, m := range g.Matchers {
 			known := func(other condition.Matcher) bool { return other.Key == m.Key }
-			if _, fault := condition.Places(s.Use, m.Key); fault == "" && !lint.Idle(&m) && !slices.ContainsFunc(all, known) {
+			if _, fault := condition.Places(s.Use, m.Key); fault == "" && !lint.Idle(&m) && showable(s, m.Key) && !slices.ContainsFunc(all, known) {
 				all = append(all, m)
 			}
 		}
@@ -71,7 +79,7 @@ func shown(use condition.Use, key string, t *template.Template) bool {
 	want := variable(use, key)
 	return slices.ContainsFunc(t.Refs(), func(ref template.Ref) bool {
 		name := ref.Name
-		if rest, ok := strings.CutPrefix(name, "skill_args"); ok && use == condition.ToolArgs {
+		if rest, ok := strings.CutPrefix(name, "skill_args"); ok && (use == condition.ToolArgs || use == condition.Governance) {
 			name = "tool_args" + rest // a policy rule for tools and skills
 		}
 		return name == want || strings.HasPrefix(want, name+".") || strings.HasPrefix(name, want+".")
@@ -80,10 +88,11 @@ func shown(use condition.Use, key string, t *template.Template) bool {
 
 // variable is what shows the argument of a key.
 func variable(use condition.Use, key string) string {
-	switch use {
-	case condition.Delegation:
+	_, fault := condition.Places(condition.Delegation, key)
+	switch {
+	case use == condition.Delegation, use == condition.Governance && fault == "":
 		return key
-	case condition.SkillArgs:
+	case use == condition.SkillArgs:
 		return "skill_args." + key
 	}
 	return "tool_args." + key

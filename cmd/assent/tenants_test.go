@@ -1,0 +1,42 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// TestH7_ATenantNamesToolsThatTellKeysApart: what the configuration of a tenant says holds for the plans of its agents, and for
+// nobody else's.
+func TestH7_ATenantNamesToolsThatTellKeysApart(t *testing.T) {
+	agents := t.TempDir()
+	const text = `schema_version: "1.0.0"
+metadata: {id: desk, name: Desk, version: "1.0.0", description: Looks.}
+interface: {input: {type: object}, output: {type: object}}
+execution_policy: {id: agf.react, config: {instructions: Look., model: any}}
+action_space: {local_tools: [{alias: grep}]}
+`
+	if err := os.WriteFile(filepath.Join(agents, "desk.agf.yaml"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	all, err := loadTenants(cli.ServeConfig{Tenants: []cli.TenantConfig{
+		{Name: "acme", Agents: []string{agents}, CaseSensitive: []string{"tool grep"}},
+		{Name: "beta", Agents: []string{agents}},
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tenant, want := range map[string]resolve.Outcome{"acme": resolve.Allow, "beta": resolve.Deny} {
+		compiled, err := all.Plan(t.Context(), tenant, "desk")
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := &resolve.Call{Kind: resolve.Tool, Tool: "grep", Args: []byte(`{"i":1,"I":2}`)}
+		if got := compiled.Plan.Decide(call); got.Outcome != want {
+			t.Errorf("%s: %v", tenant, got)
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package condition
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/value"
+)
+
+// shortTexts are all texts of a, b and a space with up to three characters.
+func shortTexts() []string {
+	all := []string{""}
+	for from := 0; len(all[from]) < 3; from++ {
+		for _, c := range []string{"a", "b", " "} {
+			all = append(all, all[from]+c)
+		}
+	}
+	return all
+}
+
+// textSet is a set of texts and what is known to be in it.
+type textSet struct {
+	set  texts
+	want func(s string) bool
+	how  string
+}
+
+// textSets draws sets that are built as the analysis builds them.
+func textSets(a *Analyzer, pool []string) *rapid.Generator[textSet] {
+	lists := rapid.SliceOfN(rapid.SampledFrom(shortTexts()), 0, 3)
+	leaf := rapid.Custom(func(t *rapid.T) textSet {
+		op := rapid.SampledFrom([]Op{Pattern, Pattern, In, NotIn}).Draw(t, "op")
+		src := Test{Op: op}
+		if op == Pattern {
+			src.Operand = text(rapid.SampledFrom(pool).Draw(t, "pattern"))
+		} else {
+			for _, s := range lists.Draw(t, "list") {
+				src.List = append(src.List, text(s))
+			}
+		}
+		compiled := newTest(&src, a.sem, a.pattern)
+		if compiled.pat != nil {
+			compiled.pat.compile()
+		}
+		level := levelSet(&compiled, True)
+		truth := func(s string) bool { return compiled.truth(&value.Slot{Kind: value.String, Text: s}) == True }
+		return textSet{level.texts, truth, fmt.Sprint(&src)}
+	})
+	return rapid.Custom(func(t *rapid.T) textSet {
+		all := leaf.Draw(t, "first")
+		for range rapid.IntRange(0, 4).Draw(t, "more") {
+			x, y := all, leaf.Draw(t, "next")
+			if rapid.Bool().Draw(t, "without") {
+				all = textSet{x.set.minus(y.set), func(s string) bool { return x.want(s) && !y.want(s) }, "(" + x.how + " minus " + y.how + ")"}
+			} else {
+				all = textSet{x.set.and(y.set), func(s string) bool { return x.want(s) && y.want(s) }, "(" + x.how + " and " + y.how + ")"}
+			}
+		}
+		return all
+	})
+}
+
+// TestE3_SetsOfTextsAreSets: what is joined and removed is just that, and what is picked is in the set.
+func TestE3_SetsOfTextsAreSets(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := NewAnalyzer(ToolArgs, semantics().Draw(t, "semantics"), 0)
+		pool := rapid.SliceOfN(regexes(), 1, 3).Draw(t, "patterns")
+		x, y := textSets(a, pool).Draw(t, "x"), textSets(a, pool).Draw(t, "y")
+		both, less := x.set.and(y.set), x.set.minus(y.set)
+		for _, s := range shortTexts() {
+			inX, inY := x.want(s), y.want(s)
+			if x.set.has(s) != inX || both.has(s) != (inX && inY) || less.has(s) != (inX && !inY) {
+				t.Fatalf("%q: in %s %v, in %s %v\nbut the sets say %v, both %v, less %v", s, x.how, inX, y.how, inY, x.set.has(s), both.has(s), less.has(s))
+			}
+		}
+		for _, set := range []*texts{&x.set, &both, &less} {
+			s, verdict := set.pick(defaultStates)
+			switch {
+			case verdict == Yes && !set.has(s):
+				t.Fatalf("%q was picked, and is not in %s or %s", s, x.how, y.how)
+			case verdict == No && slices.ContainsFunc(shortTexts(), set.has):
+				t.Fatalf("nothing was picked of %s and %s", x.how, y.how)
+			}
+		}
+	})
+}
+
+// TestE3_ThePatternOfTwoGroupsIsRemovedOnce: a call that neither matches is let through.
+func TestE3_ThePatternOfTwoGroupsIsRemovedOnce(t *testing.T) {
+	for _, groups := range []string{
+		`{args_match: {a: {pattern: '^x'}}}, {args_match: {a: {pattern: '^x'}}}`,
+		`{args_match: {a: {pattern: '^x'}}}, {args_match: {a: {pattern: '^x'}}}, {args_match: {a: {pattern: '^y'}}}`,
+	} {
+		e := sound(t, "["+groups+"]")
+		verdict, witness := NewAnalyzer(ToolArgs, Semantics{}, 0).CanBeFalse(e)
+		if verdict != Yes {
+			t.Fatalf("%s: %v", groups, verdict)
+		}
+		if truth, _ := eval(t, ToolArgs, Semantics{}, e, string(witness.AppendJSON(nil))); truth != False {
+			t.Errorf("%s: %s is %v", groups, witness.AppendJSON(nil), truth)
+		}
+	}
+}
+
+// TestE3_ManyKeysInAnyOrderAreOneCondition: keys that split a group share nothing with each other.
+func TestE3_ManyKeysInAnyOrderAreOneCondition(t *testing.T) {
+	keys := []string{"a: 1", "b: 2", "c: 3", "d.e: 4", "f: 5", "g.h: 6"}
+	x := sound(t, match(strings.Join(keys, ", ")))
+	for range keys {
+		keys = append(keys[1:], keys[0])
+		y := sound(t, match(strings.Join(keys, ", ")))
+		a := NewAnalyzer(ToolArgs, Semantics{}, 0)
+		if verdict, witness := a.Equivalent(x, y); verdict != Yes {
+			t.Errorf("%v: %s", keys, answer(verdict, witness))
+		}
+		for i, level := range []Truth{True, Unknown} {
+			q := a.ask()
+			if n := len(q.boxes(y, level)); n != []int{4, 9}[i] { // the key itself, the path, and at Unknown neither, twice
+				t.Errorf("%v: %d boxes", keys, n)
+			}
+		}
+	}
+}
+
+// TestE3_StatesBoundWhatOneQuestionMayCost.
+func TestE3_StatesBoundWhatOneQuestionMayCost(t *testing.T) {
+	e := sound(t, match(`a: {pattern: '^[ab]*a[ab]{3}\bb$'}`))
+	for states, want := range map[int]Verdict{-1: No, 0: No, 1: Undecided, 10: Undecided, 1000: No} {
+		if verdict, _ := NewAnalyzer(ToolArgs, Semantics{}, states).Satisfiable(e); verdict != want {
+			t.Errorf("%d states: %v, want %v", states, verdict, want)
+		}
+	}
+}
+
+// TestE3_PatternsArePlainUpToTheirBound, by whichever way they come to many literals.
+func TestE3_PatternsArePlainUpToTheirBound(t *testing.T) {
+	words := func(n int, end string) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf("%c%d%s", 'a'+i%26, i, end))
+		}
+		return strings.Join(all, "|")
+	}
+	for text, plain := range map[string]bool{
+		words(128, "$"):                                 true, // alternatives of the whole pattern
+		words(129, "$"):                                 false,
+		"^(?:" + words(128, "") + ")$":                  true, // within it
+		"^(?:" + words(129, "") + ")$":                  false,
+		"^(?:" + words(100, "") + ")[xy]$":              false, // by multiplication
+		"^(?:" + words(64, "") + ")[xy]$":               true,
+		"^(?:" + words(65, "") + ")[xy]$":               false,
+		"^(?:" + words(64, "") + `|[\x{100}-\x{13f}])$`: true, // a class among them
+		"^(?:" + words(64, "") + `|[\x{100}-\x{140}])$`: false,
+		`^[\x{100}-\x{17f}]$`:                           true,
+		`^[\x{100}-\x{180}]$`:                           false,
+		words(64, "$") + `|^[\x{100}-\x{13f}]`:          true, // forms of several literals
+		words(64, "$") + `|^[\x{100}-\x{140}]`:          false,
+		"(?i)abcdefg":                                   true, // capital and small letters
+		"(?i)abcdefgh":                                  false,
+	} {
+		if p := newCompiled(t, text, Semantics{}); p.plain != plain {
+			t.Errorf("%.60s… is plain: %v", text, p.plain)
+		}
+	}
+}
+
+// TestE3_EveryAlternativeOfAPlainPatternCounts, with its own anchors.
+func TestE3_EveryAlternativeOfAPlainPatternCounts(t *testing.T) {
+	const pattern = `^ab|cd$|ef|^gh$`
+	if p := newCompiled(t, pattern, Semantics{}); !p.plain || len(p.forms) != 4 {
+		t.Fatalf("%+v", p)
+	}
+	for _, word := range []string{"ab", "cd", "ef", "gh"} {
+		for _, s := range []string{word, "x" + word, word + "x", "x" + word + "x"} {
+			if got, want := newCompiled(t, pattern, Semantics{}).match(s), reference(t, pattern, Semantics{}, s); got != want {
+				t.Errorf("%q: %v, want %v", s, got, want)
+			}
+		}
+	}
+}
+
+// TestE3_NamesInPathsAreOfASCII: letters, digits behind the first character, and underscores.
+func TestE3_NamesInPathsAreOfASCII(t *testing.T) {
+	for c := range 128 {
+		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		digit := c >= '0' && c <= '9'
+		for name, want := range map[string]bool{string(rune(c)): letter, "a" + string(rune(c)): letter || digit} {
+			if c == '.' {
+				continue
+			}
+			for _, key := range []string{"parent.input." + name, name + ".output.x"} {
+				if places, _ := Places(Route, key); (places != nil) != want {
+					t.Errorf("%q: %q", key, places)
+				}
+			}
+		}
+	}
+}
+
+// TestE3_TheSeverityOfARuleIsThatOfItsFindings.
+func TestE3_TheSeverityOfARuleIsThatOfItsFindings(t *testing.T) {
+	for _, r := range Rules() {
+		text, _ := strings.CutPrefix(r.Bad, "condition:\n")
+		_, findings := read(t, text)
+		for _, f := range findings {
+			if f.Severity != r.Severity {
+				t.Errorf("%s: %v, and its bad example is %v", r.ID, r.Severity, f.Severity)
+			}
+		}
+	}
+}
+
+// TestE3_WhatIsNoObjectHasNothingBelow, whichever of several paths into it must be there.
+func TestE3_WhatIsNoObjectHasNothingBelow(t *testing.T) {
+	lenient := Semantics{OnMissing: NoMatch} // so that a.b may be missing
+	groups := []string{"parent.input.a: {ne: 5}", "parent.input.a.b: 1", "parent.input.a.c: {ne: 1}", "parent.input.a.d: 1"}
+	for range groups {
+		groups = append(groups[1:], groups[0])
+		var list []string
+		for _, g := range groups {
+			list = append(list, match(g))
+		}
+		e := sound(t, "["+strings.Join(list, ", ")+"]")
+		if verdict, witness := NewAnalyzer(Delegation, lenient, 0).CanBeFalse(e); verdict != No { // a is 5, and a.c is 1
+			t.Errorf("%v: %s", groups, answer(verdict, witness))
+		}
+		if verdict, witness := NewAnalyzer(Delegation, lenient, 0).Satisfiable(e); verdict != Yes {
+			t.Errorf("%v: %s", groups, answer(verdict, witness))
+		}
+	}
+}
+
+// TestE3_ThePathsOfAQuestionFormATree: the parent of a path is the longest other path that it begins with, in any order.
+func TestE3_ThePathsOfAQuestionFormATree(t *testing.T) {
+	paths := [][]string{{"a"}, {"a", "b"}, {"a", "b", "c"}, {"a", "b", "c", "d"}, {"ab"}, {"x", "y"}, {"x", "y", "z"}, {"x"}}
+	parents := map[string]string{"a.b": "a", "a.b.c": "a.b", "a.b.c.d": "a.b.c", "x.y": "x", "x.y.z": "x.y"}
+	rapid.Check(t, func(t *rapid.T) {
+		places := rapid.Permutation(paths).Draw(t, "places")
+		name := func(i int) string { return strings.Join(places[i], ".") }
+		tree := treeOf(places)
+		for _, i := range tree.roots {
+			if parents[name(i)] != "" {
+				t.Fatalf("%v: %s is a root", places, name(i))
+			}
+		}
+		below := 0
+		for i, children := range tree.children {
+			for _, child := range children {
+				if below++; parents[name(child)] != name(i) {
+					t.Fatalf("%v: %s is below %s", places, name(child), name(i))
+				}
+			}
+		}
+		if below != len(parents) || len(tree.roots) != len(paths)-len(parents) {
+			t.Fatalf("%v: %d are below others, %d are roots", places, below, len(tree.roots))
+		}
+	})
+}

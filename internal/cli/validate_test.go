@@ -1,0 +1,317 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// tree writes files below a new directory and makes it the working directory, so that findings name them as people would.
+func tree(t *testing.T, files map[string]string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		write(t, filepath.Join(dir, name), text)
+	}
+	t.Chdir(dir)
+}
+
+// validated runs agf-validate.
+func validated(t *testing.T, args ...string) (out, errOut string, code int) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = Validate{Streams: Streams{In: strings.NewReader(""), Out: &o, Err: &e}}.Run(args)
+	return o.String(), e.String(), code
+}
+
+const (
+	deskNames    = agentText + "constraints: {governance_policies: [{policy_ref: acme.broken}, {policy_ref: acme.sound}]}\n"
+	brokenPolicy = "schema_version: \"1.0.0\"\npolicy_ref: acme.broken\nrules:\n  - {id: r, aproval: true}\n"
+	soundPolicy  = "schema_version: \"1.0.0\"\npolicy_ref: acme.sound\nrules: [{id: r, match: {targets: [trade]}, approval: true}]\n"
+)
+
+// TestUsers1_5_ABrokenPolicyIsAFindingInEveryFormat: of a directory of --policies too, with its line, whether or not it is
+// named itself. The other files are checked, and no reference to a policy that is only broken is reported as missing.
+func TestUsers1_5_ABrokenPolicyIsAFindingInEveryFormat(t *testing.T) {
+	tree(t, map[string]string{
+		"agents/desk.agf.yaml": deskNames + "x: 1\n", "policies/broken.policy.yaml": brokenPolicy, "policies/sound.policy.yaml": soundPolicy,
+	})
+	shows := map[string]func(t *testing.T, out string){
+		"text": func(t *testing.T, out string) {
+			if !strings.Contains(out, "    4 |   - {id: r, aproval: true}\n      |             ^~~~~~~\n") {
+				t.Errorf("no source excerpt:\n%s", out)
+			}
+		},
+		"json": func(t *testing.T, out string) {
+			var doc struct {
+				Findings []struct{ Rule, File string }
+				Files    int
+			}
+			if err := json.Unmarshal([]byte(out), &doc); err != nil || len(doc.Findings) < 2 {
+				t.Errorf("%v: %s", err, out)
+			}
+		},
+		"sarif": func(t *testing.T, out string) {
+			var doc struct{ Runs []struct{ Results []any } }
+			if err := json.Unmarshal([]byte(out), &doc); err != nil || len(doc.Runs) != 1 || len(doc.Runs[0].Results) < 2 {
+				t.Errorf("%v: %s", err, out)
+			}
+		},
+		"github": func(t *testing.T, out string) {
+			if !strings.Contains(out, "policies/broken.policy.yaml,line=4,col=13") {
+				t.Error(out)
+			}
+		},
+		"junit": func(t *testing.T, out string) {
+			var doc struct{ XMLName xml.Name }
+			if err := xml.Unmarshal([]byte(out), &doc); err != nil || doc.XMLName.Local != "testsuites" {
+				t.Errorf("%v: %s", err, out)
+			}
+		},
+	}
+	for _, paths := range [][]string{{"agents"}, {"."}, {"agents", "policies"}, {"./policies/broken.policy.yaml", "agents/desk.agf.yaml"}} {
+		for format, check := range shows {
+			out, errOut, code := validated(t, append([]string{"--policies", "policies", "--format", format}, paths...)...)
+			if code != ExitFindings || errOut != "" {
+				t.Errorf("%v as %s: exit %d\n%s", paths, format, code, errOut)
+			}
+			if n := strings.Count(out, "aproval"); n == 0 || format == "github" && n != 1 {
+				t.Errorf("%v as %s: the broken policy is told %d times\n%s", paths, format, n, out)
+			}
+			if !strings.Contains(out, "desk.agf.yaml") || !strings.Contains(out, `unknown-field`) {
+				t.Errorf("%v as %s: the agent is not checked\n%s", paths, format, out)
+			}
+			if strings.Contains(out, `policy \"acme.`) || strings.Contains(out, `policy "acme.`) || strings.Contains(out, "policy &#34;acme.") {
+				t.Errorf("%v as %s: a reference is reported\n%s", paths, format, out)
+			}
+			check(t, out)
+		}
+	}
+}
+
+// TestUsers1_5_WhatIsWrongWithAShelfIsAFinding: repeated names, near misses of names, an empty or missing directory.
+func TestUsers1_5_WhatIsWrongWithAShelfIsAFinding(t *testing.T) {
+	tree(t, map[string]string{
+		"desk.agf.yaml": agentText, "twice/a.policy.yaml": soundPolicy, "twice/b.policy.yaml": soundPolicy, "near/a.policy.yml": soundPolicy,
+		"empty/readme.md": "none", "syntax/a.policy.yaml": "rules: [", "needs.agf.yaml": deskNames,
+	})
+	for _, tt := range []struct {
+		args []string
+		want string
+		code int
+	}{
+		{[]string{"--policies", "twice", "desk.agf.yaml"}, "twice/b.policy.yaml:2:13: error: policy_ref \"acme.sound\" stands twice", ExitFindings},
+		{[]string{"--policies", "twice", "twice", "desk.agf.yaml"}, "twice/b.policy.yaml:2:13: error: policy_ref \"acme.sound\" stands twice", ExitFindings},
+		{[]string{"--policies", "near", "desk.agf.yaml"}, "near/a.policy.yml: error: is named like a policy but would not be read", ExitFindings},
+		{[]string{"--policies", "empty", "desk.agf.yaml"}, "empty: error: no policy is here", ExitFailure},
+		{[]string{"--policies", "gone", "desk.agf.yaml"}, "gone: error: can't be read: no such file or directory", ExitFailure},
+		{[]string{"--policies", "syntax", "needs.agf.yaml"}, "syntax/a.policy.yaml:1:", ExitFindings},
+	} {
+		out, _, code := validated(t, tt.args...)
+		if code != tt.code || strings.Count(out, tt.want) != 1 || strings.Contains(out, "policy-unresolved") {
+			t.Errorf("%v: exit %d\n%s", tt.args, code, out)
+		}
+		if out, _, code := validated(t, append([]string{"--format", "json"}, tt.args...)...); code != tt.code || !json.Valid([]byte(out)) {
+			t.Errorf("%v as json: exit %d\n%s", tt.args, code, out)
+		}
+	}
+	out, _, code := validated(t, "--policies", "twice", "needs.agf.yaml")
+	if code != ExitFindings || !strings.Contains(out, `required policy "acme.broken" is not in the registry`) || strings.Contains(out, `policy "acme.sound" is not`) {
+		t.Errorf("a policy that nobody gave: exit %d\n%s", code, out)
+	}
+	if out, _, _ := validated(t, "--policies", "near", "--config", write(t, "off.yaml", "rules: {policy-none-found: off}\n"), "desk.agf.yaml"); !strings.Contains(out, "policy-file-name") {
+		t.Errorf("a configuration silenced what stops the load: %s", out)
+	}
+}
+
+// TestUsers1_5_DecideShowsTheLineOfABrokenPolicy, on standard error.
+func TestUsers1_5_DecideShowsTheLineOfABrokenPolicy(t *testing.T) {
+	tree(t, map[string]string{"policies/broken.policy.yaml": brokenPolicy})
+	out, code := decided(t, agentText, `{"kind":"tool","tool":"quote"}`, "--policies", "policies")
+	if code != ExitFailure || !strings.Contains(out, "    4 |   - {id: r, aproval: true}\n") || strings.Contains(out, "outcome") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+}
+
+const (
+	soundPeople  = "schema_version: \"1.0.0\"\npeople: [{id: mara, name: Mara, groups: [risk]}]\n"
+	brokenPeople = "schema_version: \"1.0.0\"\npeople: [{id: mara, nmae: Mara}]\n"
+)
+
+// TestUsers1_6_PeopleAreCheckedAsPeople: by content, under any name that is given, and in directories as people.yaml.
+func TestUsers1_6_PeopleAreCheckedAsPeople(t *testing.T) {
+	tree(t, map[string]string{
+		"good/people.yaml": soundPeople, "bad/people.yaml": brokenPeople, "named/staff.yaml": brokenPeople, "syntax/people.yaml": "people: [\n",
+		"theirs/people.yaml": "people: 3\nmetadata: {}\n", "theirs/desk.agf.yaml": agentText, "bad/desk.agf.yaml": agentText,
+	})
+	for _, tt := range []struct {
+		path, want string
+		code       int
+	}{
+		{"good/people.yaml", "no findings in 1 file", ExitOK},
+		{"good", "no findings in 1 file", ExitOK},
+		{"bad/people.yaml", `bad/people.yaml:2:21: error: people[0]: unknown field "nmae"`, ExitFindings},
+		{"bad", `bad/people.yaml:2:21: error: people[0]: unknown field "nmae"`, ExitFindings},
+		{"named/staff.yaml", `named/staff.yaml:2:21: error: people[0]: unknown field "nmae"`, ExitFindings},
+		{"syntax/people.yaml", "[yaml-syntax]", ExitFindings},
+		{"theirs", "no findings in 1 file", ExitOK}, // somebody else's people.yaml
+	} {
+		out, errOut, code := validated(t, tt.path)
+		if code != tt.code || !strings.Contains(out, tt.want) || strings.Contains(out, `"metadata"`) {
+			t.Errorf("%s: exit %d\n%s%s", tt.path, code, out, errOut)
+		}
+	}
+	if out, _, code := validated(t, "--format", "sarif", "bad/people.yaml"); code != ExitFindings || !strings.Contains(out, `"ruleIndex"`) {
+		t.Errorf("sarif: exit %d\n%s", code, out)
+	}
+	if out, _, code := validated(t, "--config", write(t, "c.yaml", "rules: {people-newer-version: error}\n"),
+		write(t, "newer/people.yaml", strings.Replace(soundPeople, "1.0.0", "1.7.0", 1))); code != ExitFindings || !strings.Contains(out, "error: ") {
+		t.Errorf("a configuration: exit %d\n%s", code, out)
+	}
+	var out bytes.Buffer
+	if code := (Validate{Streams: Streams{In: strings.NewReader(brokenPeople), Out: &out, Err: os.Stderr}}).Run([]string{"-"}); code != ExitFindings || !strings.Contains(out.String(), "<stdin>:2:21") {
+		t.Errorf("standard input: exit %d\n%s", code, out.String())
+	}
+}
+
+// TestUsers1_8_ARuleThatMeetsNothingIsAFinding when agents and policies are checked together; alone a policy is not judged.
+func TestUsers1_8_ARuleThatMeetsNothingIsAFinding(t *testing.T) {
+	const named = agentText + "constraints: {governance_policies: [{policy_ref: acme.sound}]}\n"
+	tree(t, map[string]string{
+		"desk.agf.yaml": named, "policies/p.policy.yaml": strings.Replace(soundPolicy, "targets: [trade]", "targets: [trdae]", 1),
+	})
+	const want = `policies/p.policy.yaml:3:35: warning: no call of the agents checked here meets "trdae", so rule "r" meets nothing [policy-meets-nothing]`
+	for _, tt := range []struct {
+		args []string
+		told bool
+	}{
+		{[]string{"--policies", "policies", "."}, true},
+		{[]string{"policies", "desk.agf.yaml"}, true},
+		{[]string{"--fail-on", "warning", "."}, true},
+		{[]string{"policies"}, false},
+		{[]string{"--policies", "policies", "desk.agf.yaml"}, false},
+	} {
+		out, errOut, code := validated(t, tt.args...)
+		if told := strings.Contains(out, want); told != tt.told || code != map[bool]int{true: ExitFindings, false: ExitOK}[len(tt.args) == 3 && tt.args[0] == "--fail-on"] {
+			t.Errorf("%v: exit %d\n%s%s", tt.args, code, out, errOut)
+		}
+		if tt.told && !strings.Contains(out, "= did you mean: trade") {
+			t.Errorf("%v: no nearest name\n%s", tt.args, out)
+		}
+	}
+}
+
+// TestUsers1_16_AMisspeltCommandIsNoFile.
+func TestUsers1_16_AMisspeltCommandIsNoFile(t *testing.T) {
+	tree(t, map[string]string{"expain.agf.yaml": agentText})
+	for arg, want := range map[string]string{
+		"expain": `expain is no file, and no command: did you mean "explain"`, "rule": `did you mean "rules"`, "shcema": `did you mean "schema"`, "agents": "no such file or directory",
+	} {
+		if _, errOut, code := validated(t, arg, "expain.agf.yaml"); code != ExitFailure || !strings.Contains(errOut, want) {
+			t.Errorf("%s: exit %d %s", arg, code, errOut)
+		}
+	}
+}
+
+// TestUsers1_16_AMisspeltCommandOfAssentNamesTheNearest, below groups of commands too.
+func TestUsers1_16_AMisspeltCommandOfAssentNamesTheNearest(t *testing.T) {
+	for args, want := range map[string]string{
+		"srve": "did you mean serve", "token creat": "did you mean create", "audit verfy": "did you mean verify", "rap gatewy": "did you mean gateway", "xyzzy": "--help` lists them",
+	} {
+		var out, errOut bytes.Buffer
+		code := Assent{Streams: Streams{In: strings.NewReader(""), Out: &out, Err: &errOut}}.Run(strings.Fields(args))
+		if code != ExitFailure || !strings.Contains(errOut.String(), want) {
+			t.Errorf("%s: exit %d %s", args, code, errOut.String())
+		}
+	}
+}
+
+// TestUsers1_9_TheHintForAVersionLeadsToTheRightValue at once, in all three kinds of files.
+func TestUsers1_9_TheHintForAVersionLeadsToTheRightValue(t *testing.T) {
+	tree(t, map[string]string{
+		"a.agf.yaml": strings.Replace(agentText, `"1.0.0"`, "1.0", 1), "b.agf.yaml": strings.Replace(agentText, `"1.0.0"`, `"1.0"`, 1),
+		"p.policy.yaml": strings.Replace(soundPolicy, `"1.0.0"`, "1.0", 1), "people.yaml": strings.Replace(soundPeople, `"1.0.0"`, "1", 1),
+	})
+	for _, file := range []string{"a.agf.yaml", "b.agf.yaml", "p.policy.yaml", "people.yaml"} {
+		if out, _, _ := validated(t, file); strings.Count(out, `= expected: three numbers in quotes, such as "1.0.0"`) != 1 || !strings.Contains(out, "1 error in 1 file") {
+			t.Errorf("%s:\n%s", file, out)
+		}
+	}
+}
+
+// TestUsers1_3_NearestWordsOfFieldsAndValues that people write from memory.
+func TestUsers1_3_NearestWordsOfFieldsAndValues(t *testing.T) {
+	tree(t, map[string]string{
+		"a.agf.yaml": `schema_version: "1.0.0"
+metadata: {id: a, name: A, version: "1.0.0", description: D.}
+interface: {input: {type: object}, output: {type: object}}
+execution_policy: {id: react, config: {instructions: x, model: any}}
+action_space:
+  local_tools: [{alias: pay, approval: {message: "Pay?", when: {amount: 1}}}]
+  agents: [{alias: b, source: c}]
+`,
+		"p.policy.yaml": "schema_version: \"1.0.0\"\npolicy_ref: a.b\nrules:\n  - {id: r, approval: {message: hi}, require: {on_timeout: allow}}\n",
+	})
+	agent, _, _ := validated(t, "a.agf.yaml")
+	for _, want := range []string{"agf.react", "message_template", "condition", "local_agents"} {
+		if !strings.Contains(agent, "= did you mean: "+want+"\n") {
+			t.Errorf("%s is not suggested:\n%s", want, agent)
+		}
+	}
+	pol, _, _ := validated(t, "p.policy.yaml")
+	for _, want := range []string{"message_template", "approve"} {
+		if !strings.Contains(pol, "= did you mean: "+want+"\n") {
+			t.Errorf("%s is not suggested:\n%s", want, pol)
+		}
+	}
+}
+
+// TestD17_EveryHelpURILeadsToAPage of the repository.
+func TestD17_EveryHelpURILeadsToAPage(t *testing.T) {
+	docs, err := filepath.Abs(filepath.Join("..", "..", "docs", "rules"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree(t, map[string]string{"a.agf.yaml": agentText})
+	out, _, _ := validated(t, "--format", "sarif", "a.agf.yaml")
+	var doc struct {
+		Runs []struct {
+			Tool struct {
+				Driver struct {
+					Rules []struct{ ID, HelpURI string }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &doc); err != nil {
+		t.Fatal(err)
+	}
+	rules := doc.Runs[0].Tool.Driver.Rules
+	for _, r := range rules {
+		page, ok := strings.CutPrefix(r.HelpURI, helpURL)
+		if _, err := os.Stat(filepath.Join(docs, page)); !ok || err != nil {
+			t.Errorf("%s: %s leads nowhere: %v", r.ID, r.HelpURI, err)
+		}
+	}
+	if len(rules) < 100 {
+		t.Errorf("%d rules", len(rules))
+	}
+}
+
+// TestD19_JUnitFailsWhereTheExitCodeDoes: warnings pass unless --fail-on says otherwise.
+func TestD19_JUnitFailsWhereTheExitCodeDoes(t *testing.T) {
+	tree(t, map[string]string{"a.agf.yaml": agentText + "x: 1\n"})
+	for _, tt := range []struct {
+		failOn   string
+		failures string
+		code     int
+	}{{"error", `failures="0"`, ExitOK}, {"warning", `failures="1"`, ExitFindings}, {"info", `failures="1"`, ExitFindings}} {
+		if out, _, code := validated(t, "--format", "junit", "--fail-on", tt.failOn, "a.agf.yaml"); code != tt.code || !strings.Contains(out, tt.failures) {
+			t.Errorf("%s: exit %d\n%s", tt.failOn, code, out)
+		}
+	}
+}

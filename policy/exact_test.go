@@ -1,0 +1,180 @@
+package policy_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/policy"
+)
+
+// rulesOf lists the rules that findings report, in their order.
+func rulesOf(findings []diag.Finding) []string {
+	var all []string
+	for _, f := range findings {
+		all = append(all, f.Rule)
+	}
+	return all
+}
+
+// TestE3_TheReferenceOfABrokenPolicyIsRead, as far as there is one.
+func TestE3_TheReferenceOfABrokenPolicyIsRead(t *testing.T) {
+	for text, want := range map[string]string{
+		"policy_ref: acme.a\nrules: 7\n": "acme.a",
+		"policy_ref: [a]\n":              "",
+		"rules: []\n":                    "",
+		"[":                              "",
+		"":                               "",
+	} {
+		if got := policy.RefOf([]byte(text)); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestE3_SoundRulesAreCheckedBesideBrokenOnes, whatever stands before and behind them is broken.
+func TestE3_SoundRulesAreCheckedBesideBrokenOnes(t *testing.T) {
+	const (
+		head  = "policy_ref: acme.a\n"
+		sound = `    - id: sound
+      match:
+        kinds: [tool]
+        servers: [s]
+      deny: Refused.
+`
+		broken = "    - {id: broken, approval: 7}\n"
+	)
+	for name, tt := range map[string]struct {
+		text string
+		want []string
+	}{
+		"alone":               {head + "rules:\n" + sound, []string{"policy-servers-of-local-tools"}},
+		"behind a field":      {head + "applies: never\nrules:\n" + sound, []string{"invalid-value", "policy-servers-of-local-tools"}},
+		"before a field":      {head + "rules:\n" + sound + "applies: never\n", []string{"policy-servers-of-local-tools", "invalid-value"}},
+		"behind a rule":       {head + "rules:\n" + broken + sound, []string{"invalid-value", "policy-servers-of-local-tools"}},
+		"before a rule":       {head + "rules:\n" + sound + broken, []string{"policy-servers-of-local-tools", "invalid-value"}},
+		"behind a long field": {head + "agents: {labels: {aaaaaaaaaaaaaaaaaaaa: 7}}\nrules:\n" + sound, []string{"wrong-type", "policy-servers-of-local-tools"}},
+		"on one line": {
+			head + "rules: [{id: broken, approval: 7}, {id: sound, match: {kinds: [tool], servers: [s]}, deny: Refused.}]\n",
+			[]string{"invalid-value", "policy-servers-of-local-tools"},
+		},
+		"on one line, turned": {
+			head + "rules: [{id: sound, match: {kinds: [tool], servers: [s]}, deny: Refused.}, {id: broken, approval: 7}]\n",
+			[]string{"policy-servers-of-local-tools", "invalid-value"},
+		},
+		"no rule is left": {head + "rules:\n" + broken, []string{"invalid-value"}},
+	} {
+		p, findings := policy.ParseParts("p.policy.yaml", []byte("schema_version: \"1.0.0\"\n"+tt.text))
+		if got := rulesOf(findings); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+		if left := p != nil && len(p.Rules) == 1; left != (len(tt.want) == 2 || name == "alone") {
+			t.Errorf("%s: left is %+v", name, p)
+		}
+	}
+}
+
+// TestE3_FieldsOfOtherFormatsAreTranslated.
+func TestE3_FieldsOfOtherFormatsAreTranslated(t *testing.T) {
+	for word, keys := range map[string]string{
+		"policy_ref": "name id", "deny:": "deny_tools denied_tools forbidden_tools", "approval: true": "approval_tools approve_tools require_approval",
+		"redact:": "redact", "": "tools",
+	} {
+		for _, key := range strings.Fields(keys) {
+			_, findings := policy.Parse("p.policy.yaml", []byte(key+": x\n"))
+			if len(findings) != 1 || len(findings[0].Related) != min(1, len(word)) {
+				t.Fatalf("%s: %s", key, render(findings))
+			}
+			for _, r := range findings[0].Related {
+				if !strings.Contains(r.Message, word) {
+					t.Errorf("%s: %s", key, r.Message)
+				}
+			}
+		}
+	}
+}
+
+// TestE3_EveryUnknownAnnotationIsReported, beside those that MCP knows.
+func TestE3_EveryUnknownAnnotationIsReported(t *testing.T) {
+	for range 20 { // annotations have no order
+		_, findings := policy.Parse("p.policy.yaml", []byte(`schema_version: "1.0.0"
+policy_ref: acme.a
+rules: [{id: r, match: {annotations: {readOnlyHint: true, aHint: true, destructiveHint: true, bHint: false}}, approval: true}]
+`))
+		if got := rulesOf(findings); !slices.Equal(got, []string{"policy-unknown-annotation", "policy-unknown-annotation"}) {
+			t.Fatal(got)
+		}
+	}
+}
+
+// TestE3_ARefusalCountsWhatElseIsWrong, and says why without naming the file twice.
+func TestE3_ARefusalCountsWhatElseIsWrong(t *testing.T) {
+	tree := fstest.MapFS{}
+	for i, more := range []string{"", " (and 1 more)", " (and 2 more)"} {
+		tree[fmt.Sprintf("p%d.policy.yaml", i)] = file("[")
+		set, findings := policy.LoadFS(tree, "")
+		want := "policy registry refused: p0.policy.yaml:1:1: " + findings[0].Message + more
+		if got := set.Err().Error(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	_, findings := policy.LoadFS(failing{fstest.MapFS{"a.policy.yaml": file("")}, "a.policy.yaml"}, "gov")
+	if len(findings) != 1 || findings[0].Message != "can't be read: permission denied" {
+		t.Error(render(findings))
+	}
+}
+
+// TestE3_WhatARuleLacksIsTold, but for the effect that it only misspelt.
+func TestE3_WhatARuleLacksIsTold(t *testing.T) {
+	for rule, want := range map[string][]string{
+		"{aproval: true}":          {`missing field "id"`, `unknown field "aproval"`},
+		"{id: a, aproval: true}":   {`unknown field "aproval"`},
+		"{id: a, denny: why}":      {`unknown field "denny"`},
+		"{approval: true}":         {`missing field "id"`},
+		"{id: a, match: {}}":       {`the rule neither asks nor denies`},
+		"{id: a, x-deny: why}":     {`the rule neither asks nor denies`},
+		"{aproval: true, id: 7}":   {`unknown field "aproval"`, `id: 7`},
+		"aproval":                  {`"aproval"`},
+		"{id: a, zzz: why}":        {`the rule neither asks nor denies`, `unknown field "zzz"`},
+		"{id: a, deny: [because]}": {`deny: a list`},
+	} {
+		_, findings := policy.Parse("p.policy.yaml", []byte("schema_version: \"1.0.0\"\npolicy_ref: acme.a\nrules: ["+rule+"]\n"))
+		told := len(findings) == len(want)
+		for i := range min(len(want), len(findings)) {
+			told = told && strings.Contains(findings[i].Message, want[i])
+		}
+		if !told {
+			t.Errorf("%s: want %q\n%s", rule, want, render(findings))
+		}
+	}
+}
+
+// TestE3_EveryLateEscalationIsReported.
+func TestE3_EveryLateEscalationIsReported(t *testing.T) {
+	_, findings := policy.Parse("p.policy.yaml", []byte(`schema_version: "1.0.0"
+policy_ref: acme.a
+rules: [{id: r, approval: true, require: {within: 5m, on_timeout: escalate, escalate: [{after: 4m, to: a}, {after: 5m, to: b}, {after: 6m, to: c}]}}]
+`))
+	if got := rulesOf(findings); !slices.Equal(got, []string{"policy-late-escalation", "policy-late-escalation"}) {
+		t.Errorf("%s", render(findings))
+	}
+}
+
+// TestE3_WithoutAVersionAPolicyLacksJustThat.
+func TestE3_WithoutAVersionAPolicyLacksJustThat(t *testing.T) {
+	_, findings := policy.Parse("p.policy.yaml", []byte("policy_ref: acme.a\nrules: [{id: r, approval: true}]\n"))
+	if len(findings) != 1 || findings[0].Message != `missing field "schema_version"` {
+		t.Error(render(findings))
+	}
+}
+
+// TestE3_WhereNothingCouldBeReadNothingElseIsMissing: that no policy is there is no finding of its own then.
+func TestE3_WhereNothingCouldBeReadNothingElseIsMissing(t *testing.T) {
+	_, findings := policy.LoadFS(failing{fstest.MapFS{"a.policy.yaml": file("")}, "a.policy.yaml"}, "gov")
+	if got := rulesOf(findings); !slices.Equal(got, []string{"policy-unreadable"}) {
+		t.Error(got)
+	}
+}

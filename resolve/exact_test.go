@@ -1,0 +1,133 @@
+package resolve_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/schema"
+)
+
+// TestE3_EveryServerOfOneReferenceCounts: a child's server is the parent's by its reference, wherever the two stand in
+// their lists, and all of the parent's that share it have their say.
+func TestE3_EveryServerOfOneReferenceCounts(t *testing.T) {
+	const other, child = "{alias: other, server_ref: o}", "{alias: mine, server_ref: shared}"
+	own := func(servers ...string) string {
+		return "action_space: {mcp_servers: [" + strings.Join(servers, ", ") + "]}\n"
+	}
+	call := &resolve.Call{Kind: resolve.MCPTool, Server: "mine", Tool: "x"}
+	for _, parents := range [][]string{
+		{"{alias: a, server_ref: shared, approval: true}", "{alias: b, server_ref: shared}", other},
+		{other, "{alias: b, server_ref: shared}", "{alias: a, server_ref: shared, approval: true}"},
+	} {
+		parent := plan(t, resolve.Options{}, own(parents...))
+		for _, children := range [][]string{{child, other}, {other, child}} {
+			if got := codes(plan(t, resolve.Options{Parent: parent}, own(children...)).Decide(call)); got != "ask always" {
+				t.Errorf("%v under %v: %s", children, parents, got)
+			}
+		}
+	}
+}
+
+// TestE3_NamesThatCallersBringUpAreKeptUpToABound: the last that fits is prepared once, the next every time.
+func TestE3_NamesThatCallersBringUpAreKeptUpToABound(t *testing.T) {
+	const most, longest = 4096, 256
+	p := plan(t, resolve.Options{}, deskTools)
+	call := func(name string) *resolve.Call {
+		return &resolve.Call{Kind: resolve.MCPTool, Server: "open", Tool: name, Args: []byte(`{"env":"dev"}`)}
+	}
+	kept := func(name string) bool {
+		return testing.AllocsPerRun(10, func() { p.Decide(call(name)) }) < 3+2*raceAllocations // three are the call's
+	}
+	if kept(strings.Repeat("x", longest+1)) || !kept(strings.Repeat("x", longest)) {
+		t.Errorf("names of up to %d bytes are kept", longest)
+	}
+	for i := range most - 2 {
+		p.Decide(call(fmt.Sprint("tool-", i)))
+	}
+	if !kept("the last") || !kept("tool-0") || kept("one more") {
+		t.Errorf("%d names are kept", most)
+	}
+}
+
+// TestE3_TheStricterLimitCounts, be it the child's or the parent's.
+func TestE3_TheStricterLimitCounts(t *testing.T) {
+	limited := func(n int) string {
+		return fmt.Sprintf("constraints: {limits: {max_tool_calls: %d}}\n", n) + deskTools
+	}
+	for _, pair := range [][2]int{{5, 9}, {9, 5}, {5, 5}} {
+		parent := plan(t, resolve.Options{}, limited(pair[0]))
+		if _, limits := plan(t, resolve.Options{Parent: parent}, limited(pair[1])).Limits(); *limits.MaxToolCalls != 5 {
+			t.Errorf("%v: %d", pair, *limits.MaxToolCalls)
+		}
+	}
+}
+
+// TestE3_WhatIsDeclaredIsNamed: a few names are listed, many are not, and none is no list.
+func TestE3_WhatIsDeclaredIsNamed(t *testing.T) {
+	for _, tt := range []struct {
+		names int
+		want  string
+	}{
+		{0, `the agent's file declares no local tool "zzzz"`},
+		{1, `the agent's file declares no local tool "zzzz", but tool0`},
+		{5, `the agent's file declares no local tool "zzzz", but tool0, tool1, tool2, tool3, tool4`},
+		{6, `the agent's file declares no local tool "zzzz"`},
+	} {
+		var tools []string
+		for i := range tt.names {
+			tools = append(tools, fmt.Sprintf("{alias: tool%d}", i))
+		}
+		p := plan(t, resolve.Options{}, "action_space: {local_tools: ["+strings.Join(tools, ", ")+"]}\n")
+		if got := p.Decide(tool("zzzz", `{}`)).Message; got != tt.want {
+			t.Errorf("%d names: %s", tt.names, got)
+		}
+	}
+}
+
+// byHand is a registry of policies that a program has built: they have no digest.
+type byHand []*policy.Policy
+
+func (h byHand) Policy(string) (*policy.Policy, bool) { return nil, false }
+func (h byHand) Implicit() []*policy.Policy           { return h }
+func (h byHand) Err() error                           { return nil }
+
+// TestE3_PoliciesBuiltByHandAllCount, although nothing but their references tells them apart; one that demands nothing
+// leaves nothing in the answer.
+func TestE3_PoliciesBuiltByHandAllCount(t *testing.T) {
+	always := func(ref string) *policy.Policy {
+		rule := policy.Rule{ID: "r", Approval: &schema.Approval{Form: schema.Always, Condition: &condition.Expr{}}}
+		return &policy.Policy{Ref: ref, Applies: policy.Implicit, Rules: []policy.Rule{rule}}
+	}
+	p, err := resolve.Compile(parseAgent(t, "agent.agf.yaml", deskTools), byHand{always("a"), always("b")}, resolve.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := p.Decide(tool("free", `{}`))
+	if codes(d) != "ask always,always" || d.Require != nil {
+		t.Errorf("%s, requires %+v", codes(d), d.Require)
+	}
+}
+
+// TestE3_EveryPointStandsOnThePage of the semantics, and the page has no others.
+func TestE3_EveryPointStandsOnThePage(t *testing.T) {
+	page, err := os.ReadFile("../docs/design/001-semantics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "|---|---|---|---|---|\n")
+	table, _, _ := strings.Cut(rest, "\n<!--")
+	points := resolve.Points()
+	if rows := strings.Count(table, "\n") + 1; rows != len(points) {
+		t.Errorf("%d rows, %d points", rows, len(points))
+	}
+	for _, p := range points {
+		if !strings.Contains(table, p.Question+" | "+strings.ReplaceAll(p.Default, "|", `\|`)) {
+			t.Errorf("%s is not on the page", p.Name)
+		}
+	}
+}
