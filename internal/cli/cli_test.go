@@ -136,7 +136,7 @@ execution_policy: {id: agf.react, config: {instructions: x, model: any}}
 		`{"kind":"tool","tool":"pay"}`:                                                               "ask always",
 		`{"kind":"skill","agent":"bank","skill":"pay"}`:                                              "ask always",
 	} {
-		out, _ := decided(t, agent, line, "--policies", dir)
+		out, _ := decided(t, agent, line, "--policies", dir, "--trust-server", "files")
 		var d struct {
 			Outcome string
 			Reasons []struct{ Code string }
