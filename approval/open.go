@@ -38,7 +38,14 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 			return nil, err
 		}
 	}
-	return o.commit(ctx, o.run)
+	out, err := o.commit(ctx, o.run)
+	if err != nil || out.Outcome != OpenPending || out.Shared {
+		return out, err
+	}
+	// The request stands whatever the directory says now: who looks at it later is told again.
+	out.Unfillable, _ = s.Shortages(ctx, out.Request)
+
+	return out, nil
 }
 
 // commit does it in one transaction, which may begin more than once.
@@ -369,8 +376,9 @@ func (o *opening) create(tx Tx) error {
 	r := &Request{
 		ID: id, Tenant: o.in.Tenant, Version: 1, Agent: o.c.Agent, Replaces: o.in.Replaces,
 		Requester: Requester{Runtime: o.in.Asker.Token, Person: o.in.Asker.Person, Unknown: o.unknown, Principal: o.call.Principal, Session: o.call.Session, Owners: o.owners},
-		Revisions: []Revision{{Call: o.call, Binding: o.binding, Plan: o.c.Plan.Version(), Decision: o.d, At: o.now}},
+		Revisions: []Revision{o.c.revision(o.call, o.binding, o.d)},
 	}
+	r.Revisions[0].At = o.now
 	if o.old != nil {
 		o.old.Replaced = id
 		o.touch(o.old)

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -85,6 +86,8 @@ type directory struct {
 	alias  map[string]string   // other name → person
 	owners []string
 	broken error
+	// members says that groups list who is in them.
+	members bool
 }
 
 func (d *directory) Person(_ context.Context, _, name string) (approval.Person, bool, error) {
@@ -100,8 +103,16 @@ func (d *directory) Person(_ context.Context, _, name string) (approval.Person, 
 	return approval.Person{ID: name, Groups: slices.Clone(groups)}, true, nil
 }
 
-func (d *directory) Members(context.Context, string, string) ([]approval.Person, error) {
-	return nil, nil
+func (d *directory) Members(_ context.Context, _, group string) ([]approval.Person, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var out []approval.Person
+	for _, name := range slices.Sorted(maps.Keys(d.groups)) {
+		if p := (approval.Person{ID: name, Groups: d.groups[name]}); d.members && p.Holds(group) {
+			out = append(out, p)
+		}
+	}
+	return out, d.broken
 }
 
 func (d *directory) Owners(context.Context, string, string) ([]string, error) {

@@ -30,14 +30,17 @@ func (p *Plan) parentInput(c *Call) (value.Value, error) {
 }
 
 // message renders the first template that asked: the agent's own before any policy's, the skill's or tool's before the
-// delegation's or server's, policies by reference and position. Rules stand in that order already, gate by gate.
-func (e *explanation) message() template.Message {
+// delegation's or server's, policies by reference and position. Rules stand in that order already, gate by gate. from is
+// whose template it is.
+func (e *explanation) message() (text template.Message, from Source) {
 	chosen := e.template()
 	if chosen.rule == nil {
 		at := e.gates.first // a skill call is shown as one, whichever of its gates asked
-		return template.Message{Text: template.Default(contextOf(at.place), e.plan.facts(e.call, at, e.docs))}
+		return template.Message{Text: template.Default(contextOf(at.place), e.plan.facts(e.call, at, e.docs))}, FromDefault
 	}
-	return chosen.rule.template.Render(contextOf(chosen.gate.place), e.plan.facts(e.call, chosen.gate, e.docs))
+	text = chosen.rule.template.Render(contextOf(chosen.gate.place), e.plan.facts(e.call, chosen.gate, e.docs))
+
+	return text, chosen.rule.source
 }
 
 func (e *explanation) template() asked {

@@ -39,6 +39,7 @@ type rule struct {
 	at         diag.Range
 	code       Code               // of an unconditional rule; "" when the condition decides
 	detail     string             // of an unconditional rule
+	about      string             // what it is for, in its author's words
 	when       *condition.Program // nil: unconditional
 	match      *policy.Match      // nil: meets every call of its gate
 	trusted    bool               // the hints of the gate's server are believed
@@ -324,10 +325,10 @@ func readsParent(ap *schema.Approval) bool {
 }
 
 func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
-	frame := rule{source: FromPolicy, policy: pol.Ref, id: r.ID, file: pol.File, at: r.Range}
+	frame := rule{source: FromPolicy, policy: pol.Ref, id: r.ID, file: pol.File, at: r.Range, about: r.Description}
 	if len(r.Match.Annotations) > 0 {
 		frame.match = &r.Match
-		frame.trusted = b.at.container == "" || b.plan.trusts(b.at.container)
+		frame.trusted = b.at.container == "" || b.plan.Trusts(b.at.container)
 	}
 	if r.Denies {
 		deny := frame
@@ -339,7 +340,7 @@ func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
 	}
 	ask := b.asking(r.Approval)
 	ask.source, ask.policy, ask.id, ask.file, ask.at = frame.source, frame.policy, frame.id, frame.file, frame.at
-	ask.match = frame.match
+	ask.match, ask.about = frame.match, frame.about
 	ask.trusted = frame.trusted
 	ask.require = b.plan.requirement(&r.Require)
 	b.rules = append(b.rules, ask)
@@ -355,12 +356,12 @@ func (p *Plan) requirement(r *policy.Require) *policy.Require {
 	return &tightened
 }
 
-// trusts reports whether the hints of an MCP server or a remote agent are believed, here and in every agent that delegates
+// Trusts reports whether the hints of an MCP server or a remote agent are believed, here and in every agent that delegates
 // to this one.
-func (p *Plan) trusts(server string) bool {
+func (p *Plan) Trusts(server string) bool {
 	named := slices.ContainsFunc(p.opt.TrustedServers, func(pattern string) bool { return policy.Glob(pattern, server) })
 
-	return named && (p.opt.Parent == nil || p.opt.Parent.trusts(server))
+	return named && (p.opt.Parent == nil || p.opt.Parent.Trusts(server))
 }
 
 // spaceOf is the place of the action space, or of the whole file when there is none.
