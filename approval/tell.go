@@ -28,12 +28,17 @@ func (c CallIn) String() string {
 	if c.Look() {
 		return who + " to look: they may deny it or answer, but not approve"
 	}
-	names := make([]string, len(c.For))
-	for i, group := range c.For {
-		names[i] = groupWords(group)
+	var others []string
+	for _, group := range c.For {
+		if group != c.Group {
+			others = append(others, groupWords(group))
+		}
+	}
+	if len(others) == 0 {
+		return who + " again: its people are asked already"
 	}
 
-	return who + " and may approve in place of " + strings.Join(names, ", ")
+	return who + " and may approve in place of " + strings.Join(others, ", ")
 }
 
 // CallsIn lists whom escalation has called in, then whom it will call in, by time.
@@ -54,11 +59,12 @@ func (r *Request) CallsIn() []CallIn {
 	return out
 }
 
-// standsInFor are the groups of the stages whose seats the members of a group may fill once it is called in.
+// standsInFor are the groups of the stages whose seats the members of a group may fill once it is called in, its own among
+// them.
 func (r *Request) standsInFor(group string) []string {
 	var out []string
 	for _, stage := range r.Stages {
-		if slices.ContainsFunc(stage.StandIns, func(s policy.StandIn) bool { return s.Group == group }) {
+		if stage.Group == group || slices.ContainsFunc(stage.StandIns, func(s policy.StandIn) bool { return s.Group == group }) {
 			out = append(out, stage.Group)
 		}
 	}
