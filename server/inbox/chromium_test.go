@@ -148,7 +148,7 @@ func (b *tab) until(what, script string) {
 // armed waits until the page's forms decide.
 func (b *tab) armed() {
 	b.t.Helper()
-	b.until("armed buttons", `document.documentElement.classList.contains("scripted") && !document.querySelector("[aria-disabled=true]")`)
+	b.until("armed buttons", `document.documentElement.classList.contains("scripted") && !document.querySelector("[aria-disabled=true]:not([data-after])")`)
 }
 
 // shoot keeps a picture in the folder that ASSENT_SHOTS names.
