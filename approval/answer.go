@@ -106,7 +106,7 @@ func (s *Service) vote(ctx context.Context, tx Tx, r *Request, voter Person, kno
 	if err != nil {
 		return step{refused: err}, nil
 	}
-	out.Outcome = outcome
+	out.Outcome, out.why = outcome, w.eligibility(&a, voter.ID).Why
 	did := step{events: events, changed: outcome != VoteDuplicate && outcome != VoteNotEligible}
 	if did.changed {
 		tx.AddVote(VoteFact{Request: r.ID, Agent: r.Agent.ID, Target: r.Current().Call.Target(), Person: voter.ID, Verdict: in.Verdict, Waited: now.Sub(r.seenSince(voter.ID)), At: now})
@@ -169,7 +169,7 @@ func (v *Voted) explain(r *Request, person string) string {
 	case VoteRevoked:
 		return "the approval is void: it was denied before it ran"
 	case VoteNotEligible:
-		return "not counted: " + person + " is not eligible to answer this request"
+		return "not counted: " + person + " is not eligible to answer this request: " + v.why
 	}
 	return fmt.Sprintf("too late: the request is %s (%s); the answer is kept in the ledger", r.State, r.Cause)
 }

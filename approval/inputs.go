@@ -67,6 +67,7 @@ type Voted struct {
 	Request *Request    `json:"request"`
 	Grant   *Grant      `json:"grant,omitempty"`
 	Detail  string      `json:"detail,omitempty"` // in words: who is still needed, or why it changed nothing
+	why     string      // the person may not give this answer
 }
 
 // EditInput replaces the arguments of a pending request. The target can't be edited (threat 21).

@@ -3,14 +3,18 @@ package approval_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/value"
 )
 
 // TestUsers3_2_EscalationIsSaidAsItIs: who is called in, when, whether they may approve, and what the deadline does.
@@ -240,4 +244,36 @@ func TestUsers3_1_WhatOneHasAnsweredIsAListOfItsOwn(t *testing.T) {
 	if _, err := h.s.AnsweredBy(context.Background(), "t", "nobody", approval.Filter{}); err == nil {
 		t.Error("nobody is known by that name")
 	}
+}
+
+// TestUsers2_9_ACallThatCoolsDownIsToldWhatAPersonSaid: the message of the denial is no question, and holds the person's words.
+func TestUsers2_9_ACallThatCoolsDownIsToldWhatAPersonSaid(t *testing.T) {
+	h := newHouse(t)
+	h.vote(h.asked(tool("pay", `{"n":1}`)), "cy", approval.Deny, approval.VoteDenied)
+	again := h.open(tool("pay", `{"n":1}`))
+	const want = "cy denied this very call: not like this. It is not asked again before 4 Mar 05:11 UTC"
+	if d := again.Decision; again.Denied != "cooling_down" || d.Outcome != resolve.Deny || d.Message != want || len(d.Reasons) != 1 || d.Reasons[0].Code != approval.CodeCoolingDown {
+		t.Errorf("%s %+v", again.Denied, d)
+	}
+
+	h.vote(h.asked(tool("pay", `{"n":2}`)), "cy", approval.Respond, approval.VoteDenied)
+	if d := h.open(tool("pay", `{"n":2}`)).Decision; !strings.Contains(d.Message, "cy answered this very call instead of letting it run: do it by hand.") {
+		t.Error(d.Message)
+	}
+}
+
+// TestM11_WhatIsHiddenIsNowhere: a hidden value is in no part of what is shown, and everything else is.
+func TestM11_WhatIsHiddenIsNowhere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		args := fmt.Sprintf(`{"x":{"y":[0,{"z":"SECRET%d"}]},"k":1}`, rapid.Int().Draw(t, "n"))
+		path := rapid.SampledFrom([]string{"x", "x.y", "x.y.1", "x.y.1.z", "**.z", "x.**", "**"}).Draw(t, "path")
+		at := policy.Arguments{Redact: []string{path}}.Redaction()
+		got, hidden := approval.Redact(args, at)
+		if _, err := value.Parse([]byte(got), value.DefaultLimits()); err != nil || len(hidden) == 0 || strings.Contains(got, "SECRET") {
+			t.Fatalf("%s: %v", got, err)
+		}
+		if path != "**" && !strings.Contains(got, `"k":1`) {
+			t.Fatal(got)
+		}
+	})
 }

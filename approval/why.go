@@ -40,7 +40,7 @@ func ruleWords(x resolve.Reason) string {
 	case resolve.FromPolicy:
 		return "policy " + x.Policy + ", rule " + x.Rule
 	case resolve.FromAgent, resolve.FromServer, resolve.FromActionSpace:
-		return "the agent’s file, " + cmp.Or(x.Rule, "action_space")
+		return "the agent's file, " + cmp.Or(x.Rule, "action_space")
 	}
 
 	return string(x.Source)
@@ -110,7 +110,7 @@ func (s seen) test(m resolve.Matcher) string {
 	case "type_mismatch":
 		unknown = "is of another type (" + m.Seen + ")"
 	default:
-		return m.Key + " can’t be tested: " + unknown
+		return m.Key + " can't be tested: " + unknown
 	}
 	if wanted == "" {
 		return m.Key + " " + unknown
