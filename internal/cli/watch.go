@@ -100,7 +100,7 @@ type inbox struct {
 	flags    watchFlags
 	requests []approval.Summary
 	mine     map[string]bool // ids of those that wait for the token's person
-	selected string // id: the list may move under the cursor, the choice must not
+	selected string          // id: the list may move under the cursor, the choice must not
 	note     string
 	out      printer
 }
