@@ -24,6 +24,8 @@ type Rule struct {
 	Policy func(*Pass) // nil: has nothing to say about policies
 	// NeedsGraph rules compare an agent with its sub-agents: they run when those could be read.
 	NeedsGraph bool
+	// NeedsPeople rules look at who is in the groups that policies name: they run when a directory was given.
+	NeedsPeople bool
 	// Insistent rules can't be silenced by a comment, only by the owner's configuration.
 	Insistent bool
 	// Replaces names a more general rule of validity. Its finding at the place of one of this rule's gives way, so that
@@ -39,8 +41,20 @@ type Options struct {
 	Config *Config
 	// Registry holds the policies that agents may name; nil when none were given, and then nothing is said about references.
 	Registry policy.Registry
+	// People says who is in the groups that policies name; nil when no directory was given.
+	People People
 	// Semantics are the readings of silent points that conditions are analysed under.
 	Semantics resolve.Semantics
+}
+
+// People is what a directory says about the groups that policies name.
+type People interface {
+	// Groups lists the groups that somebody is in, and those that the directory lists.
+	Groups() []string
+	// Lists reports whether the directory lists a group itself, so that sign-ins may bring more people into it.
+	Lists(group string) bool
+	// Short tells for each stage that can't be filled, by its group, how many people there are for it beside all others.
+	Short(stages []policy.Stage) map[string]int
 }
 
 // Linter holds the rules of a run. It is safe for concurrent use through its workers.
@@ -109,7 +123,8 @@ func (w *Worker) Policy(file string, src []byte) diag.Report {
 	if pol == nil {
 		return w.report(file, nil, nil, found)
 	}
-	p := &Pass{Policy: pol, Registry: w.linter.opt.Registry, file: file, found: found, left: budget, worker: w}
+	opt := w.linter.opt
+	p := &Pass{Policy: pol, Registry: opt.Registry, People: opt.People, file: file, found: found, left: budget, worker: w}
 	return w.report(file, pol.Doc, p, p.run())
 }
 
@@ -121,11 +136,16 @@ func (p *Pass) run() []diag.Finding {
 		if p.Policy != nil {
 			check = p.rule.Policy
 		}
-		if check != nil && (p.Graph != nil || !p.rule.NeedsGraph) {
+		if check != nil && p.suffices(p.rule) {
 			check(p)
 		}
 	}
 	return append(p.found, p.reports...)
+}
+
+// suffices reports whether the pass has what a rule needs.
+func (p *Pass) suffices(r *Rule) bool {
+	return (p.Graph != nil || !r.NeedsGraph) && (p.People != nil || !r.NeedsPeople)
 }
 
 // replace takes the findings out that a reported one of a more special rule stands for: those at its place or at a related one.

@@ -14,6 +14,7 @@ type Pass struct {
 	Policy   *policy.Policy
 	Registry policy.Registry // the policies that were given; nil when none were
 	Graph    *schema.Graph   // the agent with its sub-agents; nil when they could not be read
+	People   People          // who is in the groups that policies name; nil when no directory was given
 
 	file    string
 	prefix  string         // what stands before a path of the graph in a file's name

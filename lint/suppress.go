@@ -97,7 +97,7 @@ func (s *silence) about(c *suppression, file string) []diag.Finding {
 	}}
 }
 
-// couldRun tells whether a rule had its say in this run: it may be off, and some need the registry or the sub-agents.
+// couldRun tells whether a rule had its say in this run: it may be off, and some need the registry, the sub-agents or the people.
 func (s *silence) couldRun(id string) bool {
 	switch {
 	case s.linter.opt.Config.off(id):
@@ -108,7 +108,7 @@ func (s *silence) couldRun(id string) bool {
 		return s.pass.Graph != nil
 	}
 	r := s.linter.rule(id)
-	return r == nil || !r.NeedsGraph || s.pass.Graph != nil
+	return r == nil || s.pass.suffices(r)
 }
 
 func (l *Linter) rule(id string) *Rule {

@@ -82,7 +82,7 @@ func complete(area, text string) sample {
 // lint runs everything over a sample and returns what one rule says.
 func (s sample) lint(id string) []diag.Finding {
 	all := rules.All()
-	w := lint.New(all, lint.Options{Registry: shelf()}).Worker()
+	w := lint.New(all, lint.Options{Registry: shelf(), People: staff()}).Worker()
 	var found []diag.Finding
 	switch {
 	case strings.HasSuffix(s.file, ".policy.yaml"):
@@ -102,6 +102,13 @@ func shelf() policy.Registry {
 	p, _ := policy.Parse("p.policy.yaml", []byte("schema_version: \"1.0.0\"\npolicy_ref: acme.finance.trade-controls-v2\nrules:\n  - {id: all, match: {targets: [trade]}, approval: true}\n"))
 	set, _ := policy.NewSet(p)
 	return set
+}
+
+// staff are the people of the examples: those of people.yaml in the folders of the rules that need them.
+func staff() *people.Directory {
+	d, _ := people.Parse("people.yaml", []byte("schema_version: \"1.0.0\"\npeople:\n  - {id: mara@example.com, groups: [sre, leads, finance, heads]}\n"+
+		"  - {id: omar@example.com, groups: [sre, finance, heads]}\n  - {id: ines@example.com, groups: [leads]}\n"))
+	return d
 }
 
 // folder is where the sub-agents of the examples stand, beside the sample itself.

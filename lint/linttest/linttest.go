@@ -5,10 +5,11 @@
 //
 //	amount: {gt: 10, lt: 5} # want "no value of \"amount\""
 //
-// Other files of the folder may be sub-agents of samples.
+// Other files of the folder may be sub-agents of samples, and people.yaml.
 package linttest
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"regexp"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/people"
 )
 
 // Run tests the rule whose folder fsys is.
@@ -33,12 +35,30 @@ func Run(t *testing.T, fsys fs.FS, rule lint.Rule) {
 	}
 	for _, s := range samples {
 		t.Run(s.Name, func(t *testing.T) {
-			found := s.Lint(fsys, lint.New([]lint.Rule{rule}, lint.Options{})).Findings
+			found := s.Lint(fsys, lint.New([]lint.Rule{rule}, Options(t, fsys))).Findings
 			for _, complaint := range compare(rule.ID, s.Text, found) {
 				t.Error(complaint)
 			}
 		})
 	}
+}
+
+// Options are those that the samples of a folder are linted with: people.yaml, where there is one, says who is in the groups.
+func Options(t *testing.T, fsys fs.FS) lint.Options {
+	t.Helper()
+	text, err := fs.ReadFile(fsys, "people.yaml")
+	if errors.Is(err, fs.ErrNotExist) {
+		return lint.Options{}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	directory, findings := people.Parse("people.yaml", text)
+	if directory == nil {
+		t.Fatal(findings)
+	}
+
+	return lint.Options{People: directory}
 }
 
 // Sample is a file of a rule's folder.

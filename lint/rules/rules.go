@@ -23,7 +23,9 @@ import (
 	"github.com/assent-dev/assent/lint/rules/groupwithoutargsmatch"
 	"github.com/assent-dev/assent/lint/rules/idleexemption"
 	"github.com/assent-dev/assent/lint/rules/looserthanblanket"
+	"github.com/assent-dev/assent/lint/rules/policygroupunknown"
 	"github.com/assent-dev/assent/lint/rules/policyrefrepeated"
+	"github.com/assent-dev/assent/lint/rules/policystageunfillable"
 	"github.com/assent-dev/assent/lint/rules/promptvariable"
 	"github.com/assent-dev/assent/lint/rules/reservedalias"
 	"github.com/assent-dev/assent/lint/rules/routeunreachable"
@@ -56,7 +58,9 @@ func All() []lint.Rule {
 		groupwithoutargsmatch.Rule(),
 		idleexemption.Rule(),
 		looserthanblanket.Rule(),
+		policygroupunknown.Rule(),
 		policyrefrepeated.Rule(),
+		policystageunfillable.Rule(),
 		promptvariable.Rule(),
 		reservedalias.Rule(),
 		routeunreachable.Rule(),

@@ -53,9 +53,9 @@ func TestIDs(t *testing.T) {
 // One mistake is one finding: a sample that shows what a rule reports is reported by no other, and one that shows how to do it
 // well by none.
 func TestSamplesMeetOneRule(t *testing.T) {
-	all := lint.New(All(), lint.Options{})
 	for _, r := range All() {
 		fsys := os.DirFS(folder(r.ID))
+		all := lint.New(All(), linttest.Options(t, fsys))
 		samples, err := linttest.Samples(fsys)
 		if err != nil {
 			t.Fatal(err)
