@@ -37,6 +37,7 @@ type validateFlags struct {
 	failOn   string
 	config   string
 	policies []string
+	people   string
 	strict   bool
 	noColor  bool
 }
@@ -58,6 +59,7 @@ func (v Validate) command() *cobra.Command {
 	flags.StringVar(&f.failOn, "fail-on", "error", "least `SEVERITY` that makes the exit code 1: error, warning or info")
 	flags.StringVar(&f.config, "config", "", "YAML `FILE` that re-grades or switches off rules")
 	flags.StringArrayVar(&f.policies, "policies", nil, "`DIR` of *.policy.yaml that agents may name (repeatable)")
+	flags.StringVar(&f.people, "people", "", "people.yaml `FILE`: policies must ask groups that it knows, and no more people than it has")
 	flags.BoolVar(&f.strict, "strict", false, "unknown fields are errors")
 	flags.BoolVar(&f.noColor, "no-color", false, "never colour the output")
 	complete(cmd, "format", diag.Formats())
@@ -152,7 +154,28 @@ func (v Validate) lintOptions(f validateFlags) (lint.Options, error) {
 		}
 		opt.Registry = set
 	}
+	if f.people != "" {
+		directory, err := v.readPeople(f.people)
+		if err != nil {
+			return opt, err
+		}
+		opt.People = directory
+	}
 	return opt, nil
+}
+
+func (v Validate) readPeople(path string) (*people.Directory, error) {
+	src, err := readInput(path, v.In)
+	if err != nil {
+		return nil, err
+	}
+	directory, findings := people.Parse(path, src)
+	if directory == nil {
+		printFindings(v.Err, findings, map[string][]byte{path: src})
+		return nil, &exitError{code: ExitFailure, err: fmt.Errorf("the people in %s can't be used", path)}
+	}
+
+	return directory, nil
 }
 
 func (v Validate) readConfig(path string) (*lint.Config, error) {
