@@ -79,6 +79,7 @@ func logger(cfg cli.ServeConfig, w io.Writer) *slog.Logger {
 func (h *house) build(ctx context.Context) (err error) {
 	h.people = people.With(h.tenants.directories(), h.store, time.Now)
 	h.tenants.warnOfEmptyGroups(ctx, h.people, h.log)
+	h.tenants.warnOfShortStages(ctx, h.people, h.log)
 	if h.listener, err = net.Listen("tcp", h.cfg.Listen); err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
