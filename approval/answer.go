@@ -95,7 +95,7 @@ func (s *Service) vote(ctx context.Context, tx Tx, r *Request, voter Person, kno
 	}
 	vote := Vote{
 		Person: voter.ID, Verdict: in.Verdict, Revision: r.Current().Number, Binding: in.Binding, Reason: in.Reason, Channel: in.Channel,
-		Groups: voter.Groups, Full: in.Full, Hidden: r.hidden(), Token: in.Token, Chosen: in.chosen(r), Grant: in.Grant, At: now,
+		Groups: voter.Groups, Full: in.Full, Hidden: r.Hidden(), Token: in.Token, Chosen: in.chosen(r), Grant: in.Grant, At: now,
 	}
 	if in.Grant != nil && r.State == Pending && !r.said(vote) && w.eligibility(&a, voter.ID).Answer {
 		if err := r.checkOffer(in.Grant, s.cfg); err != nil {
@@ -106,7 +106,7 @@ func (s *Service) vote(ctx context.Context, tx Tx, r *Request, voter Person, kno
 	if err != nil {
 		return step{refused: err}, nil
 	}
-	out.Outcome = outcome
+	out.Outcome, out.why = outcome, w.eligibility(&a, voter.ID).Why
 	did := step{events: events, changed: outcome != VoteDuplicate && outcome != VoteNotEligible}
 	if did.changed {
 		tx.AddVote(VoteFact{Request: r.ID, Agent: r.Agent.ID, Target: r.Current().Call.Target(), Person: voter.ID, Verdict: in.Verdict, Waited: now.Sub(r.seenSince(voter.ID)), At: now})
@@ -169,7 +169,7 @@ func (v *Voted) explain(r *Request, person string) string {
 	case VoteRevoked:
 		return "the approval is void: it was denied before it ran"
 	case VoteNotEligible:
-		return "not counted: " + person + " is not eligible to answer this request"
+		return "not counted: " + person + " is not eligible to answer this request: " + v.why
 	}
 	return fmt.Sprintf("too late: the request is %s (%s); the answer is kept in the ledger", r.State, r.Cause)
 }
@@ -183,11 +183,25 @@ func (s *Service) Preview(ctx context.Context, in EditInput) (*Edited, error) {
 	if err := r.editable(in.IfVersion, in.Binding); err != nil {
 		return nil, err
 	}
-	_, out, err := s.edited(ctx, r, in)
-	if errors.Is(err, ErrEditDenied) {
-		err = nil
+	next, out, err := s.edited(ctx, r, in)
+	switch {
+	case errors.Is(err, ErrEditDenied):
+		return out, nil
+	case err != nil:
+		return nil, err
 	}
-	return out, err
+	out.Request = r.edited(next, in.Person, s.clock.Now())
+
+	return out, nil
+}
+
+// edited is the request as it would stand after an edit, without any answer to it.
+func (r *Request) edited(next Revision, author string, now time.Time) *Request {
+	after := r.Clone()
+	next.Author, next.At = author, now
+	after.revise(next, require(&next.Decision))
+
+	return after
 }
 
 // edited decides the request's call with other arguments. ErrEditDenied comes with the decision.
@@ -213,7 +227,10 @@ func (s *Service) edited(ctx context.Context, r *Request, in EditInput) (Revisio
 	if out.Binding, err = c.Plan.Bind(call.Resolve()); err != nil {
 		return Revision{}, nil, fmt.Errorf("bind the edited call: %w", err)
 	}
-	return Revision{Call: call, Binding: out.Binding, Plan: c.Plan.Version(), Decision: d, Note: in.Reason}, out, nil
+	next := c.revision(call, out.Binding, d)
+	next.Note = in.Reason
+
+	return next, out, nil
 }
 
 // Edit makes a new revision, voids the votes on the old one, and counts its author as approving it.

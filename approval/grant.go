@@ -24,6 +24,7 @@ type Grant struct {
 	Runtimes []string `json:"runtimes"` // the tokens that asked for it, and may use it
 	// RuntimePeople are those whose tokens they are, in the same order; "" where nobody's.
 	RuntimePeople []string `json:"runtime_people,omitempty"`
+	Redact        []string `json:"redact,omitempty"` // paths of arguments that channels hide
 	// Rules and Stages are what the approval fulfilled: the rules that asked, and who had to agree. A call about which
 	// another rule asks is not covered.
 	Rules      Rules          `json:"rules"`

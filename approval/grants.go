@@ -111,7 +111,7 @@ func (r *Request) grant(id string, counted []string, now time.Time, cfg Config) 
 	g := &Grant{
 		ID: id, Tenant: r.Tenant, Agent: r.Agent.ID, Target: call.Target(), Call: call, Plan: r.Current().Plan, Bounds: all.Bounds,
 		Request: r.ID, By: counted, Created: now, Runtimes: append([]string{r.Requester.Runtime}, r.Requester.Also...),
-		RuntimePeople: append([]string{r.Requester.Person}, r.Requester.AlsoOf...), Rules: rulesOf(&r.Current().Decision), Stages: r.Stages,
+		RuntimePeople: append([]string{r.Requester.Person}, r.Requester.AlsoOf...), Redact: r.Redact, Rules: rulesOf(&r.Current().Decision), Stages: r.Stages,
 		Expires: now.Add(offered(all.MaxAge, cfg.GrantAge, most(r.Grants.MaxAge, cfg.MaxGrantAge))),
 		MaxUses: offered(all.MaxUses, cfg.GrantUses, most(r.Grants.MaxUses, cfg.MaxUses)),
 	}

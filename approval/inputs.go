@@ -67,6 +67,7 @@ type Voted struct {
 	Request *Request    `json:"request"`
 	Grant   *Grant      `json:"grant,omitempty"`
 	Detail  string      `json:"detail,omitempty"` // in words: who is still needed, or why it changed nothing
+	why     string      // the person may not give this answer
 }
 
 // EditInput replaces the arguments of a pending request. The target can't be edited (threat 21).
@@ -88,7 +89,10 @@ type Edited struct {
 	Decision resolve.Decision `json:"decision"` // of the edited call; a deny refuses the edit
 	Binding  string           `json:"binding"`
 	Changes  []Change         `json:"changes"`
-	Voted    *Voted           `json:"voted,omitempty"` // nil for a preview
+	// Request is what would stand after the edit, for whoever is to be shown all of it; nil unless this is a preview of an
+	// edit that can be made.
+	Request *Request `json:"request,omitempty"`
+	Voted   *Voted   `json:"voted,omitempty"` // nil for a preview
 }
 
 // Change is one difference between two arguments.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/policy"
@@ -38,7 +39,14 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 			return nil, err
 		}
 	}
-	return o.commit(ctx, o.run)
+	out, err := o.commit(ctx, o.run)
+	if err != nil || out.Outcome != OpenPending || out.Shared {
+		return out, err
+	}
+	// The request stands whatever the directory says now: who looks at it later is told again.
+	out.Unfillable, _ = s.Shortages(ctx, out.Request)
+
+	return out, nil
 }
 
 // commit does it in one transaction, which may begin more than once.
@@ -270,7 +278,7 @@ func (o *opening) touch(r *Request) {
 // ask looks for an answer that stands already, the strictest first, before it asks anew.
 func (o *opening) ask(tx Tx) error {
 	if o.coolsDown() {
-		o.out.Request = o.last
+		o.out.Request, o.out.Decision = o.last, o.s.coolingDecision(o.last)
 		return o.deny(tx, "cooling_down")
 	}
 	if done, err := o.granted(tx); done || err != nil {
@@ -313,6 +321,34 @@ func (o *opening) joins(r *Request) bool {
 func (o *opening) coolsDown() bool {
 	r := o.last
 	return r != nil && (r.State == Denied || r.Cause == ByLateDeny) && o.now.Before(r.Closed.Add(o.s.cfg.CoolDown))
+}
+
+// FromAnswer and CodeCoolingDown are the reason why a call that was just denied is denied again.
+const (
+	FromAnswer      resolve.Source = "answer"
+	CodeCoolingDown resolve.Code   = "cooling_down"
+)
+
+// coolingDecision repeats what a person said to this very call a moment ago.
+func (s *Service) coolingDecision(r *Request) resolve.Decision {
+	who, said := r.By, "denied this very call"
+	if who == "" {
+		who = "somebody"
+	}
+	words := r.Reason
+	if r.Answer != "" {
+		said, words = "answered this very call instead of letting it run", r.Answer
+	}
+	detail := who + " " + said
+	if words != "" {
+		detail += ": " + strings.TrimRight(words, ".")
+	}
+	detail += ". It is not asked again before " + clockWords(r.Closed.Add(s.cfg.CoolDown))
+
+	return resolve.Decision{
+		Outcome: resolve.Deny, Message: detail,
+		Reasons: []resolve.Reason{{Source: FromAnswer, Code: CodeCoolingDown, Detail: detail}},
+	}
 }
 
 // granted uses a standing approval that covers the call, if there is one.
@@ -370,8 +406,9 @@ func (o *opening) create(tx Tx) error {
 	r := &Request{
 		ID: id, Tenant: o.in.Tenant, Version: 1, Agent: o.c.Agent, Replaces: o.in.Replaces,
 		Requester: Requester{Runtime: o.in.Asker.Token, Person: o.in.Asker.Person, Unknown: o.unknown, Principal: o.call.Principal, Session: o.call.Session, Owners: o.owners},
-		Revisions: []Revision{{Call: o.call, Binding: o.binding, Plan: o.c.Plan.Version(), Decision: o.d, At: o.now}},
+		Revisions: []Revision{o.c.revision(o.call, o.binding, o.d)},
 	}
+	r.Revisions[0].At = o.now
 	if o.old != nil {
 		o.old.Replaced = id
 		o.touch(o.old)

@@ -100,9 +100,13 @@ type Revision struct {
 	Binding  string           `json:"binding"`
 	Plan     string           `json:"plan"` // version of the plan that decided
 	Decision resolve.Decision `json:"decision"`
-	Author   string           `json:"author,omitempty"` // the person who edited; "" as asked
-	Note     string           `json:"note,omitempty"`
-	At       time.Time        `json:"at"`
+	// MessageFrom is whose template the message was made of, as in resolve.Decision; "" where it was not recorded.
+	MessageFrom resolve.Source `json:"message_from,omitempty"`
+	// HintsBelieved says that the hints about the tool come from a server that the runtime's owner trusts.
+	HintsBelieved bool      `json:"hints_believed,omitempty"`
+	Author        string    `json:"author,omitempty"` // the person who edited; "" as asked
+	Note          string    `json:"note,omitempty"`
+	At            time.Time `json:"at"`
 }
 
 // Rung is a thing that happens at a time while nobody decides.
@@ -190,6 +194,32 @@ func (c *Call) Resolve() *resolve.Call {
 		out.ParentInput = []byte(c.ParentInput)
 	}
 	return out
+}
+
+// container is the MCP server or remote agent that the call goes to; "" for what is local.
+func (c *Call) container() string {
+	switch {
+	case c.Kind == resolve.MCPTool:
+		return c.Server
+	case c.Kind == resolve.Skill, c.Kind == resolve.Delegation && c.Remote != resolve.RemoteNo:
+		return c.Agent
+	}
+
+	return ""
+}
+
+// revision is a call as a plan decided it.
+func (c *Compiled) revision(call Call, binding string, d resolve.Decision) Revision {
+	server := call.container()
+
+	return Revision{
+		Call:          call,
+		Binding:       binding,
+		Plan:          c.Plan.Version(),
+		Decision:      d,
+		MessageFrom:   d.MessageFrom,
+		HintsBelieved: server == "" || c.Plan.Trusts(server),
+	}
 }
 
 // NewCall records a call.

@@ -102,6 +102,8 @@ type directory struct {
 	alias  map[string]string   // other name → person
 	owners []string
 	broken error
+	// members says that groups list who is in them.
+	members bool
 }
 
 func (d *directory) Person(_ context.Context, _, name string) (approval.Person, bool, error) {
@@ -121,13 +123,11 @@ func (d *directory) Members(_ context.Context, _, group string) ([]approval.Pers
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var out []approval.Person
-	for _, id := range slices.Sorted(maps.Keys(d.groups)) {
-		p := approval.Person{ID: id, Groups: slices.Clone(d.groups[id])}
-		if p.Holds(group) {
+	for _, name := range slices.Sorted(maps.Keys(d.groups)) {
+		if p := (approval.Person{ID: name, Groups: slices.Clone(d.groups[name])}); p.Holds(group) {
 			out = append(out, p)
 		}
 	}
-
 	return out, d.broken
 }
 

@@ -26,17 +26,8 @@ func (s *Service) Shortages(ctx context.Context, r *Request) ([]Shortage, error)
 		return nil, err
 	}
 
-	return s.shortages(ctx, r.Tenant, r.Stages, w.excluded)
-}
-
-// StageShortages lists the stages that nobody can fill as of now, whoever asks. It is for those who load rules.
-func (s *Service) StageShortages(ctx context.Context, tenant string, stages []policy.Stage) ([]Shortage, error) {
-	return s.shortages(ctx, tenant, stages, nil)
-}
-
-func (s *Service) shortages(ctx context.Context, tenant string, stages []policy.Stage, excluded map[string]string) ([]Shortage, error) {
-	return FindShortages(stages, excluded, func(group string) ([]Person, error) {
-		members, err := s.people.Members(ctx, tenant, group)
+	return FindShortages(r.Stages, w.excluded, func(group string) ([]Person, error) {
+		members, err := s.people.Members(ctx, r.Tenant, group)
 		if err != nil {
 			return nil, fmt.Errorf("ask the directory: %w", err)
 		}
@@ -45,7 +36,8 @@ func (s *Service) shortages(ctx context.Context, tenant string, stages []policy.
 	})
 }
 
-// FindShortages lists the stages that the members of the groups can't fill: by distinct people, none of them excluded.
+// FindShortages lists the stages that the members of the groups can't fill: by distinct people, none of them excluded. With
+// nobody excluded it holds for whoever asks, which is for those who load rules.
 func FindShortages(stages []policy.Stage, excluded map[string]string, members func(group string) ([]Person, error)) ([]Shortage, error) {
 	seats := 0
 	for _, stage := range stages {

@@ -21,32 +21,50 @@ func (s *Service) Waiting(ctx context.Context, tenant, person string, f Filter) 
 	}
 	f.States = []State{Pending}
 	f.Groups = append(slices.Clone(p.Groups), "")
-	list := waitingList{s: s, tenant: tenant, person: p, out: Page{Requests: []Summary{}}}
+	list := pickedList{wanted: func(x Summary) (bool, error) { return s.waitsFor(ctx, tenant, x, p) }}
 
-	return list.read(ctx, f)
+	return list.read(ctx, s.store, tenant, f)
 }
 
-// waitingList fills one page from pages of the store.
-type waitingList struct {
-	s      *Service
-	tenant string
-	person Person
+// AnsweredBy lists the pending requests that a person has answered as they stand now, and that wait for others. Everything
+// else is as for Waiting.
+func (s *Service) AnsweredBy(ctx context.Context, tenant, person string, f Filter) (Page, error) {
+	p, known, err := s.known(ctx, tenant, person)
+	if err != nil {
+		return Page{}, err
+	}
+	if !known {
+		return Page{}, ErrUnknownName
+	}
+	f.States, f.Groups = []State{Pending}, nil
+	list := pickedList{wanted: func(x Summary) (bool, error) {
+		a, err := s.answeringOf(ctx, tenant, x)
+		return slices.Contains(a.Answered, p.ID), err
+	}}
+
+	return list.read(ctx, s.store, tenant, f)
+}
+
+// pickedList fills one page with some of the requests on pages of the store.
+type pickedList struct {
+	wanted func(Summary) (bool, error)
 	out    Page
-	others int // requests that wait for other people
+	others int // requests that were left out
 }
 
-func (l *waitingList) read(ctx context.Context, f Filter) (Page, error) {
+func (l *pickedList) read(ctx context.Context, store Store, tenant string, f Filter) (Page, error) {
+	l.out.Requests = []Summary{}
 	if f.Limit == 0 {
 		f.Limit = 50
 	}
 	wanted := f.Limit
 	for range mostPages {
 		f.Limit = wanted - len(l.out.Requests)
-		page, err := l.s.store.Requests(ctx, l.tenant, f)
+		page, err := store.Requests(ctx, tenant, f)
 		if err != nil {
 			return Page{}, err
 		}
-		if err := l.pick(ctx, page.Requests); err != nil {
+		if err := l.pick(page.Requests); err != nil {
 			return Page{}, err
 		}
 		l.out.Total = max(l.out.Total, page.Total)
@@ -61,13 +79,13 @@ func (l *waitingList) read(ctx context.Context, f Filter) (Page, error) {
 	return l.out, nil
 }
 
-func (l *waitingList) pick(ctx context.Context, all []Summary) error {
+func (l *pickedList) pick(all []Summary) error {
 	for _, summary := range all {
-		waits, err := l.s.waitsFor(ctx, l.tenant, summary, l.person)
+		wanted, err := l.wanted(summary)
 		switch {
 		case err != nil:
 			return err
-		case waits:
+		case wanted:
 			l.out.Requests = append(l.out.Requests, summary)
 		default:
 			l.others++
@@ -79,13 +97,9 @@ func (l *waitingList) pick(ctx context.Context, all []Summary) error {
 
 // waitsFor reports whether a pending request waits for a person.
 func (s *Service) waitsFor(ctx context.Context, tenant string, summary Summary, p Person) (bool, error) {
-	a := summary.Answering
-	if a.Agent == "" { // kept before lists carried this
-		r, err := s.store.Request(ctx, tenant, summary.ID)
-		if err != nil {
-			return false, err
-		}
-		a = r.answering()
+	a, err := s.answeringOf(ctx, tenant, summary)
+	if err != nil {
+		return false, err
 	}
 	w, err := s.standing(ctx, tenant, &a, s.clock.Now(), p)
 	if err != nil {
@@ -93,4 +107,17 @@ func (s *Service) waitsFor(ctx context.Context, tenant string, summary Summary, 
 	}
 
 	return w.eligibility(&a, p.ID).Waiting, nil
+}
+
+// answeringOf tells whose answer a request of a list waits for.
+func (s *Service) answeringOf(ctx context.Context, tenant string, summary Summary) (Answering, error) {
+	if summary.Answering.Agent != "" {
+		return summary.Answering, nil
+	}
+	r, err := s.store.Request(ctx, tenant, summary.ID) // kept before lists carried this
+	if err != nil {
+		return Answering{}, err
+	}
+
+	return r.answering(), nil
 }

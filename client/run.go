@@ -65,7 +65,7 @@ func deniedText(o *approval.Opened) string {
 	case "frozen":
 		return "Not run. The agent is frozen by its operators. Do not try it again."
 	case "cooling_down":
-		return "Not run. A person has just denied this same call. Do not try it again."
+		return withReason("Not run. A person has just denied this same call", o.Decision.Message) + " Do not try it again."
 	}
 	return withReason("Not run. Policy denies this call", o.Decision.Message) + " Do not try it again."
 }

@@ -28,6 +28,8 @@ type Rule struct {
 	NeedsPolicies bool
 	// NeedsFleet rules compare a policy with all agents of the run: they run when there are any.
 	NeedsFleet bool
+	// NeedsPeople rules look at who is in the groups that policies name: they run when a directory was given.
+	NeedsPeople bool
 	// Insistent rules can't be silenced by a comment, only by the owner's configuration.
 	Insistent bool
 	// Replaces names a more general rule of validity. Its finding at the place of one of this rule's gives way, so that
@@ -48,8 +50,20 @@ type Options struct {
 	Unread []string
 	// Fleet holds all agents of the run; nil when policies are checked without agents.
 	Fleet *Fleet
+	// People says who is in the groups that policies name; nil when no directory was given.
+	People People
 	// Semantics are the readings of silent points that conditions are analysed under.
 	Semantics resolve.Semantics
+}
+
+// People is what a directory says about the groups that policies name.
+type People interface {
+	// Groups lists the groups that somebody is in, and those that the directory lists.
+	Groups() []string
+	// Lists reports whether the directory lists a group itself, so that sign-ins may bring more people into it.
+	Lists(group string) bool
+	// Short tells for each stage that can't be filled, by its group, how many people there are for it beside all others.
+	Short(stages []policy.Stage) map[string]int
 }
 
 // Linter holds the rules of a run. It is safe for concurrent use through its workers.
@@ -145,8 +159,9 @@ func (w *Worker) Policy(file string, src []byte) diag.Report {
 	if pol == nil {
 		return w.report(file, nil, nil, found)
 	}
+	opt := w.linter.opt
 	p := &Pass{
-		Policy: pol, Registry: w.linter.opt.Registry, Fleet: w.linter.opt.Fleet, file: file, found: found, left: budget, worker: w,
+		Policy: pol, Registry: opt.Registry, Fleet: opt.Fleet, People: opt.People, file: file, found: found, left: budget, worker: w,
 		partial: stops(found),
 	}
 	return w.report(file, pol.Doc, p, p.run())
@@ -177,7 +192,8 @@ func (p *Pass) serves(r *Rule) bool {
 	if p.partial && (r.NeedsFleet || r.NeedsPolicies) {
 		return false
 	}
-	return (p.Graph != nil || !r.NeedsGraph) && (p.Fleet != nil || !r.NeedsFleet) && (p.Registry != nil || !r.NeedsPolicies)
+	return (p.Graph != nil || !r.NeedsGraph) && (p.Fleet != nil || !r.NeedsFleet) && (p.Registry != nil || !r.NeedsPolicies) &&
+		(p.People != nil || !r.NeedsPeople)
 }
 
 // replace takes the findings out that a reported one of a more special rule stands for: those at its place or at a related one.

@@ -97,8 +97,8 @@ func (s *silence) about(c *suppression, file string) []diag.Finding {
 	}}
 }
 
-// couldRun reports whether a rule had its say in this run: it may be off, some need the registry, the sub-agents or the
-// other agents, and none sees all of a broken file.
+// couldRun reports whether a rule had its say in this run: it may be off, some need the registry, the sub-agents, the other
+// agents or the people, and none sees all of a broken file.
 func (s *silence) couldRun(id string) bool {
 	switch {
 	case s.linter.opt.Config.off(id), s.pass.partial:

@@ -178,13 +178,25 @@ func sentence(q *approval.Request) string {
 	}
 	switch q.State {
 	case approval.Pending:
-		return what + ": waits for people to decide"
+		return what + ": waits for people to decide" + calledIn(q)
 	case approval.Approved:
 		return what + ": approved, not run yet"
 	case approval.Consumed:
 		return what + ": approved and run"
 	}
 	return what + ": " + string(q.State)
+}
+
+// calledIn says whom escalation has called in, and what they may do; "" while it has called nobody in.
+func calledIn(q *approval.Request) string {
+	var words strings.Builder
+	for _, c := range q.CallsIn() {
+		if c.At.IsZero() {
+			words.WriteString("; " + template.Escape(c.String()))
+		}
+	}
+
+	return words.String()
 }
 
 // Link is the address of a request's page in the inbox at base.

@@ -118,6 +118,23 @@ func TestSentenceTellsTheState(t *testing.T) {
 	}
 }
 
+// TestUsers3_2_WebhooksSayWhatWhoeverIsCalledInMayDo: a receiver is told whether the group may approve.
+func TestUsers3_2_WebhooksSayWhatWhoeverIsCalledInMayDo(t *testing.T) {
+	q := request()
+	q.State, q.Called = approval.Pending, []string{"leads", "auditors"}
+	q.Stages = []policy.Stage{{Group: "risk", People: 1, StandIns: []policy.StandIn{{Group: "leads"}}}}
+	var p notify.Payload
+	text := router(t, notify.Route{Target: "slack", Events: []string{"*"}}).Deliveries(approval.EventEscalated, q)[0].Payload
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"leads is called in and may approve in place of risk", "auditors is called in to look: they may deny it or answer, but not approve"} {
+		if !strings.Contains(p.Data.Message, want) {
+			t.Errorf("%q lacks %q", p.Data.Message, want)
+		}
+	}
+}
+
 // A question's payload has neither the tool's words nor what was chosen.
 func TestPayloadOfQuestions(t *testing.T) {
 	q, chosen := request(), 1

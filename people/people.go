@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/policy"
 )
 
 // Directory is one read people.yaml. It is immutable and safe for concurrent use. It answers for any tenant: whoever serves several
@@ -84,6 +85,34 @@ type reservation struct {
 // Declares reports whether sign-ins may bring the group.
 func (r reservation) Declares(tenant, group string) bool {
 	return group != r.group && r.Base.Declares(tenant, group)
+}
+
+// Groups lists the groups that somebody is in, and those that the file lists, sorted.
+func (d *Directory) Groups() []string {
+	out := slices.Clone(d.groups)
+	for _, p := range d.people {
+		out = append(out, p.Groups...)
+	}
+	slices.Sort(out)
+
+	return slices.Compact(out)
+}
+
+// Lists reports whether the file lists the group itself, so that sign-ins may bring more people into it.
+func (d *Directory) Lists(group string) bool { return slices.Contains(d.groups, group) }
+
+// Short tells for each stage that the people of the file can't fill, by its group, how many there are for it beside all
+// other stages, whoever asks.
+func (d *Directory) Short(stages []policy.Stage) map[string]int {
+	short, _ := approval.FindShortages(stages, nil, func(group string) ([]approval.Person, error) { // a file's members can be read
+		return d.Members(context.Background(), "", group)
+	})
+	out := map[string]int{}
+	for _, s := range short {
+		out[s.Group] = s.Have
+	}
+
+	return out
 }
 
 func clone(p approval.Person) approval.Person {

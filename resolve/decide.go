@@ -152,7 +152,7 @@ func (e *explanation) unreadable(document string, err error) {
 func (e *explanation) rule(r *rule) {
 	reason := Reason{
 		Source: r.source, Policy: r.policy, Rule: r.id, Code: r.code, Detail: r.detail, outcome: Ask,
-		File: r.file, Line: r.at.Start.Line, Column: r.at.Start.Column,
+		File: r.file, Line: r.at.Start.Line, Column: r.at.Start.Column, Description: r.about,
 	}
 	if r.truth(e.view) == condition.False {
 		return
@@ -243,8 +243,8 @@ func (e *explanation) decision() Decision {
 	case Deny:
 		d.Message = e.reasons[0].Detail
 	case Ask:
-		text := e.message()
-		d.Message, d.MissingVariables = text.Text, text.Missing
+		text, from := e.message()
+		d.Message, d.MissingVariables, d.MessageFrom = text.Text, text.Missing, from
 		d.Require = e.require()
 		d.Binding = e.plan.bind(e.call, e.docs).String()
 	}

@@ -32,15 +32,16 @@ func (p *Plan) parentInput(c *Call) (value.Value, error) {
 }
 
 // message renders the first template that asked: the agent's own before any policy's, the skill's or tool's before the
-// delegation's or server's, policies by reference and position.
-func (e *explanation) message() template.Message {
+// delegation's or server's, policies by reference and position. from is whose template it is.
+func (e *explanation) message() (text template.Message, from Source) {
 	chosen := e.template()
 	if chosen == nil {
 		at := &e.target.gates[0] // a skill call is shown as one, whichever of its gates asked
-		return template.Message{Text: template.Default(contextOf(at), e.plan.facts(e.call, at, e.docs))}
+		return template.Message{Text: template.Default(contextOf(at), e.plan.facts(e.call, at, e.docs))}, FromDefault
 	}
 	at := &e.target.gates[chosen.gate]
-	return chosen.template.Render(contextOf(at), e.plan.facts(e.call, at, e.docs))
+
+	return chosen.template.Render(contextOf(at), e.plan.facts(e.call, at, e.docs)), chosen.source
 }
 
 // template returns the rule whose template is shown, nil for none. Rules stand gate by gate, the agents' files first; a

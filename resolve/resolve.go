@@ -59,6 +59,7 @@ const (
 	FromPolicy      Source = "policy"       // a governance policy
 	FromArguments   Source = "arguments"    // the call could not be read
 	FromActionSpace Source = "action_space" // what the agent's file declares and allows
+	FromDefault     Source = "default"      // of a message: no rule has a template, so it was made from the call
 )
 
 // Code says why a reason was given. Codes may grow in number; a code never changes its meaning.
@@ -85,6 +86,9 @@ type Reason struct {
 	Rule   string `json:"rule,omitempty"`   // rule id of a policy, or the place in the agent's action space
 	Code   Code   `json:"code"`
 	Detail string `json:"detail"`
+	// Description is what the rule is for, in the words of the policy's author.
+	Description string `json:"description,omitempty"`
+
 	File   string `json:"file,omitempty"`
 	Line   int    `json:"line,omitempty"`
 	Column int    `json:"column,omitempty"`
@@ -110,8 +114,11 @@ type Matcher struct {
 type Decision struct {
 	Outcome Outcome `json:"outcome"`
 	// Message is the text for the approver. It is always shown beside the full arguments, never instead of them.
-	Message string   `json:"message"`
-	Reasons []Reason `json:"reasons"` // every rule that denied or asked, denials first; nil when allowed
+	Message string `json:"message"`
+	// MessageFrom is whose template the message was made of: FromAgent, FromServer or FromPolicy; FromDefault for none.
+	// It is set when the outcome is ask.
+	MessageFrom Source   `json:"-"`
+	Reasons     []Reason `json:"reasons"` // every rule that denied or asked, denials first; nil when allowed
 	// Require joins what the asking policy rules demand of the approval; nil when they demand nothing.
 	Require          *policy.Require `json:"require,omitempty"`
 	MissingVariables []string        `json:"missing_variables"` // template variables without a value

@@ -38,6 +38,7 @@ type rule struct {
 	at         diag.Range
 	code       Code               // of an unconditional rule; "" when the condition decides
 	detail     string             // of an unconditional rule
+	about      string             // what it is for, in its author's words
 	when       *condition.Program // nil: unconditional
 	match      *policy.Match      // nil: meets every call of its gate
 	trusted    bool               // the hints of the servers of all gates are believed
@@ -309,11 +310,11 @@ func (b *builder) governance() condition.Use {
 
 // trusted reports whether the hints of whoever stands behind any of the gates are believed.
 func (b *builder) trusted() bool {
-	return !slices.ContainsFunc(b.gates, func(g place) bool { return g.container != "" && !b.plan.trusts(g.container) })
+	return !slices.ContainsFunc(b.gates, func(g place) bool { return g.container != "" && !b.plan.Trusts(g.container) })
 }
 
 func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
-	frame := rule{source: FromPolicy, policy: pol.Ref, id: r.ID, file: pol.File, at: r.Range}
+	frame := rule{source: FromPolicy, policy: pol.Ref, id: r.ID, file: pol.File, at: r.Range, about: r.Description}
 	if len(r.Match.Annotations) > 0 {
 		frame.match = &r.Match
 		frame.trusted = b.trusted()
@@ -328,7 +329,7 @@ func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
 	}
 	ask := b.asking(b.governance(), r.Approval)
 	ask.source, ask.policy, ask.id, ask.file, ask.at = frame.source, frame.policy, frame.id, frame.file, frame.at
-	ask.match = frame.match
+	ask.match, ask.about = frame.match, frame.about
 	ask.trusted = frame.trusted
 	ask.require = b.plan.requirement(&r.Require)
 	b.rules = append(b.rules, ask)
@@ -344,12 +345,12 @@ func (p *Plan) requirement(r *policy.Require) *policy.Require {
 	return &tightened
 }
 
-// trusts reports whether the hints of an MCP server or a remote agent are believed, here and in every agent that delegates
+// Trusts reports whether the hints of an MCP server or a remote agent are believed, here and in every agent that delegates
 // to this one.
-func (p *Plan) trusts(server string) bool {
+func (p *Plan) Trusts(server string) bool {
 	named := slices.ContainsFunc(p.opt.TrustedServers, func(pattern string) bool { return policy.Glob(pattern, server) })
 
-	return named && (p.opt.Parent == nil || p.opt.Parent.trusts(server))
+	return named && (p.opt.Parent == nil || p.opt.Parent.Trusts(server))
 }
 
 // spaceOf is the place of the action space, or of the whole file when there is none.

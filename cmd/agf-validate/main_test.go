@@ -14,3 +14,10 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"agf-validate
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata", UpdateScripts: golden.Update(), RequireExplicitExec: true, RequireUniqueNames: true})
 }
+
+// TestUsers3_3_AuthorsLearnOfStagesThatNobodyCanFill: --people says which groups and stages of policies nobody can answer for.
+func TestUsers3_3_AuthorsLearnOfStagesThatNobodyCanFill(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/people", UpdateScripts: golden.Update(), RequireExplicitExec: true, RequireUniqueNames: true,
+	})
+}

@@ -98,6 +98,7 @@ func logger(text bool, level string, w io.Writer) *slog.Logger {
 func (h *house) build(ctx context.Context) (err error) {
 	h.people = people.With(h.tenants.directories(), h.store, time.Now)
 	h.tenants.warnOfEmptyGroups(ctx, h.people, h.log)
+	h.tenants.warnOfShortStages(ctx, h.people, h.log)
 	if err := h.listen(); err != nil {
 		return err
 	}

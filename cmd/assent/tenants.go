@@ -15,7 +15,6 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/cli"
 	"github.com/assent-dev/assent/people"
-	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/auth"
 	"github.com/assent-dev/assent/server/openapi"
@@ -73,19 +72,13 @@ func (t *tenant) admins() string { return cmp.Or(t.cfg.Admins.Group, "admins") }
 // groupsOf lists the groups that policies name. What can't be read is the planner's to report.
 func groupsOf(dirs []string) []string {
 	names := map[string]bool{}
-	for _, dir := range dirs {
-		set, _ := policy.LoadFS(os.DirFS(dir), dir)
-		if set.Err() != nil {
-			continue
-		}
-		for _, p := range set.Policies() {
-			for i := range p.Rules {
-				for _, stage := range p.Rules[i].Require.Stages {
-					names[stage.Group] = true
-				}
-				for _, e := range p.Rules[i].Require.Escalate {
-					names[e.To] = true
-				}
+	for _, p := range policiesOf(dirs) {
+		for i := range p.Rules {
+			for _, stage := range p.Rules[i].Require.Stages {
+				names[stage.Group] = true
+			}
+			for _, e := range p.Rules[i].Require.Escalate {
+				names[e.To] = true
 			}
 		}
 	}

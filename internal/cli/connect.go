@@ -155,8 +155,10 @@ func problemCode(p *client.Problem) int {
 // nextStep says what a person does about a problem.
 func nextStep(p *client.Problem) string {
 	switch p.Problem.Code {
-	case openapi.CodeVersionMismatch, openapi.CodeBindingMismatch:
+	case openapi.CodeVersionMismatch:
 		return "the request changed since it was read: look at it again (assent show) and answer what it is now"
+	case openapi.CodeBindingMismatch:
+		return "an approver may have edited the call: look at it again (assent show), and answer or run what it is now"
 	case openapi.CodeUnauthenticated, openapi.CodeTokenExpired, openapi.CodeTokenRevoked:
 		return "get a token from whoever runs the server (assent token create), and set ASSENT_TOKEN"
 	case openapi.CodeMissingScope, openapi.CodeNoPerson, openapi.CodeUnknownPerson:

@@ -82,8 +82,17 @@ func (a Assent) decide(f decideFlags) error {
 		}
 		defer file.Close()
 		in = file
+	} else {
+		a.expectTyping(`one call as JSON on each line, such as {"kind":"tool","tool":"NAME","args":{}}`)
 	}
 	return decideLines(plan, in, a.Out, f.indent)
+}
+
+// expectTyping tells a person at a terminal that the command waits for what they type.
+func (a Assent) expectTyping(what string) {
+	if a.InTerminal {
+		fmt.Fprintf(a.Err, "assent: type %s; Ctrl-D ends\n", what)
+	}
 }
 
 // compile loads the agents from the outermost parent inwards, and their policies.

@@ -81,32 +81,40 @@ func (a Assent) edit(ctx context.Context, f editFlags, id string) error {
 	if f.preview && f.asJSON {
 		return a.printer().document(preview)
 	}
-	if err := a.showEdit(f, r, preview, args); err != nil || f.preview {
+	if err := a.showEdit(f, r, preview); err != nil || f.preview {
 		return err
 	}
 	return a.sendEdit(ctx, server, f, r, body)
 }
 
-// showEdit prints the edited call as a whole, what changed, and what the policies say of it; then it asks.
-func (a Assent) showEdit(f editFlags, r *approval.Request, e *approval.Edited, args string) error {
+// showEdit prints what changed, and then all that the edit approves: the request as it would stand. Then it asks.
+func (a Assent) showEdit(f editFlags, r *approval.Request, e *approval.Edited) error {
 	p := a.shownOn(f.asJSON)
 	s := &shower{printer: p, now: time.Now(), all: true}
-	call := r.Current().Call
-	call.Args = args
-	s.printf("%s: %s, edited\n", styled{bold, r.ID}, call.Target())
-	s.call(&call, r.Redact)
-	s.asker(r)
-	s.printf("\nChanges\n")
-	s.changes(e.Changes, r.Redact)
+	arguments := r.Arguments()
+	if e.Request != nil {
+		arguments = e.Request.Arguments()
+	}
+	s.printf("%s: %s, edited\n", styled{bold, r.ID}, r.Current().Call.Target())
+	s.changes(e.Changes, arguments)
 	s.printf("\nDecided again: %s\n", e.Decision.Outcome)
-	s.reasons(e.Decision.Reasons)
-	s.printf("\nBinding  %s\n", e.Binding)
-	switch {
-	case e.Decision.Outcome == resolve.Deny:
+	if e.Decision.Outcome == resolve.Deny || e.Request == nil {
+		s.reasons(e.Decision.Reasons)
 		return &exitError{ExitNo, errors.New("the edited call is denied, so the edit is refused")}
-	case f.preview || f.yes:
+	}
+	s.printf("\nThis is all that you approve with it:\n\n")
+	whole := a.showWhole(p, e.Request, true)
+	switch {
+	case f.preview:
+		return p.done()
+	case whole != nil:
+		return whole
+	case f.yes:
 		return p.done()
 	}
+
+	p.reminder(e.Request)
+
 	return a.confirm(p, "approve the edited "+r.ID, r.ID, e.Binding)
 }
 
@@ -141,7 +149,7 @@ func (a Assent) newArguments(f editFlags, r *approval.Request) (string, error) {
 		}
 		return strings.TrimRight(string(text), "\n"), nil
 	}
-	if len(r.Redact) > 0 {
+	if len(r.Hidden()) > 0 {
 		return "", errors.New("policies hide values of these arguments, so no editor is opened: give all arguments with --args")
 	}
 	before := indentJSON(r.Current().Call.Args)

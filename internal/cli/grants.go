@@ -13,6 +13,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
 )
@@ -59,11 +60,12 @@ func (p *printer) grants(g openapi.Grants) {
 		return
 	}
 	now := time.Now()
-	rows := [][]styled{heading("ID", "AGENT", "TARGET", "USES", "ENDS", "SESSION", "BY", "MAY DIFFER", "ARGUMENTS")}
+	rows := [][]styled{heading("ID", "AGENT", "TARGET", "USES", "ENDS", "SESSION", "BY", "MAY DIFFER", "AT MOST", "ARGUMENTS")}
 	for _, x := range g.Grants {
 		rows = append(rows, []styled{
 			{bold, x.ID}, cell(x.Agent), cell(x.Target), cell(fmt.Sprintf("%d/%d", x.Uses, x.MaxUses)), cell(grantEnd(&x, now)), cell(x.Session),
-			cell(strings.Join(x.By, ",")), cell(boundsText(x.Bounds)), {dim, shorten(x.Call.Args, 60)},
+			cell(strings.Join(x.By, ",")), cell(boundsText(x.Bounds)), cell(exposureText(&x)),
+			{dim, shorten(argumentsOf(&x), 60)},
 		})
 	}
 	p.table(rows)
@@ -87,6 +89,24 @@ func boundsText(bounds []approval.Bound) string {
 		out = append(out, b.Path+" "+strings.ReplaceAll(string(b.Kind), "_", " "))
 	}
 	return strings.Join(out, ", ")
+}
+
+// exposureText is what all uses of a standing approval may come to.
+func exposureText(g *approval.Grant) string {
+	var out []string
+	for _, e := range g.Exposures() {
+		out = append(out, e.Path+" "+e.Words(g.MaxUses))
+	}
+	return strings.Join(out, ", ")
+}
+
+// argumentsOf are the arguments of a standing approval without what policy hides. One from before that was kept shows none.
+func argumentsOf(g *approval.Grant) string {
+	if len(g.Rules) == 0 {
+		return approval.HiddenValue
+	}
+	text, _ := approval.Redact(g.Call.Args, policy.Arguments{Redact: g.Redact}.Redaction())
+	return text
 }
 
 func (a Assent) revokeCommand() *cobra.Command {

@@ -25,7 +25,7 @@ func (a Assent) listCommand() *cobra.Command {
 	flags.StringVar(&q.State, "state", "pending", "only in these `STATES`, separated by commas; open is pending and approved, all is every one")
 	flags.StringVar(&q.Agent, "agent", "", "only of the agent with this `ID`")
 	flags.StringVar(&q.Group, "group", "", "only what somebody of this `GROUP` may answer")
-	flags.BoolVar(&q.Mine, "mine", false, "only what the token's person may answer")
+	flags.BoolVar(&q.Mine, "mine", false, "only what waits for the token's person: what they have not answered, and their answer would count for")
 	flags.IntVar(&q.Limit, "limit", 50, "at most `N`, up to 500")
 	flags.StringVar(&q.Cursor, "cursor", "", "`CURSOR` of the next page, as the page before named it")
 	offer(cmd, "state", states()...)

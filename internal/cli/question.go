@@ -22,7 +22,7 @@ func (s *shower) question(r *approval.Request) {
 	q, rev := r.Question, r.Current()
 	s.printf("%s  %s  %s\n", styled{bold, r.ID}, s.state(r.State, r.Cause), strings.Replace(s.timing(r), "decided", "answered", 1))
 	s.printf("Tool server %s asks before it goes on with %s of %s\n\n", styled{bold, q.Asker}, styled{bold, rev.Call.Target()}, styled{bold, agentName(r.Agent)})
-	s.call(&rev.Call, r.Redact)
+	s.call(r)
 	s.asker(r)
 	s.printf("\nThe tool says, in words of its own that nobody checked:\n")
 	if len(r.Redact) > 0 {

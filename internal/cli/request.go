@@ -23,6 +23,7 @@ type requestFlags struct {
 	call  string
 	key   string
 	wait  bool
+	no    int // exit code when it may not run
 }
 
 func (a Assent) requestCommand() *cobra.Command {
@@ -32,7 +33,8 @@ func (a Assent) requestCommand() *cobra.Command {
 		Short: "Present a call that wants to run; wait, and run a command once it may",
 		Long: "request is a runtime on the command line. It presents the call; with --wait, or with a COMMAND, it waits for people, takes the one run,\n" +
 			"and only then runs COMMAND with the approved arguments on its standard input, or prints them.\n" +
-			"Exit code 0: it may run (and COMMAND's own otherwise), 1: it may not, or not yet, 2: nobody could tell, so it may not either.",
+			"Exit code 0: it may run (and COMMAND's own otherwise), 1: it may not, or not yet, 2: nobody could tell, so it may not either.\n" +
+			"A hook whose agent stops on 2 alone needs --denied-exit-code 2: it takes 1 for a warning, and runs the call.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
@@ -48,38 +50,60 @@ func (a Assent) requestCommand() *cobra.Command {
 	flags.StringVar(&f.call, "call", "-", "`FILE` with one call as JSON (docs/contracts/decide.md), - for standard input")
 	flags.StringVar(&f.key, "key", "", "idempotency `KEY`: the same key with the same call gets the same answer for a day")
 	flags.BoolVar(&f.wait, "wait", false, "wait for people, and take the run")
+	flags.IntVar(&f.no, "denied-exit-code", ExitNo, "exit with `N` instead of 1 when the call may not run, or not yet: from 1 to 125")
 	required(cmd, "agent")
 	return cmd
 }
 
 func (a Assent) request(ctx context.Context, f requestFlags, command []string) error {
-	call, args, err := a.readCall(f.call)
+	if f.no < 1 || f.no > 125 {
+		return fmt.Errorf("--denied-exit-code: expected a number from 1 to 125, not %d: 0 would say that it may run", f.no)
+	}
+	args, doc, err := a.mayRun(ctx, f, len(command) > 0)
+	var no *exitError
+	if errors.As(err, &no) && no.code == ExitNo {
+		no.code = f.no
+	}
 	if err != nil {
 		return err
+	}
+
+	return a.runApproved(ctx, f, args, doc, command)
+}
+
+// mayRun presents the call, and returns the arguments that may run and what the server said. Every error means that it may not.
+func (a Assent) mayRun(ctx context.Context, f requestFlags, command bool) (args string, doc any, err error) {
+	call, args, err := a.readCall(f.call)
+	if err != nil {
+		return "", nil, err
 	}
 	server, err := a.dial(f.connection)
 	if err != nil {
-		return err
+		return "", nil, err
 	}
 	opened, err := server.Open(ctx, f.agent, call, client.OpenOptions{Key: f.key})
 	if err != nil {
-		return answer(err)
+		return "", nil, answer(err)
 	}
 	switch {
-	case opened.Outcome == approval.OpenPending && (f.wait || len(command) > 0):
+	case opened.Outcome == approval.OpenPending && (f.wait || command):
 		final, err := a.permitted(ctx, server, f, opened, call)
 		if err != nil {
-			return err
+			return "", nil, err
 		}
-		return a.runApproved(ctx, f, final.Current().Call.Args, final, command)
+		return final.Current().Call.Args, final, nil
 	case opened.Outcome == approval.OpenAllow || opened.Outcome == approval.OpenGranted:
-		return a.runApproved(ctx, f, args, opened, command)
+		return args, opened, nil
 	}
-	return a.notAllowed(f, opened)
+
+	return "", nil, a.notAllowed(f, opened)
 }
 
 // readCall reads one call and the exact text of its arguments.
 func (a Assent) readCall(path string) (call []byte, args string, err error) {
+	if path == "-" {
+		a.expectTyping("one call as JSON")
+	}
 	text, err := readInput(path, a.In)
 	if err != nil {
 		return nil, "", fmt.Errorf("--call: %w", err)
@@ -97,6 +121,7 @@ func (a Assent) permitted(ctx context.Context, server *client.Client, f requestF
 	id := opened.Request.ID
 	note := &printer{w: a.Err}
 	note.printf("assent: %s waits for people, %s\n", id, until(opened.Request.Deadline, time.Now()))
+	note.unfillable("assent: ", opened.Unfillable)
 	decided, err := server.WaitDecided(ctx, id)
 	if ctx.Err() != nil {
 		return nil, &exitError{ExitNo, fmt.Errorf("stopped waiting: %s stays open (assent cancel takes it back)", scrubLine(id))}
@@ -165,9 +190,32 @@ func (a Assent) notAllowed(f requestFlags, opened *approval.Opened) error {
 	if opened.Outcome != approval.OpenPending {
 		return &exitError{ExitNo, errors.New(scrubLine((&client.NotRunError{Opened: opened}).Error()))}
 	}
-	p.printf("%s: %s, to be decided %s; not run\n", opened.Request.ID, string(opened.Request.State), until(opened.Request.Deadline, time.Now()))
+	p.waiting(opened)
 	if err := p.done(); err != nil {
 		return err
 	}
 	return &exitError{code: ExitNo}
+}
+
+// waiting says what became of a call that people are asked about, and what to do next.
+func (p *printer) waiting(opened *approval.Opened) {
+	r := opened.Request
+	switch r.State {
+	case approval.Pending:
+		p.printf("%s: pending, to be decided %s; not run\n", r.ID, until(r.Deadline, time.Now()))
+		p.unfillable("  ", opened.Unfillable)
+		p.printf("  next: the same command with --wait waits for the answer and takes the run; `assent show %s` tells how it stands\n", r.ID)
+	case approval.Approved:
+		p.printf("%s: approved; not run\n", r.ID)
+		p.printf("  next: the same command with --wait takes the run\n")
+	default:
+		p.printf("%s: %s\n", r.ID, (&client.NotRunError{Opened: opened, Request: r}).Error())
+	}
+}
+
+// unfillable says which stages nobody can fill.
+func (p *printer) unfillable(mark string, all []approval.Shortage) {
+	if len(all) > 0 {
+		p.printf("%snobody can fill this quorum: %s; it can only be denied, or expire\n", ready(mark), approval.ShortageWords(all))
+	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/template"
-	"github.com/assent-dev/assent/value"
 )
 
 // What is printed of a text without --all: its beginning and its end. More than maxApprovable bytes of arguments are nothing that
@@ -34,7 +33,7 @@ type shower struct {
 	cut bool // something was left out
 }
 
-// request prints everything that a person needs to decide, the facts from the bound call first. The author's words are fenced as such.
+// request prints everything that a person needs to decide, the facts from the bound call first. Messages are fenced, and labelled with who wrote them.
 func (s *shower) request(r *approval.Request) {
 	if r.Question != nil {
 		s.question(r)
@@ -43,21 +42,34 @@ func (s *shower) request(r *approval.Request) {
 	rev := r.Current()
 	s.printf("%s  %s  %s\n", styled{bold, r.ID}, s.state(r.State, r.Cause), s.timing(r))
 	s.printf("%s wants to run %s\n\n", styled{bold, agentName(r.Agent)}, styled{bold, rev.Call.Target()})
-	s.call(&rev.Call, r.Redact)
+	s.call(r)
 	switch {
 	case rev.Decision.Message == "":
 	case len(r.Redact) > 0:
-		s.printf("\nThe author's message is not shown: it could repeat values that policy hides.\n")
+		s.printf("\nThe message is not shown: it could repeat values that policy hides.\n")
 	default:
-		s.printf("\nMessage, in the words of the agent's or the policy's author:\n")
+		s.printf("\nMessage, %s:\n", messageFrom(rev.MessageFrom))
 		s.text("  | ", rev.Decision.Message, scrub)
 	}
 	s.asker(r)
-	s.reasons(rev.Decision.Reasons)
+	s.grounds(r)
 	s.needs(r)
 	s.revisions(r)
 	s.ending(r)
 	s.printf("\nBinding  %s (version %d)\n", rev.Binding, r.Version)
+}
+
+// messageFrom says whose words a message is.
+func messageFrom(from resolve.Source) ready {
+	switch from {
+	case resolve.FromAgent, resolve.FromServer:
+		return "by the author of the agent's file; the values in it are the agent's"
+	case resolve.FromPolicy:
+		return "by the author of a policy; the values in it are the agent's"
+	case resolve.FromDefault:
+		return "made by assent from the call, since no rule has one; the values in it are the agent's"
+	}
+	return "by the author of a rule, or made by assent from the call; the values in it are the agent's"
 }
 
 func agentName(a approval.Agent) string {
@@ -95,23 +107,47 @@ func (s *shower) timing(r *approval.Request) string {
 }
 
 // call prints what would run: the arguments as they are bound, except for values that the policies hide.
-func (s *shower) call(c *approval.Call, redact []string) {
+func (s *shower) call(r *approval.Request) {
+	rev := r.Current()
 	s.printf("Arguments:\n")
-	args, hidden := redacted(c.Args, redact)
+	args, _ := approval.Redact(rev.Call.Args, r.Arguments().Redaction())
 	s.text("  ", indentJSON(args), template.Escape)
-	if hidden > 0 {
-		s.printf("  %s\n", styled{yellow, fmt.Sprintf("%d values are hidden by policy (%s); what runs, and what is approved, includes them", hidden, strings.Join(redact, ", "))})
-	}
-	if c.ParentInput != "" {
+	if rev.Call.ParentInput != "" {
 		s.printf("Input of the delegating agent:\n")
-		s.text("  ", indentJSON(c.ParentInput), template.Escape)
+		input, _ := approval.Redact(rev.Call.ParentInput, r.Arguments().ParentRedaction())
+		s.text("  ", indentJSON(input), template.Escape)
 	}
-	for _, name := range slices.Sorted(mapKeys(c.Annotations)) {
-		s.printf("The server says of the tool: %s %t\n", name, c.Annotations[name])
+	s.hidden(r)
+	for _, name := range slices.Sorted(mapKeys(rev.Call.Annotations)) {
+		s.printf("The server says of the tool: %s %t, %s\n", name, rev.Call.Annotations[name], believed(rev.HintsBelieved))
 	}
-	if c.ToolDefinition != "" {
-		s.printf("Tool definition: %s\n", c.ToolDefinition)
+	if rev.Call.ToolDefinition != "" {
+		s.printf("Tool definition: %s\n", rev.Call.ToolDefinition)
 	}
+}
+
+// hidden names the values that policy hides.
+func (s *shower) hidden(r *approval.Request) {
+	paths := r.Hidden()
+	if len(paths) == 0 {
+		return
+	}
+	what := fmt.Sprintf("%d values are hidden by policy (%s)", len(paths), strings.Join(paths, ", "))
+	if len(paths) == 1 {
+		what = "1 value is hidden by policy (" + paths[0] + ")"
+	}
+	if r.ForbidHidden {
+		s.printf("  %s\n", styled{red, what + ": a policy forbids approving it unseen, it can be denied"})
+		return
+	}
+	s.printf("  %s\n", styled{yellow, what + ": whoever approves, approves them unseen, and the record says so"})
+}
+
+func believed(yes bool) ready {
+	if yes {
+		return "and is believed"
+	}
+	return "and is not believed: it takes the call out of no rule"
 }
 
 func (s *shower) asker(r *approval.Request) {
@@ -122,7 +158,7 @@ func (s *shower) asker(r *approval.Request) {
 	s.field("of", strings.Join(r.Requester.AlsoPeople(), ", "))
 	s.field("for", r.Requester.Principal)
 	if r.Requester.Unknown {
-		s.field("", "nobody is known by this name, so one more person is asked")
+		s.field("", "unknown person: nobody is known by this name, so one more person must agree")
 	}
 	s.field("session", r.Requester.Session)
 	s.field("owners", strings.Join(r.Requester.Owners, ", "))
@@ -159,6 +195,27 @@ func ruleName(x resolve.Reason) string {
 	return name + " (" + string(x.Code) + ")"
 }
 
+// grounds prints why people are asked: what each rule is for, what made it ask, and where it stands.
+func (s *shower) grounds(r *approval.Request) {
+	grounds := r.Grounds()
+	if len(grounds) > 0 {
+		s.printf("\nWhy\n")
+	}
+	for _, g := range grounds {
+		if g.About != "" {
+			s.printf("  %s\n", styled{bold, g.About})
+		}
+		for _, words := range g.Words {
+			s.printf("  %s\n", words)
+		}
+		where := g.Rule
+		if g.Where != "" {
+			where += ", " + g.Where
+		}
+		s.printf("    %s\n", styled{dim, where})
+	}
+}
+
 // needs prints who must answer and who has.
 func (s *shower) needs(r *approval.Request) {
 	s.printf("\nNeeds\n")
@@ -168,8 +225,8 @@ func (s *shower) needs(r *approval.Request) {
 	if len(r.Stages) == 0 {
 		s.printf("  1 approver\n")
 	}
-	if len(r.Called) > 0 {
-		s.printf("  called in: %s\n", strings.Join(r.Called, ", "))
+	for _, c := range r.CallsIn() {
+		s.printf("  %s\n", c.String())
 	}
 	for i := range r.Votes {
 		s.vote(&r.Votes[i], r.Current().Number)
@@ -196,6 +253,9 @@ func (s *shower) vote(v *approval.Vote, current int) {
 	if v.Reason != "" {
 		s.text("    | ", v.Reason, template.Escape)
 	}
+	if len(v.Hidden) > 0 {
+		s.printf("    unseen, hidden by policy: %s\n", strings.Join(v.Hidden, ", "))
+	}
 }
 
 func verdictStyle(v approval.Verdict) style {
@@ -214,16 +274,17 @@ func (s *shower) revisions(r *approval.Request) {
 		if rev.Note != "" {
 			s.text("  | ", rev.Note, template.Escape)
 		}
-		s.changes(approval.Diff(r.Revisions[i-1].Call.Args, rev.Call.Args), r.Redact)
+		s.changes(approval.Diff(r.Revisions[i-1].Call.Args, rev.Call.Args), r.Arguments())
 	}
 }
 
 // changes prints a diff of arguments.
-func (s *shower) changes(changes []approval.Change, redact []string) {
+func (s *shower) changes(changes []approval.Change, arguments policy.Arguments) {
 	for _, c := range changes {
-		before, after := cmp.Or(c.Old, "(absent)"), cmp.Or(c.New, "(absent)")
-		if hides(redact, c.Path) {
-			before, after = hiddenValue, hiddenValue
+		shown, hidden := c.Redact(arguments)
+		before, after := cmp.Or(shown.Old, "(absent)"), cmp.Or(shown.New, "(absent)")
+		if hidden {
+			before, after = approval.HiddenValue, approval.HiddenValue
 		}
 		s.printf("  %s\n", styled{bold, cmp.Or(c.Path, "(all)")})
 		s.text(s.paint(red, "    - "), before, template.Escape)
@@ -239,10 +300,7 @@ func (s *shower) ending(r *approval.Request) {
 	s.printf("\n")
 	switch r.State {
 	case approval.Pending:
-		s.printf("Without an answer by %s it is not run (expired)%s.\n", stamp(r.Deadline), timeoutNote(r.OnTimeout))
-		for _, rung := range r.Ladder {
-			s.printf("At %s: %s\n", stamp(rung.At), strings.TrimSpace(string(rung.Kind)+" "+rung.To))
-		}
+		s.printf("To be decided by %s. %s\n", stamp(r.Deadline), r.AtDeadline())
 		s.printf("Standing approvals: %s\n", grantsText(r.Grants))
 		return
 	case approval.Approved:
@@ -253,13 +311,6 @@ func (s *shower) ending(r *approval.Request) {
 	s.field("answer", r.Answer)
 	s.field("grant", r.GrantID)
 	s.field("replaced", r.Replaced)
-}
-
-func timeoutNote(t policy.Timeout) string {
-	if t == policy.TimeoutApprove {
-		return ", unless the server lets the policy approve by timeout"
-	}
-	return ""
 }
 
 func grantsText(g policy.Grants) string {
@@ -276,8 +327,11 @@ func grantsText(g policy.Grants) string {
 	if g.MaxUses > 0 {
 		bounds = append(bounds, "at most "+strconv.Itoa(g.MaxUses)+" uses")
 	}
+	for _, b := range g.Bounds {
+		bounds = append(bounds, b.Path+" may vary, "+strings.ReplaceAll(string(b.Kind), "_", " ")+" the approved number")
+	}
 	if len(bounds) == 0 {
-		return "within the server's bounds"
+		return "of exactly this call, within the server's bounds"
 	}
 	return strings.Join(bounds, ", ")
 }
@@ -318,53 +372,4 @@ func indentJSON(text string) string {
 		return strconv.Quote(text)
 	}
 	return out.String()
-}
-
-const hiddenValue = `"(hidden by policy)"`
-
-// redacted replaces the values at the paths. Without any it gives back the very text.
-func redacted(args string, paths []string) (text string, hidden int) {
-	if len(paths) == 0 {
-		return args, 0
-	}
-	doc, err := value.Parse([]byte(args), value.DefaultLimits())
-	if err != nil {
-		return hiddenValue, 1
-	}
-	hidden = hide(&doc, paths)
-	return string(doc.AppendJSON(nil)), hidden
-}
-
-// hide replaces what the paths name, be it as a whole key or along the dots: an agent that adds the key "a.b" does not uncover b in a.
-func hide(v *value.Value, paths []string) (hidden int) {
-	below := func(segment string, child *value.Value) {
-		if slices.Contains(paths, segment) {
-			*child = value.Value{Kind: value.String, Text: strings.Trim(hiddenValue, `"`)}
-			hidden++
-			return
-		}
-		var deeper []string
-		for _, path := range paths {
-			if rest, ok := strings.CutPrefix(path, segment+"."); ok {
-				deeper = append(deeper, rest)
-			}
-		}
-		if len(deeper) > 0 {
-			hidden += hide(child, deeper)
-		}
-	}
-	for i := range v.Members {
-		below(v.Members[i].Key, &v.Members[i].Value)
-	}
-	for i := range v.Items {
-		below(strconv.Itoa(i), &v.Items[i])
-	}
-	return hidden
-}
-
-// hides tells whether the value at a path is hidden, or part of it or around it is.
-func hides(redact []string, path string) bool {
-	return slices.ContainsFunc(redact, func(r string) bool {
-		return path == "" || r == path || strings.HasPrefix(path, r+".") || strings.HasPrefix(r, path+".")
-	})
 }

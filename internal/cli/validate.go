@@ -37,6 +37,7 @@ type validateFlags struct {
 	failOn   string
 	config   string
 	policies []string
+	people   string
 	strict   bool
 	noColor  bool
 }
@@ -58,6 +59,7 @@ func (v Validate) command() *cobra.Command {
 	flags.StringVar(&f.failOn, "fail-on", "error", "least `SEVERITY` that makes the exit code 1: error, warning or info")
 	flags.StringVar(&f.config, "config", "", "YAML `FILE` that re-grades or switches off rules")
 	flags.StringArrayVar(&f.policies, "policies", nil, "`DIR` of *.policy.yaml that agents may name (repeatable)")
+	flags.StringVar(&f.people, "people", "", "people.yaml `FILE`: policies must ask groups that it knows, and no more people than it has")
 	flags.BoolVar(&f.strict, "strict", false, "unknown fields are errors")
 	flags.BoolVar(&f.noColor, "no-color", false, "never colour the output")
 	complete(cmd, "format", diag.Formats())
@@ -113,6 +115,13 @@ func (v Validate) check(f validateFlags, paths []string) error {
 	if opt.Config, err = v.readConfig(f.config); err != nil {
 		return err
 	}
+	if f.people != "" {
+		directory, err := v.readPeople(f.people)
+		if err != nil {
+			return err
+		}
+		opt.People = directory
+	}
 	shown := &sources{}
 	out, err := diag.New(f.format, v.Out, diag.Options{
 		Color: v.OutTerminal && !f.noColor && !v.NoColor, Source: shown.text, Rules: infos(),
@@ -137,6 +146,20 @@ func (v Validate) workers() int {
 		return v.Workers
 	}
 	return runtime.GOMAXPROCS(0)
+}
+
+func (v Validate) readPeople(path string) (*people.Directory, error) {
+	src, err := readInput(path, v.In)
+	if err != nil {
+		return nil, err
+	}
+	directory, findings := people.Parse(path, src)
+	if directory == nil {
+		printFindings(v.Err, findings, map[string][]byte{path: src})
+		return nil, &exitError{code: ExitFailure, err: fmt.Errorf("the people in %s can't be used", path)}
+	}
+
+	return directory, nil
 }
 
 // readConfig reads the owner's configuration, nil when none is named.

@@ -117,6 +117,7 @@ func (a Assent) approve(ctx context.Context, f approveFlags, id string) error {
 	}
 	shown.offered(offer, r)
 	if !f.yes {
+		shown.reminder(r)
 		if err := a.confirm(shown, "approve "+r.ID, r.ID, r.Binding()); err != nil {
 			return err
 		}
@@ -154,6 +155,8 @@ func (a Assent) showWhole(p *printer, r *approval.Request, all bool) error {
 		return p.done()
 	case len(args) > maxApprovable:
 		return &exitError{ExitNo, fmt.Errorf("the arguments have %d bytes: more than %d can't be approved, only denied", len(args), maxApprovable)}
+	case len(r.Unapprovable()) > 0:
+		return &exitError{ExitNo, fmt.Errorf("a policy forbids approving this call while it hides values of it (%s): deny it", scrubLine(strings.Join(r.Hidden(), ", ")))}
 	case s.cut:
 		return &exitError{ExitNo, errors.New("the call was not shown in full, so it can't be approved: give --all and read it")}
 	}
@@ -176,16 +179,19 @@ func sameBinding(prefix, binding string) error {
 	return nil
 }
 
-// offered spells out the standing approval that goes with the vote.
+// offered spells out the standing approval that goes with the vote, and what all of its uses may come to.
 func (p *printer) offered(offer *openapi.GrantOffer, r *approval.Request) {
 	if offer == nil {
 		return
 	}
-	p.printf("%s: this also lets %s run %s with these arguments without asking", styled{yellow, "standing approval"}, r.Agent.ID, r.Current().Call.Target())
-	if offer.MaxAge != "" {
-		p.printf(", for %s", offer.MaxAge)
-	}
-	if offer.MaxUses > 0 {
+	p.printf("\n%s: this also lets %s run %s with these arguments without asking", styled{yellow, "standing approval"}, r.Agent.ID, r.Current().Call.Target())
+	p.printf(", for %s", cmp.Or(offer.MaxAge, "as long as the server's default, 1h unless it says otherwise"))
+	switch offer.MaxUses {
+	case 0:
+		p.printf(", as often as the server's default, once unless it says otherwise")
+	case 1:
+		p.printf(", once")
+	default:
 		p.printf(", at most %d times", offer.MaxUses)
 	}
 	if offer.Session {
@@ -195,6 +201,15 @@ func (p *printer) offered(offer *openapi.GrantOffer, r *approval.Request) {
 		p.printf(", %s %s the approved number", b.Path, strings.ReplaceAll(string(b.Kind), "_", " "))
 	}
 	p.printf(". Any other argument asks again.\n")
+	for _, e := range r.Exposures() {
+		p.printf("  all uses together, %s: at most %s\n", e.Path, e.Words(max(offer.MaxUses, 1)))
+	}
+}
+
+// reminder repeats what is approved in one line, right before it is asked: what was printed above may have left the screen.
+func (p *printer) reminder(r *approval.Request) {
+	args, _ := approval.Redact(r.Current().Call.Args, r.Arguments().Redaction())
+	p.printf("\n%s %s\n", styled{bold, r.Current().Call.Target()}, shorten(args, 160))
 }
 
 // confirm asks for the last characters of the id: keys meant for something else never decide (threat 13).
@@ -278,7 +293,7 @@ func (p *printer) voted(v *approval.Voted) {
 		approval.VoteLate:        "too late: the request had ended; your answer is on record",
 		approval.VoteConflicting: "too late: it had ended the other way; your answer is on record",
 		approval.VoteRevoked:     "denied in time: the approval is void, it will not run",
-		approval.VoteNotEligible: "you have no say in this request; the attempt is on record",
+		approval.VoteNotEligible: "not counted; the attempt is on record",
 	}
 	look := red
 	if effective(v.Outcome) {

@@ -46,7 +46,7 @@ func (a Assent) watchCommand() *cobra.Command {
 		},
 	}
 	flags := connected(cmd, &f.connection).Flags()
-	flags.BoolVar(&f.mine, "mine", false, "only what the token's person may answer")
+	flags.BoolVar(&f.mine, "mine", false, "only what waits for the token's person")
 	flags.BoolVar(&f.lines, "lines", false, "print what happens as lines, on a terminal too")
 	flags.Int64Var(&f.after, "after", 0, "with lines: begin behind the ledger entry of this `INDEX`; -1 begins at the beginning")
 	flags.StringVar(&f.until, "until", "", "with lines: end after the first entry of this `TYPE`, such as request_opened")
@@ -99,7 +99,8 @@ type inbox struct {
 	server   *client.Client
 	flags    watchFlags
 	requests []approval.Summary
-	selected string // id: the list may move under the cursor, the choice must not
+	mine     map[string]bool // ids of those that wait for the token's person
+	selected string          // id: the list may move under the cursor, the choice must not
 	note     string
 	out      printer
 }
@@ -195,11 +196,37 @@ func (b *inbox) refresh(ctx context.Context) error {
 	if err != nil {
 		return answer(err)
 	}
+	if err := b.refreshMine(ctx, page.Requests); err != nil {
+		return err
+	}
 	at := b.at()
 	b.requests = page.Requests
 	if b.at() < 0 && len(b.requests) > 0 {
 		b.selected = b.requests[min(max(at, 0), len(b.requests)-1)].ID
 	}
+	return nil
+}
+
+// refreshMine finds out which requests wait for the token's person. None do where the token is nobody's.
+func (b *inbox) refreshMine(ctx context.Context, all []approval.Summary) error {
+	mine := all
+	if !b.flags.mine {
+		page, err := b.server.Requests(ctx, client.Query{State: string(approval.Pending), Mine: true, Limit: 200})
+		var refused *client.Problem
+		switch {
+		case errors.As(err, &refused):
+			mine = nil
+		case err != nil:
+			return answer(err)
+		default:
+			mine = page.Requests
+		}
+	}
+	b.mine = map[string]bool{}
+	for _, r := range mine {
+		b.mine[r.ID] = true
+	}
+
 	return nil
 }
 
@@ -301,6 +328,20 @@ func (b *inbox) deny(ctx context.Context) error {
 	return b.vote(ctx, b.server, r, openapi.VoteBody{Verdict: approval.Deny, Reason: reason, Binding: r.Binding()}, false)
 }
 
+// keys are those that answer the selected request, where it waits for the token's person.
+func (b *inbox) keys() ready {
+	i := b.at()
+	switch {
+	case i < 0:
+		return ""
+	case !b.mine[b.requests[i].ID]:
+		return "(this one does not wait for you)"
+	case b.requests[i].Question:
+		return "c choose  x dismiss"
+	}
+	return "a approve  d deny  e edit"
+}
+
 // draw paints the list, one request a line. The terminal is raw, so lines end with a return too.
 func (b *inbox) draw() {
 	width, height := 80, 24
@@ -309,11 +350,7 @@ func (b *inbox) draw() {
 	}
 	var text strings.Builder
 	p := &printer{w: &text}
-	keys := "a approve  d deny  e edit"
-	if i := b.at(); i >= 0 && b.requests[i].Question {
-		keys = "c choose  x dismiss"
-	}
-	p.printf("%d wait for an answer   j/k move  s show  %s  q quit\n", len(b.requests), keys)
+	p.printf("%d wait for an answer, %d of them for yours   j/k move  s show  %s  q quit\n", len(b.requests), len(b.mine), b.keys())
 	p.table(waitingRows(b.requests, time.Now()))
 	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
 	b.out.raw("\x1b[H\x1b[2J")

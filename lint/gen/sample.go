@@ -82,7 +82,7 @@ func complete(area, text string) sample {
 // lint runs everything over a sample and returns what one rule says.
 func (s sample) lint(id string) []diag.Finding {
 	all := rules.All()
-	w := lint.New(all, lint.Options{Registry: shelf(), Fleet: fleet()}).Worker()
+	w := lint.New(all, lint.Options{Registry: shelf(), Fleet: fleet(), People: staff()}).Worker()
 	var found []diag.Finding
 	switch {
 	case strings.HasSuffix(s.file, ".policy.yaml"):
@@ -119,6 +119,13 @@ func fleet() *lint.Fleet {
 	b.WriteString("constraints: {governance_policies: [{policy_ref: acme.gates, required: false}, {policy_ref: acme.good, required: false}]}\n" +
 		"action_space: {local_tools: [{alias: deploy_service}, {alias: rollback_service}], mcp_servers: [{alias: db, allowed_tools: [drop_table]}]}\n")
 	return lint.NewFleet([]*lint.Subject{lint.NewSubject("clerk.agf.yaml", []byte(b.String()), nil)})
+}
+
+// staff are the people of the examples: those of people.yaml in the folders of the rules that need them.
+func staff() *people.Directory {
+	d, _ := people.Parse("people.yaml", []byte("schema_version: \"1.0.0\"\npeople:\n  - {id: mara@example.com, groups: [sre, leads, finance, heads]}\n"+
+		"  - {id: omar@example.com, groups: [sre, finance, heads]}\n  - {id: ines@example.com, groups: [leads]}\n"))
+	return d
 }
 
 // folder is where the sub-agents of the examples stand, beside the sample itself.

@@ -6,10 +6,11 @@
 //	amount: {gt: 10, lt: 5} # want "no value of \"amount\""
 //
 // Other agents of the folder may be sub-agents of samples, and are those that its policies are checked with; other policies
-// are given beside its agents.
+// are given beside its agents. people.yaml says who is in the groups.
 package linttest
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/people"
 	"github.com/assent-dev/assent/policy"
 )
 
@@ -45,10 +47,14 @@ func Run(t *testing.T, fsys fs.FS, rule lint.Rule) {
 	}
 }
 
-// Options are what a folder's samples are linted with: the agents and policies in it that are no samples.
+// Options are what a folder's samples are linted with: the agents and policies in it that are no samples, and who is in the
+// groups, where there is a people.yaml.
 func Options(t *testing.T, fsys fs.FS) lint.Options {
 	t.Helper()
 	var opt lint.Options
+	if directory := directory(t, fsys); directory != nil { // a nil *people.Directory would be some lint.People
+		opt.People = directory
+	}
 	agents, policies := others(t, fsys, ".agf.yaml"), others(t, fsys, ".policy.yaml")
 	var subjects []*lint.Subject
 	for _, name := range slices.Sorted(maps.Keys(agents)) {
@@ -70,6 +76,23 @@ func Options(t *testing.T, fsys fs.FS) lint.Options {
 	}
 	opt.Registry = set
 	return opt
+}
+
+func directory(t *testing.T, fsys fs.FS) *people.Directory {
+	t.Helper()
+	text, err := fs.ReadFile(fsys, "people.yaml")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	directory, findings := people.Parse("people.yaml", text)
+	if directory == nil {
+		t.Fatal(findings)
+	}
+
+	return directory
 }
 
 // others reads the files of an ending that are no samples.

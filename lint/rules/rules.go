@@ -26,8 +26,10 @@ import (
 	"github.com/assent-dev/assent/lint/rules/idleexemption"
 	"github.com/assent-dev/assent/lint/rules/indexkey"
 	"github.com/assent-dev/assent/lint/rules/looserthanblanket"
+	"github.com/assent-dev/assent/lint/rules/policygroupunknown"
 	"github.com/assent-dev/assent/lint/rules/policymeetsnothing"
 	"github.com/assent-dev/assent/lint/rules/policyrefrepeated"
+	"github.com/assent-dev/assent/lint/rules/policystageunfillable"
 	"github.com/assent-dev/assent/lint/rules/promptvariable"
 	"github.com/assent-dev/assent/lint/rules/reservedalias"
 	"github.com/assent-dev/assent/lint/rules/routeunreachable"
@@ -63,8 +65,10 @@ func All() []lint.Rule {
 		idleexemption.Rule(),
 		indexkey.Rule(),
 		looserthanblanket.Rule(),
+		policygroupunknown.Rule(),
 		policymeetsnothing.Rule(),
 		policyrefrepeated.Rule(),
+		policystageunfillable.Rule(),
 		promptvariable.Rule(),
 		reservedalias.Rule(),
 		routeunreachable.Rule(),

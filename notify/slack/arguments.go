@@ -1,10 +1,10 @@
 package slack
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -25,11 +25,11 @@ const (
 )
 
 // document writes one JSON text of a call.
-func (p *printer) document(name, text string, redact []string) {
+func (p *printer) document(name, text string, redact policy.Redaction) {
 	p.line(0, name+":")
 	doc, err := value.Parse([]byte(text), value.DefaultLimits())
 	switch {
-	case err != nil && len(redact) > 0: // no path says what to hide in it
+	case err != nil && redact.Hides(): // no path says what to hide in it
 		p.hidden = true
 		p.line(1, "(unreadable, and parts of it must be hidden)")
 	case err != nil:
@@ -55,7 +55,7 @@ func (p *printer) short(s string, limit int) string {
 }
 
 // value writes a value between what stands before and after it on its lines.
-func (p *printer) value(indent int, before string, v value.Value, after string, redact []string) {
+func (p *printer) value(indent int, before string, v value.Value, after string, redact policy.Redaction) {
 	switch {
 	case v.Kind == value.Object && len(v.Members) > 0:
 		p.line(indent, before+"{")
@@ -76,19 +76,13 @@ func (p *printer) value(indent int, before string, v value.Value, after string, 
 	}
 }
 
-// below writes what stands at one key or index, unless it must be hidden. It hides at least what value.Lookup finds by the same
-// paths: whole keys and dotted paths. The mark is no JSON, so no text passes for it.
-func (p *printer) below(indent int, before, segment string, v value.Value, after string, redact []string) {
-	if slices.Contains(redact, segment) {
+// below writes what stands at one key or index, unless it must be hidden. The mark is no JSON, so no text passes for it.
+func (p *printer) below(indent int, before, segment string, v value.Value, after string, redact policy.Redaction) {
+	deeper, hidden := redact.Step(segment)
+	if hidden {
 		p.hidden = true
 		p.line(indent, before+"(hidden "+v.Kind.String()+")"+after)
 		return
-	}
-	var deeper []string
-	for _, path := range redact {
-		if rest, ok := strings.CutPrefix(path, segment+"."); ok {
-			deeper = append(deeper, rest)
-		}
 	}
 	p.value(indent, before, v, after, deeper)
 }

@@ -101,7 +101,7 @@ func TestOneChannelFails(t *testing.T) {
 	w.pass(time.Minute)
 	w.deliver()
 	for _, p := range w.slack.now() {
-		holds(t, texts(p.blocks), "Called in: leads")
+		holds(t, texts(p.blocks), "leads is called in and may approve in place of risk")
 	}
 	if got := w.slack.now(); len(got) != 2 {
 		t.Errorf("%d messages", len(got))
@@ -244,14 +244,14 @@ func TestDirectoryIsDown(t *testing.T) {
 	}
 }
 
-type brokenVoter struct{}
+type brokenVoter struct{ slack.Voter }
 
 func (brokenVoter) Vote(context.Context, approval.VoteInput) (*approval.Voted, error) {
 	return nil, errors.New("database at 10.0.0.1 refused")
 }
 
 func TestServiceIsDown(t *testing.T) {
-	w := newWorld(t, func(c *slack.Config) { c.Voter = brokenVoter{} })
+	w := newWorld(t, func(c *slack.Config) { c.Voter = brokenVoter{c.Voter} })
 	w.ask("trade", `{"amount":5}`)
 	w.deliver()
 	w.click(w.only(), approve, "U0ALICE")
@@ -261,7 +261,10 @@ func TestServiceIsDown(t *testing.T) {
 }
 
 // slowVoter keeps interactions in work.
-type slowVoter struct{ release chan struct{} }
+type slowVoter struct {
+	slack.Voter
+	release chan struct{}
+}
 
 func (s slowVoter) Vote(context.Context, approval.VoteInput) (*approval.Voted, error) {
 	<-s.release
@@ -269,8 +272,11 @@ func (s slowVoter) Vote(context.Context, approval.VoteInput) (*approval.Voted, e
 }
 
 func TestAcknowledgementDoesNotWaitAndWorkIsBounded(t *testing.T) {
-	slow := slowVoter{make(chan struct{})}
-	w := newWorld(t, func(c *slack.Config) { c.Voter = slow })
+	slow := slowVoter{release: make(chan struct{})}
+	w := newWorld(t, func(c *slack.Config) {
+		slow.Voter = c.Voter
+		c.Voter = slow
+	})
 	w.ask("trade", `{"amount":5}`)
 	w.deliver()
 	p := w.only()

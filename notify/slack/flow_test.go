@@ -128,16 +128,16 @@ func TestWhoMayNot(t *testing.T) {
 				payload := w.payload(p, action, b.Value, test.user)
 				payload["user"] = map[string]any{"id": test.user, "name": "alice@acme.example", "username": "alice", "team_id": test.team}
 				w.send(payload)
-				if name == "requester" && action == deny {
-					w.submit(test.user, "no")
+				if name == "requester" && action == deny { // whoever may not deny is told before they write a reason
+					test.want = "you may not answer this: the agent acts for this person"
 				}
 				holds(t, w.slack.heard(), test.want)
 			}
 			if got := w.request(r.ID); got.State != approval.Pending || len(got.Votes) != 0 {
 				t.Errorf("got %s with %+v", got.State, got.Votes)
 			}
-			if name != "requester" && len(w.slack.views) > 0 {
-				t.Error("a form was opened for somebody who is nobody")
+			if len(w.slack.views) > 0 {
+				t.Error("a form was opened for somebody who may not answer")
 			}
 		})
 	}
@@ -184,7 +184,7 @@ func TestHiddenValuesStayHidden(t *testing.T) {
 	w.deliver()
 	p := w.only()
 	lacks(t, texts(p.blocks), "4111", "Zoe")
-	holds(t, texts(p.blocks), `"card": (hidden string),`, `"name": (hidden string),`, `"iban": "DE1"`, "A policy hides values", "author's message is not shown")
+	holds(t, texts(p.blocks), `"card": (hidden string),`, `"name": (hidden string),`, `"iban": "DE1"`, "A policy hides values", "message is not shown")
 	w.closedMessage()
 	w.forge(p, r, "hidden", "not shown fully")
 }
@@ -318,7 +318,7 @@ func TestEscalationReachesTheOtherChannel(t *testing.T) {
 	var channels []string
 	for _, p := range w.slack.now() {
 		channels = append(channels, p.channel)
-		holds(t, texts(p.blocks), "Called in: leads")
+		holds(t, texts(p.blocks), "leads is called in and may approve in place of risk")
 	}
 	if !slices.Equal(channels, []string{"C0RISK", "C0LEADS"}) {
 		t.Fatalf("got messages in %v", channels)

@@ -208,7 +208,7 @@ func (a *App) act(ctx context.Context, in *interaction) string {
 	case in.step == stepApprove:
 		return a.approve(ctx, in, person)
 	case in.step == stepAsk:
-		return a.ask(ctx, in)
+		return a.ask(ctx, in, person)
 	case in.step == stepChoose || in.step == stepDismiss:
 		return a.answer(ctx, in, person)
 	}
@@ -257,7 +257,7 @@ func (a *App) showsAll(ctx context.Context, in *interaction) error {
 		return err
 	case in.ticket.Revision != r.Current().Number || in.ticket.Binding != prefix(r.Binding()):
 		return approval.ErrBinding
-	case !a.render(r).full:
+	case !a.render(r, "").full:
 		return approval.ErrNotShown
 	}
 	return nil
@@ -283,7 +283,7 @@ func (a *App) vote(ctx context.Context, in *interaction, v approval.VoteInput) s
 func explain(err error) string {
 	for _, known := range []error{
 		approval.ErrVersion, approval.ErrBinding, approval.ErrNotShown, approval.ErrFrozen, approval.ErrClosed, approval.ErrNotFound,
-		approval.ErrUnknownName, approval.ErrNotEligible,
+		approval.ErrUnknownName, approval.ErrNotEligible, approval.ErrHidden,
 	} {
 		if errors.Is(err, known) {
 			return "Nothing was counted: " + known.Error() + ". Look at the message again, or use the inbox."
@@ -295,8 +295,19 @@ func explain(err error) string {
 	return "Nothing was counted: something failed. Try again, or use the inbox."
 }
 
-// ask opens the form for the reason.
-func (a *App) ask(ctx context.Context, in *interaction) string {
+// ask opens the form for the reason, for whoever may answer.
+func (a *App) ask(ctx context.Context, in *interaction, person approval.Person) string {
+	r, err := a.cfg.Requests.Request(ctx, a.cfg.Tenant, in.ticket.Request)
+	if err != nil {
+		return explain(err)
+	}
+	e, err := a.cfg.Voter.Eligible(ctx, r, person.ID)
+	switch {
+	case err != nil:
+		return explain(err)
+	case !e.Answer:
+		return "Nothing was counted: you may not answer this: " + e.Why + "."
+	}
 	metadata, err := json.Marshal(in.origin)
 	const most = 3000
 	if err == nil && len(metadata) > most {
@@ -388,6 +399,6 @@ func (a *App) refresh(ctx context.Context, in *interaction) error {
 	if err != nil {
 		return err
 	}
-	_, _, _, err = a.api.UpdateMessageContext(ctx, channel, in.origin.TS, a.options(r)...)
+	_, _, _, err = a.api.UpdateMessageContext(ctx, channel, in.origin.TS, a.options(ctx, r)...)
 	return err
 }

@@ -37,8 +37,8 @@ const (
 	maxFacts = 2      // sections of facts
 )
 
-// render shows a request as it stands.
-func (a *App) render(r *approval.Request) message {
+// render shows a request as it stands. short says which stages nobody can fill; "" when there are none.
+func (a *App) render(r *approval.Request, short string) message {
 	if r.Question != nil {
 		return a.renderQuestion(r)
 	}
@@ -46,6 +46,9 @@ func (a *App) render(r *approval.Request) message {
 	m := message{text: title + ": " + r.ID, full: a.cfg.Arguments}
 	m.add(slack.NewHeaderBlock(plain(title)))
 	m.lines(ending(r), 1)
+	if short != "" {
+		m.lines([]string{"Nobody can fill this quorum: " + short + ". It can only be denied, or expire."}, 1)
+	}
 	m.lines(facts(r), maxFacts)
 	if a.cfg.Arguments {
 		m.call(r)
@@ -153,6 +156,9 @@ func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 func facts(r *approval.Request) []string {
 	rev := r.Current()
 	lines := []string{"Agent: " + short(r.Agent.ID), "Wants to run: " + short(rev.Call.Target())}
+	if r.Requester.Unknown {
+		lines = append(lines, "For an unknown person: nobody is known by the name that follows, so one more person must agree")
+	}
 	for _, f := range []struct{ name, value string }{
 		{"For", r.Requester.Principal}, {"Asked by", r.Requester.Runtime}, {"And by", strings.Join(r.Requester.Also, ", ")}, {"Session", r.Requester.Session},
 	} {
@@ -165,8 +171,13 @@ func facts(r *approval.Request) []string {
 		lines = append(lines, fmt.Sprintf("Edited by %s, revision %d", short(rev.Author), rev.Number))
 	}
 	lines = append(lines, needs(r))
+	for _, c := range r.CallsIn() {
+		text, _ := cut(c.String(), 2*maxValue)
+		lines = append(lines, "Escalation: "+text)
+	}
 	if r.State == approval.Pending {
-		lines = append(lines, "Until: "+clock(r.Deadline))
+		text, _ := cut(r.AtDeadline(), 2*maxValue)
+		lines = append(lines, "Until: "+clock(r.Deadline)+". "+text)
 	}
 	return append(lines, "Request: "+short(r.ID)+", binding "+short(prefix(rev.Binding)))
 }
@@ -198,42 +209,64 @@ func needs(r *approval.Request) string {
 		}
 		stages = append(stages, fmt.Sprintf("%d of %s", s.People, group))
 	}
-	line := fmt.Sprintf("Needs: %s. Approvals so far: %d", listed(stages, 8), len(approvers(r)))
-	if len(r.Called) > 0 {
-		line += ". Called in: " + short(strings.Join(r.Called, ", "))
-	}
-	return line
+	return fmt.Sprintf("Needs: %s. Approvals so far: %d", listed(stages, 8), len(approvers(r)))
 }
 
-// call shows the author's words, fenced, and all that the call carries.
+// call shows why the rules ask and the message, both fenced, and all that the call carries.
 func (m *message) call(r *approval.Request) {
 	p := carried(r)
-	m.words(r.Current().Decision.Message, p.hidden)
+	m.why(r)
+	m.words(r.Current(), p.hidden)
 	texts, left := pack(p.lines, min(maxCall, (maxTotal-m.size)/maxText))
 	left += p.left
 	for _, t := range texts {
 		m.say(t)
 	}
 	m.full = !p.hidden && !p.cut && left == 0
-	m.gaps(p, left)
+	m.gaps(r, p, left)
+}
+
+// why says what each rule is for, in its author's words, and what made it ask.
+func (m *message) why(r *approval.Request) {
+	const most = 5
+	var lines []string
+	for i, g := range r.Grounds() {
+		if i == most {
+			lines = append(lines, "│ …")
+			break
+		}
+		for _, text := range append([]string{g.About}, g.Words...) {
+			if text != "" {
+				shown, _ := cut(text, 2*maxValue)
+				lines = append(lines, "│ "+shown)
+			}
+		}
+	}
+	if len(lines) > 0 {
+		m.say("Why the rules ask:\n" + strings.Join(lines, "\n"))
+	}
 }
 
 // carried writes all that the call carries.
 func carried(r *approval.Request) *printer {
 	c := &r.Current().Call
 	p := &printer{}
-	p.document("Arguments", c.Args, r.Redact)
+	p.document("Arguments", c.Args, r.Arguments().Redaction())
 	if c.ParentInput != "" {
-		p.document("Input of the agent that delegates", c.ParentInput, r.Redact)
+		p.document("Input of the agent that delegates", c.ParentInput, r.Arguments().ParentRedaction())
 	}
-	p.context(c)
+	p.context(r.Current())
 	return p
 }
 
 // context writes what else the binding covers. Names that the facts had to cut are written again in full.
-func (p *printer) context(c *approval.Call) {
+func (p *printer) context(rev *approval.Revision) {
+	c, worth := &rev.Call, "not believed"
+	if rev.HintsBelieved {
+		worth = "believed"
+	}
 	for _, hint := range slices.Sorted(maps.Keys(c.Annotations)) {
-		p.line(0, fmt.Sprintf("Annotation %s: %t", p.short(hint, maxKey), c.Annotations[hint]))
+		p.line(0, fmt.Sprintf("Hint of the server, %s: %s %t", worth, p.short(hint, maxKey), c.Annotations[hint]))
 	}
 	for _, f := range []struct{ name, value string }{{"Call", c.Target()}, {"Principal", c.Principal}, {"Session", c.Session}} {
 		if _, whole := cut(f.value, maxValue); !whole {
@@ -249,10 +282,15 @@ func (p *printer) context(c *approval.Call) {
 }
 
 // gaps announces what is missing.
-func (m *message) gaps(p *printer, left int) {
+func (m *message) gaps(r *approval.Request, p *printer, left int) {
 	var why []string
 	if p.hidden {
-		why = append(why, "A policy hides values from channels.")
+		paths, _ := cut(strings.Join(r.Hidden(), ", "), 2*maxValue)
+		why = append(why, "A policy hides values from channels: "+paths+".")
+	}
+	if len(r.Unapprovable()) > 0 {
+		m.say("Not everything is shown. " + strings.Join(why, " ") + " A policy forbids approving this while they are hidden; it can be denied in the inbox.")
+		return
 	}
 	if p.cut {
 		why = append(why, "Some values are too long for Slack.")
@@ -265,14 +303,15 @@ func (m *message) gaps(p *printer, left int) {
 	}
 }
 
-// words are the author's own text with the call's values in it. Every line is fenced, so that none passes for a fact. Text that may
-// hold a hidden value stays out.
-func (m *message) words(text string, hidden bool) {
+// words are the message with the call's values in it. Every line is fenced, so that none passes for a fact. Text that may hold a
+// hidden value stays out.
+func (m *message) words(rev *approval.Revision, hidden bool) {
+	text := rev.Decision.Message
 	switch {
 	case text == "":
 		return
 	case hidden:
-		m.say("The author's message is not shown: it may hold hidden values.")
+		m.say("The message is not shown: it may hold hidden values.")
 		return
 	}
 	const most = 1500
@@ -281,12 +320,25 @@ func (m *message) words(text string, hidden bool) {
 	for line := range strings.Lines(text) {
 		shown, whole := fenced(strings.TrimSuffix(line, "\n"), most)
 		if size += length(shown); size > most || !whole {
-			lines = append(lines, "(the rest of the author's message is not shown here)")
+			lines = append(lines, "(the rest of the message is not shown here)")
 			break
 		}
 		lines = append(lines, shown)
 	}
-	m.say("The author's message:\n" + strings.Join(lines, "\n"))
+	m.say(messageFrom(rev.MessageFrom) + ":\n" + strings.Join(lines, "\n"))
+}
+
+// messageFrom says whose words a message is.
+func messageFrom(from resolve.Source) string {
+	switch from {
+	case resolve.FromAgent, resolve.FromServer:
+		return "Message by the author of the agent's file, with the agent's values"
+	case resolve.FromPolicy:
+		return "Message by the author of a policy, with the agent's values"
+	case resolve.FromDefault:
+		return "Message made by assent from the call, with the agent's values"
+	}
+	return "Message by the author of a rule, or made from the call, with the agent's values"
 }
 
 // fenced is one line of a message that package template made safe already: only Slack's own characters are left to escape.

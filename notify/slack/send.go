@@ -107,9 +107,9 @@ func (a *App) write(ctx context.Context, channel string, r *approval.Request, no
 	next := shown{Version: r.Version}
 	var err error
 	if now == nil {
-		next.Channel, next.TS, err = a.api.PostMessageContext(ctx, channel, a.options(r)...)
+		next.Channel, next.TS, err = a.api.PostMessageContext(ctx, channel, a.options(ctx, r)...)
 	} else {
-		next.Channel, next.TS, _, err = a.api.UpdateMessageContext(ctx, now.Channel, now.TS, a.options(r)...)
+		next.Channel, next.TS, _, err = a.api.UpdateMessageContext(ctx, now.Channel, now.TS, a.options(ctx, r)...)
 	}
 	if code(err) == "message_not_found" && now != nil {
 		return a.cfg.Values.DeleteValue(ctx, a.bucket(), messageKey(channel, r.ID)) // somebody deleted it
@@ -120,8 +120,13 @@ func (a *App) write(ctx context.Context, channel string, r *approval.Request, no
 	return a.remember(ctx, messageKey(channel, r.ID), next, r)
 }
 
-func (a *App) options(r *approval.Request) []slack.MsgOption {
-	m := a.render(r)
+func (a *App) options(ctx context.Context, r *approval.Request) []slack.MsgOption {
+	shortages, err := a.cfg.Voter.Shortages(ctx, r)
+	if err != nil {
+		a.cfg.Report(fmt.Errorf("slack: who can fill request %s: %w", r.ID, err)) // the message goes without it
+	}
+	text, _ := cut(approval.ShortageWords(shortages), maxText/2)
+	m := a.render(r, text)
 	return []slack.MsgOption{
 		slack.MsgOptionText(m.text, true), slack.MsgOptionBlocks(m.blocks...),
 		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),

@@ -25,9 +25,11 @@ import (
 	"github.com/assent-dev/assent/internal/guard"
 )
 
-// Voter counts answers; approval.Service is one.
+// Voter counts answers, and says beforehand what they would do; approval.Service is one.
 type Voter interface {
 	Vote(ctx context.Context, in approval.VoteInput) (*approval.Voted, error)
+	Eligible(ctx context.Context, r *approval.Request, person string) (approval.Eligibility, error)
+	Shortages(ctx context.Context, r *approval.Request) ([]approval.Shortage, error)
 }
 
 // Requests reads requests; approval.Service does.

@@ -91,7 +91,7 @@ func TestHiddenPathsAreNeverShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := &printer{}
-		p.document("Arguments", string(text), []string{path})
+		p.document("Arguments", string(text), policy.Arguments{Redact: []string{path}}.Redaction())
 		shown := strings.Join(p.lines, "\n")
 		for _, secret := range secretsAt(doc, path) {
 			if strings.Contains(shown, secret) || !p.hidden {
@@ -145,12 +145,12 @@ func secrets(v any) []string {
 
 func TestUnreadableArguments(t *testing.T) {
 	p := &printer{}
-	p.document("Arguments", `{"a":`, nil)
+	p.document("Arguments", `{"a":`, policy.Redaction{})
 	if p.hidden || p.cut || p.lines[1] != `  {"a":` {
 		t.Errorf("got %+v", p)
 	}
 	p = &printer{}
-	p.document("Arguments", `{"a":`, []string{"a"})
+	p.document("Arguments", `{"a":`, policy.Arguments{Redact: []string{"a"}}.Redaction())
 	if !p.hidden {
 		t.Error("what can't be read can't be shown when parts must be hidden")
 	}
@@ -183,7 +183,7 @@ func hostile() *approval.Request {
 
 func TestHostileMessage(t *testing.T) {
 	a := &App{cfg: Config{Arguments: true}, inbox: mustURL(t, "https://assent.example")}
-	m := a.render(hostile())
+	m := a.render(hostile(), "")
 	if !m.full {
 		t.Error("everything is there, but the message says that it is not")
 	}
@@ -227,7 +227,7 @@ func TestManyStagesRulesAndVotersStayWithinLimits(t *testing.T) {
 	r.State, r.By, r.Reason = approval.Approved, long, long
 	r.Current().Decision.Message = strings.Repeat("line\n", 5000)
 	a := &App{cfg: Config{Arguments: true}, inbox: mustURL(t, "https://assent.example")}
-	m := a.render(r)
+	m := a.render(r, "")
 	text, err := json.Marshal(m.blocks)
 	if err != nil {
 		t.Fatal(err)

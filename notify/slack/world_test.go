@@ -52,6 +52,9 @@ action_space:
     - {alias: pay}
     - {alias: pair}
     - {alias: stuck}
+    - {alias: vault}
+    - {alias: nine}
+    - {alias: large}
 `
 
 const policyFile = `schema_version: "1.0.0"
@@ -65,6 +68,9 @@ rules:
     match: {targets: [stuck]}
     approval: true
     require: {stages: [{group: risk, people: 1}], within: 1h, on_timeout: escalate, escalate: [{after: 10m, to: leads}]}
+  - {id: vaults, match: {targets: [vault]}, approval: true, require: {arguments: {redact: ["**.secret"], approve_hidden: false}}}
+  - {id: nines, match: {targets: [nine]}, approval: true, require: {stages: [{group: risk, people: 9}]}}
+  - {id: larges, description: Large ones are looked at., match: {targets: [large]}, approval: {condition: {args_match: {amount: {gt: 10000}}}}}
 `
 
 const peopleFile = `schema_version: "1.0.0"
@@ -197,10 +203,13 @@ func (w *world) pass(d time.Duration) {
 // ask opens a request.
 func (w *world) ask(tool, args string) *approval.Request {
 	w.t.Helper()
-	out, err := w.service.Open(w.t.Context(), approval.OpenInput{
-		Tenant: tenant, Asker: approval.Asker{Token: "ci"}, Agent: agentID,
-		Call: &resolve.Call{Kind: resolve.Tool, Tool: tool, Args: []byte(args), Principal: "rita@acme.example"},
-	})
+	return w.open(&resolve.Call{Kind: resolve.Tool, Tool: tool, Args: []byte(args), Principal: "rita@acme.example"})
+}
+
+// open asks about a call.
+func (w *world) open(call *resolve.Call) *approval.Request {
+	w.t.Helper()
+	out, err := w.service.Open(w.t.Context(), approval.OpenInput{Tenant: tenant, Asker: approval.Asker{Token: "ci"}, Agent: agentID, Call: call})
 	if err != nil || out.Outcome != approval.OpenPending {
 		w.t.Fatalf("open: %+v, %v", out, err)
 	}

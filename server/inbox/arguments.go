@@ -1,11 +1,12 @@
 package inbox
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -37,6 +38,8 @@ type node struct {
 	Index    string // of an element of an array
 	Kind     string // object, array, string, number, boolean, null
 	Text     shown
+	Lines    bool   // the text has several lines, so it stands on lines of its own
+	Grouped  string // a long number with separators of thousands; "" when it needs none
 	Items    []*node
 	Count    int // members or elements
 	Left     int // of those, not shown here
@@ -50,7 +53,7 @@ func (n *node) Opens() string { return map[string]string{"object": "{", "array":
 func (n *node) Closes() string { return map[string]string{"object": "}", "array": "]"}[n.Kind] }
 
 // inspectDocument draws a JSON text of a call. Unless all is asked for, what is long is cut, which Cut tells.
-func inspectDocument(name, text string, redact []string, all bool) document {
+func inspectDocument(name, text string, redact policy.Redaction, all bool) document {
 	d := document{Name: name, Bytes: len(text), Flags: flags{}, Huge: len(text) > approvable}
 	if text == "" { // a recorded call always has some; the retention took it
 		d.Problem, d.Cut = "The text is no longer kept; its digest is.", true
@@ -72,20 +75,20 @@ func inspectDocument(name, text string, redact []string, all bool) document {
 	return d
 }
 
-func (d *document) drawTree(doc value.Value, ok bool, redact []string, all bool) {
+func (d *document) drawTree(doc value.Value, ok bool, redact policy.Redaction, all bool) {
 	if !ok {
 		return
 	}
 	all = all && !d.Huge
-	s := sketch{redact: redact, all: all, left: largest, flags: d.Flags}
-	d.Tree = s.node(doc, nil, false)
+	s := sketch{all: all, left: largest, flags: d.Flags}
+	d.Tree = s.node(doc, redact, false)
 	d.Redacted = s.redacted
 	d.Cut = d.Cut || s.cut
 }
 
 // drawRaw shows the exact text, unless policy hides a part of it: then its place in the text is not worth a leak.
-func (d *document) drawRaw(text string, unreadable bool, redact []string, all bool) {
-	if d.Redacted > 0 || len(redact) > 0 && (unreadable || d.Tree == nil) {
+func (d *document) drawRaw(text string, unreadable bool, redact policy.Redaction, all bool) {
+	if d.Redacted > 0 || redact.Hides() && (unreadable || d.Tree == nil) {
 		if d.Tree == nil {
 			d.Cut, d.Problem = true, d.Problem+" Policy hides a part of it, so it is not shown here and can't be approved here."
 			d.Huge = true
@@ -118,7 +121,6 @@ func depth(v value.Value) int {
 
 // sketch draws a tree within a budget of characters.
 type sketch struct {
-	redact   []string
 	all      bool
 	left     int
 	cut      bool
@@ -127,23 +129,27 @@ type sketch struct {
 }
 
 // node draws one value. What policy hides keeps its structure: keys, kinds and sizes stay in sight (threat 7).
-func (s *sketch) node(v value.Value, path []string, hide bool) *node {
-	hide = hide || s.named(path)
+func (s *sketch) node(v value.Value, redact policy.Redaction, hide bool) *node {
 	n := &node{Kind: kindOf(v)}
 	switch v.Kind {
 	case value.Object:
-		s.object(n, v, path, hide)
+		s.object(n, v, redact, hide)
 	case value.Array:
-		s.array(n, v, path, hide)
+		s.array(n, v, redact, hide)
 	case value.String:
 		n.Text = s.text(v.Text)
+		n.Lines = strings.Contains(v.Text, "\n")
 		n.Count = utf8.RuneCountInString(v.Text)
 	default:
-		n.Text = shown{Pieces: []piece{{Text: string(v.AppendJSON(nil))}}}
+		text := string(v.AppendJSON(nil))
+		n.Text = shown{Pieces: []piece{{Text: text}}}
+		if grouped := approval.GroupDigits(text); grouped != text {
+			n.Grouped = grouped
+		}
 		s.left -= 16
 	}
 	if hide && v.Kind != value.Object && v.Kind != value.Array {
-		n.Redacted, n.Text = true, shown{}
+		n.Redacted, n.Text, n.Grouped = true, shown{}, ""
 		s.redacted++
 	}
 	return n
@@ -165,34 +171,32 @@ func kindOf(v value.Value) string {
 	return "null"
 }
 
-// named reports whether policy hides a path: as one literal key, or by its dotted segments.
-func (s *sketch) named(path []string) bool {
-	return len(path) > 0 && slices.Contains(s.redact, strings.Join(path, "."))
-}
-
-func (s *sketch) object(n *node, v value.Value, path []string, hide bool) {
+func (s *sketch) object(n *node, v value.Value, redact policy.Redaction, hide bool) {
 	n.Count = len(v.Members)
 	for i, m := range v.Members {
 		if s.full(i) {
 			n.Left = n.Count - i
 			return
 		}
-		child := s.node(m.Value, append(path[:len(path):len(path)], m.Key), hide)
+		below, hidden := redact.Step(m.Key)
+		child := s.node(m.Value, below, hide || hidden)
 		key := s.text(m.Key)
 		child.Key = &key
 		n.Items = append(n.Items, child)
 	}
 }
 
-func (s *sketch) array(n *node, v value.Value, path []string, hide bool) {
+func (s *sketch) array(n *node, v value.Value, redact policy.Redaction, hide bool) {
 	n.Count = len(v.Items)
 	for i, it := range v.Items {
 		if s.full(i) {
 			n.Left = n.Count - i
 			return
 		}
-		child := s.node(it, append(path[:len(path):len(path)], strconv.Itoa(i)), hide)
-		child.Index = strconv.Itoa(i)
+		index := strconv.Itoa(i)
+		below, hidden := redact.Step(index)
+		child := s.node(it, below, hide || hidden)
+		child.Index = index
 		n.Items = append(n.Items, child)
 	}
 }

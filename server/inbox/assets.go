@@ -76,6 +76,7 @@ func parsePages(assets map[string]asset) map[string]*template.Template {
 		"until":   until,
 		"span":    span,
 		"group":   groupName,
+		"people":  seatsOf,
 		"presets": presets,
 		"answers": answers,
 		"plural": func(n int, one, many string) string {

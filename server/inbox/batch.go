@@ -17,7 +17,19 @@ type batchPage struct {
 	Items  []batchItem
 	Rules  string
 	Target string
-	Full   bool // every call stands whole on the page
+	Full   bool // every call stands whole on the page, and may be approved
+}
+
+// All names all of them: "both", "all 3".
+func (p batchPage) All() string {
+	switch len(p.Items) {
+	case 1:
+		return "it"
+	case 2:
+		return "both"
+	}
+
+	return "all " + count(len(p.Items))
 }
 
 type batchItem struct {
@@ -25,6 +37,8 @@ type batchItem struct {
 	Binding string
 	Docs    []document
 	Facts   []fact
+	Unseen  unseen
+	Whole   bool // it may be approved from this page
 	Seen    string
 }
 
@@ -43,7 +57,7 @@ func (v *visit) batch() error {
 			return &problem{http.StatusBadRequest, "These can't be answered together", "Only requests that the same rules ask about, for the same tool, can. Answer these one by one."}
 		}
 		p.Rules, p.Target = item.Rules, item.Target
-		p.Full = p.Full && full(item.Docs)
+		p.Full = p.Full && item.Whole
 		p.Items = append(p.Items, item)
 	}
 	return v.show("batch", "Answer together", "queue", p)
@@ -64,8 +78,13 @@ func (v *visit) batchItem(id string) (batchItem, error) {
 	if !c.Pending || !c.Seat {
 		return batchItem{}, &problem{http.StatusConflict, "One of these can't be answered by you", c.Target + " …" + tail(id) + ": " + lower(c.StateWords) + ". " + c.Why}
 	}
-	docs := documents(&r.Current().Call, r.Redact, true)
-	return batchItem{c, r.Binding(), docs, facts(r), v.sealSeen(r, full(docs), "")}, nil
+	if !c.Batchable() {
+		return batchItem{}, &problem{http.StatusConflict, "One of these is answered alone", c.Target + " …" + tail(id) + ": you have answered it, or it has something to look at twice."}
+	}
+	docs := documents(r, true)
+	whole := full(docs) && len(r.Unapprovable()) == 0
+
+	return batchItem{c, r.Binding(), docs, facts(r), unseenOf(r), whole, v.sealSeen(toBatch, r, r, whole, "")}, nil
 }
 
 // batchVote gives one answer to all requests of a batch page. Each is counted on its own: one that moved on doesn't stop the others.
@@ -80,10 +99,13 @@ func (v *visit) batchVote() error {
 		return err
 	}
 	reason := clean(form.Get("reason"))
-	if verdict == approval.Deny {
-		reason = denial(form.Get("preset"), reason)
-	}
 	m := said{Kind: "good"}
+	if verdict == approval.Deny {
+		m.Kind = "done"
+		if reason, err = denial(form.Get("preset"), reason); err != nil {
+			return &problem{http.StatusBadRequest, "Nothing was decided", "Go back, and say " + errNoReason.Expected + "."}
+		}
+	}
 	for _, in := range all {
 		voted, err := v.Service.Vote(v.ctx(), approval.VoteInput{
 			Tenant: v.Tenant, ID: in.Request, IfVersion: in.Version, Binding: in.Binding, Person: v.Person.ID, Verdict: verdict,
@@ -93,7 +115,7 @@ func (v *visit) batchVote() error {
 		if kind == "" {
 			return err
 		}
-		if kind != "good" {
+		if kind != "good" && kind != "done" {
 			m.Kind = "note"
 		}
 		m.Lines = append(m.Lines, "…"+tail(in.Request)+": "+line)
@@ -106,7 +128,7 @@ func (v *visit) batchSeals() ([]seen, error) {
 	var out []seen
 	rules := ""
 	for _, sealed := range v.r.PostForm["seen"] {
-		in, err := v.openSeen(sealed, v)
+		in, err := v.openSeen(toBatch, sealed, v)
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +137,8 @@ func (v *visit) batchSeals() ([]seen, error) {
 			return nil, err
 		}
 		same := approval.Summarize(r).Rules
-		if rules != "" && rules != same || !in.Full || r.Question != nil || len(out) >= mostBatch {
+		moved := r.Version == in.Version && !slices.Equal(in.Shown, shownDigests(r))
+		if rules != "" && rules != same || !in.Full || moved || r.Question != nil || len(out) >= mostBatch {
 			return nil, errSeal
 		}
 		rules = same

@@ -15,12 +15,17 @@ import (
 type card struct {
 	ID, Rules  string
 	Agent      string
-	Target     string
+	Target     string  // with its kind: "tool wire"
+	Name       string  // of what is called: "wire"
+	Kind       string  // of what is called, in words
+	Summary    summary // of what the call carries
 	Principal  string
+	Unknown    bool // nobody is known by the principal's name
 	State      approval.State
 	StateWords string
 	Message    string
-	Hidden     bool // the message could repeat what policy hides
+	From       string // whose words the message is
+	Hidden     bool   // the message could repeat what policy hides
 	Created    time.Time
 	Deadline   time.Time
 	Pending    bool
@@ -29,35 +34,61 @@ type card struct {
 	Hints      []hint
 	Question   *question // nil for the approval of a call
 	Say, Seat  bool      // what the visitor may do: say no or answer; approve
-	Why        string    // they may not
+	Fills      bool      // their approval would fill a seat that is free; of a question, their answer would count
+	Why        string    // they may not approve, or need not
 	Mine       string    // what the visitor has said to the current revision
+	Missing    string    // who must still approve
 	By         string    // who brought the state about, and their words
 	Reason     string
 }
 
+// Title is what the call does, in one line of plain text.
+func (c card) Title() string {
+	if c.Question != nil {
+		return "question of " + inspect(c.Question.Asker, form{}).spoken() + " about " + inspect(c.Name, form{}).spoken()
+	}
+
+	return strings.TrimSpace(inspect(c.Name, form{}).spoken() + " " + c.Summary.spoken())
+}
+
+// Approvable reports whether the visitor is offered to approve: it waits for people, and their approval would count.
+func (c card) Approvable() bool { return c.Pending && c.Seat && c.Fills && c.Mine == "" }
+
+// Batchable reports whether it may be answered together with others: what must be looked at twice is answered alone.
+func (c card) Batchable() bool {
+	return c.Approvable() && c.Question == nil && !slices.ContainsFunc(c.Hints, func(h hint) bool { return h.Grave })
+}
+
+// Graves are the hints that must not be missed, for lists.
+func (c card) Graves() []hint {
+	return slices.DeleteFunc(slices.Clone(c.Hints), func(h hint) bool { return !h.Grave && !h.Listed })
+}
+
 // stage is one stage with who has approved and who could.
 type stage struct {
-	Group    string
-	Needed   int
-	Seated   []string
-	Missing  int
-	Could    string // names of members who may still approve
-	Nobody   bool   // the seat is free, and nobody may take it now
-	StandIns string // groups that may stand in, and from when on
+	Group   string
+	Needed  int
+	Seated  []string
+	Missing int
+	Could   string // names of members who may still approve
+	Nobody  bool   // the seat is free, and nobody may take it now
 }
 
 // hint is something to look at twice.
 type hint struct {
-	Grave bool
-	Text  string
+	Grave  bool
+	Listed bool // in lists too
+	Text   string
 }
 
 func (v *visit) card(r *approval.Request) (card, error) {
 	cur := r.Current()
 	c := card{
-		ID: r.ID, Rules: approval.Summarize(r).Rules, Agent: r.Agent.ID, Target: cur.Call.Target(), Principal: r.Requester.Principal,
-		State: r.State, StateWords: stateWords(r), Message: cur.Decision.Message, Hidden: len(r.Redact) > 0, Created: r.Created,
-		Deadline: r.Deadline, Pending: r.State == approval.Pending, Hints: hints(r), Reason: r.Reason, Question: v.question(r, briefPrompt),
+		ID: r.ID, Rules: approval.Summarize(r).Rules, Agent: r.Agent.ID, Target: cur.Call.Target(), Name: name(&cur.Call),
+		Kind: kindWords(&cur.Call), Summary: summarize(&cur.Call, r.Arguments()), Principal: r.Requester.Principal,
+		Unknown: r.Requester.Unknown, State: r.State, StateWords: stateWords(r), Message: cur.Decision.Message, From: messageFrom(cur),
+		Hidden: len(r.Redact) > 0, Created: r.Created, Deadline: r.Deadline, Pending: r.State == approval.Pending, Hints: hints(r),
+		Reason: r.Reason, Question: v.question(r, briefPrompt),
 	}
 	if r.By != "" {
 		c.By = v.called(r.By)
@@ -67,33 +98,78 @@ func (v *visit) card(r *approval.Request) (card, error) {
 		if c.Stages, err = v.stages(r); err != nil {
 			return c, err
 		}
+		c.Missing = missing(c.Stages)
 	}
-	if c.Short, err = v.short(r); err != nil {
+	shortages, err := v.Service.Shortages(v.ctx(), r)
+	if err != nil {
 		return c, err
 	}
+	c.Short = approval.ShortageWords(shortages)
 	e, err := v.Service.Eligible(v.ctx(), r, v.Person.ID)
 	if err != nil {
 		return c, err
 	}
-	c.Say, c.Seat, c.Why = e.Answer, e.Approve, whyNot(e)
-	for _, x := range r.Votes {
-		if x.Person == v.Person.ID && x.Revision == cur.Number {
-			c.Mine = map[approval.Verdict]string{approval.Approve: "approved", approval.Deny: "denied", approval.Respond: "answered", approval.Choose: "answered", approval.Dismiss: "dismissed"}[x.Verdict]
-		}
-	}
+	c.Mine = saidBy(r, v.Person.ID)
+	c.Say, c.Seat, c.Fills, c.Why = e.Answer, e.Approve, e.Waiting, whyNot(e, c.Pending && c.Mine == "")
+
 	return c, nil
 }
 
-// whyNot says why the visitor may not approve, or may not answer at all; "" when they may.
-func whyNot(e approval.Eligibility) string {
+// saidBy is what a person has said to the current revision, as what they have done: "approved"; "" for nothing.
+func saidBy(r *approval.Request, person string) string {
+	words := map[approval.Verdict]string{
+		approval.Approve: "approved", approval.Deny: "denied", approval.Respond: "answered", approval.Choose: "answered",
+		approval.Dismiss: "dismissed",
+	}
+	out := ""
+	for _, x := range r.Votes {
+		if x.Person == person && x.Revision == r.Current().Number {
+			out = words[x.Verdict]
+		}
+	}
+
+	return out
+}
+
+// messageFrom says whose words a message is. The values in it come from the call, so they are the agent's.
+func messageFrom(rev *approval.Revision) string {
+	const values = " The values in it come from the call, so they are the agent’s."
+	switch rev.MessageFrom {
+	case resolve.FromAgent, resolve.FromServer:
+		return "By the author of the agent’s file, not checked by anybody." + values
+	case resolve.FromPolicy:
+		return "By the author of a policy." + values
+	case resolve.FromDefault:
+		return "Made by assent from the call, since no rule has a message: its values are the agent’s."
+	}
+
+	return "By the author of a rule, or made by assent from the call." + values
+}
+
+// whyNot says why the visitor may not approve, or may not answer at all; "" when they may. open: it waits for people, and they have said nothing.
+func whyNot(e approval.Eligibility, open bool) string {
 	switch {
+	case e.Approve && !e.Waiting && open:
+		return "Your approval is not needed: the seats that you may fill are taken. You can still deny it."
 	case e.Approve:
 		return ""
 	case e.Answer:
-		return "You were called in: you may deny or answer, but approvals must come from the groups below."
+		return "You were called in to look: you may deny it or answer, but approvals must come from the groups below."
 	}
 
-	return "You are not eligible to answer this: " + e.Why + "."
+	return "You may not answer this: " + ofYou(e.Why) + "."
+}
+
+// ofYou says to the visitor why they may not answer.
+func ofYou(why string) string {
+	return cmp.Or(map[string]string{
+		"not in the directory":                 "the directory does not know you",
+		"in none of the groups that are asked": "you are in none of the groups that are asked",
+		"an owner of the agent":                "you own the agent",
+		"the agent acts for this person":       "the agent acts for you",
+		"the token that asks is this person's": "the token that asks is yours",
+		"this is the token that asks":          "you are the one who asks",
+	}[why], why)
 }
 
 func (v *visit) stages(r *approval.Request) ([]stage, error) {
@@ -103,7 +179,7 @@ func (v *visit) stages(r *approval.Request) ([]stage, error) {
 	}
 	out := make([]stage, len(views))
 	for i, x := range views {
-		out[i] = stage{Group: x.Group, Needed: x.Needed, Missing: x.Missing, Could: names(x.Could), StandIns: standIns(r, x.StandIns)}
+		out[i] = stage{Group: x.Group, Needed: x.Needed, Missing: x.Missing, Could: names(x.Could)}
 		for _, id := range x.Seated {
 			out[i].Seated = append(out[i].Seated, v.called(id))
 		}
@@ -111,6 +187,22 @@ func (v *visit) stages(r *approval.Request) ([]stage, error) {
 	}
 
 	return out, nil
+}
+
+// missing says whose approval is still needed; "" when nobody's is.
+func missing(stages []stage) string {
+	var words []string
+	for _, s := range stages {
+		switch {
+		case s.Missing <= 0:
+		case s.Could == "":
+			words = append(words, seatsOf(s.Missing, s.Group)+" (nobody may fill it now)")
+		default:
+			words = append(words, seatsOf(s.Missing, s.Group)+" ("+s.Could+" may)")
+		}
+	}
+
+	return strings.Join(words, ", ")
 }
 
 // names lists people, the first few of many.
@@ -127,58 +219,46 @@ func names(people []approval.Person) string {
 	return strings.Join(all, ", ")
 }
 
-// standIns says who may stand in for a stage, and from when on.
-func standIns(r *approval.Request, all []policy.StandIn) string {
-	words := make([]string, len(all))
-	for i, s := range all {
-		words[i] = s.Group + " from " + r.Created.Add(s.After).UTC().Format("15:04 UTC")
-	}
-
-	return strings.Join(words, ", ")
-}
-
-// short says which stages nobody can fill, whoever answers; "" when all can be filled.
-func (v *visit) short(r *approval.Request) (string, error) {
-	shortages, err := v.Service.Shortages(v.ctx(), r)
-	if err != nil {
-		return "", err
-	}
-	words := make([]string, len(shortages))
-	for i, s := range shortages {
-		words[i] = count(s.Need) + " of " + cmp.Or(s.Group, "all approvers") + ", of whom only " + count(s.Have) + " may answer this"
-	}
-
-	return strings.Join(words, "; "), nil
-}
-
 // hints are what to look at twice, from the bound facts alone.
 func hints(r *approval.Request) []hint {
 	var out []hint
-	add := func(grave, when bool, text string) {
+	add := func(h hint, when bool) {
 		if when {
-			out = append(out, hint{grave, text})
+			out = append(out, h)
 		}
 	}
 	cur := r.Current()
-	add(true, r.State == approval.Pending && r.OnTimeout == policy.TimeoutApprove, "Runs unless somebody denies it")
+	add(hint{Grave: true, Text: "Runs unless somebody denies it"}, r.State == approval.Pending && r.OnTimeout == policy.TimeoutApprove)
 	destructive, said := annotation(cur, "destructiveHint")
-	add(true, destructive && said, "Tool is marked destructive")
-	add(false, destructive && !said && cur.Call.Kind == resolve.MCPTool, "Tool does not say that it isn't destructive")
-	flags := inspectDocument("", cur.Call.Args, nil, false).Flags
-	add(true, flags["bidi"] || flags["tag"] || flags["invisible"] || flags["control"] || flags["invalid"], "Hidden characters in the arguments")
-	add(true, flags["alike"] || flags["mixed"] || flags["digits"], "Look-alike characters in the arguments")
+	add(hint{Listed: true, Text: "Declared destructive"}, destructive && said)
+	add(hint{Text: "Not declared safe"}, destructive && !said && cur.Call.Kind == resolve.MCPTool)
+	flags := inspectDocument("", cur.Call.Args, policy.Redaction{}, false).Flags
+	flags.add(inspectDocument("", cur.Call.ParentInput, policy.Redaction{}, false).Flags)
+	add(hint{Grave: true, Text: "Hidden characters in the arguments"}, flags.hides())
+	add(hint{Grave: true, Text: "Look-alike characters in the arguments"}, flags.deceives())
 	if r.Question != nil {
 		words := wordsOf(r.Question)
-		add(true, words["bidi"] || words["tag"] || words["invisible"] || words["control"] || words["invalid"], "Hidden characters in the tool’s words")
-		add(true, words["alike"] || words["mixed"] || words["digits"], "Look-alike characters in the tool’s words")
+		add(hint{Grave: true, Text: "Hidden characters in the tool’s words"}, words.hides())
+		add(hint{Grave: true, Text: "Look-alike characters in the tool’s words"}, words.deceives())
 	}
-	add(false, len(cur.Call.Args) > largest, "Long arguments: "+count(len(cur.Call.Args))+" bytes")
-	add(false, slices.ContainsFunc(cur.Decision.Reasons, func(x resolve.Reason) bool { return x.Code == resolve.ConditionUnknown }), "A condition could not be told true or false")
-	add(false, cur.Number > 0, "Edited by "+cur.Author)
-	add(false, len(r.Redact) > 0, "Some values are hidden by policy")
-	add(false, len(r.Called) > 0, "Escalated to "+strings.Join(r.Called, ", "))
+	add(hint{Listed: true, Text: "Unknown person: " + r.Requester.Principal}, r.Requester.Unknown)
+	add(hint{Text: "Long arguments: " + count(len(cur.Call.Args)) + " bytes"}, len(cur.Call.Args) > largest)
+	unknown := func(x resolve.Reason) bool { return x.Code == resolve.ConditionUnknown }
+	add(hint{Text: "A condition could not be told true or false"}, slices.ContainsFunc(cur.Decision.Reasons, unknown))
+	add(hint{Listed: true, Text: "Edited by " + cur.Author}, cur.Number > 0)
+	add(hint{Listed: true, Text: "Some values are hidden by policy"}, len(r.Redact) > 0)
+	add(hint{Listed: true, Text: "Escalated to " + strings.Join(r.Called, ", ")}, len(r.Called) > 0)
+
 	return out
 }
+
+// hides reports whether characters were found that show nothing, or show something else than they are.
+func (f flags) hides() bool {
+	return f["bidi"] || f["tag"] || f["invisible"] || f["control"] || f["invalid"]
+}
+
+// deceives reports whether characters were found that pass for others.
+func (f flags) deceives() bool { return f["alike"] || f["mixed"] || f["digits"] }
 
 // annotation reads a hint of the tool, and whether its server gave it.
 func annotation(rev *approval.Revision, name string) (value, said bool) {

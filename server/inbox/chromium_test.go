@@ -145,10 +145,10 @@ func (b *tab) until(what, script string) {
 	}
 }
 
-// armed waits until the page's forms decide.
+// armed waits until the page's forms decide, and have taken on the colours in which they do.
 func (b *tab) armed() {
 	b.t.Helper()
-	b.until("armed buttons", `document.documentElement.classList.contains("scripted") && !document.querySelector("[aria-disabled=true]")`)
+	b.until("armed buttons", `document.documentElement.classList.contains("scripted") && !document.querySelector("[aria-disabled=true]:not([data-after])") && document.getAnimations().length === 0`)
 }
 
 // shoot keeps a picture in the folder that ASSENT_SHOTS names.

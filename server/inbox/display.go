@@ -39,6 +39,7 @@ type piece struct {
 // Classes of pieces, which the style sheet knows.
 const (
 	classEscape = "esc"   // spelled out: \u{202e}
+	classMark   = "mark"  // spelled out, and ordinary: a line break or a tab of the text
 	classAlike  = "alike" // a word that passes for another
 	classNote   = "note"  // words of the page about the text before
 	classGap    = "gap"   // counted white space
@@ -251,7 +252,7 @@ func (d *display) breaks(s string) int {
 	if d.block || d.lines {
 		d.put(piece{Break: true})
 	} else {
-		d.put(piece{Class: classEscape, Text: `\n`, Note: "line break", Break: true})
+		d.put(piece{Class: classMark, Text: `\n`, Note: "line break", Break: true})
 	}
 	return 1
 }
@@ -292,12 +293,24 @@ func spelled(s string) int {
 	return 0
 }
 
+// spelledOut is an escape of a message. Line breaks and tabs are spelled here as everywhere.
+func spelledOut(escape string) piece {
+	switch escape {
+	case `\u{a}`:
+		return piece{Class: classMark, Text: `\n`, Note: "line break"}
+	case `\u{9}`:
+		return piece{Class: classMark, Text: `\t`, Note: "tab"}
+	}
+
+	return piece{Class: classEscape, Text: escape, Note: "a character that is spelled out"}
+}
+
 // backslash keeps spellings apart: in a JSON string it is doubled, elsewhere only where it would read as an escape. Messages come with
 // their values escaped already, see template.Render.
 func (d *display) backslash(s string) int {
 	switch n := spelled(s); {
 	case d.block && n > 0:
-		d.put(piece{Class: classEscape, Text: s[:n], Note: "a character that is spelled out"})
+		d.put(spelledOut(s[:n]))
 		return n
 	case d.block:
 		d.put(piece{Text: s[:1]})
@@ -346,6 +359,9 @@ func hidden(r rune) bool {
 func variation(r rune) bool { return r == 0x34f || unicode.Is(unicode.Variation_Selector, r) }
 
 func (d *display) escape(s string, r rune) int {
+	if r == '\t' || strings.HasPrefix(s, "\r\n") {
+		return d.ordinary(s)
+	}
 	flag, note := trouble(r)
 	d.flags[flag] = true
 	unit, n := string(r), 0
@@ -361,11 +377,25 @@ func (d *display) escape(s string, r rune) int {
 	return n * len(unit)
 }
 
+// ordinary shows tabs, and the carriage return of a line break: they are part of any text, and hide nothing.
+func (d *display) ordinary(s string) int {
+	if s[0] == '\r' {
+		d.put(piece{Class: classMark, Text: `\r`, Note: "carriage return"})
+		return 1
+	}
+	n := len(s) - len(strings.TrimLeft(s, "\t"))
+	if n > longSpaces {
+		d.flags["spaces"] = true
+		d.put(piece{Class: classGap, Text: "[" + count(n) + " tabs]"})
+		return n
+	}
+	d.put(piece{Class: classMark, Text: strings.Repeat(`\t`, n), Note: "tab"})
+
+	return n
+}
+
 func codeOf(r rune, quoted bool) string {
-	switch {
-	case r == '\t' && quoted:
-		return `\t`
-	case r == '\r' && quoted:
+	if r == '\r' && quoted {
 		return `\r`
 	}
 	return `\u{` + strconv.FormatInt(int64(r), 16) + `}`
@@ -376,8 +406,6 @@ func trouble(r rune) (flag, note string) {
 	switch {
 	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f, r == 0x61c:
 		return "bidi", "reorders the text around it"
-	case r == '\t':
-		return "spaces", "tab"
 	case unicode.Is(unicode.Cc, r):
 		return "control", "control character"
 	case unicode.Is(unicode.Zs, r):

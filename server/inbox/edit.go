@@ -4,13 +4,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/policy"
 )
 
-// editPage shows what an edit would do, before it is done.
+// editPage shows what an edit would do, before it is done: all that would be approved by it.
 type editPage struct {
 	ID, Target string
 	Version    int64
@@ -19,10 +20,12 @@ type editPage struct {
 	Args       string
 	Note       string
 	Outcome    string
-	Reasons    []reason
-	Stages     []stage
+	Grounds    []approval.Ground
+	Stages     []policy.Stage // that would be asked for
 	Changes    []change
-	Doc        document
+	Docs       []document
+	Facts      []fact
+	Unseen     unseen
 	Problem    string // why there is nothing to confirm
 	Seen       string
 }
@@ -33,7 +36,11 @@ func (p editPage) Confirmable() bool { return p.Problem == "" }
 // edit shows what an edit would do (preview, or the same as a fragment for the script), or does it (confirm).
 func (v *visit) edit() error {
 	step := v.r.PostForm.Get("step")
-	a, err := v.readAnswer()
+	to := toPreview
+	if step == "confirm" {
+		to = toEdit
+	}
+	a, err := v.readAnswer(to)
 	if err != nil && !(step == "fragment" && errors.Is(err, errEarly)) { // a preview changes nothing, so it may come soon
 		return v.tell(requestPath(v.r.PathValue("id")), said{Request: v.r.PathValue("id"), Kind: "bad", Lines: []string{"Nothing was changed.", sentence(err.Error())}})
 	}
@@ -60,9 +67,16 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// confirmEdit makes the edit, if the page showed this very text fully.
+// confirmEdit makes the edit, if the page showed this very text, and everything else that is approved with it.
 func (v *visit) confirmEdit(a answer, in approval.EditInput) error {
 	if a.seen.Edit != digest(in.Args) || !a.seen.Full {
+		return v.refused(a, approval.ErrNotShown)
+	}
+	preview, err := v.Service.Preview(v.ctx(), in)
+	if err != nil {
+		return v.refused(a, err)
+	}
+	if preview.Request == nil || !slices.Equal(a.seen.Shown, shownDigests(preview.Request)) {
 		return v.refused(a, approval.ErrNotShown)
 	}
 	in.Full = true
@@ -99,23 +113,26 @@ func (v *visit) previewEdit(in approval.EditInput) (editPage, error) {
 	return p, nil
 }
 
+// fillEdit draws what would stand after the edit.
 func (v *visit) fillEdit(p *editPage, r *approval.Request, e *approval.Edited) {
-	d := e.Decision
-	p.New, p.Outcome, p.Reasons = e.Binding, d.Outcome.String(), reasons(d.Reasons)
-	p.Changes = changes(e.Changes, r.Redact)
-	p.Doc = inspectDocument("Arguments after the edit", p.Args, r.Redact, true)
-	if d.Require != nil {
-		for _, s := range d.Require.Stages {
-			p.Stages = append(p.Stages, stage{Group: s.Group, Needed: s.People, Missing: s.People})
-		}
+	p.New, p.Outcome = e.Binding, e.Decision.Outcome.String()
+	p.Changes = changes(e.Changes, r.Arguments())
+	after := e.Request
+	if after == nil {
+		p.Problem = "The rules deny the edited call, so the edit would be refused: " + e.Decision.Message + "."
+		return
 	}
+	p.Changes = changes(e.Changes, after.Arguments())
+	p.Docs, p.Facts, p.Unseen = documents(after, true), facts(after), unseenOf(after)
+	p.Grounds, p.Stages = after.Grounds(), after.Stages
+	whole := full(p.Docs)
 	switch {
-	case d.Outcome == resolve.Deny:
-		p.Problem = "The rules deny the edited call, so the edit would be refused."
 	case len(e.Changes) == 0:
 		p.Problem = "Nothing is changed yet."
-	case p.Doc.Cut || p.Doc.Huge:
-		p.Problem = "The edited arguments can't be shown fully, so they can't be approved here."
+	case !whole:
+		p.Problem = "The edited call can't be shown fully, so it can't be approved here."
+	case p.Unseen.Forbidden:
+		p.Problem = "A policy forbids approving the edited call while it hides a value of it: " + strings.Join(p.Unseen.Paths, ", ") + "."
 	}
-	p.Seen = v.sealSeen(r, p.Problem == "", digest(p.Args))
+	p.Seen = v.sealSeen(toEdit, r, after, p.Problem == "" && whole, digest(p.Args))
 }

@@ -53,6 +53,14 @@ action_space:
         condition: {args_match: {amount: {gt: 1000}}}
     - {alias: pay, approval: {message_template: "Pay somebody"}}
     - {alias: big, approval: true}
+    - alias: wire
+    - alias: refund
+    - alias: vault
+    - alias: purge
+  mcp_servers:
+    - {alias: git, server_ref: acme.git, approval: {message_template: "Commit {{tool_args.path}}?"}, allowed_tools: [commit_file, push]}
+  local_agents:
+    - {alias: settler, source: ./settler.agf.yaml, approval: {condition: {args_match: {"parent.input.amount": {gt: 10}}}}}
 execution_policy: {id: agf.react, config: {model: any-capable-model, instructions: "Trade well."}}
 `
 
@@ -68,6 +76,25 @@ rules:
     match: {kinds: [tool], targets: [pay]}
     approval: true
     require: {arguments: {redact: [iban, to.name]}}
+  - id: wires
+    description: Wires above 10,000 need two of risk and a head.
+    match: {kinds: [tool], targets: [wire]}
+    approval:
+      message_template: "Wire {{tool_args.amount}} {{tool_args.currency}} to {{tool_args.to}}?"
+      condition: {args_match: {amount: {gt: 10000}}}
+    require: {stages: [{group: risk, people: 2}, {group: desk-heads, people: 1}], within: 2h, on_timeout: escalate, escalate: [{after: 30m, to: admins}, {after: 20m, to: auditors, may: look}]}
+  - id: refunds
+    match: {kinds: [tool], targets: [refund]}
+    approval: {message_template: "Refund {{tool_args.amount}} {{tool_args.currency}}?"}
+    require: {grants: {max_uses: 50, bounds: [{path: amount, kind: at_most}]}}
+  - id: vault
+    match: {kinds: [tool], targets: [vault]}
+    approval: true
+    require: {arguments: {redact: ["**.secret"], approve_hidden: false}}
+  - id: nine
+    match: {kinds: [tool], targets: [purge]}
+    approval: true
+    require: {stages: [{group: desk-heads, people: 9}]}
 `
 
 const peopleFile = `schema_version: "1.0.0"
@@ -77,6 +104,7 @@ people:
   - {id: carol@example.com, name: Carol Poe, also: [carol], groups: [desk-heads, admins]}
   - {id: erin@example.com, name: Erin Coe, also: [erin], groups: [admins]}
   - {id: dave@example.com, name: Dave Moe, also: [dave], groups: [risk]}
+  - {id: client-7, name: Client Seven}
   - {id: owner@example.com, name: Olga Owner, also: [olga], groups: [risk], owns: [trading-desk]}
 `
 
@@ -318,6 +346,9 @@ func (b *browser) answer(id, verdict string, more url.Values) page {
 	b.h.t.Helper()
 	p := b.get("/requests/" + id)
 	fields := p.form(b.h.t, "/requests/"+id+"/vote", `value="`+verdict+`"`)
+	if verdict == "deny" {
+		fields.Set("preset", "Not needed")
+	}
 	for k, v := range more {
 		fields[k] = v
 	}
@@ -332,8 +363,8 @@ func (h *house) fill() (pending *approval.Request) {
 		r := h.ask(tool("place_order", fmt.Sprintf(`{"side":"buy","quantity":%d,"symbol":"ACME"}`, 100+i)))
 		h.browser([]string{"alice", "bob"}[i%2]).answer(r.ID, []string{"approve", "deny", "approve"}[i], url.Values{"reason": {"as discussed " + strconv.Itoa(i)}})
 	}
-	granted := h.ask(tool("place_order", `{"side":"sell","quantity":5,"symbol":"ACME"}`))
-	h.browser("bob").answer(granted.ID, "approve", url.Values{"grant": {"on"}, "uses": {"20"}, "hours": {"8"}, "bound": {"at_most:quantity"}})
+	granted := h.ask(tool("refund", `{"amount":340.00,"currency":"USD","order":"R-1"}`))
+	h.browser("bob").answer(granted.ID, "approve", url.Values{"grant": {"on"}, "uses": {"20"}, "hours": {"8"}, "bound": {"at_most:amount"}})
 	h.ask(tool("place_order", `{"side":"buy","quantity":1000,"symbol":"INIT"}`))
 	h.ask(tool("place_order", `{"side":"buy","quantity":2000,"symbol":"INIT"}`))
 	h.ask(tool("pay", `{"iban":"DE02120300000000202051","amount":1200,"to":{"name":"Erika","note":"rent"}}`))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/store"
 )
@@ -23,7 +24,7 @@ type grantRow struct {
 	approval.Grant
 	Live   bool
 	People []string
-	Doc    *document // nil when it isn't known any more what policy hides
+	Doc    *document // nil when it isn't known what policy hides
 }
 
 func (v *visit) grants() error {
@@ -33,10 +34,7 @@ func (v *visit) grants() error {
 		return err
 	}
 	for _, g := range list {
-		row := grantRow{Grant: g, Live: g.Live(v.now)}
-		if row.Doc, err = v.grantDoc(&g); err != nil {
-			return err
-		}
+		row := grantRow{Grant: g, Live: g.Live(v.now), Doc: grantDoc(&g)}
 		for _, id := range g.By {
 			row.People = append(row.People, v.called(id))
 		}
@@ -45,17 +43,14 @@ func (v *visit) grants() error {
 	return v.show("grants", "Standing approvals", "grants", p)
 }
 
-// grantDoc shows the approved arguments, without what policy hides: the request knows that.
-func (v *visit) grantDoc(g *approval.Grant) (*document, error) {
-	r, err := v.Store.Request(v.ctx(), v.Tenant, g.Request)
-	if errors.Is(err, approval.ErrNotFound) {
-		return nil, nil
+// grantDoc shows the approved arguments, without what policy hides. Grants from before that was kept have no rules.
+func grantDoc(g *approval.Grant) *document {
+	if len(g.Rules) == 0 {
+		return nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	d := inspectDocument("Arguments", g.Call.Args, r.Redact, false)
-	return &d, nil
+	d := inspectDocument("Arguments", g.Call.Args, policy.Arguments{Redact: g.Redact}.Redaction(), false)
+
+	return &d
 }
 
 func (v *visit) revoke() error {

@@ -88,6 +88,7 @@ func (s *site) routes() http.Handler {
 	for pattern, page := range map[string]func(*visit) error{
 		"GET /{$}":                        (*visit).queue,
 		"GET /queue":                      (*visit).queueFragment,
+		"GET /waiting":                    (*visit).waiting,
 		"GET /batch":                      (*visit).batch,
 		"POST /batch":                     (*visit).batchVote,
 		"GET /requests/{id}":              (*visit).request,

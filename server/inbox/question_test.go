@@ -57,10 +57,10 @@ func TestAQuestionIsShownAsOne(t *testing.T) {
 	r := h.asksBob(yesOrNo())
 	bob := h.browser("bob")
 	list := bob.get("/")
-	list.says(t, "Question", "Tool server notes-server asks, with 3 choices.", "The tool says, not checked by anybody:", "allow writing to /srv/notes.txt?", "May answer: Bob Roe (bob), for whom the agent acts", "Look and answer")
-	list.lacks(t, `name="id"`, "of 1 approved")
+	list.says(t, "Question notes-server asks about place_order side buy quantity 100 symbol ACME", "may answer: Bob Roe (bob), for whom the agent acts")
+	list.lacks(t, `name="id"`, "of 1 approved", "allow writing to") // a tool's words are read on its own page
 	p := bob.get("/requests/" + r.ID)
-	inOrder(t, p.text(), "tool server notes-server", `"symbol": "ACME"`, "Acts for", "Session", "The tool says", "allow writing to /srv/notes.txt?",
+	inOrder(t, p.text(), "tool server notes-server", `"symbol": "ACME"`, "Acts for", "Digest of all this", "The tool says", "allow writing to /srv/notes.txt?",
 		"[0] Yes (this thread and all children)", "[1] Yes once", "[2] No default: picked when you dismiss", "Dismiss", "picks the default, [2]", "May answer: Bob Roe", "nothing is picked")
 	p.lacks(t, `value="approve"`, `value="deny"`, `value="respond"`, "Edit the arguments", "standing approval", `name="reason"`)
 	if n := strings.Count(p.body, `<button class="button" name="choice"`); n != 3 {
@@ -104,7 +104,7 @@ func TestAnswersToQuestions(t *testing.T) {
 				t.Fatalf("%s %v %+v", got.State, got.Chosen, got.Votes)
 			}
 			h.seal()
-			bob.get("/?tab=decided").says(t, "Picked: ["+strconv.Itoa(c.chosen)+"]", "By Bob Roe")
+			bob.get("/?tab=decided").says(t, "picked ["+strconv.Itoa(c.chosen)+"]", "by Bob Roe")
 			bob.get("/requests/"+r.ID).says(t, "request_answered", "vote_counted")
 			bob.get("/activity").says(t, "Bob Roe (bob@example.com)1only questions")
 			bob.get("/").says(t, "Nothing waits for you.")
@@ -126,6 +126,7 @@ func TestNoOtherTextIsAChoice(t *testing.T) {
 		fields := bob.get("/requests/"+r.ID).form(t, "/requests/"+r.ID+"/vote", `value="dismiss"`)
 		fields.Set("verdict", verdict)
 		fields.Set("response", "x")
+		fields.Set("preset", "Not needed")
 		h.pass(time.Second)
 		bob.post("/requests/"+r.ID+"/vote", fields).says(t, "Nothing was decided.", "this is a question of a tool")
 		if got := h.request(r.ID); got.State != approval.Pending {
@@ -154,11 +155,11 @@ func TestWhoMayNotAnswerReadsOnly(t *testing.T) {
 	}{
 		{"alice", mine.ID, "the question is for the person whom the agent acts for"},
 		{"bob", risk.ID, "the agent acts for you"},
-		{"olga", risk.ID, "you own this agent"},
+		{"olga", risk.ID, "you own the agent"},
 		{"carol", risk.ID, "in none of the groups that are asked"},
 	} {
 		p := h.browser(c.who).get("/requests/" + c.id)
-		p.says(t, "You have no say here: ", c.why, "[1] Yes once", "allow writing to")
+		p.says(t, "You may not answer this: ", c.why, "[1] Yes once", "allow writing to")
 		p.lacks(t, `name="verdict"`, "<button class=\"button\" name=\"choice\"")
 		h.browser(c.who).get("/").lacks(t, c.id)
 	}
@@ -250,7 +251,7 @@ func TestLongPromptsAreCutAndCanBeOpened(t *testing.T) {
 	q.Prompt, q.Choices[0] = "HEAD "+strings.Repeat("lorem ipsum ", 5000)+"MIDDLE "+strings.Repeat("dolor sit ", 300)+"TAIL", strings.Repeat("long label ", 300)+"END"
 	r := h.asksBob(q)
 	bob := h.browser("bob")
-	bob.get("/").says(t, "characters not shown here")
+	bob.get("/").lacks(t, "lorem")
 	p := bob.get("/requests/" + r.ID)
 	p.says(t, "HEAD", "TAIL", "characters not shown here", "The middle is not shown.", "Show everything", q.Choices[0])
 	p.lacks(t, "MIDDLE")
@@ -272,7 +273,7 @@ func TestPrunedQuestions(t *testing.T) {
 	p := bob.get("/requests/" + r.ID)
 	p.says(t, "no longer kept", "[1] (no longer kept) picked", "Answered by Bob Roe")
 	p.lacks(t, "notes.txt", "Yes once")
-	bob.get("/?tab=decided").says(t, "Picked: [1] (no longer kept)")
+	bob.get("/?tab=decided").says(t, "picked [1] (no longer kept)")
 }
 
 func TestHiddenValuesAndQuestions(t *testing.T) {
@@ -280,7 +281,7 @@ func TestHiddenValuesAndQuestions(t *testing.T) {
 	r := h.asks("bob", tool("pay", `{"iban":"DE02120300000000202051","amount":1200,"to":{"name":"Erika Muster"}}`), approval.Question{Asker: "bank", Prompt: "Pay Erika?", Choices: []string{"Yes", "No"}, Default: 1})
 	bob := h.browser("bob")
 	list := bob.get("/")
-	list.says(t, "Not shown here: it could repeat values that policy hides.")
+	list.says(t, "iban hidden amount 1200 to.name hidden")
 	list.lacks(t, "Erika")
 	p := bob.get("/requests/" + r.ID)
 	p.says(t, "2 values are hidden by policy", "The tool’s words may repeat them.", "Pay Erika?")

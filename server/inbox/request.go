@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -28,38 +30,54 @@ type requestPage struct {
 	Replaced  string
 	Facts     []fact
 	Docs      []document
+	Unseen    unseen
 	All       bool // everything is drawn, however long
 	Full      bool // the whole call stands on this page
 	Huge      bool // it can't be approved here
-	Reasons   []reason
-	Missing   []string
+	Grounds   []approval.Ground
+	Unfilled  []string // variables of the message that the call has no value for
 	Ending    string
-	Called    []string
+	CallsIn   []approval.CallIn
 	Revisions []revision
 	Similar   []similar
 	History   []entry
 	News      []string // what changed since the page that the visitor answered on
 	Offer     *offer
 	Edit      string // arguments for the editor, "" when they can't be edited here
-	Seen      string
+	Next      *next  // another request that waits for the visitor
+	Seen      string // seal of forms that answer
+	SeenEdit  string // seal of the form that shows what an edit would do
 }
+
+// unseen are the values of a call that policy hides, by their paths.
+type unseen struct {
+	Paths     []string
+	Forbidden bool // a policy forbids approving the call while they are hidden
+}
+
+func unseenOf(r *approval.Request) unseen {
+	return unseen{Paths: r.Hidden(), Forbidden: len(r.Unapprovable()) > 0}
+}
+
+// next is the request that a visitor goes on with.
+type next struct {
+	ID, Title string
+	Others    int // that wait as well
+	AtLeast   bool
+}
+
+// Shown reports whether the visitor may approve from this page, as far as the page goes: it shows all of the call, and no policy forbids it.
+func (p requestPage) Shown() bool { return p.Full && !p.Huge && !p.Unseen.Forbidden }
 
 // Dismissed reports whether a question was closed without picking.
 func (p requestPage) Dismissed() bool { return p.Cause == approval.ByDismissal }
 
 // fact is one bound fact, from the call itself.
 type fact struct {
-	Name string
-	Text string
-	Note string
-}
-
-// reason is one rule that asked.
-type reason struct {
-	Rule     string
-	Where    string
-	Detail   string
-	Matchers []resolve.Matcher
+	Name      string
+	Text      string
+	Note      string
+	Technical bool // of use to machines and auditors: pages may fold it
 }
 
 // revision is one form of the call with what it changed.
@@ -98,17 +116,18 @@ func (v *visit) request() error {
 		return err
 	}
 	if p.Question != nil {
-		return v.show("question", "Question: "+p.Target, "queue", p)
+		return v.show("question", "Question: "+p.Name, "queue", p)
 	}
-	return v.show("request", p.Target, "queue", p)
+	return v.show("request", p.Title(), "queue", p)
 }
 
 func (v *visit) readRequest(r *approval.Request, all bool) (requestPage, error) {
 	cur := r.Current()
 	p := requestPage{
 		Version: r.Version, Binding: cur.Binding, Cause: r.Cause, Revision: cur.Number, Answer: r.Answer, Permit: r.Permit, GrantID: r.GrantID,
-		Replaces: r.Replaces, Replaced: r.Replaced, Facts: facts(r), Docs: documents(&cur.Call, r.Redact, all), All: all,
-		Reasons: reasons(cur.Decision.Reasons), Missing: cur.Decision.MissingVariables, Ending: ending(r), Called: r.Called, Revisions: v.revisions(r),
+		Replaces: r.Replaces, Replaced: r.Replaced, Facts: facts(r), Docs: documents(r, all), All: all, Unseen: unseenOf(r),
+		Grounds: r.Grounds(), Unfilled: cur.Decision.MissingVariables, Ending: r.AtDeadline(),
+		CallsIn: r.CallsIn(), Revisions: v.revisions(r),
 	}
 	p.Full = full(p.Docs)
 	p.Huge = slices.ContainsFunc(p.Docs, func(d document) bool { return d.Huge })
@@ -123,9 +142,12 @@ func (v *visit) readRequest(r *approval.Request, all bool) (requestPage, error) 
 		}
 		p.Question = v.question(r, limit)
 		p.Full = true // an answer needs to have seen all labels, and none is ever cut
-	} else if p.Seat && p.Pending {
+	} else if p.Approvable() {
 		p.Offer = v.offer(r)
 		p.Edit = editable(r)
+	}
+	if p.Next, err = v.next(r.ID); err != nil {
+		return p, err
 	}
 	if err := v.readPast(r, &p); err != nil {
 		return p, err
@@ -133,8 +155,29 @@ func (v *visit) readRequest(r *approval.Request, all bool) (requestPage, error) 
 	if m := v.said(); m != nil && m.Since > 0 {
 		p.News = v.news(r, time.UnixMilli(m.Since))
 	}
-	p.Seen = v.sealSeen(r, p.Full, "")
+	p.Seen = v.sealSeen(toVote, r, r, p.Full, "")
+	p.SeenEdit = v.sealSeen(toPreview, r, r, p.Full, "")
+
 	return p, nil
+}
+
+// next is the request that waits for the visitor and is due first, besides the one they are at; nil when none is.
+func (v *visit) next(but string) (*next, error) {
+	const enough = 10
+	list, err := v.Service.Waiting(v.ctx(), v.Tenant, v.Person.ID, approval.Filter{ByDue: true, Limit: enough})
+	if errors.Is(err, approval.ErrUnknownName) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	others := slices.DeleteFunc(list.Requests, func(s approval.Summary) bool { return s.ID == but })
+	if len(others) == 0 {
+		return nil, nil
+	}
+	first := others[0]
+
+	return &next{ID: first.ID, Title: first.Target, Others: len(others) - 1, AtLeast: list.Next != ""}, nil
 }
 
 // readPast reads what happened before: to this request, and to others like it.
@@ -168,16 +211,34 @@ func (v *visit) similar(r, o *approval.Request) similar {
 	return similar{o.ID, stateWords(o), by, o.Reason, at, o.Current().Call.Args == r.Current().Call.Args}
 }
 
-func (v *visit) sealSeen(r *approval.Request, full bool, edit string) string {
-	return v.seal("seen", seen{v.Tenant, v.Person.ID, r.ID, r.Version, r.Binding(), full, edit, v.now.UnixMilli()})
+// sealSeen seals what a page shows: r as it stands, or what an edit of it would make of it.
+func (v *visit) sealSeen(to purpose, r, shown *approval.Request, full bool, edit string) string {
+	return v.seal(to, seen{
+		Tenant: v.Tenant, Person: v.Person.ID, Request: r.ID, Version: r.Version, Binding: r.Binding(), Full: full,
+		Shown: shownDigests(shown), Edit: edit, At: v.now.UnixMilli(),
+	})
+}
+
+// shownDigests are those of every document that an approval covers, and that a page must show: the facts, the arguments, and the input of the
+// agent that delegates.
+func shownDigests(r *approval.Request) []string {
+	call := &r.Current().Call
+	var all strings.Builder
+	for _, f := range facts(r) {
+		fmt.Fprintf(&all, "%q %q\n", f.Name, f.Text)
+	}
+
+	return []string{digest(all.String()), digest(call.Args), digest(call.ParentInput)}
 }
 
 // documents are the JSON texts that the binding covers.
-func documents(c *approval.Call, redact []string, all bool) []document {
-	out := []document{inspectDocument("Arguments", c.Args, redact, all)}
-	if c.ParentInput != "" {
-		out = append(out, inspectDocument("Input of the calling agent", c.ParentInput, nil, all))
+func documents(r *approval.Request, all bool) []document {
+	call := &r.Current().Call
+	out := []document{inspectDocument("Arguments", call.Args, r.Arguments().Redaction(), all)}
+	if call.ParentInput != "" {
+		out = append(out, inspectDocument("Input of the calling agent", call.ParentInput, r.Arguments().ParentRedaction(), all))
 	}
+
 	return out
 }
 
@@ -185,43 +246,67 @@ func full(docs []document) bool {
 	return !slices.ContainsFunc(docs, func(d document) bool { return d.Cut || d.Huge })
 }
 
-// facts are everything else that the binding covers. They are shown uncut.
+// facts are everything else that the binding covers, and who asks. They are shown uncut.
 func facts(r *approval.Request) []fact {
 	cur := r.Current()
 	c := cur.Call
 	var out []fact
-	add := func(name, text, note string) {
-		if text != "" {
-			out = append(out, fact{name, text, note})
+	add := func(f fact) {
+		if f.Text != "" {
+			out = append(out, f)
 		}
 	}
 	note := "an approval is of exactly this"
 	if r.Question != nil {
-		add("Tool server", r.Question.Asker, "it asks; registered here under this name")
+		add(fact{Name: "Tool server", Text: r.Question.Asker, Note: "it asks; registered here under this name"})
 		note = "an answer is to exactly this question about exactly this call"
 	}
-	add("Agent", r.Agent.ID, "")
-	add("Agent version", r.Agent.Version, "")
-	add("Kind of call", map[resolve.Kind]string{resolve.Tool: "local tool", resolve.MCPTool: "tool of an MCP server", resolve.Skill: "skill of a remote agent", resolve.Delegation: "delegation to a sub-agent"}[c.Kind], "")
-	add("Tool", c.Tool, "")
-	add("Server", c.Server, "")
-	add("Called agent", c.Agent, "")
-	add("Skill", c.Skill, "")
-	add("Remote", map[resolve.Remote]string{resolve.RemoteYes: "yes", resolve.RemoteNo: "no"}[c.Remote], "")
-	add("Acts for", cmp.Or(c.Principal, "nobody named"), "")
-	add("Session", c.Session, "")
-	add("Asked by runtime", r.Requester.Runtime, "")
-	add("Whose token that is", r.Requester.Person, "")
-	add("Asked by too", strings.Join(r.Requester.Also, ", "), "the very same call")
-	add("Whose tokens those are", strings.Join(r.Requester.AlsoPeople(), ", "), "")
-	add("Owners", strings.Join(r.Requester.Owners, ", "), "")
+	add(fact{Name: "Agent", Text: r.Agent.ID})
+	add(fact{Name: "Tool", Text: c.Tool})
+	add(fact{Name: "Server", Text: c.Server})
+	add(fact{Name: "Called agent", Text: c.Agent})
+	add(fact{Name: "Skill", Text: c.Skill})
+	add(fact{Name: "Acts for", Text: cmp.Or(c.Principal, "nobody named"), Note: unknownNote(r)})
 	for _, name := range sortedKeys(c.Annotations) {
-		add("Tool says "+name, fmt.Sprint(c.Annotations[name]), "by its server; can only make it stricter")
+		add(fact{Name: "Hint " + name, Text: fmt.Sprint(c.Annotations[name]), Note: hintNote(cur)})
 	}
-	add("Tool definition", c.ToolDefinition, "")
-	add("Rules as of plan", cur.Plan, "")
-	add("Digest of all this", cur.Binding, note)
+	add(fact{Name: "Asked by runtime", Text: r.Requester.Runtime})
+	add(fact{Name: "Whose token that is", Text: r.Requester.Person})
+	add(fact{Name: "Asked by too", Text: strings.Join(r.Requester.Also, ", "), Note: "the very same call"})
+	add(fact{Name: "Whose tokens those are", Text: strings.Join(r.Requester.AlsoPeople(), ", ")})
+	kind := map[resolve.Kind]string{
+		resolve.Tool: "local tool", resolve.MCPTool: "tool of an MCP server", resolve.Skill: "skill of a remote agent",
+		resolve.Delegation: "delegation to a sub-agent",
+	}
+	remote := map[resolve.Remote]string{resolve.RemoteYes: "yes", resolve.RemoteNo: "no"}
+	add(fact{Name: "Kind of call", Text: kind[c.Kind], Technical: true})
+	add(fact{Name: "Remote", Text: remote[c.Remote], Technical: true})
+	add(fact{Name: "Agent version", Text: r.Agent.Version, Technical: true})
+	add(fact{Name: "Session", Text: c.Session, Technical: true})
+	add(fact{Name: "Owners", Text: strings.Join(r.Requester.Owners, ", "), Technical: true})
+	add(fact{Name: "Tool definition", Text: c.ToolDefinition, Technical: true})
+	add(fact{Name: "Rules as of plan", Text: cur.Plan, Technical: true})
+	add(fact{Name: "Digest of all this", Text: cur.Binding, Note: note, Technical: true})
+
 	return out
+}
+
+// unknownNote tells when nobody is known by the principal's name.
+func unknownNote(r *approval.Request) string {
+	if !r.Requester.Unknown {
+		return ""
+	}
+
+	return "unknown person: nobody is known by this name, so one more person must agree"
+}
+
+// hintNote says what a hint about the tool is worth.
+func hintNote(rev *approval.Revision) string {
+	if rev.HintsBelieved {
+		return "by its server, which is believed"
+	}
+
+	return "by its server, which is not believed: it takes the call out of no rule"
 }
 
 func sortedKeys(m map[string]bool) []string {
@@ -233,52 +318,32 @@ func sortedKeys(m map[string]bool) []string {
 	return out
 }
 
-func reasons(in []resolve.Reason) []reason {
-	var out []reason
-	for _, x := range in {
-		o := reason{Rule: x.Rule, Detail: x.Detail, Matchers: x.Matchers}
-		if x.Policy != "" {
-			o.Rule = x.Policy + " / " + x.Rule
-		}
-		if x.File != "" {
-			o.Where = fmt.Sprintf("%s:%d", x.File, x.Line)
-		}
-		o.Rule = cmp.Or(o.Rule, string(x.Source))
-		out = append(out, o)
-	}
-	return out
-}
-
 func (v *visit) revisions(r *approval.Request) []revision {
 	var out []revision
 	for i, x := range r.Revisions {
 		rev := revision{Number: x.Number, Note: x.Note, At: x.At}
 		if i > 0 {
 			rev.Author = v.called(x.Author)
-			rev.Changes = changes(approval.Diff(r.Revisions[i-1].Call.Args, x.Call.Args), r.Redact)
+			rev.Changes = changes(approval.Diff(r.Revisions[i-1].Call.Args, x.Call.Args), r.Arguments())
 		}
 		out = append(out, rev)
 	}
 	return out
 }
 
-// changes makes differences fit to be looked at. What policy hides is hidden here too: a path, what is below it, and what holds it.
-func changes(in []approval.Change, redact []string) []change {
+// changes makes differences fit to be looked at. What policy hides is hidden here too.
+func changes(in []approval.Change, arguments policy.Arguments) []change {
 	var out []change
 	for _, c := range in {
-		o := change{Path: cmp.Or(c.Path, "the whole document")}
-		if slices.ContainsFunc(redact, func(p string) bool { return touches(p, c.Path) }) {
-			o.Hidden = true
-		} else {
-			o.Old, o.New = jsonShown(c.Old), jsonShown(c.New)
+		visible, hidden := c.Redact(arguments)
+		o := change{Path: cmp.Or(c.Path, "the whole document"), Hidden: hidden}
+		if !hidden {
+			o.Old, o.New = jsonShown(visible.Old), jsonShown(visible.New)
 		}
 		out = append(out, o)
 	}
-	return out
-}
 
-func touches(a, b string) bool {
-	return b == "" || a == b || strings.HasPrefix(a, b+".") || strings.HasPrefix(b, a+".")
+	return out
 }
 
 // jsonShown shows a JSON text. Escapes inside its strings are left as they were written: they can't act.
@@ -316,7 +381,7 @@ func (v *visit) news(r *approval.Request, since time.Time) []string {
 // policy hides can't be edited here, nor what is too large to be looked at.
 func editable(r *approval.Request) string {
 	args := r.Current().Call.Args
-	if len(r.Redact) > 0 || len(args) > largest {
+	if len(r.Hidden()) > 0 || len(args) > largest {
 		return ""
 	}
 	var b bytes.Buffer

@@ -53,7 +53,7 @@ func TestHiddenValuesStayHidden(t *testing.T) {
 	r := h.ask(tool("pay", `{"iban":"DE02120300000000202051","amount":1200,"to":{"name":"Erika Muster","note":"rent"}}`))
 	h.seal()
 	p := bob.get("/requests/" + r.ID)
-	p.says(t, "2 values are hidden by policy", "hidden by policy: string of 22 characters", `"note": "rent"`, "whoever approves, approves them unseen")
+	p.says(t, "2 values are hidden by policy: iban, to.name.", "hidden by policy: string of 22 characters", `"note": "rent"`, "Whoever approves, approves them unseen")
 	p.lacks(t, "Edit the arguments")
 	bob.answer(r.ID, "approve", url.Values{"grant": {"on"}, "uses": {"5"}, "hours": {"1"}}).says(t, "Approved.")
 	h.seal()
@@ -82,7 +82,7 @@ func TestEdit(t *testing.T) {
 	preview(`"{\"amount\":1}"`).says(t, "Arguments: expected an object")
 	preview(`{"amount":20000,"currency":"USD","note":"a\u202eb"}`).says(t, "Nothing is changed yet.")
 	p := preview("{\r\n\"amount\":18000,\r\n\"currency\":\"USD\",\"memo\":[1]}")
-	p.says(t, "amount 20000 18000", "memo not there [1]", "note", "removed", "The rules say: ask", "2 of risk", "This replaces the arguments")
+	p.says(t, "amount 20000 18000", "memo not there [1]", "note", "removed", "The rules say: ask", "would need: 1 of desk-heads, 2 of risk", "This is all that you approve", "Acts forclient-7", "Rules as of plan", "This replaces the arguments")
 	if got := h.request(r.ID); len(got.Revisions) != 1 {
 		t.Fatal("a preview changed something")
 	}
@@ -94,7 +94,7 @@ func TestEdit(t *testing.T) {
 	}
 	tampered["arguments"] = []string{`{"amount":99000,"currency":"USD"}`}
 	bob.post(path, tampered).says(t, "Your page did not show the whole call.")
-	bob.post(path, confirm).says(t, "The arguments are replaced", "It takes more people", "Edited by Bob Roe", "1 of 1 approved")
+	bob.post(path, confirm).says(t, "The arguments are replaced", "It takes more people", "Edited by Bob Roe", "1 of 1 approved", "Still missing: 2 of risk (Alice Doe, Dave Moe may)")
 	got := h.request(r.ID)
 	if len(got.Revisions) != 2 || got.Current().Call.Args != "{\n\"amount\":18000,\n\"currency\":\"USD\",\"memo\":[1]}" || got.Current().Author != "bob@example.com" {
 		t.Errorf("%+v", got.Current())
@@ -117,7 +117,7 @@ func TestBatch(t *testing.T) {
 	bob.get("/batch?"+q.Encode()+"&id="+other.ID).says(t, "These can't be answered together")
 	h.browser("olga").get("/batch?"+q.Encode()).says(t, "One of these can't be answered by you")
 	p := bob.get("/batch?" + q.Encode())
-	p.says(t, "3 requests for tool place_order", "BATCH1", "BATCH2", "BATCH3", "Approve all 3")
+	p.says(t, "3 requests for tool place_order", "BATCH1", "BATCH2", "BATCH3", "Approve all 3", "Deny all 3")
 	fields := p.form(t, "/batch", `value="approve"`)
 	h.pass(time.Second)
 	h.browser("carol").answer(ids[1], "deny", nil)
@@ -145,7 +145,7 @@ func (h *house) hostileRequest() *approval.Request {
 	h.t.Helper()
 	quoted := `"\"><script>document.title=\"owned\"</script><img src=x onerror=\"document.title='owned'\">{{.}}</textarea>` + "\u202e\U000e0041" + `"`
 	c := tool("place_order", `{`+quoted+`:`+quoted+`,"side":`+quoted+`,"quantity":7}`)
-	c.Principal, c.Session, c.ToolDefinition = hostile, hostile, hostile
+	c.Session, c.ToolDefinition = hostile, hostile
 	r := h.ask(c)
 	bob := h.browser("bob")
 	bob.answer(r.ID, "approve", url.Values{"reason": {strings.ReplaceAll(hostile, "\n", " ")}, "grant": {"on"}, "uses": {"2"}, "hours": {"1"}})
@@ -161,7 +161,7 @@ func (h *house) hostileRequest() *approval.Request {
 func (h *house) hostilePages(r *approval.Request) []string {
 	q := url.QueryEscape(hostile)
 	return []string{
-		"/", "/?tab=decided&agent=" + q, "/?tab=open&target=" + q + "&principal=" + q, "/requests/" + r.ID, "/requests/" + r.ID + "?said=" + q, "/batch?id=" + r.ID,
+		"/", "/?tab=decided&agent=" + q, "/?tab=open&target=" + q + "&principal=" + q, "/requests/" + r.ID, "/requests/" + r.ID + "?said=" + q,
 		"/grants", "/ledger", "/ledger?subject=" + q, "/activity", "/freeze",
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/assent-dev/assent/approval"
 )
@@ -111,7 +113,7 @@ func (v *visit) base(title, section string) page {
 	}
 	return page{
 		Title: title, Section: section, Tenant: v.Tenant, Person: name, Dev: v.Dev, Admin: v.admin(), SignOut: v.SignOut,
-		Token: v.seal("seen", seen{Tenant: v.Tenant, Person: v.Person.ID, At: v.now.UnixMilli()}), ArmMS: v.Arm.Milliseconds(), Now: v.now,
+		Token: v.seal(toManage, seen{Tenant: v.Tenant, Person: v.Person.ID, At: v.now.UnixMilli()}), ArmMS: v.Arm.Milliseconds(), Now: v.now,
 	}
 }
 
@@ -153,7 +155,7 @@ func (v *visit) write(status int, name, block string, data any) {
 // said reads the message that the step before left for this page, if it is for this person and fresh.
 func (v *visit) said() *said {
 	var m said
-	if v.open("said", v.r.URL.Query().Get("said"), &m) != nil || m.Person != v.Person.ID {
+	if v.open(toTell, v.r.URL.Query().Get("said"), &m) != nil || m.Person != v.Person.ID {
 		return nil
 	}
 	if m.Request != "" && !strings.HasSuffix(v.r.URL.Path, "/"+m.Request) {
@@ -168,17 +170,15 @@ func (v *visit) said() *said {
 // tell leads on to a page, with a message for it.
 func (v *visit) tell(path string, m said) error {
 	m.Person, m.At = v.Person.ID, v.now.UnixMilli()
-	to := url.URL{Path: path, RawQuery: url.Values{"said": {v.seal("said", m)}}.Encode()}
+	to := url.URL{Path: path, RawQuery: url.Values{"said": {v.seal(toTell, m)}}.Encode()}
 	http.Redirect(v.w, v.r, to.String(), http.StatusSeeOther)
 	return nil
 }
 
 // posted checks the seal of a form that is about no request.
 func (v *visit) posted() error {
-	in, err := v.openSeen(v.r.PostForm.Get("seen"), v)
-	if err == nil && in.Request != "" {
-		return errSeal
-	}
+	_, err := v.openSeen(toManage, v.r.PostForm.Get("seen"), v)
+
 	return err
 }
 
@@ -214,5 +214,7 @@ func sentence(s string) string {
 	if s == "" {
 		return s
 	}
-	return strings.ToUpper(s[:1]) + s[1:] + "."
+	first, size := utf8.DecodeRuneInString(s)
+
+	return string(unicode.ToUpper(first)) + strings.TrimSuffix(s[size:], ".") + "."
 }

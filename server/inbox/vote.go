@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,9 +22,9 @@ type answer struct {
 }
 
 // readAnswer holds a form to the seal of the page that it came from. With errEarly the answer is whole, but came too soon.
-func (v *visit) readAnswer() (answer, error) {
+func (v *visit) readAnswer(to purpose) (answer, error) {
 	form := v.r.PostForm
-	in, early := v.openSeen(form.Get("seen"), v)
+	in, early := v.openSeen(to, form.Get("seen"), v)
 	if early != nil && !errors.Is(early, errEarly) {
 		return answer{}, early
 	}
@@ -38,7 +39,7 @@ func requestPath(id string) string { return "/requests/" + id }
 
 // vote takes one person's answer and leads back to the request, with what became of it in words.
 func (v *visit) vote() error {
-	a, err := v.readAnswer()
+	a, err := v.readAnswer(toVote)
 	if err != nil {
 		return v.tell(requestPath(v.r.PathValue("id")), said{Request: v.r.PathValue("id"), Kind: "bad", Lines: []string{"Nothing was decided.", sentence(err.Error())}})
 	}
@@ -64,14 +65,16 @@ func (v *visit) ballot(a answer) (approval.VoteInput, error) {
 	}
 	switch in.Verdict {
 	case approval.Approve:
-		if !in.Full {
-			return in, approval.ErrNotShown
+		if err := v.stillShown(a); err != nil {
+			return in, err
 		}
 		var err error
 		in.Grant, err = v.readOffer()
 		return in, err
 	case approval.Deny:
-		in.Reason = denial(form.Get("preset"), in.Reason)
+		var err error
+		in.Reason, err = denial(form.Get("preset"), in.Reason)
+		return in, err
 	case approval.Respond:
 		in.Response = clean(form.Get("response"))
 	case approval.Choose:
@@ -99,22 +102,43 @@ func readChoice(texts []string) (*int, error) {
 // clean undoes what browsers do to line breaks.
 func clean(text string) string { return strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n")) }
 
-// presets are the reasons for a denial that need no typing.
-func presets() []string {
-	return []string{"Wrong amount", "Wrong target", "Not needed", "Needs discussion"}
+// stillShown holds an approval to a page that showed every document of the request, as it stands, whole.
+func (v *visit) stillShown(a answer) error {
+	if !a.seen.Full {
+		return approval.ErrNotShown
+	}
+	r, err := v.Store.Request(v.ctx(), v.Tenant, a.ID)
+	if err != nil {
+		return err
+	}
+	if r.Version == a.seen.Version && !slices.Equal(a.seen.Shown, shownDigests(r)) {
+		return approval.ErrNotShown
+	}
+
+	return nil
 }
 
-func denial(preset, text string) string {
-	for _, p := range presets() {
-		if p == preset && text != "" {
-			return p + ": " + text
-		}
-		if p == preset {
-			return p
-		}
-	}
-	return text
+// presets are reasons for a denial that fit any call and need no typing.
+func presets() []string {
+	return []string{"Not needed", "Wrong target or values", "Not now", "Talk to me first"}
 }
+
+// denial is the reason of a denial: one of the presets, the person's own words, or both.
+func denial(preset, text string) (string, error) {
+	known := slices.Contains(presets(), preset)
+	switch {
+	case known && text != "":
+		return preset + ": " + text, nil
+	case known:
+		return preset, nil
+	case text == "":
+		return "", errNoReason
+	}
+
+	return text, nil
+}
+
+var errNoReason = &approval.InputError{Field: "reason", Expected: "why it must not run: choose a reason, or write one. The agent is told"}
 
 // refused leads back with the reason why an answer was not taken. Only what nobody could mend by looking is a failure.
 func (v *visit) refused(a answer, err error) error {
@@ -129,6 +153,10 @@ func (v *visit) refused(a answer, err error) error {
 		m.Lines = []string{"Too late, nothing changed: the request has ended."}
 	case errors.Is(err, approval.ErrNotShown):
 		m.Lines = append(m.Lines, "Your page did not show the whole call. Show everything first.")
+	case errors.Is(err, approval.ErrHidden):
+		m.Lines = append(m.Lines, sentence(err.Error()), "It can be denied.")
+	case errors.Is(err, errNoReason):
+		m.Lines = append(m.Lines, "Say "+errNoReason.Expected+".")
 	case errors.As(err, &input):
 		m.Lines = append(m.Lines, sentence(input.Error()))
 	case errors.Is(err, approval.ErrGrantRefused), errors.Is(err, approval.ErrNotEligible), errors.Is(err, approval.ErrUnknownName), errors.Is(err, approval.ErrFrozen), errors.Is(err, approval.ErrEditDenied):
@@ -147,6 +175,7 @@ type offer struct {
 	Hours, MaxHours int
 	Uses, MaxUses   int
 	Numbers         []number
+	Exposures       []approval.Exposure
 	Several         bool // more than one approval is needed
 }
 
@@ -164,11 +193,10 @@ func (n number) Words() string {
 	return "anything from 0 up to " + n.Text
 }
 
-// What the form offers unless policy is stricter.
+// What the form offers unless policy is stricter, and at most.
 const (
-	offerHours, mostHours = 8, 30 * 24
-	offerUses, mostUses   = 20, 10_000
-	mostNumbers           = 20
+	offerHours, mostHours = 1, 30 * 24
+	offerUses, mostUses   = 1, 10_000
 )
 
 // offer is nil where no standing approval may come out of the request.
@@ -178,48 +206,36 @@ func (v *visit) offer(r *approval.Request) *offer {
 	if g.Forbid || g.Session && c.Session == "" || c.Kind == resolve.MCPTool && c.ToolDefinition == "" || g.MaxAge > 0 && g.MaxAge < time.Hour {
 		return nil
 	}
-	o := &offer{Agent: r.Agent.ID, Target: c.Target(), Session: c.Session, SessionOnly: g.Session, MaxHours: mostHours, MaxUses: mostUses}
+	o := &offer{
+		Agent: r.Agent.ID, Target: c.Target(), Session: c.Session, SessionOnly: g.Session, MaxHours: mostHours, MaxUses: mostUses,
+		Hours: offerHours, Uses: offerUses, Numbers: numbers(r), Exposures: r.Exposures(), Several: approval.Summarize(r).Needed > 1,
+	}
 	if g.MaxAge > 0 {
 		o.MaxHours = min(mostHours, int(g.MaxAge/time.Hour))
 	}
 	if g.MaxUses > 0 {
 		o.MaxUses = min(mostUses, g.MaxUses)
 	}
-	o.Hours, o.Uses = min(offerHours, o.MaxHours), min(offerUses, o.MaxUses)
-	o.Several = approval.Summarize(r).Needed > 1
-	if doc, err := value.Parse([]byte(c.Args), value.Limits{}); err == nil {
-		s := sketch{redact: r.Redact}
-		o.Numbers = numbers(&s, doc, nil)
-	}
+
 	return o
 }
 
-// numbers lists the numbers of a document that a bound can name and that policy doesn't hide.
-func numbers(s *sketch, doc value.Value, path []string) []number {
-	if s.named(path) {
+// numbers lists what every rule that asks lets vary, as far as the call has it as a number and policy shows it.
+func numbers(r *approval.Request) []number {
+	doc, err := value.Parse([]byte(r.Current().Call.Args), value.DefaultLimits())
+	if err != nil {
 		return nil
 	}
 	var out []number
-	if doc.Kind == value.Number {
-		n := number{strings.Join(path, "."), string(doc.AppendJSON(nil)), approval.AtMost}
-		switch doc.Num.Cmp(value.IntNum(0)) {
-		case 0:
-			return nil
-		case -1:
-			n.Kind = approval.AtLeast
-		}
-		return []number{n}
-	}
-	for _, m := range doc.Members {
-		if len(out) < mostNumbers && (len(path) == 0 || !strings.Contains(m.Key, ".")) {
-			out = append(out, numbers(s, m.Value, append(path[:len(path):len(path)], m.Key))...)
+	for _, b := range r.Grants.Bounds {
+		v, found := doc.Lookup(b.Path)
+		hidden := r.Arguments().Hides(strings.Split(b.Path, ".")...)
+		sign := v.Num.Cmp(value.IntNum(0))
+		if found && v.Kind == value.Number && !hidden && (b.Kind == approval.AtMost && sign > 0 || b.Kind == approval.AtLeast && sign < 0) {
+			out = append(out, number{b.Path, approval.GroupDigits(string(v.AppendJSON(nil))), b.Kind})
 		}
 	}
-	for i, it := range doc.Items {
-		if len(out) < mostNumbers {
-			out = append(out, numbers(s, it, append(path[:len(path):len(path)], strconv.Itoa(i)))...)
-		}
-	}
+
 	return out
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,8 +24,12 @@ func TestEveryOutcomeIsSaidInWords(t *testing.T) {
 	alice, bob, carol, dave := h.browser("alice"), h.browser("bob"), h.browser("carol"), h.browser("dave")
 
 	big := h.ask(tool("execute_trade", trade))
-	alice.answer(big.ID, "approve", nil).says(t, "Your approval is counted. It takes more people", "1 of 2 approved", "by Alice Doe", "You have approved this.")
-	alice.answer(big.ID, "approve", nil).says(t, "Nothing changed: you gave this answer before.")
+	again := alice.get("/requests/"+big.ID).form(t, "/requests/"+big.ID+"/vote", `value="approve"`)
+	counted := alice.answer(big.ID, "approve", nil)
+	counted.says(t, "Your approval is counted. It takes more people", "1 of 2 approved", "by Alice Doe", "You have approved this. Still missing: 1 of desk-heads (Bob Roe, Carol Poe may), 1 of risk (Bob Roe, Dave Moe may).")
+	counted.lacks(t, `value="approve"`)
+	again.Set("version", strconv.FormatInt(h.request(big.ID).Version, 10))
+	alice.post("/requests/"+big.ID+"/vote", again).says(t, "Nothing was decided.")
 	dave.answer(big.ID, "approve", nil).says(t, "Your approval is counted.")
 	late := alice.get("/requests/"+big.ID).form(t, "/requests/"+big.ID+"/vote", `value="deny"`)
 	carol.answer(big.ID, "approve", nil).says(t, "Approved. It may now run once, exactly as shown.")
@@ -32,12 +37,13 @@ func TestEveryOutcomeIsSaidInWords(t *testing.T) {
 		t.Fatalf("%s %+v", got.State, got.Votes)
 	}
 	late.Set("reason", "Not today")
+	late.Set("preset", "")
 	h.pass(time.Second)
 	alice.post("/requests/"+big.ID+"/vote", late).says(t, "Stopped: it had been approved, and your answer voided that before it ran.", "Expired: it was approved, then denied before it ran")
 
 	small := h.ask(tool("place_order", order))
 	yes := bob.get("/requests/"+small.ID).form(t, "/requests/"+small.ID+"/vote", `value="approve"`)
-	carol.answer(small.ID, "deny", url.Values{"preset": {"Wrong amount"}, "reason": {"ten, not a hundred"}}).says(t, "Denied. It will not run.", "Wrong amount: ten, not a hundred")
+	carol.answer(small.ID, "deny", url.Values{"preset": {"Wrong target or values"}, "reason": {"ten, not a hundred"}}).says(t, "Denied. It will not run.", "Wrong target or values: ten, not a hundred")
 	h.pass(time.Second)
 	bob.post("/requests/"+small.ID+"/vote", yes).says(t, "Too late, and it ended the other way: denied.", "kept in the ledger")
 
@@ -63,7 +69,7 @@ func TestWhoHasNoSay(t *testing.T) {
 	h := open(t)
 	big := h.ask(tool("execute_trade", trade))
 	owner := h.browser("olga").get("/requests/" + big.ID)
-	owner.says(t, "You have no say here: you own this agent.")
+	owner.says(t, "You may not answer this: you own the agent.")
 	owner.lacks(t, `name="verdict"`)
 	mine := h.ask(principal("carol"))
 	carol := h.browser("carol").get("/requests/" + mine.ID)
@@ -75,7 +81,7 @@ func TestWhoHasNoSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	bobs := h.browser("bob").get("/requests/" + shared.ID)
-	bobs.says(t, "your own token asks too", "second")
+	bobs.says(t, "the token that asks is yours", "second")
 	bobs.lacks(t, `name="verdict"`)
 
 	// A form of one's own page, sent to a request in which one has no say, is refused by the service and said in words.
@@ -247,18 +253,23 @@ func TestStandingApprovals(t *testing.T) {
 	bob := h.browser("bob")
 	big := h.ask(tool("execute_trade", trade))
 	bob.get("/requests/"+big.ID).lacks(t, "Make a standing approval") // the policy forbids it
-	r := h.ask(tool("place_order", order))
-	bob.get("/requests/"+r.ID).says(t, "This lets agent trading-desk call tool place_order with exactly these arguments", "at most 20 times within 8 hours", "Any other argument asks again", "anything from 0 up to 100")
-	for _, bad := range []url.Values{{"uses": {"0"}}, {"uses": {"x"}}, {"hours": {"9999"}}, {"bound": {"at_most:symbol"}}, {"bound": {"anything:quantity"}}} {
+	fixed := h.ask(tool("place_order", order))
+	bob.get("/requests/"+fixed.ID).lacks(t, `name="bound"`) // no rule lets a number vary
+	r := h.ask(tool("refund", `{"amount":340.00,"currency":"USD","order":"R-1"}`))
+	bob.get("/requests/"+r.ID).says(t,
+		"This lets agent trading-desk call tool refund with exactly these arguments", "at most 1 time within 1 hour", "Any other argument asks again",
+		"anything from 0 up to 340.00", "All uses together, amount: at most 1 × 340.00 = 340.00 USD")
+	for _, bad := range []url.Values{{"uses": {"0"}}, {"uses": {"51"}}, {"uses": {"x"}}, {"hours": {"9999"}}, {"bound": {"at_most:order"}}, {"bound": {"anything:amount"}}} {
 		bad.Set("grant", "on")
 		for k, v := range map[string]string{"uses": "5", "hours": "1"} {
 			bad.Set(k, cmp.Or(bad.Get(k), v))
 		}
 		bob.answer(r.ID, "approve", bad).says(t, "Nothing was decided.", "expected")
 	}
-	bob.answer(r.ID, "approve", url.Values{"grant": {"on"}, "uses": {"5"}, "hours": {"1"}, "session": {"on"}, "bound": {"at_most:quantity"}}).says(t, "A standing approval came out of it")
+	bob.answer(r.ID, "approve", url.Values{"grant": {"on"}, "uses": {"20"}, "hours": {"1"}, "session": {"on"}, "bound": {"at_most:amount"}}).says(t, "A standing approval came out of it")
 	list := bob.get("/grants")
-	list.says(t, "quantity from 0 up to the approved number", "0 of 5 times used", "only in session s-1", "only for client-7", "Approved by Bob Roe")
+	list.says(t, "amount from 0 up to the approved number", "0 of 20 times used", "only in session s-1", "only for client-7", "Approved by Bob Roe",
+		"All uses together, amount: at most 20 × 340.00 = 6,800.00 USD.")
 	grants, err := h.store.Grants(t.Context(), tenant, false, h.now())
 	if err != nil || len(grants) != 1 {
 		t.Fatal(grants, err)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/policy"
 )
 
 // tail is the end of an id, which people compare.
@@ -46,7 +45,7 @@ func span(d time.Duration) string {
 		return fmt.Sprintf("%.1f s", max(d, 0).Seconds())
 	case d < 2*time.Minute:
 		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < 2*time.Hour:
+	case d < 90*time.Minute:
 		return fmt.Sprintf("%d min", int(d.Minutes()))
 	case d < 48*time.Hour:
 		h, m := int(d.Hours()), int(d.Minutes())%60
@@ -63,6 +62,18 @@ func groupName(group string) string {
 		return "any approver"
 	}
 	return group
+}
+
+// seatsOf says how many people of a group.
+func seatsOf(n int, group string) string {
+	switch {
+	case group != "":
+		return count(n) + " of " + group
+	case n == 1:
+		return "1 approver"
+	}
+
+	return count(n) + " approvers"
 }
 
 // stateWords says where a request stands, and why.
@@ -86,25 +97,12 @@ func stateWords(r *approval.Request) string {
 	return word + ": " + by
 }
 
-// ending says what happens at the deadline.
-func ending(r *approval.Request) string {
-	switch {
-	case r.Question != nil:
-		return "If nobody answers by then, it expires: nothing is picked, not its default either."
-	case r.OnTimeout == policy.TimeoutApprove:
-		return "If nobody answers by then, it RUNS: the policy approves by timeout. Deny it to stop it."
-	case r.OnTimeout == policy.TimeoutEscalate && len(r.Ladder)+len(r.Called) > 0:
-		return "If nobody answers by then, it is passed to the groups that escalation calls in; if they don't answer either, it expires and does not run."
-	}
-	return "If nobody answers by then, it expires and does not run."
-}
-
 // outcomeWords says what became of an answer.
 func outcomeWords(v *approval.Voted) said {
 	r := v.Request
 	switch v.Outcome {
 	case approval.VoteCounted:
-		return said{Kind: "good", Lines: []string{"Your approval is counted. It takes more people before this may run.", sentence(v.Detail)}}
+		return said{Kind: "done", Lines: []string{"Your approval is counted. It takes more people before this may run.", sentence(v.Detail)}}
 	case approval.VoteApproved:
 		m := said{Kind: "good", Lines: []string{"Approved. It may now run once, exactly as shown."}}
 		if v.Grant != nil {
@@ -113,9 +111,9 @@ func outcomeWords(v *approval.Voted) said {
 		return m
 	case approval.VoteDenied:
 		if r.Cause == approval.ByResponse {
-			return said{Kind: "good", Lines: []string{"It will not run. The agent is told your answer instead."}}
+			return said{Kind: "done", Lines: []string{"It will not run. The agent is told your answer instead."}}
 		}
-		return said{Kind: "good", Lines: []string{"Denied. It will not run."}}
+		return said{Kind: "done", Lines: []string{"Denied. It will not run. The agent is told why."}}
 	case approval.VoteAnswered:
 		return outcomeOfAnswer(r)
 	case approval.VoteDuplicate:
@@ -125,9 +123,9 @@ func outcomeWords(v *approval.Voted) said {
 	case approval.VoteConflicting:
 		return said{Kind: "bad", Lines: []string{"Too late, and it ended the other way: " + lower(stateWords(r)) + ".", "Your answer is kept in the ledger."}}
 	case approval.VoteRevoked:
-		return said{Kind: "good", Lines: []string{"Stopped: it had been approved, and your answer voided that before it ran."}}
+		return said{Kind: "done", Lines: []string{"Stopped: it had been approved, and your answer voided that before it ran."}}
 	case approval.VoteNotEligible:
-		return said{Kind: "bad", Lines: []string{"Not counted: you have no say in this request. The attempt is kept in the ledger.", sentence(v.Detail)}}
+		return said{Kind: "bad", Lines: []string{"Not counted. The attempt is kept in the ledger.", sentence(v.Detail)}}
 	}
 	return said{Kind: "note", Lines: []string{sentence(v.Detail)}}
 }

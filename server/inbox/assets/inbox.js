@@ -12,15 +12,29 @@ const armAfter = Number(body.dataset.arm) || 700;
 let armedAt = Infinity;
 let armTimer;
 
+// Some buttons stay in view while the page is scrolled. They are armed once the end of what they decide about has been in view.
+const reached = new Set();
+const unread = (button) => button?.dataset.after && !reached.has(button.dataset.after);
+
+function arm() {
+  for (const b of document.querySelectorAll("[data-armed]")) {
+    if (performance.now() >= armedAt && !unread(b)) b.removeAttribute("aria-disabled");
+    else b.setAttribute("aria-disabled", "true");
+  }
+}
+
 function disarm() {
   armedAt = Infinity;
   clearTimeout(armTimer);
-  for (const b of document.querySelectorAll("[data-armed]")) b.setAttribute("aria-disabled", "true");
-  armTimer = setTimeout(() => {
-    armedAt = performance.now();
-    for (const b of document.querySelectorAll("[data-armed]")) b.removeAttribute("aria-disabled");
-  }, armAfter);
+  arm();
+  armTimer = setTimeout(() => { armedAt = performance.now(); arm(); }, armAfter);
 }
+
+const ends = new IntersectionObserver((entries) => {
+  for (const e of entries) if (e.isIntersecting) reached.add(e.target.id);
+  arm();
+});
+for (const b of document.querySelectorAll("[data-after]")) ends.observe(document.getElementById(b.dataset.after));
 
 addEventListener("focus", disarm);
 addEventListener("pageshow", disarm);
@@ -35,6 +49,11 @@ document.addEventListener("submit", (event) => {
     say("Not yet: this page has only just come to the front. Look, then press again.");
     return;
   }
+  if (unread(event.submitter)) {
+    event.preventDefault();
+    say("Not yet: scroll to the end of the call first.");
+    return;
+  }
   if (form.dataset.sent) event.preventDefault(); // one answer for one press
   form.dataset.sent = "yes";
 });
@@ -46,8 +65,8 @@ const told = new Set();
 function words(seconds) {
   const ago = seconds < 0;
   const s = Math.abs(seconds);
-  const span = s < 120 ? `${Math.floor(s)} s` : s < 7200 ? `${Math.floor(s / 60)} min`
-    : s < 172800 ? `${Math.floor(s / 3600)} h ${Math.floor(s / 60) % 60} min` : `${Math.floor(s / 86400)} days`;
+  const span = s < 120 ? `${Math.floor(s)} s` : s < 5400 ? `${Math.floor(s / 60)} min`
+    : s < 172800 ? `${Math.floor(s / 3600)} h ${Math.floor(s / 60) % 60} min`.replace(" 0 min", "") : `${Math.floor(s / 86400)} days`;
   return ago ? `${span} ago` : `in ${span}`;
 }
 
@@ -71,6 +90,12 @@ function countdown() {
 countdown();
 setInterval(countdown, 1000);
 
+// Times are UTC; whoever points at one is told their own.
+function local() {
+  for (const t of document.querySelectorAll("time:not([title])")) t.title = new Date(t.dateTime).toLocaleString();
+}
+local();
+
 // Live: the stream only says that something changed; what changed is asked for. Requests that are being read are not pulled away.
 const list = document.getElementById("list");
 const request = document.getElementById("request");
@@ -84,7 +109,9 @@ async function refreshList() {
   if (!answer.ok) { say("The list can't be refreshed. Reload the page."); return; }
   const before = document.getElementById("total")?.textContent;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const at = anchor();
   list.replaceChildren(...page.body.childNodes);
+  stay(at);
   for (const c of list.querySelectorAll("input[name=id]")) c.checked = chosen.has(c.value);
   if (current) document.getElementById(current)?.classList.add("current");
   if (focused) document.getElementById(focused)?.querySelector("h2 a").focus();
@@ -92,6 +119,19 @@ async function refreshList() {
   if (after !== before) say(after);
   sameRules();
   countdown();
+  local();
+}
+
+// What is read stays where it is when the list around it changes.
+function anchor() {
+  const rows = [...list.querySelectorAll(".request")];
+  const row = list.querySelector(".current") ?? rows.find((r) => r.getBoundingClientRect().bottom > 0);
+  return row && { id: row.id, top: row.getBoundingClientRect().top };
+}
+
+function stay(at) {
+  const row = at && document.getElementById(at.id);
+  if (row && scrollY > 0) scrollBy(0, row.getBoundingClientRect().top - at.top);
 }
 
 function noticeChange() {
@@ -114,9 +154,35 @@ function heard(event) {
     pending = setTimeout(refreshList, 150);
   }
   if (request && subject === request.dataset.id) noticeChange();
+  countSoon();
 }
 
-if (list || request) new EventSource("/events").addEventListener("message", heard);
+new EventSource("/events").addEventListener("message", heard);
+
+// How many requests wait for the visitor stands in the title of every page. Whoever wants it is told of new ones, without a word of what they say.
+const plainTitle = document.title.replace(/^\(\d[\d,]*\+?\) /, "");
+const NOTIFY = "assent-notify";
+let waiting;
+let counting;
+
+function countSoon() {
+  counting ??= setTimeout(() => { counting = undefined; countWaiting(); }, 500);
+}
+
+async function countWaiting() {
+  const answer = await fetch("/waiting", { headers: { Accept: "application/json" } });
+  if (!answer.ok) return;
+  const { total, more } = await answer.json();
+  document.title = total ? `(${total}${more ? "+" : ""}) ${plainTitle}` : plainTitle;
+  if (waiting !== undefined && total > waiting) tellOutside(total, more);
+  waiting = total;
+}
+
+function tellOutside(total, more) {
+  if (!document.hidden || settings.getItem(NOTIFY) !== "on" || Notification.permission !== "granted") return;
+  const note = new Notification("assent", { body: `${total}${more ? " or more" : ""} waiting for you`, tag: "assent" });
+  note.addEventListener("click", () => { focus(); note.close(); });
+}
 
 // Only requests of the same rules can be answered together.
 function sameRules() {
@@ -132,14 +198,39 @@ const approve = document.getElementById("approve-form");
 function spell() {
   for (const out of approve.querySelectorAll("output[data-say]")) {
     const name = out.dataset.say;
-    if (name !== "bounds") { out.textContent = approve.elements[name].value; continue; }
+    if (name !== "bounds") {
+      const n = approve.elements[name].value;
+      out.textContent = `${n} ${n === "1" ? out.dataset.one : out.dataset.many}`;
+      continue;
+    }
     const picked = [...approve.querySelectorAll("input[name=bound]:checked")].map((b) => b.closest("label").textContent.trim());
     out.textContent = picked.join("; ") || "none";
   }
   const session = approve.querySelector("[data-say-session]");
   if (session) session.hidden = !approve.querySelector("input[name=session]").checked;
+  for (const out of approve.querySelectorAll("output[data-each]")) out.textContent = exposure(out.dataset, approve.elements.uses.value);
 }
 approve?.addEventListener("input", spell);
+
+const grouped = (digits) => digits.replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+
+// What all uses of a standing approval may come to, exactly: "20 × 340.00 = 6,800.00 USD".
+function exposure({ each, currency }, uses) {
+  if (!/^[0-9]+$/.test(uses)) return "…";
+  const [whole, fraction = ""] = each.split(".");
+  const total = (BigInt(whole + fraction) * BigInt(uses)).toString().padStart(fraction.length + 1, "0");
+  const cut = total.length - fraction.length;
+  const point = fraction && ".";
+  return `${grouped(uses)} × ${grouped(whole)}${point}${fraction} = ${grouped(total.slice(0, cut))}${point}${total.slice(cut)} ${currency}`.trim();
+}
+
+// A denial needs a reason: a preset, or words.
+for (const set of document.querySelectorAll(".presets")) {
+  const words = set.querySelector("input[name=reason]");
+  const own = set.querySelector("input[name=preset][value='']");
+  words.addEventListener("input", () => { if (words.value && !set.querySelector("input[name=preset]:checked")) own.checked = true; });
+  set.addEventListener("change", () => { words.required = own.checked; });
+}
 
 // The editor shows what an edit would change while it is typed.
 const editor = document.getElementById("edit-form");
@@ -167,6 +258,14 @@ editor?.addEventListener("input", (event) => {
 const KEYS = "assent-keys";
 const settings = (() => { try { return localStorage; } catch { return { getItem: () => null, setItem() {} }; } })();
 const keysOn = () => settings.getItem(KEYS) !== "off";
+const notify = document.getElementById("notify");
+notify.disabled = !("Notification" in window);
+notify.checked = !notify.disabled && settings.getItem(NOTIFY) === "on" && Notification.permission === "granted";
+notify.addEventListener("change", async () => {
+  if (notify.checked && await Notification.requestPermission() !== "granted") notify.checked = false;
+  settings.setItem(NOTIFY, notify.checked ? "on" : "off");
+});
+countWaiting();
 const dialog = document.getElementById("keys");
 const toggle = document.getElementById("keys-on");
 toggle.checked = keysOn();
@@ -196,7 +295,9 @@ const actions = {
   j: () => step(1),
   k: () => step(-1),
   a: () => into("approve-form", "input[name=reason]"),
-  r: () => into("deny-form", "input[name=preset]:checked"),
+  r: () => into("deny-form", "input[name=preset]"),
+  u: () => document.getElementById("back")?.click(),
+  n: () => document.getElementById("next")?.click(),
   e: () => into("edit-form", "textarea"),
   c: () => into("choose-form", "button"),
 };

@@ -1,0 +1,116 @@
+package approval
+
+import (
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/value"
+)
+
+// Exposure is how much of one number all uses of a standing approval may come to together.
+type Exposure struct {
+	Path     string // of the number in the arguments
+	Each     string // the approved number without its sign: no use goes beyond it
+	Currency string // that stands beside it; "" for none
+}
+
+// plainNumber is what a total can be written of in the same form.
+var plainNumber = regexp.MustCompile(`^-?[0-9]{1,30}(\.[0-9]{1,10})?$`)
+
+// Exposures lists the numbers of a call that may add up under a standing approval: those that the policies let vary, and
+// what is called an amount. Hidden values are left out.
+func (r *Request) Exposures() []Exposure {
+	return exposuresOf(&r.Current().Call, r.Arguments(), r.Grants.Bounds)
+}
+
+// Exposures lists the numbers that the uses of the standing approval may add up.
+func (g *Grant) Exposures() []Exposure {
+	return exposuresOf(&g.Call, policy.Arguments{Redact: g.Redact}, g.Bounds)
+}
+
+func exposuresOf(c *Call, hidden policy.Arguments, bounds []Bound) []Exposure {
+	doc, err := value.Parse([]byte(c.Args), value.DefaultLimits())
+	if err != nil {
+		return nil
+	}
+	e := exposing{doc: doc, hidden: hidden}
+	for _, b := range bounds {
+		e.add(b.Path)
+	}
+	for _, m := range doc.Members {
+		if strings.EqualFold(m.Key, "amount") {
+			e.add(m.Key)
+		}
+	}
+
+	return e.found
+}
+
+// exposing collects numbers of a document.
+type exposing struct {
+	doc    value.Value
+	hidden policy.Arguments
+	found  []Exposure
+}
+
+func (e *exposing) hides(path string) bool { return e.hidden.Hides(splitPath(path)...) }
+
+func (e *exposing) add(path string) {
+	v, found := e.doc.Lookup(path)
+	known := slices.ContainsFunc(e.found, func(x Exposure) bool { return x.Path == path })
+	if !found || v.Kind != value.Number || known || e.hides(path) {
+		return
+	}
+	text := string(v.AppendJSON(nil))
+	if !plainNumber.MatchString(text) || v.Num.Cmp(value.IntNum(0)) == 0 {
+		return
+	}
+	e.found = append(e.found, Exposure{Path: path, Each: strings.TrimPrefix(text, "-"), Currency: e.currencyBeside(path)})
+}
+
+// currencyCode is how currencies are written: three capital letters.
+var currencyCode = regexp.MustCompile(`^[A-Z]{3}$`)
+
+// currencyBeside is the currency that stands beside a value in the same object; "" when there is none.
+func (e *exposing) currencyBeside(path string) string {
+	const name = "currency"
+	around, at := e.doc, name
+	if i := strings.LastIndexByte(path, '.'); i >= 0 {
+		if _, whole := e.doc.Get(path); !whole {
+			around, _ = e.doc.Lookup(path[:i])
+			at = path[:i+1] + name
+		}
+	}
+	v, _ := around.Get(name)
+	if v.Kind != value.String || !currencyCode.MatchString(v.Text) || e.hides(at) {
+		return ""
+	}
+
+	return v.Text
+}
+
+// Total is what so many uses come to at most.
+func (e Exposure) Total(uses int) string {
+	each, ok := new(big.Rat).SetString(e.Each)
+	if !ok {
+		return ""
+	}
+	_, fraction, _ := strings.Cut(e.Each, ".")
+	total := each.Mul(each, new(big.Rat).SetInt64(int64(uses)))
+
+	return groupFrom(total.FloatString(len(fraction)), 4)
+}
+
+// Words says what so many uses come to: "20 × 340.00 = 6,800.00 USD".
+func (e Exposure) Words(uses int) string {
+	words := GroupDigits(strconv.Itoa(uses)) + " × " + groupFrom(e.Each, 4) + " = " + e.Total(uses)
+	if e.Currency != "" {
+		words += " " + e.Currency
+	}
+
+	return words
+}

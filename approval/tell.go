@@ -1,0 +1,136 @@
+package approval
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/policy"
+)
+
+// CallIn is a group that escalation has called in, or will call in while nobody decides.
+type CallIn struct {
+	Group string
+	At    time.Time // when it is called in; zero where it has been
+	For   []string  // groups of the stages whose seats its members may fill; none when they may only look
+}
+
+// Look reports whether the group may only deny or answer.
+func (c CallIn) Look() bool { return len(c.For) == 0 }
+
+// String says who is called in, when, and what they may do.
+func (c CallIn) String() string {
+	who := c.Group + " is called in"
+	if !c.At.IsZero() {
+		who = c.Group + " will be called in at " + clockWords(c.At)
+	}
+	if c.Look() {
+		return who + " to look: they may deny it or answer, but not approve"
+	}
+	var others []string
+	for _, group := range c.For {
+		if group != c.Group {
+			others = append(others, groupWords(group))
+		}
+	}
+	if len(others) == 0 {
+		return who + " again: its people are asked already"
+	}
+
+	return who + " and may approve in place of " + strings.Join(others, ", ")
+}
+
+// CallsIn lists whom escalation has called in, then whom it will call in, by time.
+func (r *Request) CallsIn() []CallIn {
+	var out []CallIn
+	for _, group := range r.Called {
+		out = append(out, CallIn{Group: group, For: r.standsInFor(group)})
+	}
+	if r.State != Pending {
+		return out
+	}
+	for _, rung := range r.Ladder {
+		if rung.Kind == Escalate && !slices.Contains(r.Called, rung.To) {
+			out = append(out, CallIn{Group: rung.To, At: rung.At, For: r.standsInFor(rung.To)})
+		}
+	}
+
+	return out
+}
+
+// standsInFor are the groups of the stages whose seats the members of a group may fill once it is called in, its own among
+// them.
+func (r *Request) standsInFor(group string) []string {
+	var out []string
+	for _, stage := range r.Stages {
+		if stage.Group == group || slices.ContainsFunc(stage.StandIns, func(s policy.StandIn) bool { return s.Group == group }) {
+			out = append(out, stage.Group)
+		}
+	}
+
+	return out
+}
+
+// AtDeadline says what happens when nobody has decided by the deadline.
+func (r *Request) AtDeadline() string {
+	const end = "it expires and does not run"
+	switch {
+	case r.Question != nil:
+		return "If nobody answers by then, it expires: nothing is picked, not its default either."
+	case r.OnTimeout == policy.TimeoutApprove:
+		return "If nobody decides by then, it RUNS: the policy approves by timeout. Deny it to stop it."
+	case r.OnTimeout == policy.TimeoutEscalate && len(r.calledBy(r.Deadline)) > 0:
+		return "If nobody decides by then, there is as much time again, until " + clockWords(r.Deadline.Add(r.Within)) +
+			", also for " + strings.Join(r.calledBy(r.Deadline), ", ") + ". If nobody decides by then either, " + end + "."
+	}
+
+	return "If nobody decides by then, " + end + "."
+}
+
+// calledBy are the groups that escalation has called in by a time.
+func (r *Request) calledBy(at time.Time) []string {
+	var out []string
+	for _, c := range r.CallsIn() {
+		if c.At.IsZero() || !c.At.After(at) {
+			out = append(out, c.Group)
+		}
+	}
+
+	return out
+}
+
+func clockWords(t time.Time) string { return t.UTC().Format("2 Jan 15:04 UTC") }
+
+// groupWords names a group in a sentence.
+func groupWords(group string) string {
+	if group == "" {
+		return "any approver"
+	}
+
+	return group
+}
+
+// String says what is short: "2 of risk are needed, and only 1 may answer this".
+func (s Shortage) String() string {
+	who := s.Group
+	if who == "" {
+		who = "all approvers"
+	}
+	have := "only " + strconv.Itoa(s.Have) + " of them may answer this"
+	if s.Have == 0 {
+		have = "nobody of them may answer this"
+	}
+
+	return strconv.Itoa(s.Need) + " of " + who + ": " + have
+}
+
+// ShortageWords says which stages nobody can fill; "" when there are none.
+func ShortageWords(all []Shortage) string {
+	words := make([]string, len(all))
+	for i, s := range all {
+		words[i] = s.String()
+	}
+
+	return strings.Join(words, "; ")
+}

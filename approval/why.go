@@ -1,0 +1,239 @@
+package approval
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/value"
+)
+
+// Ground is one rule that asked, in words for the people who are asked.
+type Ground struct {
+	Rule  string   // where it comes from: "policy acme.trade-controls, rule large-trades"
+	About string   // what it is for, in its author's words; "" when they gave none
+	Words []string // what made it ask, one sentence for each group of tests; values of the call stand in them
+	Where string   // its place in a file; "" when it has none
+}
+
+// Grounds are the rules that asked for the current call. Values that policy hides stand in none of them.
+func (r *Request) Grounds() []Ground {
+	cur := r.Current()
+	s := newSeen(&cur.Call, r.Arguments())
+	out := make([]Ground, len(cur.Decision.Reasons))
+	for i, x := range cur.Decision.Reasons {
+		out[i] = Ground{Rule: ruleWords(x), About: x.Description, Words: s.words(x)}
+		if x.File != "" {
+			out[i].Where = x.File + ":" + strconv.Itoa(x.Line)
+		}
+	}
+
+	return out
+}
+
+func ruleWords(x resolve.Reason) string {
+	switch x.Source {
+	case resolve.FromPolicy:
+		return "policy " + x.Policy + ", rule " + x.Rule
+	case resolve.FromAgent, resolve.FromServer, resolve.FromActionSpace:
+		return "the agent's file, " + cmp.Or(x.Rule, "action_space")
+	}
+
+	return string(x.Source)
+}
+
+// seen is what the tests of a rule looked at.
+type seen struct {
+	args, parent value.Value
+	hidden       policy.Arguments
+}
+
+func newSeen(c *Call, hidden policy.Arguments) seen {
+	s := seen{hidden: hidden}
+	if doc, err := value.Parse([]byte(c.Args), value.DefaultLimits()); err == nil {
+		s.args = doc
+	}
+	if doc, err := value.Parse([]byte(c.ParentInput), value.DefaultLimits()); err == nil {
+		s.parent = doc
+	}
+
+	return s
+}
+
+// words says what made a rule ask. Tests of one group are joined: all of them had to hold.
+func (s seen) words(x resolve.Reason) []string {
+	if len(x.Matchers) == 0 {
+		return []string{cmp.Or(x.Detail, "it always asks")}
+	}
+	var out []string
+	last := -1
+	for _, m := range x.Matchers {
+		if m.Key == "" {
+			out = append(out, "it asks about every call")
+			continue
+		}
+		words := s.test(m)
+		if m.Group == last {
+			out[len(out)-1] += "; and " + words
+			continue
+		}
+		out, last = append(out, words), m.Group
+	}
+
+	return out
+}
+
+// test says what one test saw: "amount is 25,000, above 10,000".
+func (s seen) test(m resolve.Matcher) string {
+	wanted := testWords(m.Test)
+	shown, found := s.value(m.Key)
+	switch {
+	case m.Truth == "true" && m.Test == "":
+		return m.Key + " is there"
+	case m.Truth == "true" && found && wanted == "equal to "+shown:
+		return m.Key + " is " + shown
+	case m.Truth == "true" && found:
+		return m.Key + " is " + shown + ", " + wanted
+	case m.Truth == "true":
+		return m.Key + " is " + wanted
+	}
+	unknown := strings.ReplaceAll(m.Why, "_", " ")
+	switch m.Why {
+	case "missing_argument":
+		unknown = "is missing"
+	case "null_argument":
+		unknown = "is null"
+	case "type_mismatch":
+		unknown = "is of another type (" + m.Seen + ")"
+	default:
+		return m.Key + " can't be tested: " + unknown
+	}
+	if wanted == "" {
+		return m.Key + " " + unknown
+	}
+
+	return m.Key + " " + unknown + ", so nobody can tell whether it is " + wanted
+}
+
+// longestSeen is how many characters of a text are repeated in a sentence.
+const longestSeen = 60
+
+// value writes what a key of a condition names; false when that is not one short value that may be shown.
+func (s seen) value(key string) (string, bool) {
+	doc, path, at := s.args, key, s.hidden.Redaction()
+	if rest, inParent := strings.CutPrefix(key, "parent.input."); inParent {
+		doc, path, at = s.parent, rest, s.hidden.ParentRedaction()
+	}
+	if _, hidden := at.At(splitPath(path)...); hidden {
+		return "", false
+	}
+	v, found := doc.Lookup(path)
+	if !found || twofold(doc, path) {
+		return "", false
+	}
+	switch v.Kind {
+	case value.Number:
+		return GroupDigits(string(v.AppendJSON(nil))), true
+	case value.String:
+		return strconv.Quote(v.Text), utf8.RuneCountInString(v.Text) <= longestSeen
+	case value.Bool:
+		return strconv.FormatBool(v.Bool), true
+	}
+
+	return "", false
+}
+
+// twofold reports whether a dotted key names two values: one by the whole key, and one by its segments.
+func twofold(doc value.Value, key string) bool {
+	first, rest, dotted := strings.Cut(key, ".")
+	if _, whole := doc.Get(key); !dotted || !whole {
+		return false
+	}
+	below, ok := doc.Get(first)
+	if ok {
+		_, ok = below.Lookup(rest)
+	}
+
+	return ok
+}
+
+// testWords puts the tests of a matcher, as a decision spells them, into words. What it doesn't know stays as it is.
+func testWords(test string) string {
+	var out []string
+	for test != "" {
+		op, rest, _ := strings.Cut(test, " ")
+		operand, next, ok := cutOperand(rest)
+		if !ok || opWords(op) == "" {
+			return test
+		}
+		out, test = append(out, opWords(op)+" "+operand), next
+	}
+
+	return strings.Join(out, " and ")
+}
+
+func opWords(op string) string {
+	return map[string]string{
+		"equals": "equal to", "gt": "above", "gte": "at least", "lt": "below", "lte": "at most", "ne": "not",
+		"in": "one of", "not_in": "none of", "pattern": "a match of",
+	}[op]
+}
+
+// cutOperand takes the operand off the front: a quoted text, a number, a truth value or a list of them.
+func cutOperand(text string) (operand, rest string, ok bool) {
+	const and = " and "
+	end := 0
+	inList := strings.HasPrefix(text, "[")
+	for end < len(text) {
+		switch c := text[end]; {
+		case c == '"':
+			quoted, err := strconv.QuotedPrefix(text[end:])
+			if err != nil {
+				return "", "", false
+			}
+			end += len(quoted)
+			continue
+		case c == ']':
+			inList = false
+		case c == ' ' && !inList && strings.HasPrefix(text[end:], and):
+			return GroupDigits(text[:end]), text[end+len(and):], true
+		}
+		end++
+	}
+
+	return GroupDigits(text), "", text != "" && !inList
+}
+
+// GroupDigits writes a number of five or more digits before its point with separators of thousands. Everything else stays
+// as it is: numbers with exponents, and texts that are no number.
+func GroupDigits(number string) string {
+	return groupFrom(number, 5)
+}
+
+// groupFrom groups numbers with at least so many digits before their point.
+func groupFrom(number string, least int) string {
+	digits := strings.TrimPrefix(number, "-")
+	sign := number[:len(number)-len(digits)]
+	whole, fraction, point := strings.Cut(digits, ".")
+	if len(whole) < least || strings.Trim(whole+fraction, "0123456789") != "" {
+		return number
+	}
+
+	var b strings.Builder
+	b.WriteString(sign)
+	for i, c := range whole {
+		if i > 0 && (len(whole)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(c)
+	}
+	if point {
+		fmt.Fprintf(&b, ".%s", fraction)
+	}
+
+	return b.String()
+}

@@ -1,0 +1,44 @@
+package lint
+
+import (
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/policy"
+)
+
+// Asking is a rule of a policy that asks people, with the places that name whom it asks; both are in source order.
+type Asking struct {
+	Rule      *policy.Rule
+	Stages    []*yamldoc.Node // the group of each stage
+	Escalates []*yamldoc.Node // the group of each escalation
+}
+
+// Asking lists the rules of the policy that ask people.
+func (p *Pass) Asking() []Asking {
+	var out []Asking
+	for i, n := range p.Policy.Doc.Root.Get("rules").Items { // a policy that was read has a rule for each
+		rule, require := &p.Policy.Rules[i], n.Get("require")
+		if rule.Approval == nil || require == nil {
+			continue
+		}
+		out = append(out, Asking{
+			Rule: rule, Stages: valuesOf(require.Get("stages"), "group"), Escalates: valuesOf(require.Get("escalate"), "to"),
+		})
+	}
+
+	return out
+}
+
+// valuesOf are the values of one key of every item that has it.
+func valuesOf(list *yamldoc.Node, key string) []*yamldoc.Node {
+	if list == nil {
+		return nil
+	}
+	var out []*yamldoc.Node
+	for _, item := range list.Items {
+		if n := item.Get(key); n != nil {
+			out = append(out, n)
+		}
+	}
+
+	return out
+}

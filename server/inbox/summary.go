@@ -1,0 +1,197 @@
+package inbox
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/value"
+)
+
+// summary is what a call carries in one line: the beginnings of its values, with their names. It stands in lists and titles, and never
+// counts as showing the call.
+type summary struct {
+	Fields []summaryField
+	More   int // values that are left out
+}
+
+// summaryField is one value with its name.
+type summaryField struct {
+	Key    shown
+	Value  shown
+	Hidden bool // by policy
+}
+
+// What a summary holds.
+const (
+	mostFields = 8
+	longField  = 48  // characters of one value
+	longLine   = 160 // characters of all
+)
+
+// spoken is the summary as plain text, for titles and attributes.
+func (s summary) spoken() string {
+	var out []string
+	for _, f := range s.Fields {
+		out = append(out, strings.TrimSpace(f.Key.spoken()+" "+f.Value.spoken()))
+	}
+	if s.More > 0 {
+		out = append(out, "and "+count(s.More)+" more")
+	}
+
+	return strings.Join(out, ", ")
+}
+
+// summarize names the values of a call. A delegation without arguments is summarized by the input of the agent that delegates.
+func summarize(c *approval.Call, hidden policy.Arguments) summary {
+	text, at := c.Args, hidden.Redaction()
+	if c.Kind == resolve.Delegation && c.ParentInput != "" && (text == "" || text == "{}") {
+		text, at = c.ParentInput, hidden.ParentRedaction()
+	}
+	if text == "" {
+		return summary{Fields: []summaryField{{Value: pageWords("arguments no longer kept")}}}
+	}
+	doc, err := value.Parse([]byte(text), value.Limits{})
+	if err != nil {
+		return summary{Fields: []summaryField{{Value: pageWords("arguments that can’t be read")}}}
+	}
+	s := summarizer{left: longLine}
+	s.value("", doc, at)
+	if len(s.out.Fields) == 0 {
+		s.out.Fields = []summaryField{{Value: pageWords("without arguments")}}
+	}
+
+	return s.out
+}
+
+// pageWords are words of the page itself.
+func pageWords(text string) shown { return shown{Pieces: []piece{{Class: classNote, Text: text}}} }
+
+// summarizer collects fields until there is no more room.
+type summarizer struct {
+	out  summary
+	left int // characters
+}
+
+// value adds a value, or what stands in an object or list. name is its path.
+func (s *summarizer) value(name string, v value.Value, at policy.Redaction) {
+	switch {
+	case v.Kind == value.Object && len(v.Members) > 0:
+		s.object(name, v, at)
+	case v.Kind == value.Array && len(v.Items) > 1, name != "" && v.Kind == value.Array:
+		s.add(name, shown{Pieces: []piece{{Text: items(len(v.Items))}}}, false)
+	case v.Kind == value.Array, v.Kind == value.Object:
+	case v.Kind == value.String:
+		s.add(name, begin(v.Text), false)
+	default:
+		s.add(name, shown{Pieces: []piece{{Text: approval.GroupDigits(string(v.AppendJSON(nil)))}}}, false)
+	}
+}
+
+func items(n int) string {
+	if n == 1 {
+		return "[1 item]"
+	}
+
+	return "[" + count(n) + " items]"
+}
+
+func (s *summarizer) object(name string, v value.Value, at policy.Redaction) {
+	amount, currency := money(v, at)
+	for i, m := range v.Members {
+		path := m.Key
+		if name != "" {
+			path = name + "." + m.Key
+		}
+		below, hidden := at.Step(m.Key)
+		switch {
+		case hidden:
+			s.add(path, shown{}, true)
+		case i == amount:
+			text := approval.GroupDigits(string(m.Value.AppendJSON(nil))) + " " + v.Members[currency].Value.Text
+			s.add(path, shown{Pieces: []piece{{Text: text}}}, false)
+		case amount >= 0 && i == currency:
+		default:
+			s.value(path, m.Value, below)
+		}
+	}
+}
+
+// money finds an amount with its currency beside it, so that they are read together; -1 where there is none.
+func money(v value.Value, at policy.Redaction) (amount, currency int) {
+	amount, currency = -1, -1
+	for i, m := range v.Members {
+		_, hidden := at.Step(m.Key)
+		switch {
+		case hidden:
+		case strings.EqualFold(m.Key, "amount") && m.Value.Kind == value.Number:
+			amount = i
+		case strings.EqualFold(m.Key, "currency") && currencyCode(m.Value):
+			currency = i
+		}
+	}
+	if amount < 0 || currency < 0 {
+		return -1, -1
+	}
+
+	return amount, currency
+}
+
+// currencyCode reports whether a value is written as currencies are: three capital letters.
+func currencyCode(v value.Value) bool {
+	return v.Kind == value.String && len(v.Text) == 3 && strings.Trim(v.Text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+}
+
+func (s *summarizer) add(name string, text shown, hidden bool) {
+	if len(s.out.Fields) == mostFields || s.left <= 0 {
+		s.out.More++
+		return
+	}
+	f := summaryField{Key: begin(name), Value: text, Hidden: hidden}
+	if name == "" {
+		f.Key = shown{}
+	}
+	s.left -= utf8.RuneCountInString(f.Key.spoken()+f.Value.spoken()) + 2
+	s.out.Fields = append(s.out.Fields, f)
+}
+
+// begin is the beginning of a text, on one line.
+func begin(text string) shown {
+	line, _, more := strings.Cut(text, "\n")
+	if utf8.RuneCountInString(line) > longField {
+		line, more = line[:offset(line, longField)], true
+	}
+	out := inspect(line, form{})
+	if text == "" {
+		out = pageWords("empty")
+	}
+	if more {
+		out.Pieces = append(out.Pieces, piece{Class: classMark, Text: "…"})
+	}
+
+	return out
+}
+
+// name is what a call goes to, without its kind: "wire", "broker/sell".
+func name(c *approval.Call) string {
+	return strings.TrimPrefix(c.Target(), string(c.Kind)+" ")
+}
+
+// kindWords says what kind of thing is called.
+func kindWords(c *approval.Call) string {
+	switch c.Kind {
+	case resolve.MCPTool:
+		return "tool of MCP server " + c.Server
+	case resolve.Skill:
+		return "skill of remote agent " + c.Agent
+	case resolve.Delegation:
+		return "delegation to an agent"
+	case resolve.Tool:
+		return "local tool"
+	}
+
+	return strconv.Quote(string(c.Kind))
+}
