@@ -360,7 +360,7 @@ func (in *ConsumeInput) check() error {
 			return err
 		}
 	}
-	return errors.Join(checkName("key", in.Key), checkName("binding", in.Binding), in.Asker.check())
+	return errors.Join(checkName("key", in.Key), checkName("binding", in.Binding), in.Asker.Check())
 }
 
 func (s *Service) consume(tx Tx, r *Request, c *Compiled, binding string, in ConsumeInput, now time.Time) (step, error) {

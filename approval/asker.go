@@ -19,8 +19,8 @@ type Asker struct {
 // Same reports whether both are one asker, whomever they act for.
 func (a Asker) Same(b Asker) bool { return a.Token == b.Token && a.Person == b.Person }
 
-// check holds an asker to what every store and ledger can keep.
-func (a *Asker) check() error {
+// Check refuses an asker without a name, and names that a store or the ledger could not keep.
+func (a Asker) Check() error {
 	if a.Token == "" {
 		return &InputError{"asker.token", "the name of the token, or of the program, that asks"}
 	}
@@ -28,8 +28,8 @@ func (a *Asker) check() error {
 	return firstError(checkName("asker.token", a.Token), checkName("asker.person", a.Person), checkPrincipal(a.Principal))
 }
 
-// own makes a key of the asker's own: two askers that choose the same key mean two things.
-func (a *Asker) own(key string) string {
+// Own makes a key of the asker's own: two askers that choose the same key mean two things.
+func (a Asker) Own(key string) string {
 	return prefixed(a.Token) + prefixed(a.Person) + key
 }
 

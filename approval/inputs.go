@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -29,6 +30,9 @@ type OpenInput struct {
 	Call     *resolve.Call
 	Key      string // idempotency key of the asker's own; "" means none
 	Replaces string // an earlier request that this one supersedes; "" means none
+	// Within is how long the asker waits for an answer. It can only tighten: where the rules give less time, theirs holds.
+	// 0: as the rules say.
+	Within time.Duration
 }
 
 // Opened is the answer to Open.
@@ -164,5 +168,9 @@ func (in *OpenInput) check() error {
 	if err := in.Asker.speaksFor(in.Call.Principal); err != nil {
 		return err
 	}
-	return errors.Join(in.Asker.check(), in.Asker.mayAskFor(in.Agent), checkName("key", in.Key), checkName("replaces", in.Replaces))
+	if in.Within < 0 {
+		return &InputError{"within", "a duration above 0, or none"}
+	}
+
+	return errors.Join(in.Asker.Check(), in.Asker.mayAskFor(in.Agent), checkName("key", in.Key), checkName("replaces", in.Replaces))
 }

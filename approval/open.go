@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := opening{s: s, in: in, c: c, call: NewCall(in.Call), d: c.Plan.Decide(in.Call)}
+	o := opening{s: s, in: in, c: c, call: NewCall(in.Call), d: c.Plan.Decide(in.Call), within: in.Within}
 	if o.binding = o.d.Binding; o.binding == "" {
 		o.binding, _ = c.Plan.Bind(in.Call) // an unreadable call has none, and is denied
 	}
@@ -127,8 +128,8 @@ type opening struct {
 	touched []*Request
 	made    *Request
 
-	question *Question // of Ask
-	within   time.Duration
+	question *Question     // of Ask
+	within   time.Duration // as the asker wants it
 }
 
 func (o *opening) run(tx Tx) error {
@@ -200,7 +201,7 @@ func (o *opening) grantedBefore(tx Tx, id string) (bool, error) {
 }
 
 // key is the idempotency key, of this asker's own.
-func (o *opening) key() string { return o.in.Asker.own(o.in.Key) }
+func (o *opening) key() string { return o.in.Asker.Own(o.in.Key) }
 
 // digest says whether two calls under one key are the same. The plan may have changed in between; the call may not.
 func (o *opening) digest() string {
@@ -413,11 +414,25 @@ func (o *opening) create(tx Tx) error {
 		o.old.Replaced = id
 		o.touch(o.old)
 	}
-	events := r.open(o.now, require(&o.d), o.s.cfg)
+	events := r.open(o.now, o.inTime(require(&o.d)), o.s.cfg)
 	o.made = r
 	o.remember(tx, Memory{Request: id})
 	o.out.Outcome, o.out.Request = OpenPending, r
 	return o.record(tx, r, events...)
+}
+
+// inTime gives people no longer than the asker waits. Nobody's silence is consent then: the time is not the one that the rules took for enough.
+func (o *opening) inTime(q policy.Require) policy.Require {
+	if o.within == 0 || o.within >= cmp.Or(q.Within, o.s.cfg.Within) {
+		return q
+	}
+
+	q.Within = o.within
+	if q.OnTimeout == policy.TimeoutApprove {
+		q.OnTimeout = policy.TimeoutDeny
+	}
+
+	return q
 }
 
 // supersede ends the request that this call stands for, whatever becomes of the call.

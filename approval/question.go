@@ -103,7 +103,7 @@ func (in *AskInput) check() error {
 	if err := in.Asker.speaksFor(in.Call.Principal); err != nil {
 		return err
 	}
-	return errors.Join(in.Asker.check(), in.Asker.mayAskFor(in.Agent), checkName("key", in.Key), in.Question.check())
+	return errors.Join(in.Asker.Check(), in.Asker.mayAskFor(in.Agent), checkName("key", in.Key), in.Question.check())
 }
 
 func (q *Question) check() error {

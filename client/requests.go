@@ -30,6 +30,8 @@ func (c *Client) Decide(ctx context.Context, agent string, callText []byte) (res
 type OpenOptions struct {
 	Key      string // idempotency key; "" makes one, which covers the attempts of this one call of Open
 	Replaces string // an earlier request that this one stands in for
+	// Within is how long you wait for an answer, where the rules give more time; 0: as the rules say.
+	Within time.Duration
 }
 
 // Open presents a call that wants to run.
@@ -40,6 +42,9 @@ func (c *Client) Open(ctx context.Context, agent string, callText []byte, opt Op
 	body := append([]byte(`{"call":`), callText...) // not through an encoder, which would change the bytes of the arguments
 	if opt.Replaces != "" {
 		body = append(append(body, `,"replaces":`...), quoted(opt.Replaces)...)
+	}
+	if opt.Within != 0 {
+		body = append(append(body, `,"within":`...), quoted(opt.Within.String())...)
 	}
 	in := post(append(body, '}'), "v1", "agents", agent, "requests")
 	in.header, in.again = map[string]string{"Idempotency-Key": opt.Key}, whenRefused

@@ -112,7 +112,7 @@ func (b *bothSides) restart(meanwhile func()) {
 // invoke makes a call of write_file.
 func (b *bothSides) invoke(thread, id string) {
 	b.t.Helper()
-	_, err := b.runtime.Invoke(b.t.Context(), rap.Invocation{Thread: thread, ID: id, User: "ann", Operation: "write_file", Arguments: json.RawMessage(confMotd)})
+	_, err := threadsOf(b.t, b.runtime).Invoke(b.t.Context(), rap.Invocation{Thread: thread, ID: id, User: "ann", Operation: "write_file", Arguments: json.RawMessage(confMotd)})
 	confMust(b.t, err)
 }
 
@@ -121,7 +121,7 @@ func (b *bothSides) ends(thread, id string) rap.Call {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), 15*time.Second)
 	defer cancel()
-	c, err := b.runtime.Wait(ctx, thread, id)
+	c, err := threadsOf(b.t, b.runtime).Wait(ctx, thread, id)
 	if err != nil || c.State != rap.CallDone || c.Outcome == nil {
 		b.t.Fatalf("%s in %s: %+v %v", id, thread, c, err)
 	}
@@ -148,7 +148,7 @@ func (b *bothSides) fails(thread, id string, why rap.Why) {
 func (b *bothSides) shows(thread, id string) {
 	b.t.Helper()
 	for late := time.Now().Add(15 * time.Second); ; {
-		c, err := b.runtime.Call(b.t.Context(), thread, id)
+		c, err := threadsOf(b.t, b.runtime).Call(b.t.Context(), thread, id)
 		if err != nil || c.State != rap.CallPending || time.Now().After(late) {
 			b.t.Fatalf("while asking: %+v %v", c, err)
 		}
@@ -201,7 +201,7 @@ func (b *bothSides) chooses(nth int, word string) {
 func TestBothSides(t *testing.T) {
 	for name, part := range map[string]func(t *testing.T, b *bothSides){
 		"no question": func(t *testing.T, b *bothSides) {
-			_, err := b.runtime.Invoke(t.Context(), rap.Invocation{Thread: "t", ID: "1", Operation: "read_file", Arguments: json.RawMessage(confMotd)})
+			_, err := threadsOf(b.t, b.runtime).Invoke(t.Context(), rap.Invocation{Thread: "t", ID: "1", Operation: "read_file", Arguments: json.RawMessage(confMotd)})
 			confMust(t, err)
 			b.done("t", "1")
 			b.house.ran("read_file", 1)
@@ -209,7 +209,7 @@ func TestBothSides(t *testing.T) {
 		"allow once": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
 			q := b.desk.question(t, 1)
-			if q.Asker != "files" || q.Call.Tool != "write_file" || string(q.Call.Args) != confMotd || !strings.Contains(q.Prompt, "/etc/motd") ||
+			if q.Server != "files" || q.Call.Tool != "write_file" || string(q.Call.Args) != confMotd || !strings.Contains(q.Prompt, "/etc/motd") ||
 				q.Default != len(q.Choices)-1 || len(q.Choices) != 3 {
 				t.Errorf("asked %+v", q)
 			}
@@ -268,7 +268,7 @@ func TestBothSides(t *testing.T) {
 		"cancel": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
 			b.desk.question(t, 1)
-			confMust(t, b.runtime.Cancel(t.Context(), "t", "1", "changed my mind"))
+			confMust(t, threadsOf(b.t, b.runtime).Cancel(t.Context(), "t", "1", "changed my mind"))
 			b.fails("t", "1", rap.WhyInterrupted)
 			b.desk.withdrawn(t, 1)
 			b.gone("t", "1")
@@ -281,11 +281,11 @@ func TestBothSides(t *testing.T) {
 			b.done("t", "1")
 			b.invoke("u", "2")
 			b.desk.question(t, 2)
-			confMust(t, b.runtime.CloseThread(t.Context(), "u"))
+			confMust(t, threadsOf(b.t, b.runtime).CloseThread(t.Context(), "u"))
 			b.desk.withdrawn(t, 2)
 			b.gone("u", "2")
 			b.chooses(2, "once")
-			confMust(t, b.runtime.CloseThread(t.Context(), "t"))
+			confMust(t, threadsOf(b.t, b.runtime).CloseThread(t.Context(), "t"))
 			for late := time.Now().Add(15 * time.Second); ; {
 				grants, err := b.house.gateway.Grants(t.Context())
 				confMust(t, err)

@@ -296,19 +296,25 @@ func confT28(t *testing.T) {
 	root, q := open.asked()
 	root.picks(q, q.index(t, "session"))
 	root.result()
-	for _, operation := range []string{"write_file", "read_file"} {
-		c := open.call(operation, confMotd).with(func(in *confInvocation) { in.GroupID, in.Ancestors = "child", []string{"thread-1"} })
-		if status := c.post(); !confRefused(status) {
-			t.Errorf("forged ancestors: %d", status)
+	for _, group := range []string{"child", "thread-1"} { // the second one pretends to be the thread with the session grant
+		c := open.call("write_file", confMotd).with(func(in *confInvocation) { in.GroupID, in.Ancestors = group, []string{"thread-1"} })
+		q := c.invoke().choice()
+		if len(q.Choices) != 2 {
+			t.Errorf("offered to a thread whose parents nobody believes: %q", q.Choices)
 		}
-		h.through(open)
-		if c.count("") != 0 {
-			t.Errorf("answered:\n%s", open.heard())
+		c.picks(q, 0)
+		c.result()
+	}
+	child := open.call("read_file", confMotd).with(func(in *confInvocation) { in.GroupID, in.Ancestors = "child", []string{"thread-1"} })
+	child.invoke().result()
+	for _, job := range h.ops["read_file"].runs() {
+		if len(job.Ancestors) != 0 {
+			t.Errorf("the operation was told of ancestors that nobody believes: %+v", job)
 		}
 	}
-	plain := open.call("read_file", confMotd).with(func(in *confInvocation) { in.Ancestors = []string{} })
-	plain.invoke().result()
-	h.ran("write_file", 1)
+	root = open.call("write_file", confMotd).invoke()
+	root.result() // the session grant stands
+	h.ran("write_file", 4)
 
 	h, r := confGateway(t)
 	for name, change := range map[string]func(*http.Request){

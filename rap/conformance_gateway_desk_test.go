@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/rap"
 )
 
@@ -48,6 +49,8 @@ func (d *confDesk) find(match func(*confHeld) bool) *confHeld {
 func (d *confDesk) ref(ref string) *confHeld {
 	return d.find(func(h *confHeld) bool { return h.Ref == ref })
 }
+
+func (d *confDesk) As(approval.Asker) rap.AskerDesk { return d }
 
 func (d *confDesk) Open(_ context.Context, key string, v agent.Verdict) (agent.Held, error) {
 	held, slow := d.opened(key, v)

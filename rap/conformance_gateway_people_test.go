@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent/held"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/ledger"
 	"github.com/assent-dev/assent/people"
@@ -62,7 +61,7 @@ func (o *opsHouse) Plan(context.Context, string, string) (*approval.Compiled, er
 func (o *opsHouse) asks(whom rap.Whom) func(*rap.GatewayConfig) {
 	return func(cfg *rap.GatewayConfig) {
 		cfg.Ask, cfg.Records = whom, o.store
-		cfg.Desk = desk.Service(o.service, o.store, held.Identity{Tenant: "acme", Asker: approval.Asker{Token: "gw"}, Agent: "toolkeeper"})
+		cfg.Desk = desk.Service(o.service, o.store, desk.Place{Tenant: "acme", Agent: "toolkeeper"})
 	}
 }
 

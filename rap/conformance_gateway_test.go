@@ -38,7 +38,7 @@ func gatewayRows() []confRow {
 		{"T25", "a question survives a restart", confT25},
 		{"T26", "a crash after the decision runs once, a crash during the run is reported and not repeated", confT26},
 		{"T27", "a session grant covers its own session, its children where it says so, and nobody else", confT27},
-		{"T28", "forged ancestors are refused", confT28},
+		{"T28", "ancestors of a caller without a token are not believed, and a forged caller is refused", confT28},
 		{"T29", "callback URLs that are not the runtime's get no request", confT29},
 		{"T30", "a forged Host header changes no URL", confT30},
 		{"T31", "an answer without the token is refused", confT31},
@@ -47,6 +47,9 @@ func gatewayRows() []confRow {
 		{"T34", "a hundred calls at once keep their results apart", confT34},
 		{"T35", "discovery is valid and absolute", confT35},
 		{"T36", "a runtime that shows no question lets the deadline end the call", confT36},
+		{"T37", "the events after a result of a server behind are passed on in order, until the last", confT37},
+		{"T38", "a subscription that is cancelled, closed, refused, lost or too long ends at the server behind, and the runtime is told what it can't know", confT38},
+		{"T39", "events that could not be passed on are passed on later, also after a crash", confT39},
 	}
 }
 

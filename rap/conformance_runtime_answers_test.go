@@ -28,7 +28,7 @@ func testR1(t *testing.T) {
 	if got.Method != http.MethodPost || got.ContentType != "application/json" || !strings.Contains(got.Body, args) {
 		t.Errorf("the invocation was %+v", got)
 	}
-	if c.Operation != "write_file" || c.CallID == nil || *c.CallID != callID || !slices.Equal(c.Ancestors, []string{"root", "t-0"}) {
+	if c.Operation != "write_file" || c.CallID == nil || *c.CallID != callID || !slices.Equal(c.Ancestors, []string{confGroup("root"), confGroup("t-0")}) {
 		t.Errorf("the invocation was %+v", c)
 	}
 	if !strings.HasPrefix(c.CallbackURL, w.cfg.CallbackURL+"/") || (c.UserID != nil && *c.UserID != "ann") {
@@ -39,7 +39,7 @@ func testR1(t *testing.T) {
 	c.sends(c.choice(uri))
 	s := w.desk.asked(c.name(), 1)
 	q := s.Question
-	if q.Asker != "files" || q.Default != 2 || !slices.Equal(q.Choices, []string{"Yes for session", "Yes once", "No"}) || q.Call == nil {
+	if q.Server != "files" || q.Default != 2 || !slices.Equal(q.Choices, []string{"Yes for session", "Yes once", "No"}) || q.Call == nil {
 		t.Errorf("people were shown %+v", q)
 	} else if q.Call.Tool != "write_file" || string(q.Call.Args) != args || q.Call.Principal != "ann" {
 		t.Errorf("people were shown the call %+v", q.Call)
@@ -80,7 +80,7 @@ func testR2(t *testing.T) {
 		w.gaveUp(thread, "call_1", why)
 		w.settles()
 		w.tools.exactly(uri, 0)
-		hears(w.tools, "cancel", map[string]string{"thread_id": thread, "tool_call_id": "call_1"})
+		hears(w.tools, "cancel", confNotice(thread, "call_1"))
 	}
 }
 
@@ -139,7 +139,7 @@ func (w *runtimeWorld) endings() map[string]func(c *toolCall) {
 	return map[string]func(c *toolCall){
 		"result": w.completes,
 		"cancel": func(c *toolCall) {
-			if err := w.rt.Cancel(w.t.Context(), c.GroupID, c.ID, "enough"); err != nil {
+			if err := w.mine.Cancel(w.t.Context(), c.GroupID, c.ID, "enough"); err != nil {
 				w.t.Error(err)
 			}
 		},
@@ -169,7 +169,7 @@ func testR8(t *testing.T) {
 			t.Errorf("%s: %d attempts, want 3", id, len(got))
 		}
 		for _, r := range got {
-			isAnswer(t, r, id, 1)
+			isAnswer(t, r, c.SentID, 1)
 			if r.Body != got[0].Body {
 				t.Errorf("%s: posted %s, then %s", id, got[0].Body, r.Body)
 			}

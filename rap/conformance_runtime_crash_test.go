@@ -48,7 +48,7 @@ func runtimeProcess() error {
 	}
 	rt, err := rap.NewRuntime(rap.RuntimeConfig{
 		Common: rap.Common{
-			Records: h.store, Room: "clerk", Key: bytes.Repeat([]byte{7}, 32), Desk: h.desk(), Poll: 20 * time.Millisecond,
+			Records: h.store, Room: confRoom, Key: confKey(), Desk: h.desk(), Poll: 20 * time.Millisecond,
 			Now:  func() time.Time { return time.Now().Add(spec.Ahead) },
 			Plan: func(context.Context) (*resolve.Plan, error) { return h.plan, nil }, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		},
@@ -58,20 +58,24 @@ func runtimeProcess() error {
 	if err != nil {
 		return err
 	}
+	threads, err := rt.As(confAsker())
+	if err != nil {
+		return err
+	}
 	mux := http.NewServeMux()
 	mux.Handle("/callbacks/", rt)
 	mux.HandleFunc("POST /test/invoke", func(w http.ResponseWriter, r *http.Request) {
 		var in rap.Invocation
 		err := json.NewDecoder(r.Body).Decode(&in)
 		if err == nil {
-			_, err = rt.Invoke(r.Context(), in)
+			_, err = threads.Invoke(r.Context(), in)
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	})
 	mux.HandleFunc("GET /test/call", func(w http.ResponseWriter, r *http.Request) {
-		got, err := rt.Call(r.Context(), r.FormValue("thread"), r.FormValue("id"))
+		got, err := threads.Call(r.Context(), r.FormValue("thread"), r.FormValue("id"))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
@@ -166,6 +170,7 @@ func (m *mortal) at(path string) string {
 
 func (m *mortal) invoke(thread, id string) *toolCall {
 	m.t.Helper()
+	m.tools.expects(thread, id)
 	body, err := json.Marshal(rap.Invocation{Thread: thread, ID: id, User: "ann", Operation: "write_file", Arguments: json.RawMessage(`{"n":1}`)})
 	if err != nil {
 		m.t.Fatal(err)
@@ -237,7 +242,7 @@ func (m *mortal) settles() {
 	m.calls++
 	c, ref := m.asks(fmt.Sprint("barrier-", m.calls), "call_1")
 	m.house.picks(m.t, ref, "ann", 0)
-	isAnswer(m.t, m.tools.waits(c.answerAt(""), 1)[0], c.ID, 0)
+	isAnswer(m.t, m.tools.waits(c.answerAt(""), 1)[0], c.SentID, 0)
 	m.completes(c)
 }
 
@@ -269,7 +274,7 @@ func testR26(t *testing.T) {
 	}
 	m.house.picks(t, deadRef, "ann", 0)
 	m.start()
-	isAnswer(t, m.tools.waits(dead.answerAt(""), 1)[0], dead.ID, 0)
+	isAnswer(t, m.tools.waits(dead.answerAt(""), 1)[0], dead.SentID, 0)
 	if got := m.look(while); got.State != rap.CallPending || got.Question != whileRef {
 		t.Errorf("the question is not restored: %+v", got)
 	}
@@ -280,7 +285,7 @@ func testR26(t *testing.T) {
 		t.Errorf("a repeated question became %q", got.Question)
 	}
 	m.house.picks(t, whileRef, "ann", 1)
-	isAnswer(t, m.tools.waits(while.answerAt(""), 1)[0], while.ID, 1)
+	isAnswer(t, m.tools.waits(while.answerAt(""), 1)[0], while.SentID, 1)
 	m.house.tooLate(t, lateRef, "ann", 0)
 	m.restart()
 	m.settles()
@@ -311,7 +316,7 @@ func killedSending(t *testing.T) {
 	m.settles()
 	m.once(c)
 	m.house.picks(t, ref, "ann", 1)
-	isAnswer(t, m.tools.waits(c.answerAt(""), 1)[0], c.ID, 1)
+	isAnswer(t, m.tools.waits(c.answerAt(""), 1)[0], c.SentID, 1)
 	m.completes(c)
 	m.settles()
 	m.once(c)
@@ -338,7 +343,7 @@ func killedAnswering(t *testing.T) {
 	m.settles()
 	m.tools.exactly(c.answerAt(""), 2)
 	for _, r := range got {
-		isAnswer(t, r, c.ID, 1)
+		isAnswer(t, r, c.SentID, 1)
 		if r.Body != got[0].Body {
 			t.Errorf("posted %s, then %s", got[0].Body, r.Body)
 		}

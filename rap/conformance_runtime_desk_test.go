@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/rap"
 )
 
@@ -141,6 +142,8 @@ func (d *scriptedDesk) Watch(ctx context.Context, changed func(string)) error {
 }
 
 // Open shows a whole call.
+func (d *scriptedDesk) As(approval.Asker) rap.AskerDesk { return d }
+
 func (d *scriptedDesk) Open(_ context.Context, key string, v agent.Verdict) (agent.Held, error) {
 	return d.put(key, &shown{Verdict: v, Held: agent.Held{State: agent.HeldPending}}).Held, nil
 }
@@ -246,5 +249,5 @@ func (d *scriptedDesk) exactly(prompt string, n int) {
 }
 
 func prompting(text string) func(shown) bool {
-	return func(s shown) bool { return s.Question.Asker != "" && strings.Contains(s.Question.Prompt, text) }
+	return func(s shown) bool { return s.Question.Server != "" && strings.Contains(s.Question.Prompt, text) }
 }

@@ -14,7 +14,7 @@ import (
 // offered are the names of what a session may call, and the servers that have problems.
 func (w *runtimeWorld) offered(session string) (names, troubled []string) {
 	w.t.Helper()
-	got, err := w.rt.Tools(w.t.Context(), session)
+	got, err := w.mine.Tools(w.t.Context(), session)
 	if err != nil {
 		w.t.Fatal(err)
 	}

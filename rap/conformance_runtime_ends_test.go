@@ -172,7 +172,7 @@ func testR24(t *testing.T) {
 	c, q, uri := w.asks("t-1", "call_1")
 	neighbour, _, _ := w.asks("t-1", "call_2")
 	began := time.Now()
-	if err := w.rt.Cancel(t.Context(), "t-1", "call_1", "the user went on"); err != nil {
+	if err := w.mine.Cancel(t.Context(), "t-1", "call_1", "the user went on"); err != nil {
 		t.Fatal(err)
 	}
 	w.gaveUp("t-1", "call_1", rap.WhyInterrupted)
@@ -180,7 +180,7 @@ func testR24(t *testing.T) {
 		t.Errorf("took %s", took)
 	}
 	w.desk.withdrawn(q.Ref)
-	notice := map[string]string{"thread_id": "t-1", "tool_call_id": "call_1"}
+	notice := confNotice("t-1", "call_1")
 	hears(w.tools, "cancel", notice)
 	hears(w.other, "cancel", notice)
 	gentlyRefused(t, "a late result", c.send(c.result("late")))
@@ -208,7 +208,7 @@ func testR25(t *testing.T) {
 	silent.sends(silent.view("diff", map[string]any{"n": 1}))
 	neighbour.sends(neighbour.view("diff", map[string]any{"n": 2}))
 	began := time.Now()
-	if err := w.rt.CloseThread(t.Context(), "t-1"); err != nil {
+	if err := w.mine.CloseThread(t.Context(), "t-1"); err != nil {
 		t.Fatal(err)
 	}
 	w.gaveUp("t-1", "call_1", rap.WhyClosed)
@@ -218,7 +218,7 @@ func testR25(t *testing.T) {
 	}
 	w.desk.withdrawn(q.Ref)
 	for _, p := range []*toolPeer{w.tools, w.other} {
-		hears(p, "close", map[string]string{"thread_id": "t-1"})
+		hears(p, "close", confNotice("t-1"))
 	}
 	gentlyRefused(t, "a late result", c.send(c.result("late")))
 	gentlyRefused(t, "a late view", c.send(c.view("diff", map[string]any{"late": true})))
@@ -230,10 +230,10 @@ func testR25(t *testing.T) {
 	w.nothingShown(silent)
 	w.tools.exactly("close", 1)
 	w.other.exactly("close", 1)
-	if views, err := w.rt.Views(t.Context(), "t-1"); err != nil || len(views) != 0 {
+	if views, err := w.mine.Views(t.Context(), "t-1"); err != nil || len(views) != 0 {
 		t.Errorf("the closed thread shows %s, %v", views, err)
 	}
-	if views, err := w.rt.Views(t.Context(), "t-2"); err != nil || !sameJSON(views["diff"], []byte(`{"n":2}`)) {
+	if views, err := w.mine.Views(t.Context(), "t-2"); err != nil || !sameJSON(views["diff"], []byte(`{"n":2}`)) {
 		t.Errorf("the other thread shows %s, %v", views, err)
 	}
 	w.pending(neighbour)
@@ -318,14 +318,14 @@ func testR32(t *testing.T) {
 		t.Errorf("the question became %q", got.Question)
 	}
 	w.desk.exactly(c.name(), 1)
-	views, err := w.rt.Views(t.Context(), "t-1")
+	views, err := w.mine.Views(t.Context(), "t-1")
 	if err != nil || len(views) != 1 || !sameJSON(views["diff"], []byte(`{"n":2}`)) {
 		t.Errorf("the views are %s, %v", views, err)
 	}
-	if views, err := w.rt.Views(t.Context(), "t-9"); err != nil || len(views) != 0 {
+	if views, err := w.mine.Views(t.Context(), "t-9"); err != nil || len(views) != 0 {
 		t.Errorf("an unknown thread shows %s, %v", views, err)
 	}
-	events, err := w.rt.Events(t.Context(), "t-1", 0)
+	events, err := w.mine.Events(t.Context(), "t-1", 0)
 	if err != nil || !slices.Equal(events, []rap.Event{
 		{ID: "call_0", Text: "first"}, {Index: 1, ID: "call_0", Text: "first"}, {Index: 2, ID: "call_0", Text: "last", Associative: true, Final: true},
 	}) {
@@ -360,10 +360,10 @@ func testR38(t *testing.T) {
 		w.asks("cancel-"+name, "call_1")
 		w.asks("close-"+name, "call_1")
 		began := time.Now()
-		if err := w.rt.Cancel(t.Context(), "cancel-"+name, "call_1", "enough"); err != nil {
+		if err := w.mine.Cancel(t.Context(), "cancel-"+name, "call_1", "enough"); err != nil {
 			t.Error(err)
 		}
-		if err := w.rt.CloseThread(t.Context(), "close-"+name); err != nil {
+		if err := w.mine.CloseThread(t.Context(), "close-"+name); err != nil {
 			t.Error(err)
 		}
 		w.gaveUp("cancel-"+name, "call_1", rap.WhyInterrupted)
@@ -372,8 +372,8 @@ func testR38(t *testing.T) {
 			t.Errorf("%s: took %s", name, took)
 		}
 		for _, p := range []*toolPeer{w.tools, w.other} {
-			hears(p, "cancel", map[string]string{"thread_id": "cancel-" + name, "tool_call_id": "call_1"})
-			hears(p, "close", map[string]string{"thread_id": "close-" + name})
+			hears(p, "cancel", confNotice("cancel-"+name, "call_1"))
+			hears(p, "close", confNotice("close-"+name))
 		}
 		w.settles()
 		for _, p := range []*toolPeer{w.tools, w.other} {

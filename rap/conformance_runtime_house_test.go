@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent/held"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/ledger"
 	"github.com/assent-dev/assent/people"
@@ -72,7 +71,7 @@ func (h *askHouse) Plan(_ context.Context, _, agent string) (*approval.Compiled,
 }
 
 func (h *askHouse) desk() rap.Desk {
-	return desk.Service(h.service, h.store, held.Identity{Tenant: "acme", Asker: approval.Asker{Token: "rt"}, Agent: "clerk"})
+	return desk.Service(h.service, h.store, desk.Place{Tenant: "acme", Agent: "clerk"})
 }
 
 // houseWorld is a runtime whose questions go to a real house.
@@ -207,7 +206,7 @@ func twoProcesses(t *testing.T) {
 		w.desk.picks(q.Ref, 2)
 		w.settles()
 		w.tools.exactly(uri, 1)
-		if got, err := second.Call(t.Context(), "t-1", id); err != nil || got.State != rap.CallPending {
+		if got, err := threadsOf(t, second).Call(t.Context(), "t-1", id); err != nil || got.State != rap.CallPending {
 			t.Errorf("the other process has %+v, %v", got, err)
 		}
 

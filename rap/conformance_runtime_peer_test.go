@@ -69,6 +69,11 @@ type confCallback struct {
 	Default     *int     `json:"default"`
 	ResponseURL string   `json:"response_url"`
 
+	ToolCallID   string `json:"tool_call_id"`
+	Subscription bool   `json:"subscription"`
+	Associative  bool   `json:"associative"`
+	Final        bool   `json:"final"`
+
 	uri    string // path and query that it came to
 	body   []byte
 	status int // that it was answered with; 0 not yet, or by a cut
@@ -151,11 +156,12 @@ func (r *confRuntime) answers(script func(cb *confCallback, nth int) int) {
 	r.script = script
 }
 
-// confFields are the fields of the messages that a tool without subscriptions and sign-ins sends. True: required.
+// confFields are the fields of the messages that a tool without sign-ins and views sends. True: required.
 func confFields() map[string]map[string]bool {
 	return map[string]map[string]bool{
-		"tool_result": {"type": true, "group_id": true, "id": true, "call_id": false, "text": false, "content": false, "display_as": false, "subscription": false},
-		"user_choice": {"type": true, "group_id": true, "id": true, "call_id": false, "prompt": true, "choices": true, "default": true, "response_url": true},
+		"tool_result":        {"type": true, "group_id": true, "id": true, "call_id": false, "text": false, "content": false, "display_as": false, "subscription": false},
+		"user_choice":        {"type": true, "group_id": true, "id": true, "call_id": false, "prompt": true, "choices": true, "default": true, "response_url": true},
+		"subscription_event": {"type": true, "group_id": true, "tool_call_id": true, "text": true, "associative": false, "final": false},
 	}
 }
 
@@ -194,6 +200,9 @@ func (c *confCallback) read(req *http.Request) string {
 }
 
 func (c *confCallback) content(fields map[string]json.RawMessage) string {
+	if c.Type == "subscription_event" {
+		return ""
+	}
 	if c.Type == "tool_result" {
 		if c.Text == nil && fields["content"] == nil {
 			return "a result without text and content"

@@ -41,5 +41,6 @@ func runtimeRows() []confRow {
 		{"R36", "invocations go where the manifest says", testR36},
 		{"R37", "a refused invocation is not repeated, a failed one is, and any 2xx accepts it", testR37},
 		{"R38", "servers that fail or hang when told of an end delay nothing and are told once", testR38},
+		{"R39", "threads and calls of two askers have nothing in common but their names, here and at the tool server", testR39},
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/resolve"
@@ -54,6 +53,7 @@ type runtimeWorld struct {
 	tools *toolPeer // the first server, registered as "files"
 	other *toolPeer // the second one, "mail"
 	rt    *rap.Runtime
+	mine  *rap.Threads // of the one who calls
 	cfg   rap.RuntimeConfig
 	front *httptest.Server
 	said  *notes // logs and ledger facts
@@ -83,7 +83,7 @@ func moreWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 	plan := clerkPlan(t, runtimeAgent)
 	w.cfg = rap.RuntimeConfig{
 		Common: rap.Common{
-			Records: rap.NewMemory(), Room: "clerk", Key: bytes.Repeat([]byte{7}, 32), Desk: w.desk, Poll: 10 * time.Millisecond, Now: time.Now,
+			Records: rap.NewMemory(), Room: confRoom, Key: confKey(), Desk: w.desk, Poll: 10 * time.Millisecond, Now: time.Now,
 			Plan:   func(context.Context) (*resolve.Plan, error) { return plan, nil },
 			Record: w.said.record, Log: slog.New(slog.NewTextHandler(w.said, nil)),
 		},
@@ -97,6 +97,7 @@ func moreWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 		s(w)
 	}
 	w.rt = startRuntime(t, w.cfg)
+	w.mine = threadsOf(t, w.rt)
 	gate.Done()
 	t.Cleanup(w.keepsSecrets)
 	return w
@@ -124,6 +125,16 @@ func startRuntime(t *testing.T, cfg rap.RuntimeConfig) *rap.Runtime {
 		}
 	})
 	return rt
+}
+
+// threadsOf are the threads of who calls.
+func threadsOf(t testing.TB, rt *rap.Runtime) *rap.Threads {
+	t.Helper()
+	threads, err := rt.As(confAsker())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return threads
 }
 
 // notes keeps what is logged and recorded.
@@ -190,7 +201,9 @@ func (w *runtimeWorld) invokes(in rap.Invocation) *toolCall {
 // starts makes a call, wherever it gets to.
 func (w *runtimeWorld) starts(in rap.Invocation) {
 	w.t.Helper()
-	if _, err := w.rt.Invoke(w.t.Context(), in); err != nil {
+	w.tools.expects(in.Thread, in.ID)
+	w.other.expects(in.Thread, in.ID)
+	if _, err := w.mine.Invoke(w.t.Context(), in); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -219,7 +232,7 @@ func (w *runtimeWorld) look(c *toolCall) rap.Call { return w.lookAt(c.GroupID, c
 
 func (w *runtimeWorld) lookAt(thread, id string) rap.Call {
 	w.t.Helper()
-	got, err := w.rt.Call(w.t.Context(), thread, id)
+	got, err := w.mine.Call(w.t.Context(), thread, id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -269,7 +282,7 @@ func (w *runtimeWorld) ends(thread, id string) rap.Call {
 	w.t.Helper()
 	ctx, stop := patience(w.t)
 	defer stop()
-	got, err := w.rt.Wait(ctx, thread, id)
+	got, err := w.mine.Wait(ctx, thread, id)
 	if err != nil {
 		w.t.Fatalf("%s/%s: %v: %+v", thread, id, err, got)
 	}
@@ -307,7 +320,7 @@ func (w *runtimeWorld) gaveUp(thread, id string, why rap.Why) {
 // answered waits for the one answer at an address and checks it to the letter.
 func (w *runtimeWorld) answered(c *toolCall, uri string, selected int) {
 	w.t.Helper()
-	isAnswer(w.t, c.p.waits(uri, 1)[0], c.ID, selected)
+	isAnswer(w.t, c.p.waits(uri, 1)[0], c.SentID, selected)
 }
 
 func isAnswer(t *testing.T, r toolRequest, id string, selected int) {
@@ -356,4 +369,4 @@ func (w *runtimeWorld) nothingShown(c *toolCall) {
 
 // Every world's desk is a desk.
 var _ rap.Desk = (*scriptedDesk)(nil)
-var _ agent.Holder = (*scriptedDesk)(nil)
+var _ rap.AskerDesk = (*scriptedDesk)(nil)

@@ -13,6 +13,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/rap"
 )
 
 // toolPeer is a tool server that does what a test tells it to. It knows RAP from the protocol's field tables alone, and shares no code with
@@ -24,7 +27,8 @@ type toolPeer struct {
 
 	mu       sync.Mutex
 	got      []toolRequest
-	changed  chan struct{} // closed and made anew with every request
+	changed  chan struct{}        // closed and made anew with every request
+	own      map[string][2]string // thread and id by the names that they are sent as
 	manifest func(w http.ResponseWriter)
 	scripts  map[string]func(w http.ResponseWriter, r *http.Request, nth int)
 }
@@ -48,7 +52,7 @@ func toolManifest(endpoint string, tools ...string) string {
 
 // newToolPeer starts a tool server that offers some tools, accepts everything and does nothing.
 func newToolPeer(t *testing.T, tools ...string) *toolPeer {
-	p := &toolPeer{t: t, quit: make(chan struct{}), changed: make(chan struct{}), scripts: map[string]func(http.ResponseWriter, *http.Request, int){}}
+	p := &toolPeer{t: t, quit: make(chan struct{}), changed: make(chan struct{}), own: map[string][2]string{}, scripts: map[string]func(http.ResponseWriter, *http.Request, int){}}
 	server := httptest.NewServer(p)
 	p.URL = server.URL
 	p.offers(toolManifest(p.URL+toolEndpoint, tools...))
@@ -182,17 +186,42 @@ type toolCall struct {
 
 	Operation   string          `json:"operation"`
 	Arguments   json.RawMessage `json:"arguments"`
-	ID          string          `json:"id"`
+	SentID      string          `json:"id"`
 	CallID      *string         `json:"call_id"`
 	CallbackURL string          `json:"callback_url"`
-	GroupID     string          `json:"group_id"`
+	SentGroup   string          `json:"group_id"`
 	Ancestors   []string        `json:"thread_ancestors"`
 	UserID      *string         `json:"user_id"`
+
+	ID, GroupID string // as whoever made the call named them; as they were sent where that is not known
+}
+
+// confKey and confRoom are those of every runtime under test, and confAsker is who calls.
+func confKey() []byte { return bytes.Repeat([]byte{7}, 32) }
+
+const confRoom = "clerk"
+
+func confAsker() approval.Asker { return approval.Asker{Token: "clerk-token"} }
+
+// confGroup is the name under which a thread is sent.
+func confGroup(thread string) string {
+	group, _ := rap.SentAs(confKey(), confRoom, confAsker(), thread, "")
+	return group
+}
+
+// confNotice is what a tool server is told of a thread, or of one of its calls.
+func confNotice(thread string, id ...string) map[string]string {
+	group, call := rap.SentAs(confKey(), confRoom, confAsker(), thread, strings.Join(id, ""))
+	if len(id) == 0 {
+		return map[string]string{"thread_id": group}
+	}
+	return map[string]string{"thread_id": group, "tool_call_id": call}
 }
 
 // call waits for the invocation of a thread's call.
 func (p *toolPeer) call(thread, id string) *toolCall {
 	p.t.Helper()
+	p.expects(thread, id)
 	for n := 1; ; n++ {
 		if c := p.read(p.waits("invoke", n)[n-1].Body); c.GroupID == thread && c.ID == id {
 			return c
@@ -200,10 +229,24 @@ func (p *toolPeer) call(thread, id string) *toolCall {
 	}
 }
 
+// expects has the invocation of a thread's call recognised by the names that it is sent as.
+func (p *toolPeer) expects(thread, id string) {
+	group, call := rap.SentAs(confKey(), confRoom, confAsker(), thread, id)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.own[group+"/"+call] = [2]string{thread, id}
+}
+
 func (p *toolPeer) read(body string) *toolCall {
 	c := &toolCall{t: p.t, p: p}
 	if err := json.Unmarshal([]byte(body), c); err != nil {
 		p.t.Errorf("an invocation that can't be read: %v: %s", err, body)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.GroupID, c.ID = c.SentGroup, c.SentID
+	if own, known := p.own[c.SentGroup+"/"+c.SentID]; known {
+		c.GroupID, c.ID = own[0], own[1]
 	}
 	return c
 }
@@ -248,25 +291,25 @@ func (c *toolCall) name() string { return c.GroupID + "/" + c.ID }
 // choice is a question with three labels, of which the last is the default; its answer goes to a path of the tool server.
 func (c *toolCall) choice(path string) toolMessage {
 	return toolMessage{
-		"type": "user_choice", "group_id": c.GroupID, "id": c.ID, "prompt": "Allow " + c.name() + " to write to /etc/motd?",
+		"type": "user_choice", "group_id": c.SentGroup, "id": c.SentID, "prompt": "Allow " + c.name() + " to write to /etc/motd?",
 		"choices": []string{"Yes for session", "Yes once", "No"}, "default": 2, "response_url": c.p.URL + path,
 	}
 }
 
 func (c *toolCall) result(text string) toolMessage {
-	return toolMessage{"type": "tool_result", "group_id": c.GroupID, "id": c.ID, "text": text}
+	return toolMessage{"type": "tool_result", "group_id": c.SentGroup, "id": c.SentID, "text": text}
 }
 
 func (c *toolCall) oauth(url string) toolMessage {
-	return toolMessage{"type": "oauth", "group_id": c.GroupID, "id": c.ID, "auth_url": url}
+	return toolMessage{"type": "oauth", "group_id": c.SentGroup, "id": c.SentID, "auth_url": url}
 }
 
 func (c *toolCall) event(text string) toolMessage {
-	return toolMessage{"type": "subscription_event", "group_id": c.GroupID, "tool_call_id": c.ID, "text": text}
+	return toolMessage{"type": "subscription_event", "group_id": c.SentGroup, "tool_call_id": c.SentID, "text": text}
 }
 
 func (c *toolCall) view(kind string, content any) toolMessage {
-	return toolMessage{"type": "view_update", "group_id": c.GroupID, "view_type": kind, "content": content}
+	return toolMessage{"type": "view_update", "group_id": c.SentGroup, "view_type": kind, "content": content}
 }
 
 // send posts a callback and returns its status.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/rap/peer"
 )
 
@@ -19,14 +20,17 @@ type GatewayConfig struct {
 	// MCPServer has the plan treat the operations as tools of that MCP server, for names that no local tool can have; "": as local tools.
 	MCPServer string
 	// Closed is told, in a goroutine of its own, that a caller closed a thread (UpstreamServer.CloseThread); nil: nobody is.
-	Closed  func(ctx context.Context, caller, thread string) error
+	Closed  func(ctx context.Context, who approval.Asker, thread string) error
 	Callers []Caller
-	Ask     Whom
-	Grants  SessionGrants
+	// Ask is whom the rules' questions go to; "" is AskApprovers where there is a Desk, and AskUser where there is none.
+	Ask    Whom
+	Grants SessionGrants
 	// Within is how long a question waits for its answer before the call ends with an error; 10m. Part of the documented contract.
 	Within time.Duration
 	// RunWithin is how long an operation may take; 10m.
 	RunWithin time.Duration
+	// SubscriptionWithin is how long the events after a result are passed on; 24h. Then the subscription is ended.
+	SubscriptionWithin time.Duration
 
 	MaxBody   int64 // of a request; 1 MiB
 	MaxOpen   int   // calls of one caller that have not ended; 20,000
@@ -37,10 +41,11 @@ type GatewayConfig struct {
 // Whom says who is asked where the plan asks.
 type Whom string
 
-// Who is asked. Where policies name groups or more than one person, the runtime's user alone can't answer, and AskUser ends such calls with an
-// error.
+// Who is asked. A runtime answers what it is asked itself, and nobody can tell whether its user saw the question: AskUser is for runtimes that are
+// trusted with that. Where policies name groups or more than one person, the runtime's user alone can't answer, and AskUser ends such calls with
+// an error.
 const (
-	AskUser      Whom = "user"      // the runtime's user, by user_choice
+	AskUser      Whom = "user"      // the calling runtime, which shows it to its user, by user_choice
 	AskApprovers Whom = "approvers" // our own approvers, at the Desk
 	AskBoth      Whom = "both"      // our approvers first, then the runtime's user
 )
@@ -65,13 +70,17 @@ type Operation struct {
 	Label func(args json.RawMessage) string
 	// Run does it, with the stored arguments. An error's text is told to the runtime only when it is a *PublicError.
 	Run func(ctx context.Context, job Job) (Outcome, error)
+	// Feed brings the events that follow outcomes with a Subscription; nil: none has one.
+	Feed Feed
 }
 
 // Job is one call that may run.
 type Job struct {
-	Caller    string
+	Asker     approval.Asker // who made the call: the caller, under its name in the ledger, and whose runtime it is
+	Caller    string         // its configured name
 	Thread    string
 	ID        string
+	Run       string // a name that no other run of the gateway has
 	User      string
 	Ancestors []string
 	Operation string
@@ -89,10 +98,12 @@ func (e *PublicError) Error() string { return e.Text }
 // ErrAskedAlready says that a call has asked its user before.
 var ErrAskedAlready = errors.New("this call has asked its user before")
 
-// Caller is a runtime that may call, and the tenant that its calls belong to.
+// Caller is a runtime that may call.
 type Caller struct {
 	Name string
-	// TokenHash is the hex SHA-256 of its bearer token. "" lets in whoever connects from this machine, whose thread_ancestors are refused.
+	// Person is whose runtime it is, as the directory names them; "" when it is nobody's. They don't approve its calls.
+	Person string
+	// TokenHash is the hex SHA-256 of its bearer token. "" lets in whoever connects from this machine, whose thread_ancestors are not believed.
 	TokenHash string
 	// Callbacks says where its callback URLs may point (Allow), and how we show ourselves there (Token).
 	Callbacks peer.Config

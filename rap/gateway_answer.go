@@ -100,7 +100,7 @@ func (g *Gateway) answered(ctx context.Context, w http.ResponseWriter, req *http
 	}
 	if changed {
 		facts := map[string]any{"valid": heard == gateTaken, "verdict": d.body.Verdict, "session": d.body.Grant != ""}
-		_ = g.record(ctx, "rap_user_answered", &d.body, d.body.Caller, facts)
+		_ = g.record(ctx, "rap_user_answered", &d.body, facts)
 		g.hint(d.key)
 		defer g.moved(d)
 	}
@@ -119,7 +119,8 @@ func (g *Gateway) answered(ctx context.Context, w http.ResponseWriter, req *http
 func (g *Gateway) hear(d *doc[gateCall], in wire.Answer, bad error) gateHearing {
 	c, q := &d.body, d.body.Question
 	right := bad == nil && in.ID == c.ID && in.Selected >= 0 && in.Selected < q.Choices
-	open := c.Phase == gateAwaiting || c.Phase == gateExecuting && q.Relayed && q.Selected == nil && !q.Bad
+	relayed := c.Phase == gateExecuting && q.Relayed && q.Selected == nil && !q.Bad && c.Stop == "" // nobody needs it once the run is to stop
+	open := c.Phase == gateAwaiting || relayed
 	switch {
 	case !open && right && q.Selected != nil && *q.Selected == in.Selected:
 		return gateSame

@@ -3,7 +3,9 @@ package rap
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
+	"time"
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/policy"
@@ -20,8 +22,17 @@ type judged struct {
 	binding string
 }
 
-// verdict is what the desk is told.
-func (j *judged) verdict() agent.Verdict { return agent.Verdict{Decision: j.Decision, Call: j.call} }
+// verdict is what the desk is told: that nobody waits longer than so long either.
+func (j *judged) verdict(within time.Duration) agent.Verdict {
+	v := agent.Verdict{Decision: j.Decision, Call: j.call}
+	if v.Require != nil {
+		require := *v.Require
+		require.Within = lowerOf(within, v.Require)
+		v.Require = &require
+	}
+
+	return v
+}
 
 // judge validates a call (I11) and asks the rules. The words say why it is not to run.
 func (g *Gateway) judge(ctx context.Context, c *gateCall) (*judged, string) {
@@ -64,6 +75,9 @@ func (g *Gateway) present(c *gateCall, op *gateOp) *resolve.Call {
 	}
 	return call
 }
+
+// below names a thread of a caller. No two callers make the same name, whatever they and their threads are called.
+func below(caller, thread string) string { return url.PathEscape(caller) + "/" + thread }
 
 func (j *judged) ground() gateGround {
 	g := gateGround{Binding: j.binding, Plan: j.plan.Version(), Tool: j.op.digest}
@@ -118,7 +132,7 @@ func (g *Gateway) askToo(ctx context.Context, d *doc[gateCall], j *judged, by st
 // heard records what was decided first about a call, once where the desk has to be reached again.
 func (g *Gateway) heard(ctx context.Context, c *gateCall, decision string) {
 	if c.Tries == 0 {
-		_ = g.record(ctx, "rap_call_received", c, c.Caller, map[string]any{"decision": decision})
+		_ = g.record(ctx, "rap_call_received", c, map[string]any{"decision": decision})
 	}
 }
 

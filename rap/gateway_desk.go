@@ -22,17 +22,34 @@ const (
 // gateDeskKey is what the desk knows a call by, in one attempt and the next.
 func gateDeskKey(d *doc[gateCall]) string { return "rap-" + hashed(d.key) }
 
+// desk is where our approvers answer for a call, as whoever made it has it.
+func (g *Gateway) desk(c *gateCall) AskerDesk { return g.cfg.Desk.As(c.Asker) }
+
+// asker is who made a call. Calls of an earlier version, which kept nobody, were made in the name of the gateway.
+func (g *Gateway) asker(c *gateCall) approval.Asker {
+	if c.owned() {
+		return c.Asker
+	}
+
+	return approval.Asker{Token: g.cfg.Room}
+}
+
+// disown ends a call that an earlier version kept without saying who made it: nobody can be asked about it in a name that is right.
+func (g *Gateway) disown(ctx context.Context, d *doc[gateCall]) error {
+	return g.settle(ctx, d, gateFailed, "the call was kept by an earlier version, which did not keep who made it; nothing was run")
+}
+
 // hold puts a call to our approvers.
 func (g *Gateway) hold(ctx context.Context, d *doc[gateCall], j *judged) (bool, error) {
 	if d.body.Until.IsZero() {
 		d.body.Until = g.now().Add(lowerOf(g.cfg.Within, j.Require))
 	}
-	held, err := g.cfg.Desk.Open(ctx, gateDeskKey(d), j.verdict())
+	held, err := g.desk(&d.body).Open(ctx, gateDeskKey(d), j.verdict(d.body.Until.Sub(g.now())))
 	if err != nil {
 		return g.tryDesk(ctx, d, err)
 	}
 	d.body.Held, d.body.Tries, d.body.Look = held.Ref, 0, firstLook
-	_ = g.record(ctx, "rap_approvers_asked", &d.body, d.body.Caller, map[string]any{"state": string(held.State)})
+	_ = g.record(ctx, "rap_approvers_asked", &d.body, map[string]any{"state": string(held.State)})
 	more, err := g.stands(ctx, d, held)
 	if errors.Is(err, approval.ErrVersion) {
 		g.unwanted(ctx, d.key, held.Ref)
@@ -46,7 +63,7 @@ func (g *Gateway) unwanted(ctx context.Context, key, ref string) {
 	if err != nil || !d.body.over() || d.body.Held == ref {
 		return
 	}
-	if err := g.cfg.Desk.Cancel(ctx, ref, "nobody waits for the call any more"); err != nil {
+	if err := g.cfg.Desk.As(g.asker(&d.body)).Cancel(ctx, ref, "nobody waits for the call any more"); err != nil {
 		g.refuse(ctx, "a request at the desk was not withdrawn", err, &d.body)
 	}
 }
@@ -64,7 +81,7 @@ func (g *Gateway) tryDesk(ctx context.Context, d *doc[gateCall], failed error) (
 
 // look sees how the approval of a call stands.
 func (g *Gateway) look(ctx context.Context, d *doc[gateCall]) (bool, error) {
-	held, err := g.cfg.Desk.Look(ctx, d.body.Held)
+	held, err := g.desk(&d.body).Look(ctx, d.body.Held)
 	if errors.Is(err, agent.ErrNoRequest) {
 		return true, g.settle(ctx, d, gateFailed, "the approval is known no more; nothing was run")
 	}
@@ -160,16 +177,25 @@ func (g *Gateway) approved(ctx context.Context, d *doc[gateCall], held agent.Hel
 	return g.allow(ctx, d, gateByApprovers)
 }
 
-// watch looks at approvals when something happens at the desk. Run does not wait for that: there may be many.
+// watch looks at calls when something happens at the desk, or there are events for them. Run does not wait for that: there may be many.
 func (g *Gateway) watch(ctx context.Context, jobs *sync.WaitGroup) {
-	if g.cfg.Desk == nil || g.cfg.Ask == AskUser {
-		return
+	if g.cfg.Desk != nil && g.cfg.Ask != AskUser {
+		g.listen(ctx, jobs, g.cfg.Desk.Watch)
 	}
+	for _, feed := range g.feeds {
+		g.listen(ctx, jobs, func(ctx context.Context, changed func(string)) error {
+			return feed.Watch(ctx, func(name string) { changed(subscriptionRef(name)) })
+		})
+	}
+}
+
+// listen follows the news of one watch.
+func (g *Gateway) listen(ctx context.Context, jobs *sync.WaitGroup, watch func(context.Context, func(string)) error) {
 	n := &news{refs: map[string]struct{}{}, some: make(chan struct{}, 1)}
 	jobs.Go(func() { eachTime(ctx, n.some, func() { g.follow(ctx, jobs, n.take()) }) })
 	jobs.Go(func() {
 		for ctx.Err() == nil {
-			err := g.cfg.Desk.Watch(ctx, n.add)
+			err := watch(ctx, n.add)
 			g.pauseWatch(ctx, err)
 		}
 	})
@@ -191,14 +217,14 @@ func (g *Gateway) pauseWatch(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	g.cfg.Log.WarnContext(ctx, "the desk is not watched", "error", err)
+	g.cfg.Log.WarnContext(ctx, "news of the desk, or of events, is not heard", "error", err)
 	select {
 	case <-ctx.Done():
 	case <-time.After(g.cfg.Poll):
 	}
 }
 
-// follow looks at the approvals that the desk has news of, and at all where it can't tell.
+// follow looks at the calls that there is news of, and at all that wait for approvals where nobody can tell of which.
 func (g *Gateway) follow(ctx context.Context, jobs *sync.WaitGroup, refs map[string]struct{}) {
 	if _, any := refs[""]; any {
 		g.lookAgain(ctx, jobs)
@@ -210,7 +236,7 @@ func (g *Gateway) follow(ctx context.Context, jobs *sync.WaitGroup, refs map[str
 		case err == nil:
 			g.begin(ctx, jobs, gateDue{key: d.body.Key, caller: d.body.Caller, look: true})
 		case !errors.Is(err, approval.ErrNotFound) && ctx.Err() == nil:
-			g.cfg.Log.ErrorContext(ctx, "news of the desk can't be followed", "error", err)
+			g.cfg.Log.ErrorContext(ctx, "news of the desk, or of events, can't be followed", "error", err)
 		}
 	}
 }

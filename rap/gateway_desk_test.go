@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval"
 )
 
 // board is a desk that a test answers at.
@@ -22,10 +23,17 @@ type board struct {
 	broken  bool
 	at      agent.HeldState // of new requests
 	changed func(string)
+	askers  []approval.Asker
 }
 
 func newBoard() *board {
 	return &board{asked: map[string]*agent.Held{}, keys: map[string]string{}, claims: map[string]int{}, at: agent.HeldPending}
+}
+
+// As keeps who asks.
+func (b *board) As(who approval.Asker) AskerDesk {
+	b.set(func() { b.askers = append(b.askers, who) })
+	return b
 }
 
 func (b *board) Open(_ context.Context, key string, v agent.Verdict) (agent.Held, error) {

@@ -1,6 +1,7 @@
 package rap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,10 +27,11 @@ type SessionGrant struct {
 // gateGrant is a session grant with what it rests on. One that ended stays until it expires, so that no repetition of its making brings it back.
 type gateGrant struct {
 	SessionGrant
-	Thread string     `json:"thread"` // where it was given
-	Made   time.Time  `json:"made"`
-	Ground gateGround `json:"ground"`
-	Ended  string     `json:"ended,omitempty"`
+	Asker  approval.Asker `json:"asker"`  // whose call it was given to
+	Thread string         `json:"thread"` // where it was given
+	Made   time.Time      `json:"made"`
+	Ground gateGround     `json:"ground"`
+	Ended  string         `json:"ended,omitempty"`
 }
 
 // gateGrantKey places the grant that an answer to a call makes: below its session, once.
@@ -46,11 +48,11 @@ func (g *gateGrant) open(now time.Time) bool {
 	return g.Ended == "" && g.Uses < g.MaxUses && now.Before(g.Expires)
 }
 
-// covers tells whether a call may run on a grant (U23, 4.3.11): the same caller and session, user and operation, as it is now, under the rules of now,
+// covers tells whether a call may run on a grant (U23, 4.3.11): the same asker and session, user and operation, as it is now, under the rules of now,
 // asked about by no rule that the user did not see. Threads hand grants down, never up.
 func (g *Gateway) covers(s *gateGrant, c *gateCall, j *judged) bool {
 	below := g.cfg.Grants.Children && slices.Contains(c.Ancestors, s.Thread)
-	if s.Caller != c.Caller || s.Session != c.root() || s.User != c.User || s.Operation != c.Operation || s.Thread != c.Thread && !below {
+	if !s.Asker.Same(c.Asker) || s.Caller != c.Caller || s.Session != c.root() || s.User != c.User || s.Operation != c.Operation || s.Thread != c.Thread && !below {
 		return false
 	}
 	now := j.ground()
@@ -63,7 +65,7 @@ func (g *Gateway) covers(s *gateGrant, c *gateCall, j *judged) bool {
 
 // useGrant takes one use of a session grant that covers the call, and returns where it is kept; "" when none does.
 func (g *Gateway) useGrant(ctx context.Context, c *gateCall, j *judged) (string, error) {
-	if !g.cfg.Grants.Offer {
+	if !g.cfg.Grants.Offer || c.Stray {
 		return "", nil
 	}
 	all, err := g.grants.list(ctx, gateThread(c.Caller, c.root()), "", 1000)
@@ -81,7 +83,7 @@ func (g *Gateway) useGrant(ctx context.Context, c *gateCall, j *judged) (string,
 		if err != nil {
 			return "", err
 		}
-		if used != nil && g.recordGrant(ctx, "rap_grant_used", used, c.Caller) == nil {
+		if used != nil && g.recordGrant(ctx, "rap_grant_used", used) == nil {
 			return s.key, nil
 		}
 	}
@@ -92,10 +94,10 @@ func (g *Gateway) useGrant(ctx context.Context, c *gateCall, j *judged) (string,
 func (g *Gateway) makeGrant(ctx context.Context, d *doc[gateCall], j *judged) (bool, error) {
 	c, q := &d.body, d.body.Question
 	now := g.now()
-	s := gateGrant{Thread: c.Thread, Made: now, Ground: j.ground(), SessionGrant: SessionGrant{
+	s := gateGrant{Asker: c.Asker, Thread: c.Thread, Made: now, Ground: j.ground(), SessionGrant: SessionGrant{
 		ID: gateGrantID(c.Grant), Caller: c.Caller, Session: c.root(), User: c.User, Operation: c.Operation, Uses: 1, MaxUses: q.Uses, Expires: now.Add(q.For),
 	}}
-	if g.recordGrant(ctx, "rap_grant_made", &s, c.Caller) != nil {
+	if g.recordGrant(ctx, "rap_grant_made", &s) != nil {
 		return false, g.settle(ctx, d, gateFailed, "the session grant could not be recorded; nothing was run")
 	}
 	err := g.grants.put(ctx, &doc[gateGrant]{key: c.Grant, alias: s.ID, expires: s.Expires.Add(gateRemain), body: s})
@@ -141,7 +143,7 @@ func (g *Gateway) endGrant(ctx context.Context, key, how string) error {
 		return was == ""
 	})
 	if ended != nil {
-		_ = g.recordGrant(ctx, "rap_grant_ended", ended, ended.Caller)
+		_ = g.recordGrant(ctx, "rap_grant_ended", ended)
 	}
 	return err
 }
@@ -196,9 +198,10 @@ func (g *Gateway) Revoke(ctx context.Context, id string) error {
 	return g.endGrant(ctx, d.key, "revoked")
 }
 
-func (g *Gateway) recordGrant(ctx context.Context, event string, s *gateGrant, actor string) error {
-	err := g.cfg.Record(ctx, event, s.ID, actor, map[string]any{
-		"caller": s.Caller, "operation": s.Operation, "session": hashed(s.Session), "uses": s.Uses, "max_uses": s.MaxUses, "ended": s.Ended,
+func (g *Gateway) recordGrant(ctx context.Context, event string, s *gateGrant) error {
+	err := g.cfg.Record(ctx, event, s.ID, cmp.Or(s.Asker.Token, g.cfg.Room), map[string]any{
+		"caller": s.Caller, "person": s.Asker.Person, "principal": s.User, "operation": s.Operation, "session": hashed(s.Session),
+		"uses": s.Uses, "max_uses": s.MaxUses, "ended": s.Ended,
 	})
 	if err != nil {
 		g.cfg.Log.ErrorContext(ctx, "the ledger takes no record", "event", event, "error", err)

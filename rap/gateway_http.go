@@ -222,20 +222,20 @@ func (g *Gateway) closeThread(w http.ResponseWriter, req *http.Request, c *gateC
 		ctx, stop := gateDetached(req.Context())
 		defer stop()
 		err = errors.Join(g.cancelThread(ctx, c, in.ThreadID), g.dropGrants(ctx, c.Name, in.ThreadID))
-		g.tellClosed(c.Name, in.ThreadID)
+		g.tellClosed(c.asker, in.ThreadID)
 	}
 	g.noticed(req, "a thread was not closed in full", err)
 }
 
 // tellClosed passes a closure on, once and without waiting (L6).
-func (g *Gateway) tellClosed(caller, thread string) {
+func (g *Gateway) tellClosed(who approval.Asker, thread string) {
 	if g.cfg.Closed == nil {
 		return
 	}
 	go func() {
 		ctx, stop := gateDetached(context.Background())
 		defer stop()
-		if err := g.cfg.Closed(ctx, caller, thread); err != nil {
+		if err := g.cfg.Closed(ctx, who, thread); err != nil {
 			g.cfg.Log.WarnContext(ctx, "a closure was not passed on", "error", err)
 		}
 	}()
@@ -274,7 +274,10 @@ func (g *Gateway) cancelThread(ctx context.Context, c *gateCaller, thread string
 func (g *Gateway) cancel(ctx context.Context, key, why string, closed bool) error {
 	d, changed, err := g.change(ctx, key, func(d *doc[gateCall]) bool {
 		c := &d.body
-		if c.over() || c.Stop != "" && c.Closed == closed {
+		if c.over() {
+			return g.cancelEvents(d, why)
+		}
+		if c.Stop != "" && c.Closed == closed {
 			return false
 		}
 		c.Closed = c.Closed || closed
@@ -291,6 +294,20 @@ func (g *Gateway) cancel(ctx context.Context, key, why string, closed bool) erro
 		g.moved(d)
 	}
 	return err
+}
+
+// cancelEvents has the subscription of a call end that has its result.
+func (g *Gateway) cancelEvents(d *doc[gateCall], why string) bool {
+	c := &d.body
+	if c.Follows == "" || c.Stop != "" || c.Phase == gateDelivered {
+		return false
+	}
+	c.Stop = why
+	if c.Phase == gateFollowing {
+		d.due = g.now()
+	}
+
+	return true
 }
 
 // status tells whether a call is still worked on (a proposal of the protocol).

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/wire"
 )
@@ -94,9 +95,10 @@ func TestGatewayKnowsItsCallers(t *testing.T) {
 	}
 	if code := h.postAs("", "/invoke", string((&wire.Invocation{
 		Operation: "look", ID: "forged", GroupID: "child", Ancestors: []string{"root"}, CallbackURL: h.runtime.url(),
-	}).Append(nil))); code != 403 {
+	}).Append(nil))); code != 200 {
 		t.Errorf("ancestors from nobody in particular: %d", code)
 	}
+	h.runtime.result("forged")
 }
 
 // TestL9_AProxyIsNotLocal: a caller without a token is a program on this machine, which no proxy, no browser and no
@@ -211,7 +213,10 @@ func TestGatewayHearsNotices(t *testing.T) {
 func TestGatewayClosesThreads(t *testing.T) {
 	closed := make(chan string, 1)
 	h := newHouse(t, func(c *GatewayConfig) {
-		c.Closed = func(_ context.Context, caller, thread string) error { closed <- caller + " " + thread; return nil }
+		c.Closed = func(_ context.Context, who approval.Asker, thread string) error {
+			closed <- who.Token + " " + thread
+			return nil
+		}
 	})
 	ids := []string{"a", "b", "c"}
 	for _, id := range ids {
@@ -230,7 +235,7 @@ func TestGatewayClosesThreads(t *testing.T) {
 		}
 		h.runtime.result(id)
 	}
-	if got := <-closed; got != "runtime closing" {
+	if got := <-closed; got != "gw/runtime closing" {
 		t.Errorf("told %q", got)
 	}
 	if code := h.answer(h.runtime.choice("other"), 0); code != 200 {

@@ -59,16 +59,13 @@ func (c *gateCaller) enter(ctx context.Context) bool {
 
 func (c *gateCaller) leave() { <-c.reads }
 
-// unreachable tells why an invocation can't even be answered by a result, and with which status. A caller that nobody knows can't say whose child its
-// thread is (T28).
+// unreachable tells why an invocation can't even be answered by a result, and with which status.
 func (c *gateCaller) unreachable(in *wire.Invocation) (int, string) {
 	switch {
 	case in.CallbackURL == "" || in.GroupID == "" || in.ID == "":
 		return http.StatusBadRequest, "expected an invocation with callback_url, group_id and id"
 	case c.peer.Check(in.CallbackURL) != nil:
 		return http.StatusForbidden, "the callback_url is none that is allowed for this caller"
-	case c.hash == nil && len(in.Ancestors) > 0:
-		return http.StatusForbidden, "thread_ancestors are believed from callers with a token only"
 	}
 	return 0, ""
 }
@@ -86,10 +83,15 @@ func (g *Gateway) decline(w http.ResponseWriter, req *http.Request, code int, wh
 
 func (g *Gateway) received(c *gateCaller, in *wire.Invocation, digest string) *doc[gateCall] {
 	now := g.now()
-	return &doc[gateCall]{key: gateKey(c.Name, in.GroupID, in.ID), due: now, body: gateCall{
-		Phase: gateReceived, Caller: c.Name, Thread: in.GroupID, ID: in.ID, CallID: in.CallID, User: in.UserID, Ancestors: slices.Clone(in.Ancestors),
+	d := &doc[gateCall]{key: gateKey(c.Name, in.GroupID, in.ID), due: now, body: gateCall{
+		Phase: gateReceived, Asker: c.asker, Caller: c.Name, Thread: in.GroupID, ID: in.ID, CallID: in.CallID, User: in.UserID, Ancestors: slices.Clone(in.Ancestors),
 		Callback: in.CallbackURL, Operation: in.Operation, Args: in.Arguments, Digest: digest,
 	}}
+	if c.hash == nil && len(in.Ancestors) > 0 { // a caller that nobody knows can't say whose child its thread is (T28)
+		d.body.Ancestors, d.body.Stray = nil, true
+	}
+
+	return d
 }
 
 // misfit makes of an invocation one that only its error is left of. It stands beside the call of that id, which nobody touches (T18).
@@ -159,16 +161,20 @@ func (g *Gateway) create(ctx context.Context, d *doc[gateCall]) error {
 
 // again posts the result of a call anew, when it has one (T17).
 func (g *Gateway) again(ctx context.Context, key string) error {
+	var left bool
 	d, changed, err := g.change(ctx, key, func(d *doc[gateCall]) bool {
 		c := &d.body
-		if c.Phase != gateDelivered || len(c.Result) == 0 {
+		if c.Phase != gateDelivered && c.Phase != gateFollowing || len(c.Result) == 0 {
 			return false
 		}
+		left = c.Phase == gateDelivered
 		c.Phase, c.Tries, d.due, d.expires = gateDone, 0, g.now(), time.Time{}
 		return true
 	})
-	if changed {
+	if changed && left {
 		g.limits.back(key)
+	}
+	if changed {
 		g.moved(d)
 	}
 	return err

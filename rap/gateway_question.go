@@ -27,7 +27,7 @@ func (g *Gateway) await(ctx context.Context, d *doc[gateCall], j *judged) error 
 	view := gateShow(c, j)
 	within := lowerOf(g.cfg.Within, j.Require)
 	choices := []string{"Allow once: " + c.Operation + " " + view.brief}
-	if uses, life := g.offer(j.Require); uses > 1 && !view.cut {
+	if uses, life := g.offer(j.Require); uses > 1 && !view.cut && !c.Stray {
 		q.Session, q.Uses, q.For = len(choices), uses, life
 		choices = append(choices, fmt.Sprintf("Allow %s with any arguments for this session (at most %s, for at most %s)", c.Operation, times(uses), policy.FormatDuration(life)))
 	}
@@ -52,7 +52,7 @@ func (g *Gateway) pose(ctx context.Context, d *doc[gateCall], q *gateQuestion, p
 	if err := g.calls.put(ctx, d); err != nil {
 		return err
 	}
-	_ = g.record(ctx, "rap_user_asked", c, c.Caller, map[string]any{"choices": len(choices), "relayed": q.Relayed, "within": within.String()})
+	_ = g.record(ctx, "rap_user_asked", c, map[string]any{"choices": len(choices), "relayed": q.Relayed, "within": within.String()})
 	return nil
 }
 

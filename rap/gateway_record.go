@@ -1,6 +1,7 @@
 package rap
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -23,22 +24,25 @@ const (
 	gateDecided   gatePhase = "decided"   // may run, once
 	gateExecuting gatePhase = "executing" // was begun: when its process is gone, nobody knows what became of it
 	gateDone      gatePhase = "done"      // has its result
-	gateDelivered gatePhase = "delivered" // the result was posted, or can't be
+	gateFollowing gatePhase = "following" // the result was posted, and events come after it
+	gateDelivered gatePhase = "delivered" // the result was posted, or can't be, and nothing comes after it
 )
 
 // gateCall is one call, from its acknowledgement on.
 type gateCall struct {
-	Phase     gatePhase `json:"phase"`
-	Caller    string    `json:"caller"`
-	Thread    string    `json:"thread"`
-	ID        string    `json:"id"`
-	CallID    *string   `json:"call_id,omitempty"`
-	User      string    `json:"user,omitempty"`
-	Ancestors []string  `json:"ancestors,omitempty"`
-	Callback  string    `json:"callback"`
-	Operation string    `json:"operation"`
-	Args      []byte    `json:"args,omitempty"` // to the byte: a json.RawMessage would be written anew
-	Digest    string    `json:"digest"`         // of what the runtime sent
+	Phase     gatePhase      `json:"phase"`
+	Asker     approval.Asker `json:"asker"` // who made the call
+	Caller    string         `json:"caller"`
+	Thread    string         `json:"thread"`
+	ID        string         `json:"id"`
+	CallID    *string        `json:"call_id,omitempty"`
+	User      string         `json:"user,omitempty"`
+	Ancestors []string       `json:"ancestors,omitempty"`
+	Stray     bool           `json:"stray,omitempty"` // it named ancestors that are not believed: its thread is a root, for which nobody allows anything beyond one call
+	Callback  string         `json:"callback"`
+	Operation string         `json:"operation"`
+	Args      []byte         `json:"args,omitempty"` // to the byte: a json.RawMessage would be written anew
+	Digest    string         `json:"digest"`         // of what the runtime sent
 
 	Tries    int           `json:"tries,omitempty"` // of what is to be posted now
 	Until    time.Time     `json:"until,omitzero"`  // when the question that is open ends unanswered
@@ -55,6 +59,14 @@ type gateCall struct {
 	Closed   bool          `json:"closed,omitempty"`
 	Withdraw bool          `json:"withdraw,omitempty"` // what the approvers were asked is needed no more
 	Result   []byte        `json:"result,omitempty"`   // a tool_result, ready to be posted
+
+	Run     string    `json:"run,omitempty"`     // a name of its one run
+	Follows string    `json:"follows,omitempty"` // the subscription that goes on after the result
+	Next    int       `json:"next,omitempty"`    // index of the next event to pass on
+	Passed  int       `json:"passed,omitempty"`  // how many were
+	Poster  string    `json:"poster,omitempty"`  // process that posts an event now
+	Lease   time.Time `json:"lease,omitzero"`    // until when it may take for it
+	Over    bool      `json:"over,omitempty"`    // the subscription ended
 }
 
 // gateGround is what a decision rests on. When it changes before the run, nothing runs.
@@ -101,8 +113,13 @@ const (
 // root is the thread that is the session.
 func (c *gateCall) root() string { return rootOf(c.Thread, c.Ancestors) }
 
+// owned reports whether it is known who made the call. It is not of what a version kept that did not keep it.
+func (c *gateCall) owned() bool { return c.Asker.Token != "" }
+
 // over tells whether nothing more is to be decided or run.
-func (c *gateCall) over() bool { return c.Phase == gateDone || c.Phase == gateDelivered }
+func (c *gateCall) over() bool {
+	return c.Phase == gateDone || c.Phase == gateFollowing || c.Phase == gateDelivered
+}
 
 // gateKey places a call. Ids are opaque texts of any content, so their hashes stand for them (T19, T23).
 func gateKey(caller, thread, id string) string { return gateThread(caller, thread) + hashed(id) }
@@ -130,7 +147,15 @@ func (c *gateCall) settle(verdict, text string) {
 // finish stores the result of a call. Only what a repetition needs is kept beside it.
 func (c *gateCall) finish(out Outcome) {
 	c.Withdraw = c.Phase != gateExecuting && c.Held != ""
-	c.Result = gateResult(c, out)
+	var sent bool
+	c.Result, sent = gateResult(c, out)
+	switch failed := c.Verdict == gateFailed || c.Verdict == gateUnknown; {
+	case c.Follows == "":
+	case failed || out.Subscription && !sent:
+		c.Stop = cmp.Or(c.Stop, "the run failed") // what goes on behind is ended
+	case !out.Subscription:
+		c.Follows = ""
+	}
 	c.Phase, c.Args, c.Tries, c.Owner, c.Until = gateDone, nil, 0, "", time.Time{}
 	if c.Question != nil {
 		c.Question.Body = nil

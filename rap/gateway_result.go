@@ -18,21 +18,22 @@ func gateError(text string) Outcome {
 	return Outcome{Text: text}
 }
 
-// gateResult writes the result of a call. What can't be written or would not be understood becomes an error that says so: a result always
-// follows (U21).
-func gateResult(c *gateCall, out Outcome) []byte {
-	body := gateWrite(c, out)
+// gateResult writes the result of a call. What can't be written or would not be understood becomes an error that says so, and sent is false: a result
+// always follows (U21).
+func gateResult(c *gateCall, out Outcome) (body []byte, sent bool) {
+	body = gateWrite(c, out)
 	if len(body) > maxGateResult {
-		return gateWrite(c, gateError("the operation ran, but its result is too large to be sent"))
+		return gateWrite(c, gateError("the operation ran, but its result is too large to be sent")), false
 	}
 	if _, err := wire.ParseCallback(body); err != nil {
-		return gateWrite(c, gateError("the operation ran, but its result can't be written as a tool_result"))
+		return gateWrite(c, gateError("the operation ran, but its result can't be written as a tool_result")), false
 	}
-	return body
+
+	return body, true
 }
 
 func gateWrite(c *gateCall, out Outcome) []byte {
-	r := wire.Result{GroupID: c.Thread, ID: c.ID, CallID: c.CallID}
+	r := wire.Result{GroupID: c.Thread, ID: c.ID, CallID: c.CallID, Subscription: out.Subscription}
 	if out.Content != nil {
 		r.Content = out.Content
 	} else {

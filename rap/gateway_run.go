@@ -2,6 +2,7 @@ package rap
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,14 +29,34 @@ func (g *Gateway) run(ctx context.Context, c *gateCaller, d *doc[gateCall]) (boo
 		return d.body.over(), err
 	}
 	args := d.body.Args
-	d.body.Phase, d.body.Owner, d.due = gateExecuting, g.id, g.now().Add(gateLease)
-	if err := g.calls.put(ctx, d); err != nil {
+	if err := g.beginRun(ctx, d, j.op); err != nil {
 		return false, err
 	}
 	<-c.turns // others may go on while the operation runs
 	out, failed := g.perform(ctx, d, j, args)
 	c.turns <- struct{}{}
 	return g.finished(ctx, d, out, failed)
+}
+
+// beginRun stores that a call runs from now on, and under which name whatever comes after it goes on.
+func (g *Gateway) beginRun(ctx context.Context, d *doc[gateCall], op *gateOp) (err error) {
+	c := &d.body
+	c.Phase, c.Owner, c.Run, d.due = gateExecuting, g.id, rand.Text(), g.now().Add(gateLease)
+	if op.Feed != nil {
+		if c.Follows, err = op.Feed.Name(c.job(nil)); err != nil {
+			return err
+		}
+	}
+
+	return g.calls.put(ctx, d)
+}
+
+// job is what an operation is told of a call.
+func (c *gateCall) job(args []byte) Job {
+	return Job{
+		Asker: c.Asker, Caller: c.Caller, Thread: c.Thread, ID: c.ID, Run: c.Run, User: c.User, Ancestors: slices.Clone(c.Ancestors),
+		Operation: c.Operation, Arguments: slices.Clone(args),
+	}
 }
 
 // mayRun tells why a call may not run after all.
@@ -57,7 +78,7 @@ func (g *Gateway) take(ctx context.Context, d *doc[gateCall], j *judged) (bool, 
 		return false, g.settle(ctx, d, gateFailed, "the approvers can't be reached; nothing was run")
 	}
 	if c.Held != "" {
-		err := g.cfg.Desk.Claim(ctx, c.Held, gateDeskKey(d), j.verdict())
+		err := g.desk(&d.body).Claim(ctx, c.Held, gateDeskKey(d), j.verdict(g.cfg.Within))
 		if errors.Is(err, agent.ErrNotClaimed) {
 			return false, g.settle(ctx, d, gateDeny, "the approval can't be used: "+err.Error())
 		}
@@ -84,7 +105,7 @@ func (g *Gateway) perform(ctx context.Context, d *doc[gateCall], j *judged, args
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	g.running(d.key, stop)
-	if g.record(ctx, "rap_call_ran", &d.body, d.body.Caller, map[string]any{"by": d.body.By}) != nil {
+	if g.record(ctx, "rap_call_ran", &d.body, map[string]any{"by": d.body.By}) != nil {
 		return Outcome{}, &PublicError{"the run could not be recorded; nothing was run"}
 	}
 	r := &gateRun{g: g, key: d.key, clock: newGateClock(g.cfg.RunWithin, stop), nudge: make(chan struct{}, 1)}
@@ -94,11 +115,10 @@ func (g *Gateway) perform(ctx context.Context, d *doc[gateCall], j *judged, args
 	go func() { defer close(beats); r.beat(alive, stop) }()
 	defer func() { rest(); <-beats }()
 	g.relay(d.key, r)
-	c := &d.body
-	return r.call(ctx, j.op, Job{
-		Caller: c.Caller, Thread: c.Thread, ID: c.ID, User: c.User, Ancestors: slices.Clone(c.Ancestors), Operation: c.Operation, Arguments: slices.Clone(args),
-		Ask: r.ask,
-	})
+	job := d.body.job(args)
+	job.Ask = r.ask
+
+	return r.call(ctx, j.op, job)
 }
 
 // gateRun is one run of an operation.
@@ -203,8 +223,9 @@ func (g *Gateway) finished(ctx context.Context, d *doc[gateCall], out Outcome, f
 	*d = *now
 	if !changed {
 		g.refuse(ctx, "what came of a run was dropped", errGateLost, &d.body)
+		err = g.endFeed(keep, &d.body)
 	}
-	return changed && ctx.Err() == nil, nil
+	return changed && ctx.Err() == nil, err
 }
 
 // failure is what a runtime is told of an error: nothing that was not written for it (I16).

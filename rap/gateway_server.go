@@ -10,10 +10,13 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/wire"
 )
@@ -34,6 +37,7 @@ type Gateway struct {
 	refs    *vault[gateRef] // of the desk
 	limits  *gateLimits
 	made    chan gateDue // due, and made so by this process
+	feeds   []Feed       // of the operations, each once
 
 	mu       sync.Mutex
 	inFlight map[string]*gateJob // by key of the call
@@ -49,6 +53,7 @@ type gateOp struct {
 // gateCaller is a caller with its client and its share of the work.
 type gateCaller struct {
 	Caller
+	asker approval.Asker
 	hash  []byte // of its token; nil: it has none
 	key   string // of its records
 	peer  *peer.Peer
@@ -80,8 +85,14 @@ func NewGateway(cfg GatewayConfig) (*Gateway, error) {
 }
 
 func (cfg *GatewayConfig) fill() {
-	cfg.Ask = cmp.Or(cfg.Ask, AskUser)
+	if cfg.Ask == "" {
+		cfg.Ask = AskUser
+		if cfg.Desk != nil {
+			cfg.Ask = AskApprovers
+		}
+	}
 	cfg.Within, cfg.RunWithin, cfg.Poll = cmp.Or(cfg.Within, 10*time.Minute), cmp.Or(cfg.RunWithin, 10*time.Minute), cmp.Or(cfg.Poll, time.Second)
+	cfg.SubscriptionWithin = cmp.Or(cfg.SubscriptionWithin, 24*time.Hour)
 	cfg.MaxBody, cfg.MaxOpen = cmp.Or(cfg.MaxBody, 1<<20), cmp.Or(cfg.MaxOpen, 20_000)
 	cfg.MaxThread, cfg.Rate = cmp.Or(cfg.MaxThread, 1000), cmp.Or(cfg.Rate, 1000)
 	cfg.Grants.For, cfg.Grants.Uses = cmp.Or(cfg.Grants.For, time.Hour), cmp.Or(cfg.Grants.Uses, 100)
@@ -104,7 +115,7 @@ func (g *Gateway) checkParts() error {
 		return fmt.Errorf("ask: expected %q, %q or %q", AskUser, AskApprovers, AskBoth)
 	case g.cfg.Ask != AskUser && g.cfg.Desk == nil:
 		return fmt.Errorf("ask: %q needs a desk", g.cfg.Ask)
-	case min(g.cfg.Within, g.cfg.RunWithin, g.cfg.Poll, g.cfg.Grants.For) < 0,
+	case min(g.cfg.Within, g.cfg.RunWithin, g.cfg.SubscriptionWithin, g.cfg.Poll, g.cfg.Grants.For) < 0,
 		g.cfg.MaxBody < 0, min(g.cfg.MaxOpen, g.cfg.MaxThread, g.cfg.Rate, g.cfg.Grants.Uses) < 0:
 		return errors.New("expected bounds that are not negative")
 	}
@@ -131,6 +142,7 @@ func (g *Gateway) readOperations() error {
 		tool := wire.Tool{Name: op.Name, Description: op.Description, InputSchema: op.InputSchema}
 		tool.Annotations.ReadOnly, tool.Annotations.Destructive = said(op.ReadOnly), said(op.Destructive)
 		set.Tools = append(set.Tools, tool)
+		g.addFeed(op.Feed)
 		g.ops[op.Name] = &gateOp{op, tool, tool.Digest()}
 	}
 	g.toolset = set.Append(nil)
@@ -142,6 +154,14 @@ func (g *Gateway) readOperations() error {
 		g.ops[tool.Name].tool = tool
 	}
 	return nil
+}
+
+// addFeed keeps whose events are listened to: operations of one server share a feed.
+func (g *Gateway) addFeed(f Feed) {
+	known := func(other Feed) bool { return reflect.ValueOf(f).Comparable() && other == f }
+	if f != nil && !slices.ContainsFunc(g.feeds, known) {
+		g.feeds = append(g.feeds, f)
+	}
 }
 
 // said is a hint that is given only where it is true.
@@ -168,10 +188,17 @@ func (g *Gateway) readCallers() error {
 		if c.Name == "" || seen["name "+c.Name] || seen["hash "+string(out.hash)] {
 			return fmt.Errorf("callers[%d]: expected a name and a token of its own", i)
 		}
+		if len(c.Callbacks.AnyPort) > 0 && c.TokenHash != "" {
+			return fmt.Errorf("callers[%d]: callbacks at any port of this machine: expected a port for a caller with a token, which may be anywhere", i)
+		}
 		if c.AnswersSigned && c.TokenHash == "" {
 			return fmt.Errorf("callers[%d]: answers_signed: it has no token to sign with", i)
 		}
 		seen["name "+c.Name], seen["hash "+string(out.hash)] = true, true
+		out.asker = CallerAsker(g.cfg.Room, c)
+		if err := out.asker.Check(); err != nil {
+			return fmt.Errorf("callers[%d]: %w", i, err)
+		}
 		out.lease = cmp.Or(c.Callbacks.Timeout, 10*time.Second) + 2*time.Second
 		g.callers = append(g.callers, out)
 	}
@@ -192,6 +219,14 @@ func (g *Gateway) openVaults() (err error) {
 	g.grants, err = newVault[gateGrant](&g.cfg.Common, "grants")
 	return err
 }
+
+// CallerAsker is who asks when a caller of the gateway of a room does: its name under that of the gateway, which no token of an API can have.
+func CallerAsker(room string, c Caller) approval.Asker {
+	return approval.Asker{Token: room + "/" + url.PathEscape(c.Name), Person: c.Person}
+}
+
+// Asks is whom the rules' questions go to.
+func (g *Gateway) Asks() Whom { return g.cfg.Ask }
 
 // caller returns who made a call; nil when it is configured no more.
 func (g *Gateway) caller(name string) *gateCaller {
@@ -217,16 +252,16 @@ func (g *Gateway) refuse(ctx context.Context, what string, reason any, c *gateCa
 // gateSubject names a call in logs and the ledger.
 func gateSubject(c *gateCall) string { return "rap_" + hashed(gateKey(c.Caller, c.Thread, c.ID))[:20] }
 
-// record tells the ledger what happened. The facts are our own words.
-func (g *Gateway) record(ctx context.Context, event string, c *gateCall, actor string, facts map[string]any) error {
-	all := map[string]any{"caller": c.Caller, "thread": hashed(c.Thread)}
+// record tells the ledger what happened: who asked, and for whom as that runtime says. The facts are our own words.
+func (g *Gateway) record(ctx context.Context, event string, c *gateCall, facts map[string]any) error {
+	all := map[string]any{"caller": c.Caller, "thread": hashed(c.Thread), "person": c.Asker.Person, "principal": c.User}
 	if g.ops[c.Operation] != nil {
 		all["operation"] = c.Operation
 	}
 	for name, fact := range facts {
 		all[name] = fact
 	}
-	if err := g.cfg.Record(ctx, event, gateSubject(c), actor, all); err != nil {
+	if err := g.cfg.Record(ctx, event, gateSubject(c), g.asker(c).Token, all); err != nil {
 		g.cfg.Log.ErrorContext(ctx, "the ledger takes no record", "event", event, "error", err)
 		return err
 	}

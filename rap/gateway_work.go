@@ -167,10 +167,11 @@ func (g *Gateway) job(ctx context.Context, c *gateCaller, due gateDue) {
 	}
 }
 
-// reread returns a call that is due, or held while the desk has news of it.
+// reread returns a call that is due, or that waits for the desk or for events while there is news of it.
 func (g *Gateway) reread(ctx context.Context, key string, look bool) *doc[gateCall] {
 	d, err := g.calls.get(ctx, key)
-	if err != nil || !g.isDue(d) && !(look && d.body.Phase == gateHeld) {
+	waits := err == nil && (d.body.Phase == gateHeld || d.body.Phase == gateFollowing)
+	if err != nil || !g.isDue(d) && !(look && waits) {
 		return nil
 	}
 	return d
@@ -231,6 +232,9 @@ func (g *Gateway) workOn(ctx context.Context, c *gateCaller, due gateDue) {
 
 // step takes a call one phase on. It returns false when nothing more is to be done now. An error leaves the call due.
 func (g *Gateway) step(ctx context.Context, c *gateCaller, d *doc[gateCall], mine bool) (bool, error) {
+	if !d.body.owned() && !d.body.over() && d.body.Phase != gateExecuting {
+		return true, g.disown(ctx, d)
+	}
 	switch d.body.Phase {
 	case gateReceived:
 		return g.decide(ctx, d)
@@ -243,7 +247,9 @@ func (g *Gateway) step(ctx context.Context, c *gateCaller, d *doc[gateCall], min
 	case gateExecuting:
 		return g.lost(ctx, d)
 	case gateDone:
-		return false, g.deliver(ctx, c, d, mine)
+		return g.deliver(ctx, c, d, mine)
+	case gateFollowing:
+		return g.pass(ctx, c, d)
 	}
 	return false, nil
 }
@@ -305,39 +311,54 @@ func (g *Gateway) settle(ctx context.Context, d *doc[gateCall], verdict, text st
 	return g.calls.put(ctx, d)
 }
 
-// deliver posts the result, while that can help (C2, T16). What can't be delivered stays known until it is forgotten with all others.
-func (g *Gateway) deliver(ctx context.Context, c *gateCaller, d *doc[gateCall], mine bool) error {
+// deliver posts the result, while that can help (C2, T16). What can't be delivered stays known until it is forgotten with all others. It returns true
+// when events may follow.
+func (g *Gateway) deliver(ctx context.Context, c *gateCaller, d *doc[gateCall], mine bool) (bool, error) {
 	if err := g.claim(ctx, c, d, mine); err != nil {
-		return err
+		return false, err
 	}
 	if err := g.cleanUp(ctx, d); err != nil {
-		return err
+		return false, err
 	}
 	err := c.peer.Post(ctx, d.body.Callback, d.body.Result)
 	if ctx.Err() != nil {
-		return nil
+		return false, nil
 	}
 	d.body.Tries++
 	wait, more := c.peer.Pause(d.body.Tries)
 	if err != nil && more && peer.Again(err) {
 		d.due = g.now().Add(wait)
 		g.later(d)
-		return g.calls.put(ctx, d)
+		return false, g.calls.put(ctx, d)
 	}
-	return g.delivered(ctx, d, err)
+	return true, g.delivered(ctx, d, err)
 }
 
-func (g *Gateway) delivered(ctx context.Context, d *doc[gateCall], failed error) error {
-	d.body.Phase, d.due, d.expires = gateDelivered, time.Time{}, g.now().Add(gateRemain)
+func (g *Gateway) delivered(ctx context.Context, d *doc[gateCall], failed error) (err error) {
+	facts := map[string]any{"verdict": d.body.Verdict, "delivered": failed == nil, "subscription": d.body.Follows != ""}
+	if d.body.Follows != "" && failed == nil {
+		err = g.follows(ctx, d)
+	} else if err = g.endFeed(ctx, &d.body); err == nil {
+		err = g.leave(ctx, d)
+	}
+	if err != nil {
+		return err
+	}
+	if failed != nil {
+		g.refuse(ctx, "a result could not be posted", failed, &d.body)
+	}
+	_ = g.record(ctx, "rap_call_ended", &d.body, facts) // it has ended; the failure is logged
+	return nil
+}
+
+// leave is done with a call: it is remembered for a while, and counts no more.
+func (g *Gateway) leave(ctx context.Context, d *doc[gateCall]) error {
+	d.body.Phase, d.body.Until, d.due, d.expires = gateDelivered, time.Time{}, time.Time{}, g.now().Add(gateRemain)
 	if err := g.calls.put(ctx, d); err != nil {
 		return err
 	}
 	g.limits.leave(d.key)
-	facts := map[string]any{"verdict": d.body.Verdict, "delivered": failed == nil}
-	if failed != nil {
-		g.refuse(ctx, "a result could not be posted", failed, &d.body)
-	}
-	_ = g.record(ctx, "rap_call_ended", &d.body, d.body.Caller, facts) // it has ended; the failure is logged
+
 	return nil
 }
 
@@ -345,7 +366,7 @@ func (g *Gateway) delivered(ctx context.Context, d *doc[gateCall], failed error)
 func (g *Gateway) cleanUp(ctx context.Context, d *doc[gateCall]) error {
 	c := &d.body
 	if c.Withdraw && c.Held != "" && g.cfg.Desk != nil {
-		if err := g.cfg.Desk.Cancel(ctx, c.Held, "nobody waits for the call any more"); err != nil {
+		if err := g.cfg.Desk.As(g.asker(&d.body)).Cancel(ctx, c.Held, "nobody waits for the call any more"); err != nil {
 			g.refuse(ctx, "a request at the desk was not withdrawn", err, c)
 		}
 		c.Withdraw = false

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/wire"
@@ -19,9 +20,11 @@ import (
 
 // stuckDesk takes nothing before it is let; then it approves all.
 type stuckDesk struct {
-	rap.Desk
+	rap.AskerDesk
 	let <-chan struct{}
 }
+
+func (d stuckDesk) As(approval.Asker) rap.AskerDesk { return d }
 
 func (d stuckDesk) Open(_ context.Context, key string, _ agent.Verdict) (agent.Held, error) {
 	<-d.let

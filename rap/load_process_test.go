@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/resolve"
@@ -156,20 +157,25 @@ func (l *loadLife) runtime(db store.Records, mux *http.ServeMux) (func(context.C
 	common.Desk = &loadDesk{people: l.People, due: map[string]time.Time{}, fresh: make(chan struct{}, 1)}
 	r, err := rap.NewRuntime(rap.RuntimeConfig{
 		Common: common, CallbackURL: l.Own + "/callbacks", Servers: []rap.Server{{Name: "files", Peer: l.peer()}}, CallWithin: longestWait, ChoiceWithin: longestWait,
+		Only: confAsker(),
 	})
+	if err != nil {
+		return nil, err
+	}
+	threads, err := r.As(confAsker())
 	if err != nil {
 		return nil, err
 	}
 	mux.Handle("/callbacks/", r)
 	mux.HandleFunc("POST /test/invoke", func(w http.ResponseWriter, req *http.Request) {
 		id := req.FormValue("id")
-		if _, err := r.Invoke(req.Context(), loadInvocation(id)); err != nil {
+		if _, err := threads.Invoke(req.Context(), loadInvocation(id)); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	})
 	mux.HandleFunc("GET /test/call", func(w http.ResponseWriter, req *http.Request) {
 		in := loadInvocation(req.FormValue("id"))
-		got, err := r.Call(req.Context(), in.Thread, in.ID)
+		got, err := threads.Call(req.Context(), in.Thread, in.ID)
 		if err != nil && !errors.Is(err, rap.ErrNoCall) {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
@@ -187,12 +193,14 @@ func loadInvocation(id string) rap.Invocation {
 
 // loadDesk is where people answer after a while, each question by its key, so that a desk knows in its next life what it knew in this one.
 type loadDesk struct {
-	rap.Desk // no approvals here
-	people   uint64
-	mu       sync.Mutex
-	due      map[string]time.Time // by ref
-	fresh    chan struct{}
+	rap.AskerDesk // no approvals here
+	people        uint64
+	mu            sync.Mutex
+	due           map[string]time.Time // by ref
+	fresh         chan struct{}
 }
+
+func (d *loadDesk) As(approval.Asker) rap.AskerDesk { return d }
 
 func (d *loadDesk) Ask(_ context.Context, key string, _ rap.Question) (string, error) {
 	return key, nil

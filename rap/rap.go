@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/rap/wire"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/store"
@@ -30,29 +31,36 @@ type Common struct {
 	Plan func(ctx context.Context) (*resolve.Plan, error)
 	// Desk is where people answer. A Gateway that asks runtimes only needs none.
 	Desk Desk
-	// Record appends to the ledger; nil: nothing does. Facts hold no token, no URL and no words of a peer.
+	// Record appends to the ledger; nil: nothing does. The actor is the token that asked; its person and whom it acts for are facts. Facts hold
+	// no secret, no URL and no words of a peer.
 	Record func(ctx context.Context, event, subject, actor string, facts map[string]any) error
 	Log    *slog.Logger // refusals, with their reasons, never with tokens or URLs; nil: nobody reads them
 	Now    func() time.Time
 	Poll   time.Duration // how often to look for what is due; 1s
 }
 
-// Desk is where people answer, for one agent: approvals of whole calls (agent.Holder) and questions of tools. See rap/desk.
+// Desk is where people answer, for one agent. See rap/desk.
 type Desk interface {
-	agent.Holder // Cancel withdraws questions too
-	// Ask puts a question to people. The same key is the same question.
-	Ask(ctx context.Context, key string, q Question) (ref string, err error)
-	// Answer tells how a question stands. agent.ErrNoRequest says that nobody knows it and never will.
-	Answer(ctx context.Context, ref string) (Answer, error)
+	// As returns the desk as one asker has it: what this asker asked is there, and nothing else. Whom an asker acts for is in each call.
+	As(who approval.Asker) AskerDesk
 	// Watch calls changed with the ref of every approval and question that may stand differently now, "" when it could be any, until ctx
 	// ends. It is called at least once with "" at the start.
 	Watch(ctx context.Context, changed func(ref string)) error
 }
 
+// AskerDesk puts approvals of whole calls (agent.Holder) and questions of tools to people, for one asker.
+type AskerDesk interface {
+	agent.Holder // Cancel withdraws questions too
+	// Ask puts a question to people. The same key is the same question.
+	Ask(ctx context.Context, key string, q Question) (ref string, err error)
+	// Answer tells how a question stands. agent.ErrNoRequest says that nobody knows it and never will.
+	Answer(ctx context.Context, ref string) (Answer, error)
+}
+
 // Question is what a tool asks, and of which call.
 type Question struct {
 	Call    *resolve.Call
-	Asker   string // registered name of the tool server
+	Server  string // registered name of the tool server that asks
 	Prompt  string // untrusted
 	Choices []string
 	Default int
@@ -86,4 +94,6 @@ type Outcome struct {
 	Text      string          `json:"text,omitempty"`
 	Content   []wire.Content  `json:"content,omitempty"` // supersedes Text
 	DisplayAs json.RawMessage `json:"display_as,omitempty"`
+	// Subscription says of a wrapped operation's outcome that events follow, which its Feed brings.
+	Subscription bool `json:"-"`
 }

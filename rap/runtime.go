@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/rap/peer"
 )
 
@@ -18,6 +19,9 @@ type RuntimeConfig struct {
 	Common
 	Servers     []Server
 	CallbackURL string // base under which tools reach ServeHTTP; each call gets a URL of its own below it
+	// Only is the one asker that the runtime works for, such as the person at a command line: threads and calls go out under the names that it
+	// chose. The zero value lets anybody ask (As), and what goes out is named so that no two askers or threads share a name.
+	Only approval.Asker
 	// CallWithin is how long a call may stay without a result before an error takes its place; 1h. Part of the documented contract (C14).
 	CallWithin time.Duration
 	// ChoiceWithin is how long a question stays open; 15m. Its end is no answer: nothing is posted and the call is cancelled.
@@ -38,9 +42,10 @@ type Server struct {
 	TrustDestructive bool
 }
 
-// Runtime calls tools for one agent.
+// Runtime calls tools for one agent. Whoever asks for a call does so as somebody: see As.
 type Runtime struct {
 	cfg       RuntimeConfig
+	names     namer
 	log       *slog.Logger
 	callbacks string                 // CallbackURL without a slash at its end
 	servers   map[string]*toolServer // by name
@@ -57,7 +62,9 @@ type Runtime struct {
 	jobs     jobs
 	flights  flights
 	notices  chan struct{}
-	bodies   chan struct{} // as toolServer.bodies, for servers that are registered no more
+
+	newEvents watchers      // of calls that have new events, by key
+	bodies    chan struct{} // as toolServer.bodies, for servers that are registered no more
 }
 
 // toolServer is a registered server with the way to it.
@@ -143,6 +150,9 @@ func (r *Runtime) register(s Server) error {
 }
 
 func (r *Runtime) openVaults() (err error) {
+	if r.names, err = newNamer(&r.cfg); err != nil {
+		return err
+	}
 	var errs [5]error
 	r.calls, errs[0] = newVault[outCall](&r.cfg.Common, "calls")
 	r.refs, errs[1] = newVault[deskRef](&r.cfg.Common, "refs")
@@ -154,9 +164,31 @@ func (r *Runtime) openVaults() (err error) {
 
 func (r *Runtime) now() time.Time { return r.cfg.Now() }
 
-// Invocation is a call that the agent makes.
+// Threads are the threads of one asker, with their calls, events and views. Those of all others are not there, whatever they are called.
+type Threads struct {
+	r   *Runtime
+	who approval.Asker
+}
+
+// As returns the threads of an asker: a token and the person whose token it is. Its approvals and questions are asked in its name, so none of its
+// people answers them. Whom a call is made for is said by each Invocation, so who names no principal.
+func (r *Runtime) As(who approval.Asker) (*Threads, error) {
+	if err := who.Check(); err != nil {
+		return nil, fmt.Errorf("act for somebody: %w", err)
+	}
+	if who.Principal != "" {
+		return nil, &approval.InputError{Field: "asker.principal", Expected: "nobody: whom a call is made for is its user"}
+	}
+	if r.cfg.Only != (approval.Asker{}) && r.cfg.Only != who {
+		return nil, &approval.InputError{Field: "asker", Expected: "the one asker of this runtime"}
+	}
+
+	return &Threads{r: r, who: who}, nil
+}
+
+// Invocation is a call that the agent makes. Its names are the asker's own: what goes out is named otherwise (but RuntimeConfig.Only).
 type Invocation struct {
-	Thread    string   // group_id
+	Thread    string
 	ID        string   // of the call, unique in its thread; the same one again is the same call
 	CallID    *string  // echoed by tools
 	Ancestors []string // of the thread: root to parent
@@ -205,6 +237,7 @@ const (
 	WhyUnanswered  Why = "unanswered"   // nobody answered the tool's question in time, or it could not be put to anybody
 	WhyInterrupted Why = "interrupted"  // Cancel
 	WhyClosed      Why = "closed"       // CloseThread
+	WhyNoAsker     Why = "no_asker"     // kept by a version that did not keep who asked
 )
 
 // The errors of a Runtime that a caller acts on.

@@ -109,7 +109,7 @@ func TestRuntimeKeepsEventsWhole(t *testing.T) {
 	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/callbacks/"+w.kept("1").Token, strings.NewReader(event))
 	req.Header.Set("Content-Type", "application/json")
 	w.r.ServeHTTP(httptest.NewRecorder(), req)
-	kept, err := w.r.Events(t.Context(), "t", 0)
+	kept, err := w.mine.Events(t.Context(), "t", 0)
 	if counted := w.kept("1").Events; err != nil || len(kept) != 1 || len(counted) != 1 {
 		t.Errorf("%d events kept and %d counted: %v", len(kept), len(counted), err)
 	}
@@ -182,7 +182,7 @@ func TestRuntimeGoesOnBesideOneThatHangs(t *testing.T) {
 	w.pass(2 * retryAfter)
 	for _, id := range []string{"2", "3"} {
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
-		if _, err := w.r.Invoke(ctx, rtInvocation(id, "read", `{}`)); err != nil {
+		if _, err := w.mine.Invoke(ctx, rtInvocation(id, "read", `{}`)); err != nil {
 			t.Fatalf("%s: %v", id, err)
 		}
 		stop()

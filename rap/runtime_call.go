@@ -6,27 +6,31 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
 // outCall is the record of a call: everything of it that has to outlive this process. It moves by compare-and-set only, and whatever is done in
 // the world because of it (asking, sending, posting an answer, withdrawing) is written down before it is done.
 type outCall struct {
-	Thread     string    `json:"thread"`
-	ID         string    `json:"id"`
-	CallID     *string   `json:"call_id,omitempty"`
-	Ancestors  []string  `json:"ancestors,omitempty"`
-	User       string    `json:"user,omitempty"`
-	Operation  string    `json:"operation"`
-	Arguments  []byte    `json:"arguments"`          // as the agent gave them, byte for byte
-	Approved   []byte    `json:"approved,omitempty"` // as an approver changed them; nil: nobody did
-	Server     string    `json:"server,omitempty"`
-	Endpoint   string    `json:"endpoint,omitempty"`
-	Definition string    `json:"definition,omitempty"` // digest of what the tool says about itself
-	Destroys   bool      `json:"destroys,omitempty"`   // the tool calls itself destructive
-	Token      string    `json:"token"`                // of the callback URL
-	State      CallState `json:"state"`
-	Deadline   time.Time `json:"deadline"`
+	Key        string         `json:"key"`   // of the record
+	Asker      approval.Asker `json:"asker"` // who made the call
+	Wire       wireNames      `json:"wire"`
+	Thread     string         `json:"thread"`
+	ID         string         `json:"id"`
+	CallID     *string        `json:"call_id,omitempty"`
+	Ancestors  []string       `json:"ancestors,omitempty"`
+	User       string         `json:"user,omitempty"`
+	Operation  string         `json:"operation"`
+	Arguments  []byte         `json:"arguments"`          // as the agent gave them, byte for byte
+	Approved   []byte         `json:"approved,omitempty"` // as an approver changed them; nil: nobody did
+	Server     string         `json:"server,omitempty"`
+	Endpoint   string         `json:"endpoint,omitempty"`
+	Definition string         `json:"definition,omitempty"` // digest of what the tool says about itself
+	Destroys   bool           `json:"destroys,omitempty"`   // the tool calls itself destructive
+	Token      string         `json:"token"`                // of the callback URL
+	State      CallState      `json:"state"`
+	Deadline   time.Time      `json:"deadline"`
 
 	Consents int      `json:"consents,omitempty"` // how many times people were asked whether it may leave
 	Consent  *consent `json:"consent,omitempty"`  // the last of them
@@ -125,8 +129,8 @@ func (c *outCall) args() []byte {
 	return c.Arguments
 }
 
-// session is the root thread, for which toolsets are discovered (D6).
-func (c *outCall) session() string { return rootOf(c.Thread, c.Ancestors) }
+// owned reports whether it is known who made the call. It is not of what a version kept that did not keep it.
+func (c *outCall) owned() bool { return c.Asker.Token != "" }
 
 // rootOf is the thread that is the session.
 func rootOf(thread string, ancestors []string) string {
@@ -136,11 +140,6 @@ func rootOf(thread string, ancestors []string) string {
 	return thread
 }
 
-func (c *outCall) key() string { return callKey(c.Thread, c.ID) }
-
-// callKey holds neither id as it is: they are opaque, of any length, and nobody's to read in a backup.
-func callKey(thread, id string) string { return hashed(thread) + "/" + hashed(id) }
-
 // is tells whether a call is the one that is kept here.
 func (c *outCall) is(in *Invocation) bool {
 	return c.Thread == in.Thread && c.ID == in.ID && c.Operation == in.Operation && c.User == in.User &&
@@ -148,6 +147,9 @@ func (c *outCall) is(in *Invocation) bool {
 }
 
 func sameText(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// at tells a record where it is kept.
+func (c *outCall) at(key string) { c.Key = key }
 
 func (c *outCall) asking() bool { return c.Choice != nil && c.Choice.State == choiceOpen }
 

@@ -91,7 +91,7 @@ func (r *Runtime) room(ctx context.Context, c *outCall) (leave func(), err error
 // because says in the log which call a refusal is about.
 func (r *Runtime) because(c *outCall, err error) error {
 	if no, ok := errors.AsType[*refusal](err); ok {
-		return &refusal{no.code, no.reason + " (call " + callName(c.key()) + ")"}
+		return &refusal{no.code, no.reason + " (call " + callName(c.Key) + ")"}
 	}
 	return err
 }
@@ -132,17 +132,20 @@ func (r *Runtime) body(w http.ResponseWriter, req *http.Request) ([]byte, error)
 func (r *Runtime) take(ctx context.Context, c *outCall, m wire.Callback) error {
 	_, isView := m.(*wire.View) // has no id: its URL says whose it is
 	switch {
-	case m.Group() != c.Thread:
+	case !c.owned():
+		r.kick(c.Key, false)
+		return r.takeLate(c, m)
+	case m.Group() != c.Wire.Group:
 		return &refusal{http.StatusNotFound, "the group is not this call's"}
-	case !isView && m.Call() != c.ID:
+	case !isView && m.Call() != c.Wire.ID:
 		return &refusal{http.StatusNotFound, "the id is not this call's"}
 	}
-	unlock, err := r.threads.lock(ctx, c.Thread)
+	unlock, err := r.threads.lock(ctx, threadOf(c.Key))
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	d, err := r.calls.get(ctx, c.key())
+	d, err := r.calls.get(ctx, c.Key)
 	if err != nil {
 		return err
 	}
@@ -172,18 +175,18 @@ func (r *Runtime) takeMessage(ctx context.Context, c *outCall, m wire.Callback) 
 	return &refusal{http.StatusBadRequest, "no known message"}
 }
 
-// takeLate answers messages of a closed thread: a late result is no mistake of its tool (C15).
+// takeLate answers messages of which nobody hears any more: a late result is no mistake of its tool (C15).
 func (r *Runtime) takeLate(c *outCall, m wire.Callback) error {
 	if _, ok := m.(*wire.Result); ok {
-		r.log.Info("a late result was discarded", "call", callName(c.key()))
+		r.log.Info("a late result was discarded", "call", callName(c.Key))
 		return nil
 	}
-	return &refusal{http.StatusGone, "the thread was closed"}
+	return &refusal{http.StatusGone, "the thread was closed, or nobody knows who made the call"}
 }
 
 // takeResult ends a call, once. Later ones are received and discarded (C8, C11, C15, R30).
 func (r *Runtime) takeResult(ctx context.Context, c *outCall, m *wire.Result) error {
-	now, err := r.updateLocked(ctx, c.key(), func(c *outCall) error {
+	now, err := r.updateLocked(ctx, c.Key, func(c *outCall) error {
 		if c.State == CallDone {
 			return errMoved
 		}
@@ -193,7 +196,7 @@ func (r *Runtime) takeResult(ctx context.Context, c *outCall, m *wire.Result) er
 	})
 	switch {
 	case errors.Is(err, errMoved):
-		r.log.Info("a repeated or late result was discarded", "call", callName(c.key()), "ended", string(c.Told.Why))
+		r.log.Info("a repeated or late result was discarded", "call", callName(c.Key), "ended", string(c.Told.Why))
 		return nil
 	case err != nil:
 		return err
@@ -204,7 +207,7 @@ func (r *Runtime) takeResult(ctx context.Context, c *outCall, m *wire.Result) er
 
 // takeSignIn keeps where the user is to sign in. Nothing is sent back; the call stays pending.
 func (r *Runtime) takeSignIn(ctx context.Context, c *outCall, m *wire.OAuth) error {
-	_, err := r.updateLocked(ctx, c.key(), func(c *outCall) error {
+	_, err := r.updateLocked(ctx, c.Key, func(c *outCall) error {
 		if c.State == CallDone {
 			return &refusal{http.StatusGone, "the call has ended"}
 		}

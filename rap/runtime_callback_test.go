@@ -166,17 +166,17 @@ func TestRuntimeWhoseStoreFails(t *testing.T) {
 	if code := w.posts(token, result); code != http.StatusServiceUnavailable {
 		t.Errorf("answered with %d", code)
 	}
-	if _, err := w.r.Invoke(t.Context(), rtInvocation("b", "read", `{}`)); !errors.Is(err, lost) {
+	if _, err := w.mine.Invoke(t.Context(), rtInvocation("b", "read", `{}`)); !errors.Is(err, lost) {
 		t.Errorf("invoked: %v", err)
 	}
 	for name, err := range map[string]error{
-		"cancel": w.r.Cancel(t.Context(), "t", "a", ""), "close": w.r.CloseThread(t.Context(), "t"),
+		"cancel": w.mine.Cancel(t.Context(), "t", "a", ""), "close": w.mine.CloseThread(t.Context(), "t"),
 	} {
 		if !errors.Is(err, lost) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := w.r.Wait(t.Context(), "t", "a"); !errors.Is(err, lost) {
+	if _, err := w.mine.Wait(t.Context(), "t", "a"); !errors.Is(err, lost) {
 		t.Errorf("waited: %v", err)
 	}
 	w.sets(func() { broken = nil })
@@ -204,8 +204,12 @@ func FuzzRuntimeCallback(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		threads, err := r.As(rtAsker())
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, id := range []string{"a", "b"} {
-			c := &outCall{Thread: "t", ID: id, Server: "files", Operation: "read", Arguments: []byte("{}"), Token: id, State: CallPending,
+			c := &outCall{Key: w.key(id), Asker: rtAsker(), Wire: wireNames{Group: "t", ID: id}, Thread: "t", ID: id, Server: "files", Operation: "read", Arguments: []byte("{}"), Token: id, State: CallPending,
 				Deadline: w.now().Add(time.Hour), Send: errand{Attempts: 1}}
 			if err := r.insert(t.Context(), c); err != nil {
 				t.Fatal(err)
@@ -215,8 +219,8 @@ func FuzzRuntimeCallback(f *testing.F) {
 		req.Header.Set("Content-Type", "application/json")
 		rec := httptest.NewRecorder()
 		r.ServeHTTP(rec, req)
-		own, err1 := r.Call(t.Context(), "t", "a")
-		other, err2 := r.Call(t.Context(), "t", "b")
+		own, err1 := threads.Call(t.Context(), "t", "a")
+		other, err2 := threads.Call(t.Context(), "t", "b")
 		if err := errors.Join(err1, err2); err != nil || other.State != CallPending || other.Question != "" || other.SignIn != "" {
 			t.Fatalf("the other call: %+v, %v", other, err)
 		}

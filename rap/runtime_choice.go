@@ -26,14 +26,14 @@ func (r *Runtime) takeChoice(ctx context.Context, c *outCall, m *wire.Choice) er
 	if err := r.checkChoice(c, m); err != nil {
 		return r.refuseChoice(ctx, c, err)
 	}
-	now, err := r.updateLocked(ctx, c.key(), func(c *outCall) error { return r.addChoice(c, m) })
+	now, err := r.updateLocked(ctx, c.Key, func(c *outCall) error { return r.addChoice(c, m) })
 	switch {
 	case errors.Is(err, errMoved): // the same question again (R19)
 		return nil
 	case err != nil:
 		return r.refuseChoice(ctx, c, err)
 	}
-	r.note(ctx, "rap_choice_asked", now, "", map[string]any{"question": now.Choice.Number, "choices": len(now.Choice.Labels)})
+	r.note(ctx, "rap_choice_asked", now, map[string]any{"question": now.Choice.Number, "choices": len(now.Choice.Labels)})
 	return nil
 }
 
@@ -41,7 +41,7 @@ func (r *Runtime) refuseChoice(ctx context.Context, c *outCall, err error) error
 	if _, ok := errors.AsType[*refusal](err); !ok {
 		return err
 	}
-	now, lost := r.updateLocked(ctx, c.key(), func(c *outCall) error {
+	now, lost := r.updateLocked(ctx, c.Key, func(c *outCall) error {
 		if c.Refused >= maxRefused {
 			return errMoved
 		}
@@ -49,7 +49,7 @@ func (r *Runtime) refuseChoice(ctx context.Context, c *outCall, err error) error
 		return nil
 	})
 	if lost == nil {
-		r.note(ctx, "rap_choice_refused", now, "", nil)
+		r.note(ctx, "rap_choice_refused", now, nil)
 	}
 	return err
 }
@@ -174,7 +174,7 @@ func (r *Runtime) seekAnswer(ctx context.Context, c *outCall) error {
 		}
 		return r.putQuestion(ctx, c)
 	}
-	a, err := r.cfg.Desk.Answer(ctx, c.Choice.Ref)
+	a, err := r.desk(c).Answer(ctx, c.Choice.Ref)
 	switch {
 	case errors.Is(err, agent.ErrNoRequest):
 		return r.unanswered(ctx, c, "nobody knows its question any more")
@@ -189,8 +189,8 @@ func (r *Runtime) seekAnswer(ctx context.Context, c *outCall) error {
 func (r *Runtime) putQuestion(ctx context.Context, c *outCall) error {
 	q := c.Choice
 	within := min(q.Deadline.Sub(r.now()), c.Deadline.Sub(r.now()))
-	ref, err := r.cfg.Desk.Ask(ctx, q.Key, Question{
-		Call: r.planCall(c), Asker: c.Server, Prompt: q.Prompt, Choices: q.Labels, Default: q.Default, Groups: r.groups(c.Server), Within: within,
+	ref, err := r.desk(c).Ask(ctx, q.Key, Question{
+		Call: r.planCall(c), Server: c.Server, Prompt: q.Prompt, Choices: q.Labels, Default: q.Default, Groups: r.groups(c.Server), Within: within,
 	})
 	if err == nil && ref == "" {
 		err = errNoRef
@@ -198,11 +198,11 @@ func (r *Runtime) putQuestion(ctx context.Context, c *outCall) error {
 	if err != nil {
 		return r.putOffChoice(ctx, c, fmt.Errorf("put the question: %w", err))
 	}
-	if err := r.remember(ctx, ref, c.key()); err != nil {
+	if err := r.remember(ctx, ref, c.Key); err != nil {
 		return err
 	}
 	guard := sameChoice(c)
-	_, err = r.update(ctx, c.Thread, c.key(), func(c *outCall) error {
+	_, err = r.update(ctx, c.Key, func(c *outCall) error {
 		if err := guard(c); err != nil {
 			return err
 		}
@@ -210,15 +210,15 @@ func (r *Runtime) putQuestion(ctx context.Context, c *outCall) error {
 		return nil
 	})
 	if errors.Is(err, errMoved) {
-		r.cancelAtDesk(ctx, ref)
+		r.cancelAtDesk(ctx, c, ref)
 	}
 	return err
 }
 
 func (r *Runtime) putOffChoice(ctx context.Context, c *outCall, cause error) error {
-	r.log.Warn("a question waits: "+plainError(cause), "call", callName(c.key()))
+	r.log.Warn("a question waits: "+plainError(cause), "call", callName(c.Key))
 	guard := sameChoice(c)
-	_, err := r.update(ctx, c.Thread, c.key(), func(c *outCall) error {
+	_, err := r.update(ctx, c.Key, func(c *outCall) error {
 		if err := guard(c); err != nil {
 			return err
 		}
@@ -251,7 +251,7 @@ func (r *Runtime) unanswered(ctx context.Context, c *outCall, text string) error
 
 func (r *Runtime) lookLater(ctx context.Context, c *outCall) error {
 	guard := sameChoice(c)
-	_, err := r.update(ctx, c.Thread, c.key(), func(c *outCall) error {
+	_, err := r.update(ctx, c.Key, func(c *outCall) error {
 		if err := guard(c); err != nil {
 			return err
 		}
@@ -264,7 +264,7 @@ func (r *Runtime) lookLater(ctx context.Context, c *outCall) error {
 // answered keeps the one answer of a question. It is kept before it is posted; a second one finds the question closed (R23).
 func (r *Runtime) answered(ctx context.Context, c *outCall, selected int, by string) error {
 	guard := sameChoice(c)
-	now, err := r.update(ctx, c.Thread, c.key(), func(c *outCall) error {
+	now, err := r.update(ctx, c.Key, func(c *outCall) error {
 		if err := guard(c); err != nil {
 			return err
 		}
@@ -292,7 +292,7 @@ func (r *Runtime) deliver(ctx context.Context, seen *outCall) error {
 	guard := sameDelivery(seen)
 	var now *outCall
 	keep := func() (err error) {
-		now, err = r.update(ctx, seen.Thread, seen.key(), func(c *outCall) error {
+		now, err = r.update(ctx, seen.Key, func(c *outCall) error {
 			if err := guard(c); err != nil {
 				return err
 			}
@@ -301,7 +301,7 @@ func (r *Runtime) deliver(ctx context.Context, seen *outCall) error {
 		})
 		return err
 	}
-	return r.fly(seen.key(), keep, func(ctx context.Context) { r.post(ctx, now) })
+	return r.fly(seen.Key, keep, func(ctx context.Context) { r.post(ctx, now) })
 }
 
 // sameDelivery guards a change of an answer that is on its way.
@@ -317,10 +317,10 @@ func sameDelivery(seen *outCall) func(*outCall) error {
 // post makes an attempt that was kept. Without its place in the ledger no answer leaves.
 func (r *Runtime) post(ctx context.Context, c *outCall) {
 	s, q := r.servers[c.Server], c.Choice
-	err := r.record(ctx, "rap_choice_answered", c, q.By, map[string]any{"question": q.Number, "selected": q.Selected, "attempt": q.Post.Attempts})
+	err := r.record(ctx, "rap_choice_answered", c, map[string]any{"question": q.Number, "selected": q.Selected, "attempt": q.Post.Attempts, "answered_by": q.By})
 	lost := err != nil
 	if !lost {
-		err = s.peer.Post(ctx, q.URL, wire.Answer{ID: c.ID, Selected: q.Selected}.Append(nil))
+		err = s.peer.Post(ctx, q.URL, wire.Answer{ID: c.Wire.ID, Selected: q.Selected}.Append(nil))
 	}
 	after, done := context.WithTimeout(context.WithoutCancel(ctx), storeWithin)
 	defer done()
@@ -338,7 +338,7 @@ func (r *Runtime) post(ctx context.Context, c *outCall) {
 }
 
 func (r *Runtime) delivered(ctx context.Context, c *outCall) error {
-	r.note(ctx, "rap_choice_delivered", c, c.Choice.By, map[string]any{"question": c.Choice.Number})
+	r.note(ctx, "rap_choice_delivered", c, map[string]any{"question": c.Choice.Number, "answered_by": c.Choice.By})
 	return r.moveDelivery(ctx, c, func(c *outCall) { c.Choice.State = choiceDelivered })
 }
 
@@ -350,7 +350,7 @@ func (r *Runtime) redeliver(ctx context.Context, c *outCall, attempts int, wait 
 
 // undelivered gives an answer up. The call stays pending until its result or its deadline (R9, R10); nothing is invoked again.
 func (r *Runtime) undelivered(ctx context.Context, c *outCall, cause error) error {
-	r.log.Warn("an answer could not be delivered", "call", callName(c.key()), "error", plainError(cause))
+	r.log.Warn("an answer could not be delivered", "call", callName(c.Key), "error", plainError(cause))
 	return r.moveDelivery(ctx, c, func(c *outCall) {
 		c.Choice.State = choiceFailed
 		c.Told.Trouble = "the answer could not be delivered to the tool: " + plainError(cause)
@@ -359,7 +359,7 @@ func (r *Runtime) undelivered(ctx context.Context, c *outCall, cause error) erro
 
 func (r *Runtime) moveDelivery(ctx context.Context, seen *outCall, change func(*outCall)) error {
 	guard := sameDelivery(seen)
-	_, err := r.update(ctx, seen.Thread, seen.key(), func(c *outCall) error {
+	_, err := r.update(ctx, seen.Key, func(c *outCall) error {
 		if err := guard(c); err != nil {
 			return err
 		}

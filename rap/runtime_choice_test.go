@@ -62,7 +62,7 @@ func TestRuntimeTriesToAnswer(t *testing.T) {
 		ref := w.asking("a", "1")
 		w.tool.sets(func() { w.tool.status["/answers/1"] = status })
 		w.desk.says(ref, Answer{State: AnswerChosen, Selected: 0})
-		w.until("given up", func() bool { c, _ := w.r.Call(t.Context(), "t", "a"); return c.Trouble != "" })
+		w.until("given up", func() bool { c, _ := w.mine.Call(t.Context(), "t", "a"); return c.Trouble != "" })
 		w.settles()
 		if n := len(w.tool.bodies("/answers/1")); n != attempts {
 			t.Errorf("%d: posted %d times, want %d", status, n, attempts)
@@ -84,7 +84,7 @@ func TestRuntimeAfterACrashWhileAnswering(t *testing.T) {
 	ref := w.asking("a", "1")
 	w.stop()
 	w.desk.says(ref, Answer{State: AnswerChosen, Selected: 0})
-	_, err := w.r.update(context.Background(), "t", callKey("t", "a"), func(c *outCall) error {
+	_, err := w.r.update(context.Background(), w.key("a"), func(c *outCall) error {
 		c.Choice.State = choiceAnswered
 		c.Choice.Post.begin(w.now(), time.Minute)
 		return nil
@@ -103,7 +103,7 @@ func TestRuntimeAfterACrashWhileAnswering(t *testing.T) {
 
 	w.asking("b", "2")
 	w.stop()
-	_, err = w.r.update(context.Background(), "t", callKey("t", "b"), func(c *outCall) error {
+	_, err = w.r.update(context.Background(), w.key("b"), func(c *outCall) error {
 		c.Choice.State = choiceAnswered
 		c.Choice.Post = errand{Attempts: 3, Lease: w.now()}
 		return nil
@@ -119,12 +119,12 @@ func TestRuntimeWithdrawsQuestions(t *testing.T) {
 	for name, end := range map[string]func(*rtWorld){
 		"result": func(w *rtWorld) { w.accepts("a", rtResult("a", "done")) },
 		"cancel": func(w *rtWorld) {
-			if err := w.r.Cancel(context.Background(), "t", "a", "never mind"); err != nil {
+			if err := w.mine.Cancel(context.Background(), "t", "a", "never mind"); err != nil {
 				w.t.Error(err)
 			}
 		},
 		"close": func(w *rtWorld) {
-			if err := w.r.CloseThread(context.Background(), "t"); err != nil {
+			if err := w.mine.CloseThread(context.Background(), "t"); err != nil {
 				w.t.Error(err)
 			}
 		},

@@ -142,12 +142,12 @@ func withReason(text, reason string) string {
 
 func (r *Runtime) approval(ctx context.Context, c *outCall, v agent.Verdict) (agent.Held, error) {
 	if c.Consent.Ref != "" {
-		return r.cfg.Desk.Look(ctx, c.Consent.Ref)
+		return r.desk(c).Look(ctx, c.Consent.Ref)
 	}
 	if v.Outcome == resolve.Allow { // by now nobody needs to be asked: the same way with nobody in it
 		return agent.Held{State: agent.HeldApproved}, nil
 	}
-	return r.cfg.Desk.Open(ctx, c.Consent.Key, v)
+	return r.desk(c).Open(ctx, c.Consent.Key, v)
 }
 
 // approved lets a call go, with the arguments that were approved and decided on once more, and takes the one run of its approval.
@@ -168,7 +168,7 @@ func (r *Runtime) approved(ctx context.Context, c *outCall, v agent.Verdict, hel
 		}
 	}
 	if held.Ref != "" {
-		err := r.cfg.Desk.Claim(ctx, held.Ref, c.Consent.Key, v)
+		err := r.desk(c).Claim(ctx, held.Ref, c.Consent.Key, v)
 		switch {
 		case errors.Is(err, agent.ErrNotClaimed):
 			return r.refused(ctx, c, plainError(err))
@@ -182,7 +182,7 @@ func (r *Runtime) approved(ctx context.Context, c *outCall, v agent.Verdict, hel
 // release moves a call on that may leave, as it was decided on.
 func (r *Runtime) release(ctx context.Context, c *outCall, v agent.Verdict, held agent.Held) error {
 	guard := sameConsent(c)
-	_, err := r.update(ctx, c.Thread, c.key(), func(c *outCall) error {
+	_, err := r.update(ctx, c.Key, func(c *outCall) error {
 		if err := guard(c); err != nil {
 			return err
 		}
@@ -207,11 +207,11 @@ const lookAgain = 5 * time.Minute
 
 // await keeps where people are asked. The call waits as long as they may take.
 func (r *Runtime) await(ctx context.Context, c *outCall, ref string, expires time.Time) error {
-	if err := r.remember(ctx, ref, c.key()); err != nil {
+	if err := r.remember(ctx, ref, c.Key); err != nil {
 		return err
 	}
 	guard := sameConsent(c)
-	_, err := r.update(ctx, c.Thread, c.key(), func(c *outCall) error {
+	_, err := r.update(ctx, c.Key, func(c *outCall) error {
 		if err := guard(c); err != nil {
 			return err
 		}
@@ -229,7 +229,7 @@ func (r *Runtime) await(ctx context.Context, c *outCall, ref string, expires tim
 		return nil
 	})
 	if errors.Is(err, errMoved) {
-		r.cancelAtDesk(ctx, ref)
+		r.cancelAtDesk(ctx, c, ref)
 	}
 	return err
 }
@@ -239,8 +239,8 @@ func (r *Runtime) seekOwn(ctx context.Context, c *outCall, v agent.Verdict) erro
 	ref := c.Consent.Ref
 	if ref == "" {
 		var err error
-		ref, err = r.cfg.Desk.Ask(ctx, c.Consent.Key, Question{
-			Call: v.Call, Asker: c.Server, Prompt: destroysPrompt, Choices: []string{destroysRun, destroysDont}, Default: 1,
+		ref, err = r.desk(c).Ask(ctx, c.Consent.Key, Question{
+			Call: v.Call, Server: c.Server, Prompt: destroysPrompt, Choices: []string{destroysRun, destroysDont}, Default: 1,
 			Groups: r.groups(c.Server), Within: r.cfg.ChoiceWithin,
 		})
 		if err == nil && ref == "" {
@@ -250,7 +250,7 @@ func (r *Runtime) seekOwn(ctx context.Context, c *outCall, v agent.Verdict) erro
 			return r.putOff(ctx, c, err)
 		}
 	}
-	a, err := r.cfg.Desk.Answer(ctx, ref)
+	a, err := r.desk(c).Answer(ctx, ref)
 	switch {
 	case errors.Is(err, agent.ErrNoRequest):
 		return r.refused(ctx, c, "nobody knows the question about it any more")
@@ -275,9 +275,9 @@ func (r *Runtime) groups(server string) []string {
 
 // putOff tries again later what the desk, the rules or the ledger could not do. An error allows nothing.
 func (r *Runtime) putOff(ctx context.Context, c *outCall, cause error) error {
-	r.log.Warn("a call waits: "+plainError(cause), "call", callName(c.key()), "state", string(c.State))
+	r.log.Warn("a call waits: "+plainError(cause), "call", callName(c.Key), "state", string(c.State))
 	guard := sameConsent(c)
-	_, err := r.update(ctx, c.Thread, c.key(), func(c *outCall) error {
+	_, err := r.update(ctx, c.Key, func(c *outCall) error {
 		if err := guard(c); err != nil {
 			return err
 		}
@@ -295,7 +295,7 @@ func (r *Runtime) putOff(ctx context.Context, c *outCall, cause error) error {
 
 // checkArguments holds arguments that an approver changed to the schema of the tool, as the session knows it.
 func (r *Runtime) checkArguments(ctx context.Context, c *outCall) error {
-	tool, err := r.offered(ctx, c.session(), c.Operation)
+	tool, err := r.offered(ctx, r.session(c), c.Operation)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval"
 )
 
 func TestRuntimeAsksBeforeACallLeaves(t *testing.T) {
@@ -169,7 +170,7 @@ func TestRuntimeAsksAboutDestructiveTools(t *testing.T) {
 			}
 			ref := w.asked(1)
 			q := w.desk.questions[ref]
-			if q.Default != 1 || q.Choices[1] != destroysDont || q.Asker != "files" || q.Groups[0] != "ops" || !q.Call.Annotations["destructiveHint"] {
+			if q.Default != 1 || q.Choices[1] != destroysDont || q.Server != "files" || q.Groups[0] != "ops" || !q.Call.Annotations["destructiveHint"] {
 				t.Errorf("asked %+v", q)
 			}
 			if len(q.Call.Annotations) != 1 {
@@ -248,6 +249,8 @@ func TestRuntimeWhoseDeskForgot(t *testing.T) {
 
 // rtVague is a desk that says yes and names nothing.
 type rtVague struct{ *rtDesk }
+
+func (d rtVague) As(approval.Asker) AskerDesk { return d }
 
 func (rtVague) Ask(context.Context, string, Question) (string, error) { return "", nil }
 

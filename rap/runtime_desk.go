@@ -7,6 +7,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/rap/wire"
 )
 
 // deskRef says which call a reference of the desk belongs to. It is a record of its own, so that news of the desk find calls that nobody holds in
@@ -17,6 +18,31 @@ type deskRef struct {
 
 // errNoRef says that the desk asked somebody, and not what about.
 var errNoRef = errors.New("the desk named no reference")
+
+// desk is where people answer for a call, as whoever made it has it.
+func (r *Runtime) desk(c *outCall) AskerDesk { return r.cfg.Desk.As(c.Asker) }
+
+// asker is who made a call. Calls of an earlier version, which kept nobody, were made in the name of the runtime.
+func (r *Runtime) asker(c *outCall) approval.Asker {
+	if c.owned() {
+		return c.Asker
+	}
+
+	return approval.Asker{Token: r.cfg.Room}
+}
+
+// disown ends a call that an earlier version kept without saying who made it: nobody can be asked about it in a name that is right.
+func (r *Runtime) disown(ctx context.Context, c *outCall) error {
+	how := ending{why: WhyNoAsker, text: "it was kept by an earlier version, which did not keep who made the call: nothing more is done for it"}
+	if err := r.end(ctx, c, how, func(*outCall) error { return nil }); err != nil {
+		return err
+	}
+	if c.left() {
+		r.tell("/cancel_tool_call", wire.CancelCall{ThreadID: c.Thread, ToolCallID: c.ID}.Append(nil))
+	}
+
+	return nil
+}
 
 // remember keeps the call of a reference.
 func (r *Runtime) remember(ctx context.Context, ref, call string) error {
@@ -43,8 +69,8 @@ func (r *Runtime) forget(ctx context.Context, ref string) {
 }
 
 // cancelAtDesk withdraws what was asked for a call that has moved on meanwhile.
-func (r *Runtime) cancelAtDesk(ctx context.Context, ref string) {
-	if err := r.cfg.Desk.Cancel(ctx, ref, "the call has moved on"); err != nil && !errors.Is(err, agent.ErrNoRequest) {
+func (r *Runtime) cancelAtDesk(ctx context.Context, c *outCall, ref string) {
+	if err := r.desk(c).Cancel(ctx, ref, "the call has moved on"); err != nil && !errors.Is(err, agent.ErrNoRequest) {
 		r.log.Warn("a question could not be withdrawn", "error", plainError(err))
 	}
 	r.forget(ctx, ref)
@@ -58,12 +84,12 @@ func (r *Runtime) withdraw(ctx context.Context, c *outCall) error {
 	ref := c.Withdraw[0]
 	var failed error
 	if r.cfg.Desk != nil {
-		failed = r.cfg.Desk.Cancel(ctx, ref, withdrawnText(c))
+		failed = r.cfg.Desk.As(r.asker(c)).Cancel(ctx, ref, withdrawnText(c))
 	}
 	if errors.Is(failed, agent.ErrNoRequest) || c.Tries >= maxWithdrawals {
 		failed = nil
 	}
-	_, err := r.update(ctx, c.Thread, c.key(), func(c *outCall) error {
+	_, err := r.update(ctx, c.Key, func(c *outCall) error {
 		switch {
 		case len(c.Withdraw) == 0 || c.Withdraw[0] != ref:
 			return errMoved
@@ -79,7 +105,7 @@ func (r *Runtime) withdraw(ctx context.Context, c *outCall) error {
 		r.forget(ctx, ref)
 	}
 	if failed != nil {
-		r.log.Warn("a question could not be withdrawn", "call", callName(c.key()), "error", plainError(failed))
+		r.log.Warn("a question could not be withdrawn", "call", callName(c.Key), "error", plainError(failed))
 	}
 	return err
 }

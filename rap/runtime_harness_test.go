@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/wire"
@@ -124,24 +125,26 @@ func (s *rtTool) waits(path string, n int) []string {
 
 // rtDesk is a desk in memory.
 type rtDesk struct {
-	mu        sync.Mutex
-	keys      map[string]string // ref by key
-	questions map[string]Question
-	answers   map[string]Answer
-	verdicts  map[string]agent.Verdict
-	held      map[string]agent.Held
-	claimed   map[string]string // claim key by ref
-	cancelled map[string]int
-	order     []string // refs
-	fail      error    // of everything
-	claim     error
-	watchers  map[int]func(string)
-	n         int
+	mu                 sync.Mutex
+	keys               map[string]string // ref by key
+	questions          map[string]Question
+	answers            map[string]Answer
+	verdicts           map[string]agent.Verdict
+	held               map[string]agent.Held
+	claimed            map[string]string // claim key by ref
+	cancelled          map[string]int
+	order              []string                  // refs
+	askers, cancellers map[string]approval.Asker // by ref
+	fail               error                     // of everything
+	claim              error
+	watchers           map[int]func(string)
+	n                  int
 }
 
 func newRTDesk() *rtDesk {
 	return &rtDesk{keys: map[string]string{}, questions: map[string]Question{}, answers: map[string]Answer{}, verdicts: map[string]agent.Verdict{},
-		held: map[string]agent.Held{}, claimed: map[string]string{}, cancelled: map[string]int{}, watchers: map[int]func(string){}}
+		held: map[string]agent.Held{}, claimed: map[string]string{}, cancelled: map[string]int{}, watchers: map[int]func(string){},
+		askers: map[string]approval.Asker{}, cancellers: map[string]approval.Asker{}}
 }
 
 // do changes the desk, and tells everybody.
@@ -170,6 +173,38 @@ func (d *rtDesk) put(key string, keep func(ref string)) (string, error) {
 		keep(d.keys[key])
 	}
 	return d.keys[key], nil
+}
+
+// As keeps who asks and who withdraws.
+func (d *rtDesk) As(who approval.Asker) AskerDesk { return rtSeat{d, who} }
+
+// rtSeat is the desk as one asker has it.
+type rtSeat struct {
+	*rtDesk
+	who approval.Asker
+}
+
+func (s rtSeat) Ask(ctx context.Context, key string, q Question) (string, error) {
+	ref, err := s.rtDesk.Ask(ctx, key, q)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.askers[ref] = s.who
+	return ref, err
+}
+
+func (s rtSeat) Open(ctx context.Context, key string, v agent.Verdict) (agent.Held, error) {
+	held, err := s.rtDesk.Open(ctx, key, v)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.askers[held.Ref] = s.who
+	return held, err
+}
+
+func (s rtSeat) Cancel(ctx context.Context, ref, reason string) error {
+	s.mu.Lock()
+	s.cancellers[ref] = s.who
+	s.mu.Unlock()
+	return s.rtDesk.Cancel(ctx, ref, reason)
 }
 
 func (d *rtDesk) Ask(_ context.Context, key string, q Question) (string, error) {
@@ -274,6 +309,7 @@ type rtWorld struct {
 	desk  *rtDesk
 	store store.Records
 	r     *Runtime
+	mine  *Threads
 	stop  func()
 	cfg   RuntimeConfig
 
@@ -309,7 +345,7 @@ func newRTWorld(t testing.TB, edits ...func(*RuntimeConfig)) *rtWorld {
 			Log: slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})), Now: w.now, Poll: 2 * time.Millisecond,
 		},
 		Servers:     []Server{{Name: "files", Peer: peer.Config{URL: w.tool.URL, Attempts: 3, Backoff: time.Millisecond}}},
-		CallbackURL: "http://127.0.0.1:1/callbacks/",
+		CallbackURL: "http://127.0.0.1:1/callbacks/", Only: rtAsker(),
 	}
 	for _, edit := range edits {
 		edit(&w.cfg)
@@ -320,7 +356,27 @@ func newRTWorld(t testing.TB, edits ...func(*RuntimeConfig)) *rtWorld {
 }
 
 // start makes a runtime on what is stored.
-func (w *rtWorld) start() { w.r, w.stop = w.process() }
+func (w *rtWorld) start() {
+	w.t.Helper()
+	w.r, w.stop = w.process()
+	w.mine = w.as(w.r, rtAsker())
+}
+
+// rtAsker is who calls. The names that it chose go out, so that tests can write them down.
+func rtAsker() approval.Asker { return approval.Asker{Token: "clerk-token"} }
+
+// as are the threads of an asker.
+func (w *rtWorld) as(r *Runtime, who approval.Asker) *Threads {
+	w.t.Helper()
+	threads, err := r.As(who)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return threads
+}
+
+// key is where a call of the one thread is kept.
+func (w *rtWorld) key(id string) string { return w.r.names.call(rtAsker(), "t", id) }
 
 // process is a runtime that works on what is stored, beside others.
 func (w *rtWorld) process() (*Runtime, func()) {
@@ -432,7 +488,7 @@ func (w *rtWorld) settles(others ...*Runtime) {
 
 func (w *rtWorld) invoke(id, operation, args string) Call {
 	w.t.Helper()
-	c, err := w.r.Invoke(context.Background(), rtInvocation(id, operation, args))
+	c, err := w.mine.Invoke(context.Background(), rtInvocation(id, operation, args))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -455,7 +511,7 @@ func (w *rtWorld) is(id string, state CallState) (c Call) {
 	w.t.Helper()
 	w.until(id+" is "+string(state), func() bool {
 		var err error
-		c, err = w.r.Call(context.Background(), "t", id)
+		c, err = w.mine.Call(context.Background(), "t", id)
 		return err == nil && c.State == state
 	})
 	return c
@@ -466,7 +522,7 @@ func (w *rtWorld) ends(id string, why Why) Call {
 	w.t.Helper()
 	ctx, done := context.WithTimeout(context.Background(), 10*time.Second)
 	defer done()
-	c, err := w.r.Wait(ctx, "t", id)
+	c, err := w.mine.Wait(ctx, "t", id)
 	if err != nil || c.Why != why || c.Synthetic != (why != "") {
 		w.t.Fatalf("%s: want an end by %q, got %+v (%v), %v", id, why, c, c.Outcome, err)
 	}
@@ -476,7 +532,7 @@ func (w *rtWorld) ends(id string, why Why) Call {
 // kept is the record of a call.
 func (w *rtWorld) kept(id string) *outCall {
 	w.t.Helper()
-	d, err := w.r.calls.get(context.Background(), callKey("t", id))
+	d, err := w.r.calls.get(context.Background(), w.key(id))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -529,7 +585,7 @@ func (w *rtWorld) asked(n int) (ref string) {
 func (w *rtWorld) shows(id, ref string) {
 	w.t.Helper()
 	w.until(id+" shows "+ref, func() bool {
-		c, err := w.r.Call(context.Background(), "t", id)
+		c, err := w.mine.Call(context.Background(), "t", id)
 		return err == nil && c.Question == ref
 	})
 }
@@ -544,7 +600,7 @@ func (d *rtDesk) heldOf(ref string) agent.Held {
 func (w *rtWorld) openOf(id string) (n int) {
 	for _, ref := range w.desk.refs() {
 		d, err := w.r.refs.get(context.Background(), hashed(ref))
-		if err != nil || d.body.Call != callKey("t", id) {
+		if err != nil || d.body.Call != w.key(id) {
 			continue
 		}
 		a, _ := w.desk.Answer(context.Background(), ref)

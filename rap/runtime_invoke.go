@@ -15,22 +15,27 @@ import (
 // Invoke makes a call: it is validated, decided, approved where the plan asks, and sent. It returns as soon as the call is kept, which is before it
 // is sent (4.3.2); Wait for what becomes of it. The same call again is the one that is there; another one under its id is ErrOtherCall. Calls are
 // remembered for a day after their end.
-func (r *Runtime) Invoke(ctx context.Context, in Invocation) (Call, error) {
+func (t *Threads) Invoke(ctx context.Context, in Invocation) (Call, error) {
 	if err := in.settle(); err != nil {
 		return Call{}, fmt.Errorf("invoke: %w", err)
 	}
-	old, err := r.kept(ctx, in.Thread, in.ID)
+	as := t.who
+	as.Principal = in.User
+	if err := as.Check(); err != nil { // nobody could be asked in that name
+		return Call{}, fmt.Errorf("invoke: %w", err)
+	}
+	old, err := t.kept(ctx, in.Thread, in.ID)
 	if err == nil {
 		return same(&old.body, &in)
 	}
 	if !errors.Is(err, ErrNoCall) {
 		return Call{}, fmt.Errorf("invoke: %w", err)
 	}
-	c, err := r.newCall(ctx, &in)
+	c, err := t.newCall(ctx, &in)
 	if err != nil {
 		return Call{}, fmt.Errorf("invoke: %w", err)
 	}
-	return r.begin(ctx, c, &in)
+	return t.begin(ctx, c, &in)
 }
 
 func (in *Invocation) settle() error {
@@ -60,15 +65,16 @@ func same(c *outCall, in *Invocation) (Call, error) {
 }
 
 // newCall is what a call is to begin with: ended where it is not valid or not allowed, and otherwise about to be sent.
-func (r *Runtime) newCall(ctx context.Context, in *Invocation) (*outCall, error) {
-	now := r.now()
+func (t *Threads) newCall(ctx context.Context, in *Invocation) (*outCall, error) {
+	r, now := t.r, t.r.now()
 	c := &outCall{
+		Key: r.names.call(t.who, in.Thread, in.ID), Asker: t.who, Wire: r.names.sent(t.who, in),
 		Thread: in.Thread, ID: in.ID, CallID: in.CallID, Ancestors: in.Ancestors, User: in.User, Operation: in.Operation, Arguments: in.Arguments,
 		State: CallSending, Deadline: now.Add(r.cfg.CallWithin),
 	}
 	c.Token, _ = newToken()
 	c.Send.Next = now
-	closed, err := r.isClosed(ctx, in.Thread)
+	closed, err := r.isClosed(ctx, threadOf(c.Key))
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +83,7 @@ func (r *Runtime) newCall(ctx context.Context, in *Invocation) (*outCall, error)
 		c.Closed = true
 		return c, nil
 	}
-	tool, err := r.offered(ctx, c.session(), in.Operation)
+	tool, err := r.offered(ctx, r.session(c), in.Operation)
 	switch {
 	case errors.Is(err, errUnknown):
 		c.finish(now, Outcome{Text: "Error: not run: " + plainError(err)}, WhyInvalid)
@@ -113,10 +119,11 @@ func (r *Runtime) firstDecision(ctx context.Context, c *outCall) error {
 }
 
 // begin keeps a new call and sets it going.
-func (r *Runtime) begin(ctx context.Context, c *outCall, in *Invocation) (Call, error) {
+func (t *Threads) begin(ctx context.Context, c *outCall, in *Invocation) (Call, error) {
+	r := t.r
 	err := r.insert(ctx, c)
-	if errors.Is(err, approval.ErrVersion) { // somebody else made the same call now
-		old, err := r.kept(ctx, c.Thread, c.ID)
+	if errors.Is(err, approval.ErrVersion) { // another process made the same call now
+		old, err := t.kept(ctx, c.Thread, c.ID)
 		if err != nil {
 			return Call{}, fmt.Errorf("invoke: %w", err)
 		}
@@ -129,46 +136,46 @@ func (r *Runtime) begin(ctx context.Context, c *outCall, in *Invocation) (Call, 
 		r.ended(ctx, c)
 		return c.call(), nil
 	}
-	closed, err := r.isClosed(ctx, c.Thread) // once more, since the call is kept: whoever closes the thread from now on finds it
+	closed, err := r.isClosed(ctx, threadOf(c.Key)) // once more, since the call is kept: whoever closes the thread from now on finds it
 	if err != nil {
 		return Call{}, fmt.Errorf("invoke: %w", err)
 	}
 	if closed {
-		if err := r.closeCall(ctx, c.Thread, c.key()); err != nil && !errors.Is(err, errMoved) {
+		if err := r.closeCall(ctx, c.Key); err != nil && !errors.Is(err, errMoved) {
 			return Call{}, fmt.Errorf("invoke: %w", err)
 		}
-		return r.Call(ctx, c.Thread, c.ID)
+		return t.Call(ctx, c.Thread, c.ID)
 	}
-	r.kick(c.key(), false)
+	r.kick(c.Key, false)
 	return c.call(), nil
 }
 
 // insert keeps a new call, in the place of one that has expired.
 func (r *Runtime) insert(ctx context.Context, c *outCall) error {
-	d := &doc[outCall]{key: c.key(), alias: hashed(c.Token), due: c.due(), expires: c.expires(r.now()), body: *c}
+	d := &doc[outCall]{key: c.Key, alias: hashed(c.Token), due: c.due(), expires: c.expires(r.now()), body: *c}
 	if old, err := r.calls.get(ctx, d.key); err == nil && r.gone(old.expires) {
 		d.version = old.version
 	}
 	return r.calls.put(ctx, d)
 }
 
-// kept returns a call; ErrNoCall.
-func (r *Runtime) kept(ctx context.Context, thread, id string) (*doc[outCall], error) {
-	d, err := r.calls.get(ctx, callKey(thread, id))
+// kept returns a call of this asker; ErrNoCall.
+func (t *Threads) kept(ctx context.Context, thread, id string) (*doc[outCall], error) {
+	d, err := t.r.calls.get(ctx, t.r.names.call(t.who, thread, id))
 	switch {
 	case errors.Is(err, approval.ErrNotFound):
 		return nil, ErrNoCall
 	case err != nil:
 		return nil, err
-	case r.gone(d.expires):
+	case t.r.gone(d.expires) || !d.body.Asker.Same(t.who):
 		return nil, ErrNoCall
 	}
 	return d, nil
 }
 
 // Call tells how a call stands; ErrNoCall.
-func (r *Runtime) Call(ctx context.Context, thread, id string) (Call, error) {
-	d, err := r.kept(ctx, thread, id)
+func (t *Threads) Call(ctx context.Context, thread, id string) (Call, error) {
+	d, err := t.kept(ctx, thread, id)
 	if err != nil {
 		return Call{}, err
 	}
@@ -177,11 +184,11 @@ func (r *Runtime) Call(ctx context.Context, thread, id string) (Call, error) {
 
 // Wait returns once the call is done, or as it stands when ctx ends (with ctx's error). Another process may bring it about: it is looked at from
 // time to time.
-func (r *Runtime) Wait(ctx context.Context, thread, id string) (Call, error) {
-	key, last := callKey(thread, id), Call{}
+func (t *Threads) Wait(ctx context.Context, thread, id string) (Call, error) {
+	key, last := t.r.names.call(t.who, thread, id), Call{}
 	for {
-		news, leave := r.waiting.on(key)
-		c, err := r.Call(ctx, thread, id)
+		news, leave := t.r.waiting.on(key)
+		c, err := t.Call(ctx, thread, id)
 		if ctx.Err() != nil {
 			leave()
 			return last, ctx.Err()
@@ -190,13 +197,13 @@ func (r *Runtime) Wait(ctx context.Context, thread, id string) (Call, error) {
 			leave()
 			return c, err
 		}
-		t := time.NewTimer(r.cfg.Poll)
+		look := time.NewTimer(t.r.cfg.Poll)
 		select {
 		case <-news:
-		case <-t.C:
+		case <-look.C:
 		case <-ctx.Done():
 		}
-		t.Stop()
+		look.Stop()
 		leave()
 	}
 }

@@ -31,8 +31,9 @@ func plainError(err error) string {
 	return diag.Printable(firstBytes(err.Error(), most))
 }
 
-// record writes what happened to the ledger (I8). Its subject is a digest of the call's ids.
-func (r *Runtime) record(ctx context.Context, event string, c *outCall, actor string, facts map[string]any) error {
+// record writes what happened to the ledger (I8): who asked, and for whom as that token says. Its subject is a digest of the call's ids, of which the
+// names that went out are made too.
+func (r *Runtime) record(ctx context.Context, event string, c *outCall, facts map[string]any) error {
 	if r.cfg.Record == nil {
 		return nil
 	}
@@ -40,19 +41,22 @@ func (r *Runtime) record(ctx context.Context, event string, c *outCall, actor st
 	if c.Server == "" {
 		operation = "unknown" // a model's words
 	}
-	all := map[string]any{"server": c.Server, "operation": operation, "thread": hashed(c.Thread), "arguments": "sha256:" + hashed(string(c.args()))}
+	all := map[string]any{
+		"server": c.Server, "operation": operation, "thread": hashed(c.Thread), "arguments": "sha256:" + hashed(string(c.args())),
+		"person": c.Asker.Person, "principal": c.User,
+	}
 	for name, fact := range facts {
 		all[name] = fact
 	}
-	if err := r.cfg.Record(ctx, event, callName(c.key()), actor, all); err != nil {
+	if err := r.cfg.Record(ctx, event, callName(c.Key), r.asker(c).Token, all); err != nil {
 		return fmt.Errorf("write %s to the ledger: %w", event, err)
 	}
 	return nil
 }
 
 // note is record for what has happened already, whether the ledger takes it or not.
-func (r *Runtime) note(ctx context.Context, event string, c *outCall, actor string, facts map[string]any) {
-	if err := r.record(ctx, event, c, actor, facts); err != nil {
-		r.log.Error("the ledger lacks an event", "call", callName(c.key()), "error", plainError(err))
+func (r *Runtime) note(ctx context.Context, event string, c *outCall, facts map[string]any) {
+	if err := r.record(ctx, event, c, facts); err != nil {
+		r.log.Error("the ledger lacks an event", "call", callName(c.Key), "error", plainError(err))
 	}
 }

@@ -35,14 +35,22 @@ func (r *Runtime) tell(path string, body []byte) {
 }
 
 func (r *Runtime) tellCancelled(c *outCall) {
-	r.tell("/cancel_tool_call", wire.CancelCall{ThreadID: c.Thread, ToolCallID: c.ID}.Append(nil))
+	r.tell("/cancel_tool_call", wire.CancelCall{ThreadID: c.Wire.Group, ToolCallID: c.Wire.ID}.Append(nil))
 }
 
 // Cancel interrupts a call: it is done with WhyInterrupted, its question is withdrawn, and every server is told once, without waiting for them. Of
 // a call that has ended it ends the subscription; ErrDone when there is none.
-func (r *Runtime) Cancel(ctx context.Context, thread, id, reason string) error {
+func (t *Threads) Cancel(ctx context.Context, thread, id, reason string) error {
+	if _, err := t.kept(ctx, thread, id); err != nil {
+		return err
+	}
+
+	return t.r.cancel(ctx, t.r.names.call(t.who, thread, id), reason)
+}
+
+func (r *Runtime) cancel(ctx context.Context, key, reason string) error {
 	var was CallState
-	now, err := r.updateNamed(ctx, thread, id, func(c *outCall) error {
+	now, err := r.update(ctx, key, func(c *outCall) error {
 		was = c.State
 		switch {
 		case c.State != CallDone:
@@ -54,10 +62,13 @@ func (r *Runtime) Cancel(ctx context.Context, thread, id, reason string) error {
 		}
 		return nil
 	})
+	if errors.Is(err, approval.ErrNotFound) {
+		return ErrNoCall
+	}
 	if err != nil {
 		return err
 	}
-	r.ground(ctx, now.key())
+	r.ground(ctx, now.Key)
 	r.tellCancelled(now)
 	if was != CallDone {
 		r.ended(ctx, now)
@@ -65,39 +76,31 @@ func (r *Runtime) Cancel(ctx context.Context, thread, id, reason string) error {
 	return nil
 }
 
-// updateNamed is update for the agent, who knows calls by their ids.
-func (r *Runtime) updateNamed(ctx context.Context, thread, id string, change func(*outCall) error) (*outCall, error) {
-	c, err := r.update(ctx, thread, callKey(thread, id), change)
-	if errors.Is(err, approval.ErrNotFound) {
-		return nil, ErrNoCall
-	}
-	return c, err
-}
-
 // CloseThread ends a thread with all of its calls, subscriptions and views, and tells every server once, without waiting for them. Calls that are
 // made in it later are done with WhyClosed.
-func (r *Runtime) CloseThread(ctx context.Context, thread string) error {
-	before, err := r.closeThread(ctx, thread)
+func (t *Threads) CloseThread(ctx context.Context, thread string) error {
+	r, place := t.r, t.r.names.thread(t.who, thread)
+	before, err := r.closeThread(ctx, place)
 	if err != nil {
 		return fmt.Errorf("close the thread: %w", err)
 	}
-	prefix := hashed(thread) + "/"
+	prefix := place + "/"
 	err = errors.Join(
-		eachDoc(ctx, r.calls, prefix, func(d *doc[outCall]) error { return r.closeCall(ctx, thread, d.key) }),
+		eachDoc(ctx, r.calls, prefix, func(d *doc[outCall]) error { return r.closeCall(ctx, d.key) }),
 		eachDoc(ctx, r.events, prefix, func(d *doc[keptNews]) error { return r.events.remove(ctx, d) }),
 		eachDoc(ctx, r.views, prefix, func(d *doc[keptView]) error { return r.views.remove(ctx, d) }),
 	)
 	if !before { // not earlier: what a server then says of its calls is late
-		r.tell("/close_thread", wire.CloseThread{ThreadID: thread}.Append(nil))
+		r.tell("/close_thread", wire.CloseThread{ThreadID: r.names.group(t.who, thread)}.Append(nil))
 	}
 	return err
 }
 
 const closedText = "Error: the thread was closed"
 
-func (r *Runtime) closeCall(ctx context.Context, thread, key string) error {
+func (r *Runtime) closeCall(ctx context.Context, key string) error {
 	var was CallState
-	now, err := r.update(ctx, thread, key, func(c *outCall) error {
+	now, err := r.update(ctx, key, func(c *outCall) error {
 		was = c.State
 		if c.Closed {
 			return errMoved
@@ -143,16 +146,16 @@ func eachDoc[T any](ctx context.Context, v *vault[T], prefix string, do func(*do
 
 // Alive asks the tool server whether it still works on a call (a proposal of the protocol). False means that it says no, or does not know the
 // question; an error that nobody can say.
-func (r *Runtime) Alive(ctx context.Context, thread, id string) (bool, error) {
-	c, err := r.Call(ctx, thread, id)
+func (t *Threads) Alive(ctx context.Context, thread, id string) (bool, error) {
+	d, err := t.kept(ctx, thread, id)
 	if err != nil {
 		return false, err
 	}
-	s := r.servers[c.Server]
+	c, s := &d.body, t.r.servers[d.body.Server]
 	if s == nil {
 		return false, fmt.Errorf("ask about the call: %w", errUnknown)
 	}
-	body, err := s.peer.Exchange(ctx, s.base+"/tool_call_status", wire.Status{ThreadID: thread, ToolCallID: id}.Append(nil))
+	body, err := s.peer.Exchange(ctx, s.base+"/tool_call_status", wire.Status{ThreadID: c.Wire.Group, ToolCallID: c.Wire.ID}.Append(nil))
 	if status, ok := errors.AsType[*peer.StatusError](err); ok && status.Code/100 == http.StatusBadRequest/100 {
 		return false, nil
 	}

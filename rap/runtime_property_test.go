@@ -35,12 +35,12 @@ func (m *rtModel) id() string { return rapid.SampledFrom(rtIDs).Draw(m.rt, "id")
 
 func (m *rtModel) invoke() {
 	op := rapid.SampledFrom([]string{"read", "send", "wipe"}).Draw(m.rt, "operation")
-	_, _ = m.any().Invoke(context.Background(), rtInvocation(m.id(), op, `{}`)) // another call of that id is refused
+	_, _ = m.as(m.any(), rtAsker()).Invoke(context.Background(), rtInvocation(m.id(), op, `{}`)) // another call of that id is refused
 }
 
 // known tells whether a call is there; nobody calls back for one that is not.
 func (m *rtModel) known(id string) bool {
-	_, err := m.r.Call(context.Background(), "t", id)
+	_, err := m.mine.Call(context.Background(), "t", id)
 	return err == nil
 }
 
@@ -84,7 +84,7 @@ func (m *rtModel) answers() {
 
 func (m *rtModel) cancels() {
 	id := m.id()
-	if err := m.any().Cancel(context.Background(), "t", id, ""); err == nil {
+	if err := m.as(m.any(), rtAsker()).Cancel(context.Background(), "t", id, ""); err == nil {
 		m.quiet(id)
 	}
 }
@@ -102,7 +102,7 @@ func (m *rtModel) posts(id string) (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, f := range m.facts {
-		if strings.Contains(f, callName(callKey("t", id))) && (strings.HasPrefix(f, "rap_invoked ") || strings.HasPrefix(f, "rap_choice_answered ")) {
+		if strings.Contains(f, callName(m.key(id))) && (strings.HasPrefix(f, "rap_invoked ") || strings.HasPrefix(f, "rap_choice_answered ")) {
 			n++
 		}
 	}
@@ -113,7 +113,7 @@ func (m *rtModel) closes() {
 	if rapid.IntRange(0, 5).Draw(m.rt, "really") > 0 {
 		return
 	}
-	if err := m.any().CloseThread(context.Background(), "t"); err != nil {
+	if err := m.as(m.any(), rtAsker()).CloseThread(context.Background(), "t"); err != nil {
 		m.rt.Fatal(err)
 	}
 	m.shut = true
@@ -148,7 +148,7 @@ func (m *rtModel) checkCall(id string) {
 	if n, quiet := m.after[id]; quiet && m.posts(id) != n {
 		m.rt.Fatalf("%s: sent something after its end", id)
 	}
-	c, err := m.r.Call(context.Background(), "t", id)
+	c, err := m.mine.Call(context.Background(), "t", id)
 	if err != nil {
 		return
 	}
@@ -210,7 +210,7 @@ func TestRuntimeHistories(t *testing.T) {
 }
 
 func (m *rtModel) checkEnd(id string) {
-	c, err := m.r.Call(context.Background(), "t", id)
+	c, err := m.mine.Call(context.Background(), "t", id)
 	if err != nil {
 		return
 	}

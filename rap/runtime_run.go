@@ -80,7 +80,7 @@ func (r *Runtime) kickWait(ctx context.Context, key string) {
 
 // rest waits for what is under way, for a while.
 func (r *Runtime) rest(most time.Duration) {
-	for end := time.Now().Add(most); time.Now().Before(end) && !(r.jobs.idle() && r.flights.idle()); {
+	for end := time.Now().Add(most); time.Now().Before(end) && !(r.jobs.idle() && r.flights.idle() && len(r.notices) == 0); {
 		sleep(context.Background(), 5*time.Millisecond)
 	}
 }

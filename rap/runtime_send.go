@@ -29,7 +29,7 @@ func (r *Runtime) send(ctx context.Context, c *outCall) error {
 	}
 	if want := r.consentFor(c, v); want != nil {
 		guard := sameConsent(c)
-		_, err := r.update(ctx, c.Thread, c.key(), func(c *outCall) error {
+		_, err := r.update(ctx, c.Key, func(c *outCall) error {
 			if err := guard(c); err != nil || !c.Send.Lease.IsZero() {
 				return errors.Join(err, errMoved)
 			}
@@ -45,7 +45,7 @@ func (r *Runtime) attempt(ctx context.Context, seen *outCall) error {
 	guard, server := sameConsent(seen), r.servers[seen.Server]
 	var now *outCall
 	keep := func() (err error) {
-		now, err = r.update(ctx, seen.Thread, seen.key(), func(c *outCall) error {
+		now, err = r.update(ctx, seen.Key, func(c *outCall) error {
 			if err := guard(c); err != nil || !c.Send.Lease.IsZero() {
 				return errors.Join(err, errMoved) // another process was faster
 			}
@@ -57,12 +57,12 @@ func (r *Runtime) attempt(ctx context.Context, seen *outCall) error {
 		})
 		return err
 	}
-	return r.fly(seen.key(), keep, func(ctx context.Context) { r.invoke(ctx, now) })
+	return r.fly(seen.Key, keep, func(ctx context.Context) { r.invoke(ctx, now) })
 }
 
 // invoke makes an attempt that was kept. Without its place in the ledger no call leaves (I8).
 func (r *Runtime) invoke(ctx context.Context, c *outCall) {
-	if err := r.record(ctx, "rap_invoked", c, c.User, map[string]any{"attempt": c.Send.Attempts}); err != nil {
+	if err := r.record(ctx, "rap_invoked", c, map[string]any{"attempt": c.Send.Attempts}); err != nil {
 		r.settle(r.unsent(ctx, c, err), c)
 		return
 	}
@@ -71,9 +71,9 @@ func (r *Runtime) invoke(ctx context.Context, c *outCall) {
 
 // unsent takes an attempt back that was none.
 func (r *Runtime) unsent(ctx context.Context, c *outCall, cause error) error {
-	r.log.Warn("a call waits: "+plainError(cause), "call", callName(c.key()))
+	r.log.Warn("a call waits: "+plainError(cause), "call", callName(c.Key))
 	guard := sameConsent(c)
-	_, err := r.update(ctx, c.Thread, c.key(), func(c *outCall) error {
+	_, err := r.update(ctx, c.Key, func(c *outCall) error {
 		if err := guard(c); err != nil {
 			return err
 		}
@@ -85,8 +85,8 @@ func (r *Runtime) unsent(ctx context.Context, c *outCall, cause error) error {
 
 func (r *Runtime) invocation(c *outCall) []byte {
 	return (&wire.Invocation{
-		Operation: c.Operation, Arguments: c.args(), ID: c.ID, CallID: c.CallID, CallbackURL: r.callbackURL(c.Token), GroupID: c.Thread,
-		Ancestors: c.Ancestors, UserID: c.User,
+		Operation: c.Operation, Arguments: c.args(), ID: c.Wire.ID, CallID: c.CallID, CallbackURL: r.callbackURL(c.Token), GroupID: c.Wire.Group,
+		Ancestors: c.Wire.Ancestors, UserID: c.User,
 	}).Append(nil)
 }
 
@@ -103,10 +103,10 @@ func (r *Runtime) sent(tried *outCall, result error) {
 		return
 	}
 	if result != nil {
-		r.log.Warn("an attempt failed; it is made again", "call", callName(tried.key()), "attempt", tried.Send.Attempts, "error", plainError(result))
+		r.log.Warn("an attempt failed; it is made again", "call", callName(tried.Key), "attempt", tried.Send.Attempts, "error", plainError(result))
 	}
 	guard := sameConsent(tried)
-	_, err := r.update(ctx, tried.Thread, tried.key(), func(c *outCall) error {
+	_, err := r.update(ctx, tried.Key, func(c *outCall) error {
 		if err := guard(c); err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (r *Runtime) sent(tried *outCall, result error) {
 // settle logs what could not be kept of an attempt. Its lease runs out then.
 func (r *Runtime) settle(err error, c *outCall) {
 	if err != nil && !errors.Is(err, errMoved) {
-		r.log.Warn("an attempt could not be kept", "call", callName(c.key()), "error", plainError(err))
+		r.log.Warn("an attempt could not be kept", "call", callName(c.Key), "error", plainError(err))
 	}
 }
 
@@ -137,7 +137,7 @@ func again(err error) bool {
 // lapsed leaves a call to the tool of which nobody knows whether it arrived.
 func (r *Runtime) lapsed(ctx context.Context, c *outCall) error {
 	guard := sameConsent(c)
-	_, err := r.update(ctx, c.Thread, c.key(), func(c *outCall) error {
+	_, err := r.update(ctx, c.Key, func(c *outCall) error {
 		if err := guard(c); err != nil {
 			return err
 		}

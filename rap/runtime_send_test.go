@@ -113,7 +113,7 @@ func TestRuntimeAfterACrashBeforeSending(t *testing.T) {
 func (w *rtWorld) lost(id string) *outCall {
 	w.t.Helper()
 	in := rtInvocation(id, "read", `{}`)
-	c, err := w.r.newCall(context.Background(), &in)
+	c, err := w.mine.newCall(context.Background(), &in)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestRuntimeLeavesAttemptsToOneProcess(t *testing.T) {
 		c.Choice.State, c.Choice.Post = choiceAnswered, errand{Next: w.now().Add(time.Hour)}
 		return nil
 	}
-	now, err := w.r.update(t.Context(), "t", callKey("t", "b"), answered)
+	now, err := w.r.update(t.Context(), w.key("b"), answered)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestRuntimeOfAServerThatIsGone(t *testing.T) {
 	if code := w.calls("asks", w.choice("asks", "2")); code != http.StatusConflict && code != http.StatusNotFound {
 		t.Errorf("a question of a server that is gone is answered with %d", code)
 	}
-	if _, err := w.r.Alive(t.Context(), "t", "asks"); err == nil {
+	if _, err := w.mine.Alive(t.Context(), "t", "asks"); err == nil {
 		t.Error("a server that is gone was asked")
 	}
 	w.accepts("asks", rtResult("asks", "done"))

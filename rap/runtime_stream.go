@@ -42,9 +42,8 @@ type keptView struct {
 }
 
 // changeThread moves what is known of a thread, known or not.
-func (r *Runtime) changeThread(ctx context.Context, name string, change func(*thread)) (thread, error) {
+func (r *Runtime) changeThread(ctx context.Context, key string, change func(*thread)) (thread, error) {
 	for {
-		key := hashed(name)
 		d, err := r.known.get(ctx, key)
 		if errors.Is(err, approval.ErrNotFound) {
 			d, err = &doc[thread]{key: key}, nil
@@ -61,13 +60,13 @@ func (r *Runtime) changeThread(ctx context.Context, name string, change func(*th
 }
 
 // closeThread marks a thread as closed and tells whether it was before.
-func (r *Runtime) closeThread(ctx context.Context, name string) (before bool, err error) {
-	_, err = r.changeThread(ctx, name, func(t *thread) { before, t.Closed = t.Closed, true })
+func (r *Runtime) closeThread(ctx context.Context, key string) (before bool, err error) {
+	_, err = r.changeThread(ctx, key, func(t *thread) { before, t.Closed = t.Closed, true })
 	return before, err
 }
 
-func (r *Runtime) isClosed(ctx context.Context, name string) (bool, error) {
-	d, err := r.known.get(ctx, hashed(name))
+func (r *Runtime) isClosed(ctx context.Context, key string) (bool, error) {
+	d, err := r.known.get(ctx, key)
 	if errors.Is(err, approval.ErrNotFound) {
 		return false, nil
 	}
@@ -77,25 +76,26 @@ func (r *Runtime) isClosed(ctx context.Context, name string) (bool, error) {
 	return d.body.Closed, nil
 }
 
-func eventKey(thread string, index int) string { return fmt.Sprintf("%s/%016d", hashed(thread), index) }
+// eventKey places an event below the place of its thread.
+func eventKey(thread string, index int) string { return fmt.Sprintf("%s/%016d", thread, index) }
 
 // takeEvent keeps news of a subscription. What belongs to none, or to one that has ended, is discarded (C16).
 func (r *Runtime) takeEvent(ctx context.Context, c *outCall, m *wire.Event) error {
 	if c.State != CallDone || !c.Live {
 		return &refusal{http.StatusConflict, "an event of no subscription"}
 	}
-	t, err := r.changeThread(ctx, c.Thread, func(t *thread) { t.Next++ })
+	t, err := r.changeThread(ctx, threadOf(c.Key), func(t *thread) { t.Next++ })
 	if err != nil {
 		return err
 	}
 	index := t.Next - 1
-	d := &doc[keptNews]{key: eventKey(c.Thread, index), expires: r.now().Add(keepLive)}
+	d := &doc[keptNews]{key: eventKey(threadOf(c.Key), index), expires: r.now().Add(keepLive)}
 	d.body.Event = Event{Index: index, ID: c.ID, Text: m.Text, Associative: m.Associative, Final: m.Final}
 	if err := r.events.put(ctx, d); err != nil {
 		return err
 	}
 	var old []keptEvent
-	_, err = r.updateLocked(ctx, c.key(), func(c *outCall) error {
+	_, err = r.updateLocked(ctx, c.Key, func(c *outCall) error {
 		if !c.Live {
 			return errMoved // it was closed meanwhile
 		}
@@ -109,8 +109,38 @@ func (r *Runtime) takeEvent(ctx context.Context, c *outCall, m *wire.Event) erro
 	if errors.Is(err, errMoved) {
 		return r.events.remove(ctx, d)
 	}
-	r.dropEvents(ctx, c.Thread, old)
+	r.dropEvents(ctx, threadOf(c.Key), old)
+	r.newEvents.tell(c.Key)
 	return err
+}
+
+// mostEventsOf is how many events of a call are read at once. They may be large.
+const mostEventsOf = 20
+
+// eventsOf returns the next events of one call from an index on, and whether more may come.
+func (r *Runtime) eventsOf(ctx context.Context, key string, from int) (events []Event, live bool, err error) {
+	d, err := r.calls.get(ctx, key)
+	if errors.Is(err, approval.ErrNotFound) || err == nil && r.gone(d.expires) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	for _, kept := range d.body.Events {
+		if kept.Index < from || len(events) == mostEventsOf {
+			continue
+		}
+		e, err := r.events.get(ctx, eventKey(threadOf(key), kept.Index))
+		switch {
+		case errors.Is(err, approval.ErrNotFound): // too old
+		case err != nil:
+			return nil, false, err
+		default:
+			events = append(events, e.body.Event)
+		}
+	}
+
+	return events, d.body.Live || len(events) == mostEventsOf, nil
 }
 
 // oldEvents gives up the events that are too many.
@@ -141,12 +171,13 @@ func (r *Runtime) dropEvents(ctx context.Context, thread string, old []keptEvent
 
 // Events lists what came after results of subscriptions of a thread, in order, from an index on: at most 1000 at once. At most 500 are kept of one
 // call, and 8 MiB of their texts.
-func (r *Runtime) Events(ctx context.Context, thread string, from int) ([]Event, error) {
-	after := hashed(thread) + "/"
+func (t *Threads) Events(ctx context.Context, thread string, from int) ([]Event, error) {
+	r, place := t.r, t.r.names.thread(t.who, thread)
+	after := place + "/"
 	if from > 0 {
-		after = eventKey(thread, from-1)
+		after = eventKey(place, from-1)
 	}
-	ds, err := r.events.list(ctx, hashed(thread)+"/", after, maxEventsAsked)
+	ds, err := r.events.list(ctx, place+"/", after, maxEventsAsked)
 	if err != nil {
 		return nil, err
 	}
@@ -161,9 +192,9 @@ func (r *Runtime) Events(ctx context.Context, thread string, from int) ([]Event,
 
 // takeView keeps the latest view of a type (C17).
 func (r *Runtime) takeView(ctx context.Context, c *outCall, m *wire.View) error {
-	key := hashed(c.Thread) + "/" + hashed(m.ViewType)
+	key := threadOf(c.Key) + "/" + hashed(m.ViewType)
 	if c.State == CallSending || c.State == CallAsking {
-		if _, err := r.updateLocked(ctx, c.key(), func(c *outCall) error { c.heard(r.now()); return nil }); err != nil {
+		if _, err := r.updateLocked(ctx, c.Key, func(c *outCall) error { c.heard(r.now()); return nil }); err != nil {
 			return err
 		}
 	}
@@ -183,7 +214,7 @@ func (r *Runtime) takeView(ctx context.Context, c *outCall, m *wire.View) error 
 }
 
 func (r *Runtime) roomForView(ctx context.Context, c *outCall) error {
-	ds, err := r.views.list(ctx, hashed(c.Thread)+"/", "", maxViews)
+	ds, err := r.views.list(ctx, threadOf(c.Key)+"/", "", maxViews)
 	if err == nil && len(ds) >= maxViews {
 		err = &refusal{http.StatusConflict, fmt.Sprintf("a thread has at most %d types of views", maxViews)}
 	}
@@ -191,8 +222,9 @@ func (r *Runtime) roomForView(ctx context.Context, c *outCall) error {
 }
 
 // Views returns the latest view of each type, as the tools sent them: not for models, not to be interpreted.
-func (r *Runtime) Views(ctx context.Context, thread string) (map[string]json.RawMessage, error) {
-	ds, err := r.views.list(ctx, hashed(thread)+"/", "", maxViews+1)
+func (t *Threads) Views(ctx context.Context, thread string) (map[string]json.RawMessage, error) {
+	r := t.r
+	ds, err := r.views.list(ctx, r.names.thread(t.who, thread)+"/", "", maxViews+1)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func (w *rtWorld) subscribes(id string) {
 
 func (w *rtWorld) events(from int) []Event {
 	w.t.Helper()
-	got, err := w.r.Events(w.t.Context(), "t", from)
+	got, err := w.mine.Events(w.t.Context(), "t", from)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestEventsOfSubscriptions(t *testing.T) {
 	if got := w.events(3); len(got) != 1 || got[0].Text != "three" {
 		t.Errorf("got %v", got)
 	}
-	if err := w.r.Cancel(t.Context(), "t", "b", ""); err != nil {
+	if err := w.mine.Cancel(t.Context(), "t", "b", ""); err != nil {
 		t.Fatal(err)
 	}
 	w.tool.waits("/cancel_tool_call", 1)
@@ -103,7 +103,7 @@ func TestViews(t *testing.T) {
 	w.accepts("a", view("diff", `{"n": 1}`))
 	w.accepts("a", rtResult("a", "done"))
 	w.accepts("a", view("diff", `{"n": 2, "<": "&"}`))
-	got, err := w.r.Views(t.Context(), "t")
+	got, err := w.mine.Views(t.Context(), "t")
 	if err != nil || len(got) != 1 || string(got["diff"]) != `{"n": 2, "<": "&"}` {
 		t.Errorf("got %s, %v", got, err)
 	}
@@ -118,7 +118,7 @@ func TestViews(t *testing.T) {
 		t.Errorf("a view of another thread is answered with %d", code)
 	}
 	w.pass(23 * time.Hour)
-	if got, _ := w.r.Views(t.Context(), "t"); len(got) != maxViews {
+	if got, _ := w.mine.Views(t.Context(), "t"); len(got) != maxViews {
 		t.Errorf("%d views", len(got))
 	}
 }
@@ -131,12 +131,12 @@ func TestCloseThread(t *testing.T) {
 	w.asking("a", "1")
 	w.invoke("b", "send", `{"to":"bob"}`)
 	w.asked(2)
-	if err := w.r.CloseThread(t.Context(), "t"); err != nil {
+	if err := w.mine.CloseThread(t.Context(), "t"); err != nil {
 		t.Fatal(err)
 	}
 	w.ends("a", WhyClosed)
 	w.ends("b", WhyClosed)
-	if got, _ := w.r.Views(t.Context(), "t"); len(w.events(0))+len(got) != 0 {
+	if got, _ := w.mine.Views(t.Context(), "t"); len(w.events(0))+len(got) != 0 {
 		t.Errorf("kept %v", got)
 	}
 	for name, m := range map[string]wire.Callback{"event": rtEvent("sub", "x"), "view": &wire.View{GroupID: "t", ViewType: "x", Content: []byte("{}")}, "question": w.choice("sub", "3")} {
@@ -148,7 +148,7 @@ func TestCloseThread(t *testing.T) {
 	if c := w.invoke("c", "read", `{}`); c.Why != WhyClosed {
 		t.Errorf("a call of a closed thread is %+v", c)
 	}
-	if err := w.r.CloseThread(t.Context(), "t"); err != nil {
+	if err := w.mine.CloseThread(t.Context(), "t"); err != nil {
 		t.Error(err)
 	}
 	w.settles()

@@ -27,7 +27,7 @@ func TestRuntimeCallsAToolThatAsks(t *testing.T) {
 	ref := w.asked(1)
 	w.shows("a", ref)
 	q := w.desk.questions[ref]
-	if q.Asker != "files" || q.Prompt != "Write?" || q.Default != 1 || len(q.Choices) != 2 || q.Call.Tool != "read" || string(q.Call.Args) != `{"path":"/a"}` {
+	if q.Server != "files" || q.Prompt != "Write?" || q.Default != 1 || len(q.Choices) != 2 || q.Call.Tool != "read" || string(q.Call.Args) != `{"path":"/a"}` {
 		t.Errorf("asked: %+v", q)
 	}
 	w.desk.says(ref, Answer{State: AnswerChosen, Selected: 0, By: "ann"})
@@ -65,14 +65,14 @@ func TestRuntimeIsTheSameCallAgain(t *testing.T) {
 	} {
 		in := rtInvocation("a", "read", `{"path":"/a"}`)
 		edit(&in)
-		if _, err := w.r.Invoke(t.Context(), in); !errors.Is(err, ErrOtherCall) {
+		if _, err := w.mine.Invoke(t.Context(), in); !errors.Is(err, ErrOtherCall) {
 			t.Errorf("%s: want ErrOtherCall, got %v", name, err)
 		}
 	}
 	if n := len(w.tool.bodies("/run")); n != 1 {
 		t.Errorf("sent %d times", n)
 	}
-	if _, err := w.r.Call(t.Context(), "t", "b"); !errors.Is(err, ErrNoCall) {
+	if _, err := w.mine.Call(t.Context(), "t", "b"); !errors.Is(err, ErrNoCall) {
 		t.Errorf("want ErrNoCall, got %v", err)
 	}
 }
@@ -85,7 +85,7 @@ func TestRuntimeIsInvokedByManyAtOnce(t *testing.T) {
 	for _, r := range []*Runtime{w.r, other, w.r, other, w.r, other} {
 		all.Go(func() {
 			for _, args := range []string{`{}`, `{"path":"/a"}`} {
-				if _, err := r.Invoke(t.Context(), rtInvocation("a", "read", args)); err != nil && !errors.Is(err, ErrOtherCall) {
+				if _, err := w.as(r, rtAsker()).Invoke(t.Context(), rtInvocation("a", "read", args)); err != nil && !errors.Is(err, ErrOtherCall) {
 					t.Error(err)
 				}
 			}
@@ -109,7 +109,7 @@ func TestRuntimeForgetsAfterADay(t *testing.T) {
 	if code := w.posts(token, string(rtResult("a", "one").Append(nil))); code != http.StatusNotFound {
 		t.Errorf("a result a day later is answered with %d", code)
 	}
-	if _, err := w.r.Call(t.Context(), "t", "a"); !errors.Is(err, ErrNoCall) {
+	if _, err := w.mine.Call(t.Context(), "t", "a"); !errors.Is(err, ErrNoCall) {
 		t.Errorf("want ErrNoCall, got %v", err)
 	}
 	w.invoke("a", "read", `{"path":"/b"}`)
@@ -126,7 +126,7 @@ func TestRuntimeRefusesInvocations(t *testing.T) {
 		"bad thread": {Thread: "\xff", ID: "a", Operation: "read"}, "bad user": {Thread: "t", ID: "a", Operation: "read", User: "\xff"},
 		"bad call id": {Thread: "t", ID: "a", Operation: "read", CallID: new("\xff")}, "bad ancestor": {Thread: "t", ID: "a", Operation: "read", Ancestors: []string{"\xff"}},
 	} {
-		if _, err := w.r.Invoke(t.Context(), in); err == nil {
+		if _, err := w.mine.Invoke(t.Context(), in); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -163,11 +163,11 @@ func TestH7_RuntimeSendsNoKeysThatFoldAlike(t *testing.T) {
 func TestRuntimeWithoutRules(t *testing.T) {
 	w := newRTWorld(t)
 	w.sets(func() { w.broken = errors.New("the file is being written") })
-	if _, err := w.r.Invoke(t.Context(), rtInvocation("a", "read", `{}`)); err == nil {
+	if _, err := w.mine.Invoke(t.Context(), rtInvocation("a", "read", `{}`)); err == nil {
 		t.Error("invoked without rules")
 	}
 	w.sets(func() { w.plan, w.broken = nil, nil })
-	if _, err := w.r.Invoke(t.Context(), rtInvocation("a", "read", `{}`)); err == nil {
+	if _, err := w.mine.Invoke(t.Context(), rtInvocation("a", "read", `{}`)); err == nil {
 		t.Error("invoked without a plan")
 	}
 	w.sets(func() { w.plan = rtPlan(t, rtAgent) })
@@ -215,16 +215,16 @@ func TestRuntimeWaits(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if c, err := w.r.Wait(ctx, "t", "a"); !errors.Is(err, context.Canceled) {
+	if c, err := w.mine.Wait(ctx, "t", "a"); !errors.Is(err, context.Canceled) {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if _, err := w.r.Wait(t.Context(), "t", "b"); !errors.Is(err, ErrNoCall) {
+	if _, err := w.mine.Wait(t.Context(), "t", "b"); !errors.Is(err, ErrNoCall) {
 		t.Errorf("want ErrNoCall, got %v", err)
 	}
 	got := make(chan Call, 2)
 	for _, r := range []*Runtime{w.r, other} {
 		go func() {
-			c, _ := r.Wait(t.Context(), "t", "a")
+			c, _ := w.as(r, rtAsker()).Wait(t.Context(), "t", "a")
 			got <- c
 		}()
 	}

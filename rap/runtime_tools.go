@@ -59,8 +59,8 @@ type session struct {
 
 // Tools discovers what all servers offer a session (the root thread), once for each session (D6) and again after an hour. Problems says what is
 // not available, and why: a server that can't be reached, a manifest that is not valid (D4), names that collide (neither is available then, D5).
-func (r *Runtime) Tools(ctx context.Context, session string) (Tools, error) {
-	s, _, err := r.session(ctx, session)
+func (t *Threads) Tools(ctx context.Context, session string) (Tools, error) {
+	s, _, err := t.r.found(ctx, t.r.names.thread(t.who, session))
 	if err != nil {
 		return Tools{}, err
 	}
@@ -72,7 +72,7 @@ var errUnknown = errors.New("no such operation")
 
 // offered returns an operation that a session may call.
 func (r *Runtime) offered(ctx context.Context, session, operation string) (*Offer, error) {
-	s, next, err := r.session(ctx, session)
+	s, next, err := r.found(ctx, session)
 	if err != nil {
 		return nil, err
 	}
@@ -92,9 +92,14 @@ func (r *Runtime) offered(ctx context.Context, session, operation string) (*Offe
 	return nil, errUnknown
 }
 
-// session returns what a session is offered. One server that hangs does not hold up the calls of all others: what was found while it could not be
+// session names the session of a call: its root thread, for which toolsets are discovered (D6).
+func (r *Runtime) session(c *outCall) string {
+	return r.names.thread(c.Asker, rootOf(c.Thread, c.Ancestors))
+}
+
+// found returns what a session is offered. One server that hangs does not hold up the calls of all others: what was found while it could not be
 // reached serves until it answers: next is not nil then.
-func (r *Runtime) session(ctx context.Context, name string) (s, next *session, err error) {
+func (r *Runtime) found(ctx context.Context, name string) (s, next *session, err error) {
 	s, old := r.toolsets.claim(name, r.now(), func(s *session) { go r.discover(s) })
 	if old == nil {
 		s, err = s.wait(ctx, nil, nil)

@@ -14,7 +14,7 @@ import (
 
 func (w *rtWorld) tools(session string) Tools {
 	w.t.Helper()
-	got, err := w.r.Tools(w.t.Context(), session)
+	got, err := w.mine.Tools(w.t.Context(), session)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestToolsOfASession(t *testing.T) {
 	}
 	in := rtInvocation("a", "read", `{}`)
 	in.Ancestors = []string{"s", "mid"}
-	if _, err := w.r.Invoke(t.Context(), in); err != nil {
+	if _, err := w.mine.Invoke(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(w.tool.bodies(toolsetPath)); n != 1 {
@@ -105,7 +105,7 @@ func TestToolsWaitForNobody(t *testing.T) {
 	w.tool.sets(func() { w.tool.block[toolsetPath] = make(chan struct{}) })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := w.r.Tools(ctx, "t"); err == nil {
+	if _, err := w.mine.Tools(ctx, "t"); err == nil {
 		t.Error("no error")
 	}
 	close(w.tool.block[toolsetPath])
@@ -115,7 +115,7 @@ func TestToolsWaitForNobody(t *testing.T) {
 func TestCancel(t *testing.T) {
 	w := newRTWorld(t)
 	w.sent("a")
-	if err := w.r.Cancel(t.Context(), "t", "a", "no time"); err != nil {
+	if err := w.mine.Cancel(t.Context(), "t", "a", "no time"); err != nil {
 		t.Fatal(err)
 	}
 	if c := w.ends("a", WhyInterrupted); c.Outcome.Text != "Error: interrupted: no time" {
@@ -124,10 +124,10 @@ func TestCancel(t *testing.T) {
 	if got := w.tool.waits("/cancel_tool_call", 1)[0]; got != `{"thread_id":"t","tool_call_id":"a"}` {
 		t.Errorf("told %s", got)
 	}
-	if err := w.r.Cancel(t.Context(), "t", "a", ""); !errors.Is(err, ErrDone) {
+	if err := w.mine.Cancel(t.Context(), "t", "a", ""); !errors.Is(err, ErrDone) {
 		t.Errorf("want ErrDone, got %v", err)
 	}
-	if err := w.r.Cancel(t.Context(), "t", "b", ""); !errors.Is(err, ErrNoCall) {
+	if err := w.mine.Cancel(t.Context(), "t", "b", ""); !errors.Is(err, ErrNoCall) {
 		t.Errorf("want ErrNoCall, got %v", err)
 	}
 	w.accepts("a", rtResult("a", "late"))
@@ -142,7 +142,7 @@ func TestCancelWhileSending(t *testing.T) {
 	w.tool.sets(func() { w.tool.block["/run"] = make(chan struct{}) })
 	w.invoke("a", "read", `{}`)
 	w.tool.waits("/run", 1)
-	if err := w.r.Cancel(t.Context(), "t", "a", ""); err != nil {
+	if err := w.mine.Cancel(t.Context(), "t", "a", ""); err != nil {
 		t.Fatal(err)
 	}
 	if !w.r.flights.idle() {
@@ -161,7 +161,7 @@ func TestNoticesAreNotRepeated(t *testing.T) {
 	for n := range 3 {
 		id := fmt.Sprint(n)
 		w.sent(id)
-		if err := w.r.Cancel(t.Context(), "t", id, ""); err != nil {
+		if err := w.mine.Cancel(t.Context(), "t", id, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -198,12 +198,12 @@ func TestAlive(t *testing.T) {
 		"other case": {answer: `{"Alive":true}`}, "broken": {answer: `{`}, "list": {answer: `[]`}, "missing": {status: 404}, "lost": {status: 503, fails: true},
 	} {
 		answer, status = c.answer, c.status
-		alive, err := w.r.Alive(t.Context(), "t", "a")
+		alive, err := w.mine.Alive(t.Context(), "t", "a")
 		if alive != c.alive || (err != nil) != c.fails {
 			t.Errorf("%s: %t, %v", name, alive, err)
 		}
 	}
-	if _, err := w.r.Alive(t.Context(), "t", "b"); !errors.Is(err, ErrNoCall) {
+	if _, err := w.mine.Alive(t.Context(), "t", "b"); !errors.Is(err, ErrNoCall) {
 		t.Errorf("want ErrNoCall, got %v", err)
 	}
 }

@@ -37,8 +37,8 @@ func changeDoc[T any](ctx context.Context, v *vault[T], key string, change func(
 
 // update moves a call. The steps of one thread follow one another (C12): in this process by its lock, among processes by compare-and-set.
 // Neither the desk nor the network is used in here.
-func (r *Runtime) update(ctx context.Context, thread, key string, change func(*outCall) error) (*outCall, error) {
-	unlock, err := r.threads.lock(ctx, thread)
+func (r *Runtime) update(ctx context.Context, key string, change func(*outCall) error) (*outCall, error) {
+	unlock, err := r.threads.lock(ctx, threadOf(key))
 	if err != nil {
 		return nil, err
 	}
@@ -244,6 +244,8 @@ func (r *Runtime) nextStep(c *outCall, look bool) func(context.Context, *outCall
 	come := func(t time.Time) bool { return !now.Before(t) }
 	switch {
 	case c.State == CallDone:
+	case !c.owned():
+		return r.disown
 	case come(c.Deadline):
 		return r.timeOut
 	case c.State == CallAsking && (look || come(c.Consent.Next)):
@@ -270,7 +272,7 @@ type ending struct {
 
 // end ends a call with an outcome of our own. An error of guard says that it is not to end after all.
 func (r *Runtime) end(ctx context.Context, c *outCall, how ending, guard func(*outCall) error) error {
-	now, err := r.update(ctx, c.Thread, c.key(), func(c *outCall) error {
+	now, err := r.update(ctx, c.Key, func(c *outCall) error {
 		if c.State == CallDone {
 			return errMoved
 		}
@@ -297,7 +299,7 @@ func (r *Runtime) ended(ctx context.Context, c *outCall) {
 	case WhyInterrupted, WhyClosed:
 		event = "rap_cancelled"
 	}
-	r.note(ctx, event, c, "", map[string]any{"failed": c.Told.Failed, "why": string(c.Told.Why)})
+	r.note(ctx, event, c, map[string]any{"failed": c.Told.Failed, "why": string(c.Told.Why)})
 }
 
 func (r *Runtime) timeOut(ctx context.Context, c *outCall) error {

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/rap/wire"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -23,12 +23,14 @@ type UpstreamConfig struct {
 	CallbackURL string // base under which the upstream server reaches UpstreamServer.ServeHTTP
 }
 
-// UpstreamServer is a tool server behind a gateway.
+// UpstreamServer is a tool server behind a gateway, and the Feed of its operations.
 type UpstreamServer struct {
 	runtime *Runtime
 	desk    *relayDesk
 	offers  []Offer
 }
+
+var _ Feed = (*UpstreamServer)(nil)
 
 // upstreamRules lets every operation of the server pass: whether it may run was decided before.
 const upstreamRules = `schema_version: "1.0.0"
@@ -53,7 +55,11 @@ func Upstream(ctx context.Context, cfg UpstreamConfig) (*UpstreamServer, error) 
 	if u.runtime, err = NewRuntime(RuntimeConfig{Common: cfg.Common, Servers: []Server{cfg.Server}, CallbackURL: cfg.CallbackURL}); err != nil {
 		return nil, fmt.Errorf("upstream %s: %w", cfg.Server.Name, err)
 	}
-	tools, err := u.runtime.Tools(ctx, "gateway "+rand.Text())
+	start, err := u.runtime.As(approval.Asker{Token: cfg.Room})
+	if err != nil {
+		return nil, fmt.Errorf("upstream %s: %w", cfg.Server.Name, err)
+	}
+	tools, err := start.Tools(ctx, "start "+rand.Text())
 	for _, p := range tools.Problems {
 		if p.Tool != "" {
 			p.Err = fmt.Errorf("%s: %w", p.Tool, p.Err)
@@ -86,7 +92,8 @@ func (u *UpstreamServer) Operations() []Operation {
 		out = append(out, Operation{
 			Name: o.Name, Description: o.Description, InputSchema: o.InputSchema,
 			Destructive: hinted(o.Annotations.Destructive), ReadOnly: hinted(o.Annotations.ReadOnly),
-			Run: func(ctx context.Context, job Job) (Outcome, error) { return u.run(ctx, &o.Tool, job) },
+			Run:  func(ctx context.Context, job Job) (Outcome, error) { return u.run(ctx, &o.Tool, job) },
+			Feed: u,
 		})
 	}
 	return out
@@ -103,33 +110,73 @@ func (u *UpstreamServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 func (u *UpstreamServer) Run(ctx context.Context) error { return u.runtime.Run(ctx) }
 
 // CloseThread tells the server that a thread of a caller has ended (GatewayConfig.Closed).
-func (u *UpstreamServer) CloseThread(ctx context.Context, caller, thread string) error {
-	return u.runtime.CloseThread(ctx, below(caller, thread))
+func (u *UpstreamServer) CloseThread(ctx context.Context, who approval.Asker, thread string) error {
+	threads, err := u.runtime.As(who)
+	if err != nil {
+		return err
+	}
+
+	return threads.CloseThread(ctx, thread)
 }
 
-// run calls the server. Threads of two callers have nothing in common there either.
+// Name is Feed's: where the call is kept.
+func (u *UpstreamServer) Name(job Job) (string, error) {
+	threads, err := u.runtime.As(job.Asker)
+	if err != nil {
+		return "", err
+	}
+
+	return u.runtime.names.call(threads.who, job.Thread, upstreamID(&job)), nil
+}
+
+// Events is Feed's.
+func (u *UpstreamServer) Events(ctx context.Context, subscription string, from int) ([]Event, bool, error) {
+	return u.runtime.eventsOf(ctx, subscription, from)
+}
+
+// End is Feed's: it interrupts the call, or ends its subscription.
+func (u *UpstreamServer) End(ctx context.Context, subscription string) error {
+	err := u.runtime.cancel(ctx, subscription, "nobody listens any more")
+	if errors.Is(err, ErrDone) || errors.Is(err, ErrNoCall) {
+		return nil
+	}
+
+	return err
+}
+
+// Watch is Feed's.
+func (u *UpstreamServer) Watch(ctx context.Context, changed func(subscription string)) error {
+	defer u.runtime.newEvents.add(changed)()
+	<-ctx.Done()
+
+	return ctx.Err()
+}
+
+// run calls the server, in the name of whoever called the gateway.
 func (u *UpstreamServer) run(ctx context.Context, tool *wire.Tool, job Job) (Outcome, error) {
-	in := Invocation{
-		Thread: below(job.Caller, job.Thread), ID: job.ID + " " + rand.Text(), User: job.User, Operation: job.Operation, Arguments: job.Arguments,
-	}
-	for _, a := range job.Ancestors {
-		in.Ancestors = append(in.Ancestors, below(job.Caller, a))
-	}
-	if err := u.unchanged(ctx, tool, rootOf(in.Thread, in.Ancestors)); err != nil {
-		return Outcome{}, err
-	}
-	if _, err := u.runtime.Invoke(ctx, in); err != nil {
+	threads, err := u.runtime.As(job.Asker)
+	if err != nil {
 		return Outcome{}, fmt.Errorf("call the upstream server: %w", err)
 	}
-	return u.follow(ctx, in, job)
+	in := Invocation{
+		Thread: job.Thread, ID: upstreamID(&job), Ancestors: job.Ancestors, User: job.User, Operation: job.Operation, Arguments: job.Arguments,
+	}
+	if err := unchanged(ctx, threads, tool, rootOf(in.Thread, in.Ancestors)); err != nil {
+		return Outcome{}, err
+	}
+	if _, err := threads.Invoke(ctx, in); err != nil {
+		return Outcome{}, fmt.Errorf("call the upstream server: %w", err)
+	}
+
+	return u.follow(ctx, threads, in, job)
 }
 
-// below names a thread of a caller. No two callers make the same name, whatever they and their threads are called.
-func below(caller, thread string) string { return url.PathEscape(caller) + "/" + thread }
+// upstreamID names a call for the server behind. Ids that the gateway has forgotten may come again, and its runs are other calls then.
+func upstreamID(job *Job) string { return job.ID + " " + job.Run }
 
 // unchanged tells whether the session is offered what the gateway's rules decided about: a tool that changed is another tool.
-func (u *UpstreamServer) unchanged(ctx context.Context, tool *wire.Tool, session string) error {
-	tools, err := u.runtime.Tools(ctx, session)
+func unchanged(ctx context.Context, threads *Threads, tool *wire.Tool, session string) error {
+	tools, err := threads.Tools(ctx, session)
 	if err != nil {
 		return fmt.Errorf("discover the upstream server: %w", err)
 	}
@@ -142,7 +189,7 @@ func (u *UpstreamServer) unchanged(ctx context.Context, tool *wire.Tool, session
 }
 
 // follow waits for what becomes of a call, and relays what the server asks meanwhile.
-func (u *UpstreamServer) follow(ctx context.Context, in Invocation, job Job) (Outcome, error) {
+func (u *UpstreamServer) follow(ctx context.Context, threads *Threads, in Invocation, job Job) (Outcome, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	type end struct {
@@ -151,7 +198,7 @@ func (u *UpstreamServer) follow(ctx context.Context, in Invocation, job Job) (Ou
 	}
 	ended := make(chan end, 1)
 	go func() {
-		call, err := u.runtime.Wait(ctx, in.Thread, in.ID)
+		call, err := threads.Wait(ctx, in.Thread, in.ID)
 		ended <- end{call, err}
 	}()
 	look := time.NewTicker(relayLook)
@@ -160,12 +207,12 @@ func (u *UpstreamServer) follow(ctx context.Context, in Invocation, job Job) (Ou
 		select {
 		case e := <-ended:
 			if e.err != nil {
-				u.interrupt(ctx, in)
+				u.interrupt(ctx, threads, in)
 				return Outcome{}, fmt.Errorf("wait for the upstream server: %w", e.err)
 			}
 			return upstreamOutcome(&e.call)
 		case <-look.C:
-			u.relay(ctx, in, job)
+			u.relay(ctx, threads, in, job)
 		}
 	}
 }
@@ -174,11 +221,11 @@ func (u *UpstreamServer) follow(ctx context.Context, in Invocation, job Job) (Ou
 const relayLook = 50 * time.Millisecond
 
 // relay puts what the server asks about a call to the user of the gateway's runtime.
-func (u *UpstreamServer) relay(ctx context.Context, in Invocation, job Job) {
+func (u *UpstreamServer) relay(ctx context.Context, threads *Threads, in Invocation, job Job) {
 	if !u.desk.waiting() {
 		return
 	}
-	call, err := u.runtime.Call(ctx, in.Thread, in.ID)
+	call, err := threads.Call(ctx, in.Thread, in.ID)
 	if err != nil {
 		return // Wait has it too
 	}
@@ -207,10 +254,10 @@ func relayReason(err error) string {
 }
 
 // interrupt tells the server that nobody waits any more.
-func (u *UpstreamServer) interrupt(ctx context.Context, in Invocation) {
+func (u *UpstreamServer) interrupt(ctx context.Context, threads *Threads, in Invocation) {
 	ctx, stop := gateDetached(ctx)
 	defer stop()
-	if err := u.runtime.Cancel(ctx, in.Thread, in.ID, "nobody waits for it any more"); err != nil && !errors.Is(err, ErrDone) {
+	if err := threads.Cancel(ctx, in.Thread, in.ID, "nobody waits for it any more"); err != nil && !errors.Is(err, ErrDone) {
 		u.runtime.log.Warn("a call of the upstream server was not cancelled", "error", plainError(err))
 	}
 }
@@ -223,5 +270,8 @@ func upstreamOutcome(c *Call) (Outcome, error) {
 	case c.Synthetic:
 		return Outcome{}, &PublicError{c.Outcome.Text}
 	}
-	return *c.Outcome, nil
+	out := *c.Outcome
+	out.Subscription = c.Subscription
+
+	return out, nil
 }

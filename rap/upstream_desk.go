@@ -10,16 +10,17 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval"
 )
 
 // relayDesk holds what an upstream server asks until the run of the call takes it. It is in memory, as runs are: what outlives the process is an
 // end without an answer.
 type relayDesk struct {
+	watching watchers
+
 	mu      sync.Mutex
 	asked   map[string]*relayed // by ref
 	untaken int
-	changed map[int]func(string)
-	watches int
 }
 
 type relayed struct {
@@ -30,8 +31,11 @@ type relayed struct {
 }
 
 func newRelayDesk() *relayDesk {
-	return &relayDesk{asked: map[string]*relayed{}, changed: map[int]func(string){}}
+	return &relayDesk{asked: map[string]*relayed{}}
 }
+
+// As returns the desk itself: the questions of a call are found by a key that nobody else knows.
+func (d *relayDesk) As(approval.Asker) AskerDesk { return d }
 
 // relayKept is how long an answer is known after its question would have expired.
 const relayKept = time.Minute
@@ -97,11 +101,8 @@ func (d *relayDesk) settle(ref string, a Answer) {
 	if q := d.asked[ref]; q != nil && q.answer.State == AnswerOpen {
 		q.answer = a
 	}
-	watching := slices.Collect(maps.Values(d.changed))
 	d.mu.Unlock()
-	for _, changed := range watching {
-		changed(ref)
-	}
+	d.watching.tell(ref)
 }
 
 // Cancel withdraws a question.
@@ -112,16 +113,10 @@ func (d *relayDesk) Cancel(_ context.Context, ref, reason string) error {
 
 // Watch tells of answers.
 func (d *relayDesk) Watch(ctx context.Context, changed func(ref string)) error {
-	d.mu.Lock()
-	d.watches++
-	me := d.watches
-	d.changed[me] = changed
-	d.mu.Unlock()
+	defer d.watching.add(changed)()
 	changed("")
 	<-ctx.Done()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.changed, me)
+
 	return ctx.Err()
 }
 
@@ -138,4 +133,38 @@ func (d *relayDesk) Look(context.Context, string) (agent.Held, error) {
 // Claim gives no run away.
 func (d *relayDesk) Claim(context.Context, string, string, agent.Verdict) error {
 	return fmt.Errorf("claim an approval: %w", agent.ErrNotClaimed)
+}
+
+// watchers are those who are told of something by its name.
+type watchers struct {
+	mu  sync.Mutex
+	all map[int]func(string)
+	n   int
+}
+
+// add has somebody told until leave is called.
+func (w *watchers) add(changed func(string)) (leave func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.all == nil {
+		w.all = map[int]func(string){}
+	}
+	w.n++
+	me := w.n
+	w.all[me] = changed
+
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.all, me)
+	}
+}
+
+func (w *watchers) tell(name string) {
+	w.mu.Lock()
+	all := slices.Collect(maps.Values(w.all))
+	w.mu.Unlock()
+	for _, changed := range all {
+		changed(name)
+	}
 }

@@ -7,10 +7,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/rap/peer"
 )
 
@@ -115,7 +117,7 @@ func TestUpstreamChangesAndCloses(t *testing.T) {
 	front.setPlan(gatewayPlan(t, open("{alias: write}")))
 	changed := u.offers[0].Tool
 	changed.Description += ", and more"
-	_, err := u.run(t.Context(), &changed, Job{Caller: "c", Thread: "child", Ancestors: []string{"root"}, ID: "c1", Operation: changed.Name, Arguments: []byte(`{}`)})
+	_, err := u.run(t.Context(), &changed, Job{Asker: approval.Asker{Token: "c"}, Caller: "c", Thread: "child", Ancestors: []string{"root"}, ID: "c1", Operation: changed.Name, Arguments: []byte(`{}`)})
 	if public, ok := errors.AsType[*PublicError](err); !ok || !strings.Contains(public.Text, "nothing was run") {
 		t.Errorf("a tool that changed: %v", err)
 	}
@@ -200,5 +202,31 @@ func TestEndpoint(t *testing.T) {
 	}
 	if _, err := Endpoint(op, peer.Config{Allow: []string{far.URL}}); err == nil {
 		t.Error("an endpoint without an address")
+	}
+}
+
+// TestD10_AnswersAfterACancellationAreNotThere: a relayed question is nobody's once its run was told to stop, as the rules' own questions are.
+func TestD10_AnswersAfterACancellationAreNotThere(t *testing.T) {
+	stuck := make(chan struct{})
+	h := newHouse(t, func(c *GatewayConfig) {
+		c.Operations[1].Run = func(ctx context.Context, job Job) (Outcome, error) {
+			_, err := job.Ask(ctx, "Really?", []string{"Yes", "No"}, 1)
+			<-stuck // it is slow to stop
+			return Outcome{}, err
+		}
+	})
+	t.Cleanup(sync.OnceFunc(func() { close(stuck) }))
+	h.mustInvoke("c1", h.cfg.Operations[1].Name, `{}`)
+	q := h.runtime.choice("c1")
+	h.post("/cancel_tool_call", `{"thread_id":"thread","tool_call_id":"c1"}`)
+	if code := h.answer(q, 0); code != http.StatusNotFound {
+		t.Errorf("the answer after the cancellation: %d", code)
+	}
+	stuck <- struct{}{}
+	if got := h.runtime.result("c1"); !strings.HasPrefix(got, "Error: ") {
+		t.Errorf("result %q", got)
+	}
+	if code := h.answer(q, 0); code != http.StatusNotFound {
+		t.Errorf("the answer after the end: %d", code)
 	}
 }

@@ -77,8 +77,14 @@ func (v *vault[T]) open(r store.Record) (*doc[T], error) {
 	if err := json.Unmarshal(text, &d.body); err != nil {
 		return nil, fmt.Errorf("read the record: %w", err)
 	}
+	if p, ok := any(&d.body).(placed); ok {
+		p.at(d.key)
+	}
 	return d, nil
 }
+
+// placed is a document that knows where it is kept.
+type placed interface{ at(key string) }
 
 func (v *vault[T]) get(ctx context.Context, key string) (*doc[T], error) {
 	r, err := v.records.Record(ctx, v.room, key)

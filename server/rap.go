@@ -11,29 +11,44 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// ofRuntime hands the RAP runtime of the path's agent to a handler, if the token may act for the agent. What the runtime refuses becomes a
-// problem.
-func ofRuntime(handle func(*exchange, *rap.Runtime) error) func(*exchange) error {
+// ofRuntime hands the token's own threads at the RAP runtime of the path's agent to a handler, if the token may act for the agent. What the runtime
+// refuses becomes a problem.
+func ofRuntime(handle func(*exchange, *rap.Threads) error) func(*exchange) error {
 	return func(x *exchange) error {
-		agent, err := x.agent()
+		threads, err := x.threads()
 		if err != nil {
 			return err
 		}
-		if x.cfg.Tools != nil {
-			if r := x.cfg.Tools(x.tenant(), agent); r != nil {
-				return rapProblem(handle(x, r))
-			}
-		}
-		return fail(openapi.CodeNotFound, "this agent has no RAP runtime here")
+
+		return rapProblem(handle(x, threads))
 	}
 }
 
-func (x *exchange) rapTools(runtime *rap.Runtime) error {
+func (x *exchange) threads() (*rap.Threads, error) {
+	agent, err := x.agent()
+	if err != nil {
+		return nil, err
+	}
+	if err := x.namesPerson(); err != nil { // who asks is barred from answering: the right one must be
+		return nil, err
+	}
+	var runtime *rap.Runtime
+	if x.cfg.Tools != nil {
+		runtime = x.cfg.Tools(x.tenant(), agent)
+	}
+	if runtime == nil {
+		return nil, fail(openapi.CodeNotFound, "this agent has no RAP runtime here")
+	}
+
+	return runtime.As(asker(x.token))
+}
+
+func (x *exchange) rapTools(threads *rap.Threads) error {
 	session, err := x.needed("session")
 	if err != nil {
 		return err
 	}
-	tools, err := runtime.Tools(x.r.Context(), session)
+	tools, err := threads.Tools(x.r.Context(), session)
 	if err != nil {
 		return err
 	}
@@ -59,7 +74,7 @@ func (x *exchange) needed(name string) (string, error) {
 	return "", fail(openapi.CodeBadRequest, name+": expected one").in(name)
 }
 
-func (x *exchange) rapInvoke(runtime *rap.Runtime) error {
+func (x *exchange) rapInvoke(threads *rap.Threads) error {
 	f := object(x.body, "", "thread", "id", "call_id", "ancestors", "user", "operation", "arguments").must("thread", "id", "operation")
 	in := rap.Invocation{
 		Thread: f.text("thread"), ID: f.text("id"), User: f.text("user"), Operation: f.text("operation"), Ancestors: f.texts("ancestors"), Arguments: f.raw["arguments"],
@@ -71,7 +86,7 @@ func (x *exchange) rapInvoke(runtime *rap.Runtime) error {
 	if f.err != nil {
 		return f.err
 	}
-	call, err := runtime.Invoke(x.r.Context(), in)
+	call, err := threads.Invoke(x.r.Context(), in)
 	if err != nil {
 		return err
 	}
@@ -79,7 +94,7 @@ func (x *exchange) rapInvoke(runtime *rap.Runtime) error {
 }
 
 // rapCall looks at a call, or waits for its end: at most until the server drains.
-func (x *exchange) rapCall(runtime *rap.Runtime) error {
+func (x *exchange) rapCall(threads *rap.Threads) error {
 	thread, err := x.needed("thread")
 	if err != nil {
 		return err
@@ -92,9 +107,9 @@ func (x *exchange) rapCall(runtime *rap.Runtime) error {
 	if err != nil {
 		return err
 	}
-	call, err := runtime.Call(x.r.Context(), thread, id)
+	call, err := threads.Call(x.r.Context(), thread, id)
 	if err == nil && wait > 0 && call.State != rap.CallDone {
-		if call, err = x.awaitCall(runtime, thread, id, min(wait, maxWait)); err == nil {
+		if call, err = x.awaitCall(threads, thread, id, min(wait, maxWait)); err == nil {
 			err = x.stillMay(openapi.ScopeRequest)
 		}
 	}
@@ -104,14 +119,14 @@ func (x *exchange) rapCall(runtime *rap.Runtime) error {
 	return x.answer(http.StatusOK, call)
 }
 
-func (x *exchange) awaitCall(runtime *rap.Runtime, thread, id string, wait time.Duration) (rap.Call, error) {
+func (x *exchange) awaitCall(threads *rap.Threads, thread, id string, wait time.Duration) (rap.Call, error) {
 	ctx, done := x.waiting(wait)
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	call, err := runtime.Wait(ctx, thread, id)
+	call, err := threads.Wait(ctx, thread, id)
 	if err != nil && ctx.Err() != nil && x.r.Context().Err() == nil {
-		return runtime.Call(x.r.Context(), thread, id)
+		return threads.Call(x.r.Context(), thread, id)
 	}
 	return call, err
 }
@@ -129,36 +144,36 @@ func rapProblem(err error) error {
 	return err
 }
 
-func (x *exchange) rapCancel(runtime *rap.Runtime) error {
+func (x *exchange) rapCancel(threads *rap.Threads) error {
 	f := object(x.body, "", "thread", "id", "reason").must("thread", "id")
 	thread, id, reason := f.text("thread"), f.text("id"), f.text("reason")
 	if f.err != nil {
 		return f.err
 	}
-	if err := runtime.Cancel(x.r.Context(), thread, id, reason); err != nil && !errors.Is(err, rap.ErrDone) {
+	if err := threads.Cancel(x.r.Context(), thread, id, reason); err != nil && !errors.Is(err, rap.ErrDone) {
 		return err
 	}
-	call, err := runtime.Call(x.r.Context(), thread, id)
+	call, err := threads.Call(x.r.Context(), thread, id)
 	if err != nil {
 		return err
 	}
 	return x.answer(http.StatusOK, call)
 }
 
-func (x *exchange) rapClose(runtime *rap.Runtime) error {
+func (x *exchange) rapClose(threads *rap.Threads) error {
 	f := object(x.body, "", "thread").must("thread")
 	thread := f.text("thread")
 	if f.err != nil {
 		return f.err
 	}
-	if err := runtime.CloseThread(x.r.Context(), thread); err != nil {
+	if err := threads.CloseThread(x.r.Context(), thread); err != nil {
 		return err
 	}
 	x.w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-func (x *exchange) rapEvents(runtime *rap.Runtime) error {
+func (x *exchange) rapEvents(threads *rap.Threads) error {
 	thread, err := x.needed("thread")
 	if err != nil {
 		return err
@@ -167,19 +182,19 @@ func (x *exchange) rapEvents(runtime *rap.Runtime) error {
 	if err != nil {
 		return err
 	}
-	events, err := runtime.Events(x.r.Context(), thread, int(from))
+	events, err := threads.Events(x.r.Context(), thread, int(from))
 	if err != nil {
 		return err
 	}
 	return x.answer(http.StatusOK, map[string]any{"events": append([]rap.Event{}, events...)})
 }
 
-func (x *exchange) rapViews(runtime *rap.Runtime) error {
+func (x *exchange) rapViews(threads *rap.Threads) error {
 	thread, err := x.needed("thread")
 	if err != nil {
 		return err
 	}
-	views, err := runtime.Views(x.r.Context(), thread)
+	views, err := threads.Views(x.r.Context(), thread)
 	if err != nil {
 		return err
 	}

@@ -1,13 +1,13 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,29 +22,33 @@ import (
 // toolServer is a RAP tool server with one operation. It answers what it is asked to answer, to the callback URL of the call.
 type toolServer struct {
 	*httptest.Server
-	mu        sync.Mutex
-	callbacks map[string]string // by the id of the call
+	mu    sync.Mutex
+	calls []sentCall
+}
+
+// sentCall is how a call reached the tool server.
+type sentCall struct {
+	Group string `json:"group_id"`
+	ID    string `json:"id"`
+	URL   string `json:"callback_url"`
 }
 
 func newToolServer(t *testing.T) *toolServer {
 	t.Helper()
-	s := &toolServer{callbacks: map[string]string{}}
+	s := &toolServer{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/rap-toolset", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"name":"prices","endpoint":"http://%s/run","tools":[{"name":"quote","description":"Last price.","inputSchema":{"type":"object"}}]}`, r.Host)
 	})
 	mux.HandleFunc("POST /run", func(_ http.ResponseWriter, r *http.Request) {
-		var in struct {
-			ID  string `json:"id"`
-			URL string `json:"callback_url"`
-		}
+		var in sentCall
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 			t.Error(err)
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.callbacks[in.ID] = in.URL
+		s.calls = append(s.calls, in)
 	})
 	mux.HandleFunc("/", func(http.ResponseWriter, *http.Request) {}) // closures and cancellations
 	s.Server = httptest.NewServer(mux)
@@ -52,29 +56,36 @@ func newToolServer(t *testing.T) *toolServer {
 	return s
 }
 
-// says posts a message about a call, once the call has arrived.
-func (s *toolServer) says(t *testing.T, id, message string) {
+// got is the nth call, counted from 0, once it has arrived.
+func (s *toolServer) got(t *testing.T, nth int) sentCall {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
 		s.mu.Lock()
-		url := s.callbacks[id]
+		calls := slices.Clone(s.calls)
 		s.mu.Unlock()
-		if url == "" {
-			continue
+		if len(calls) > nth {
+			return calls[nth]
 		}
-		resp, err := http.Post(url, "application/json", bytes.NewReader([]byte(message)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %d %s", message, resp.StatusCode, text)
-		}
-		return
 	}
-	t.Fatalf("the call %s never arrived", id)
+	t.Fatalf("the call %d never arrived", nth)
+	return sentCall{}
+}
+
+// says posts a message about the nth call, whose names stand for GROUP and ID, and wants it to be taken.
+func (s *toolServer) says(t *testing.T, nth int, message string) {
+	t.Helper()
+	c := s.got(t, nth)
+	message = strings.NewReplacer("GROUP", c.Group, "ID", c.ID).Replace(message)
+	resp, err := http.Post(c.URL, "application/json", strings.NewReader(message))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %d %s", message, resp.StatusCode, text)
+	}
 }
 
 // withTools is a house whose agent desk has a runtime.
@@ -138,10 +149,10 @@ func TestRAPCalls(t *testing.T) {
 	want(h.do("POST", rapOf+"calls", token, call), 200, `"id":"c1"`)
 	want(h.do("POST", rapOf+"calls", token, call), 200, `"id":"c1"`)
 	want(h.do("POST", rapOf+"calls", token, strings.Replace(call, "ACME", "INIT", 1)), 422, "key_reuse")
-	tools.says(t, "c1", `{"type":"view_update","group_id":"s","view_type":"chart","content":{"points":[1,2]}}`)
-	tools.says(t, "c1", `{"type":"tool_result","group_id":"s","id":"c1","text":"42","subscription":true}`)
+	tools.says(t, 0, `{"type":"view_update","group_id":"GROUP","view_type":"chart","content":{"points":[1,2]}}`)
+	tools.says(t, 0, `{"type":"tool_result","group_id":"GROUP","id":"ID","text":"42","subscription":true}`)
 	want(h.do("GET", rapOf+"calls?thread=s&id=c1&wait=20s", token, ""), 200, `"state":"done"`, `"text":"42"`, `"subscription":true`)
-	tools.says(t, "c1", `{"type":"subscription_event","group_id":"s","tool_call_id":"c1","text":"43","final":true}`)
+	tools.says(t, 0, `{"type":"subscription_event","group_id":"GROUP","tool_call_id":"ID","text":"43","final":true}`)
 	want(h.do("GET", rapOf+"events?thread=s", token, ""), 200, `"text":"43"`, `"final":true`)
 	want(h.do("GET", rapOf+"events?thread=s&from=1", token, ""), 200, `"events":[]`)
 	want(h.do("GET", rapOf+"views?thread=s", token, ""), 200, `"chart":{"points":[1,2]}`)

@@ -52,8 +52,10 @@ func (x *exchange) openRequest() error {
 	if err != nil {
 		return err
 	}
-	f := object(x.body, "", "call", "replaces").must("call")
-	in := approval.OpenInput{Tenant: x.tenant(), Asker: asker(x.token), Agent: agent, Call: f.call("call"), Key: key, Replaces: f.text("replaces")}
+	f := object(x.body, "", "call", "replaces", "within").must("call")
+	in := approval.OpenInput{
+		Tenant: x.tenant(), Asker: asker(x.token), Agent: agent, Call: f.call("call"), Key: key, Replaces: f.text("replaces"), Within: f.duration("within"),
+	}
 	if f.err != nil {
 		return f.err
 	}

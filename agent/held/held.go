@@ -85,7 +85,7 @@ func (e *ClaimError) Unwrap() error { return e.Err }
 
 // asking is the side that asks people. Its refusals are the errors of package approval, wherever it is.
 type asking interface {
-	open(ctx context.Context, key string, c *resolve.Call) (*approval.Opened, error)
+	open(ctx context.Context, key string, v agent.Verdict) (*approval.Opened, error)
 	request(ctx context.Context, id string) (*approval.Request, error)
 	consume(ctx context.Context, id, key string, c *resolve.Call) (*approval.Request, error)
 	cancel(ctx context.Context, id, reason string) error

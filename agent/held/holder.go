@@ -21,7 +21,7 @@ type holder struct {
 	inbox  string // URL; "" for none
 }
 
-// Open makes a request of a call. What the verdict itself denies is denied without asking anybody.
+// Open makes a request of a call, which stays open no longer than the verdict says. What the verdict itself denies is denied without asking anybody.
 func (h *holder) Open(ctx context.Context, key string, v agent.Verdict) (agent.Held, error) {
 	text, err := presentable(key, v)
 	if err != nil {
@@ -30,7 +30,7 @@ func (h *holder) Open(ctx context.Context, key string, v agent.Verdict) (agent.H
 	if v.Outcome == resolve.Deny {
 		return agent.Held{State: agent.HeldDenied, Reason: v.Message}, nil
 	}
-	o, err := h.asking.open(ctx, plain(key), v.Call)
+	o, err := h.asking.open(ctx, plain(key), v)
 	if err != nil {
 		return agent.Held{}, fmt.Errorf("ask for approval: %w", err)
 	}
@@ -92,7 +92,7 @@ func (h *holder) Claim(ctx context.Context, ref, key string, v agent.Verdict) er
 		return &ClaimError{State: ClaimDenied, Detail: orElse(v.Message, "the plan denies the call")}
 	}
 	if l, ok := parseLet(ref); ok {
-		return h.claimLet(ctx, l, text, v.Call)
+		return h.claimLet(ctx, l, text, v)
 	}
 	if ref == "" {
 		return &ClaimError{State: ClaimUnknown, Detail: "nobody was asked about this call"}
@@ -108,11 +108,11 @@ func (h *holder) Claim(ctx context.Context, ref, key string, v agent.Verdict) er
 }
 
 // claimLet presents a call again that was let through without asking.
-func (h *holder) claimLet(ctx context.Context, l let, text []byte, c *resolve.Call) error {
+func (h *holder) claimLet(ctx context.Context, l let, text []byte, v agent.Verdict) error {
 	if digest(text) != l.digest {
 		return &ClaimError{State: ClaimChanged, Detail: "another call was let through", Err: approval.ErrBinding}
 	}
-	o, err := h.asking.open(ctx, l.key, c)
+	o, err := h.asking.open(ctx, l.key, v)
 	if err != nil {
 		return fmt.Errorf("present the call again: %w", err)
 	}

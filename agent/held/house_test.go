@@ -39,6 +39,8 @@ type house struct {
 	svc    *approval.Service
 	url    string
 	stop   func() // ends the server
+	// secrets of tokens that were made, by name: a name is who asks, and has one live token.
+	secrets map[string]string
 }
 
 // clock is a time that a test may move forward.
@@ -111,14 +113,27 @@ func (h *house) serve() {
 // client is one of the API with a token of its own.
 func (h *house) client(tok store.Token) *client.Client {
 	h.t.Helper()
+	if h.secrets == nil {
+		h.secrets = map[string]string{}
+	}
+	if h.secrets[tok.Name] == "" {
+		h.secrets[tok.Name] = h.put(tok)
+	}
+	c, err := client.New(h.url, h.secrets[tok.Name], client.Options{Attempts: 2, Pause: time.Millisecond, MaxPause: time.Millisecond})
+	must(h.t, err)
+
+	return c
+}
+
+func (h *house) put(tok store.Token) (secret string) {
+	h.t.Helper()
 	secret, hash, err := tokens.NewSecret(rand.Reader)
 	must(h.t, err)
 	tok.ID, tok.Hash, tok.Tenant = "tok_"+hash[:12], hash, "acme"
 	tok.Created, tok.Expires = h.clock.Now().UTC(), h.clock.Now().AddDate(9, 0, 0).UTC()
 	must(h.t, h.store.PutToken(h.t.Context(), tok))
-	c, err := client.New(h.url, secret, client.Options{Attempts: 2, Pause: time.Millisecond, MaxPause: time.Millisecond})
-	must(h.t, err)
-	return c
+
+	return secret
 }
 
 // The two holders, which must not differ.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/resolve"
@@ -16,8 +17,10 @@ type embedded struct {
 	who Identity
 }
 
-func (e *embedded) open(ctx context.Context, key string, c *resolve.Call) (*approval.Opened, error) {
-	return e.svc.Open(ctx, approval.OpenInput{Tenant: e.who.Tenant, Asker: e.who.Asker, Agent: e.who.Agent, Call: c, Key: key})
+func (e *embedded) open(ctx context.Context, key string, v agent.Verdict) (*approval.Opened, error) {
+	return e.svc.Open(ctx, approval.OpenInput{
+		Tenant: e.who.Tenant, Asker: e.who.Asker, Agent: e.who.Agent, Call: v.Call, Key: key, Within: v.Within(),
+	})
 }
 
 func (e *embedded) request(ctx context.Context, id string) (*approval.Request, error) {
@@ -46,12 +49,12 @@ type remote struct {
 	agent string
 }
 
-func (r *remote) open(ctx context.Context, key string, c *resolve.Call) (*approval.Opened, error) {
-	text, err := client.CallText(c)
+func (r *remote) open(ctx context.Context, key string, v agent.Verdict) (*approval.Opened, error) {
+	text, err := client.CallText(v.Call)
 	if err != nil {
 		return nil, err
 	}
-	o, err := r.c.Open(ctx, r.agent, text, client.OpenOptions{Key: key})
+	o, err := r.c.Open(ctx, r.agent, text, client.OpenOptions{Key: key, Within: v.Within()})
 	return o, known(err)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,15 +77,19 @@ func standalone(cfg cli.GatewayConfig, s store.Store, agents *plans.Plans, key c
 	if cfg.Server == "" {
 		return common, nil
 	}
-	token, err := readSecret(cfg.TokenFile)
-	if err != nil {
-		return common, fmt.Errorf("server_token_file: %w", err)
+	clients := map[string]*client.Client{}
+	for _, caller := range cfg.Callers {
+		token, err := readSecret(cmp.Or(caller.ServerTokenFile, cfg.TokenFile))
+		if err != nil {
+			return common, fmt.Errorf("server_token_file: %w", err)
+		}
+		as := rap.CallerAsker(common.Room, rap.Caller{Name: caller.Name})
+		if clients[as.Token], err = client.New(cfg.Server, token, client.Options{UserAgent: "assent/" + cli.Version}); err != nil {
+			return common, err
+		}
 	}
-	c, err := client.New(cfg.Server, token, client.Options{UserAgent: "assent/" + cli.Version})
-	if err == nil {
-		common.Desk = desk.Client(c, cfg.Agent)
-	}
-	return common, err
+	common.Desk = desk.Client(cfg.Agent, clients)
+	return common, nil
 }
 
 // runGateway answers until ctx ends. Sealing and sweeping are a service's own.

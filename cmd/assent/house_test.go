@@ -15,6 +15,7 @@ import (
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/cli"
 	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/store"
 )
 
 const testAgent = `schema_version: "1.0.0"
@@ -93,6 +94,22 @@ func (h *testHouse) where() cli.StoreConfig {
 	return cli.StoreConfig{Where: filepath.Join(h.dir, "s.db"), KeyFile: filepath.Join(h.dir, "k")}
 }
 
+// live is the id of the live token of a name, "" when there is none.
+func (h *testHouse) live(t *testing.T, s store.Store, name string) string {
+	t.Helper()
+	all, err := s.Tokens(t.Context(), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range all {
+		if other.Name == name && other.Revoked == nil {
+			return other.ID
+		}
+	}
+
+	return ""
+}
+
 func (h *testHouse) tokens(t *testing.T, c cli.StoreConfig) {
 	t.Helper()
 	s, err := openStore(t.Context(), c, nil)
@@ -104,7 +121,11 @@ func (h *testHouse) tokens(t *testing.T, c cli.StoreConfig) {
 		{Name: "runtime", Scopes: []openapi.Scope{openapi.ScopeRequest, openapi.ScopeDecide}},
 		{Name: "alice", Scopes: []openapi.Scope{openapi.ScopeRead, openapi.ScopeVote, openapi.ScopeAdmin}, Person: "alice"},
 	} {
+		if h.token[body.Name] != "" { // from before a restart
+			continue
+		}
 		body.ExpiresIn = "1h"
+		body.Replaces = h.live(t, s, body.Name)
 		made, err := createToken(t.Context(), s, "default", body)
 		if err != nil {
 			t.Fatal(err)

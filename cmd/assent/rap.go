@@ -15,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/assent-dev/assent/agent/held"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/cli"
 	"github.com/assent-dev/assent/rap"
@@ -77,7 +76,7 @@ func (h *house) place(tenant, kind, name string) (path, room string, err error) 
 func (h *house) common(tenant, agent, room string) rap.Common {
 	return rap.Common{
 		Records: h.store, Room: room, Key: h.key.RAP, Now: time.Now, Log: h.log.With("tenant", tenant, "room", room),
-		Desk: desk.Service(h.service, h.store, held.Identity{Tenant: tenant, Asker: approval.Asker{Token: room}, Agent: agent, Inbox: h.base.String()}),
+		Desk: desk.Service(h.service, h.store, desk.Place{Tenant: tenant, Agent: agent, Inbox: h.base.String()}),
 		Plan: func(ctx context.Context) (*resolve.Plan, error) { return h.planOf(ctx, tenant, agent) },
 		Record: func(ctx context.Context, event, subject, actor string, facts map[string]any) error {
 			return h.service.Record(ctx, tenant, event, subject, actor, facts)
@@ -137,12 +136,35 @@ func (h *house) addGateway(ctx context.Context, tenant string, c cli.RAPGatewayC
 	if _, err := h.tenants.Plan(ctx, tenant, c.Agent); err != nil {
 		return noAgent(err)
 	}
+	if c.Callers, err = h.knownPeople(ctx, tenant, c.Callers); err != nil {
+		return err
+	}
 	g, err := newGateway(ctx, h.common(tenant, c.Agent, room), c, h.base.String()+path)
 	if err != nil {
 		return err
 	}
 	h.tools.mounts[path], h.tools.workers = g.handler, append(h.tools.workers, g.run)
 	return nil
+}
+
+// knownPeople writes the people whose runtimes the callers are as the directory does: only then are they barred from approving.
+func (h *house) knownPeople(ctx context.Context, tenant string, callers []cli.RAPCallerConfig) ([]cli.RAPCallerConfig, error) {
+	callers = slices.Clone(callers)
+	for i, c := range callers {
+		if c.Person == "" {
+			continue
+		}
+		p, known, err := h.people.Person(ctx, tenant, c.Person)
+		if err != nil {
+			return nil, fmt.Errorf("caller %s: ask the directory: %w", c.Name, err)
+		}
+		if !known {
+			return nil, fmt.Errorf("caller %s: person: expected somebody whom the directory knows, not %q", c.Name, c.Person)
+		}
+		callers[i].Person = p.ID
+	}
+
+	return callers, nil
 }
 
 // mount puts the parts into the pages. They authenticate their peers themselves.
@@ -170,7 +192,7 @@ type gateway struct {
 func newGateway(ctx context.Context, common rap.Common, c cli.RAPGatewayConfig, public string) (*gateway, error) {
 	cfg := rap.GatewayConfig{
 		Common: common, Name: c.Name, Description: c.Description, PublicURL: public, Ask: rap.Whom(c.Ask), Within: c.Within, RunWithin: c.RunWithin,
-		MCPServer: c.MCPServer,
+		MCPServer: c.MCPServer, SubscriptionWithin: c.SubscriptionWithin,
 	}
 	if s := c.Session; s != nil {
 		cfg.Grants = rap.SessionGrants{Offer: true, For: s.For, Uses: s.Uses, Children: s.Children}
@@ -191,6 +213,7 @@ func newGateway(ctx context.Context, common rap.Common, c cli.RAPGatewayConfig, 
 	if err != nil {
 		return nil, err
 	}
+	warnOfAsking(common.Log.With("gateway", c.Name), g.Asks(), len(c.Upstream) > 0)
 	mux.Handle("/", g)
 	out.handler, out.workers = mux, append(out.workers, g.Run)
 	return out, nil
@@ -208,6 +231,18 @@ func warnOfLocalCallers(log *slog.Logger, c cli.RAPGatewayConfig, public string)
 			log.Warn("a caller without a token, and a public URL: a silent proxy counts as a program on this machine",
 				"caller", caller.Name, "public_url", public, "hint", "give the caller a token_file")
 		}
+	}
+}
+
+// warnOfAsking says what the choice of who is asked means.
+func warnOfAsking(log *slog.Logger, ask rap.Whom, upstream bool) {
+	if ask == rap.AskUser {
+		log.Warn("ask is user: a calling runtime answers the questions about its own calls, and nobody can tell whether its user saw them",
+			"hint", "ask: approvers has people of the directory answer")
+	}
+	if ask != rap.AskApprovers && upstream {
+		log.Warn("ask is "+string(ask)+": a call asks its user once, so an operation of a tool server behind that asks too ends with an error after the user agreed",
+			"hint", "ask: approvers, or a policy that lets these operations pass to the server's own question")
 	}
 }
 
@@ -230,10 +265,10 @@ func (g *gateway) upstream(ctx context.Context, mux *http.ServeMux, cfg *rap.Gat
 		mux.Handle(path+"/", http.StripPrefix(path, u))
 		g.workers, behind = append(g.workers, u.Run), append(behind, u)
 	}
-	cfg.Closed = func(ctx context.Context, caller, thread string) error {
+	cfg.Closed = func(ctx context.Context, who approval.Asker, thread string) error {
 		var errs []error
 		for _, u := range behind {
-			errs = append(errs, u.CloseThread(ctx, caller, thread))
+			errs = append(errs, u.CloseThread(ctx, who, thread))
 		}
 		return errors.Join(errs...)
 	}
@@ -284,7 +319,8 @@ func rapCallers(in []cli.RAPCallerConfig) ([]rap.Caller, error) {
 		if err != nil {
 			return nil, fmt.Errorf("caller %s: %w", c.Name, err)
 		}
-		caller := rap.Caller{Name: c.Name, Callbacks: callbacks, AnswersSigned: c.Signed}
+		callbacks.AnyPort = c.AnyPort
+		caller := rap.Caller{Name: c.Name, Person: c.Person, Callbacks: callbacks, AnswersSigned: c.Signed}
 		if c.TokenFile != "" {
 			secret, err := readSecret(c.TokenFile)
 			if err != nil {

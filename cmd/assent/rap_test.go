@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -80,31 +81,38 @@ func freeAddress(t *testing.T) string {
 // gatewayFor runs assent rap gateway over an endpoint, for a runtime at an origin, until the test ends.
 func gatewayFor(t *testing.T, wrapped, callbacks string) (url string) {
 	t.Helper()
-	dir := t.TempDir()
-	for name, text := range map[string]string{"tool.agf.yaml": toolAgent, "quote.json": quoteSchema, "gateway.yaml": `
+	url, _ = gatewayOf(t, map[string]string{"tool.agf.yaml": toolAgent, "quote.json": quoteSchema}, `
 name: quotes
 description: Prices.
 agent: tool
 agents: tool.agf.yaml
-store: gateway.db
-listen: 127.0.0.1:0
-callers: {name: here, callbacks: "` + callbacks + `"}
-operations: {name: quote, description: Last price., schema: quote.json, url: "` + wrapped + `"}
-`} {
+callers: {name: here, callbacks: "`+callbacks+`"}
+operations: {name: quote, description: Last price., schema: quote.json, url: "`+wrapped+`"}
+`)
+	return url
+}
+
+// gatewayOf runs assent rap gateway with a configuration, beside files, until the test ends. It returns what the log says, too.
+func gatewayOf(t *testing.T, files map[string]string, config string) (url string, log *safeBuffer) {
+	t.Helper()
+	dir := t.TempDir()
+	files = maps.Clone(files)
+	files["gateway.yaml"] = config + "\nstore: gateway.db\nlisten: 127.0.0.1:0\n"
+	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan cli.Ready, 1), make(chan error, 1)
-	var log safeBuffer
+	log = &safeBuffer{}
 	b := backend()
 	serves := b.Gateway
 	b.Gateway = func(_ context.Context, c cli.GatewayConfig, w io.Writer, tell func(cli.Ready)) error {
 		return serves(ctx, c, w, func(r cli.Ready) { tell(r); ready <- r })
 	}
 	go func() {
-		if code := (cli.Assent{Backend: b, Streams: cli.Streams{Out: io.Discard, Err: &log}}).Run([]string{"rap", "gateway", "--config", filepath.Join(dir, "gateway.yaml")}); code != 0 {
+		if code := (cli.Assent{Backend: b, Streams: cli.Streams{Out: io.Discard, Err: log}}).Run([]string{"rap", "gateway", "--config", filepath.Join(dir, "gateway.yaml")}); code != 0 {
 			t.Errorf("exit %d\n%s", code, log.String())
 		}
 		ended <- nil
@@ -112,13 +120,13 @@ operations: {name: quote, description: Last price., schema: quote.json, url: "` 
 	t.Cleanup(func() { cancel(); <-ended })
 	select {
 	case r := <-ready:
-		return r.URL
+		return r.URL, log
 	case <-ended:
 		t.Fatalf("the gateway ended\n%s", log.String())
 	case <-time.After(30 * time.Second):
 		t.Fatalf("the gateway does not answer\n%s", log.String())
 	}
-	return ""
+	return "", nil
 }
 
 // TestRAP: an agent calls a tool through the service; the tool's gateway asks; a person answers with the command line; the endpoint runs once with

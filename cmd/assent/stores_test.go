@@ -77,7 +77,7 @@ func TestH4_AForgedApprovalRunsNothingAndIsNotSigned(t *testing.T) {
 	r := h.ask(t, call)
 	until(t, "the request is sealed", func() bool {
 		size, err := h.sealed(t)
-		return err == nil && size == 4
+		return err == nil && size == 6
 	})
 	h.sql(t,
 		"CREATE TABLE kept_requests AS SELECT * FROM requests",
@@ -97,7 +97,7 @@ func TestH4_AForgedApprovalRunsNothingAndIsNotSigned(t *testing.T) {
 		status, failing := h.readiness(t)
 		return status == http.StatusServiceUnavailable && strings.Join(failing, " ") == "sealing"
 	})
-	if size, err := h.sealed(t); err != nil || size != 4 {
+	if size, err := h.sealed(t); err != nil || size != 6 {
 		t.Errorf("%d entries are signed, %v", size, err)
 	}
 	until(t, "nothing runs for the tenant", func() bool {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -25,7 +26,7 @@ action_space: {local_tools: [{alias: grep}]}
 	all, err := loadTenants(cli.ServeConfig{Tenants: []cli.TenantConfig{
 		{Name: "acme", Agents: []string{agents}, CaseSensitive: []string{"tool grep"}},
 		{Name: "beta", Agents: []string{agents}},
-	}}, nil)
+	}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

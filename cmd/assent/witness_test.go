@@ -85,7 +85,7 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 	key, next := filepath.Join(dir, "k"), filepath.Join(dir, "next")
 	h := startWith(t, &testHouse{dir: dir, token: map[string]string{}}, witnessed(key))
 	h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
-	until(t, "the ledger is shown", func() bool { kept, _ := second.kept(t, token); return kept.Size == 4 })
+	until(t, "the ledger is shown", func() bool { kept, _ := second.kept(t, token); return kept.Size == 6 })
 	export := filepath.Join(h.dir, "export.jsonl")
 	verify := func(want int, says string, more ...string) {
 		t.Helper()
@@ -98,7 +98,7 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 	if code := h.run(t, &terminal{}, "alice", "audit", "export", "--out", export); code != cli.ExitOK {
 		t.Fatalf("exit %d", code)
 	}
-	verify(cli.ExitOK, "begins with the 4 entries of the older checkpoint", "--witness-token-file", token)
+	verify(cli.ExitOK, "begins with the 6 entries of the older checkpoint", "--witness-token-file", token)
 	verify(cli.ExitFailure, "it answers 401")
 	if err := h.stop(); err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 
 	exec := func(query string) {
 		t.Helper()
-		db, err := sql.Open("sqlite", filepath.Join(h.dir, "s.db"))
+		db, err := sql.Open("sqlite", "file:"+filepath.Join(h.dir, "s.db")+"?_pragma=busy_timeout(20000)")
 		if err == nil {
 			_, err = db.ExecContext(t.Context(), query)
 		}
@@ -122,7 +122,7 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 	until(t, "the witness follows the key", func() bool {
 		kept, _ := second.kept(t, token)
 		public, err := os.ReadFile(next + ".pub")
-		return err == nil && kept.PublicKey == strings.TrimSpace(string(public)) && kept.Size > 5
+		return err == nil && kept.PublicKey == strings.TrimSpace(string(public)) && kept.Size > 7
 	})
 	kept, _ := second.kept(t, token)
 	exec("CREATE TABLE saved AS SELECT * FROM trees; CREATE TABLE saved_entries AS SELECT * FROM entries; CREATE TABLE saved_hashes AS SELECT * FROM hashes")

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/desk"
 	"github.com/assent-dev/assent/rap/peer"
@@ -29,7 +30,7 @@ var filesFile []byte
 
 // house is the tool server and the runtime that calls it, each at an address of its own.
 type house struct {
-	runtime *rap.Runtime
+	threads *rap.Threads // the agent's
 	stop    []func()
 }
 
@@ -106,12 +107,14 @@ func (h *house) startRuntime(ctx context.Context, common rap.Common, tools, at n
 	if common.Plan, err = planOf("writer.agf.yaml", writerFile); err != nil {
 		return err
 	}
-	h.runtime, err = rap.NewRuntime(rap.RuntimeConfig{
+	runtime, err := rap.NewRuntime(rap.RuntimeConfig{
 		Common: common, CallbackURL: address(at), Servers: []rap.Server{{Name: "files", Peer: peer.Config{URL: address(tools)}}},
 	})
-	if err == nil {
-		h.serve(ctx, at, h.runtime, h.runtime.Run)
+	if err != nil {
+		return err
 	}
+	h.serve(ctx, at, runtime, runtime.Run)
+	h.threads, err = runtime.As(approval.Asker{Token: "writer"})
 	return err
 }
 

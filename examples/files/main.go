@@ -72,10 +72,10 @@ func (h *house) play(ctx context.Context, page *stage.Page, dir string) error {
 			return err
 		}
 		in := rap.Invocation{Thread: c.thread, ID: c.id, User: "user", Operation: "write_file", Arguments: args}
-		if _, err := h.runtime.Invoke(ctx, in); err != nil {
+		if _, err := h.threads.Invoke(ctx, in); err != nil {
 			return err
 		}
-		end, err := h.runtime.Wait(ctx, c.thread, c.id)
+		end, err := h.threads.Wait(ctx, c.thread, c.id)
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/desk"
 	"github.com/assent-dev/assent/rap/peer"
@@ -44,9 +45,10 @@ func (a Assent) rapCallCommand() *cobra.Command {
 		Use:   "call --url URL [OPERATION] [--args JSON|-] [--answer INDEX|dismiss]",
 		Short: "Be a small honest RAP runtime: discover, invoke, show the choice, answer, print the result",
 		Long: "call asks a RAP tool server what it offers. With an OPERATION it invokes it, shows what the tool asks, sends your answer and prints the\n" +
-			"result; without, it lists what there is. It remembers nothing. With --agent the call is decided by that agent's file first.\n" +
-			"Messages of the tool that are refused are told on standard error, with the reason.\n" +
-			"Exit code 0: the tool's result, 1: an error instead of one, 2: it could not be tried.",
+			"result; without, it lists what there is. Where the tool goes on after its result (a subscription), its events are printed as they come, until\n" +
+			"the last. Ctrl-C and --within tell the tool that nobody listens any more. It remembers nothing. With --agent the call is decided by that agent's\n" +
+			"file first. Messages of the tool that are refused are told on standard error, with the reason.\n" +
+			"Exit code 0: the tool's result, and the last of its events, 1: an error instead, or it was stopped before, 2: it could not be tried.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := untilSignal(cmd)
@@ -65,7 +67,7 @@ func (a Assent) rapCallCommand() *cobra.Command {
 	flags.StringVar(&f.answer, "answer", "", "`INDEX` of the choice to send, or dismiss, instead of asking here")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "`ADDRESS` at which the tool reaches this runtime")
 	flags.StringVar(&f.public, "callback-url", "", "`URL` at which it does when that is another; http:// and the address")
-	flags.DurationVar(&f.within, "within", 10*time.Minute, "how long to wait for a result")
+	flags.DurationVar(&f.within, "within", 10*time.Minute, "how long to wait for a result, and for the last event after it")
 	flags.StringVar(&f.agent, "agent", "", "`FILE` of the agent that makes the call, .agf.yaml; without it every operation may be called")
 	flags.StringArrayVar(&f.policies, "policies", nil, "`DIR` of *.policy.yaml for that agent (repeatable)")
 	flags.BoolVar(&f.asJSON, "json", false, "print JSON documents")
@@ -96,7 +98,11 @@ func (a Assent) rapCall(ctx context.Context, f rapCallFlags, operation string) e
 	}
 	defer news.end()
 	defer stop()
-	tools, err := runtime.Tools(ctx, f.thread)
+	threads, err := runtime.As(rapCaller())
+	if err != nil {
+		return err
+	}
+	tools, err := threads.Tools(ctx, f.thread)
 	if err != nil {
 		return err
 	}
@@ -108,11 +114,15 @@ func (a Assent) rapCall(ctx context.Context, f rapCallFlags, operation string) e
 	}
 	terminal.expects(operation, tools.Offers)
 	in := rap.Invocation{Thread: f.threadOr(), ID: f.idOr(), User: f.user, Operation: operation, Arguments: args}
-	if _, err := runtime.Invoke(ctx, in); err != nil {
+	until := time.Now().Add(f.within)
+	if _, err := threads.Invoke(ctx, in); err != nil {
 		return err
 	}
-	return a.rapFollow(ctx, f, runtime, terminal, in)
+	return a.rapFollow(ctx, f, threads, terminal, in, until)
 }
+
+// rapCaller is who calls: whoever sits here. The tool server knows threads and calls by the names that they chose.
+func rapCaller() approval.Asker { return approval.Asker{Token: "assent rap call"} }
 
 // refused adds what is often the reason when a tool server takes no invocation.
 func (t *rapTerminal) refused(end rap.Call) {
@@ -173,7 +183,7 @@ func (a Assent) rapRuntime(ctx context.Context, f rapCallFlags, operation string
 	_, _ = rand.Read(key) // never fails
 	runtime, err := rap.NewRuntime(rap.RuntimeConfig{
 		Common:  rap.Common{Records: rap.NewMemory(), Room: "call", Key: key, Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil }, Desk: at, Log: rapLog(a.Err), Now: time.Now, Poll: 100 * time.Millisecond},
-		Servers: []rap.Server{server}, CallbackURL: cmp.Or(f.public, "http://"+listener.Addr().String()), CallWithin: f.within, ChoiceWithin: f.within,
+		Servers: []rap.Server{server}, CallbackURL: cmp.Or(f.public, "http://"+listener.Addr().String()), CallWithin: f.within, ChoiceWithin: f.within, Only: rapCaller(),
 	})
 	if err != nil {
 		return nil, nil, err

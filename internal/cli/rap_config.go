@@ -40,17 +40,18 @@ type RAPServerConfig struct {
 
 // RAPGatewayConfig is one tool server of ours.
 type RAPGatewayConfig struct {
-	Name        string
-	Description string
-	Agent       string // id; its file decides what is asked about
-	MCPServer   string // "": its operations are local tools of the agent's file
-	Ask         string // user, approvers or both
-	Within      time.Duration
-	RunWithin   time.Duration
-	Session     *RAPSessionConfig // nil: users allow single calls only
-	Callers     []RAPCallerConfig
-	Operations  []RAPOperationConfig // HTTP/JSON endpoints
-	Upstream    []RAPServerConfig    // RAP tool servers
+	Name               string
+	Description        string
+	Agent              string // id; its file decides what is asked about
+	MCPServer          string // "": its operations are local tools of the agent's file
+	Ask                string // user, approvers or both; "": approvers where there are some, else user
+	Within             time.Duration
+	RunWithin          time.Duration
+	SubscriptionWithin time.Duration
+	Session            *RAPSessionConfig // nil: users allow single calls only
+	Callers            []RAPCallerConfig
+	Operations         []RAPOperationConfig // HTTP/JSON endpoints
+	Upstream           []RAPServerConfig    // RAP tool servers
 }
 
 // RAPSessionConfig lets users allow an operation for their session.
@@ -63,8 +64,11 @@ type RAPSessionConfig struct {
 // RAPCallerConfig is a runtime that may call.
 type RAPCallerConfig struct {
 	Name              string
+	Person            string   // whose runtime it is; "": nobody's
 	TokenFile         string   // "": whoever connects from this machine
+	ServerTokenFile   string   // its token at the server whose approvers are asked; "": that of the gateway
 	Callbacks         []string // origins of its callback URLs
+	AnyPort           []string // the same, on this machine and at any port
 	Networks          []string
 	CallbackTokenFile string // what we show there
 	Signed            bool   // its answers carry its token too
@@ -96,6 +100,9 @@ func (r *configReader) rap(into **RAPConfig) func(*yamldoc.Node) {
 				f := r.rapGatewayFields(&g)
 				r.mapping(n, f)
 				r.rapGatewayWhole(n, &g)
+				if slices.ContainsFunc(g.Callers, func(c RAPCallerConfig) bool { return c.ServerTokenFile != "" }) {
+					r.wrong(n, "a caller has a server_token_file, and the approvers are those of this server", "no server_token_file; person says whose runtime it is", "")
+				}
 				r.twice(n, "gateway", g.Name, slices.ContainsFunc(c.Gateways, func(x RAPGatewayConfig) bool { return x.Name == g.Name }))
 				c.Gateways = append(c.Gateways, g)
 			}),
@@ -129,7 +136,8 @@ func (r *configReader) rapServers(into *[]RAPServerConfig) func(*yamldoc.Node) {
 func (r *configReader) rapGatewayFields(g *RAPGatewayConfig) fields {
 	return fields{
 		"name": r.text(&g.Name), "description": r.text(&g.Description), "agent": r.text(&g.Agent), "ask": r.ask(&g.Ask), "mcp_server": r.text(&g.MCPServer),
-		"within": r.duration(&g.Within), "run_within": r.duration(&g.RunWithin), "upstream": r.rapServers(&g.Upstream),
+		"within": r.duration(&g.Within), "run_within": r.duration(&g.RunWithin), "subscription_within": r.duration(&g.SubscriptionWithin),
+		"upstream": r.rapServers(&g.Upstream),
 		"session": func(n *yamldoc.Node) {
 			g.Session = &RAPSessionConfig{}
 			r.mapping(n, fields{"for": r.duration(&g.Session.For), "uses": r.number(&g.Session.Uses), "children": r.flag(&g.Session.Children)})
@@ -142,11 +150,17 @@ func (r *configReader) rapGatewayFields(g *RAPGatewayConfig) fields {
 func (r *configReader) rapCaller(n *yamldoc.Node, g *RAPGatewayConfig) {
 	var c RAPCallerConfig
 	r.mapping(n, fields{
-		"name": r.text(&c.Name), "token_file": r.path(&c.TokenFile), "callbacks": r.origins(&c.Callbacks), "networks": r.networks(&c.Networks),
-		"callback_token_file": r.path(&c.CallbackTokenFile), "signed": r.flag(&c.Signed),
+		"name": r.text(&c.Name), "person": r.text(&c.Person), "token_file": r.path(&c.TokenFile), "server_token_file": r.path(&c.ServerTokenFile),
+		"callbacks": r.callbacks(&c), "networks": r.networks(&c.Networks), "callback_token_file": r.path(&c.CallbackTokenFile), "signed": r.flag(&c.Signed),
 	})
 	if r.lacks(n, "this caller", "name, and callbacks, the origins of its callback URLs", "name", "callbacks"); c.Signed && c.TokenFile == "" {
 		r.wrong(n, "signed without a token that answers could carry", "token_file, or no signed", "")
+	}
+	if c.TokenFile == "" { // a program on this machine: where its address names no port, it listens at another one each time
+		c.AnyPort = append(c.AnyPort, slices.DeleteFunc(slices.Clone(c.Callbacks), func(o string) bool { return !peer.LocalWithoutPort(o) })...)
+		c.Callbacks = slices.DeleteFunc(c.Callbacks, peer.LocalWithoutPort)
+	} else if len(c.AnyPort) > 0 {
+		r.wrong(n, "any port of this machine, for a caller with a token, which may be anywhere", "the port of its callbacks, or no token_file", "")
 	}
 	r.twice(n, "caller", c.Name, slices.ContainsFunc(g.Callers, func(x RAPCallerConfig) bool { return x.Name == c.Name }))
 	if c.TokenFile == "" && slices.ContainsFunc(g.Callers, func(x RAPCallerConfig) bool { return x.TokenFile == "" }) {
@@ -171,9 +185,6 @@ func (r *configReader) rapGatewayWhole(n *yamldoc.Node, g *RAPGatewayConfig) {
 	r.lacks(n, "this gateway", "name, agent, the id of one in agents, and callers, the runtimes that may call", "name", "agent", "callers")
 	if n.Kind == yamldoc.Mapping && !has(n, "operations") && !has(n, "upstream") {
 		r.wrong(n, "this gateway has nothing to offer", "operations or upstream", "")
-	}
-	if g.Ask == "" {
-		g.Ask = "user"
 	}
 }
 
@@ -228,6 +239,21 @@ func (r *configReader) origins(into *[]string) func(*yamldoc.Node) {
 			r.wrong(n, "this is no origin that could be reached", "https://HOST or https://HOST:PORT, without a path; http only of this machine", "")
 		}
 		*into = append(*into, text)
+	})
+}
+
+// callbacks reads origins, and origins of this machine at any port: http://127.0.0.1:*.
+func (r *configReader) callbacks(c *RAPCallerConfig) func(*yamldoc.Node) {
+	return r.list(func(n *yamldoc.Node) {
+		origin, anyPort := strings.CutSuffix(n.Text, ":*")
+		switch {
+		case n.Kind != yamldoc.String || !anyPort:
+			r.origins(&c.Callbacks)(n)
+		case !peer.LocalWithoutPort(origin):
+			r.wrong(n, "any port is for addresses of this machine alone", "http://127.0.0.1:*, or an origin with its port", "")
+		default:
+			c.AnyPort = append(c.AnyPort, origin)
+		}
 	})
 }
 

@@ -64,7 +64,10 @@ func TestRAPConfigRefusals(t *testing.T) {
 		"a name of a list":   {true, "name: files", "name: [files]", ":1:7:", "a text that is not empty"},
 		"nobody":             {true, "agent: desk", "agent: desk\nask: aprovers", ":3:6:", "user, approvers or both"},
 		"no approvers":       {true, "agent: desk", "agent: desk\nask: both", ":1:1:", "a token of it with the scope request"},
-		"half a server":      {true, "agent: desk", "agent: desk\nserver: https://a.example", ":1:1:", "both, or neither"},
+		"half a server":      {true, "agent: desk", "agent: desk\nserver: https://a.example", ":1:1:", "server_token_file, here or in each caller"},
+		"the other half":     {true, "agent: desk", "agent: desk\nserver_token_file: t", ":1:1:", "server, or no server_token_file"},
+		"a token for what":   {true, "{name: here,", "{name: here, server_token_file: t,", ":1:1:", "a caller has a server_token_file, and there is no server"},
+		"ports of others":    {true, `"http://127.0.0.1:7717"`, `"https://a.example:*"`, ":5:30:", "any port is for addresses of this machine alone"},
 		"a session":          {true, "agent: desk", "agent: desk\nsession: yes", ":3:10:", "an object"},
 		"uses":               {true, "agent: desk", "agent: desk\nsession: {uses: 0}", ":3:17:", "a whole number above 0"},
 		"a time":             {true, "agent: desk", "agent: desk\nwithin: 5", ":3:9:", "one such as 10s or 2m"},
@@ -91,6 +94,16 @@ func TestRAPConfigRefusals(t *testing.T) {
 		}
 		if n := strings.Count(said, "[config-invalid]"); n != 1 {
 			t.Errorf("%s: %d findings\n%s", name, n, said)
+		}
+	}
+	for name, c := range map[string]struct{ callers, want string }{
+		"one token for two":  {"[{name: a, token_file: a, callbacks: \"https://a.example\"}, {name: b, token_file: b, callbacks: \"https://b.example\"}]", "several callers would ask by one token"},
+		"a person elsewhere": {"{name: a, person: mara, callbacks: \"https://a.example\"}", "person of the caller a can't be told to the server"},
+	} {
+		i, j := strings.Index(goodGateway, "callers:"), strings.Index(goodGateway, "operations:")
+		text := goodGateway[:i] + "server: https://s.example\nserver_token_file: t\ncallers: " + c.callers + "\n" + goodGateway[j:]
+		if said, err := reads(t, true, text); err == nil || !strings.Contains(said, c.want) {
+			t.Errorf("%s: %v\n%s", name, err, said)
 		}
 	}
 	for gateway, good := range map[bool]string{true: goodGateway, false: goodRAP} {

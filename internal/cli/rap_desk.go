@@ -63,7 +63,7 @@ func (a Assent) typed(ctx context.Context) <-chan string {
 func (t *rapTerminal) ask(ctx context.Context, q rap.Question) rap.Answer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.printf("%s asks about the call %s %s\n", q.Asker, q.Call.Tool, string(q.Call.Args))
+	t.printf("%s asks about the call %s %s\n", q.Server, q.Call.Tool, string(q.Call.Args))
 	t.printf("the tool says:\n")
 	for line := range strings.Lines(q.Prompt) {
 		t.printf("  | %s\n", ready(strings.TrimRight(line, "\r\n"))) // the runtime has spelt out what does not print

@@ -25,7 +25,7 @@ type GatewayConfig struct {
 	// OnBrokenFiles is KeepLastGood or DenyBroken.
 	OnBrokenFiles string
 	Server        string // URL of the assent server whose approvers are asked; "" none
-	TokenFile     string // for it; scope request
+	TokenFile     string // for it; scope request. It is that of the one caller that has none of its own
 	LogText       bool
 }
 
@@ -97,11 +97,12 @@ func (a Assent) readGatewayConfig(file string) (GatewayConfig, error) {
 		switch {
 		case !has(root, "agents"):
 			r.wrong(root, "this gateway lacks agents", "agents: the directory of the agent's file", "")
-		case has(root, "server") != has(root, "server_token_file"):
-			r.wrong(root, "server and server_token_file belong together", "both, or neither", "")
-		case cfg.Ask != "user" && cfg.Server == "":
+		case has(root, "server_token_file") && !has(root, "server"):
+			r.wrong(root, "server_token_file is a token of a server, and there is none", "server, or no server_token_file", "")
+		case (cfg.Ask == "approvers" || cfg.Ask == "both") && cfg.Server == "":
 			r.wrong(root, "ask is "+cfg.Ask+", and there are no approvers to ask", "server and server_token_file: an assent server, and a token of it with the scope request", "")
 		}
+		r.askersThere(root, &cfg)
 	})
 	if err != nil {
 		return cfg, err
@@ -117,6 +118,30 @@ func (a Assent) readGatewayConfig(file string) (GatewayConfig, error) {
 // StoreConfig is what the gateway opens its store with.
 func (c *GatewayConfig) StoreConfig() StoreConfig {
 	return StoreConfig{Where: c.Store, KeyFile: c.KeyFile, Watermark: c.Watermark, Create: true}
+}
+
+// askersThere holds the callers to what the server elsewhere can know of them: it knows them by its tokens alone.
+func (r *configReader) askersThere(root *yamldoc.Node, cfg *GatewayConfig) {
+	own, shared := 0, 0
+	for _, c := range cfg.Callers {
+		switch {
+		case cfg.Server != "" && c.Person != "":
+			r.wrong(root, "person of the caller "+c.Name+" can't be told to the server whose approvers are asked",
+				"no person, and a server_token_file that was made there for that person", "")
+		case c.ServerTokenFile != "":
+			own++
+		default:
+			shared++
+		}
+	}
+	switch {
+	case cfg.Server != "" && shared > 0 && cfg.TokenFile == "":
+		r.wrong(root, "this gateway has a server and no token of it", "server_token_file, here or in each caller", "")
+	case cfg.Server == "" && own > 0:
+		r.wrong(root, "a caller has a server_token_file, and there is no server", "server, or no server_token_file", "")
+	case cfg.Server != "" && shared > 1:
+		r.wrong(root, "several callers would ask by one token, so that what is allowed to one is allowed to all", "server_token_file in each caller, a token of its own", "")
+	}
 }
 
 // rapRuntimeFlags are the flags of assent rap runtime: those of a service, and the tool servers of one agent.

@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,14 +16,25 @@ import (
 // rapEnd is the JSON document of a call that has ended, with what was asked on the way.
 type rapEnd struct {
 	rap.Call
-	Asked []rapExchange `json:"asked"`
+	Asked  []rapExchange `json:"asked"`
+	Events []rap.Event   `json:"events,omitempty"` // that came after the result
+	Ended  rapEnded      `json:"ended,omitempty"`  // how the subscription did
 }
 
+// rapEnded is how the events after a result came to an end.
+type rapEnded string
+
+const (
+	rapFinal       rapEnded = "final"       // the tool said that it was the last one
+	rapInterrupted rapEnded = "interrupted" // somebody stopped here
+	rapTimeout     rapEnded = "timeout"     // --within was over
+)
+
 // rapFollow waits for what the call comes to, and prints it.
-func (a Assent) rapFollow(ctx context.Context, f rapCallFlags, runtime *rap.Runtime, terminal *rapTerminal, in rap.Invocation) error {
-	call, err := terminal.wait(ctx, runtime, in)
+func (a Assent) rapFollow(ctx context.Context, f rapCallFlags, threads *rap.Threads, terminal *rapTerminal, in rap.Invocation, until time.Time) error {
+	call, err := terminal.wait(ctx, threads, in)
 	if errors.Is(err, context.Canceled) {
-		_ = runtime.Cancel(context.WithoutCancel(ctx), in.Thread, in.ID, "stopped at the terminal") // as well as it goes: we are leaving
+		_ = threads.Cancel(context.WithoutCancel(ctx), in.Thread, in.ID, "stopped at the terminal") // as well as it goes: we are leaving
 		return &exitError{ExitNo, errors.New("stopped waiting: the tool server is told so")}
 	}
 	if err != nil {
@@ -31,15 +44,78 @@ func (a Assent) rapFollow(ctx context.Context, f rapCallFlags, runtime *rap.Runt
 		return terminal.done()
 	}
 	terminal.refused(call)
-	return a.rapPrint(f, rapEnd{call, terminal.exchanges()})
+	end := rapEnd{Call: call, Asked: terminal.exchanges()}
+	if !call.Subscription {
+		return a.rapPrint(f, end)
+	}
+	return a.rapEvents(ctx, f, threads, end, until)
+}
+
+// rapEvents prints the events after a result as they come, until the last of them.
+func (a Assent) rapEvents(ctx context.Context, f rapCallFlags, threads *rap.Threads, end rapEnd, until time.Time) error {
+	p := a.printer()
+	if !f.asJSON {
+		p.outcome(end.Outcome)
+	}
+	limit, stop := context.WithDeadline(ctx, until)
+	defer stop()
+	err := eachEvent(limit, threads, end.Call, func(e rap.Event) {
+		end.Events = append(end.Events, e)
+		if !f.asJSON {
+			p.raw(scrub(e.Text) + "\n")
+		}
+	})
+	end.Ended = rapFinal
+	if limit.Err() != nil && err != nil {
+		end.Ended, err = rapInterrupted, errors.New("stopped listening: the tool server is told so")
+		if ctx.Err() == nil {
+			end.Ended, err = rapTimeout, fmt.Errorf("its events went on for longer than --within %s: the tool server is told that nobody listens any more", f.within)
+		}
+		_ = threads.Cancel(context.WithoutCancel(ctx), end.Thread, end.ID, "nobody listens any more") // as well as it goes: we are leaving
+		err = &exitError{ExitNo, err}
+	}
+	if last := len(end.Events) - 1; err == nil && strings.HasPrefix(end.Events[last].Text, "Error:") {
+		err = &exitError{code: ExitNo}
+	}
+	if f.asJSON {
+		return errors.Join(p.document(end), err)
+	}
+	return errors.Join(p.done(), err)
+}
+
+// eachEvent shows the events of a call as they come. It ends without an error after the last one.
+func eachEvent(ctx context.Context, threads *rap.Threads, call rap.Call, show func(rap.Event)) error {
+	look := time.NewTicker(rapLook)
+	defer look.Stop()
+	for next := 0; ; {
+		events, err := threads.Events(ctx, call.Thread, next)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			next = e.Index + 1
+			if e.ID != call.ID {
+				continue
+			}
+			show(e)
+			if e.Final {
+				return nil
+			}
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // wait is Runtime.Wait that tells on the way where the tool wants its user to sign in: until that is done there is no result.
-func (t *rapTerminal) wait(ctx context.Context, runtime *rap.Runtime, in rap.Invocation) (rap.Call, error) {
+func (t *rapTerminal) wait(ctx context.Context, threads *rap.Threads, in rap.Invocation) (rap.Call, error) {
 	told := ""
 	for {
-		soon, done := context.WithTimeout(ctx, signInEvery)
-		call, err := runtime.Wait(soon, in.Thread, in.ID)
+		soon, done := context.WithTimeout(ctx, rapLook)
+		call, err := threads.Wait(soon, in.Thread, in.ID)
 		done()
 		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 			return call, err
@@ -51,8 +127,8 @@ func (t *rapTerminal) wait(ctx context.Context, runtime *rap.Runtime, in rap.Inv
 	}
 }
 
-// signInEvery is how often a call is looked at while it is waited for.
-const signInEvery = 300 * time.Millisecond
+// rapLook is how often a call is looked at while something of it is waited for.
+const rapLook = 300 * time.Millisecond
 
 // rapNews is where what goes on is told, by several at once, until the end.
 type rapNews struct {

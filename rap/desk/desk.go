@@ -13,6 +13,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/assent-dev/assent/agent"
@@ -22,20 +24,77 @@ import (
 	"github.com/assent-dev/assent/rap"
 )
 
+// Place is whose people answer.
+type Place struct {
+	Tenant string
+	Agent  string // id of the agent
+	Inbox  string // URL of the inbox, for agent.Held.Where; "" when there is none
+}
+
 // Service returns a desk over a service in this process; log is its store. Somebody must let time act on the service and seal the ledger, which
 // server.Server.Run does: Watch reads sealed entries.
-func Service(svc *approval.Service, log Ledger, who held.Identity) rap.Desk {
-	return &desk{Holder: held.Service(svc, who), asks: &embedded{svc, log, who}, agent: who.Agent}
+func Service(svc *approval.Service, log Ledger, at Place) rap.Desk {
+	return &service{svc: svc, log: log, at: at}
 }
 
-// Client returns a desk over a server's API. The client's token needs the scope request. Where it has the scope read too, Watch follows the
-// server's stream of events; else it looks every few seconds. A token that reads everything also reads answers that a freeze holds back, so the scope
-// request alone is the safer choice.
-func Client(c *client.Client, agentID string) rap.Desk {
-	return &desk{Holder: held.Client(c, agentID), asks: &remote{c, agentID, pollEvery}, agent: agentID}
+// service is a rap.Desk over a service in this process.
+type service struct {
+	svc *approval.Service
+	log Ledger
+	at  Place
 }
 
-// desk is a rap.Desk over whoever asks.
+// As returns the desk as an asker has it. An asker without a name is refused by all that it does.
+func (s *service) As(who approval.Asker) rap.AskerDesk {
+	as := held.Identity{Tenant: s.at.Tenant, Asker: who, Agent: s.at.Agent, Inbox: s.at.Inbox}
+
+	return &desk{Holder: held.Service(s.svc, as), asks: &embedded{s.svc, as}, agent: as.Agent}
+}
+
+// Watch tells what may stand differently now, until ctx ends, whose error it returns.
+func (s *service) Watch(ctx context.Context, changed func(ref string)) error {
+	return watchLedger(ctx, s.log, s.at.Tenant, news{s.at.Agent, changed})
+}
+
+// Client returns a desk over a server's API. The server knows askers by their tokens alone, so each asker has a client of its own, by the name of its
+// Asker.Token, whose token was made for the asker's person; others are refused. The tokens need the scope request. Where one has the scope read too,
+// Watch follows the server's stream of events; else it looks every few seconds. A token that reads everything also reads answers that a freeze holds
+// back, so the scope request alone is the safer choice.
+func Client(agentID string, clients map[string]*client.Client) rap.Desk {
+	return &clientDesk{agent: agentID, clients: clients, poll: pollEvery}
+}
+
+// clientDesk is a rap.Desk over a server.
+type clientDesk struct {
+	agent   string
+	clients map[string]*client.Client // by the token of the asker
+	poll    time.Duration
+}
+
+// As returns the desk as an asker has it. One without a client is refused by all that it does.
+func (d *clientDesk) As(who approval.Asker) rap.AskerDesk {
+	c := d.clients[who.Token]
+	if c == nil {
+		return nobody{fmt.Errorf("ask as %q: there is no token of the server for it", who.Token)}
+	}
+
+	return &desk{Holder: held.Client(c, d.agent), asks: &remote{c, d.agent}, agent: d.agent}
+}
+
+// Watch tells what may stand differently now, until ctx ends, whose error it returns.
+func (d *clientDesk) Watch(ctx context.Context, changed func(ref string)) error {
+	var all sync.WaitGroup
+	for _, c := range d.clients {
+		all.Go(func() { watchServer(ctx, c, d.poll, news{d.agent, changed}) })
+	}
+	changed("")
+	<-ctx.Done()
+	all.Wait()
+
+	return ctx.Err()
+}
+
+// desk is the desk of one asker, over whoever asks people.
 type desk struct {
 	agent.Holder
 	asks  asks
@@ -47,7 +106,6 @@ type asks interface {
 	ask(ctx context.Context, key string, q rap.Question) (*approval.Opened, error)
 	answer(ctx context.Context, id string) (*approval.Request, error) // as approval.Service.Answer
 	cancel(ctx context.Context, id, reason string) error
-	watch(ctx context.Context, n news) error
 }
 
 // Ask puts a question to people. What is never put to anybody gets a reference too, which Answer says AnswerDenied of.
@@ -75,7 +133,7 @@ func (d *desk) Ask(ctx context.Context, key string, q rap.Question) (string, err
 
 // readable refuses texts that one of the ways to people would mend, and so change.
 func readable(q rap.Question) error {
-	for _, text := range append([]string{q.Asker, q.Prompt}, append(q.Choices, q.Groups...)...) {
+	for _, text := range append([]string{q.Server, q.Prompt}, append(q.Choices, q.Groups...)...) {
 		if !utf8.ValidString(text) {
 			return errors.New("its words are not UTF-8")
 		}
@@ -167,9 +225,4 @@ func (d *desk) Cancel(ctx context.Context, ref, reason string) error {
 		return errors.Join(agent.ErrNoRequest, err)
 	}
 	return fmt.Errorf("withdraw %s: %w", ref, err)
-}
-
-// Watch tells what may stand differently now, until ctx ends, whose error it returns.
-func (d *desk) Watch(ctx context.Context, changed func(ref string)) error {
-	return d.asks.watch(ctx, news{d.agent, changed})
 }

@@ -11,19 +11,20 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/held"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/resolve"
 )
 
 // answered looks how a question stands.
-func answered(t *testing.T, d rap.Desk, ref string, want rap.Answer) {
+func answered(t *testing.T, d seat, ref string, want rap.Answer) {
 	t.Helper()
 	if got, err := d.Answer(t.Context(), ref); err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 }
 
-func put(t *testing.T, d rap.Desk, key string, q rap.Question) string {
+func put(t *testing.T, d seat, key string, q rap.Question) string {
 	t.Helper()
 	ref, err := d.Ask(t.Context(), key, q)
 	if err != nil || !approval.QuestionID(ref) {
@@ -33,7 +34,7 @@ func put(t *testing.T, d rap.Desk, key string, q rap.Question) string {
 }
 
 func TestQuestionsAreAnswered(t *testing.T) {
-	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) rap.Desk) {
+	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) seat) {
 		d := of("rt", "files")
 		ref := put(t, d, "k", motd())
 		if again := put(t, d, "k", motd()); again != ref {
@@ -64,7 +65,7 @@ func TestQuestionsAreAnswered(t *testing.T) {
 
 // Neither time nor a withdrawal answers a question.
 func TestEndsWithoutAnAnswer(t *testing.T) {
-	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) rap.Desk) {
+	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) seat) {
 		d := of("rt", "files")
 		q := motd()
 		q.Within = time.Minute
@@ -84,7 +85,7 @@ func TestEndsWithoutAnAnswer(t *testing.T) {
 }
 
 func TestQuestionsThatNobodyIsAsked(t *testing.T) {
-	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) rap.Desk) {
+	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) seat) {
 		d := of("rt", "files")
 		q := motd()
 		q.Call = &resolve.Call{Kind: resolve.Tool, Tool: "drop"}
@@ -106,7 +107,7 @@ func TestQuestionsThatNobodyIsAsked(t *testing.T) {
 }
 
 func TestQuestionsThatCanNotBePut(t *testing.T) {
-	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) rap.Desk) {
+	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) seat) {
 		d := of("rt", "files")
 		for name, tt := range map[string]struct {
 			key    string
@@ -140,10 +141,10 @@ func TestQuestionsThatCanNotBePut(t *testing.T) {
 
 // A desk knows what its own runtime asked for its own agent, and nothing else.
 func TestQuestionsOfOthers(t *testing.T) {
-	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) rap.Desk) {
+	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) seat) {
 		d := of("rt", "files")
-		others := map[string]rap.Desk{"another agent": of("rt", "other"), "another runtime": of("rt2", "files")}
-		if r, ok := d.(*desk).asks.(*remote); ok && r.poll == pollEvery { // the token reads everything of the tenant
+		others := map[string]seat{"another agent": of("rt", "other"), "another runtime": of("rt2", "files")}
+		if c, ok := d.desk.(*clientDesk); ok && c.poll == pollEvery { // the token reads everything of the tenant
 			delete(others, "another runtime")
 		}
 		ref := put(t, d, "k", motd())
@@ -177,7 +178,7 @@ func TestQuestionsOfOthers(t *testing.T) {
 
 // While the kill switch is thrown an answer is held back, and the desk says when it isn't any more.
 func TestFrozenAnswers(t *testing.T) {
-	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) rap.Desk) {
+	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) seat) {
 		d := of("rt", "files")
 		ref := put(t, d, "k", motd())
 		must(t, h.svc.Freeze(t.Context(), "acme", "", "mara", ""))
@@ -195,7 +196,7 @@ func TestFrozenAnswers(t *testing.T) {
 
 // The desk is a holder of approvals as well, beside questions under the same key.
 func TestDeskHoldsApprovals(t *testing.T) {
-	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) rap.Desk) {
+	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) seat) {
 		d := of("rt", "files")
 		call := &resolve.Call{Kind: resolve.Tool, Tool: "pay", Args: []byte(`{"n":1}`)}
 		v := agent.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: call}
@@ -256,3 +257,31 @@ func (f fixed) ask(context.Context, string, rap.Question) (*approval.Opened, err
 func (f fixed) answer(context.Context, string) (*approval.Request, error)           { return f.o.Request, nil }
 func (f fixed) cancel(context.Context, string, string) error                        { return nil }
 func (f fixed) watch(context.Context, news) error                                   { return nil }
+
+// Who has no name, or no token of the server, asks nobody and learns nothing.
+func TestAskersWithoutANameAskNothing(t *testing.T) {
+	h := newHouse(t)
+	for name, d := range map[string]rap.AskerDesk{
+		"nobody, in this process": Service(h.svc, h.store, Place{Tenant: "acme", Agent: "files"}).As(approval.Asker{}),
+		"nobody, at a server":     Client("files", map[string]*client.Client{"rt": h.client("rt", "request")}).As(approval.Asker{}),
+		"another, at a server":    Client("files", map[string]*client.Client{"rt": h.client("rt", "request")}).As(approval.Asker{Token: "rt2"}),
+	} {
+		mine := put(t, seatAt(Service(h.svc, h.store, Place{Tenant: "acme", Agent: "files"}), "rt"), name, motd())
+		v := agent.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: motd().Call}
+		_, opened := d.Open(t.Context(), "k", v)
+		_, looked := d.Look(t.Context(), mine)
+		_, asked := d.Ask(t.Context(), "k", motd())
+		_, answered := d.Answer(t.Context(), mine)
+		claimed, cancelled := d.Claim(t.Context(), mine, "k", v), d.Cancel(t.Context(), mine, "")
+		for what, err := range map[string]error{
+			"opens": opened, "looks": looked, "asks": asked, "reads": answered, "claims": claimed, "cancels": cancelled,
+		} {
+			if err == nil {
+				t.Errorf("%s %s", name, what)
+			}
+		}
+		if r, err := h.svc.Request(t.Context(), "acme", mine); err != nil || r.State != approval.Pending {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}

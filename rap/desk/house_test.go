@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent/held"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/ledger"
@@ -52,6 +51,8 @@ type house struct {
 	svc   *approval.Service
 	url   string
 	stop  func()
+	// secrets of tokens that were made, by name: a name is who asks, and has one live token.
+	secrets map[string]string
 }
 
 // clock is a time that a test may move forward.
@@ -98,7 +99,7 @@ func (f *fragile) Leaves(ctx context.Context, tenant string, from int64, limit i
 func newHouse(t testing.TB) *house {
 	t.Helper()
 	dir := t.TempDir()
-	h := &house{t: t, clock: &clock{}}
+	h := &house{t: t, clock: &clock{}, secrets: map[string]string{}}
 	for _, id := range []string{"files", "other"} {
 		must(t, os.WriteFile(filepath.Join(dir, id+".agf.yaml"), []byte(strings.Replace(agentText, "AGENT", id, 1)), 0o600))
 	}
@@ -149,41 +150,62 @@ func (h *house) serve(known approval.Directory) {
 // client is one of the API with a token of its own.
 func (h *house) client(runtime string, scopes ...string) *client.Client {
 	h.t.Helper()
+	if h.secrets[runtime] == "" {
+		h.secrets[runtime] = h.token(runtime, scopes)
+	}
+	c, err := client.New(h.url, h.secrets[runtime], client.Options{Attempts: 2, Pause: time.Millisecond, MaxPause: 10 * time.Millisecond})
+	must(h.t, err)
+	return c
+}
+
+func (h *house) token(runtime string, scopes []string) (secret string) {
+	h.t.Helper()
 	secret, hash, err := tokens.NewSecret(rand.Reader)
 	must(h.t, err)
 	must(h.t, h.store.PutToken(h.t.Context(), store.Token{
 		ID: "tok_" + hash[:12], Hash: hash, Tenant: "acme", Name: runtime, Scopes: scopes, Created: h.clock.Now().UTC(), Expires: h.clock.Now().AddDate(9, 0, 0).UTC(),
 	}))
-	c, err := client.New(h.url, secret, client.Options{Attempts: 2, Pause: time.Millisecond, MaxPause: 10 * time.Millisecond})
-	must(h.t, err)
-	return c
+
+	return secret
+}
+
+// seat is a desk as one asker has it, who watches it too.
+type seat struct {
+	rap.AskerDesk
+	desk rap.Desk
+}
+
+func seatAt(d rap.Desk, token string) seat { return seat{d.As(approval.Asker{Token: token}), d} }
+
+func (s seat) Watch(ctx context.Context, changed func(ref string)) error {
+	return s.desk.Watch(ctx, changed)
 }
 
 // sides are the ways to a desk, which must not differ.
-func sides() map[string]func(h *house, runtime, agentID string) rap.Desk {
-	polling := func(h *house, runtime, agentID string) rap.Desk {
-		d := Client(h.client(runtime, "request"), agentID).(*desk)
-		d.asks.(*remote).poll = 50 * time.Millisecond
-		return d
+func sides() map[string]func(h *house, runtime, agentID string) seat {
+	polling := func(h *house, runtime, agentID string) seat {
+		d := Client(agentID, map[string]*client.Client{runtime: h.client(runtime, "request")}).(*clientDesk)
+		d.poll = 50 * time.Millisecond
+		return seatAt(d, runtime)
 	}
-	return map[string]func(h *house, runtime, agentID string) rap.Desk{
-		"service": func(h *house, runtime, agentID string) rap.Desk {
-			return Service(h.svc, h.store, held.Identity{Tenant: "acme", Asker: approval.Asker{Token: runtime}, Agent: agentID})
+	return map[string]func(h *house, runtime, agentID string) seat{
+		"service": func(h *house, runtime, agentID string) seat {
+			return seatAt(Service(h.svc, h.store, Place{Tenant: "acme", Agent: agentID}), runtime)
 		},
 		"client, polling": polling,
-		"client, events": func(h *house, runtime, agentID string) rap.Desk {
-			return Client(h.client(runtime, "request", "read"), agentID)
+		"client, events": func(h *house, runtime, agentID string) seat {
+			return seatAt(Client(agentID, map[string]*client.Client{runtime: h.client(runtime, "request", "read")}), runtime)
 		},
 	}
 }
 
 // onAllSides runs a test against every desk, each with a house of its own.
-func onAllSides(t *testing.T, test func(t *testing.T, h *house, of func(runtime, agentID string) rap.Desk)) {
+func onAllSides(t *testing.T, test func(t *testing.T, h *house, of func(runtime, agentID string) seat)) {
 	t.Helper()
 	for name, side := range sides() {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t)
-			test(t, h, func(runtime, agentID string) rap.Desk { return side(h, runtime, agentID) })
+			test(t, h, func(runtime, agentID string) seat { return side(h, runtime, agentID) })
 		})
 	}
 }
@@ -191,8 +213,8 @@ func onAllSides(t *testing.T, test func(t *testing.T, h *house, of func(runtime,
 // motd is a question to mara.
 func motd() rap.Question {
 	return rap.Question{
-		Call:  &resolve.Call{Kind: resolve.Tool, Tool: "write", Args: []byte(`{ "path": "/etc/motd" }`), Principal: "mara@example.com", Session: "t-1"},
-		Asker: "files", Prompt: "Write <b>/etc/motd</b>?", Choices: []string{"Yes for session", "", "No"}, Default: 2,
+		Call:   &resolve.Call{Kind: resolve.Tool, Tool: "write", Args: []byte(`{ "path": "/etc/motd" }`), Principal: "mara@example.com", Session: "t-1"},
+		Server: "files", Prompt: "Write <b>/etc/motd</b>?", Choices: []string{"Yes for session", "", "No"}, Default: 2,
 	}
 }
 
@@ -217,7 +239,7 @@ type heard struct {
 	stop func() error
 }
 
-func watching(t *testing.T, d rap.Desk) *heard {
+func watching(t *testing.T, d seat) *heard {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &heard{t: t, refs: make(chan string, 10_000)}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/rap"
 )
 
@@ -39,6 +40,9 @@ type card struct {
 func NewLocal(ask Ask, approve Approve) *Local {
 	return &Local{ask: ask, approve: approve, changed: make(chan string, 64), cards: map[string]*card{}}
 }
+
+// As returns the desk itself: the people at it answer whoever asks in this process, and keys can't be guessed.
+func (l *Local) As(approval.Asker) rap.AskerDesk { return l }
 
 // put begins asking, once for each key. What is asked outlives the request that brought it, so it outlives its context.
 func (l *Local) put(ctx context.Context, key string, c *card, work func(ctx context.Context)) {

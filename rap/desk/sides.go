@@ -3,7 +3,6 @@ package desk
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/assent-dev/assent/agent/held"
 	"github.com/assent-dev/assent/approval"
@@ -13,13 +12,12 @@ import (
 )
 
 func question(q rap.Question) approval.Question {
-	return approval.Question{Asker: q.Asker, Prompt: q.Prompt, Choices: q.Choices, Default: q.Default, Groups: q.Groups}
+	return approval.Question{Asker: q.Server, Prompt: q.Prompt, Choices: q.Choices, Default: q.Default, Groups: q.Groups}
 }
 
 // embedded asks through a service in this process, as the server does for a token.
 type embedded struct {
 	svc *approval.Service
-	log Ledger
 	who held.Identity
 }
 
@@ -49,7 +47,6 @@ func (e *embedded) cancel(ctx context.Context, id, reason string) error {
 type remote struct {
 	c     *client.Client
 	agent string
-	poll  time.Duration
 }
 
 func (r *remote) ask(ctx context.Context, key string, q rap.Question) (*approval.Opened, error) {

@@ -61,17 +61,17 @@ func (n news) leaf(text []byte) {
 	}
 }
 
-// watch follows the sealed ledger from its end. After trouble anything may have happened.
-func (e *embedded) watch(ctx context.Context, n news) error {
+// watchLedger follows the sealed ledger from its end. After trouble anything may have happened.
+func watchLedger(ctx context.Context, log Ledger, tenant string, n news) error {
 	next := int64(-1)
 	for ctx.Err() == nil {
-		changed := e.log.Changed(e.who.Tenant)
+		changed := log.Changed(tenant)
 		var found int
 		var err error
 		if next < 0 {
-			next, err = e.begin(ctx, n)
+			next, err = begin(ctx, log, tenant, n)
 		} else {
-			next, found, err = e.follow(ctx, next, n)
+			next, found, err = follow(ctx, log, tenant, next, n)
 		}
 		if found == batch {
 			continue
@@ -85,16 +85,16 @@ func (e *embedded) watch(ctx context.Context, n news) error {
 }
 
 // begin finds the end of the ledger, and then has everything looked at: what comes later is followed.
-func (e *embedded) begin(ctx context.Context, n news) (int64, error) {
-	size, _, err := e.log.Checkpoint(ctx, e.who.Tenant)
+func begin(ctx context.Context, log Ledger, tenant string, n news) (int64, error) {
+	size, _, err := log.Checkpoint(ctx, tenant)
 	if n.changed(""); err != nil {
 		return -1, err
 	}
 	return size, nil
 }
 
-func (e *embedded) follow(ctx context.Context, next int64, n news) (int64, int, error) {
-	entries, err := e.log.Leaves(ctx, e.who.Tenant, next, batch)
+func follow(ctx context.Context, log Ledger, tenant string, next int64, n news) (int64, int, error) {
+	entries, err := log.Leaves(ctx, tenant, next, batch)
 	for _, entry := range entries {
 		n.leaf(entry.Leaf)
 		next = entry.Index + 1
@@ -113,29 +113,28 @@ func await(ctx context.Context, c <-chan struct{}, most time.Duration) {
 	}
 }
 
-// watch follows the server's events, where the token may read them, and else has everything looked at every few seconds.
-func (r *remote) watch(ctx context.Context, n news) error {
+// watchServer follows the server's events, where the token may read them, and else has everything looked at every few seconds.
+func watchServer(ctx context.Context, c *client.Client, poll time.Duration, n news) {
 	barred := false
 	for ctx.Err() == nil {
 		if !barred {
-			barred = refused(r.stream(ctx, n))
+			barred = refused(stream(ctx, c, n))
 		}
 		if ctx.Err() == nil {
 			n.changed("")
-			await(ctx, nil, r.poll)
+			await(ctx, nil, poll)
 		}
 	}
-	return ctx.Err()
 }
 
 // stream follows the events from the end of the ledger, until they break off for good.
-func (r *remote) stream(ctx context.Context, n news) error {
-	end, err := r.c.Checkpoint(ctx)
+func stream(ctx context.Context, c *client.Client, n news) error {
+	end, err := c.Checkpoint(ctx)
 	if err != nil {
 		return err
 	}
 	n.changed("")
-	for e, err := range r.c.Events(ctx, end.Size-1) {
+	for e, err := range c.Events(ctx, end.Size-1) {
 		if err != nil {
 			return err
 		}

@@ -8,15 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent/held"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/ledger"
 	"github.com/assent-dev/assent/rap"
 )
 
 // Whatever happens to what was asked, the desk tells, whichever way it hears of it.
 func TestWatchTellsWhatChanges(t *testing.T) {
-	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) rap.Desk) {
+	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) seat) {
 		d := of("rt", "files")
 		answeredOne, expired, withdrawn := put(t, d, "1", motd()), "", put(t, d, "3", motd())
 		q := motd()
@@ -74,7 +74,7 @@ func TestWatchNamesOnesOwn(t *testing.T) {
 // A ledger that can't be read for a time hides nothing for good.
 func TestWatchAfterTrouble(t *testing.T) {
 	h := newHouse(t)
-	d := Service(h.svc, h.store, held.Identity{Tenant: "acme", Asker: approval.Asker{Token: "rt"}, Agent: "files"})
+	d := seatAt(Service(h.svc, h.store, Place{Tenant: "acme", Agent: "files"}), "rt")
 	ref := put(t, d, "k", motd())
 	w := watching(t, d)
 	h.store.lose(errors.New("disk on fire"))
@@ -92,7 +92,7 @@ func TestWatchAfterTrouble(t *testing.T) {
 // More than one read of the ledger brings is told whole.
 func TestWatchCatchesUp(t *testing.T) {
 	h := newHouse(t)
-	d := Service(h.svc, h.store, held.Identity{Tenant: "acme", Asker: approval.Asker{Token: "rt"}, Agent: "files"})
+	d := seatAt(Service(h.svc, h.store, Place{Tenant: "acme", Agent: "files"}), "rt")
 	w := watching(t, d)
 	want := map[string]bool{}
 	h.store.mu.Lock() // the desk reads no further
@@ -118,10 +118,10 @@ func TestWatchCatchesUp(t *testing.T) {
 // Where there is nothing to follow, the desk has everything looked at again and again.
 func TestWatchWithoutAServer(t *testing.T) {
 	h := newHouse(t)
-	d := Client(h.client("rt", "request", "read"), "files").(*desk)
-	d.asks.(*remote).poll = 20 * time.Millisecond
+	d := Client("files", map[string]*client.Client{"rt": h.client("rt", "request", "read")}).(*clientDesk)
+	d.poll = 20 * time.Millisecond
 	h.stop()
-	w := watching(t, d)
+	w := watching(t, seatAt(d, "rt"))
 	for range 3 {
 		w.until("a look", func(told string) bool { return told == "" })
 	}

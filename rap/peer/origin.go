@@ -18,40 +18,67 @@ func New(cfg Config) (*Peer, error) {
 	cfg.Connect, cfg.Timeout = cmp.Or(cfg.Connect, 5*time.Second), cmp.Or(cfg.Timeout, 10*time.Second)
 	cfg.MaxBody, cfg.Attempts, cfg.Backoff = cmp.Or(cfg.MaxBody, 1<<20), cmp.Or(cfg.Attempts, 6), cmp.Or(cfg.Backoff, 500*time.Millisecond)
 	p := &Peer{cfg: cfg, origins: map[string]*http.Client{}}
-	if cfg.URL == "" && len(cfg.Allow) == 0 {
+	if cfg.URL == "" && len(cfg.Allow) == 0 && len(cfg.AnyPort) == 0 {
 		return nil, errors.New("expected the peer's URL or an origin")
 	}
 	if cfg.URL != "" {
-		if err := p.register(cfg.URL); err != nil {
+		if err := p.register(cfg.URL, origin); err != nil {
 			return nil, fmt.Errorf("url: %w", err)
 		}
 	}
 	for i, text := range cfg.Allow {
-		u, err := url.Parse(text)
-		if err == nil && (strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.ForceQuery) {
-			err = errors.New("expected an origin: scheme, host and port alone")
-		}
-		if err == nil {
-			err = p.register(text)
-		}
-		if err != nil {
+		if err := p.allow(text, origin); err != nil {
 			return nil, fmt.Errorf("allow[%d]: %w", i, withoutURL(err))
+		}
+	}
+	for i, text := range cfg.AnyPort {
+		if !LocalWithoutPort(text) {
+			return nil, fmt.Errorf("any port[%d]: expected an origin of this machine without a port, such as http://127.0.0.1", i)
+		}
+		if err := p.allow(text, anyPort); err != nil {
+			return nil, fmt.Errorf("any port[%d]: %w", i, withoutURL(err))
 		}
 	}
 	return p, nil
 }
 
+func (p *Peer) allow(text string, as func(*url.URL) string) error {
+	u, err := url.Parse(text)
+	if err != nil {
+		return err
+	}
+	if strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.ForceQuery {
+		return errors.New("expected an origin: scheme, host and port alone")
+	}
+
+	return p.register(text, as)
+}
+
+// LocalWithoutPort reports whether a text is an address of this machine that names no port: http://127.0.0.1, http://localhost, http://[::1].
+func LocalWithoutPort(text string) bool {
+	u, err := readable(text)
+
+	return err == nil && local(u.Hostname()) && u.Port() == ""
+}
+
+// local reports whether a host is this machine.
+func local(host string) bool {
+	ip, err := netip.ParseAddr(host)
+
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
 // register allows the origin of an address. Origins on this machine have clients of their own: no other origin reaches it, whatever its name
 // resolves to.
-func (p *Peer) register(text string) error {
+func (p *Peer) register(text string, as func(*url.URL) string) error {
 	u, err := readable(text)
 	if err != nil {
 		return err
 	}
 	g := guard.Guard{Allow: p.cfg.Networks, TLS: p.cfg.TLS, Connect: p.cfg.Connect, Idle: keptConnections}
 	ip, err := netip.ParseAddr(u.Hostname())
-	switch here := u.Hostname() == "localhost" || err == nil && ip.Unmap().IsLoopback(); {
-	case here:
+	switch {
+	case local(u.Hostname()):
 		g.Loopback = true
 	case err == nil && ip.Unmap().IsPrivate():
 		g.Allow = append([]netip.Prefix{netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen())}, g.Allow...)
@@ -59,7 +86,7 @@ func (p *Peer) register(text string) error {
 	if _, err := g.CheckURL(text); err != nil {
 		return err
 	}
-	p.origins[origin(u)] = g.Client(p.cfg.Timeout)
+	p.origins[as(u)] = g.Client(p.cfg.Timeout)
 	return nil
 }
 
@@ -78,7 +105,7 @@ func (p *Peer) client(raw string) (*http.Client, error) {
 	if err != nil {
 		return nil, &guard.Refusal{Err: err}
 	}
-	c := p.origins[origin(u)]
+	c := cmp.Or(p.origins[origin(u)], p.origins[anyPort(u)])
 	if c == nil {
 		return nil, &guard.Refusal{Err: ErrOrigin}
 	}
@@ -128,5 +155,13 @@ func origin(u *url.URL) string {
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
-	return u.Scheme + "://" + strings.TrimSuffix(strings.ToLower(u.Hostname()), ".") + ":" + port
+	return host(u) + ":" + port
+}
+
+// anyPort is an origin whatever its port. Only local ones are registered so.
+func anyPort(u *url.URL) string { return host(u) + ":*" }
+
+// host is scheme and host, in one form.
+func host(u *url.URL) string {
+	return u.Scheme + "://" + strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 }

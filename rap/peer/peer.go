@@ -25,6 +25,9 @@ import (
 type Config struct {
 	URL   string   // configured base URL; its origin (scheme, host, port) is allowed. "" for a peer that is known by Allow alone
 	Allow []string // further origins, "https://tools.example:8443"
+	// AnyPort are origins of this machine without a port, "http://127.0.0.1": every port of them is allowed. They are for programs that listen at
+	// another port each time they start.
+	AnyPort []string
 	// Networks are further networks that the origins may resolve to, such as 10.0.0.0/8. An address of this machine is reached only through an
 	// origin that names it (localhost, 127.0.0.1, [::1]), a private address only where it stands in an origin or in Networks; http is for this
 	// machine only.
@@ -42,7 +45,7 @@ type Config struct {
 // Peer is one registered peer. It is safe for concurrent use.
 type Peer struct {
 	cfg     Config
-	origins map[string]*http.Client
+	origins map[string]*http.Client // by scheme, host and port; "*" stands for any port
 }
 
 // ErrOrigin is the cause when an address is none that was registered for the peer.

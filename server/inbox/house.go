@@ -65,6 +65,7 @@ func (v *visit) revoke() error {
 
 // freezePage is the kill switch.
 type freezePage struct {
+	Admins  string // the group that may freeze
 	Freezes []freezeRow
 }
 
@@ -90,7 +91,7 @@ func (v *visit) freeze() error {
 	if err != nil {
 		return err
 	}
-	var p freezePage
+	p := freezePage{Admins: v.Admins(v.Tenant)}
 	for _, f := range list {
 		p.Freezes = append(p.Freezes, freezeRow{Freeze: f, Lifts: lifts[f.Agent]})
 	}

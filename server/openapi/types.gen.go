@@ -563,6 +563,9 @@ type OpenBody struct {
 
 	// Replaces id of an earlier request of the same runtime that this one stands in for; it is cancelled
 	Replaces string `json:"replaces,omitempty"`
+
+	// Within how long the runtime waits for an answer, such as 10m. It can only tighten: where the rules give less time, theirs holds. Where it is shorter than theirs, silence is never consent. A request that others share keeps the time it has
+	Within string `json:"within,omitempty"`
 }
 
 // Opened What became of a call that wants to run.
@@ -695,7 +698,7 @@ type RAPInvocation struct {
 	ID        string `json:"id"`
 	Operation string `json:"operation"`
 
-	// Thread id of the thread, RAP's group_id
+	// Thread id of the thread; tool servers know it by another one
 	Thread string `json:"thread"`
 
 	// User whom the agent acts for; tools' questions go to this person
@@ -948,7 +951,7 @@ type AskQuestionParams struct {
 
 // RapCallParams defines parameters for RapCall.
 type RapCallParams struct {
-	// Thread id of the thread (RAP's group_id)
+	// Thread id of the thread
 	Thread string `form:"thread" json:"thread"`
 
 	// ID id of the call
@@ -960,7 +963,7 @@ type RapCallParams struct {
 
 // RapEventsParams defines parameters for RapEvents.
 type RapEventsParams struct {
-	// Thread id of the thread (RAP's group_id)
+	// Thread id of the thread
 	Thread string `form:"thread" json:"thread"`
 
 	// From index of the first one, 0 when absent
@@ -975,7 +978,7 @@ type RapToolsParams struct {
 
 // RapViewsParams defines parameters for RapViews.
 type RapViewsParams struct {
-	// Thread id of the thread (RAP's group_id)
+	// Thread id of the thread
 	Thread string `form:"thread" json:"thread"`
 }
 

@@ -1,0 +1,62 @@
+package approval_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+)
+
+func within(d time.Duration) func(*approval.OpenInput) {
+	return func(in *approval.OpenInput) { in.Within = d }
+}
+
+// Who asks may wait for less time than the rules give, and never has people given more.
+func TestD7_TheAskersTimeOnlyTightens(t *testing.T) {
+	h := newHouse(t)
+	for i, c := range []struct {
+		tool         string
+		within, want time.Duration
+	}{
+		{"refund", 0, time.Hour}, {"refund", time.Minute, time.Minute}, {"refund", time.Hour, time.Hour}, {"refund", 48 * time.Hour, time.Hour},
+		{"pay", 0, 24 * time.Hour}, {"pay", 10 * time.Minute, 10 * time.Minute}, {"pay", 48 * time.Hour, 24 * time.Hour},
+	} {
+		r := h.asked(tool(c.tool, fmt.Sprintf(`{"amount":1,"n":%d}`, i)), within(c.within))
+		if got := r.Deadline.Sub(r.Created); got != c.want || r.Within != c.want {
+			t.Errorf("%s, within %s: open for %s, want %s", c.tool, c.within, got, c.want)
+		}
+	}
+	_, err := h.tryOpen(tool("pay", `{}`), within(-time.Second))
+	h.wrongField(err, "within")
+	h.history()
+}
+
+// Silence is consent after the time that the rules took for enough, and not after less.
+func TestD7_AShorterTimeIsNoConsent(t *testing.T) {
+	h := newHouse(t)
+	short, long, plain := h.asked(tool("drift", `{"n":1}`), within(time.Minute)), h.asked(tool("drift", `{"n":2}`), within(time.Hour)), h.asked(tool("drift", `{"n":3}`))
+	h.pass(11 * time.Minute)
+	h.tick(3)
+	for r, want := range map[*approval.Request]approval.State{short: approval.Expired, long: approval.Approved, plain: approval.Approved} {
+		if got := h.request(r.ID); got.State != want {
+			t.Errorf("%s: %s by %s, want %s", r.Current().Call.Args, got.State, got.Cause, want)
+		}
+	}
+	h.history()
+}
+
+// The same call under the same key is the same request, however long its asker waits by now; one that is shared keeps its time.
+func TestD7_TheTimeIsNoPartOfTheCall(t *testing.T) {
+	h := newHouse(t)
+	first := h.asked(tool("pay", `{}`), key("k"), within(time.Hour))
+	for _, later := range []time.Duration{59 * time.Minute, time.Second, 0} {
+		out := h.open(tool("pay", `{}`), key("k"), within(later))
+		if !out.Shared || out.Request.ID != first.ID || !out.Request.Deadline.Equal(first.Deadline) {
+			t.Errorf("within %s: %+v", later, out)
+		}
+	}
+	if out := h.open(tool("pay", `{}`), as("other", ""), within(time.Second)); !out.Shared || !out.Request.Deadline.Equal(first.Deadline) {
+		t.Errorf("another asker: %+v", out)
+	}
+}

@@ -1,0 +1,267 @@
+package rap_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/peer"
+)
+
+// eventsWorld is a gateway in front of a tool server that goes on after its results.
+type eventsWorld struct {
+	*confHouse
+	runtime *confRuntime
+	tool    *toolPeer
+	up      rap.UpstreamConfig
+	callees *httptest.Server // where the tool server reaches us
+
+	mu   sync.Mutex
+	now  *rap.UpstreamServer
+	halt func()
+}
+
+func newEventsWorld(t *testing.T) *eventsWorld {
+	t.Helper()
+	w := &eventsWorld{runtime: newConfRuntime(t, "alpha"), tool: newToolPeer(t, "read_file")}
+	w.callees = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.mu.Lock()
+		now := w.now
+		w.mu.Unlock()
+		now.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(w.callees.Close)
+	w.confHouse = confGatewayOf(t, []*confRuntime{w.runtime}, func(cfg *rap.GatewayConfig) {
+		w.up = rap.UpstreamConfig{Common: cfg.Common, Server: rap.Server{Name: "behind", Peer: peer.Config{URL: w.tool.URL}}, CallbackURL: w.callees.URL + "/up"}
+		w.up.Room += "/upstream"
+		w.behind(t, cfg)
+	})
+	t.Cleanup(func() { w.halt() })
+	return w
+}
+
+// behind starts what calls the tool server, on what was kept.
+func (w *eventsWorld) behind(t *testing.T, cfg *rap.GatewayConfig) {
+	t.Helper()
+	u, err := rap.Upstream(t.Context(), w.up)
+	confMust(t, err)
+	w.mu.Lock()
+	w.now = u
+	w.mu.Unlock()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- u.Run(ctx) }()
+	w.halt = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+	cfg.Operations, cfg.Closed = u.Operations(), u.CloseThread
+}
+
+// restart ends both and starts them on what they kept.
+func (w *eventsWorld) restart(meanwhile func()) {
+	w.t.Helper()
+	w.stop()
+	w.halt()
+	meanwhile()
+	w.behind(w.t, &w.cfg)
+	w.confHouse.restart()
+}
+
+// follows makes a call whose result says that events follow, and returns it as both sides have it.
+func (w *eventsWorld) follows(thread string) (*confCall, *toolCall) {
+	w.t.Helper()
+	before := len(w.tool.requests("invoke"))
+	c := w.runtime.call("read_file", confMotd).with(func(in *confInvocation) { in.GroupID = thread }).invoke()
+	sent := w.tool.read(w.tool.waits("invoke", before+1)[before].Body)
+	sent.sends(sent.result("still running").with("subscription", true))
+	if got := c.result(); got != "still running" {
+		w.t.Fatalf("the result is %q", got)
+	}
+	if cb := c.await("the result", 1, c.of("tool_result")); !cb.Subscription {
+		w.t.Fatalf("the result ends it: %s", cb.body)
+	}
+	return c, sent
+}
+
+// event waits for the nth event of a call.
+func (c *confCall) event(nth int) *confCallback {
+	c.t.Helper()
+	cb := c.await(fmt.Sprintf("event %d of %s", nth, c.in.ID), nth, func(cb *confCallback) bool { return c.of("subscription_event")(cb) && cb.status/100 == 2 })
+	if cb.GroupID != c.in.GroupID || cb.ToolCallID != c.in.ID {
+		c.t.Errorf("the event came as %s in %s", cb.ToolCallID, cb.GroupID)
+	}
+	return cb
+}
+
+// brings wants the events of a call to be exactly these.
+func (c *confCall) brings(texts ...string) {
+	c.t.Helper()
+	for i, want := range texts {
+		if got := c.event(i + 1); *got.Text != want || got.Final != (i == len(texts)-1) {
+			c.t.Errorf("event %d is %s, want %q", i+1, got.body, want)
+		}
+	}
+	c.over(c.in.GroupID, c.in.ID)
+	if n := c.count("subscription_event"); n != len(texts) {
+		c.t.Errorf("%d events came, want %d\n%s", n, len(texts), c.heard())
+	}
+}
+
+func confT37(t *testing.T) {
+	t.Parallel()
+	w := newEventsWorld(t)
+	one, sentOne := w.follows("thread-1")
+	two, sentTwo := w.follows("thread-1")
+	if sentOne.SentGroup != sentTwo.SentGroup || sentOne.SentID == sentTwo.SentID || sentOne.SentGroup == "thread-1" {
+		t.Errorf("sent as %s %s and %s %s", sentOne.SentGroup, sentOne.SentID, sentTwo.SentGroup, sentTwo.SentID)
+	}
+	if !one.alive("thread-1", one.in.ID) {
+		t.Error("a call whose events follow is not alive")
+	}
+	for i := range 30 {
+		sentOne.sends(sentOne.event(fmt.Sprint("line ", i)))
+		sentTwo.sends(sentTwo.event(fmt.Sprint("other ", i)).with("associative", i%2 == 0))
+	}
+	sentOne.sends(sentOne.event("exit 0").with("final", true))
+	var lines []string
+	for i := range 30 {
+		lines = append(lines, fmt.Sprint("line ", i))
+	}
+	one.brings(append(lines, "exit 0")...)
+	sentOne.refused("an event after the last", sentOne.event("late"))
+	if got := two.event(2); got.Associative || !two.event(1).Associative {
+		t.Errorf("associative is lost: %s", got.body)
+	}
+
+	// The same invocation again gets the result again, and no event twice.
+	if status := two.post(); status != http.StatusOK {
+		t.Fatal(status)
+	}
+	two.await("the result again", 2, two.of("tool_result"))
+	sentTwo.sends(sentTwo.event("exit 1").with("final", true))
+	lines = nil
+	for i := range 30 {
+		lines = append(lines, fmt.Sprint("other ", i))
+	}
+	two.brings(append(lines, "exit 1")...)
+
+	// Once the subscription is over, whoever asks again for the result is told so.
+	if status := two.post(); status != http.StatusOK {
+		t.Fatal(status)
+	}
+	if last := two.event(32); !last.Final || !strings.HasPrefix(*last.Text, "Error: the subscription ended") {
+		t.Errorf("got %s", last.body)
+	}
+	if n := strings.Count(w.said.String(), "ledger rap_subscription_ended"); n < 2 {
+		t.Errorf("%d ends in the ledger", n)
+	}
+	w.tool.exactly("cancel", 0)
+}
+
+func confT38(t *testing.T) {
+	t.Parallel()
+	w := newEventsWorld(t)
+	told := func(what string, sent *toolCall) {
+		t.Helper()
+		hears(w.tool, "cancel", map[string]string{"thread_id": sent.SentGroup, "tool_call_id": sent.SentID})
+		sent.refused("an event of "+what, sent.event("late"))
+	}
+
+	c, sent := w.follows("cancelled")
+	sent.sends(sent.event("one"))
+	c.event(1)
+	status, body := w.runtime.cancel("cancelled", c.in.ID)
+	confAcknowledged(t, "cancel", status, body)
+	told("a cancelled call", sent)
+	c.over("cancelled", c.in.ID)
+
+	c, sent = w.follows("closed")
+	w.runtime.closeThread("closed")
+	hears(w.tool, "close", map[string]string{"thread_id": sent.SentGroup})
+	c.over("closed", c.in.ID)
+	sent.refused("an event of a closed thread", sent.event("late"))
+
+	c, sent = w.follows("refused")
+	w.runtime.answers(func(cb *confCallback, _ int) int {
+		return map[bool]int{true: http.StatusGone, false: http.StatusOK}[cb.GroupID == "refused"]
+	})
+	sent.sends(sent.event("one"))
+	told("a call that the runtime has forgotten", sent)
+	c.over("refused", c.in.ID)
+
+	c, sent = w.follows("long")
+	sent.sends(sent.event("one"))
+	c.event(1)
+	w.clock.pass(25 * time.Hour)
+	if last := c.event(2); !last.Final || !strings.HasPrefix(*last.Text, "Error: the subscription ended: it went on for 24h") {
+		t.Errorf("got %s", last.body)
+	}
+	told("a call that went on for too long", sent)
+
+	// A run that is lost in a crash may have begun one.
+	before := len(w.tool.requests("invoke"))
+	lost := w.runtime.call("read_file", confMotd).invoke()
+	sent = w.tool.read(w.tool.waits("invoke", before+1)[before].Body)
+	w.restart(func() { w.clock.pass(time.Minute) })
+	if got := lost.fails(); !strings.Contains(got, "unknown") {
+		t.Errorf("a lost run came to %q", got)
+	}
+	hears(w.tool, "cancel", map[string]string{"thread_id": sent.SentGroup, "tool_call_id": sent.SentID})
+
+	// An operation that is offered no more has no events.
+	c, sent = w.follows("gone")
+	sent.sends(sent.event("one"))
+	c.event(1)
+	w.tool.offers(toolManifest(w.tool.URL+toolEndpoint, "another"))
+	w.restart(func() { w.clock.pass(time.Minute) })
+	if last := c.event(2); !last.Final || !strings.HasPrefix(*last.Text, "Error: the subscription ended: the operation is offered no more") {
+		t.Errorf("got %s", last.body)
+	}
+}
+
+func confT39(t *testing.T) {
+	t.Parallel()
+	w := newEventsWorld(t)
+	c, sent := w.follows("thread-1")
+	w.runtime.answers(func(cb *confCallback, nth int) int {
+		switch {
+		case cb.Type != "subscription_event":
+			return http.StatusOK
+		case nth == 1:
+			return confCut
+		case nth == 2:
+			return http.StatusServiceUnavailable
+		}
+		return http.StatusOK
+	})
+	sent.sends(sent.event("one"))
+	sent.sends(sent.event("two"))
+	if one, two := c.event(1), c.event(2); *one.Text != "one" || *two.Text != "two" {
+		t.Errorf("got %s, then %s", one.body, two.body)
+	}
+
+	// What came before a crash and was not passed on is passed on after it; what comes while nobody is there is the tool server's to repeat.
+	w.runtime.answers(func(*confCallback, int) int { return confHang })
+	sent.sends(sent.event("three"))
+	c.await("the attempt", 5, c.of("subscription_event"))
+	sent.sends(sent.event("four").with("final", true))
+	w.restart(func() {
+		w.clock.pass(time.Minute) // nobody posts any more
+		w.runtime.answers(nil)
+	})
+	three, four := c.event(3), c.event(4)
+	if *three.Text != "three" || *four.Text != "four" || !four.Final {
+		t.Errorf("got %s, then %s", three.body, four.body)
+	}
+	c.over("thread-1", c.in.ID)
+}

@@ -1,0 +1,68 @@
+package rap_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/rap"
+)
+
+func testR39(t *testing.T) {
+	w := newRuntimeWorld(t)
+	in := rap.Invocation{Thread: "t-1", ID: "call_1", Ancestors: []string{"root"}, Operation: "write_file", Arguments: json.RawMessage(`{}`)}
+	var threads []*rap.Threads
+	var sent []*toolCall
+	for i, who := range []approval.Asker{{Token: "rt"}, {Token: "rt", Person: "mara"}, {Token: "rt2"}} {
+		mine, err := w.rt.As(who)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := mine.Call(t.Context(), "t-1", "call_1"); !errors.Is(err, rap.ErrNoCall) {
+			t.Errorf("%+v finds another one's call: %v", who, err)
+		}
+		if _, err := mine.Invoke(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		threads, sent = append(threads, mine), append(sent, w.tools.read(w.tools.waits("invoke", i+1)[i].Body))
+	}
+	for i, c := range sent {
+		for _, other := range sent[:i] {
+			if c.SentGroup == other.SentGroup || c.SentID == other.SentID || c.Ancestors[0] == other.Ancestors[0] {
+				t.Errorf("the tool server can't tell %+v and %+v apart", c, other)
+			}
+			other.refused("a result of another one's call", c.result("forged"))
+		}
+	}
+
+	// What one ends and learns is its own.
+	sent[0].sends(sent[0].view("diff", map[string]any{"n": 1}))
+	sent[0].sends(sent[0].result("first").with("subscription", true))
+	sent[0].sends(sent[0].event("news"))
+	for _, other := range threads[1:] {
+		if events, err := other.Events(t.Context(), "t-1", 0); err != nil || len(events) != 0 {
+			t.Errorf("another one's events: %+v, %v", events, err)
+		}
+		if views, err := other.Views(t.Context(), "t-1"); err != nil || len(views) != 0 {
+			t.Errorf("another one's views: %s, %v", views, err)
+		}
+		if c, err := other.Call(t.Context(), "t-1", "call_1"); err != nil || c.State == rap.CallDone {
+			t.Errorf("another one's result: %+v, %v", c, err)
+		}
+	}
+	if err := threads[1].CloseThread(t.Context(), "t-1"); err != nil {
+		t.Fatal(err)
+	}
+	hears(w.tools, "close", map[string]string{"thread_id": sent[1].SentGroup})
+	sent[2].sends(sent[2].result("third"))
+	for i, want := range map[int]string{0: "first", 1: "Error: the thread was closed", 2: "third"} {
+		if c, err := threads[i].Wait(t.Context(), "t-1", "call_1"); err != nil || c.Outcome.Text != want {
+			t.Errorf("%d: %+v, %v, want %q", i, c.Outcome, err, want)
+		}
+	}
+	if events, err := threads[0].Events(t.Context(), "t-1", 0); err != nil || len(events) != 1 {
+		t.Errorf("its own events: %+v, %v", events, err)
+	}
+	w.tools.exactly("close", 1)
+}
