@@ -204,17 +204,22 @@ func (r *Request) edited(next Revision, author string, now time.Time) *Request {
 	return after
 }
 
+// readable returns an error unless a text is JSON that everybody reads alike.
+func readable(text string) error {
+	var shape value.ShapeBuilder
+	return shape.Build().Scan([]byte(text), value.DefaultLimits(), &value.Scratch{})
+}
+
 // edited decides the request's call with other arguments. ErrEditDenied comes with the decision.
 func (s *Service) edited(ctx context.Context, r *Request, in EditInput) (Revision, *Edited, error) {
 	c, err := s.plans.Plan(ctx, r.Tenant, r.Agent.ID)
 	if err != nil {
 		return Revision{}, nil, err
 	}
-	args, err := value.Parse([]byte(in.Args), value.DefaultLimits())
-	if err != nil {
+	if err := readable(in.Args); err != nil {
 		return Revision{}, nil, &InputError{"arguments", "readable JSON: " + err.Error()}
 	}
-	if args.Kind != value.Object {
+	if !strings.HasPrefix(strings.TrimLeft(in.Args, " \t\r\n"), "{") {
 		return Revision{}, nil, &InputError{"arguments", "an object"}
 	}
 	call := r.Current().Call
@@ -268,8 +273,20 @@ func (in *EditInput) check() error {
 		checkName("token", in.Token), checkWords("reason", in.Reason))
 }
 
-// mostEdits of one request: each keeps the whole call.
-const mostEdits = 50
+// What edits of one request may come to: each keeps the whole call.
+const (
+	mostEdits  = 50
+	mostEdited = 24 << 20 // bytes of all revisions' arguments
+)
+
+// bytes are those of all revisions' arguments.
+func (r *Request) bytes() int {
+	sum := 0
+	for _, x := range r.Revisions {
+		sum += len(x.Call.Args)
+	}
+	return sum
+}
 
 func (s *Service) edit(ctx context.Context, tx Tx, r *Request, voter Person, in EditInput, now time.Time, voted *Voted) (*Edited, step, error) {
 	a := r.answering()
@@ -300,6 +317,9 @@ func (s *Service) edit(ctx context.Context, tx Tx, r *Request, voter Person, in 
 		return nil, step{}, err
 	case next.Binding == r.Binding():
 		return nil, step{refused: &InputError{"arguments", "a change: these are the same"}}, nil
+	case r.bytes()+len(in.Args) > mostEdited:
+		expected := fmt.Sprintf("at most %d bytes in all edits of one request: deny it", mostEdited)
+		return nil, step{refused: &InputError{"arguments", expected}}, nil
 	case len(r.Revisions) > mostEdits:
 		return nil, step{refused: &InputError{"arguments", fmt.Sprintf("at most %d edits of one request: deny it", mostEdits)}}, nil
 	}

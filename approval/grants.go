@@ -199,7 +199,7 @@ func narrows(approved, call string, bounds []Bound) bool {
 	for _, bound := range bounds {
 		places = append(places, locate(a, bound))
 	}
-	return narrower{places}.same(a, b, nil)
+	return narrower(a, b, places)
 }
 
 // place is a bound by the segments that value.Lookup finds it under.
@@ -215,46 +215,61 @@ func locate(doc value.Value, b Bound) place {
 	return place{splitPath(b.Path), b.Kind}
 }
 
-type narrower struct{ places []place }
-
-func (n narrower) same(a, b value.Value, at []string) bool {
+// narrower reports whether b is a, but for numbers at the places of bounds.
+func narrower(a, b value.Value, places []place) bool {
 	if a.Kind != b.Kind {
 		return false
 	}
 	switch a.Kind {
 	case value.Object:
-		return len(a.Members) == len(b.Members) && n.members(a, b, at)
+		return len(a.Members) == len(b.Members) && narrowerMembers(a.Members, b.Members, places)
 	case value.Array:
-		return len(a.Items) == len(b.Items) && n.items(a, b, at)
+		return len(a.Items) == len(b.Items) && narrowerItems(a.Items, b.Items, places)
 	case value.Number:
-		return a.Num.Cmp(b.Num) == 0 || n.inBound(a.Num, b.Num, at)
+		return a.Num.Cmp(b.Num) == 0 || inBound(a.Num, b.Num, places)
 	}
 	return a.Bool == b.Bool && a.Text == b.Text
 }
 
-func (n narrower) members(a, b value.Value, at []string) bool {
-	for _, m := range a.Members {
-		other, ok := b.Get(m.Key)
-		if !ok || !n.same(m.Value, other, append(slices.Clip(at), m.Key)) {
+func narrowerMembers(a, b []value.Member, places []place) bool {
+	others := indexMembers(b)
+	for _, m := range a {
+		other, ok := others.get(m.Key)
+		if !ok || !narrower(m.Value, other, below(places, m.Key)) {
 			return false
 		}
 	}
 	return true
 }
 
-func (n narrower) items(a, b value.Value, at []string) bool {
-	for i := range a.Items {
-		if !n.same(a.Items[i], b.Items[i], append(slices.Clip(at), strconv.Itoa(i))) {
+func narrowerItems(a, b []value.Value, places []place) bool {
+	for i := range a {
+		var deeper []place
+		if len(places) > 0 {
+			deeper = below(places, strconv.Itoa(i))
+		}
+		if !narrower(a[i], b[i], deeper) {
 			return false
 		}
 	}
 	return true
 }
 
-func (n narrower) inBound(approved, got value.Num, at []string) bool {
+// below are the places under a segment, as seen from there.
+func below(places []place, segment string) (deeper []place) {
+	for _, p := range places {
+		if len(p.segments) > 0 && p.segments[0] == segment {
+			deeper = append(deeper, place{p.segments[1:], p.kind})
+		}
+	}
+	return deeper
+}
+
+// inBound reports whether a number lies between zero and the approved one, where a bound stands right here.
+func inBound(approved, got value.Num, here []place) bool {
 	zero := value.IntNum(0)
-	for _, p := range n.places {
-		if !slices.Equal(p.segments, at) {
+	for _, p := range here {
+		if len(p.segments) > 0 {
 			continue
 		}
 		if p.kind == AtMost && got.Cmp(zero) >= 0 && got.Cmp(approved) <= 0 || p.kind == AtLeast && got.Cmp(zero) <= 0 && got.Cmp(approved) >= 0 {

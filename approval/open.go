@@ -52,27 +52,67 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 
 // commit does it in one transaction, which may begin more than once.
 func (o *opening) commit(ctx context.Context, do func(Tx) error) (*Opened, error) {
+	if err := o.room(ctx); err != nil {
+		return nil, err
+	}
 	err := o.s.store.Update(ctx, o.in.Tenant, func(tx Tx) error {
 		o.out = &Opened{Decision: o.d, Binding: o.binding}
-		o.now, o.last, o.old, o.touched, o.made = o.s.clock.Now(), nil, nil, nil, nil
+		o.now, o.last, o.old, o.touched, o.made, o.recorded = o.s.clock.Now(), nil, nil, nil, nil, false
 		if err := do(tx); err != nil {
 			return err
 		}
 		for _, r := range o.touched {
 			tx.Save(r)
 		}
-		if o.made != nil { // after the ones in whose place it stands: a store holds one pending request for each call
-			tx.Insert(o.made)
+		if o.made == nil {
+			return nil
 		}
+		if err := o.s.loads.admit(o.in.Tenant, o.in.Asker.Token, o.size()); err != nil {
+			return err
+		}
+		tx.Insert(o.made) // after the ones in whose place it stands: a store holds one pending request for each call
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
+	o.count()
 	for _, r := range o.touched {
-		o.s.hub.wake(r.ID)
+		o.s.hub.wake(o.in.Tenant, r.ID)
 	}
 	return o.out, nil
+}
+
+// size is about how many bytes are kept of the call.
+func (o *opening) size() int64 {
+	size := recordWeight + len(o.call.Args) + len(o.call.ParentInput)
+	if o.question != nil {
+		for _, text := range o.question.parts() {
+			size += len(text)
+		}
+	}
+	return int64(size)
+}
+
+// room refuses the call when too much is kept already. How much is open counts for calls that people are asked about.
+func (o *opening) room(ctx context.Context) error {
+	if err := o.s.loads.room(o.in.Tenant, o.in.Asker.Token, o.size(), o.s.clock.Now()); err != nil {
+		return err
+	}
+	if o.d.Outcome != resolve.Ask && o.question == nil {
+		return nil
+	}
+	return o.s.loads.look(ctx, o.s.store, o.in.Tenant, o.s.clock.Now())
+}
+
+// count adds what was kept of the call.
+func (o *opening) count() {
+	if o.recorded {
+		o.s.loads.recorded(o.in.Tenant, o.in.Asker.Token, o.size())
+	}
+	if o.made != nil {
+		o.s.loads.opened(o.in.Tenant, o.in.Asker.Token, o.size())
+	}
 }
 
 func (s *Service) owners(ctx context.Context, tenant string, c *Compiled) ([]string, error) {
@@ -127,6 +167,8 @@ type opening struct {
 	old     *Request // that this one replaces
 	touched []*Request
 	made    *Request
+
+	recorded bool // something of it is kept
 
 	question *Question     // of Ask
 	within   time.Duration // as the asker wants it
@@ -241,6 +283,7 @@ func (o *opening) event(kind string, facts map[string]any) Event {
 }
 
 func (o *opening) record(tx Tx, r *Request, events ...Event) error {
+	o.recorded = true
 	return o.s.append(tx, o.in.Tenant, o.now, r, events...)
 }
 

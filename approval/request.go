@@ -252,4 +252,5 @@ type Summary struct {
 	Deadline  time.Time `json:"deadline"`
 	Question  bool      `json:"question,omitempty"` // a tool asks for a choice; Message is in our words, the tool's are in the request
 	Answering Answering `json:"-"`                  // whose answers it waits for
+	Bytes     int64     `json:"bytes,omitempty"`    // about how many the whole request has, in lists
 }

@@ -25,7 +25,8 @@ type Config struct {
 	// AcceptUnknown names the tenants that take calls for principals whom the directory doesn't know as they are. Elsewhere
 	// such a call takes one more approver, since the principal could be one of them under another name. Nil: nowhere.
 	AcceptUnknown func(tenant string) bool
-	KeepArgs      int // bytes of arguments that the ledger keeps as text of a call that nobody is asked about; 16 KiB
+	KeepArgs      int   // bytes of arguments that the ledger keeps as text of a call that nobody is asked about; 16 KiB
+	Quota         Quota // of what callers may have kept; none
 	// Route names what else hears of an event, r being nil for events that are not about a request; a nil Route means nothing does.
 	Route func(event string, r *Request) []Delivery
 }
@@ -59,11 +60,15 @@ type Service struct {
 	random io.Reader
 	cfg    Config
 	hub    hub
+	loads  loads
 }
 
 // New returns a service. now is the clock, random the source of ids and salts (crypto/rand.Reader).
 func New(store Store, plans Planner, people Directory, now func() time.Time, random io.Reader, cfg Config) *Service {
-	return &Service{store: store, plans: plans, people: people, clock: &clock{now: now}, random: random, cfg: cfg.withDefaults()}
+	return &Service{
+		store: store, plans: plans, people: people, clock: &clock{now: now}, random: random, cfg: cfg.withDefaults(),
+		loads: loads{quota: cfg.Quota},
+	}
 }
 
 // clock never goes back: a wall clock that is set back must not revive what has expired. Nor does it stand still then, which would keep
@@ -158,7 +163,7 @@ func (s *Service) change(ctx context.Context, tenant, id string, fn func(tx Tx, 
 	if err != nil {
 		return nil, err
 	}
-	s.hub.wake(id)
+	s.hub.wake(tenant, id)
 	return done, refused
 }
 
@@ -174,107 +179,20 @@ func (s *Service) due(r *Request, now time.Time) ([]Event, bool) {
 // Any number of replicas may call it; each request is acted on once.
 func (s *Service) Tick(ctx context.Context) (int, error) {
 	now := s.clock.Now()
-	var acted []string
+	var acted [][2]string // tenants and ids
 	n, err := s.store.Due(ctx, now, 64, func(tx Tx, tenant string, r *Request) error {
 		events, changed := s.due(r, now)
 		if !changed {
 			return nil
 		}
-		acted = append(acted, r.ID)
+		acted = append(acted, [2]string{tenant, r.ID})
 		tx.Save(r)
 		return s.append(tx, tenant, now, r, events...)
 	})
-	for _, id := range acted {
-		s.hub.wake(id)
+	for _, r := range acted {
+		s.hub.wake(r[0], r[1])
 	}
 	return n, err
-}
-
-// Wait returns the request as soon as its version is another than the given one, or as it is when wait is over. The end of ctx is an error.
-func (s *Service) Wait(ctx context.Context, tenant, id string, version int64, wait time.Duration) (*Request, error) {
-	over := time.NewTimer(wait)
-	defer over.Stop()
-	for {
-		r, again, err := s.await(ctx, tenant, id, version, over.C)
-		if !again || err != nil {
-			return r, err
-		}
-	}
-}
-
-// await looks at the request once, and says whether to look again.
-func (s *Service) await(ctx context.Context, tenant, id string, version int64, over <-chan time.Time) (r *Request, again bool, err error) {
-	here, leave := s.hub.listen(id)
-	defer leave()
-	there := s.store.Changed(tenant)
-	if r, err = s.Request(ctx, tenant, id); err != nil || r.Version != version {
-		return r, false, err
-	}
-	select {
-	case <-here:
-	case <-there:
-		pause(ctx, here)
-	case <-over:
-		return r, false, nil
-	case <-ctx.Done():
-		return nil, false, ctx.Err()
-	}
-	return nil, true, nil
-}
-
-// pause keeps those who wait from reading the store at every change of somebody else's request.
-func pause(ctx context.Context, here <-chan struct{}) {
-	quiet := time.NewTimer(200 * time.Millisecond)
-	defer quiet.Stop()
-	select {
-	case <-quiet.C:
-	case <-here:
-	case <-ctx.Done():
-	}
-}
-
-// hub wakes those who wait for a request in this process.
-type hub struct {
-	mu    sync.Mutex
-	calls map[string]*call
-}
-
-// call is what wakes the waiters of one request; it is forgotten with the last of them.
-type call struct {
-	done    chan struct{}
-	waiters int
-}
-
-func (h *hub) listen(id string) (woken <-chan struct{}, leave func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.calls == nil {
-		h.calls = map[string]*call{}
-	}
-	c := h.calls[id]
-	if c == nil {
-		c = &call{done: make(chan struct{})}
-		h.calls[id] = c
-	}
-	c.waiters++
-	return c.done, func() { h.leave(id, c) }
-}
-
-func (h *hub) leave(id string, c *call) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if c.waiters--; c.waiters == 0 && h.calls[id] == c {
-		delete(h.calls, id)
-	}
-}
-
-func (h *hub) wake(id string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if c := h.calls[id]; c != nil {
-		close(c.done)
-		delete(h.calls, id)
-	}
 }
 
 // Cancel takes a request back. What has ended stays as it ended (ErrClosed).

@@ -25,9 +25,14 @@ type Store interface {
 
 	// Request returns one request; ErrNotFound.
 	Request(ctx context.Context, tenant, id string) (*Request, error)
+	// Heads returns what there is to know of requests without reading them. Those that are not there are left out.
+	Heads(ctx context.Context, tenant string, ids []string) (map[string]Head, error)
+	// Loads returns what each token has open, by its name (Requester.Runtime).
+	Loads(ctx context.Context, tenant string) (map[string]Load, error)
 	// Requests lists summaries, newest first unless the filter says otherwise.
 	Requests(ctx context.Context, tenant string, f Filter) (Page, error)
-	// Similar returns the latest closed requests of the same agent and target, newest first.
+	// Similar returns the latest closed requests of the same agent and target, newest first: up to limit, and fewer where
+	// their documents are large, but one at least if there is any.
 	Similar(ctx context.Context, tenant, agent, target string, limit int) ([]*Request, error)
 	Grant(ctx context.Context, tenant, id string) (*Grant, error)
 	// Grants lists grants, newest first; live ones only unless all.
@@ -64,6 +69,18 @@ type Tx interface {
 	AddVote(v VoteFact)
 	// Append adds a ledger entry, and a delivery of it to every named target.
 	Append(r ledger.Record, d ...Delivery)
+}
+
+// Head is the version of a request, and about how many bytes its document has.
+type Head struct {
+	Version int64
+	Bytes   int64
+}
+
+// Load is what somebody has open: how many requests that nobody has decided yet, and about how many bytes they have.
+type Load struct {
+	Requests int64
+	Bytes    int64
 }
 
 // Filter picks requests for a list. Zero fields do not filter.

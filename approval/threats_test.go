@@ -303,7 +303,7 @@ func TestOutsidersFillNoLedger(t *testing.T) {
 	_, err := h.edit(r, "ann", `{"amount":`+strings.Repeat("1", 100_000)+`}`)
 	h.fails(err, approval.ErrNotEligible)
 	h.happened("request_opened", "edit_refused")
-	entries, err := h.store.History(context.Background(), "t", r.ID)
+	entries, err := h.store.History(context.Background(), "t", r.ID, 0, 100)
 	if err != nil || len(entries) != 2 || len(entries[1].Openings) > 1000 {
 		t.Errorf("got %d entries, %v", len(entries), err)
 	}

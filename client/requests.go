@@ -215,8 +215,17 @@ func (c *Client) Cancel(ctx context.Context, id, reason string) (*approval.Reque
 
 // History reads what the ledger says about a request.
 func (c *Client) History(ctx context.Context, id string) ([]openapi.Entry, error) {
-	var out openapi.Entries
-	return out.Entries, c.do(ctx, get(nil, "v1", "requests", id, "history"), &out)
+	var all []openapi.Entry
+	for query := (url.Values{}); ; {
+		var part openapi.Entries
+		if err := c.do(ctx, get(query, "v1", "requests", id, "history"), &part); err != nil {
+			return nil, err
+		}
+		if all = append(all, part.Entries...); part.Next == 0 {
+			return all, nil
+		}
+		query.Set("from", strconv.FormatInt(part.Next, 10))
+	}
 }
 
 func (c *Client) request(ctx context.Context, in call) (*approval.Request, error) {

@@ -29,12 +29,12 @@ func (p *Plan) Bind(c *Call) (string, error) {
 
 // bind writes the bound facts as one object in canonical form, its keys in order, and digests it.
 func (p *Plan) bind(c *Call, d documents) value.Digest {
-	b := make([]byte, 0, 1024)
+	b := make([]byte, 0, 1024+len(d.args.canonical)+len(d.parent.canonical))
 	b = append(b, p.bindHead...)
 	b = appendHints(append(b, `,"annotations":`...), c.Annotations)
-	b = d.args.AppendCanonical(append(b, `,"args":`...))
+	b = append(append(b, `,"args":`...), d.args.canonical...)
 	b = strconv.AppendBool(append(b, `,"parent_given":`...), c.ParentInput != nil)
-	b = d.parent.AppendCanonical(append(b, `,"parent_input":`...)) // null when there is none
+	b = append(append(b, `,"parent_input":`...), d.parent.canonical...) // null when there is none
 	b = append(b, p.bindPlan...)
 	b = appendText(append(b, `,"principal":`...), c.Principal)
 	b = appendText(append(b, `,"session":`...), c.Session)

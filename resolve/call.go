@@ -120,6 +120,9 @@ func ParseCall(line []byte, lim value.Limits) (*Call, error) {
 	return c, nil
 }
 
+// mostEnveloped is how many JSON values a field of a call may have beside the arguments and the parent's input.
+const mostEnveloped = 10_000
+
 func (c *Call) set(field string, raw []byte, lim value.Limits) error {
 	switch field {
 	case "args":
@@ -127,6 +130,9 @@ func (c *Call) set(field string, raw []byte, lim value.Limits) error {
 		return checkArguments(raw, lim)
 	case "parent":
 		return c.setParent(raw, lim)
+	}
+	lim.MaxValues = mostEnveloped
+	switch field {
 	case "annotations":
 		return c.setAnnotations(raw, lim)
 	case "remote":
@@ -283,7 +289,8 @@ func fieldsOf(k Kind) (must, may []string) {
 func (c *Call) check(seen map[string]bool) error {
 	must, may := fieldsOf(c.Kind)
 	if must == nil {
-		return &CallError{"kind", fmt.Errorf("%q is no kind of call, expected tool, mcp_tool, skill or delegation", string(c.Kind))}
+		return &CallError{"kind", fmt.Errorf("%s is no kind of call, expected tool, mcp_tool, skill or delegation",
+			quote(string(c.Kind)))}
 	}
 	fits := map[string]bool{"kind": true, "args": true, "principal": true, "session": true, "tool_definition": true}
 	for _, f := range append(may, must...) {

@@ -22,7 +22,8 @@ import (
 // Options are the runtime owner's choices for a plan. The zero value is the default.
 type Options struct {
 	Semantics Semantics
-	// Limits bounds the arguments of a call. FoldKeys is always on, see CaseSensitive.
+	// Limits bounds the arguments of a call. MaxValues is DefaultValues unless it says otherwise. FoldKeys is always on,
+	// see CaseSensitive.
 	Limits value.Limits
 	// CaseSensitive names the targets whose arguments may have keys that differ in case alone: "tool pay",
 	// "mcp_tool broker/sell", "skill payments/refund", "delegation clerk". For all others such arguments are unreadable,
@@ -63,6 +64,10 @@ func (e *UnresolvedError) Error() string {
 // Unwrap returns the registry's error.
 func (e *UnresolvedError) Unwrap() error { return e.Registry }
 
+// DefaultValues is how many JSON values the arguments of a call may have, unless Options.Limits says otherwise. Nobody
+// can look through so many, and each takes some 500 bytes of memory while a message is made of it.
+const DefaultValues = 50_000
+
 // Plan is an agent compiled with its policies. It is immutable and safe for concurrent use.
 type Plan struct {
 	agent    *schema.Agent
@@ -101,6 +106,9 @@ func Compile(agent *schema.Agent, registry policy.Registry, opt Options) (*Plan,
 	if opt.Parent != nil {
 		opt.Semantics = opt.Parent.opt.Semantics
 		opt.AllowTimeoutApprove = opt.AllowTimeoutApprove && opt.Parent.opt.AllowTimeoutApprove
+	}
+	if opt.Limits.MaxValues == 0 {
+		opt.Limits.MaxValues = DefaultValues
 	}
 	p := &Plan{agent: agent, alias: opt.AgentAlias, opt: opt}
 	if p.alias == "" {

@@ -121,7 +121,7 @@ type explanation struct {
 	asked   []*rule
 }
 
-// parse decodes the call's documents, and scans them for the rules. Those that can't be read deny.
+// parse reads the call's documents, and scans them for the rules. Those that can't be read deny.
 func (e *explanation) parse() {
 	var err error
 	if e.docs.args, err = e.plan.args(e.call, e.target); err != nil {

@@ -7,28 +7,57 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// documents are the decoded values of a call, needed only to ask.
+// documents are what a call was made with.
 type documents struct {
-	args   value.Value
-	parent value.Value // Absent when not given
+	args   document
+	parent document // its tree is Absent when there is none
 }
 
-func (p *Plan) args(c *Call, t *target) (value.Value, error) {
+// document is the arguments of a call, or its parent's input: what is bound of it, and what a message shows of it. What
+// is given as text is read as a tree only when a message shows it, since a tree takes many times the memory.
+type document struct {
+	canonical []byte
+	text      []byte       // as it was given, nil of Go values
+	limits    value.Limits // of text
+	tree      value.Value  // of Go values
+}
+
+func (p *Plan) args(c *Call, t *target) (document, error) {
 	switch {
 	case c.Args != nil:
-		return value.Parse(c.Args, t.limits)
+		return read(c.Args, t.limits)
 	case c.Values != nil:
-		return value.FromGo(c.Values, t.limits)
+		v, err := value.FromGo(c.Values, t.limits)
+		return tree(v), err
 	default:
-		return value.Value{Kind: value.Object}, nil
+		return tree(value.Value{Kind: value.Object}), nil
 	}
 }
 
-func (p *Plan) parentInput(c *Call) (value.Value, error) {
+func (p *Plan) parentInput(c *Call) (document, error) {
 	if c.ParentInput == nil {
-		return value.Value{}, nil
+		return tree(value.Value{}), nil
 	}
-	return value.Parse(c.ParentInput, p.parentLimits())
+	return read(c.ParentInput, p.parentLimits())
+}
+
+func read(text []byte, lim value.Limits) (document, error) {
+	canonical, err := value.AppendCanonicalText(nil, text, lim)
+	return document{canonical: canonical, text: text, limits: lim}, err
+}
+
+func tree(v value.Value) document { return document{canonical: v.AppendCanonical(nil), tree: v} }
+
+// value returns the tree.
+func (d document) value() value.Value {
+	if d.text == nil {
+		return d.tree
+	}
+	v, err := value.Parse(d.text, d.limits)
+	if err != nil {
+		return value.Value{} // it was changed since it was read: the message then shows nothing of it
+	}
+	return v
 }
 
 // message renders the first template that asked: the agent's own before any policy's, the skill's or tool's before the
@@ -94,7 +123,7 @@ func contextOf(at *place) template.Context {
 func (p *Plan) facts(c *Call, at *place, d documents) *template.Facts {
 	f := &template.Facts{
 		ToolName: c.Tool, MCPServer: c.Server, SkillID: c.Skill, AgentAlias: p.alias, AgentID: p.agent.Metadata.ID,
-		Args: d.args, ParentInput: d.parent,
+		Args: d.args.value(), ParentInput: d.parent.value(),
 	}
 	if c.Kind == Skill {
 		f.RemoteAgent = c.Agent

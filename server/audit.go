@@ -8,6 +8,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/ledger"
 	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/store"
 )
 
 func (x *exchange) checkpoint() error {
@@ -47,10 +48,22 @@ func (x *exchange) proof() error {
 	})
 }
 
-const exportBatch = 500 // entries
+// exportBatch is how many entries are read at once, and exportWeight what they may take of the memory, in bytes.
+const (
+	exportBatch  = 100
+	exportWeight = 32 << 20
+)
 
 // export streams the ledger. Once it has begun only its last line says that it is whole: on an error the connection is cut.
 func (x *exchange) export() error {
+	place, err := x.place(x.cfg.Shares.Streams, "streams")
+	if err != nil {
+		return err
+	}
+	defer place.Return()
+	if err := x.take(exportWeight); err != nil {
+		return err
+	}
 	ctx := x.r.Context()
 	size, signed, err := x.cfg.Store.Checkpoint(ctx, x.tenant())
 	if err != nil {
@@ -87,7 +100,9 @@ func (x *exchange) export() error {
 func (x *exchange) exportAll(out *ledger.Writer, size int64) error {
 	control := http.NewResponseController(x.w)
 	for next := int64(0); next < size; {
-		entries, err := x.cfg.Store.Entries(x.r.Context(), x.tenant(), next, int(min(exportBatch, size-next)))
+		entries, err := x.inTurn(func() ([]store.Entry, error) {
+			return x.cfg.Store.Entries(x.r.Context(), x.tenant(), next, int(min(exportBatch, size-next)))
+		})
 		if err != nil {
 			return err
 		}

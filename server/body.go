@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -67,15 +68,26 @@ func readBody(w http.ResponseWriter, r *http.Request, limit bodySize) ([]byte, e
 	if err := checkType(r); err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(limit)))
+	text, err := readAll(http.MaxBytesReader(w, r.Body, int64(limit)), r.ContentLength)
 	var over *http.MaxBytesError
+	var refused *problem
 	switch {
 	case errors.As(err, &over):
 		return nil, tooLarge(limit)
+	case errors.As(err, &refused):
+		return nil, refused
 	case err != nil:
 		return nil, fail(openapi.CodeBadRequest, "the body ends before its time")
 	}
 	return text, nil
+}
+
+// readAll is io.ReadAll, with one buffer where the length is known.
+func readAll(r io.Reader, length int64) ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(int(max(length, 0)) + bytes.MinRead)
+	_, err := b.ReadFrom(r)
+	return b.Bytes(), err
 }
 
 // refuseAny holds an operation without a body to that. Of a body of unknown length one byte is looked at.
@@ -160,13 +172,16 @@ func (f *fields) must(names ...string) *fields {
 	return f
 }
 
+// mostListed is how many JSON values a member of a body may have that is read as a tree. Calls are not.
+const mostListed = 10_000
+
 // value parses a member strictly; an absent one is Absent.
 func (f *fields) value(name string, want value.Kind, words string) value.Value {
 	raw, ok := f.raw[name]
 	if !ok || f.err != nil {
 		return value.Value{}
 	}
-	v, err := value.Parse(raw, value.Limits{})
+	v, err := value.Parse(raw, value.Limits{MaxValues: mostListed})
 	switch {
 	case err != nil:
 		f.refuse(name, err.Error())

@@ -7,7 +7,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/assent-dev/assent/server/feed"
 	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/store"
 )
 
 // fromNow means that a watcher has seen nothing and wants nothing old.
@@ -18,18 +20,20 @@ func (x *exchange) watch() error {
 	if err != nil {
 		return err
 	}
-	s, leave, ok, err := x.events.join(x.r.Context(), x.tenant())
+	place, err := x.place(x.cfg.Shares.Streams, "streams")
 	if err != nil {
 		return err
 	}
-	if !ok {
-		return fail(openapi.CodeTooMany, fmt.Sprintf("this server takes %d watchers", x.cfg.MaxWatchers))
+	defer place.Return()
+	s, leave, err := x.events.Join(x.r.Context(), x.tenant())
+	if err != nil {
+		return err
 	}
 	defer leave()
 	x.metrics.watchers.Inc()
 	defer x.metrics.watchers.Dec()
 	if after == fromNow {
-		after = s.end() - 1
+		after = s.End() - 1
 	}
 	h := x.w.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -63,18 +67,17 @@ func (x *exchange) after() (int64, error) {
 
 // follow sends what happens until the watcher, its token or the server goes. A watcher that is slow waits here alone: what it has not taken stands in
 // the ledger, and is read from there.
-func (x *exchange) follow(s *stream, out *eventWriter) {
+func (x *exchange) follow(s *feed.Stream, out *eventWriter) {
 	ctx := x.r.Context()
 	beat := time.NewTicker(x.cfg.Timing.Heartbeat)
 	defer beat.Stop()
-	for out.err == nil {
-		frames, behind, news := s.from(out.next)
+	for far := false; out.err == nil; {
+		frames, behind, news := s.From(out.next)
 		if behind {
-			entries, err := x.cfg.Store.Leaves(ctx, x.tenant(), out.next, readBatch)
-			if err != nil || len(entries) == 0 {
+			if frames = x.catchUp(out.next, far); len(frames) == 0 {
 				return // the watcher comes back, and says where it was
 			}
-			frames = framesOf(entries)
+			far = len(frames) == feed.Batch
 		}
 		if len(frames) > 0 {
 			out.frames(frames)
@@ -101,6 +104,25 @@ func (x *exchange) follow(s *stream, out *eventWriter) {
 			return
 		}
 	}
+}
+
+// catchUp reads what was forgotten from the ledger. That is work for each watcher alone, so those who are far behind
+// take turns.
+func (x *exchange) catchUp(from int64, far bool) []feed.Frame {
+	read := func() ([]store.Entry, error) {
+		return x.cfg.Store.Leaves(x.r.Context(), x.tenant(), from, feed.Batch)
+	}
+	var entries []store.Entry
+	var err error
+	if far {
+		entries, err = x.inTurn(read)
+	} else {
+		entries, err = read()
+	}
+	if err != nil {
+		return nil
+	}
+	return feed.Frames(entries)
 }
 
 // eventWriter writes server-sent events. The first failure ends it: a reader that doesn't take what it is sent is cut off.
@@ -135,9 +157,9 @@ func (e *eventWriter) heartbeat() {
 	e.flush()
 }
 
-func (e *eventWriter) frames(frames []frame) {
+func (e *eventWriter) frames(frames []feed.Frame) {
 	for _, f := range frames {
-		e.write(f.text)
-		e.next = f.index + 1
+		e.write(f.Event)
+		e.next = f.Index + 1
 	}
 }

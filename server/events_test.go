@@ -17,6 +17,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/server"
+	"github.com/assent-dev/assent/server/quota"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -173,18 +174,22 @@ func TestManyWatchers(t *testing.T) {
 	const watchers, entries = 500, 40
 	counted := &counting{}
 	h := newHouse(t, func(c *server.Config) { counted.Store = c.Store; c.Store = counted; c.Timing.Heartbeat = time.Minute })
-	mara := h.voter("mara")
 	h.size()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	c, err := client.New(h.url, mara, client.Options{HTTP: &http.Client{Transport: transport}})
-	if err != nil {
-		t.Fatal(err)
+	var clients []*client.Client
+	for range watchers / 100 { // as many as one token may have
+		c, err := client.New(h.url, h.voter("mara"), client.Options{HTTP: &http.Client{Transport: transport}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, c)
 	}
 	var all sync.WaitGroup
-	for range watchers {
+	for i := range watchers {
+		c := clients[i/100]
 		all.Go(func() {
 			seen := int64(0)
 			for e, err := range c.Events(ctx, client.FromNow) {
@@ -223,7 +228,11 @@ func (c *counting) Leaves(ctx context.Context, tenant string, from int64, limit 
 }
 
 func TestTooManyWatchers(t *testing.T) {
-	h := newHouse(t, func(c *server.Config) { c.MaxWatchers = 1 })
+	h := newHouse(t, func(c *server.Config) {
+		limits := quota.Default(1<<30, 2)
+		limits.Streams = quota.Parts{Total: 1, Tenant: 1, Caller: 1}
+		c.Shares = quota.New(limits)
+	})
 	mara := h.voter("mara")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

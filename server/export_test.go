@@ -38,3 +38,6 @@ func Kinds() map[openapi.Code]Kind {
 	}
 	return out
 }
+
+// BodyWeight is what a text is counted as.
+func BodyWeight(text []byte) int64 { return bodyWeight(int64(len(text)), valuesIn(text)) }

@@ -32,6 +32,7 @@ type metrics struct {
 	oldest   prometheus.Gauge
 	frozen   prometheus.Gauge
 	degraded *prometheus.GaugeVec
+	refused  *prometheus.CounterVec
 	waited   *prometheus.HistogramVec
 	behind   *prometheus.GaugeVec
 
@@ -48,6 +49,9 @@ func newMetrics(cfg Config) *metrics {
 			Help: "Time to answer, by route; long polls and event streams include their waiting."}, []string{"route", "status"}),
 		calls:    counter("assent_calls_total", "Calls decided or presented to this process, by what became of them.", "outcome"),
 		consumes: counter("assent_consumes_total", "Permits presented to this process, by what became of them.", "result"),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "assent_limited_total", Help: "Exchanges refused since a share was used up: of what, and whose.",
+		}, []string{"share", "whose"}),
 		entries:  prometheus.NewCounter(prometheus.CounterOpts{Name: "assent_sealed_entries_total", Help: "Ledger entries sealed by this process."}),
 		watchers: gauge("assent_watchers", "Event streams that are open."),
 		polls:    gauge("assent_long_polls", "Requests that wait for a change."),
@@ -70,7 +74,7 @@ func newMetrics(cfg Config) *metrics {
 		Help: "Tenants whose ledger does not fit: nothing is signed for them, and nothing runs."}, func() float64 { return float64(len(cfg.Store.Integrity().Stopped)) })
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m.http, m.calls, m.consumes, m.entries, m.watchers, m.polls, m.sealedAt, m.open, m.dead,
-		m.waited, m.oldest, m.frozen, m.degraded, m.behind, alarms, stopped,
+		m.waited, m.oldest, m.frozen, m.degraded, m.behind, alarms, stopped, m.refused,
 		buildInfo(cfg.Version), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if count := cfg.UnusableAgents; count != nil {
@@ -157,6 +161,8 @@ func (m *metrics) degrade(parts map[string]bool) {
 		m.degraded.WithLabelValues(name).Set(value)
 	}
 }
+
+func (m *metrics) limited(share, whose string) { m.refused.WithLabelValues(share, whose).Inc() }
 
 func (m *metrics) called(outcome string) { m.calls.WithLabelValues(outcome).Inc() }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/server/openapi"
@@ -39,6 +40,12 @@ func (p *problem) about(id string) *problem {
 // in says which field is wrong.
 func (p *problem) in(field string) *problem {
 	p.Field = field
+	return p
+}
+
+// after says in how many seconds to try again.
+func (p *problem) after(seconds int) *problem {
+	p.RetryAfter = seconds
 	return p
 }
 
@@ -89,7 +96,7 @@ func kinds() map[openapi.Code]kind {
 		openapi.CodeGrantRefused:         {http.StatusUnprocessableEntity, "no standing approval can come out of this", none, 0},
 		openapi.CodeFrozen:               {http.StatusLocked, "frozen", none, 0},
 		openapi.CodeIfMatchRequired:      {http.StatusPreconditionRequired, "an answer must say which version it answers", none, 0},
-		openapi.CodeTooMany:              {http.StatusTooManyRequests, "too many watchers", retry, 10},
+		openapi.CodeTooMany:              {http.StatusTooManyRequests, "too much at once", retry, 10},
 		openapi.CodeInternal:             {http.StatusInternalServerError, "a fault of the server", none, 0},
 		openapi.CodeTampered:             {http.StatusInternalServerError, "the database was tampered with", none, 0},
 		openapi.CodeUnavailable:          {http.StatusServiceUnavailable, "not available now", retry, 2},
@@ -149,6 +156,10 @@ func problemOf(err error) *problem {
 	if errors.As(err, &input) {
 		return fail(openapi.CodeInvalid, input.Error()).in(input.Field)
 	}
+	var limit *approval.LimitError
+	if errors.As(err, &limit) {
+		return fail(openapi.CodeTooMany, limit.Detail).after(int(limit.After.Seconds()) + 1)
+	}
 	for _, s := range sentinels() {
 		if errors.Is(err, s.err) {
 			p = fail(s.code, s.detail)
@@ -167,8 +178,26 @@ func problemOf(err error) *problem {
 	return p
 }
 
+// What a problem says at most, in bytes. Callers choose the names that it repeats.
+const (
+	longestDetail = 1000
+	longestField  = 200
+)
+
+// cut leaves out the end of a text that is too long, between two characters.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most] + "…"
+}
+
 // write sends the problem.
 func (p *problem) write(w http.ResponseWriter) {
+	p.Detail, p.Field = cut(p.Detail, longestDetail), cut(p.Field, longestField)
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")

@@ -120,6 +120,11 @@ func (x *exchange) rapCall(threads *rap.Threads) error {
 }
 
 func (x *exchange) awaitCall(threads *rap.Threads, thread, id string, wait time.Duration) (rap.Call, error) {
+	place, err := x.place(x.cfg.Shares.Polls, "polls")
+	if err != nil {
+		return rap.Call{}, err
+	}
+	defer place.Return()
 	ctx, done := x.waiting(wait)
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, wait)

@@ -14,6 +14,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -103,10 +104,7 @@ func (x *exchange) idempotencyKey() (string, error) {
 const maxWait = 60 * time.Second
 
 func (x *exchange) getRequest() error {
-	r, err := x.readable(x.r.PathValue("id"))
-	if err != nil {
-		return err
-	}
+	id := x.r.PathValue("id")
 	wait, err := x.duration("wait")
 	if err != nil {
 		return err
@@ -115,11 +113,19 @@ func (x *exchange) getRequest() error {
 	if err != nil {
 		return err
 	}
-	if wait > 0 && r.Version == version {
-		if r, err = x.await(r.ID, version, min(wait, maxWait)); err != nil {
+	if wait > 0 { // whoever finds no place has nothing read for them
+		place, err := x.place(x.cfg.Shares.Polls, "polls")
+		if err != nil {
 			return err
 		}
-		if err := x.stillMay(openapi.ScopeRead, openapi.ScopeRequest); err != nil {
+		defer place.Return()
+	}
+	r, err := x.readable(id)
+	if err != nil {
+		return err
+	}
+	if wait > 0 && r.Version == version {
+		if r, err = x.moved(id, version, min(wait, maxWait)); err != nil {
 			return err
 		}
 	}
@@ -129,15 +135,23 @@ func (x *exchange) getRequest() error {
 	return x.answerRequest(r)
 }
 
-// await waits for a change, at most until the server drains: then the answer is what stands now.
-func (x *exchange) await(id string, version int64, wait time.Duration) (*approval.Request, error) {
+// moved waits until a request has changed, and reads it again. Meanwhile nothing is kept of it.
+func (x *exchange) moved(id string, version int64, wait time.Duration) (*approval.Request, error) {
+	x.giveBack()
 	ctx, done := x.waiting(wait)
-	defer done()
-	r, err := x.cfg.Service.Wait(ctx, x.tenant(), id, version, wait)
-	if err != nil && ctx.Err() != nil && x.r.Context().Err() == nil {
-		return x.cfg.Service.Request(x.r.Context(), x.tenant(), id)
+	err := x.cfg.Service.Await(ctx, x.tenant(), id, version, wait)
+	drained := ctx.Err() != nil && x.r.Context().Err() == nil // then the answer is what stands now
+	done()
+	if err != nil && !drained {
+		return nil, err
 	}
-	return r, err
+	if err := x.enter(); err != nil {
+		return nil, err
+	}
+	if err := x.stillMay(openapi.ScopeRead, openapi.ScopeRequest); err != nil {
+		return nil, err
+	}
+	return x.readable(id)
 }
 
 // waiting is the context of a long poll, which the draining of the server ends too.
@@ -176,6 +190,9 @@ func (x *exchange) own(id string) (*approval.Request, error) {
 
 // known returns a request of an agent that the token may act for.
 func (x *exchange) known(id string) (*approval.Request, error) {
+	if err := x.roomFor(id); err != nil {
+		return nil, err
+	}
 	r, err := x.cfg.Service.Request(x.r.Context(), x.tenant(), id)
 	if err == nil && !actsFor(x.token, r.Agent.ID) {
 		return nil, approval.ErrNotFound
@@ -445,7 +462,11 @@ func (x *exchange) history() error {
 	if err := x.heldBack(r); err != nil {
 		return err
 	}
-	entries, err := x.cfg.Store.History(x.r.Context(), x.tenant(), r.ID)
+	from, err := x.integer("from", 0, 1<<62, 0)
+	if err != nil {
+		return err
+	}
+	entries, err := x.cfg.Store.History(x.r.Context(), x.tenant(), r.ID, from, mostHistory)
 	if err != nil {
 		return fmt.Errorf("read the history: %w", err)
 	}
@@ -453,7 +474,25 @@ func (x *exchange) history() error {
 	for i, e := range entries {
 		out.Entries[i] = openapi.Entry{Index: e.Index, Leaf: e.Leaf, Openings: e.Openings}
 	}
+	if out.Next, err = x.nextEntry(r.ID, entries); err != nil {
+		return err
+	}
 	return x.answer(http.StatusOK, out)
+}
+
+// mostHistory is how many entries of a history are answered with at once.
+const mostHistory = 500
+
+// nextEntry is where a history goes on behind what was read of it; 0 at its end.
+func (x *exchange) nextEntry(subject string, read []store.Entry) (int64, error) {
+	if len(read) == 0 {
+		return 0, nil
+	}
+	more, err := x.cfg.Store.History(x.r.Context(), x.tenant(), subject, read[len(read)-1].Index+1, 1)
+	if err != nil || len(more) == 0 {
+		return 0, err
+	}
+	return more[0].Index, nil
 }
 
 func (x *exchange) listRequests() error {

@@ -33,7 +33,10 @@ func (s *Server) table() []route {
 		{pattern: "POST /v1/requests/{id}/edits", scopes: any(vote), query: []string{"preview"}, body: callBody, handle: (*exchange).edit},
 		{pattern: "POST /v1/requests/{id}/consume", scopes: any(request), body: callBody, deny: true, handle: (*exchange).consume},
 		{pattern: "POST /v1/requests/{id}/cancel", scopes: any(request, admin), body: smallBody, handle: (*exchange).cancel},
-		{pattern: "GET /v1/requests/{id}/history", scopes: any(read, request), handle: (*exchange).history},
+		{
+			pattern: "GET /v1/requests/{id}/history", scopes: any(read, request), query: []string{"from"},
+			handle: (*exchange).history,
+		},
 
 		{pattern: "GET /v1/grants", scopes: any(read), query: []string{"all"}, handle: (*exchange).listGrants},
 		{pattern: "GET /v1/grants/{id}", scopes: any(read), handle: (*exchange).getGrant},

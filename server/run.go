@@ -79,6 +79,9 @@ func (s *Server) sweep(ctx context.Context) error {
 	return errors.Join(s.cfg.Store.SweepValues(ctx, s.cfg.Now()), s.cfg.Store.SweepRecords(ctx, s.cfg.Now()))
 }
 
+// lookForTenants is how often is looked for tenants that are new.
+const lookForTenants = time.Second
+
 // listen wakes the sealer when something of any tenant changed, whoever changed it.
 func (s *Server) listen(ctx context.Context) {
 	var all sync.WaitGroup
@@ -92,7 +95,7 @@ func (s *Server) listen(ctx context.Context) {
 				all.Go(func() { s.listenTo(ctx, t) })
 			}
 		}
-		await(ctx, nil, lookAgain)
+		await(ctx, nil, lookForTenants)
 	}
 }
 
@@ -104,6 +107,17 @@ func (s *Server) listenTo(ctx context.Context, tenant string) {
 		case <-changed:
 		case <-ctx.Done():
 		}
+	}
+}
+
+// await returns when the channel is closed, the time is over or ctx ends.
+func await(ctx context.Context, c <-chan struct{}, most time.Duration) {
+	t := time.NewTimer(most)
+	defer t.Stop()
+	select {
+	case <-c:
+	case <-t.C:
+	case <-ctx.Done():
 	}
 }
 

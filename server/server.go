@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -25,8 +26,11 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/ledger"
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/administration"
+	"github.com/assent-dev/assent/server/feed"
 	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/server/quota"
 	"github.com/assent-dev/assent/server/witness"
 	"github.com/assent-dev/assent/store"
 )
@@ -60,8 +64,12 @@ type Config struct {
 	MetricsToken bool
 	// MetricsElsewhere leaves /metrics out: a listener of its own has MetricsHandler.
 	MetricsElsewhere bool
-	// MaxWatchers bounds the event streams of this process; 0 means 1000.
-	MaxWatchers int
+	// Shares is what callers share of this process, with everything else that it does; nil: quota.Default of 1 GiB.
+	Shares *quota.Shares
+	// Feed tells watchers what happens; nil: one of the server's own.
+	Feed *feed.Feed
+	// Values is how many JSON values a call may have, as the plans were told; 0: resolve.DefaultValues.
+	Values int64
 	// Timing is for tests; its zero value is what production wants.
 	Timing Timing
 }
@@ -91,7 +99,7 @@ type Server struct {
 	cfg      Config
 	mux      *http.ServeMux
 	routes   []route
-	events   *hub
+	events   *feed.Feed
 	metrics  *metrics
 	health   *health
 	kick     chan struct{} // wakes the sealer
@@ -104,7 +112,7 @@ func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, mux: http.NewServeMux(), kick: make(chan struct{}, 1), draining: make(chan struct{})}
 	s.health = newHealth(cfg, s.draining)
 	s.metrics = newMetrics(cfg)
-	s.events = newHub(cfg.Store, cfg.Logger, cfg.MaxWatchers)
+	s.events = cfg.Feed
 	s.routes = s.table()
 	for _, r := range s.routes {
 		s.mux.Handle(r.pattern, s.serve(r))
@@ -122,8 +130,14 @@ func (c Config) orDefault() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.MaxWatchers == 0 {
-		c.MaxWatchers = 1000
+	if c.Shares == nil {
+		c.Shares = quota.New(quota.Default(1<<30, runtime.GOMAXPROCS(0)))
+	}
+	if c.Feed == nil {
+		c.Feed = feed.New(c.Store, c.Logger)
+	}
+	if c.Values == 0 {
+		c.Values = resolve.DefaultValues
 	}
 	for _, d := range []struct {
 		field    *time.Duration
@@ -142,8 +156,15 @@ func (c Config) orDefault() Config {
 // HTTPServer returns an http.Server with the limits that a server wants: slow headers are cut off, and what takes its time
 // (event streams, long polls, bodies) is bounded by deadlines of its own.
 func HTTPServer(handler http.Handler) *http.Server {
-	return &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10}
+	return &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: mostHeader,
+	}
 }
+
+// mostHeader is how many bytes the first line and the header of a request may have: thread and id of a RAP call, each
+// at its longest and with every byte written as three, and as much again for everything else. Beyond it net/http
+// answers 431, in plain text.
+const mostHeader = 2 * 2 * 3 * 8192
 
 // answerTime is how long a client may take to take an answer that is ready.
 const answerTime = 30 * time.Second
@@ -172,7 +193,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mux.ServeHTTP(out, r)
 	case s.cfg.Inbox != nil && !inAPI(r.URL.Path):
 		pattern = "inbox"
-		s.cfg.Inbox.ServeHTTP(out, r)
+		s.Metered(s.cfg.Inbox).ServeHTTP(out, r)
 	default:
 		s.nowhere(out, r, handler)
 	}
@@ -240,6 +261,12 @@ type exchange struct {
 	token *store.Token // nil for open routes
 	body  []byte
 	query map[string]string
+
+	sent    io.Reader   // the body as it comes
+	who     quota.Who   // whose shares it takes
+	entered *quota.Hold // nil: it is not worked on
+	memory  *quota.Hold // nil: none
+	turned  *quota.Hold // nil: it is no heavy work
 }
 
 // serve makes a handler of a route: first who asks, then whether they may, then what they ask.
@@ -253,18 +280,33 @@ func (s *Server) serve(rt route) http.Handler {
 }
 
 func (x *exchange) run(rt route) (err error) {
+	defer x.giveBack()
 	if !rt.open {
+		if err := x.enter(); err != nil {
+			return err
+		}
 		if x.token, err = x.authenticate(x.r); err != nil {
 			return err
 		}
 		if err := permit(x.token, rt.scopes); err != nil {
 			return err
 		}
+		x.who = quota.Who{Tenant: x.token.Tenant, Caller: x.token.ID}
 	}
 	if x.query, err = queryOf(x.r, rt.query); err != nil && !rt.lax {
 		return err
 	}
-	if x.body, err = readBody(x.w, x.r, rt.body); err != nil {
+	if rt.open {
+		return rt.handle(x)
+	}
+	if err := x.takeBody(rt.body); err != nil {
+		x.turnAway(err, rt.deny)
+		return nil
+	}
+	if err := x.outside(func() error { x.body, err = readBody(x.w, x.r, rt.body); return err }); err != nil {
+		return err
+	}
+	if err := x.weighed(); err != nil {
 		return err
 	}
 	return rt.handle(x)
@@ -304,6 +346,8 @@ func (x *exchange) answer(status int, v any) error {
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Length", strconv.Itoa(len(text)))
+	x.leave() // sending it takes as long as the reader likes
+	x.turned.Return()
 	x.w.WriteHeader(status)
 	_, _ = x.w.Write(text) // whoever is gone reads no error either
 	return nil

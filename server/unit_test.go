@@ -13,10 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"pgregory.net/rapid"
-
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/ledger"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/plans"
 	"github.com/assent-dev/assent/store"
@@ -128,62 +125,6 @@ func TestReadinessIsCheap(t *testing.T) {
 		<-time.After(checkAge)
 		if got := h.ready(); !got.Ok || !strings.Contains(log.String(), "passes again") {
 			t.Errorf("got %+v and the log\n%s", got, log.String())
-		}
-	})
-}
-
-// TestFrames: what can't be read is told as that, and openings are never sent.
-func TestFrames(t *testing.T) {
-	record, err := ledger.Entry{Time: time.Now(), Tenant: "t", Type: "mark", Sealed: map[string]string{"args": "hunter2"}}.Seal(strings.NewReader(strings.Repeat("salt", 9)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	frames := framesOf([]store.Entry{{Index: 4, Leaf: record.Leaf, Openings: record.Openings}, {Index: 5, Leaf: []byte("{}\nevent: evil")}})
-	if got := string(frames[0].text); !strings.HasPrefix(got, "id: 4\nevent: mark\ndata: {") || strings.Contains(got, "hunter2") {
-		t.Errorf("got %s", got)
-	}
-	if got := string(frames[1].text); got != "id: 5\nevent: unreadable\ndata: {}\n\n" {
-		t.Errorf("got %s", got)
-	}
-}
-
-// TestStream: whatever was added, a watcher sees every entry once and in order, or is told that it is behind.
-func TestStream(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		first := rapid.Int64Range(0, 5000).Draw(t, "first")
-		s := &stream{next: first, news: make(chan struct{})}
-		for range rapid.IntRange(0, 30).Draw(t, "batches") {
-			batch := make([]frame, rapid.IntRange(0, readBatch).Draw(t, "size"))
-			text := bytes.Repeat([]byte("x"), rapid.IntRange(1, 40_000).Draw(t, "bytes"))
-			for i := range batch {
-				batch[i] = frame{s.next + int64(i), text}
-			}
-			_, _, news := s.from(s.next)
-			s.add(batch)
-			select {
-			case <-news:
-			default:
-				if len(batch) > 0 {
-					t.Fatal("nobody was woken")
-				}
-			}
-		}
-		if len(s.ring) > ringEntries || s.bytes > ringBytes {
-			t.Fatalf("remembers %d entries, %d bytes", len(s.ring), s.bytes)
-		}
-		index := rapid.Int64Range(first, s.next).Draw(t, "index")
-		frames, behind, news := s.from(index)
-		switch {
-		case index == s.next:
-			if news == nil || behind || frames != nil {
-				t.Fatalf("at the end: %v %v", frames, behind)
-			}
-		case behind:
-			if index >= s.next-int64(len(s.ring)) {
-				t.Fatalf("%d is remembered", index)
-			}
-		case len(frames) == 0 || len(frames) > readBatch || frames[0].index != index:
-			t.Fatalf("from %d: %d frames", index, len(frames))
 		}
 	})
 }

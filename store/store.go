@@ -72,8 +72,9 @@ type Ledger interface {
 	Leaves(ctx context.Context, tenant string, from int64, limit int) ([]Entry, error)
 	// Entries lists sealed entries from an index on: up to limit, and fewer where openings are large, but one at least if there is any.
 	Entries(ctx context.Context, tenant string, from int64, limit int) ([]Entry, error)
-	// History lists the sealed entries about one subject, oldest first.
-	History(ctx context.Context, tenant, subject string) ([]Entry, error)
+	// History lists the sealed entries about one subject from an index on, oldest first: up to limit, and fewer as in
+	// Entries.
+	History(ctx context.Context, tenant, subject string, from int64, limit int) ([]Entry, error)
 	// Checkpoint returns the size and the signed checkpoint of the tenant's tree; size 0 and nil before the first.
 	Checkpoint(ctx context.Context, tenant string) (int64, []byte, error)
 	// Handovers lists the checkpoints of the tenant's log that were signed by two keys, when the second took over from the first; oldest first.

@@ -61,10 +61,12 @@ type Member struct {
 }
 
 // Limits bounds what Parse, Scan, FromGo and Fill accept. A zero field takes the default of DefaultLimits. Since a tree
-// is larger than its text, a document may also hold no more than one value per eight of MaxBytes (but always 4,096).
+// is larger than its text, a document may by default hold no more than one value per eight of MaxBytes (but always
+// 4,096).
 type Limits struct {
-	MaxBytes int // of the whole document; for Go values the bytes of texts and keys and one per value
-	MaxDepth int // of nested arrays and objects
+	MaxBytes  int // of the whole document; for Go values the bytes of texts and keys and one per value
+	MaxDepth  int // of nested arrays and objects
+	MaxValues int // of the whole document, arrays and objects counted too
 	// FoldKeys refuses keys of one object that differ in case alone, which some readers take for one.
 	FoldKeys bool
 }
@@ -89,10 +91,13 @@ func (l Limits) orDefault() Limits {
 		l.MaxDepth = defaultMaxDepth
 	}
 	l.MaxBytes, l.MaxDepth = min(l.MaxBytes, ceilingBytes), min(l.MaxDepth, ceilingDepth)
+	if l.MaxValues <= 0 {
+		l.MaxValues = max(l.MaxBytes/8, 4096)
+	}
 	return l
 }
 
-func (l Limits) maxValues() int { return max(l.MaxBytes/8, 4096) }
+func (l Limits) maxValues() int { return l.MaxValues }
 
 // Get walks down the segments: a key of an object, or the decimal index of an array (no sign, no leading zero).
 // Without segments it is v itself.

@@ -313,11 +313,15 @@ func TestKindString(t *testing.T) {
 }
 
 func TestLimitsDefaults(t *testing.T) {
-	if got := (Limits{}).orDefault(); got != DefaultLimits() {
+	if got := (Limits{}).orDefault(); got != DefaultLimits().orDefault() || got.MaxValues != 1<<20 {
 		t.Errorf("zero: %+v", got)
 	}
+	if got := (Limits{MaxBytes: 100, MaxValues: 7}).orDefault(); got.MaxValues != 7 {
+		t.Errorf("of its own: %+v", got)
+	}
 	most := Limits{MaxBytes: math.MaxInt, MaxDepth: math.MaxInt, FoldKeys: true}
-	if got := most.orDefault(); got != (Limits{MaxBytes: 1 << 30, MaxDepth: 10_000, FoldKeys: true}) {
+	ceiling := Limits{MaxBytes: 1 << 30, MaxDepth: 10_000, MaxValues: 1 << 27, FoldKeys: true}
+	if got := most.orDefault(); got != ceiling {
 		t.Errorf("beyond the ceiling: %+v", got)
 	}
 }

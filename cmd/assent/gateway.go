@@ -108,12 +108,14 @@ func runGateway(ctx context.Context, cfg cli.GatewayConfig, common rap.Common, s
 	if err := rest.record(ctx, record); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	house := server.New(server.Config{Service: records(s), Store: s, Signer: key.Signer, Logger: common.Log,
-		Checks: fileChecks(rest.err)})
+	house := server.New(server.Config{
+		Service: records(s), Store: s, Signer: key.Signer, Logger: common.Log, Checks: fileChecks(rest.err),
+		Shares: sharesOf(cli.LimitsConfig{}, roomy()),
+	})
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", house)
 	mux.Handle("/readyz", house)
-	mux.Handle("/", g.handler)
+	mux.Handle("/", house.Metered(g.handler))
 	answers := server.HTTPServer(mux)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -13,8 +13,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -26,7 +24,9 @@ import (
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/server/auth"
+	"github.com/assent-dev/assent/server/feed"
 	"github.com/assent-dev/assent/server/inbox"
+	"github.com/assent-dev/assent/server/quota"
 	"github.com/assent-dev/assent/server/witness"
 )
 
@@ -48,12 +48,13 @@ type house struct {
 	tools          *tools
 	auth           *auth.Auth // nil: nobody can sign in
 	witness        *witness.Runner
+	shares         *quota.Shares
+	feed           *feed.Feed
 }
 
 // serve runs the service until ctx ends, and then lets what is under way end.
 func serve(ctx context.Context, cfg cli.ServeConfig, log io.Writer, ready func(cli.Ready)) (err error) {
-	h := &house{cfg: cfg, log: logger(cfg.LogText, cfg.LogLevel, log)}
-	roomy()
+	h := &house{cfg: cfg, log: logger(cfg.LogText, cfg.LogLevel, log), shares: sharesOf(cfg.Limits, roomy())}
 	if cfg.Dev {
 		if err := auth.CheckDev(cfg.Listen); err != nil {
 			return fmt.Errorf("--dev: %w", err)
@@ -73,6 +74,7 @@ func serve(ctx context.Context, cfg cli.ServeConfig, log io.Writer, ready func(c
 	if err := h.warnOfRole(ctx); err != nil {
 		return err
 	}
+	h.feed = feed.New(h.store, h.log)
 	if err := h.build(ctx); err != nil {
 		return err
 	}
@@ -158,7 +160,7 @@ func (h *house) buildService() (err error) {
 	}
 	plans := &administration.Planner{Next: h.tenants, Admins: h.tenants.adminsOf}
 	h.service = approval.New(h.store, plans, h.people, time.Now, rand.Reader, approval.Config{
-		Route: h.outside.route, AcceptUnknown: h.acceptsUnknown, KeepArgs: h.cfg.KeepArgs,
+		Route: h.outside.route, AcceptUnknown: h.acceptsUnknown, KeepArgs: h.cfg.KeepArgs, Quota: quotaOf(h.cfg.Limits),
 	})
 	h.administration = &administration.Desk{Service: h.service, Directory: h.people, Admins: h.tenants.adminsOf}
 	if err := h.outside.connect(h); err != nil {
@@ -169,7 +171,8 @@ func (h *house) buildService() (err error) {
 		return err
 	}
 	h.auth, err = auth.New(auth.Config{
-		URL: h.base.String(), Providers: providers, Values: h.store, People: h.people, Record: h.service.Record, Dev: h.cfg.Dev, Log: h.log,
+		URL: h.base.String(), Providers: providers, Values: h.store, Records: h.store, Key: h.key.Forms,
+		People: h.people, Record: h.service.Record, Dev: h.cfg.Dev, Log: h.log,
 	})
 	return err
 }
@@ -196,6 +199,7 @@ func (h *house) pages() http.Handler {
 	site := inbox.New(inbox.Config{
 		Service: h.service, Store: h.store, Directory: h.people, Logger: h.log, Administration: h.administration, Who: who,
 		Key: h.key.Forms, PublicKey: h.key.Signer.PublicKey(), SignOut: "/auth/sign-out", Admins: h.tenants.adminsOf,
+		Shares: h.shares, Feed: h.feed,
 	})
 	mux.Handle("/auth/", h.auth.Handler())
 	files := auth.Secure(site, h.base) // the sign-in page needs them too
@@ -227,6 +231,7 @@ func (h *house) run(ctx context.Context, ready func(cli.Ready)) error {
 		Checks: h.checks(),
 		Tools:  h.tools.runtime, Version: cli.Version, Loaded: h.tenants.loaded, UnusableAgents: h.tenants.unusableAgents,
 		MetricsElsewhere: h.figures != nil, Witnesses: h.witness.States,
+		Shares: h.shares, Feed: h.feed, Values: int64(callLimits(h.cfg.Limits).MaxValues),
 	})
 	answers := h.httpServer(s)
 	ctx, cancel := context.WithCancel(ctx)
@@ -359,15 +364,4 @@ func (h *house) drain(ctx context.Context, answers *http.Server) error {
 		return answers.Close()
 	}
 	return err
-}
-
-// roomy lets the heap grow further between collections while it is small, which is a tenth of what a busy service does; from 1 GiB on the
-// collector works as hard as ever. GOGC and GOMEMLIMIT go before it.
-func roomy() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
-	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(1 << 30)
-	}
 }

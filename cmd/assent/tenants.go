@@ -19,6 +19,7 @@ import (
 	"github.com/assent-dev/assent/server/auth"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/plans"
+	"github.com/assent-dev/assent/value"
 )
 
 // tenant is what one tenant is made of.
@@ -35,7 +36,7 @@ type tenants map[string]*tenant
 func loadTenants(cfg cli.ServeConfig, log *slog.Logger) (tenants, error) {
 	out := tenants{}
 	for _, c := range cfg.Tenants {
-		t, err := loadTenant(c, cfg.OnBrokenFiles == cli.DenyBroken, log)
+		t, err := loadTenant(c, cfg.OnBrokenFiles == cli.DenyBroken, callLimits(cfg.Limits), log)
 		if err != nil {
 			return nil, fmt.Errorf("tenant %s: %w", c.Name, err)
 		}
@@ -44,11 +45,13 @@ func loadTenants(cfg cli.ServeConfig, log *slog.Logger) (tenants, error) {
 	return out, nil
 }
 
-func loadTenant(cfg cli.TenantConfig, denyBroken bool, log *slog.Logger) (t *tenant, err error) {
+func loadTenant(cfg cli.TenantConfig, denyBroken bool, limits value.Limits, log *slog.Logger) (t *tenant, err error) {
 	t = &tenant{files: files{tenant: cfg.Name, log: log}, cfg: cfg, groups: groupsOf(cfg.Policies)}
 	log = log.With("tenant", cfg.Name)
-	if t.plans, err = plans.Load(plans.Config{Agents: cfg.Agents, Policies: cfg.Policies, DenyBroken: denyBroken, Logger: log,
-		Options: resolve.Options{TrustedServers: cfg.TrustedServers, CaseSensitive: cfg.CaseSensitive}}); err != nil {
+	options := resolve.Options{Limits: limits, TrustedServers: cfg.TrustedServers, CaseSensitive: cfg.CaseSensitive}
+	if t.plans, err = plans.Load(plans.Config{
+		Agents: cfg.Agents, Policies: cfg.Policies, DenyBroken: denyBroken, Logger: log, Options: options,
+	}); err != nil {
 		return nil, err
 	}
 	if cfg.People == "" {

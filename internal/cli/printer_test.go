@@ -200,6 +200,11 @@ oidc: {issuer: https://idp.example, client_id: c, client_secret_file: s, groups_
 notify:
   webhooks: [{name: ops, url_file: u, secret_file: [s1, s2], events: [request_*], agents: [desk], groups: [risk], loopback: true, networks: [10.0.0.0/8]}]
   slack: {team: T1, token_file: t, signing_secret_file: ss, channels: {risk: C1, "": C2}, arguments: true, api: http://127.0.0.1:1/, loopback: true}
+limits:
+  values: 1000
+  memory: {total: 1GiB, tenant: 300 MiB, token: 1024}
+  streams: {token: 7}
+  open_requests: {tenant: 9, token: 8}
 `)
 	cfg, err := Assent{}.readServeConfig(path)
 	if err != nil {
@@ -213,13 +218,27 @@ notify:
 		tenant.Slack.API != "http://127.0.0.1:1/" || !tenant.Slack.Loopback {
 		t.Errorf("%+v\n%+v", cfg, tenant)
 	}
+	want := LimitsConfig{
+		Values: 1000, Memory: Parts{Total: 1 << 30, Tenant: 300 << 20, Token: 1024}, Streams: Parts{Token: 7},
+		Open: Parts{Tenant: 9, Token: 8},
+	}
+	if cfg.Limits != want {
+		t.Errorf("%+v", cfg.Limits)
+	}
 }
 
 // TestConfigRefuses wrong types with their place.
 func TestConfigRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"[]": "1:1", "dev: 1": "1:6", "drain: -1s": "1:8", "agents: {}": "1:9", "case_sensitive_arguments: [tool a, grep]": "1:36", "people: ''": "1:9", "notify: 3": "1:9",
-		"notify: {slack: {team: T}}": "1:17", "tenants: [{agents: x}]": "1:11", "a: &x [*x]": "1:", "store: [": "1:",
+		"notify: {slack: {team: T}}": "1:17", "tenants: [{agents: x}]": "1:11",
+		"limits: {memory: {total: 1MB}}": "1:26", "limits: {memory: {total: 0}}": "1:26",
+		"limits: {memory: {total: 9999999GiB}}": "1:26", "limits: {memory: 1}": "1:18",
+		"limits: {streams: {token: 1KiB}}": "1:27", "limits: {streams: {tenant: 1, token: 2}}": "1:19",
+		"limits: {polls: {total: 1, tenant: 2}}": "1:17",
+		"limits: {open_requests: {total: 1}}":    "1:26", "limits: {values: -1}": "1:18",
+		"limits: {stream: {token: 1}}": "1:10",
+		"a: &x [*x]":                   "1:", "store: [": "1:",
 	} {
 		var errOut bytes.Buffer
 		path := write(t, filepath.Join(t.TempDir(), "c.yaml"), text+"\n")

@@ -49,6 +49,7 @@ type ServeConfig struct {
 	DevPerson     string         // whose sign-in link Dev makes
 	Tenants       []TenantConfig // at least one, names unique
 	Witnesses     []WitnessConfig
+	Limits        LimitsConfig
 	LogText       bool // for a person; else JSON
 }
 
@@ -506,6 +507,7 @@ func (a Assent) readServeConfig(file string) (ServeConfig, error) {
 		known["drain"] = r.duration(&cfg.Drain)
 		known["dev"] = r.flag(&cfg.Dev)
 		known["dev_person"] = r.text(&cfg.DevPerson)
+		known["limits"] = r.limits(&cfg.Limits)
 		known["tenants"] = r.list(func(n *yamldoc.Node) {
 			t := TenantConfig{Admins: AdminsConfig{Group: defaultAdmins}}
 			f := r.tenantFields(&t)

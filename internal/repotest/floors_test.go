@@ -60,6 +60,8 @@ func rooms() []room {
 		{"server/administration", 10},
 		{"server/tokens", 10},
 		{"store/watermark", 10},
+		{"server/quota", 10},
+		{"server/feed", 10},
 		{"store/internal/sqlstore", 10},
 		{"store/sqlite", 11},
 		{"store/postgres", 11},
@@ -74,6 +76,8 @@ func rooms() []room {
 		{"internal/cli", 13},
 		{"examples/internal/*", 13}, // what examples share
 		{"internal/golden", 14},     // helper of tests
+		{"internal/growth", 14},     // the same
+		{"internal/neighbours", 14},
 		{"internal/crashtest", 14},
 		{"internal/peers/*", 14}, // against software of others
 		{"internal/replay", 14},  // recorded models for tests and examples
@@ -100,6 +104,7 @@ func fences() map[string]string {
 		"github.com/santhosh-tekuri/jsonschema/v5": "internal/jsonschema",
 		"github.com/cbroglie/mustache":             "template",
 		"github.com/spf13/cobra":                   "internal/cli",
+		"github.com/KimMachineGun/automemlimit":    "cmd/*",
 		"golang.org/x/term":                        "cmd/*", // main knows whether its streams are terminals
 		"golang.org/x/mod":                         "ledger",
 		"modernc.org/sqlite":                       "store/sqlite",

@@ -1,18 +1,21 @@
-// Package auth signs people in, for the pages that people vote on: through an identity provider (OpenID Connect), or through a
-// one-time link on a developer's own machine. Runtimes don't come this way; they have tokens.
+// Package auth signs people in, for the pages that people vote on: through an identity provider (OpenID Connect), or
+// through a one-time link on a developer's own machine. Runtimes don't come this way; they have tokens.
 //
-// A session says who somebody is and nothing else. Who that is today, and in which groups, is asked of the directory with every
-// request, so whoever leaves it is out at once. Everything fails closed: a provider, a store or a directory that can't be reached
-// lets nobody in, and a sign-in that can't be recorded doesn't happen.
+// A session says who somebody is and nothing else. Who that is today, and in which groups, is asked of the directory
+// with every request, so whoever leaves it is out at once. Everything fails closed: a provider, a store or a directory
+// that can't be reached lets nobody in, and a sign-in that can't be recorded doesn't happen.
 //
-// Failed sign-ins aren't counted by address, on purpose. There is nothing to guess: passwords are the provider's business, and every
-// secret here has 256 bits. Nor is there anything to fill: nothing is stored before the provider has vouched for somebody (the state
-// of a sign-in travels in a cookie), and calls to the provider are bounded. A counter would only let whoever shares a proxy's address
-// lock out everybody behind it.
+// Failed sign-ins aren't counted by address, on purpose. There is nothing to guess: passwords are the provider's
+// business, and every secret here has 256 bits. Nor is there anything to fill: the state of a sign-in travels in a
+// sealed cookie, and of one that comes back it is only remembered that it did. A counter would let whoever shares a
+// proxy's address lock out everybody behind it. What strangers could use up is the provider's time, so that is shared
+// out: between addresses, and between sign-ins of different ages, since programs come back at once, and people after
+// some seconds or minutes.
 package auth
 
 import (
 	"context"
+	"crypto/cipher"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,6 +28,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/people"
+	"github.com/assent-dev/assent/server/quota"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -46,7 +50,11 @@ type Config struct {
 	URL       string // where people reach assent, such as https://assent.example; http only with Dev
 	Providers []Provider
 	Values    store.Values
+	Records   store.Records // where it stands that a sign-in came back; needed with Providers
 	People    Directory
+	// Key is the server's secret, from which that of sign-ins under way is derived; the same on all replicas. Empty: one
+	// of this process.
+	Key []byte
 	// Record notes a sign-in in the ledger; when it fails nobody is signed in.
 	Record func(ctx context.Context, tenant, event, subject, actor string, facts map[string]any) error
 	Dev    bool             // allow DevLink; the URL, and the listener (CheckDev), must be loopback
@@ -77,6 +85,8 @@ type Auth struct {
 	providers []*provider
 	sessions  *scs.SessionManager
 	store     *sessionStore
+	seal      cipher.AEAD // of flow cookies
+	exchanges *quota.Pool // of codes for tokens, at a time
 }
 
 // New checks the configuration. It reaches no provider: the first sign-in does, and tries again when that fails.
@@ -97,7 +107,14 @@ func New(cfg Config) (*Auth, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &Auth{cfg: cfg, base: base, store: &sessionStore{values: cfg.Values, now: cfg.Now}}
+	if cfg.Records == nil && len(cfg.Providers) > 0 {
+		return nil, errors.New("sign-in at a provider needs Records")
+	}
+	a := &Auth{cfg: cfg, base: base, store: &sessionStore{values: cfg.Values, now: cfg.Now},
+		exchanges: quota.NewPool(exchangeParts())}
+	if a.seal, err = sealing(cfg.Key); err != nil {
+		return nil, err
+	}
 	a.sessions = newSessions(a.store, a.cookieName(""), base.Scheme == "https")
 	for _, p := range cfg.Providers {
 		a.providers = append(a.providers, newProvider(p, base, cfg.Client, cfg.Now))

@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
+	"net"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
 	"github.com/assent-dev/assent/people"
+	"github.com/assent-dev/assent/server/quota"
 )
 
 // start sends the browser to the provider. It is a link, not a form: browsers hold redirects of a form against form-action.
@@ -38,6 +42,7 @@ var (
 	errOtherBrowser = errors.New("the sign-in was not begun in this browser, or is over")
 	errAnotherIdP   = errors.New("the answer comes from another provider")
 	errDeclined     = errors.New("the provider declined")
+	errBusy         = errors.New("too many sign-ins at once")
 )
 
 // callback is where the provider sends the browser back to.
@@ -47,9 +52,12 @@ func (a *Auth) callback(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	f, err := a.checkCallback(w, r, p)
+	f, err := a.checkCallback(r, p)
 	if err == nil {
 		err = a.finish(w, r, p, f)
+	}
+	if !errors.Is(err, errBusy) { // else the same page may be asked for again
+		a.forgetFlow(w)
 	}
 	if err != nil {
 		a.fail(w, r, p, err)
@@ -59,8 +67,8 @@ func (a *Auth) callback(w http.ResponseWriter, r *http.Request) {
 }
 
 // checkCallback checks that this browser began the sign-in with this provider.
-func (a *Auth) checkCallback(w http.ResponseWriter, r *http.Request, p *provider) (flow, error) {
-	f, ok := a.takeFlow(w, r)
+func (a *Auth) checkCallback(r *http.Request, p *provider) (flow, error) {
+	f, ok := a.flowOf(r, p.ID)
 	q := r.URL.Query()
 	switch {
 	case !ok || f.Provider != p.ID || !same(f.State, q.Get("state")):
@@ -75,6 +83,14 @@ func (a *Auth) checkCallback(w http.ResponseWriter, r *http.Request, p *provider
 
 // finish asks the provider who it is and signs them in.
 func (a *Auth) finish(w http.ResponseWriter, r *http.Request, p *provider, f flow) error {
+	slot, err := a.slot(r, f)
+	if err != nil {
+		return err
+	}
+	defer slot.Return()
+	if err := a.use(r.Context(), f); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), providerTimeout)
 	defer cancel()
 	c, err := p.exchange(ctx, r.URL.Query().Get("code"), f)
@@ -119,6 +135,26 @@ func (e *refusedError) facts() []any {
 	}
 }
 
+// What may be exchanged at a time. A sign-in's tenant is its age, see slot.
+func exchangeParts() quota.Parts { return quota.Parts{Total: 16, Tenant: 8, Caller: 4} }
+
+// slot waits until the code may be exchanged. Sign-ins of like age share half of the slots at most, and those of one
+// address a quarter, so that who comes back in great numbers and at once keeps nobody waiting who took the time to type
+// a password, nor anybody elsewhere.
+func (a *Auth) slot(r *http.Request, f flow) (*quota.Hold, error) {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	age := bits.Len64(uint64(max(0, f.age(a.cfg.Now())/time.Second))) // up to 1, 2, 4, 8… seconds
+	slot, err := a.exchanges.Take(r.Context(), quota.Who{Tenant: strconv.Itoa(age), Caller: host}, 1, providerTimeout)
+	var full *quota.FullError
+	if errors.As(err, &full) {
+		return nil, fmt.Errorf("%w: %w", errBusy, err)
+	}
+	return slot, err
+}
+
 // errStore says that the failure is ours.
 var errStore = errors.New("the sign-in could not be kept")
 
@@ -134,6 +170,10 @@ func (a *Auth) fail(w http.ResponseWriter, r *http.Request, p *provider, err err
 	case errors.Is(err, errUnreachable):
 		status, m.Title = http.StatusServiceUnavailable, p.Title+" can't be reached"
 		m.Text = "The identity provider doesn't answer, so nobody can sign in right now. Nothing was decided. Try again in a moment."
+	case errors.Is(err, errBusy):
+		status, m.Again = http.StatusTooManyRequests, ""
+		m.Title, m.Text = "Many people are signing in",
+			"Nothing is lost: reload this page in a moment, and your sign-in goes on."
 	case errors.Is(err, errOtherBrowser):
 		status, m.Title = http.StatusBadRequest, "Start again"
 		m.Text = "This sign-in was begun in another browser or tab, or more than ten minutes ago."

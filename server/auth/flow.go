@@ -1,19 +1,29 @@
 package auth
 
 import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/store"
 )
 
-// flow is a sign-in under way. It travels in a cookie of the browser that began it, so that nobody can finish it elsewhere (sign-in
-// CSRF) and nothing is stored for whoever only knocks. Nothing in it is secret from that browser: the PKCE verifier guards against
-// others who get hold of the code.
+// flow is a sign-in under way. It travels in a cookie of the browser that began it, so that nobody can finish it
+// elsewhere (sign-in CSRF) and nothing is stored for whoever only knocks. The cookie is sealed under a key of this
+// server's: nobody but it begins a sign-in, so for none that it did not begin is the provider asked anything.
 type flow struct {
 	Provider string    `json:"provider"`
 	State    string    `json:"state"`
@@ -23,6 +33,9 @@ type flow struct {
 	Expires  time.Time `json:"expires"`
 }
 
+// age is how long ago the sign-in was begun.
+func (f flow) age(now time.Time) time.Duration { return LinkAge - f.Expires.Sub(now) }
+
 // secret returns 256 random bits.
 func secret() string {
 	b := make([]byte, 32)
@@ -30,34 +43,76 @@ func secret() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
+// flowPurpose is what the key of flow cookies is derived for.
+const flowPurpose = "assent sign-in flow v1"
+
+// sealing returns what seals flow cookies. Without a key it makes one of its own, which no other process has.
+func sealing(key []byte) (cipher.AEAD, error) {
+	if len(key) == 0 {
+		key = []byte(secret())
+	}
+	derived, err := hkdf.Key(sha256.New, key, nil, flowPurpose, 32)
+	if err != nil {
+		return nil, fmt.Errorf("the key of sign-ins: %w", err)
+	}
+	block, err := aes.NewCipher(derived)
+	if err != nil {
+		return nil, fmt.Errorf("the key of sign-ins: %w", err)
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
 func (a *Auth) putFlow(w http.ResponseWriter, f flow) {
 	text, _ := json.Marshal(f) // strings and a time: can't fail
-	c := a.flowCookie(base64.RawURLEncoding.EncodeToString(text))
+	c := a.flowCookie(base64.RawURLEncoding.EncodeToString(a.seal.Seal(nil, nil, text, []byte(f.Provider))))
 	c.MaxAge = int(LinkAge.Seconds())
 	http.SetCookie(w, c)
 }
 
-// takeFlow returns the flow of the browser and makes the browser forget it.
-func (a *Auth) takeFlow(w http.ResponseWriter, r *http.Request) (flow, bool) {
-	gone := a.flowCookie("")
-	gone.MaxAge = -1
-	http.SetCookie(w, gone)
-	c, err := r.Cookie(gone.Name)
+// flowOf returns the flow that the browser began with a provider.
+func (a *Auth) flowOf(r *http.Request, provider string) (flow, bool) {
+	c, err := r.Cookie(a.flowCookie("").Name)
 	if err != nil {
 		return flow{}, false
 	}
-	f, ok := parseFlow(c.Value)
+	f, ok := a.openFlow(c.Value, provider)
 	return f, ok && a.cfg.Now().Before(f.Expires)
 }
 
-func parseFlow(text string) (flow, bool) {
-	b, err := base64.RawURLEncoding.DecodeString(text)
+func (a *Auth) openFlow(text, provider string) (flow, bool) {
+	sealed, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return flow{}, false
+	}
+	b, err := a.seal.Open(nil, nil, sealed, []byte(provider))
 	if err != nil {
 		return flow{}, false
 	}
 	var f flow
 	err = json.Unmarshal(b, &f)
 	return f, err == nil && f.State != "" && f.Nonce != "" && f.Verifier != ""
+}
+
+// forgetFlow makes the browser forget its sign-in.
+func (a *Auth) forgetFlow(w http.ResponseWriter) {
+	gone := a.flowCookie("")
+	gone.MaxAge = -1
+	http.SetCookie(w, gone)
+}
+
+// roomFlows is where used flows are remembered until they would have expired anyway.
+const roomFlows = "sign-in flows"
+
+// use takes the one use of a flow; errOtherBrowser when it is gone, on whichever replica.
+func (a *Auth) use(ctx context.Context, f flow) error {
+	_, err := a.cfg.Records.PutRecord(ctx, store.Record{Room: roomFlows, Key: linkKey(f.State), Expires: f.Expires})
+	switch {
+	case errors.Is(err, approval.ErrVersion):
+		return errOtherBrowser
+	case err != nil:
+		return fmt.Errorf("%w: %w", errStore, err)
+	}
+	return nil
 }
 
 // flowCookie is Lax, not Strict: the provider's redirect comes from another site.

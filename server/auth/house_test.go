@@ -22,6 +22,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/people"
 	"github.com/assent-dev/assent/server/auth"
+	"github.com/assent-dev/assent/store"
 )
 
 // values keeps values in memory, as store.Values says.
@@ -126,6 +127,27 @@ func (v *values) text() string {
 	return b.String()
 }
 
+// records keeps records in memory, as far as sign-ins need them.
+type records struct {
+	store.Records
+	mu   sync.Mutex
+	all  map[[2]string]store.Record
+	lost error
+}
+
+func (r *records) PutRecord(_ context.Context, rec store.Record) (int64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := [2]string{rec.Room, rec.Key}
+	if _, known := r.all[key]; known || rec.Version != 0 {
+		return 0, approval.ErrVersion
+	}
+	if r.lost == nil {
+		r.all[key] = rec
+	}
+	return 1, r.lost
+}
+
 const directory = `schema_version: "1.0.0"
 people:
   - {id: alice@example.com, name: Alice Doe, groups: [desk-heads]}
@@ -141,6 +163,7 @@ type house struct {
 	server *httptest.Server
 	auth   *auth.Auth
 	values *values
+	used   *records
 	people *switched
 	cfg    auth.Config
 
@@ -205,10 +228,14 @@ func read(t testing.TB, text string) *people.Directory {
 // open starts assent over https, with one provider; dev over http, without.
 func open(t *testing.T, dev bool) *house {
 	t.Helper()
-	h := &house{t: t, values: &values{all: map[[2]string]value{}}, people: &switched{base: people.Tenants{"acme": read(t, directory)}}, now: time.Now()}
+	h := &house{
+		t: t, values: &values{all: map[[2]string]value{}}, used: &records{all: map[[2]string]store.Record{}},
+		people: &switched{base: people.Tenants{"acme": read(t, directory)}}, now: time.Now(),
+	}
 	h.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serve(w, r) }))
 	h.cfg = auth.Config{
-		URL: "http://" + h.server.Listener.Addr().String(), Dev: dev, Values: h.values, Now: h.clock, Record: h.record,
+		URL: "http://" + h.server.Listener.Addr().String(), Dev: dev, Values: h.values, Records: h.used, Now: h.clock,
+		Key: []byte("a key of the server's, thirty-two"), Record: h.record,
 		People: people.With(h.people, h.values, h.clock), Log: slog.New(slog.NewTextHandler(&guarded{h: h}, nil)),
 	}
 	if dev {

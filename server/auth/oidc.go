@@ -23,7 +23,6 @@ const (
 	freshDiscovery  = time.Hour
 	againDiscovery  = 10 * time.Second // at least, between two questions because of tokens that don't verify
 	maxAnswer       = 1 << 20          // bytes of one answer of a provider
-	maxExchanges    = 16               // at a time
 	// leeway is how far our clock and the provider's may be apart, in favour of an ID token that has just expired. Its
 	// other end, nbf, has 4 minutes, which go-oidc grants less this. When a token was issued is not looked at: it is for
 	// this sign-in only (nonce, PKCE).
@@ -71,7 +70,6 @@ type provider struct {
 	redirect string
 	client   *http.Client
 	now      func() time.Time
-	busy     chan struct{}
 
 	mu      sync.Mutex
 	found   *discovered
@@ -105,7 +103,7 @@ func newProvider(p Provider, base *url.URL, client *http.Client, now func() time
 		p.GroupsClaim = "groups"
 	}
 	return &provider{
-		Provider: p, redirect: base.String() + "/auth/callback/" + p.ID, client: bounded(client), now: now, busy: make(chan struct{}, maxExchanges),
+		Provider: p, redirect: base.String() + "/auth/callback/" + p.ID, client: bounded(client), now: now,
 	}
 }
 
@@ -248,12 +246,6 @@ func (p *provider) endSession(back string) string {
 
 // exchange turns a code into what the provider says about the person. The tokens end here.
 func (p *provider) exchange(ctx context.Context, code string, f flow) (people.Claims, error) {
-	select {
-	case p.busy <- struct{}{}:
-		defer func() { <-p.busy }()
-	case <-ctx.Done():
-		return people.Claims{}, fmt.Errorf("%w: %w", errUnreachable, ctx.Err())
-	}
 	d, err := p.discover(ctx)
 	if err != nil {
 		return people.Claims{}, err

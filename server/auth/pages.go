@@ -58,7 +58,7 @@ type problem struct {
 
 // refuse answers with a page, or for programs with a problem.
 func refuse(w http.ResponseWriter, r *http.Request, status int, m message) {
-	if status == http.StatusServiceUnavailable {
+	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "5")
 	}
 	if wantsPage(r) || r.Method == http.MethodPost && r.Header.Get("Sec-Fetch-Mode") == "navigate" {
@@ -66,8 +66,11 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, m message) {
 		return
 	}
 	p := problem{Type: "about:blank", Title: m.Title, Status: status, Detail: m.Text, Code: "sign_in", Next: "none"}
-	if status == http.StatusServiceUnavailable {
+	switch status {
+	case http.StatusServiceUnavailable:
 		p.Code, p.Next = "unavailable", "retry"
+	case http.StatusTooManyRequests:
+		p.Code, p.Next = "too_many", "retry"
 	}
 	text, _ := json.Marshal(p) // strings and a number: can't fail
 	w.Header().Set("Content-Type", "application/problem+json")

@@ -27,7 +27,8 @@ func (h *house) onSQLite() store.Store {
 			h.t.Error(err)
 		}
 	})
-	h.cfg.Values, h.cfg.People = s, people.With(h.people, s, h.clock)
+	h.cfg.Values, h.cfg.Records = s, s
+	h.cfg.People = people.With(h.people, s, h.clock)
 	h.restart()
 	return s
 }

@@ -53,7 +53,7 @@ func (n *node) Opens() string { return map[string]string{"object": "{", "array":
 func (n *node) Closes() string { return map[string]string{"object": "}", "array": "]"}[n.Kind] }
 
 // inspectDocument draws a JSON text of a call. Unless all is asked for, what is long is cut, which Cut tells.
-func inspectDocument(name, text string, redact policy.Redaction, all bool) document {
+func inspectDocument(name, text string, redact policy.Redaction, all bool, b *budget) document {
 	d := document{Name: name, Bytes: len(text), Flags: flags{}, Huge: len(text) > approvable}
 	if text == "" { // a recorded call always has some; the retention took it
 		d.Problem, d.Cut = "The text is no longer kept; its digest is.", true
@@ -70,24 +70,27 @@ func inspectDocument(name, text string, redact policy.Redaction, all bool) docum
 		d.Problem = "This has " + count(len(text)) + " bytes, more than a page shows at once."
 	}
 	d.Cut = d.Huge || d.Problem != "" && !all
-	d.drawTree(doc, err == nil && !tooDeep, redact, all)
-	d.drawRaw(text, err != nil, redact, all)
+	d.drawTree(doc, err == nil && !tooDeep, redact, all, b)
+	d.drawRaw(text, err != nil, redact, all, b)
+	if d.Cut && all && b.spent() && !d.Huge {
+		d.Huge = true
+		d.Problem = strings.TrimSpace(d.Problem + " It has more values and unusual characters than a page can spell out.")
+	}
 	return d
 }
 
-func (d *document) drawTree(doc value.Value, ok bool, redact policy.Redaction, all bool) {
+func (d *document) drawTree(doc value.Value, ok bool, redact policy.Redaction, all bool, b *budget) {
 	if !ok {
 		return
 	}
-	all = all && !d.Huge
-	s := sketch{all: all, left: largest, flags: d.Flags}
+	s := sketch{all: all && !d.Huge, left: largest, flags: d.Flags, budget: b}
 	d.Tree = s.node(doc, redact, false)
 	d.Redacted = s.redacted
 	d.Cut = d.Cut || s.cut
 }
 
 // drawRaw shows the exact text, unless policy hides a part of it: then its place in the text is not worth a leak.
-func (d *document) drawRaw(text string, unreadable bool, redact policy.Redaction, all bool) {
+func (d *document) drawRaw(text string, unreadable bool, redact policy.Redaction, all bool, b *budget) {
 	if d.Redacted > 0 || redact.Hides() && (unreadable || d.Tree == nil) {
 		if d.Tree == nil {
 			d.Cut, d.Problem = true, d.Problem+" Policy hides a part of it, so it is not shown here and can't be approved here."
@@ -95,7 +98,7 @@ func (d *document) drawRaw(text string, unreadable bool, redact policy.Redaction
 		}
 		return
 	}
-	f := form{block: true}
+	f := form{block: true, budget: b}
 	if !all || d.Huge {
 		f.limit = largest / 4
 	}
@@ -119,6 +122,9 @@ func depth(v value.Value) int {
 	return deep
 }
 
+// longNumber is how many characters of a number are grouped beside it.
+const longNumber = 60
+
 // sketch draws a tree within a budget of characters.
 type sketch struct {
 	all      bool
@@ -126,11 +132,13 @@ type sketch struct {
 	cut      bool
 	redacted int
 	flags    flags
+	budget   *budget
 }
 
 // node draws one value. What policy hides keeps its structure: keys, kinds and sizes stay in sight (threat 7).
 func (s *sketch) node(v value.Value, redact policy.Redaction, hide bool) *node {
 	n := &node{Kind: kindOf(v)}
+	s.budget.spend(valuePieces)
 	switch v.Kind {
 	case value.Object:
 		s.object(n, v, redact, hide)
@@ -142,11 +150,10 @@ func (s *sketch) node(v value.Value, redact policy.Redaction, hide bool) *node {
 		n.Count = utf8.RuneCountInString(v.Text)
 	default:
 		text := string(v.AppendJSON(nil))
-		n.Text = shown{Pieces: []piece{{Text: text}}}
-		if grouped := approval.GroupDigits(text); grouped != text {
+		n.Text = s.text(text)
+		if grouped := approval.GroupDigits(text); grouped != text && len(text) <= longNumber {
 			n.Grouped = grouped
 		}
-		s.left -= 16
 	}
 	if hide && v.Kind != value.Object && v.Kind != value.Array {
 		n.Redacted, n.Text, n.Grouped = true, shown{}, ""
@@ -203,7 +210,7 @@ func (s *sketch) array(n *node, v value.Value, redact policy.Redaction, hide boo
 
 // full reports whether nothing more may be drawn in a list that has i items already.
 func (s *sketch) full(i int) bool {
-	if s.all || i < longList && s.left > 0 {
+	if (s.all || i < longList && s.left > 0) && !s.budget.spent() {
 		return false
 	}
 	s.cut = true
@@ -211,7 +218,7 @@ func (s *sketch) full(i int) bool {
 }
 
 func (s *sketch) text(t string) shown {
-	f := form{quoted: true}
+	f := form{quoted: true, budget: s.budget}
 	if !s.all {
 		f.limit = longText
 	}

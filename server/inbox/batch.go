@@ -47,6 +47,9 @@ func (v *visit) batch() error {
 	if len(ids) == 0 || len(ids) > mostBatch {
 		return &problem{http.StatusBadRequest, "Choose requests first", fmt.Sprintf("Between 1 and %d requests can be answered together.", mostBatch)}
 	}
+	if err := v.roomForBatch(ids); err != nil {
+		return err
+	}
 	p := batchPage{Full: true}
 	for _, id := range ids {
 		item, err := v.batchItem(id)
@@ -61,6 +64,27 @@ func (v *visit) batch() error {
 		p.Items = append(p.Items, item)
 	}
 	return v.show("batch", "Answer together", "queue", p)
+}
+
+// batchBytes is what the requests of a batch may have together: more is not read on one page.
+const batchBytes = 2 << 20
+
+// roomForBatch refuses what is too much for one page, before any of it is read.
+func (v *visit) roomForBatch(ids []string) error {
+	heads, err := v.Store.Heads(v.ctx(), v.Tenant, ids)
+	if err != nil {
+		return err
+	}
+	sum := int64(0)
+	for _, h := range heads {
+		sum += h.Bytes
+	}
+	if sum > batchBytes {
+		return &problem{http.StatusBadRequest, "Too much for one page",
+			"These requests have " + count(int(sum)) + " bytes together, and a page shows " + count(batchBytes) +
+				" at most. Choose fewer of them, or answer the large ones one by one."}
+	}
+	return v.roomFor(sum)
 }
 
 func (v *visit) batchItem(id string) (batchItem, error) {
@@ -81,7 +105,7 @@ func (v *visit) batchItem(id string) (batchItem, error) {
 	if !c.Batchable() {
 		return batchItem{}, &problem{http.StatusConflict, "One of these is answered alone", c.Target + " …" + tail(id) + ": you have answered it, or it has something to look at twice."}
 	}
-	docs := documents(r, true)
+	docs := v.documents(r, true)
 	whole := full(docs) && len(r.Unapprovable()) == 0
 
 	return batchItem{c, r.Binding(), docs, facts(r), unseenOf(r), whole, v.sealSeen(toBatch, r, r, whole, "")}, nil

@@ -36,6 +36,7 @@ type card struct {
 	Say, Seat  bool      // what the visitor may do: say no or answer; approve
 	Fills      bool      // their approval would fill a seat that is free; of a question, their answer would count
 	Why        string    // they may not approve, or need not
+	Brief      bool      // it is large, and only what lists know is shown
 	Mine       string    // what the visitor has said to the current revision
 	Missing    string    // who must still approve
 	By         string    // who brought the state about, and their words
@@ -81,14 +82,19 @@ type hint struct {
 	Text   string
 }
 
+// listPieces is what the hints of one page may look through, for all of its cards together.
+const listPieces = 20_000
+
+// card draws a request for a list. Its hints look through the arguments and the tool's words as far as the budget for
+// that goes, and say where they did not.
 func (v *visit) card(r *approval.Request) (card, error) {
 	cur := r.Current()
 	c := card{
 		ID: r.ID, Rules: approval.Summarize(r).Rules, Agent: r.Agent.ID, Target: cur.Call.Target(), Name: name(&cur.Call),
 		Kind: kindWords(&cur.Call), Summary: summarize(&cur.Call, r.Arguments()), Principal: r.Requester.Principal,
 		Unknown: r.Requester.Unknown, State: r.State, StateWords: stateWords(r), Message: cur.Decision.Message, From: messageFrom(cur),
-		Hidden: len(r.Redact) > 0, Created: r.Created, Deadline: r.Deadline, Pending: r.State == approval.Pending, Hints: hints(r),
-		Reason: r.Reason, Question: v.question(r, briefPrompt),
+		Hidden: len(r.Redact) > 0, Created: r.Created, Deadline: r.Deadline, Pending: r.State == approval.Pending, Hints: hints(r, v.looks),
+		Reason: r.Reason, Question: v.questionBrief(r),
 	}
 	if r.By != "" {
 		c.By = v.called(r.By)
@@ -220,7 +226,7 @@ func names(people []approval.Person) string {
 }
 
 // hints are what to look at twice, from the bound facts alone.
-func hints(r *approval.Request) []hint {
+func hints(r *approval.Request, b *budget) []hint {
 	var out []hint
 	add := func(h hint, when bool) {
 		if when {
@@ -232,17 +238,17 @@ func hints(r *approval.Request) []hint {
 	destructive, said := annotation(cur, "destructiveHint")
 	add(hint{Listed: true, Text: "Declared destructive"}, destructive && said)
 	add(hint{Text: "Not declared safe"}, destructive && !said && cur.Call.Kind == resolve.MCPTool)
-	flags := inspectDocument("", cur.Call.Args, policy.Redaction{}, false).Flags
-	flags.add(inspectDocument("", cur.Call.ParentInput, policy.Redaction{}, false).Flags)
+	flags, all := flagsOf(&cur.Call, b)
 	add(hint{Grave: true, Text: "Hidden characters in the arguments"}, flags.hides())
 	add(hint{Grave: true, Text: "Look-alike characters in the arguments"}, flags.deceives())
 	if r.Question != nil {
-		words := wordsOf(r.Question)
+		words := wordsOf(r.Question, b)
 		add(hint{Grave: true, Text: "Hidden characters in the tool’s words"}, words.hides())
 		add(hint{Grave: true, Text: "Look-alike characters in the tool’s words"}, words.deceives())
 	}
 	add(hint{Listed: true, Text: "Unknown person: " + r.Requester.Principal}, r.Requester.Unknown)
 	add(hint{Text: "Long arguments: " + count(len(cur.Call.Args)) + " bytes"}, len(cur.Call.Args) > largest)
+	add(hint{Listed: true, Text: "Not all of it was looked through for hidden and look-alike characters"}, !all || b.spent())
 	unknown := func(x resolve.Reason) bool { return x.Code == resolve.ConditionUnknown }
 	add(hint{Text: "A condition could not be told true or false"}, slices.ContainsFunc(cur.Decision.Reasons, unknown))
 	add(hint{Listed: true, Text: "Edited by " + cur.Author}, cur.Number > 0)
@@ -252,13 +258,19 @@ func hints(r *approval.Request) []hint {
 	return out
 }
 
-// hides reports whether characters were found that show nothing, or show something else than they are.
-func (f flags) hides() bool {
-	return f["bidi"] || f["tag"] || f["invisible"] || f["control"] || f["invalid"]
-}
+// flagsOf finds the trouble in arguments and the parent's input. all is false when it did not look at the whole.
+func flagsOf(c *approval.Call, b *budget) (found flags, all bool) {
+	found, all = flags{}, true
+	for _, text := range []string{c.Args, c.ParentInput} {
+		if len(text) > largest || b.spent() {
+			all = false
+			continue
+		}
+		found.add(inspectDocument("", text, policy.Redaction{}, false, b).Flags)
+	}
 
-// deceives reports whether characters were found that pass for others.
-func (f flags) deceives() bool { return f["alike"] || f["mixed"] || f["digits"] }
+	return found, all
+}
 
 // annotation reads a hint of the tool, and whether its server gave it.
 func annotation(rev *approval.Revision, name string) (value, said bool) {

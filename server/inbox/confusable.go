@@ -63,15 +63,16 @@ func skeleton(word string) string {
 
 // strangers lists the characters of a word that are not ASCII, the first few of them.
 func strangers(word string) string {
+	var found []rune
 	var out []string
 	for _, r := range word {
-		if r < utf8.RuneSelf || slices.Contains(out, codePoint(r)) {
+		if r < utf8.RuneSelf || slices.Contains(found, r) {
 			continue
 		}
-		if len(out) == 4 {
+		if len(found) == 4 {
 			return strings.Join(out, " ") + " …"
 		}
-		out = append(out, codePoint(r))
+		found, out = append(found, r), append(out, codePoint(r))
 	}
 	return strings.Join(out, " ")
 }

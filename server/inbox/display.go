@@ -55,6 +55,14 @@ func (f flags) add(other flags) {
 	}
 }
 
+// hides reports whether characters were found that nobody sees.
+func (f flags) hides() bool {
+	return f["bidi"] || f["tag"] || f["invisible"] || f["control"] || f["invalid"]
+}
+
+// deceives reports whether characters were found that pass for others.
+func (f flags) deceives() bool { return f["alike"] || f["mixed"] || f["digits"] }
+
 // Words explains the flags, the worst first.
 func (f flags) Words() []string {
 	var out []string
@@ -90,6 +98,7 @@ type form struct {
 	block  bool // line breaks are drawn; the text is a message, in which values are escaped already
 	lines  bool // line breaks are drawn
 	limit  int  // characters; more are cut out of the middle, with their number. 0: no limit
+	budget *budget
 }
 
 const (
@@ -99,27 +108,34 @@ const (
 	longEscape = 2 // equal escapes in a row that are written one by one
 )
 
-// inspect makes a text from outside safe and honest to look at. It loses nothing without saying so, and different texts never look the
-// same: what is drawn otherwise stands in pieces of a class.
+// inspect makes a text from outside safe and honest to look at. It loses nothing without saying so, and different texts
+// never look the same: what is drawn otherwise stands in pieces of a class. Time and memory are linear in the text, and
+// end with the budget.
 func inspect(s string, f form) shown {
-	if f.limit > 0 && utf8.RuneCountInString(s) > f.limit {
-		return inspectCut(s, f)
-	}
 	d := display{form: f, flags: flags{}}
-	d.text(s)
-	return shown{Pieces: d.pieces, Flags: d.flags}
+	if total := utf8.RuneCountInString(s); f.limit > 0 && total > f.limit {
+		d.ends(s, total)
+	} else {
+		d.text(s)
+		d.leftOut(total)
+	}
+	d.join()
+	return shown{Pieces: d.pieces, Flags: d.flags, Cut: d.cut}
 }
 
-// inspectCut shows head and tail, and says how much stands between.
-func inspectCut(s string, f form) shown {
-	total, tail := utf8.RuneCountInString(s), f.limit/3
-	head := f.limit - tail
-	from, to := offset(s, head), offset(s, total-tail)
-	d := display{form: f, flags: flags{}}
-	d.text(s[:from])
-	d.put(piece{Class: classCut, Text: fmt.Sprintf("… %s of %s characters not shown here …", count(total-head-tail), count(total))})
-	d.text(s[to:])
-	return shown{Pieces: d.pieces, Flags: d.flags, Cut: true}
+// ends shows head and tail of a text, and says how much stands between.
+func (d *display) ends(s string, total int) {
+	tail := d.limit / 3
+	head := d.limit - tail
+	d.text(s[:offset(s, head)])
+	d.unshown += total - head - tail
+	if d.stopped {
+		d.unshown += tail
+	} else {
+		d.leftOut(total)
+		d.text(s[offset(s, total-tail):])
+	}
+	d.leftOut(total)
 }
 
 // offset is the byte at which character n begins.
@@ -136,8 +152,12 @@ func offset(s string, n int) int {
 type display struct {
 	form
 	pieces  []piece
+	last    []byte // the text of the last piece, which may still grow
 	flags   flags
 	isolate bool
+	stopped bool // the budget is spent
+	unshown int  // characters since the last that was shown
+	cut     bool
 }
 
 // put appends a piece, joined to the one before when they are of one kind.
@@ -145,22 +165,48 @@ func (d *display) put(p piece) {
 	p.Isolate = d.isolate
 	if n := len(d.pieces); n > 0 {
 		if last := &d.pieces[n-1]; last.Class == p.Class && last.Note == p.Note && !last.Break && last.Isolate == p.Isolate && p.Class != classNote {
-			last.Text += p.Text
+			d.last = append(d.last, p.Text...)
 			last.Break = p.Break
 			return
 		}
 	}
+	d.join()
+	d.stopped = !d.budget.spend(1)
+	d.last = append(d.last, p.Text...)
 	d.pieces = append(d.pieces, p)
 }
 
+// join gives the last piece its text.
+func (d *display) join() {
+	if n := len(d.pieces); n > 0 {
+		d.pieces[n-1].Text = string(d.last)
+	}
+	d.last = d.last[:0]
+}
+
+// leftOut says how many characters of all stand here and are not shown.
+func (d *display) leftOut(total int) {
+	if d.unshown > 0 {
+		d.cut = true
+		words := fmt.Sprintf("… %s of %s characters not shown here …", count(d.unshown), count(total))
+		d.put(piece{Class: classCut, Text: words})
+	}
+	d.unshown = 0
+}
+
 func (d *display) text(s string) {
-	for len(s) > 0 {
+	isolates := strings.LastIndex(s, isolateEnd)
+	for whole := len(s); len(s) > 0; {
+		if d.stopped {
+			d.unshown += utf8.RuneCountInString(s)
+			return
+		}
 		if n := plainRun(s); n > 0 {
 			d.put(piece{Text: s[:n]})
 			s = s[n:]
 			continue
 		}
-		s = s[d.next(s):]
+		s = s[d.next(s, whole-len(s) < isolates):]
 	}
 }
 
@@ -192,13 +238,14 @@ func alphanumeric(c byte) bool {
 
 func spaces(s string) int { return len(s) - len(strings.TrimLeft(s, " ")) }
 
-// next shows what stands at the start of s and returns its length in bytes.
-func (d *display) next(s string) int {
+// next shows what stands at the start of s and returns its length in bytes. closes says whether the end of an isolate
+// follows.
+func (d *display) next(s string, closes bool) int {
 	r, w := utf8.DecodeRuneInString(s)
 	switch {
 	case r == utf8.RuneError && w == 1:
 		return d.invalid(s)
-	case r == isolateStart && d.block:
+	case r == isolateStart && d.block && closes && !d.isolate:
 		return d.isolated(s)
 	case r == '\n':
 		return d.breaks(s)
@@ -226,11 +273,7 @@ const (
 )
 
 func (d *display) isolated(s string) int {
-	w := utf8.RuneLen(isolateStart)
-	end := strings.Index(s, isolateEnd)
-	if end < 0 || d.isolate {
-		return d.escape(s, isolateStart)
-	}
+	w, end := utf8.RuneLen(isolateStart), strings.Index(s, isolateEnd)
 	d.isolate = true
 	d.text(s[w:end])
 	d.isolate = false

@@ -22,7 +22,7 @@ type editPage struct {
 	Outcome    string
 	Grounds    []approval.Ground
 	Stages     []policy.Stage // that would be asked for
-	Changes    []change
+	Changes    changeList
 	Docs       []document
 	Facts      []fact
 	Unseen     unseen
@@ -116,14 +116,14 @@ func (v *visit) previewEdit(in approval.EditInput) (editPage, error) {
 // fillEdit draws what would stand after the edit.
 func (v *visit) fillEdit(p *editPage, r *approval.Request, e *approval.Edited) {
 	p.New, p.Outcome = e.Binding, e.Decision.Outcome.String()
-	p.Changes = changes(e.Changes, r.Arguments())
 	after := e.Request
 	if after == nil {
+		p.Changes = v.showChanges(e.Changes, r.Arguments())
 		p.Problem = "The rules deny the edited call, so the edit would be refused: " + e.Decision.Message + "."
 		return
 	}
-	p.Changes = changes(e.Changes, after.Arguments())
-	p.Docs, p.Facts, p.Unseen = documents(after, true), facts(after), unseenOf(after)
+	p.Docs, p.Facts, p.Unseen = v.documents(after, true), facts(after), unseenOf(after)
+	p.Changes = v.showChanges(e.Changes, after.Arguments())
 	p.Grounds, p.Stages = after.Grounds(), after.Stages
 	whole := full(p.Docs)
 	switch {

@@ -1,13 +1,11 @@
 package inbox
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
-	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/server/feed"
 )
 
 // Times of the event stream. It ends after a while so that whoever signed out or lost a group isn't told more: the browser comes
@@ -16,15 +14,20 @@ const (
 	heartbeat  = 15 * time.Second
 	streamLife = 5 * time.Minute
 	slowReader = 10 * time.Second
-	eventBatch = 200
 )
 
 // events tells the page that something changed: types and subjects of new ledger entries, nothing of what they say.
 func (v *visit) events() error {
-	next, _, err := v.Store.Checkpoint(v.ctx(), v.Tenant)
+	place, err := v.Shares.Streams.Take(v.ctx(), v.who(), 1, 0)
 	if err != nil {
 		return err
 	}
+	defer place.Return()
+	news, leave, err := v.Feed.Join(v.ctx(), v.Tenant)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	h := v.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
@@ -32,8 +35,8 @@ func (v *visit) events() error {
 	if v.r.Method == http.MethodHead {
 		return nil
 	}
-	out := &stream{visit: v, control: http.NewResponseController(v.w), next: next}
-	if err := out.send(": hello\nretry: 2000\n\n"); err != nil {
+	out := &stream{visit: v, control: http.NewResponseController(v.w), news: news, next: news.End()}
+	if err := out.send([]byte(": hello\nretry: 2000\n\n")); err != nil {
 		return nil
 	}
 	out.run()
@@ -43,23 +46,27 @@ func (v *visit) events() error {
 type stream struct {
 	*visit
 	control *http.ResponseController
+	news    *feed.Stream
 	next    int64 // index of the next entry to tell
 }
 
-// run ends when the reader is gone or too slow, when the stream is old, or when the store can't be read: the browser comes back.
+// run ends when the reader is gone or too slow, and when the stream is old: the browser comes back.
 func (s *stream) run() {
 	beat, end := time.NewTicker(heartbeat), time.NewTimer(streamLife)
 	defer beat.Stop()
 	defer end.Stop()
 	for {
-		changed := s.Store.Changed(s.Tenant)
-		if err := s.tellNew(); err != nil {
+		frames, behind, news := s.news.From(s.next)
+		if behind || s.tell(frames) != nil { // a page that is behind is made anew by its reader
 			return
 		}
+		if len(frames) > 0 {
+			continue
+		}
 		select {
-		case <-changed:
+		case <-news:
 		case <-beat.C:
-			if s.send(": still here\n\n") != nil {
+			if s.send([]byte(": still here\n\n")) != nil {
 				return
 			}
 		case <-end.C:
@@ -70,34 +77,24 @@ func (s *stream) run() {
 	}
 }
 
-func (s *stream) tellNew() error {
-	for {
-		list, err := s.Store.Leaves(s.ctx(), s.Tenant, s.next, eventBatch)
-		if err != nil || len(list) == 0 {
-			return err
-		}
-		for _, e := range list {
-			s.next = e.Index + 1
-			leaf, err := ledger.ParseLeaf(e.Leaf)
-			if err != nil {
-				return err
-			}
-			data, err := json.Marshal(map[string]string{"type": leaf.Type, "subject": leaf.Subject})
-			if err != nil {
-				return err
-			}
-			if err := s.send(fmt.Sprintf("id: %d\ndata: %s\n\n", e.Index, data)); err != nil {
-				return err
-			}
-		}
+// tell sends frames at once.
+func (s *stream) tell(frames []feed.Frame) error {
+	var text []byte
+	for _, f := range frames {
+		text = append(text, f.Notice...)
+		s.next = f.Index + 1
 	}
+	if len(text) == 0 {
+		return nil
+	}
+	return s.send(text)
 }
 
-func (s *stream) send(text string) error {
+func (s *stream) send(text []byte) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(slowReader)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
-	if _, err := s.w.Write([]byte(text)); err != nil {
+	if _, err := s.w.Write(text); err != nil {
 		return err
 	}
 	return s.control.Flush()

@@ -121,6 +121,7 @@ type house struct {
 	handler http.Handler
 	arm     time.Duration
 	admins  func(tenant string) string // the group that may freeze; nil: the usual one
+	change  func(*inbox.Config)
 }
 
 func (h *house) now() time.Time { return time.Now().Add(time.Duration(h.skew.Load())) }
@@ -138,8 +139,13 @@ func open(t testing.TB) *house { return openArmed(t, 0) }
 
 // openArmed makes a house whose forms decide after some time; 0: the usual one.
 func openArmed(t testing.TB, arm time.Duration) *house {
+	return openWith(t, func(c *inbox.Config) { c.Arm = arm })
+}
+
+// openWith makes a house whose inbox is another than the usual one.
+func openWith(t testing.TB, change func(*inbox.Config)) *house {
 	t.Helper()
-	h := &house{t: t, arm: arm}
+	h := &house{t: t, change: change}
 	agent, findings := schema.Parse("agents/trading-desk.agf.yaml", []byte(agentFile))
 	if agent == nil {
 		t.Fatal(findings)
@@ -183,11 +189,13 @@ func openArmed(t testing.TB, arm time.Duration) *house {
 }
 
 func (h *house) newHandler() http.Handler {
-	pages := inbox.New(inbox.Config{
+	cfg := inbox.Config{
 		Service: h.service, Store: h.store, Directory: h.people, Now: h.now, Logger: slog.New(slog.NewTextHandler(h.t.Output(), nil)), Who: h.who,
 		Administration: &administration.Desk{Service: h.service, Directory: h.people, Admins: admins},
 		Arm:            h.arm, Admins: h.admins, SignOut: "/auth/sign-out", PublicKey: h.signer.PublicKey(),
-	})
+	}
+	h.change(&cfg)
+	pages := inbox.New(cfg)
 	base, err := url.Parse("http://127.0.0.1")
 	if err != nil {
 		h.t.Fatal(err)

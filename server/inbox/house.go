@@ -24,7 +24,8 @@ type grantRow struct {
 	approval.Grant
 	Live   bool
 	People []string
-	Doc    *document // nil when it isn't known what policy hides
+	Doc    *document // nil when it isn't known what policy hides, or when it is Long
+	Long   bool      // the page has no room for it
 }
 
 func (v *visit) grants() error {
@@ -34,7 +35,8 @@ func (v *visit) grants() error {
 		return err
 	}
 	for _, g := range list {
-		row := grantRow{Grant: g, Live: g.Live(v.now), Doc: grantDoc(&g)}
+		row := grantRow{Grant: g, Live: g.Live(v.now)}
+		row.Doc, row.Long = v.grantDoc(&g)
 		for _, id := range g.By {
 			row.People = append(row.People, v.called(id))
 		}
@@ -44,13 +46,16 @@ func (v *visit) grants() error {
 }
 
 // grantDoc shows the approved arguments, without what policy hides. Grants from before that was kept have no rules.
-func grantDoc(g *approval.Grant) *document {
+func (v *visit) grantDoc(g *approval.Grant) (doc *document, long bool) {
 	if len(g.Rules) == 0 {
-		return nil
+		return nil, false
 	}
-	d := inspectDocument("Arguments", g.Call.Args, policy.Arguments{Redact: g.Redact}.Redaction(), false)
+	if !v.draws.spend(len(g.Call.Args) / bytesPiece) {
+		return nil, true
+	}
+	d := inspectDocument("Arguments", g.Call.Args, policy.Arguments{Redact: g.Redact}.Redaction(), false, v.draws)
 
-	return &d
+	return &d, false
 }
 
 func (v *visit) revoke() error {

@@ -13,10 +13,13 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/server/administration"
+	"github.com/assent-dev/assent/server/feed"
+	"github.com/assent-dev/assent/server/quota"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -47,6 +50,10 @@ type Config struct {
 	SignOut string
 	// PublicKey verifies the checkpoints of the ledger (name+hash+base64). Without it the ledger page offers no export.
 	PublicKey string
+	// Shares is what people share of this process, with everything else that it does; nil: quota.Default of 1 GiB.
+	Shares *quota.Shares
+	// Feed tells pages what happens; nil: one of the inbox's own.
+	Feed *feed.Feed
 }
 
 // New returns the handler of all pages, from /.
@@ -67,6 +74,12 @@ func New(cfg Config) http.Handler {
 	if cfg.Admins == nil {
 		cfg.Admins = func(string) string { return "admins" }
 	}
+	if cfg.Shares == nil {
+		cfg.Shares = quota.New(quota.Default(1<<30, runtime.GOMAXPROCS(0)))
+	}
+	if cfg.Feed == nil {
+		cfg.Feed = feed.New(cfg.Store, cfg.Logger)
+	}
 	s := &site{Config: cfg, assets: loadAssets()}
 	s.pages = parsePages(s.assets)
 	return s.routes()
@@ -74,8 +87,9 @@ func New(cfg Config) http.Handler {
 
 type site struct {
 	Config
-	pages  map[string]*template.Template
-	assets map[string]asset
+	pages     map[string]*template.Template
+	assets    map[string]asset
+	fragments fragments
 }
 
 func (s *site) routes() http.Handler {
@@ -86,19 +100,19 @@ func (s *site) routes() http.Handler {
 		s.asset(w, r)
 	})
 	for pattern, page := range map[string]func(*visit) error{
-		"GET /{$}":                        (*visit).queue,
-		"GET /queue":                      (*visit).queueFragment,
-		"GET /waiting":                    (*visit).waiting,
-		"GET /batch":                      (*visit).batch,
+		"GET /{$}":                        inTurn((*visit).queue),
+		"GET /queue":                      inTurn((*visit).queueFragment),
+		"GET /waiting":                    inTurn((*visit).waiting),
+		"GET /batch":                      inTurn((*visit).batch),
 		"POST /batch":                     (*visit).batchVote,
-		"GET /requests/{id}":              (*visit).request,
+		"GET /requests/{id}":              inTurn((*visit).request),
 		"POST /requests/{id}/vote":        (*visit).vote,
-		"POST /requests/{id}/edit":        (*visit).edit,
-		"GET /grants":                     (*visit).grants,
+		"POST /requests/{id}/edit":        inTurn((*visit).edit),
+		"GET /grants":                     inTurn((*visit).grants),
 		"POST /grants/{id}/revoke":        (*visit).revoke,
-		"GET /ledger":                     (*visit).ledger,
+		"GET /ledger":                     inTurn((*visit).ledger),
 		"POST /ledger/export":             (*visit).export,
-		"GET /activity":                   (*visit).activity,
+		"GET /activity":                   inTurn((*visit).activity),
 		"GET /deliveries":                 (*visit).deliveries,
 		"POST /deliveries/{id}/redeliver": (*visit).redeliver,
 		"GET /freeze":                     (*visit).freeze,

@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,8 +19,9 @@ type ledgerPage struct {
 	Size    int64
 	Root    string
 	Note    string
-	From    int64 // index of the oldest entry shown
-	Older   string
+	From    int64  // index of the oldest entry shown
+	Older   string // address of the entries before these
+	Later   string // address of those after these, of one subject
 	Export  bool
 }
 
@@ -36,6 +38,7 @@ type entry struct {
 	Broken  string // why it can't be read
 }
 
+// pageEntries is how many entries a page has at most.
 const pageEntries = 50
 
 func (v *visit) ledger() error {
@@ -50,7 +53,9 @@ func (v *visit) ledger() error {
 	}
 	var list []store.Entry
 	if p.Subject != "" {
-		list, err = v.Store.History(v.ctx(), v.Tenant, p.Subject)
+		if list, err = v.Store.History(v.ctx(), v.Tenant, p.Subject, v.number("from"), pageEntries); err == nil {
+			p.Later, err = v.laterThan(p.Subject, list)
+		}
 	} else {
 		p.From = v.ledgerFrom(size)
 		list, err = v.Store.Entries(v.ctx(), v.Tenant, p.From, pageEntries)
@@ -69,10 +74,31 @@ func (v *visit) ledger() error {
 // ledgerFrom is the first index of the page that ends before ?before=, or at the end.
 func (v *visit) ledgerFrom(size int64) int64 {
 	end := size
-	if n, err := strconv.ParseInt(v.r.URL.Query().Get("before"), 10, 64); err == nil && n > 0 && n < size {
+	if n := v.number("before"); n > 0 && n < size {
 		end = n
 	}
 	return max(0, end-pageEntries)
+}
+
+// number reads a parameter that is a whole number; anything else is 0.
+func (v *visit) number(name string) int64 {
+	n, err := strconv.ParseInt(v.r.URL.Query().Get(name), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return max(0, n)
+}
+
+// laterThan is the address of the entries about a subject that come after these; "" when there are none.
+func (v *visit) laterThan(subject string, list []store.Entry) (string, error) {
+	if len(list) == 0 {
+		return "", nil
+	}
+	more, err := v.Store.History(v.ctx(), v.Tenant, subject, list[len(list)-1].Index+1, 1)
+	if err != nil || len(more) == 0 {
+		return "", err
+	}
+	return "/ledger?" + url.Values{"subject": {subject}, "from": {strconv.FormatInt(more[0].Index, 10)}}.Encode(), nil
 }
 
 func (v *visit) entries(list []store.Entry) []entry {
@@ -120,6 +146,11 @@ func (v *visit) export() error {
 	if err := v.onlyAdmins(); err != nil {
 		return err
 	}
+	place, err := v.Shares.Streams.Take(v.ctx(), v.who(), 1, 0)
+	if err != nil {
+		return err
+	}
+	defer place.Return()
 	size, note, err := v.Store.Checkpoint(v.ctx(), v.Tenant)
 	if err != nil {
 		return err
@@ -140,6 +171,8 @@ func (v *visit) export() error {
 	return nil
 }
 
+const exportBatch = 100 // entries
+
 // exportTime is how long a reader may take for one batch of entries; the whole may take as long as it needs.
 const exportTime = 30 * time.Second
 
@@ -154,7 +187,7 @@ func (v *visit) writeExport(size int64, note []byte) error {
 	}
 	control := http.NewResponseController(v.w)
 	for next := int64(0); next < size; {
-		list, err := v.Store.Entries(v.ctx(), v.Tenant, next, int(min(500, size-next)))
+		list, err := v.Store.Entries(v.ctx(), v.Tenant, next, int(min(exportBatch, size-next)))
 		if err != nil {
 			return err
 		}

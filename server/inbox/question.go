@@ -44,8 +44,18 @@ const (
 	briefLabel  = 80
 )
 
-// question is nil for approvals of calls. limit is how many characters of the prompt are shown, 0 for all.
-func (v *visit) question(r *approval.Request, limit int) *question {
+// questionBrief is a question as lists show it: the beginning of its prompt, how many choices there are, and the one
+// that was picked. It is nil for approvals of calls.
+func (v *visit) questionBrief(r *approval.Request) *question {
+	return v.question(r, briefPrompt, func(c choice) bool { return c.Picked })
+}
+
+// questionWhole is a question with all of its labels. limit is how many characters of the prompt are shown, 0 for all.
+func (v *visit) questionWhole(r *approval.Request, limit int) *question {
+	return v.question(r, limit, func(choice) bool { return true })
+}
+
+func (v *visit) question(r *approval.Request, limit int, labelled func(choice) bool) *question {
 	q := r.Question
 	if q == nil {
 		return nil
@@ -53,7 +63,7 @@ func (v *visit) question(r *approval.Request, limit int) *question {
 	out := &question{Asker: q.Asker, Whom: v.whom(r), Flags: flags{}, Hidden: len(r.Redact) > 0}
 	out.Prompt = inspect(q.Prompt, form{lines: true, limit: limit})
 	out.Flags.add(out.Prompt.Flags)
-	out.Choices = choices(r)
+	out.Choices = choices(r, labelled)
 	for i, c := range out.Choices {
 		out.Flags.add(c.Label.Flags)
 		if c.Default {
@@ -66,21 +76,28 @@ func (v *visit) question(r *approval.Request, limit int) *question {
 	return out
 }
 
-// wordsOf finds the trouble in a tool's words, however long they are.
-func wordsOf(q *approval.Question) flags {
+// wordsOf finds the trouble in a tool's words, as far as the budget goes.
+func wordsOf(q *approval.Question, b *budget) flags {
 	out := flags{}
 	for _, text := range append([]string{q.Prompt}, q.Choices...) {
-		out.add(inspect(text, form{lines: true}).Flags)
+		if b.spent() {
+			break
+		}
+		out.add(inspect(text, form{lines: true, budget: b}).Flags)
 	}
 	return out
 }
 
-func choices(r *approval.Request) []choice {
+// choices lists all choices, with the labels of those that labelled wants.
+func choices(r *approval.Request, labelled func(choice) bool) []choice {
 	q := r.Question
 	out := make([]choice, len(q.Choices))
 	first := map[string]int{}
 	for i, label := range q.Choices {
-		out[i] = choice{Index: i, Label: inspect(label, form{}), Default: i == q.Default, Picked: r.Chosen != nil && *r.Chosen == i}
+		out[i] = choice{Index: i, Default: i == q.Default, Picked: r.Chosen != nil && *r.Chosen == i}
+		if labelled(out[i]) {
+			out[i].Label = inspect(label, form{})
+		}
 		before, twice := first[label]
 		switch {
 		case pruned(r):

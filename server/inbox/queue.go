@@ -3,15 +3,23 @@ package inbox
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/assent-dev/assent/approval"
 )
 
-// pageSize is how many cards a page of the queue has; each is read whole, for its stages and hints.
+// pageSize is how many cards a page of the queue has. Each is read whole, for its stages and hints, unless it is large.
 const pageSize = 25
+
+const (
+	cardBytes  = 256 << 10 // of a request that is read for its card
+	queueBytes = 1 << 20   // of all that are read for one page
+)
 
 // queuePage is the list of requests.
 type queuePage struct {
@@ -79,15 +87,29 @@ func (v *visit) queue() error {
 	return v.show("queue", q.title(), "queue", q)
 }
 
-// queueFragment is the list alone, for the script to put in place.
+// queueFragment is the list alone, for the script to put in place. However many pages of a person ask for it after a
+// change, it is made once.
 func (v *visit) queueFragment() error {
+	state, _, err := v.Store.Checkpoint(v.ctx(), v.Tenant)
+	if err != nil {
+		return err
+	}
+	key := fragmentKey{v.Tenant, v.Person.ID, strings.Join(v.Person.Groups, "\n"), v.r.URL.RawQuery}
+	if text, ok := v.fragments.get(key, state, v.now); ok {
+		v.send(http.StatusOK, text)
+		return nil
+	}
 	q, err := v.readQueue()
 	if err != nil {
 		return err
 	}
 	p := v.base(q.title(), "queue")
 	p.Data = q
-	v.write(200, "queue", "list", p)
+	text, ok := v.render("queue", "list", p)
+	if ok {
+		v.fragments.put(key, fragment{state: state, made: v.now, text: text})
+		v.send(http.StatusOK, text)
+	}
 	return nil
 }
 
@@ -122,6 +144,50 @@ func (v *visit) waiting() error {
 	return json.NewEncoder(v.w).Encode(map[string]any{"total": len(list.Requests), "more": list.Next != ""})
 }
 
+// fragmentKey says whose list it is, and which.
+type fragmentKey struct{ tenant, person, groups, query string }
+
+// fragment is a list as it was when the ledger had so many entries.
+type fragment struct {
+	state int64
+	made  time.Time
+	text  []byte
+}
+
+const (
+	fragmentAge   = 2 * time.Second // times on it are as old, and groups
+	mostFragments = 16 << 20        // bytes of all that are kept, with their keys
+)
+
+// fragments are the lists that were made last.
+type fragments struct {
+	mu    sync.Mutex
+	all   map[fragmentKey]fragment
+	bytes int
+}
+
+func (f *fragments) get(key fragmentKey, state int64, now time.Time) ([]byte, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	found, ok := f.all[key]
+	return found.text, ok && found.state == state && now.Sub(found.made) < fragmentAge
+}
+
+func (f *fragments) put(key fragmentKey, made fragment) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if old, there := f.all[key]; there {
+		f.bytes -= old.size(key)
+	}
+	f.bytes += made.size(key)
+	if f.all == nil || f.bytes > mostFragments { // they are soon made anew
+		f.all, f.bytes = map[fragmentKey]fragment{}, made.size(key)
+	}
+	f.all[key] = made
+}
+
+func (f fragment) size(key fragmentKey) int { return len(f.text) + len(key.groups) + len(key.query) }
+
 func (v *visit) readQueue() (queuePage, error) {
 	in := v.r.URL.Query()
 	q := queuePage{Tab: in.Get("tab"), Agent: in.Get("agent"), Target: strings.TrimSpace(in.Get("target")), Principal: strings.TrimSpace(in.Get("principal"))}
@@ -139,12 +205,16 @@ func (v *visit) readQueue() (queuePage, error) {
 		f.ByDue = true
 	}
 	q.Here = q.address("/queue", q.Tab, f.Cursor)
+	if err := v.roomFor(queueBytes); err != nil {
+		return q, err
+	}
 	list, err := v.listed(q.Tab, f)
 	if err != nil {
 		return q, err
 	}
+	room := int64(queueBytes)
 	for _, s := range list.Requests {
-		c, err := v.queued(s.ID)
+		c, err := v.queued(s, &room)
 		if err != nil {
 			return q, err
 		}
@@ -180,10 +250,27 @@ func (v *visit) listOf(tab string, f approval.Filter) (approval.Page, error) {
 	return v.Store.Requests(v.ctx(), v.Tenant, f)
 }
 
-func (v *visit) queued(id string) (card, error) {
-	r, err := v.Store.Request(v.ctx(), v.Tenant, id)
+// queued draws the card of a request. Of those that are large, or when the page has read enough, it shows what the list
+// knows.
+func (v *visit) queued(s approval.Summary, room *int64) (card, error) {
+	if s.Bytes > cardBytes || s.Bytes > *room {
+		return briefCard(s), nil
+	}
+	*room -= s.Bytes
+	r, err := v.Store.Request(v.ctx(), v.Tenant, s.ID)
 	if err != nil {
 		return card{}, err
 	}
+
 	return v.card(r)
+}
+
+// briefCard is what a list knows of a request.
+func briefCard(s approval.Summary) card {
+	return card{
+		ID: s.ID, Rules: s.Rules, Agent: s.Agent, Target: s.Target, Name: s.Target, Principal: s.Principal, State: s.State,
+		Pending: s.State == approval.Pending, Brief: true, StateWords: stateWords(&approval.Request{State: s.State, Cause: s.Cause}),
+		Message: s.Message, Hidden: s.Message == "", Created: s.Created, Deadline: s.Deadline,
+		Hints: []hint{{Listed: true, Text: "Large: " + count(int(s.Bytes)) + " bytes, not looked through here: open it"}},
+	}
 }

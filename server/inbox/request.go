@@ -41,6 +41,7 @@ type requestPage struct {
 	Revisions []revision
 	Similar   []similar
 	History   []entry
+	Later     string   // address of the entries that come after these
 	News      []string // what changed since the page that the visitor answered on
 	Offer     *offer
 	Edit      string // arguments for the editor, "" when they can't be edited here
@@ -86,15 +87,25 @@ type revision struct {
 	Author  string
 	Note    string
 	At      time.Time
+	Changes changeList
+}
+
+// changeList is what an edit changed.
+type changeList struct {
 	Changes []change
+	More    bool // the page has no room for all of them
 }
 
 // change is one difference, ready to be looked at.
 type change struct {
-	Path     string
+	Path     shown
 	Old, New *shown // nil when added or removed
 	Hidden   bool
 }
+
+// longChange is how many characters of one side of a change are shown. What an edit makes of the arguments stands whole
+// beside it.
+const longChange = 20_000
 
 // similar is an earlier decision about the same agent and target.
 type similar struct {
@@ -107,6 +118,9 @@ type similar struct {
 }
 
 func (v *visit) request() error {
+	if err := v.roomForRequest(v.r.PathValue("id")); err != nil {
+		return err
+	}
 	r, err := v.Store.Request(v.ctx(), v.Tenant, v.r.PathValue("id"))
 	if err != nil {
 		return err
@@ -125,7 +139,7 @@ func (v *visit) readRequest(r *approval.Request, all bool) (requestPage, error) 
 	cur := r.Current()
 	p := requestPage{
 		Version: r.Version, Binding: cur.Binding, Cause: r.Cause, Revision: cur.Number, Answer: r.Answer, Permit: r.Permit, GrantID: r.GrantID,
-		Replaces: r.Replaces, Replaced: r.Replaced, Facts: facts(r), Docs: documents(r, all), All: all, Unseen: unseenOf(r),
+		Replaces: r.Replaces, Replaced: r.Replaced, Facts: facts(r), Docs: v.documents(r, all), All: all, Unseen: unseenOf(r),
 		Grounds: r.Grounds(), Unfilled: cur.Decision.MissingVariables, Ending: r.AtDeadline(),
 		CallsIn: r.CallsIn(), Revisions: v.revisions(r),
 	}
@@ -140,7 +154,7 @@ func (v *visit) readRequest(r *approval.Request, all bool) (requestPage, error) 
 		if all {
 			limit = 0
 		}
-		p.Question = v.question(r, limit)
+		p.Question = v.questionWhole(r, limit)
 		p.Full = true // an answer needs to have seen all labels, and none is ever cut
 	} else if p.Approvable() {
 		p.Offer = v.offer(r)
@@ -191,12 +205,13 @@ func (v *visit) readPast(r *approval.Request, p *requestPage) error {
 			p.Similar = append(p.Similar, v.similar(r, o))
 		}
 	}
-	entries, err := v.Store.History(v.ctx(), v.Tenant, r.ID)
+	entries, err := v.Store.History(v.ctx(), v.Tenant, r.ID, 0, pageEntries)
 	if err != nil {
 		return err
 	}
 	p.History = v.entries(entries)
-	return nil
+	p.Later, err = v.laterThan(r.ID, entries)
+	return err
 }
 
 func (v *visit) similar(r, o *approval.Request) similar {
@@ -232,11 +247,11 @@ func shownDigests(r *approval.Request) []string {
 }
 
 // documents are the JSON texts that the binding covers.
-func documents(r *approval.Request, all bool) []document {
+func (v *visit) documents(r *approval.Request, all bool) []document {
 	call := &r.Current().Call
-	out := []document{inspectDocument("Arguments", call.Args, r.Arguments().Redaction(), all)}
+	out := []document{inspectDocument("Arguments", call.Args, r.Arguments().Redaction(), all, v.draws)}
 	if call.ParentInput != "" {
-		out = append(out, inspectDocument("Input of the calling agent", call.ParentInput, r.Arguments().ParentRedaction(), all))
+		out = append(out, inspectDocument("Input of the calling agent", call.ParentInput, r.Arguments().ParentRedaction(), all, v.draws))
 	}
 
 	return out
@@ -318,40 +333,60 @@ func sortedKeys(m map[string]bool) []string {
 	return out
 }
 
+// revisions draws the latest first: if the page has no room for all changes, the oldest are missing.
 func (v *visit) revisions(r *approval.Request) []revision {
-	var out []revision
-	for i, x := range r.Revisions {
+	out := make([]revision, len(r.Revisions))
+	for i, x := range slices.Backward(r.Revisions) {
 		rev := revision{Number: x.Number, Note: x.Note, At: x.At}
 		if i > 0 {
 			rev.Author = v.called(x.Author)
-			rev.Changes = changes(approval.Diff(r.Revisions[i-1].Call.Args, x.Call.Args), r.Arguments())
+			rev.Changes = v.changes(r.Revisions[i-1].Call.Args, x.Call.Args, r.Arguments())
 		}
-		out = append(out, rev)
+		out[i] = rev
 	}
 	return out
 }
 
-// changes makes differences fit to be looked at. What policy hides is hidden here too.
-func changes(in []approval.Change, arguments policy.Arguments) []change {
-	var out []change
+// bytesPiece is how many bytes can be compared in the time that one piece takes to be drawn.
+const bytesPiece = 64
+
+// changes compares two texts of arguments, as far as the page has room for it.
+func (v *visit) changes(before, after string, arguments policy.Arguments) changeList {
+	if !v.draws.spend((len(before) + len(after)) / bytesPiece) {
+		return changeList{More: true}
+	}
+	return v.showChanges(approval.Diff(before, after), arguments)
+}
+
+// showChanges makes differences fit to be looked at. What policy hides is hidden here too.
+func (v *visit) showChanges(in []approval.Change, arguments policy.Arguments) changeList {
+	var out changeList
 	for _, c := range in {
-		visible, hidden := c.Redact(arguments)
-		o := change{Path: cmp.Or(c.Path, "the whole document"), Hidden: hidden}
-		if !hidden {
-			o.Old, o.New = jsonShown(visible.Old), jsonShown(visible.New)
+		if !v.draws.spend(valuePieces) {
+			out.More = true
+			break
 		}
-		out = append(out, o)
+		visible, hidden := c.Redact(arguments)
+		o := change{Path: v.shownPath(c.Path), Hidden: hidden}
+		if !hidden {
+			o.Old, o.New = v.jsonShown(visible.Old), v.jsonShown(visible.New)
+		}
+		out.Changes = append(out.Changes, o)
 	}
 
 	return out
+}
+
+func (v *visit) shownPath(path string) shown {
+	return inspect(cmp.Or(path, "the whole document"), form{limit: longText, budget: v.draws})
 }
 
 // jsonShown shows a JSON text. Escapes inside its strings are left as they were written: they can't act.
-func jsonShown(text string) *shown {
+func (v *visit) jsonShown(text string) *shown {
 	if text == "" {
 		return nil
 	}
-	s := inspect(text, form{})
+	s := inspect(text, form{limit: longChange, budget: v.draws})
 	return &s
 }
 
@@ -384,9 +419,17 @@ func editable(r *approval.Request) string {
 	if len(r.Hidden()) > 0 || len(args) > largest {
 		return ""
 	}
+	return indentedJSON(args)
+}
+
+// indentedJSON is "" for what is no JSON.
+func indentedJSON(args string) string {
 	var b bytes.Buffer
 	if json.Indent(&b, []byte(args), "", "  ") != nil {
 		return ""
+	}
+	if b.Len() > 2*largest { // deep nesting is mostly indentation
+		return escapeJSON(args)
 	}
 	return escapeJSON(b.String())
 }

@@ -1,7 +1,6 @@
 package inbox
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/server/quota"
 )
 
 // visit is one person's request for one page.
@@ -24,6 +24,10 @@ type visit struct {
 	Dev    bool
 	now    time.Time
 	known  map[string]approval.Person // what the directory said during this visit
+	draws  *budget                    // what the page may still draw
+	looks  *budget                    // what its hints may still look through
+	turn   *quota.Hold                // while the page is made
+	memory *quota.Hold                // until it is sent
 }
 
 // maxForm is what a form may weigh: edited arguments of the largest size that can be approved, every character escaped.
@@ -31,7 +35,10 @@ const maxForm = 4 << 20
 
 func (s *site) visited(page func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{site: s, w: w, r: r, now: s.Now(), known: map[string]approval.Person{}}
+		v := &visit{
+			site: s, w: w, r: r, now: s.Now(), known: map[string]approval.Person{},
+			draws: newBudget(r.Context(), pagePieces), looks: newBudget(r.Context(), listPieces),
+		}
 		var ok bool
 		if v.Tenant, v.Person, v.Dev, ok = s.Who(r); !ok || v.Tenant == "" || v.Person.ID == "" {
 			http.Error(w, "Sign in first.", http.StatusUnauthorized)
@@ -41,6 +48,7 @@ func (s *site) visited(page func(*visit) error) http.HandlerFunc {
 			v.fail(err)
 			return
 		}
+		defer v.giveBack()
 		if err := page(v); err != nil {
 			v.fail(err)
 		}
@@ -72,6 +80,8 @@ func (p *problem) Error() string { return p.title + ": " + p.detail }
 // fail answers with a page that says what went wrong and what to do. What only operators understand goes to the log.
 func (v *visit) fail(err error) {
 	var p *problem
+	var full *quota.FullError
+	var input *approval.InputError
 	switch {
 	case errors.As(err, &p):
 	case errors.Is(err, context.Canceled):
@@ -80,6 +90,11 @@ func (v *visit) fail(err error) {
 		p = &problem{http.StatusNotFound, "Not found", "There is no such thing here. It may belong to another tenant."}
 	case errors.Is(err, errSeal), errors.Is(err, errEarly):
 		p = &problem{http.StatusConflict, "Nothing was done", sentence(err.Error())}
+	case errors.As(err, &full):
+		v.w.Header().Set("Retry-After", "5")
+		p = &problem{http.StatusTooManyRequests, "Too much at once", tooMuch(full)}
+	case errors.As(err, &input):
+		p = &problem{http.StatusUnprocessableEntity, "This page can't be shown", sentence(input.Error())}
 	default:
 		v.Logger.Error("inbox page failed", "path", v.r.URL.Path, "error", err)
 		p = &problem{http.StatusServiceUnavailable, "This can't be answered now", "Nothing was decided, and nothing runs because of this. Try again in a moment; if it stays so, tell whoever runs this service."}
@@ -135,20 +150,37 @@ func (v *visit) show(name, title, section string, data any) error {
 	return nil
 }
 
-// write renders into memory first, so that a page is whole or not there.
+// write answers with a page that is whole or not there.
 func (v *visit) write(status int, name, block string, data any) {
-	var b bytes.Buffer
-	if err := v.pages[name].ExecuteTemplate(&b, block, data); err != nil {
+	if text, ok := v.render(name, block, data); ok {
+		v.send(status, text)
+	}
+}
+
+// render makes a page in memory. false: it can't be made, which the visitor is told, or they have left.
+func (v *visit) render(name, block string, data any) ([]byte, bool) {
+	b := attended{ctx: v.ctx()}
+	err := v.pages[name].ExecuteTemplate(&b, block, data)
+	if v.ctx().Err() != nil {
+		return nil, false
+	}
+	if err != nil {
 		v.Logger.Error("inbox page can't be rendered", "page", name, "error", err)
 		http.Error(v.w, "This page can't be shown. Nothing was decided.", http.StatusInternalServerError)
-		return
+		return nil, false
 	}
+	return b.Bytes(), true
+}
+
+// send answers with a page. Others take their turn meanwhile: it takes as long as the reader likes.
+func (v *visit) send(status int, text []byte) {
+	v.turn.Return()
 	h := v.w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	v.w.WriteHeader(status)
 	if v.r.Method != http.MethodHead {
-		v.w.Write(b.Bytes())
+		v.w.Write(text)
 	}
 }
 

@@ -451,6 +451,9 @@ type Edited = approval.Edited
 // Entries defines model for Entries.
 type Entries struct {
 	Entries []Entry `json:"entries"`
+
+	// Next where the next part begins; absent at the end
+	Next int64 `json:"next,omitempty"`
 }
 
 // Entry A sealed entry of the ledger.
@@ -1067,6 +1070,12 @@ type EditParams struct {
 
 	// IfMatch the version that the person saw, as the ETag of the request gives it
 	IfMatch IfMatch `json:"If-Match"`
+}
+
+// HistoryParams defines parameters for History.
+type HistoryParams struct {
+	// From `next` of the part before
+	From int64 `form:"from,omitempty" json:"from,omitempty"`
 }
 
 // VoteParams defines parameters for Vote.

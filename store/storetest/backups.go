@@ -122,7 +122,7 @@ func backupRefused(t *testing.T, db Database) {
 		"a row more":         {strings.Replace(good, lines[3], lines[3]+lines[3], 1), "a row twice"},
 		"an edited row":      {strings.Replace(good, "acme.trader", "acme.tradr", 1), "its checksum is another"},
 		"another schema":     {strings.Replace(good, `"schema":`, `"schema":9`, 1), "restore it with the version that made it"},
-		"an older schema":    {strings.Replace(good, `"schema":3`, `"schema":2`, 1), "of schema 2 and this version of assent has 3: restore it with the version that made it"},
+		"an older schema":    {strings.Replace(good, `"schema":4`, `"schema":3`, 1), "of schema 3 and this version of assent has 4: restore it with the version that made it"},
 		"another count":      {strings.Replace(good, `"entries":30`, `"entries":31`, 1), "30 rows of table entries, and says 31"},
 		"another sum":        {strings.Replace(good, `"sha256":"`, `"sha256":"0`, 1), "its checksum is another"},
 		"more behind it":     {good + "\n", "something follows"},

@@ -54,6 +54,10 @@ func Migrations(t *testing.T, place func(t *testing.T) Place) {
 		s := replica(t, func() (stores.Store, error) { return p.Open(stores.Trust{}) })
 		equal(t, must(s.Requests(t.Context(), "default", approval.Filter{}))(t).Total, 3)
 		equal(t, must(s.Freezes(t.Context(), "default"))(t)[0].By, "alice")
+		was := must(s.Loads(t.Context(), "default"))(t)[""] // from before tokens were told apart
+		if was.Requests != 1 || was.Bytes < 500 {
+			t.Fatalf("got %v", was)
+		}
 		stored(t, s, put(t, s, document("a")))
 	})
 	t.Run("many at once", func(t *testing.T) {

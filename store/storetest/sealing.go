@@ -168,15 +168,19 @@ func sealFailure(t *testing.T, db Database) {
 func history(t *testing.T, db Database) {
 	s := one(t, db)
 	appendEntries(t, s, tenant, 7)
-	equal(t, len(must(s.History(t.Context(), tenant, "apr_0"))(t)), 0)
+	equal(t, len(must(s.History(t.Context(), tenant, "apr_0", 0, 10))(t)), 0)
 	sealAll(t, s, nil)
-	got := must(s.History(t.Context(), tenant, "apr_0"))(t)
+	got := must(s.History(t.Context(), tenant, "apr_0", 0, 10))(t)
 	equal(t, len(got), 3)
 	for i, e := range got {
 		equal(t, e.Index, int64(3*i))
 		equal(t, must(ledger.ParseLeaf(e.Leaf))(t).Subject, "apr_0")
 	}
-	equal(t, len(must(s.History(t.Context(), "other", "apr_0"))(t)), 0)
+	equal(t, len(must(s.History(t.Context(), "other", "apr_0", 0, 10))(t)), 0)
+	equal(t, len(must(s.History(t.Context(), tenant, "apr_0", 0, 2))(t)), 2)
+	rest := must(s.History(t.Context(), tenant, "apr_0", got[1].Index+1, 10))(t)
+	equal(t, len(rest), 1)
+	equal(t, rest[0].Index, got[2].Index)
 }
 
 // prune drops what people wrote and calls carried; what is left still verifies.

@@ -37,7 +37,8 @@ func Run(t *testing.T, place func(t *testing.T) Place) {
 		return func() (store.Store, error) { return p.Open(Trust()) }
 	}
 	for name, test := range map[string]func(*testing.T, Database){
-		"requests": requests, "token names": tokenNames, "round trip": roundTrip, "lists tell who may answer": listsTellWhoMayAnswer, "list": list, "list by filter": filters, "pages": pages, "cursors": cursors, "similar": similar, "questions": questions,
+		"requests": requests, "token names": tokenNames, "round trip": roundTrip, "lists tell who may answer": listsTellWhoMayAnswer, "list": list,
+		"list by filter": filters, "pages": pages, "cursors": cursors, "similar": similar, "questions": questions, "heads": heads, "loads": loads,
 		"latest": latest, "latest edited elsewhere": latestEditedElsewhere, "one card": oneCard, "one card of two replicas": oneCardReplicas, "memory": memories, "memory race": memoryRace,
 		"update": updates, "stale": stale, "version race": versionRace, "failed updates": failedUpdates, "panics": panics, "goexit": exits, "cancelled": cancelled,
 		"two requests": twoRequests, "tenants": tenants,

@@ -54,7 +54,7 @@ func Tampering(t *testing.T, place func(t *testing.T) Place) {
 		"a record's version":            {`UPDATE records SET version = 9`, listRecordsOf},
 		"a record's time":               {`UPDATE records SET due = 1`, func(ctx context.Context, s full) error { return second(s.DueRecords(ctx, "calls", epoch(), 10)) }},
 		"a sealed entry":                {`UPDATE entries SET leaf = (SELECT e.leaf FROM entries AS e WHERE e.idx = 1) WHERE idx = 0`, func(ctx context.Context, s full) error { return second(s.Leaves(ctx, tenant, 0, 10)) }},
-		"a sealed entry's subject":      {`UPDATE entries SET subject = 'apr_000002' WHERE idx = 0`, func(ctx context.Context, s full) error { return second(s.History(ctx, tenant, "apr_000002")) }},
+		"a sealed entry's subject":      {`UPDATE entries SET subject = 'apr_000002' WHERE idx = 0`, func(ctx context.Context, s full) error { return second(s.History(ctx, tenant, "apr_000002", 0, 10)) }},
 		"the size of the ledger":        {`UPDATE trees SET size = size + 1`, sealing},
 		"the checkpoint of the ledger":  {`UPDATE trees SET checkpoint = root`, sealing},
 		"an entry that is not sealed":   {`UPDATE entries SET type = 'request_approved' WHERE idx IS NULL`, sealing},

@@ -101,11 +101,17 @@ const list = document.getElementById("list");
 const request = document.getElementById("request");
 let pending;
 
+// However often something changes, the list is asked for once in a while.
+function refreshIn(ms) {
+  pending ??= setTimeout(() => { pending = undefined; refreshList(); }, ms);
+}
+
 async function refreshList() {
   const chosen = new Set([...list.querySelectorAll("input[name=id]:checked")].map((c) => c.value));
   const current = list.querySelector(".current")?.id;
   const focused = document.activeElement?.closest?.(".request")?.id;
   const answer = await fetch(list.dataset.from, { headers: { Accept: "text/html" } });
+  if (answer.status === 429) { refreshIn(5000); return; }
   if (!answer.ok) { say("The list can't be refreshed. Reload the page."); return; }
   const before = document.getElementById("total")?.textContent;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -149,10 +155,7 @@ function noticeChange() {
 
 function heard(event) {
   const { subject } = JSON.parse(event.data);
-  if (list) {
-    clearTimeout(pending);
-    pending = setTimeout(refreshList, 150);
-  }
+  if (list) refreshIn(300);
   if (request && subject === request.dataset.id) noticeChange();
   countSoon();
 }

@@ -95,7 +95,7 @@ func tables() []table {
 	return []table{
 		define("periods", "n", "n:i id public_key why at:i code:b").with("code", "n id public_key why at"),
 		define("requests", "tenant id", "tenant id version:i state cause agent target principal message rules group_names approvals:i needed:i created:i "+
-			"deadline:i due:i closed:i binding pruned:i body answering code:b line_code:b").
+			"deadline:i due:i closed:i binding pruned:i body answering asker bytes:i code:b line_code:b").
 			with("code", "tenant id version body").
 			with("line_code", "tenant id version state cause agent target principal message rules group_names approvals needed created deadline answering"),
 		define("grants", "tenant id", "tenant id agent target created:i expires:i revoked:i max_uses:i uses:i pruned:i body version:i code:b").

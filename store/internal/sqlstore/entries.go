@@ -23,19 +23,51 @@ func (s *Store) Leaves(ctx context.Context, tenant string, from int64, limit int
 
 // measured is an entry with the size of its openings when those are still to be read.
 type measured struct {
-	store.Entry
+	sealedEntry
 	large int64
+}
+
+func scanMeasured(r Rows) (m measured, err error) {
+	err = r.Scan(&m.Index, &m.kind, &m.subject, &m.at, &m.version, &m.leaf, &m.code, &m.Openings, &m.large)
+	m.Leaf = m.leaf
+	return m, err
 }
 
 // Entries lists sealed entries from an index on, as they are: what was changed shows when the log is verified, and an auditor wants to see it.
 func (s *Store) Entries(ctx context.Context, tenant string, from int64, limit int) ([]store.Entry, error) {
-	found, err := collect(ctx, s.eng, func(r Rows) (m measured, err error) { return m, r.Scan(&m.Index, &m.Leaf, &m.Openings, &m.large) },
-		`SELECT idx, leaf, CASE WHEN length(openings) <= $4 THEN openings END, CASE WHEN length(openings) > $4 THEN length(openings) ELSE 0 END
-FROM entries WHERE tenant = $1 AND idx >= $2 AND idx IS NOT NULL ORDER BY idx LIMIT $3`, tenant, from, int64(limit), int64(smallOpenings))
+	found, err := s.entries(ctx, "", tenant, from, int64(limit), int64(smallOpenings))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]store.Entry, len(found))
+	for i, e := range found {
+		out[i] = e.Entry
+	}
+
+	return out, nil
+}
+
+// History lists the sealed entries about one subject from an index on.
+func (s *Store) History(ctx context.Context, tenant, subject string, from int64, limit int) ([]store.Entry, error) {
+	found, err := s.entries(ctx, "subject = $5 AND ", tenant, from, int64(limit), int64(smallOpenings), plain(subject))
+	if err != nil {
+		return nil, err
+	}
+
+	return s.genuineEntries(tenant, found)
+}
+
+// entries lists those of a condition. The first arguments are the tenant, the index to begin at, the limit, and what
+// openings are small.
+func (s *Store) entries(ctx context.Context, where, tenant string, args ...any) ([]sealedEntry, error) {
+	found, err := collect(ctx, s.eng, scanMeasured, `SELECT idx, type, subject, at, version, leaf, code,
+CASE WHEN length(openings) <= $4 THEN openings END,
+CASE WHEN length(openings) > $4 THEN length(openings) ELSE 0 END
+FROM entries WHERE `+where+`tenant = $1 AND idx >= $2 AND idx IS NOT NULL ORDER BY idx LIMIT $3`, append([]any{tenant}, args...)...)
 	if err != nil {
 		return nil, unavailable("list entries", err)
 	}
-	out, room := make([]store.Entry, 0, len(found)), int64(mostOpenings)
+	out, room := make([]sealedEntry, 0, len(found)), int64(mostOpenings)
 	for i, m := range found {
 		if m.large > room && i > 0 {
 			break
@@ -45,7 +77,7 @@ FROM entries WHERE tenant = $1 AND idx >= $2 AND idx IS NOT NULL ORDER BY idx LI
 				return nil, err
 			}
 		}
-		out = append(out, m.Entry)
+		out = append(out, m.sealedEntry)
 	}
 	return out, nil
 }

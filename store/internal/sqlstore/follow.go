@@ -67,17 +67,9 @@ type sealedEntry struct {
 	code []byte
 }
 
-const selectSealed = "SELECT idx, type, subject, at, version, leaf, openings, code FROM entries WHERE tenant = $1"
-
-func scanSealed(r Rows) (e sealedEntry, err error) {
-	err = r.Scan(&e.Index, &e.kind, &e.subject, &e.at, &e.version, &e.leaf, &e.Openings, &e.code)
-	e.Leaf = e.leaf
-	return e, err
-}
-
 const selectClosed = "SELECT idx, type, subject, at, version, leaf, code FROM entries WHERE tenant = $1"
 
-// scanClosed is scanSealed without openings.
+// scanClosed reads an entry without its openings.
 func scanClosed(r Rows) (e sealedEntry, err error) {
 	err = r.Scan(&e.Index, &e.kind, &e.subject, &e.at, &e.version, &e.leaf, &e.code)
 	e.Leaf = e.leaf

@@ -45,10 +45,11 @@ func (s *Store) insertRequest(tenant string, r *approval.Request, body string) S
 	row := rowOf(r)
 	return Stmt{
 		SQL: `INSERT INTO requests (tenant, id, version, state, cause, agent, target, principal, message, rules, group_names, approvals, needed, created,
-deadline, answering, due, closed, binding, pruned, body, code, line_code)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, 0, $20, $21, $22)`,
+deadline, answering, due, closed, binding, pruned, body, code, line_code, asker, bytes)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, 0, $20, $21, $22, $23, $24)`,
 		Args: append(row.line(tenant), optional(r.Due), optional(r.Closed), r.Binding(), body,
-			s.auth.code("requests", tenant, r.ID, r.Version, body), s.auth.code("requests line", row.line(tenant)...)),
+			s.auth.code("requests", tenant, r.ID, r.Version, body), s.auth.code("requests line", row.line(tenant)...),
+			plain(r.Requester.Runtime), int64(len(body))),
 	}
 }
 
@@ -210,7 +211,8 @@ func scanVote(r Rows) (v approval.VoteFact, err error) {
 	return v, err
 }
 
-const summaryColumns = "id, version, state, cause, agent, target, principal, message, rules, group_names, approvals, needed, created, deadline, answering, line_code"
+const summaryColumns = "id, version, state, cause, agent, target, principal, message, rules, group_names, approvals, needed, created, deadline, answering, " +
+	"line_code, octet_length(body)"
 
 // listed is a line of a list with what its code covers.
 type listed struct {
@@ -223,7 +225,7 @@ func scanSummary(r Rows) (s listed, err error) {
 	var state, cause, groups, answering string
 	var approvals, needed, created, deadline int64
 	err = r.Scan(&s.ID, &s.Version, &state, &cause, &s.Agent, &s.Target, &s.Principal, &s.Message, &s.Rules, &groups, &approvals, &needed, &created, &deadline,
-		&answering, &s.code)
+		&answering, &s.code, &s.Bytes)
 	s.covered = []any{
 		s.ID, s.Version, state, cause, s.Agent, s.Target, s.Principal, s.Message, s.Rules, groups, approvals, needed, created, deadline, answering,
 	}

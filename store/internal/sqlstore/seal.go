@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/ledger"
-	"github.com/assent-dev/assent/store"
 )
 
 // sealStep is how many entries one transaction seals, so that writers wait for it only shortly.
@@ -321,15 +320,6 @@ func (h hashes) read(indexes []int64, found map[int64]ledger.Hash) error {
 // Hashes reads stored hashes of the tenant's tree.
 func (s *Store) Hashes(ctx context.Context, tenant string) ledger.HashReader {
 	return hashes{ctx, s.eng, tenant}
-}
-
-// History lists the sealed entries about one subject.
-func (s *Store) History(ctx context.Context, tenant, subject string) ([]store.Entry, error) {
-	found, err := collect(ctx, s.eng, scanSealed, selectSealed+" AND subject = $2 AND idx IS NOT NULL ORDER BY idx", tenant, plain(subject))
-	if err != nil {
-		return nil, unavailable("list history", err)
-	}
-	return s.genuineEntries(tenant, found)
 }
 
 // Checkpoint returns the size and the signed checkpoint of the tenant's tree.

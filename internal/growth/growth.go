@@ -1,0 +1,70 @@
+// Package growth holds tests to time and memory that grow in proportion to the input.
+package growth
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+const (
+	times    = 4                // how much larger the second input is
+	most     = 2 * times        // how much more it may take; work in proportion to the square takes times*times
+	runs     = 5                // of which the fastest counts
+	attempts = 5                // on a machine that others use, too
+	patience = 10 * time.Second // after which no further attempt begins
+	least    = 200 * time.Microsecond
+)
+
+// Linear fails the test when work on an input that is four times as large takes more than eight times the time, or
+// allocates more than eight times the bytes. prepare makes an input of a size, and returns the work on it. The size
+// should be such that the work takes a millisecond or more.
+func Linear(t testing.TB, size int, prepare func(size int) (work func())) {
+	t.Helper()
+	small, large := prepare(size), prepare(times*size)
+	if a, b := allocated(small), allocated(large); b > most*a+1<<16 {
+		t.Errorf("size %d allocates %d bytes, size %d %d: more than in proportion", size, a, times*size, b)
+	}
+	var a, b time.Duration
+	for began, attempt := time.Now(), 0; attempt < attempts && time.Since(began) < patience; attempt++ {
+		a, b = fastest(small, large)
+		if b <= most*max(a, least) {
+			return
+		}
+	}
+	t.Errorf("size %d takes %v, size %d %v: more than in proportion", size, a, times*size, b)
+}
+
+// allocated is how many bytes the work allocates, freed or not.
+func allocated(work func()) uint64 {
+	var before, after runtime.MemStats
+	work() // what is made once is not counted
+	runtime.ReadMemStats(&before)
+	work()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// fastest times both in turns.
+func fastest(small, large func()) (a, b time.Duration) {
+	for i := range runs {
+		x, y := timed(small), timed(large)
+		if i == 0 || x < a {
+			a = x
+		}
+		if i == 0 || y < b {
+			b = y
+		}
+	}
+	return a, b
+}
+
+// timed leaves the collector out, which comes when it likes.
+func timed(work func()) time.Duration {
+	runtime.GC()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	began := time.Now()
+	work()
+	return time.Since(began)
+}

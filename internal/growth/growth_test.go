@@ -1,0 +1,48 @@
+package growth
+
+import (
+	"strings"
+	"testing"
+)
+
+// told keeps what a test would have been told.
+type told struct {
+	testing.TB
+	failed bool
+}
+
+func (t *told) Helper()               {}
+func (t *told) Errorf(string, ...any) { t.failed = true }
+
+func TestLinear(t *testing.T) {
+	for name, c := range map[string]struct {
+		work func(n int) func()
+		fits bool
+	}{
+		"a copy of each byte": {func(n int) func() { return func() { _ = strings.Repeat("x", 3000*n) } }, true},
+		"a longer copy for each byte": {func(n int) func() {
+			return func() {
+				text := ""
+				for range n {
+					text += "x"
+				}
+			}
+		}, false},
+		"a look at every byte for each byte": {func(n int) func() {
+			text, found := strings.Repeat("x", 20*n), 0
+			return func() {
+				for range n {
+					found += strings.Count(text, "xy")
+				}
+			}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := &told{TB: t}
+			Linear(out, 1000, c.work)
+			if out.failed == c.fits {
+				t.Errorf("failed: %v", out.failed)
+			}
+		})
+	}
+}

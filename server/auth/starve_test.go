@@ -1,0 +1,225 @@
+package auth_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// posts is how often the provider was asked to exchange a code.
+func (p *idp) posts() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.calls["/token"]
+}
+
+// back asks for a callback without a browser around it.
+func (h *house) back(to, cookie, address string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest("GET", to, nil)
+	req.RemoteAddr = address
+	req.Header.Set("Sec-Fetch-Mode", "navigate")
+	if cookie != "" {
+		req.AddCookie(&http.Cookie{Name: "__Host-assent-flow", Value: cookie})
+	}
+	out := httptest.NewRecorder()
+	h.serve(out, req)
+	return out
+}
+
+// begun is a sign-in right before its callback.
+type begun struct{ to, cookie string }
+
+// begun begins a sign-in. With a code it comes back with that one, instead of the provider's.
+func (h *house) begun(code string) begun {
+	h.t.Helper()
+	b := h.browser()
+	to, err := url.Parse(b.begin())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	q := to.Query()
+	if code != "" {
+		q.Set("code", code)
+	}
+	to.RawQuery = q.Encode()
+	return begun{to.RequestURI(), b.cookie("-flow")}
+}
+
+// TestM2_NoPostForAFlowThatWasNotBegun: cookies that somebody made, changed, or had sealed for another provider or by
+// another server lead to no post.
+func TestM2_NoPostForAFlowThatWasNotBegun(t *testing.T) {
+	h := open(t, false)
+	f := h.begun("")
+	to, err := url.Parse(f.to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := json.Marshal(map[string]any{
+		"provider": "corp", "state": to.Query().Get("state"), "nonce": "n", "verifier": strings.Repeat("v", 43),
+		"next": "/", "expires": time.Now().Add(time.Minute),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, cookie := range map[string]string{
+		"none": "", "unsealed": base64.RawURLEncoding.EncodeToString(own), "cut": f.cookie[:len(f.cookie)-4],
+		"longer":  f.cookie + "AAAA",
+		"changed": f.cookie[:30] + "AAAA" + f.cookie[34:], "empty": "AAAA",
+	} {
+		out := h.back(f.to, cookie, "192.0.2.1:1")
+		if out.Code != http.StatusBadRequest || !strings.Contains(out.Body.String(), "Start again") {
+			t.Errorf("%s: status %d", name, out.Code)
+		}
+	}
+	ours := h.cfg.Key
+	h.cfg.Key = []byte("the key of another server, which it is")
+	h.restart()
+	if out := h.back(f.to, f.cookie, "192.0.2.1:1"); out.Code != http.StatusBadRequest {
+		t.Errorf("sealed elsewhere: status %d", out.Code)
+	}
+	if n := h.idp.posts(); n != 0 {
+		t.Errorf("%d posts to the provider", n)
+	}
+	h.cfg.Key = ours
+	h.restart()
+	if out := h.back(f.to, f.cookie, "192.0.2.1:1"); out.Code != http.StatusSeeOther || h.idp.posts() != 1 {
+		t.Errorf("on another replica: status %d, %d posts", out.Code, h.idp.posts())
+	}
+}
+
+// TestM2_AFlowIsUsedOnce: whoever sends the same callback again, here or to another replica, reaches no provider.
+func TestM2_AFlowIsUsedOnce(t *testing.T) {
+	h := open(t, false)
+	f := h.begun("made-up")
+	if out := h.back(f.to, f.cookie, "192.0.2.1:1"); out.Code != http.StatusForbidden {
+		t.Errorf("a made-up code: status %d", out.Code)
+	}
+	posts := h.idp.posts()
+	h.restart()
+	for range 3 {
+		if out := h.back(f.to, f.cookie, "192.0.2.1:1"); out.Code != http.StatusBadRequest {
+			t.Errorf("the flow was used, and used again: status %d", out.Code)
+		}
+	}
+	if n := h.idp.posts(); posts == 0 || n != posts {
+		t.Errorf("%d posts to the provider, and then %d", posts, n)
+	}
+	f = h.begun("")
+	h.used.lost = errors.New("the disk is full")
+	if out := h.back(f.to, f.cookie, "192.0.2.1:1"); out.Code != http.StatusServiceUnavailable || h.idp.posts() != posts {
+		t.Errorf("a use that can't be remembered: status %d, %d posts", out.Code, h.idp.posts())
+	}
+}
+
+// slowly makes the provider take its time for each exchange, and returns how many are under way at most.
+func (h *house) slowly(took time.Duration) *atomic.Int64 {
+	var now, most atomic.Int64
+	quick := h.idp.Config.Handler
+	h.idp.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/token" {
+			most.Store(max(most.Load(), now.Add(1)))
+			defer now.Add(-1)
+			<-time.After(took)
+		}
+		quick.ServeHTTP(w, r)
+	})
+	return &most
+}
+
+// TestM2_StrangersDoNotKeepPeopleFromSigningIn: four hundred strangers begin sign-ins, as anybody may, and come back at
+// once with codes that they made up, from one address; the provider takes its time for each. People who typed a
+// password meanwhile, and people elsewhere, sign in all the same.
+func TestM2_StrangersDoNotKeepPeopleFromSigningIn(t *testing.T) {
+	h := open(t, false)
+	most := h.slowly(100 * time.Millisecond)
+	typed := []begun{h.begun(""), h.begun("")}
+	h.pass(7 * time.Second) // a password
+	strangers := make([]begun, 400)
+	for i := range strangers {
+		strangers[i] = h.begun(fmt.Sprint("made-up-", i))
+	}
+	elsewhere := []begun{h.begun(""), h.begun("")}
+	var all sync.WaitGroup
+	var done atomic.Int64
+	for i, s := range strangers {
+		all.Go(func() {
+			h.back(s.to, s.cookie, fmt.Sprint("192.0.2.1:", 1000+i))
+			done.Add(1)
+		})
+	}
+	for most.Load() < 4 { // the flood is on
+		<-time.After(time.Millisecond)
+	}
+	for name, c := range map[string]struct {
+		flows   []begun
+		address string
+	}{
+		"who typed a password, behind the same address": {typed, "192.0.2.1:9"},
+		"elsewhere": {elsewhere, "198.51.100.7:9"},
+	} {
+		for _, f := range c.flows {
+			all.Go(func() {
+				start := time.Now()
+				if out := h.back(f.to, f.cookie, c.address); out.Code != http.StatusSeeOther {
+					t.Errorf("%s: status %d: %s", name, out.Code, out.Body)
+				}
+				if took := time.Since(start); took > 3*time.Second {
+					t.Errorf("%s: signed in after %v", name, took)
+				}
+				if done.Load() == int64(len(strangers)) {
+					t.Errorf("%s: the flood was over before", name)
+				}
+			})
+		}
+	}
+	all.Wait()
+	if n := most.Load(); n > 16 {
+		t.Errorf("%d exchanges at a time", n)
+	}
+}
+
+// TestM2_WhoFindsNoRoomTriesAgain: a sign-in that found no room is not lost: the same page, asked for again, goes on
+// with it.
+func TestM2_WhoFindsNoRoomTriesAgain(t *testing.T) {
+	h := open(t, false)
+	flows := make([]begun, 100) // more than may wait
+	for i := range flows {
+		flows[i] = h.begun("made-up")
+	}
+	h.slowly(50 * time.Millisecond)
+	var all sync.WaitGroup
+	answers := make([]*httptest.ResponseRecorder, len(flows))
+	for i, f := range flows {
+		all.Go(func() { answers[i] = h.back(f.to, f.cookie, "192.0.2.1:1") })
+	}
+	all.Wait()
+	turnedAway := 0
+	for i, out := range answers {
+		switch out.Code {
+		case http.StatusForbidden: // the provider did not know the code
+		case http.StatusTooManyRequests:
+			turnedAway++
+			if out.Header().Get("Retry-After") == "" || out.Header().Get("Set-Cookie") != "" ||
+				!strings.Contains(out.Body.String(), "reload this page") {
+				t.Errorf("%v: %s", out.Header(), out.Body)
+			}
+			if again := h.back(flows[i].to, flows[i].cookie, "192.0.2.1:1"); again.Code != http.StatusForbidden {
+				t.Errorf("asked again: status %d", again.Code)
+			}
+		default:
+			t.Errorf("status %d", out.Code)
+		}
+	}
+	if turnedAway == 0 || h.idp.posts() < len(flows) {
+		t.Errorf("%d were turned away, %d posts", turnedAway, h.idp.posts())
+	}
+}

@@ -1,0 +1,456 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/server"
+	"github.com/assent-dev/assent/server/quota"
+	"github.com/assent-dev/assent/store"
+)
+
+// limited is a server whose limits are others than the usual ones.
+func limited(change func(*quota.Limits)) func(*server.Config) {
+	return func(c *server.Config) {
+		limits := quota.Default(1<<30, 2)
+		change(&limits)
+		c.Shares = quota.New(limits)
+	}
+}
+
+// tooMany holds an answer to being 429, with what to do.
+func (a *answer) tooMany(words ...string) {
+	a.t.Helper()
+	if a.status != http.StatusTooManyRequests || a.str("code") != "too_many" || a.str("next_action") != "retry" ||
+		a.header.Get("Retry-After") == "" {
+		a.t.Fatalf("status %d: %s", a.status, a.text)
+	}
+	for _, w := range words {
+		if !strings.Contains(a.str("detail"), w) {
+			a.t.Errorf("%q does not say %q", a.str("detail"), w)
+		}
+	}
+}
+
+// other is a token of a tenant beside acme.
+func (h *house) other(scopes ...string) string {
+	return h.token(store.Token{Tenant: "beta", Name: "rt", Scopes: scopes})
+}
+
+// peak is the most live memory that some work adds, in bytes.
+func peak(work func()) int64 {
+	runtime.GC()
+	defer debug.SetGCPercent(debug.SetGCPercent(5))
+	var before, now runtime.MemStats
+	runtime.ReadMemStats(&before)
+	done, most := make(chan struct{}), uint64(0)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			runtime.ReadMemStats(&now)
+			most = max(most, now.HeapAlloc)
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	})
+	work()
+	close(done)
+	all.Wait()
+	return int64(most) - int64(before.HeapAlloc)
+}
+
+// TestH6_BodiesWeighWhatTheyTake: what is counted for a body is no less than what the asking of it takes at most, and
+// not absurdly more.
+func TestH6_BodiesWeighWhatTheyTake(t *testing.T) {
+	h := newHouse(t)
+	const size = 1 << 20
+	for name, args := range map[string]string{
+		"a text":  `{"a":"` + strings.Repeat("x", size) + `"}`,
+		"quotes":  `{"a":"` + strings.Repeat(`\"`, size/2) + `"}`,
+		"numbers": `{"a":[` + strings.Repeat("1,", 49_000) + `1]}`,
+		"members": "{" + members(40_000) + `"z":1}`,
+		"nested":  `{"a":` + strings.Repeat(`[`, 100) + strings.Repeat("1,", 40_000) + "1" + strings.Repeat("]", 100) + `}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := []byte(`{"call":{"kind":"tool","tool":"trade","args":` + args + `}}`)
+			took := peak(func() {
+				call := &resolve.Call{Kind: resolve.Tool, Tool: "trade", Args: bytes.Clone([]byte(args))}
+				out, err := h.svc.Open(t.Context(), approval.OpenInput{Tenant: "acme", Asker: approval.Asker{Token: "rt"}, Agent: "desk", Call: call})
+				if err != nil || out.Outcome != approval.OpenPending {
+					t.Errorf("%+v, %v", out, err)
+				}
+			})
+			weight := server.BodyWeight(body)
+			t.Logf("%d bytes take %d and weigh %d", len(body), took, weight)
+			if took > weight+4<<20 || weight > 12*took {
+				t.Errorf("it takes %d bytes, and weighs %d", took, weight)
+			}
+		})
+	}
+}
+
+func members(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `"m%d":%d,`, i, i)
+	}
+	return b.String()
+}
+
+// upload is a call whose body has not come yet. Its client waits to be told to go on.
+type upload struct {
+	t    *testing.T
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func (h *house) upload(token string, length int) *upload {
+	h.t.Helper()
+	at, err := url.Parse(h.url)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", at.Host)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { conn.Close() })
+	fmt.Fprintf(conn, "POST /v1/agents/desk/decide HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", token, length)
+	return &upload{h.t, conn, bufio.NewReader(conn)}
+}
+
+// answer reads the next one, with 100 for being told to go on.
+func (u *upload) answer() *answer {
+	u.t.Helper()
+	_ = u.conn.SetReadDeadline(time.Now().Add(15 * time.Second))
+	resp, err := http.ReadResponse(u.in, nil)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	return &answer{t: u.t, status: resp.StatusCode, header: resp.Header, text: string(text)}
+}
+
+// TestH6_MemoryIsTakenBeforeABodyIsRead: a token that has begun as many large calls as fit into its part is told so
+// before it sends more; another token of the tenant, and other tenants, go on; and what was begun gets its answer.
+func TestH6_MemoryIsTakenBeforeABodyIsRead(t *testing.T) {
+	h := newHouse(t, limited(func(l *quota.Limits) {
+		l.Memory = quota.Parts{Total: 400 << 20, Tenant: 300 << 20, Caller: 150 << 20}
+	}))
+	greedy, fellow, other := h.runtime(), h.token(store.Token{Name: "rt2", Scopes: []string{"decide"}}), h.other("decide")
+	const size = 2 << 20 // 56 MiB of memory
+	var begun []*upload
+	for range 2 {
+		u := h.upload(greedy, size)
+		u.answer().must(http.StatusContinue)
+		begun = append(begun, u)
+	}
+	h.upload(greedy, size).answer().tooMany("this token has as much in work as it may")
+	large := `{"kind":"tool","tool":"quote","args":{"a":"` + strings.Repeat("x", 1<<20) + `"}}`
+	for name, token := range map[string]string{"another token": fellow, "another tenant": other} {
+		began := time.Now()
+		a := h.do("POST", "/v1/agents/desk/decide", token, large)
+		if a.status != http.StatusOK || time.Since(began) > time.Second {
+			t.Errorf("%s: status %d after %v", name, a.status, time.Since(began))
+		}
+	}
+	if a := h.do("POST", "/v1/agents/desk/decide", greedy, `{"kind":"tool","tool":"quote"}`); a.status != http.StatusOK {
+		t.Errorf("a small call of the same token: status %d", a.status)
+	}
+	body := `{"kind":"tool","tool":"quote","args":{"a":"`
+	body += strings.Repeat("x", size-len(body)-3) + `"}}`
+	for _, u := range begun {
+		if _, err := io.WriteString(u.conn, body); err != nil {
+			t.Fatal(err)
+		}
+		u.answer().must(http.StatusOK)
+	}
+	eventually(t, "the memory is free again", func() bool {
+		return h.do("POST", "/v1/agents/desk/decide", greedy, large).status == http.StatusOK
+	})
+}
+
+// TestH6_BodiesOfUnknownLengthTakeWhatTheyHave: a body that doesn't say how long it is ends where there is no more
+// room.
+func TestH6_BodiesOfUnknownLengthTakeWhatTheyHave(t *testing.T) {
+	h := newHouse(t, limited(func(l *quota.Limits) {
+		l.Memory = quota.Parts{Total: 150 << 20, Tenant: 100 << 20, Caller: 60 << 20}
+	}))
+	held := h.upload(h.other("decide"), 4<<20) // 88 MiB of memory
+	held.answer().must(http.StatusContinue)
+	rt := h.runtime()
+	small := strings.NewReader(`{"kind":"tool","tool":"quote","args":{"a":"` + strings.Repeat("x", 100_000) + `"}}`)
+	if status := h.chunked(rt, small); status != http.StatusOK {
+		t.Errorf("a small one: status %d", status)
+	}
+	large := strings.NewReader(`{"kind":"tool","tool":"quote","args":{"a":"` + strings.Repeat("x", 8_000_000) + `"}}`)
+	if status := h.chunked(rt, large); status != http.StatusTooManyRequests {
+		t.Errorf("a large one: status %d", status)
+	}
+	held.conn.Close()
+}
+
+// chunked decides a call whose body does not say its length.
+func (h *house) chunked(token string, body io.Reader) int {
+	h.t.Helper()
+	req, err := http.NewRequestWithContext(h.t.Context(), "POST", h.url+"/v1/agents/desk/decide", io.MultiReader(body))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode
+}
+
+// TestH6_ACallMayHave50000Values: more are denied, in words that say how many there were.
+func TestH6_ACallMayHave50000Values(t *testing.T) {
+	h := newHouse(t)
+	rt := h.runtime()
+	call := func(n int) string {
+		return `{"kind":"tool","tool":"quote","args":{"a":[` + strings.Repeat("1,", n-3) + `1]}}`
+	}
+	if a := h.do("POST", "/v1/agents/desk/decide", rt, call(50_000)); a.str("outcome") != "allow" {
+		t.Errorf("got %.300s", a.text)
+	}
+	a := h.do("POST", "/v1/agents/desk/decide", rt, call(50_001))
+	if a.status != http.StatusOK || a.str("outcome") != "deny" ||
+		!strings.Contains(a.text, `"code":"unreadable_arguments"`) ||
+		!strings.Contains(a.text, "50001 values, at most 50000 are read") {
+		t.Errorf("got %.300s", a.text)
+	}
+}
+
+// TestH6_AFieldMayHave10000Values: beside calls there is nothing that could have more.
+func TestH6_AFieldMayHave10000Values(t *testing.T) {
+	h := newHouse(t)
+	rt := h.runtime()
+	id := h.ask(rt, `{"quantity":1}`).ID
+	numbers := "[" + strings.Repeat("1,", 400_000) + "1]"
+	for path, body := range map[string]string{
+		"/v1/requests/" + id + "/cancel": `{"reason":` + numbers + `}`,
+		"/v1/agents/desk/decide":         `{"kind":"tool","tool":` + numbers + `}`,
+	} {
+		a := h.do("POST", path, rt, body)
+		if a.status != http.StatusBadRequest || !strings.Contains(a.str("detail"), "values, at most 10000 are read") {
+			t.Errorf("%s: %d %.300s", path, a.status, a.text)
+		}
+	}
+}
+
+// TestH6_LargeRequestsAreReadInTurn: many who read a request of 8 MiB at once share memory and turns, and nobody else
+// waits for them.
+func TestH6_LargeRequestsAreReadInTurn(t *testing.T) {
+	h := newHouse(t)
+	rt, reader, other := h.runtime(), h.token(store.Token{Name: "reader", Scopes: []string{"read"}}), h.other("decide")
+	r := h.ask(rt, `{"a":"`+strings.Repeat(`\"`, 4_000_000)+`"}`)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var all sync.WaitGroup
+	var answered, refused atomic.Int64
+	for range 24 {
+		all.Go(func() {
+			req, err := http.NewRequestWithContext(ctx, "GET", h.url+"/v1/requests/"+r.ID, nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			req.Header.Set("Authorization", "Bearer "+reader)
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				return // the test is over
+			}
+			defer resp.Body.Close()
+			_, _ = io.Copy(io.Discard, resp.Body)
+			switch resp.StatusCode {
+			case http.StatusOK:
+				answered.Add(1)
+			case http.StatusTooManyRequests:
+				refused.Add(1)
+			default:
+				t.Errorf("status %d", resp.StatusCode)
+			}
+		})
+	}
+	took := peak(func() {
+		for range 50 {
+			if a := h.do("POST", "/v1/agents/desk/decide", other, `{"kind":"tool","tool":"quote"}`); a.status != http.StatusOK {
+				t.Errorf("status %d", a.status)
+			}
+		}
+		all.Wait()
+	})
+	if answered.Load() == 0 || answered.Load()+refused.Load() != 24 {
+		t.Errorf("%d were answered, %d refused", answered.Load(), refused.Load())
+	}
+	if took > 600<<20 {
+		t.Errorf("it took %d bytes", took)
+	}
+}
+
+// TestM9_PollsOfOneTokenEnd: long polls have a part for each token and tenant. Whoever has no place may ask without
+// waiting.
+func TestM9_PollsOfOneTokenEnd(t *testing.T) {
+	h := newHouse(t, limited(func(l *quota.Limits) { l.Polls = quota.Parts{Total: 4, Tenant: 3, Caller: 2} }))
+	rt, fellow := h.runtime(), h.token(store.Token{Name: "reader", Scopes: []string{"read"}})
+	r := h.ask(rt, `{"a":1}`)
+	path := "/v1/requests/" + r.ID
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	waiting := 0
+	wait := func(token string) {
+		all.Go(func() {
+			req, err := http.NewRequestWithContext(ctx, "GET", h.url+path+"?wait=60s&version=1", nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			req.Header.Set("Authorization", "Bearer "+token)
+			if resp, err := http.DefaultClient.Do(req); err == nil {
+				resp.Body.Close()
+			}
+		})
+		waiting++
+		eventually(t, "it waits", func() bool {
+			return strings.Contains(h.do("GET", "/metrics", "", "").text, fmt.Sprintf("assent_long_polls %d\n", waiting))
+		})
+	}
+	wait(rt)
+	wait(rt)
+	h.do("GET", path+"?wait=60s&version=1", rt, "").tooMany("this token has 2 requests that wait for a change",
+		"ask again without wait")
+	h.do("GET", path, rt, "").must(http.StatusOK)
+	wait(fellow)
+	h.do("GET", path+"?wait=60s&version=1", fellow, "").tooMany("the tenant has 3 requests")
+	text := h.do("GET", "/metrics", "", "").text
+	if !strings.Contains(text, `assent_limited_total{share="polls",whose="caller"} 1`) {
+		t.Error("the figures don't tell of it")
+	}
+}
+
+// TestM9_StreamsOfOneTokenEnd: so have event streams, and another tenant's are its own.
+func TestM9_StreamsOfOneTokenEnd(t *testing.T) {
+	h := newHouse(t, limited(func(l *quota.Limits) { l.Streams = quota.Parts{Total: 4, Tenant: 3, Caller: 2} }))
+	mara, fellow := h.voter("mara"), h.token(store.Token{Name: "reader", Scopes: []string{"read"}})
+	for range 2 {
+		h.stream(t.Context(), mara, "")
+	}
+	h.do("HEAD", "/v1/events", fellow, "").must(http.StatusOK)
+	if a := h.do("HEAD", "/v1/events", mara, ""); a.status != http.StatusTooManyRequests {
+		t.Errorf("status %d", a.status)
+	}
+	h.stream(t.Context(), fellow, "")
+	h.do("GET", "/v1/events", fellow, "").tooMany("the tenant has 3 event streams open")
+	h.stream(t.Context(), h.other("read"), "")
+	h.do("GET", "/v1/events", h.other("read"), "").tooMany("this server has 4 event streams open")
+}
+
+// TestM10_TooManyOpenRequestsAreRefused: as a problem that says what to do, and denies.
+func TestM10_TooManyOpenRequestsAreRefused(t *testing.T) {
+	h := newHouse(t)
+	h.stop()
+	h.svc = approval.New(h.store, h.plans, h.people, h.clock.Now, rand.Reader,
+		approval.Config{Quota: approval.Quota{Token: approval.Amounts{Open: 1}}})
+	h.start()
+	rt := h.runtime()
+	h.ask(rt, `{"a":1}`)
+	a := h.do("POST", "/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"trade","args":{"a":2}}}`)
+	a.tooMany("this token has 1 requests open", "cancel what nobody needs")
+	if a.str("outcome") != "deny" {
+		t.Errorf("got %s", a.text)
+	}
+}
+
+// TestL13_ProblemsRepeatNoLongNames: whatever somebody sends, the answer that refuses it is short.
+func TestL13_ProblemsRepeatNoLongNames(t *testing.T) {
+	h := newHouse(t)
+	rt, admin := h.runtime(), h.admin()
+	long := strings.Repeat("é", 400_000)
+	for name, c := range map[string]struct{ path, token, body string }{
+		"a field":            {"/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"trade"},"` + long + `":1}`},
+		"a field of a call":  {"/v1/agents/desk/decide", rt, `{"kind":"tool","tool":"trade","` + long + `":1}`},
+		"a kind":             {"/v1/agents/desk/decide", rt, `{"kind":"` + long + `"}`},
+		"a kind without end": {"/v1/agents/desk/requests", rt, `{"call":{"kind":"` + long + `"}}`},
+		"a tool":             {"/v1/agents/desk/decide", rt, `{"kind":"tool","tool":"` + long + `"}`},
+		"a tool to ask for":  {"/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"` + long + `"}}`},
+		"a key twice": {"/v1/agents/desk/decide", rt, `{"kind":"tool","tool":"quote","args":{"` + long + `":1,"` +
+			long + `":2}}`},
+		"a hint": {"/v1/agents/desk/decide", rt, `{"kind":"tool","tool":"quote","annotations":{"` + long +
+			`":1,"` + long + `":2}}`},
+		"an asker": {"/v1/agents/desk/questions", rt, `{"call":{"kind":"tool","tool":"quote"},"question":{"` +
+			long + `":1}}`},
+		"a scope":    {"/v1/tokens", admin, `{"name":"x","scopes":["` + long + `"]}`},
+		"a duration": {"/v1/tokens", admin, `{"name":"x","scopes":["read"],"expires_in":"` + long + `"}`},
+		"a query":    {"/v1/requests?" + strings.Repeat("x", 20_000) + "=1", admin, ""},
+		"a state":    {"/v1/requests?state=" + strings.Repeat("x", 20_000), admin, ""},
+		"an id":      {"/v1/requests/" + strings.Repeat("x", 20_000), admin, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			method := "POST"
+			if c.body == "" {
+				method = "GET"
+			}
+			a := h.do(method, c.path, c.token, c.body, "Idempotency-Key", "k")
+			if a.status < 200 || a.status >= 500 || len(a.text) > 4<<10 {
+				t.Errorf("status %d, %d bytes: %.300s", a.status, len(a.text), a.text)
+			}
+		})
+	}
+}
+
+// TestD18_WhatMayBeMadeCanBeRead: ids of RAP calls are read back by an address, in which each byte takes three.
+func TestD18_WhatMayBeMadeCanBeRead(t *testing.T) {
+	h := newHouse(t)
+	rt := h.runtime()
+	id := url.QueryEscape(strings.Repeat("\u00e9", 4096))
+	a := h.do("GET", "/v1/agents/desk/rap/calls?thread="+id+"&id="+id, rt, "")
+	if a.status != http.StatusNotFound || a.str("code") != "not_found" {
+		t.Errorf("status %d: %.300s", a.status, a.text)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), "GET", h.url+"/healthz", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Long", strings.Repeat("x", 200_000))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil && !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	if resp != nil {
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+			t.Errorf("status %d", resp.StatusCode)
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func take(t *testing.T, p *Pool, tenant, caller string, units int64) *Hold {
+	t.Helper()
+	h, err := p.Take(t.Context(), Who{Tenant: tenant, Caller: caller}, units, 0)
+	if err != nil {
+		t.Fatalf("%s/%s got nothing: %v", tenant, caller, err)
+	}
+	return h
+}
+
+func refused(t *testing.T, p *Pool, tenant, caller string, units int64, whose string) {
+	t.Helper()
+	_, err := p.Take(t.Context(), Who{Tenant: tenant, Caller: caller}, units, 0)
+	var full *FullError
+	if !errors.As(err, &full) || full.Whose != whose {
+		t.Fatalf("%s/%s: got %v, want the part of the %s to be used up", tenant, caller, err, whose)
+	}
+}
+
+func TestEachPartHasAnEnd(t *testing.T) {
+	p := NewPool(Parts{Total: 10, Tenant: 6, Caller: 4})
+	first := take(t, p, "acme", "a", 4)
+	refused(t, p, "acme", "a", 1, "caller")
+	take(t, p, "acme", "b", 2)
+	refused(t, p, "acme", "c", 1, "tenant")
+	take(t, p, "beta", "a", 4)
+	refused(t, p, "gamma", "a", 1, "server")
+	first.Return()
+	first.Return()
+	take(t, p, "gamma", "a", 4)
+	refused(t, p, "gamma", "b", 1, "server")
+}
+
+func TestWhatIsLargerThanItsPartGetsInAlone(t *testing.T) {
+	p := NewPool(Parts{Total: 10, Tenant: 6, Caller: 4})
+	large := take(t, p, "acme", "a", 9)
+	refused(t, p, "acme", "a", 1, "caller")
+	take(t, p, "beta", "a", 1)
+	refused(t, p, "acme", "b", 1, "tenant")
+	large.Return()
+	take(t, p, "acme", "a", 1)
+	refused(t, p, "acme", "a", 5, "caller")
+}
+
+func TestResize(t *testing.T) {
+	p := NewPool(Parts{Total: 10, Tenant: 10, Caller: 8})
+	h := take(t, p, "acme", "a", 2)
+	if err := h.Resize(8); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Resize(9); err != nil {
+		t.Fatal("alone it may be larger than its part:", err)
+	}
+	take(t, p, "beta", "a", 1)
+	if err := h.Resize(10); err == nil {
+		t.Fatal("it outgrew the pool")
+	}
+	if err := h.Resize(1); err != nil {
+		t.Fatal(err)
+	}
+	take(t, p, "beta", "b", 8)
+	h.Return()
+	if len(p.tenants) != 1 || p.held != 9 {
+		t.Errorf("%d tenants hold %d", len(p.tenants), p.held)
+	}
+}
+
+// TestWhoHoldsLeastIsFirst: the greedy one came first and often, and the others don't wait for it.
+func TestWhoHoldsLeastIsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(Parts{Total: 4, Tenant: 4, Caller: 4})
+		var order []string
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		wait := func(tenant, caller string) {
+			all.Go(func() {
+				h, err := p.Take(t.Context(), Who{Tenant: tenant, Caller: caller}, 2, time.Minute)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				order = append(order, tenant+"/"+caller)
+				mu.Unlock()
+				<-time.After(time.Second)
+				h.Return()
+			})
+			synctest.Wait()
+		}
+		for range 6 {
+			wait("acme", "greedy")
+		}
+		wait("acme", "other")
+		wait("beta", "one")
+		all.Wait()
+		want := []string{"acme/greedy", "acme/greedy", "beta/one", "acme/other"}
+		if len(order) != 8 || !slices.Equal(order[:4], want) {
+			t.Errorf("served %q", order)
+		}
+	})
+}
+
+func TestWaitingEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(Parts{Total: 1, Tenant: 1, Caller: 1})
+		h := take(t, p, "acme", "a", 1)
+		began := time.Now()
+		_, err := p.Take(t.Context(), Who{Tenant: "beta"}, 1, time.Second)
+		var full *FullError
+		if !errors.As(err, &full) || time.Since(began) != time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go cancel()
+		if _, err := p.Take(ctx, Who{Tenant: "beta"}, 1, time.Second); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		h.Return()
+		if len(p.tenants) != 0 {
+			t.Errorf("%d tenants are remembered who want nothing", len(p.tenants))
+		}
+	})
+}
+
+func TestOneCallerCanNotQueueForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(Parts{Total: 1, Tenant: 1, Caller: 1})
+		take(t, p, "acme", "a", 1)
+		for range usualWaiting {
+			go func() { _, _ = p.Take(t.Context(), Who{Tenant: "acme", Caller: "a"}, 1, time.Hour) }()
+		}
+		synctest.Wait()
+		refused(t, p, "acme", "a", 1, "caller")
+	})
+}
+
+// TestNeverTooMuch: whatever is taken, resized and returned, in whatever order, no part is exceeded but by one hold
+// that is alone, nothing that is free stays unused while somebody waits who may have it, and at the end nothing is
+// left.
+func TestNeverTooMuch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		parts := Parts{Total: rapid.Int64Range(1, 20).Draw(t, "total"),
+			Tenant: rapid.Int64Range(1, 20).Draw(t, "tenant"), Caller: rapid.Int64Range(1, 20).Draw(t, "caller")}
+		p := NewPool(parts)
+		var holds []*Hold
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			units := rapid.Int64Range(0, 12).Draw(t, "units")
+			switch what := rapid.IntRange(0, 2).Draw(t, "what"); {
+			case what == 0 || len(holds) == 0:
+				who := Who{Tenant: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "of"),
+					Caller: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "who")}
+				if h, err := p.Take(context.Background(), who, units, 0); err == nil {
+					holds = append(holds, h)
+				}
+			case what == 1:
+				_ = rapid.SampledFrom(holds).Draw(t, "hold").Resize(units)
+			default:
+				rapid.SampledFrom(holds).Draw(t, "hold").Return()
+			}
+			check(t, p, holds)
+		}
+		for _, h := range holds {
+			h.Return()
+		}
+		if p.held != 0 || len(p.tenants) != 0 {
+			t.Fatalf("%d units are held, %d tenants remembered", p.held, len(p.tenants))
+		}
+	})
+}
+
+func check(t *rapid.T, p *Pool, holds []*Hold) {
+	sums, counts := map[string]int64{}, map[string]int{}
+	for _, h := range holds {
+		for _, part := range []string{"", h.who.Tenant, h.who.Tenant + "/" + h.who.Caller} {
+			if sums[part] += h.units; h.units > 0 {
+				counts[part]++
+			}
+		}
+	}
+	if sums[""] != p.held {
+		t.Fatalf("%d units are held, and the pool counts %d", sums[""], p.held)
+	}
+	for part, sum := range sums {
+		most := p.parts.Caller
+		switch len(part) {
+		case 0:
+			most = p.parts.Total
+		case 1:
+			most = p.parts.Tenant
+		}
+		if sum > most && counts[part] > 1 {
+			t.Fatalf("%q holds %d of %d with %d holds", part, sum, most, counts[part])
+		}
+	}
+}
+
+// TestManyAtOnce: under real concurrency everybody who waits is served in the end, and nothing is lost.
+func TestManyAtOnce(t *testing.T) {
+	p := NewPool(Parts{Total: 7, Tenant: 5, Caller: 3})
+	var all sync.WaitGroup
+	for i := range 48 {
+		all.Go(func() {
+			who := Who{Tenant: fmt.Sprint(i % 3), Caller: fmt.Sprint(i % 8)}
+			for range 50 {
+				h, err := p.Take(t.Context(), who, 1+rand.Int64N(4), time.Minute)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_ = h.Resize(1)
+				h.Return()
+			}
+		})
+	}
+	all.Wait()
+	if p.held != 0 || len(p.tenants) != 0 {
+		t.Errorf("%d units are held, %d tenants remembered", p.held, len(p.tenants))
+	}
+}
