@@ -178,6 +178,31 @@ func TestUsers1_6_PeopleAreCheckedAsPeople(t *testing.T) {
 	}
 }
 
+// TestUsers1_7_GroupsAndStagesAreHeldAgainstThePeople of --people: a misspelt group, and more people than a group has.
+func TestUsers1_7_GroupsAndStagesAreHeldAgainstThePeople(t *testing.T) {
+	tree(t, map[string]string{
+		"people.yaml": "schema_version: \"1.0.0\"\npeople: [{id: mara, groups: [sre]}, {id: omar, groups: [sre]}]\n",
+		"p.policy.yaml": `schema_version: "1.0.0"
+policy_ref: acme.deploys
+rules:
+  - {id: typo, approval: true, require: {stages: [{group: sres, people: 1}], within: 1h}}
+  - {id: many, approval: true, require: {stages: [{group: sre, people: 9}], within: 1h}}
+`,
+	})
+	if out, errOut, code := validated(t, "p.policy.yaml"); code != ExitOK {
+		t.Errorf("without people: exit %d\n%s%s", code, out, errOut)
+	}
+	out, errOut, code := validated(t, "--people", "people.yaml", "p.policy.yaml")
+	for _, want := range []string{
+		`error: rule typo asks the group "sres", which nobody is in [policy-group-unknown]`, "= did you mean: sre\n",
+		"error: rule many needs 9 people of sre: only 2 can fill the stage [policy-stage-unfillable]",
+	} {
+		if code != ExitFindings || !strings.Contains(out, want) {
+			t.Errorf("exit %d, no %s in\n%s%s", code, want, out, errOut)
+		}
+	}
+}
+
 // TestUsers1_8_ARuleThatMeetsNothingIsAFinding when agents and policies are checked together; alone a policy is not judged.
 func TestUsers1_8_ARuleThatMeetsNothingIsAFinding(t *testing.T) {
 	const named = agentText + "constraints: {governance_policies: [{policy_ref: acme.sound}]}\n"
