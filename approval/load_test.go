@@ -146,7 +146,7 @@ func TestM10_EditsOfOneRequestEnd(t *testing.T) {
 	r := out.Request
 	for n := 1; n < 10; n++ {
 		edited, err := h.s.Edit(t.Context(), approval.EditInput{
-			Tenant: "t", ID: r.ID, Binding: r.Binding(), Person: []string{"ann", "bob"}[n%2], Args: text(n), Channel: "cli",
+			Tenant: "t", ID: r.ID, Binding: r.Binding(), Person: []string{"ann", "bob"}[n%2], Args: text(n), Channel: "cli", Full: true,
 		})
 		var input *approval.InputError
 		switch {

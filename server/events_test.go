@@ -180,8 +180,9 @@ func TestManyWatchers(t *testing.T) {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	var clients []*client.Client
-	for range watchers / 100 { // as many as one token may have
-		c, err := client.New(h.url, h.voter("mara"), client.Options{HTTP: &http.Client{Transport: transport}})
+	for n := range watchers / 100 { // as many as one token may have
+		watcher := h.token(store.Token{Name: fmt.Sprintf("watcher-%d", n), Scopes: []string{"read"}})
+		c, err := client.New(h.url, watcher, client.Options{HTTP: &http.Client{Transport: transport}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -126,7 +126,7 @@ func TestUsers2_4_AnEditTakesAnObjectOfArguments(t *testing.T) {
 	h := newHouse(t)
 	r := h.ask(h.runtime(), `{"amount":1}`)
 	for _, arguments := range []string{`"[1]"`, `"null"`, `"\"{}\""`} {
-		body := `{"arguments":` + arguments + `,"binding":"` + r.Binding() + `"}`
+		body := `{"arguments":` + arguments + `,"binding":"` + r.Binding() + `","shown_fully":true}`
 		if a := h.do("POST", "/v1/requests/"+r.ID+"/edits", h.voter("mara"), body, "If-Match", version(r)); a.status != 422 || !strings.Contains(a.text, "arguments: expected an object") {
 			t.Errorf("%s: %d %s", arguments, a.status, a.text)
 		}
@@ -415,8 +415,9 @@ func TestListsAndFigures(t *testing.T) {
 	rt, mara := h.runtime(), h.voter("mara")
 	one := h.ask(rt, `{"amount":1}`)
 	h.do("POST", "/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"wire","principal":"zed"}}`).must(201)
+	tokens := map[string]string{"mara": mara, "ben": h.voter("ben"), "olga": h.voter("olga")}
 	for person, want := range map[string]float64{"mara": 2, "ben": 2, "olga": 0} { // olga owns the agent
-		if a := h.do("GET", "/v1/requests?mine=true", h.voter(person), "").must(200); a.get("total") != want {
+		if a := h.do("GET", "/v1/requests?mine=true", tokens[person], "").must(200); a.get("total") != want {
 			t.Errorf("what waits for %s: %s", person, a.text)
 		}
 	}

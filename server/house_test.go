@@ -236,10 +236,28 @@ func (h *house) token(tok store.Token) string {
 	if tok.Expires.IsZero() {
 		tok.Expires = h.clock.Now().Add(time.Hour).UTC()
 	}
+	h.free(tok)
 	if err := h.store.PutToken(h.t.Context(), tok); err != nil {
 		h.t.Fatal(err)
 	}
 	return secret
+}
+
+// free has tokens of a name end, as where a new one stands in for an old one: a name is who asks.
+func (h *house) free(tok store.Token) {
+	h.t.Helper()
+	all, err := h.store.Tokens(h.t.Context(), tok.Tenant)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, other := range all {
+		if other.Name != tok.Name || other.Revoked != nil {
+			continue
+		}
+		if err := h.store.RevokeToken(h.t.Context(), tok.Tenant, other.ID, h.clock.Now()); err != nil {
+			h.t.Fatal(err)
+		}
+	}
 }
 
 func (h *house) runtime() string {

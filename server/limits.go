@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"time"
 
@@ -238,11 +237,7 @@ const mostWeighed = int64(callBody)
 // all that is known of who sends one.
 func (s *Server) Metered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, err := net.SplitHostPort(r.RemoteAddr)
-		if err != nil {
-			host = r.RemoteAddr
-		}
-		x := &exchange{Server: s, w: w, r: r, who: quota.Who{Caller: host}}
+		x := &exchange{Server: s, w: w, r: r, who: quota.Who{Caller: addressOf(r)}}
 		defer x.giveBack()
 		if r.Body != nil && r.ContentLength != 0 {
 			if err := x.takeBody(math.MaxInt64); err != nil {

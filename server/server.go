@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"runtime"
@@ -281,7 +282,9 @@ func (s *Server) serve(rt route) http.Handler {
 
 func (x *exchange) run(rt route) (err error) {
 	defer x.giveBack()
-	if !rt.open {
+	if rt.open {
+		x.who = quota.Who{Caller: addressOf(x.r)}
+	} else {
 		if err := x.enter(); err != nil {
 			return err
 		}
@@ -296,7 +299,7 @@ func (x *exchange) run(rt route) (err error) {
 	if x.query, err = queryOf(x.r, rt.query); err != nil && !rt.lax {
 		return err
 	}
-	if rt.open {
+	if rt.open && rt.body == 0 {
 		return rt.handle(x)
 	}
 	if err := x.takeBody(rt.body); err != nil {
@@ -310,6 +313,16 @@ func (x *exchange) run(rt route) (err error) {
 		return err
 	}
 	return rt.handle(x)
+}
+
+// addressOf is the address that a request comes from, without its port.
+func addressOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+
+	return host
 }
 
 // queryOf reads the query strictly: a misspelt filter must not list everything.

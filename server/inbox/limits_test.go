@@ -231,7 +231,7 @@ func TestM9_TheLiveListIsMadeOncePerChange(t *testing.T) {
 		for range 30 {
 			all.Go(func() {
 				p := h.browser("alice").get("/queue?tab=open")
-				if p.status != http.StatusOK || strings.Count(p.body, `class="card request"`) != change+1 {
+				if p.status != http.StatusOK || strings.Count(p.body, `class="request"`) != change+1 {
 					t.Errorf("status %d: %s", p.status, p.text())
 				}
 			})

@@ -59,7 +59,7 @@ func summarize(c *approval.Call, hidden policy.Arguments) summary {
 		return summary{Fields: []summaryField{{Value: pageWords("arguments that can’t be read")}}}
 	}
 	s := summarizer{left: longLine}
-	s.value("", doc, at)
+	s.value(nil, doc, at)
 	if len(s.out.Fields) == 0 {
 		s.out.Fields = []summaryField{{Value: pageWords("without arguments")}}
 	}
@@ -76,18 +76,18 @@ type summarizer struct {
 	left int // characters
 }
 
-// value adds a value, or what stands in an object or list. name is its path.
-func (s *summarizer) value(name string, v value.Value, at policy.Redaction) {
+// value adds a value, or what stands in an object or list.
+func (s *summarizer) value(path []string, v value.Value, at policy.Redaction) {
 	switch {
 	case v.Kind == value.Object && len(v.Members) > 0:
-		s.object(name, v, at)
-	case v.Kind == value.Array && len(v.Items) > 1, name != "" && v.Kind == value.Array:
-		s.add(name, shown{Pieces: []piece{{Text: items(len(v.Items))}}}, false)
+		s.object(path, v, at)
+	case v.Kind == value.Array && len(v.Items) > 1, len(path) > 0 && v.Kind == value.Array:
+		s.add(path, shown{Pieces: []piece{{Text: items(len(v.Items))}}}, false)
 	case v.Kind == value.Array, v.Kind == value.Object:
 	case v.Kind == value.String:
-		s.add(name, begin(v.Text), false)
+		s.add(path, begin(v.Text), false)
 	default:
-		s.add(name, shown{Pieces: []piece{{Text: approval.GroupDigits(string(v.AppendJSON(nil)))}}}, false)
+		s.add(path, shown{Pieces: []piece{{Text: approval.GroupDigits(string(v.AppendJSON(nil)))}}}, false)
 	}
 }
 
@@ -99,13 +99,10 @@ func items(n int) string {
 	return "[" + count(n) + " items]"
 }
 
-func (s *summarizer) object(name string, v value.Value, at policy.Redaction) {
+func (s *summarizer) object(outer []string, v value.Value, at policy.Redaction) {
 	amount, currency := money(v, at)
 	for i, m := range v.Members {
-		path := m.Key
-		if name != "" {
-			path = name + "." + m.Key
-		}
+		path := append(outer, m.Key)
 		below, hidden := at.Step(m.Key)
 		switch {
 		case hidden:
@@ -145,14 +142,14 @@ func currencyCode(v value.Value) bool {
 	return v.Kind == value.String && len(v.Text) == 3 && strings.Trim(v.Text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
 
-func (s *summarizer) add(name string, text shown, hidden bool) {
+func (s *summarizer) add(path []string, text shown, hidden bool) {
 	if len(s.out.Fields) == mostFields || s.left <= 0 {
 		s.out.More++
 		return
 	}
-	f := summaryField{Key: begin(name), Value: text, Hidden: hidden}
-	if name == "" {
-		f.Key = shown{}
+	f := summaryField{Value: text, Hidden: hidden}
+	if len(path) > 0 {
+		f.Key = begin(strings.Join(path, "."))
 	}
 	s.left -= utf8.RuneCountInString(f.Key.spoken()+f.Value.spoken()) + 2
 	s.out.Fields = append(s.out.Fields, f)
