@@ -15,10 +15,10 @@ type accepted struct {
 }
 
 // match finds the request of each answer and keeps those that may act, at most one for each request. It changes nothing.
-func (t *Thread) match(answers []content.InputResponse) ([]accepted, []Refusal) {
+func (t *Thread) match(in input) ([]accepted, []Refusal) {
 	var ids []string
 	byID := map[string][]content.InputResponse{}
-	for _, a := range answers {
+	for _, a := range in.answers {
 		id := a.InputResponseTo()
 		if _, seen := byID[id]; !seen {
 			ids = append(ids, id)
@@ -26,7 +26,7 @@ func (t *Thread) match(answers []content.InputResponse) ([]accepted, []Refusal) 
 		byID[id] = append(byID[id], a)
 	}
 	var out []accepted
-	var refused []Refusal
+	refused := in.refused
 	for _, id := range ids {
 		hit, no := t.matchOne(id, byID[id])
 		if hit != nil {

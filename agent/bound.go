@@ -225,7 +225,7 @@ func (r *run) goOn(ctx context.Context, in input) error {
 	if r.t.waiting() && (!in.more || r.opt.ConversationID != "") {
 		return r.holdBack(in)
 	}
-	if r.stopped || !told && !in.more && len(in.answers)+len(in.results) > 0 {
+	if r.stopped || !told && !in.more && len(in.answers)+len(in.refused)+len(in.results) > 0 {
 		return r.surface()
 	}
 	return r.turns(ctx)

@@ -91,9 +91,6 @@ func TestAnchors(t *testing.T) {
 		"before and after": {func(y1, y2 content.Content) []*content.Message {
 			return []*content.Message{content.UserText("x"), answers(y1, y2), content.UserText("y")}
 		}, "user: \"x\"\n" + block + "user: \"y\"\n"},
-		"as a tool's answer": {func(y1, y2 content.Content) []*content.Message {
-			return []*content.Message{content.NewMessage(content.ToolRole, y1, y2)}
-		}, block},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, r runner) {

@@ -34,7 +34,7 @@ func (r *run) takeIn(ctx context.Context, in input) error {
 		func() error { return r.eachItem(func(it *item) error { return r.findLost(ctx, it) }) },
 		func() error { return r.eachItem(func(it *item) error { return r.look(ctx, it) }) },
 		func() error { return r.eachItem(func(it *item) error { return r.expire(ctx, it) }) },
-		func() error { return r.takeAnswers(ctx, in.answers) },
+		func() error { return r.takeAnswers(ctx, in) },
 		func() error { return r.takeResults(ctx, in.results) },
 		func() error { return r.supersede(ctx, in.more) },
 	}
@@ -186,8 +186,8 @@ func (r *run) refuse(ctx context.Context, all ...Refusal) error {
 }
 
 // takeAnswers lets the answers act that may, and tells of the others.
-func (r *run) takeAnswers(ctx context.Context, answers []content.InputResponse) error {
-	hits, refused := r.t.match(answers)
+func (r *run) takeAnswers(ctx context.Context, in input) error {
+	hits, refused := r.t.match(in)
 	for _, hit := range hits {
 		no, err := r.take(ctx, hit)
 		if err != nil {

@@ -116,6 +116,7 @@ const (
 	Contradiction  RefusalReason = "contradiction"   // several answers that differ; a rejection among them stands
 	RepeatedAnswer RefusalReason = "repeated_answer" // the same answer again
 	BadAnswer      RefusalReason = "bad_answer"      // data or edited arguments that the schema refuses
+	NotOfUser      RefusalReason = "not_of_user"     // it stands in a message of another role: a model, a tool or a prompt does not answer
 	HeldElsewhere  RefusalReason = "held_elsewhere"  // the holder's people decide; an answer in the messages has no say
 )
 

@@ -104,7 +104,7 @@ func (in *dotnetInput) content(c content.Content, m *content.Message) (bool, err
 		return true, nil
 	case *content.ToolApprovalResponse:
 		call, ok := liveCall(c.Call)
-		if !ok {
+		if !ok || m.Role != content.User { // the request then stays unanswered, which ends the run
 			return false, nil
 		}
 		in.unanswered = slices.DeleteFunc(in.unanswered, func(id string) bool { return id == call.CallID })

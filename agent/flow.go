@@ -295,7 +295,7 @@ func (a *flowAgent) begin(ctx context.Context, t *Thread, messages []*content.Me
 	if err := a.expire(ctx, t); err != nil {
 		return nil, nil, err
 	}
-	hits, refused := t.match(in.answers)
+	hits, refused := t.match(in)
 	for _, hit := range hits {
 		yes := !content.Rejects(hit.answer)
 		e := Event{Type: "answered", RequestID: hit.answer.InputResponseTo(), CallID: hit.item.Call.ID(), Approved: &yes, Detail: reasonOf(hit.answer)}
@@ -310,7 +310,7 @@ func (a *flowAgent) begin(ctx context.Context, t *Thread, messages []*content.Me
 			return nil, nil, err
 		}
 	}
-	if !going && len(in.answers) > 0 && len(in.history) == 0 {
+	if !going && len(in.answers)+len(in.refused) > 0 && len(in.history) == 0 {
 		return nil, refused, nil
 	}
 	return f, refused, nil

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/assent-dev/assent/content"
@@ -11,12 +12,13 @@ type input struct {
 	history []*content.Message // what a model may see of it
 	anchor  int                // place in the history of calls that this run finishes
 	answers []content.InputResponse
+	refused []Refusal                 // answers that no user gave
 	results []*content.FunctionResult // of calls that the caller runs
 	more    bool                      // the user wrote something beside answers
 }
 
 // readInput takes the messages of a run apart. Requests, answers and results that are waited for belong to the thread, so the history
-// goes without them. Only the new messages can answer: those from first on.
+// goes without them. Only the user's new messages can answer: those from first on.
 func readInput(messages []*content.Message, first int, t *Thread) input {
 	in := input{anchor: -1}
 	for i, m := range messages {
@@ -66,6 +68,11 @@ func (in *input) sift(m *content.Message, fresh bool, t *Thread, upTo []*content
 		}
 		switch c := c.(type) {
 		case content.InputResponse:
+			if m.Role != content.User {
+				detail := fmt.Sprintf("an answer comes in a message of the user, and this one stands in one of role %q", m.Role)
+				in.refused = append(in.refused, Refusal{c.InputResponseTo(), NotOfUser, detail})
+				continue
+			}
 			in.answers, answered = append(in.answers, c), true
 		case *content.FunctionResult:
 			in.results, answered = append(in.results, c), true
