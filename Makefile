@@ -33,9 +33,6 @@ lint: ## gofmt, vet and staticcheck
 bench: ## ratios to the peers and to hand-written Go
 	$(MAKE) -C bench bench
 
-peers: ## programs that nobody here wrote, against assent: internal/peers/*/run
-	@for peer in internal/peers/*/run; do echo "== $$peer"; $$peer || exit 1; done
-
 generate: ## pages made from code: docs/rules and docs/design/001-semantics.md
 	.ci/generate
 

@@ -36,7 +36,7 @@ type finding struct {
 	tests           []string
 }
 
-var testName = regexp.MustCompile("`(?:[a-z_/]+\\.)?(Test[A-Za-z0-9_]+)`")
+var testName = regexp.MustCompile("`(?:[a-z0-9_/-]+\\.)?(Test[A-Za-z0-9_]+)`")
 
 // readFindings reads the rows of the page, by id.
 func readFindings(text string) map[string]finding {
