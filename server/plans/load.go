@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/policy"
@@ -198,11 +199,25 @@ func (l *loader) parse(m *member, src []byte, digest sum) {
 	}
 	m.id = agent.Metadata.ID
 	edges := l.mentions(m.root, agent)
+	if m.id == approval.AdministrationAgent {
+		l.refuse(m, []string{reserved(m.root, agent)}, edges)
+		return
+	}
 	if why := stopping(linked(agent, l.agents.below(m.root.dir), m.root)); len(why) > 0 {
 		l.refuse(m, why, edges)
 		return
 	}
 	m.agent, m.digest, m.edges = agent, digest, edges
+}
+
+// reserved says that an agent has the id under which administrators are asked.
+func reserved(r root, agent *schema.Agent) string {
+	line, column := 1, 1
+	if n := agent.Doc.Root.Get("metadata").Get("id"); n != nil {
+		line, column = n.Range.Start.Line, n.Range.Start.Column
+	}
+
+	return fmt.Sprintf("%s:%d:%d: metadata.id: %q is what acts of administrators are asked under: expected another id", r.path(), line, column, approval.AdministrationAgent)
 }
 
 // refuse says why a file can't be used, and puts its last good copy in its place. Whom the file means to delegate to is

@@ -174,6 +174,13 @@ func TestUsers4_3_OneBrokenFileStopsNobodyElse(t *testing.T) {
 	want(t, p, map[string]string{"a": "ask", "later": "ask", "new": "ask"})
 }
 
+// TestH3_NoAgentTakesThePlaceOfAdministration: a file with the reserved id is refused with its place, and stops nobody else.
+func TestH3_NoAgentTakesThePlaceOfAdministration(t *testing.T) {
+	dir := write(t, map[string]string{"a.agf.yaml": agent("a", ""), "b.agf.yaml": agent("assent-administration", "")})
+	p := load(t, plans.Config{Agents: []string{dir}})
+	want(t, p, map[string]string{"a": "allow", "assent-administration": "b.agf.yaml:2:16: metadata.id"})
+}
+
 // TestUsers4_3_AnIDStaysWithItsFile: a second file with an id that is served is refused, and the first goes on.
 func TestUsers4_3_AnIDStaysWithItsFile(t *testing.T) {
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", ", approval: true"), "b.agf.yaml": agent("b", "")})
