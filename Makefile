@@ -2,7 +2,7 @@
 # make test    all tests, with what they need
 
 .DEFAULT_GOAL := build
-.PHONY: build setup test race peers fuzz cover lint bench generate update ci
+.PHONY: build setup test race peers peers-long fuzz cover lint bench generate update ci
 
 BIN ?= bin
 
@@ -20,6 +20,9 @@ race: ## all tests under the race detector (needs a C compiler)
 
 peers: ## assent against software that others wrote, pinned and fetched from its registries
 	internal/peers/run
+
+peers-long: ## the same, against what takes minutes to build; CI leaves it out
+	internal/peers/run --long
 
 fuzz: ## every fuzz target for FUZZTIME (5s)
 	.ci/fuzz

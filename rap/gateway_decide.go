@@ -22,14 +22,15 @@ type judged struct {
 	binding string
 }
 
-// verdict is what the desk is told: that nobody waits longer than so long either.
+// verdict is what the desk is told: that nobody waits longer than so long either, whether or not the rules demand anything.
 func (j *judged) verdict(within time.Duration) agent.Verdict {
 	v := agent.Verdict{Decision: j.Decision, Call: j.call}
+	var require policy.Require
 	if v.Require != nil {
-		require := *v.Require
-		require.Within = lowerOf(within, v.Require)
-		v.Require = &require
+		require = *v.Require
 	}
+	require.Within = lowerOf(within, v.Require)
+	v.Require = &require
 
 	return v
 }

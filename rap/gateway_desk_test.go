@@ -24,6 +24,7 @@ type board struct {
 	at      agent.HeldState // of new requests
 	changed func(string)
 	askers  []approval.Asker
+	within  []time.Duration // how long each request may stay open, as the gateway said
 }
 
 func newBoard() *board {
@@ -43,6 +44,7 @@ func (b *board) Open(_ context.Context, key string, v agent.Verdict) (agent.Held
 		return agent.Held{}, errors.New("the desk is away")
 	}
 	if b.keys[key] == "" {
+		b.within = append(b.within, v.Within())
 		ref := fmt.Sprint("apr_", len(b.keys)+1)
 		b.keys[key], b.asked[ref] = ref, &agent.Held{Ref: ref, State: b.at}
 	}
@@ -151,6 +153,40 @@ func TestGatewayAsksApprovers(t *testing.T) {
 		if h.runtime.choices("c1") != 0 {
 			t.Errorf("%s: the user was asked", name)
 		}
+	}
+}
+
+// TestD7_ApproversAreToldTheGatewaysTimeWhateverAsks: the agent's file alone demands nothing of the approval, and its requests end when the gateway gives
+// up all the same.
+func TestD7_ApproversAreToldTheGatewaysTimeWhateverAsks(t *testing.T) {
+	rule := func(require string) string {
+		return `schema_version: "1.0.0"
+policy_ref: house
+applies: implicit
+rules: [{id: writes, match: {targets: [write]}, approval: true` + require + "}]\n"
+	}
+	for name, tt := range map[string]struct {
+		policies []string
+		want     time.Duration
+	}{
+		"the agent's file":           {nil, 9 * time.Minute},
+		"a rule without a demand":    {[]string{rule("")}, 9 * time.Minute},
+		"a rule that gives less":     {[]string{rule(", require: {within: 2m}")}, 2 * time.Minute},
+		"a rule that gives more":     {[]string{rule(", require: {within: 2h}")}, 9 * time.Minute},
+		"a rule that demands people": {[]string{rule(", require: {stages: [{group: risk, people: 2}]}")}, 9 * time.Minute},
+	} {
+		h, b := newDeskHouse(t, AskApprovers)
+		h.stop()
+		h.cfg.Within = 9 * time.Minute
+		h.setPlan(gatewayPlan(t, gatewayAgent, tt.policies...))
+		h.start()
+		h.mustInvoke("c1", "write", `{}`)
+		h.runtime.until("a request", func() bool { return b.open() == 1 })
+		b.set(func() {
+			if got := b.within[0]; got <= tt.want-time.Minute || got > tt.want {
+				t.Errorf("%s: open for %s, want %s", name, got, tt.want)
+			}
+		})
 	}
 }
 
