@@ -256,7 +256,6 @@ type fixed struct{ o *approval.Opened }
 func (f fixed) ask(context.Context, string, rap.Question) (*approval.Opened, error) { return f.o, nil }
 func (f fixed) answer(context.Context, string) (*approval.Request, error)           { return f.o.Request, nil }
 func (f fixed) cancel(context.Context, string, string) error                        { return nil }
-func (f fixed) watch(context.Context, news) error                                   { return nil }
 
 // Who has no name, or no token of the server, asks nobody and learns nothing.
 func TestAskersWithoutANameAskNothing(t *testing.T) {
