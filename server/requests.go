@@ -588,5 +588,3 @@ func (x *exchange) states() ([]approval.State, error) {
 	}
 	return out, nil
 }
-
-var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
