@@ -123,3 +123,31 @@ func TestAcceptUnknownPrincipals(t *testing.T) {
 	h.vote(h.asked(c), "cy", approval.Approve, approval.VoteApproved)
 	h.history()
 }
+
+// A standing approval lets nothing run that those who gave it may not approve any more, be it that the directory knows the
+// principal as one of them by now, nor what takes more people than gave it, be it that nobody knows the principal any more.
+func TestC1_AStandingApprovalIsHeldToWhoThePrincipalIsNow(t *testing.T) {
+	for name, c := range map[string]struct {
+		accepts bool              // principals whom nobody knows, as they are
+		alias   map[string]string // by which the directory knows people, later
+		want    approval.OpenOutcome
+	}{
+		"as it was":                          {alias: map[string]string{"pat@acme": "pat"}, want: approval.OpenGranted},
+		"who gave it":                        {alias: map[string]string{"pat@acme": "cy"}, want: approval.OpenPending},
+		"nobody, who takes one more":         {alias: map[string]string{}, want: approval.OpenPending},
+		"nobody, where that takes none more": {accepts: true, alias: map[string]string{}, want: approval.OpenGranted},
+	} {
+		h := newHouse(t)
+		h.cfg.AcceptUnknown = func(string) bool { return c.accepts }
+		h.start()
+		h.people.set(func(d *directory) { d.alias["pat@acme"] = "pat" })
+		call := tool("spend", `{"amount":1}`)
+		call.Principal = "pat@acme"
+		h.approved(call, &approval.GrantOffer{MaxUses: 5})
+		h.people.set(func(d *directory) { d.alias = c.alias })
+		if out := h.open(call); out.Outcome != c.want {
+			t.Errorf("%s: got %s, want %s", name, out.Outcome, c.want)
+		}
+		h.history()
+	}
+}

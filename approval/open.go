@@ -135,10 +135,10 @@ func (s *Service) unknown(ctx context.Context, tenant, principal string) (bool, 
 	return !known, err
 }
 
-// askers are the people that the runtime and its owner are known as.
+// askers are the people that the runtime, its owner and whom it acts for are known as.
 func (s *Service) askers(ctx context.Context, in OpenInput) ([]string, error) {
 	var out []string
-	for _, name := range []string{in.Asker.Token, in.Asker.Person} {
+	for _, name := range []string{in.Asker.Token, in.Asker.Person, in.Asker.Principal} {
 		p, ok, err := s.known(ctx, in.Tenant, name)
 		if err != nil {
 			return nil, err

@@ -25,12 +25,19 @@ type visitor struct {
 // signedIn opens the one-time link of a service that runs with --dev.
 func (h *testHouse) signedIn(t *testing.T) *visitor {
 	t.Helper()
+
+	return h.signedInBy(t, strings.TrimPrefix(h.ready.Link, h.ready.URL))
+}
+
+// signedInBy opens the path of a one-time link.
+func (h *testHouse) signedInBy(t *testing.T, path string) *visitor {
+	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	v := &visitor{t: t, base: h.ready.URL, http: http.Client{Jar: jar}}
-	v.post(strings.TrimPrefix(h.ready.Link, h.ready.URL), nil)
+	v.post(path, nil)
 
 	return v
 }

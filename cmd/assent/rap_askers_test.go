@@ -122,6 +122,11 @@ func (m *machines) says(say func(machineCall) string) {
 	m.say = say
 }
 
+// question is an answer to an invocation that asks before it goes on.
+func (m *machines) question(c machineCall) string {
+	return fmt.Sprintf(`{"type":"user_choice","group_id":%q,"id":%q,"prompt":"Really?","choices":["Yes","No"],"default":1,"response_url":"%s/answer"}`, c.GroupID, c.ID, m.URL)
+}
+
 // calls are the invocations of an operation so far.
 func (m *machines) calls(operation string) []machineCall {
 	m.mu.Lock()
@@ -211,6 +216,14 @@ func (h *testHouse) awaitRequest(t *testing.T) *approval.Request {
 // votes answers a request with a person's token and returns what became of the answer; for a question, by its first choice.
 func (h *testHouse) votes(t *testing.T, token string, r *approval.Request, grant *openapi.GrantOffer) approval.VoteOutcome {
 	t.Helper()
+	outcome, _ := h.voted(t, token, r, grant)
+
+	return outcome
+}
+
+// voted is votes, with what the person is told.
+func (h *testHouse) voted(t *testing.T, token string, r *approval.Request, grant *openapi.GrantOffer) (approval.VoteOutcome, string) {
+	t.Helper()
 	body := openapi.VoteBody{Verdict: approval.Approve, Binding: r.Binding(), ShownFully: true}
 	if r.Question != nil {
 		first := 0
@@ -221,9 +234,10 @@ func (h *testHouse) votes(t *testing.T, token string, r *approval.Request, grant
 	}
 	voted, err := h.client(t, token).Vote(t.Context(), r.ID, r.Version, body)
 	if err != nil {
-		return approval.VoteOutcome(client.Code(err))
+		return approval.VoteOutcome(client.Code(err)), err.Error()
 	}
-	return voted.Outcome
+
+	return voted.Outcome, voted.Detail
 }
 
 // ends waits for the end of a hosted call.
@@ -303,9 +317,6 @@ func TestC1_NobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	asks := func(c machineCall) string {
-		return fmt.Sprintf(`{"type":"user_choice","group_id":%q,"id":%q,"prompt":"Really?","choices":["Yes","No"],"default":1,"response_url":"%s/answer"}`, c.GroupID, c.ID, m.URL)
-	}
 	for name, c := range map[string]struct {
 		operation, user string
 		asks            func(machineCall) string
@@ -316,8 +327,8 @@ func TestC1_NobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 		"an approval, after a restart":  {operation: "restart", restarts: true},
 		"a destructive tool":            {operation: "wipe"},
 		"a destructive tool, restarted": {operation: "wipe", restarts: true},
-		"a question of the tool":        {operation: "look", asks: asks},
-		"a question, restarted":         {operation: "look", asks: asks, restarts: true},
+		"a question of the tool":        {operation: "look", asks: m.question},
+		"a question, restarted":         {operation: "look", asks: m.question, restarts: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m.says(c.asks)

@@ -1,0 +1,375 @@
+package main
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/server/openapi"
+)
+
+// wayToAnswer is an entrance by which people answer.
+type wayToAnswer struct {
+	name  string
+	sites []string       // where the product says who answers, and what
+	ends  approval.State // what an answer makes of a request that takes one; it is a question where that is answered
+	edits bool           // an answer replaces the arguments, so that it voids those before it
+	// looks are the pages that somebody opens before they answer, the one after the other.
+	looks []func(t *testing.T, w *entrances, who string, r *approval.Request)
+	// answer returns what the person is told.
+	answer func(t *testing.T, w *entrances, who string, r *approval.Request) string
+}
+
+func waysToAnswer() []wayToAnswer {
+	type look = func(*testing.T, *entrances, string, *approval.Request)
+	const (
+		votes   = "server.(*exchange).vote"
+		edits   = "server.(*exchange).edit"
+		ballots = "server/inbox.(*visit).ballot"
+		clicked = "notify/slack.(*App).answer"
+	)
+
+	return []wayToAnswer{
+		{name: "HTTP, a vote", sites: []string{votes}, ends: approval.Approved, answer: votesOverHTTP},
+		{name: "HTTP, a choice", sites: []string{votes}, ends: approval.Answered, answer: votesOverHTTP},
+		{
+			name: "HTTP, an edit", sites: []string{edits, "approval.(*Service).edit"}, ends: approval.Approved,
+			edits: true, answer: editsOverHTTP,
+		},
+		{name: "the command line, a vote", sites: []string{votes}, ends: approval.Approved, answer: onCommandLine},
+		{name: "the command line, a choice", sites: []string{votes}, ends: approval.Answered, answer: onCommandLine},
+		{
+			name: "the command line, an edit", sites: []string{edits}, ends: approval.Approved, edits: true,
+			answer: editsOnCommandLine,
+		},
+		{
+			name: "the inbox, a vote", sites: []string{ballots}, ends: approval.Approved, looks: []look{opensPage},
+			answer: votesInInbox,
+		},
+		{
+			name: "the inbox, a choice", sites: []string{ballots}, ends: approval.Answered,
+			looks: []look{opensPage}, answer: votesInInbox,
+		},
+		{
+			name: "the inbox, an edit", sites: []string{"server/inbox.(*visit).edit"}, ends: approval.Approved,
+			edits: true, looks: []look{opensPage, previews}, answer: editsInInbox,
+		},
+		{
+			name: "the inbox, a batch", sites: []string{"server/inbox.(*visit).batchVote"}, ends: approval.Approved,
+			looks: []look{opensBatch}, answer: votesOnBatch,
+		},
+		{
+			name:  "Slack, an approval",
+			sites: []string{"notify/slack.(*App).approve", "notify/slack.(*App).refuse"}, ends: approval.Approved,
+			answer: clicksApprove,
+		},
+		{
+			name: "Slack, a choice", sites: []string{clicked, "notify/slack.(*App).refuse"},
+			ends: approval.Answered, answer: clicksChoice,
+		},
+		{
+			name: "Slack, a denial", sites: []string{"notify/slack.(*App).act"}, ends: approval.Denied,
+			answer: submitsDenial,
+		},
+	}
+}
+
+func votesOverHTTP(t *testing.T, w *entrances, who string, r *approval.Request) string {
+	_, told := w.voted(t, who+"-cli", r, nil)
+
+	return told
+}
+
+// edited are other arguments for a request: no two edits are the same.
+func (w *entrances) edited(r *approval.Request) string {
+	return strings.Replace(r.Current().Call.Args, "{", fmt.Sprintf(`{"edit":%d,`, w.words.Add(1)), 1)
+}
+
+func editsOverHTTP(t *testing.T, w *entrances, who string, r *approval.Request) string {
+	body := openapi.EditBody{Arguments: w.edited(r), Binding: r.Binding(), ShownFully: true}
+	edited, err := w.client(t, who+"-cli").Edit(t.Context(), r.ID, r.Version, body, false)
+	if err != nil {
+		return err.Error()
+	}
+
+	return edited.Voted.Detail
+}
+
+func onCommandLine(t *testing.T, w *entrances, who string, r *approval.Request) string {
+	command := []string{"approve", r.ID}
+	if r.Question != nil {
+		command = []string{"choose", r.ID, "0"}
+	}
+
+	return w.commands(t, who, append(command, "--yes", "--binding", r.Binding())...)
+}
+
+func (w *entrances) commands(t *testing.T, who string, args ...string) string {
+	t.Helper()
+	term := &terminal{}
+	w.run(t, term, who+"-cli", args...)
+
+	return term.out.String()
+}
+
+func editsOnCommandLine(t *testing.T, w *entrances, who string, r *approval.Request) string {
+	file := "edit-" + r.ID + ".json"
+	w.writes(t, file, w.edited(r))
+
+	return w.commands(t, who, "edit", r.ID, "--args", filepath.Join(w.dir, file), "--yes", "--binding", r.Binding())
+}
+
+// seal is the seal of the first form of a page, "" when it has none.
+func seal(page string) string {
+	found := sealPattern.FindStringSubmatch(page)
+	if found == nil {
+		return ""
+	}
+
+	return found[1]
+}
+
+// sealsTaken are the seals of pages that were shown, by who saw them, the request and its version.
+type sealsTaken struct {
+	mu sync.Mutex
+	of map[string]string
+}
+
+func sealOf(who string, r *approval.Request) string {
+	return fmt.Sprintf("%s %s %d", who, r.ID, r.Version)
+}
+
+// take keeps what a page lets somebody answer with. Where it lets them do nothing, they try with what ben's page had.
+func (s *sealsTaken) take(who string, r *approval.Request, sealed string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sealed == "" {
+		sealed = s.of[sealOf("ben", r)]
+	}
+	s.of[sealOf(who, r)] = sealed
+}
+
+// taken is what somebody answers a request with, as it stands; "" before they looked at it.
+func (s *sealsTaken) taken(who string, r *approval.Request) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.of[sealOf(who, r)]
+}
+
+// form is what somebody posts about a request, with what they took from a page.
+func (w *entrances) form(who string, r *approval.Request) url.Values {
+	return url.Values{
+		"request": {r.ID}, "version": {strconv.FormatInt(r.Version, 10)}, "binding": {r.Binding()},
+		"seen": {w.seals.taken(who, r)}, "verdict": {"approve"},
+	}
+}
+
+// submits posts a form once its page may be answered, and returns what follows.
+func (v *visitor) submits(path string, form url.Values) string {
+	v.t.Helper()
+	var told string
+	waitFor(v.t, "the form may be posted", func() bool {
+		told = v.post(path, form)
+		return !strings.Contains(told, "came right after")
+	})
+
+	return told
+}
+
+func opensPage(t *testing.T, w *entrances, who string, r *approval.Request) {
+	w.seals.take(who, r, seal(w.visitor(t, who).get("/requests/"+r.ID)))
+}
+
+func votesInInbox(t *testing.T, w *entrances, who string, r *approval.Request) string {
+	v, form := w.visitor(t, who), w.form(who, r)
+	if r.Question != nil {
+		form.Set("verdict", "choose")
+		form.Set("choice", "0")
+	}
+
+	return v.submits("/requests/"+r.ID+"/vote", form) + v.get("/requests/"+r.ID)
+}
+
+// sealForEdit is that of the form by which arguments are edited: the last of its page.
+func sealForEdit(page string) string {
+	if i := strings.LastIndex(page, `id="edit-form"`); i >= 0 {
+		return seal(page[i:])
+	}
+
+	return ""
+}
+
+func previews(t *testing.T, w *entrances, who string, r *approval.Request) {
+	v := w.visitor(t, who)
+	form := w.form(who, r)
+	form.Set("seen", sealForEdit(v.get("/requests/"+r.ID)))
+	form.Set("step", "preview")
+	form.Set("arguments", w.editOf(r))
+	w.seals.take(who, r, seal(v.submits("/requests/"+r.ID+"/edit", form)))
+}
+
+// editOf are the arguments that a person's page showed and that they confirm.
+func (w *entrances) editOf(r *approval.Request) string {
+	return strings.Replace(r.Current().Call.Args, "{", fmt.Sprintf(`{"version":%d,`, r.Version), 1)
+}
+
+func editsInInbox(t *testing.T, w *entrances, who string, r *approval.Request) string {
+	v, form := w.visitor(t, who), w.form(who, r)
+	form.Set("step", "confirm")
+	form.Set("arguments", w.editOf(r))
+
+	return v.submits("/requests/"+r.ID+"/edit", form) + v.get("/requests/"+r.ID)
+}
+
+func opensBatch(t *testing.T, w *entrances, who string, r *approval.Request) {
+	w.seals.take(who, r, seal(w.visitor(t, who).get("/batch?id="+r.ID)))
+}
+
+func votesOnBatch(t *testing.T, w *entrances, who string, r *approval.Request) string {
+	v := w.visitor(t, who)
+
+	return v.submits("/batch", w.form(who, r)) + v.get("/requests/"+r.ID)
+}
+
+// Of the workspace.
+const (
+	slackTeam    = "T0ACME"
+	slackChannel = "C0ALL"
+	slackSigning = "secret-of-the-app"
+)
+
+// slackPeer is Slack's API on this machine, as far as it takes to click: it keeps the buttons that were posted, and
+// what people were told.
+type slackPeer struct {
+	*httptest.Server
+	mu      sync.Mutex
+	clicks  int
+	buttons map[string]string // values, by action and request
+	told    map[string]string // by the path that was posted to
+}
+
+// slackButton is a button, or an option of a menu, in the JSON of a message.
+var slackButton = regexp.MustCompile(`"action_id":"([^"]+)","value":"(\w+) ([^"]+)"`)
+
+func newSlackPeer(t *testing.T) *slackPeer {
+	t.Helper()
+	p := &slackPeer{buttons: map[string]string{}, told: map[string]string{}}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if strings.HasPrefix(r.URL.Path, "/response/") {
+			text, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			p.told[r.URL.Path] = string(text)
+			return
+		}
+		for _, b := range slackButton.FindAllStringSubmatch(r.FormValue("blocks"), -1) {
+			p.buttons[b[1]+" "+b[2]] = b[2] + " " + b[3]
+		}
+		_, _ = io.WriteString(rw, `{"ok":true,"channel":"`+slackChannel+`","ts":"1.1"}`)
+	}))
+	t.Cleanup(p.Close)
+
+	return p
+}
+
+// button waits until a message shows a button for a request, and returns its value.
+func (p *slackPeer) button(t *testing.T, action string, r *approval.Request) (value string) {
+	t.Helper()
+	waitFor(t, "the message of "+r.ID, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		value = p.buttons[action+" "+r.ID]
+		return value != ""
+	})
+
+	return value
+}
+
+// response is a response URL of its own.
+func (p *slackPeer) response() (path string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clicks++
+
+	return "/response/" + strconv.Itoa(p.clicks)
+}
+
+// interacts posts what somebody did in Slack, signed, and waits for what they are told at a response URL.
+func (w *entrances) interacts(t *testing.T, who, path string, what map[string]any) (told string) {
+	t.Helper()
+	what["user"] = map[string]any{"id": "U0" + strings.ToUpper(who), "team_id": slackTeam}
+	body := url.Values{"payload": {string(mustJSON(t, what))}}.Encode()
+	at := strconv.FormatInt(time.Now().Unix(), 10)
+	mac := hmac.New(sha256.New, []byte(slackSigning))
+	mac.Write([]byte("v0:" + at + ":" + body))
+	to := w.ready.URL + "/slack/default"
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Slack-Request-Timestamp", at)
+	req.Header.Set("X-Slack-Signature", "v0="+hex.EncodeToString(mac.Sum(nil)))
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Fatalf("the interaction is answered %d", answer.StatusCode)
+	}
+	waitFor(t, who+" is told what became of it", func() bool {
+		w.slack.mu.Lock()
+		defer w.slack.mu.Unlock()
+		told = w.slack.told[path]
+		return told != ""
+	})
+
+	return told
+}
+
+// clicks presses the button of a message.
+func (w *entrances) clicks(t *testing.T, who, action string, r *approval.Request) string {
+	path := w.slack.response()
+
+	return w.interacts(t, who, path, map[string]any{
+		"type": "block_actions", "response_url": w.slack.URL + path,
+		"actions": []any{map[string]any{"type": "button", "action_id": action, "value": w.slack.button(t, action, r)}},
+	})
+}
+
+func clicksApprove(t *testing.T, w *entrances, who string, r *approval.Request) string {
+	return w.clicks(t, who, "assent_approve", r)
+}
+
+func clicksChoice(t *testing.T, w *entrances, who string, r *approval.Request) string {
+	return w.clicks(t, who, "assent_choose_0", r)
+}
+
+// submitsDenial posts the form for the reason, which is not even opened for people who may not answer.
+func submitsDenial(t *testing.T, w *entrances, who string, r *approval.Request) string {
+	path := w.slack.response()
+	origin := map[string]string{"ticket": w.slack.button(t, "assent_deny", r), "response_url": w.slack.URL + path}
+	reason := map[string]any{"reason": map[string]any{"reason": map[string]string{"value": "not now"}}}
+
+	return w.interacts(t, who, path, map[string]any{"type": "view_submission", "view": map[string]any{
+		"callback_id": "assent_deny", "private_metadata": string(mustJSON(t, origin)),
+		"state": map[string]any{"values": reason},
+	}})
+}

@@ -1,0 +1,291 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/held"
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/desk"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/server/openapi"
+)
+
+// wayToAsk is an entrance by which people are asked, in the name of mara's token or program.
+type wayToAsk struct {
+	name  string
+	token string   // who asks, as the request must say
+	sites []string // where the product says who asks, and what
+	// question: what is asked takes one answer of anybody in the group, so it has no second seat.
+	question bool
+	// administers: an act of an administrator, which is for nobody; its agent has no file.
+	administers bool
+	// single: no asker of this entrance makes an approval of two people.
+	single bool
+	ask    func(t *testing.T, w *entrances, c askedCall)
+}
+
+// embedder is who asks in a program that has the service in itself.
+func embedder() approval.Asker { return approval.Asker{Token: "embedder", Person: "mara"} }
+
+func waysToAsk() []wayToAsk {
+	const (
+		opens     = "server.(*exchange).openRequest"
+		puts      = "server.(*exchange).askQuestion"
+		byToken   = "server.asker"
+		caller    = "rap.CallerAsker"
+		heldOpens = "agent/held.(*embedded).open"
+		deskPuts  = "rap/desk.(*embedded).ask"
+		takesAct  = "server/administration.(*Desk).Take"
+		asksAct   = "server.(*exchange).act"
+		mintsAct  = "approval.AdministrationAsker"
+	)
+
+	return []wayToAsk{
+		{name: "HTTP, a request", token: "rt-mara", sites: []string{opens, byToken}, ask: overHTTP},
+		{
+			name: "HTTP, a question", token: "rt-mara", sites: []string{puts, byToken, "approval.(*Service).Ask"},
+			question: true, ask: question,
+		},
+		{name: "the Go client", token: "rt-mara", sites: []string{opens}, ask: byClient},
+		{name: "the command line", token: "rt-mara", sites: []string{opens}, ask: byCommand},
+		{name: "an agent in front of the service", token: "embedder", sites: []string{heldOpens}, ask: heldByService},
+		{name: "an agent in front of a server", token: "rt-mara", sites: []string{opens}, ask: heldByClient},
+		{
+			name: "a RAP desk in front of the service", token: "embedder", sites: []string{deskPuts},
+			question: true, ask: deskOfService,
+		},
+		{
+			name: "a RAP desk in front of a server", token: "rt-mara", sites: []string{puts}, question: true,
+			ask: deskOfClient,
+		},
+		{
+			name: "hosted RAP, an approval", token: "rt-mara", sites: []string{heldOpens, byToken},
+			ask: hosted("restart"),
+		},
+		{
+			name: "hosted RAP, a destructive tool", token: "rt-mara", sites: []string{deskPuts, byToken},
+			question: true, ask: hosted("wipe"),
+		},
+		{
+			name: "hosted RAP, a question of the tool", token: "rt-mara", sites: []string{deskPuts, byToken},
+			question: true, ask: hosted("look"),
+		},
+		{
+			name: "a RAP gateway of the service", token: "rap/default/gateway/front/laptop",
+			sites: []string{heldOpens, caller}, ask: behind("front"),
+		},
+		{
+			name: "a RAP gateway in front of a tool server", token: "rap/default/gateway/relay/laptop",
+			sites: []string{heldOpens, caller}, ask: behind("relay"),
+		},
+		{name: "a RAP gateway by itself", token: "rt-mara", sites: []string{opens, caller}, ask: behindAlone},
+		{
+			name: "administration, a token", token: "administration/mara-admin",
+			sites: []string{takesAct, asksAct, mintsAct}, administers: true, ask: makesToken,
+		},
+		{
+			name: "administration, lifting a freeze", token: "administration/mara-admin",
+			sites: []string{takesAct, asksAct, mintsAct}, administers: true, ask: lifts,
+		},
+		{
+			name: "administration, lifting a freeze in the inbox", token: "administration/inbox",
+			sites:       []string{takesAct, "server/inbox.(*visit).thaw", mintsAct},
+			administers: true, single: true, ask: liftsInInbox,
+		},
+	}
+}
+
+// overHTTP posts the request as anybody would.
+func overHTTP(t *testing.T, w *entrances, c askedCall) {
+	body := `{"call":` + string(c.text("restart")) + `}`
+	status := w.runtime.post(t, w.ready.API+"/v1/agents/desk/requests", w.token["rt-mara"], body)
+	if status != http.StatusCreated {
+		t.Fatalf("answered %d", status)
+	}
+}
+
+func byClient(t *testing.T, w *entrances, c askedCall) {
+	if _, err := w.client(t, "rt-mara").Open(t.Context(), "desk", c.text("restart"), client.OpenOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func question(t *testing.T, w *entrances, c askedCall) {
+	q := yesOrNo()
+	q.Groups = []string{"ops"}
+	_, err := w.client(t, "rt-mara").Ask(t.Context(), "desk", c.text("restart"), q, client.AskOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func byCommand(t *testing.T, w *entrances, c askedCall) {
+	term := &terminal{in: strings.NewReader(string(c.text("restart")))}
+	if code := w.run(t, term, "rt-mara", "request", "--agent", "desk", "--call", "-"); code != cli.ExitNo {
+		t.Fatalf("exit %d\n%s", code, term.out.String())
+	}
+}
+
+// resolved is the call as a plan has it.
+func (c askedCall) resolved() *resolve.Call {
+	return &resolve.Call{Kind: resolve.Tool, Tool: "restart", Args: []byte(c.args()), Principal: c.principal}
+}
+
+// verdict is what an agent's plan says of it.
+func (c askedCall) verdict() agent.Verdict {
+	return agent.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: c.resolved()}
+}
+
+func heldByService(t *testing.T, w *entrances, c askedCall) {
+	opens(t, held.Service(w.replica.service, held.Identity{Tenant: "default", Asker: embedder(), Agent: "desk"}), c)
+}
+
+func heldByClient(t *testing.T, w *entrances, c askedCall) {
+	opens(t, held.Client(w.client(t, "rt-mara"), "desk"), c)
+}
+
+// opens has an agent's run hold a call.
+func opens(t *testing.T, h agent.Holder, c askedCall) {
+	if stands, err := h.Open(t.Context(), c.word, c.verdict()); err != nil || stands.State != agent.HeldPending {
+		t.Fatalf("%+v, %v", stands, err)
+	}
+}
+
+func deskOfService(t *testing.T, w *entrances, c askedCall) {
+	at := desk.Place{Tenant: "default", Agent: "desk"}
+	puts(t, desk.Service(w.replica.service, w.replica.store, at).As(embedder()), c)
+}
+
+func deskOfClient(t *testing.T, w *entrances, c askedCall) {
+	clients := map[string]*client.Client{"room": w.client(t, "rt-mara")}
+	puts(t, desk.Client("desk", clients).As(approval.Asker{Token: "room"}), c)
+}
+
+// puts has a RAP runtime put the question of a tool.
+func puts(t *testing.T, d rap.AskerDesk, c askedCall) {
+	q := rap.Question{
+		Call: c.resolved(), Server: "machines", Prompt: "Really?", Choices: []string{"Yes", "No"}, Default: 1,
+		Groups: []string{"ops"},
+	}
+	if _, err := d.Ask(t.Context(), c.word, q); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hosted calls an operation by the runtime of the service.
+func hosted(operation string) func(*testing.T, *entrances, askedCall) {
+	return func(t *testing.T, w *entrances, c askedCall) {
+		w.calls(t, "rt-mara", client.RAPCall{
+			Thread: c.word, ID: "call", User: c.principal, Operation: operation, Arguments: json.RawMessage(c.args()),
+		})
+	}
+}
+
+// behind calls a gateway of the service.
+func behind(name string) func(*testing.T, *entrances, askedCall) {
+	return func(t *testing.T, w *entrances, c askedCall) {
+		w.invokes(t, w.ready.API+"/rap/default/gateway/"+name, c)
+	}
+}
+
+func behindAlone(t *testing.T, w *entrances, c askedCall) { w.invokes(t, w.gateway, c) }
+
+// invokes calls a gateway as a runtime of mara's.
+func (w *entrances) invokes(t *testing.T, gateway string, c askedCall) {
+	t.Helper()
+	w.runtime.invoke(t, gateway, "secret-of-the-caller", string(mustJSON(t, map[string]any{
+		"operation": "restart", "arguments": json.RawMessage(c.args()), "id": c.word, "group_id": c.word,
+		"user_id": c.principal, "callback_url": w.runtime.URL + "/cb",
+	})))
+}
+
+// administrator is who asks for an act: mara, so that one other approves, or nobody, so that two do.
+func (w *entrances) administrator(t *testing.T, c askedCall) *client.Client {
+	if c.seats > 1 {
+		return w.client(t, "root")
+	}
+
+	return w.client(t, "mara-admin")
+}
+
+func makesToken(t *testing.T, w *entrances, c askedCall) {
+	body := openapi.TokenBody{Name: c.word, Scopes: []openapi.Scope{openapi.ScopeRead}}
+	_, err := w.administrator(t, c).CreateToken(t.Context(), body)
+	administratorsAreAsked(t, err)
+}
+
+func lifts(t *testing.T, w *entrances, c askedCall) {
+	_, err := w.administrator(t, c).LiftFreeze(t.Context(), "spare", c.word)
+	administratorsAreAsked(t, err)
+}
+
+func administratorsAreAsked(t *testing.T, err error) {
+	t.Helper()
+	if _, asked := errors.AsType[*client.AskedError](err); !asked {
+		t.Fatal(err)
+	}
+}
+
+func liftsInInbox(t *testing.T, w *entrances, c askedCall) {
+	v := w.visitor(t, "mara")
+	form := url.Values{"seen": {seal(v.get("/freeze"))}, "agent": {"spare"}, "reason": {c.word}}
+	v.submits("/thaw", form)
+}
+
+// wayToTake is an entrance by which the one run of an approval is taken.
+type wayToTake struct {
+	name  string
+	sites []string
+	asks  wayToAsk
+	// take takes it for whoever asked, or for another asker of the same person.
+	take func(t *testing.T, w *entrances, c askedCall, r *approval.Request, another bool) error
+}
+
+func waysToTake() []wayToTake {
+	over := func(name string) wayToAsk {
+		all := waysToAsk()
+
+		return all[slices.IndexFunc(all, func(way wayToAsk) bool { return way.name == name })]
+	}
+
+	return []wayToTake{
+		{
+			name: "HTTP", sites: []string{"server.(*exchange).consume"}, asks: over("HTTP, a request"),
+			take: takesOverHTTP,
+		},
+		{
+			name: "an agent in front of the service", sites: []string{"agent/held.(*embedded).consume"},
+			asks: over("an agent in front of the service"), take: claims,
+		},
+	}
+}
+
+func takesOverHTTP(t *testing.T, w *entrances, c askedCall, r *approval.Request, another bool) error {
+	token := "rt-mara"
+	if another {
+		token = "rt-mara-2"
+	}
+	_, err := w.client(t, token).Consume(t.Context(), r.ID, c.text("restart"), "")
+
+	return err
+}
+
+func claims(t *testing.T, w *entrances, c askedCall, r *approval.Request, another bool) error {
+	who := embedder()
+	if another {
+		who.Token = "another"
+	}
+	h := held.Service(w.replica.service, held.Identity{Tenant: "default", Asker: who, Agent: "desk"})
+
+	return h.Claim(t.Context(), r.ID, approval.NewKey(), c.verdict())
+}
