@@ -62,6 +62,9 @@ func TestReadmeFlags(t *testing.T) {
 			}
 			words := strings.Fields(strings.Split(command, " #")[0])
 			named := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") })
+			if named < 0 {
+				named = len(words)
+			}
 			help := shell(t, bin+"/"+strings.Join(words[:named], " ")+" --help")
 			for _, w := range words[named:] {
 				if strings.HasPrefix(w, "--") && !regexp.MustCompile(`(?m)^ +(-\w, )?`+w+`\b`).MatchString(help) {
