@@ -34,6 +34,7 @@ type oracle struct {
 	policies []*policy.Policy
 	call     *resolve.Call
 	spoke    []string
+	outside  bool // somebody else's server or agent is called, whose hints nobody trusts here
 }
 
 // TestSliceEqualsEverything: deciding on what a plan has sliced for a target equals deciding on everything.
@@ -59,6 +60,7 @@ func (o *oracle) say(source resolve.Source, ref, id string, code resolve.Code) {
 }
 
 func (o *oracle) decide() []string {
+	o.outside = true
 	switch o.call.Kind {
 	case resolve.Tool:
 		o.tool()
@@ -77,6 +79,7 @@ func (o *oracle) decide() []string {
 }
 
 func (o *oracle) tool() {
+	o.outside = false
 	found := false
 	for _, t := range o.agent.ActionSpace.LocalTools {
 		if t.Alias == o.call.Tool {
@@ -160,6 +163,7 @@ func (o *oracle) delegation() {
 	asLocal := o.call.Remote != resolve.RemoteYes && (local != nil || o.call.Remote == resolve.RemoteNo || remote == nil)
 	asRemote := o.call.Remote != resolve.RemoteNo && (remote != nil || o.call.Remote == resolve.RemoteYes)
 	met := map[*policy.Rule]bool{}
+	o.outside = asRemote
 	if asLocal {
 		if local == nil {
 			o.say(resolve.FromActionSpace, "", "", resolve.NotDeclared)
@@ -191,7 +195,7 @@ func (o *oracle) governance(met map[*policy.Rule]bool, kind resolve.Kind, target
 				continue
 			}
 			met[r] = true
-			if !r.Match.Annotated(o.call.Annotations, server == "") {
+			if !r.Match.Annotated(o.call.Annotations, !o.outside) {
 				continue
 			}
 			if r.Denies {

@@ -172,8 +172,9 @@ func (f *fields) must(names ...string) *fields {
 	return f
 }
 
-// mostListed is how many JSON values a member of a body may have that is read as a tree. Calls are not.
-const mostListed = 10_000
+// mostListed is how many JSON values a member of a body may have that is read as a tree: a list, and 10,000 in it. Calls
+// are not.
+const mostListed = 10_001
 
 // value parses a member strictly; an absent one is Absent.
 func (f *fields) value(name string, want value.Kind, words string) value.Value {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"regexp"
 	"slices"
@@ -462,7 +463,7 @@ func (x *exchange) history() error {
 	if err := x.heldBack(r); err != nil {
 		return err
 	}
-	from, err := x.integer("from", 0, 1<<62, 0)
+	from, err := x.integer("from", 0, math.MaxInt64, 0)
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ serve() {
 	export url runtime mara omar admin
 }
 
-token() { "$bin/assent" token create --store "$1" --name "$2" --scopes "$3" ${4:+--person "$4"} --json | sed -n 's/.*"secret": "\(.*\)",/\1/p'; }
+token() { "$bin/assent" token create --store "$1" --name "$2" --scopes "$3" --agents "*" ${4:+--person "$4"} --json | sed -n 's/.*"secret": "\(.*\)",/\1/p'; }
 
 must_fail() {
 	if "$@" >"$work/must_fail.log" 2>&1; then

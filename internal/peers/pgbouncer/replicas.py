@@ -34,7 +34,7 @@ def main():
 
     def token(name, *more):
         out = subprocess.run(
-            [assent, "token", "create", "--store-file", "store", "--name", name, *more], cwd=home, check=True, capture_output=True, text=True
+            [assent, "token", "create", "--store-file", "store", "--key", "key", "--name", name, *more], cwd=home, check=True, capture_output=True, text=True
         )
         return out.stdout.strip()
 
@@ -98,7 +98,7 @@ def run(urls, tokens):
 def verify(assent, home, store):
     """verify exports the ledger from one more replica, and verifies it offline."""
     token = subprocess.run(
-        [assent, "token", "create", "--store-file", "store", "--name", "auditor", "--scopes", "read"], cwd=home, check=True, capture_output=True, text=True
+        [assent, "token", "create", "--store-file", "store", "--key", "key", "--name", "auditor", "--scopes", "read"], cwd=home, check=True, capture_output=True, text=True
     ).stdout.strip()
     serve = [assent, "serve", "--agents", ".", "--people", "people.yaml", "--store-file", "store", "--key", "key", "--listen", "127.0.0.1:0", "--json"]
     p = subprocess.Popen(serve, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

@@ -19,9 +19,9 @@ def api(path, token, body, **headers):
 
 REQUESTS = 5
 for i in range(REQUESTS):
-    call = {"kind": "tool", "tool": "execute_trade", "args": {"amount": 20000 + i, "currency": "USD"}, "principal": "Zoë \u2028 <b>"}
+    call = {"kind": "tool", "tool": "execute_trade", "args": {"amount": 20000 + i, "currency": "USD"}, "principal": "Zoë <b>"}
     opened = api("/v1/agents/trading-desk/requests", "runtime", {"call": call})
-    api(f"/v1/requests/{opened['request']['id']}/cancel", "runtime", {"reason": "enough"})
+    api(f"/v1/requests/{opened['request']['id']}/cancel", "runtime", {"reason": "enough \u2028 <b>"})
 
 
 def deliveries(name):
