@@ -153,7 +153,7 @@ func TestC1_CallsOfAnEarlierVersionEndWithoutRunning(t *testing.T) {
 	if n := w.recorded("rap_result"); n != 3 {
 		t.Errorf("%d ends in the ledger", n)
 	}
-	if got := w.tool.bodies("/cancel_tool_call"); len(got) != 1 || !strings.Contains(got[0], `"asked"`) {
+	if got := w.tool.waits("/cancel_tool_call", 1); len(got) != 1 || !strings.Contains(got[0], `"asked"`) {
 		t.Errorf("the tool was told %q", got)
 	}
 }

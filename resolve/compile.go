@@ -308,9 +308,12 @@ func (p *Plan) computeVersion() value.Digest {
 		text = fmt.Appendf(text, "case-sensitive %q %q %q\n", at.kind, at.container, at.name)
 	}
 	text = append(text, "timeout-approve "+strconv.FormatBool(p.opt.AllowTimeoutApprove)...)
-	for at := p; at != nil; at = at.opt.Parent {
-		if len(at.opt.TrustedServers) > 0 || at.opt.Parent != nil {
-			text = fmt.Appendf(text, "\ntrusted %q\n", slices.Sorted(slices.Values(at.opt.TrustedServers)))
+	if len(p.opt.TrustedServers) > 0 {
+		text = fmt.Appendf(text, "\ntrusted %q\n", slices.Sorted(slices.Values(p.opt.TrustedServers)))
+	}
+	for level, at := 1, p.opt.Parent; at != nil; level, at = level+1, at.opt.Parent {
+		if len(at.opt.TrustedServers) > 0 {
+			text = fmt.Appendf(text, "\nparent %d trusts %q\n", level, slices.Sorted(slices.Values(at.opt.TrustedServers)))
 		}
 	}
 	return value.SumCanonical(text)

@@ -261,7 +261,7 @@ func TestH6_AFieldMayHave10000Values(t *testing.T) {
 		"/v1/agents/desk/decide":         `{"kind":"tool","tool":` + numbers + `}`,
 	} {
 		a := h.do("POST", path, rt, body)
-		if a.status != http.StatusBadRequest || !strings.Contains(a.str("detail"), "values, at most 10000 are read") {
+		if a.status != http.StatusBadRequest || !strings.Contains(a.str("detail"), "values, at most 1000") {
 			t.Errorf("%s: %d %.300s", path, a.status, a.text)
 		}
 	}
