@@ -5,6 +5,7 @@
 .PHONY: build setup test race peers peers-long fuzz cover lint bench generate update ci
 
 BIN ?= bin
+PACKAGES ?= ./...
 
 build: ## bin/agf-validate and bin/assent, static: they run in any Linux and in an empty image
 	CGO_ENABLED=0 go build -trimpath -o $(BIN)/ ./cmd/...
@@ -13,7 +14,7 @@ setup: ## PostgreSQL, Chromium and npm for the tests, where they are missing
 	.ci/setup
 
 test: setup ## all tests
-	go test $(TESTFLAGS) ./...
+	go test $(TESTFLAGS) $(PACKAGES)
 
 race: ## all tests under the race detector (needs a C compiler)
 	$(MAKE) test TESTFLAGS=-race

@@ -79,6 +79,13 @@ func (u *loadUser) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
+func (u *loadUser) urlOf(id string) string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	return u.urls[id]
+}
+
 func (u *loadUser) hear(err error, id, url, end string) {
 	if err != nil {
 		u.t.Error(err)
@@ -239,7 +246,7 @@ func TestLoadGateway(t *testing.T) {
 	lap("killed, and back")
 	some, rest := loadSample(ids)
 	loadEach(some, func(id string) {
-		u.must(u.urls[id], wire.Answer{ID: id, Selected: int(loadChance(id, 2))}.Append(nil))
+		u.must(u.urlOf(id), wire.Answer{ID: id, Selected: int(loadChance(id, 2))}.Append(nil))
 	})
 	lap("answered")
 	u.awaits("the results", loadPending, len(some))
@@ -272,7 +279,7 @@ func TestLoadRuntime(t *testing.T) {
 	loadEach(ids, func(id string) { u.must(r.life.Own+"/test/invoke?id="+id, nil) })
 	u.awaits("the invocations", loadPending, 0)
 	lap("sent")
-	loadEach(ids, func(id string) { u.must(u.urls[id], u.choice(id)) })
+	loadEach(ids, func(id string) { u.must(u.urlOf(id), u.choice(id)) })
 	asked := r.asks(ids)
 	lap("asked")
 	loadCosts(t, "runtime", before, r.cost())
@@ -284,7 +291,7 @@ func TestLoadRuntime(t *testing.T) {
 	lap("answered")
 	text := "done"
 	loadEach(some, func(id string) {
-		u.must(u.urls[id], (&wire.Result{GroupID: loadInvocation(id).Thread, ID: id, Text: &text}).Append(nil))
+		u.must(u.urlOf(id), (&wire.Result{GroupID: loadInvocation(id).Thread, ID: id, Text: &text}).Append(nil))
 	})
 	lap("ended")
 	for _, id := range some {

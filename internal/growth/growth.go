@@ -22,6 +22,7 @@ const (
 // should be such that the work takes a millisecond or more.
 func Linear(t testing.TB, size int, prepare func(size int) (work func())) {
 	t.Helper()
+	size = max(size/slower, 1)
 	small, large := prepare(size), prepare(times*size)
 	if a, b := allocated(small), allocated(large); b > most*a+1<<16 {
 		t.Errorf("size %d allocates %d bytes, size %d %d: more than in proportion", size, a, times*size, b)

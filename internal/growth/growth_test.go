@@ -39,7 +39,7 @@ func TestLinear(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := &told{TB: t}
-			Linear(out, 1000, c.work)
+			Linear(out, 1000*slower, c.work)
 			if out.failed == c.fits {
 				t.Errorf("failed: %v", out.failed)
 			}
