@@ -14,7 +14,7 @@ type documents struct {
 }
 
 // document is the arguments of a call, or its parent's input: what is bound of it, and what a message shows of it. What
-// is given as text is read as a tree only when a message shows it, since a tree takes many times the memory.
+// is given as long text is read as a tree only when a message shows it, since a tree takes many times the memory.
 type document struct {
 	canonical []byte
 	text      []byte       // as it was given, nil of Go values
@@ -41,7 +41,14 @@ func (p *Plan) parentInput(c *Call) (document, error) {
 	return read(c.ParentInput, p.parentLimits())
 }
 
+// smallText is up to how many bytes a text is read as a tree at once, which is quicker than reading it twice.
+const smallText = 16 << 10
+
 func read(text []byte, lim value.Limits) (document, error) {
+	if len(text) <= smallText {
+		v, err := value.Parse(text, lim)
+		return tree(v), err
+	}
 	canonical, err := value.AppendCanonicalText(nil, text, lim)
 	return document{canonical: canonical, text: text, limits: lim}, err
 }
