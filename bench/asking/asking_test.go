@@ -61,7 +61,7 @@ func (p plans) Plan(context.Context, string, string) (*approval.Compiled, error)
 type people struct{}
 
 func (people) Person(_ context.Context, _, name string) (approval.Person, bool, error) {
-	return approval.Person{ID: name, Groups: []string{"risk"}}, name == "alice", nil
+	return approval.Person{ID: name, Groups: []string{"risk"}}, name == "alice" || name == "bob", nil
 }
 func (people) Members(context.Context, string, string) ([]approval.Person, error) { return nil, nil }
 func (people) Owners(context.Context, string, string) ([]string, error)           { return nil, nil }

@@ -18,8 +18,8 @@ type versions struct {
 	freezes    map[string]int64 // by tenant; never forgotten
 }
 
-// mostVersions bounds a generation, about 100 bytes each.
-const mostVersions = 250_000
+// mostVersions bounds a generation, about 100 bytes each: more than changes between two sealings, behind which the tree tells.
+const mostVersions = 10_000
 
 func newVersions(span time.Duration) *versions {
 	return &versions{span: span, young: map[rowName]int64{}, freezes: map[string]int64{}}
