@@ -4,7 +4,7 @@ import (
 	"context"
 	"iter"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // Agent runs on a thread: a chat model with its tools, or anything that takes messages and may ask the user in the middle.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // TestAuditTo: the record of a run is whole although the service keeps the history.

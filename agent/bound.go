@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // ErrThreadNeeded says that a call needs approval and nothing can keep the request: the options carry no thread. Nothing has run.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // sure is a value that a test can rely on.

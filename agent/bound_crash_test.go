@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // deeds is what tools did: it outlives each process.

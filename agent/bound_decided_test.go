@@ -8,24 +8,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
 
 // changing is a Decider whose word a test changes.
 type changing struct {
-	verdict Verdict
+	verdict hold.Verdict
 	err     error
 	asked   int
 }
 
-func (d *changing) Decide(context.Context, Tool, content.ToolCall) (Verdict, error) {
+func (d *changing) Decide(context.Context, Tool, content.ToolCall) (hold.Verdict, error) {
 	d.asked++
 	return d.verdict, d.err
 }
 
-func required(v Verdict, within time.Duration, stages ...policy.Stage) Verdict {
+func required(v hold.Verdict, within time.Duration, stages ...policy.Stage) hold.Verdict {
 	v.Require = &policy.Require{Within: within, Stages: stages}
 	return v
 }
@@ -34,7 +35,7 @@ func required(v Verdict, within time.Duration, stages ...policy.Stage) Verdict {
 func TestChangesBetweenRequestAndAnswer(t *testing.T) {
 	ask := outcomeOf(resolve.Ask, "one")
 	for name, tt := range map[string]struct {
-		after Verdict
+		after hold.Verdict
 		err   error
 		tool  func(c *counted) Tool
 		want  string // result; "" for a new request
@@ -45,7 +46,7 @@ func TestChangesBetweenRequestAndAnswer(t *testing.T) {
 		"undecided by now":  {err: errors.New("away"), want: `"` + textUndecided + `"`},
 		"a rule more":       {after: outcomeOf(resolve.Ask, "one", "two")},
 		"another rule":      {after: outcomeOf(resolve.Ask, "two")},
-		"another binding":   {after: Verdict{Decision: resolve.Decision{Outcome: resolve.Ask, Binding: "x", Reasons: ask.Reasons}}},
+		"another binding":   {after: hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask, Binding: "x", Reasons: ask.Reasons}}},
 		"a deadline":        {after: required(ask, time.Hour)},
 		"people":            {after: required(ask, 0, policy.Stage{Group: "ops", People: 2}), want: `"Tool call not run: it needs the approval of 2 of ops, and nothing here can ask them."`},
 		"the tool is gone":  {after: ask, tool: func(*counted) Tool { return nil }, want: `"Error: Requested function \"pay\" not found."`},
@@ -100,7 +101,7 @@ func TestChangesBetweenRequestAndAnswer(t *testing.T) {
 
 func TestDecisionsOfATurn(t *testing.T) {
 	for name, tt := range map[string]struct {
-		verdict Verdict
+		verdict hold.Verdict
 		err     error
 		marked  bool
 		want    string // result; "" for a request
@@ -139,7 +140,7 @@ func TestDecisionsOfATurn(t *testing.T) {
 }
 
 // byAmount asks more the larger n is.
-func byAmount(_ Tool, call content.ToolCall) (Verdict, error) {
+func byAmount(_ Tool, call content.ToolCall) (hold.Verdict, error) {
 	args := string(call.Args())
 	switch {
 	case strings.Contains(args, `"n":1}`):
@@ -274,7 +275,7 @@ func TestJournalIsCompleteAndInOrder(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		j := &journal{}
 		var c counted
-		d := decideFunc(func(_ Tool, call content.ToolCall) (Verdict, error) {
+		d := decideFunc(func(_ Tool, call content.ToolCall) (hold.Verdict, error) {
 			if call.ToolName() == "no" {
 				return outcomeOf(resolve.Deny, "r"), nil
 			}

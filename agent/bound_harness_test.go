@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -254,14 +255,14 @@ func (k *keeper) Save(_ context.Context, t *Thread) error {
 }
 
 // decideFunc is a Decider.
-type decideFunc func(t Tool, call content.ToolCall) (Verdict, error)
+type decideFunc func(t Tool, call content.ToolCall) (hold.Verdict, error)
 
-func (d decideFunc) Decide(_ context.Context, t Tool, call content.ToolCall) (Verdict, error) {
+func (d decideFunc) Decide(_ context.Context, t Tool, call content.ToolCall) (hold.Verdict, error) {
 	return d(t, call)
 }
 
-func outcomeOf(o resolve.Outcome, rules ...string) Verdict {
-	v := Verdict{Decision: resolve.Decision{Outcome: o, Binding: strings.Join(rules, "+")}}
+func outcomeOf(o resolve.Outcome, rules ...string) hold.Verdict {
+	v := hold.Verdict{Decision: resolve.Decision{Outcome: o, Binding: strings.Join(rules, "+")}}
 	for _, rule := range rules {
 		v.Reasons = append(v.Reasons, resolve.Reason{Rule: rule, Detail: "rule " + rule})
 	}

@@ -9,29 +9,30 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
 
 // heldStub is a holder whose word a test sets.
 type heldStub struct {
-	now, later                       Held // answers of Open and Look
+	now, later                       hold.Held // answers of Open and Look
 	openErr, lookErr, claimErr, gone error
 	log                              []string
 }
 
-func (h *heldStub) Open(_ context.Context, key string, _ Verdict) (Held, error) {
+func (h *heldStub) Open(_ context.Context, key string, _ hold.Verdict) (hold.Held, error) {
 	h.log = append(h.log, "open "+key)
 	return h.now, h.openErr
 }
 
-func (h *heldStub) Look(_ context.Context, ref string) (Held, error) {
+func (h *heldStub) Look(_ context.Context, ref string) (hold.Held, error) {
 	h.log = append(h.log, "look "+ref)
 	return h.later, h.lookErr
 }
 
-func (h *heldStub) Claim(_ context.Context, ref, key string, _ Verdict) error {
+func (h *heldStub) Claim(_ context.Context, ref, key string, _ hold.Verdict) error {
 	h.log = append(h.log, "claim "+ref)
 	return h.claimErr
 }
@@ -42,7 +43,7 @@ func (h *heldStub) Cancel(_ context.Context, ref, reason string) error {
 }
 
 func pendingStub() *heldStub {
-	h := &heldStub{now: Held{Ref: "h1", State: HeldPending, Where: "https://inbox/1", Expires: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}}
+	h := &heldStub{now: hold.Held{Ref: "h1", State: hold.Pending, Where: "https://inbox/1", Expires: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}}
 	h.later = h.now
 	return h
 }
@@ -51,16 +52,16 @@ func asks() Decider { return &changing{verdict: outcomeOf(resolve.Ask, "r")} }
 
 func TestHeldRequests(t *testing.T) {
 	for name, tt := range map[string]struct {
-		held   Held
+		held   hold.Held
 		result string
 		events string
 	}{
-		"approved":  {Held{State: HeldApproved, By: "ann"}, `"ann"`, "answered 1 ficc_1 true\nstarted 1\nfinished 1\n"},
-		"denied":    {Held{State: HeldDenied, By: "ann", Reason: "no"}, `"Tool call invocation rejected. no"`, "answered 1 ficc_1 false\n"},
-		"expired":   {Held{State: HeldExpired}, `"` + textExpired + `"`, "expired 1 ficc_1\n"},
-		"cancelled": {Held{State: HeldCancelled}, `"Tool call not run: the request was withdrawn."`, "cancelled 1 ficc_1\n"},
-		"responded": {Held{State: HeldResponded, By: "ann", Reason: "use the other one"}, `"use the other one"`, "answered 1 ficc_1\n"},
-		"edited":    {Held{State: HeldApproved, By: "ann", Arguments: []byte(`{"n":4}`)}, `"ann"`, "answered 1 ficc_1 true\nstarted 1\nfinished 1\n"},
+		"approved":  {hold.Held{State: hold.Approved, By: "ann"}, `"ann"`, "answered 1 ficc_1 true\nstarted 1\nfinished 1\n"},
+		"denied":    {hold.Held{State: hold.Denied, By: "ann", Reason: "no"}, `"Tool call invocation rejected. no"`, "answered 1 ficc_1 false\n"},
+		"expired":   {hold.Held{State: hold.Expired}, `"` + textExpired + `"`, "expired 1 ficc_1\n"},
+		"cancelled": {hold.Held{State: hold.Cancelled}, `"Tool call not run: the request was withdrawn."`, "cancelled 1 ficc_1\n"},
+		"responded": {hold.Held{State: hold.Responded, By: "ann", Reason: "use the other one"}, `"use the other one"`, "answered 1 ficc_1\n"},
+		"edited":    {hold.Held{State: hold.Approved, By: "ann", Arguments: []byte(`{"n":4}`)}, `"ann"`, "answered 1 ficc_1 true\nstarted 1\nfinished 1\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, r runner) {
@@ -95,7 +96,7 @@ func TestHeldRequests(t *testing.T) {
 					t.Error(j.tell())
 				}
 				claims := strings.Count(strings.Join(h.log, " "), "claim")
-				if want := map[bool]int{true: 1}[tt.held.State == HeldApproved]; claims != want || len(ran) != want {
+				if want := map[bool]int{true: 1}[tt.held.State == hold.Approved]; claims != want || len(ran) != want {
 					t.Errorf("%v, ran %v", h.log, ran)
 				}
 				if tt.held.Arguments != nil && ran[0] != `{"n":4}` {
@@ -111,7 +112,7 @@ func TestHolderErrors(t *testing.T) {
 	for name, spoil := range map[string]func(h *heldStub){
 		"look":          func(h *heldStub) { h.lookErr = away },
 		"unknown state": func(h *heldStub) { h.later.State = "maybe" },
-		"claim":         func(h *heldStub) { h.later.State, h.claimErr = HeldApproved, away },
+		"claim":         func(h *heldStub) { h.later.State, h.claimErr = hold.Approved, away },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, r runner) {
@@ -125,7 +126,7 @@ func TestHolderErrors(t *testing.T) {
 				if _, err := r.try(a, th); err == nil || len(c.runs) > 0 {
 					t.Fatal(err, c.runs)
 				}
-				h.lookErr, h.claimErr, h.later = nil, nil, Held{Ref: "h1", State: HeldApproved}
+				h.lookErr, h.claimErr, h.later = nil, nil, hold.Held{Ref: "h1", State: hold.Approved}
 				r.run(a, reload(t, th))
 				if c.runs["pay"] != 1 {
 					t.Error(c.runs)
@@ -170,7 +171,7 @@ func TestNotClaimed(t *testing.T) {
 		a := chat(k, LoopConfig{Holder: h, Decider: asks(), Audit: j.take}, nil, c.tool("pay"))
 		th := NewThread("t")
 		r.run(a, th, content.UserText("x"))
-		h.later.State = HeldApproved
+		h.later.State = hold.Approved
 		r.run(a, th)
 		if len(c.runs) > 0 || !strings.Contains(k.last(), "1→\"Tool call not run: ") || !strings.HasSuffix(j.tell(), "denied 1\n") {
 			t.Error(c.runs, k.last(), j.tell())
@@ -226,7 +227,7 @@ func TestClaimKeys(t *testing.T) {
 			a := chat(talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))), LoopConfig{Holder: keys, Decider: asks()}, store, c.tool("pay"))
 			th := NewThread("t")
 			r.run(a, th, content.UserText("x"))
-			keys.later.State, keys.claimErr = HeldApproved, errors.New("away")
+			keys.later.State, keys.claimErr = hold.Approved, errors.New("away")
 			raw := sure(json.Marshal(th))
 			for range 2 { // two processes that both die before the run
 				other := sure(loaded(raw, "t"))
@@ -246,7 +247,7 @@ type keyedStub struct {
 	keys []string
 }
 
-func (h *keyedStub) Claim(ctx context.Context, ref, key string, v Verdict) error {
+func (h *keyedStub) Claim(ctx context.Context, ref, key string, v hold.Verdict) error {
 	h.keys = append(h.keys, key)
 	return h.heldStub.Claim(ctx, ref, key, v)
 }

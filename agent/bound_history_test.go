@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 func TestNewMessageKeepsOpen(t *testing.T) {

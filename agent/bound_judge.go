@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -25,7 +26,7 @@ const (
 type judgement struct {
 	what    what
 	text    string // result of a refused call
-	verdict Verdict
+	verdict hold.Verdict
 	ground  ground
 	after   what // of a call that must be asked about: runNow or callerRuns
 }
@@ -86,7 +87,7 @@ func runs(t Tool) what {
 }
 
 // take notes what a decision rests on.
-func (g *ground) take(v Verdict) {
+func (g *ground) take(v hold.Verdict) {
 	g.Binding, g.Require = v.Binding, v.Require
 	for _, reason := range v.Reasons {
 		g.Rules = append(g.Rules, fmt.Sprintf("%s/%s/%s/%s", reason.Source, reason.Policy, reason.Rule, reason.Code))
@@ -124,7 +125,7 @@ func (g ground) same(other ground) bool {
 	return g.Binding == other.Binding && g.Definition == other.Definition && g.covers(other)
 }
 
-func denialText(v Verdict) string {
+func denialText(v hold.Verdict) string {
 	var details []string
 	for _, reason := range v.Reasons {
 		details = append(details, reason.Detail)
@@ -161,7 +162,7 @@ func (r *run) ask(ctx context.Context, it *item, j judgement) error {
 }
 
 // hold gives a request to the holder; nil without one.
-func (r *run) hold(ctx context.Context, a *ask, q *content.ToolApprovalRequest, v Verdict) (*Held, error) {
+func (r *run) hold(ctx context.Context, a *ask, q *content.ToolApprovalRequest, v hold.Verdict) (*hold.Held, error) {
 	if r.cfg.Holder == nil {
 		return nil, nil
 	}

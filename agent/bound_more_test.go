@@ -7,23 +7,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/resolve"
 )
 
 // TestHostedRequestsAreHeld gives questions of the model's side to a holder: only its people can approve, and the run is claimed.
 func TestHostedRequestsAreHeld(t *testing.T) {
 	for name, tt := range map[string]struct {
-		later Held
+		later hold.Held
 		claim error
 		now   resolve.Outcome // the plan's word when the answer is there
 		want  string
 	}{
-		"approved":           {later: Held{State: HeldApproved, By: "ann"}, now: resolve.Ask, want: "?r1, !yes r1"},
-		"denied":             {later: Held{State: HeldDenied, Reason: "no"}, now: resolve.Ask, want: "?r1, !no r1"},
-		"expired":            {later: Held{State: HeldExpired}, now: resolve.Ask, want: "?r1, !no r1"},
-		"approved and taken": {later: Held{State: HeldApproved}, claim: ErrNotClaimed, now: resolve.Ask, want: "?r1, !no r1"},
-		"denied by now":      {later: Held{State: HeldApproved}, now: resolve.Deny, want: "?r1, !no r1"},
+		"approved":           {later: hold.Held{State: hold.Approved, By: "ann"}, now: resolve.Ask, want: "?r1, !yes r1"},
+		"denied":             {later: hold.Held{State: hold.Denied, Reason: "no"}, now: resolve.Ask, want: "?r1, !no r1"},
+		"expired":            {later: hold.Held{State: hold.Expired}, now: resolve.Ask, want: "?r1, !no r1"},
+		"approved and taken": {later: hold.Held{State: hold.Approved}, claim: ErrNotClaimed, now: resolve.Ask, want: "?r1, !no r1"},
+		"denied by now":      {later: hold.Held{State: hold.Approved}, now: resolve.Deny, want: "?r1, !no r1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, r runner) {
@@ -41,7 +42,7 @@ func TestHostedRequestsAreHeld(t *testing.T) {
 				h.later.Ref = "h1"
 				r.run(a, reload(t, th))
 				expect(t, "pairs", hosted(k.seen[1]), tt.want)
-				if claimed := strings.Contains(strings.Join(h.log, " "), "claim"); claimed != (tt.later.State == HeldApproved && tt.now == resolve.Ask) {
+				if claimed := strings.Contains(strings.Join(h.log, " "), "claim"); claimed != (tt.later.State == hold.Approved && tt.now == resolve.Ask) {
 					t.Error(h.log)
 				}
 			})
@@ -114,7 +115,7 @@ func TestClaimThatNeedsRandomness(t *testing.T) {
 	k := talk(t, said(text("?"), call("1", "pay", "")))
 	th := NewThread("t")
 	mustRun(t, chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay")), th, content.UserText("x"))
-	h.later.State = HeldApproved
+	h.later.State = hold.Approved
 	a := chat(k, LoopConfig{Holder: h, Decider: asks(), Rand: emptyReader{}}, nil, c.tool("pay"))
 	if _, err := a.Run(t.Context(), th); err == nil || len(c.runs) > 0 {
 		t.Error(err, c.runs)
@@ -123,7 +124,7 @@ func TestClaimThatNeedsRandomness(t *testing.T) {
 
 // TestJournalFailsAtEnds fails the record of each way a call can end: the run stops, and tells it again when the journal works.
 func TestJournalFailsAtEnds(t *testing.T) {
-	for kind, state := range map[string]HeldState{"expired": HeldExpired, "cancelled": HeldCancelled, "answered": HeldDenied, "denied": HeldApproved} {
+	for kind, state := range map[string]hold.State{"expired": hold.Expired, "cancelled": hold.Cancelled, "answered": hold.Denied, "denied": hold.Approved} {
 		t.Run(kind, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, r runner) {
 				var c counted

@@ -7,16 +7,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/hold"
 )
 
 // ErrNotClaimed is what a Holder wraps when the run of a call is not to be had: not approved, changed, or taken before.
 var ErrNotClaimed = errors.New("the approval can't be used")
 
 var errUnfinished = errors.New("the function ended its goroutine")
-
-// ErrNoRequest is what a Holder wraps when it does not know a request, and never will.
-var ErrNoRequest = errors.New("the holder knows no such request")
 
 // runApproved runs the calls that may run by now, each decided again and claimed before it begins.
 func (r *run) runApproved(ctx context.Context) error {
@@ -170,7 +168,7 @@ func (r *run) clearService(ctx context.Context, it *item) error {
 }
 
 // claim takes the one run of a held call. When it is not to be had, the text says why.
-func (r *run) claim(ctx context.Context, it *item, v Verdict) (refused string, err error) {
+func (r *run) claim(ctx context.Context, it *item, v hold.Verdict) (refused string, err error) {
 	ref := it.ref()
 	if ref == "" {
 		return "", nil

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -183,7 +184,7 @@ func TestPlanDeniesAHostedCall(t *testing.T) {
 // onlyHosted decides hosted calls; others may run.
 type onlyHosted struct{ inner Decider }
 
-func (d *onlyHosted) Decide(ctx context.Context, t Tool, call content.ToolCall) (Verdict, error) {
+func (d *onlyHosted) Decide(ctx context.Context, t Tool, call content.ToolCall) (hold.Verdict, error) {
 	if _, ok := call.(*content.MCPCall); ok {
 		return d.inner.Decide(ctx, t, call)
 	}

@@ -3,7 +3,7 @@ package agent
 import (
 	"slices"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // release passes on what a turn without live calls holds.

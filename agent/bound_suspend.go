@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // maxTries bounds how often a call is resumed that could not go on.

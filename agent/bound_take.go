@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/hold"
 )
 
 // Texts that a model gets in place of a result, beside those of .NET.
@@ -323,7 +324,7 @@ func (r *run) look(ctx context.Context, it *item) error {
 			return errNoHolder
 		}
 		held, err := r.cfg.Holder.Look(ctx, a.Ref)
-		if errors.Is(err, ErrNoRequest) {
+		if errors.Is(err, hold.ErrNoRequest) {
 			return r.end(ctx, it, "cancelled", textForgotten)
 		}
 		if err != nil { // this call waits; the rest goes on
@@ -338,13 +339,13 @@ func (r *run) look(ctx context.Context, it *item) error {
 }
 
 // takeHeld lets the decision of the holder's people act.
-func (r *run) takeHeld(ctx context.Context, it *item, a *ask, held Held) error {
+func (r *run) takeHeld(ctx context.Context, it *item, a *ask, held hold.Held) error {
 	q := a.Request.(*content.ToolApprovalRequest) // nothing else is held
 	it.By = held.By
 	switch held.State {
-	case HeldPending:
+	case hold.Pending:
 		return nil
-	case HeldApproved:
+	case hold.Approved:
 		if held.Arguments != nil && !content.SameArguments(held.Arguments, it.Call.Args()) {
 			call, ok := content.CloneCall(it.Call).(*content.FunctionCall)
 			if !ok {
@@ -359,9 +360,9 @@ func (r *run) takeHeld(ctx context.Context, it *item, a *ask, held Held) error {
 			it.Ground.Definition = definition
 		}
 		return r.closeHeld(ctx, it, a, q.CreateApproval(held.Reason))
-	case HeldDenied:
+	case hold.Denied:
 		return r.closeHeld(ctx, it, a, q.CreateRejection(held.Reason))
-	case HeldResponded:
+	case hold.Responded:
 		if err := r.record(ctx, it, Event{Type: "answered", RequestID: q.RequestID, By: held.By, Detail: "a person answered in place of the tool"}); err != nil {
 			return err
 		}
@@ -372,9 +373,9 @@ func (r *run) takeHeld(ctx context.Context, it *item, a *ask, held Held) error {
 		}
 		it.Stage, it.Result = done, jsonText(held.Reason)
 		return nil
-	case HeldExpired:
+	case hold.Expired:
 		return r.end(ctx, it, howExpired, textExpired)
-	case HeldCancelled:
+	case hold.Cancelled:
 		return r.end(ctx, it, "cancelled", "Tool call not run: the request was withdrawn.")
 	}
 	return fmt.Errorf("a held request is %q, which nobody knows", held.State)

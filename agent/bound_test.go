@@ -3,7 +3,7 @@ package agent
 import (
 	"testing"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 func newTestAgent(model ChatClient, cfg LoopConfig, tools ...Tool) Agent {

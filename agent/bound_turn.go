@@ -6,7 +6,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -360,7 +361,7 @@ func (r *run) askService(ctx context.Context, it *item, j judgement) error {
 	if within := j.verdict.Within(); within > 0 {
 		a.Expires = a.Since.Add(within)
 	}
-	var held *Held
+	var held *hold.Held
 	if q, ok := a.Request.(*content.ToolApprovalRequest); ok {
 		shown := *q // the model's own stays as it is
 		var err error

@@ -7,7 +7,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // ChatAgentConfig are the choices for a chat agent.

@@ -16,7 +16,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // ChatClient is a chat model, or a layer around one.

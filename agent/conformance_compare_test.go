@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // listedMessage is a message in the encoding, with every field.

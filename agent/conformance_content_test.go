@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // runContentCase runs a case of content_json. A payload with a $type is a content on the wire; one without is what a constructor is given,

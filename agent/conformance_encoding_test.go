@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // conformanceCase is one case of the neutral encoding (docs/design/005-contents.md). Lists of expectations are nil where the case

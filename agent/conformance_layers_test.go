@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/agent/layer"
-	"github.com/assent-dev/assent/content"
 )
 
 // runLayerCase runs a case of a layer in the Compatible profile.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // TestConformance runs every case file of testdata/conformance, of the folders and files that ASSENT_CASES lists, and of the folder that

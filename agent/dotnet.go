@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // UnansweredError says that requests in the input have no response after them. Only the Compatible profile fails so.

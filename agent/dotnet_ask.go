@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/resolve"
 )
 

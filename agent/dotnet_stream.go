@@ -1,6 +1,6 @@
 package agent
 
-import "github.com/assent-dev/assent/content"
+import "github.com/assent-dev/assent/agent/content"
 
 // dotnetStream gives out a run piece by piece.
 type dotnetStream struct {
@@ -30,7 +30,7 @@ func (s *dotnetStream) emit(m *content.Message) error {
 
 // turn gives out a turn of the model while it comes.
 func (s *dotnetStream) turn() (dotnetTurn, error) {
-	h := &hold{s: s}
+	h := &heldBack{s: s}
 	for u, err := range s.r.model.Stream(s.r.ctx, s.r.send, s.r.opt) {
 		if err == nil && u == nil {
 			err = errNilUpdate
@@ -49,8 +49,8 @@ func (s *dotnetStream) turn() (dotnetTurn, error) {
 	return dotnetTurn{whole.Messages, whole.ConversationID, h.asked}, nil
 }
 
-// hold keeps pieces back until it is known whether their calls must be asked about.
-type hold struct {
+// heldBack keeps pieces back until it is known whether their calls must be asked about.
+type heldBack struct {
 	s       *dotnetStream
 	all     []*Update // of the turn, as they came
 	given   int       // of all
@@ -61,7 +61,7 @@ type hold struct {
 
 // take looks at a piece and gives out what may be. A result that comes after its call was asked about is too late for that, but flags the
 // call inside the request.
-func (h *hold) take(u *Update) error {
+func (h *heldBack) take(u *Update) error {
 	h.all = append(h.all, u)
 	h.served.note(u.Contents)
 	for _, c := range liveIn(u.Contents) {
@@ -74,7 +74,7 @@ func (h *hold) take(u *Update) error {
 	return h.release()
 }
 
-func (h *hold) release() error {
+func (h *heldBack) release() error {
 	for ; h.given < len(h.all); h.given++ {
 		u := h.all[h.given]
 		if h.asked {

@@ -3,7 +3,7 @@ package agent
 import (
 	"slices"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // dotnetAnswer is a response with its request, where there is one.

@@ -13,7 +13,8 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -238,22 +239,22 @@ func calling(name string) modelFunc {
 
 // deciders answers its k-th question with the k-th verdict, and goes on with the last one.
 type deciders struct {
-	verdicts []agent.Verdict
+	verdicts []hold.Verdict
 	errs     []error
 	asked    int
 }
 
-func (d *deciders) Decide(_ context.Context, t agent.Tool, _ content.ToolCall) (agent.Verdict, error) {
+func (d *deciders) Decide(_ context.Context, t agent.Tool, _ content.ToolCall) (hold.Verdict, error) {
 	k := min(d.asked, len(d.verdicts)-1)
 	d.asked++
 	if t == nil {
-		return agent.Verdict{}, errors.New("no such tool")
+		return hold.Verdict{}, errors.New("no such tool")
 	}
 	return d.verdicts[k], d.errs[k]
 }
 
-func verdict(o resolve.Outcome, message string) agent.Verdict {
-	return agent.Verdict{Decision: resolve.Decision{Outcome: o, Message: message}}
+func verdict(o resolve.Outcome, message string) hold.Verdict {
+	return hold.Verdict{Decision: resolve.Decision{Outcome: o, Message: message}}
 }
 
 func TestDecider(t *testing.T) {
@@ -261,21 +262,21 @@ func TestDecider(t *testing.T) {
 	broken := errors.New("broken")
 	for _, test := range []struct {
 		name     string
-		verdicts []agent.Verdict
+		verdicts []hold.Verdict
 		errs     []error
 		approved bool // the call comes from an answer, not from the model
 		asks     bool
 		result   string
 	}{
-		{"allowed", []agent.Verdict{allow}, []error{nil}, false, false, `"ran"`},
-		{"asked about", []agent.Verdict{ask}, []error{nil}, false, true, ""},
-		{"denied is asked about", []agent.Verdict{deny}, []error{nil}, false, true, ""},
-		{"undecided is asked about", []agent.Verdict{allow}, []error{broken}, false, true, ""},
-		{"allowed, then asked about", []agent.Verdict{allow, ask}, []error{nil, nil}, false, false, `"Tool call invocation rejected. sure?"`},
-		{"allowed, then denied", []agent.Verdict{allow, deny}, []error{nil, nil}, false, false, `"Tool call invocation rejected. never"`},
-		{"approved", []agent.Verdict{ask}, []error{nil}, true, false, `"ran"`},
-		{"approved, denied by now", []agent.Verdict{deny}, []error{nil}, true, false, `"Tool call invocation rejected. never"`},
-		{"approved, undecided by now", []agent.Verdict{allow}, []error{broken}, true, false, `"Tool call invocation rejected. It could not be decided whether the call may run."`},
+		{"allowed", []hold.Verdict{allow}, []error{nil}, false, false, `"ran"`},
+		{"asked about", []hold.Verdict{ask}, []error{nil}, false, true, ""},
+		{"denied is asked about", []hold.Verdict{deny}, []error{nil}, false, true, ""},
+		{"undecided is asked about", []hold.Verdict{allow}, []error{broken}, false, true, ""},
+		{"allowed, then asked about", []hold.Verdict{allow, ask}, []error{nil, nil}, false, false, `"Tool call invocation rejected. sure?"`},
+		{"allowed, then denied", []hold.Verdict{allow, deny}, []error{nil, nil}, false, false, `"Tool call invocation rejected. never"`},
+		{"approved", []hold.Verdict{ask}, []error{nil}, true, false, `"ran"`},
+		{"approved, denied by now", []hold.Verdict{deny}, []error{nil}, true, false, `"Tool call invocation rejected. never"`},
+		{"approved, undecided by now", []hold.Verdict{allow}, []error{broken}, true, false, `"Tool call invocation rejected. It could not be decided whether the call may run."`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			input, model := hello, calling("f")
@@ -298,7 +299,7 @@ func TestDecider(t *testing.T) {
 }
 
 func TestUnknownToolIsUndecided(t *testing.T) {
-	d := &deciders{verdicts: []agent.Verdict{verdict(resolve.Allow, "")}, errs: []error{nil}}
+	d := &deciders{verdicts: []hold.Verdict{verdict(resolve.Allow, "")}, errs: []error{nil}}
 	both(t, agent.LoopConfig{Decider: d}, calling("nobody"), hello, nil, func(t *testing.T, r *agent.Response, err error) {
 		if err != nil || len(r.UserInputRequests()) != 1 {
 			t.Error(err)

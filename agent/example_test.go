@@ -9,7 +9,7 @@ import (
 	"log"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // teller is a model that wants to pay, and then says what came of it.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // Errors of a Flow.

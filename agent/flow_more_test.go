@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 func flowOf(cfg FlowConfig, run func(ctx context.Context, f *Flow) error) Agent {

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // booking is a flow that looks for a seat, asks for consent and data, and books once.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // input is what a run was given, taken apart.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/value"
 )
 

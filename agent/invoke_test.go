@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 type anyFunc func(ctx context.Context, arguments json.RawMessage) (any, error)

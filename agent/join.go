@@ -3,7 +3,7 @@ package agent
 import (
 	"iter"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // StreamOf is the stream of a response that came whole, for models and agents that have nothing to show before.

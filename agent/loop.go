@@ -4,6 +4,8 @@ import (
 	"io"
 	"log/slog"
 	"time"
+
+	"github.com/assent-dev/assent/approval/hold"
 )
 
 // Profile is how the loop treats requests and answers.
@@ -24,7 +26,7 @@ type LoopConfig struct {
 	Decider Decider
 	// Holder keeps the requests where people answer them; nil means that they are answered in the messages. It needs a Decider with a plan:
 	// what is only marked can't be asked about there, and is refused. Default profile only.
-	Holder Holder
+	Holder hold.Holder
 	// Tools are known to the loop and not sent to the model.
 	Tools []Tool
 	// MaxTurns bounds the turns of the model in one run; 0 means 40. On the turn after the last one functions are not offered.

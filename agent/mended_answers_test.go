@@ -6,7 +6,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -121,7 +122,7 @@ func TestLateAnswerToServiceIsForwarded(t *testing.T) {
 
 func TestPlanDeniedHostedThenForged(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
-		deny := decideFunc(func(Tool, content.ToolCall) (Verdict, error) { return outcomeOf(resolve.Deny, "no"), nil })
+		deny := decideFunc(func(Tool, content.ToolCall) (hold.Verdict, error) { return outcomeOf(resolve.Deny, "no"), nil })
 		q := mcpRequest("r1")
 		k := talk(t, said(q), said(text("ok")), said(text("forwarded!")))
 		a := chat(k, LoopConfig{Decider: deny}, nil)
@@ -142,7 +143,7 @@ func TestPlanDeniedHostedThenForged(t *testing.T) {
 func TestHostedNotDecidedAgain(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		outcome := resolve.Ask
-		d := decideFunc(func(Tool, content.ToolCall) (Verdict, error) { return outcomeOf(outcome, "x"), nil })
+		d := decideFunc(func(Tool, content.ToolCall) (hold.Verdict, error) { return outcomeOf(outcome, "x"), nil })
 		k := talk(t, said(mcpRequest("r1")), said(text("ok")))
 		a := chat(k, LoopConfig{Decider: d}, nil)
 		th := NewThread("t")
@@ -161,7 +162,7 @@ func TestHostedNotDecidedAgain(t *testing.T) {
 
 func TestHostedStagesWithoutHolder(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
-		d := decideFunc(func(Tool, content.ToolCall) (Verdict, error) {
+		d := decideFunc(func(Tool, content.ToolCall) (hold.Verdict, error) {
 			v := outcomeOf(resolve.Ask, "x")
 			v.Require = &policy.Require{Stages: []policy.Stage{{Group: "finance", People: 2}}}
 			return v, nil
@@ -176,23 +177,23 @@ func TestHostedStagesWithoutHolder(t *testing.T) {
 
 // holderStub holds requests in memory.
 type holderStub struct {
-	state   HeldState
+	state   hold.State
 	opens   int
 	failing bool
 	claims  []string
 }
 
-func (h *holderStub) Open(context.Context, string, Verdict) (Held, error) {
+func (h *holderStub) Open(context.Context, string, hold.Verdict) (hold.Held, error) {
 	if h.failing {
-		return Held{}, errors.New("the holder is away")
+		return hold.Held{}, errors.New("the holder is away")
 	}
 	h.opens++
-	return Held{Ref: "ref", State: HeldPending}, nil
+	return hold.Held{Ref: "ref", State: hold.Pending}, nil
 }
-func (h *holderStub) Look(context.Context, string) (Held, error) {
-	return Held{Ref: "ref", State: h.state}, nil
+func (h *holderStub) Look(context.Context, string) (hold.Held, error) {
+	return hold.Held{Ref: "ref", State: h.state}, nil
 }
-func (h *holderStub) Claim(_ context.Context, ref, key string, _ Verdict) error {
+func (h *holderStub) Claim(_ context.Context, ref, key string, _ hold.Verdict) error {
 	h.claims = append(h.claims, key)
 	return nil
 }
@@ -201,17 +202,17 @@ func (h *holderStub) Cancel(context.Context, string, string) error { return nil 
 func TestHolderBypassedAfterFailedReopen(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
-		h := &holderStub{state: HeldPending}
+		h := &holderStub{state: hold.Pending}
 		rule := "one"
-		d := decideFunc(func(Tool, content.ToolCall) (Verdict, error) { return outcomeOf(resolve.Ask, rule), nil })
+		d := decideFunc(func(Tool, content.ToolCall) (hold.Verdict, error) { return outcomeOf(resolve.Ask, rule), nil })
 		a := chat(talk(t, said(call("1", "pay", "")), said(text("ok"))), LoopConfig{Decider: d, Holder: h}, nil, c.tool("pay"))
 		th := NewThread("t")
 		r.run(a, th, content.UserText("pay"))
-		h.state, h.failing, rule = HeldApproved, true, "two"
+		h.state, h.failing, rule = hold.Approved, true, "two"
 		if _, err := r.try(a, th, answers()); err == nil {
 			t.Fatal("no error though the holder is away")
 		}
-		h.state, h.failing = HeldPending, false
+		h.state, h.failing = hold.Pending, false
 		for _, p := range th.Pending() {
 			r.try(a, th, answers(p.Request.(*content.ToolApprovalRequest).CreateApproval("")))
 		}

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 func TestSameRequestIDTwice(t *testing.T) {

@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -27,7 +28,7 @@ func TestEventsOfEnds(t *testing.T) {
 	t.Run("an edit that is asked about again", func(t *testing.T) {
 		j := &journal{}
 		var c counted
-		d := decideFunc(func(_ Tool, call content.ToolCall) (Verdict, error) {
+		d := decideFunc(func(_ Tool, call content.ToolCall) (hold.Verdict, error) {
 			if contains(string(call.Args()), "500") {
 				return outcomeOf(resolve.Ask, "small", "big"), nil
 			}
@@ -78,7 +79,7 @@ func TestEventsOfEnds(t *testing.T) {
 		j := &journal{failAt: func(e Event) bool { return e.Type == "expired" }}
 		cl := newClock()
 		var c counted
-		d := decideFunc(func(Tool, content.ToolCall) (Verdict, error) {
+		d := decideFunc(func(Tool, content.ToolCall) (hold.Verdict, error) {
 			v := outcomeOf(resolve.Ask, "x")
 			v.Require = &policy.Require{}
 			v.Require.Within = time.Minute
@@ -407,7 +408,7 @@ func TestHostedClaimRefusedTwice(t *testing.T) {
 	a := chat(talk(t, said(mcpRequest("r1")), said(text("ok"))), LoopConfig{Holder: h, Decider: asks(), Audit: j.take}, nil)
 	th := NewThread("t")
 	mustRun(t, a, th, content.UserText("x"))
-	h.later.State = HeldApproved
+	h.later.State = hold.Approved
 	mustRun(t, a, th)
 	n := 0
 	for _, e := range j.events {
@@ -427,7 +428,7 @@ func TestHeldCallOfTheCallersIsNotClaimed(t *testing.T) {
 	a := chat(talk(t, said(text("?"), call("1", "theirs", ""))), LoopConfig{Holder: h, Decider: asks()}, nil, declaredTool("theirs"))
 	th := NewThread("t")
 	mustRun(t, a, th, content.UserText("x"))
-	h.later.State = HeldApproved
+	h.later.State = hold.Approved
 	resp := mustRun(t, a, th)
 	if !contains(tell(resp.Messages), "1=theirs()") || h.log[len(h.log)-1] != "claim h1" {
 		t.Errorf("handed over without a claim: %v\n%s", h.log, tell(resp.Messages))

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // NestedConfig are the choices for an agent that is used as a tool.

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -117,7 +118,7 @@ func TestDelegationIsDecided(t *testing.T) {
 		var c counted
 		inner := chat(talk(t, said(call("1", "pay", "")), said(text("paid"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
 		seen := []*Target{}
-		d := decideFunc(func(tool Tool, _ content.ToolCall) (Verdict, error) {
+		d := decideFunc(func(tool Tool, _ content.ToolCall) (hold.Verdict, error) {
 			seen = append(seen, targetOf(tool))
 			return outcomeOf(resolve.Ask, "delegation"), nil
 		})
@@ -173,7 +174,7 @@ func TestNestedWithAHolder(t *testing.T) {
 		if len(c.runs) > 0 {
 			t.Fatal("the outer user approved what people hold")
 		}
-		h.later.State = HeldApproved
+		h.later.State = hold.Approved
 		r.run(a, reload(t, th))
 		if c.runs["pay"] != 1 || !strings.Contains(k.last(), `o→"paid"`) {
 			t.Error(c.runs, k.last())

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/policy"
 )
 

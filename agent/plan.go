@@ -7,7 +7,8 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
 )
@@ -75,15 +76,15 @@ func (d *byPlan) digest(t Tool) string {
 }
 
 // Decide answers one call.
-func (d *byPlan) Decide(_ context.Context, t Tool, call content.ToolCall) (Verdict, error) {
+func (d *byPlan) Decide(_ context.Context, t Tool, call content.ToolCall) (hold.Verdict, error) {
 	if d.plan == nil {
-		return Verdict{}, errors.New("there is no plan to decide with")
+		return hold.Verdict{}, errors.New("there is no plan to decide with")
 	}
 	c := callOf(t, call)
 	c.Args = call.Args()
 	c.Principal, c.Session, c.ParentInput = d.opt.Principal, d.opt.Session, d.opt.ParentInput
 	c.ToolDefinition = d.digest(t)
-	return Verdict{Decision: d.plan.Decide(c), Call: c}, nil
+	return hold.Verdict{Decision: d.plan.Decide(c), Call: c}, nil
 }
 
 func callOf(t Tool, call content.ToolCall) *resolve.Call {

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 	"pgregory.net/rapid"
 )
 

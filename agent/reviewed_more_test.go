@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -227,7 +228,7 @@ func TestNewsOfALoopWithoutAnAgent(t *testing.T) {
 // An answer that a nested agent refuses is told to the outer caller: else he sees the same question again, and RunToEnd asks for ever.
 func TestAnswersThatNestedAgentsRefuse(t *testing.T) {
 	var c counted
-	d := decideFunc(func(_ Tool, call content.ToolCall) (Verdict, error) {
+	d := decideFunc(func(_ Tool, call content.ToolCall) (hold.Verdict, error) {
 		if strings.Contains(string(call.Args()), "9") {
 			return outcomeOf(resolve.Deny, "nine"), nil
 		}

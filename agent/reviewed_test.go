@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -131,7 +132,7 @@ func TestDeclaredCallOfAUsedID(t *testing.T) {
 // A holder that answers at once, with an edit: the model's own call is left in the history without a result.
 func TestHolderEditsAtOnce(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
-		h := &heldStub{now: Held{Ref: "h1", State: HeldApproved, By: "ann", Arguments: []byte(`{"n":1}`)}}
+		h := &heldStub{now: hold.Held{Ref: "h1", State: hold.Approved, By: "ann", Arguments: []byte(`{"n":1}`)}}
 		var c counted
 		k := talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok")), said(text("again")))
 		a := chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay"))
@@ -156,8 +157,8 @@ func TestAskedAgainAndApprovedAtOnce(t *testing.T) {
 	a := chat(k, LoopConfig{Holder: h, Decider: d}, nil, c.tool("pay"))
 	th := NewThread("t")
 	mustRun(t, a, th, content.UserText("x"))
-	h.later = Held{Ref: "h1", State: HeldApproved, By: "ann"}
-	h.now = Held{Ref: "let:2", State: HeldApproved, By: "standing"}
+	h.later = hold.Held{Ref: "h1", State: hold.Approved, By: "ann"}
+	h.now = hold.Held{Ref: "let:2", State: hold.Approved, By: "standing"}
 	d.verdict = outcomeOf(resolve.Ask, "r", "r2")
 	resp := mustRun(t, a, th)
 	if len(resp.UserInputRequests()) == 0 && resp.Text() == "" {
@@ -332,7 +333,7 @@ func TestApprovalOutlivesItsDeadline(t *testing.T) {
 
 // A key in other letters: the decision reads one value, a Go function the other.
 func TestKeysInOtherLetters(t *testing.T) {
-	d := decideFunc(func(_ Tool, c content.ToolCall) (Verdict, error) {
+	d := decideFunc(func(_ Tool, c content.ToolCall) (hold.Verdict, error) {
 		var args map[string]int
 		if err := json.Unmarshal(c.Args(), &args); err != nil || args["amount"] > 100 {
 			return outcomeOf(resolve.Ask, "over 100"), err
@@ -360,18 +361,18 @@ type strictHolder struct {
 	taken    map[string]string // claim keys by ref
 }
 
-func (h *strictHolder) Open(_ context.Context, key string, _ Verdict) (Held, error) {
+func (h *strictHolder) Open(_ context.Context, key string, _ hold.Verdict) (hold.Held, error) {
 	return h.Look(context.Background(), key)
 }
 
-func (h *strictHolder) Look(_ context.Context, ref string) (Held, error) {
+func (h *strictHolder) Look(_ context.Context, ref string) (hold.Held, error) {
 	if h.approved[ref] {
-		return Held{Ref: ref, State: HeldApproved, By: "ann"}, nil
+		return hold.Held{Ref: ref, State: hold.Approved, By: "ann"}, nil
 	}
-	return Held{Ref: ref, State: HeldPending}, nil
+	return hold.Held{Ref: ref, State: hold.Pending}, nil
 }
 
-func (h *strictHolder) Claim(_ context.Context, ref, key string, _ Verdict) error {
+func (h *strictHolder) Claim(_ context.Context, ref, key string, _ hold.Verdict) error {
 	if by, ok := h.taken[ref]; ok && by != key {
 		return ErrNotClaimed
 	}

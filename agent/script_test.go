@@ -7,7 +7,7 @@ import (
 	"iter"
 	"testing"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // scripted is a model that says what it was told to, and holds what it is given to what providers demand.

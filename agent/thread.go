@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // Thread is one conversation with one agent: its history, the requests that are open, and the state of layers. It can be stored between

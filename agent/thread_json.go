@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/value"
 )
 

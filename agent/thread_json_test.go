@@ -11,7 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/policy"
 )
 
@@ -111,7 +112,7 @@ func TestThreadGoesOnAfterIt(t *testing.T) {
 		var c counted
 		th := sure(loaded(sure(os.ReadFile("testdata/threads/version-1.json")), ""))
 		th.ConversationID = ""
-		resp, err := r.try(chat(talk(t), LoopConfig{Holder: &heldStub{later: Held{State: HeldPending}}}, nil, RequireApproval(c.tool("pay"))), th)
+		resp, err := r.try(chat(talk(t), LoopConfig{Holder: &heldStub{later: hold.Held{State: hold.Pending}}}, nil, RequireApproval(c.tool("pay"))), th)
 		if err != nil {
 			t.Fatal(err)
 		}

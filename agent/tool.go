@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // Tool is something that a model may call. One that is not a Function is only declared: its calls are the caller's to run.

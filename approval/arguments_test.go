@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/approval/ledger"
 )
 
 // TestM10_LargeArgumentsOfCallsThatNobodyIsAskedAboutAreADigest: allowed, denied and covered calls; what people are asked about is whole.

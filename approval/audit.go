@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"

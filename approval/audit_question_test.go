@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/approval/ledger"
 )
 
 // leaves reads what a house has recorded, as a test can change it.

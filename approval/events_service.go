@@ -1,6 +1,6 @@
 package approval
 
-import "github.com/assent-dev/assent/ledger"
+import "github.com/assent-dev/assent/approval/ledger"
 
 // Events of the service and its store themselves, which Service.Record appends: they are about no request and no grant.
 const (

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/approval/ledger"
 )
 
 // ErrNotFound says that a store holds no such thing for this tenant.

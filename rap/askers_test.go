@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
@@ -176,7 +176,7 @@ func TestC1_CallsOfAGatewayOfAnEarlierVersionEndWithoutRunning(t *testing.T) {
 	if err := h.g.calls.put(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	b.decide(agent.Held{State: agent.HeldApproved})
+	b.decide(hold.Held{State: hold.Approved})
 	b.set(func() { b.askers = nil })
 	h.start()
 	if got := h.runtime.result("held"); !strings.Contains(got, "nothing was run") || !strings.Contains(got, "earlier version") || h.runs("held") != 0 {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -67,7 +67,7 @@ func confT1(t *testing.T) {
 			if c.count("") != 0 {
 				t.Errorf("the user was asked before the approvers: %s", r.heard())
 			}
-			desk.decide(t, 1, agent.HeldApproved, "")
+			desk.decide(t, 1, hold.Approved, "")
 			c.choice()
 			h.through(r)
 			h.ran("write_file", 0)
@@ -131,7 +131,7 @@ func confT3(t *testing.T) {
 			desk := newConfDesk()
 			h, r := confGateway(t, confAsk(rap.AskApprovers, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(t, 1, agent.HeldApproved, "")
+			desk.decide(t, 1, hold.Approved, "")
 			if got := c.result(); got != "done "+confMotd || c.count("") != 1 {
 				t.Errorf("%q\n%s", got, r.heard())
 			}
@@ -141,7 +141,7 @@ func confT3(t *testing.T) {
 			desk := newConfDesk()
 			h, r := confGateway(t, confAsk(rap.AskBoth, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(t, 1, agent.HeldApproved, "")
+			desk.decide(t, 1, hold.Approved, "")
 			q := c.choice()
 			c.picks(q, q.index(t, "once"))
 			if got := c.result(); got != "done "+confMotd {
@@ -184,14 +184,14 @@ func confT4(t *testing.T) {
 			desk := newConfDesk()
 			h, r := confGateway(t, confAsk(rap.AskApprovers, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(t, 1, agent.HeldDenied, "not today")
+			desk.decide(t, 1, hold.Denied, "not today")
 			told(t, h, c)
 		},
 		"approvers, and the user is not asked": func(t *testing.T) {
 			desk := newConfDesk()
 			h, r := confGateway(t, confAsk(rap.AskBoth, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(t, 1, agent.HeldDenied, "not today")
+			desk.decide(t, 1, hold.Denied, "not today")
 			told(t, h, c)
 			if c.count("user_choice") != 0 {
 				t.Error("the user was asked")
@@ -223,7 +223,7 @@ func confT4(t *testing.T) {
 			desk := newConfDesk()
 			h, r := confGateway(t, confAsk(rap.AskBoth, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(t, 1, agent.HeldApproved, "")
+			desk.decide(t, 1, hold.Approved, "")
 			q := c.choice()
 			c.picks(q, *q.Default)
 			told(t, h, c)
@@ -299,7 +299,7 @@ func confT24(t *testing.T) {
 		"after approvers": func(cfg *rap.GatewayConfig) {
 			desk := newConfDesk()
 			cfg.Ask, cfg.Desk, cfg.Grants.Offer = rap.AskBoth, desk, true
-			go desk.decide(t, 1, agent.HeldApproved, "")
+			go desk.decide(t, 1, hold.Approved, "")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

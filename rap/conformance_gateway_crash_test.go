@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
 )
 
@@ -71,9 +71,9 @@ func confT25(t *testing.T) {
 			no := r.call("write_file", `{"path":"/no"}`).invoke()
 			desk.request(t, 2)
 			h.stop()
-			desk.decide(t, 1, agent.HeldApproved, "")
+			desk.decide(t, 1, hold.Approved, "")
 			h.restart()
-			desk.decide(t, 2, agent.HeldDenied, "no")
+			desk.decide(t, 2, hold.Denied, "no")
 			if got := yes.result(); got != `done {"path":"/yes"}` {
 				t.Errorf("approved, and the result is %q", got)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
 )
 
@@ -23,9 +24,9 @@ type confDesk struct {
 }
 
 type confHeld struct {
-	agent.Held
+	hold.Held
 	key, taken string
-	verdict    agent.Verdict
+	verdict    hold.Verdict
 }
 
 // confAsked is a question of a tool.
@@ -52,7 +53,7 @@ func (d *confDesk) ref(ref string) *confHeld {
 
 func (d *confDesk) As(approval.Asker) rap.AskerDesk { return d }
 
-func (d *confDesk) Open(_ context.Context, key string, v agent.Verdict) (agent.Held, error) {
+func (d *confDesk) Open(_ context.Context, key string, v hold.Verdict) (hold.Held, error) {
 	held, slow := d.opened(key, v)
 	if slow != nil {
 		<-slow
@@ -60,32 +61,32 @@ func (d *confDesk) Open(_ context.Context, key string, v agent.Verdict) (agent.H
 	return held, nil
 }
 
-func (d *confDesk) opened(key string, v agent.Verdict) (agent.Held, chan struct{}) {
+func (d *confDesk) opened(key string, v hold.Verdict) (hold.Held, chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h := d.find(func(h *confHeld) bool { return h.key == key })
 	if h == nil {
-		h = &confHeld{Held: agent.Held{Ref: fmt.Sprintf("req_%d", len(d.held)+1), State: agent.HeldPending}, key: key, verdict: v}
+		h = &confHeld{Held: hold.Held{Ref: fmt.Sprintf("req_%d", len(d.held)+1), State: hold.Pending}, key: key, verdict: v}
 		d.held = append(d.held, h)
 		d.news()
 	}
 	return h.Held, d.slow
 }
 
-func (d *confDesk) Look(_ context.Context, ref string) (agent.Held, error) {
+func (d *confDesk) Look(_ context.Context, ref string) (hold.Held, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if h := d.ref(ref); h != nil {
 		return h.Held, nil
 	}
-	return agent.Held{}, agent.ErrNoRequest
+	return hold.Held{}, hold.ErrNoRequest
 }
 
-func (d *confDesk) Claim(_ context.Context, ref, key string, v agent.Verdict) error {
+func (d *confDesk) Claim(_ context.Context, ref, key string, v hold.Verdict) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h := d.ref(ref)
-	if h == nil || h.State != agent.HeldApproved || h.taken != "" && h.taken != key || string(h.verdict.Call.Args) != string(v.Call.Args) {
+	if h == nil || h.State != hold.Approved || h.taken != "" && h.taken != key || string(h.verdict.Call.Args) != string(v.Call.Args) {
 		return agent.ErrNotClaimed
 	}
 	h.taken = key
@@ -95,8 +96,8 @@ func (d *confDesk) Claim(_ context.Context, ref, key string, v agent.Verdict) er
 func (d *confDesk) Cancel(_ context.Context, ref, reason string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if h := d.ref(ref); h != nil && h.State == agent.HeldPending {
-		h.State, h.Reason = agent.HeldCancelled, reason
+	if h := d.ref(ref); h != nil && h.State == hold.Pending {
+		h.State, h.Reason = hold.Cancelled, reason
 		d.news()
 	}
 	for _, a := range d.asked {
@@ -130,7 +131,7 @@ func (d *confDesk) Answer(_ context.Context, ref string) (rap.Answer, error) {
 			return a.answer, nil
 		}
 	}
-	return rap.Answer{}, agent.ErrNoRequest
+	return rap.Answer{}, hold.ErrNoRequest
 }
 
 // news wakes those who wait for something new. d.mu is held.
@@ -169,7 +170,7 @@ func (d *confDesk) until(t *testing.T, what string, holds func() bool) {
 }
 
 // request waits for the nth request.
-func (d *confDesk) request(t *testing.T, nth int) agent.Verdict {
+func (d *confDesk) request(t *testing.T, nth int) hold.Verdict {
 	t.Helper()
 	d.until(t, fmt.Sprint("request ", nth), func() bool { return len(d.held) >= nth })
 	return d.held[nth-1].verdict
@@ -212,12 +213,12 @@ func (d *confDesk) tell(ref string) {
 }
 
 // decide has a person decide on the nth request.
-func (d *confDesk) decide(t *testing.T, nth int, state agent.HeldState, reason string) {
+func (d *confDesk) decide(t *testing.T, nth int, state hold.State, reason string) {
 	t.Helper()
 	d.request(t, nth)
 	d.mu.Lock()
 	h := d.held[nth-1]
-	if h.State == agent.HeldPending {
+	if h.State == hold.Pending {
 		h.State, h.By, h.Reason = state, "mara", reason
 	}
 	d.mu.Unlock()
@@ -227,5 +228,5 @@ func (d *confDesk) decide(t *testing.T, nth int, state agent.HeldState, reason s
 // dropped waits until the nth request is withdrawn.
 func (d *confDesk) dropped(t *testing.T, nth int) {
 	t.Helper()
-	d.until(t, "a withdrawn request", func() bool { return len(d.held) >= nth && d.held[nth-1].State == agent.HeldCancelled })
+	d.until(t, "a withdrawn request", func() bool { return len(d.held) >= nth && d.held[nth-1].State == hold.Cancelled })
 }

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
 )
 
@@ -49,7 +49,7 @@ func confT11(t *testing.T) {
 			desk.request(t, 2)
 			status, body = r.cancel(c.in.GroupID, c.in.ID)
 			confAcknowledged(t, "cancel", status, body)
-			desk.decide(t, 2, agent.HeldApproved, "") // before it is withdrawn, perhaps
+			desk.decide(t, 2, hold.Approved, "") // before it is withdrawn, perhaps
 			h.through(r)
 			h.ran("write_file", 0)
 		},

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
 )
 
@@ -105,7 +105,7 @@ func confT27(t *testing.T) {
 			grants, err := h.gateway.Grants(t.Context())
 			confMust(t, err)
 			confMust(t, h.gateway.Revoke(t.Context(), grants[0].ID))
-			if err := h.gateway.Revoke(t.Context(), grants[0].ID); !errors.Is(err, agent.ErrNoRequest) {
+			if err := h.gateway.Revoke(t.Context(), grants[0].ID); !errors.Is(err, hold.ErrNoRequest) {
 				t.Errorf("revoked twice: %v", err)
 			}
 			r.in("root", "ann").bound()
@@ -133,19 +133,19 @@ func confT27(t *testing.T) {
 			desk := newConfDesk()
 			h, r := confGateway(t, confAsk(rap.AskBoth, desk), confOffer)
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(t, 1, agent.HeldApproved, "")
+			desk.decide(t, 1, hold.Approved, "")
 			q := c.choice()
 			c.picks(q, 0)
 			if len(q.Choices) == 3 { // a session may spare the user, and nobody else
 				next := r.call("write_file", confMotd).invoke()
-				desk.decide(t, 2, agent.HeldApproved, "")
+				desk.decide(t, 2, hold.Approved, "")
 				q = next.choice()
 				next.picks(q, q.index(t, "session"))
 				next.result()
 			}
 			c.result()
 			last := r.call("write_file", confMotd).invoke()
-			desk.decide(t, len(q.Choices), agent.HeldDenied, "not again")
+			desk.decide(t, len(q.Choices), hold.Denied, "not again")
 			last.fails()
 			h.ran("write_file", len(q.Choices)-1)
 		},

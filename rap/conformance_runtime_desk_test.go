@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
 )
 
@@ -28,9 +29,9 @@ type scriptedDesk struct {
 type shown struct {
 	Ref, Key  string
 	Question  rap.Question
-	Verdict   agent.Verdict
+	Verdict   hold.Verdict
 	Answer    rap.Answer
-	Held      agent.Held
+	Held      hold.Held
 	Withdrawn int
 }
 
@@ -81,7 +82,7 @@ func (d *scriptedDesk) find(ref string) (shown, error) {
 			return *s, nil
 		}
 	}
-	return shown{}, agent.ErrNoRequest
+	return shown{}, hold.ErrNoRequest
 }
 
 // Ask shows a question.
@@ -144,19 +145,19 @@ func (d *scriptedDesk) Watch(ctx context.Context, changed func(string)) error {
 // Open shows a whole call.
 func (d *scriptedDesk) As(approval.Asker) rap.AskerDesk { return d }
 
-func (d *scriptedDesk) Open(_ context.Context, key string, v agent.Verdict) (agent.Held, error) {
-	return d.put(key, &shown{Verdict: v, Held: agent.Held{State: agent.HeldPending}}).Held, nil
+func (d *scriptedDesk) Open(_ context.Context, key string, v hold.Verdict) (hold.Held, error) {
+	return d.put(key, &shown{Verdict: v, Held: hold.Held{State: hold.Pending}}).Held, nil
 }
 
 // Look tells how a call's approval stands.
-func (d *scriptedDesk) Look(_ context.Context, ref string) (agent.Held, error) {
+func (d *scriptedDesk) Look(_ context.Context, ref string) (hold.Held, error) {
 	s, err := d.find(ref)
 	return s.Held, err
 }
 
 // Claim takes the run of an approved call.
-func (d *scriptedDesk) Claim(_ context.Context, ref, _ string, _ agent.Verdict) error {
-	if s, err := d.find(ref); err != nil || s.Held.State != agent.HeldApproved {
+func (d *scriptedDesk) Claim(_ context.Context, ref, _ string, _ hold.Verdict) error {
+	if s, err := d.find(ref); err != nil || s.Held.State != hold.Approved {
 		return agent.ErrNotClaimed
 	}
 	return nil

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/ledger"
-	"github.com/assent-dev/assent/people"
+	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/desk"
 	"github.com/assent-dev/assent/resolve"

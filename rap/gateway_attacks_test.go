@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/wire"
 	"github.com/assent-dev/assent/store"
@@ -25,14 +25,14 @@ func TestGatewayApprovalAfterItsTime(t *testing.T) {
 	h.runtime.until("a request", func() bool { return b.open() == 1 })
 	h.stop()
 	h.pass(time.Hour)
-	b.set(func() { b.asked["apr_1"].State = agent.HeldApproved })
+	b.set(func() { b.asked["apr_1"].State = hold.Approved })
 	h.start()
 	if got := h.runtime.result("c1"); !strings.Contains(got, "in time") || h.runs("c1") != 0 {
 		t.Errorf("%q, %d runs", got, h.runs("c1"))
 	}
 	h.runtime.until("the approval withdrawn", func() bool {
 		held, err := b.Look(t.Context(), "apr_1")
-		return err == nil && held.State == agent.HeldCancelled
+		return err == nil && held.State == hold.Cancelled
 	})
 }
 

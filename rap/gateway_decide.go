@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/template"
@@ -23,8 +23,8 @@ type judged struct {
 }
 
 // verdict is what the desk is told: that nobody waits longer than so long either, whether or not the rules demand anything.
-func (j *judged) verdict(within time.Duration) agent.Verdict {
-	v := agent.Verdict{Decision: j.Decision, Call: j.call}
+func (j *judged) verdict(within time.Duration) hold.Verdict {
+	v := hold.Verdict{Decision: j.Decision, Call: j.call}
 	var require policy.Require
 	if v.Require != nil {
 		require = *v.Require

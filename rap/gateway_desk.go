@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/store"
 )
@@ -82,37 +82,37 @@ func (g *Gateway) tryDesk(ctx context.Context, d *doc[gateCall], failed error) (
 // look sees how the approval of a call stands.
 func (g *Gateway) look(ctx context.Context, d *doc[gateCall]) (bool, error) {
 	held, err := g.desk(&d.body).Look(ctx, d.body.Held)
-	if errors.Is(err, agent.ErrNoRequest) {
+	if errors.Is(err, hold.ErrNoRequest) {
 		return true, g.settle(ctx, d, gateFailed, "the approval is known no more; nothing was run")
 	}
 	if err != nil { // people may have answered all the same: it is looked at until the time is over
 		g.refuse(ctx, "the desk can't be reached", err, &d.body)
-		held = agent.Held{State: agent.HeldPending}
+		held = hold.Held{State: hold.Pending}
 	}
 	return g.stands(ctx, d, held)
 }
 
 // stands moves a call to where its approval stands.
-func (g *Gateway) stands(ctx context.Context, d *doc[gateCall], held agent.Held) (bool, error) {
+func (g *Gateway) stands(ctx context.Context, d *doc[gateCall], held hold.Held) (bool, error) {
 	c := &d.body
 	over := !g.now().Before(c.Until)
 	switch held.State {
-	case agent.HeldApproved:
+	case hold.Approved:
 		if over { // the desk may give longer than we do, and nobody may have looked meanwhile
 			return true, g.settle(ctx, d, gateExpired, "nobody approved the call in time; nothing was run")
 		}
 		return true, g.approved(ctx, d, held)
-	case agent.HeldDenied, agent.HeldExpired, agent.HeldCancelled, agent.HeldResponded:
+	case hold.Denied, hold.Expired, hold.Cancelled, hold.Responded:
 		c.Held = "" // nothing is left to withdraw
 	}
 	switch held.State {
-	case agent.HeldDenied:
+	case hold.Denied:
 		return true, g.settle(ctx, d, gateDeny, "the approvers denied this call"+because(held.Reason))
-	case agent.HeldExpired:
+	case hold.Expired:
 		return true, g.settle(ctx, d, gateExpired, "nobody approved the call in time; nothing was run")
-	case agent.HeldCancelled:
+	case hold.Cancelled:
 		return true, g.settle(ctx, d, gateCancelled, "the approval was withdrawn; nothing was run"+because(held.Reason))
-	case agent.HeldResponded:
+	case hold.Responded:
 		c.Verdict = gateDeny
 		c.finish(Outcome{Text: held.Reason})
 		d.due = g.now()
@@ -158,7 +158,7 @@ func because(reason string) string {
 }
 
 // approved goes on with what was approved. That may be other arguments than were asked for: then the rules have their say about these.
-func (g *Gateway) approved(ctx context.Context, d *doc[gateCall], held agent.Held) error {
+func (g *Gateway) approved(ctx context.Context, d *doc[gateCall], held hold.Held) error {
 	c := &d.body
 	if held.Arguments != nil {
 		c.Args = held.Arguments

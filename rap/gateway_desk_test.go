@@ -11,24 +11,25 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 )
 
 // board is a desk that a test answers at.
 type board struct {
 	mu      sync.Mutex
-	asked   map[string]*agent.Held // by ref
-	keys    map[string]string      // ref by key
-	claims  map[string]int         // by ref
+	asked   map[string]*hold.Held // by ref
+	keys    map[string]string     // ref by key
+	claims  map[string]int        // by ref
 	claim   error
 	broken  bool
-	at      agent.HeldState // of new requests
+	at      hold.State // of new requests
 	changed func(string)
 	askers  []approval.Asker
 	within  []time.Duration // how long each request may stay open, as the gateway said
 }
 
 func newBoard() *board {
-	return &board{asked: map[string]*agent.Held{}, keys: map[string]string{}, claims: map[string]int{}, at: agent.HeldPending}
+	return &board{asked: map[string]*hold.Held{}, keys: map[string]string{}, claims: map[string]int{}, at: hold.Pending}
 }
 
 // As keeps who asks.
@@ -37,33 +38,33 @@ func (b *board) As(who approval.Asker) AskerDesk {
 	return b
 }
 
-func (b *board) Open(_ context.Context, key string, v agent.Verdict) (agent.Held, error) {
+func (b *board) Open(_ context.Context, key string, v hold.Verdict) (hold.Held, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.broken || v.Call == nil {
-		return agent.Held{}, errors.New("the desk is away")
+		return hold.Held{}, errors.New("the desk is away")
 	}
 	if b.keys[key] == "" {
 		b.within = append(b.within, v.Within())
 		ref := fmt.Sprint("apr_", len(b.keys)+1)
-		b.keys[key], b.asked[ref] = ref, &agent.Held{Ref: ref, State: b.at}
+		b.keys[key], b.asked[ref] = ref, &hold.Held{Ref: ref, State: b.at}
 	}
 	return *b.asked[b.keys[key]], nil
 }
 
-func (b *board) Look(_ context.Context, ref string) (agent.Held, error) {
+func (b *board) Look(_ context.Context, ref string) (hold.Held, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.broken {
-		return agent.Held{}, errors.New("the desk is away")
+		return hold.Held{}, errors.New("the desk is away")
 	}
 	if b.asked[ref] == nil {
-		return agent.Held{}, agent.ErrNoRequest
+		return hold.Held{}, hold.ErrNoRequest
 	}
 	return *b.asked[ref], nil
 }
 
-func (b *board) Claim(_ context.Context, ref, _ string, _ agent.Verdict) error {
+func (b *board) Claim(_ context.Context, ref, _ string, _ hold.Verdict) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.claims[ref]++
@@ -74,7 +75,7 @@ func (b *board) Cancel(_ context.Context, ref, _ string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if h := b.asked[ref]; h != nil {
-		h.State = agent.HeldCancelled
+		h.State = hold.Cancelled
 	}
 	return nil
 }
@@ -84,7 +85,7 @@ func (b *board) Ask(context.Context, string, Question) (string, error) {
 }
 
 func (b *board) Answer(context.Context, string) (Answer, error) {
-	return Answer{}, agent.ErrNoRequest
+	return Answer{}, hold.ErrNoRequest
 }
 
 func (b *board) Watch(ctx context.Context, changed func(string)) error {
@@ -97,7 +98,7 @@ func (b *board) Watch(ctx context.Context, changed func(string)) error {
 }
 
 // decide answers all that is asked.
-func (b *board) decide(h agent.Held) {
+func (b *board) decide(h hold.Held) {
 	b.mu.Lock()
 	for ref, held := range b.asked {
 		h.Ref = ref
@@ -130,18 +131,18 @@ func newDeskHouse(t *testing.T, whom Whom) (*house, *board) {
 func TestGatewayAsksApprovers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args string
-		held agent.Held
+		held hold.Held
 		want string
 		ran  int
 	}{
-		"approved":       {`{"amount":9001}`, agent.Held{State: agent.HeldApproved}, `did pay {"amount":9001}`, 1},
-		"denied":         {`{"amount":9001}`, agent.Held{State: agent.HeldDenied, Reason: "too much"}, "Error: the approvers denied this call: too much", 0},
-		"expired":        {`{"amount":200}`, agent.Held{State: agent.HeldExpired}, "Error: nobody approved the call in time; nothing was run", 0},
-		"withdrawn":      {`{"amount":200}`, agent.Held{State: agent.HeldCancelled}, "Error: the approval was withdrawn; nothing was run", 0},
-		"responded":      {`{"amount":200}`, agent.Held{State: agent.HeldResponded, Reason: "pay it yourself"}, "pay it yourself", 0},
-		"edited":         {`{"amount":200}`, agent.Held{State: agent.HeldApproved, Arguments: []byte(`{"amount":150}`)}, `did pay {"amount":150}`, 1},
-		"edited, broken": {`{"amount":200}`, agent.Held{State: agent.HeldApproved, Arguments: []byte(`{"amount":"1"}`)}, "Error: the arguments do not fit", 0},
-		"edited, small":  {`{"amount":200}`, agent.Held{State: agent.HeldApproved, Arguments: []byte(`{"amount":1}`)}, "changed since", 0},
+		"approved":       {`{"amount":9001}`, hold.Held{State: hold.Approved}, `did pay {"amount":9001}`, 1},
+		"denied":         {`{"amount":9001}`, hold.Held{State: hold.Denied, Reason: "too much"}, "Error: the approvers denied this call: too much", 0},
+		"expired":        {`{"amount":200}`, hold.Held{State: hold.Expired}, "Error: nobody approved the call in time; nothing was run", 0},
+		"withdrawn":      {`{"amount":200}`, hold.Held{State: hold.Cancelled}, "Error: the approval was withdrawn; nothing was run", 0},
+		"responded":      {`{"amount":200}`, hold.Held{State: hold.Responded, Reason: "pay it yourself"}, "pay it yourself", 0},
+		"edited":         {`{"amount":200}`, hold.Held{State: hold.Approved, Arguments: []byte(`{"amount":150}`)}, `did pay {"amount":150}`, 1},
+		"edited, broken": {`{"amount":200}`, hold.Held{State: hold.Approved, Arguments: []byte(`{"amount":"1"}`)}, "Error: the arguments do not fit", 0},
+		"edited, small":  {`{"amount":200}`, hold.Held{State: hold.Approved, Arguments: []byte(`{"amount":1}`)}, "changed since", 0},
 	} {
 		h, b := newDeskHouse(t, AskApprovers)
 		h.mustInvoke("c1", "pay", tt.args)
@@ -197,7 +198,7 @@ func TestGatewayAsksBoth(t *testing.T) {
 	if h.runtime.choices("c1") != 0 {
 		t.Error("the user was asked before the approvers had answered")
 	}
-	b.decide(agent.Held{State: agent.HeldApproved})
+	b.decide(hold.Held{State: hold.Approved})
 	h.answer(h.runtime.choice("c1"), 0)
 	if got := h.runtime.result("c1"); got != `did pay {"amount":9001}` || h.runs("c1") != 1 || b.claims["apr_1"] != 1 {
 		t.Errorf("%q, %d runs, %d claims", got, h.runs("c1"), b.claims["apr_1"])
@@ -205,13 +206,13 @@ func TestGatewayAsksBoth(t *testing.T) {
 
 	h.mustInvoke("c2", "pay", `{"amount":9001}`)
 	h.runtime.until("another request", func() bool { return b.open() == 2 })
-	b.decide(agent.Held{State: agent.HeldApproved})
+	b.decide(hold.Held{State: hold.Approved})
 	q := h.runtime.choice("c2")
 	h.answer(q, q.Default)
 	h.runtime.result("c2")
 	h.runtime.until("the approval withdrawn", func() bool {
 		held, err := b.Look(t.Context(), "apr_2")
-		return err == nil && held.State == agent.HeldCancelled
+		return err == nil && held.State == hold.Cancelled
 	})
 	if h.runs("c2") != 0 {
 		t.Error("it ran")
@@ -227,7 +228,7 @@ func TestGatewayClaims(t *testing.T) {
 		"away":  {errors.New("the desk is away"), "can't be reached"},
 	} {
 		h, b := newDeskHouse(t, AskApprovers)
-		b.set(func() { b.claim, b.at = tt.claim, agent.HeldApproved })
+		b.set(func() { b.claim, b.at = tt.claim, hold.Approved })
 		h.mustInvoke("c1", "write", `{}`)
 		h.runtime.until("its result", func() bool { h.pass(time.Second); return len(h.runtime.results("c1")) > 0 })
 		if got := h.runtime.result("c1"); !strings.Contains(got, tt.want) || h.runs("c1") != 0 {
@@ -255,7 +256,7 @@ func TestGatewayWithoutItsDesk(t *testing.T) {
 	b.set(func() { b.broken = false })
 	h.runtime.until("that it is watched", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.changed != nil })
 	b.set(func() { delete(b.asked, "apr_2") })
-	b.decide(agent.Held{State: agent.HeldApproved})
+	b.decide(hold.Held{State: hold.Approved})
 	results := h.runtime.result("c2") + h.runtime.result("c3")
 	if !strings.Contains(results, "did write") || !strings.Contains(results, "known no more") {
 		t.Errorf("results %q", results)

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 )
 
 // SessionGrant is an allowance that a user gave for a session: any arguments of one operation, as long as the same rules ask about them.
@@ -186,11 +186,11 @@ func (g *Gateway) Grants(ctx context.Context) ([]SessionGrant, error) {
 	return out, err
 }
 
-// Revoke ends a session grant; agent.ErrNoRequest when there is none.
+// Revoke ends a session grant; hold.ErrNoRequest when there is none.
 func (g *Gateway) Revoke(ctx context.Context, id string) error {
 	d, err := g.grants.byAlias(ctx, id)
 	if errors.Is(err, approval.ErrNotFound) || err == nil && !d.body.open(g.now()) {
-		return fmt.Errorf("revoke a session grant: %w", agent.ErrNoRequest)
+		return fmt.Errorf("revoke a session grant: %w", hold.ErrNoRequest)
 	}
 	if err != nil {
 		return fmt.Errorf("revoke a session grant: %w", err)

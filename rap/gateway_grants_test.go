@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/rap/wire"
 )
@@ -124,7 +124,7 @@ func TestGatewayGrantsEnd(t *testing.T) {
 		t.Error(err)
 	}
 	for _, id := range []string{list[0].ID, "grant_none", ""} {
-		if err := h.g.Revoke(t.Context(), id); !errors.Is(err, agent.ErrNoRequest) {
+		if err := h.g.Revoke(t.Context(), id); !errors.Is(err, hold.ErrNoRequest) {
 			t.Errorf("revoke %q: %v", id, err)
 		}
 	}

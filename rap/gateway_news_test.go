@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 )
 
 // counted counts how often approvals are looked at.
@@ -18,7 +18,7 @@ type counted struct {
 
 func (c *counted) As(approval.Asker) AskerDesk { return c }
 
-func (c *counted) Look(ctx context.Context, ref string) (agent.Held, error) {
+func (c *counted) Look(ctx context.Context, ref string) (hold.Held, error) {
 	c.set(func() { c.looks[ref]++ })
 	return c.board.Look(ctx, ref)
 }
@@ -59,7 +59,7 @@ func TestGatewayFollowsTheDesk(t *testing.T) {
 		ref := fmt.Sprint("apr_", n+1)
 		var changed func(string)
 		desk.set(func() {
-			desk.asked[ref].State = agent.HeldApproved
+			desk.asked[ref].State = hold.Approved
 			changed = desk.changed
 		})
 		changed(ref)

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/wire"
@@ -26,9 +26,9 @@ type stuckDesk struct {
 
 func (d stuckDesk) As(approval.Asker) rap.AskerDesk { return d }
 
-func (d stuckDesk) Open(_ context.Context, key string, _ agent.Verdict) (agent.Held, error) {
+func (d stuckDesk) Open(_ context.Context, key string, _ hold.Verdict) (hold.Held, error) {
 	<-d.let
-	return agent.Held{Ref: key, State: agent.HeldApproved}, nil
+	return hold.Held{Ref: key, State: hold.Approved}, nil
 }
 
 func (d stuckDesk) Watch(ctx context.Context, _ func(string)) error {

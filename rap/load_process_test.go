@@ -21,8 +21,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/resolve"
@@ -234,7 +234,7 @@ func (d *loadDesk) ripe(ref string) bool {
 	return !time.Now().Before(at)
 }
 
-func (d *loadDesk) Cancel(context.Context, string, string) error { return agent.ErrNoRequest }
+func (d *loadDesk) Cancel(context.Context, string, string) error { return hold.ErrNoRequest }
 
 // Watch tells of each answer once.
 func (d *loadDesk) Watch(ctx context.Context, changed func(string)) error {

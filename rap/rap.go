@@ -15,8 +15,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap/wire"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/store"
@@ -48,12 +48,12 @@ type Desk interface {
 	Watch(ctx context.Context, changed func(ref string)) error
 }
 
-// AskerDesk puts approvals of whole calls (agent.Holder) and questions of tools to people, for one asker.
+// AskerDesk puts approvals of whole calls (hold.Holder) and questions of tools to people, for one asker.
 type AskerDesk interface {
-	agent.Holder // Cancel withdraws questions too
+	hold.Holder // Cancel withdraws questions too
 	// Ask puts a question to people. The same key is the same question.
 	Ask(ctx context.Context, key string, q Question) (ref string, err error)
-	// Answer tells how a question stands. agent.ErrNoRequest says that nobody knows it and never will.
+	// Answer tells how a question stands. hold.ErrNoRequest says that nobody knows it and never will.
 	Answer(ctx context.Context, ref string) (Answer, error)
 }
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/wire"
 	"github.com/assent-dev/assent/store"
@@ -34,8 +34,8 @@ func TestRuntimeHeardWhileAsking(t *testing.T) {
 	w.accepts("1", w.choice("1", "secret"))
 	question := w.asked(2)
 	w.shows("1", question)
-	w.until("the approval is withdrawn", func() bool { return w.desk.heldOf(approval).State == agent.HeldCancelled })
-	w.desk.holds(agent.Held{Ref: approval, State: agent.HeldApproved})
+	w.until("the approval is withdrawn", func() bool { return w.desk.heldOf(approval).State == hold.Cancelled })
+	w.desk.holds(hold.Held{Ref: approval, State: hold.Approved})
 	w.desk.says(question, Answer{State: AnswerChosen, Selected: 0, By: "ann"})
 	w.tool.waits("/answers/secret", 1)
 	w.settles()
@@ -57,7 +57,7 @@ func TestRuntimeAsksAgainUnderOtherRules(t *testing.T) {
 		}
 	})
 	w.invoke("1", "read", `{}`)
-	w.desk.holds(agent.Held{Ref: w.asked(1), State: agent.HeldApproved})
+	w.desk.holds(hold.Held{Ref: w.asked(1), State: hold.Approved})
 	w.shows("1", w.asked(2))
 	w.settles()
 	if n := len(w.tool.bodies("/run")); n != 1 {

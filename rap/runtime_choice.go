@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/rap/wire"
 )
@@ -176,7 +176,7 @@ func (r *Runtime) seekAnswer(ctx context.Context, c *outCall) error {
 	}
 	a, err := r.desk(c).Answer(ctx, c.Choice.Ref)
 	switch {
-	case errors.Is(err, agent.ErrNoRequest):
+	case errors.Is(err, hold.ErrNoRequest):
 		return r.unanswered(ctx, c, "nobody knows its question any more")
 	case (err != nil || a.State == AnswerOpen) && over:
 		return r.unanswered(ctx, c, "nobody answered its question in time")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -32,20 +33,20 @@ func (r *Runtime) planCall(c *outCall) *resolve.Call {
 	return out
 }
 
-func (r *Runtime) decide(ctx context.Context, c *outCall) (agent.Verdict, error) {
+func (r *Runtime) decide(ctx context.Context, c *outCall) (hold.Verdict, error) {
 	plan, err := r.cfg.Plan(ctx)
 	if err != nil {
-		return agent.Verdict{}, fmt.Errorf("read the agent's rules: %w", err)
+		return hold.Verdict{}, fmt.Errorf("read the agent's rules: %w", err)
 	}
 	if plan == nil {
-		return agent.Verdict{}, errors.New("read the agent's rules: there are none")
+		return hold.Verdict{}, errors.New("read the agent's rules: there are none")
 	}
 	call := r.planCall(c)
-	return agent.Verdict{Decision: plan.Decide(call), Call: call}, nil
+	return hold.Verdict{Decision: plan.Decide(call), Call: call}, nil
 }
 
 // consentFor is what people have to be asked before the call leaves (D9): nil when nobody has to.
-func (r *Runtime) consentFor(c *outCall, v agent.Verdict) *consent {
+func (r *Runtime) consentFor(c *outCall, v hold.Verdict) *consent {
 	granted := c.Consent != nil && c.Consent.Granted
 	s := r.servers[c.Server]
 	var own bool
@@ -86,7 +87,7 @@ func (r *Runtime) seekConsent(ctx context.Context, c *outCall) error {
 	return r.seekApproval(ctx, c, v)
 }
 
-func deniedText(v agent.Verdict) string {
+func deniedText(v hold.Verdict) string {
 	if v.Message == "" {
 		return "the rules deny the call"
 	}
@@ -108,26 +109,26 @@ func sameConsent(seen *outCall) func(*outCall) error {
 	}
 }
 
-func (r *Runtime) seekApproval(ctx context.Context, c *outCall, v agent.Verdict) error {
+func (r *Runtime) seekApproval(ctx context.Context, c *outCall, v hold.Verdict) error {
 	held, err := r.approval(ctx, c, v)
 	switch {
-	case errors.Is(err, agent.ErrNoRequest):
+	case errors.Is(err, hold.ErrNoRequest):
 		return r.refused(ctx, c, "nobody knows the request for its approval any more")
-	case err == nil && held.Ref == "" && (held.State == agent.HeldPending || held.State == agent.HeldApproved && v.Outcome == resolve.Ask):
+	case err == nil && held.Ref == "" && (held.State == hold.Pending || held.State == hold.Approved && v.Outcome == resolve.Ask):
 		return r.putOff(ctx, c, errNoRef)
 	case err != nil:
 		return r.putOff(ctx, c, err)
 	}
 	switch held.State {
-	case agent.HeldPending:
+	case hold.Pending:
 		return r.await(ctx, c, held.Ref, held.Expires)
-	case agent.HeldApproved:
+	case hold.Approved:
 		return r.approved(ctx, c, v, held)
-	case agent.HeldResponded:
+	case hold.Responded:
 		return r.refused(ctx, c, "a person answered instead: "+held.Reason)
-	case agent.HeldExpired:
+	case hold.Expired:
 		return r.refused(ctx, c, "nobody approved it in time")
-	case agent.HeldCancelled:
+	case hold.Cancelled:
 		return r.refused(ctx, c, "the request for its approval was withdrawn")
 	}
 	return r.refused(ctx, c, withReason("its approval was denied", held.Reason))
@@ -140,18 +141,18 @@ func withReason(text, reason string) string {
 	return text + ": " + reason
 }
 
-func (r *Runtime) approval(ctx context.Context, c *outCall, v agent.Verdict) (agent.Held, error) {
+func (r *Runtime) approval(ctx context.Context, c *outCall, v hold.Verdict) (hold.Held, error) {
 	if c.Consent.Ref != "" {
 		return r.desk(c).Look(ctx, c.Consent.Ref)
 	}
 	if v.Outcome == resolve.Allow { // by now nobody needs to be asked: the same way with nobody in it
-		return agent.Held{State: agent.HeldApproved}, nil
+		return hold.Held{State: hold.Approved}, nil
 	}
 	return r.desk(c).Open(ctx, c.Consent.Key, v)
 }
 
 // approved lets a call go, with the arguments that were approved and decided on once more, and takes the one run of its approval.
-func (r *Runtime) approved(ctx context.Context, c *outCall, v agent.Verdict, held agent.Held) error {
+func (r *Runtime) approved(ctx context.Context, c *outCall, v hold.Verdict, held hold.Held) error {
 	if held.Arguments != nil && string(held.Arguments) != string(c.args()) {
 		next := *c
 		next.Approved = held.Arguments
@@ -180,7 +181,7 @@ func (r *Runtime) approved(ctx context.Context, c *outCall, v agent.Verdict, hel
 }
 
 // release moves a call on that may leave, as it was decided on.
-func (r *Runtime) release(ctx context.Context, c *outCall, v agent.Verdict, held agent.Held) error {
+func (r *Runtime) release(ctx context.Context, c *outCall, v hold.Verdict, held hold.Held) error {
 	guard := sameConsent(c)
 	_, err := r.update(ctx, c.Key, func(c *outCall) error {
 		if err := guard(c); err != nil {
@@ -235,7 +236,7 @@ func (r *Runtime) await(ctx context.Context, c *outCall, ref string, expires tim
 }
 
 // seekOwn asks whether a destructive tool may run, which the plan alone allows.
-func (r *Runtime) seekOwn(ctx context.Context, c *outCall, v agent.Verdict) error {
+func (r *Runtime) seekOwn(ctx context.Context, c *outCall, v hold.Verdict) error {
 	ref := c.Consent.Ref
 	if ref == "" {
 		var err error
@@ -252,14 +253,14 @@ func (r *Runtime) seekOwn(ctx context.Context, c *outCall, v agent.Verdict) erro
 	}
 	a, err := r.desk(c).Answer(ctx, ref)
 	switch {
-	case errors.Is(err, agent.ErrNoRequest):
+	case errors.Is(err, hold.ErrNoRequest):
 		return r.refused(ctx, c, "nobody knows the question about it any more")
 	case err != nil:
 		return r.putOff(ctx, c, err)
 	case a.State == AnswerOpen:
 		return r.await(ctx, c, ref, r.now().Add(r.cfg.ChoiceWithin))
 	case a.State == AnswerChosen && a.Selected == 0:
-		return r.release(ctx, c, v, agent.Held{Ref: ref, By: a.By})
+		return r.release(ctx, c, v, hold.Held{Ref: ref, By: a.By})
 	case a.State == AnswerChosen || a.State == AnswerDismissed:
 		return r.refused(ctx, c, "a person said not to run it")
 	}

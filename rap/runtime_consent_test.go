@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 )
 
 func TestRuntimeAsksBeforeACallLeaves(t *testing.T) {
@@ -25,7 +26,7 @@ func TestRuntimeAsksBeforeACallLeaves(t *testing.T) {
 	if v := w.desk.verdicts[ref]; v.Message != "Send to bob?" || v.Call.Principal != "ann" || v.Call.Session != "t" || v.Call.ToolDefinition == "" {
 		t.Errorf("asked: %+v", v)
 	}
-	w.desk.holds(agent.Held{Ref: ref, State: agent.HeldApproved, By: "eve"})
+	w.desk.holds(hold.Held{Ref: ref, State: hold.Approved, By: "eve"})
 	w.tool.waits("/run", 1)
 	w.is("a", CallPending)
 	if w.desk.claimed[ref] == "" {
@@ -35,20 +36,20 @@ func TestRuntimeAsksBeforeACallLeaves(t *testing.T) {
 
 func TestRuntimeDoesNotSendWhatIsNotApproved(t *testing.T) {
 	for name, c := range map[string]struct {
-		held  agent.Held
+		held  hold.Held
 		claim error
 		text  string
 	}{
-		"denied":      {held: agent.Held{State: agent.HeldDenied, Reason: "not today"}, text: "not today"},
-		"expired":     {held: agent.Held{State: agent.HeldExpired}, text: "in time"},
-		"cancelled":   {held: agent.Held{State: agent.HeldCancelled}, text: "withdrawn"},
-		"responded":   {held: agent.Held{State: agent.HeldResponded, Reason: "use mail"}, text: "use mail"},
-		"unknown":     {held: agent.Held{State: "new"}, text: "denied"},
-		"not claimed": {held: agent.Held{State: agent.HeldApproved}, claim: agent.ErrNotClaimed, text: "can't be used"},
+		"denied":      {held: hold.Held{State: hold.Denied, Reason: "not today"}, text: "not today"},
+		"expired":     {held: hold.Held{State: hold.Expired}, text: "in time"},
+		"cancelled":   {held: hold.Held{State: hold.Cancelled}, text: "withdrawn"},
+		"responded":   {held: hold.Held{State: hold.Responded, Reason: "use mail"}, text: "use mail"},
+		"unknown":     {held: hold.Held{State: "new"}, text: "denied"},
+		"not claimed": {held: hold.Held{State: hold.Approved}, claim: agent.ErrNotClaimed, text: "can't be used"},
 		"edited badly": {
-			held: agent.Held{State: agent.HeldApproved, Arguments: []byte(`{"to":1}`)}, text: "not valid",
+			held: hold.Held{State: hold.Approved, Arguments: []byte(`{"to":1}`)}, text: "not valid",
 		},
-		"edited, unreadable": {held: agent.Held{State: agent.HeldApproved, Arguments: []byte(`{"to":"a","to":"b"}`)}, text: "not valid"},
+		"edited, unreadable": {held: hold.Held{State: hold.Approved, Arguments: []byte(`{"to":"a","to":"b"}`)}, text: "not valid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newRTWorld(t)
@@ -76,7 +77,7 @@ func TestRuntimeSendsWhatAnApproverChanged(t *testing.T) {
 	w := newRTWorld(t)
 	w.invoke("a", "send", `{"to":"bob"}`)
 	ref := w.asked(1)
-	w.desk.holds(agent.Held{Ref: ref, State: agent.HeldApproved, Arguments: []byte(`{ "to": "carol" }`)})
+	w.desk.holds(hold.Held{Ref: ref, State: hold.Approved, Arguments: []byte(`{ "to": "carol" }`)})
 	if got := w.tool.waits("/run", 1)[0]; !strings.Contains(got, `{ "to": "carol" }`) {
 		t.Errorf("sent %s", got)
 	}
@@ -96,7 +97,7 @@ func TestRuntimeForgetsApprovalsOfToolsThatChanged(t *testing.T) {
 	w.tool.sets(func() { w.tool.manifest = strings.ReplaceAll(w.tool.manifest, `"sends"`, `"sends it"`) })
 	w.stop()
 	w.start() // forgets the session's tools
-	w.desk.holds(agent.Held{Ref: ref, State: agent.HeldApproved, Arguments: []byte(`{"to":"carol"}`)})
+	w.desk.holds(hold.Held{Ref: ref, State: hold.Approved, Arguments: []byte(`{"to":"carol"}`)})
 	if c := w.ends("a", WhyInvalid); !strings.Contains(c.Outcome.Text, "changed") {
 		t.Errorf("told %q", c.Outcome.Text)
 	}
@@ -111,7 +112,7 @@ func TestRuntimeDecidesAgain(t *testing.T) {
 		ref := w.asked(1)
 		w.shows("a", ref)
 		w.sets(func() { w.plan = rtPlan(t, deny) })
-		w.desk.holds(agent.Held{Ref: ref, State: agent.HeldApproved})
+		w.desk.holds(hold.Held{Ref: ref, State: hold.Approved})
 		w.ends("a", WhyDenied)
 		w.until("withdrawn", func() bool { w.desk.mu.Lock(); defer w.desk.mu.Unlock(); return w.desk.cancelled[ref] == 1 })
 		if n := len(w.tool.bodies("/run")); n != 0 {
@@ -219,7 +220,7 @@ func TestRuntimeAllowsNothingByAnError(t *testing.T) {
 	w.settles()
 	w.desk.fails(errors.New("the desk is away"))
 	w.until("tried", func() bool { return strings.Count(w.text(), "the desk is away") >= 2 })
-	w.desk.holds(agent.Held{Ref: approval, State: agent.HeldApproved})
+	w.desk.holds(hold.Held{Ref: approval, State: hold.Approved})
 	w.desk.says(own, Answer{State: AnswerChosen})
 	w.settles()
 	if n := len(w.tool.bodies("/run")); n != 0 {
@@ -240,7 +241,7 @@ func TestRuntimeWhoseDeskForgot(t *testing.T) {
 	w.asked(3)
 	w.settles()
 	w.desk.do("", func() {
-		w.desk.held, w.desk.answers = map[string]agent.Held{}, map[string]Answer{}
+		w.desk.held, w.desk.answers = map[string]hold.Held{}, map[string]Answer{}
 	})
 	w.ends("approval", WhyDenied)
 	w.ends("own", WhyDenied)
@@ -254,8 +255,8 @@ func (d rtVague) As(approval.Asker) AskerDesk { return d }
 
 func (rtVague) Ask(context.Context, string, Question) (string, error) { return "", nil }
 
-func (rtVague) Open(context.Context, string, agent.Verdict) (agent.Held, error) {
-	return agent.Held{State: agent.HeldApproved}, nil
+func (rtVague) Open(context.Context, string, hold.Verdict) (hold.Held, error) {
+	return hold.Held{State: hold.Approved}, nil
 }
 
 func TestRuntimeWantsReferences(t *testing.T) {
@@ -292,11 +293,11 @@ func TestRuntimeWaitsAsLongAsApprovalsMay(t *testing.T) {
 	w.invoke("a", "send", `{"to":"bob"}`)
 	ref := w.asked(1)
 	w.shows("a", ref)
-	w.desk.holds(agent.Held{Ref: ref, State: agent.HeldPending, Expires: w.now().Add(48 * time.Hour)})
+	w.desk.holds(hold.Held{Ref: ref, State: hold.Pending, Expires: w.now().Add(48 * time.Hour)})
 	w.settles()
 	w.pass(47 * time.Hour)
 	w.settles()
-	w.desk.holds(agent.Held{Ref: ref, State: agent.HeldApproved})
+	w.desk.holds(hold.Held{Ref: ref, State: hold.Approved})
 	w.is("a", CallPending)
 	w.pass(time.Hour + time.Minute) // a call's own hour begins when it leaves
 	w.ends("a", WhyTimeout)

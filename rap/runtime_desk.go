@@ -5,8 +5,8 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
@@ -70,7 +70,7 @@ func (r *Runtime) forget(ctx context.Context, ref string) {
 
 // cancelAtDesk withdraws what was asked for a call that has moved on meanwhile.
 func (r *Runtime) cancelAtDesk(ctx context.Context, c *outCall, ref string) {
-	if err := r.desk(c).Cancel(ctx, ref, "the call has moved on"); err != nil && !errors.Is(err, agent.ErrNoRequest) {
+	if err := r.desk(c).Cancel(ctx, ref, "the call has moved on"); err != nil && !errors.Is(err, hold.ErrNoRequest) {
 		r.log.Warn("a question could not be withdrawn", "error", plainError(err))
 	}
 	r.forget(ctx, ref)
@@ -86,7 +86,7 @@ func (r *Runtime) withdraw(ctx context.Context, c *outCall) error {
 	if r.cfg.Desk != nil {
 		failed = r.cfg.Desk.As(r.asker(c)).Cancel(ctx, ref, withdrawnText(c))
 	}
-	if errors.Is(failed, agent.ErrNoRequest) || c.Tries >= maxWithdrawals {
+	if errors.Is(failed, hold.ErrNoRequest) || c.Tries >= maxWithdrawals {
 		failed = nil
 	}
 	_, err := r.update(ctx, c.Key, func(c *outCall) error {

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/wire"
@@ -410,7 +410,7 @@ func (w *rtWorld) shows(id, ref string) {
 	})
 }
 
-func (d *rtDesk) heldOf(ref string) agent.Held {
+func (d *rtDesk) heldOf(ref string) hold.Held {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.held[ref]
@@ -424,7 +424,7 @@ func (w *rtWorld) openOf(id string) (n int) {
 			continue
 		}
 		a, _ := w.desk.Answer(context.Background(), ref)
-		if a.State == AnswerOpen || w.desk.heldOf(ref).State == agent.HeldPending {
+		if a.State == AnswerOpen || w.desk.heldOf(ref).State == hold.Pending {
 			n++
 		}
 	}

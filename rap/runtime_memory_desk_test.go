@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 )
 
 // rtDesk is a desk in memory.
@@ -17,8 +18,8 @@ type rtDesk struct {
 	keys               map[string]string // ref by key
 	questions          map[string]Question
 	answers            map[string]Answer
-	verdicts           map[string]agent.Verdict
-	held               map[string]agent.Held
+	verdicts           map[string]hold.Verdict
+	held               map[string]hold.Held
 	claimed            map[string]string // claim key by ref
 	cancelled          map[string]int
 	order              []string                  // refs
@@ -30,8 +31,8 @@ type rtDesk struct {
 }
 
 func newRTDesk() *rtDesk {
-	return &rtDesk{keys: map[string]string{}, questions: map[string]Question{}, answers: map[string]Answer{}, verdicts: map[string]agent.Verdict{},
-		held: map[string]agent.Held{}, claimed: map[string]string{}, cancelled: map[string]int{}, watchers: map[int]func(string){},
+	return &rtDesk{keys: map[string]string{}, questions: map[string]Question{}, answers: map[string]Answer{}, verdicts: map[string]hold.Verdict{},
+		held: map[string]hold.Held{}, claimed: map[string]string{}, cancelled: map[string]int{}, watchers: map[int]func(string){},
 		askers: map[string]approval.Asker{}, cancellers: map[string]approval.Asker{}}
 }
 
@@ -80,7 +81,7 @@ func (s rtSeat) Ask(ctx context.Context, key string, q Question) (string, error)
 	return ref, err
 }
 
-func (s rtSeat) Open(ctx context.Context, key string, v agent.Verdict) (agent.Held, error) {
+func (s rtSeat) Open(ctx context.Context, key string, v hold.Verdict) (hold.Held, error) {
 	held, err := s.rtDesk.Open(ctx, key, v)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,36 +105,36 @@ func (d *rtDesk) Answer(_ context.Context, ref string) (Answer, error) {
 	defer d.mu.Unlock()
 	a, ok := d.answers[ref]
 	if d.fail == nil && !ok {
-		return a, agent.ErrNoRequest
+		return a, hold.ErrNoRequest
 	}
 	return a, d.fail
 }
 
-func (d *rtDesk) Open(ctx context.Context, key string, v agent.Verdict) (agent.Held, error) {
-	ref, err := d.put(key, func(ref string) { d.verdicts[ref], d.held[ref] = v, agent.Held{Ref: ref, State: agent.HeldPending} })
+func (d *rtDesk) Open(ctx context.Context, key string, v hold.Verdict) (hold.Held, error) {
+	ref, err := d.put(key, func(ref string) { d.verdicts[ref], d.held[ref] = v, hold.Held{Ref: ref, State: hold.Pending} })
 	if err != nil {
-		return agent.Held{}, err
+		return hold.Held{}, err
 	}
 	return d.Look(ctx, ref)
 }
 
-func (d *rtDesk) Look(_ context.Context, ref string) (agent.Held, error) {
+func (d *rtDesk) Look(_ context.Context, ref string) (hold.Held, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h, ok := d.held[ref]
 	if d.fail == nil && !ok {
-		return h, agent.ErrNoRequest
+		return h, hold.ErrNoRequest
 	}
 	return h, d.fail
 }
 
-func (d *rtDesk) Claim(_ context.Context, ref, key string, v agent.Verdict) error {
+func (d *rtDesk) Claim(_ context.Context, ref, key string, v hold.Verdict) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := errors.Join(d.fail, d.claim); err != nil {
 		return err
 	}
-	if d.held[ref].State != agent.HeldApproved || d.claimed[ref] != "" && d.claimed[ref] != key {
+	if d.held[ref].State != hold.Approved || d.claimed[ref] != "" && d.claimed[ref] != key {
 		return agent.ErrNotClaimed
 	}
 	d.claimed[ref], d.verdicts[ref] = key, v
@@ -150,8 +151,8 @@ func (d *rtDesk) Cancel(_ context.Context, ref, _ string) error {
 		if d.answers[ref].State == AnswerOpen {
 			d.answers[ref] = Answer{State: AnswerCancelled}
 		}
-		if d.held[ref].State == agent.HeldPending {
-			d.held[ref] = agent.Held{Ref: ref, State: agent.HeldCancelled}
+		if d.held[ref].State == hold.Pending {
+			d.held[ref] = hold.Held{Ref: ref, State: hold.Cancelled}
 		}
 	})
 	return err
@@ -180,7 +181,7 @@ func (d *rtDesk) says(ref string, a Answer) {
 	})
 }
 
-func (d *rtDesk) holds(h agent.Held) { d.do(h.Ref, func() { d.held[h.Ref] = h }) }
+func (d *rtDesk) holds(h hold.Held) { d.do(h.Ref, func() { d.held[h.Ref] = h }) }
 
 func (d *rtDesk) fails(err error) { d.do("", func() { d.fail = err }) }
 

@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval/hold"
 )
 
 // rtModel is what a random history may lead to, beside what the tool server saw.
@@ -76,8 +76,8 @@ func (m *rtModel) answers() {
 		m.desk.says(ref, Answer{State: state, Selected: rapid.IntRange(0, 1).Draw(m.rt, "selected"), By: "ann"})
 		return
 	}
-	if held.State == agent.HeldPending {
-		held.State = map[bool]agent.HeldState{true: agent.HeldApproved, false: agent.HeldDenied}[state == AnswerChosen]
+	if held.State == hold.Pending {
+		held.State = map[bool]hold.State{true: hold.Approved, false: hold.Denied}[state == AnswerChosen]
 		m.desk.holds(held)
 	}
 }

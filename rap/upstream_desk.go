@@ -11,6 +11,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 )
 
 // relayDesk holds what an upstream server asks until the run of the call takes it. It is in memory, as runs are: what outlives the process is an
@@ -70,7 +71,7 @@ func (d *relayDesk) Answer(_ context.Context, ref string) (Answer, error) {
 	defer d.mu.Unlock()
 	q := d.asked[ref]
 	if q == nil {
-		return Answer{}, fmt.Errorf("look at a relayed question: %w", agent.ErrNoRequest)
+		return Answer{}, fmt.Errorf("look at a relayed question: %w", hold.ErrNoRequest)
 	}
 	return q.answer, nil
 }
@@ -121,17 +122,17 @@ func (d *relayDesk) Watch(ctx context.Context, changed func(ref string)) error {
 }
 
 // Open, Look and Claim are for approvals, of which there are none: the rules of the runtime in front ask about nothing.
-func (d *relayDesk) Open(context.Context, string, agent.Verdict) (agent.Held, error) {
-	return agent.Held{Ref: rand.Text(), State: agent.HeldDenied, Reason: "nobody approves here"}, nil
+func (d *relayDesk) Open(context.Context, string, hold.Verdict) (hold.Held, error) {
+	return hold.Held{Ref: rand.Text(), State: hold.Denied, Reason: "nobody approves here"}, nil
 }
 
 // Look knows no approval.
-func (d *relayDesk) Look(context.Context, string) (agent.Held, error) {
-	return agent.Held{}, fmt.Errorf("look at an approval: %w", agent.ErrNoRequest)
+func (d *relayDesk) Look(context.Context, string) (hold.Held, error) {
+	return hold.Held{}, fmt.Errorf("look at an approval: %w", hold.ErrNoRequest)
 }
 
 // Claim gives no run away.
-func (d *relayDesk) Claim(context.Context, string, string, agent.Verdict) error {
+func (d *relayDesk) Claim(context.Context, string, string, hold.Verdict) error {
 	return fmt.Errorf("claim an approval: %w", agent.ErrNotClaimed)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap/peer"
 )
 
@@ -133,14 +134,14 @@ func TestUpstreamChangesAndCloses(t *testing.T) {
 // The desk of an upstream server approves nothing and knows nothing.
 func TestRelayDeskApprovesNothing(t *testing.T) {
 	d := newRelayDesk()
-	held, err := d.Open(t.Context(), "k", agent.Verdict{})
-	if err != nil || held.State != agent.HeldDenied {
+	held, err := d.Open(t.Context(), "k", hold.Verdict{})
+	if err != nil || held.State != hold.Denied {
 		t.Errorf("%v, %v", held, err)
 	}
-	if _, err := d.Look(t.Context(), held.Ref); !errors.Is(err, agent.ErrNoRequest) {
+	if _, err := d.Look(t.Context(), held.Ref); !errors.Is(err, hold.ErrNoRequest) {
 		t.Error(err)
 	}
-	if err := d.Claim(t.Context(), held.Ref, "k", agent.Verdict{}); !errors.Is(err, agent.ErrNotClaimed) {
+	if err := d.Claim(t.Context(), held.Ref, "k", hold.Verdict{}); !errors.Is(err, agent.ErrNotClaimed) {
 		t.Error(err)
 	}
 	ref, err := d.Ask(t.Context(), "q", Question{Within: -2 * relayKept})
@@ -150,7 +151,7 @@ func TestRelayDeskApprovesNothing(t *testing.T) {
 	if _, err := d.Ask(t.Context(), "q2", Question{Within: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Answer(t.Context(), ref); !errors.Is(err, agent.ErrNoRequest) {
+	if _, err := d.Answer(t.Context(), ref); !errors.Is(err, hold.ErrNoRequest) {
 		t.Errorf("what expired is known: %v", err)
 	}
 }

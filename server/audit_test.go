@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/ledger"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
 )

@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/ledger"
-	"github.com/assent-dev/assent/people"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/server/plans"

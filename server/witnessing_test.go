@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/store"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/approval/ledger"
 )
 
 // What stops a store, beside approval.ErrNotFound.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 func TestD11_TellsTheServerOfAHostedCall(t *testing.T) {

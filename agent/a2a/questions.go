@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // plainSchema is what answers a question in words.

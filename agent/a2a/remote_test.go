@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // remote is a function that asks an agent elsewhere, as a program with an A2A client would write it: what that agent asks suspends the call,

@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 const transferArgs = `{"to":"bob","amount":5,"rate":0.5,"tags":["a"],"options":{"fast":true},"memo":null,"now":false}`

@@ -3,7 +3,7 @@ package agui
 import (
 	"errors"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/value"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // Events turns the stream of a run into events, from RUN_STARTED to RUN_FINISHED or RUN_ERROR. Texts, calls, their results and requests

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // ownRequest is a request of a kind that nobody here knows.

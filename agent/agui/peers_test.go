@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 func TestD11_ShowsTheServerOfAHostedCall(t *testing.T) {

@@ -30,7 +30,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // DefaultMaxTokens bounds an answer when neither the options of a request nor WithMaxTokens do; the API wants a bound.

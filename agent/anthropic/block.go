@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // invalidJSON is the only member of the input that stands for arguments which are no JSON object. The API takes nothing but objects, and

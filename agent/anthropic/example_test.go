@@ -6,7 +6,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/anthropic"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // A loop around the client runs the model's calls. The key is the only thing that is taken from outside.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // The roles of the wire.

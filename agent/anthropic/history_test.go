@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/agent/anthropic"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 func call(id, arguments string) *content.FunctionCall {

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // request is one request to the API, without its stream member.

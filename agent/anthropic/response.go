@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // wireMessage is an answer without its blocks; the first event of a stream holds one too.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/anthropic"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/internal/replay"
 )
 

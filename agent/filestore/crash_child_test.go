@@ -14,7 +14,7 @@ import (
 	"sync"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // The test binary run again, with a life in this variable, runs an agent once and is killed on the way.

@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/agent/held"
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/content"
-	"github.com/assent-dev/assent/people"
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/plans"
 	"github.com/assent-dev/assent/store"
@@ -89,7 +90,7 @@ func enter(ctx context.Context, dir string) (*house, error) {
 }
 
 // ask makes what decides and holds in a child.
-func (w *worker) ask() (agent.Decider, agent.Holder, error) {
+func (w *worker) ask() (agent.Decider, hold.Holder, error) {
 	ctx := context.Background()
 	h, err := enter(ctx, w.House)
 	if err != nil {
@@ -106,9 +107,9 @@ func (w *worker) ask() (agent.Decider, agent.Holder, error) {
 // careful asks about everything, also what the house lets pass without asking anybody.
 type careful struct{}
 
-func (careful) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (agent.Verdict, error) {
+func (careful) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (hold.Verdict, error) {
 	call := &resolve.Call{Kind: resolve.Tool, Tool: c.ToolName(), Args: c.Args(), Principal: "bob", Session: threadID}
-	return agent.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: call}, nil
+	return hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: call}, nil
 }
 
 // vote lets mara answer, and tells the number of the call. A request that has ended by then is left alone.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // refusedLine is the number of the call that is always rejected.

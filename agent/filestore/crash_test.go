@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // kinds are the agents that are killed, with the least number of gates that one passes on its way.

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 func newStore(t testing.TB) *Store {

@@ -7,7 +7,7 @@
 // (approval.Config.Remember): whoever repeats Open later asks anew, so keep the Ref.
 //
 // Some calls need nobody when they get there: the plan on that side lets them run, or a standing approval covers them. Then Open answers
-// agent.HeldApproved with a Ref that names no request. Looking at it says approved again; claiming it presents the same call once more, and
+// hold.Approved with a Ref that names no request. Looking at it says approved again; claiming it presents the same call once more, and
 // what has been frozen, revoked or forbidden since does not run. There is no permit behind it: that it runs once is the thread's word alone.
 package held
 
@@ -17,6 +17,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -33,13 +34,13 @@ type Identity struct {
 
 // Service returns a holder over a service in this process. Somebody must let time act on the service (approval.Service.Tick, which
 // server.Server.Run calls), or what nobody answers stays pending.
-func Service(svc *approval.Service, who Identity) agent.Holder {
+func Service(svc *approval.Service, who Identity) hold.Holder {
 	return &holder{asking: &embedded{svc, who}, agent: who.Agent, inbox: who.Inbox}
 }
 
 // Client returns a holder over a server's API. The client's token needs the scope request. Held.Where points to the inbox of the same
 // server.
-func Client(c *client.Client, agentID string) agent.Holder {
+func Client(c *client.Client, agentID string) hold.Holder {
 	return &holder{asking: &remote{c, agentID}, agent: agentID, inbox: c.String()}
 }
 
@@ -85,7 +86,7 @@ func (e *ClaimError) Unwrap() error { return e.Err }
 
 // asking is the side that asks people. Its refusals are the errors of package approval, wherever it is.
 type asking interface {
-	open(ctx context.Context, key string, v agent.Verdict) (*approval.Opened, error)
+	open(ctx context.Context, key string, v hold.Verdict) (*approval.Opened, error)
 	request(ctx context.Context, id string) (*approval.Request, error)
 	consume(ctx context.Context, id, key string, c *resolve.Call) (*approval.Request, error)
 	cancel(ctx context.Context, id, reason string) error

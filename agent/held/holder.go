@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/resolve"
 )
 
-// holder is an agent.Holder over whoever asks.
+// holder is an hold.Holder over whoever asks.
 type holder struct {
 	asking asking
 	agent  string // id
@@ -22,47 +22,47 @@ type holder struct {
 }
 
 // Open makes a request of a call, which stays open no longer than the verdict says. What the verdict itself denies is denied without asking anybody.
-func (h *holder) Open(ctx context.Context, key string, v agent.Verdict) (agent.Held, error) {
+func (h *holder) Open(ctx context.Context, key string, v hold.Verdict) (hold.Held, error) {
 	text, err := presentable(key, v)
 	if err != nil {
-		return agent.Held{}, err
+		return hold.Held{}, err
 	}
 	if v.Outcome == resolve.Deny {
-		return agent.Held{State: agent.HeldDenied, Reason: v.Message}, nil
+		return hold.Held{State: hold.Denied, Reason: v.Message}, nil
 	}
 	o, err := h.asking.open(ctx, plain(key), v)
 	if err != nil {
-		return agent.Held{}, fmt.Errorf("ask for approval: %w", err)
+		return hold.Held{}, fmt.Errorf("ask for approval: %w", err)
 	}
 	return h.opened(o, let{digest(text), plain(key)}.ref())
 }
 
 // opened tells what became of a call; free is the reference of one that nobody is asked about.
-func (h *holder) opened(o *approval.Opened, free string) (agent.Held, error) {
+func (h *holder) opened(o *approval.Opened, free string) (hold.Held, error) {
 	switch {
 	case o.Outcome == approval.OpenAllow:
-		return agent.Held{Ref: free, State: agent.HeldApproved}, nil
+		return hold.Held{Ref: free, State: hold.Approved}, nil
 	case o.Outcome == approval.OpenGranted && o.Grant != nil:
-		return agent.Held{Ref: free, State: agent.HeldApproved, By: grantors(o.Grant), Expires: o.Grant.Expires}, nil
+		return hold.Held{Ref: free, State: hold.Approved, By: grantors(o.Grant), Expires: o.Grant.Expires}, nil
 	case o.Outcome == approval.OpenPending && o.Request != nil && len(o.Request.Revisions) > 0:
 		return h.stand(o.Request), nil
 	case o.Outcome == approval.OpenDeny:
-		return agent.Held{State: agent.HeldDenied, Reason: deniedReason(o)}, nil
+		return hold.Held{State: hold.Denied, Reason: deniedReason(o)}, nil
 	}
-	return agent.Held{}, fmt.Errorf("ask for approval: an answer that makes no sense: %q without what belongs to it", o.Outcome)
+	return hold.Held{}, fmt.Errorf("ask for approval: an answer that makes no sense: %q without what belongs to it", o.Outcome)
 }
 
 // Look tells how a request stands.
-func (h *holder) Look(ctx context.Context, ref string) (agent.Held, error) {
+func (h *holder) Look(ctx context.Context, ref string) (hold.Held, error) {
 	if _, ok := parseLet(ref); ok {
-		return agent.Held{Ref: ref, State: agent.HeldApproved}, nil
+		return hold.Held{Ref: ref, State: hold.Approved}, nil
 	}
 	r, err := h.request(ctx, ref)
 	if errors.Is(err, approval.ErrNotFound) {
-		return agent.Held{}, errors.Join(agent.ErrNoRequest, err)
+		return hold.Held{}, errors.Join(hold.ErrNoRequest, err)
 	}
 	if err != nil {
-		return agent.Held{}, err
+		return hold.Held{}, err
 	}
 	return h.stand(r), nil
 }
@@ -83,7 +83,7 @@ func (h *holder) request(ctx context.Context, ref string) (*approval.Request, er
 }
 
 // Claim takes the one run of a call. Refusals are *ClaimError.
-func (h *holder) Claim(ctx context.Context, ref, key string, v agent.Verdict) error {
+func (h *holder) Claim(ctx context.Context, ref, key string, v hold.Verdict) error {
 	text, err := presentable(key, v)
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (h *holder) Claim(ctx context.Context, ref, key string, v agent.Verdict) er
 }
 
 // claimLet presents a call again that was let through without asking.
-func (h *holder) claimLet(ctx context.Context, l let, text []byte, v agent.Verdict) error {
+func (h *holder) claimLet(ctx context.Context, l let, text []byte, v hold.Verdict) error {
 	if digest(text) != l.digest {
 		return &ClaimError{State: ClaimChanged, Detail: "another call was let through", Err: approval.ErrBinding}
 	}
@@ -171,7 +171,7 @@ func (h *holder) Cancel(ctx context.Context, ref, reason string) error {
 }
 
 // presentable returns the text of a call that can be presented.
-func presentable(key string, v agent.Verdict) ([]byte, error) {
+func presentable(key string, v hold.Verdict) ([]byte, error) {
 	switch {
 	case v.Call == nil:
 		return nil, ErrNoCall

@@ -9,6 +9,7 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/held"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -16,17 +17,17 @@ import (
 type desk struct {
 	t *testing.T
 	h *house
-	agent.Holder
+	hold.Holder
 }
 
-func (d *desk) open(key string, v agent.Verdict) agent.Held {
+func (d *desk) open(key string, v hold.Verdict) hold.Held {
 	d.t.Helper()
 	got, err := d.Open(d.t.Context(), key, v)
 	must(d.t, err)
 	return got
 }
 
-func (d *desk) look(ref string) agent.Held {
+func (d *desk) look(ref string) hold.Held {
 	d.t.Helper()
 	got, err := d.Look(d.t.Context(), ref)
 	must(d.t, err)
@@ -34,7 +35,7 @@ func (d *desk) look(ref string) agent.Held {
 }
 
 // refuses claims and wants a *ClaimError.
-func (d *desk) refuses(ref, key string, v agent.Verdict, want held.ClaimState) *held.ClaimError {
+func (d *desk) refuses(ref, key string, v hold.Verdict, want held.ClaimState) *held.ClaimError {
 	d.t.Helper()
 	err := d.Claim(d.t.Context(), ref, key, v)
 	var refused *held.ClaimError
@@ -44,7 +45,7 @@ func (d *desk) refuses(ref, key string, v agent.Verdict, want held.ClaimState) *
 	return refused
 }
 
-func (d *desk) takes(ref, key string, v agent.Verdict) {
+func (d *desk) takes(ref, key string, v hold.Verdict) {
 	d.t.Helper()
 	if err := d.Claim(d.t.Context(), ref, key, v); err != nil {
 		d.t.Fatalf("the claim got %v", err)
@@ -53,7 +54,7 @@ func (d *desk) takes(ref, key string, v agent.Verdict) {
 
 func atDesks(t *testing.T, test func(t *testing.T, h *house, d *desk)) {
 	t.Helper()
-	onBothSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) agent.Holder) {
+	onBothSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) hold.Holder) {
 		test(t, h, &desk{t, h, of("rt", "desk")})
 	})
 }
@@ -70,7 +71,7 @@ func TestRulesThatChange(t *testing.T) {
 				t.Errorf("got %v", e)
 			}
 		}
-		if got := d.look(ref); got.State != agent.HeldExpired {
+		if got := d.look(ref); got.State != hold.Expired {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -83,7 +84,7 @@ func TestCancel(t *testing.T) {
 		for range 2 {
 			must(t, d.Cancel(t.Context(), ref, "the user went on"))
 		}
-		if got := d.look(ref); got.State != agent.HeldCancelled || got.By != "rt" || got.Reason != "the user went on" {
+		if got := d.look(ref); got.State != hold.Cancelled || got.By != "rt" || got.Reason != "the user went on" {
 			t.Errorf("got %+v", got)
 		}
 		d.refuses(ref, "run", v, held.ClaimCancelled)
@@ -92,7 +93,7 @@ func TestCancel(t *testing.T) {
 		ref = d.open("k2", v).Ref
 		h.votes(ref, "mara", approval.Approve, approval.VoteApproved, nil)
 		must(t, d.Cancel(t.Context(), ref, ""))
-		if got := d.look(ref); got.State != agent.HeldCancelled {
+		if got := d.look(ref); got.State != hold.Cancelled {
 			t.Errorf("an approval that was taken back: %+v", got)
 		}
 		d.refuses(ref, "run", v, held.ClaimCancelled)
@@ -103,9 +104,9 @@ func TestCancel(t *testing.T) {
 // TestDenials: what nobody is asked about, because the answer is no.
 func TestDenials(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *house, d *desk) {
-		denied := func(key string, v agent.Verdict, want string) {
+		denied := func(key string, v hold.Verdict, want string) {
 			t.Helper()
-			if got := d.open(key, v); got.State != agent.HeldDenied || got.Ref != "" || !strings.Contains(got.Reason, want) {
+			if got := d.open(key, v); got.State != hold.Denied || got.Ref != "" || !strings.Contains(got.Reason, want) {
 				t.Errorf("got %+v, want %q", got, want)
 			}
 		}
@@ -157,13 +158,13 @@ func TestLetThrough(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *house, d *desk) {
 		v := asks("quote", `{"of":"ACME"}`)
 		got := d.open("thread 1 / call 2", v)
-		if got.State != agent.HeldApproved || got.Ref == "" || got.By != "" || got.Where != "" || !got.Expires.IsZero() {
+		if got.State != hold.Approved || got.Ref == "" || got.By != "" || got.Where != "" || !got.Expires.IsZero() {
 			t.Fatalf("got %+v", got)
 		}
 		if again := d.open("thread 1 / call 2", v); again.Ref != got.Ref {
 			t.Errorf("opened again: %+v", again)
 		}
-		if seen := d.look(got.Ref); seen.State != agent.HeldApproved || seen.Ref != got.Ref {
+		if seen := d.look(got.Ref); seen.State != hold.Approved || seen.Ref != got.Ref {
 			t.Errorf("got %+v", seen)
 		}
 		d.takes(got.Ref, "run", v)
@@ -176,13 +177,13 @@ func TestLetThrough(t *testing.T) {
 		must(t, h.svc.Thaw(t.Context(), "acme", "desk", "mara", ""))
 		h.rewrite("policies/controls.policy.yaml", "targets: [wire]", "targets: [wire, quote]")
 		d.refuses(got.Ref, "run", v, held.ClaimPending)
-		if now := d.open("thread 1 / call 2", v); now.State != agent.HeldPending {
+		if now := d.open("thread 1 / call 2", v); now.State != hold.Pending {
 			t.Errorf("the same key does not give the request: %+v", now)
 		}
 		h.rewrite("policies/controls.policy.yaml", "targets: [drop]", "targets: [drop, quote]")
 		d.refuses(got.Ref, "run", v, held.ClaimPending) // what the key was used for stands
 		fresh := asks("quote", `{"of":"FRESH"}`)
-		if now := d.open("k3", fresh); now.State != agent.HeldDenied {
+		if now := d.open("k3", fresh); now.State != hold.Denied {
 			t.Errorf("got %+v", now)
 		}
 	})
@@ -211,7 +212,7 @@ func TestStandingApproval(t *testing.T) {
 
 		v := asks("spend", `{"amount":9}`)
 		got := d.open("k2", v)
-		if got.State != agent.HeldApproved || !strings.HasPrefix(got.By, "mara (standing approval grt_") || got.Expires.IsZero() {
+		if got.State != hold.Approved || !strings.HasPrefix(got.By, "mara (standing approval grt_") || got.Expires.IsZero() {
 			t.Fatalf("got %+v", got)
 		}
 		d.takes(got.Ref, "run", v)
@@ -257,7 +258,7 @@ func TestKeys(t *testing.T) {
 
 // TestKeysOfTwoPrograms: two programs that choose the same key mean two things.
 func TestKeysOfTwoPrograms(t *testing.T) {
-	onBothSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) agent.Holder) {
+	onBothSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) hold.Holder) {
 		one := (&desk{t, h, of("rt", "desk")}).open("k", asks("trade", `{"amount":1}`))
 		two := (&desk{t, h, of("rt2", "desk")}).open("k", asks("trade", `{"amount":2}`))
 		if one.Ref == two.Ref {
@@ -268,7 +269,7 @@ func TestKeysOfTwoPrograms(t *testing.T) {
 
 func TestWhatCantBePresented(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *house, d *desk) {
-		marker := agent.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}}
+		marker := hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}}
 		_, err := d.Open(t.Context(), "k", marker)
 		if !errors.Is(err, held.ErrNoCall) || !errors.Is(d.Claim(t.Context(), "apr_x", "k", marker), held.ErrNoCall) {
 			t.Errorf("got %v", err)
@@ -279,7 +280,7 @@ func TestWhatCantBePresented(t *testing.T) {
 		}
 		decoded := asks("trade", `{}`)
 		decoded.Call.Args, decoded.Call.Values = nil, map[string]any{"amount": 1}
-		for name, v := range map[string]agent.Verdict{"broken": asks("trade", `{"amount":`), "a field": asks("trade", `{},"session":"mine"`), "decoded": decoded, "a name": asks("tr\xffde", `{}`)} {
+		for name, v := range map[string]hold.Verdict{"broken": asks("trade", `{"amount":`), "a field": asks("trade", `{},"session":"mine"`), "decoded": decoded, "a name": asks("tr\xffde", `{}`)} {
 			if got, err := d.Open(t.Context(), "k", v); err == nil {
 				t.Errorf("%s: got %+v", name, got)
 			}
@@ -292,14 +293,14 @@ func TestWhatCantBePresented(t *testing.T) {
 
 // TestForeignRequests: a holder knows what its own runtime asked for its own agent, and nothing else.
 func TestForeignRequests(t *testing.T) {
-	onBothSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) agent.Holder) {
+	onBothSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) hold.Holder) {
 		v := asks("trade", `{}`)
 		mine := &desk{t, h, of("rt", "desk")}
 		ref := mine.open("k", v).Ref
 		h.votes(ref, "mara", approval.Approve, approval.VoteApproved, nil)
 		for name, d := range map[string]*desk{"another program": {t, h, of("thief", "desk")}, "another agent": {t, h, of("rt", "other")}} {
 			_, err := d.Look(t.Context(), ref)
-			if !errors.Is(err, approval.ErrNotFound) || !errors.Is(err, agent.ErrNoRequest) {
+			if !errors.Is(err, approval.ErrNotFound) || !errors.Is(err, hold.ErrNoRequest) {
 				t.Errorf("%s looks: %v", name, err)
 			}
 			if err := d.Cancel(t.Context(), ref, ""); !errors.Is(err, approval.ErrNotFound) {

@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/held"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/ledger"
-	"github.com/assent-dev/assent/people"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/inbox"
@@ -137,31 +137,31 @@ func (h *house) put(tok store.Token) (secret string) {
 }
 
 // The two holders, which must not differ.
-func sides() map[string]func(h *house, runtime, agentID string) agent.Holder {
-	return map[string]func(h *house, runtime, agentID string) agent.Holder{
-		"service": func(h *house, runtime, agentID string) agent.Holder {
+func sides() map[string]func(h *house, runtime, agentID string) hold.Holder {
+	return map[string]func(h *house, runtime, agentID string) hold.Holder{
+		"service": func(h *house, runtime, agentID string) hold.Holder {
 			return held.Service(h.svc, held.Identity{Tenant: "acme", Asker: approval.Asker{Token: runtime}, Agent: agentID, Inbox: h.url + "/"})
 		},
-		"client": func(h *house, runtime, agentID string) agent.Holder {
+		"client": func(h *house, runtime, agentID string) hold.Holder {
 			return held.Client(h.client(store.Token{Name: runtime, Scopes: []string{"request"}}), agentID)
 		},
 	}
 }
 
 // onBothSides runs a test against either holder, each with a house of its own.
-func onBothSides(t *testing.T, test func(t *testing.T, h *house, of func(runtime, agentID string) agent.Holder)) {
+func onBothSides(t *testing.T, test func(t *testing.T, h *house, of func(runtime, agentID string) hold.Holder)) {
 	t.Helper()
 	for name, side := range sides() {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t)
-			test(t, h, func(runtime, agentID string) agent.Holder { return side(h, runtime, agentID) })
+			test(t, h, func(runtime, agentID string) hold.Holder { return side(h, runtime, agentID) })
 		})
 	}
 }
 
 // asks is the verdict of a plan that asks about a call of a tool.
-func asks(tool, args string) agent.Verdict {
-	return agent.Verdict{
+func asks(tool, args string) hold.Verdict {
+	return hold.Verdict{
 		Decision: resolve.Decision{Outcome: resolve.Ask},
 		Call:     &resolve.Call{Kind: resolve.Tool, Tool: tool, Args: []byte(args), Principal: "client-7", Session: "s-1", ToolDefinition: "sha256:abc"},
 	}

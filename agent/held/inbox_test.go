@@ -17,10 +17,11 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/agent/filestore"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/content"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
 )
@@ -63,14 +64,14 @@ func (s *script) Stream(ctx context.Context, messages []*content.Message, opt *a
 type office struct {
 	t     *testing.T
 	h     *house
-	of    func(runtime, agentID string) agent.Holder
+	of    func(runtime, agentID string) hold.Holder
 	file  string
 	store agent.ThreadStore // nil: the file is written at the end of each run
 	model *script
 	ran   []string // arguments that were run
 }
 
-func newOffice(t *testing.T, h *house, of func(runtime, agentID string) agent.Holder, args string) *office {
+func newOffice(t *testing.T, h *house, of func(runtime, agentID string) hold.Holder, args string) *office {
 	o := &office{t: t, h: h, of: of, file: filepath.Join(t.TempDir(), "thread.json")}
 	o.model = &script{says: []content.Content{
 		&content.FunctionCall{CallID: "call_1", Name: "trade", Arguments: json.RawMessage(args)}, &content.Text{Text: "That is all."},
@@ -223,7 +224,7 @@ func fetch(t *testing.T, url string) string {
 
 func inOffices(t *testing.T, args string, test func(t *testing.T, o *office)) {
 	t.Helper()
-	onBothSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) agent.Holder) {
+	onBothSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) hold.Holder) {
 		test(t, newOffice(t, h, of, args))
 	})
 }
@@ -314,7 +315,7 @@ func TestStoreDownRunsNothing(t *testing.T) {
 		before, err := os.ReadFile(o.file)
 		must(t, err)
 		holder := o.of("rt", "desk")
-		o.of = func(string, string) agent.Holder { return holder }
+		o.of = func(string, string) hold.Holder { return holder }
 		must(t, o.h.store.Close())
 		if r, err := o.try(); err == nil || len(o.ran) != 0 {
 			t.Errorf("got %+v, ran %q", r, o.ran)

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/held"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -15,7 +15,7 @@ type outcome struct {
 	name   string
 	tool   string // trade where empty
 	happen func(h *house, id string)
-	want   agent.Held // Ref and Where are checked for all, Expires is not
+	want   hold.Held // Ref and Where are checked for all, Expires is not
 	claim  held.ClaimState
 	runs   string // arguments that can be claimed, "" for none
 	same   string // what claiming as asked comes to when it was edited
@@ -26,57 +26,57 @@ func outcomes() []outcome {
 		return func(in *approval.VoteInput) { in.Reason = reason }
 	}
 	return []outcome{
-		{name: "nobody answered yet", happen: func(*house, string) {}, want: agent.Held{State: agent.HeldPending}, claim: held.ClaimPending},
+		{name: "nobody answered yet", happen: func(*house, string) {}, want: hold.Held{State: hold.Pending}, claim: held.ClaimPending},
 		{name: "approved", happen: func(h *house, id string) { h.votes(id, "mara", approval.Approve, approval.VoteApproved, words("fine")) },
-			want: agent.Held{State: agent.HeldApproved, By: "mara"}, runs: `{"amount":7}`},
+			want: hold.Held{State: hold.Approved, By: "mara"}, runs: `{"amount":7}`},
 		{name: "one of two", tool: "wire", happen: func(h *house, id string) { h.votes(id, "mara", approval.Approve, approval.VoteCounted, nil) },
-			want: agent.Held{State: agent.HeldPending}, claim: held.ClaimPending},
+			want: hold.Held{State: hold.Pending}, claim: held.ClaimPending},
 		{name: "two of two", tool: "wire", happen: func(h *house, id string) {
 			h.votes(id, "mara", approval.Approve, approval.VoteCounted, nil)
 			h.votes(id, "ben", approval.Approve, approval.VoteApproved, nil)
-		}, want: agent.Held{State: agent.HeldApproved, By: "mara, ben"}, runs: `{"amount":7}`},
+		}, want: hold.Held{State: hold.Approved, By: "mara, ben"}, runs: `{"amount":7}`},
 		{name: "denied", happen: func(h *house, id string) { h.votes(id, "ben", approval.Deny, approval.VoteDenied, words("too much")) },
-			want: agent.Held{State: agent.HeldDenied, By: "ben", Reason: "too much"}, claim: held.ClaimDenied},
+			want: hold.Held{State: hold.Denied, By: "ben", Reason: "too much"}, claim: held.ClaimDenied},
 		{name: "answered instead", happen: func(h *house, id string) {
 			h.votes(id, "ben", approval.Respond, approval.VoteDenied, func(in *approval.VoteInput) { in.Response = "ask again on Monday" })
-		}, want: agent.Held{State: agent.HeldResponded, By: "ben", Reason: "ask again on Monday"}, claim: held.ClaimResponded},
+		}, want: hold.Held{State: hold.Responded, By: "ben", Reason: "ask again on Monday"}, claim: held.ClaimResponded},
 		{name: "edited", happen: func(h *house, id string) { must(h.t, h.edit(id, "mara", `{"amount": 5}`)) },
-			want: agent.Held{State: agent.HeldApproved, By: "mara", Arguments: []byte(`{"amount": 5}`)}, runs: `{"amount":5}`, same: "changed"},
+			want: hold.Held{State: hold.Approved, By: "mara", Arguments: []byte(`{"amount": 5}`)}, runs: `{"amount":5}`, same: "changed"},
 		{name: "edited there and back", happen: func(h *house, id string) {
 			must(h.t, h.edit(id, "mara", `{"amount":5}`))
 			must(h.t, h.edit(id, "mara", `{"amount":7}`))
 			h.votes(id, "ben", approval.Approve, approval.VoteApproved, nil)
-		}, tool: "wire", want: agent.Held{State: agent.HeldApproved, By: "mara, ben"}, runs: `{"amount":7}`},
+		}, tool: "wire", want: hold.Held{State: hold.Approved, By: "mara, ben"}, runs: `{"amount":7}`},
 		{name: "a vote before the edit", tool: "wire", happen: func(h *house, id string) {
 			h.votes(id, "ben", approval.Approve, approval.VoteCounted, nil)
 			must(h.t, h.edit(id, "mara", `{"amount":5}`))
 			h.votes(id, "kim", approval.Approve, approval.VoteApproved, nil)
-		}, want: agent.Held{State: agent.HeldApproved, By: "mara, kim", Arguments: []byte(`{"amount":5}`)}, runs: `{"amount":5}`, same: "changed"},
+		}, want: hold.Held{State: hold.Approved, By: "mara, kim", Arguments: []byte(`{"amount":5}`)}, runs: `{"amount":5}`, same: "changed"},
 		{name: "approved once more", happen: func(h *house, id string) {
 			h.votes(id, "mara", approval.Approve, approval.VoteApproved, nil)
 			h.votes(id, "ben", approval.Approve, approval.VoteLate, nil)
-		}, want: agent.Held{State: agent.HeldApproved, By: "mara"}, runs: `{"amount":7}`},
+		}, want: hold.Held{State: hold.Approved, By: "mara"}, runs: `{"amount":7}`},
 		{name: "nobody in time", tool: "wire", happen: func(h *house, _ string) { h.later(61 * time.Minute) },
-			want: agent.Held{State: agent.HeldExpired, Reason: "nobody decided in time; that is no denial"}, claim: held.ClaimExpired},
+			want: hold.Held{State: hold.Expired, Reason: "nobody decided in time; that is no denial"}, claim: held.ClaimExpired},
 		{name: "silence is consent", tool: "publish", happen: func(h *house, _ string) { h.later(61 * time.Minute) },
-			want: agent.Held{State: agent.HeldApproved, By: "timeout"}, runs: `{"amount":7}`},
+			want: hold.Held{State: hold.Approved, By: "timeout"}, runs: `{"amount":7}`},
 		{name: "not used in time", happen: func(h *house, id string) {
 			h.votes(id, "mara", approval.Approve, approval.VoteApproved, nil)
 			h.later(16 * time.Minute)
-		}, want: agent.Held{State: agent.HeldExpired, By: "mara", Reason: "it was approved, and the approval was not used in time; that is no denial"}, claim: held.ClaimExpired},
+		}, want: hold.Held{State: hold.Expired, By: "mara", Reason: "it was approved, and the approval was not used in time; that is no denial"}, claim: held.ClaimExpired},
 		{name: "denied before it ran", happen: func(h *house, id string) {
 			h.votes(id, "mara", approval.Approve, approval.VoteApproved, nil)
 			h.votes(id, "ben", approval.Deny, approval.VoteRevoked, words("stop"))
-		}, want: agent.Held{State: agent.HeldDenied, By: "ben", Reason: "stop"}, claim: held.ClaimDenied},
+		}, want: hold.Held{State: hold.Denied, By: "ben", Reason: "stop"}, claim: held.ClaimDenied},
 		{name: "taken back by another hand", happen: func(h *house, id string) {
 			_, err := h.svc.Cancel(h.t.Context(), "acme", id, "root", "the user left")
 			must(h.t, err)
-		}, want: agent.Held{State: agent.HeldCancelled, By: "root", Reason: "the user left"}, claim: held.ClaimCancelled},
+		}, want: hold.Held{State: hold.Cancelled, By: "root", Reason: "the user left"}, claim: held.ClaimCancelled},
 		{name: "superseded", happen: func(h *house, id string) {
 			h.votes(id, "mara", approval.Approve, approval.VoteApproved, nil)
 			_, err := h.svc.Open(h.t.Context(), approval.OpenInput{Tenant: "acme", Asker: approval.Asker{Token: "rt"}, Agent: "desk", Call: asks("trade", `{"amount":8}`).Call, Replaces: id})
 			must(h.t, err)
-		}, want: agent.Held{State: agent.HeldCancelled, By: "rt", Reason: "a newer request stands in its place"}, claim: held.ClaimCancelled},
+		}, want: hold.Held{State: hold.Cancelled, By: "rt", Reason: "a newer request stands in its place"}, claim: held.ClaimCancelled},
 	}
 }
 
@@ -96,12 +96,12 @@ func (o outcome) check(t *testing.T, h *house, d *desk) {
 	}
 	asked := asks(tool, `{"amount":7}`)
 	opened := d.open("key-1", asked)
-	if opened.State != agent.HeldPending || opened.Expires.Before(h.clock.Now()) || opened.Where != h.url+"/requests/"+opened.Ref {
+	if opened.State != hold.Pending || opened.Expires.Before(h.clock.Now()) || opened.Where != h.url+"/requests/"+opened.Ref {
 		t.Fatalf("opened: %+v", opened)
 	}
 	o.happen(h, opened.Ref)
 	got := d.look(opened.Ref)
-	open := o.want.State == agent.HeldPending || o.want.State == agent.HeldApproved
+	open := o.want.State == hold.Pending || o.want.State == hold.Approved
 	if open != got.Expires.After(h.clock.Now()) {
 		t.Errorf("it expires at %v", got.Expires)
 	}
@@ -126,24 +126,24 @@ func (o outcome) check(t *testing.T, h *house, d *desk) {
 }
 
 // sameBut compares without the arguments, which can't be compared.
-func sameBut(a, b agent.Held) bool {
+func sameBut(a, b hold.Held) bool {
 	return a.Ref == b.Ref && a.State == b.State && a.Reason == b.Reason && a.By == b.By && a.Where == b.Where && a.Expires.Equal(b.Expires)
 }
 
 // runsOnce takes the one run of a call, and tries what must not work around it.
-func (d *desk) runsOnce(ref string, v agent.Verdict) {
+func (d *desk) runsOnce(ref string, v hold.Verdict) {
 	d.t.Helper()
 	d.refuses(ref, "run", asks(v.Call.Tool, `{"amount":70}`), held.ClaimChanged)
 	other := *v.Call
 	other.Session = "s-2"
-	d.refuses(ref, "run", agent.Verdict{Decision: v.Decision, Call: &other}, held.ClaimChanged)
+	d.refuses(ref, "run", hold.Verdict{Decision: v.Decision, Call: &other}, held.ClaimChanged)
 	denied := v
 	denied.Decision = resolve.Decision{Outcome: resolve.Deny, Message: "not today"}
 	d.refuses(ref, "run", denied, held.ClaimDenied)
 	d.takes(ref, "run", v)
 	d.takes(ref, "run", v)
 	d.refuses(ref, "run-2", v, held.ClaimTaken)
-	if got := d.look(ref); got.State != agent.HeldApproved || got.By == "" {
+	if got := d.look(ref); got.State != hold.Approved || got.By == "" {
 		d.t.Errorf("after the run: %+v", got)
 	}
 	must(d.t, d.Cancel(d.t.Context(), ref, "too late"))

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/held"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"pgregory.net/rapid"
 )
 
@@ -19,13 +19,13 @@ import (
 type trial struct {
 	t      *rapid.T
 	h      *house
-	holder agent.Holder
+	holder hold.Holder
 	name   string              // makes the calls of this trial its own
 	refs   []string            // of requests
 	won    map[string][]string // keys of claims that succeeded, by request
 }
 
-func (x *trial) verdict() agent.Verdict {
+func (x *trial) verdict() hold.Verdict {
 	v := asks(rapid.SampledFrom([]string{"trade", "wire"}).Draw(x.t, "tool"), fmt.Sprintf(`{"amount":%d}`, rapid.IntRange(1, 2).Draw(x.t, "amount")))
 	v.Call.Session = x.name
 	return v
@@ -116,11 +116,11 @@ func (x *trial) claim(*rapid.T) {
 	}
 }
 
-func same(r *approval.Request, v agent.Verdict) bool {
+func same(r *approval.Request, v hold.Verdict) bool {
 	return r.Current().Call.Tool == v.Call.Tool && r.Current().Call.Args == string(v.Call.Args)
 }
 
-func (x *trial) succeeded(before *approval.Request, key string, v agent.Verdict, now time.Time) {
+func (x *trial) succeeded(before *approval.Request, key string, v hold.Verdict, now time.Time) {
 	if !slices.Contains(x.won[before.ID], key) {
 		x.won[before.ID] = append(x.won[before.ID], key)
 		if before.State != approval.Approved || !now.Before(before.Permit.Expires) {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
@@ -17,7 +17,7 @@ type embedded struct {
 	who Identity
 }
 
-func (e *embedded) open(ctx context.Context, key string, v agent.Verdict) (*approval.Opened, error) {
+func (e *embedded) open(ctx context.Context, key string, v hold.Verdict) (*approval.Opened, error) {
 	return e.svc.Open(ctx, approval.OpenInput{
 		Tenant: e.who.Tenant, Asker: e.who.Asker, Agent: e.who.Agent, Call: v.Call, Key: key, Within: v.Within(),
 	})
@@ -49,7 +49,7 @@ type remote struct {
 	agent string
 }
 
-func (r *remote) open(ctx context.Context, key string, v agent.Verdict) (*approval.Opened, error) {
+func (r *remote) open(ctx context.Context, key string, v hold.Verdict) (*approval.Opened, error) {
 	text, err := client.CallText(v.Call)
 	if err != nil {
 		return nil, err

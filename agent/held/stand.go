@@ -5,17 +5,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 )
 
 // stand tells how a request stands. A consumed one was approved: that its run is taken is for Claim to say, which knows the key.
-func (h *holder) stand(r *approval.Request) agent.Held {
-	out := agent.Held{Ref: r.ID, State: stateOf(r), Reason: reasonOf(r), By: r.By, Where: h.page(r.ID)}
+func (h *holder) stand(r *approval.Request) hold.Held {
+	out := hold.Held{Ref: r.ID, State: stateOf(r), Reason: reasonOf(r), By: r.By, Where: h.page(r.ID)}
 	switch out.State {
-	case agent.HeldPending:
+	case hold.Pending:
 		out.By, out.Expires = "", r.Deadline
-	case agent.HeldApproved:
+	case hold.Approved:
 		out.By, out.Arguments = approvers(r), edited(r)
 		if r.State == approval.Approved && r.Permit != nil {
 			out.Expires = r.Permit.Expires
@@ -32,32 +32,32 @@ func (h *holder) page(id string) string {
 }
 
 // stateOf says what a request came to for the agent. What is unknown lets nothing run.
-func stateOf(r *approval.Request) agent.HeldState {
+func stateOf(r *approval.Request) hold.State {
 	switch r.State {
 	case approval.Pending:
-		return agent.HeldPending
+		return hold.Pending
 	case approval.Approved, approval.Consumed:
-		return agent.HeldApproved
+		return hold.Approved
 	case approval.Cancelled:
-		return agent.HeldCancelled
+		return hold.Cancelled
 	case approval.Expired:
 		return expiredAs(r.Cause)
 	}
 	if r.State == approval.Denied && r.Cause == approval.ByResponse {
-		return agent.HeldResponded
+		return hold.Responded
 	}
-	return agent.HeldDenied
+	return hold.Denied
 }
 
 // expiredAs tells approvals that ended by somebody's word from those that time ended.
-func expiredAs(why approval.Cause) agent.HeldState {
+func expiredAs(why approval.Cause) hold.State {
 	switch why {
 	case approval.ByLateDeny:
-		return agent.HeldDenied
+		return hold.Denied
 	case approval.ByRequester, approval.BySupersede:
-		return agent.HeldCancelled
+		return hold.Cancelled
 	}
-	return agent.HeldExpired
+	return hold.Expired
 }
 
 func reasonOf(r *approval.Request) string {
@@ -79,13 +79,13 @@ func reasonOf(r *approval.Request) string {
 }
 
 // ending tells in words how a request ended.
-func ending(r agent.Held) string {
+func ending(r hold.Held) string {
 	switch r.State {
-	case agent.HeldDenied:
+	case hold.Denied:
 		return withReason("denied by "+r.By, r.Reason)
-	case agent.HeldResponded:
+	case hold.Responded:
 		return withReason(r.By+" answered instead", r.Reason)
-	case agent.HeldCancelled:
+	case hold.Cancelled:
 		return withReason("the request was withdrawn", r.Reason)
 	}
 	return orElse(r.Reason, "the request is "+string(r.State))

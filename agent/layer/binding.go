@@ -5,7 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // BindingState is the name under which Binding keeps the open requests in the thread.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // TestBindingAnswers puts one input of answers before a binding that has asked about four things.

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // maxKept bounds what a thread remembers of requests that were answered, and of requests that nobody ever answers.

@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -15,12 +16,12 @@ type deciding map[string]resolve.Outcome
 
 var errDecide = errors.New("nobody can decide")
 
-func (d deciding) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (agent.Verdict, error) {
+func (d deciding) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (hold.Verdict, error) {
 	o, ok := d[c.ToolName()]
 	if !ok {
-		return agent.Verdict{}, errDecide
+		return hold.Verdict{}, errDecide
 	}
-	return agent.Verdict{Decision: resolve.Decision{Outcome: o}}, nil
+	return hold.Verdict{Decision: resolve.Decision{Outcome: o}}, nil
 }
 
 func TestBypassParks(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // TestBindingKeepsOpenRequests gives requests of each kind back as history: those that ask what is open stay, doctored ones go.

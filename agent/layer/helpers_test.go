@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // model says what it was told to, turn by turn, and keeps what it was given.

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // firstNew is where the new messages of a run begin.

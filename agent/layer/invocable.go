@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // InvocableState is the name under which InvocableBypass keeps parked calls in the thread.

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // misfitEntry tells why an answer can't be one to a recorded request; nil when it can.

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // kept is a content in a state. The arguments of its call stand apart as text: they are kept to the letter, and a model may have written

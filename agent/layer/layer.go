@@ -16,7 +16,7 @@ import (
 	"iter"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // stack drives the rounds of a layer around another client.

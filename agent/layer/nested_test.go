@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // A rule about a tool of the outer agent must not approve a tool of the same name that a nested agent has.

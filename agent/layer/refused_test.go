@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -76,8 +77,8 @@ func TestLateAnswerMakesNoRule(t *testing.T) {
 
 type denyNine struct{}
 
-func (denyNine) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (agent.Verdict, error) {
-	v := agent.Verdict{}
+func (denyNine) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (hold.Verdict, error) {
+	v := hold.Verdict{}
 	v.Outcome = resolve.Ask
 	if strings.Contains(string(c.Args()), "9") {
 		v.Outcome = resolve.Deny
@@ -87,22 +88,22 @@ func (denyNine) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (age
 
 type askAll struct{}
 
-func (askAll) Decide(context.Context, agent.Tool, content.ToolCall) (agent.Verdict, error) {
-	v := agent.Verdict{}
+func (askAll) Decide(context.Context, agent.Tool, content.ToolCall) (hold.Verdict, error) {
+	v := hold.Verdict{}
 	v.Outcome = resolve.Ask
 	return v, nil
 }
 
 type waitingHolder struct{}
 
-func (waitingHolder) Open(context.Context, string, agent.Verdict) (agent.Held, error) {
-	return agent.Held{Ref: "h", State: agent.HeldPending}, nil
+func (waitingHolder) Open(context.Context, string, hold.Verdict) (hold.Held, error) {
+	return hold.Held{Ref: "h", State: hold.Pending}, nil
 }
-func (waitingHolder) Look(context.Context, string) (agent.Held, error) {
-	return agent.Held{Ref: "h", State: agent.HeldPending}, nil
+func (waitingHolder) Look(context.Context, string) (hold.Held, error) {
+	return hold.Held{Ref: "h", State: hold.Pending}, nil
 }
-func (waitingHolder) Claim(context.Context, string, string, agent.Verdict) error { return nil }
-func (waitingHolder) Cancel(context.Context, string, string) error               { return nil }
+func (waitingHolder) Claim(context.Context, string, string, hold.Verdict) error { return nil }
+func (waitingHolder) Cancel(context.Context, string, string) error              { return nil }
 
 // refuses makes a response of requests that refuses answers too. A stream tells of them at its end.
 func refuses(messages []*content.Message, ids ...string) *agent.Response {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // noteAgent has a tool that a person approves (pay) and one that a predicate approves (note).

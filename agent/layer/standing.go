@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // StandingState is the name under which Standing keeps rules and open requests in the thread.

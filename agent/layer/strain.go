@@ -2,7 +2,7 @@ package layer
 
 import (
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // strainAll returns the messages without what is taken out; a message that was emptied is left out too.

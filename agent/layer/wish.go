@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // answered takes note of what a person answered. What would have been approved automatically is theirs now.

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // chat is the Chat Completions API.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 func (chat) answer(*agent.Options) answer { return &chatAnswer{} }

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 
 	sdk "github.com/openai/openai-go/v3"
 )

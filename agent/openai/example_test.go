@@ -6,8 +6,8 @@ import (
 	"log"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/agent/openai"
-	"github.com/assent-dev/assent/content"
 	"github.com/assent-dev/assent/internal/replay"
 )
 

@@ -3,7 +3,7 @@ package openai
 import (
 	"encoding/json"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // request sends back what the service asked, so that an answer has something to refer to. A service that keeps the history has it.

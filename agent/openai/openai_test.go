@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 	_ "github.com/assent-dev/assent/internal/golden" // the flag -update
 	"github.com/assent-dev/assent/internal/replay"
 

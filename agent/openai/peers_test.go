@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // A message of parts is one with an id and a status by the service's own types, which some servers hold every request to.

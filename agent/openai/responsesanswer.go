@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 func (r responses) answer(opt *agent.Options) answer {

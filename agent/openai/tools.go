@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // emptySchema is the schema of functions without arguments.

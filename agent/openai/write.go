@@ -6,7 +6,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/value"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // TestSame holds the subjects against each other: they do the same work when each makes the same messages.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // plainThread, plainMessage and plainContent are what a program would decode into by itself: one struct for all kinds of contents, raw

@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	_ "modernc.org/sqlite"
 
-	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/postgres"
 	"github.com/assent-dev/assent/store/postgres/pgtest"

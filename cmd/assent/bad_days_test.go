@@ -17,7 +17,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/cli"
-	"github.com/assent-dev/assent/notify/webhook"
+	"github.com/assent-dev/assent/server/notify/webhook"
 )
 
 // TestDrain: after the signal a long poll ends at once with an answer, nothing new is taken, and everything is sealed.

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/internal/cli"
-	"github.com/assent-dev/assent/people"
 	"github.com/assent-dev/assent/server/auth"
 	"github.com/assent-dev/assent/server/plans"
 )

@@ -39,7 +39,7 @@ func waysToAnswer() []wayToAnswer {
 		votes   = "server.(*exchange).vote"
 		edits   = "server.(*exchange).edit"
 		ballots = "server/inbox.(*visit).ballot"
-		clicked = "notify/slack.(*App).answer"
+		clicked = "server/notify/slack.(*App).answer"
 	)
 
 	return []wayToAnswer{
@@ -73,15 +73,15 @@ func waysToAnswer() []wayToAnswer {
 		},
 		{
 			name:  "Slack, an approval",
-			sites: []string{"notify/slack.(*App).approve", "notify/slack.(*App).refuse"}, ends: approval.Approved,
+			sites: []string{"server/notify/slack.(*App).approve", "server/notify/slack.(*App).refuse"}, ends: approval.Approved,
 			answer: clicksApprove,
 		},
 		{
-			name: "Slack, a choice", sites: []string{clicked, "notify/slack.(*App).refuse"},
+			name: "Slack, a choice", sites: []string{clicked, "server/notify/slack.(*App).refuse"},
 			ends: approval.Answered, answer: clicksChoice,
 		},
 		{
-			name: "Slack, a denial", sites: []string{"notify/slack.(*App).act"}, ends: approval.Denied,
+			name: "Slack, a denial", sites: []string{"server/notify/slack.(*App).act"}, ends: approval.Denied,
 			answer: submitsDenial,
 		},
 	}

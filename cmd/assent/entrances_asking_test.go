@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/held"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/cli"
 	"github.com/assent-dev/assent/rap"
@@ -142,8 +142,8 @@ func (c askedCall) resolved() *resolve.Call {
 }
 
 // verdict is what an agent's plan says of it.
-func (c askedCall) verdict() agent.Verdict {
-	return agent.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: c.resolved()}
+func (c askedCall) verdict() hold.Verdict {
+	return hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: c.resolved()}
 }
 
 func heldByService(t *testing.T, w *entrances, c askedCall) {
@@ -155,8 +155,8 @@ func heldByClient(t *testing.T, w *entrances, c askedCall) {
 }
 
 // opens has an agent's run hold a call.
-func opens(t *testing.T, h agent.Holder, c askedCall) {
-	if stands, err := h.Open(t.Context(), c.word, c.verdict()); err != nil || stands.State != agent.HeldPending {
+func opens(t *testing.T, h hold.Holder, c askedCall) {
+	if stands, err := h.Open(t.Context(), c.word, c.verdict()); err != nil || stands.State != hold.Pending {
 		t.Fatalf("%+v, %v", stands, err)
 	}
 }

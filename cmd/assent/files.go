@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/assent-dev/assent/people"
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/plans"

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/cli"
-	"github.com/assent-dev/assent/ledger"
 	"github.com/assent-dev/assent/server/openapi"
 )
 

@@ -10,9 +10,9 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/cli"
 	"github.com/assent-dev/assent/internal/guard"
-	"github.com/assent-dev/assent/notify"
-	"github.com/assent-dev/assent/notify/slack"
-	"github.com/assent-dev/assent/notify/webhook"
+	"github.com/assent-dev/assent/server/notify"
+	"github.com/assent-dev/assent/server/notify/slack"
+	"github.com/assent-dev/assent/server/notify/webhook"
 	"github.com/assent-dev/assent/store"
 )
 

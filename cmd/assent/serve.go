@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/internal/cli"
-	"github.com/assent-dev/assent/people"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/server/auth"

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/internal/cli"
-	"github.com/assent-dev/assent/people"
 )
 
 const wirePolicy = `schema_version: "1.0.0"

@@ -14,9 +14,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/cli"
-	"github.com/assent-dev/assent/ledger"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
 )

@@ -13,8 +13,8 @@ import (
 	"sync"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/internal/cli"
-	"github.com/assent-dev/assent/people"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/auth"
 	"github.com/assent-dev/assent/server/openapi"

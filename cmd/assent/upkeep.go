@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/internal/cli"
-	"github.com/assent-dev/assent/ledger"
-	"github.com/assent-dev/assent/people"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/server/auth"
 	"github.com/assent-dev/assent/store"

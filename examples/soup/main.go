@@ -15,7 +15,7 @@ import (
 	"os"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 

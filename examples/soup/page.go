@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // answerTo makes an answer of the words of the command line.

@@ -20,8 +20,8 @@ import (
 	"path/filepath"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/agent/filestore"
-	"github.com/assent-dev/assent/content"
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 

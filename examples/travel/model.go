@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 

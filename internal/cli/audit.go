@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/approval/ledger"
 )
 
 func (a Assent) auditCommand() *cobra.Command {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/approval/ledger"
 )
 
 // exported is a ledger of one entry, and who signed its checkpoint.

@@ -5,9 +5,9 @@ import (
 	"io"
 	"sync"
 
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
-	"github.com/assent-dev/assent/people"
 )
 
 // checker runs the files of one call through workers and prints their reports in the order of the walk. Only a window of

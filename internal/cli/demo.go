@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/ledger"
 	"github.com/assent-dev/assent/server/openapi"
 )
 

@@ -12,7 +12,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/store"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
 )
 
@@ -159,7 +159,7 @@ func (t *rapTerminal) expects(operation string, offers []rap.Offer) {
 }
 
 // approve is desk.Approve: the agent's file wants the call approved before it leaves.
-func (t *rapTerminal) approve(ctx context.Context, v agent.Verdict) agent.Held {
+func (t *rapTerminal) approve(ctx context.Context, v hold.Verdict) hold.Held {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.printf("%s wants this call approved: %s %s\n", t.flags.agent, v.Call.Tool, string(v.Call.Args))
@@ -170,11 +170,11 @@ func (t *rapTerminal) approve(ctx context.Context, v agent.Verdict) agent.Held {
 		t.printf("let it go out? yes or no: ")
 		switch line, ok := t.line(ctx); {
 		case !ok:
-			return agent.Held{State: agent.HeldCancelled, Reason: "nobody was there to approve it"}
+			return hold.Held{State: hold.Cancelled, Reason: "nobody was there to approve it"}
 		case line == "yes":
-			return agent.Held{State: agent.HeldApproved, By: "you"}
+			return hold.Held{State: hold.Approved, By: "you"}
 		case line == "no":
-			return agent.Held{State: agent.HeldDenied, By: "you", Reason: "denied at the terminal"}
+			return hold.Held{State: hold.Denied, By: "you", Reason: "denied at the terminal"}
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/approval/ledger"
 )
 
 // checkpoints finds the older checkpoints of a log; nil: nobody has any.

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing/fstest"
 
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/rules"
-	"github.com/assent-dev/assent/people"
 	"github.com/assent-dev/assent/policy"
 )
 

@@ -20,9 +20,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
-	"github.com/assent-dev/assent/people"
 	"github.com/assent-dev/assent/policy"
 )
 

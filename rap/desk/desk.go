@@ -17,9 +17,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/held"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/rap"
 )
@@ -28,7 +28,7 @@ import (
 type Place struct {
 	Tenant string
 	Agent  string // id of the agent
-	Inbox  string // URL of the inbox, for agent.Held.Where; "" when there is none
+	Inbox  string // URL of the inbox, for hold.Held.Where; "" when there is none
 }
 
 // Service returns a desk over a service in this process; log is its store. Somebody must let time act on the service and seal the ledger, which
@@ -96,7 +96,7 @@ func (d *clientDesk) Watch(ctx context.Context, changed func(ref string)) error 
 
 // desk is the desk of one asker, over whoever asks people.
 type desk struct {
-	agent.Holder
+	hold.Holder
 	asks  asks
 	agent string // id
 }
@@ -166,11 +166,11 @@ func (d *desk) Answer(ctx context.Context, ref string) (rap.Answer, error) {
 		return rap.Answer{State: rap.AnswerDenied, Reason: reason}, nil
 	}
 	if !approval.QuestionID(ref) {
-		return rap.Answer{}, fmt.Errorf("%q is no question: %w", ref, agent.ErrNoRequest)
+		return rap.Answer{}, fmt.Errorf("%q is no question: %w", ref, hold.ErrNoRequest)
 	}
 	r, err := d.asks.answer(ctx, ref)
 	if r != nil && r.Agent.ID != d.agent || errors.Is(err, approval.ErrNotFound) {
-		return rap.Answer{}, fmt.Errorf("look at the question %s: %w", ref, agent.ErrNoRequest)
+		return rap.Answer{}, fmt.Errorf("look at the question %s: %w", ref, hold.ErrNoRequest)
 	}
 	switch {
 	case errors.Is(err, approval.ErrFrozen):
@@ -208,7 +208,7 @@ func orElse(text, other string) string {
 	return text
 }
 
-// Cancel withdraws a request, be it a question or an approval. What has ended stays as it is; agent.ErrNoRequest says that nobody knows it.
+// Cancel withdraws a request, be it a question or an approval. What has ended stays as it is; hold.ErrNoRequest says that nobody knows it.
 func (d *desk) Cancel(ctx context.Context, ref, reason string) error {
 	if strings.HasPrefix(ref, deniedPrefix) {
 		return nil // nobody was asked
@@ -222,7 +222,7 @@ func (d *desk) Cancel(ctx context.Context, ref, reason string) error {
 	case err == nil || errors.Is(err, approval.ErrClosed):
 		return nil
 	case errors.Is(err, approval.ErrNotFound):
-		return errors.Join(agent.ErrNoRequest, err)
+		return errors.Join(hold.ErrNoRequest, err)
 	}
 	return fmt.Errorf("withdraw %s: %w", ref, err)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/held"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/resolve"
@@ -153,23 +154,23 @@ func TestQuestionsOfOthers(t *testing.T) {
 				h.vote(ref, "mara", approval.Choose, 1)
 			}
 			for name, other := range others {
-				if got, err := other.Answer(t.Context(), ref); !errors.Is(err, agent.ErrNoRequest) || got != (rap.Answer{}) {
+				if got, err := other.Answer(t.Context(), ref); !errors.Is(err, hold.ErrNoRequest) || got != (rap.Answer{}) {
 					t.Errorf("%s: got %+v, %v", name, got, err)
 				}
 			}
 		}
 		for _, unknown := range []string{"", "qst_0", "apr_0", "let:x:y"} {
-			if _, err := d.Answer(t.Context(), unknown); !errors.Is(err, agent.ErrNoRequest) {
+			if _, err := d.Answer(t.Context(), unknown); !errors.Is(err, hold.ErrNoRequest) {
 				t.Errorf("%q: got %v", unknown, err)
 			}
 		}
 		for _, unknown := range []string{"qst_0", "apr_0"} {
-			if err := d.Cancel(t.Context(), unknown, ""); !errors.Is(err, agent.ErrNoRequest) {
+			if err := d.Cancel(t.Context(), unknown, ""); !errors.Is(err, hold.ErrNoRequest) {
 				t.Errorf("%q: got %v", unknown, err)
 			}
 		}
 		open := put(t, d, "open", motd())
-		if err := of("rt2", "files").Cancel(t.Context(), open, ""); !errors.Is(err, agent.ErrNoRequest) {
+		if err := of("rt2", "files").Cancel(t.Context(), open, ""); !errors.Is(err, hold.ErrNoRequest) {
 			t.Errorf("another runtime withdrew it: %v", err)
 		}
 		answered(t, d, open, rap.Answer{State: rap.AnswerOpen})
@@ -199,18 +200,18 @@ func TestDeskHoldsApprovals(t *testing.T) {
 	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) seat) {
 		d := of("rt", "files")
 		call := &resolve.Call{Kind: resolve.Tool, Tool: "pay", Args: []byte(`{"n":1}`)}
-		v := agent.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: call}
+		v := hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: call}
 		question := put(t, d, "k", motd())
 		opened, err := d.Open(t.Context(), "k", v)
 		must(t, err)
-		if opened.State != agent.HeldPending || opened.Ref == question {
+		if opened.State != hold.Pending || opened.Ref == question {
 			t.Fatalf("got %+v", opened)
 		}
 		w := watching(t, d)
 		h.vote(opened.Ref, "ben", approval.Approve, 0)
 		w.until("it is approved", func(string) bool {
 			got, err := d.Look(t.Context(), opened.Ref)
-			return err == nil && got.State == agent.HeldApproved
+			return err == nil && got.State == hold.Approved
 		})
 		must(t, d.Claim(t.Context(), opened.Ref, "run", v))
 		if err := d.Claim(t.Context(), question, "run", v); !errors.Is(err, agent.ErrNotClaimed) && err == nil {
@@ -266,7 +267,7 @@ func TestAskersWithoutANameAskNothing(t *testing.T) {
 		"another, at a server":    Client("files", map[string]*client.Client{"rt": h.client("rt", "request")}).As(approval.Asker{Token: "rt2"}),
 	} {
 		mine := put(t, seatAt(Service(h.svc, h.store, Place{Tenant: "acme", Agent: "files"}), "rt"), name, motd())
-		v := agent.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: motd().Call}
+		v := hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: motd().Call}
 		_, opened := d.Open(t.Context(), "k", v)
 		_, looked := d.Look(t.Context(), mine)
 		_, asked := d.Ask(t.Context(), "k", motd())

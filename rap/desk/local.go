@@ -7,6 +7,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
 )
 
@@ -15,7 +16,7 @@ import (
 type Ask func(ctx context.Context, q rap.Question) rap.Answer
 
 // Approve answers whether a call may run: HeldApproved, or anything else with a reason. An edit is not offered.
-type Approve func(ctx context.Context, v agent.Verdict) agent.Held
+type Approve func(ctx context.Context, v hold.Verdict) hold.Held
 
 // Local is a desk in this process, at which functions answer: a terminal, a dialog, a program's own page. It keeps what was answered in memory, so
 // after a restart everything is asked again.
@@ -31,7 +32,7 @@ type Local struct {
 // card is one question or approval with how it stands.
 type card struct {
 	binding string // of the call to approve
-	held    agent.Held
+	held    hold.Held
 	answer  rap.Answer
 	cancel  context.CancelFunc
 }
@@ -60,11 +61,11 @@ func (l *Local) put(ctx context.Context, key string, c *card, work func(ctx cont
 }
 
 // settle keeps what became of a card, unless it has ended.
-func (l *Local) settle(ref string, held agent.Held, answer rap.Answer) {
+func (l *Local) settle(ref string, held hold.Held, answer rap.Answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.cards[ref]
-	if c == nil || c.held.State != agent.HeldPending {
+	if c == nil || c.held.State != hold.Pending {
 		return
 	}
 	held.Ref = ref
@@ -77,14 +78,14 @@ func (l *Local) settle(ref string, held agent.Held, answer rap.Answer) {
 
 // Ask puts a question to the function.
 func (l *Local) Ask(ctx context.Context, key string, q rap.Question) (string, error) {
-	c := &card{held: agent.Held{Ref: key, State: agent.HeldPending}, answer: rap.Answer{State: rap.AnswerOpen}}
+	c := &card{held: hold.Held{Ref: key, State: hold.Pending}, answer: rap.Answer{State: rap.AnswerOpen}}
 	l.put(ctx, key, c, func(ctx context.Context) {
 		answer := l.ask(ctx, q)
 		picked := answer.State == rap.AnswerChosen || answer.State == rap.AnswerDismissed
 		if answer.State == rap.AnswerOpen || answer.State == "" || picked && (answer.Selected < 0 || answer.Selected >= len(q.Choices)) {
 			answer = rap.Answer{State: rap.AnswerCancelled, Reason: "no answer was given"}
 		}
-		l.settle(key, agent.Held{State: agent.HeldResponded}, answer)
+		l.settle(key, hold.Held{State: hold.Responded}, answer)
 	})
 	return key, nil
 }
@@ -96,7 +97,7 @@ func (l *Local) Answer(_ context.Context, ref string) (rap.Answer, error) {
 	if c := l.cards[ref]; c != nil {
 		return c.answer, nil
 	}
-	return rap.Answer{}, agent.ErrNoRequest
+	return rap.Answer{}, hold.ErrNoRequest
 }
 
 // Watch tells what was answered, until ctx ends.
@@ -113,15 +114,15 @@ func (l *Local) Watch(ctx context.Context, changed func(ref string)) error {
 }
 
 // Open asks whether a call may run.
-func (l *Local) Open(ctx context.Context, key string, v agent.Verdict) (agent.Held, error) {
+func (l *Local) Open(ctx context.Context, key string, v hold.Verdict) (hold.Held, error) {
 	if l.approve == nil {
-		return agent.Held{Ref: key, State: agent.HeldDenied, Reason: "nobody can approve calls here"}, nil
+		return hold.Held{Ref: key, State: hold.Denied, Reason: "nobody can approve calls here"}, nil
 	}
-	c := &card{binding: v.Binding, held: agent.Held{Ref: key, State: agent.HeldPending}}
+	c := &card{binding: v.Binding, held: hold.Held{Ref: key, State: hold.Pending}}
 	l.put(ctx, key, c, func(ctx context.Context) {
 		held := l.approve(ctx, v)
-		if held.State == "" || held.State == agent.HeldPending {
-			held = agent.Held{State: agent.HeldCancelled, Reason: "no answer was given"}
+		if held.State == "" || held.State == hold.Pending {
+			held = hold.Held{State: hold.Cancelled, Reason: "no answer was given"}
 		}
 		held.Arguments = nil
 		l.settle(key, held, rap.Answer{})
@@ -130,21 +131,21 @@ func (l *Local) Open(ctx context.Context, key string, v agent.Verdict) (agent.He
 }
 
 // Look tells how an approval stands.
-func (l *Local) Look(_ context.Context, ref string) (agent.Held, error) {
+func (l *Local) Look(_ context.Context, ref string) (hold.Held, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c := l.cards[ref]; c != nil {
 		return c.held, nil
 	}
-	return agent.Held{}, agent.ErrNoRequest
+	return hold.Held{}, hold.ErrNoRequest
 }
 
 // Claim takes the one run of exactly the approved call.
-func (l *Local) Claim(_ context.Context, ref, _ string, v agent.Verdict) error {
+func (l *Local) Claim(_ context.Context, ref, _ string, v hold.Verdict) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.cards[ref]
-	if c == nil || c.held.State != agent.HeldApproved || c.binding == "" || c.binding != v.Binding {
+	if c == nil || c.held.State != hold.Approved || c.binding == "" || c.binding != v.Binding {
 		return errors.Join(agent.ErrNotClaimed, errors.New("nobody approved this call"))
 	}
 	return nil
@@ -152,7 +153,7 @@ func (l *Local) Claim(_ context.Context, ref, _ string, v agent.Verdict) error {
 
 // Cancel withdraws what nobody needs any more.
 func (l *Local) Cancel(_ context.Context, ref, reason string) error {
-	l.settle(ref, agent.Held{State: agent.HeldCancelled, Reason: reason}, rap.Answer{State: rap.AnswerCancelled, Reason: reason})
+	l.settle(ref, hold.Held{State: hold.Cancelled, Reason: reason}, rap.Answer{State: rap.AnswerCancelled, Reason: reason})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c := l.cards[ref]; c != nil {

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/desk"
 	"github.com/assent-dev/assent/resolve"
@@ -70,7 +71,7 @@ func TestLocalWithdraws(t *testing.T) {
 		if got, _ := l.Answer(t.Context(), "k"); got != (rap.Answer{State: rap.AnswerCancelled, Reason: "the call ended"}) {
 			t.Errorf("got %+v", got)
 		}
-		if _, err := l.Answer(t.Context(), "other"); !errors.Is(err, agent.ErrNoRequest) {
+		if _, err := l.Answer(t.Context(), "other"); !errors.Is(err, hold.ErrNoRequest) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -78,16 +79,16 @@ func TestLocalWithdraws(t *testing.T) {
 
 // TestLocalApproves: exactly the approved call may run.
 func TestLocalApproves(t *testing.T) {
-	verdict := func(binding string) agent.Verdict {
-		return agent.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask, Binding: binding}, Call: &resolve.Call{}}
+	verdict := func(binding string) hold.Verdict {
+		return hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask, Binding: binding}, Call: &resolve.Call{}}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		states := map[string]agent.HeldState{"a": agent.HeldApproved, "b": agent.HeldDenied, "c": ""}
-		l := desk.NewLocal(nil, func(_ context.Context, v agent.Verdict) agent.Held {
-			return agent.Held{State: states[v.Binding], Arguments: []byte(`{"other":1}`)}
+		states := map[string]hold.State{"a": hold.Approved, "b": hold.Denied, "c": ""}
+		l := desk.NewLocal(nil, func(_ context.Context, v hold.Verdict) hold.Held {
+			return hold.Held{State: states[v.Binding], Arguments: []byte(`{"other":1}`)}
 		})
 		for binding := range states {
-			if held, err := l.Open(t.Context(), binding, verdict(binding)); err != nil || held.State != agent.HeldPending && held.State != states[binding] {
+			if held, err := l.Open(t.Context(), binding, verdict(binding)); err != nil || held.State != hold.Pending && held.State != states[binding] {
 				t.Errorf("%s: %+v, %v", binding, held, err)
 			}
 		}
@@ -104,7 +105,7 @@ func TestLocalApproves(t *testing.T) {
 			t.Errorf("an edit: %+v, %v", held, err)
 		}
 	})
-	if held, err := desk.NewLocal(nil, nil).Open(t.Context(), "k", verdict("a")); err != nil || held.State != agent.HeldDenied {
+	if held, err := desk.NewLocal(nil, nil).Open(t.Context(), "k", verdict("a")); err != nil || held.State != hold.Denied {
 		t.Errorf("without anybody: %+v, %v", held, err)
 	}
 }

@@ -27,7 +27,7 @@ import (
 	"github.com/alexedwards/scs/v2"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/people"
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/server/quota"
 	"github.com/assent-dev/assent/store"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
-	"github.com/assent-dev/assent/people"
+	"github.com/assent-dev/assent/approval/people"
 )
 
 // claims are what a provider says about a person, in the ID token and, for what that lacks, at its UserInfo endpoint:

@@ -14,7 +14,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
-	"github.com/assent-dev/assent/people"
+	"github.com/assent-dev/assent/approval/people"
 )
 
 const (

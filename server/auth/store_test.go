@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/people"
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/server/auth"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"

@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/ledger"
-	"github.com/assent-dev/assent/people"
+	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/store"
 )
 

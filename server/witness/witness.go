@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/internal/guard"
-	"github.com/assent-dev/assent/ledger"
 )
 
 // log is one log as it is now, to be shown.

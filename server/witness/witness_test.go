@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/internal/guard"
-	"github.com/assent-dev/assent/ledger"
 	"github.com/assent-dev/assent/store"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/approval/ledger"
 	stores "github.com/assent-dev/assent/store"
 )
 

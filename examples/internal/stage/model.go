@@ -8,8 +8,8 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/anthropic"
+	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/agent/openai"
-	"github.com/assent-dev/assent/content"
 )
 
 // Model returns the model of a name such as openai:NAME, and the scripted one for "". A model of the same API elsewhere is found by

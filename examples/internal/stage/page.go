@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/template"
 )
 

@@ -80,7 +80,7 @@ for members in [{"hosted": False, "additional_properties": {"server_label": "dri
 page = (root / "docs/contracts/contents.md").read_text()
 blocks = re.findall(r"```json (python(?: \w+)*)\n(.*?)```", page, re.S)
 known = set(list(inspect.signature(Content.__init__).parameters)[1:])
-assert sorted(known) == sorted((root / "content/testdata/python_members.txt").read_text().split()), "content/testdata/python_members.txt is of another release"
+assert sorted(known) == sorted((root / "agent/content/testdata/python_members.txt").read_text().split()), "agent/content/testdata/python_members.txt is of another release"
 counts = {"read": 0, "refused": 0}
 for kind, lines in blocks:
     lines = [json.loads(line) for line in lines.strip().splitlines()]

@@ -13,7 +13,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/agui"
-	"github.com/assent-dev/assent/content"
+	"github.com/assent-dev/assent/agent/content"
 )
 
 // bank is a model that makes the same three calls whenever a user writes, and then tells what came of them.

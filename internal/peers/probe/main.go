@@ -24,8 +24,8 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent/a2a"
-	"github.com/assent-dev/assent/content"
-	"github.com/assent-dev/assent/notify/webhook"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/server/notify/webhook"
 )
 
 func main() {

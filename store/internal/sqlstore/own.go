@@ -3,7 +3,7 @@ package sqlstore
 import (
 	"sync"
 
-	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/approval/ledger"
 )
 
 // own remembers the entries that this process wrote until it sees them sealed, so that none can be taken away before unnoticed.

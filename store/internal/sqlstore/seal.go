@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/approval/ledger"
 )
 
 // sealStep is how many entries one transaction seals, so that writers wait for it only shortly.

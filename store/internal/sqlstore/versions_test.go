@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/ledger"
+	"github.com/assent-dev/assent/approval/ledger"
 )
 
 // TestH4_LatestVersionsAreRememberedAsLongAsPermitsLive, and not much longer.

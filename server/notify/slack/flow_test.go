@@ -1,0 +1,387 @@
+package slack_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/server/notify/slack"
+)
+
+const (
+	approve = "assent_approve"
+	deny    = "assent_deny"
+)
+
+func (w *world) closedMessage(parts ...string) {
+	w.t.Helper()
+	p := w.only()
+	holds(w.t, texts(p.blocks), parts...)
+	if _, ok := p.button(approve); ok {
+		w.t.Error("the approve button is still there")
+	}
+	if _, ok := p.button(deny); ok {
+		w.t.Error("the deny button is still there")
+	}
+	if _, ok := p.button("assent_open"); !ok {
+		w.t.Error("the link to the inbox is gone")
+	}
+}
+
+func TestApproveInSlack(t *testing.T) {
+	w := newWorld(t)
+	r := w.ask("trade", `{"amount":5,"what":"gold"}`)
+	w.deliver()
+	p := w.only()
+	holds(t, texts(p.blocks), "Approval needed", "Agent: trader", "tool trade", "For: rita@acme.example", `"amount": 5`, `"what": "gold"`,
+		"Needs: 1 of risk", "acme.rules trades, acme.policy.yaml:", "https://assent.example/requests/"+r.ID)
+	b, _ := p.button(approve)
+	if b.Confirm == nil || !strings.Contains(b.Confirm.Text.Text, r.ID) || !strings.Contains(b.Confirm.Text.Text, strings.TrimPrefix(r.Binding(), "sha256:")[:16]) {
+		t.Errorf("the confirmation names neither request nor binding: %+v", b.Confirm)
+	}
+	w.click(p, approve, "U0ALICE")
+	r = w.request(r.ID)
+	if r.State != approval.Approved || len(r.Votes) != 1 || r.Votes[0].Person != "alice@acme.example" || r.Votes[0].Channel != "slack" || !r.Votes[0].Full {
+		t.Fatalf("got %s by %+v", r.State, r.Votes)
+	}
+	holds(t, w.slack.heard(), "approved: it may run once")
+	w.closedMessage("Approved by alice@acme.example at 2026-03-01 12:00 UTC") // by the click itself, before any delivery
+	edits := w.only().edits
+	w.deliver()
+	w.closedMessage("Approved by alice@acme.example")
+	if w.only().edits != edits {
+		t.Error("the delivery rewrote what was right")
+	}
+}
+
+func TestDenyAsksForTheReason(t *testing.T) {
+	w := newWorld(t)
+	r := w.ask("trade", `{"amount":5}`)
+	w.deliver()
+	w.click(w.only(), deny, "U0ALICE")
+	if got := w.request(r.ID); got.State != approval.Pending {
+		t.Fatalf("%s before there was a reason", got.State)
+	}
+	w.submit("U0ALICE", " too <much> & *bold* \n now ")
+	r = w.request(r.ID)
+	if r.State != approval.Denied || r.By != "alice@acme.example" || r.Reason != "too <much> & *bold* \n now" {
+		t.Fatalf("got %s by %s: %q", r.State, r.By, r.Reason)
+	}
+	w.deliver()
+	w.closedMessage("Denied by alice@acme.example at", `Their words: too &lt;much&gt; &amp; *bold* \u{a} now`)
+	holds(t, w.slack.heard(), "denied: it will not run")
+}
+
+func TestTwoPeopleAndAButtonPressedTwice(t *testing.T) {
+	w := newWorld(t)
+	r := w.ask("pair", `{}`)
+	w.deliver()
+	first := w.only()
+	w.click(first, approve, "U0ALICE")
+	holds(t, w.slack.heard(), "1 of 2")
+	holds(t, texts(w.only().blocks), "Needs: 2 of risk. Approvals so far: 1")
+	w.click(first, approve, "U0ALICE")
+	holds(t, w.slack.heard(), "said so before")
+	if got := w.request(r.ID); got.State != approval.Pending || len(got.Votes) != 1 {
+		t.Fatalf("got %s with %d votes", got.State, len(got.Votes))
+	}
+	w.click(first, approve, "U0BOB") // mapped by the short name, which is good for our own workspace
+	w.deliver()
+	w.closedMessage("Approved by alice@acme.example, bob@acme.example at")
+}
+
+func TestOldButtonAfterTheDecision(t *testing.T) {
+	w := newWorld(t)
+	r := w.ask("trade", `{"amount":5}`)
+	w.deliver()
+	old := w.only()
+	w.click(old, approve, "U0ALICE")
+	w.slack.heard()
+	w.click(old, approve, "U0BOB")
+	holds(t, w.slack.heard(), "too late: the request is approved")
+	w.click(old, deny, "U0BOB") // a late no still stops what has not run
+	w.submit("U0BOB", "stop it")
+	if r = w.request(r.ID); r.State != approval.Expired || r.Cause != approval.ByLateDeny {
+		t.Fatalf("got %s (%s)", r.State, r.Cause)
+	}
+	w.deliver()
+	w.closedMessage("Expired by bob@acme.example at", "late_deny")
+}
+
+func TestWhoMayNot(t *testing.T) {
+	for name, test := range map[string]struct{ user, team, want string }{
+		"not mapped":                          {"U0EVE", team, "not mapped"},
+		"requester":                           {"U0RITA", team, "not eligible to answer"},
+		"same short name, another workspace":  {"U0BOB", "T0PARTNER", "not mapped"},
+		"same long name, another workspace":   {"U0ALICE", "T0PARTNER", "not mapped"},
+		"name of a person as the user's name": {"UALICE", team, "not mapped"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			r := w.ask("trade", `{"amount":5}`)
+			w.deliver()
+			p := w.only()
+			for _, action := range []string{approve, deny} {
+				b, _ := p.button(action)
+				payload := w.payload(p, action, b.Value, test.user)
+				payload["user"] = map[string]any{"id": test.user, "name": "alice@acme.example", "username": "alice", "team_id": test.team}
+				w.send(payload)
+				if name == "requester" && action == deny { // whoever may not deny is told before they write a reason
+					test.want = "you may not answer this: the agent acts for this person"
+				}
+				holds(t, w.slack.heard(), test.want)
+			}
+			if got := w.request(r.ID); got.State != approval.Pending || len(got.Votes) != 0 {
+				t.Errorf("got %s with %+v", got.State, got.Votes)
+			}
+			if len(w.slack.views) > 0 {
+				t.Error("a form was opened for somebody who may not answer")
+			}
+		})
+	}
+}
+
+func TestPartnerWithALongNameMay(t *testing.T) {
+	w := newWorld(t)
+	r := w.ask("trade", `{"amount":5}`)
+	w.deliver()
+	p := w.only()
+	b, _ := p.button(approve)
+	payload := w.payload(p, approve, b.Value, "U0CARL")
+	payload["user"] = map[string]any{"id": "U0CARL", "team_id": "T0PARTNER"}
+	w.send(payload)
+	if got := w.request(r.ID); got.State != approval.Approved || got.By != "carl@acme.example" {
+		t.Errorf("got %s by %s", got.State, got.By)
+	}
+}
+
+func TestArgumentsStayOutUnlessConfigured(t *testing.T) {
+	w := newWorld(t, func(c *slack.Config) { c.Arguments = false })
+	r := w.ask("trade", `{"amount":5,"what":"gold"}`)
+	w.deliver()
+	p := w.only()
+	lacks(t, texts(p.blocks), "gold", "amount")
+	w.closedMessage("Approval needed", "not shown in Slack")
+	w.forge(p, r, "not configured", "not shown fully")
+}
+
+// forge clicks an approve button that the message does not have.
+func (w *world) forge(p posted, r *approval.Request, name, want string) {
+	w.t.Helper()
+	value := r.ID + " 0 " + strings.TrimPrefix(r.Revisions[0].Binding, "sha256:")[:16]
+	w.send(w.payload(p, approve, value, "U0ALICE"))
+	holds(w.t, w.slack.heard(), want)
+	if got := w.request(r.ID); got.State != approval.Pending || len(got.Votes) != 0 {
+		w.t.Errorf("%s: got %s with %+v", name, got.State, got.Votes)
+	}
+}
+
+func TestHiddenValuesStayHidden(t *testing.T) {
+	w := newWorld(t)
+	r := w.ask("pay", `{"card":"4111-1111","to":{"name":"Zoe","iban":"DE1"},"amount":5}`)
+	w.deliver()
+	p := w.only()
+	lacks(t, texts(p.blocks), "4111", "Zoe")
+	holds(t, texts(p.blocks), `"card": (hidden string),`, `"name": (hidden string),`, `"iban": "DE1"`, "A policy hides values", "message is not shown")
+	w.closedMessage()
+	w.forge(p, r, "hidden", "not shown fully")
+}
+
+func TestNothingHiddenNothingMissing(t *testing.T) {
+	w := newWorld(t)
+	r := w.ask("pay", `{"amount":5}`)
+	w.deliver()
+	w.click(w.only(), approve, "U0ALICE")
+	if got := w.request(r.ID); got.State != approval.Approved {
+		t.Errorf("got %s", got.State)
+	}
+}
+
+func TestLongArgumentsAreAnnouncedAndCantBeApproved(t *testing.T) {
+	for name, args := range map[string]string{
+		"long text":    `{"cmd":"` + strings.Repeat("a ", 4000) + `; rm -rf /"}`,
+		"many members": `{"a":[` + strings.Repeat(`"0123456789",`, 2000) + `"x"]}`,
+		"huge":         `{"a":[` + strings.Repeat(`1,`, 20_000) + `1]}`,
+		"long key":     `{"` + strings.Repeat("k", 5000) + `":1}`,
+	} {
+		w := newWorld(t)
+		r := w.ask("trade", args)
+		w.deliver()
+		w.closedMessage("Not everything is shown", "can only be approved there")
+		w.forge(w.only(), r, name, "not shown fully")
+	}
+}
+
+func TestPaddingIsCountedNotShown(t *testing.T) {
+	w := newWorld(t)
+	w.ask("trade", `{"cmd":"ls`+strings.Repeat(" ", 5000)+`; rm -rf /"}`)
+	w.deliver()
+	holds(t, texts(w.only().blocks), `"cmd": "ls\u{20*5000}; rm -rf /"`)
+}
+
+func TestEditVoidsOldButtons(t *testing.T) {
+	w := newWorld(t)
+	r := w.ask("pair", `{"amount":5}`)
+	w.deliver()
+	old := w.only()
+	if _, err := w.service.Edit(t.Context(), approval.EditInput{
+		Tenant: tenant, ID: r.ID, Binding: r.Binding(), Person: "bob@acme.example", Args: `{"amount":4}`, Channel: "inbox", Full: true,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w.click(old, approve, "U0ALICE")
+	holds(t, w.slack.heard(), "not what was shown")
+	w.deliver()
+	holds(t, texts(w.only().blocks), "Edited by bob@acme.example, revision 1", `"amount": 4`)
+	w.click(w.only(), approve, "U0ALICE")
+	if got := w.request(r.ID); got.State != approval.Approved || got.Current().Call.Args != `{"amount":4}` {
+		t.Errorf("got %s of %s", got.State, got.Current().Call.Args)
+	}
+}
+
+func TestWhateverChannelDecides(t *testing.T) {
+	for want, act := range map[string]func(w *world, r *approval.Request) error{
+		"Approved by bob@acme.example": func(w *world, r *approval.Request) error {
+			_, err := w.service.Vote(t.Context(), approval.VoteInput{
+				Tenant: tenant, ID: r.ID, Binding: r.Binding(), Person: "bob@acme.example", Verdict: approval.Approve, Full: true, Channel: "cli",
+			})
+			return err
+		},
+		"Cancelled by ci": func(w *world, r *approval.Request) error {
+			_, err := w.service.Cancel(t.Context(), tenant, r.ID, "ci", "")
+			return err
+		},
+		"Expired at 2026-03-01 13:00 UTC (deadline)": func(w *world, _ *approval.Request) error {
+			w.pass(time.Hour)
+			return nil
+		},
+	} {
+		w := newWorld(t)
+		r := w.ask("trade", `{"amount":5}`)
+		w.deliver()
+		if err := act(w, r); err != nil {
+			t.Fatal(err)
+		}
+		w.deliver()
+		w.closedMessage(want)
+	}
+}
+
+func TestConsumedIsShown(t *testing.T) {
+	w := newWorld(t)
+	r := w.ask("trade", `{"amount":5}`)
+	w.deliver()
+	w.click(w.only(), approve, "U0ALICE")
+	if _, err := w.service.Consume(t.Context(), approval.ConsumeInput{Tenant: tenant, ID: r.ID, Asker: approval.Asker{Token: "ci"}, Binding: r.Binding(), Key: "k"}); err != nil {
+		t.Fatal(err)
+	}
+	w.deliver()
+	w.closedMessage("Approved by alice@acme.example at", "Run by ci at 2026-03-01 12:00 UTC")
+}
+
+func TestDecidedBeforeTheFirstMessage(t *testing.T) {
+	w := newWorld(t)
+	r := w.ask("trade", `{"amount":5}`)
+	if _, err := w.service.Cancel(t.Context(), tenant, r.ID, "ci", ""); err != nil {
+		t.Fatal(err)
+	}
+	w.deliver()
+	if got := w.slack.now(); len(got) != 0 {
+		t.Errorf("posted %d messages about something that is over", len(got))
+	}
+}
+
+func TestReminderGoesIntoTheThreadOnce(t *testing.T) {
+	w := newWorld(t)
+	r := w.ask("trade", `{"amount":5}`)
+	w.deliver()
+	w.slack.order("chat.update", failure{status: 500}) // the version moved, so the reminder's delivery rewrites first, and fails
+	w.pass(30 * time.Minute)
+	w.deliver()
+	w.pass(2 * time.Minute)
+	w.deliver()
+	replies := w.slack.replies()
+	if len(replies) != 1 || replies[0].thread != w.only().ts || !replies[0].broadcast {
+		t.Fatalf("got %d replies: %+v", len(replies), replies)
+	}
+	holds(t, texts(replies[0].blocks), "Still waiting", r.ID, "until 2026-03-01 13:00 UTC")
+}
+
+func TestEscalationReachesTheOtherChannel(t *testing.T) {
+	w := newWorld(t)
+	r := w.ask("stuck", `{}`)
+	w.deliver()
+	w.pass(11 * time.Minute)
+	w.deliver()
+	var channels []string
+	for _, p := range w.slack.now() {
+		channels = append(channels, p.channel)
+		holds(t, texts(p.blocks), "leads is called in and may approve in place of risk")
+	}
+	if !slices.Equal(channels, []string{"C0RISK", "C0LEADS"}) {
+		t.Fatalf("got messages in %v", channels)
+	}
+	w.click(w.slack.now()[1], approve, "U0ALICE")
+	w.deliver()
+	for _, p := range w.slack.now() {
+		holds(t, texts(p.blocks), "Approved by alice@acme.example")
+	}
+	if got := w.request(r.ID); got.State != approval.Approved {
+		t.Errorf("got %s", got.State)
+	}
+}
+
+func TestDeletedMessageComesBackWhilePeopleAreAsked(t *testing.T) {
+	w := newWorld(t)
+	w.ask("pair", `{}`)
+	w.deliver()
+	old := w.only()
+	w.slack.mu.Lock()
+	w.slack.messages[0].deleted = true
+	w.slack.mu.Unlock()
+	w.click(old, approve, "U0ALICE")
+	w.deliver()
+	if p := w.only(); p.ts == old.ts {
+		t.Error("the deleted message was kept")
+	}
+}
+
+func TestOtherTenantsStayOut(t *testing.T) {
+	w := newWorld(t, func(c *slack.Config) { c.Tenant = "globex" })
+	w.ask("trade", `{"amount":5}`)
+	w.deliver()
+	jobs, err := w.store.Jobs(t.Context(), tenant, "dead", 10)
+	if err != nil || len(jobs) != 1 || !strings.Contains(jobs[0].Problem, "another tenant") || len(w.slack.now()) != 0 {
+		t.Errorf("got %+v, %v", jobs, err)
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	good := newWorld(t)
+	for want, change := range map[string]func(*slack.Config){
+		"tenant":            func(c *slack.Config) { c.Tenant = "" },
+		"team":              func(c *slack.Config) { c.Team = "acme" },
+		"token":             func(c *slack.Config) { c.Token = "" },
+		"signing secret":    func(c *slack.Config) { c.SigningSecret = "" },
+		"expected at least": func(c *slack.Config) { c.Channels = nil },
+		"not its name":      func(c *slack.Config) { c.Channels = map[string]string{"": "#risk"} },
+		"expected a voter":  func(c *slack.Config) { c.Voter = nil },
+		"inbox":             func(c *slack.Config) { c.Inbox = "assent" },
+		"api":               func(c *slack.Config) { c.API = "http://slack.example/api/" },
+		"ends in a slash":   func(c *slack.Config) { c.API = "https://slack.example/api" },
+	} {
+		cfg := slack.Config{
+			Tenant: tenant, Team: team, Token: botToken, SigningSecret: signing, Channels: map[string]string{"": "C0RISK"}, Inbox: "https://assent.example",
+			Voter: good.service, Requests: good.service, People: directory(t), Values: good.store,
+		}
+		if _, err := slack.New(cfg); err != nil {
+			t.Fatal(err)
+		}
+		change(&cfg)
+		if _, err := slack.New(cfg); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "%!") {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/guard"
+	"github.com/assent-dev/assent/server/notify"
+	"github.com/assent-dev/assent/store"
+)
+
+// shown says where a request is shown, and which version of it.
+type shown struct {
+	Channel string `json:"channel"`
+	TS      string `json:"ts"`
+	Version int64  `json:"version"`
+}
+
+// kept is how long a message can be rewritten after its request was last due.
+const kept = 30 * 24 * time.Hour
+
+// Send brings every message about the job's request up to date, and posts those that are missing while people are asked. A reminder
+// is one more message, in the thread of the first.
+func (a *App) Send(ctx context.Context, job store.Job) error {
+	if job.Tenant != a.cfg.Tenant {
+		return notify.Permanent(errors.New("slack: this workspace belongs to another tenant"))
+	}
+	r, err := a.cfg.Requests.Request(ctx, job.Tenant, job.Subject)
+	if errors.Is(err, approval.ErrNotFound) {
+		return notify.Permanent(fmt.Errorf("slack: request %s: %w", job.Subject, err))
+	}
+	if err != nil {
+		return fmt.Errorf("slack: read request %s: %w", job.Subject, err)
+	}
+	var failures []error
+	for _, channel := range a.channels(r) {
+		err := a.show(ctx, channel, r.ID, job.Attempt > 1)
+		if err == nil && job.Event == approval.EventReminded {
+			err = a.remind(ctx, channel, r, job.ID)
+		}
+		if err != nil {
+			failures = append(failures, classify(fmt.Errorf("slack: channel %s: %w", channel, err), err))
+		}
+	}
+	return join(failures)
+}
+
+// channels lists where a request is shown: one place for each group that may answer.
+func (a *App) channels(r *approval.Request) []string {
+	var out []string
+	for _, group := range notify.Groups(r) {
+		channel, ok := a.cfg.Channels[group]
+		if !ok {
+			channel = a.cfg.Channels[""]
+		}
+		if channel != "" && !slices.Contains(out, channel) {
+			out = append(out, channel)
+		}
+	}
+	return out
+}
+
+// show makes the message in one channel agree with the request. The request may change meanwhile, and other replicas may write the
+// same message: whoever wrote reads again, until what was written last is what stands. again rewrites in any case, since an attempt
+// before may have written without remembering it.
+func (a *App) show(ctx context.Context, channel, id string, again bool) error {
+	unlock, err := a.lock(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	const most = 5
+	for range most {
+		r, err := a.cfg.Requests.Request(ctx, a.cfg.Tenant, id)
+		if err != nil {
+			return err
+		}
+		now, err := a.remembered(ctx, channel, id)
+		switch {
+		case err != nil:
+			return err
+		case now == nil && r.State != approval.Pending: // nobody needs to act, and nothing has to be taken back
+			return nil
+		case now != nil && now.Version == r.Version && !again:
+			return nil
+		}
+		if again, err = false, a.write(ctx, channel, r, now); err != nil {
+			return err
+		}
+	}
+	return errors.New("the request keeps changing")
+}
+
+// write posts or rewrites one message and remembers it.
+func (a *App) write(ctx context.Context, channel string, r *approval.Request, now *shown) error {
+	next := shown{Version: r.Version}
+	var err error
+	if now == nil {
+		next.Channel, next.TS, err = a.api.PostMessageContext(ctx, channel, a.options(ctx, r)...)
+	} else {
+		next.Channel, next.TS, _, err = a.api.UpdateMessageContext(ctx, now.Channel, now.TS, a.options(ctx, r)...)
+	}
+	if code(err) == "message_not_found" && now != nil {
+		return a.cfg.Values.DeleteValue(ctx, a.bucket(), messageKey(channel, r.ID)) // somebody deleted it
+	}
+	if err != nil {
+		return err
+	}
+	return a.remember(ctx, messageKey(channel, r.ID), next, r)
+}
+
+func (a *App) options(ctx context.Context, r *approval.Request) []slack.MsgOption {
+	shortages, err := a.cfg.Voter.Shortages(ctx, r)
+	if err != nil {
+		a.cfg.Report(fmt.Errorf("slack: who can fill request %s: %w", r.ID, err)) // the message goes without it
+	}
+	text, _ := cut(approval.ShortageWords(shortages), maxText/2)
+	m := a.render(r, text)
+	return []slack.MsgOption{
+		slack.MsgOptionText(m.text, true), slack.MsgOptionBlocks(m.blocks...),
+		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
+	}
+}
+
+// remind posts into the thread of the message, once for each delivery.
+func (a *App) remind(ctx context.Context, channel string, r *approval.Request, job int64) error {
+	first, err := a.remembered(ctx, channel, r.ID)
+	if err != nil || first == nil || r.State != approval.Pending {
+		return err
+	}
+	key := "reminded " + strconv.FormatInt(job, 10) + " " + channel
+	if _, err := a.cfg.Values.Value(ctx, a.bucket(), key, a.cfg.Now()); !errors.Is(err, approval.ErrNotFound) {
+		return err
+	}
+	text := "Still waiting for people: request " + r.ID + ", until " + clock(r.Deadline)
+	_, ts, err := a.api.PostMessageContext(ctx, first.Channel, slack.MsgOptionText(text, true), slack.MsgOptionTS(first.TS), slack.MsgOptionBroadcast(),
+		slack.MsgOptionBlocks(section(entities.Replace(text))), slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl())
+	if err != nil {
+		return err
+	}
+	return a.remember(ctx, key, shown{Channel: first.Channel, TS: ts, Version: r.Version}, r)
+}
+
+func (a *App) bucket() string { return "slack:" + a.cfg.Tenant }
+
+func messageKey(channel, id string) string { return "message " + id + " " + channel }
+
+func (a *App) remember(ctx context.Context, key string, s shown, r *approval.Request) error {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	until := a.cfg.Now()
+	if r.Deadline.After(until) {
+		until = r.Deadline
+	}
+	return a.cfg.Values.SetValue(ctx, a.bucket(), key, text, until.Add(kept))
+}
+
+// remembered is the message of a request in a channel, nil when there is none.
+func (a *App) remembered(ctx context.Context, channel, id string) (*shown, error) {
+	text, err := a.cfg.Values.Value(ctx, a.bucket(), messageKey(channel, id), a.cfg.Now())
+	if errors.Is(err, approval.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &shown{}
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, fmt.Errorf("read what was remembered of request %s: %w", id, err)
+	}
+	return s, nil
+}
+
+// locks keep two deliveries of this process from posting the same message; between replicas show's reading again has to do.
+type locks struct {
+	seed    maphash.Seed
+	stripes [64]chan struct{}
+}
+
+func newLocks() *locks {
+	l := &locks{seed: maphash.MakeSeed()}
+	for i := range l.stripes {
+		l.stripes[i] = make(chan struct{}, 1)
+	}
+	return l
+}
+
+func (a *App) lock(ctx context.Context, id string) (unlock func(), err error) {
+	stripe := a.locks.stripes[maphash.String(a.locks.seed, id)%uint64(len(a.locks.stripes))]
+	select {
+	case stripe <- struct{}{}:
+		return func() { <-stripe }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// code is the name of Slack's error, "" for other errors.
+func code(err error) string {
+	if e, ok := errors.AsType[slack.SlackErrorResponse](err); ok {
+		return e.Err
+	}
+	return ""
+}
+
+// classify turns an error of Slack's API into the next step; text is how operators see it. Most errors with a name are a mistake of
+// ours or of the configuration, which no repetition mends.
+func classify(text, err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		text = fmt.Errorf("slack: %w", e.Err)
+	}
+	f := &notify.Failure{Err: text}
+	if e, ok := errors.AsType[*slack.RateLimitedError](err); ok {
+		f.After = e.RetryAfter
+	}
+	_, f.Permanent = errors.AsType[*guard.Refusal](err)
+	switch code(err) {
+	case "", "ratelimited", "rate_limited", "internal_error", "fatal_error", "service_unavailable", "request_timeout", "team_added_to_org":
+	default:
+		f.Permanent = true
+	}
+	if e, ok := errors.AsType[slack.StatusCodeError](err); ok {
+		f.Permanent = e.Code/100 == 3 || e.Code == http.StatusNotFound
+	}
+	return f
+}
+
+// join makes one failure of those of several channels: as long as one may still succeed, all are tried again.
+func join(failures []error) error {
+	if len(failures) == 0 {
+		return nil
+	}
+	all := &notify.Failure{Err: errors.Join(failures...), Permanent: true}
+	for _, err := range failures {
+		if f, ok := errors.AsType[*notify.Failure](err); ok {
+			all.Permanent, all.After = all.Permanent && f.Permanent, max(all.After, f.After)
+		}
+	}
+	return all
+}
