@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 )
 
-// ErrNotClaimed is what a Holder wraps when the run of a call is not to be had: not approved, changed, or taken before.
-var ErrNotClaimed = errors.New("the approval can't be used")
+// ErrNotClaimed is hold.ErrNotClaimed.
+var ErrNotClaimed = hold.ErrNotClaimed
 
 var errUnfinished = errors.New("the function ended its goroutine")
 

@@ -13,6 +13,9 @@ import (
 // ErrNoRequest is what a Holder wraps when it does not know a request, and never will.
 var ErrNoRequest = errors.New("the holder knows no such request")
 
+// ErrNotClaimed is what a Holder wraps when the run of a call is not to be had: not approved, changed, or taken before.
+var ErrNotClaimed = errors.New("the approval can't be used")
+
 // Verdict is a decision with the call as the plan understood it.
 type Verdict struct {
 	resolve.Decision

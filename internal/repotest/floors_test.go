@@ -49,6 +49,7 @@ func rooms() []room {
 		{"agent/layer", 11},
 		{"agent/held", 12},
 		{"agent/filestore", 11},
+		{"internal/durable", 10},
 		{"rap/peer", 10},
 		{"agent/openai", 11},
 		{"agent/anthropic", 11},
