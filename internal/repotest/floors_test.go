@@ -50,6 +50,7 @@ func rooms() []room {
 		{"agent/held", 12},
 		{"agent/filestore", 11},
 		{"internal/durable", 10},
+		{"internal/durable/durabletest", 14},
 		{"rap/peer", 10},
 		{"agent/openai", 11},
 		{"agent/anthropic", 11},
