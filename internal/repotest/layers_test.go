@@ -78,6 +78,7 @@ func layers() []layer {
 		{"examples/internal/*", 13}, // what examples share
 		{"internal/golden", 14},     // helper of tests
 		{"internal/growth", 14},     // the same
+		{"internal/testwait", 14},   // the same
 		{"internal/neighbours", 14},
 		{"internal/crashtest", 14},
 		{"internal/peers/*", 14}, // against software of others
