@@ -71,9 +71,12 @@ func layers() []layer {
 		{"server/auth", 11},
 		{"server/inbox", 11},
 		{"server/witness", 11},
+		{"rap/internal/*", 10},
 		{"rap", 11},
+		{"rap/runtime", 12},
+		{"rap/gateway", 12},
 		{"rap/desk", 13},
-		{"server", 12},
+		{"server", 13},
 		{"internal/cli", 14},
 		{"examples/internal/*", 13}, // what examples share
 		{"internal/golden", 14},     // helper of tests
