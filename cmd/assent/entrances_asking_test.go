@@ -41,7 +41,7 @@ func waysToAsk() []wayToAsk {
 		opens     = "server.(*exchange).openRequest"
 		puts      = "server.(*exchange).askQuestion"
 		byToken   = "server.asker"
-		caller    = "rap.CallerAsker"
+		caller    = "rap/gateway.CallerAsker"
 		heldOpens = "agent/held.(*embedded).open"
 		deskPuts  = "rap/desk.(*embedded).ask"
 		takesAct  = "server/administration.(*Desk).Take"
