@@ -60,24 +60,3 @@ func (c *recent) drop(tenant, id string) {
 	defer c.mu.Unlock()
 	delete(c.all, [2]string{tenant, id})
 }
-
-// thawed names the tenants of whom nothing was frozen when this process looked last.
-type thawed struct {
-	mu  sync.Mutex
-	all map[string]bool
-}
-
-func (t *thawed) has(tenant string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.all[tenant]
-}
-
-func (t *thawed) set(tenant string, free bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.all == nil {
-		t.all = map[string]bool{}
-	}
-	t.all[tenant] = free
-}

@@ -28,7 +28,6 @@ type Store struct {
 	queue      queue
 	changes    changes
 	recent     recent
-	thawed     thawed
 
 	postponed postponed
 	versions  *versions

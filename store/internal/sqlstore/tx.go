@@ -18,7 +18,6 @@ type tx struct {
 	writes         []Stmt
 	err            error // a write that can't be
 	busy           bool
-	firm           bool // what a draft looked at needs a lock
 	froze, granted bool
 	read           map[string]indexed   // requests as they were read
 	fresh          map[string]bool      // idempotency keys under which nothing was remembered
@@ -125,14 +124,11 @@ func locked[T any](t *tx, what string, scan func(Rows) (T, error), query string,
 	var none T
 	d := t.b.s.d
 	lock := d.Lock
-	switch {
-	case t.b.ahead:
-		lock = ""
-	case !t.waits():
+	if !t.waits() {
 		lock = d.SkipLocked
 	}
 	row, ok, err = first(t.b.ctx, t.b.tx, scan, query+lock, args...)
-	if err == nil && !ok && lock == d.SkipLocked && lock != "" && !t.b.ahead {
+	if err == nil && !ok && lock == d.SkipLocked && lock != "" {
 		_, t.busy, err = first(t.b.ctx, t.b.tx, scan, query, args...)
 	}
 	if err != nil {
@@ -149,9 +145,6 @@ func locked[T any](t *tx, what string, scan func(Rows) (T, error), query string,
 func (t *tx) Request(id string) (*approval.Request, error) {
 	s := t.b.s
 	known := s.recent.get(t.tenant, id)
-	if known.r != nil && t.b.ahead {
-		return t.note(known.r.Clone(), known.texts), nil
-	}
 	version := int64(0) // which no row has
 	if known.r != nil {
 		version = known.version
@@ -239,11 +232,7 @@ func (t *tx) Latest(binding string) (*approval.Request, error) {
 		if err != nil || r.Binding() == binding {
 			return r, err
 		}
-		switch {
-		case t.b.ahead: // what this process knows of it is old
-			t.firm = true
-			return nil, errBusy
-		case id == before:
+		if id == before {
 			return nil, t.b.s.tampered(t.tenant, "request "+id, "its column says that it is for another call than its document does")
 		}
 		before = id // somebody edited it while we waited for its lock, so it has another binding now
@@ -257,7 +246,7 @@ func (t *tx) latest(binding string) (id string, ok bool, err error) {
 	d, got, name := t.b.s.d, "1", t.tenant+" "+binding
 	args := []any{t.tenant, binding}
 	switch {
-	case d.WaitFor == "" || t.b.ahead:
+	case d.WaitFor == "":
 	case t.waits():
 		t.b.tx.Queue(Stmt{SQL: d.WaitFor, Args: []any{name}})
 		t.b.held = true
@@ -297,8 +286,7 @@ func (t *tx) Live(agent, target string, now time.Time) ([]*approval.Grant, error
 	}
 	args := []any{t.tenant, agent, plain(target), micros(now)}
 	found, err := collect(t.b.ctx, t.b.tx, scanDocument, selectLive, args...)
-	t.firm = t.firm || len(found) > 0
-	if err == nil && len(found) > 0 && d.Lock != "" && !t.b.ahead {
+	if err == nil && len(found) > 0 && d.Lock != "" {
 		before, lock := len(found), d.Lock
 		if !t.waits() {
 			lock = d.SkipLocked
@@ -331,10 +319,7 @@ func (t *tx) Live(agent, target string, now time.Time) ([]*approval.Grant, error
 
 // grant takes a grant from its row and notes its version. The columns that it was found by are checked in the document, by whoever uses it.
 func (t *tx) grant(d document) (*approval.Grant, error) {
-	seen := int64(0)
-	if !t.b.ahead { // whoever looks ahead has not locked the row: its next version may be known already
-		seen = t.b.s.versions.latest(rowName{t.tenant, d.id})
-	}
+	seen := t.b.s.versions.latest(rowName{t.tenant, d.id})
 	if err := t.b.s.check("grants", t.tenant, d, seen); err != nil {
 		return nil, err
 	}
@@ -351,7 +336,6 @@ func (t *tx) hold(grant string, version int64) {
 
 // Grant reads a grant and locks it.
 func (t *tx) Grant(id string) (*approval.Grant, error) {
-	t.firm = true
 	d, ok, err := locked(t, "read grant", scanDocument, documents("grants")+" WHERE tenant = $1 AND id = $2", t.tenant, id)
 	if err != nil {
 		return nil, err
@@ -364,9 +348,6 @@ func (t *tx) Grant(id string) (*approval.Grant, error) {
 
 // Freezes are read once for a batch: whoever is in it asked before the batch began, and what is frozen within it is read again.
 func (t *tx) Freezes() ([]approval.Freeze, error) {
-	if t.b.ahead && t.b.s.thawed.has(t.tenant) {
-		return nil, nil // admits makes sure
-	}
 	f, err := t.frozen()
 	return f.clone(), err
 }
@@ -382,8 +363,6 @@ func (t *tx) frozen() (frozen, error) {
 	if err != nil {
 		return frozen{}, t.fail("read freezes", err)
 	}
-	t.b.s.thawed.set(t.tenant, len(f.all) == 0)
-	t.firm = t.firm || len(f.all) > 0
 	if t.b.freezes == nil {
 		t.b.freezes = map[string]frozen{}
 	}
@@ -403,7 +382,6 @@ func (t *tx) Remembered(key string) (*approval.Memory, error) {
 	if t.fresh[key] = !ok; !ok {
 		return nil, nil
 	}
-	t.firm = true
 	if err := t.b.s.genuine(m.code, t.tenant, "idempotency key", "memories", t.tenant, key, m.Digest, m.Request, m.Grant, micros(m.Expires)); err != nil {
 		return nil, err
 	}
@@ -444,7 +422,7 @@ func (t *tx) Save(r *approval.Request) {
 
 // SaveGrant inserts a grant, or replaces one that this update has read.
 func (t *tx) SaveGrant(g *approval.Grant) {
-	t.granted, t.firm = true, true
+	t.granted = true
 	body, err := json.Marshal(g)
 	if err != nil {
 		t.err = fmt.Errorf("save grant %q: %w", g.ID, err)
@@ -462,7 +440,7 @@ func (t *tx) SaveGrant(g *approval.Grant) {
 
 // SaveFreeze replaces the freeze of an agent, or of everything.
 func (t *tx) SaveFreeze(f approval.Freeze) {
-	t.froze, t.firm = true, true
+	t.froze = true
 	f.Reason, f.At = plain(f.Reason), moment(micros(f.At))
 	t.freezing = append(t.freezing, f)
 }
