@@ -326,9 +326,6 @@ func (s *Store) group(ctx context.Context, b *batch, jobs []*job) (err error) {
 
 // committed remembers what an update wrote, once it is committed.
 func (s *Store) committed(t *tx) {
-	for _, r := range t.saved {
-		s.recent.put(t.tenant, r, t.texts[r.ID])
-	}
 	now := time.Now()
 	for subject, version := range t.told {
 		s.versions.note(rowName{t.tenant, subject}, version, now)

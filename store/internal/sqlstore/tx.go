@@ -19,12 +19,10 @@ type tx struct {
 	err            error // a write that can't be
 	busy           bool
 	froze, granted bool
-	read           map[string]indexed   // requests as they were read
-	fresh          map[string]bool      // idempotency keys under which nothing was remembered
-	texts          map[string]revisions // of requests that were read or written
-	saved          []*approval.Request  // for recent, once they are committed
-	grants         map[string]int64     // versions of grants that were read or written
-	told           map[string]int64     // versions that this update writes, by request or grant; "" for what is frozen
+	read           map[string]indexed // requests as they were read
+	fresh          map[string]bool    // idempotency keys under which nothing was remembered
+	grants         map[string]int64   // versions of grants that were read or written
+	told           map[string]int64   // versions that this update writes, by request or grant; "" for what is frozen
 	freezing       []approval.Freeze
 	frozenThen     []approval.Freeze // once those are in force, or lifted
 	appended       []appended
@@ -144,14 +142,8 @@ func locked[T any](t *tx, what string, scan func(Rows) (T, error), query string,
 // Request reads a request and locks it.
 func (t *tx) Request(id string) (*approval.Request, error) {
 	s := t.b.s
-	known := s.recent.get(t.tenant, id)
-	version := int64(0) // which no row has
-	if known.r != nil {
-		version = known.version
-	}
 	seen := s.versions.latest(rowName{t.tenant, id})
-	d, ok, err := locked(t, "read request", scanDocument, "SELECT id, CASE WHEN version = $3 THEN '' ELSE body END, version, code, "+newestOf("requests")+
-		" FROM requests WHERE tenant = $1 AND id = $2", t.tenant, id, version)
+	d, ok, err := locked(t, "read request", scanDocument, documents("requests")+" WHERE tenant = $1 AND id = $2", t.tenant, id)
 	if err != nil {
 		return nil, err
 	}
@@ -161,10 +153,6 @@ func (t *tx) Request(id string) (*approval.Request, error) {
 	if err := s.check("requests", t.tenant, d, seen); err != nil {
 		return nil, err
 	}
-	if d.body == "" && known.r != nil {
-		return t.note(known.r.Clone(), known.texts), nil
-	}
-	s.recent.drop(t.tenant, id)
 	return t.parse(d.body)
 }
 
@@ -195,30 +183,16 @@ func (t *tx) parse(body string) (*approval.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.note(r, revisions{}), nil
+	return t.note(r), nil
 }
 
 // note remembers what the columns of a request are before it is changed.
-func (t *tx) note(r *approval.Request, texts revisions) *approval.Request {
+func (t *tx) note(r *approval.Request) *approval.Request {
 	if t.read == nil {
 		t.read = map[string]indexed{}
 	}
 	t.read[r.ID] = rowOf(r).x
-	t.remember(r.ID, texts)
 	return r
-}
-
-func (t *tx) remember(id string, texts revisions) {
-	if t.texts == nil {
-		t.texts = map[string]revisions{}
-	}
-	t.texts[id] = texts
-}
-
-func (t *tx) encode(r *approval.Request) ([]byte, error) {
-	body, texts, err := encode(r, t.texts[r.ID])
-	t.remember(r.ID, texts)
-	return body, err
 }
 
 // Latest takes the lock of the binding too, so that two that find nothing don't both insert.
@@ -391,12 +365,11 @@ func (t *tx) Remembered(key string) (*approval.Memory, error) {
 // Insert adds a new request. Its version becomes 1 when it has none.
 func (t *tx) Insert(r *approval.Request) {
 	r.Version = max(r.Version, 1)
-	body, err := t.encode(r)
+	body, err := json.Marshal(r)
 	if err != nil {
 		t.err = fmt.Errorf("insert request %q: %w", r.ID, err)
 		return
 	}
-	t.saved = append(t.saved, r)
 	t.tell(r.ID, r.Version)
 	t.writes = append(t.writes, t.b.s.insertRequest(t.tenant, r, string(body)))
 }
@@ -405,12 +378,11 @@ func (t *tx) Insert(r *approval.Request) {
 func (t *tx) Save(r *approval.Request) {
 	old := r.Version
 	r.Version++
-	body, err := t.encode(r)
+	body, err := json.Marshal(r)
 	if err != nil {
 		t.err = fmt.Errorf("save request %q: %w", r.ID, err)
 		return
 	}
-	t.saved = append(t.saved, r)
 	t.tell(r.ID, r.Version)
 	now := rowOf(r)
 	before, known := t.read[r.ID]
