@@ -346,10 +346,10 @@ func (s *Store) perform(b *batch, j *job) (*tx, error) {
 func (b *batch) note(t *tx) {
 	b.tx.Queue(t.writes...)
 	b.held = true
-	if t.froze {
+	if t.wroteFreeze {
 		delete(b.freezes, t.tenant)
 	}
-	if t.granted {
+	if t.wroteGrant {
 		b.grantless = nil
 	}
 }

@@ -13,19 +13,19 @@ import (
 
 // tx is the part of a batch that one update sees. Its writes are kept back until its function has returned nil.
 type tx struct {
-	b              *batch
-	tenant         string
-	writes         []Stmt
-	err            error // a write that can't be
-	busy           bool
-	froze, granted bool
-	read           map[string]indexed // requests as they were read
-	fresh          map[string]bool    // idempotency keys under which nothing was remembered
-	grants         map[string]int64   // versions of grants that were read or written
-	told           map[string]int64   // versions that this update writes, by request or grant; "" for what is frozen
-	freezing       []approval.Freeze
-	frozenThen     []approval.Freeze // once those are in force, or lifted
-	appended       []appended
+	b                       *batch
+	tenant                  string
+	writes                  []Stmt
+	err                     error // a write that can't be
+	lockConflict            bool
+	wroteFreeze, wroteGrant bool
+	read                    map[string]indexed // requests as they were read
+	newKeys                 map[string]bool    // idempotency keys under which nothing was remembered
+	grants                  map[string]int64   // versions of grants that were read or written
+	told                    map[string]int64   // versions that this update writes, by request or grant; "" for what is frozen
+	freezing                []approval.Freeze
+	frozenThen              []approval.Freeze // once those are in force, or lifted
+	appended                []appended
 }
 
 // appended is an entry with its deliveries, whose code waits for the versions that the update writes.
@@ -41,7 +41,7 @@ func (t *tx) settle(err error) error {
 	switch {
 	case err == errAborted:
 		return err
-	case t.busy:
+	case t.lockConflict:
 		return errBusy
 	case err == nil && t.err == nil:
 		return t.finish()
@@ -127,12 +127,12 @@ func locked[T any](t *tx, what string, scan func(Rows) (T, error), query string,
 	}
 	row, ok, err = first(t.b.ctx, t.b.tx, scan, query+lock, args...)
 	if err == nil && !ok && lock == d.SkipLocked && lock != "" {
-		_, t.busy, err = first(t.b.ctx, t.b.tx, scan, query, args...)
+		_, t.lockConflict, err = first(t.b.ctx, t.b.tx, scan, query, args...)
 	}
 	if err != nil {
 		return none, false, t.fail(what, err)
 	}
-	if t.busy {
+	if t.lockConflict {
 		return none, false, errBusy
 	}
 	t.b.held = t.b.held || ok
@@ -240,7 +240,7 @@ func (t *tx) latest(binding string) (id string, ok bool, err error) {
 	case err != nil:
 		return "", false, t.fail("read latest request", err)
 	case found.got == 0:
-		t.busy = true
+		t.lockConflict = true
 		return "", false, errBusy
 	case found.id == nil:
 		return "", false, nil
@@ -266,12 +266,12 @@ func (t *tx) Live(agent, target string, now time.Time) ([]*approval.Grant, error
 			lock = d.SkipLocked
 		}
 		found, err = collect(t.b.ctx, t.b.tx, scanDocument, selectLive+lock, args...)
-		t.b.held, t.busy = true, err == nil && lock == d.SkipLocked && len(found) < before
+		t.b.held, t.lockConflict = true, err == nil && lock == d.SkipLocked && len(found) < before
 	}
 	if err != nil {
 		return nil, t.fail("read live grants", err)
 	}
-	if t.busy {
+	if t.lockConflict {
 		return nil, errBusy
 	}
 	if len(found) == 0 {
@@ -350,10 +350,10 @@ func (t *tx) Remembered(key string) (*approval.Memory, error) {
 	if err != nil {
 		return nil, t.fail("read idempotency key", err)
 	}
-	if t.fresh == nil {
-		t.fresh = map[string]bool{}
+	if t.newKeys == nil {
+		t.newKeys = map[string]bool{}
 	}
-	if t.fresh[key] = !ok; !ok {
+	if t.newKeys[key] = !ok; !ok {
 		return nil, nil
 	}
 	if err := t.b.s.genuine(m.code, t.tenant, "idempotency key", "memories", t.tenant, key, m.Digest, m.Request, m.Grant, micros(m.Expires)); err != nil {
@@ -394,7 +394,7 @@ func (t *tx) Save(r *approval.Request) {
 
 // SaveGrant inserts a grant, or replaces one that this update has read.
 func (t *tx) SaveGrant(g *approval.Grant) {
-	t.granted = true
+	t.wroteGrant = true
 	body, err := json.Marshal(g)
 	if err != nil {
 		t.err = fmt.Errorf("save grant %q: %w", g.ID, err)
@@ -412,7 +412,7 @@ func (t *tx) SaveGrant(g *approval.Grant) {
 
 // SaveFreeze replaces the freeze of an agent, or of everything.
 func (t *tx) SaveFreeze(f approval.Freeze) {
-	t.froze = true
+	t.wroteFreeze = true
 	f.Reason, f.At = plain(f.Reason), moment(micros(f.At))
 	t.freezing = append(t.freezing, f)
 }
@@ -420,7 +420,7 @@ func (t *tx) SaveFreeze(f approval.Freeze) {
 // Remember keeps the answer to an idempotency key.
 func (t *tx) Remember(key string, m approval.Memory) {
 	sql := "INSERT INTO memories (tenant, name, digest, request, grant_id, expires, code) VALUES ($1, $2, $3, $4, $5, $6, $7)"
-	if !t.fresh[key] {
+	if !t.newKeys[key] {
 		sql += ` ON CONFLICT (tenant, name) DO UPDATE SET digest = excluded.digest, request = excluded.request, grant_id = excluded.grant_id,
 expires = excluded.expires, code = excluded.code`
 	}
