@@ -101,6 +101,13 @@ func (p *Problem) Error() string {
 	return text
 }
 
+// Is reports whether the problem is an error of the domain, such as approval.ErrFrozen: the one that
+// its code stands for.
+func (p *Problem) Is(target error) bool {
+	err := openapi.MeaningOf(p.Problem.Code).Err
+	return err != nil && err == target
+}
+
 // Code returns the code of the problem in an error, or "".
 func Code(err error) openapi.Code {
 	var p *Problem
