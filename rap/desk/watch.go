@@ -9,13 +9,12 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/value"
 )
 
 // Ledger is what a desk over a service reads to know what happened; every store.Store is one.
 type Ledger interface {
-	Leaves(ctx context.Context, tenant string, from int64, limit int) ([]store.Entry, error)
+	Leaves(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error)
 	Checkpoint(ctx context.Context, tenant string) (int64, []byte, error)
 	Changed(tenant string) <-chan struct{}
 }
