@@ -47,7 +47,6 @@ func layers() []layer {
 		{"store", 9},
 		{"server/openapi", 10},
 		{"agent/layer", 11},
-		{"agent/held", 12},
 		{"agent/filestore", 11},
 		{"rap/peer", 10},
 		{"agent/openai", 11},
@@ -72,13 +71,13 @@ func layers() []layer {
 		{"server/inbox", 12},
 		{"server/witness", 11},
 		{"rap", 11},
-		{"rap/desk", 13},
 		{"server", 12},
 		{"internal/cli", 14},
 		{"examples/internal/*", 13}, // what examples share
 		{"internal/golden", 14},     // helper of tests
 		{"internal/growth", 14},     // the same
 		{"internal/testwait", 14},   // the same
+		{"internal/assenttest", 14}, // the same
 		{"internal/neighbours", 14},
 		{"internal/crashtest", 14},
 		{"internal/peers/*", 14}, // against software of others
