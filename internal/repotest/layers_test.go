@@ -45,9 +45,8 @@ func layers() []layer {
 		{"policy/policyhttp", 9},
 		{"internal/guard", 9},
 		{"store", 9},
-		{"server/openapi", 9},
+		{"server/openapi", 10},
 		{"agent/layer", 11},
-		{"agent/held", 12},
 		{"agent/filestore", 11},
 		{"rap/peer", 10},
 		{"agent/openai", 11},
@@ -55,11 +54,11 @@ func layers() []layer {
 		{"agent/agui", 11},
 		{"agent/a2a", 11},
 		{"approval/people", 10},
-		{"client", 10},
+		{"client", 11},
 		{"server/notify", 10},
 		{"server/plans", 10},
 		{"server/administration", 10},
-		{"server/tokens", 10},
+		{"server/tokens", 11},
 		{"store/watermark", 10},
 		{"server/quota", 10},
 		{"server/feed", 10},
@@ -69,16 +68,16 @@ func layers() []layer {
 		{"server/notify/slack", 11},
 		{"server/notify/webhook", 11},
 		{"server/auth", 11},
-		{"server/inbox", 11},
+		{"server/inbox", 12},
 		{"server/witness", 11},
 		{"rap", 11},
-		{"rap/desk", 13},
 		{"server", 12},
 		{"internal/cli", 14},
 		{"examples/internal/*", 13}, // what examples share
 		{"internal/golden", 14},     // helper of tests
 		{"internal/growth", 14},     // the same
 		{"internal/testwait", 14},   // the same
+		{"internal/assenttest", 14}, // the same
 		{"internal/neighbours", 14},
 		{"internal/crashtest", 14},
 		{"internal/peers/*", 14}, // against software of others

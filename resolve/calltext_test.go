@@ -1,4 +1,4 @@
-package client
+package resolve_test
 
 import (
 	"bytes"
@@ -39,11 +39,11 @@ func drawCall(t *rapid.T) *resolve.Call {
 	return c
 }
 
-// TestCallText: what the server reads is the call, byte for byte in its arguments.
-func TestCallText(t *testing.T) {
+// TestCallJSON: what ParseCall reads is the call, byte for byte in its arguments.
+func TestCallJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCall(t)
-		text, err := CallText(c)
+		text, err := c.JSON()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,13 +66,29 @@ func TestCallText(t *testing.T) {
 	})
 }
 
-// FuzzCallText: whatever stands in the parts of a call, none of it becomes a field.
-func FuzzCallText(f *testing.F) {
+// TestCallJSONRefuses: a call whose text would not be the call has none.
+func TestCallJSONRefuses(t *testing.T) {
+	for name, c := range map[string]*resolve.Call{
+		"decoded arguments": {Kind: resolve.Tool, Tool: "trade", Values: map[string]any{"amount": 1}},
+		"broken arguments":  {Kind: resolve.Tool, Tool: "trade", Args: []byte(`{"amount":`)},
+		"a further field":   {Kind: resolve.Tool, Tool: "trade", Args: []byte(`{},"session":"mine"`)},
+		"a broken name":     {Kind: resolve.Tool, Tool: "tr\xffde"},
+		"a broken input":    {Kind: resolve.Delegation, Agent: "a", ParentInput: []byte(`{`)},
+	} {
+		if text, err := c.JSON(); err == nil {
+			t.Errorf("%s: got %s", name, text)
+		}
+	}
+}
+
+// FuzzCallJSON: whatever stands in the parts of a call, none of it becomes a field.
+func FuzzCallJSON(f *testing.F) {
 	f.Add("trade", `{"a":1}`, `{}`, "s")
 	f.Add("tr\xffde", `{},"session":"x"`, `{}},"session":"x","parent":{"input":{}`, "")
 	f.Add(`"`, `null`, ` `, "\u2028")
 	f.Fuzz(func(t *testing.T, tool, args, input, session string) {
-		text, err := CallText(&resolve.Call{Kind: resolve.Tool, Tool: tool, Args: []byte(args), ParentInput: []byte(input), Session: session})
+		c := &resolve.Call{Kind: resolve.Tool, Tool: tool, Args: []byte(args), ParentInput: []byte(input), Session: session}
+		text, err := c.JSON()
 		if err != nil {
 			return
 		}

@@ -1,4 +1,4 @@
-package desk_test
+package hold_test
 
 import (
 	"context"
@@ -6,9 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/rap/desk"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -24,7 +22,7 @@ func TestLocalAsks(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			times, release := 0, make(chan struct{})
-			l := desk.NewLocal(func(context.Context, hold.Question) hold.Answer {
+			l := hold.NewLocal(func(context.Context, hold.Question) hold.Answer {
 				times++
 				<-release
 				return test.given
@@ -50,7 +48,7 @@ func TestLocalAsks(t *testing.T) {
 // TestLocalWithdraws: a withdrawn question tells its function, and an answer that comes later counts for nothing.
 func TestLocalWithdraws(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := desk.NewLocal(func(ctx context.Context, _ hold.Question) hold.Answer {
+		l := hold.NewLocal(func(ctx context.Context, _ hold.Question) hold.Answer {
 			<-ctx.Done()
 			return hold.Answer{State: hold.AnswerChosen}
 		}, nil)
@@ -83,7 +81,7 @@ func TestLocalApproves(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		states := map[string]hold.State{"a": hold.Approved, "b": hold.Denied, "c": ""}
-		l := desk.NewLocal(nil, func(_ context.Context, v hold.Verdict) hold.Held {
+		l := hold.NewLocal(nil, func(_ context.Context, v hold.Verdict) hold.Held {
 			return hold.Held{State: states[v.Binding], Arguments: []byte(`{"other":1}`)}
 		})
 		for binding := range states {
@@ -93,18 +91,18 @@ func TestLocalApproves(t *testing.T) {
 		}
 		synctest.Wait()
 		for binding, may := range map[string]bool{"a": true, "b": false, "c": false, "d": false} {
-			if err := l.Claim(t.Context(), binding, "run", verdict(binding)); (err == nil) != may || err != nil && !errors.Is(err, agent.ErrNotClaimed) {
+			if err := l.Claim(t.Context(), binding, "run", verdict(binding)); (err == nil) != may || err != nil && !errors.Is(err, hold.ErrNotClaimed) {
 				t.Errorf("%s: %v", binding, err)
 			}
 		}
-		if err := l.Claim(t.Context(), "a", "run", verdict("b")); !errors.Is(err, agent.ErrNotClaimed) {
+		if err := l.Claim(t.Context(), "a", "run", verdict("b")); !errors.Is(err, hold.ErrNotClaimed) {
 			t.Errorf("another call: %v", err)
 		}
 		if held, err := l.Look(t.Context(), "a"); err != nil || held.Arguments != nil {
 			t.Errorf("an edit: %+v, %v", held, err)
 		}
 	})
-	if held, err := desk.NewLocal(nil, nil).Open(t.Context(), "k", verdict("a")); err != nil || held.State != hold.Denied {
+	if held, err := hold.NewLocal(nil, nil).Open(t.Context(), "k", verdict("a")); err != nil || held.State != hold.Denied {
 		t.Errorf("without anybody: %+v, %v", held, err)
 	}
 }
@@ -112,7 +110,7 @@ func TestLocalApproves(t *testing.T) {
 // TestLocalWatches: the desk tells what was answered, and that anything may have been at the start.
 func TestLocalWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := desk.NewLocal(func(context.Context, hold.Question) hold.Answer { return hold.Answer{State: hold.AnswerDismissed} }, nil)
+		l := hold.NewLocal(func(context.Context, hold.Question) hold.Answer { return hold.Answer{State: hold.AnswerDismissed} }, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		var heard []string
 		ended := make(chan error)

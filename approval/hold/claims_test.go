@@ -1,4 +1,4 @@
-package held_test
+package hold_test
 
 import (
 	"errors"
@@ -6,18 +6,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/agent/held"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/assenttest"
 	"github.com/assent-dev/assent/resolve"
 )
 
-// desk is a holder of agent desk with what a test asks of it.
+// desk is what a program has of the people of agent desk, with what a test asks of it.
 type desk struct {
 	t *testing.T
-	h *house
-	hold.Holder
+	h *assenttest.Assent
+	seat
 }
 
 func (d *desk) open(key string, v hold.Verdict) hold.Held {
@@ -34,14 +33,20 @@ func (d *desk) look(ref string) hold.Held {
 	return got
 }
 
-// refuses claims and wants a *ClaimError.
-func (d *desk) refuses(ref, key string, v hold.Verdict, want held.ClaimState) *held.ClaimError {
+// refuses claims and wants a *ClaimError: by the state of the request, or by an error of package
+// approval.
+func (d *desk) refuses(ref, key string, v hold.Verdict, want any) *hold.ClaimError {
 	d.t.Helper()
 	err := d.Claim(d.t.Context(), ref, key, v)
-	var refused *held.ClaimError
-	if !errors.As(err, &refused) || !errors.Is(err, agent.ErrNotClaimed) || refused.State != want || refused.Error() == "" {
-		d.t.Fatalf("the claim got %v, want %s", err, want)
+	var refused *hold.ClaimError
+	if !errors.As(err, &refused) || !errors.Is(err, hold.ErrNotClaimed) || refused.Error() == "" {
+		d.t.Fatalf("the claim got %v, want %v", err, want)
 	}
+	because, ok := want.(error)
+	if ok && (refused.State != "" || !errors.Is(err, because)) || !ok && refused.State != want {
+		d.t.Fatalf("the claim got %+v, want %v", refused, want)
+	}
+
 	return refused
 }
 
@@ -52,22 +57,22 @@ func (d *desk) takes(ref, key string, v hold.Verdict) {
 	}
 }
 
-func atDesks(t *testing.T, test func(t *testing.T, h *house, d *desk)) {
+func atDesks(t *testing.T, test func(t *testing.T, h *assenttest.Assent, d *desk)) {
 	t.Helper()
-	onBothSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) hold.Holder) {
+	onBothSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		test(t, h, &desk{t, h, of("rt", "desk")})
 	})
 }
 
 // TestRulesThatChange: an approval under other rules is void, and the claim that finds out is told the same when it is repeated.
 func TestRulesThatChange(t *testing.T) {
-	atDesks(t, func(t *testing.T, h *house, d *desk) {
+	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		v := asks("trade", `{}`)
 		ref := d.open("k", v).Ref
-		h.votes(ref, "mara", approval.Approve, approval.VoteApproved, nil)
-		h.rewrite("agents/desk.agf.yaml", `version: "1.0.0"`, `version: "1.0.1"`)
+		h.Votes(ref, "mara", approval.Approve, approval.VoteApproved, nil)
+		h.Rewrite("agents/desk.agf.yaml", `version: "1.0.0"`, `version: "1.0.1"`)
 		for range 2 {
-			if e := d.refuses(ref, "run", v, held.ClaimExpired); !strings.Contains(e.Error(), "the rules changed") {
+			if e := d.refuses(ref, "run", v, hold.Expired); !strings.Contains(e.Error(), "the rules changed") {
 				t.Errorf("got %v", e)
 			}
 		}
@@ -78,7 +83,7 @@ func TestRulesThatChange(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	atDesks(t, func(t *testing.T, h *house, d *desk) {
+	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		v := asks("trade", `{"amount":1}`)
 		ref := d.open("k", v).Ref
 		for range 2 {
@@ -87,23 +92,23 @@ func TestCancel(t *testing.T) {
 		if got := d.look(ref); got.State != hold.Cancelled || got.By != "rt" || got.Reason != "the user went on" {
 			t.Errorf("got %+v", got)
 		}
-		d.refuses(ref, "run", v, held.ClaimCancelled)
+		d.refuses(ref, "run", v, hold.Cancelled)
 
 		v = asks("trade", `{"amount":2}`)
 		ref = d.open("k2", v).Ref
-		h.votes(ref, "mara", approval.Approve, approval.VoteApproved, nil)
+		h.Votes(ref, "mara", approval.Approve, approval.VoteApproved, nil)
 		must(t, d.Cancel(t.Context(), ref, ""))
 		if got := d.look(ref); got.State != hold.Cancelled {
 			t.Errorf("an approval that was taken back: %+v", got)
 		}
-		d.refuses(ref, "run", v, held.ClaimCancelled)
+		d.refuses(ref, "run", v, hold.Cancelled)
 		must(t, d.Cancel(t.Context(), "", "nobody was asked"))
 	})
 }
 
 // TestDenials: what nobody is asked about, because the answer is no.
 func TestDenials(t *testing.T) {
-	atDesks(t, func(t *testing.T, h *house, d *desk) {
+	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		denied := func(key string, v hold.Verdict, want string) {
 			t.Helper()
 			if got := d.open(key, v); got.State != hold.Denied || got.Ref != "" || !strings.Contains(got.Reason, want) {
@@ -116,46 +121,46 @@ func TestDenials(t *testing.T) {
 
 		v := asks("trade", `{"amount":3}`)
 		ref := d.open("k4", v).Ref
-		h.votes(ref, "mara", approval.Deny, approval.VoteDenied, func(in *approval.VoteInput) { in.Reason = "never on Fridays" })
+		h.Votes(ref, "mara", approval.Deny, approval.VoteDenied, func(in *approval.VoteInput) { in.Reason = "never on Fridays" })
 		denied("k5", v, "a person denied this same call a moment ago: never on Fridays")
 		v = asks("trade", `{"amount":4}`)
 		ref = d.open("k6", v).Ref
-		h.votes(ref, "mara", approval.Respond, approval.VoteDenied, func(in *approval.VoteInput) { in.Response = "sold already" })
+		h.Votes(ref, "mara", approval.Respond, approval.VoteDenied, func(in *approval.VoteInput) { in.Response = "sold already" })
 		denied("k7", v, "a person answered this same call a moment ago: sold already")
 
 		local := asks("trade", `{"amount":5}`)
 		local.Decision = resolve.Decision{Message: "not by this plan"}
 		denied("k8", local, "not by this plan")
-		all, err := h.store.Requests(t.Context(), "acme", approval.Filter{})
+		all, err := h.Store.Requests(t.Context(), "acme", approval.Filter{})
 		must(t, err)
 		if len(all.Requests) != 2 {
 			t.Errorf("people were asked: %+v", all.Requests)
 		}
 
-		must(t, h.svc.Freeze(t.Context(), "acme", "desk", "mara", "odd"))
+		must(t, h.Service.Freeze(t.Context(), "acme", "desk", "mara", "odd"))
 		denied("k9", asks("trade", `{"amount":6}`), "agent desk is frozen by mara")
-		d.refuses("", "run", v, held.ClaimUnknown)
+		d.refuses("", "run", v, approval.ErrNotFound)
 	})
 }
 
 // TestFrozen: the kill switch stops an approval, and lifted gives it back.
 func TestFrozen(t *testing.T) {
-	atDesks(t, func(t *testing.T, h *house, d *desk) {
+	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		v := asks("trade", `{}`)
 		ref := d.open("k", v).Ref
-		h.votes(ref, "mara", approval.Approve, approval.VoteApproved, nil)
-		must(t, h.svc.Freeze(t.Context(), "acme", "", "mara", "odd"))
-		if e := d.refuses(ref, "run", v, held.ClaimFrozen); !errors.Is(e, approval.ErrFrozen) {
+		h.Votes(ref, "mara", approval.Approve, approval.VoteApproved, nil)
+		must(t, h.Service.Freeze(t.Context(), "acme", "", "mara", "odd"))
+		if e := d.refuses(ref, "run", v, approval.ErrFrozen); !errors.Is(e, approval.ErrFrozen) {
 			t.Errorf("got %v", e.Err)
 		}
-		must(t, h.svc.Thaw(t.Context(), "acme", "", "mara", ""))
+		must(t, h.Service.Thaw(t.Context(), "acme", "", "mara", ""))
 		d.takes(ref, "run", v)
 	})
 }
 
 // TestLetThrough: a call that needs nobody when it gets there runs if it still needs nobody when it runs.
 func TestLetThrough(t *testing.T) {
-	atDesks(t, func(t *testing.T, h *house, d *desk) {
+	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		v := asks("quote", `{"of":"ACME"}`)
 		got := d.open("thread 1 / call 2", v)
 		if got.State != hold.Approved || got.Ref == "" || got.By != "" || got.Where != "" || !got.Expires.IsZero() {
@@ -169,19 +174,19 @@ func TestLetThrough(t *testing.T) {
 		}
 		d.takes(got.Ref, "run", v)
 		d.takes(got.Ref, "run", v)
-		d.refuses(got.Ref, "run", asks("quote", `{"of":"INIT"}`), held.ClaimChanged)
+		d.refuses(got.Ref, "run", asks("quote", `{"of":"INIT"}`), approval.ErrBinding)
 		must(t, d.Cancel(t.Context(), got.Ref, ""))
 
-		must(t, h.svc.Freeze(t.Context(), "acme", "desk", "mara", "odd"))
-		d.refuses(got.Ref, "run", v, held.ClaimFrozen)
-		must(t, h.svc.Thaw(t.Context(), "acme", "desk", "mara", ""))
-		h.rewrite("policies/controls.policy.yaml", "targets: [wire]", "targets: [wire, quote]")
-		d.refuses(got.Ref, "run", v, held.ClaimPending)
+		must(t, h.Service.Freeze(t.Context(), "acme", "desk", "mara", "odd"))
+		d.refuses(got.Ref, "run", v, approval.ErrFrozen)
+		must(t, h.Service.Thaw(t.Context(), "acme", "desk", "mara", ""))
+		h.Rewrite("policies/controls.policy.yaml", "targets: [wire]", "targets: [wire, quote]")
+		d.refuses(got.Ref, "run", v, hold.Pending)
 		if now := d.open("thread 1 / call 2", v); now.State != hold.Pending {
 			t.Errorf("the same key does not give the request: %+v", now)
 		}
-		h.rewrite("policies/controls.policy.yaml", "targets: [drop]", "targets: [drop, quote]")
-		d.refuses(got.Ref, "run", v, held.ClaimPending) // what the key was used for stands
+		h.Rewrite("policies/controls.policy.yaml", "targets: [drop]", "targets: [drop, quote]")
+		d.refuses(got.Ref, "run", v, hold.Pending) // what the key was used for stands
 		fresh := asks("quote", `{"of":"FRESH"}`)
 		if now := d.open("k3", fresh); now.State != hold.Denied {
 			t.Errorf("got %+v", now)
@@ -191,11 +196,11 @@ func TestLetThrough(t *testing.T) {
 
 // TestLetThroughThenDenied: rules that deny meanwhile stop a call that was let through.
 func TestLetThroughThenDenied(t *testing.T) {
-	atDesks(t, func(t *testing.T, h *house, d *desk) {
+	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		v := asks("quote", `{}`)
 		ref := d.open("k", v).Ref
-		h.rewrite("policies/controls.policy.yaml", "targets: [drop]", "targets: [drop, quote]")
-		if e := d.refuses(ref, "run", v, held.ClaimDenied); !strings.Contains(e.Detail, "not delegated") {
+		h.Rewrite("policies/controls.policy.yaml", "targets: [drop]", "targets: [drop, quote]")
+		if e := d.refuses(ref, "run", v, hold.Denied); !strings.Contains(e.Detail, "not delegated") {
 			t.Errorf("got %v", e)
 		}
 	})
@@ -203,9 +208,9 @@ func TestLetThroughThenDenied(t *testing.T) {
 
 // TestStandingApproval: a grant covers a call; its use is counted once for a key, and it holds only while it stands.
 func TestStandingApproval(t *testing.T) {
-	atDesks(t, func(t *testing.T, h *house, d *desk) {
+	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		first := d.open("k1", asks("spend", `{"amount":10}`))
-		h.votes(first.Ref, "mara", approval.Approve, approval.VoteApproved, func(in *approval.VoteInput) {
+		h.Votes(first.Ref, "mara", approval.Approve, approval.VoteApproved, func(in *approval.VoteInput) {
 			in.Grant = &approval.GrantOffer{MaxUses: 5, Bounds: []approval.Bound{{Path: "amount", Kind: approval.AtMost}}}
 		})
 		d.takes(first.Ref, "run", asks("spend", `{"amount":10}`))
@@ -217,21 +222,21 @@ func TestStandingApproval(t *testing.T) {
 		}
 		d.takes(got.Ref, "run", v)
 		d.takes(got.Ref, "run", v)
-		d.refuses(got.Ref, "run", asks("spend", `{"amount":8}`), held.ClaimChanged)
-		grants, err := h.store.Grants(t.Context(), "acme", true, h.clock.Now())
+		d.refuses(got.Ref, "run", asks("spend", `{"amount":8}`), approval.ErrBinding)
+		grants, err := h.Store.Grants(t.Context(), "acme", true, h.Clock.Now())
 		must(t, err)
 		if len(grants) != 1 || grants[0].Uses != 1 {
 			t.Errorf("got %+v", grants)
 		}
-		_, err = h.svc.Revoke(t.Context(), "acme", grants[0].ID, "mara", "enough")
+		_, err = h.Service.Revoke(t.Context(), "acme", grants[0].ID, "mara", "enough")
 		must(t, err)
-		d.refuses(got.Ref, "run", v, held.ClaimPending)
+		d.refuses(got.Ref, "run", v, hold.Pending)
 	})
 }
 
 // TestKeys: one key means one request, whatever it looks like, and identical calls share a card with one run in it.
 func TestKeys(t *testing.T) {
-	atDesks(t, func(t *testing.T, h *house, d *desk) {
+	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		v := asks("trade", `{"amount":1}`)
 		seen := map[string]string{}
 		for i, key := range []string{"k", strings.Repeat("k", 5000), "ünïcödé\x00\n \"key\"", " k", "k ", strings.Repeat("k", 5001)} {
@@ -248,17 +253,17 @@ func TestKeys(t *testing.T) {
 		if shared.Ref != seen["k"] {
 			t.Errorf("identical calls: got %+v", shared)
 		}
-		h.votes(shared.Ref, "mara", approval.Approve, approval.VoteApproved, nil)
+		h.Votes(shared.Ref, "mara", approval.Approve, approval.VoteApproved, nil)
 		odd := strings.Repeat("ß", 3000)
 		d.takes(shared.Ref, odd, v)
 		d.takes(shared.Ref, odd, v)
-		d.refuses(shared.Ref, odd+"ß", v, held.ClaimTaken)
+		d.refuses(shared.Ref, odd+"ß", v, approval.ErrConsumed)
 	})
 }
 
 // TestKeysOfTwoPrograms: two programs that choose the same key mean two things.
 func TestKeysOfTwoPrograms(t *testing.T) {
-	onBothSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) hold.Holder) {
+	onBothSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		one := (&desk{t, h, of("rt", "desk")}).open("k", asks("trade", `{"amount":1}`))
 		two := (&desk{t, h, of("rt2", "desk")}).open("k", asks("trade", `{"amount":2}`))
 		if one.Ref == two.Ref {
@@ -268,14 +273,14 @@ func TestKeysOfTwoPrograms(t *testing.T) {
 }
 
 func TestWhatCantBePresented(t *testing.T) {
-	atDesks(t, func(t *testing.T, h *house, d *desk) {
+	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		marker := hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}}
 		_, err := d.Open(t.Context(), "k", marker)
-		if !errors.Is(err, held.ErrNoCall) || !errors.Is(d.Claim(t.Context(), "apr_x", "k", marker), held.ErrNoCall) {
+		if !errors.Is(err, hold.ErrNoCall) || !errors.Is(d.Claim(t.Context(), "apr_x", "k", marker), hold.ErrNoCall) {
 			t.Errorf("got %v", err)
 		}
 		_, err = d.Open(t.Context(), "", asks("trade", `{}`))
-		if !errors.Is(err, held.ErrNoKey) || !errors.Is(d.Claim(t.Context(), "apr_x", "", asks("trade", `{}`)), held.ErrNoKey) {
+		if !errors.Is(err, hold.ErrNoKey) || !errors.Is(d.Claim(t.Context(), "apr_x", "", asks("trade", `{}`)), hold.ErrNoKey) {
 			t.Errorf("got %v", err)
 		}
 		decoded := asks("trade", `{}`)
@@ -284,7 +289,7 @@ func TestWhatCantBePresented(t *testing.T) {
 			if got, err := d.Open(t.Context(), "k", v); err == nil {
 				t.Errorf("%s: got %+v", name, got)
 			}
-			if err := d.Claim(t.Context(), "apr_x", "k", v); err == nil || errors.As(err, new(*held.ClaimError)) {
+			if err := d.Claim(t.Context(), "apr_x", "k", v); err == nil || errors.As(err, new(*hold.ClaimError)) {
 				t.Errorf("%s: got %v", name, err)
 			}
 		}
@@ -293,11 +298,11 @@ func TestWhatCantBePresented(t *testing.T) {
 
 // TestForeignRequests: a holder knows what its own runtime asked for its own agent, and nothing else.
 func TestForeignRequests(t *testing.T) {
-	onBothSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) hold.Holder) {
+	onBothSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		v := asks("trade", `{}`)
 		mine := &desk{t, h, of("rt", "desk")}
 		ref := mine.open("k", v).Ref
-		h.votes(ref, "mara", approval.Approve, approval.VoteApproved, nil)
+		h.Votes(ref, "mara", approval.Approve, approval.VoteApproved, nil)
 		for name, d := range map[string]*desk{"another program": {t, h, of("thief", "desk")}, "another agent": {t, h, of("rt", "other")}} {
 			_, err := d.Look(t.Context(), ref)
 			if !errors.Is(err, approval.ErrNotFound) || !errors.Is(err, hold.ErrNoRequest) {
@@ -307,9 +312,9 @@ func TestForeignRequests(t *testing.T) {
 				t.Errorf("%s cancels: %v", name, err)
 			}
 		}
-		(&desk{t, h, of("thief", "desk")}).refuses(ref, "run", v, held.ClaimUnknown)
+		(&desk{t, h, of("thief", "desk")}).refuses(ref, "run", v, approval.ErrNotFound)
 		stranger := &desk{t, h, of("rt", "other")}
-		if err := stranger.Claim(t.Context(), ref, "run", asks("trade", `{"amount":2}`)); !errors.As(err, new(*held.ClaimError)) {
+		if err := stranger.Claim(t.Context(), ref, "run", asks("trade", `{"amount":2}`)); !errors.As(err, new(*hold.ClaimError)) {
 			t.Errorf("another agent claims: %v", err)
 		}
 		for _, odd := range []string{"apr_none", "..", "a/b", "let:", "let:abc", "\x00", ""} {
@@ -320,7 +325,7 @@ func TestForeignRequests(t *testing.T) {
 				t.Errorf("%q is claimed", odd)
 			}
 		}
-		mine.refuses("let:abc:k", "run", v, held.ClaimChanged)
+		mine.refuses("let:abc:k", "run", v, approval.ErrBinding)
 		mine.takes(ref, "run", v)
 		_, err := of("rt", "nobody").Open(t.Context(), "k", v)
 		if !errors.Is(err, approval.ErrUnknownAgent) {
@@ -331,18 +336,18 @@ func TestForeignRequests(t *testing.T) {
 
 // TestDown: when nobody can say, nothing is approved and nothing may run, and that is no refusal.
 func TestDown(t *testing.T) {
-	for name, end := range map[string]func(h *house){"the store": func(h *house) { h.store.Close() }, "the server": func(h *house) { h.stop(); h.store.Close() }} {
+	for name, end := range map[string]func(h *assenttest.Assent){"the store": func(h *assenttest.Assent) { h.Store.Close() }, "the server": func(h *assenttest.Assent) { h.Stop(); h.Store.Close() }} {
 		t.Run(name, func(t *testing.T) {
-			atDesks(t, func(t *testing.T, h *house, d *desk) {
+			atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 				v := asks("trade", `{}`)
 				ref, free := d.open("k", v).Ref, d.open("k2", asks("quote", `{}`)).Ref
-				h.votes(ref, "mara", approval.Approve, approval.VoteApproved, nil)
+				h.Votes(ref, "mara", approval.Approve, approval.VoteApproved, nil)
 				end(h)
 				for _, err := range []error{
 					func() error { _, err := d.Open(t.Context(), "k3", v); return err }(), func() error { _, err := d.Look(t.Context(), ref); return err }(),
 					d.Claim(t.Context(), ref, "run", v), d.Claim(t.Context(), free, "run", asks("quote", `{}`)), d.Cancel(t.Context(), ref, ""),
 				} {
-					if err == nil || errors.As(err, new(*held.ClaimError)) {
+					if err == nil || errors.As(err, new(*hold.ClaimError)) {
 						t.Errorf("got %v", err)
 					}
 				}
@@ -353,9 +358,10 @@ func TestDown(t *testing.T) {
 
 // TestWhere: the page is below the inbox's URL, and there is none without an inbox.
 func TestWhere(t *testing.T) {
-	h := newHouse(t)
+	h := newAssent(t, assenttest.Config{})
 	for base, want := range map[string]string{"": "", "https://assent.example/in": "https://assent.example/in/requests/"} {
-		d := &desk{t, h, held.Service(h.svc, held.Identity{Tenant: "acme", Asker: approval.Asker{Token: "rt", Person: "ben"}, Agent: "desk", Inbox: base})}
+		people := hold.Service(h.Service, h.Store, hold.Place{Tenant: "acme", Agent: "desk", Inbox: base})
+		d := &desk{t, h, seat{Requests: people.As(approval.Asker{Token: "rt", Person: "ben"})}}
 		got := d.open("k"+url.QueryEscape(base), asks("trade", `{"amount":1}`))
 		if want != "" {
 			want += got.Ref
@@ -363,6 +369,6 @@ func TestWhere(t *testing.T) {
 		if got.Where != want {
 			t.Errorf("got %q, want %q", got.Where, want)
 		}
-		h.votes(got.Ref, "ben", approval.Approve, approval.VoteNotEligible, nil) // whose program it is has no say
+		h.Votes(got.Ref, "ben", approval.Approve, approval.VoteNotEligible, nil) // whose program it is has no say
 	}
 }

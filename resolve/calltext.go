@@ -1,19 +1,15 @@
-package client
+package resolve
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
 	"unicode/utf8"
-
-	"github.com/assent-dev/assent/resolve"
 )
 
-// CallText writes a call in its JSON form (docs/contracts/decide.md), as Open, Ask and Consume take it: the arguments byte for byte.
-func CallText(c *resolve.Call) ([]byte, error) {
-	if c == nil {
-		return nil, errors.New("there is no call")
-	}
+// JSON writes the call as ParseCall reads it (docs/contracts/decide.md): the arguments byte for byte.
+// It is no MarshalJSON, since encoding/json changes the white space of what a Marshaler returns.
+func (c *Call) JSON() ([]byte, error) {
 	if c.Args == nil && c.Values != nil {
 		return nil, errors.New("the call holds decoded arguments: expected their exact text, which is what is approved")
 	}
@@ -32,7 +28,7 @@ func CallText(c *resolve.Call) ([]byte, error) {
 	if len(c.Annotations) > 0 {
 		o.value("annotations", c.Annotations)
 	}
-	if c.Remote != resolve.RemoteUnstated {
+	if c.Remote != RemoteUnstated {
 		o.value("remote", c.Remote)
 	}
 	o.text("principal", c.Principal)

@@ -1,4 +1,4 @@
-package desk
+package hold_test
 
 import (
 	"context"
@@ -8,11 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/agent/held"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/assenttest"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -34,38 +32,38 @@ func put(t *testing.T, d seat, key string, q hold.Question) string {
 }
 
 func TestQuestionsAreAnswered(t *testing.T) {
-	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) seat) {
+	onAllSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		d := of("rt", "files")
 		ref := put(t, d, "k", motd())
 		if again := put(t, d, "k", motd()); again != ref {
 			t.Errorf("the same key is another question: %s, %s", again, ref)
 		}
-		r, err := h.svc.Request(t.Context(), "acme", ref)
+		r, err := h.Service.Request(t.Context(), "acme", ref)
 		must(t, err)
 		if q := r.Question; q.Prompt != motd().Prompt || fmt.Sprint(q.Choices) != fmt.Sprint(motd().Choices) || q.Default != 2 || q.Asker != "files" || r.Current().Call.Args != `{ "path": "/etc/motd" }` {
 			t.Errorf("people are shown %+v", r)
 		}
 		answered(t, d, ref, hold.Answer{State: hold.AnswerOpen})
-		h.vote(ref, "mara", approval.Choose, 0)
+		chooses(h, ref, "mara", 0)
 		answered(t, d, ref, hold.Answer{State: hold.AnswerChosen, Selected: 0, By: "mara"})
 		must(t, d.Cancel(t.Context(), ref, "too late"))
 		answered(t, d, ref, hold.Answer{State: hold.AnswerChosen, Selected: 0, By: "mara"})
 
 		ref = put(t, d, "k2", motd())
-		h.vote(ref, "mara", approval.Dismiss, 0)
+		h.Votes(ref, "mara", approval.Dismiss, approval.VoteAnswered, nil)
 		answered(t, d, ref, hold.Answer{State: hold.AnswerDismissed, Selected: 2, By: "mara"})
 
 		q := motd()
 		q.Groups = []string{"ops"}
 		ref = put(t, d, "k3", q)
-		h.vote(ref, "ben", approval.Choose, 1)
+		chooses(h, ref, "ben", 1)
 		answered(t, d, ref, hold.Answer{State: hold.AnswerChosen, Selected: 1, By: "ben"})
 	})
 }
 
 // Neither time nor a withdrawal answers a question.
 func TestEndsWithoutAnAnswer(t *testing.T) {
-	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) seat) {
+	onAllSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		d := of("rt", "files")
 		q := motd()
 		q.Within = time.Minute
@@ -76,7 +74,7 @@ func TestEndsWithoutAnAnswer(t *testing.T) {
 		answered(t, d, gone, hold.Answer{State: hold.AnswerCancelled, Reason: "the call was interrupted"})
 		answered(t, d, plain, hold.Answer{State: hold.AnswerCancelled, Reason: "the question was withdrawn"})
 		w := watching(t, d)
-		h.clock.add(time.Minute)
+		h.Clock.Add(time.Minute)
 		w.until("the question expires", func(string) bool {
 			got, err := d.Answer(t.Context(), late)
 			return err == nil && got == hold.Answer{State: hold.AnswerExpired, Reason: "nobody answered in time"}
@@ -85,13 +83,13 @@ func TestEndsWithoutAnAnswer(t *testing.T) {
 }
 
 func TestQuestionsThatNobodyIsAsked(t *testing.T) {
-	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) seat) {
+	onAllSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		d := of("rt", "files")
 		q := motd()
 		q.Call = &resolve.Call{Kind: resolve.Tool, Tool: "drop"}
 		denied, err := d.Ask(t.Context(), "k", q)
 		must(t, err)
-		must(t, h.svc.Freeze(t.Context(), "acme", "files", "mara", ""))
+		must(t, h.Service.Freeze(t.Context(), "acme", "files", "mara", ""))
 		frozen, err := d.Ask(t.Context(), "k2", motd())
 		must(t, err)
 		for ref, reason := range map[string]string{denied: `declares no local tool "drop"`, frozen: "agent files is frozen by mara"} {
@@ -101,21 +99,21 @@ func TestQuestionsThatNobodyIsAsked(t *testing.T) {
 			}
 			must(t, d.Cancel(t.Context(), ref, ""))
 		}
-		must(t, h.svc.Thaw(t.Context(), "acme", "files", "mara", ""))
+		must(t, h.Service.Thaw(t.Context(), "acme", "files", "mara", ""))
 		put(t, d, "k2", motd())
 	})
 }
 
 func TestQuestionsThatCanNotBePut(t *testing.T) {
-	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) seat) {
+	onAllSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		d := of("rt", "files")
 		for name, tt := range map[string]struct {
 			key    string
 			change func(q *hold.Question)
 			want   error
 		}{
-			"no key":           {"", func(*hold.Question) {}, held.ErrNoKey},
-			"no call":          {"k", func(q *hold.Question) { q.Call = nil }, held.ErrNoCall},
+			"no key":           {"", func(*hold.Question) {}, hold.ErrNoKey},
+			"no call":          {"k", func(q *hold.Question) { q.Call = nil }, hold.ErrNoCall},
 			"no choices":       {"k", func(q *hold.Question) { q.Choices = nil }, nil},
 			"a default beyond": {"k", func(q *hold.Question) { q.Default = 3 }, nil},
 			"broken words":     {"k", func(q *hold.Question) { q.Choices = []string{"\xff", "b", "c"} }, nil},
@@ -141,16 +139,16 @@ func TestQuestionsThatCanNotBePut(t *testing.T) {
 
 // A desk knows what its own runtime asked for its own agent, and nothing else.
 func TestQuestionsOfOthers(t *testing.T) {
-	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) seat) {
+	onAllSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		d := of("rt", "files")
-		others := map[string]seat{"another agent": of("rt", "other"), "another runtime": of("rt2", "files")}
-		if c, ok := d.desk.(*clientDesk); ok && c.poll == pollEvery { // the token reads everything of the tenant
+		others := map[string]seat{"another agent": of("rt", "other-files"), "another runtime": of("rt2", "files")}
+		if d.readsAll {
 			delete(others, "another runtime")
 		}
 		ref := put(t, d, "k", motd())
 		for _, answer := range []bool{false, true} {
 			if answer {
-				h.vote(ref, "mara", approval.Choose, 1)
+				chooses(h, ref, "mara", 1)
 			}
 			for name, other := range others {
 				if got, err := other.Answer(t.Context(), ref); !errors.Is(err, hold.ErrNoRequest) || got != (hold.Answer{}) {
@@ -178,15 +176,15 @@ func TestQuestionsOfOthers(t *testing.T) {
 
 // While the kill switch is thrown an answer is held back, and the desk says when it isn't any more.
 func TestFrozenAnswers(t *testing.T) {
-	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) seat) {
+	onAllSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		d := of("rt", "files")
 		ref := put(t, d, "k", motd())
-		must(t, h.svc.Freeze(t.Context(), "acme", "", "mara", ""))
-		h.vote(ref, "mara", approval.Choose, 1)
+		must(t, h.Service.Freeze(t.Context(), "acme", "", "mara", ""))
+		chooses(h, ref, "mara", 1)
 		answered(t, d, ref, hold.Answer{State: hold.AnswerOpen, Reason: "the agent is frozen by its operators: no answer is given out"})
 		must(t, d.Cancel(t.Context(), ref, "")) // which is too late, and tells nothing
 		w := watching(t, d)
-		must(t, h.svc.Thaw(t.Context(), "acme", "", "mara", ""))
+		must(t, h.Service.Thaw(t.Context(), "acme", "", "mara", ""))
 		w.until("the answer is given out", func(ref2 string) bool {
 			got, err := d.Answer(t.Context(), ref)
 			return ref2 == "" && err == nil && got == hold.Answer{State: hold.AnswerChosen, Selected: 1, By: "mara"}
@@ -194,9 +192,10 @@ func TestFrozenAnswers(t *testing.T) {
 	})
 }
 
-// The desk is a holder of approvals as well, beside questions under the same key.
-func TestDeskHoldsApprovals(t *testing.T) {
-	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) seat) {
+// TestQuestionsAndApprovalsShareNoKeys: an approval has another request than a question under the same
+// key.
+func TestQuestionsAndApprovalsShareNoKeys(t *testing.T) {
+	onAllSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		d := of("rt", "files")
 		call := &resolve.Call{Kind: resolve.Tool, Tool: "pay", Args: []byte(`{"n":1}`)}
 		v := hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: call}
@@ -207,13 +206,13 @@ func TestDeskHoldsApprovals(t *testing.T) {
 			t.Fatalf("got %+v", opened)
 		}
 		w := watching(t, d)
-		h.vote(opened.Ref, "ben", approval.Approve, 0)
+		h.Votes(opened.Ref, "ben", approval.Approve, approval.VoteApproved, nil)
 		w.until("it is approved", func(string) bool {
 			got, err := d.Look(t.Context(), opened.Ref)
 			return err == nil && got.State == hold.Approved
 		})
 		must(t, d.Claim(t.Context(), opened.Ref, "run", v))
-		if err := d.Claim(t.Context(), question, "run", v); !errors.Is(err, agent.ErrNotClaimed) && err == nil {
+		if err := d.Claim(t.Context(), question, "run", v); !errors.Is(err, hold.ErrNotClaimed) && err == nil {
 			t.Error("a question let a call run")
 		}
 		answered(t, d, question, hold.Answer{State: hold.AnswerOpen})
@@ -231,7 +230,9 @@ func TestAnswersThatMakeNoSense(t *testing.T) {
 		"no such":    {State: approval.Answered, Question: &approval.Question{Choices: []string{"a", "b", "c"}}, Chosen: &three},
 		"no choices": {State: approval.Answered, Chosen: &one},
 	} {
-		if got, err := stands(r); err == nil || got != (hold.Answer{}) {
+		r.Agent.ID = "files"
+		d := hold.Over(fixed{request: r}, "files", "")
+		if got, err := d.Answer(t.Context(), "qst_1"); err == nil || got != (hold.Answer{}) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
 	}
@@ -239,33 +240,40 @@ func TestAnswersThatMakeNoSense(t *testing.T) {
 		"allowed": {Outcome: approval.OpenAllow}, "granted": {Outcome: approval.OpenGranted}, "nothing": {Outcome: approval.OpenPending},
 		"an approval": {Outcome: approval.OpenPending, Request: &approval.Request{ID: "apr_1"}}, "odd": {},
 	} {
-		d := &desk{asks: fixed{o}, agent: "files"}
+		d := hold.Over(fixed{opened: o}, "files", "")
 		if ref, err := d.Ask(context.Background(), "k", motd()); err == nil || ref != "" {
 			t.Errorf("%s: got %q, %v", name, ref, err)
 		}
 	}
-	d := &desk{asks: fixed{&approval.Opened{Outcome: approval.OpenDeny}}, agent: "files"}
+	d := hold.Over(fixed{opened: &approval.Opened{Outcome: approval.OpenDeny}}, "files", "")
 	if ref, err := d.Ask(context.Background(), "k", motd()); err != nil || ref != "denied:the rules deny the call" {
 		t.Errorf("got %q, %v", ref, err)
 	}
 }
 
-// fixed answers always the same.
-type fixed struct{ o *approval.Opened }
+// fixed is a side that always answers the same.
+type fixed struct {
+	hold.Side
+	opened  *approval.Opened
+	request *approval.Request
+}
 
-func (f fixed) ask(context.Context, string, hold.Question) (*approval.Opened, error) { return f.o, nil }
-func (f fixed) answer(context.Context, string) (*approval.Request, error)            { return f.o.Request, nil }
-func (f fixed) cancel(context.Context, string, string) error                         { return nil }
+func (f fixed) Ask(context.Context, string, hold.Question) (*approval.Opened, error) {
+	return f.opened, nil
+}
+func (f fixed) Answer(context.Context, string) (*approval.Request, error) { return f.request, nil }
 
 // Who has no name, or no token of the server, asks nobody and learns nothing.
 func TestAskersWithoutANameAskNothing(t *testing.T) {
-	h := newHouse(t)
+	h := newAssent(t, assenttest.Config{Runs: true})
+	rt := inProcess(h, "rt", "files")
+	server := atServer("request")(h, "rt", "files").people
 	for name, d := range map[string]hold.Requests{
-		"nobody, in this process": Service(h.svc, h.store, Place{Tenant: "acme", Agent: "files"}).As(approval.Asker{}),
-		"nobody, at a server":     Client("files", map[string]*client.Client{"rt": h.client("rt", "request")}).As(approval.Asker{}),
-		"another, at a server":    Client("files", map[string]*client.Client{"rt": h.client("rt", "request")}).As(approval.Asker{Token: "rt2"}),
+		"nobody, in this process": rt.people.As(approval.Asker{}),
+		"nobody, at a server":     server.As(approval.Asker{}),
+		"another, at a server":    server.As(approval.Asker{Token: "rt2"}),
 	} {
-		mine := put(t, seatAt(Service(h.svc, h.store, Place{Tenant: "acme", Agent: "files"}), "rt"), name, motd())
+		mine := put(t, rt, name, motd())
 		v := hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: motd().Call}
 		_, opened := d.Open(t.Context(), "k", v)
 		_, looked := d.Look(t.Context(), mine)
@@ -279,7 +287,7 @@ func TestAskersWithoutANameAskNothing(t *testing.T) {
 				t.Errorf("%s %s", name, what)
 			}
 		}
-		if r, err := h.svc.Request(t.Context(), "acme", mine); err != nil || r.State != approval.Pending {
+		if r, err := h.Service.Request(t.Context(), "acme", mine); err != nil || r.State != approval.Pending {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}

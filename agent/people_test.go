@@ -1,4 +1,4 @@
-package held_test
+package agent_test
 
 import (
 	"bytes"
@@ -22,6 +22,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/assenttest"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
 )
@@ -63,15 +64,15 @@ func (s *script) Stream(ctx context.Context, messages []*content.Message, opt *a
 // office is an agent that sells on behalf of somebody, from one process to the next: only the file of its thread lasts.
 type office struct {
 	t     *testing.T
-	h     *house
-	of    func(runtime, agentID string) hold.Holder
+	h     *assenttest.Assent
+	of    func(token, agentID string) hold.Holder
 	file  string
 	store agent.ThreadStore // nil: the file is written at the end of each run
 	model *script
 	ran   []string // arguments that were run
 }
 
-func newOffice(t *testing.T, h *house, of func(runtime, agentID string) hold.Holder, args string) *office {
+func newOffice(t *testing.T, h *assenttest.Assent, of func(token, agentID string) hold.Holder, args string) *office {
 	o := &office{t: t, h: h, of: of, file: filepath.Join(t.TempDir(), "thread.json")}
 	o.model = &script{says: []content.Content{
 		&content.FunctionCall{CallID: "call_1", Name: "trade", Arguments: json.RawMessage(args)}, &content.Text{Text: "That is all."},
@@ -111,14 +112,14 @@ func (o *office) run(messages ...*content.Message) *agent.Response {
 
 func (o *office) try(messages ...*content.Message) (*agent.Response, error) {
 	o.t.Helper()
-	compiled, err := o.h.plans.Plan(o.t.Context(), "acme", "desk")
+	compiled, err := o.h.Plans.Plan(o.t.Context(), "acme", "desk")
 	must(o.t, err)
 	trade := agent.NewFunction("trade", "Sells.", json.RawMessage(`{"type":"object"}`), func(_ context.Context, args json.RawMessage) (any, error) {
 		o.ran = append(o.ran, string(args))
 		return "sold", nil
 	})
 	seller := agent.NewChatAgent(agent.NewFunctionInvoking(o.model, agent.LoopConfig{
-		Decider: agent.ByPlan(compiled.Plan, agent.PlanOptions{Principal: "client-7", Session: "s-1"}), Holder: o.of("rt", "desk"), Now: o.h.clock.Now,
+		Decider: agent.ByPlan(compiled.Plan, agent.PlanOptions{Principal: "client-7", Session: "s-1"}), Holder: o.of("rt", "desk"), Now: o.h.Clock.Now,
 	}), agent.ChatAgentConfig{Name: "seller", Tools: []agent.Tool{trade}, Store: o.store})
 	thread := o.load()
 	r, err := seller.Run(o.t.Context(), thread, messages...)
@@ -138,7 +139,7 @@ func (o *office) begin() *content.ToolApprovalRequest {
 	}
 	q, ok := asked[0].(*content.ToolApprovalRequest)
 	pending := o.load().Pending()
-	if !ok || len(pending) != 1 || pending[0].Ref == "" || q.Note.Where != o.h.url+"/requests/"+pending[0].Ref {
+	if !ok || len(pending) != 1 || pending[0].Ref == "" || q.Note.Where != o.h.URL+"/requests/"+pending[0].Ref {
 		o.t.Fatalf("asked %+v, pending %+v", asked[0], pending)
 	}
 	return q
@@ -146,7 +147,7 @@ func (o *office) begin() *content.ToolApprovalRequest {
 
 // people is the API as a person's token sees it.
 func (o *office) people(person string) *client.Client {
-	return o.h.client(store.Token{Name: "cli-" + person, Person: person, Scopes: []string{"read", "vote"}})
+	return o.h.Client(store.Token{Name: "cli-" + person, Person: person, Scopes: []string{"read", "vote"}})
 }
 
 // inList finds the one open request by the API's list.
@@ -224,9 +225,36 @@ func fetch(t *testing.T, url string) string {
 
 func inOffices(t *testing.T, args string, test func(t *testing.T, o *office)) {
 	t.Helper()
-	onBothSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) hold.Holder) {
-		test(t, newOffice(t, h, of, args))
-	})
+	for name, of := range map[string]func(h *assenttest.Assent, token, agentID string) hold.Holder{
+		"service": inProcess,
+		"client":  atServer,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := assenttest.New(t, peopleConfig())
+			test(t, newOffice(t, h, func(token, agentID string) hold.Holder { return of(h, token, agentID) }, args))
+		})
+	}
+}
+
+func peopleConfig() assenttest.Config {
+	return assenttest.Config{Service: approval.Config{AcceptUnknown: func(string) bool { return true }}}
+}
+
+func inProcess(h *assenttest.Assent, token, agentID string) hold.Holder {
+	at := hold.Place{Tenant: "acme", Agent: agentID, Inbox: h.URL + "/"}
+
+	return hold.Service(h.Service, h.Store, at).As(approval.Asker{Token: token})
+}
+
+func atServer(h *assenttest.Assent, token, agentID string) hold.Holder {
+	return client.Holder(h.Client(store.Token{Name: token, Scopes: []string{"request"}}), agentID)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestInboxAnswerResumesRun: a request of a run is seen and answered in the inbox's world, and the next run, in another process, goes on.
@@ -239,7 +267,7 @@ func TestInboxAnswerResumesRun(t *testing.T) {
 				t.Errorf("the page does not hold %q", want)
 			}
 		}
-		if r := o.inList(); r.Current().Call.Args != `{"amount":20000,"to":"ACME"}` || !strings.Contains(fetch(t, o.h.url+"/"), r.ID) {
+		if r := o.inList(); r.Current().Call.Args != `{"amount":20000,"to":"ACME"}` || !strings.Contains(fetch(t, o.h.URL+"/"), r.ID) {
 			t.Errorf("listed: %+v", r.Current().Call)
 		}
 
@@ -256,7 +284,7 @@ func TestInboxAnswerResumesRun(t *testing.T) {
 
 		o.votes(approval.Approve, openapi.VoteBody{Reason: "fine"})
 		o.ends([]string{`{"amount":20000,"to":"ACME"}`}, "sold")
-		r2, err := o.h.svc.Request(t.Context(), "acme", ref)
+		r2, err := o.h.Service.Request(t.Context(), "acme", ref)
 		must(t, err)
 		if r2.State != approval.Consumed || r2.Permit.By != "rt" {
 			t.Errorf("the request is %s", r2.State)
@@ -286,16 +314,16 @@ func TestInboxRefusals(t *testing.T) {
 	}{
 		"denied":   {func(o *office) { o.votes(approval.Deny, openapi.VoteBody{Reason: "too much"}) }, "too much"},
 		"answered": {func(o *office) { o.votes(approval.Respond, openapi.VoteBody{Response: "ask again on Monday"}) }, "ask again on Monday"},
-		"expired":  {func(o *office) { o.h.later(25 * time.Hour) }, "nobody approved it in time"},
+		"expired":  {func(o *office) { o.h.Later(25 * time.Hour) }, "nobody approved it in time"},
 		"withdrawn": {func(o *office) {
-			_, err := o.h.svc.Cancel(o.t.Context(), "acme", o.inList().ID, "root", "closed for today")
+			_, err := o.h.Service.Cancel(o.t.Context(), "acme", o.inList().ID, "root", "closed for today")
 			must(o.t, err)
 		}, "withdrawn"},
 		"frozen": {func(o *office) {
 			o.votes(approval.Approve, openapi.VoteBody{})
-			must(o.t, o.h.svc.Freeze(o.t.Context(), "acme", "desk", "mara", "odd"))
+			must(o.t, o.h.Service.Freeze(o.t.Context(), "acme", "desk", "mara", "odd"))
 		}, "frozen"},
-		"used too late": {func(o *office) { o.votes(approval.Approve, openapi.VoteBody{}); o.h.later(16 * time.Minute) }, "nobody approved it in time"},
+		"used too late": {func(o *office) { o.votes(approval.Approve, openapi.VoteBody{}); o.h.Later(16 * time.Minute) }, "nobody approved it in time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inOffices(t, `{"amount":20000}`, func(t *testing.T, o *office) {
@@ -316,7 +344,7 @@ func TestStoreDownRunsNothing(t *testing.T) {
 		must(t, err)
 		holder := o.of("rt", "desk")
 		o.of = func(string, string) hold.Holder { return holder }
-		must(t, o.h.store.Close())
+		must(t, o.h.Store.Close())
 		if r, err := o.try(); err == nil || len(o.ran) != 0 {
 			t.Errorf("got %+v, ran %q", r, o.ran)
 		}
@@ -374,9 +402,55 @@ func TestClaimSurvivesACrash(t *testing.T) {
 		if _, err := o.try(); err == nil || len(o.ran) != 0 {
 			t.Fatalf("got %v, ran %q", err, o.ran)
 		}
-		if r, err := o.h.svc.Request(t.Context(), "acme", ref); err != nil || r.State != approval.Consumed {
+		if r, err := o.h.Service.Request(t.Context(), "acme", ref); err != nil || r.State != approval.Consumed {
 			t.Fatalf("got %+v, %v", r, err)
 		}
 		o.ends([]string{`{"amount":7}`}, "sold")
 	})
+}
+
+// TestPollWhilePending: running an agent again without a message asks how its requests stand, and nothing else.
+func TestPollWhilePending(t *testing.T) {
+	inOffices(t, `{"amount":7}`, func(t *testing.T, o *office) {
+		o.begin()
+		for range 2 {
+			if r := o.run(); len(r.UserInputRequests()) != 1 || len(o.model.seen) != 1 || len(o.load().Pending()) != 1 {
+				t.Fatalf("the model was asked %d times, the user is asked %+v", len(o.model.seen), r.UserInputRequests())
+			}
+		}
+	})
+}
+
+func TestInboxEditBelowTheThreshold(t *testing.T) {
+	for name, c := range map[string]struct{ asked, edited string }{
+		"still asked about":         {`{"amount":20000}`, `{"amount": 15000}`},
+		"needs nobody by the rules": {`{"amount":20000}`, `{"amount":0}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inOffices(t, c.asked, func(t *testing.T, o *office) {
+				o.h.Rewrite("agents/desk.agf.yaml", `Sell {{tool_args.amount}}?"}`, `Sell {{tool_args.amount}}?", condition: {args_match: {amount: {gt: 10}}}}`)
+				o.begin()
+				r := o.inList()
+				_, err := o.people("mara").Edit(t.Context(), r.ID, r.Version, openapi.EditBody{Arguments: c.edited, Binding: r.Binding(), ShownFully: true}, false)
+				must(t, err)
+				o.ends([]string{c.edited}, "sold")
+			})
+		})
+	}
+}
+
+// TestMarkedToolNeedsSomebody: a marked tool that the rules let run is not run without anybody's word.
+func TestMarkedToolNeedsSomebody(t *testing.T) {
+	h := assenttest.New(t, peopleConfig())
+	compiled, err := h.Plans.Plan(t.Context(), "acme", "desk")
+	must(t, err)
+	ran := 0
+	quote := agent.RequireApproval(agent.NewFunction("quote", "Looks.", nil, func(context.Context, json.RawMessage) (any, error) { ran++; return 1, nil }))
+	model := &script{says: []content.Content{&content.FunctionCall{CallID: "c", Name: "quote"}, &content.Text{Text: "done"}}}
+	holder := inProcess(h, "rt", "desk")
+	loop := agent.NewFunctionInvoking(model, agent.LoopConfig{Decider: agent.ByPlan(compiled.Plan, agent.PlanOptions{}), Holder: holder})
+	r, err := agent.NewChatAgent(loop, agent.ChatAgentConfig{Tools: []agent.Tool{quote}}).Run(t.Context(), agent.NewThread("t"), content.UserText("q"))
+	if ran != 0 {
+		t.Errorf("it ran without anybody's word: %+v, %v", r, err)
+	}
 }

@@ -1,4 +1,4 @@
-package desk
+package hold_test
 
 import (
 	"context"
@@ -11,12 +11,13 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/approval/ledger"
-	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/assenttest"
+	"github.com/assent-dev/assent/store"
 )
 
 // Whatever happens to what was asked, the desk tells, whichever way it hears of it.
 func TestWatchTellsWhatChanges(t *testing.T) {
-	onAllSides(t, func(t *testing.T, h *house, of func(runtime, agentID string) seat) {
+	onAllSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		d := of("rt", "files")
 		answeredOne, expired, withdrawn := put(t, d, "1", motd()), "", put(t, d, "3", motd())
 		q := motd()
@@ -29,11 +30,11 @@ func TestWatchTellsWhatChanges(t *testing.T) {
 				return (told == ref || told == "") && err == nil && got.State == want
 			}
 		}
-		h.vote(answeredOne, "mara", approval.Choose, 1)
+		chooses(h, answeredOne, "mara", 1)
 		w.until("an answer", state(answeredOne, hold.AnswerChosen))
 		must(t, d.Cancel(t.Context(), withdrawn, ""))
 		w.until("a withdrawal", state(withdrawn, hold.AnswerCancelled))
-		h.clock.add(time.Minute)
+		h.Clock.Add(time.Minute)
 		w.until("the end of time", state(expired, hold.AnswerExpired))
 		if err := w.stop(); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
@@ -43,18 +44,18 @@ func TestWatchTellsWhatChanges(t *testing.T) {
 
 // What follows the ledger names requests of its own agent, and no others.
 func TestWatchNamesOnesOwn(t *testing.T) {
-	for name, side := range sides() {
+	for name, one := range sides() {
 		if strings.Contains(name, "polling") {
 			continue // which never knows
 		}
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
-			d, other := side(h, "rt", "files"), side(h, "rt", "other")
+			h := newAssent(t, assenttest.Config{Runs: true})
+			d, other := one(h, "rt", "files"), one(h, "rt", "other-files")
 			w := watching(t, d)
 			foreign, mine := put(t, other, "theirs", motd()), put(t, d, "ours", motd())
-			h.vote(foreign, "mara", approval.Choose, 0)
-			must(t, h.svc.Freeze(t.Context(), "acme", "other", "mara", ""))
-			h.vote(mine, "mara", approval.Choose, 0)
+			chooses(h, foreign, "mara", 0)
+			must(t, h.Service.Freeze(t.Context(), "acme", "other-files", "mara", ""))
+			chooses(h, mine, "mara", 0)
 			w.until("an answer", func(ref string) bool {
 				if ref != "" && ref != mine {
 					t.Errorf("it tells of %q", ref)
@@ -62,9 +63,9 @@ func TestWatchNamesOnesOwn(t *testing.T) {
 				return ref == mine
 			})
 			for _, agent := range []string{"files", ""} {
-				must(t, h.svc.Freeze(t.Context(), "acme", agent, "mara", ""))
+				must(t, h.Service.Freeze(t.Context(), "acme", agent, "mara", ""))
 				w.until("a freeze", func(ref string) bool { return ref == "" })
-				must(t, h.svc.Thaw(t.Context(), "acme", agent, "mara", ""))
+				must(t, h.Service.Thaw(t.Context(), "acme", agent, "mara", ""))
 				w.until("its end", func(ref string) bool { return ref == "" })
 			}
 		})
@@ -73,16 +74,20 @@ func TestWatchNamesOnesOwn(t *testing.T) {
 
 // A ledger that can't be read for a time hides nothing for good.
 func TestWatchAfterTrouble(t *testing.T) {
-	h := newHouse(t)
-	d := seatAt(Service(h.svc, h.store, Place{Tenant: "acme", Agent: "files"}), "rt")
+	var log *fragile
+	h := newAssent(t, assenttest.Config{Runs: true, Store: func(s store.Store) store.Store {
+		log = &fragile{Store: s}
+		return log
+	}})
+	d := inProcess(h, "rt", "files")
 	ref := put(t, d, "k", motd())
 	w := watching(t, d)
-	h.store.lose(errors.New("disk on fire"))
-	h.vote(ref, "mara", approval.Choose, 0)
+	log.lose(errors.New("disk on fire"))
+	chooses(h, ref, "mara", 0)
 	w.until("all may have changed", func(told string) bool { return told == "" })
-	h.store.lose(nil)
+	log.lose(nil)
 	second := put(t, d, "k2", motd())
-	h.vote(second, "mara", approval.Choose, 0)
+	chooses(h, second, "mara", 0)
 	w.until("the second answer", func(told string) bool {
 		got, err := d.Answer(t.Context(), second)
 		return err == nil && got.State == hold.AnswerChosen && (told == second || told == "")
@@ -91,24 +96,31 @@ func TestWatchAfterTrouble(t *testing.T) {
 
 // More than one read of the ledger brings is told whole.
 func TestWatchCatchesUp(t *testing.T) {
-	h := newHouse(t)
-	d := seatAt(Service(h.svc, h.store, Place{Tenant: "acme", Agent: "files"}), "rt")
+	var log *fragile
+	h := newAssent(t, assenttest.Config{Runs: true, Store: func(s store.Store) store.Store {
+		log = &fragile{Store: s}
+		return log
+	}})
+	d := inProcess(h, "rt", "files")
 	w := watching(t, d)
 	want := map[string]bool{}
-	h.store.mu.Lock() // the desk reads no further
-	for i := range batch {
+	log.mu.Lock() // the desk reads no further
+	for i := range hold.Batch {
 		ref := put(t, d, fmt.Sprint(i), motd())
 		must(t, d.Cancel(t.Context(), ref, ""))
 		want[ref] = true
 	}
-	for size := int64(0); size < 2*batch; {
-		changed := h.store.Changed("acme")
+	for size := int64(0); size < 2*hold.Batch; {
+		changed := h.Store.Changed("acme")
 		var err error
-		size, _, err = h.store.Checkpoint(t.Context(), "acme")
+		size, _, err = h.Store.Checkpoint(t.Context(), "acme")
 		must(t, err)
-		await(t.Context(), changed, 20*time.Millisecond)
+		select {
+		case <-changed:
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
-	h.store.mu.Unlock()
+	log.mu.Unlock()
 	w.until("all of them", func(told string) bool {
 		delete(want, told)
 		return len(want) == 0
@@ -117,17 +129,16 @@ func TestWatchCatchesUp(t *testing.T) {
 
 // Where there is nothing to follow, the desk has everything looked at again and again.
 func TestWatchWithoutAServer(t *testing.T) {
-	h := newHouse(t)
-	d := Client("files", map[string]*client.Client{"rt": h.client("rt", "request", "read")}).(*clientDesk)
-	d.poll = 20 * time.Millisecond
-	h.stop()
-	w := watching(t, seatAt(d, "rt"))
+	h := newAssent(t, assenttest.Config{})
+	d := atServer("request", "read")(h, "rt", "files")
+	h.Stop()
+	w := watching(t, d)
 	for range 3 {
 		w.until("a look", func(told string) bool { return told == "" })
 	}
 }
 
-func TestNews(t *testing.T) {
+func TestChanges(t *testing.T) {
 	leaf := func(kind, subject string, facts map[string]any) string {
 		record, err := ledger.Entry{Time: time.Now(), Tenant: "acme", Type: kind, Subject: subject, Facts: facts}.Seal(strings.NewReader(strings.Repeat("salt", 9)))
 		must(t, err)
@@ -156,22 +167,22 @@ func TestNews(t *testing.T) {
 		"a leaf and a half": {leaf(approval.EventAnswered, "qst_1", files) + "{", ""},
 	} {
 		told := "nothing"
-		news{"files", func(ref string) { told = ref }}.leaf([]byte(tt.leaf))
+		hold.Changes{Agent: "files", Changed: func(ref string) { told = ref }}.Leaf([]byte(tt.leaf))
 		if told != tt.want {
 			t.Errorf("%s: told of %q, want %q", name, told, tt.want)
 		}
 	}
 }
 
-// FuzzNews: no leaf makes the desk panic or tell of a request that is not in it.
-func FuzzNews(f *testing.F) {
+// FuzzChanges: no leaf makes the desk panic or tell of a request that is not in it.
+func FuzzChanges(f *testing.F) {
 	f.Add([]byte(`{}`))
 	f.Add([]byte(`["assent/1","2026-01-01T00:00:00.000000Z"]`))
 	f.Fuzz(func(t *testing.T, leaf []byte) {
-		news{"files", func(ref string) {
+		hold.Changes{Agent: "files", Changed: func(ref string) {
 			if l, err := ledger.ParseLeaf(leaf); err == nil && ref != "" && l.Subject != ref {
 				t.Fatalf("told of %q", ref)
 			}
-		}}.leaf(leaf)
+		}}.Leaf(leaf)
 	})
 }

@@ -1,4 +1,4 @@
-package held
+package hold
 
 import (
 	"net/url"
@@ -6,58 +6,68 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/approval/hold"
 )
 
-// stand tells how a request stands. A consumed one was approved: that its run is taken is for Claim to say, which knows the key.
-func (h *holder) stand(r *approval.Request) hold.Held {
-	out := hold.Held{Ref: r.ID, State: stateOf(r), Reason: reasonOf(r), By: r.By, Where: h.page(r.ID)}
+// held is a request as the runtime sees it. A consumed one was approved: that its run is taken is for
+// Claim to say, which knows the key.
+func (r *requests) held(found *approval.Request) Held {
+	out := Held{
+		Ref:    found.ID,
+		State:  stateOf(found),
+		Reason: reasonOf(found),
+		By:     found.By,
+		Where:  r.page(found.ID),
+	}
 	switch out.State {
-	case hold.Pending:
-		out.By, out.Expires = "", r.Deadline
-	case hold.Approved:
-		out.By, out.Arguments = approvers(r), edited(r)
-		if r.State == approval.Approved && r.Permit != nil {
-			out.Expires = r.Permit.Expires
+	case Pending:
+		out.By = ""
+		out.Expires = found.Deadline
+	case Approved:
+		out.By = approvers(found)
+		out.Arguments = edited(found)
+		if found.State == approval.Approved && found.Permit != nil {
+			out.Expires = found.Permit.Expires
 		}
 	}
+
 	return out
 }
 
-func (h *holder) page(id string) string {
-	if h.inbox == "" {
+func (r *requests) page(id string) string {
+	if r.inbox == "" {
 		return ""
 	}
-	return strings.TrimSuffix(h.inbox, "/") + "/requests/" + url.PathEscape(id)
+
+	return strings.TrimSuffix(r.inbox, "/") + "/requests/" + url.PathEscape(id)
 }
 
 // stateOf says what a request came to for the agent. What is unknown lets nothing run.
-func stateOf(r *approval.Request) hold.State {
+func stateOf(r *approval.Request) State {
 	switch r.State {
 	case approval.Pending:
-		return hold.Pending
+		return Pending
 	case approval.Approved, approval.Consumed:
-		return hold.Approved
+		return Approved
 	case approval.Cancelled:
-		return hold.Cancelled
+		return Cancelled
 	case approval.Expired:
 		return expiredAs(r.Cause)
 	}
 	if r.State == approval.Denied && r.Cause == approval.ByResponse {
-		return hold.Responded
+		return Responded
 	}
-	return hold.Denied
+	return Denied
 }
 
-// expiredAs tells approvals that ended by somebody's word from those that time ended.
-func expiredAs(why approval.Cause) hold.State {
+// expiredAs is the state of an approval that ended before it was used: a person may have ended it.
+func expiredAs(why approval.Cause) State {
 	switch why {
 	case approval.ByLateDeny:
-		return hold.Denied
+		return Denied
 	case approval.ByRequester, approval.BySupersede:
-		return hold.Cancelled
+		return Cancelled
 	}
-	return hold.Expired
+	return Expired
 }
 
 func reasonOf(r *approval.Request) string {
@@ -78,14 +88,14 @@ func reasonOf(r *approval.Request) string {
 	return r.Reason
 }
 
-// ending tells in words how a request ended.
-func ending(r hold.Held) string {
+// ending says in words how a request ended.
+func ending(r Held) string {
 	switch r.State {
-	case hold.Denied:
+	case Denied:
 		return withReason("denied by "+r.By, r.Reason)
-	case hold.Responded:
+	case Responded:
 		return withReason(r.By+" answered instead", r.Reason)
-	case hold.Cancelled:
+	case Cancelled:
 		return withReason("the request was withdrawn", r.Reason)
 	}
 	return orElse(r.Reason, "the request is "+string(r.State))
@@ -143,4 +153,12 @@ func deniedReason(o *approval.Opened) string {
 		return o.Decision.Reasons[0].Detail
 	}
 	return "the rules deny the call"
+}
+
+func orElse(text, other string) string {
+	if text == "" {
+		return other
+	}
+
+	return text
 }
