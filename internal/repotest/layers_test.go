@@ -24,6 +24,7 @@ const (
 // layers lists every package. A new one needs a line here, which is the moment to ask where it belongs.
 func layers() []layer {
 	return []layer{
+		{"internal/safetext", 0},
 		{"value", 1},
 		{"diag", 1},
 		{"internal/automata", 1},

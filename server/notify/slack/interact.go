@@ -15,6 +15,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/safetext"
 )
 
 // step is what an interaction wants.
@@ -341,7 +342,7 @@ func (a *App) tell(ctx context.Context, to, text string) error {
 	if !a.trusted(to) {
 		return errors.New("the response URL is not Slack's")
 	}
-	line, _ := cut(text, maxText)
+	line, _ := safetext.CutSlack(text, maxText)
 	body, err := json.Marshal(slack.WebhookMessage{
 		Text: "assent answered", ResponseType: slack.ResponseTypeEphemeral,
 		Blocks: &slack.Blocks{BlockSet: []slack.Block{section(line)}},

@@ -1,4 +1,4 @@
-package inbox
+package safetext
 
 import (
 	"slices"
@@ -12,12 +12,12 @@ import (
 // verdictOfWord is what a reader should know about a word.
 type verdictOfWord struct {
 	note  string
-	flags flags
+	flags Flags
 }
 
 // judge tells what a word passes for: the same letters in ASCII, or in two alphabets at once.
 func judge(word string) verdictOfWord {
-	v := verdictOfWord{flags: flags{}}
+	v := verdictOfWord{flags: Flags{}}
 	if ascii(word) {
 		return v
 	}
@@ -26,7 +26,7 @@ func judge(word string) verdictOfWord {
 		v.flags["alike"] = true
 		notes = append(notes, "not “"+as+"”: "+strangers(word))
 	}
-	if names := alphabets(word); len(names) > 1 {
+	if names := Alphabets(word); len(names) > 1 {
 		v.flags["mixed"] = true
 		notes = append(notes, "mixes "+strings.Join(names, " and "))
 	}
@@ -34,7 +34,7 @@ func judge(word string) verdictOfWord {
 		v.flags["digits"] = true
 		notes = append(notes, "digits other than 0 to 9: "+strangers(word))
 	}
-	if strings.ContainsFunc(word, rightToLeft) {
+	if strings.ContainsFunc(word, RightToLeft) {
 		v.flags["rtl"] = true
 	}
 	v.note = strings.Join(notes, "; ")
@@ -77,8 +77,8 @@ func strangers(word string) string {
 	return strings.Join(out, " ")
 }
 
-// alphabets names the alphabets with letters that pass for each other's and that a word has letters of.
-func alphabets(word string) []string {
+// Alphabets names the alphabets with letters that pass for each other's and that a word has letters of.
+func Alphabets(word string) []string {
 	var out []string
 	for _, name := range []string{"Latin", "Cyrillic", "Greek", "Armenian", "Cherokee", "Coptic", "Georgian", "Lisu", "Deseret", "Osage"} {
 		if strings.ContainsFunc(word, func(r rune) bool { return unicode.Is(unicode.Scripts[name], r) }) {
@@ -89,12 +89,6 @@ func alphabets(word string) []string {
 }
 
 func foreignDigit(r rune) bool { return r >= utf8.RuneSelf && unicode.IsDigit(r) }
-
-// rightToLeft reports whether a character belongs to the blocks that Unicode reserves for scripts that run from right to left.
-func rightToLeft(r rune) bool {
-	return r >= 0x590 && r <= 0x8ff || r >= 0xfb1d && r <= 0xfdff || r >= 0xfe70 && r <= 0xfeff ||
-		r >= 0x10800 && r <= 0x10fff || r >= 0x1e800 && r <= 0x1efff
-}
 
 // alikeLetter is the ASCII letter or digit that a letter passes for. Fullwidth, mathematical, circled and similar letters are known to
 // NFKC; here stand the ones of other alphabets, and Latin letters that lost a dot or a bowl.

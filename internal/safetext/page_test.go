@@ -1,4 +1,4 @@
-package inbox
+package safetext
 
 import (
 	"fmt"
@@ -9,12 +9,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/golden"
 )
 
 // plain writes shown text with its pieces marked, for golden files: [class:text].
-func (s shown) plain() string {
+func (s Shown) plain() string {
 	var b strings.Builder
 	for _, p := range s.Pieces {
 		switch {
@@ -92,9 +91,9 @@ func TestCorpus(t *testing.T) {
 	for _, c := range corpus() {
 		for _, f := range []struct {
 			name string
-			form
-		}{{"label", form{}}, {"string", form{quoted: true}}, {"message", form{block: true}}} {
-			s := inspect(c.text, f.form)
+			Form
+		}{{"label", Form{}}, {"string", Form{Quoted: true}}, {"message", Form{Block: true}}} {
+			s := Inspect(c.text, f.Form)
 			fmt.Fprintf(&b, "## %s, %s\n%s\n", c.name, f.name, s.plain())
 			if f.name == "label" {
 				for _, w := range s.Flags.Words() {
@@ -112,8 +111,8 @@ func TestNothingHiddenIsShown(t *testing.T) {
 		text := string(rapid.SliceOfN(rapid.OneOf(
 			rapid.Byte(), rapid.SampledFrom([]byte("\xe2\x80\xae\xf3\xa0\x81\x81 \\\"\n")),
 		), 0, 60).Draw(t, "bytes")) + rapid.String().Draw(t, "text")
-		f := form{quoted: rapid.Bool().Draw(t, "quoted"), limit: rapid.SampledFrom([]int{0, 0, 7, 40}).Draw(t, "limit")}
-		for _, p := range inspect(text, f).Pieces {
+		f := Form{Quoted: rapid.Bool().Draw(t, "quoted"), Limit: rapid.SampledFrom([]int{0, 0, 7, 40}).Draw(t, "limit")}
+		for _, p := range Inspect(text, f).Pieces {
 			if !utf8.ValidString(p.Text) {
 				t.Fatalf("%q: piece %q is no UTF-8", text, p.Text)
 			}
@@ -131,8 +130,8 @@ func TestDifferentTextsLookDifferent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		gen := rapid.SliceOfN(rapid.SampledFrom([]rune("ab\\nu{2}x \n\t\u202e\u200b\U000e0041\"é\u0301\u0430")), 0, 12)
 		a, b := string(gen.Draw(t, "a")), string(gen.Draw(t, "b"))
-		for _, f := range []form{{}, {quoted: true}} {
-			if x, y := inspect(a, f).plain(), inspect(b, f).plain(); x == y && a != b {
+		for _, f := range []Form{{}, {Quoted: true}} {
+			if x, y := Inspect(a, f).plain(), Inspect(b, f).plain(); x == y && a != b {
 				t.Fatalf("%q and %q are both shown as %s", a, b, x)
 			}
 		}
@@ -140,11 +139,11 @@ func TestDifferentTextsLookDifferent(t *testing.T) {
 }
 
 func TestCutsAreAnnounced(t *testing.T) {
-	s := inspect(strings.Repeat("a", 5000)+"END", form{limit: 300})
+	s := Inspect(strings.Repeat("a", 5000)+"END", Form{Limit: 300})
 	if got := s.plain(); !s.Cut || !strings.Contains(got, "4,703 of 5,003 characters not shown here") || !strings.HasSuffix(got, "END") {
 		t.Errorf("cut %v: %s", s.Cut, got)
 	}
-	if s := inspect(strings.Repeat("a", 300), form{limit: 300}); s.Cut {
+	if s := Inspect(strings.Repeat("a", 300), Form{Limit: 300}); s.Cut {
 		t.Error("what fits is not cut")
 	}
 }
@@ -167,7 +166,7 @@ func FuzzInspect(f *testing.F) {
 		f.Add(c.text, true, 50)
 	}
 	f.Fuzz(func(t *testing.T, text string, quoted bool, limit int) {
-		s := inspect(text, form{quoted: quoted, block: !quoted, limit: limit % 1000})
+		s := Inspect(text, Form{Quoted: quoted, Block: !quoted, Limit: limit % 1000})
 		if len(text) > 0 && len(s.Pieces) == 0 {
 			t.Errorf("%q is shown as nothing", text)
 		}
@@ -176,42 +175,8 @@ func FuzzInspect(f *testing.F) {
 
 func TestCount(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
-		if got := count(n); got != want {
-			t.Errorf("count(%d) = %s", n, got)
-		}
-	}
-}
-
-func TestNamesStayWhole(t *testing.T) {
-	for subject, want := range map[string]string{
-		"apr_06gvuevv09vr8etigtedtonn80": "…tonn80", "tok_36f15908749bd4500d01": "…500d01", "mara@example.com": "mara@example.com", "all_agents": "all_agents", "": "",
-	} {
-		if got := about(subject); got != want {
-			t.Errorf("%q: %q", subject, got)
-		}
-	}
-}
-
-// TestUsers3_1_ATakenSeatIsSaid: whoever could only fill seats that are taken is told so, and not asked to approve.
-func TestUsers3_1_ATakenSeatIsSaid(t *testing.T) {
-	idle := approval.Eligibility{Answer: true, Approve: true}
-	if got := whyNot(idle, true); !strings.Contains(got, "the seats that you may fill are taken") || !strings.Contains(got, "deny") {
-		t.Errorf("%q", got)
-	}
-	if (card{Pending: true, Say: true, Seat: true}).Approvable() || !(card{Pending: true, Say: true, Seat: true, Fills: true}).Approvable() {
-		t.Error("only an approval that fills a seat is offered")
-	}
-	for _, c := range []struct {
-		e    approval.Eligibility
-		want string
-	}{
-		{approval.Eligibility{Why: "an owner of the agent"}, "You may not answer this: you own the agent."},
-		{approval.Eligibility{Why: "something new"}, "You may not answer this: something new."},
-		{approval.Eligibility{Answer: true, Waiting: true, Why: "called in to look"}, "You were called in to look: you may deny it or answer, but approvals must come from the groups below."},
-		{approval.Eligibility{Answer: true, Approve: true, Waiting: true}, ""},
-	} {
-		if got := whyNot(c.e, true); got != c.want {
-			t.Errorf("%+v: %q", c.e, got)
+		if got := Count(n); got != want {
+			t.Errorf("Count(%d) = %s", n, got)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package template
+package safetext
 
 import (
 	"regexp"
@@ -15,7 +15,7 @@ import (
 // letters, marks, numbers, punctuation, symbols and the ASCII space; and what is inside but invisible. Line feed, tab and our own
 // isolates are judged by each test.
 func forbidden(r rune) bool {
-	if r == '\n' || r == '\t' || string(r) == isolate || string(r) == popIsolate {
+	if r == '\n' || r == '\t' || string(r) == Isolate || string(r) == PopIsolate {
 		return false
 	}
 	if r == ' ' {
@@ -97,7 +97,7 @@ func TestEscapeEveryRune(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		in := "a" + string(r) + "b"
 		out := Escape(in)
-		if strings.ContainsFunc(out, forbidden) || strings.ContainsAny(out, "\n\t"+isolate+popIsolate) {
+		if strings.ContainsFunc(out, forbidden) || strings.ContainsAny(out, "\n\t"+Isolate+PopIsolate) {
 			t.Fatalf("%U is shown as %q", r, out)
 		}
 		if back := unescape(out); back != in {
@@ -140,7 +140,7 @@ func TestEscapeProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := deceiver().Draw(t, "in")
 		out := Escape(in)
-		if strings.ContainsFunc(out, forbidden) || strings.ContainsAny(out, "\n\t"+isolate+popIsolate) || !utf8.ValidString(out) {
+		if strings.ContainsFunc(out, forbidden) || strings.ContainsAny(out, "\n\t"+Isolate+PopIsolate) || !utf8.ValidString(out) {
 			t.Fatalf("%q holds a forbidden character", out)
 		}
 		if back := unescape(out); back != in {
@@ -161,11 +161,11 @@ func TestShowCuts(t *testing.T) {
 		{"escapes are never split", "0123\u202e\u202e\u202e\u202dabcdefgh", `0123\…(8 characters not shown)…efgh`, 12},
 		{"a counted run costs little", "a" + strings.Repeat("\u200b", 5000) + "b", `a\u{200b*5000}b`, 20},
 		{"escapes at the tail", "abcdefghijklmnopqrstuvwxyz\u202e0", `abcdefghijklmnop\…(10 characters not shown)…\u{202e}0`, 25},
-		{"isolated whole", "אאאאאאאאאאאאא", isolate + `אאאאאאאא\…(1 characters not shown)…אאאא` + popIsolate, 12},
+		{"isolated whole", "אאאאאאאאאאאאא", Isolate + `אאאאאאאא\…(1 characters not shown)…אאאא` + PopIsolate, 12},
 		{"backslashes are counted with their escape", "a" + strings.Repeat(`\`, 12) + "z", `a\…(12 characters not shown)…z`, 12},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, cut := show(raw{text: tt.in}, tt.limit)
+			got, cut := Value{Text: tt.in}.Show(tt.limit)
 			if got != tt.want || cut != strings.Contains(tt.want, "not shown") {
 				t.Errorf("cut %v\ngot  %s\nwant %s", cut, got, tt.want)
 			}
@@ -187,8 +187,8 @@ func TestShowIsolatesStringsOfJSON(t *testing.T) {
 		{`["אאאאאאאאאא",1,2,3,4,5]`, `["<אאאאאא>\…(12 characters not shown)…4,5]`, 12},
 		{`["אxxxxxxxxxxxx\"yz"]`, `["<אxxxxxxx>\…(6 characters not shown)…<"yz>"]`, 15},
 	} {
-		got, _ := show(raw{tt.in, true}, tt.limit)
-		if got = strings.NewReplacer(isolate, "<", popIsolate, ">").Replace(got); got != tt.want {
+		got, _ := Value{Text: tt.in, JSON: true}.Show(tt.limit)
+		if got = strings.NewReplacer(Isolate, "<", PopIsolate, ">").Replace(got); got != tt.want {
 			t.Errorf("%s\ngot  %s\nwant %s", tt.in, got, tt.want)
 		}
 	}
@@ -199,12 +199,12 @@ func TestShowProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := strings.Repeat(deceiver().Draw(t, "in"), rapid.IntRange(1, 4).Draw(t, "times"))
 		limit := rapid.IntRange(40, 400).Draw(t, "limit")
-		out, cut := show(raw{text: in}, limit)
-		bare := strings.TrimSuffix(strings.TrimPrefix(out, isolate), popIsolate)
-		if strings.ContainsFunc(bare, forbidden) || strings.ContainsAny(bare, "\n\t"+isolate+popIsolate) {
+		out, cut := Value{Text: in}.Show(limit)
+		bare := strings.TrimSuffix(strings.TrimPrefix(out, Isolate), PopIsolate)
+		if strings.ContainsFunc(bare, forbidden) || strings.ContainsAny(bare, "\n\t"+Isolate+PopIsolate) {
 			t.Fatalf("%q holds a forbidden character", out)
 		}
-		if isolates := len(out) - len(bare); isolates != 0 && isolates != len(isolate+popIsolate) {
+		if isolates := len(out) - len(bare); isolates != 0 && isolates != len(Isolate+PopIsolate) {
 			t.Fatalf("%q: isolates are not a pair", out)
 		}
 		if n := utf8.RuneCountInString(marker.ReplaceAllString(bare, "")); n > limit {
@@ -230,10 +230,13 @@ func TestShowProperties(t *testing.T) {
 	})
 }
 
-func TestValueLimit(t *testing.T) {
-	for uses, want := range map[int]int{0: 2000, 1: 2000, 16: 2000, 32: 1000, 160: 200, 5000: 200} {
-		if got := valueLimit(uses); got != want {
-			t.Errorf("%d uses: %d, want %d", uses, got, want)
-		}
+func FuzzEscape(f *testing.F) {
+	for _, s := range []string{"", "a\nb", "\u202e\u05d0", `\u{202e}`, "e\u0301\u0301", "\xff", strings.Repeat(" ", 3000)} {
+		f.Add(s)
 	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if back := unescape(Escape(text)); back != text {
+			t.Fatalf("%q reads back as %q", text, back)
+		}
+	})
 }

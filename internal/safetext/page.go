@@ -1,25 +1,21 @@
-package inbox
+package safetext
 
 import (
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/assent-dev/assent/template"
 )
 
-// shown is a text from outside, ready to be looked at: what could hide, reorder or pass for something else is spelled out.
-type shown struct {
-	Pieces []piece
-	Flags  flags
+// Shown is a text from outside, ready to be looked at: what could hide, reorder or pass for something else is spelled out.
+type Shown struct {
+	Pieces []Piece
+	Flags  Flags
 	Cut    bool // something was left out, and a piece says how much
 }
 
-// spoken is the shown text without its looks, for attributes.
-func (s shown) spoken() string {
+// Spoken is the shown text without its looks, for attributes.
+func (s Shown) Spoken() string {
 	var b strings.Builder
 	for _, p := range s.Pieces {
 		b.WriteString(p.Text)
@@ -27,8 +23,8 @@ func (s shown) spoken() string {
 	return b.String()
 }
 
-// piece is a run of shown text. Class "" is the text as it is; the others are the page's own spelling of it.
-type piece struct {
+// Piece is a run of shown text. Class "" is the text as it is; the others are the page's own spelling of it.
+type Piece struct {
 	Class   string // "", or one of the classes below
 	Text    string
 	Note    string // what an escape stands for
@@ -38,33 +34,33 @@ type piece struct {
 
 // Classes of pieces, which the style sheet knows.
 const (
-	classEscape = "esc"   // spelled out: \u{202e}
-	classMark   = "mark"  // spelled out, and ordinary: a line break or a tab of the text
-	classAlike  = "alike" // a word that passes for another
-	classNote   = "note"  // words of the page about the text before
-	classGap    = "gap"   // counted white space
-	classCut    = "cut"   // how much was left out
+	PieceEscape = "esc"   // spelled out: \u{202e}
+	PieceMark   = "mark"  // spelled out, and ordinary: a line break or a tab of the text
+	PieceAlike  = "alike" // a word that passes for another
+	PieceNote   = "note"  // words of the page about the text before
+	PieceGap    = "gap"   // counted white space
+	PieceCut    = "cut"   // how much was left out
 )
 
-// flags are the kinds of trouble found in a text.
-type flags map[string]bool
+// Flags are the kinds of trouble found in a text.
+type Flags map[string]bool
 
-func (f flags) add(other flags) {
+func (f Flags) Add(other Flags) {
 	for k := range other {
 		f[k] = true
 	}
 }
 
-// hides reports whether characters were found that nobody sees.
-func (f flags) hides() bool {
+// Hides reports whether characters were found that nobody sees.
+func (f Flags) Hides() bool {
 	return f["bidi"] || f["tag"] || f["invisible"] || f["control"] || f["invalid"]
 }
 
-// deceives reports whether characters were found that pass for others.
-func (f flags) deceives() bool { return f["alike"] || f["mixed"] || f["digits"] }
+// Deceives reports whether characters were found that pass for others.
+func (f Flags) Deceives() bool { return f["alike"] || f["mixed"] || f["digits"] }
 
 // Words explains the flags, the worst first.
-func (f flags) Words() []string {
+func (f Flags) Words() []string {
 	var out []string
 	for _, w := range flagWords() {
 		if f[w.flag] {
@@ -92,68 +88,53 @@ func flagWords() []flagWord {
 	}
 }
 
-// form says how a text is shown.
-type form struct {
-	quoted bool // as a JSON string: backslashes doubled, line breaks spelled out
-	block  bool // line breaks are drawn; the text is a message, in which values are escaped already
-	lines  bool // line breaks are drawn
-	limit  int  // characters; more are cut out of the middle, with their number. 0: no limit
-	budget *budget
+// Form says how a page shows a text.
+type Form struct {
+	Quoted bool // as a JSON string: backslashes doubled, line breaks spelled out
+	Block  bool // line breaks are drawn; the text is a message, in which values are escaped already
+	Lines  bool // line breaks are drawn
+	Limit  int  // characters; more are cut out of the middle, with their number. 0: no limit
+	// Spend takes pieces out of what the page may still draw, and reports whether any are left. nil: there is no end.
+	Spend func(pieces int) bool
 }
 
-const (
-	longSpaces = 8 // spaces in a row that are still drawn
-	longBreaks = 2 // line breaks within white space that are still drawn
-	longMarks  = 4 // combining marks on one letter that are still drawn
-	longEscape = 2 // equal escapes in a row that are written one by one
-)
+// maxBreaks is how many line breaks within white space are drawn.
+const maxBreaks = 2
 
-// inspect makes a text from outside safe and honest to look at. It loses nothing without saying so, and different texts
+// Inspect makes a text from outside safe and honest to look at on a page. It loses nothing without saying so, and different texts
 // never look the same: what is drawn otherwise stands in pieces of a class. Time and memory are linear in the text, and
 // end with the budget.
-func inspect(s string, f form) shown {
-	d := display{form: f, flags: flags{}}
-	if total := utf8.RuneCountInString(s); f.limit > 0 && total > f.limit {
+func Inspect(s string, f Form) Shown {
+	d := display{Form: f, flags: Flags{}}
+	if total := utf8.RuneCountInString(s); f.Limit > 0 && total > f.Limit {
 		d.ends(s, total)
 	} else {
 		d.text(s)
 		d.leftOut(total)
 	}
 	d.join()
-	return shown{Pieces: d.pieces, Flags: d.flags, Cut: d.cut}
+	return Shown{Pieces: d.pieces, Flags: d.flags, Cut: d.cut}
 }
 
-// ends shows head and tail of a text, and says how much stands between.
+// ends shows the beginning and the end of a text, and says how much stands between.
 func (d *display) ends(s string, total int) {
-	tail := d.limit / 3
-	head := d.limit - tail
-	d.text(s[:offset(s, head)])
-	d.unshown += total - head - tail
+	head, tail, left := ends(s, d.Limit, func(x run) int { return x.n })
+	d.text(s[:head])
+	d.unshown += left
 	if d.stopped {
-		d.unshown += tail
+		d.unshown += utf8.RuneCountInString(s[tail:])
 	} else {
 		d.leftOut(total)
-		d.text(s[offset(s, total-tail):])
+		d.text(s[tail:])
 	}
 	d.leftOut(total)
 }
 
-// offset is the byte at which character n begins.
-func offset(s string, n int) int {
-	for i := range s {
-		if n == 0 {
-			return i
-		}
-		n--
-	}
-	return len(s)
-}
-
 type display struct {
-	form
-	pieces  []piece
+	Form
+	pieces  []Piece
 	last    []byte // the text of the last piece, which may still grow
-	flags   flags
+	flags   Flags
 	isolate bool
 	stopped bool // the budget is spent
 	unshown int  // characters since the last that was shown
@@ -161,17 +142,17 @@ type display struct {
 }
 
 // put appends a piece, joined to the one before when they are of one kind.
-func (d *display) put(p piece) {
+func (d *display) put(p Piece) {
 	p.Isolate = d.isolate
 	if n := len(d.pieces); n > 0 {
-		if last := &d.pieces[n-1]; last.Class == p.Class && last.Note == p.Note && !last.Break && last.Isolate == p.Isolate && p.Class != classNote {
+		if last := &d.pieces[n-1]; last.Class == p.Class && last.Note == p.Note && !last.Break && last.Isolate == p.Isolate && p.Class != PieceNote {
 			d.last = append(d.last, p.Text...)
 			last.Break = p.Break
 			return
 		}
 	}
 	d.join()
-	d.stopped = !d.budget.spend(1)
+	d.stopped = d.Spend != nil && !d.Spend(1)
 	d.last = append(d.last, p.Text...)
 	d.pieces = append(d.pieces, p)
 }
@@ -188,21 +169,20 @@ func (d *display) join() {
 func (d *display) leftOut(total int) {
 	if d.unshown > 0 {
 		d.cut = true
-		words := fmt.Sprintf("… %s of %s characters not shown here …", count(d.unshown), count(total))
-		d.put(piece{Class: classCut, Text: words})
+		d.put(Piece{Class: PieceCut, Text: cutOnPage(d.unshown, total)})
 	}
 	d.unshown = 0
 }
 
 func (d *display) text(s string) {
-	isolates := strings.LastIndex(s, isolateEnd)
+	isolates := strings.LastIndex(s, PopIsolate)
 	for whole := len(s); len(s) > 0; {
 		if d.stopped {
 			d.unshown += utf8.RuneCountInString(s)
 			return
 		}
 		if n := plainRun(s); n > 0 {
-			d.put(piece{Text: s[:n]})
+			d.put(Piece{Text: s[:n]})
 			s = s[n:]
 			continue
 		}
@@ -221,7 +201,7 @@ func plainRun(s string) int {
 		case c < ' ' || c == 0x7f || c == '\\' || c == '"':
 			return i
 		case c == ' ':
-			if n := spaces(s[i:]); n > longSpaces {
+			if n := spaces(s[i:]); n > maxSpaces {
 				return i
 			}
 			word = i + 1
@@ -242,10 +222,11 @@ func spaces(s string) int { return len(s) - len(strings.TrimLeft(s, " ")) }
 // follows.
 func (d *display) next(s string, closes bool) int {
 	r, w := utf8.DecodeRuneInString(s)
+	class := Classify(r)
 	switch {
-	case r == utf8.RuneError && w == 1:
+	case broken(r, w):
 		return d.invalid(s)
-	case r == isolateStart && d.block && closes && !d.isolate:
+	case strings.HasPrefix(s, Isolate) && d.Block && closes && !d.isolate:
 		return d.isolated(s)
 	case r == '\n':
 		return d.breaks(s)
@@ -253,49 +234,44 @@ func (d *display) next(s string, closes bool) int {
 		return d.gap(s)
 	case r == '\\' || r == '"':
 		return d.backslash(s)
-	case tag(r):
+	case class == Tag:
 		return d.tags(s)
-	case hidden(r):
-		return d.escape(s, r)
+	case class.Hidden():
+		return d.escape(s, r, class)
+	case class != Visible:
+		return d.marks(s)
 	case unicode.IsLetter(r) || unicode.IsDigit(r):
 		return d.word(s)
-	case unicode.Is(unicode.M, r):
-		return d.marks(s)
 	}
 	return d.sign(s, r, w)
 }
 
-// Unicode's isolates, with which the message renderer keeps a value from reordering the author's words. Values can't contain them
-// there: they are escaped before.
-const (
-	isolateStart = '\u2068'
-	isolateEnd   = "\u2069"
-)
-
+// isolated shows a value that the renderer of messages has isolated. Values can't contain isolates there: they are escaped before.
 func (d *display) isolated(s string) int {
-	w, end := utf8.RuneLen(isolateStart), strings.Index(s, isolateEnd)
+	end := strings.Index(s, PopIsolate)
 	d.isolate = true
-	d.text(s[w:end])
+	d.text(s[len(Isolate):end])
 	d.isolate = false
-	return end + len(isolateEnd)
+
+	return end + len(PopIsolate)
 }
 
 func (d *display) invalid(s string) int {
 	d.flags["invalid"] = true
-	d.put(piece{Class: classEscape, Text: fmt.Sprintf(`\x{%02x}`, s[0]), Note: "a byte that is no UTF-8"})
+	d.put(Piece{Class: PieceEscape, Text: fmt.Sprintf(`\x{%02x}`, s[0]), Note: "a byte that is no UTF-8"})
 	return 1
 }
 
 // breaks draws line breaks. Where white space holds many of them it is counted, so that nothing is pushed out of sight.
 func (d *display) breaks(s string) int {
 	white := len(s) - len(strings.TrimLeft(s, " \n\t"))
-	if strings.Count(s[:white], "\n") > longBreaks {
+	if strings.Count(s[:white], "\n") > maxBreaks {
 		return d.white(s[:white])
 	}
-	if d.block || d.lines {
-		d.put(piece{Break: true})
+	if d.Block || d.Lines {
+		d.put(Piece{Break: true})
 	} else {
-		d.put(piece{Class: classMark, Text: `\n`, Note: "line break", Break: true})
+		d.put(Piece{Class: PieceMark, Text: `\n`, Note: "line break", Break: true})
 	}
 	return 1
 }
@@ -306,21 +282,21 @@ func (d *display) white(s string) int {
 	var runs []string
 	for rest := s; rest != ""; {
 		n := len(rest) - len(strings.TrimLeft(rest, rest[:1]))
-		runs = append(runs, count(n)+map[byte]string{' ': " spaces", '\n': " line breaks", '\t': " tabs"}[rest[0]])
+		runs = append(runs, Count(n)+map[byte]string{' ': " spaces", '\n': " line breaks", '\t': " tabs"}[rest[0]])
 		rest = rest[n:]
 	}
-	d.put(piece{Class: classGap, Text: "[" + strings.Join(runs, ", ") + "]", Break: true})
+	d.put(Piece{Class: PieceGap, Text: "[" + strings.Join(runs, ", ") + "]", Break: true})
 	return len(s)
 }
 
 func (d *display) gap(s string) int {
 	n := spaces(s)
-	if n <= longSpaces {
-		d.put(piece{Text: s[:n]})
+	if n <= maxSpaces {
+		d.put(Piece{Text: s[:n]})
 		return n
 	}
 	d.flags["spaces"] = true
-	d.put(piece{Class: classGap, Text: "[" + count(n) + " spaces]"})
+	d.put(Piece{Class: PieceGap, Text: "[" + Count(n) + " spaces]"})
 	return n
 }
 
@@ -337,32 +313,32 @@ func spelled(s string) int {
 }
 
 // spelledOut is an escape of a message. Line breaks and tabs are spelled here as everywhere.
-func spelledOut(escape string) piece {
+func spelledOut(escape string) Piece {
 	switch escape {
 	case `\u{a}`:
-		return piece{Class: classMark, Text: `\n`, Note: "line break"}
+		return Piece{Class: PieceMark, Text: `\n`, Note: "line break"}
 	case `\u{9}`:
-		return piece{Class: classMark, Text: `\t`, Note: "tab"}
+		return Piece{Class: PieceMark, Text: `\t`, Note: "tab"}
 	}
 
-	return piece{Class: classEscape, Text: escape, Note: "a character that is spelled out"}
+	return Piece{Class: PieceEscape, Text: escape, Note: "a character that is spelled out"}
 }
 
 // backslash keeps spellings apart: in a JSON string it is doubled, elsewhere only where it would read as an escape. Messages come with
 // their values escaped already, see template.Render.
 func (d *display) backslash(s string) int {
 	switch n := spelled(s); {
-	case d.block && n > 0:
+	case d.Block && n > 0:
 		d.put(spelledOut(s[:n]))
 		return n
-	case d.block:
-		d.put(piece{Text: s[:1]})
-	case d.quoted:
-		d.put(piece{Text: `\` + s[:1]})
+	case d.Block:
+		d.put(Piece{Text: s[:1]})
+	case d.Quoted:
+		d.put(Piece{Text: `\` + s[:1]})
 	case strings.HasPrefix(s, `\u{`) || strings.HasPrefix(s, `\x{`):
-		d.put(piece{Class: classEscape, Text: `\u{5c}`, Note: "a backslash of the text itself"})
+		d.put(Piece{Class: PieceEscape, Text: `\u{5c}`, Note: "a backslash of the text itself"})
 	default:
-		d.put(piece{Text: s[:1]})
+		d.put(Piece{Text: s[:1]})
 	}
 	return 1
 }
@@ -373,7 +349,7 @@ func (d *display) tags(s string) int {
 	var codes, says strings.Builder
 	n := 0
 	for _, r := range s {
-		if !tag(r) {
+		if Classify(r) != Tag {
 			break
 		}
 		fmt.Fprintf(&codes, `\u{%x}`, r)
@@ -382,57 +358,43 @@ func (d *display) tags(s string) int {
 		}
 		n += utf8.RuneLen(r)
 	}
-	d.put(piece{Class: classEscape, Text: codes.String(), Note: "invisible tag characters"})
+	d.put(Piece{Class: PieceEscape, Text: codes.String(), Note: "invisible tag characters"})
 	if says.Len() > 0 {
-		d.put(piece{Class: classNote, Text: "invisible text that says “" + says.String() + "”"})
+		d.put(Piece{Class: PieceNote, Text: "invisible text that says “" + says.String() + "”"})
 	}
 	return n
 }
 
-const tagBase = 0xe0000
-
-func tag(r rune) bool { return r >= tagBase && r <= tagBase+0x7f }
-
-// hidden asks the escaper of messages, so that every channel agrees on what can't be shown as it is. Marks are judged by what they
-// stand on.
-func hidden(r rune) bool {
-	return !unicode.Is(unicode.M, r) && r != '\\' && template.Escape(string(r)) != string(r) || variation(r)
-}
-
-func variation(r rune) bool { return r == 0x34f || unicode.Is(unicode.Variation_Selector, r) }
-
-func (d *display) escape(s string, r rune) int {
+func (d *display) escape(s string, r rune, class Class) int {
 	if r == '\t' || strings.HasPrefix(s, "\r\n") {
-		return d.ordinary(s)
+		return d.plainControl(s)
 	}
-	flag, note := trouble(r)
+	flag, note := trouble(class)
 	d.flags[flag] = true
-	unit, n := string(r), 0
-	for strings.HasPrefix(s[n*len(unit):], unit) {
-		n++
-	}
-	code := codeOf(r, d.quoted)
-	if n > longEscape {
-		d.put(piece{Class: classEscape, Text: code + "×" + count(n), Note: note})
+	x, _ := firstRun(s)
+	code := codeOf(r, d.Quoted)
+	if x.n > maxRepeat {
+		d.put(Piece{Class: PieceEscape, Text: code + "×" + Count(x.n), Note: note})
 	} else {
-		d.put(piece{Class: classEscape, Text: strings.Repeat(code, n), Note: note})
+		d.put(Piece{Class: PieceEscape, Text: strings.Repeat(code, x.n), Note: note})
 	}
-	return n * len(unit)
+
+	return x.n * len(x.unit)
 }
 
-// ordinary shows tabs, and the carriage return of a line break: they are part of any text, and hide nothing.
-func (d *display) ordinary(s string) int {
+// plainControl shows tabs, and the carriage return of a line break: they are part of any text, and hide nothing.
+func (d *display) plainControl(s string) int {
 	if s[0] == '\r' {
-		d.put(piece{Class: classMark, Text: `\r`, Note: "carriage return"})
+		d.put(Piece{Class: PieceMark, Text: `\r`, Note: "carriage return"})
 		return 1
 	}
 	n := len(s) - len(strings.TrimLeft(s, "\t"))
-	if n > longSpaces {
+	if n > maxSpaces {
 		d.flags["spaces"] = true
-		d.put(piece{Class: classGap, Text: "[" + count(n) + " tabs]"})
+		d.put(Piece{Class: PieceGap, Text: "[" + Count(n) + " tabs]"})
 		return n
 	}
-	d.put(piece{Class: classMark, Text: strings.Repeat(`\t`, n), Note: "tab"})
+	d.put(Piece{Class: PieceMark, Text: strings.Repeat(`\t`, n), Note: "tab"})
 
 	return n
 }
@@ -441,23 +403,24 @@ func codeOf(r rune, quoted bool) string {
 	if r == '\r' && quoted {
 		return `\r`
 	}
-	return `\u{` + strconv.FormatInt(int64(r), 16) + `}`
+	return string(run{string(r), r, 1}.appendEscape(nil))
 }
 
-// trouble names what an escaped character is.
-func trouble(r rune) (flag, note string) {
-	switch {
-	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f, r == 0x61c:
+// trouble names what an escaped character is, as a flag and as a note.
+func trouble(class Class) (flag, note string) {
+	switch class {
+	case Bidi:
 		return "bidi", "reorders the text around it"
-	case unicode.Is(unicode.Cc, r):
+	case Control:
 		return "control", "control character"
-	case unicode.Is(unicode.Zs, r):
+	case Space:
 		return "invisible", "a space that is not the ordinary one"
-	case unicode.Is(unicode.Co, r):
+	case Private:
 		return "invisible", "private use: it looks different everywhere"
-	case r == 0x200b || r == 0x200c || r == 0x200d || r == 0x2060 || r == 0xfeff:
+	case ZeroWidth:
 		return "invisible", "zero width"
 	}
+
 	return "invisible", "shows nothing, or nobody knows what"
 }
 
@@ -465,7 +428,7 @@ func trouble(r rune) (flag, note string) {
 func (d *display) marks(s string) int {
 	r, w := utf8.DecodeRuneInString(s)
 	d.flags["marks"] = true
-	d.put(piece{Class: classEscape, Text: codeOf(r, d.quoted), Note: "combining mark"})
+	d.put(Piece{Class: PieceEscape, Text: codeOf(r, d.Quoted), Note: "combining mark"})
 	return w
 }
 
@@ -474,60 +437,41 @@ func (d *display) word(s string) int {
 	n := wordLen(s)
 	word := s[:n]
 	v := judge(word)
-	d.flags.add(v.flags)
+	d.flags.Add(v.flags)
 	class := ""
 	if v.note != "" {
-		class = classAlike
+		class = PieceAlike
 	}
-	d.put(piece{Class: class, Text: word})
+	d.put(Piece{Class: class, Text: word})
 	if v.note != "" {
-		d.put(piece{Class: classNote, Text: v.note})
+		d.put(Piece{Class: PieceNote, Text: v.note})
 	}
 	return n
 }
 
 // wordLen stops before anything that must be spelled out, marks beyond the fourth among it.
 func wordLen(s string) int {
-	marks := 0
+	var following marks
 	for i, r := range s {
-		switch {
-		case unicode.Is(unicode.M, r) && !variation(r):
-			if marks++; marks > longMarks || overlays(r) {
-				return i
-			}
-		case (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.Nl, r)) && !hidden(r):
-			marks = 0
-		default:
+		letter := unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl)
+		if !letter || !following.draws(r, 1) {
 			return i
 		}
 	}
-	return len(s)
-}
 
-// overlays reports whether a mark strikes out or encloses its letter, or spans two.
-func overlays(r rune) bool {
-	return r >= 0x334 && r <= 0x338 || r >= 0x35c && r <= 0x362 || r >= 0x20d0 && r <= 0x20ff || unicode.Is(unicode.Me, r)
+	return len(s)
 }
 
 // sign shows punctuation and symbols; those that pass for ASCII ones get a note.
 func (d *display) sign(s string, r rune, w int) int {
 	if as := alikeSign(r); as != "" {
 		d.flags["alike"] = true
-		d.put(piece{Class: classAlike, Text: s[:w]})
-		d.put(piece{Class: classNote, Text: "not “" + as + "” but " + codePoint(r)})
+		d.put(Piece{Class: PieceAlike, Text: s[:w]})
+		d.put(Piece{Class: PieceNote, Text: "not “" + as + "” but " + codePoint(r)})
 		return w
 	}
-	d.put(piece{Text: s[:w]})
+	d.put(Piece{Text: s[:w]})
 	return w
 }
 
 func codePoint(r rune) string { return fmt.Sprintf("U+%04X", r) }
-
-// count writes a number with separators of thousands.
-func count(n int) string {
-	digits := []byte(strconv.Itoa(n))
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = slices.Insert(digits, i, ',')
-	}
-	return string(digits)
-}
