@@ -170,12 +170,12 @@ func whyNot(e approval.Eligibility, open bool) string {
 // ofYou says to the visitor why they may not answer.
 func ofYou(why string) string {
 	return cmp.Or(map[string]string{
-		"not in the directory":                 "the directory does not know you",
-		"in none of the groups that are asked": "you are in none of the groups that are asked",
-		"an owner of the agent":                "you own the agent",
-		"the agent acts for this person":       "the agent acts for you",
-		"the token that asks is this person's": "the token that asks is yours",
-		"this is the token that asks":          "you are the one who asks",
+		approval.WhyUnknown:   "the directory does not know you",
+		approval.WhyNotAsked:  "you are in none of the groups that are asked",
+		approval.WhyOwner:     "you own the agent",
+		approval.WhyPrincipal: "the agent acts for you",
+		approval.WhyTokens:    "the token that asks is yours",
+		approval.WhyToken:     "you are the one who asks",
 	}[why], why)
 }
 

@@ -131,15 +131,10 @@ func named(q *approval.Question, index int) string {
 	return fmt.Sprintf("[%d] “%s”", index, label)
 }
 
-// asksUser reports whether a question is for the person whom the agent acts for, and for nobody else.
-func asksUser(r *approval.Request) bool {
-	return r.Question != nil && len(r.Question.Groups) == 0 && r.Requester.Principal != ""
-}
-
 // whom says who may answer a question.
 func (v *visit) whom(r *approval.Request) string {
 	switch {
-	case asksUser(r):
+	case r.OnlyUser():
 		return v.called(r.Requester.Principal) + ", for whom the agent acts"
 	case len(r.Question.Groups) == 0:
 		return "any approver"

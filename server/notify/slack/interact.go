@@ -303,11 +303,11 @@ func (a *App) ask(ctx context.Context, in *interaction, person approval.Person) 
 		return explain(err)
 	}
 	e, err := a.cfg.Voter.Eligible(ctx, r, person.ID)
-	switch {
-	case err != nil:
+	if err != nil {
 		return explain(err)
-	case !e.Answer:
-		return "Nothing was counted: you may not answer this: " + e.Why + "."
+	}
+	if err := e.May(approval.Deny); err != nil {
+		return "Nothing was counted: " + err.Error() + "."
 	}
 	metadata, err := json.Marshal(in.origin)
 	const most = 3000
