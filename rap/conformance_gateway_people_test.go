@@ -61,7 +61,7 @@ func (o *opsHouse) Plan(context.Context, string, string) (*approval.Compiled, er
 func (o *opsHouse) asks(whom rap.Whom) func(*rap.GatewayConfig) {
 	return func(cfg *rap.GatewayConfig) {
 		cfg.Ask, cfg.Records = whom, o.store
-		cfg.Desk = desk.Service(o.service, o.store, desk.Place{Tenant: "acme", Agent: "toolkeeper"})
+		cfg.People = desk.Service(o.service, o.store, desk.Place{Tenant: "acme", Agent: "toolkeeper"})
 	}
 }
 

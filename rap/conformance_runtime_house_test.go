@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/rap"
@@ -70,7 +71,7 @@ func (h *askHouse) Plan(_ context.Context, _, agent string) (*approval.Compiled,
 	return &approval.Compiled{Agent: approval.Agent{ID: agent, Version: "1.0.0", Name: "Clerk"}, Plan: h.plan}, nil
 }
 
-func (h *askHouse) desk() rap.Desk {
+func (h *askHouse) desk() hold.People {
 	return desk.Service(h.service, h.store, desk.Place{Tenant: "acme", Agent: "clerk"})
 }
 
@@ -82,7 +83,7 @@ func houseWorld(t *testing.T, set ...func(w *runtimeWorld)) (*runtimeWorld, *ask
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.store.Close() })
-	return moreWorld(t, append(set, func(w *runtimeWorld) { w.cfg.Desk, w.cfg.Records = h.desk(), h.store })...), h
+	return moreWorld(t, append(set, func(w *runtimeWorld) { w.cfg.People, w.cfg.Records = h.desk(), h.store })...), h
 }
 
 // votes is one person's word on a question. Whoever comes second is told so.

@@ -33,7 +33,7 @@ func newBoard() *board {
 }
 
 // As keeps who asks.
-func (b *board) As(who approval.Asker) AskerDesk {
+func (b *board) As(who approval.Asker) hold.Requests {
 	b.set(func() { b.askers = append(b.askers, who) })
 	return b
 }
@@ -80,12 +80,12 @@ func (b *board) Cancel(_ context.Context, ref, _ string) error {
 	return nil
 }
 
-func (b *board) Ask(context.Context, string, Question) (string, error) {
+func (b *board) Ask(context.Context, string, hold.Question) (string, error) {
 	return "", errors.New("a gateway asks no questions here")
 }
 
-func (b *board) Answer(context.Context, string) (Answer, error) {
-	return Answer{}, hold.ErrNoRequest
+func (b *board) Answer(context.Context, string) (hold.Answer, error) {
+	return hold.Answer{}, hold.ErrNoRequest
 }
 
 func (b *board) Watch(ctx context.Context, changed func(string)) error {
@@ -125,7 +125,7 @@ func (b *board) set(edit func()) {
 
 func newDeskHouse(t *testing.T, whom Whom) (*house, *board) {
 	b := newBoard()
-	return newHouse(t, func(c *GatewayConfig) { c.Ask, c.Desk = whom, b }), b
+	return newHouse(t, func(c *GatewayConfig) { c.Ask, c.People = whom, b }), b
 }
 
 func TestGatewayAsksApprovers(t *testing.T) {

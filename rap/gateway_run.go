@@ -74,7 +74,7 @@ func (g *Gateway) mayRun(ctx context.Context, c *gateCall) (*judged, string) {
 // take takes what the run uses up: the approval at the desk, a session grant. Only true says that it was had.
 func (g *Gateway) take(ctx context.Context, d *doc[gateCall], j *judged) (bool, error) {
 	c := &d.body
-	if c.Held != "" && g.cfg.Desk == nil {
+	if c.Held != "" && g.cfg.People == nil {
 		return false, g.settle(ctx, d, gateFailed, "the approvers can't be reached; nothing was run")
 	}
 	if c.Held != "" {

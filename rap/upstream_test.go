@@ -144,11 +144,11 @@ func TestRelayDeskApprovesNothing(t *testing.T) {
 	if err := d.Claim(t.Context(), held.Ref, "k", hold.Verdict{}); !errors.Is(err, agent.ErrNotClaimed) {
 		t.Error(err)
 	}
-	ref, err := d.Ask(t.Context(), "q", Question{Within: -2 * relayKept})
+	ref, err := d.Ask(t.Context(), "q", hold.Question{Within: -2 * relayKept})
 	if err != nil || !d.waiting() {
 		t.Fatal(err)
 	}
-	if _, err := d.Ask(t.Context(), "q2", Question{Within: time.Hour}); err != nil {
+	if _, err := d.Ask(t.Context(), "q2", hold.Question{Within: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.Answer(t.Context(), ref); !errors.Is(err, hold.ErrNoRequest) {

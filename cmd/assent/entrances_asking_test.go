@@ -14,7 +14,6 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/cli"
-	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/desk"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
@@ -172,8 +171,8 @@ func deskOfClient(t *testing.T, w *entrances, c askedCall) {
 }
 
 // puts has a RAP runtime put the question of a tool.
-func puts(t *testing.T, d rap.AskerDesk, c askedCall) {
-	q := rap.Question{
+func puts(t *testing.T, d hold.Requests, c askedCall) {
+	q := hold.Question{
 		Call: c.resolved(), Server: "machines", Prompt: "Really?", Choices: []string{"Yes", "No"}, Default: 1,
 		Groups: []string{"ops"},
 	}

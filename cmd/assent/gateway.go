@@ -88,7 +88,7 @@ func standalone(cfg cli.GatewayConfig, s store.Store, agents *plans.Plans, key c
 			return common, err
 		}
 	}
-	common.Desk = desk.Client(cfg.Agent, clients)
+	common.People = desk.Client(cfg.Agent, clients)
 	return common, nil
 }
 

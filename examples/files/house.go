@@ -103,7 +103,7 @@ func writeFile(dir string) rap.Operation {
 
 // startRuntime is the agent's side: whose tools it calls, and who answers what they ask.
 func (h *house) startRuntime(ctx context.Context, common rap.Common, tools, at net.Listener, u *user) (err error) {
-	common.Room, common.Desk = "writer", desk.NewLocal(u.ask, nil)
+	common.Room, common.People = "writer", desk.NewLocal(u.ask, nil)
 	if common.Plan, err = planOf("writer.agf.yaml", writerFile); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/desk"
 	"github.com/assent-dev/assent/rap/peer"
@@ -166,7 +167,7 @@ func (a Assent) rapArguments(text string) (json.RawMessage, error) {
 }
 
 // rapRuntime starts a Runtime that keeps everything in memory, and what takes its callbacks.
-func (a Assent) rapRuntime(ctx context.Context, f rapCallFlags, operation string, listener net.Listener, at rap.Desk) (*rap.Runtime, func(), error) {
+func (a Assent) rapRuntime(ctx context.Context, f rapCallFlags, operation string, listener net.Listener, at hold.People) (*rap.Runtime, func(), error) {
 	server := rap.Server{Name: f.url, Peer: peer.Config{URL: f.url, Allow: f.allow}, TrustDestructive: f.agent == ""}
 	if f.tokenFile != "" {
 		text, err := readInput(f.tokenFile, nil)
@@ -182,7 +183,7 @@ func (a Assent) rapRuntime(ctx context.Context, f rapCallFlags, operation string
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	runtime, err := rap.NewRuntime(rap.RuntimeConfig{
-		Common:  rap.Common{Records: rap.NewMemory(), Room: "call", Key: key, Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil }, Desk: at, Log: rapLog(a.Err), Now: time.Now, Poll: 100 * time.Millisecond},
+		Common:  rap.Common{Records: rap.NewMemory(), Room: "call", Key: key, Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil }, People: at, Log: rapLog(a.Err), Now: time.Now, Poll: 100 * time.Millisecond},
 		Servers: []rap.Server{server}, CallbackURL: cmp.Or(f.public, "http://"+listener.Addr().String()), CallWithin: f.within, ChoiceWithin: f.within, Only: rapCaller(),
 	})
 	if err != nil {

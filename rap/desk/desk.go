@@ -21,7 +21,6 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/rap"
 )
 
 // Place is whose people answer.
@@ -33,7 +32,7 @@ type Place struct {
 
 // Service returns a desk over a service in this process; log is its store. Somebody must let time act on the service and seal the ledger, which
 // server.Server.Run does: Watch reads sealed entries.
-func Service(svc *approval.Service, log Ledger, at Place) rap.Desk {
+func Service(svc *approval.Service, log Ledger, at Place) hold.People {
 	return &service{svc: svc, log: log, at: at}
 }
 
@@ -45,7 +44,7 @@ type service struct {
 }
 
 // As returns the desk as an asker has it. An asker without a name is refused by all that it does.
-func (s *service) As(who approval.Asker) rap.AskerDesk {
+func (s *service) As(who approval.Asker) hold.Requests {
 	as := held.Identity{Tenant: s.at.Tenant, Asker: who, Agent: s.at.Agent, Inbox: s.at.Inbox}
 
 	return &desk{Holder: held.Service(s.svc, as), asks: &embedded{s.svc, as}, agent: as.Agent}
@@ -60,7 +59,7 @@ func (s *service) Watch(ctx context.Context, changed func(ref string)) error {
 // Asker.Token, whose token was made for the asker's person; others are refused. The tokens need the scope request. Where one has the scope read too,
 // Watch follows the server's stream of events; else it looks every few seconds. A token that reads everything also reads answers that a freeze holds
 // back, so the scope request alone is the safer choice.
-func Client(agentID string, clients map[string]*client.Client) rap.Desk {
+func Client(agentID string, clients map[string]*client.Client) hold.People {
 	return &clientDesk{agent: agentID, clients: clients, poll: pollEvery}
 }
 
@@ -72,7 +71,7 @@ type clientDesk struct {
 }
 
 // As returns the desk as an asker has it. One without a client is refused by all that it does.
-func (d *clientDesk) As(who approval.Asker) rap.AskerDesk {
+func (d *clientDesk) As(who approval.Asker) hold.Requests {
 	c := d.clients[who.Token]
 	if c == nil {
 		return nobody{fmt.Errorf("ask as %q: there is no token of the server for it", who.Token)}
@@ -103,13 +102,13 @@ type desk struct {
 
 // asks is the side that puts questions to people. Its refusals are the errors of package approval, wherever it is.
 type asks interface {
-	ask(ctx context.Context, key string, q rap.Question) (*approval.Opened, error)
+	ask(ctx context.Context, key string, q hold.Question) (*approval.Opened, error)
 	answer(ctx context.Context, id string) (*approval.Request, error) // as approval.Service.Answer
 	cancel(ctx context.Context, id, reason string) error
 }
 
 // Ask puts a question to people. What is never put to anybody gets a reference too, which Answer says AnswerDenied of.
-func (d *desk) Ask(ctx context.Context, key string, q rap.Question) (string, error) {
+func (d *desk) Ask(ctx context.Context, key string, q hold.Question) (string, error) {
 	switch {
 	case key == "":
 		return "", held.ErrNoKey
@@ -132,7 +131,7 @@ func (d *desk) Ask(ctx context.Context, key string, q rap.Question) (string, err
 }
 
 // readable refuses texts that one of the ways to people would mend, and so change.
-func readable(q rap.Question) error {
+func readable(q hold.Question) error {
 	for _, text := range append([]string{q.Server, q.Prompt}, append(q.Choices, q.Groups...)...) {
 		if !utf8.ValidString(text) {
 			return errors.New("its words are not UTF-8")
@@ -161,44 +160,44 @@ func deniedReason(o *approval.Opened) string {
 }
 
 // Answer tells how a question stands.
-func (d *desk) Answer(ctx context.Context, ref string) (rap.Answer, error) {
+func (d *desk) Answer(ctx context.Context, ref string) (hold.Answer, error) {
 	if reason, ok := strings.CutPrefix(ref, deniedPrefix); ok {
-		return rap.Answer{State: rap.AnswerDenied, Reason: reason}, nil
+		return hold.Answer{State: hold.AnswerDenied, Reason: reason}, nil
 	}
 	if !approval.QuestionID(ref) {
-		return rap.Answer{}, fmt.Errorf("%q is no question: %w", ref, hold.ErrNoRequest)
+		return hold.Answer{}, fmt.Errorf("%q is no question: %w", ref, hold.ErrNoRequest)
 	}
 	r, err := d.asks.answer(ctx, ref)
 	if r != nil && r.Agent.ID != d.agent || errors.Is(err, approval.ErrNotFound) {
-		return rap.Answer{}, fmt.Errorf("look at the question %s: %w", ref, hold.ErrNoRequest)
+		return hold.Answer{}, fmt.Errorf("look at the question %s: %w", ref, hold.ErrNoRequest)
 	}
 	switch {
 	case errors.Is(err, approval.ErrFrozen):
-		return rap.Answer{State: rap.AnswerOpen, Reason: "the agent is frozen by its operators: no answer is given out"}, nil
+		return hold.Answer{State: hold.AnswerOpen, Reason: "the agent is frozen by its operators: no answer is given out"}, nil
 	case err != nil && !errors.Is(err, approval.ErrPending) && !errors.Is(err, approval.ErrNotApproved), r == nil:
-		return rap.Answer{}, fmt.Errorf("look at the question %s: %w", ref, err)
+		return hold.Answer{}, fmt.Errorf("look at the question %s: %w", ref, err)
 	}
 	return stands(r)
 }
 
 // stands maps a request. What is unknown is no answer.
-func stands(r *approval.Request) (rap.Answer, error) {
+func stands(r *approval.Request) (hold.Answer, error) {
 	switch r.State {
 	case approval.Pending:
-		return rap.Answer{State: rap.AnswerOpen}, nil
+		return hold.Answer{State: hold.AnswerOpen}, nil
 	case approval.Expired:
-		return rap.Answer{State: rap.AnswerExpired, Reason: "nobody answered in time"}, nil
+		return hold.Answer{State: hold.AnswerExpired, Reason: "nobody answered in time"}, nil
 	case approval.Cancelled:
-		return rap.Answer{State: rap.AnswerCancelled, Reason: orElse(r.Reason, "the question was withdrawn")}, nil
+		return hold.Answer{State: hold.AnswerCancelled, Reason: orElse(r.Reason, "the question was withdrawn")}, nil
 	}
 	if r.State != approval.Answered || r.Question == nil || r.Chosen == nil || *r.Chosen < 0 || *r.Chosen >= len(r.Question.Choices) {
-		return rap.Answer{}, fmt.Errorf("look at the question %s: it is %s, which is no end of a question", r.ID, r.State)
+		return hold.Answer{}, fmt.Errorf("look at the question %s: it is %s, which is no end of a question", r.ID, r.State)
 	}
-	state := rap.AnswerChosen
+	state := hold.AnswerChosen
 	if r.Cause == approval.ByDismissal {
-		state = rap.AnswerDismissed
+		state = hold.AnswerDismissed
 	}
-	return rap.Answer{State: state, Selected: *r.Chosen, By: r.By}, nil
+	return hold.Answer{State: state, Selected: *r.Chosen, By: r.By}, nil
 }
 
 func orElse(text, other string) string {

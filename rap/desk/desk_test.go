@@ -13,19 +13,18 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/resolve"
 )
 
 // answered looks how a question stands.
-func answered(t *testing.T, d seat, ref string, want rap.Answer) {
+func answered(t *testing.T, d seat, ref string, want hold.Answer) {
 	t.Helper()
 	if got, err := d.Answer(t.Context(), ref); err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 }
 
-func put(t *testing.T, d seat, key string, q rap.Question) string {
+func put(t *testing.T, d seat, key string, q hold.Question) string {
 	t.Helper()
 	ref, err := d.Ask(t.Context(), key, q)
 	if err != nil || !approval.QuestionID(ref) {
@@ -46,21 +45,21 @@ func TestQuestionsAreAnswered(t *testing.T) {
 		if q := r.Question; q.Prompt != motd().Prompt || fmt.Sprint(q.Choices) != fmt.Sprint(motd().Choices) || q.Default != 2 || q.Asker != "files" || r.Current().Call.Args != `{ "path": "/etc/motd" }` {
 			t.Errorf("people are shown %+v", r)
 		}
-		answered(t, d, ref, rap.Answer{State: rap.AnswerOpen})
+		answered(t, d, ref, hold.Answer{State: hold.AnswerOpen})
 		h.vote(ref, "mara", approval.Choose, 0)
-		answered(t, d, ref, rap.Answer{State: rap.AnswerChosen, Selected: 0, By: "mara"})
+		answered(t, d, ref, hold.Answer{State: hold.AnswerChosen, Selected: 0, By: "mara"})
 		must(t, d.Cancel(t.Context(), ref, "too late"))
-		answered(t, d, ref, rap.Answer{State: rap.AnswerChosen, Selected: 0, By: "mara"})
+		answered(t, d, ref, hold.Answer{State: hold.AnswerChosen, Selected: 0, By: "mara"})
 
 		ref = put(t, d, "k2", motd())
 		h.vote(ref, "mara", approval.Dismiss, 0)
-		answered(t, d, ref, rap.Answer{State: rap.AnswerDismissed, Selected: 2, By: "mara"})
+		answered(t, d, ref, hold.Answer{State: hold.AnswerDismissed, Selected: 2, By: "mara"})
 
 		q := motd()
 		q.Groups = []string{"ops"}
 		ref = put(t, d, "k3", q)
 		h.vote(ref, "ben", approval.Choose, 1)
-		answered(t, d, ref, rap.Answer{State: rap.AnswerChosen, Selected: 1, By: "ben"})
+		answered(t, d, ref, hold.Answer{State: hold.AnswerChosen, Selected: 1, By: "ben"})
 	})
 }
 
@@ -74,13 +73,13 @@ func TestEndsWithoutAnAnswer(t *testing.T) {
 		must(t, d.Cancel(t.Context(), gone, "the call was interrupted"))
 		must(t, d.Cancel(t.Context(), gone, "again"))
 		must(t, d.Cancel(t.Context(), plain, ""))
-		answered(t, d, gone, rap.Answer{State: rap.AnswerCancelled, Reason: "the call was interrupted"})
-		answered(t, d, plain, rap.Answer{State: rap.AnswerCancelled, Reason: "the question was withdrawn"})
+		answered(t, d, gone, hold.Answer{State: hold.AnswerCancelled, Reason: "the call was interrupted"})
+		answered(t, d, plain, hold.Answer{State: hold.AnswerCancelled, Reason: "the question was withdrawn"})
 		w := watching(t, d)
 		h.clock.add(time.Minute)
 		w.until("the question expires", func(string) bool {
 			got, err := d.Answer(t.Context(), late)
-			return err == nil && got == rap.Answer{State: rap.AnswerExpired, Reason: "nobody answered in time"}
+			return err == nil && got == hold.Answer{State: hold.AnswerExpired, Reason: "nobody answered in time"}
 		})
 	})
 }
@@ -97,7 +96,7 @@ func TestQuestionsThatNobodyIsAsked(t *testing.T) {
 		must(t, err)
 		for ref, reason := range map[string]string{denied: `declares no local tool "drop"`, frozen: "agent files is frozen by mara"} {
 			got, err := d.Answer(t.Context(), ref)
-			if err != nil || got.State != rap.AnswerDenied || !strings.Contains(got.Reason, reason) {
+			if err != nil || got.State != hold.AnswerDenied || !strings.Contains(got.Reason, reason) {
 				t.Errorf("got %+v, %v, want %s", got, err, reason)
 			}
 			must(t, d.Cancel(t.Context(), ref, ""))
@@ -112,17 +111,17 @@ func TestQuestionsThatCanNotBePut(t *testing.T) {
 		d := of("rt", "files")
 		for name, tt := range map[string]struct {
 			key    string
-			change func(q *rap.Question)
+			change func(q *hold.Question)
 			want   error
 		}{
-			"no key":           {"", func(*rap.Question) {}, held.ErrNoKey},
-			"no call":          {"k", func(q *rap.Question) { q.Call = nil }, held.ErrNoCall},
-			"no choices":       {"k", func(q *rap.Question) { q.Choices = nil }, nil},
-			"a default beyond": {"k", func(q *rap.Question) { q.Default = 3 }, nil},
-			"broken words":     {"k", func(q *rap.Question) { q.Choices = []string{"\xff", "b", "c"} }, nil},
-			"too late":         {"k", func(q *rap.Question) { q.Within = -time.Second }, nil},
-			"another by a key": {"used", func(q *rap.Question) { q.Prompt = "Erase it?" }, nil},
-			"decoded arguments": {"k", func(q *rap.Question) {
+			"no key":           {"", func(*hold.Question) {}, held.ErrNoKey},
+			"no call":          {"k", func(q *hold.Question) { q.Call = nil }, held.ErrNoCall},
+			"no choices":       {"k", func(q *hold.Question) { q.Choices = nil }, nil},
+			"a default beyond": {"k", func(q *hold.Question) { q.Default = 3 }, nil},
+			"broken words":     {"k", func(q *hold.Question) { q.Choices = []string{"\xff", "b", "c"} }, nil},
+			"too late":         {"k", func(q *hold.Question) { q.Within = -time.Second }, nil},
+			"another by a key": {"used", func(q *hold.Question) { q.Prompt = "Erase it?" }, nil},
+			"decoded arguments": {"k", func(q *hold.Question) {
 				q.Call = &resolve.Call{Kind: resolve.Tool, Tool: "write", Values: map[string]any{"a": 1}}
 			}, nil},
 		} {
@@ -154,7 +153,7 @@ func TestQuestionsOfOthers(t *testing.T) {
 				h.vote(ref, "mara", approval.Choose, 1)
 			}
 			for name, other := range others {
-				if got, err := other.Answer(t.Context(), ref); !errors.Is(err, hold.ErrNoRequest) || got != (rap.Answer{}) {
+				if got, err := other.Answer(t.Context(), ref); !errors.Is(err, hold.ErrNoRequest) || got != (hold.Answer{}) {
 					t.Errorf("%s: got %+v, %v", name, got, err)
 				}
 			}
@@ -173,7 +172,7 @@ func TestQuestionsOfOthers(t *testing.T) {
 		if err := of("rt2", "files").Cancel(t.Context(), open, ""); !errors.Is(err, hold.ErrNoRequest) {
 			t.Errorf("another runtime withdrew it: %v", err)
 		}
-		answered(t, d, open, rap.Answer{State: rap.AnswerOpen})
+		answered(t, d, open, hold.Answer{State: hold.AnswerOpen})
 	})
 }
 
@@ -184,13 +183,13 @@ func TestFrozenAnswers(t *testing.T) {
 		ref := put(t, d, "k", motd())
 		must(t, h.svc.Freeze(t.Context(), "acme", "", "mara", ""))
 		h.vote(ref, "mara", approval.Choose, 1)
-		answered(t, d, ref, rap.Answer{State: rap.AnswerOpen, Reason: "the agent is frozen by its operators: no answer is given out"})
+		answered(t, d, ref, hold.Answer{State: hold.AnswerOpen, Reason: "the agent is frozen by its operators: no answer is given out"})
 		must(t, d.Cancel(t.Context(), ref, "")) // which is too late, and tells nothing
 		w := watching(t, d)
 		must(t, h.svc.Thaw(t.Context(), "acme", "", "mara", ""))
 		w.until("the answer is given out", func(ref2 string) bool {
 			got, err := d.Answer(t.Context(), ref)
-			return ref2 == "" && err == nil && got == rap.Answer{State: rap.AnswerChosen, Selected: 1, By: "mara"}
+			return ref2 == "" && err == nil && got == hold.Answer{State: hold.AnswerChosen, Selected: 1, By: "mara"}
 		})
 	})
 }
@@ -217,7 +216,7 @@ func TestDeskHoldsApprovals(t *testing.T) {
 		if err := d.Claim(t.Context(), question, "run", v); !errors.Is(err, agent.ErrNotClaimed) && err == nil {
 			t.Error("a question let a call run")
 		}
-		answered(t, d, question, rap.Answer{State: rap.AnswerOpen})
+		answered(t, d, question, hold.Answer{State: hold.AnswerOpen})
 		must(t, d.Cancel(t.Context(), opened.Ref, ""))
 	})
 }
@@ -232,7 +231,7 @@ func TestAnswersThatMakeNoSense(t *testing.T) {
 		"no such":    {State: approval.Answered, Question: &approval.Question{Choices: []string{"a", "b", "c"}}, Chosen: &three},
 		"no choices": {State: approval.Answered, Chosen: &one},
 	} {
-		if got, err := stands(r); err == nil || got != (rap.Answer{}) {
+		if got, err := stands(r); err == nil || got != (hold.Answer{}) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
 	}
@@ -254,14 +253,14 @@ func TestAnswersThatMakeNoSense(t *testing.T) {
 // fixed answers always the same.
 type fixed struct{ o *approval.Opened }
 
-func (f fixed) ask(context.Context, string, rap.Question) (*approval.Opened, error) { return f.o, nil }
-func (f fixed) answer(context.Context, string) (*approval.Request, error)           { return f.o.Request, nil }
-func (f fixed) cancel(context.Context, string, string) error                        { return nil }
+func (f fixed) ask(context.Context, string, hold.Question) (*approval.Opened, error) { return f.o, nil }
+func (f fixed) answer(context.Context, string) (*approval.Request, error)            { return f.o.Request, nil }
+func (f fixed) cancel(context.Context, string, string) error                         { return nil }
 
 // Who has no name, or no token of the server, asks nobody and learns nothing.
 func TestAskersWithoutANameAskNothing(t *testing.T) {
 	h := newHouse(t)
-	for name, d := range map[string]rap.AskerDesk{
+	for name, d := range map[string]hold.Requests{
 		"nobody, in this process": Service(h.svc, h.store, Place{Tenant: "acme", Agent: "files"}).As(approval.Asker{}),
 		"nobody, at a server":     Client("files", map[string]*client.Client{"rt": h.client("rt", "request")}).As(approval.Asker{}),
 		"another, at a server":    Client("files", map[string]*client.Client{"rt": h.client("rt", "request")}).As(approval.Asker{Token: "rt2"}),

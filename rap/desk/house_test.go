@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/plans"
@@ -171,11 +171,11 @@ func (h *house) token(runtime string, scopes []string) (secret string) {
 
 // seat is a desk as one asker has it, who watches it too.
 type seat struct {
-	rap.AskerDesk
-	desk rap.Desk
+	hold.Requests
+	desk hold.People
 }
 
-func seatAt(d rap.Desk, token string) seat { return seat{d.As(approval.Asker{Token: token}), d} }
+func seatAt(d hold.People, token string) seat { return seat{d.As(approval.Asker{Token: token}), d} }
 
 func (s seat) Watch(ctx context.Context, changed func(ref string)) error {
 	return s.desk.Watch(ctx, changed)
@@ -211,8 +211,8 @@ func onAllSides(t *testing.T, test func(t *testing.T, h *house, of func(runtime,
 }
 
 // motd is a question to mara.
-func motd() rap.Question {
-	return rap.Question{
+func motd() hold.Question {
+	return hold.Question{
 		Call:   &resolve.Call{Kind: resolve.Tool, Tool: "write", Args: []byte(`{ "path": "/etc/motd" }`), Principal: "mara@example.com", Session: "t-1"},
 		Server: "files", Prompt: "Write <b>/etc/motd</b>?", Choices: []string{"Yes for session", "", "No"}, Default: 2,
 	}

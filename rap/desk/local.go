@@ -8,12 +8,11 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/rap"
 )
 
 // Ask answers a tool's question in this process, and takes its time for it. ctx ends when nobody needs the answer any more. AnswerOpen or an
 // unknown state is no answer: the question ends as cancelled.
-type Ask func(ctx context.Context, q rap.Question) rap.Answer
+type Ask func(ctx context.Context, q hold.Question) hold.Answer
 
 // Approve answers whether a call may run: HeldApproved, or anything else with a reason. An edit is not offered.
 type Approve func(ctx context.Context, v hold.Verdict) hold.Held
@@ -33,7 +32,7 @@ type Local struct {
 type card struct {
 	binding string // of the call to approve
 	held    hold.Held
-	answer  rap.Answer
+	answer  hold.Answer
 	cancel  context.CancelFunc
 }
 
@@ -43,7 +42,7 @@ func NewLocal(ask Ask, approve Approve) *Local {
 }
 
 // As returns the desk itself: the people at it answer whoever asks in this process, and keys can't be guessed.
-func (l *Local) As(approval.Asker) rap.AskerDesk { return l }
+func (l *Local) As(approval.Asker) hold.Requests { return l }
 
 // put begins asking, once for each key. What is asked outlives the request that brought it, so it outlives its context.
 func (l *Local) put(ctx context.Context, key string, c *card, work func(ctx context.Context)) {
@@ -61,7 +60,7 @@ func (l *Local) put(ctx context.Context, key string, c *card, work func(ctx cont
 }
 
 // settle keeps what became of a card, unless it has ended.
-func (l *Local) settle(ref string, held hold.Held, answer rap.Answer) {
+func (l *Local) settle(ref string, held hold.Held, answer hold.Answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.cards[ref]
@@ -77,13 +76,13 @@ func (l *Local) settle(ref string, held hold.Held, answer rap.Answer) {
 }
 
 // Ask puts a question to the function.
-func (l *Local) Ask(ctx context.Context, key string, q rap.Question) (string, error) {
-	c := &card{held: hold.Held{Ref: key, State: hold.Pending}, answer: rap.Answer{State: rap.AnswerOpen}}
+func (l *Local) Ask(ctx context.Context, key string, q hold.Question) (string, error) {
+	c := &card{held: hold.Held{Ref: key, State: hold.Pending}, answer: hold.Answer{State: hold.AnswerOpen}}
 	l.put(ctx, key, c, func(ctx context.Context) {
 		answer := l.ask(ctx, q)
-		picked := answer.State == rap.AnswerChosen || answer.State == rap.AnswerDismissed
-		if answer.State == rap.AnswerOpen || answer.State == "" || picked && (answer.Selected < 0 || answer.Selected >= len(q.Choices)) {
-			answer = rap.Answer{State: rap.AnswerCancelled, Reason: "no answer was given"}
+		picked := answer.State == hold.AnswerChosen || answer.State == hold.AnswerDismissed
+		if answer.State == hold.AnswerOpen || answer.State == "" || picked && (answer.Selected < 0 || answer.Selected >= len(q.Choices)) {
+			answer = hold.Answer{State: hold.AnswerCancelled, Reason: "no answer was given"}
 		}
 		l.settle(key, hold.Held{State: hold.Responded}, answer)
 	})
@@ -91,13 +90,13 @@ func (l *Local) Ask(ctx context.Context, key string, q rap.Question) (string, er
 }
 
 // Answer tells how a question stands.
-func (l *Local) Answer(_ context.Context, ref string) (rap.Answer, error) {
+func (l *Local) Answer(_ context.Context, ref string) (hold.Answer, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c := l.cards[ref]; c != nil {
 		return c.answer, nil
 	}
-	return rap.Answer{}, hold.ErrNoRequest
+	return hold.Answer{}, hold.ErrNoRequest
 }
 
 // Watch tells what was answered, until ctx ends.
@@ -125,7 +124,7 @@ func (l *Local) Open(ctx context.Context, key string, v hold.Verdict) (hold.Held
 			held = hold.Held{State: hold.Cancelled, Reason: "no answer was given"}
 		}
 		held.Arguments = nil
-		l.settle(key, held, rap.Answer{})
+		l.settle(key, held, hold.Answer{})
 	})
 	return l.Look(ctx, key)
 }
@@ -153,7 +152,7 @@ func (l *Local) Claim(_ context.Context, ref, _ string, v hold.Verdict) error {
 
 // Cancel withdraws what nobody needs any more.
 func (l *Local) Cancel(_ context.Context, ref, reason string) error {
-	l.settle(ref, hold.Held{State: hold.Cancelled, Reason: reason}, rap.Answer{State: rap.AnswerCancelled, Reason: reason})
+	l.settle(ref, hold.Held{State: hold.Cancelled, Reason: reason}, hold.Answer{State: hold.AnswerCancelled, Reason: reason})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c := l.cards[ref]; c != nil {

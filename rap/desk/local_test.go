@@ -8,35 +8,34 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/desk"
 	"github.com/assent-dev/assent/resolve"
 )
 
 // TestLocalAsks: a key is asked once, and what is no answer never becomes one.
 func TestLocalAsks(t *testing.T) {
-	for name, test := range map[string]struct{ given, want rap.Answer }{
-		"chosen":       {rap.Answer{State: rap.AnswerChosen, Selected: 1}, rap.Answer{State: rap.AnswerChosen, Selected: 1}},
-		"dismissed":    {rap.Answer{State: rap.AnswerDismissed}, rap.Answer{State: rap.AnswerDismissed}},
-		"out of range": {rap.Answer{State: rap.AnswerChosen, Selected: 2}, rap.Answer{State: rap.AnswerCancelled, Reason: "no answer was given"}},
-		"negative":     {rap.Answer{State: rap.AnswerDismissed, Selected: -1}, rap.Answer{State: rap.AnswerCancelled, Reason: "no answer was given"}},
-		"nothing":      {rap.Answer{}, rap.Answer{State: rap.AnswerCancelled, Reason: "no answer was given"}},
-		"still open":   {rap.Answer{State: rap.AnswerOpen}, rap.Answer{State: rap.AnswerCancelled, Reason: "no answer was given"}},
+	for name, test := range map[string]struct{ given, want hold.Answer }{
+		"chosen":       {hold.Answer{State: hold.AnswerChosen, Selected: 1}, hold.Answer{State: hold.AnswerChosen, Selected: 1}},
+		"dismissed":    {hold.Answer{State: hold.AnswerDismissed}, hold.Answer{State: hold.AnswerDismissed}},
+		"out of range": {hold.Answer{State: hold.AnswerChosen, Selected: 2}, hold.Answer{State: hold.AnswerCancelled, Reason: "no answer was given"}},
+		"negative":     {hold.Answer{State: hold.AnswerDismissed, Selected: -1}, hold.Answer{State: hold.AnswerCancelled, Reason: "no answer was given"}},
+		"nothing":      {hold.Answer{}, hold.Answer{State: hold.AnswerCancelled, Reason: "no answer was given"}},
+		"still open":   {hold.Answer{State: hold.AnswerOpen}, hold.Answer{State: hold.AnswerCancelled, Reason: "no answer was given"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			times, release := 0, make(chan struct{})
-			l := desk.NewLocal(func(context.Context, rap.Question) rap.Answer {
+			l := desk.NewLocal(func(context.Context, hold.Question) hold.Answer {
 				times++
 				<-release
 				return test.given
 			}, nil)
 			for range 2 {
-				if ref, err := l.Ask(t.Context(), "k", rap.Question{Choices: []string{"a", "b"}}); ref != "k" || err != nil {
+				if ref, err := l.Ask(t.Context(), "k", hold.Question{Choices: []string{"a", "b"}}); ref != "k" || err != nil {
 					t.Fatal(ref, err)
 				}
 			}
 			synctest.Wait()
-			if got, err := l.Answer(t.Context(), "k"); err != nil || got.State != rap.AnswerOpen {
+			if got, err := l.Answer(t.Context(), "k"); err != nil || got.State != hold.AnswerOpen {
 				t.Errorf("%s: before: %+v, %v", name, got, err)
 			}
 			close(release)
@@ -51,24 +50,24 @@ func TestLocalAsks(t *testing.T) {
 // TestLocalWithdraws: a withdrawn question tells its function, and an answer that comes later counts for nothing.
 func TestLocalWithdraws(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := desk.NewLocal(func(ctx context.Context, _ rap.Question) rap.Answer {
+		l := desk.NewLocal(func(ctx context.Context, _ hold.Question) hold.Answer {
 			<-ctx.Done()
-			return rap.Answer{State: rap.AnswerChosen}
+			return hold.Answer{State: hold.AnswerChosen}
 		}, nil)
 		request, end := context.WithCancel(t.Context())
-		if _, err := l.Ask(request, "k", rap.Question{Choices: []string{"a"}}); err != nil {
+		if _, err := l.Ask(request, "k", hold.Question{Choices: []string{"a"}}); err != nil {
 			t.Fatal(err)
 		}
 		end() // the request that brought it is over, the question is not
 		synctest.Wait()
-		if got, _ := l.Answer(t.Context(), "k"); got.State != rap.AnswerOpen {
+		if got, _ := l.Answer(t.Context(), "k"); got.State != hold.AnswerOpen {
 			t.Errorf("got %+v", got)
 		}
 		if err := l.Cancel(t.Context(), "k", "the call ended"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if got, _ := l.Answer(t.Context(), "k"); got != (rap.Answer{State: rap.AnswerCancelled, Reason: "the call ended"}) {
+		if got, _ := l.Answer(t.Context(), "k"); got != (hold.Answer{State: hold.AnswerCancelled, Reason: "the call ended"}) {
 			t.Errorf("got %+v", got)
 		}
 		if _, err := l.Answer(t.Context(), "other"); !errors.Is(err, hold.ErrNoRequest) {
@@ -113,12 +112,12 @@ func TestLocalApproves(t *testing.T) {
 // TestLocalWatches: the desk tells what was answered, and that anything may have been at the start.
 func TestLocalWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := desk.NewLocal(func(context.Context, rap.Question) rap.Answer { return rap.Answer{State: rap.AnswerDismissed} }, nil)
+		l := desk.NewLocal(func(context.Context, hold.Question) hold.Answer { return hold.Answer{State: hold.AnswerDismissed} }, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		var heard []string
 		ended := make(chan error)
 		go func() { ended <- l.Watch(ctx, func(ref string) { heard = append(heard, ref) }) }()
-		if _, err := l.Ask(t.Context(), "k", rap.Question{Choices: []string{"a"}}); err != nil {
+		if _, err := l.Ask(t.Context(), "k", hold.Question{Choices: []string{"a"}}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/rap"
 )
 
 // nobody is the desk of an asker that can't ask: everything fails, and nothing is let through.
@@ -20,6 +19,6 @@ func (n nobody) Claim(context.Context, string, string, hold.Verdict) error { ret
 
 func (n nobody) Cancel(context.Context, string, string) error { return n.why }
 
-func (n nobody) Ask(context.Context, string, rap.Question) (string, error) { return "", n.why }
+func (n nobody) Ask(context.Context, string, hold.Question) (string, error) { return "", n.why }
 
-func (n nobody) Answer(context.Context, string) (rap.Answer, error) { return rap.Answer{}, n.why }
+func (n nobody) Answer(context.Context, string) (hold.Answer, error) { return hold.Answer{}, n.why }

@@ -6,12 +6,12 @@ import (
 
 	"github.com/assent-dev/assent/agent/held"
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-func question(q rap.Question) approval.Question {
+func question(q hold.Question) approval.Question {
 	return approval.Question{Asker: q.Server, Prompt: q.Prompt, Choices: q.Choices, Default: q.Default, Groups: q.Groups}
 }
 
@@ -21,7 +21,7 @@ type embedded struct {
 	who held.Identity
 }
 
-func (e *embedded) ask(ctx context.Context, key string, q rap.Question) (*approval.Opened, error) {
+func (e *embedded) ask(ctx context.Context, key string, q hold.Question) (*approval.Opened, error) {
 	return e.svc.Ask(ctx, approval.AskInput{
 		Tenant: e.who.Tenant, Agent: e.who.Agent, Asker: e.who.Asker, Key: key, Call: q.Call, Question: question(q), Within: q.Within,
 	})
@@ -49,7 +49,7 @@ type remote struct {
 	agent string
 }
 
-func (r *remote) ask(ctx context.Context, key string, q rap.Question) (*approval.Opened, error) {
+func (r *remote) ask(ctx context.Context, key string, q hold.Question) (*approval.Opened, error) {
 	text, err := client.CallText(q.Call)
 	if err != nil {
 		return nil, err

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/rap"
 )
 
 // Whatever happens to what was asked, the desk tells, whichever way it hears of it.
@@ -23,18 +23,18 @@ func TestWatchTellsWhatChanges(t *testing.T) {
 		q.Within = time.Minute
 		expired = put(t, d, "2", q)
 		w := watching(t, d)
-		state := func(ref string, want rap.AnswerState) func(string) bool {
+		state := func(ref string, want hold.AnswerState) func(string) bool {
 			return func(told string) bool {
 				got, err := d.Answer(t.Context(), ref)
 				return (told == ref || told == "") && err == nil && got.State == want
 			}
 		}
 		h.vote(answeredOne, "mara", approval.Choose, 1)
-		w.until("an answer", state(answeredOne, rap.AnswerChosen))
+		w.until("an answer", state(answeredOne, hold.AnswerChosen))
 		must(t, d.Cancel(t.Context(), withdrawn, ""))
-		w.until("a withdrawal", state(withdrawn, rap.AnswerCancelled))
+		w.until("a withdrawal", state(withdrawn, hold.AnswerCancelled))
 		h.clock.add(time.Minute)
-		w.until("the end of time", state(expired, rap.AnswerExpired))
+		w.until("the end of time", state(expired, hold.AnswerExpired))
 		if err := w.stop(); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
@@ -85,7 +85,7 @@ func TestWatchAfterTrouble(t *testing.T) {
 	h.vote(second, "mara", approval.Choose, 0)
 	w.until("the second answer", func(told string) bool {
 		got, err := d.Answer(t.Context(), second)
-		return err == nil && got.State == rap.AnswerChosen && (told == second || told == "")
+		return err == nil && got.State == hold.AnswerChosen && (told == second || told == "")
 	})
 }
 

@@ -97,7 +97,7 @@ func changes(v *types.Var, written map[types.Object]bool) string {
 	}
 }
 
-// guards tells whether a type exists to be changed: locks, caches, pools, channels.
+// guards reports whether a type exists to be changed: locks, caches, pools, channels.
 func guards(t types.Type) bool {
 	if p, ok := t.(*types.Pointer); ok {
 		t = p.Elem()
@@ -188,7 +188,7 @@ func checkWrapping(packages []checked) []string {
 	return out
 }
 
-// verbs finds the verbs of a format; flags, width and precision taken from arguments (*) are not used in this house.
+// verbs finds the verbs of a format; flags, width and precision taken from arguments (*) are not used in this repository.
 var verbs = regexp.MustCompile(`%[-+# 0-9.\[\]]*([a-zA-Z%])`)
 
 func printsError(info *types.Info, call *ast.CallExpr) bool {
@@ -290,23 +290,23 @@ func checkLength(reasons map[string]string, packages []pkg) []string {
 	return out
 }
 
-func TestPackageDocs(t *testing.T) { report(t, checkDocs(must(t, house))) }
+func TestPackageDocs(t *testing.T) { report(t, checkDocs(must(t, repository))) }
 
-func TestNoInit(t *testing.T) { report(t, checkInit(must(t, house))) }
+func TestNoInit(t *testing.T) { report(t, checkInit(must(t, repository))) }
 
-func TestNoPackageState(t *testing.T) { report(t, checkState(keptState(), must(t, typedHouse))) }
+func TestNoPackageState(t *testing.T) { report(t, checkState(keptState(), must(t, typedRepository))) }
 
-func TestErrorsAreWrapped(t *testing.T) { report(t, checkWrapping(must(t, typedHouse))) }
+func TestErrorsAreWrapped(t *testing.T) { report(t, checkWrapping(must(t, typedRepository))) }
 
-func TestNoSleepNoSkip(t *testing.T) { report(t, checkTests(must(t, house))) }
+func TestNoSleepNoSkip(t *testing.T) { report(t, checkTests(must(t, repository))) }
 
 func TestNothingLeftUndone(t *testing.T) {
 	report(t, checkMarks(must(t, func() (map[string]string, error) { return texts(".go", ".sh", "Makefile", ".ci/run", ".md", ".yaml") })))
 }
 
-func TestFileLength(t *testing.T) { report(t, checkLength(longFiles(), must(t, house))) }
+func TestFileLength(t *testing.T) { report(t, checkLength(longFiles(), must(t, repository))) }
 
-func TestHouseChecksFail(t *testing.T) {
+func TestSourceChecksFail(t *testing.T) {
 	catches(t, checkDocs([]pkg{sample(t, "value", `package value`)}), "0 doc comments")
 	catches(t, checkDocs([]pkg{sample(t, "value", "// Values.\npackage value")}), "does not begin with its name")
 	twice := sample(t, "value", "// Package value is.\npackage value")

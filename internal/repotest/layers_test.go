@@ -8,22 +8,22 @@ import (
 	"testing"
 )
 
-// room is one package of the house and the floor that it stands on. Arrows go down only, so a package imports lower floors.
-type room struct {
+// layer is one package of the repository and the level that it stands on. Arrows go down only, so a package imports lower levels.
+type layer struct {
 	path  string // "lint/*" stands for everything below lint
-	floor int
+	level int
 }
 
-// The floors on which code is pure: bytes in, answers out, fit for WASM and for any process. Up to the clockless floors it also decides without a
-// clock; asking, one floor up, is handed one.
+// The levels on which code is pure: bytes in, answers out, fit for WASM and for any process. Up to the clockless levels it also decides without a
+// clock; asking, one level up, is handed one.
 const (
-	pureFloors      = 8
-	clocklessFloors = 7
+	pureLevels      = 8
+	clocklessLevels = 7
 )
 
-// rooms lists every package. A new one needs a line here, which is the moment to ask where it belongs.
-func rooms() []room {
-	return []room{
+// layers lists every package. A new one needs a line here, which is the moment to ask where it belongs.
+func layers() []layer {
+	return []layer{
 		{"value", 1},
 		{"diag", 1},
 		{"internal/automata", 1},
@@ -79,6 +79,7 @@ func rooms() []room {
 		{"examples/internal/*", 13}, // what examples share
 		{"internal/golden", 14},     // helper of tests
 		{"internal/growth", 14},     // the same
+		{"internal/testwait", 14},   // the same
 		{"internal/neighbours", 14},
 		{"internal/crashtest", 14},
 		{"internal/peers/*", 14}, // against software of others
@@ -123,15 +124,15 @@ func fences() map[string]string {
 	}
 }
 
-// inside tells whether a path is the pattern, or below it when the pattern ends in a star.
+// inside reports whether a path is the pattern, or below it when the pattern ends in a star.
 func inside(pattern, path string) bool {
 	folder, below := strings.CutSuffix(pattern, "*")
 	return pattern == path || below && strings.HasPrefix(path, folder)
 }
 
-// find returns the room of a package, the one of its own name before one with a star.
-func find(table []room, path string) (room, bool) {
-	best, ok := room{}, false
+// find returns the layer of a package, the one of its own name before one with a star.
+func find(table []layer, path string) (layer, bool) {
+	best, ok := layer{}, false
 	for _, r := range table {
 		if inside(r.path, path) && len(r.path) >= len(best.path) {
 			best, ok = r, true
@@ -140,13 +141,13 @@ func find(table []room, path string) (room, bool) {
 	return best, ok
 }
 
-// checkFloors complains about packages without a room and about imports that go up or sideways.
-func checkFloors(table []room, packages []pkg) []string {
+// checkLayers complains about packages without a layer and about imports that go up or sideways.
+func checkLayers(table []layer, packages []pkg) []string {
 	var out []string
 	for _, p := range packages {
 		from, ok := find(table, p.path)
 		if !ok {
-			out = append(out, fmt.Sprintf("package %s has no room: add it to rooms() in floors_test.go", p.path))
+			out = append(out, fmt.Sprintf("package %s has no layer: add it to layers() in layers_test.go", p.path))
 			continue
 		}
 		for _, imported := range p.imports {
@@ -160,21 +161,21 @@ func checkFloors(table []room, packages []pkg) []string {
 	return out
 }
 
-func checkArrow(table []room, path string, from room, to string) []string {
+func checkArrow(table []layer, path string, from layer, to string) []string {
 	target, ok := find(table, to)
-	if !ok || target.floor < from.floor || sameWing(path, to) {
-		return nil // a target without a room is reported for itself
+	if !ok || target.level < from.level || sameFolder(path, to) {
+		return nil // a target without a layer is reported for itself
 	}
-	return []string{fmt.Sprintf("%s (floor %d) imports %s (floor %d): arrows go down only", path, from.floor, to, target.floor)}
+	return []string{fmt.Sprintf("%s (level %d) imports %s (level %d): arrows go down only", path, from.level, to, target.level)}
 }
 
-// sameWing holds for packages of the same top folder that belong together by design: lint and its rules.
-func sameWing(a, b string) bool {
+// sameFolder holds for packages of the same top folder that belong together by design: lint and its rules.
+func sameFolder(a, b string) bool {
 	return strings.HasPrefix(a+"/", "lint/") && strings.HasPrefix(b+"/", "lint/")
 }
 
-func checkOutside(path string, from room, imported string) []string {
-	if from.floor <= pureFloors && slices.Contains(outside(), imported) {
+func checkOutside(path string, from layer, imported string) []string {
+	if from.level <= pureLevels && slices.Contains(outside(), imported) {
 		return []string{fmt.Sprintf("%s imports %s: lint, resolve and below stay free of the outside", path, imported)}
 	}
 	return nil
@@ -196,10 +197,10 @@ func checkFences(fences map[string]string, packages []pkg) []string {
 }
 
 // checkClock complains about pure code that looks at the time.
-func checkClock(table []room, packages []checked) []string {
+func checkClock(table []layer, packages []checked) []string {
 	var out []string
 	for _, c := range packages {
-		if r, _ := find(table, c.pkg.path); r.floor > clocklessFloors {
+		if r, _ := find(table, c.pkg.path); r.level > clocklessLevels {
 			continue
 		}
 		for id, object := range c.info.Uses {
@@ -212,22 +213,22 @@ func checkClock(table []room, packages []checked) []string {
 	return out
 }
 
-func TestFloors(t *testing.T) { report(t, checkFloors(rooms(), must(t, house))) }
+func TestLayers(t *testing.T) { report(t, checkLayers(layers(), must(t, repository))) }
 
-func TestFences(t *testing.T) { report(t, checkFences(fences(), must(t, house))) }
+func TestFences(t *testing.T) { report(t, checkFences(fences(), must(t, repository))) }
 
-func TestClock(t *testing.T) { report(t, checkClock(rooms(), must(t, typedHouse))) }
+func TestClock(t *testing.T) { report(t, checkClock(layers(), must(t, typedRepository))) }
 
-func TestFloorChecksFail(t *testing.T) {
-	table := rooms()
+func TestLayerChecksFail(t *testing.T) {
+	table := layers()
 	up := sample(t, "value", `package value; import _ "github.com/assent-dev/assent/diag"`)
-	catches(t, checkFloors(table, []pkg{up}), "arrows go down only")
-	homeless := sample(t, "attic", `package attic`)
-	catches(t, checkFloors(table, []pkg{homeless}), "has no room")
+	catches(t, checkLayers(table, []pkg{up}), "arrows go down only")
+	unlisted := sample(t, "unlisted", `package unlisted`)
+	catches(t, checkLayers(table, []pkg{unlisted}), "has no layer")
 	impure := sample(t, "resolve", `package resolve; import _ "net/http"`)
-	catches(t, checkFloors(table, []pkg{impure}), "imports net/http")
+	catches(t, checkLayers(table, []pkg{impure}), "imports net/http")
 	rule := sample(t, "lint/vacuous", `package vacuous; import _ "os"`)
-	catches(t, checkFloors(table, []pkg{rule}), "imports os")
+	catches(t, checkLayers(table, []pkg{rule}), "imports os")
 	unfenced := sampleTest(t, "policy", `package policy; import _ "gopkg.in/yaml.v3"`)
 	catches(t, checkFences(fences(), []pkg{unfenced}), "only internal/yamldoc may")
 	clock := typedSample(t, "resolve", `package resolve; import "time"; func now() time.Time { return time.Now() }`)
@@ -237,7 +238,7 @@ func TestFloorChecksFail(t *testing.T) {
 		sample(t, "internal/cli", `package cli; import (_ "os"; _ "github.com/assent-dev/assent/lint"; _ "github.com/spf13/cobra")`),
 		sample(t, "lint/all", `package all; import _ "github.com/assent-dev/assent/lint"`),
 	} {
-		report(t, append(checkFloors(table, []pkg{good}), checkFences(fences(), []pkg{good})...))
+		report(t, append(checkLayers(table, []pkg{good}), checkFences(fences(), []pkg{good})...))
 	}
 }
 
