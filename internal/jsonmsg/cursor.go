@@ -122,5 +122,8 @@ func ReadString[T ~[]byte | ~string](raw T) (string, bool) {
 		return "", false
 	}
 	out, err := jsontext.AppendUnquote(nil, strings.TrimRight(string(raw), " \t\r\n"))
-	return string(out), err == nil
+	if err != nil {
+		return "", false
+	}
+	return string(out), true
 }

@@ -119,24 +119,43 @@ func (f Fields) Raw(name string) []byte {
 // Has reports whether a member is there and not null.
 func (f Fields) Has(name string) bool { return f.Raw(name) != nil }
 
+// String reads the text of a string that stands at a path. It is false for what is no string.
+func (r *Reader) String(path string, raw []byte) (string, bool) {
+	s, ok := ReadString(raw)
+	switch {
+	case ok:
+	case Describe(raw) == "a string":
+		r.Fail(Error{Path: path, Expected: "a string that all readers understand alike"})
+	default:
+		r.Fail(Error{Path: path, Expected: "a string", Found: Describe(raw)})
+	}
+	return s, ok
+}
+
 // Need is a string that must be there, though it may be empty.
 func (f Fields) Need(name string) string {
-	raw := f.Raw(name)
-	s, ok := ReadString(raw)
-	if !ok && Describe(raw) == "a string" {
-		f.Expect(name, "a string that all readers understand alike")
-	} else if !ok {
-		f.refuse(name, "a string")
-	}
+	s, _ := f.String(f.At(name), f.Raw(name))
 	return s
 }
 
 // Text is a string, empty when it is absent.
 func (f Fields) Text(name string) string {
-	if !f.Has(name) {
-		return ""
+	if s := f.Optional(name); s != nil {
+		return *s
 	}
-	return f.Need(name)
+	return ""
+}
+
+// Optional is a string, nil when it is absent or is none.
+func (f Fields) Optional(name string) *string {
+	if !f.Has(name) {
+		return nil
+	}
+	s, ok := f.String(f.At(name), f.Raw(name))
+	if !ok {
+		return nil
+	}
+	return &s
 }
 
 // Bool is a boolean, nil when it is absent.
