@@ -30,6 +30,7 @@ func layers() []layer {
 		{"internal/automata", 1},
 		{"internal/yamldoc", 2},
 		{"internal/jsonschema", 2},
+		{"internal/jsonmsg", 2},
 		{"approval/ledger", 2},
 		{"condition", 3},
 		{"template", 3},
@@ -105,6 +106,7 @@ func fences() map[string]string {
 		"gopkg.in/yaml.v3":                         "internal/yamldoc",
 		"github.com/santhosh-tekuri/jsonschema/v5": "internal/jsonschema",
 		"github.com/cbroglie/mustache":             "template",
+		"github.com/go-json-experiment/json":       "internal/jsonmsg",
 		"github.com/spf13/cobra":                   "internal/cli",
 		"github.com/KimMachineGun/automemlimit":    "cmd/*",
 		"golang.org/x/term":                        "cmd/*", // main knows whether its streams are terminals
