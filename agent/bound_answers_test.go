@@ -357,8 +357,9 @@ func TestReusedCallIDNeedsANewAnswer(t *testing.T) {
 	})
 }
 
-// TestL2_OnlyTheUserAnswers: what stands in a message of a model, a tool or a prompt approves nothing, even with the right id, and
-// whoever gave it is told; the user's own answer acts beside it.
+// TestL2_OnlyTheUserAnswers: what stands in a message of a model, a tool or a prompt approves
+// nothing, even with the right id, and whoever gave it is told; the user's own answer acts beside
+// it.
 func TestL2_OnlyTheUserAnswers(t *testing.T) {
 	for _, role := range []content.Role{content.Assistant, content.ToolRole, content.System, "critic"} {
 		bothWays(t, func(t *testing.T, r runner) {

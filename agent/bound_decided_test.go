@@ -300,7 +300,8 @@ func TestJournalIsCompleteAndInOrder(t *testing.T) {
 	})
 }
 
-// TestJournalFails ends the run at each kind of event that comes before a run: nothing has run, and the answer works later.
+// TestJournalFails ends the run at each kind of event that comes before a run: nothing has run, and
+// the answer works later.
 func TestJournalFails(t *testing.T) {
 	for _, kind := range []string{"requested", "answered", "started", "refused"} {
 		t.Run(kind, func(t *testing.T) {

@@ -143,8 +143,8 @@ func (k *talker) Stream(ctx context.Context, messages []*content.Message, opt *O
 
 func (k *talker) last() string { return tell(k.seen[len(k.seen)-1]) }
 
-// strictHistory is what the strictest provider demands: after a message with calls come messages of nothing but results, one for each
-// call, and no result stands elsewhere.
+// strictHistory is what the strictest provider demands: after a message with calls come messages of
+// nothing but results, one for each call, and no result stands elsewhere.
 func strictHistory(messages []*content.Message) error {
 	for i := 0; i < len(messages); i++ {
 		want := map[string]int{}

@@ -252,7 +252,8 @@ func (h *keyedStub) Claim(ctx context.Context, ref, key string, v hold.Verdict) 
 	return h.heldStub.Claim(ctx, ref, key, v)
 }
 
-// TestMarkerAloneCannotBeHeld has a holder and no policy that says who decides: nobody can be asked.
+// TestMarkerAloneCannotBeHeld has a holder and no policy that says who decides: nobody can be
+// asked.
 func TestMarkerAloneCannotBeHeld(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted

@@ -268,7 +268,8 @@ func TestModelErrorBetweenHarmlessTurns(t *testing.T) {
 	})
 }
 
-// TestStreamLeftEarly leaves the stream after each of its updates and goes on: no approved call runs twice.
+// TestStreamLeftEarly leaves the stream after each of its updates and goes on: no approved call
+// runs twice.
 func TestStreamLeftEarly(t *testing.T) {
 	for leave := 1; leave < 12; leave++ {
 		var c counted

@@ -12,7 +12,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestHostedRequestsAreHeld gives questions of the model's side to a holder: only its people can approve, and the run is claimed.
+// TestHostedRequestsAreHeld gives questions of the model's side to a holder: only its people can
+// approve, and the run is claimed.
 func TestHostedRequestsAreHeld(t *testing.T) {
 	for name, tt := range map[string]struct {
 		later hold.Held
@@ -73,7 +74,8 @@ func TestAnswersWithDifferentData(t *testing.T) {
 	})
 }
 
-// TestOneQuestionOfManyExpires ends the whole call: the function is not resumed with half of its answers.
+// TestOneQuestionOfManyExpires ends the whole call: the function is not resumed with half of its
+// answers.
 func TestOneQuestionOfManyExpires(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		cl, j := newClock(), &journal{}
@@ -122,7 +124,8 @@ func TestClaimThatNeedsRandomness(t *testing.T) {
 	}
 }
 
-// TestJournalFailsAtEnds fails the record of each way a call can end: the run stops, and tells it again when the journal works.
+// TestJournalFailsAtEnds fails the record of each way a call can end: the run stops, and tells it
+// again when the journal works.
 func TestJournalFailsAtEnds(t *testing.T) {
 	for kind, state := range map[string]hold.State{"expired": hold.Expired, "cancelled": hold.Cancelled, "answered": hold.Denied, "denied": hold.Approved} {
 		t.Run(kind, func(t *testing.T) {

@@ -99,7 +99,8 @@ func TestModelIsToldOfErrorsInDetail(t *testing.T) {
 	})
 }
 
-// TestCallsThatNobodyCanRun gives marked tools calls that can't be asked about: they are refused, and no one is asked.
+// TestCallsThatNobodyCanRun gives marked tools calls that can't be asked about: they are refused,
+// and no one is asked.
 func TestCallsThatNobodyCanRun(t *testing.T) {
 	for args, part := range map[string]string{`{oops`: "arguments", `[1]`: "expected an object", `{"a":1,"a":2}`: "arguments", `"x"`: "expected an object", `{"a":1e999}`: "arguments"} {
 		bothWays(t, func(t *testing.T, r runner) {

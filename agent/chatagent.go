@@ -16,13 +16,15 @@ type ChatAgentConfig struct {
 	Instructions string
 	Model        string
 	Tools        []Tool
-	// Store keeps the threads. The agent saves a thread at the end of each run, and before it runs an approved call.
+	// Store keeps the threads. The agent saves a thread at the end of each run, and before it runs
+	// an approved call.
 	Store ThreadStore
 	// Options are sent with each request to the model; the fields above come on top.
 	Options Options
 }
 
-// NewChatAgent returns an agent of a chat model with its layers, such as NewFunctionInvoking around an adapter.
+// NewChatAgent returns an agent of a chat model with its layers, such as NewFunctionInvoking around
+// an adapter.
 func NewChatAgent(client ChatClient, cfg ChatAgentConfig) Agent { return &chatAgent{client, cfg} }
 
 type chatAgent struct {
@@ -33,8 +35,9 @@ type chatAgent struct {
 // Name returns the name of the agent.
 func (a *chatAgent) Name() string { return a.cfg.Name }
 
-// Run asks the model with the thread's history and the new messages, and keeps what came of it in the thread. On an error the thread is as
-// it was, but for answers that were taken and calls that were run.
+// Run asks the model with the thread's history and the new messages, and keeps what came of it in
+// the thread. On an error the thread is as it was, but for answers that were taken and calls that
+// were run.
 func (a *chatAgent) Run(ctx context.Context, t *Thread, messages ...*content.Message) (*Response, error) {
 	if err := checkInput(t, messages); err != nil {
 		return nil, err
@@ -90,7 +93,8 @@ func checkInput(t *Thread, messages []*content.Message) error {
 	return nil
 }
 
-// begin prepares the thread for a run, and notes what the user says in it beside answers and results.
+// begin prepares the thread for a run, and notes what the user says in it beside answers and
+// results.
 func (a *chatAgent) begin(t *Thread, messages []*content.Message) {
 	if a.cfg.Store != nil {
 		t.Keep(a.cfg.Store)
@@ -139,7 +143,8 @@ func (a *chatAgent) keep(ctx context.Context, t *Thread, resp *Response) error {
 	return t.Save(ctx)
 }
 
-// leftAlone names a function that the model called where no loop stands between it and the agent; "" for none.
+// leftAlone names a function that the model called where no loop stands between it and the agent;
+// "" for none.
 func (a *chatAgent) leftAlone(t *Thread, resp *Response) string {
 	if t.news.looped {
 		return ""
@@ -149,7 +154,7 @@ func (a *chatAgent) leftAlone(t *Thread, resp *Response) string {
 	for _, m := range resp.Messages {
 		for _, c := range m.Contents {
 			call, ok := c.(*content.FunctionCall)
-			if ok && !call.InformationalOnly && !served[call.CallID] && runs(findTool(call.Name, &opt, nil)) == runNow {
+			if ok && !call.InformationalOnly && !served[call.CallID] && runs(FindTool(call.Name, &opt, nil)) == runNow {
 				return call.Name
 			}
 		}
@@ -160,9 +165,10 @@ func (a *chatAgent) leftAlone(t *Thread, resp *Response) string {
 // ErrUnanswered says that the answer function of RunToEnd gave no answer, or none that could act.
 var ErrUnanswered = errors.New("a request was left without an answer")
 
-// RunToEnd runs an agent until it asks nothing more, for programs whose user sits in the same process: each request goes to answer, and
-// the answers into the next run. It returns the last response, with the messages of all runs. When answer fails, or gives nil, the
-// requests stay open in the thread.
+// RunToEnd runs an agent until it asks nothing more, for programs whose user sits in the same
+// process: each request goes to answer, and the answers into the next run. It returns the last
+// response, with the messages of all runs. When answer fails, or gives nil, the requests stay open
+// in the thread.
 func RunToEnd(ctx context.Context, a Agent, t *Thread, messages []*content.Message,
 	answer func(context.Context, content.InputRequest) (content.InputResponse, error)) (*Response, error) {
 	var all []*content.Message

@@ -91,7 +91,8 @@ func TestRunToEnd(t *testing.T) {
 	}
 }
 
-// TestHistoryStaysValid runs a conversation in which every run asks, answers or goes on, and looks at the history after each.
+// TestHistoryStaysValid runs a conversation in which every run asks, answers or goes on, and looks
+// at the history after each.
 func TestHistoryStaysValid(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted

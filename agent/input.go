@@ -17,8 +17,9 @@ type input struct {
 	more    bool                      // the user wrote something beside answers
 }
 
-// readInput takes the messages of a run apart. Requests, answers and results that are waited for belong to the thread, so the history
-// goes without them. Only the user's new messages can answer: those from first on.
+// readInput takes the messages of a run apart. Requests, answers and results that are waited for
+// belong to the thread, so the history goes without them. Only the user's new messages can answer:
+// those from first on.
 func readInput(messages []*content.Message, first int, t *Thread) input {
 	in := input{anchor: -1}
 	for i, m := range messages {
@@ -47,7 +48,8 @@ func readInput(messages []*content.Message, first int, t *Thread) input {
 	return in
 }
 
-// sift returns the contents of a message that a model may see, and whether something in it was an answer.
+// sift returns the contents of a message that a model may see, and whether something in it was an
+// answer.
 func (in *input) sift(m *content.Message, fresh bool, t *Thread, upTo []*content.Message) (kept []content.Content, answered bool) {
 	apart := func(c content.Content) bool {
 		if r, ok := c.(*content.FunctionResult); ok {
@@ -81,7 +83,8 @@ func (in *input) sift(m *content.Message, fresh bool, t *Thread, upTo []*content
 	return kept, answered
 }
 
-// wantsResult tells whether a new result is for the thread and not for the history: of a call that waits, or of one that nobody made.
+// wantsResult tells whether a new result is for the thread and not for the history: of a call that
+// waits, or of one that nobody made.
 func (t *Thread) wantsResult(callID string, upTo []*content.Message) bool {
 	return t.pendingCall(callID) != nil || t.lasting && !holdsCall(upTo, callID)
 }
@@ -98,8 +101,8 @@ func holdsCall(messages []*content.Message, callID string) bool {
 	return false
 }
 
-// tells holds for what belongs into a history: all but questions and answers, and of these the two halves of what the model's side asked
-// and this thread got answered, as it was answered.
+// tells holds for what belongs into a history: all but questions and answers, and of these the two
+// halves of what the model's side asked and this thread got answered, as it was answered.
 func (t *Thread) tells(c content.Content) bool {
 	switch c := c.(type) {
 	case content.InputRequest:
@@ -115,8 +118,9 @@ func (t *Thread) forService(id string, how func(closedRequest) bool) bool {
 	return slices.ContainsFunc(t.closed, func(c closedRequest) bool { return c.Service && c.ID == id && how(c) })
 }
 
-// FirstNew is where the new messages of a run begin: the count of Options.Fresh from the end; without one, after the last message that is
-// neither the user's nor a tool's. Only new messages can answer.
+// FirstNew is where the new messages of a run begin: the count of Options.Fresh from the end;
+// without one, after the last message that is neither the user's nor a tool's. Only new messages
+// can answer.
 func FirstNew(messages []*content.Message, fresh int) int {
 	switch {
 	case fresh > 0:
@@ -132,8 +136,9 @@ func FirstNew(messages []*content.Message, fresh int) int {
 	return 0
 }
 
-// tidy makes a history that any provider takes: each call has exactly one result, right after it. Calls without a result and results
-// without a call are left out; a result that stands later is moved. A history that is in order is returned as it is.
+// tidy makes a history that any provider takes: each call has exactly one result, right after it.
+// Calls without a result and results without a call are left out; a result that stands later is
+// moved. A history that is in order is returned as it is.
 func tidy(messages []*content.Message) []*content.Message {
 	if inOrder(messages) {
 		return messages
@@ -178,7 +183,8 @@ func pair(contents []content.Content, results map[string][]*content.FunctionResu
 	return kept, found
 }
 
-// inOrder tells whether each call of a history has exactly one result before anything but results follows.
+// inOrder tells whether each call of a history has exactly one result before anything but results
+// follows.
 func inOrder(messages []*content.Message) bool {
 	var waiting []string
 	for _, m := range messages {

@@ -105,7 +105,8 @@ func TestFirstNew(t *testing.T) {
 	}
 }
 
-// TestInputHidesWhatIsAsked gives requests and answers in all places of a history: no model may see any.
+// TestInputHidesWhatIsAsked gives requests and answers in all places of a history: no model may see
+// any.
 func TestInputHidesWhatIsAsked(t *testing.T) {
 	q := &content.ToolApprovalRequest{RequestID: "r", Call: call("1", "pay", "")}
 	all := []*content.Message{

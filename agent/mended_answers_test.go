@@ -320,7 +320,7 @@ func TestConcurrentApprovedLosesAddedTool(t *testing.T) {
 		th := NewThread("t")
 		resp := r.run(a, th, content.UserText("go"))
 		r.run(a, th, answers(approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval("")))
-		if findTool("extra", k.options[1], nil) == nil {
+		if FindTool("extra", k.options[1], nil) == nil {
 			t.Error("the tool that an approved call added is lost")
 		}
 	})

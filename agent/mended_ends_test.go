@@ -281,7 +281,8 @@ func TestPolledAndAnswered(t *testing.T) {
 	})
 }
 
-// TestFaultHH: what a person wrote reaches the model with its letters escaped (pending.go quote; invoke.go jsonText does not).
+// TestFaultHH: what a person wrote reaches the model with its letters escaped (pending.go quote;
+// invoke.go jsonText does not).
 func TestReasonEscaped(t *testing.T) {
 	if got := string(jsonText("a<b & c>d")); got != `"a<b & c>d"` {
 		t.Error(got)
@@ -318,7 +319,8 @@ func TestNestedWaitsForAResult(t *testing.T) {
 	}
 }
 
-// Flow.begin appends to t.Messages before what can fail: a run that is repeated has its messages twice.
+// Flow.begin appends to t.Messages before what can fail: a run that is repeated has its messages
+// twice.
 func TestFlowMessagesTwice(t *testing.T) {
 	j := &journal{failAt: func(e Event) bool { return e.Type == "refused" }}
 	a := flowOf(FlowConfig{Audit: j.take}, func(ctx ctxOf, f *Flow) error { return f.Approve(ctx, "k", "?") })
@@ -333,7 +335,8 @@ func TestFlowMessagesTwice(t *testing.T) {
 	expect(t, "history", tell(th.Messages), "user: \"x\"\nuser: \"hi\"\n")
 }
 
-// Flow.Ask keeps the question before it is recorded: when the record fails the question is open and on no record.
+// Flow.Ask keeps the question before it is recorded: when the record fails the question is open and
+// on no record.
 func TestFlowAsksWithoutARecord(t *testing.T) {
 	j := &journal{failAt: func(e Event) bool { return e.Type == "requested" }}
 	a := flowOf(FlowConfig{Audit: j.take}, func(ctx ctxOf, f *Flow) error { return f.Approve(ctx, "k", "?") })
@@ -348,7 +351,8 @@ func TestFlowAsksWithoutARecord(t *testing.T) {
 	}
 }
 
-// A flow that returns nil with a question open drops it: the late answer is "unknown", not "closed" (Flow.end).
+// A flow that returns nil with a question open drops it: the late answer is "unknown", not "closed"
+// (Flow.end).
 func TestFlowEndsWithAQuestionOpen(t *testing.T) {
 	a := flowOf(FlowConfig{}, func(ctx ctxOf, f *Flow) error {
 		_, _ = f.Ask(ctx, "k", &content.TextApprovalRequest{Text: "?"})
@@ -368,8 +372,9 @@ func TestFlowEndsWithAQuestionOpen(t *testing.T) {
 	expect(t, "refused", refusals(resp), "q-k closed_request")
 }
 
-// A reader that stops at the request (as many do) answers it: run.takeBack (bound.go) drops the batch without close() and without an
-// event, so the answer is "unknown" and the journal has a request without an end.
+// A reader that stops at the request (as many do) answers it: run.takeBack (bound.go) drops the
+// batch without close() and without an event, so the answer is "unknown" and the journal has a
+// request without an end.
 func TestRequestSeenInAStreamLeftAtIt(t *testing.T) {
 	var c counted
 	j := &journal{}
@@ -394,7 +399,8 @@ func TestRequestSeenInAStreamLeftAtIt(t *testing.T) {
 	}
 }
 
-// An empty message (no contents) is given to the model and kept: providers refuse it. input.go readInput lets it through.
+// An empty message (no contents) is given to the model and kept: providers refuse it. input.go
+// readInput lets it through.
 func TestEmptyMessage(t *testing.T) {
 	k := talk(t, said(text("ok")))
 	mustRun(t, chat(k, LoopConfig{}, nil), NewThread("t"), content.UserText("x"), content.NewMessage(content.User))

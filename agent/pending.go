@@ -9,8 +9,9 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// batch is one turn of the model of which some call could not run at once: all its calls, in the model's order, each with its result as
-// soon as it has one. When all have one, the batch becomes messages.
+// batch is one turn of the model of which some call could not run at once: all its calls, in the
+// model's order, each with its result as soon as it has one. When all have one, the batch becomes
+// messages.
 type batch struct {
 	MessageID      string // of the message that held the calls
 	AuthorName     string
@@ -45,7 +46,8 @@ type item struct {
 	By       string
 	Ground   ground
 	Key      string // of the claim
-	// Unrecorded says that the call has ended and the record of it failed; it is made up for before anything else.
+	// Unrecorded says that the call has ended and the record of it failed; it is made up for before
+	// anything else.
 	Unrecorded bool
 	Tries      int             // resumptions that could not go on
 	ended      string          // how the run ended, for the record
@@ -75,7 +77,8 @@ type ask struct {
 type closedRequest struct {
 	ID  string `json:"id"`
 	How string `json:"how"` // "answered", "superseded", "expired", "asked again"
-	// Service says that it was the model's side who asked: it wants to see request and answer in the history.
+	// Service says that it was the model's side who asked: it wants to see request and answer in
+	// the history.
 	Service bool `json:"service,omitempty"`
 	Yes     bool `json:"yes,omitempty"` // what the answer was
 }
@@ -209,7 +212,8 @@ func (it *item) visible() []content.Content {
 	return nil
 }
 
-// cloneRequest copies a request: whoever gets it may change it, and the thread's own must stay what was asked.
+// cloneRequest copies a request: whoever gets it may change it, and the thread's own must stay what
+// was asked.
 func cloneRequest(q content.InputRequest) content.InputRequest {
 	out := withRequestID(q, q.InputRequestID())
 	if approval, ok := out.(*content.ToolApprovalRequest); ok {
@@ -218,8 +222,9 @@ func cloneRequest(q content.InputRequest) content.InputRequest {
 	return out
 }
 
-// messages are a finished batch as a history has it: the calls, what was refused, what was run, and answers that go to a service.
-// Rejected calls, and their results, come first when dotNet says so; else all keep the model's order, which reasoning models rest on.
+// messages are a finished batch as a history has it: the calls, what was refused, what was run, and
+// answers that go to a service. Rejected calls, and their results, come first when dotNet says so;
+// else all keep the model's order, which reasoning models rest on.
 func (b *batch) messages(dotNet bool) []*content.Message {
 	var calls, late, refused, results, answers []content.Content
 	told := &results // where the result of a refused call stands
@@ -257,6 +262,8 @@ func (b *batch) messages(dotNet bool) []*content.Message {
 }
 
 // settle gives a call its result instead of a run.
-func (it *item) settle(text string) {
-	it.Stage, it.Rejected, it.Result = done, true, jsonText(text)
+func (it *item) settle(text string) { it.reject(jsonText(text)) }
+
+func (it *item) reject(result json.RawMessage) {
+	it.Stage, it.Rejected, it.Result = done, true, result
 }

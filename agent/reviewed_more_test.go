@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Two requests of a service under one id: the pending ones can't be told apart, and AG-UI and A2A refuse the list for good.
+// Two requests of a service under one id: the pending ones can't be told apart, and AG-UI and A2A
+// refuse the list for good.
 func TestServiceAsksTwiceUnderOneID(t *testing.T) {
 	k := talk(t, said(mcpRequest("r"), mcpRequest("r")), said(text("ok")))
 	a := chat(k, LoopConfig{}, nil)
@@ -46,7 +47,8 @@ func TestServiceReusesAnID(t *testing.T) {
 	}
 }
 
-// An edit must not carry an approval over to a tool that was changed since: a plain approval is asked again, an edited one must be too.
+// An edit must not carry an approval over to a tool that was changed since: a plain approval is
+// asked again, an edited one must be too.
 func TestEditAfterTheToolChanged(t *testing.T) {
 	for _, edit := range []bool{false, true} {
 		ran := ""
@@ -142,7 +144,8 @@ type nilError struct{ text string }
 
 func (e *nilError) Error() string { return e.text }
 
-// A function that returns a nil pointer as its error must not take the process down, least of all after it was begun on an approval.
+// A function that returns a nil pointer as its error must not take the process down, least of all
+// after it was begun on an approval.
 func TestNilPointersAsErrors(t *testing.T) {
 	for name, err := range map[string]error{"suspend": (*Suspend)(nil), "other": (*nilError)(nil)} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +169,8 @@ type failing struct {
 
 func (f *failing) Invoke(context.Context, *content.FunctionCall) (any, error) { return nil, f.err }
 
-// A held call that the caller runs uses up its approval like any other: else the one run of a shared card is handed out twice.
+// A held call that the caller runs uses up its approval like any other: else the one run of a
+// shared card is handed out twice.
 func TestHeldDeclaredCallIsClaimed(t *testing.T) {
 	h := &strictHolder{map[string]bool{}, map[string]string{}}
 	k := talk(t, said(call("1", "ui", "")), said(text("ok")))
@@ -182,7 +186,8 @@ func TestHeldDeclaredCallIsClaimed(t *testing.T) {
 	}
 }
 
-// A polled function that asks two things under one id of its own leaves a thread that can't be read.
+// A polled function that asks two things under one id of its own leaves a thread that can't be
+// read.
 func TestPolledRequestsOfOneID(t *testing.T) {
 	two := func() *Suspend {
 		return &Suspend{Poll: true, Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "i", Text: "a"}, &content.TextApprovalRequest{RequestID: "i", Text: "b"}}}
@@ -210,7 +215,8 @@ func TestSuspendedWithoutStateStored(t *testing.T) {
 	}
 }
 
-// Who uses the loop without an agent and keeps a thread in memory must not have it grow by every message for ever.
+// Who uses the loop without an agent and keeps a thread in memory must not have it grow by every
+// message for ever.
 func TestNewsOfALoopWithoutAnAgent(t *testing.T) {
 	k := talk(t, said(text("1")), said(text("2")), said(text("3")))
 	loop := NewFunctionInvoking(k, LoopConfig{})
@@ -225,7 +231,8 @@ func TestNewsOfALoopWithoutAnAgent(t *testing.T) {
 	}
 }
 
-// An answer that a nested agent refuses is told to the outer caller: else he sees the same question again, and RunToEnd asks for ever.
+// An answer that a nested agent refuses is told to the outer caller: else he sees the same question
+// again, and RunToEnd asks for ever.
 func TestAnswersThatNestedAgentsRefuse(t *testing.T) {
 	var c counted
 	d := decideFunc(func(_ Tool, call content.ToolCall) (hold.Verdict, error) {

@@ -115,7 +115,8 @@ func TestTwoDeclaredCallsOfOneID(t *testing.T) {
 	}
 }
 
-// A declared call must get its result although another batch, which waits for a person, has a call of the same id.
+// A declared call must get its result although another batch, which waits for a person, has a call
+// of the same id.
 func TestDeclaredCallOfAUsedID(t *testing.T) {
 	var c counted
 	k := talk(t, said(call("1", "pay", "")), said(call("1", "ui", "")), said(text("ok")))
@@ -129,7 +130,8 @@ func TestDeclaredCallOfAUsedID(t *testing.T) {
 	}
 }
 
-// A holder that answers at once, with an edit: the model's own call is left in the history without a result.
+// A holder that answers at once, with an edit: the model's own call is left in the history without
+// a result.
 func TestHolderEditsAtOnce(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		h := &heldStub{now: hold.Held{Ref: "h1", State: hold.Approved, By: "ann", Arguments: []byte(`{"n":1}`)}}
@@ -148,7 +150,8 @@ func TestHolderEditsAtOnce(t *testing.T) {
 	})
 }
 
-// What is approved at once when it is asked again runs in the same run: else the caller gets an empty response and nothing to answer.
+// What is approved at once when it is asked again runs in the same run: else the caller gets an
+// empty response and nothing to answer.
 func TestAskedAgainAndApprovedAtOnce(t *testing.T) {
 	d := &changing{verdict: outcomeOf(resolve.Ask, "r")}
 	h := pendingStub()
@@ -166,7 +169,8 @@ func TestAskedAgainAndApprovedAtOnce(t *testing.T) {
 	}
 }
 
-// A request that its holder has no more (a store that was pruned or moved) must not break the thread for good.
+// A request that its holder has no more (a store that was pruned or moved) must not break the
+// thread for good.
 func TestHolderForgot(t *testing.T) {
 	h := pendingStub()
 	var c counted
@@ -200,8 +204,9 @@ func TestFlowStartedByALateAnswer(t *testing.T) {
 	}
 }
 
-// Reasoning whose call waits must wait with it: providers refuse a thought without the call that it led to (OpenAI: "reasoning was provided
-// without its required following item"; Anthropic: a tool_use that no thinking block precedes).
+// Reasoning whose call waits must wait with it: providers refuse a thought without the call that it
+// led to (OpenAI: "reasoning was provided without its required following item"; Anthropic: a
+// tool_use that no thinking block precedes).
 func TestReasoningStaysWithItsCall(t *testing.T) {
 	var c counted
 	k := talk(t, said(&content.Reasoning{Text: "hm", Protected: "seal"}, call("1", "pay", "")), said(text("meanwhile")), said(text("ok")))
@@ -232,7 +237,8 @@ func TestServiceRequestOfOurID(t *testing.T) {
 	reviewStorable(t, th)
 }
 
-// An agent with a store of its own, as a tool: its threads are named by call ids, which providers use again.
+// An agent with a store of its own, as a tool: its threads are named by call ids, which providers
+// use again.
 func TestNestedAgentWithAStore(t *testing.T) {
 	store := &byID{threads: map[string][]byte{}}
 	inner := NewChatAgent(NewFunctionInvoking(talk(t, said(text("one")), said(text("two"))), LoopConfig{}), ChatAgentConfig{Name: "inner", Store: store})
@@ -267,7 +273,8 @@ func (b *byID) Save(_ context.Context, t *Thread) error {
 	return err
 }
 
-// The inner model fails once after the inner call has run on an approval. The payment is made; it must not be told as failed and asked anew.
+// The inner model fails once after the inner call has run on an approval. The payment is made; it
+// must not be told as failed and asked anew.
 func TestNestedModelFailsAfterTheCall(t *testing.T) {
 	var c counted
 	inner := chat(talk(t, said(call("i", "pay", "")), fails, said(text("paid"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
@@ -284,7 +291,8 @@ func TestNestedModelFailsAfterTheCall(t *testing.T) {
 	}
 }
 
-// What is held back while a conversation waits and that the service refuses must not block the thread for good.
+// What is held back while a conversation waits and that the service refuses must not block the
+// thread for good.
 func TestHeldBackMessageThatTheServiceRefuses(t *testing.T) {
 	var c counted
 	refuse := func(ms []*content.Message, _ *Options) ([]*content.Message, error) {
@@ -310,7 +318,8 @@ func TestHeldBackMessageThatTheServiceRefuses(t *testing.T) {
 	}
 }
 
-// An approval whose run could not begin (a store that was away) is used a week after its requirement ended.
+// An approval whose run could not begin (a store that was away) is used a week after its
+// requirement ended.
 func TestApprovalOutlivesItsDeadline(t *testing.T) {
 	clk := newClock()
 	v := required(outcomeOf(resolve.Ask, "r"), time.Hour)
@@ -355,7 +364,8 @@ func TestKeysInOtherLetters(t *testing.T) {
 	}
 }
 
-// strictHolder keeps to the contract of Holder: one request for a key, one run for a request, the same answer for the same key.
+// strictHolder keeps to the contract of Holder: one request for a key, one run for a request, the
+// same answer for the same key.
 type strictHolder struct {
 	approved map[string]bool   // by key, which is the ref too
 	taken    map[string]string // claim keys by ref
@@ -382,7 +392,8 @@ func (h *strictHolder) Claim(_ context.Context, ref, key string, _ hold.Verdict)
 
 func (h *strictHolder) Cancel(context.Context, string, string) error { return nil }
 
-// With ids that a configuration makes of call ids alone, one approval lets the same call of another thread run: the key is no thread's.
+// With ids that a configuration makes of call ids alone, one approval lets the same call of another
+// thread run: the key is no thread's.
 func TestHolderKeyOfAnotherThread(t *testing.T) {
 	h := &strictHolder{map[string]bool{}, map[string]string{}}
 	var c counted

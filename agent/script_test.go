@@ -10,7 +10,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// scripted is a model that says what it was told to, and holds what it is given to what providers demand.
+// scripted is a model that says what it was told to, and holds what it is given to what providers
+// demand.
 type scripted struct {
 	t     testing.TB
 	turns [][]content.Content

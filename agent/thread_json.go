@@ -14,7 +14,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// threadVersion names the form in which threads are stored. A reader refuses any later one, and what it doesn't know in this one.
+// threadVersion names the form in which threads are stored. A reader refuses any later one, and
+// what it doesn't know in this one.
 const threadVersion = 1
 
 // VersionError says that a thread was stored by a newer release.
@@ -107,11 +108,12 @@ func optional(c content.Content) *contentJSON {
 	return &contentJSON{c}
 }
 
-// MarshalJSON is Encode. Beware that json.Marshal rewrites <, > and & in what it gets, so that a call comes back in other letters, with the
-// same meaning.
+// MarshalJSON is Encode. Beware that json.Marshal rewrites <, > and & in what it gets, so that a
+// call comes back in other letters, with the same meaning.
 func (t *Thread) MarshalJSON() ([]byte, error) { return t.Encode() }
 
-// Encode writes the whole thread, open requests included (docs/contracts/thread.md). Arguments keep every letter.
+// Encode writes the whole thread, open requests included (docs/contracts/thread.md). Arguments keep
+// every letter.
 func (t *Thread) Encode() ([]byte, error) {
 	out := threadJSON{Version: threadVersion, ID: t.ID, Revision: t.Revision, ConversationID: t.ConversationID, Messages: t.Messages,
 		Pending: []batchJSON{}, Closed: t.closed, HeldBack: t.heldBack, HeldTries: t.heldTries, State: t.State}
@@ -157,8 +159,9 @@ func (a *ask) json() askJSON {
 	return out
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. A thread of a later version is a *VersionError; whatever else can't be read whole is an
-// error too: half a thread could run a call twice. The thread is changed only when there is no error.
+// UnmarshalJSON reads what MarshalJSON writes. A thread of a later version is a *VersionError;
+// whatever else can't be read whole is an error too: half a thread could run a call twice. The
+// thread is changed only when there is no error.
 func (t *Thread) UnmarshalJSON(data []byte) error {
 	in, err := readThread(data)
 	if err != nil {
@@ -180,7 +183,8 @@ func (t *Thread) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// readThread reads the messages, which are nearly all of a thread, where they stand, and the rest as one small document.
+// readThread reads the messages, which are nearly all of a thread, where they stand, and the rest
+// as one small document.
 func readThread(data []byte) (in threadJSON, err error) {
 	rest := []byte("{")
 	seen := map[string]bool{}
@@ -326,7 +330,8 @@ func (a askJSON) ask() (*ask, error) {
 	return out, nil
 }
 
-// rejected tells whether the one thing that was asked about a call was refused. What a suspended function asked is for it to judge.
+// rejected tells whether the one thing that was asked about a call was refused. What a suspended
+// function asked is for it to judge.
 func (it *item) rejected() bool {
 	_, approval := it.Asks[0].Answer.(*content.ToolApprovalResponse)
 	return approval && it.State == nil && content.Rejects(it.Asks[0].Answer)

@@ -189,7 +189,8 @@ func TestThreadOfALaterVersion(t *testing.T) {
 	}
 }
 
-// TestThreadsThatCantBeWritten: what can't be stored is an error when it is stored, not when it is needed.
+// TestThreadsThatCantBeWritten: what can't be stored is an error when it is stored, not when it is
+// needed.
 func TestThreadsThatCantBeWritten(t *testing.T) {
 	th := NewThread("t")
 	th.Messages = []*content.Message{content.NewMessage(content.User, &content.ToolApprovalRequest{})}

@@ -1,4 +1,4 @@
-package agent_test
+package compat_test
 
 import (
 	"context"

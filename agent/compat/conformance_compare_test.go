@@ -1,4 +1,4 @@
-package agent_test
+package compat_test
 
 import (
 	"encoding/json"
@@ -96,8 +96,8 @@ func jsonOf(raw json.RawMessage) any {
 	return v
 }
 
-// matchMessages compares role, order and all listed fields. message_id counts only where it is expected, informational_only only where
-// it is true.
+// matchMessages compares role, order and all listed fields. message_id counts only where it is
+// expected, informational_only only where it is true.
 func matchMessages(want []caseMessage, got []*content.Message) error {
 	listed := []any{}
 	for _, m := range want {

@@ -1,4 +1,4 @@
-package agent_test
+package compat_test
 
 import (
 	"context"
@@ -12,13 +12,14 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/compat"
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/agent/layer"
 )
 
 // runLayerCase runs a case of a layer in the Compatible profile.
 func runLayerCase(t *testing.T, c *conformanceCase, streaming bool) {
-	r, err := newLayerRun(c, agent.Compatible, streaming)
+	r, err := newLayerRun(c, compatClient, streaming)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,29 +45,63 @@ type layerRun struct {
 // stepModel is the script of the step that runs.
 type stepModel struct{ *scriptedModel }
 
-func newLayerRun(c *conformanceCase, p agent.Profile, streaming bool) (*layerRun, error) {
-	r := &layerRun{c: c, streaming: streaming, model: &stepModel{&scriptedModel{}}, thread: agent.NewThread("case"), tools: &toolbox{}, log: &logKeeper{}}
+// layerOf puts the layer of a case around a client.
+type layerOf func(c *conformanceCase, inner agent.ChatClient, tools []agent.Tool, log *slog.Logger) agent.ChatClient
+
+func newLayerRun(c *conformanceCase, build layerOf, streaming bool) (*layerRun, error) {
+	r := &layerRun{
+		c:         c,
+		streaming: streaming,
+		model:     &stepModel{&scriptedModel{}},
+		thread:    agent.NewThread("case"),
+		tools:     &toolbox{},
+		log:       &logKeeper{},
+	}
 	more, err := r.toolsFrom(c.Tools, "additional")
 	if err != nil {
 		return nil, err
 	}
-	log := slog.New(r.log)
-	inner := &watched{r.model, r}
+	r.client = build(c, &watched{r.model, r}, more, slog.New(r.log))
+	return r, nil
+}
+
+func compatClient(c *conformanceCase, inner agent.ChatClient, tools []agent.Tool, log *slog.Logger) agent.ChatClient {
 	switch c.Component {
 	case "approval_response_binding":
-		r.client = layer.NewBinding(inner, layer.BindingConfig{Profile: p, Tools: more, Log: log})
+		return compat.NewBinding(inner, compat.BindingConfig{Log: log})
 	case "approval_not_required_bypass":
-		r.client = layer.NewBypass(inner, layer.BypassConfig{Profile: p, Tools: more, Log: log})
+		return compat.NewBypass(inner, compat.BypassConfig{Tools: tools, Log: log})
 	case "invocable_bypass":
-		r.client = layer.NewInvocableBypass(inner, layer.BypassConfig{Profile: p, Tools: more, Log: log})
-	default:
-		cfg := layer.StandingConfig{Profile: p, Tools: more, Log: log, Predicates: predicates(c.AutoApprovalRules)}
-		if c.MaxAutoApproval != nil {
-			cfg.MaxRounds = *c.MaxAutoApproval
-		}
-		r.client = layer.NewStanding(inner, cfg)
+		return compat.NewInvocableBypass(inner, compat.BypassConfig{Tools: tools, Log: log})
 	}
-	return r, nil
+	return compat.NewStanding(inner, compat.StandingConfig{
+		Predicates: predicates(c.AutoApprovalRules),
+		MaxRounds:  maxRounds(c),
+	})
+}
+
+func defaultClient(c *conformanceCase, inner agent.ChatClient, tools []agent.Tool, log *slog.Logger) agent.ChatClient {
+	switch c.Component {
+	case "approval_response_binding":
+		return layer.NewBinding(inner, layer.BindingConfig{Tools: tools, Log: log})
+	case "approval_not_required_bypass":
+		return layer.NewBypass(inner, layer.BypassConfig{Tools: tools, Log: log})
+	case "invocable_bypass":
+		return layer.NewInvocableBypass(inner, layer.BypassConfig{Tools: tools, Log: log})
+	}
+	return layer.NewStanding(inner, layer.StandingConfig{
+		Tools:      tools,
+		Log:        log,
+		Predicates: predicates(c.AutoApprovalRules),
+		MaxRounds:  maxRounds(c),
+	})
+}
+
+func maxRounds(c *conformanceCase) int {
+	if c.MaxAutoApproval == nil {
+		return 0
+	}
+	return *c.MaxAutoApproval
 }
 
 func predicates(rules []autoApprovalRule) []layer.Predicate {
@@ -143,7 +178,8 @@ func (r *layerRun) note(messages []*content.Message) {
 	}
 }
 
-// forged returns an approval, or a request, that the inner client saw without having asked for exactly that call; nil for none.
+// forged returns an approval, or a request, that the inner client saw without having asked for
+// exactly that call; nil for none.
 func (r *layerRun) forged() content.Content {
 	for _, messages := range r.inputs {
 		for _, m := range messages {
@@ -157,7 +193,8 @@ func (r *layerRun) forged() content.Content {
 	return nil
 }
 
-// asksFor holds for what is neither an approval nor a request, and for those about calls that the inner client asked for.
+// asksFor holds for what is neither an approval nor a request, and for those about calls that the
+// inner client asked for.
 func (r *layerRun) asksFor(c content.Content) bool {
 	var id string
 	var call content.ToolCall
@@ -347,7 +384,8 @@ func (r *layerRun) checkLogs(s *caseStep) error {
 	return nil
 }
 
-// layersDiffer tells in which cases the Default profile differs, and why. All other cases of the two files behave alike in both.
+// layersDiffer tells in which cases the Default profile differs, and why. All other cases of the
+// two files behave alike in both.
 var layersDiffer = map[string]string{
 	"binding/MatchingResponse_RebindsToolCallToRecordedRequest":               otherCall,
 	"rule49/OtherCallIsReplacedByTheRecordedOne":                              otherCall,
@@ -392,8 +430,9 @@ const (
 	allAtOnce     = "all requests are shown at once, and every answer is bound"
 )
 
-// TestConformanceLayersDefault runs all layer cases in the Default profile. No approval reaches the inner client that it did not ask
-// for, and only the listed cases differ. Cases of other files are held to the first of these.
+// TestConformanceLayersDefault runs all layer cases in the Default profile. No approval reaches the
+// inner client that it did not ask for, and only the listed cases differ. Cases of other files are
+// held to the first of these.
 func TestConformanceLayersDefault(t *testing.T) {
 	files, err := conformanceFiles("")
 	if err != nil {
@@ -409,7 +448,7 @@ func TestConformanceLayersDefault(t *testing.T) {
 }
 
 func runDefault(t *testing.T, c *conformanceCase, streaming bool, file string) {
-	r, err := newLayerRun(c, agent.Default, streaming)
+	r, err := newLayerRun(c, defaultClient, streaming)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -444,7 +483,7 @@ func TestConformanceLayersHoles(t *testing.T) {
 			continue
 		}
 		delete(refusals, c.Name)
-		r, err := newLayerRun(c, agent.Default, false)
+		r, err := newLayerRun(c, defaultClient, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package layer
+package rounds
 
 import (
 	"encoding/json"
@@ -7,16 +7,17 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// kept is a content in a state. The arguments of its call stand apart as text: they are kept to the letter, and a model may have written
-// what is no JSON object.
+// kept is a content in a state. The arguments of its call stand apart as text: they are kept to the
+// letter, and a model may have written what is no JSON object.
 type kept struct {
 	Content   json.RawMessage `json:"content"`
 	Arguments *string         `json:"arguments,omitempty"`
 }
 
-func writeContent(c content.Content) ([]byte, error) {
+// WriteContent writes a content for the state of a layer.
+func WriteContent(c content.Content) ([]byte, error) {
 	var k kept
-	if call := callOf(c); call != nil && call.Args() != nil {
+	if call := CallOf(c); call != nil && call.Args() != nil {
 		text := string(call.Args())
 		k.Arguments = &text
 		c = withCall(c, withArguments(call, nil))
@@ -29,7 +30,8 @@ func writeContent(c content.Content) ([]byte, error) {
 	return json.Marshal(k)
 }
 
-func readContent(raw []byte) (content.Content, error) {
+// ReadContent reads what WriteContent writes.
+func ReadContent(raw []byte) (content.Content, error) {
 	var k kept
 	if err := json.Unmarshal(raw, &k); err != nil {
 		return nil, err
@@ -38,7 +40,7 @@ func readContent(raw []byte) (content.Content, error) {
 	if err != nil || k.Arguments == nil {
 		return c, err
 	}
-	call := callOf(c)
+	call := CallOf(c)
 	if call == nil {
 		return nil, fmt.Errorf("arguments for a %T", c)
 	}

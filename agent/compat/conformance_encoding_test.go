@@ -1,16 +1,17 @@
-package agent_test
+package compat_test
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
 
-	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/compat"
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// conformanceCase is one case of the neutral encoding (docs/design/005-contents.md). Lists of expectations are nil where the case
-// expects nothing: null in JSON. A field that is not here makes the case fail.
+// conformanceCase is one case of the neutral encoding (docs/design/005-contents.md). Lists of
+// expectations are nil where the case expects nothing: null in JSON. A field that is not here makes
+// the case fail.
 type conformanceCase struct {
 	Name           string `json:"name"`
 	Component      string `json:"component"`
@@ -110,7 +111,8 @@ type caseOnInvoke struct {
 // caseOptions are the choices of a case. Several spellings of one choice are taken.
 type caseOptions struct {
 	ConversationID string `json:"conversation_id"`
-	// ResponseConversationID is what the model's responses carry; the fake model carries none by default.
+	// ResponseConversationID is what the model's responses carry; the fake model carries none by
+	// default.
 	ResponseConversationID string `json:"response_conversation_id"`
 	Concurrent             bool   `json:"allow_concurrent_invocation"`
 	Concurrent2            bool   `json:"concurrent"`
@@ -127,8 +129,8 @@ type caseOptions struct {
 }
 
 // config is what the options say to the loop; 0 of a case is none, which LoopConfig writes as -1.
-func (o caseOptions) config() agent.LoopConfig {
-	cfg := agent.LoopConfig{Profile: agent.Compatible, Concurrent: o.Concurrent || o.Concurrent2, DetailedErrors: o.DetailedErrors || o.DetailedErrors2}
+func (o caseOptions) config() compat.Config {
+	cfg := compat.Config{Concurrent: o.Concurrent || o.Concurrent2, DetailedErrors: o.DetailedErrors || o.DetailedErrors2}
 	for _, n := range []*int{o.MaxTurns, o.MaxTurns2, o.MaxTurns3} {
 		if n != nil {
 			cfg.MaxTurns = *n
@@ -164,7 +166,8 @@ type caseMessage struct {
 	Contents   []caseContent   `json:"contents"`
 }
 
-// caseContent is a content of any type. listed is what the case says of it, which is what is compared.
+// caseContent is a content of any type. listed is what the case says of it, which is what is
+// compared.
 type caseContent struct {
 	contentFields
 	listed map[string]any

@@ -1,4 +1,4 @@
-package agent_test
+package compat_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/compat"
 	"github.com/assent-dev/assent/agent/content"
 )
 
@@ -70,15 +71,15 @@ func newLoopRun(t *testing.T, c *conformanceCase) *loopRun {
 			t.Fatalf("the tool %q comes from %q", ct.Name, ct.Source)
 		}
 	}
-	r.client = agent.NewFunctionInvoking(r.model, cfg)
+	r.client = compat.NewFunctionInvoking(r.model, cfg)
 	if err := preStep(c.PreStep, r.input); err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// caseInput makes the input. A request and its response hold one object as their call, as when a response is created in process, unless
-// the case wants two.
+// caseInput makes the input. A request and its response hold one object as their call, as when a
+// response is created in process, unless the case wants two.
 func caseInput(c *conformanceCase) []*content.Message {
 	ms := messagesOf(c.InputMessages)
 	if c.DistinctCallInstances {
@@ -177,8 +178,8 @@ func (r *loopRun) check(t *testing.T, streaming bool) {
 	}
 }
 
-// joinApart joins updates with the other reading of a missing id: it differs from every id. Join takes it for any id, as .NET does; cases
-// whose model gives no ids don't say which they mean.
+// joinApart joins updates with the other reading of a missing id: it differs from every id. Join
+// takes it for any id, as .NET does; cases whose model gives no ids don't say which they mean.
 func joinApart(updates []*agent.Update) []*content.Message {
 	var named []*agent.Update
 	before, n := "", 0
@@ -203,8 +204,8 @@ func joinApart(updates []*agent.Update) []*content.Message {
 }
 
 var errorKinds = map[string]func(error) bool{
-	"duplicate_key":   isA[*agent.DuplicateRequestError],
-	"unanswered":      isA[*agent.UnansweredError],
+	"duplicate_key":   isA[*compat.DuplicateRequestError],
+	"unanswered":      isA[*compat.UnansweredError],
 	"function_error":  isA[*agent.FunctionErrors],
 	"function_errors": isA[*agent.FunctionErrors],
 }
@@ -235,7 +236,8 @@ func (r *loopRun) checkError(t *testing.T) {
 	}
 }
 
-// says tells whether an error, or the one of a single function that ended the run, has exactly this text.
+// says tells whether an error, or the one of a single function that ended the run, has exactly this
+// text.
 func says(err error, text string) bool {
 	if several, ok := errors.AsType[*agent.FunctionErrors](err); ok && len(several.Errs) == 1 && several.Errs[0].Error() == text {
 		return true
@@ -288,7 +290,8 @@ func (r *loopRun) checkLogs(t *testing.T) {
 	}
 }
 
-// checkStream compares the updates one by one and when they came. Without a number of model calls only the first ones are looked at.
+// checkStream compares the updates one by one and when they came. Without a number of model calls
+// only the first ones are looked at.
 func (r *loopRun) checkStream(t *testing.T, streaming bool) {
 	want := r.c.ExpectedStream
 	if !streaming {

@@ -1,4 +1,4 @@
-package agent_test
+package compat_test
 
 import (
 	"encoding/json"
@@ -12,8 +12,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestStreamedRunsAgree: streamed and whole runs end alike, give the model the same messages and run the same functions. They differ only
-// in the ids of messages that are made on the way and in what these ids join (rules 40 and 41).
+// TestStreamedRunsAgree: streamed and whole runs end alike, give the model the same messages and
+// run the same functions. They differ only in the ids of messages that are made on the way and in
+// what these ids join (rules 40 and 41).
 func TestStreamedRunsAgree(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := drawCase(rt)
@@ -67,7 +68,8 @@ func sentTo(r *loopRun) []string {
 // given tells ids of the case, which have a dash, from those that are made.
 func given(id string) bool { return strings.Contains(id, "-") }
 
-// joined is an answer as if it had been streamed, with one made-up id for tool messages and one for others.
+// joined is an answer as if it had been streamed, with one made-up id for tool messages and one for
+// others.
 func joined(r *agent.Response) string {
 	var updates []*agent.Update
 	for _, m := range r.Messages {
@@ -83,8 +85,9 @@ func joined(r *agent.Response) string {
 	return jsonText(listedMessages(agent.Join(updates).Messages)) + r.ConversationID
 }
 
-// drawCase makes a case of tools, approvals in the input and turns of a model. A service's own results come before the calls that they
-// belong to: the other way round is where streamed runs see them too late (rule 39).
+// drawCase makes a case of tools, approvals in the input and turns of a model. A service's own
+// results come before the calls that they belong to: the other way round is where streamed runs see
+// them too late (rule 39).
 func drawCase(t *rapid.T) *conformanceCase {
 	c := &conformanceCase{DistinctCallInstances: rapid.Bool().Draw(t, "distinct")}
 	for _, name := range []string{"a", "b", "c", "d"} {

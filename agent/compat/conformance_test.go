@@ -1,4 +1,4 @@
-package agent_test
+package compat_test
 
 import (
 	"fmt"
@@ -12,8 +12,9 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// TestConformance runs every case file of testdata/conformance, of the folders and files that ASSENT_CASES lists, and of the folder that
-// maintainers keep beside the repository, when it is there. It prints how each file went. Whatever it can't run has failed.
+// TestConformance runs every case file of testdata/conformance, of the folders and files that
+// ASSENT_CASES lists, and of the folder that maintainers keep beside the repository, when it is
+// there. It prints how each file went. Whatever it can't run has failed.
 func TestConformance(t *testing.T) {
 	files, err := conformanceFiles(os.Getenv("ASSENT_CASES"))
 	if err != nil {
@@ -47,7 +48,7 @@ func conformanceFiles(named string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if shared, err := caseFilesIn(filepath.Join("..", "..", "shared", "conformance")); err == nil {
+	if shared, err := caseFilesIn(filepath.Join("..", "..", "..", "shared", "conformance")); err == nil {
 		files = append(files, shared...)
 	}
 	for _, place := range filepath.SplitList(named) {
@@ -63,10 +64,11 @@ func conformanceFiles(named string) ([]string, error) {
 	return files, nil
 }
 
-// fromRoot takes a relative path as one from the root of the repository, when there is nothing of that name here.
+// fromRoot takes a relative path as one from the root of the repository, when there is nothing of
+// that name here.
 func fromRoot(place string) string {
 	if _, err := os.Stat(place); err != nil && !filepath.IsAbs(place) {
-		return filepath.Join("..", place)
+		return filepath.Join("..", "..", place)
 	}
 	return place
 }

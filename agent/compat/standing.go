@@ -1,4 +1,4 @@
-package layer
+package compat
 
 import (
 	"bytes"
@@ -10,42 +10,70 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/rounds"
+	"github.com/assent-dev/assent/agent/layer"
 )
 
-// Reasons of automatic approvals in the Compatible profile.
+// Reasons of automatic approvals.
 const (
 	byStandingRule = "Auto-approved by standing rule"
 	byPredicate    = "Auto-approved by auto-approval rule"
 )
 
-// dotnet is a run of Standing in the Compatible profile: rules 56 to 59.
-type dotnet struct {
-	*standing
+// StandingConfig are the choices for a Standing. The zero value is the default.
+type StandingConfig struct {
+	// Agent is the name that predicates are told.
+	Agent string
+	// Predicates approve by themselves; the first that says yes does it.
+	Predicates []layer.Predicate
+	// MaxRounds bounds how often the inner client is asked again with nothing but automatic
+	// approvals; 0 means 40. What the round after the last one asks goes to the caller.
+	MaxRounds int
+}
+
+// NewStanding returns a layer that answers requests by rules that people left behind ("always") and
+// by predicates. When all requests of a response are answered so, the inner client is asked again.
+// One request is shown after the other.
+//
+// Rules come from answers unchecked, last as long as the thread, and compare the text of each
+// argument.
+func NewStanding(inner agent.ChatClient, cfg StandingConfig) agent.ChatClient {
+	if cfg.MaxRounds <= 0 {
+		cfg.MaxRounds = 40
+	}
+	return rounds.New(inner, cfg.begin)
+}
+
+type standingState = rounds.Standing[layer.Rule]
+
+// standingRun is a run of Standing.
+type standingRun struct {
+	cfg    StandingConfig
 	ctx    context.Context
-	in     input // as the caller sent it, for the predicates
+	in     rounds.Input // as the caller sent it, for the predicates
 	t      *agent.Thread
 	state  *standingState
 	rounds int
 }
 
-func (s *standing) beginCompatible(ctx context.Context, in input) (*round, error) {
-	if in.thread() == nil {
-		opt := in.options.Clone()
+func (cfg StandingConfig) begin(ctx context.Context, in rounds.Input) (*rounds.Round, error) {
+	if in.Thread() == nil {
+		opt := in.Options.Clone()
 		opt.Thread = agent.NewThread("")
-		in.options = opt
+		in.Options = opt
 	}
-	t := in.options.Thread
-	state, err := load[standingState](t, StandingState)
+	t := in.Options.Thread
+	state, err := rounds.Load[standingState](t, layer.StandingState)
 	if err != nil {
 		return nil, err
 	}
-	d := &dotnet{s, ctx, in, t, state, 0}
-	for _, m := range in.messages {
+	d := &standingRun{cfg: cfg, ctx: ctx, in: in, t: t, state: state}
+	for _, m := range in.Messages {
 		for _, c := range m.Contents {
 			d.mint(c)
 		}
 	}
-	in.messages = withoutScopes(in.messages)
+	in.Messages = rounds.WithoutScopes(in.Messages)
 	if len(state.Queue) > 0 {
 		if err := d.collect(&in); err != nil {
 			return nil, err
@@ -60,17 +88,19 @@ func (s *standing) beginCompatible(ctx context.Context, in input) (*round, error
 	return d.round(in)
 }
 
-func (d *dotnet) keep() error { return d.t.Put(StandingState, d.state) }
+func (d *standingRun) keep() error { return d.t.Put(layer.StandingState, d.state) }
 
-func (d *dotnet) showNext() (*round, error) {
+func (d *standingRun) showNext() (*rounds.Round, error) {
 	next := d.state.Queue[0].InputRequest
 	d.state.Queue = d.state.Queue[1:]
-	end := func(*agent.Response) (ending, error) { return ending{extra: []content.Content{next}}, nil }
-	return &round{silent: true, end: end}, d.keep()
+	end := func(*agent.Response) (rounds.Ending, error) {
+		return rounds.Ending{Extra: []content.Content{next}}, nil
+	}
+	return &rounds.Round{Silent: true, End: end}, d.keep()
 }
 
 // mint makes a rule of whatever answer asks for one.
-func (d *dotnet) mint(c content.Content) {
+func (d *standingRun) mint(c content.Content) {
 	a, ok := c.(*content.ToolApprovalResponse)
 	if !ok || a.Always == content.AlwaysNot {
 		return
@@ -79,14 +109,14 @@ func (d *dotnet) mint(c content.Content) {
 	if !ok {
 		return
 	}
-	rule := Rule{Tool: call.Name, AnyArguments: a.Always == content.AlwaysTool}
+	rule := layer.Rule{Tool: call.Name, AnyArguments: a.Always == content.AlwaysTool}
 	if !rule.AnyArguments {
 		if _, ok := texts(call.Arguments); !ok {
 			return
 		}
 		rule.Arguments = string(call.Arguments)
 	}
-	if slices.ContainsFunc(d.state.Rules, func(r Rule) bool { return sameRule(r, rule) }) {
+	if slices.ContainsFunc(d.state.Rules, func(r layer.Rule) bool { return sameRule(r, rule) }) {
 		return
 	}
 	d.state.Minted++
@@ -94,7 +124,7 @@ func (d *dotnet) mint(c content.Content) {
 	d.state.Rules = append(d.state.Rules, rule)
 }
 
-func sameRule(a, b Rule) bool {
+func sameRule(a, b layer.Rule) bool {
 	return a.Tool == b.Tool && a.AnyArguments == b.AnyArguments && (a.AnyArguments || sameTexts([]byte(a.Arguments), []byte(b.Arguments)))
 }
 
@@ -119,8 +149,8 @@ func sameTexts(a, b []byte) bool {
 }
 
 // match returns the reason why a request is approved automatically; "" when a person must answer.
-func (d *dotnet) match(q content.InputRequest) string {
-	call := functionCall(q)
+func (d *standingRun) match(q content.InputRequest) string {
+	call := rounds.FunctionCall(q)
 	if call == nil {
 		return ""
 	}
@@ -130,15 +160,25 @@ func (d *dotnet) match(q content.InputRequest) string {
 		}
 	}
 	for _, p := range d.cfg.Predicates {
-		if p.Approve(d.ctx, d.asked(d.in, call)) {
+		if p.Approve(d.ctx, d.asked(call)) {
 			return byPredicate
 		}
 	}
 	return ""
 }
 
-func (d *dotnet) answer(a content.InputResponse) error {
-	raw, err := writeContent(a)
+func (d *standingRun) asked(call *content.FunctionCall) layer.Asked {
+	return layer.Asked{
+		Call:     content.CloneCall(call).(*content.FunctionCall),
+		Agent:    d.cfg.Agent,
+		Thread:   d.in.Thread(),
+		Messages: d.in.Messages,
+		Options:  d.in.Options,
+	}
+}
+
+func (d *standingRun) answer(a content.InputResponse) error {
+	raw, err := rounds.WriteContent(a)
 	if err != nil {
 		return fmt.Errorf("an answer can't be kept: %w", err)
 	}
@@ -146,25 +186,26 @@ func (d *dotnet) answer(a content.InputResponse) error {
 	return nil
 }
 
-// collect takes the answers out of the messages, last message first. Those to shown requests get the recorded call, others are dropped.
-func (d *dotnet) collect(in *input) error {
-	for _, m := range slices.Backward(in.messages) {
+// collect takes the answers out of the messages, last message first. Those to shown requests get
+// the recorded call, others are dropped.
+func (d *standingRun) collect(in *rounds.Input) error {
+	for _, m := range slices.Backward(in.Messages) {
 		for _, c := range m.Contents {
 			a, ok := c.(*content.ToolApprovalResponse)
 			if !ok {
 				continue
 			}
-			e := find(d.state.Shown.Open, a.RequestID)
+			e := rounds.Find(d.state.Shown.Open, a.RequestID)
 			if e == nil {
 				continue
 			}
-			d.state.Shown.Open = slices.DeleteFunc(d.state.Shown.Open, func(o *entry) bool { return o == e })
-			if err := d.answer(rebind(e.Request.InputRequest, a)); err != nil {
+			d.state.Shown.Open = slices.DeleteFunc(d.state.Shown.Open, func(o *rounds.Entry) bool { return o == e })
+			if err := d.answer(rounds.Rebind(e.Request.InputRequest, a)); err != nil {
 				return err
 			}
 		}
 	}
-	in.messages, _ = rewrite(in.messages, 0, func(_ at, c content.Content) content.Content {
+	in.Messages, _ = rounds.Rewrite(in.Messages, 0, func(_ rounds.At, c content.Content) content.Content {
 		if _, ok := c.(*content.ToolApprovalResponse); ok {
 			return nil
 		}
@@ -174,7 +215,7 @@ func (d *dotnet) collect(in *input) error {
 }
 
 // drain approves what of the queue has a rule by now, from its end.
-func (d *dotnet) drain() error {
+func (d *standingRun) drain() error {
 	for i, q := range slices.Backward(d.state.Queue) {
 		reason := d.match(q.InputRequest)
 		if reason == "" {
@@ -188,30 +229,30 @@ func (d *dotnet) drain() error {
 	return nil
 }
 
-func (d *dotnet) approve(q content.InputRequest, reason string) error {
+func (d *standingRun) approve(q content.InputRequest, reason string) error {
 	return d.answer(q.(*content.ToolApprovalRequest).CreateApproval(reason))
 }
 
 // round asks the inner client, with what was collected ahead of everything else.
-func (d *dotnet) round(in input) (*round, error) {
-	collected, err := d.state.collected()
+func (d *standingRun) round(in rounds.Input) (*rounds.Round, error) {
+	collected, err := d.state.Collected(layer.StandingState)
 	if err != nil {
 		return nil, err
 	}
-	messages := in.messages
+	messages := in.Messages
 	if len(collected) > 0 {
 		messages = append([]*content.Message{content.NewMessage(content.User, collected...)}, messages...)
-		in = in.moreFresh(1)
+		in = in.MoreFresh(1)
 	}
-	r := &round{messages: messages, options: in.options, alone: d.rounds > 0}
+	r := &rounds.Round{Messages: messages, Options: in.Options, Alone: d.rounds > 0}
 	if d.rounds < d.cfg.MaxRounds {
-		r.take, r.end = d.sorter(in)
+		r.Take, r.End = d.sorter(in)
 	}
 	return r, d.keep()
 }
 
 // sorter approves what comes out, lets the first of the others pass and queues the rest.
-func (d *dotnet) sorter(in input) (func(content.Content) (bool, error), func(*agent.Response) (ending, error)) {
+func (d *standingRun) sorter(in rounds.Input) (func(content.Content) (bool, error), func(*agent.Response) (rounds.Ending, error)) {
 	var shown []content.InputRequest
 	approved := 0
 	take := func(c content.Content) (bool, error) {
@@ -229,35 +270,35 @@ func (d *dotnet) sorter(in input) (func(content.Content) (bool, error), func(*ag
 		shown = append(shown, q)
 		return len(shown) == 1, d.queue(shown)
 	}
-	end := func(*agent.Response) (ending, error) {
+	end := func(*agent.Response) (rounds.Ending, error) {
 		if approved == 0 || len(shown) > 0 {
-			return ending{}, nil
+			return rounds.Ending{}, nil
 		}
 		d.rounds++
-		in.messages = nil
+		in.Messages = nil
 		next, err := d.round(in)
-		return ending{next: next}, err
+		return rounds.Ending{Next: next}, err
 	}
 	return take, end
 }
 
 // queue keeps the last of the requests for later. A single one is not recorded.
-func (d *dotnet) queue(shown []content.InputRequest) error {
+func (d *standingRun) queue(shown []content.InputRequest) error {
 	if len(shown) < 2 {
 		return nil
 	}
 	if len(shown) == 2 {
-		if err := d.state.Shown.record(shown[0]); err != nil {
+		if err := d.state.Shown.Record(shown[0]); err != nil {
 			return err
 		}
 	}
 	last := shown[len(shown)-1]
-	snap, err := snapshot(last)
+	snap, err := rounds.Snapshot(last)
 	if err != nil {
 		return err
 	}
 	d.state.Queue = append(d.state.Queue, snap)
-	if err := d.state.Shown.record(last); err != nil {
+	if err := d.state.Shown.Record(last); err != nil {
 		return err
 	}
 	return d.keep()

@@ -1,18 +1,19 @@
-package layer
+package rounds
 
 import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// strainAll returns the messages without what is taken out; a message that was emptied is left out too.
-func (r *round) strainAll(messages []*content.Message) ([]*content.Message, error) {
-	if r.take == nil {
+// strainAll returns the messages without what is taken out; a message that was emptied is left out
+// too.
+func (r *Round) strainAll(messages []*content.Message) ([]*content.Message, error) {
+	if r.Take == nil {
 		return messages, nil
 	}
 	var out []*content.Message
 	for _, m := range messages {
-		kept, err := strain(m.Contents, r.take)
+		kept, err := strain(m.Contents, r.Take)
 		if err != nil {
 			return nil, err
 		}
@@ -39,8 +40,9 @@ func strain(contents []content.Content, take func(content.Content) (bool, error)
 	return kept, nil
 }
 
-// strainer takes contents out of updates. When that empties an update, what it said of its message is kept for the next one, so that
-// joining gives the same messages as straining whole messages does.
+// strainer takes contents out of updates. When that empties an update, what it said of its message
+// is kept for the next one, so that joining gives the same messages as straining whole messages
+// does.
 type strainer struct {
 	take func(content.Content) (bool, error)
 	head *agent.Update

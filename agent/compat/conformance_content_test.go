@@ -1,4 +1,4 @@
-package agent_test
+package compat_test
 
 import (
 	"encoding/json"
@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// runContentCase runs a case of content_json. A payload with a $type is a content on the wire; one without is what a constructor is given,
-// which is put on the wire as a request and as a response.
+// runContentCase runs a case of content_json. A payload with a $type is a content on the wire; one
+// without is what a constructor is given, which is put on the wire as a request and as a response.
 func runContentCase(t *testing.T, c *conformanceCase) {
 	payload, err := looseJSON(c.Payload)
 	fields, ok := payload.(map[string]any)

@@ -1,44 +1,46 @@
-package agent
+package compat
 
 import (
 	"slices"
+	"strings"
 
+	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// dotnetAnswer is a response with its request, where there is one.
-type dotnetAnswer struct {
+// answer is a response with its request, where there is one.
+type answer struct {
 	response *content.ToolApprovalResponse
 	request  *content.ToolApprovalRequest
 	message  *content.Message // of the request
 }
 
 // call is the one that runs: that inside the response, whatever the request said.
-func (a dotnetAnswer) call() *content.FunctionCall { return a.response.Call.(*content.FunctionCall) }
+func (a answer) call() *content.FunctionCall { return a.response.Call.(*content.FunctionCall) }
 
 // asked is the copy inside the request; nil without a request.
-func (a dotnetAnswer) asked() *content.FunctionCall {
+func (a answer) asked() *content.FunctionCall {
 	if a.request == nil {
 		return nil
 	}
 	return a.request.Call.(*content.FunctionCall)
 }
 
-// dotnetInput is the input taken apart.
-type dotnetInput struct {
+// input is the input taken apart.
+type input struct {
 	kept       []*content.Message // without live approvals
 	anchor     int                // where, in kept, what came of the approvals goes
 	found      bool               // there were live approvals
 	unanswered []string           // call ids
-	requests   map[string]dotnetAnswer
+	requests   map[string]answer
 	responses  []*content.ToolApprovalResponse
 	results    map[string]bool // call ids that have a result
 }
 
-// takeIn replaces live approvals in the input by the calls they are about and by their results, and emits these. It is done when a
-// function ends the run.
-func (r *dotnetRun) takeIn() (bool, error) {
-	in := &dotnetInput{requests: map[string]dotnetAnswer{}, results: map[string]bool{}}
+// takeIn replaces live approvals in the input by the calls they are about and by their results, and
+// emits these. It is done when a function ends the run.
+func (r *run) takeIn() (bool, error) {
+	in := &input{requests: map[string]answer{}, results: map[string]bool{}}
 	for _, m := range r.input {
 		if m == nil {
 			continue
@@ -61,7 +63,7 @@ func (r *dotnetRun) takeIn() (bool, error) {
 }
 
 // message takes one message apart. Its live approvals go; what is left of it stays in a copy.
-func (in *dotnetInput) message(m *content.Message) error {
+func (in *input) message(m *content.Message) error {
 	var rest []content.Content
 	for _, c := range m.Contents {
 		taken, err := in.content(c, m)
@@ -87,7 +89,7 @@ func (in *dotnetInput) message(m *content.Message) error {
 }
 
 // content takes live approvals of functions. Those of other tools are the service's.
-func (in *dotnetInput) content(c content.Content, m *content.Message) (bool, error) {
+func (in *input) content(c content.Content, m *content.Message) (bool, error) {
 	switch c := c.(type) {
 	case *content.ToolApprovalRequest:
 		call, ok := liveCall(c.Call)
@@ -97,7 +99,7 @@ func (in *dotnetInput) content(c content.Content, m *content.Message) (bool, err
 		if _, double := in.requests[c.RequestID]; double {
 			return false, &DuplicateRequestError{RequestID: c.RequestID}
 		}
-		in.requests[c.RequestID] = dotnetAnswer{request: c, message: m}
+		in.requests[c.RequestID] = answer{request: c, message: m}
 		if !slices.Contains(in.unanswered, call.CallID) {
 			in.unanswered = append(in.unanswered, call.CallID)
 		}
@@ -121,8 +123,9 @@ func liveCall(c content.ToolCall) (*content.FunctionCall, bool) {
 	return call, ok && call != nil && !call.InformationalOnly
 }
 
-// answers splits the responses that are not done yet. An approval with an edited call is refused: .NET would run the call unedited.
-func (in *dotnetInput) answers() (rejected, approved []dotnetAnswer, err error) {
+// answers splits the responses that are not done yet. An approval with an edited call is refused:
+// .NET would run the call unedited.
+func (in *input) answers() (rejected, approved []answer, err error) {
 	for _, resp := range in.responses {
 		a := in.requests[resp.RequestID]
 		a.response = resp
@@ -140,7 +143,7 @@ func (in *dotnetInput) answers() (rejected, approved []dotnetAnswer, err error) 
 }
 
 // act runs what is approved and puts calls and results in the place of the approvals.
-func (r *dotnetRun) act(in *dotnetInput, rejected, approved []dotnetAnswer) (bool, error) {
+func (r *run) act(in *input, rejected, approved []answer) (bool, error) {
 	calls := r.rebuild(slices.Concat(rejected, approved))
 	block := slices.Clone(calls)
 	if len(rejected) > 0 {
@@ -156,14 +159,14 @@ func (r *dotnetRun) act(in *dotnetInput, rejected, approved []dotnetAnswer) (boo
 		return false, err
 	}
 	block = append(block, ran...)
-	if !blank(r.opt.ConversationID) {
+	if !isBlank(r.opt.ConversationID) {
 		block = block[len(calls):] // the service has the calls
 	}
 	r.input = slices.Concat(in.kept[:in.anchor], block, in.kept[in.anchor:])
 	return done, nil
 }
 
-func (r *dotnetRun) runApproved(approved []dotnetAnswer) (bool, []*content.Message, error) {
+func (r *run) runApproved(approved []answer) (bool, []*content.Message, error) {
 	if len(approved) == 0 {
 		return false, nil, nil
 	}
@@ -178,9 +181,9 @@ func (r *dotnetRun) runApproved(approved []dotnetAnswer) (bool, []*content.Messa
 	return done, []*content.Message{results}, r.emit(results)
 }
 
-// rebuild makes the messages that held the calls before they became requests: one for each message that held requests, with its id,
-// author and properties; one without an id for all others.
-func (r *dotnetRun) rebuild(answers []dotnetAnswer) []*content.Message {
+// rebuild makes the messages that held the calls before they became requests: one for each message
+// that held requests, with its id, author and properties; one without an id for all others.
+func (r *run) rebuild(answers []answer) []*content.Message {
 	var out []*content.Message
 	at := map[string]*content.Message{}
 	for _, a := range answers {
@@ -203,11 +206,12 @@ func (r *dotnetRun) rebuild(answers []dotnetAnswer) []*content.Message {
 }
 
 // reject flags the calls and makes the one message of their results.
-func (r *dotnetRun) reject(rejected []dotnetAnswer) *content.Message {
+func (r *run) reject(rejected []answer) *content.Message {
 	m := &content.Message{ID: r.toolID, Role: content.ToolRole}
 	for _, a := range rejected {
-		call, text := a.call(), "Function '"+a.call().Name+"' was rejected."
-		if !blank(a.response.Reason) {
+		call := a.call()
+		text := "Function '" + call.Name + "' was rejected."
+		if !isBlank(a.response.Reason) {
 			text += " Reason: " + a.response.Reason
 		}
 		r.debug(text)
@@ -215,7 +219,12 @@ func (r *dotnetRun) reject(rejected []dotnetAnswer) *content.Message {
 		if asked := a.asked(); asked != nil {
 			asked.InformationalOnly = true
 		}
-		m.Contents = append(m.Contents, &content.FunctionResult{CallID: call.CallID, Result: jsonText(rejectionText(a.response.Reason))})
+		m.Contents = append(m.Contents, &content.FunctionResult{
+			CallID: call.CallID,
+			Result: agent.Rejection(a.response.Reason),
+		})
 	}
 	return m
 }
+
+func isBlank(s string) bool { return strings.TrimSpace(s) == "" }

@@ -1,4 +1,4 @@
-package agent_test
+package compat_test
 
 import (
 	"os"
@@ -15,8 +15,9 @@ type deviation struct {
 	open int            // requests after the run
 }
 
-// differs lists the cases of which the Default profile makes something else. Every other case has the same result in both profiles (with the
-// sibling and order switches set as .NET has them). Those marked as holes are what must not happen here.
+// differs lists the cases of which the Default profile makes something else. Every other case has
+// the same result in both profiles (with the sibling and order switches set as .NET has them).
+// Those marked as holes are what must not happen here.
 var differs = map[string]deviation{
 	"derived/DuplicateApprovedResponsesExecuteTwiceInBareLoop":       {"hole: two answers run once", map[string]int{"Func1": 1}, 0},
 	"derived/ConflictingResponsesBothTakeEffectInBareLoop":           {"hole: of two answers that differ the rejection stands", map[string]int{"Func1": 0}, 0},
@@ -59,8 +60,8 @@ var differs = map[string]deviation{
 	"FunctionCallContentIsBufferedUntilEndOfStream":                                         {"only the first updates are looked at there", map[string]int{"Func1": 1, "Func2": 1}, 0},
 }
 
-// TestConformanceDefault runs the cases of the loop in the Default profile. What a case has in its input as the past is made to happen
-// first: the model calls, and the thread keeps the requests.
+// TestConformanceDefault runs the cases of the loop in the Default profile. What a case has in its
+// input as the past is made to happen first: the model calls, and the thread keeps the requests.
 func TestConformanceDefault(t *testing.T) {
 	files, err := conformanceFiles("")
 	if err != nil {
@@ -91,8 +92,15 @@ func runDefaultCase(t *testing.T, c *conformanceCase, streaming bool) {
 	all.ModelTurns = nil
 	r := newLoopRun(t, &all)
 	thread := agent.NewThread("t")
-	cfg := c.Options.config()
-	cfg.Profile, cfg.WrapSiblings, cfg.DotNetOrder = agent.Default, true, true
+	same := c.Options.config()
+	cfg := agent.LoopConfig{
+		Concurrent:     same.Concurrent,
+		DetailedErrors: same.DetailedErrors,
+		MaxTurns:       same.MaxTurns,
+		MaxErrors:      same.MaxErrors,
+		WrapSiblings:   true,
+		DotNetOrder:    true,
+	}
 	cfg.RequestID = func(id string) string { return "ficc_" + id }
 	for _, ct := range c.Tools {
 		if ct.Source == "additional" {
@@ -132,7 +140,8 @@ type turnOfPast struct {
 // spoken ends a turn of the past that asks for nothing.
 var spoken = caseMessage{Role: "assistant", Contents: []caseContent{{contentFields: contentFields{Type: "text", Text: "hm"}}}}
 
-// pastOf finds the turns that made the requests in a case's input. Where the service keeps the history the input has only responses.
+// pastOf finds the turns that made the requests in a case's input. Where the service keeps the
+// history the input has only responses.
 func pastOf(t *testing.T, c *conformanceCase) []turnOfPast {
 	t.Helper()
 	var out []turnOfPast

@@ -1,4 +1,4 @@
-package agent_test
+package compat_test
 
 import (
 	"context"
@@ -13,12 +13,14 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/compat"
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/resolve"
 )
 
-// modelFunc is a model made of one function; its streams have a piece for each content, then the error.
+// modelFunc is a model made of one function; its streams have a piece for each content, then the
+// error.
 type modelFunc func(n int, messages []*content.Message, opt *agent.Options) (*agent.Response, error)
 
 type funcModel struct {
@@ -54,15 +56,14 @@ func (m *funcModel) Stream(ctx context.Context, messages []*content.Message, opt
 }
 
 // both runs the loop whole and streamed, each on messages and models of its own.
-func both(t *testing.T, cfg agent.LoopConfig, run modelFunc, input func() []*content.Message, opt *agent.Options, check func(t *testing.T, r *agent.Response, err error)) {
+func both(t *testing.T, cfg compat.Config, run modelFunc, input func() []*content.Message, opt *agent.Options, check func(t *testing.T, r *agent.Response, err error)) {
 	t.Helper()
-	cfg.Profile = agent.Compatible
 	t.Run("whole", func(t *testing.T) {
-		r, err := agent.NewFunctionInvoking(&funcModel{run: run}, cfg).Respond(t.Context(), input(), opt)
+		r, err := compat.NewFunctionInvoking(&funcModel{run: run}, cfg).Respond(t.Context(), input(), opt)
 		check(t, r, err)
 	})
 	t.Run("streamed", func(t *testing.T) {
-		r, err := agent.Collect(agent.NewFunctionInvoking(&funcModel{run: run}, cfg).Stream(t.Context(), input(), opt))
+		r, err := agent.Collect(compat.NewFunctionInvoking(&funcModel{run: run}, cfg).Stream(t.Context(), input(), opt))
 		check(t, r, err)
 	})
 }
@@ -112,7 +113,7 @@ func TestCutStreamReleasesNothing(t *testing.T) {
 	model := &funcModel{run: func(int, []*content.Message, *agent.Options) (*agent.Response, error) {
 		return turn(&content.Text{Text: "wait"}, callOf("1", "f"), &content.Text{Text: "more"}), cut
 	}}
-	loop := agent.NewFunctionInvoking(model, agent.LoopConfig{Profile: agent.Compatible})
+	loop := compat.NewFunctionInvoking(model, compat.Config{})
 	got, err := agent.Collect(loop.Stream(t.Context(), hello(), &agent.Options{Tools: []agent.Tool{counted(&ran)}}))
 	if !errors.Is(err, cut) || ran != 0 || len(got.Messages) != 1 || got.Text() != "wait" || len(got.Messages[0].Contents) != 1 {
 		t.Errorf("%v, ran %d, got %v", err, ran, listedMessages(got.Messages))
@@ -125,7 +126,7 @@ func TestCutAfterARequestKeepsTheRequest(t *testing.T) {
 	model := &funcModel{run: func(int, []*content.Message, *agent.Options) (*agent.Response, error) {
 		return turn(callOf("1", "f")), cut
 	}}
-	loop := agent.NewFunctionInvoking(model, agent.LoopConfig{Profile: agent.Compatible})
+	loop := compat.NewFunctionInvoking(model, compat.Config{})
 	got, err := agent.Collect(loop.Stream(t.Context(), hello(), &agent.Options{Tools: []agent.Tool{agent.RequireApproval(counted(&ran))}}))
 	if !errors.Is(err, cut) || ran != 0 || len(got.UserInputRequests()) != 1 {
 		t.Errorf("%v, ran %d, got %v", err, ran, listedMessages(got.Messages))
@@ -134,13 +135,13 @@ func TestCutAfterARequestKeepsTheRequest(t *testing.T) {
 
 func TestModelErrorsArePassedOn(t *testing.T) {
 	broken := errors.New("broken")
-	both(t, agent.LoopConfig{}, func(int, []*content.Message, *agent.Options) (*agent.Response, error) { return nil, broken }, hello, nil,
+	both(t, compat.Config{}, func(int, []*content.Message, *agent.Options) (*agent.Response, error) { return nil, broken }, hello, nil,
 		func(t *testing.T, _ *agent.Response, err error) {
 			if !errors.Is(err, broken) {
 				t.Error(err)
 			}
 		})
-	both(t, agent.LoopConfig{}, func(int, []*content.Message, *agent.Options) (*agent.Response, error) { return nil, nil }, hello, nil,
+	both(t, compat.Config{}, func(int, []*content.Message, *agent.Options) (*agent.Response, error) { return nil, nil }, hello, nil,
 		func(t *testing.T, _ *agent.Response, err error) {
 			if err == nil {
 				t.Error("neither a response nor an error went unnoticed")
@@ -154,7 +155,7 @@ func TestLeavingAStream(t *testing.T) {
 		model := &funcModel{run: func(n int, _ []*content.Message, _ *agent.Options) (*agent.Response, error) {
 			return turn(&content.Text{Text: "a"}, callOf(fmt.Sprint(n), "f")), nil
 		}}
-		loop := agent.NewFunctionInvoking(model, agent.LoopConfig{Profile: agent.Compatible})
+		loop := compat.NewFunctionInvoking(model, compat.Config{})
 		for _, err := range loop.Stream(t.Context(), answered(nil)(), &agent.Options{Tools: []agent.Tool{counted(&ran)}}) {
 			if err != nil {
 				t.Fatal(err)
@@ -163,7 +164,8 @@ func TestLeavingAStream(t *testing.T) {
 				break
 			}
 		}
-		// The pieces are: rebuilt call, its result, text, call. The first function runs before the second piece, the model before the third.
+		// The pieces are: rebuilt call, its result, text, call. The first function runs before the
+		// second piece, the model before the third.
 		if want, turns := min(stop-1, 1), (stop-1)/2; ran != want || model.n != turns {
 			t.Errorf("left after %d: ran %d, want %d; the model had %d turns, want %d", stop, ran, want, model.n, turns)
 		}
@@ -178,7 +180,7 @@ func TestStreamedIDs(t *testing.T) {
 		}
 		return turn(&content.Text{Text: "done"}), nil
 	}}
-	loop := agent.NewFunctionInvoking(model, agent.LoopConfig{Profile: agent.Compatible})
+	loop := compat.NewFunctionInvoking(model, compat.Config{})
 	got, err := agent.Collect(loop.Stream(t.Context(), answered(nil)(), &agent.Options{Tools: []agent.Tool{counted(&n)}}))
 	if err != nil || len(got.Messages) != 5 {
 		t.Fatal(err, listedMessages(got.Messages))
@@ -190,15 +192,15 @@ func TestStreamedIDs(t *testing.T) {
 }
 
 func TestIDsNeedRandomness(t *testing.T) {
-	cfg := agent.LoopConfig{Profile: agent.Compatible, Rand: strings.NewReader("short")}
-	_, err := agent.Collect(agent.NewFunctionInvoking(&funcModel{}, cfg).Stream(t.Context(), hello(), nil))
+	cfg := compat.Config{Rand: strings.NewReader("short")}
+	_, err := agent.Collect(compat.NewFunctionInvoking(&funcModel{}, cfg).Stream(t.Context(), hello(), nil))
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Error(err)
 	}
 }
 
 func TestNilUpdate(t *testing.T) {
-	loop := agent.NewFunctionInvoking(nilStreamer{}, agent.LoopConfig{Profile: agent.Compatible})
+	loop := compat.NewFunctionInvoking(nilStreamer{}, compat.Config{})
 	if _, err := agent.Collect(loop.Stream(t.Context(), hello(), nil)); err == nil {
 		t.Error("a nil update went unnoticed")
 	}
@@ -213,7 +215,7 @@ func (nilStreamer) Stream(context.Context, []*content.Message, *agent.Options) i
 func TestNilMessagesAreNoPanic(t *testing.T) {
 	n := 0
 	input := func() []*content.Message { return append([]*content.Message{nil}, answered(nil)()...) }
-	both(t, agent.LoopConfig{}, oneThen("done"), input, &agent.Options{Tools: []agent.Tool{counted(&n)}}, func(t *testing.T, r *agent.Response, err error) {
+	both(t, compat.Config{}, oneThen("done"), input, &agent.Options{Tools: []agent.Tool{counted(&n)}}, func(t *testing.T, r *agent.Response, err error) {
 		if err != nil || resultsOf(r.Messages) != `"ran"` {
 			t.Error(err)
 		}
@@ -287,7 +289,7 @@ func TestDecider(t *testing.T) {
 				ran := 0
 				d := &deciders{verdicts: test.verdicts, errs: test.errs}
 				opt := &agent.Options{Tools: []agent.Tool{counted(&ran)}}
-				both(t, agent.LoopConfig{Decider: d, Concurrent: concurrent}, model, input, opt, func(t *testing.T, r *agent.Response, err error) {
+				both(t, compat.Config{Decider: d, Concurrent: concurrent}, model, input, opt, func(t *testing.T, r *agent.Response, err error) {
 					if err != nil || (len(r.UserInputRequests()) == 1) != test.asks || resultsOf(r.Messages) != test.result || (ran == 1) != (test.result == `"ran"`) {
 						t.Errorf("%v: ran %d, %v", err, ran, listedMessages(r.Messages))
 					}
@@ -300,7 +302,7 @@ func TestDecider(t *testing.T) {
 
 func TestUnknownToolIsUndecided(t *testing.T) {
 	d := &deciders{verdicts: []hold.Verdict{verdict(resolve.Allow, "")}, errs: []error{nil}}
-	both(t, agent.LoopConfig{Decider: d}, calling("nobody"), hello, nil, func(t *testing.T, r *agent.Response, err error) {
+	both(t, compat.Config{Decider: d}, calling("nobody"), hello, nil, func(t *testing.T, r *agent.Response, err error) {
 		if err != nil || len(r.UserInputRequests()) != 1 {
 			t.Error(err)
 		}
@@ -310,7 +312,7 @@ func TestUnknownToolIsUndecided(t *testing.T) {
 func TestEditsAreRefused(t *testing.T) {
 	ran := 0
 	edited := answered(func(a *content.ToolApprovalResponse) { a.Edited = callOf("1", "f") })
-	both(t, agent.LoopConfig{}, oneThen("done"), edited, &agent.Options{Tools: []agent.Tool{counted(&ran)}}, func(t *testing.T, _ *agent.Response, err error) {
+	both(t, compat.Config{}, oneThen("done"), edited, &agent.Options{Tools: []agent.Tool{counted(&ran)}}, func(t *testing.T, _ *agent.Response, err error) {
 		if err == nil || ran != 0 {
 			t.Errorf("%v, ran %d: an edit must not run as the original", err, ran)
 		}
@@ -318,8 +320,8 @@ func TestEditsAreRefused(t *testing.T) {
 }
 
 func TestAnswersWithoutCallDoNotCount(t *testing.T) {
-	both(t, agent.LoopConfig{}, oneThen("done"), answered(func(a *content.ToolApprovalResponse) { a.Call = nil }), nil, func(t *testing.T, _ *agent.Response, err error) {
-		unanswered, ok := errors.AsType[*agent.UnansweredError](err)
+	both(t, compat.Config{}, oneThen("done"), answered(func(a *content.ToolApprovalResponse) { a.Call = nil }), nil, func(t *testing.T, _ *agent.Response, err error) {
+		unanswered, ok := errors.AsType[*compat.UnansweredError](err)
 		if !ok || !slices.Equal(unanswered.CallIDs, []string{"1"}) {
 			t.Error(err)
 		}
@@ -328,8 +330,8 @@ func TestAnswersWithoutCallDoNotCount(t *testing.T) {
 
 func TestDuplicateRequestNamesTheID(t *testing.T) {
 	input := func() []*content.Message { return append(answered(nil)(), answered(nil)()...) }
-	both(t, agent.LoopConfig{}, oneThen("done"), input, nil, func(t *testing.T, _ *agent.Response, err error) {
-		double, ok := errors.AsType[*agent.DuplicateRequestError](err)
+	both(t, compat.Config{}, oneThen("done"), input, nil, func(t *testing.T, _ *agent.Response, err error) {
+		double, ok := errors.AsType[*compat.DuplicateRequestError](err)
 		if !ok || double.RequestID != "ficc_1" || !strings.Contains(err.Error(), "ficc_1") {
 			t.Error(err)
 		}
@@ -338,7 +340,7 @@ func TestDuplicateRequestNamesTheID(t *testing.T) {
 
 func TestSuspendIsAFailure(t *testing.T) {
 	f := agent.NewFunction("f", "", nil, func(context.Context, json.RawMessage) (any, error) { return nil, &agent.Suspend{} })
-	both(t, agent.LoopConfig{}, calling("f"), hello, &agent.Options{Tools: []agent.Tool{f}}, func(t *testing.T, r *agent.Response, err error) {
+	both(t, compat.Config{}, calling("f"), hello, &agent.Options{Tools: []agent.Tool{f}}, func(t *testing.T, r *agent.Response, err error) {
 		if err != nil || resultsOf(r.Messages) != `"Error: Function failed."` {
 			t.Error(err, listedMessages(r.Messages))
 		}
@@ -356,7 +358,7 @@ func TestWhatIsSaidOfTheWholeAnswer(t *testing.T) {
 		r.Usage = &content.Usage{Input: 1, Output: 2, Total: 3}
 		return r, nil
 	}
-	both(t, agent.LoopConfig{}, model, hello, &agent.Options{Tools: []agent.Tool{counted(&n)}}, func(t *testing.T, r *agent.Response, err error) {
+	both(t, compat.Config{}, model, hello, &agent.Options{Tools: []agent.Tool{counted(&n)}}, func(t *testing.T, r *agent.Response, err error) {
 		if err != nil || r.ID != "r1" || r.Model != "m" || r.ConversationID != "conv1" || r.FinishReason != "finish1" || r.Usage == nil || r.Usage.Total != 6 {
 			t.Errorf("%v %+v", err, r)
 		}
@@ -371,7 +373,7 @@ func TestLastTurnOffersNoFunctions(t *testing.T) {
 		offered = append(offered, len(opt.Tools))
 		return turn(callOf(fmt.Sprint(n), "f")), nil
 	}
-	both(t, agent.LoopConfig{MaxTurns: 2}, model, hello, opt, func(t *testing.T, _ *agent.Response, err error) {
+	both(t, compat.Config{MaxTurns: 2}, model, hello, opt, func(t *testing.T, _ *agent.Response, err error) {
 		if err != nil || !slices.Equal(offered, []int{3, 3, 1}) || n != 2 {
 			t.Errorf("%v: offered %v, ran %d", err, offered, n)
 		}
@@ -398,7 +400,7 @@ func TestHistoryAfterAConversationEnds(t *testing.T) {
 		}
 		return r, nil
 	}
-	both(t, agent.LoopConfig{}, model, hello, &agent.Options{Tools: []agent.Tool{counted(&n)}}, func(t *testing.T, _ *agent.Response, err error) {
+	both(t, compat.Config{}, model, hello, &agent.Options{Tools: []agent.Tool{counted(&n)}}, func(t *testing.T, _ *agent.Response, err error) {
 		if err != nil || !slices.Equal(sent, []int{1, 1, 5, 7}) || !slices.Equal(conversations, []string{"", "kept", "", ""}) {
 			t.Errorf("%v: sent %v in %q", err, sent, conversations)
 		}
@@ -408,7 +410,7 @@ func TestHistoryAfterAConversationEnds(t *testing.T) {
 
 func TestRequestIDsOfTheCaller(t *testing.T) {
 	n := 0
-	cfg := agent.LoopConfig{RequestID: func(id string) string { return "mine-" + id }}
+	cfg := compat.Config{RequestID: func(id string) string { return "mine-" + id }}
 	both(t, cfg, calling("f"), hello, &agent.Options{Tools: []agent.Tool{agent.RequireApproval(counted(&n))}}, func(t *testing.T, r *agent.Response, err error) {
 		if err != nil || r.UserInputRequests()[0].InputRequestID() != "mine-1" {
 			t.Error(err)
@@ -416,12 +418,13 @@ func TestRequestIDsOfTheCaller(t *testing.T) {
 	})
 }
 
-// TestRebuiltMessagesKeepProperties: what is known of the message comes back with the calls. Streamed updates have no place for it.
+// TestRebuiltMessagesKeepProperties: what is known of the message comes back with the calls.
+// Streamed updates have no place for it.
 func TestRebuiltMessagesKeepProperties(t *testing.T) {
 	ms := answered(nil)()
 	ms[0].Properties, ms[0].CreatedAt = json.RawMessage(`{"a":1}`), "2026-01-01T00:00:00Z"
 	n := 0
-	loop := agent.NewFunctionInvoking(&funcModel{run: oneThen("done")}, agent.LoopConfig{Profile: agent.Compatible})
+	loop := compat.NewFunctionInvoking(&funcModel{run: oneThen("done")}, compat.Config{})
 	r, err := loop.Respond(t.Context(), ms, &agent.Options{Tools: []agent.Tool{counted(&n)}})
 	if err != nil || string(r.Messages[0].Properties) != `{"a":1}` || r.Messages[0].CreatedAt == "" || len(r.Messages[0].Contents) != 1 {
 		t.Error(err, listedMessages(r.Messages))
@@ -439,7 +442,7 @@ func TestApprovedCallsKnowIt(t *testing.T) {
 		turns, by = append(turns, inv.Turn), append(by, inv.Approval)
 		return nil, nil
 	})
-	both(t, agent.LoopConfig{Log: slog.New(slog.DiscardHandler)}, calling("f"), answered(nil), &agent.Options{Tools: []agent.Tool{f}}, func(t *testing.T, _ *agent.Response, err error) {
+	both(t, compat.Config{Log: slog.New(slog.DiscardHandler)}, calling("f"), answered(nil), &agent.Options{Tools: []agent.Tool{f}}, func(t *testing.T, _ *agent.Response, err error) {
 		if err != nil || !slices.Equal(turns, []int{-1, 0}) || !slices.Equal(by, []string{"user", ""}) {
 			t.Error(err, turns, by)
 		}
@@ -450,7 +453,7 @@ func TestApprovedCallsKnowIt(t *testing.T) {
 func TestFailuresEndARun(t *testing.T) {
 	bad := errors.New("bad")
 	f := agent.NewFunction("f", "", nil, func(context.Context, json.RawMessage) (any, error) { return nil, bad })
-	both(t, agent.LoopConfig{MaxErrors: -1}, oneThen("done"), answered(nil), &agent.Options{Tools: []agent.Tool{f}}, func(t *testing.T, _ *agent.Response, err error) {
+	both(t, compat.Config{MaxErrors: -1}, oneThen("done"), answered(nil), &agent.Options{Tools: []agent.Tool{f}}, func(t *testing.T, _ *agent.Response, err error) {
 		if !errors.Is(err, bad) {
 			t.Error(err)
 		}
