@@ -102,7 +102,8 @@ type run struct {
 	*boundLoop
 	opt     *Options
 	t       *Thread
-	lasting bool // the thread is the caller's: requests can be kept
+	lasting bool     // the thread is the caller's: requests can be kept
+	adds    *history // to the thread of an agent; nil without one
 	out     *sink
 	history []*content.Message // what the model is given next
 	turn    int
@@ -121,7 +122,8 @@ func (l *boundLoop) begin(opt *Options, yield func(*Update) bool) *run {
 	if !r.lasting {
 		r.t = NewThread("")
 	}
-	r.t.lasting, r.t.news.looped = r.lasting, true
+	r.adds = r.opt.historyOf(r.t)
+	r.adds.loopRuns()
 	return r
 }
 
@@ -130,7 +132,7 @@ func (r *run) do(ctx context.Context, messages []*content.Message) error {
 		r.takeBack(ctx)
 		return r.letGo(err)
 	}
-	r.drop()
+	r.adds.tellFinished(r.t)
 	if r.resumed {
 		r.t.heldBack, r.t.heldTries = nil, 0
 	}
@@ -158,23 +160,11 @@ func (r *run) letGo(err error) error {
 	return err
 }
 
-// drop forgets the finished batches, only now: had the run failed, the next one would have to tell
-// the results again. An agent above may still fail, and drops them itself.
-func (r *run) drop() {
-	if !r.t.news.wanted {
-		r.t.batches = slices.DeleteFunc(r.t.batches, (*batch).finished)
-		return
-	}
-	for _, b := range r.t.batches {
-		b.told = b.finished()
-	}
-}
-
 func (r *run) try(ctx context.Context, messages []*content.Message) error {
 	if r.model == nil {
 		return ErrNoModel
 	}
-	in := readInput(messages, FirstNew(messages, r.opt.Fresh), r.t)
+	in := readInput(r.t, r.lasting, messages, FirstNew(messages, r.opt.Fresh))
 	if err := r.takeIn(ctx, in); err != nil {
 		return err
 	}
@@ -254,7 +244,7 @@ func (r *run) holdBack(in input) error {
 func (r *run) tell(in input) (told bool, err error) {
 	r.history, r.unsent = slices.Clip(tidyFor(r.opt, in.history[:in.anchor])), true
 	for _, b := range r.t.batches {
-		if !b.finished() || b.told {
+		if !b.finished() || r.adds.hasTold(b) {
 			continue
 		}
 		told = true
@@ -262,7 +252,7 @@ func (r *run) tell(in input) (told bool, err error) {
 			return told, err
 		}
 	}
-	r.t.news.userFrom(len(r.t.news.messages))
+	r.adds.userSpeaks()
 	if len(r.t.heldBack) > 0 && !r.t.waiting() {
 		r.history, r.resumed, told = append(r.history, r.t.heldBack...), true, true
 	}
@@ -273,7 +263,7 @@ func (r *run) tell(in input) (told bool, err error) {
 // tellBatch puts one finished batch into the history, and shows what of it ran here.
 func (r *run) tellBatch(b *batch) error {
 	for _, m := range b.messages(r.cfg.DotNetOrder) {
-		r.t.news.add(m)
+		r.adds.add(m)
 		if r.opt.ConversationID == "" || m.Role != content.Assistant { // the service has what it made itself
 			r.history = append(r.history, m)
 		}

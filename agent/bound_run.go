@@ -232,10 +232,11 @@ func (r *run) runTogether(ctx context.Context, items []*item) ([]Outcome, error)
 
 // start marks calls as running, durably. When it can't, nothing has changed and nothing runs.
 func (r *run) start(ctx context.Context, items []*item) error {
-	before, history, told, batches := make([]stage, len(items)), r.t.Messages, r.t.news, r.t.batches
+	undo := func() {}
 	if r.turn >= 0 {
-		r.t.checkpoint()
+		undo = r.adds.checkpoint(r.t)
 	}
+	before := make([]stage, len(items))
 	var err error
 	for i, it := range items {
 		before[i], it.Stage = it.Stage, running
@@ -250,7 +251,7 @@ func (r *run) start(ctx context.Context, items []*item) error {
 		for i, it := range items {
 			it.Stage = before[i]
 		}
-		r.t.Messages, r.t.news, r.t.batches = history, told, batches
+		undo()
 	}
 	return err
 }

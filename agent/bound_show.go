@@ -31,7 +31,7 @@ func (r *run) pass(a *answer, b *batch) error {
 	}
 	told := content.NewMessage(content.ToolRole, results...)
 	said := tidy(append(slices.Clip(a.resp.Messages), told)) // the calls may stand in several messages
-	r.t.news.add(said...)
+	r.adds.add(said...)
 	if r.opt.ConversationID != "" {
 		r.history = []*content.Message{told}
 	} else {
@@ -52,7 +52,7 @@ func (r *run) keep(a *answer, b *batch) (bool, error) {
 		}
 	}
 	left := leftOf(a.resp.Messages, b)
-	r.t.news.add(left...)
+	r.adds.add(left...)
 	if !b.finished() {
 		return false, nil
 	}

@@ -108,7 +108,7 @@ func (r *run) handle(ctx context.Context, a *answer, last bool) (bool, error) {
 		return false, err
 	}
 	if len(b.Items) == 0 {
-		r.t.news.add(a.resp.Messages...)
+		r.adds.add(a.resp.Messages...)
 		return false, r.release(a)
 	}
 	all := r.judgeAll(ctx, b, last)
@@ -190,7 +190,7 @@ func (r *run) batchOf(messages []*content.Message, served map[string]bool) (*bat
 			if err != nil {
 				return nil, err
 			}
-			if _, thought := c.(*content.Reasoning); thought && r.t.news.wanted { // who keeps a history of its own has it there
+			if _, thought := c.(*content.Reasoning); thought && r.adds != nil { // who keeps a history of its own has it there
 				lead = append(lead, c)
 			}
 			if it != nil {

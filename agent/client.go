@@ -31,7 +31,8 @@ type ChatClient interface {
 	Stream(ctx context.Context, messages []*content.Message, opt *Options) iter.Seq2[*Update, error]
 }
 
-// Options go with each request to a model. A nil *Options is the zero value.
+// Options go with each request to a model. A nil *Options is the zero value. Layers change a Clone, which
+// carries what the agent above records.
 type Options struct {
 	// ConversationID names a conversation whose history the service keeps; then the messages are
 	// only the new ones.
@@ -51,6 +52,8 @@ type Options struct {
 	Fresh int
 	// Extra is for adapters.
 	Extra map[string]any
+
+	history *history // of the agent above
 }
 
 // Clone copies the options; tools may then be added to the copy. A nil receiver gives the zero
@@ -78,7 +81,7 @@ func (o *Options) ClaimCalls() error {
 	if len(o.Thread.batches) > 0 {
 		return ErrOtherLoop
 	}
-	o.Thread.news.looped = true
+	o.historyOf(o.Thread).loopRuns()
 	return nil
 }
 

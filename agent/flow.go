@@ -292,7 +292,7 @@ func (a *flowAgent) begin(ctx context.Context, t *Thread, messages []*content.Me
 	if err != nil {
 		return nil, nil, err
 	}
-	in := readInput(messages, 0, t)
+	in := readInput(t, false, messages, 0)
 	f.hear(going, in.history)
 	if f.state.Steps == nil {
 		f.state.Steps = map[string]flowStep{}

@@ -115,7 +115,7 @@ func TestInputHidesWhatIsAsked(t *testing.T) {
 		answers(text("b"), q.CreateRejection(""), &content.TextApprovalResponse{RequestID: "t"}, text("c")),
 	}
 	for first := range len(all) + 1 {
-		in := readInput(all, first, NewThread("t"))
+		in := readInput(NewThread("t"), false, all, first)
 		expect(t, fmt.Sprint("from ", first), tell(in.history), "assistant: \"a\"\nsystem: \"s\"\nuser: \"b\" \"c\"\n")
 		want := map[int]int{0: 3, 1: 3, 2: 2, 3: 2, 4: 2, 5: 0}[first]
 		if len(in.answers) != want || in.more != (first < 5) {
@@ -125,7 +125,7 @@ func TestInputHidesWhatIsAsked(t *testing.T) {
 }
 
 func TestEmptyMessagesAreLeftOut(t *testing.T) {
-	in := readInput([]*content.Message{content.NewMessage(content.Assistant), content.NewMessage(content.User)}, 0, NewThread("t"))
+	in := readInput(NewThread("t"), false, []*content.Message{content.NewMessage(content.Assistant), content.NewMessage(content.User)}, 0)
 	if len(in.history) != 0 || in.more {
 		t.Error(in)
 	}

@@ -17,7 +17,6 @@ type batch struct {
 	AuthorName     string
 	ConversationID string // in which the service waits for the results
 	Items          []*item
-	told           bool // in a run that is not over for the agent above: it drops the batch when it has kept the messages
 }
 
 // stage is how far a call has come.

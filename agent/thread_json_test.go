@@ -265,7 +265,7 @@ func FuzzThread(f *testing.F) {
 		}
 		th.Pending()
 		th.waiting()
-		readInput([]*content.Message{content.UserText("x")}, 0, th)
+		readInput(th, false, []*content.Message{content.UserText("x")}, 0)
 		c := counted{}
 		mute := NewChatAgent(NewFunctionInvoking(silent{}, LoopConfig{}), ChatAgentConfig{Name: "a", Tools: []Tool{c.tool("x"), RequireApproval(c.tool("y"))}})
 		mute.Run(t.Context(), again, content.UserText("x"))
