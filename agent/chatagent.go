@@ -35,8 +35,9 @@ type chatAgent struct {
 // Name returns the name of the agent.
 func (a *chatAgent) Name() string { return a.cfg.Name }
 
-// Run asks the model with the thread's history and the new messages, and keeps what came of it in the
-// thread. On an error the thread is as it was, but for answers that were taken and calls that were run.
+// Run asks the model with the thread's history and the new messages, and keeps what came of it in
+// the thread. On an error the thread is as it was, but for answers that were taken and calls that
+// were run.
 func (a *chatAgent) Run(ctx context.Context, t *Thread, messages ...*content.Message) (*Response, error) {
 	if err := checkInput(t, messages); err != nil {
 		return nil, err
@@ -92,8 +93,8 @@ func checkInput(t *Thread, messages []*content.Message) error {
 	return nil
 }
 
-// begin prepares the thread for a run. What the user says in it, beside answers and results, goes into
-// the history.
+// begin prepares the thread for a run. What the user says in it, beside answers and results, goes
+// into the history.
 func (a *chatAgent) begin(t *Thread, messages []*content.Message) *history {
 	if a.cfg.Store != nil {
 		t.Keep(a.cfg.Store)
@@ -142,8 +143,8 @@ func (a *chatAgent) keep(ctx context.Context, h *history, resp *Response) error 
 	return t.Save(ctx)
 }
 
-// leftAlone names a function that the model called where there is no loop between it and the agent; ""
-// for none.
+// leftAlone names a function that the model called where there is no loop between it and the agent;
+// "" for none.
 func (a *chatAgent) leftAlone(h *history, resp *Response) string {
 	if h.ran {
 		return ""

@@ -31,8 +31,8 @@ type ChatClient interface {
 	Stream(ctx context.Context, messages []*content.Message, opt *Options) iter.Seq2[*Update, error]
 }
 
-// Options go with each request to a model. A nil *Options is the zero value. Layers change a Clone, which
-// carries what the agent above records.
+// Options go with each request to a model. A nil *Options is the zero value. Layers change a Clone,
+// which carries what the agent above records.
 type Options struct {
 	// ConversationID names a conversation whose history the service keeps; then the messages are
 	// only the new ones.

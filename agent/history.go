@@ -6,11 +6,11 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// history is what one run adds to the history of its thread. An agent makes one for each run and hands
-// it down in the options; the loop fills it in, and the agent keeps it when the run has gone well. It is
-// not what the caller is shown: the caller sees requests in places where the history has none, and
-// nothing of what passes between the model's side and its user. All methods take nil for a run without
-// an agent.
+// history is what one run adds to the history of its thread. An agent makes one for each run and
+// hands it down in the options; the loop fills it in, and the agent keeps it when the run has gone
+// well. It is not what the caller is shown: the caller sees requests in places where the history
+// has none, and nothing of what passes between the model's side and its user. All methods take nil
+// for a run without an agent.
 type history struct {
 	thread *Thread
 	said   []*content.Message // by the user in this run
@@ -48,8 +48,8 @@ func (h *history) loopRuns() {
 	}
 }
 
-// userSpeaks notes that what the user said stands after what was made so far. The first call counts,
-// since a layer may run the loop several times.
+// userSpeaks notes that what the user said stands after what was made so far. The first call
+// counts, since a layer may run the loop several times.
 func (h *history) userSpeaks() {
 	if h != nil && !h.placed {
 		h.before, h.placed = len(h.made), true
@@ -58,8 +58,8 @@ func (h *history) userSpeaks() {
 
 func (h *history) hasTold(b *batch) bool { return h != nil && slices.Contains(h.told, b) }
 
-// tellFinished notes the batches that have become messages. Without an agent they are forgotten at once.
-// An agent may still fail, and then the next run must tell the results again.
+// tellFinished notes the batches that have become messages. Without an agent they are forgotten at
+// once. An agent may still fail, and then the next run must tell the results again.
 func (h *history) tellFinished(t *Thread) {
 	if h == nil {
 		t.batches = slices.DeleteFunc(t.batches, (*batch).finished)
@@ -68,8 +68,8 @@ func (h *history) tellFinished(t *Thread) {
 	h.told = slices.DeleteFunc(slices.Clone(t.batches), func(b *batch) bool { return !b.finished() })
 }
 
-// checkpoint puts what a run has come to so far into the thread: a call that begins in the middle of a
-// run must not be stored there without what led to it. The returned function takes it back.
+// checkpoint puts what a run has come to so far into the thread: a call that begins in the middle
+// of a run must not be stored there without what led to it. The returned function takes it back.
 func (h *history) checkpoint(t *Thread) (undo func()) {
 	if h == nil || !h.placed || t.ConversationID != "" {
 		return func() {}

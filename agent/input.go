@@ -96,7 +96,8 @@ func (r *inputReader) apart(i int, c content.Content) bool {
 	return !r.t.tells(c)
 }
 
-// take keeps an answer or a result for the thread. It reports false for an answer that no user gave.
+// take keeps an answer or a result for the thread. It reports false for an answer that no user
+// gave.
 func (r *inputReader) take(c content.Content, role content.Role) bool {
 	switch c := c.(type) {
 	case content.InputResponse:
@@ -117,8 +118,8 @@ func (r *inputReader) take(c content.Content, role content.Role) bool {
 	return false
 }
 
-// wantsResult reports whether a new result is for the thread and not for the history: of a call that
-// waits, or of one that nobody made.
+// wantsResult reports whether a new result is for the thread and not for the history: of a call
+// that waits, or of one that nobody made.
 func (r *inputReader) wantsResult(callID string, i int) bool {
 	return r.t.pendingCall(callID) != nil || r.lasting && !holdsCall(r.messages[:i+1], callID)
 }

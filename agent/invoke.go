@@ -167,13 +167,10 @@ func resultJSON(v any) (json.RawMessage, error) {
 		}
 		return keepable(bytes.Clone(v)), nil
 	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	raw, err := plainJSON(v)
+	if err != nil {
 		return nil, fmt.Errorf("the result: %w", err)
 	}
-	raw := bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 	if string(raw) == "null" {
 		return nil, nil
 	}

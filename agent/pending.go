@@ -13,10 +13,10 @@ import (
 // model's order, each with its result as soon as it has one. When all have one, the batch becomes
 // messages.
 type batch struct {
-	MessageID      string // of the message that held the calls
-	AuthorName     string
-	ConversationID string // in which the service waits for the results
-	Items          []*item
+	MessageID      string `json:"message_id,omitempty"` // of the message that held the calls
+	AuthorName     string `json:"author_name,omitempty"`
+	ConversationID string `json:"conversation_id,omitempty"` // in which the service waits for the results
+	Items          items  `json:"calls"`
 }
 
 // stage is how far a call has come.
@@ -30,25 +30,25 @@ const (
 	done     stage = "done"     // has its result
 )
 
-// item is one call of a batch.
+// item is one call of a batch. Its contents, and those of its asks, are stored by MarshalJSON.
 type item struct {
-	Call     content.ToolCall  // what will run: after an edit, the edited call
-	Asked    content.ToolCall  // what the model wrote, when that differs
-	Lead     []content.Content // what it thought before the call: providers refuse the one without the other
-	Stage    stage
-	Service  bool // the model's side asks, and gets the answers
-	Asks     []*ask
-	State    json.RawMessage // of a suspended function
-	Poll     bool            // the suspended function may be resumed without answers
-	Result   json.RawMessage
-	Rejected bool // the result stands instead of a run that somebody refused
-	By       string
-	Ground   ground
-	Key      string // of the claim
-	// Unrecorded says that the call has ended and the record of it failed; it is made up for before
-	// anything else.
-	Unrecorded bool
-	Tries      int             // resumptions that could not go on
+	Call     content.ToolCall  `json:"-"` // what will run: after an edit, the edited call
+	Asked    content.ToolCall  `json:"-"` // what the model wrote, when that differs
+	Lead     []content.Content `json:"-"` // thoughts before the call: providers refuse the one without the other
+	Stage    stage             `json:"stage"`
+	Service  bool              `json:"service,omitempty"` // the model's side asks, and gets the answers
+	Asks     []*ask            `json:"asks,omitempty"`
+	State    json.RawMessage   `json:"state,omitempty"` // of a suspended function
+	Poll     bool              `json:"poll,omitempty"`  // the suspended function may be resumed without answers
+	Result   json.RawMessage   `json:"result,omitempty"`
+	Rejected bool              `json:"rejected,omitempty"` // the result replaces a run that somebody refused
+	By       string            `json:"by,omitempty"`
+	Ground   ground            `json:"ground,omitzero"`
+	Key      string            `json:"key,omitempty"` // of the claim
+	// Unrecorded says that the call has ended and that the record of it failed; it is made up for
+	// before anything else.
+	Unrecorded bool            `json:"unrecorded,omitempty"`
+	Tries      int             `json:"tries,omitempty"` // resumptions that could not go on
 	ended      string          // how the run ended, for the record
 	tool       Tool            // that was decided about, while a run lasts
 	origin     content.Content // what the model's side wrote, while its turn lasts
@@ -64,12 +64,12 @@ type ground struct {
 
 // ask is one thing that the user is asked.
 type ask struct {
-	Request content.InputRequest
-	Inner   string // id of the request within the suspended function
-	Since   time.Time
-	Expires time.Time
-	Ref     string                // of the holder
-	Answer  content.InputResponse // nil while open
+	Request content.InputRequest  `json:"-"`
+	Inner   string                `json:"inner,omitempty"` // id of the request within the suspended function
+	Since   time.Time             `json:"since"`
+	Expires time.Time             `json:"expires,omitzero"`
+	Ref     string                `json:"ref,omitempty"` // of the holder
+	Answer  content.InputResponse `json:"-"`             // nil while open
 }
 
 // closedRequest remembers how a request ended, so that a late answer is told so.

@@ -82,7 +82,7 @@ func TestThreadRoundTrip(t *testing.T) {
 	for i, b := range want.batches {
 		for j, it := range b.Items {
 			if other := got.batches[i].Items[j]; !reflect.DeepEqual(it, other) {
-				t.Errorf("batch %d, call %d:\n%s\n%s", i, j, sure(json.Marshal(b.json().Calls[j])), sure(json.Marshal(got.batches[i].json().Calls[j])))
+				t.Errorf("batch %d, call %d:\n%s\n%s", i, j, sure(json.Marshal(it)), sure(json.Marshal(other)))
 			}
 		}
 	}
@@ -162,6 +162,9 @@ func TestThreadsThatAreRefused(t *testing.T) {
 		"a service's, running":           one(`{` + mcp + `,"service":true,"stage":"running","asks":[` + answered + `]}`),
 		"a service's, without request":   one(`{` + mcp + `,"service":true,"stage":"done"}`),
 		"a service's, done, no answer":   one(`{` + mcp + `,"service":true,"stage":"done","asks":[` + asked + `]}`),
+		"no batch":                       `{"version":1,"id":"t","revision":0,"messages":[],"pending":[null]}`,
+		"no item":                        one(`null`),
+		"a null request":                 one(`{` + fn + `,"stage":"open","asks":[null]}`),
 		"a request that is a text":       one(`{` + fn + `,"stage":"open","asks":[{"request":{"$type":"text","text":"x"},"since":"2026-08-01T00:00:00Z"}]}`),
 		"an answer that is a text":       one(`{` + fn + `,"stage":"open","asks":[{"request":{"$type":"textApprovalRequest","requestId":"r","text":"?"},"since":"2026-08-01T00:00:00Z","answer":{"$type":"text","text":"x"}}]}`),
 		"a time that is none":            change(`"since":"2026-08-01`, `"since":"2026-13-01`),
