@@ -8,14 +8,6 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// sure is a value that a test can rely on.
-func sure[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // TestAnswersThatCannotAct gives a thread each kind of bad answer, then the right one.
 func TestAnswersThatCannotAct(t *testing.T) {
 	other := func(change func(*content.FunctionCall)) func(q *content.ToolApprovalRequest) []content.Content {

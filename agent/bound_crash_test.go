@@ -225,3 +225,32 @@ func TestTwoProcesses(t *testing.T) {
 		}
 	})
 }
+
+func TestCancelledAfterTheCall(t *testing.T) {
+	store := &ctxKeeper{}
+	ctx, cancel := context.WithCancel(t.Context())
+	pay := NewFunction("pay", "", nil, func(context.Context, json.RawMessage) (any, error) { cancel(); return "paid", nil })
+	k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(text("ok")))
+	a := chat(k, LoopConfig{}, store, RequireApproval(pay))
+	th := NewThread("t")
+	q := approvalOf(t, mustRun(t, a, th, content.UserText("go")), 0)
+	a.Run(ctx, th, answers(q.CreateApproval("")))
+	th, err := store.Load(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, a, th, content.UserText("and?"))
+	if !contains(k.last(), `1→"paid"`) {
+		t.Errorf("the result of a call that ended is lost:\n%s", k.last())
+	}
+}
+
+// ctxKeeper does nothing for a context that is over, as databases do.
+type ctxKeeper struct{ keeper }
+
+func (k *ctxKeeper) Save(ctx context.Context, t *Thread) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return k.keeper.Save(ctx, t)
+}

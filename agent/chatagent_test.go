@@ -137,3 +137,18 @@ func TestOptionsClone(t *testing.T) {
 		t.Error(string(raw), err)
 	}
 }
+
+func TestRunToEndForEver(t *testing.T) {
+	var c counted
+	a := chat(talk(t, said(call("1", "pay", ""))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+	n := 0
+	_, err := RunToEnd(t.Context(), a, NewThread("t"), []*content.Message{content.UserText("x")}, func(_ context.Context, q content.InputRequest) (content.InputResponse, error) {
+		if n++; n > 50 {
+			return nil, errors.New("for ever")
+		}
+		return &content.TextApprovalResponse{RequestID: q.InputRequestID()}, nil
+	})
+	if n > 50 {
+		t.Error("answers that are all refused, again and again:", err)
+	}
+}

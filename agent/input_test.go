@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/assent-dev/assent/agent/content"
+	"pgregory.net/rapid"
 )
 
 // histories draws messages in any order, with few call ids so that they meet.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"strings"
@@ -286,3 +287,25 @@ func (silent) Respond(context.Context, []*content.Message, *Options) (*Response,
 func (silent) Stream(context.Context, []*content.Message, *Options) streamOf {
 	return func(func(*Update, error) bool) {}
 }
+
+func TestCorruptStages(t *testing.T) {
+	ask := `{"request":{"$type":"toolApprovalRequest","requestId":"r","toolCall":{"$type":"functionCall","callId":"1","name":"x"}},"since":"2026-08-01T00:00:00Z"%s}`
+	no := `,"answer":{"$type":"toolApprovalResponse","requestId":"r","approved":false,"toolCall":{"$type":"functionCall","callId":"1","name":"x"}}`
+	one := func(stage, more string) string {
+		return `{"version":1,"id":"t","revision":0,"messages":[],"pending":[{"calls":[{"call":{"$type":"functionCall","callId":"1","name":"x"},"stage":"` + stage + `"` + more + `}]}]}`
+	}
+	for name, raw := range map[string]string{
+		"approved by a rejection": one("approved", `,"asks":[`+sprintf(ask, no)+`]`),
+		"done without a result":   one("done", ""),
+		"a batch without calls":   `{"version":1,"id":"t","revision":0,"messages":[],"pending":[{"calls":[]}]}`,
+		"two requests of one id":  one("open", `,"asks":[`+sprintf(ask, "")+`,`+sprintf(ask, "")+`]`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := loaded([]byte(raw), "t"); err == nil {
+				t.Error("accepted")
+			}
+		})
+	}
+}
+
+func sprintf(f string, a ...any) string { return fmt.Sprintf(f, a...) }
