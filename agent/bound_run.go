@@ -10,7 +10,6 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 )
 
-
 // runApproved runs the calls that may run by now, each decided again and claimed before it begins.
 func (r *run) runApproved(ctx context.Context) error {
 	r.turn = -1

@@ -52,6 +52,8 @@ func layers() []layer {
 		{"agent/layer", 12},
 		{"agent/compat", 13},
 		{"agent/filestore", 11},
+		{"internal/durable", 10},
+		{"internal/durable/durabletest", 14},
 		{"rap/peer", 10},
 		{"agent/openai", 11},
 		{"agent/anthropic", 11},
@@ -74,8 +76,11 @@ func layers() []layer {
 		{"server/auth", 11},
 		{"server/inbox", 12},
 		{"server/witness", 11},
+		{"rap/internal/*", 10},
 		{"rap", 11},
-		{"server", 12},
+		{"rap/runtime", 12},
+		{"rap/gateway", 12},
+		{"server", 13},
 		{"internal/cli", 14},
 		{"examples/internal/*", 13}, // what examples share
 		{"internal/golden", 14},     // helper of tests
