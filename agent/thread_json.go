@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -118,13 +119,11 @@ func (t *Thread) Encode() ([]byte, error) {
 	for _, b := range t.batches {
 		out.Pending = append(out.Pending, b.json())
 	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false) // arguments stay as they were written
-	if err := enc.Encode(out); err != nil {
+	raw, err := jsonmsg.Marshal(out) // arguments stay as they were written
+	if err != nil {
 		return nil, fmt.Errorf("write thread %q: %w", t.ID, err)
 	}
-	return bytes.TrimSpace(buf.Bytes()), nil
+	return raw, nil
 }
 
 func (b *batch) json() batchJSON {

@@ -89,7 +89,8 @@ func (r *Reader) Fields(path string, raw []byte, known ...string) Fields {
 	return out
 }
 
-func (f Fields) get(name string) ([]byte, bool) {
+// Given is the text of a member as it stands there, null too; false when it is absent.
+func (f Fields) Given(name string) ([]byte, bool) {
 	for i := range f.members {
 		if f.members[i].Name == name {
 			return f.members[i].Raw, true
@@ -116,7 +117,7 @@ func (f Fields) Members() []Member { return f.members }
 
 // Raw is the text of a member, nil when it is absent or null.
 func (f Fields) Raw(name string) []byte {
-	raw, _ := f.get(name)
+	raw, _ := f.Given(name)
 	if string(raw) == "null" {
 		return nil
 	}
@@ -207,8 +208,11 @@ func (f Fields) Object(name string) Fields {
 	if !f.Has(name) {
 		return Fields{Reader: f.Reader, Path: f.At(name)}
 	}
-	return f.Reader.Fields(f.At(name), f.Raw(name))
+	return f.Required(name)
 }
+
+// Required is an object that must be there.
+func (f Fields) Required(name string) Fields { return f.Reader.Fields(f.At(name), f.Raw(name)) }
 
 // Elements walks over the elements of an array with their paths, at most so many. What is no array has none.
 func (f Fields) Elements(name string, most int) iter.Seq2[string, []byte] {
