@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -79,7 +79,7 @@ func (g *Gateway) take(ctx context.Context, d *doc[gateCall], j *judged) (bool, 
 	}
 	if c.Held != "" {
 		err := g.desk(&d.body).Claim(ctx, c.Held, gateDeskKey(d), j.verdict(g.cfg.Within))
-		if errors.Is(err, agent.ErrNotClaimed) {
+		if errors.Is(err, hold.ErrNotClaimed) {
 			return false, g.settle(ctx, d, gateDeny, "the approval can't be used: "+err.Error())
 		}
 		if err != nil {

@@ -24,6 +24,7 @@ const (
 // layers lists every package. A new one needs a line here, which is the moment to ask where it belongs.
 func layers() []layer {
 	return []layer{
+		{"internal/safetext", 0},
 		{"value", 1},
 		{"diag", 1},
 		{"internal/automata", 1},
@@ -46,9 +47,10 @@ func layers() []layer {
 		{"policy/policyhttp", 9},
 		{"internal/guard", 9},
 		{"store", 9},
-		{"server/openapi", 9},
-		{"agent/layer", 11},
-		{"agent/held", 12},
+		{"server/openapi", 10},
+		{"agent/internal/rounds", 11},
+		{"agent/layer", 12},
+		{"agent/compat", 13},
 		{"agent/filestore", 11},
 		{"rap/peer", 10},
 		{"agent/openai", 11},
@@ -56,11 +58,11 @@ func layers() []layer {
 		{"agent/agui", 11},
 		{"agent/a2a", 11},
 		{"approval/people", 10},
-		{"client", 10},
+		{"client", 11},
 		{"server/notify", 10},
 		{"server/plans", 10},
 		{"server/administration", 10},
-		{"server/tokens", 10},
+		{"server/tokens", 11},
 		{"store/watermark", 10},
 		{"server/quota", 10},
 		{"server/feed", 10},
@@ -70,16 +72,16 @@ func layers() []layer {
 		{"server/notify/slack", 11},
 		{"server/notify/webhook", 11},
 		{"server/auth", 11},
-		{"server/inbox", 11},
+		{"server/inbox", 12},
 		{"server/witness", 11},
 		{"rap", 11},
-		{"rap/desk", 13},
 		{"server", 12},
 		{"internal/cli", 14},
 		{"examples/internal/*", 13}, // what examples share
 		{"internal/golden", 14},     // helper of tests
 		{"internal/growth", 14},     // the same
 		{"internal/testwait", 14},   // the same
+		{"internal/assenttest", 14}, // the same
 		{"internal/neighbours", 14},
 		{"internal/crashtest", 14},
 		{"internal/peers/*", 14}, // against software of others
