@@ -259,9 +259,9 @@ func hints(r *approval.Request, b *budget) []hint {
 }
 
 // flagsOf finds the trouble in arguments and the parent's input. all is false when it did not look at the whole.
-func flagsOf(c *approval.Call, b *budget) (found flags, all bool) {
+func flagsOf(c *resolve.Call, b *budget) (found flags, all bool) {
 	found, all = flags{}, true
-	for _, text := range []string{c.Args, c.ParentInput} {
+	for _, text := range []string{string(c.Args), string(c.ParentInput)} {
 		if len(text) > largest || b.spent() {
 			all = false
 			continue

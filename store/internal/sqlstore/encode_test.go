@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
 )
 
 // What is put together from parts is the very document that a plain encoder writes, whatever texts it holds.
@@ -16,7 +17,7 @@ func TestEncodeIsPlain(t *testing.T) {
 		r := &approval.Request{ID: hostile.Draw(t, "id"), By: hostile.Draw(t, "by"), Reason: hostile.Draw(t, "reason"), Answer: hostile.Draw(t, "answer")}
 		var known revisions
 		for n := range 3 {
-			r.Revisions = append(r.Revisions, approval.Revision{Number: n, Call: approval.Call{Args: hostile.Draw(t, "args")}, Note: hostile.Draw(t, "note")})
+			r.Revisions = append(r.Revisions, approval.Revision{Number: n, Call: resolve.Call{Args: resolve.Raw(hostile.Draw(t, "args"))}, Note: hostile.Draw(t, "note")})
 			for range 2 {
 				r.Version++
 				want, err := json.Marshal(r)
