@@ -247,4 +247,3 @@ func allEmpty(left [][]rune) bool {
 	}
 	return true
 }
-
