@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap/internal/kept"
 	"github.com/assent-dev/assent/resolve"
@@ -172,7 +171,7 @@ func (r *Runtime) approved(ctx context.Context, c *outCall, v hold.Verdict, held
 	if held.Ref != "" {
 		err := r.desk(c).Claim(ctx, held.Ref, c.Consent.Key, v)
 		switch {
-		case errors.Is(err, agent.ErrNotClaimed):
+		case errors.Is(err, hold.ErrNotClaimed):
 			return r.refused(ctx, c, plainError(err))
 		case err != nil:
 			return r.putOff(ctx, c, err)

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap/internal/kept"
@@ -134,7 +133,7 @@ func (d *relayDesk) Look(context.Context, string) (hold.Held, error) {
 
 // Claim gives no run away.
 func (d *relayDesk) Claim(context.Context, string, string, hold.Verdict) error {
-	return fmt.Errorf("claim an approval: %w", agent.ErrNotClaimed)
+	return fmt.Errorf("claim an approval: %w", hold.ErrNotClaimed)
 }
 
 // watchers are those who are told of something by its name.

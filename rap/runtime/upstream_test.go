@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/peer"
@@ -22,7 +21,7 @@ func TestRelayDeskApprovesNothing(t *testing.T) {
 	if _, err := d.Look(t.Context(), held.Ref); !errors.Is(err, hold.ErrNoRequest) {
 		t.Error(err)
 	}
-	if err := d.Claim(t.Context(), held.Ref, "k", hold.Verdict{}); !errors.Is(err, agent.ErrNotClaimed) {
+	if err := d.Claim(t.Context(), held.Ref, "k", hold.Verdict{}); !errors.Is(err, hold.ErrNotClaimed) {
 		t.Error(err)
 	}
 	ref, err := d.Ask(t.Context(), "q", hold.Question{Within: -2 * relayKept})
