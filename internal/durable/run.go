@@ -8,6 +8,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/wait"
 )
 
 // The causes for which the context of a run or an errand ends.
@@ -225,7 +226,7 @@ func (e *Engine[P]) insist(ctx context.Context, store func() error) error {
 		if ended := context.Cause(ctx); errors.Is(ended, ErrShutdown) {
 			return err
 		}
-		sleep(ctx, min(e.cfg.Pause(fails), 5*time.Second))
+		_ = wait.Pause(ctx, min(e.cfg.Pause(fails), 5*time.Second))
 	}
 }
 

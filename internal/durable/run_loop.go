@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/assent-dev/assent/internal/wait"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -34,7 +35,7 @@ func (e *Engine[P]) Run(ctx context.Context) error {
 	}
 	for ctx.Err() == nil {
 		e.poll(ctx, full)
-		sleep(ctx, e.cfg.Poll)
+		_ = wait.Pause(ctx, e.cfg.Poll)
 	}
 	parts.Wait()
 	return nil
@@ -121,7 +122,7 @@ func (e *Engine[P]) shareOut(ctx context.Context, full <-chan struct{}) {
 		if err != nil && ctx.Err() == nil {
 			e.cfg.Log.ErrorContext(ctx, "due calls can't be read", "error", err)
 		}
-		sleep(ctx, 5*e.cfg.Poll)
+		_ = wait.Pause(ctx, 5*e.cfg.Poll)
 	}
 }
 
@@ -132,6 +133,6 @@ func (e *Engine[P]) sweep(ctx context.Context) {
 		if err := e.calls.records.SweepRecords(ctx, e.now()); err != nil && ctx.Err() == nil {
 			e.cfg.Log.ErrorContext(ctx, "records can't be swept", "error", err)
 		}
-		sleep(ctx, max(sweepEvery, 20*time.Since(start)))
+		_ = wait.Pause(ctx, max(sweepEvery, 20*time.Since(start)))
 	}
 }
