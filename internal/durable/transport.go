@@ -59,6 +59,9 @@ type Transport[P any] struct {
 	// lost. Optional.
 	Dropped func(ctx context.Context, c *Call[P])
 
+	// WithdrawReason is what people are told when nobody needs their answer any more. Optional.
+	WithdrawReason func(c *Call[P]) string
+
 	// Old reads the record of an earlier form. Optional: such records are errors.
 	Old func(key string, text []byte) (*Call[P], error)
 }
