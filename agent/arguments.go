@@ -22,7 +22,8 @@ type compiledSchema struct {
 	err    error
 }
 
-// of returns the schema of a tool; nil for none. One that can't be used is an error: nobody could tell what it would refuse.
+// of returns the schema of a tool; nil for none. One that can't be used is an error: nobody could
+// tell what it would refuse.
 func (s *schemas) of(t Tool) (*content.Schema, error) {
 	if t == nil {
 		return nil, nil
@@ -66,8 +67,9 @@ func (s *schemas) check(call *content.FunctionCall, t Tool) error {
 	return nil
 }
 
-// readable refuses arguments that are no object, and, when somebody decides about the call, those that the decision and the
-// function could read differently. A plan sees to that itself: its owner may have named the tool as one that tells keys apart.
+// readable refuses arguments that are no object, and, when somebody decides about the call, those
+// that the decision and the function could read differently. A plan sees to that itself: its owner
+// may have named the tool as one that tells keys apart.
 func (r *run) readable(call *content.FunctionCall, decided bool) error {
 	_, planned := r.cfg.Decider.(*byPlan)
 	if err := call.CheckArguments(); err != nil || !decided || planned || len(call.Arguments) == 0 {

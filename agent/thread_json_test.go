@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"strings"
@@ -82,7 +83,7 @@ func TestThreadRoundTrip(t *testing.T) {
 	for i, b := range want.batches {
 		for j, it := range b.Items {
 			if other := got.batches[i].Items[j]; !reflect.DeepEqual(it, other) {
-				t.Errorf("batch %d, call %d:\n%s\n%s", i, j, sure(json.Marshal(b.json().Calls[j])), sure(json.Marshal(got.batches[i].json().Calls[j])))
+				t.Errorf("batch %d, call %d:\n%s\n%s", i, j, sure(json.Marshal(it)), sure(json.Marshal(other)))
 			}
 		}
 	}
@@ -162,6 +163,9 @@ func TestThreadsThatAreRefused(t *testing.T) {
 		"a service's, running":           one(`{` + mcp + `,"service":true,"stage":"running","asks":[` + answered + `]}`),
 		"a service's, without request":   one(`{` + mcp + `,"service":true,"stage":"done"}`),
 		"a service's, done, no answer":   one(`{` + mcp + `,"service":true,"stage":"done","asks":[` + asked + `]}`),
+		"no batch":                       `{"version":1,"id":"t","revision":0,"messages":[],"pending":[null]}`,
+		"no item":                        one(`null`),
+		"a null request":                 one(`{` + fn + `,"stage":"open","asks":[null]}`),
 		"a request that is a text":       one(`{` + fn + `,"stage":"open","asks":[{"request":{"$type":"text","text":"x"},"since":"2026-08-01T00:00:00Z"}]}`),
 		"an answer that is a text":       one(`{` + fn + `,"stage":"open","asks":[{"request":{"$type":"textApprovalRequest","requestId":"r","text":"?"},"since":"2026-08-01T00:00:00Z","answer":{"$type":"text","text":"x"}}]}`),
 		"a time that is none":            change(`"since":"2026-08-01`, `"since":"2026-13-01`),
@@ -189,7 +193,8 @@ func TestThreadOfALaterVersion(t *testing.T) {
 	}
 }
 
-// TestThreadsThatCantBeWritten: what can't be stored is an error when it is stored, not when it is needed.
+// TestThreadsThatCantBeWritten: what can't be stored is an error when it is stored, not when it is
+// needed.
 func TestThreadsThatCantBeWritten(t *testing.T) {
 	th := NewThread("t")
 	th.Messages = []*content.Message{content.NewMessage(content.User, &content.ToolApprovalRequest{})}
@@ -264,7 +269,7 @@ func FuzzThread(f *testing.F) {
 		}
 		th.Pending()
 		th.waiting()
-		readInput([]*content.Message{content.UserText("x")}, 0, th)
+		readInput(th, false, []*content.Message{content.UserText("x")}, 0)
 		c := counted{}
 		mute := NewChatAgent(NewFunctionInvoking(silent{}, LoopConfig{}), ChatAgentConfig{Name: "a", Tools: []Tool{c.tool("x"), RequireApproval(c.tool("y"))}})
 		mute.Run(t.Context(), again, content.UserText("x"))
@@ -282,3 +287,25 @@ func (silent) Respond(context.Context, []*content.Message, *Options) (*Response,
 func (silent) Stream(context.Context, []*content.Message, *Options) streamOf {
 	return func(func(*Update, error) bool) {}
 }
+
+func TestCorruptStages(t *testing.T) {
+	ask := `{"request":{"$type":"toolApprovalRequest","requestId":"r","toolCall":{"$type":"functionCall","callId":"1","name":"x"}},"since":"2026-08-01T00:00:00Z"%s}`
+	no := `,"answer":{"$type":"toolApprovalResponse","requestId":"r","approved":false,"toolCall":{"$type":"functionCall","callId":"1","name":"x"}}`
+	one := func(stage, more string) string {
+		return `{"version":1,"id":"t","revision":0,"messages":[],"pending":[{"calls":[{"call":{"$type":"functionCall","callId":"1","name":"x"},"stage":"` + stage + `"` + more + `}]}]}`
+	}
+	for name, raw := range map[string]string{
+		"approved by a rejection": one("approved", `,"asks":[`+sprintf(ask, no)+`]`),
+		"done without a result":   one("done", ""),
+		"a batch without calls":   `{"version":1,"id":"t","revision":0,"messages":[],"pending":[{"calls":[]}]}`,
+		"two requests of one id":  one("open", `,"asks":[`+sprintf(ask, "")+`,`+sprintf(ask, "")+`]`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := loaded([]byte(raw), "t"); err == nil {
+				t.Error("accepted")
+			}
+		})
+	}
+}
+
+func sprintf(f string, a ...any) string { return fmt.Sprintf(f, a...) }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 )
@@ -86,7 +85,7 @@ func (d *confDesk) Claim(_ context.Context, ref, key string, v hold.Verdict) err
 	defer d.mu.Unlock()
 	h := d.ref(ref)
 	if h == nil || h.State != hold.Approved || h.taken != "" && h.taken != key || string(h.verdict.Call.Args) != string(v.Call.Args) {
-		return agent.ErrNotClaimed
+		return hold.ErrNotClaimed
 	}
 	h.taken = key
 	return nil

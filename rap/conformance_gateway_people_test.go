@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/approval/people"
-	"github.com/assent-dev/assent/rap/desk"
 	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/store"
@@ -61,7 +61,7 @@ func (o *opsHouse) Plan(context.Context, string, string) (*approval.Compiled, er
 func (o *opsHouse) asks(whom gateway.Whom) func(*gateway.Config) {
 	return func(cfg *gateway.Config) {
 		cfg.Ask, cfg.Records = whom, o.store
-		cfg.People = desk.Service(o.service, o.store, desk.Place{Tenant: "acme", Agent: "toolkeeper"})
+		cfg.People = hold.Service(o.service, o.store, hold.Place{Tenant: "acme", Agent: "toolkeeper"})
 	}
 }
 

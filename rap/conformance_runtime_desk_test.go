@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 )
@@ -157,7 +156,7 @@ func (d *scriptedDesk) Look(_ context.Context, ref string) (hold.Held, error) {
 // Claim takes the run of an approved call.
 func (d *scriptedDesk) Claim(_ context.Context, ref, _ string, _ hold.Verdict) error {
 	if s, err := d.find(ref); err != nil || s.Held.State != hold.Approved {
-		return agent.ErrNotClaimed
+		return hold.ErrNotClaimed
 	}
 	return nil
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/approval/people"
-	"github.com/assent-dev/assent/rap/desk"
 	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -72,7 +71,7 @@ func (h *askHouse) Plan(_ context.Context, _, agent string) (*approval.Compiled,
 }
 
 func (h *askHouse) desk() hold.People {
-	return desk.Service(h.service, h.store, desk.Place{Tenant: "acme", Agent: "clerk"})
+	return hold.Service(h.service, h.store, hold.Place{Tenant: "acme", Agent: "clerk"})
 }
 
 // houseWorld is a runtime whose questions go to a real house.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server"
@@ -224,7 +225,7 @@ type counting struct {
 	reads atomic.Int64
 }
 
-func (c *counting) Leaves(ctx context.Context, tenant string, from int64, limit int) ([]store.Entry, error) {
+func (c *counting) Leaves(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error) {
 	c.reads.Add(1)
 	return c.Store.Leaves(ctx, tenant, from, limit)
 }

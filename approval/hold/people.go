@@ -10,11 +10,12 @@ import (
 
 // People is where the people of one agent are asked.
 type People interface {
-	// As returns the requests of one asker: what this asker asked is there, and nothing else. Whom an asker acts for is in each call.
+	// As returns the requests of one asker: what this asker asked is there, and nothing else. Whom
+	// an asker acts for is in each call.
 	As(who approval.Asker) Requests
 
-	// Watch calls changed with the reference of every request that may have changed, "" when it could be any, until ctx ends. It is called
-	// at least once with "" at the start.
+	// Watch calls changed with the reference of every request that may have changed, "" when it
+	// could be any, until ctx ends. It is called at least once with "" at the start.
 	Watch(ctx context.Context, changed func(ref string)) error
 }
 

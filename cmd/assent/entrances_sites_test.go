@@ -31,6 +31,8 @@ func noEntrances() map[string]string {
 		"rap/gateway.(*Gateway).asker":         "withdraws what an earlier version asked, and asks nothing",
 		"rap/runtime.Upstream":                 "reads what the server behind a gateway offers, and calls nothing",
 		"internal/cli.rapCaller":               "calls a tool without a service: whoever types answers",
+		"internal/assenttest.(*Assent).Vote":   "answers in tests: only they import it",
+		"internal/assenttest.(*Assent).Edit":   "answers in tests: only they import it",
 		"examples/files.(*house).startRuntime": "an example without a service: the user at the terminal answers",
 	}
 }

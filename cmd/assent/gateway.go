@@ -16,7 +16,6 @@ import (
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/cli"
 	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/desk"
 	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server"
@@ -89,7 +88,7 @@ func standalone(cfg cli.GatewayConfig, s store.Store, agents *plans.Plans, key c
 			return common, err
 		}
 	}
-	common.People = desk.Client(cfg.Agent, clients)
+	common.People = client.People(cfg.Agent, clients)
 	return common, nil
 }
 

@@ -24,7 +24,7 @@ type user struct {
 	script []int
 }
 
-// ask is desk.Ask.
+// ask is a hold.AskFunc.
 func (u *user) ask(_ context.Context, q hold.Question) hold.Answer {
 	u.page.Line("asks", q.Prompt)
 	for i, label := range q.Choices {

@@ -17,7 +17,6 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/desk"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
@@ -94,7 +93,7 @@ func (a Assent) rapCall(ctx context.Context, f rapCallFlags, operation string) e
 		return fmt.Errorf("--listen: %w", err)
 	}
 	terminal.at = cmp.Or(f.public, "http://"+listener.Addr().String())
-	ours, stop, err := a.rapRuntime(ctx, f, operation, listener, desk.NewLocal(terminal.ask, terminal.approve))
+	ours, stop, err := a.rapRuntime(ctx, f, operation, listener, hold.NewLocal(terminal.ask, terminal.approve))
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

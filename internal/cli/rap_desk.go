@@ -59,7 +59,7 @@ func (a Assent) typed(ctx context.Context) <-chan string {
 	return lines
 }
 
-// ask is desk.Ask: what we know first, then what the tool says.
+// ask is a hold.AskFunc: what we know first, then what the tool says.
 func (t *rapTerminal) ask(ctx context.Context, q hold.Question) hold.Answer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -158,7 +158,7 @@ func (t *rapTerminal) expects(operation string, offers []runtime.Offer) {
 	}
 }
 
-// approve is desk.Approve: the agent's file wants the call approved before it leaves.
+// approve is a hold.ApproveFunc: the agent's file wants the call approved before it leaves.
 func (t *rapTerminal) approve(ctx context.Context, v hold.Verdict) hold.Held {
 	t.mu.Lock()
 	defer t.mu.Unlock()

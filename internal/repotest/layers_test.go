@@ -24,11 +24,13 @@ const (
 // layers lists every package. A new one needs a line here, which is the moment to ask where it belongs.
 func layers() []layer {
 	return []layer{
+		{"internal/safetext", 0},
 		{"value", 1},
 		{"diag", 1},
 		{"internal/automata", 1},
 		{"internal/yamldoc", 2},
 		{"internal/jsonschema", 2},
+		{"internal/jsonmsg", 2},
 		{"approval/ledger", 2},
 		{"condition", 3},
 		{"template", 3},
@@ -45,9 +47,10 @@ func layers() []layer {
 		{"policy/policyhttp", 9},
 		{"internal/guard", 9},
 		{"store", 9},
-		{"server/openapi", 9},
-		{"agent/layer", 11},
-		{"agent/held", 12},
+		{"server/openapi", 10},
+		{"agent/internal/rounds", 11},
+		{"agent/layer", 12},
+		{"agent/compat", 13},
 		{"agent/filestore", 11},
 		{"internal/durable", 10},
 		{"internal/durable/durabletest", 14},
@@ -57,11 +60,11 @@ func layers() []layer {
 		{"agent/agui", 11},
 		{"agent/a2a", 11},
 		{"approval/people", 10},
-		{"client", 10},
+		{"client", 11},
 		{"server/notify", 10},
 		{"server/plans", 10},
 		{"server/administration", 10},
-		{"server/tokens", 10},
+		{"server/tokens", 11},
 		{"store/watermark", 10},
 		{"server/quota", 10},
 		{"server/feed", 10},
@@ -71,19 +74,19 @@ func layers() []layer {
 		{"server/notify/slack", 11},
 		{"server/notify/webhook", 11},
 		{"server/auth", 11},
-		{"server/inbox", 11},
+		{"server/inbox", 12},
 		{"server/witness", 11},
 		{"rap/internal/*", 10},
 		{"rap", 11},
 		{"rap/runtime", 12},
 		{"rap/gateway", 12},
-		{"rap/desk", 13},
 		{"server", 13},
 		{"internal/cli", 14},
 		{"examples/internal/*", 13}, // what examples share
 		{"internal/golden", 14},     // helper of tests
 		{"internal/growth", 14},     // the same
 		{"internal/testwait", 14},   // the same
+		{"internal/assenttest", 14}, // the same
 		{"internal/neighbours", 14},
 		{"internal/crashtest", 14},
 		{"internal/peers/*", 14}, // against software of others
@@ -110,6 +113,7 @@ func fences() map[string]string {
 		"gopkg.in/yaml.v3":                         "internal/yamldoc",
 		"github.com/santhosh-tekuri/jsonschema/v5": "internal/jsonschema",
 		"github.com/cbroglie/mustache":             "template",
+		"github.com/go-json-experiment/json":       "internal/jsonmsg",
 		"github.com/spf13/cobra":                   "internal/cli",
 		"github.com/KimMachineGun/automemlimit":    "cmd/*",
 		"golang.org/x/term":                        "cmd/*", // main knows whether its streams are terminals

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 )
@@ -224,7 +223,7 @@ func TestClaims(t *testing.T) {
 		claim error
 		want  string
 	}{
-		"taken": {fmt.Errorf("%w: taken", agent.ErrNotClaimed), "can't be used"},
+		"taken": {fmt.Errorf("%w: taken", hold.ErrNotClaimed), "can't be used"},
 		"away":  {errors.New("the desk is away"), "can't be reached"},
 	} {
 		h, b := newDeskHouse(t, AskApprovers)

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/internal/kept"
 	"github.com/assent-dev/assent/resolve"
@@ -81,7 +81,7 @@ func (g *Gateway) take(ctx context.Context, d *kept.Doc[call], j *judged) (bool,
 	}
 	if c.Held != "" {
 		err := g.desk(&d.Body).Claim(ctx, c.Held, approvalKey(d), j.verdict(g.cfg.Within))
-		if errors.Is(err, agent.ErrNotClaimed) {
+		if errors.Is(err, hold.ErrNotClaimed) {
 			return false, g.settle(ctx, d, verdictDeny, "the approval can't be used: "+err.Error())
 		}
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 )
@@ -45,7 +44,7 @@ func TestDoesNotSendWhatIsNotApproved(t *testing.T) {
 		"cancelled":   {held: hold.Held{State: hold.Cancelled}, text: "withdrawn"},
 		"responded":   {held: hold.Held{State: hold.Responded, Reason: "use mail"}, text: "use mail"},
 		"unknown":     {held: hold.Held{State: "new"}, text: "denied"},
-		"not claimed": {held: hold.Held{State: hold.Approved}, claim: agent.ErrNotClaimed, text: "can't be used"},
+		"not claimed": {held: hold.Held{State: hold.Approved}, claim: hold.ErrNotClaimed, text: "can't be used"},
 		"edited badly": {
 			held: hold.Held{State: hold.Approved, Arguments: []byte(`{"to":1}`)}, text: "not valid",
 		},

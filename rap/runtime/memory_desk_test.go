@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 )
@@ -135,7 +134,7 @@ func (d *rtDesk) Claim(_ context.Context, ref, key string, v hold.Verdict) error
 		return err
 	}
 	if d.held[ref].State != hold.Approved || d.claimed[ref] != "" && d.claimed[ref] != key {
-		return agent.ErrNotClaimed
+		return hold.ErrNotClaimed
 	}
 	d.claimed[ref], d.verdicts[ref] = key, v
 	return nil
