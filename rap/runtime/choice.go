@@ -12,7 +12,6 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/durable"
-	"github.com/assent-dev/assent/rap/internal/kept"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
@@ -112,7 +111,7 @@ func (r *Runtime) addChoice(c *call, m *wire.Choice) error {
 // choiceDigest tells questions of one call apart. What counts is what the user sees and where the answer goes, not how it was written.
 func choiceDigest(m *wire.Choice) string {
 	same := wire.Choice{GroupID: m.GroupID, ID: m.ID, Prompt: m.Prompt, Choices: m.Choices, Default: m.Default, ResponseURL: m.ResponseURL}
-	return kept.Hash(string(same.Append(nil)))
+	return durable.Hash(string(same.Append(nil)))
 }
 
 // shownPrompt spells out what could act on a screen or hide on it, and cuts what is too long to be read .

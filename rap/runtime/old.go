@@ -7,6 +7,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap/internal/names"
+	"github.com/assent-dev/assent/store"
 )
 
 // oldCall is what a record of an earlier version holds beside our part, whose members had the same names.
@@ -52,7 +53,7 @@ func (e oldErrand) attempt() durable.Attempt {
 }
 
 // readOld reads the record of a call that a version before the engine kept. The call goes on from where it was.
-func readOld(_ string, text []byte) (*call, error) {
+func readOld(_ store.Record, text []byte) (*call, error) {
 	var old oldCall
 	c := &call{}
 	if err := json.Unmarshal(text, &c.Part); err != nil {
