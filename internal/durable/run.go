@@ -18,6 +18,9 @@ var (
 	ErrOvertaken = errors.New("another process took the call for lost, or it has ended")
 )
 
+// errNobody says that nobody can be asked here any more.
+var errNobody = errors.New("nobody can be asked")
+
 // Stopped says that a run should not go on (Call.Stop).
 type Stopped struct{ Reason string }
 
@@ -78,7 +81,7 @@ func (e *Engine[P]) begin(ctx context.Context, c *Call[P], r Ruling) (*flight, e
 // claim takes the one run of an approval. The same key gets the same answer after a crash.
 func (e *Engine[P]) claim(ctx context.Context, c *Call[P], v hold.Verdict) error {
 	if e.cfg.People == nil {
-		return fmt.Errorf("nobody can be asked: %w", hold.ErrNotClaimed)
+		return errNobody
 	}
 	err := e.cfg.People.As(c.Asker).Claim(ctx, c.Approval.Ref, c.Approval.Key, v)
 	if err == nil {
@@ -90,8 +93,12 @@ func (e *Engine[P]) claim(ctx context.Context, c *Call[P], v hold.Verdict) error
 
 func (e *Engine[P]) notClaimed(ctx context.Context, c *Call[P], cause error) error {
 	return e.move(ctx, c, func() {
-		if errors.Is(cause, hold.ErrNotClaimed) {
+		switch {
+		case errors.Is(cause, hold.ErrNotClaimed):
 			e.Finish(c, Ending{Why: NotClaimed, Reason: cause.Error()})
+			return
+		case errors.Is(cause, errNobody):
+			e.Finish(c, Ending{Why: Unreachable})
 			return
 		}
 		e.cfg.Log.WarnContext(ctx, "people's side can't be reached", "call", c.Key, "error", cause)

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	duePage    = 256              // due calls that are read at once; they may be large
-	sweepEvery = 10 * time.Minute // and less often where sweeping takes long
+	duePage    = 256         // due calls that are read at once; they may be large
+	sweepEvery = time.Minute // and less often where sweeping takes long
 )
 
 // Run works until ctx ends: on calls that came, on what is due, on news of people, and on what an earlier process left.
