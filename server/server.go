@@ -59,6 +59,8 @@ type Config struct {
 	Tools func(tenant, agent string) *runtime.Runtime
 	// Administration asks people about acts that widen what may happen; nil: nobody acts by the API.
 	Administration *administration.Desk
+	// Channels are the names under which answers from channels of this server are recorded: no client may give one as its own.
+	Channels []string
 	// PublicURL is where people reach the inbox: command lines that sign in are sent there.
 	PublicURL string
 	// MetricsToken asks for a token of scope read at /metrics.

@@ -1,5 +1,5 @@
-// Command files puts a tool that writes files behind approvals, and calls it as an agent would: both sides of RAP's user choice in one process,
-// over real HTTP.
+// Command files puts a tool that writes files behind approvals, and calls it as an agent would:
+// both sides of RAP's user choice in one process, over real HTTP.
 //
 //	go run ./examples/files        # a script plays the user
 //	go run ./examples/files -ask   # you are the user

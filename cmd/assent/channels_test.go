@@ -23,7 +23,7 @@ func TestSlackPaths(t *testing.T) {
 			cfg.Tenants = append(cfg.Tenants, cli.TenantConfig{Name: name, Slack: &cli.SlackConfig{}})
 		}
 		cfg.Tenants = append(cfg.Tenants, cli.TenantConfig{Name: "a_b"}) // has no Slack, so no address
-		_, err := newOutside(cfg, "https://assent.example")
+		_, err := newDelivery(cfg, "https://assent.example")
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: got %v, want %q", c.names, err, c.want)
 		}
