@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
@@ -191,7 +192,11 @@ func (e *Engine[P]) keepResult(ctx context.Context, run *Call[P], result Result[
 	})
 	switch {
 	case errors.Is(err, ErrUnchanged):
-		e.cfg.Log.WarnContext(ctx, "what came of a run was dropped", "call", run.Key, "error", ErrOvertaken)
+		level := slog.LevelWarn
+		if e.cfg.PeersReturn { // its peer spoke before the run returned
+			level = slog.LevelDebug
+		}
+		e.cfg.Log.Log(ctx, level, "what came of a run was dropped", "call", run.Key, "error", ErrOvertaken)
 		e.transport.Dropped(detached, run)
 	case err != nil:
 		e.cfg.Log.ErrorContext(ctx, "what came of a run could not be stored", "call", run.Key, "error", err)

@@ -60,6 +60,9 @@ type Transport[P any] struct {
 	// lost. Optional.
 	Dropped func(ctx context.Context, c *Call[P])
 
+	// WithdrawReason is what people are told when nobody needs their answer any more. Optional.
+	WithdrawReason func(c *Call[P]) string
+
 	// Old reads a record of an earlier form, whose text was unsealed. Optional: such records are errors.
 	Old func(r store.Record, text []byte) (*Call[P], error)
 }

@@ -41,7 +41,7 @@ func (e *Engine[P]) cancelRequest(ctx context.Context, c *Call[P], ref string) e
 	if asker.Token == "" { // a version that did not keep who made calls asked in the name of the whole
 		asker.Token = e.cfg.Namespace
 	}
-	err := e.cfg.People.As(asker).Cancel(ctx, ref, e.cfg.WithdrawReason)
+	err := e.cfg.People.As(asker).Cancel(ctx, ref, e.transport.WithdrawReason(c))
 	if errors.Is(err, hold.ErrNoRequest) {
 		return nil
 	}

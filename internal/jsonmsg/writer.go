@@ -111,7 +111,9 @@ func (w *Writer) String(s string) {
 	}
 }
 
-func notUTF8() error { return &value.Error{Code: value.InvalidUTF8, Offset: -1, Detail: "expected UTF-8"} }
+func notUTF8() error {
+	return &value.Error{Code: value.InvalidUTF8, Offset: -1, Detail: "expected UTF-8"}
+}
 
 // Strings writes an array of strings.
 func (w *Writer) Strings(all []string) {
