@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/policy"
 )
 
@@ -82,7 +83,7 @@ func (w standing) eligibility(a *Answering, id string) Eligibility {
 		return Eligibility{Answer: true, Approve: true, Waiting: !slices.Contains(a.Answered, id)}
 	}
 
-	seat := slices.ContainsFunc(a.stagesAt(w.now), func(s policy.Stage) bool { return fills(p, s) })
+	seat := slices.ContainsFunc(a.stagesAt(w.now), func(s policy.Stage) bool { return p.Fills(s) })
 	say := seat || slices.ContainsFunc(a.Called, p.Holds)
 	switch {
 	case !say:
@@ -105,10 +106,10 @@ func (w standing) waitsFor(a *Answering, p Person) bool {
 	}
 	stages, approvers := a.stagesAt(w.now), w.counted(a)
 
-	return seated(Seat(stages, append(approvers, p))) > seated(Seat(stages, approvers))
+	return seated(people.Seat(stages, append(approvers, p))) > seated(people.Seat(stages, approvers))
 }
 
-func seated(seatings []Seating, _ bool) int {
+func seated(seatings []people.Seating, _ bool) int {
 	n := 0
 	for _, s := range seatings {
 		n += len(s.People)
@@ -137,7 +138,7 @@ func (w standing) mayApprove(a *Answering, id string) bool {
 		return false
 	}
 
-	return slices.ContainsFunc(a.stagesAt(w.now), func(s policy.Stage) bool { return fills(p, s) })
+	return slices.ContainsFunc(a.stagesAt(w.now), func(s policy.Stage) bool { return p.Fills(s) })
 }
 
 // stagesAt are the stages with those stand-ins alone that may fill seats by now.

@@ -13,7 +13,9 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/operate"
+	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
 )
@@ -32,7 +34,7 @@ people: [{id: alice, groups: [admins]}]
 // testHouse is a running service of a test, with a client for each role.
 type testHouse struct {
 	dir   string
-	ready cli.Ready
+	ready operate.Ready
 	token map[string]string // by role
 	stop  func() error
 }
@@ -49,7 +51,7 @@ func start(t *testing.T, policies string) *testHouse {
 			t.Fatal(err)
 		}
 	}
-	return startWith(t, h, func(c *cli.ServeConfig) {
+	return startWith(t, h, func(c *config.Serve) {
 		if policies != "" {
 			c.Tenants[0].Policies = []string{h.dir}
 		}
@@ -57,18 +59,18 @@ func start(t *testing.T, policies string) *testHouse {
 }
 
 // startWith runs the service on the files of a house, after a change of its configuration.
-func startWith(t *testing.T, h *testHouse, change func(*cli.ServeConfig)) *testHouse {
+func startWith(t *testing.T, h *testHouse, change func(*config.Serve)) *testHouse {
 	t.Helper()
-	cfg := cli.ServeConfig{
+	cfg := config.Serve{
 		Listen: "127.0.0.1:0", Store: filepath.Join(h.dir, "s.db"), KeyFile: filepath.Join(h.dir, "k"), Drain: 5 * time.Second,
-		Tenants: []cli.TenantConfig{{Name: "default", Agents: []string{h.dir}, People: filepath.Join(h.dir, "people.yaml")}},
+		Tenants: []config.Tenant{{Name: "default", Agents: []string{h.dir}, People: filepath.Join(h.dir, "people.yaml")}},
 	}
 	change(&cfg)
-	h.tokens(t, cfg.StoreConfig())
+	h.tokens(t, cfg.Location())
 	ctx, cancel := context.WithCancel(t.Context())
-	ready, ended := make(chan cli.Ready, 1), make(chan error, 1)
+	ready, ended := make(chan operate.Ready, 1), make(chan error, 1)
 	var log bytes.Buffer
-	go func() { ended <- serve(ctx, cfg, &log, func(r cli.Ready) { ready <- r }) }()
+	go func() { ended <- serve(ctx, cfg, &log, func(r operate.Ready) { ready <- r }) }()
 	h.stop = sync.OnceValue(func() error {
 		cancel()
 		return <-ended
@@ -90,8 +92,8 @@ func startWith(t *testing.T, h *testHouse, change func(*cli.ServeConfig)) *testH
 }
 
 // where is the store of the house, with its key.
-func (h *testHouse) where() cli.StoreConfig {
-	return cli.StoreConfig{Where: filepath.Join(h.dir, "s.db"), KeyFile: filepath.Join(h.dir, "k")}
+func (h *testHouse) where() config.Store {
+	return config.Store{Where: filepath.Join(h.dir, "s.db"), KeyFile: filepath.Join(h.dir, "k")}
 }
 
 // live is the id of the live token of a name, "" when there is none.
@@ -110,7 +112,7 @@ func (h *testHouse) live(t *testing.T, s store.Store, name string) string {
 	return ""
 }
 
-func (h *testHouse) tokens(t *testing.T, c cli.StoreConfig) {
+func (h *testHouse) tokens(t *testing.T, c config.Store) {
 	t.Helper()
 	s, err := openStore(t.Context(), c, nil)
 	if err != nil {
@@ -184,37 +186,37 @@ func (b *safeBuffer) String() string {
 }
 
 // run runs a command as a role, on a terminal.
-func (h *testHouse) run(t *testing.T, term *terminal, role string, args ...string) int {
+func (h *testHouse) run(t *testing.T, screen *terminal, role string, args ...string) int {
 	t.Helper()
 	env := map[string]string{"ASSENT_SERVER": h.ready.API, "ASSENT_TOKEN": h.token[role]}
-	for k, v := range term.env {
+	for k, v := range screen.env {
 		env[k] = v
 	}
-	if term.in == nil {
-		term.in = strings.NewReader("")
+	if screen.in == nil {
+		screen.in = strings.NewReader("")
 	}
-	return cli.Assent{Backend: backend(), Streams: cli.Streams{
-		In: term.in, Out: &term.out, Err: &term.out, OutTerminal: true, ErrTerminal: true, InTerminal: true,
+	return program{Backend: backend(), Streams: term.Streams{
+		In: screen.in, Out: &screen.out, Err: &screen.out, OutTerminal: true, ErrTerminal: true, InTerminal: true,
 		Env: func(name string) string { return env[name] }, Size: func() (int, int) { return 120, 30 },
 		Raw: func() (func(), error) {
-			term.raws++
+			screen.raws++
 			return func() {}, nil
 		},
 	}}.Run(args)
 }
 
 // saw waits until the terminal shows a text.
-func (term *terminal) saw(t *testing.T, text string) {
+func (screen *terminal) saw(t *testing.T, text string) {
 	t.Helper()
 	deadline := time.NewTimer(20 * time.Second)
 	defer deadline.Stop()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
-	for !strings.Contains(term.out.String(), text) {
+	for !strings.Contains(screen.out.String(), text) {
 		select {
 		case <-look.C:
 		case <-deadline.C:
-			t.Fatalf("the terminal never showed %q:\n%s", text, term.out.String())
+			t.Fatalf("the terminal never showed %q:\n%s", text, screen.out.String())
 		}
 	}
 }

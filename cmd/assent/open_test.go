@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
 )
 
 // TestOpenToAnybody: what is served without a session or a token is there, and names no tenant.
@@ -19,7 +19,7 @@ func TestOpenToAnybody(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h := startWith(t, files, func(c *cli.ServeConfig) {
+	h := startWith(t, files, func(c *config.Serve) {
 		c.Dev, c.DevPerson = true, "alice"
 		c.Tenants[0].Name = "acme-secret"
 	})

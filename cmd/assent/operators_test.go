@@ -15,7 +15,9 @@ import (
 
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/operate"
+	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -106,8 +108,8 @@ func TestUsers4_3_ATypoReachesNobodyElse(t *testing.T) {
 	if err := os.CopyFS(h.dir, os.DirFS(other)); err != nil {
 		t.Fatal(err)
 	}
-	h = startWith(t, h, func(c *cli.ServeConfig) {
-		c.Tenants = append(c.Tenants, cli.TenantConfig{Name: "other", Agents: []string{other},
+	h = startWith(t, h, func(c *config.Serve) {
+		c.Tenants = append(c.Tenants, config.Tenant{Name: "other", Agents: []string{other},
 			People: filepath.Join(other, "people.yaml")})
 	})
 	until(t, "ready", func() bool { status, _ := h.readyz(t, "/readyz", ""); return status == 200 })
@@ -138,14 +140,14 @@ func TestUsers4_3_ATypoReachesNobodyElse(t *testing.T) {
 // TestUsers4_4_PeopleAndAgentsAlike: in one tenant too, a typo leaves the last good agent and people in force; with
 // deny it denies.
 func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
-	for _, mode := range []string{cli.KeepLastGood, cli.DenyBroken} {
+	for _, mode := range []string{config.KeepLastGood, config.DenyBroken} {
 		h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
 		for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
 			if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		h = startWith(t, h, func(c *cli.ServeConfig) { c.OnBrokenFiles = mode })
+		h = startWith(t, h, func(c *config.Serve) { c.OnBrokenFiles = mode })
 		r := h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
 		rewrite(t, filepath.Join(h.dir, "people.yaml"), "people: [", "people: {")
 		until(t, "degraded", func() bool {
@@ -154,13 +156,13 @@ func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
 		})
 		_, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{Verdict: "approve",
 			Binding: r.Binding(), ShownFully: true})
-		if kept := err == nil; kept != (mode == cli.KeepLastGood) {
+		if kept := err == nil; kept != (mode == config.KeepLastGood) {
 			t.Errorf("%s: a vote by the last good people: %v", mode, err)
 		}
 		rewrite(t, filepath.Join(h.dir, "desk.agf.yaml"), "approval: true", "approval: yes")
 		until(t, "the agent is noticed", func() bool { return len(h.loadedEntries(t, "agents_loaded")) == 2 })
 		_, err = h.client(t, "runtime").Decide(t.Context(), "desk", []byte(`{"kind":"tool","tool":"quote"}`))
-		if kept := err == nil; kept != (mode == cli.KeepLastGood) {
+		if kept := err == nil; kept != (mode == config.KeepLastGood) {
 			t.Errorf("%s: a decision by the last good agent: %v", mode, err)
 		}
 	}
@@ -218,7 +220,7 @@ func TestL12_ListenersAndNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h = startWith(t, h, func(c *cli.ServeConfig) {
+	h = startWith(t, h, func(c *config.Serve) {
 		c.MetricsListen, c.PublicURL, c.Hosts = "127.0.0.1:0", "http://assent.example:7717", []string{"assent.internal"}
 	})
 	get := func(url, host string) (int, string) {
@@ -240,7 +242,7 @@ func TestL12_ListenersAndNames(t *testing.T) {
 		return resp.StatusCode, string(text)
 	}
 	if status, text := get(h.ready.Metrics, ""); status != 200 || !strings.Contains(text, "assent_build_info") ||
-		!strings.Contains(text, `version="`+cli.Version) {
+		!strings.Contains(text, `version="`+term.Version) {
 		t.Errorf("%d %s", status, text)
 	}
 	if status, _ := get(h.ready.API+"/metrics", ""); status != 404 {
@@ -270,8 +272,8 @@ func TestUsers4_5_AProviderThatIsDownIsADegradedPart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h = startWith(t, h, func(c *cli.ServeConfig) {
-		c.PublicURL, c.Tenants[0].OIDC = "https://assent.example", &cli.OIDCConfig{Issuer: "https://127.0.0.1:1",
+	h = startWith(t, h, func(c *config.Serve) {
+		c.PublicURL, c.Tenants[0].OIDC = "https://assent.example", &config.OIDC{Issuer: "https://127.0.0.1:1",
 			ClientID: "x"}
 	})
 	until(t, "degraded", func() bool {
@@ -279,7 +281,7 @@ func TestUsers4_5_AProviderThatIsDownIsADegradedPart(t *testing.T) {
 		last := health.Checks[len(health.Checks)-1]
 		return status == 200 && health.Degraded && last.Name == "sign_in" && !last.Ok
 	})
-	want := cli.Address{Tenant: "default", For: cli.RedirectURI, URL: "https://assent.example/auth/callback/default"}
+	want := operate.Address{Tenant: "default", For: operate.RedirectURI, URL: "https://assent.example/auth/callback/default"}
 	if len(h.ready.Register) != 2 || h.ready.Register[0] != want {
 		t.Errorf("to register: %+v", h.ready.Register)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/internal/guard"
 	"github.com/assent-dev/assent/server/notify"
 	"github.com/assent-dev/assent/server/notify/slack"
@@ -18,7 +18,7 @@ import (
 
 // outside is who hears of what happens: webhooks and Slack.
 type outside struct {
-	cfg     cli.ServeConfig
+	cfg     config.Serve
 	base    string
 	router  *notify.Router // nil: nobody
 	targets []notify.Target
@@ -27,14 +27,14 @@ type outside struct {
 }
 
 // newOutside checks the routes. Senders come with connect, since Slack votes through the service that the routes belong to.
-func newOutside(cfg cli.ServeConfig, base string) (*outside, error) {
+func newOutside(cfg config.Serve, base string) (*outside, error) {
 	o := &outside{cfg: cfg, base: base, apps: map[string]*slack.App{}}
 	if err := checkSlackPaths(cfg.Tenants); err != nil {
 		return nil, err
 	}
 	var routes []notify.Route
 	var names []string
-	add := func(tenant, target string, r cli.RouteConfig) {
+	add := func(tenant, target string, r config.Route) {
 		names = append(names, target)
 		routes = append(routes, notify.Route{Target: target, Tenants: []string{tenant}, Events: r.Events, Agents: r.Agents, Groups: r.Groups})
 	}
@@ -45,10 +45,10 @@ func newOutside(cfg cli.ServeConfig, base string) (*outside, error) {
 				return nil, fmt.Errorf("tenant %s: two webhooks share a name: %s", t.Name, w.Name)
 			}
 			known[w.Name] = true
-			add(t.Name, webhookTarget(t.Name, w.Name), w.RouteConfig)
+			add(t.Name, webhookTarget(t.Name, w.Name), w.Route)
 		}
 		if t.Slack != nil {
-			add(t.Name, slackTarget(t.Name), t.Slack.RouteConfig)
+			add(t.Name, slackTarget(t.Name), t.Slack.Route)
 		}
 	}
 	if len(routes) == 0 {
@@ -60,7 +60,7 @@ func newOutside(cfg cli.ServeConfig, base string) (*outside, error) {
 }
 
 // checkSlackPaths refuses tenants whose Slack would post to the same address, or to none.
-func checkSlackPaths(tenants []cli.TenantConfig) error {
+func checkSlackPaths(tenants []config.Tenant) error {
 	taken := map[string]string{}
 	for _, t := range tenants {
 		if t.Slack == nil {
@@ -122,7 +122,7 @@ func (o *outside) connect(h *house) error {
 	return err
 }
 
-func newWebhook(w cli.WebhookConfig) (*webhook.Sender, error) {
+func newWebhook(w config.Webhook) (*webhook.Sender, error) {
 	address := w.URL
 	if w.URLFile != "" {
 		var err error
@@ -148,7 +148,7 @@ func newWebhook(w cli.WebhookConfig) (*webhook.Sender, error) {
 	return webhook.New(cfg)
 }
 
-func newSlack(h *house, t cli.TenantConfig) (*slack.App, error) {
+func newSlack(h *house, t config.Tenant) (*slack.App, error) {
 	token, err := readSecret(t.Slack.TokenFile)
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/desk"
 	"github.com/assent-dev/assent/rap/peer"
@@ -100,7 +100,7 @@ func (h *house) planOf(ctx context.Context, tenant, agent string) (*resolve.Plan
 	return c.Plan, nil
 }
 
-func (h *house) addRuntime(ctx context.Context, tenant string, c cli.RAPRuntimeConfig) error {
+func (h *house) addRuntime(ctx context.Context, tenant string, c config.RAPRuntime) error {
 	path, room, err := h.place(tenant, "runtime", c.Agent)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func noAgent(err error) error {
 	return fmt.Errorf("agent: %w: expected the id (metadata.id) of an agent whose file is in agents and can be used", err)
 }
 
-func (h *house) addGateway(ctx context.Context, tenant string, c cli.RAPGatewayConfig) error {
+func (h *house) addGateway(ctx context.Context, tenant string, c config.RAPGateway) error {
 	path, room, err := h.place(tenant, "gateway", c.Name)
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func (h *house) addGateway(ctx context.Context, tenant string, c cli.RAPGatewayC
 }
 
 // knownPeople writes the people whose runtimes the callers are as the directory does: only then are they barred from approving.
-func (h *house) knownPeople(ctx context.Context, tenant string, callers []cli.RAPCallerConfig) ([]cli.RAPCallerConfig, error) {
+func (h *house) knownPeople(ctx context.Context, tenant string, callers []config.RAPCaller) ([]config.RAPCaller, error) {
 	callers = slices.Clone(callers)
 	for i, c := range callers {
 		if c.Person == "" {
@@ -189,7 +189,7 @@ type gateway struct {
 	workers []func(context.Context) error
 }
 
-func newGateway(ctx context.Context, common rap.Common, c cli.RAPGatewayConfig, public string) (*gateway, error) {
+func newGateway(ctx context.Context, common rap.Common, c config.RAPGateway, public string) (*gateway, error) {
 	cfg := rap.GatewayConfig{
 		Common: common, Name: c.Name, Description: c.Description, PublicURL: public, Ask: rap.Whom(c.Ask), Within: c.Within, RunWithin: c.RunWithin,
 		MCPServer: c.MCPServer, SubscriptionWithin: c.SubscriptionWithin,
@@ -221,7 +221,7 @@ func newGateway(ctx context.Context, common rap.Common, c cli.RAPGatewayConfig, 
 
 // warnOfLocalCallers says that a gateway with a public address and a caller without a token is open to whatever a
 // silent proxy lets through.
-func warnOfLocalCallers(log *slog.Logger, c cli.RAPGatewayConfig, public string) {
+func warnOfLocalCallers(log *slog.Logger, c config.RAPGateway, public string) {
 	u, err := url.Parse(public)
 	if err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()) {
 		return
@@ -247,7 +247,7 @@ func warnOfAsking(log *slog.Logger, ask rap.Whom, upstream bool) {
 }
 
 // upstream adds the operations of RAP tool servers behind the gateway.
-func (g *gateway) upstream(ctx context.Context, mux *http.ServeMux, cfg *rap.GatewayConfig, servers []cli.RAPServerConfig) error {
+func (g *gateway) upstream(ctx context.Context, mux *http.ServeMux, cfg *rap.GatewayConfig, servers []config.RAPServer) error {
 	all, err := rapServers(servers)
 	if err != nil {
 		return err
@@ -281,7 +281,7 @@ func (g *gateway) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func rapServers(in []cli.RAPServerConfig) ([]rap.Server, error) {
+func rapServers(in []config.RAPServer) ([]rap.Server, error) {
 	var out []rap.Server
 	for _, s := range in {
 		to, err := rapPeer(s.URL, s.Allow, s.Networks, s.TokenFile)
@@ -312,7 +312,7 @@ func rapPeer(url string, allow, networks []string, tokenFile string) (peer.Confi
 	return cfg, err
 }
 
-func rapCallers(in []cli.RAPCallerConfig) ([]rap.Caller, error) {
+func rapCallers(in []config.RAPCaller) ([]rap.Caller, error) {
 	var out []rap.Caller
 	for _, c := range in {
 		callbacks, err := rapPeer("", c.Callbacks, c.Networks, c.CallbackTokenFile)
@@ -333,7 +333,7 @@ func rapCallers(in []cli.RAPCallerConfig) ([]rap.Caller, error) {
 	return out, nil
 }
 
-func rapOperations(in []cli.RAPOperationConfig) ([]rap.Operation, error) {
+func rapOperations(in []config.RAPOperation) ([]rap.Operation, error) {
 	var out []rap.Operation
 	for _, o := range in {
 		schema, err := os.ReadFile(o.SchemaFile)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -168,12 +168,12 @@ func opsFiles(t *testing.T) *testHouse {
 }
 
 // hosts starts the service with a RAP runtime of the agent, at an address that stays the same.
-func (h *testHouse) hosts(t *testing.T, m *machines, listen string, changes ...func(*cli.RAPConfig)) {
+func (h *testHouse) hosts(t *testing.T, m *machines, listen string, changes ...func(*config.RAP)) {
 	t.Helper()
-	startWith(t, h, func(c *cli.ServeConfig) {
+	startWith(t, h, func(c *config.Serve) {
 		c.Listen, c.Tenants[0].Policies = listen, []string{h.dir}
-		c.Tenants[0].RAP = &cli.RAPConfig{Runtimes: []cli.RAPRuntimeConfig{{
-			Agent: "desk", Servers: []cli.RAPServerConfig{{Name: "machines", URL: m.URL, AnsweredBy: []string{"ops"}}},
+		c.Tenants[0].RAP = &config.RAP{Runtimes: []config.RAPRuntime{{
+			Agent: "desk", Servers: []config.RAPServer{{Name: "machines", URL: m.URL, AnsweredBy: []string{"ops"}}},
 		}}}
 		for _, change := range changes {
 			change(c.Tenants[0].RAP)
@@ -407,11 +407,11 @@ func TestC1_ThePersonOfAGatewaysCallerApprovesNoneOfItsCalls(t *testing.T) {
 		}
 	}
 	back := newRuntimePeer(t)
-	startWith(t, h, func(c *cli.ServeConfig) {
-		c.Tenants[0].RAP = &cli.RAPConfig{Gateways: []cli.RAPGatewayConfig{{
+	startWith(t, h, func(c *config.Serve) {
+		c.Tenants[0].RAP = &config.RAP{Gateways: []config.RAPGateway{{
 			Name: "quotes", Description: "Prices.", Agent: "tool",
-			Callers:    []cli.RAPCallerConfig{{Name: "laptop", Person: "mara", TokenFile: filepath.Join(h.dir, "caller.token"), Callbacks: []string{back.URL}}},
-			Operations: []cli.RAPOperationConfig{{Name: "quote", Description: "Last price.", SchemaFile: filepath.Join(h.dir, "quote.json"), URL: wrapped.URL}},
+			Callers:    []config.RAPCaller{{Name: "laptop", Person: "mara", TokenFile: filepath.Join(h.dir, "caller.token"), Callbacks: []string{back.URL}}},
+			Operations: []config.RAPOperation{{Name: "quote", Description: "Last price.", SchemaFile: filepath.Join(h.dir, "quote.json"), URL: wrapped.URL}},
 		}}}
 	})
 	back.invoke(t, h.ready.API+"/rap/default/gateway/quotes", "secret-of-the-caller", `{"operation":"quote","arguments":{"of":"ACME"},"id":"c1","callback_url":"`+back.URL+`/cb","group_id":"g","user_id":"zoe"}`)

@@ -19,11 +19,14 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/approval/people"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/keyfile"
+	"github.com/assent-dev/assent/cmd/internal/operate"
+	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/server/auth"
+	"github.com/assent-dev/assent/server/directory"
 	"github.com/assent-dev/assent/server/feed"
 	"github.com/assent-dev/assent/server/inbox"
 	"github.com/assent-dev/assent/server/quota"
@@ -32,12 +35,12 @@ import (
 
 // house is a running service and what it is made of, from the store upwards.
 type house struct {
-	cfg      cli.ServeConfig
+	cfg      config.Serve
 	log      *slog.Logger
-	key      cli.Key
+	key      keyfile.Key
 	store    *keyedStore
 	tenants  tenants
-	people   *people.Joined
+	people   *directory.Joined
 	listener net.Listener
 	figures  net.Listener // for /metrics; nil: beside the API
 	base     *url.URL     // where people reach it
@@ -53,7 +56,7 @@ type house struct {
 }
 
 // serve runs the service until ctx ends, and then lets what is under way end.
-func serve(ctx context.Context, cfg cli.ServeConfig, log io.Writer, ready func(cli.Ready)) (err error) {
+func serve(ctx context.Context, cfg config.Serve, log io.Writer, ready func(operate.Ready)) (err error) {
 	h := &house{cfg: cfg, log: logger(cfg.LogText, cfg.LogLevel, log), shares: sharesOf(cfg.Limits, roomy())}
 	if cfg.Dev {
 		if err := auth.CheckDev(cfg.Listen); err != nil {
@@ -63,7 +66,7 @@ func serve(ctx context.Context, cfg cli.ServeConfig, log io.Writer, ready func(c
 	if h.tenants, err = loadTenants(h.cfg, h.log); err != nil {
 		return err
 	}
-	if h.store, err = openStore(ctx, cfg.StoreConfig(), h.log); err != nil {
+	if h.store, err = openStore(ctx, cfg.Location(), h.log); err != nil {
 		return err
 	}
 	h.key = h.store.key
@@ -98,7 +101,7 @@ func logger(text bool, level string, w io.Writer) *slog.Logger {
 
 // build puts the parts on top of each other.
 func (h *house) build(ctx context.Context) (err error) {
-	h.people = people.With(h.tenants.directories(), h.store, time.Now)
+	h.people = directory.With(h.tenants.directories(), h.store, time.Now)
 	h.tenants.warnOfEmptyGroups(ctx, h.people, h.log)
 	h.tenants.warnOfShortStages(ctx, h.people, h.log)
 	if err := h.listen(); err != nil {
@@ -180,7 +183,7 @@ func (h *house) buildService() (err error) {
 // acceptsUnknown reports whether a tenant takes calls for principals whom its directory doesn't know as they are. Where there
 // is no directory (on a laptop) nobody more could be asked.
 func (h *house) acceptsUnknown(tenant string) bool {
-	i := slices.IndexFunc(h.cfg.Tenants, func(t cli.TenantConfig) bool { return t.Name == tenant })
+	i := slices.IndexFunc(h.cfg.Tenants, func(t config.Tenant) bool { return t.Name == tenant })
 
 	return i >= 0 && (h.cfg.Tenants[i].AcceptUnknown || h.cfg.Tenants[i].People == "")
 }
@@ -224,12 +227,12 @@ func who(r *http.Request) (tenant string, p approval.Person, dev, ok bool) {
 }
 
 // run answers until ctx ends. Then streams and waiting end at once, other requests within the time to drain.
-func (h *house) run(ctx context.Context, ready func(cli.Ready)) error {
+func (h *house) run(ctx context.Context, ready func(operate.Ready)) error {
 	s := server.New(server.Config{
 		Service: h.service, Store: h.store, Directory: h.people, Signer: h.key.Signer, Logger: h.log, Inbox: h.pages(),
 		Administration: h.administration, PublicURL: h.signInURL(),
 		Checks: h.checks(),
-		Tools:  h.tools.runtime, Version: cli.Version, Loaded: h.tenants.loaded, UnusableAgents: h.tenants.unusableAgents,
+		Tools:  h.tools.runtime, Version: term.Version, Loaded: h.tenants.loaded, UnusableAgents: h.tenants.unusableAgents,
 		MetricsElsewhere: h.figures != nil, Witnesses: h.witness.States,
 		Shares: h.shares, Feed: h.feed, Values: int64(callLimits(h.cfg.Limits).MaxValues),
 	})
@@ -246,12 +249,12 @@ func (h *house) run(ctx context.Context, ready func(cli.Ready)) error {
 	if h.auth != nil {
 		all.Go(func() { h.auth.Run(ctx) })
 	}
-	all.Go(func() { answered = answer(answers, h.listener, cancel) })
+	all.Go(func() { answered = serveAt(answers, h.listener, cancel) })
 	if h.figures != nil {
 		figures := http.NewServeMux()
 		figures.Handle("GET /metrics", s.MetricsHandler())
 		metrics := h.httpServer(figures)
-		all.Go(func() { figured = answer(metrics, h.figures, cancel) })
+		all.Go(func() { figured = serveAt(metrics, h.figures, cancel) })
 		defer metrics.Close() // whoever scrapes comes again
 		context.AfterFunc(ctx, func() { _ = metrics.Close() })
 	}
@@ -273,8 +276,8 @@ func (h *house) httpServer(handler http.Handler) *http.Server {
 	return answers
 }
 
-// answer serves at a listener; when that fails, everything ends.
-func answer(s *http.Server, at net.Listener, cancel context.CancelFunc) error {
+// serveAt serves at a listener; when that fails, everything ends.
+func serveAt(s *http.Server, at net.Listener, cancel context.CancelFunc) error {
 	if err := s.Serve(at); !errors.Is(err, http.ErrServerClosed) {
 		cancel()
 		return err
@@ -295,8 +298,8 @@ func (h *house) checks() []server.Check {
 }
 
 // tell says where it answers.
-func (h *house) tell(ctx context.Context, ready func(cli.Ready)) error {
-	r := cli.Ready{URL: h.base.String(), API: "http://" + h.listener.Addr().String(), Register: h.register()}
+func (h *house) tell(ctx context.Context, ready func(operate.Ready)) error {
+	r := operate.Ready{URL: h.base.String(), API: "http://" + h.listener.Addr().String(), Register: h.register()}
 	if h.cfg.Dev {
 		link, err := h.auth.DevLink(ctx, h.cfg.Tenants[0].Name, h.cfg.DevPerson)
 		if err != nil {
@@ -323,17 +326,17 @@ func (h *house) tell(ctx context.Context, ready func(cli.Ready)) error {
 }
 
 // register lists the addresses that other services must be told.
-func (h *house) register() []cli.Address {
-	var out []cli.Address
+func (h *house) register() []operate.Address {
+	var out []operate.Address
 	if h.auth != nil {
 		for _, a := range h.auth.Addresses() {
-			out = append(out, cli.Address{Tenant: a.Tenant, For: cli.RedirectURI, URL: a.Redirect},
-				cli.Address{Tenant: a.Tenant, For: cli.SignedOutURI, URL: a.SignedOut})
+			out = append(out, operate.Address{Tenant: a.Tenant, For: operate.RedirectURI, URL: a.Redirect},
+				operate.Address{Tenant: a.Tenant, For: operate.SignedOutURI, URL: a.SignedOut})
 		}
 	}
 	for _, t := range h.cfg.Tenants {
 		if t.Slack != nil {
-			out = append(out, cli.Address{Tenant: t.Name, For: cli.SlackURL, URL: h.base.String() + slackPath(t.Name)})
+			out = append(out, operate.Address{Tenant: t.Name, For: operate.SlackURL, URL: h.base.String() + slackPath(t.Name)})
 		}
 	}
 	return out

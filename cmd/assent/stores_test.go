@@ -16,7 +16,8 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
 )
@@ -197,7 +198,7 @@ func TestL15_StartsBackupsPruningAndRotationsAreInTheLedger(t *testing.T) {
 		return err
 	})
 	for event, want := range map[string]map[string]string{
-		approval.EventStarted: {"version": cli.Version, "public_key": before}, approval.EventBackedUp: {"sha256": ""}, approval.EventKeyRotated: {"old": before, "new": after},
+		approval.EventStarted: {"version": term.Version, "public_key": before}, approval.EventBackedUp: {"sha256": ""}, approval.EventKeyRotated: {"old": before, "new": after},
 	} {
 		leaf, there := facts[event]
 		if !there {
@@ -215,9 +216,9 @@ func TestL15_StartsBackupsPruningAndRotationsAreInTheLedger(t *testing.T) {
 	}
 }
 
-func openWith(t *testing.T, where cli.StoreConfig, key string) error {
+func openWith(t *testing.T, where config.Store, key string) error {
 	t.Helper()
-	where.KeyFile, where.Watermark = key, cli.NoWatermark
+	where.KeyFile, where.Watermark = key, config.NoWatermark
 	s, err := openStore(t.Context(), where, nil)
 	if err == nil {
 		err = s.Close()

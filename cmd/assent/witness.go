@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/internal/guard"
 	"github.com/assent-dev/assent/server/witness"
 )
@@ -36,7 +36,7 @@ func (h *house) askWitnesses(ctx context.Context) {
 	_ = h.witness.Round(ctx)
 }
 
-func newWitness(c cli.WitnessConfig) (witness.Witness, error) {
+func newWitness(c config.Witness) (witness.Witness, error) {
 	if c.File != "" {
 		return witness.File(c.File, time.Now), nil
 	}
