@@ -166,7 +166,7 @@ func TestNotClaimed(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
 		h, j := pendingStub(), &journal{}
-		h.claimErr = fmt.Errorf("%w: taken", ErrNotClaimed)
+		h.claimErr = fmt.Errorf("%w: taken", hold.ErrNotClaimed)
 		k := talk(t, said(text("?"), call("1", "pay", "")), said(text("ok")))
 		a := chat(k, LoopConfig{Holder: h, Decider: asks(), Audit: j.take}, nil, c.tool("pay"))
 		th := NewThread("t")

@@ -23,7 +23,7 @@ func TestHostedRequestsAreHeld(t *testing.T) {
 		"approved":           {later: hold.Held{State: hold.Approved, By: "ann"}, now: resolve.Ask, want: "?r1, !yes r1"},
 		"denied":             {later: hold.Held{State: hold.Denied, Reason: "no"}, now: resolve.Ask, want: "?r1, !no r1"},
 		"expired":            {later: hold.Held{State: hold.Expired}, now: resolve.Ask, want: "?r1, !no r1"},
-		"approved and taken": {later: hold.Held{State: hold.Approved}, claim: ErrNotClaimed, now: resolve.Ask, want: "?r1, !no r1"},
+		"approved and taken": {later: hold.Held{State: hold.Approved}, claim: hold.ErrNotClaimed, now: resolve.Ask, want: "?r1, !no r1"},
 		"denied by now":      {later: hold.Held{State: hold.Approved}, now: resolve.Deny, want: "?r1, !no r1"},
 	} {
 		t.Run(name, func(t *testing.T) {

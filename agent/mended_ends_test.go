@@ -404,7 +404,7 @@ func TestEmptyMessage(t *testing.T) {
 // One "denied" too many: claim records it, and clearService again (bound_run.go).
 func TestHostedClaimRefusedTwice(t *testing.T) {
 	h, j := pendingStub(), &journal{}
-	h.claimErr = ErrNotClaimed
+	h.claimErr = hold.ErrNotClaimed
 	a := chat(talk(t, said(mcpRequest("r1")), said(text("ok"))), LoopConfig{Holder: h, Decider: asks(), Audit: j.take}, nil)
 	th := NewThread("t")
 	mustRun(t, a, th, content.UserText("x"))

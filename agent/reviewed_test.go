@@ -374,7 +374,7 @@ func (h *strictHolder) Look(_ context.Context, ref string) (hold.Held, error) {
 
 func (h *strictHolder) Claim(_ context.Context, ref, key string, _ hold.Verdict) error {
 	if by, ok := h.taken[ref]; ok && by != key {
-		return ErrNotClaimed
+		return hold.ErrNotClaimed
 	}
 	h.taken[ref] = key
 	return nil

@@ -111,9 +111,9 @@ func (p *pattern) automaton() *automata.Pattern {
 	return p.machine
 }
 
-// match tells whether the pattern is found in the text or, should that make a difference, in the text without
+// holds reports whether the pattern is found in the text or, should that make a difference, in the text without
 // trailing white space.
-func (p *pattern) match(text string) bool {
+func (p *pattern) holds(text string) bool {
 	if p.find(text) {
 		return true
 	}
@@ -122,6 +122,16 @@ func (p *pattern) match(text string) bool {
 	}
 	trimmed := strings.TrimRightFunc(text, unicode.IsSpace)
 	return len(trimmed) < len(text) && p.find(trimmed)
+}
+
+func (p *pattern) set() texts { return texts{but: true, pats: []literal{{pat: p}}} }
+
+// cost is more than that of lists of numbers and strings.
+func (p *pattern) cost() int {
+	if p.plain {
+		return 2*longList + 1
+	}
+	return 2*longList + 2
 }
 
 func (p *pattern) find(text string) bool {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/resolve"
@@ -56,7 +57,7 @@ func newBothSides(t *testing.T, change ...func(*rap.GatewayConfig)) *bothSides {
 	confMust(t, err)
 	b.cfg = rap.RuntimeConfig{
 		Common: rap.Common{
-			Records: openRecords(t), Room: "runtime", Key: bytes.Repeat([]byte{9}, 32), Poll: 10 * time.Millisecond, Desk: b.desk,
+			Records: openRecords(t), Room: "runtime", Key: bytes.Repeat([]byte{9}, 32), Poll: 10 * time.Millisecond, People: b.desk,
 			Plan: func(context.Context) (*resolve.Plan, error) { return agent, nil },
 		},
 		Servers: []rap.Server{{
@@ -181,7 +182,7 @@ func (b *bothSides) atGateway(path string, message map[string]any) (int, string)
 }
 
 // label is the index of the choice of which a question speaks so.
-func label(t *testing.T, q rap.Question, word string) int {
+func label(t *testing.T, q hold.Question, word string) int {
 	t.Helper()
 	for i, c := range q.Choices {
 		if strings.Contains(strings.ToLower(c), word) {
@@ -195,7 +196,7 @@ func label(t *testing.T, q rap.Question, word string) int {
 func (b *bothSides) chooses(nth int, word string) {
 	b.t.Helper()
 	q := b.desk.question(b.t, nth)
-	b.desk.answers(b.t, nth, rap.Answer{State: rap.AnswerChosen, Selected: label(b.t, q, word), By: "ann"})
+	b.desk.answers(b.t, nth, hold.Answer{State: hold.AnswerChosen, Selected: label(b.t, q, word), By: "ann"})
 }
 
 func TestBothSides(t *testing.T) {
@@ -244,14 +245,14 @@ func TestBothSides(t *testing.T) {
 		"dismiss": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
 			q := b.desk.question(t, 1)
-			b.desk.answers(t, 1, rap.Answer{State: rap.AnswerDismissed, Selected: q.Default, By: "ann"})
+			b.desk.answers(t, 1, hold.Answer{State: hold.AnswerDismissed, Selected: q.Default, By: "ann"})
 			b.fails("t", "1", "")
 			b.house.ran("write_file", 0)
 		},
 		"expires with the people": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
 			b.desk.question(t, 1)
-			b.desk.answers(t, 1, rap.Answer{State: rap.AnswerExpired})
+			b.desk.answers(t, 1, hold.Answer{State: hold.AnswerExpired})
 			b.fails("t", "1", rap.WhyUnanswered)
 			b.gone("t", "1")
 			b.house.ran("write_file", 0)

@@ -298,7 +298,7 @@ func confT24(t *testing.T) {
 		},
 		"after approvers": func(cfg *rap.GatewayConfig) {
 			desk := newConfDesk()
-			cfg.Ask, cfg.Desk, cfg.Grants.Offer = rap.AskBoth, desk, true
+			cfg.Ask, cfg.People, cfg.Grants.Offer = rap.AskBoth, desk, true
 			go desk.decide(t, 1, hold.Approved, "")
 		},
 	} {

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/desk"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"
@@ -61,7 +61,7 @@ func (o *opsHouse) Plan(context.Context, string, string) (*approval.Compiled, er
 func (o *opsHouse) asks(whom rap.Whom) func(*rap.GatewayConfig) {
 	return func(cfg *rap.GatewayConfig) {
 		cfg.Ask, cfg.Records = whom, o.store
-		cfg.Desk = desk.Service(o.service, o.store, desk.Place{Tenant: "acme", Agent: "toolkeeper"})
+		cfg.People = hold.Service(o.service, o.store, hold.Place{Tenant: "acme", Agent: "toolkeeper"})
 	}
 }
 

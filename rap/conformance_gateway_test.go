@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
 )
 
@@ -84,8 +85,8 @@ func (c *confCall) picks(q *confCallback, selected int) {
 	}
 }
 
-func confAsk(whom rap.Whom, desk rap.Desk) func(*rap.GatewayConfig) {
-	return func(cfg *rap.GatewayConfig) { cfg.Ask, cfg.Desk = whom, desk }
+func confAsk(whom rap.Whom, desk hold.People) func(*rap.GatewayConfig) {
+	return func(cfg *rap.GatewayConfig) { cfg.Ask, cfg.People = whom, desk }
 }
 
 func confOffer(cfg *rap.GatewayConfig) { cfg.Grants.Offer = true }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
 )
 
@@ -73,10 +74,10 @@ func testR2(t *testing.T) {
 	w.answered(c, c.answerAt(""), 1)
 
 	// An end without an answer is no dismissal: nothing is posted, the call ends, and the tool is told.
-	for thread, end := range map[string]rap.AnswerState{"unanswered": rap.AnswerExpired, "withdrawn": rap.AnswerCancelled, "denied": rap.AnswerDenied} {
+	for thread, end := range map[string]hold.AnswerState{"unanswered": hold.AnswerExpired, "withdrawn": hold.AnswerCancelled, "denied": hold.AnswerDenied} {
 		_, q, uri = w.asks(thread, "call_1")
-		w.desk.says(q.Ref, rap.Answer{State: end, Reason: "nobody came"})
-		why := map[bool]rap.Why{true: rap.WhyDenied, false: rap.WhyUnanswered}[end == rap.AnswerDenied]
+		w.desk.says(q.Ref, hold.Answer{State: end, Reason: "nobody came"})
+		why := map[bool]rap.Why{true: rap.WhyDenied, false: rap.WhyUnanswered}[end == hold.AnswerDenied]
 		w.gaveUp(thread, "call_1", why)
 		w.settles()
 		w.tools.exactly(uri, 0)

@@ -48,7 +48,7 @@ func runtimeProcess() error {
 	}
 	rt, err := rap.NewRuntime(rap.RuntimeConfig{
 		Common: rap.Common{
-			Records: h.store, Room: confRoom, Key: confKey(), Desk: h.desk(), Poll: 20 * time.Millisecond,
+			Records: h.store, Room: confRoom, Key: confKey(), People: h.desk(), Poll: 20 * time.Millisecond,
 			Now:  func() time.Time { return time.Now().Add(spec.Ahead) },
 			Plan: func(context.Context) (*resolve.Plan, error) { return h.plan, nil }, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		},

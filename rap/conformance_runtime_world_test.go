@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/resolve"
@@ -83,7 +84,7 @@ func moreWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 	plan := clerkPlan(t, runtimeAgent)
 	w.cfg = rap.RuntimeConfig{
 		Common: rap.Common{
-			Records: rap.NewMemory(), Room: confRoom, Key: confKey(), Desk: w.desk, Poll: 10 * time.Millisecond, Now: time.Now,
+			Records: rap.NewMemory(), Room: confRoom, Key: confKey(), People: w.desk, Poll: 10 * time.Millisecond, Now: time.Now,
 			Plan:   func(context.Context) (*resolve.Plan, error) { return plan, nil },
 			Record: w.said.record, Log: slog.New(slog.NewTextHandler(w.said, nil)),
 		},
@@ -368,5 +369,5 @@ func (w *runtimeWorld) nothingShown(c *toolCall) {
 }
 
 // Every world's desk is a desk.
-var _ rap.Desk = (*scriptedDesk)(nil)
-var _ rap.AskerDesk = (*scriptedDesk)(nil)
+var _ hold.People = (*scriptedDesk)(nil)
+var _ hold.Requests = (*scriptedDesk)(nil)

@@ -95,7 +95,7 @@ func TestGatewayGoesOnWhileItLists(t *testing.T) {
 	b, lists := newBoard(), &stuckLists{}
 	h := newHouse(t, func(c *GatewayConfig) {
 		lists.Records = c.Records
-		c.Records, c.Ask, c.Desk = lists, AskApprovers, b
+		c.Records, c.Ask, c.People = lists, AskApprovers, b
 	})
 	h.runtime.until("that it is watched", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.changed != nil })
 	lists.stuck.Store(true)

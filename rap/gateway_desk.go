@@ -23,7 +23,7 @@ const (
 func gateDeskKey(d *doc[gateCall]) string { return "rap-" + hashed(d.key) }
 
 // desk is where our approvers answer for a call, as whoever made it has it.
-func (g *Gateway) desk(c *gateCall) AskerDesk { return g.cfg.Desk.As(c.Asker) }
+func (g *Gateway) desk(c *gateCall) hold.Requests { return g.cfg.People.As(c.Asker) }
 
 // asker is who made a call. Calls of an earlier version, which kept nobody, were made in the name of the gateway.
 func (g *Gateway) asker(c *gateCall) approval.Asker {
@@ -63,7 +63,7 @@ func (g *Gateway) unwanted(ctx context.Context, key, ref string) {
 	if err != nil || !d.body.over() || d.body.Held == ref {
 		return
 	}
-	if err := g.cfg.Desk.As(g.asker(&d.body)).Cancel(ctx, ref, "nobody waits for the call any more"); err != nil {
+	if err := g.cfg.People.As(g.asker(&d.body)).Cancel(ctx, ref, "nobody waits for the call any more"); err != nil {
 		g.refuse(ctx, "a request at the desk was not withdrawn", err, &d.body)
 	}
 }
@@ -179,8 +179,8 @@ func (g *Gateway) approved(ctx context.Context, d *doc[gateCall], held hold.Held
 
 // watch looks at calls when something happens at the desk, or there are events for them. Run does not wait for that: there may be many.
 func (g *Gateway) watch(ctx context.Context, jobs *sync.WaitGroup) {
-	if g.cfg.Desk != nil && g.cfg.Ask != AskUser {
-		g.listen(ctx, jobs, g.cfg.Desk.Watch)
+	if g.cfg.People != nil && g.cfg.Ask != AskUser {
+		g.listen(ctx, jobs, g.cfg.People.Watch)
 	}
 	for _, feed := range g.feeds {
 		g.listen(ctx, jobs, func(ctx context.Context, changed func(string)) error {

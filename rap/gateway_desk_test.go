@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 )
@@ -33,7 +32,7 @@ func newBoard() *board {
 }
 
 // As keeps who asks.
-func (b *board) As(who approval.Asker) AskerDesk {
+func (b *board) As(who approval.Asker) hold.Requests {
 	b.set(func() { b.askers = append(b.askers, who) })
 	return b
 }
@@ -80,12 +79,12 @@ func (b *board) Cancel(_ context.Context, ref, _ string) error {
 	return nil
 }
 
-func (b *board) Ask(context.Context, string, Question) (string, error) {
+func (b *board) Ask(context.Context, string, hold.Question) (string, error) {
 	return "", errors.New("a gateway asks no questions here")
 }
 
-func (b *board) Answer(context.Context, string) (Answer, error) {
-	return Answer{}, hold.ErrNoRequest
+func (b *board) Answer(context.Context, string) (hold.Answer, error) {
+	return hold.Answer{}, hold.ErrNoRequest
 }
 
 func (b *board) Watch(ctx context.Context, changed func(string)) error {
@@ -125,7 +124,7 @@ func (b *board) set(edit func()) {
 
 func newDeskHouse(t *testing.T, whom Whom) (*house, *board) {
 	b := newBoard()
-	return newHouse(t, func(c *GatewayConfig) { c.Ask, c.Desk = whom, b }), b
+	return newHouse(t, func(c *GatewayConfig) { c.Ask, c.People = whom, b }), b
 }
 
 func TestGatewayAsksApprovers(t *testing.T) {
@@ -224,7 +223,7 @@ func TestGatewayClaims(t *testing.T) {
 		claim error
 		want  string
 	}{
-		"taken": {fmt.Errorf("%w: taken", agent.ErrNotClaimed), "can't be used"},
+		"taken": {fmt.Errorf("%w: taken", hold.ErrNotClaimed), "can't be used"},
 		"away":  {errors.New("the desk is away"), "can't be reached"},
 	} {
 		h, b := newDeskHouse(t, AskApprovers)

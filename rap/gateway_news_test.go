@@ -16,7 +16,7 @@ type counted struct {
 	looks map[string]int // guarded by the board's
 }
 
-func (c *counted) As(approval.Asker) AskerDesk { return c }
+func (c *counted) As(approval.Asker) hold.Requests { return c }
 
 func (c *counted) Look(ctx context.Context, ref string) (hold.Held, error) {
 	c.set(func() { c.looks[ref]++ })
@@ -38,7 +38,7 @@ func TestGatewayFollowsTheDesk(t *testing.T) {
 	desk := &counted{newBoard(), map[string]int{}}
 	h := newHouse(t, func(c *GatewayConfig) {
 		at := time.Now()
-		c.Ask, c.Desk, c.Now = AskApprovers, desk, func() time.Time { return at }
+		c.Ask, c.People, c.Now = AskApprovers, desk, func() time.Time { return at }
 	})
 	const calls = 40
 	for n := range calls {

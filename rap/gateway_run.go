@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -74,12 +74,12 @@ func (g *Gateway) mayRun(ctx context.Context, c *gateCall) (*judged, string) {
 // take takes what the run uses up: the approval at the desk, a session grant. Only true says that it was had.
 func (g *Gateway) take(ctx context.Context, d *doc[gateCall], j *judged) (bool, error) {
 	c := &d.body
-	if c.Held != "" && g.cfg.Desk == nil {
+	if c.Held != "" && g.cfg.People == nil {
 		return false, g.settle(ctx, d, gateFailed, "the approvers can't be reached; nothing was run")
 	}
 	if c.Held != "" {
 		err := g.desk(&d.body).Claim(ctx, c.Held, gateDeskKey(d), j.verdict(g.cfg.Within))
-		if errors.Is(err, agent.ErrNotClaimed) {
+		if errors.Is(err, hold.ErrNotClaimed) {
 			return false, g.settle(ctx, d, gateDeny, "the approval can't be used: "+err.Error())
 		}
 		if err != nil {

@@ -87,7 +87,7 @@ func NewGateway(cfg GatewayConfig) (*Gateway, error) {
 func (cfg *GatewayConfig) fill() {
 	if cfg.Ask == "" {
 		cfg.Ask = AskUser
-		if cfg.Desk != nil {
+		if cfg.People != nil {
 			cfg.Ask = AskApprovers
 		}
 	}
@@ -113,7 +113,7 @@ func (g *Gateway) checkParts() error {
 		return errors.New("expected records, a room and a plan")
 	case g.cfg.Ask != AskUser && g.cfg.Ask != AskApprovers && g.cfg.Ask != AskBoth:
 		return fmt.Errorf("ask: expected %q, %q or %q", AskUser, AskApprovers, AskBoth)
-	case g.cfg.Ask != AskUser && g.cfg.Desk == nil:
+	case g.cfg.Ask != AskUser && g.cfg.People == nil:
 		return fmt.Errorf("ask: %q needs a desk", g.cfg.Ask)
 	case min(g.cfg.Within, g.cfg.RunWithin, g.cfg.SubscriptionWithin, g.cfg.Poll, g.cfg.Grants.For) < 0,
 		g.cfg.MaxBody < 0, min(g.cfg.MaxOpen, g.cfg.MaxThread, g.cfg.Rate, g.cfg.Grants.Uses) < 0:

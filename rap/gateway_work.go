@@ -365,8 +365,8 @@ func (g *Gateway) leave(ctx context.Context, d *doc[gateCall]) error {
 // cleanUp withdraws what a call that ended left behind. What fails is logged: the result does not wait for it.
 func (g *Gateway) cleanUp(ctx context.Context, d *doc[gateCall]) error {
 	c := &d.body
-	if c.Withdraw && c.Held != "" && g.cfg.Desk != nil {
-		if err := g.cfg.Desk.As(g.asker(&d.body)).Cancel(ctx, c.Held, "nobody waits for the call any more"); err != nil {
+	if c.Withdraw && c.Held != "" && g.cfg.People != nil {
+		if err := g.cfg.People.As(g.asker(&d.body)).Cancel(ctx, c.Held, "nobody waits for the call any more"); err != nil {
 			g.refuse(ctx, "a request at the desk was not withdrawn", err, c)
 		}
 		c.Withdraw = false

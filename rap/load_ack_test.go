@@ -20,11 +20,11 @@ import (
 
 // stuckDesk takes nothing before it is let; then it approves all.
 type stuckDesk struct {
-	rap.AskerDesk
+	hold.Requests
 	let <-chan struct{}
 }
 
-func (d stuckDesk) As(approval.Asker) rap.AskerDesk { return d }
+func (d stuckDesk) As(approval.Asker) hold.Requests { return d }
 
 func (d stuckDesk) Open(_ context.Context, key string, _ hold.Verdict) (hold.Held, error) {
 	<-d.let
@@ -59,7 +59,7 @@ func TestLoadAcknowledged(t *testing.T) {
 			}
 		}},
 		"a desk that is away": {operation: "write_file", change: func(cfg *rap.GatewayConfig, let <-chan struct{}) {
-			cfg.Ask, cfg.Desk = rap.AskBoth, stuckDesk{let: let}
+			cfg.Ask, cfg.People = rap.AskBoth, stuckDesk{let: let}
 		}},
 		"a ledger that is slow": {operation: "write_file", change: func(cfg *rap.GatewayConfig, let <-chan struct{}) {
 			cfg.Record = func(context.Context, string, string, string, map[string]any) error {

@@ -154,7 +154,7 @@ func (l *loadLife) runtime(db store.Records, mux *http.ServeMux) (func(context.C
 	if err != nil {
 		return nil, err
 	}
-	common.Desk = &loadDesk{people: l.People, due: map[string]time.Time{}, fresh: make(chan struct{}, 1)}
+	common.People = &loadDesk{people: l.People, due: map[string]time.Time{}, fresh: make(chan struct{}, 1)}
 	r, err := rap.NewRuntime(rap.RuntimeConfig{
 		Common: common, CallbackURL: l.Own + "/callbacks", Servers: []rap.Server{{Name: "files", Peer: l.peer()}}, CallWithin: longestWait, ChoiceWithin: longestWait,
 		Only: confAsker(),
@@ -193,24 +193,24 @@ func loadInvocation(id string) rap.Invocation {
 
 // loadDesk is where people answer after a while, each question by its key, so that a desk knows in its next life what it knew in this one.
 type loadDesk struct {
-	rap.AskerDesk // no approvals here
+	hold.Requests // no approvals here
 	people        uint64
 	mu            sync.Mutex
 	due           map[string]time.Time // by ref
 	fresh         chan struct{}
 }
 
-func (d *loadDesk) As(approval.Asker) rap.AskerDesk { return d }
+func (d *loadDesk) As(approval.Asker) hold.Requests { return d }
 
-func (d *loadDesk) Ask(_ context.Context, key string, _ rap.Question) (string, error) {
+func (d *loadDesk) Ask(_ context.Context, key string, _ hold.Question) (string, error) {
 	return key, nil
 }
 
-func (d *loadDesk) Answer(_ context.Context, ref string) (rap.Answer, error) {
+func (d *loadDesk) Answer(_ context.Context, ref string) (hold.Answer, error) {
 	if !loadAnswered(ref, d.people) || !d.ripe(ref) {
-		return rap.Answer{State: rap.AnswerOpen}, nil
+		return hold.Answer{State: hold.AnswerOpen}, nil
 	}
-	return rap.Answer{State: rap.AnswerChosen, Selected: int(loadChance("choice of "+ref, 2)), By: "ann"}, nil
+	return hold.Answer{State: hold.AnswerChosen, Selected: int(loadChance("choice of "+ref, 2)), By: "ann"}, nil
 }
 
 // loadAnswered tells whether people answer at all.

@@ -164,7 +164,7 @@ func sameChoice(seen *outCall) func(*outCall) error {
 
 // seekAnswer puts the tool's question to people, or looks what they said.
 func (r *Runtime) seekAnswer(ctx context.Context, c *outCall) error {
-	if r.cfg.Desk == nil {
+	if r.cfg.People == nil {
 		return r.unanswered(ctx, c, "there is nobody to whom its question could be put")
 	}
 	over := !r.now().Before(c.Choice.Deadline)
@@ -178,7 +178,7 @@ func (r *Runtime) seekAnswer(ctx context.Context, c *outCall) error {
 	switch {
 	case errors.Is(err, hold.ErrNoRequest):
 		return r.unanswered(ctx, c, "nobody knows its question any more")
-	case (err != nil || a.State == AnswerOpen) && over:
+	case (err != nil || a.State == hold.AnswerOpen) && over:
 		return r.unanswered(ctx, c, "nobody answered its question in time")
 	case err != nil:
 		return r.putOffChoice(ctx, c, err)
@@ -189,7 +189,7 @@ func (r *Runtime) seekAnswer(ctx context.Context, c *outCall) error {
 func (r *Runtime) putQuestion(ctx context.Context, c *outCall) error {
 	q := c.Choice
 	within := min(q.Deadline.Sub(r.now()), c.Deadline.Sub(r.now()))
-	ref, err := r.desk(c).Ask(ctx, q.Key, Question{
+	ref, err := r.desk(c).Ask(ctx, q.Key, hold.Question{
 		Call: r.planCall(c), Server: c.Server, Prompt: q.Prompt, Choices: q.Labels, Default: q.Default, Groups: r.groups(c.Server), Within: within,
 	})
 	if err == nil && ref == "" {
@@ -230,15 +230,15 @@ func (r *Runtime) putOffChoice(ctx context.Context, c *outCall, cause error) err
 }
 
 // takeAnswer goes by what the desk says. An end without an answer is never posted: the call is over (4.3.8).
-func (r *Runtime) takeAnswer(ctx context.Context, c *outCall, a Answer) error {
+func (r *Runtime) takeAnswer(ctx context.Context, c *outCall, a hold.Answer) error {
 	switch {
-	case a.State == AnswerOpen:
+	case a.State == hold.AnswerOpen:
 		return r.lookLater(ctx, c)
-	case a.State == AnswerChosen && a.Selected >= 0 && a.Selected < len(c.Choice.Labels):
+	case a.State == hold.AnswerChosen && a.Selected >= 0 && a.Selected < len(c.Choice.Labels):
 		return r.answered(ctx, c, a.Selected, a.By)
-	case a.State == AnswerDismissed:
+	case a.State == hold.AnswerDismissed:
 		return r.answered(ctx, c, c.Choice.Default, a.By)
-	case a.State == AnswerDenied:
+	case a.State == hold.AnswerDenied:
 		how := ending{WhyDenied, withReason("its question was not put to anybody", a.Reason), true}
 		return r.end(ctx, c, how, sameChoice(c))
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
@@ -26,18 +27,18 @@ func (w *rtWorld) asking(id, path string) (ref string) {
 
 func TestRuntimeAnswersOnce(t *testing.T) {
 	for name, c := range map[string]struct {
-		answer Answer
+		answer hold.Answer
 		posted string
 		why    Why
 	}{
-		"chosen":       {Answer{State: AnswerChosen, Selected: 0}, `{"id":"a","selected":0}`, ""},
-		"dismissed":    {Answer{State: AnswerDismissed, Selected: 0}, `{"id":"a","selected":1}`, ""},
-		"expired":      {Answer{State: AnswerExpired}, "", WhyUnanswered},
-		"cancelled":    {Answer{State: AnswerCancelled}, "", WhyUnanswered},
-		"denied":       {Answer{State: AnswerDenied}, "", WhyDenied},
-		"out of range": {Answer{State: AnswerChosen, Selected: 2}, "", WhyUnanswered},
-		"negative":     {Answer{State: AnswerChosen, Selected: -1}, "", WhyUnanswered},
-		"unknown":      {Answer{State: "new"}, "", WhyUnanswered},
+		"chosen":       {hold.Answer{State: hold.AnswerChosen, Selected: 0}, `{"id":"a","selected":0}`, ""},
+		"dismissed":    {hold.Answer{State: hold.AnswerDismissed, Selected: 0}, `{"id":"a","selected":1}`, ""},
+		"expired":      {hold.Answer{State: hold.AnswerExpired}, "", WhyUnanswered},
+		"cancelled":    {hold.Answer{State: hold.AnswerCancelled}, "", WhyUnanswered},
+		"denied":       {hold.Answer{State: hold.AnswerDenied}, "", WhyDenied},
+		"out of range": {hold.Answer{State: hold.AnswerChosen, Selected: 2}, "", WhyUnanswered},
+		"negative":     {hold.Answer{State: hold.AnswerChosen, Selected: -1}, "", WhyUnanswered},
+		"unknown":      {hold.Answer{State: "new"}, "", WhyUnanswered},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newRTWorld(t)
@@ -61,7 +62,7 @@ func TestRuntimeTriesToAnswer(t *testing.T) {
 		w := newRTWorld(t)
 		ref := w.asking("a", "1")
 		w.tool.sets(func() { w.tool.status["/answers/1"] = status })
-		w.desk.says(ref, Answer{State: AnswerChosen, Selected: 0})
+		w.desk.says(ref, hold.Answer{State: hold.AnswerChosen, Selected: 0})
 		w.until("given up", func() bool { c, _ := w.mine.Call(t.Context(), "t", "a"); return c.Trouble != "" })
 		w.settles()
 		if n := len(w.tool.bodies("/answers/1")); n != attempts {
@@ -83,7 +84,7 @@ func TestRuntimeAfterACrashWhileAnswering(t *testing.T) {
 	w := newRTWorld(t)
 	ref := w.asking("a", "1")
 	w.stop()
-	w.desk.says(ref, Answer{State: AnswerChosen, Selected: 0})
+	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen, Selected: 0})
 	_, err := w.r.update(context.Background(), w.key("a"), func(c *outCall) error {
 		c.Choice.State = choiceAnswered
 		c.Choice.Post.begin(w.now(), time.Minute)
@@ -142,7 +143,7 @@ func TestRuntimeWithdrawsQuestions(t *testing.T) {
 			w.pass(5 * time.Second)
 			w.until("withdrawn", func() bool { w.desk.mu.Lock(); defer w.desk.mu.Unlock(); return w.desk.cancelled[ref] == 1 })
 			w.settles()
-			w.desk.do(ref, func() { w.desk.answers[ref] = Answer{State: AnswerChosen} })
+			w.desk.do(ref, func() { w.desk.answers[ref] = hold.Answer{State: hold.AnswerChosen} })
 			w.settles()
 			if n := len(w.tool.bodies("/answers/1")); n != 0 {
 				t.Errorf("posted %d times", n)
@@ -175,12 +176,12 @@ func TestRuntimeReplacesQuestions(t *testing.T) {
 	if n := len(w.desk.refs()); n != 2 {
 		t.Fatalf("asked %d times", n)
 	}
-	w.desk.do(old, func() { w.desk.answers[old] = Answer{State: AnswerChosen} })
+	w.desk.do(old, func() { w.desk.answers[old] = hold.Answer{State: hold.AnswerChosen} })
 	w.settles()
 	if n := len(w.tool.bodies("/answers/1")) + len(w.tool.bodies("/answers/2")); n != 0 {
 		t.Fatalf("an answer to the old question was posted")
 	}
-	w.desk.says(ref, Answer{State: AnswerChosen, Selected: 0})
+	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen, Selected: 0})
 	w.tool.waits("/answers/2", 1)
 	w.settles()
 	if code := w.calls("a", w.choice("a", "3")); code != http.StatusConflict {
@@ -246,7 +247,7 @@ func TestRuntimeFindsAnswersAfterARestart(t *testing.T) {
 	w := newRTWorld(t)
 	ref := w.asking("a", "1")
 	w.stop()
-	w.desk.says(ref, Answer{State: AnswerChosen, Selected: 0})
+	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen, Selected: 0})
 	w.pass(16 * time.Minute) // answered in time, and nobody was there
 	w.start()
 	w.tool.waits("/answers/1", 1)
@@ -269,10 +270,10 @@ func (d *rtDeaf) Watch(ctx context.Context, changed func(string)) error {
 func TestRuntimeWatchesAgain(t *testing.T) {
 	w := newRTWorld(t)
 	w.stop()
-	w.cfg.Desk = &rtDeaf{rtDesk: w.desk}
+	w.cfg.People = &rtDeaf{rtDesk: w.desk}
 	w.start()
 	ref := w.asking("a", "1")
-	w.desk.says(ref, Answer{State: AnswerChosen})
+	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen})
 	w.tool.waits("/answers/1", 1)
 	if !w.logged("the stream broke") {
 		t.Error("nobody said why")

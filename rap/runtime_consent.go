@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -79,7 +78,7 @@ func (r *Runtime) seekConsent(ctx context.Context, c *outCall) error {
 		return r.putOff(ctx, c, err)
 	case v.Outcome != resolve.Allow && v.Outcome != resolve.Ask:
 		return r.refused(ctx, c, deniedText(v))
-	case r.cfg.Desk == nil:
+	case r.cfg.People == nil:
 		return r.refused(ctx, c, "people would have to approve it, and nobody can be asked")
 	case c.Consent.Own:
 		return r.seekOwn(ctx, c, v)
@@ -171,7 +170,7 @@ func (r *Runtime) approved(ctx context.Context, c *outCall, v hold.Verdict, held
 	if held.Ref != "" {
 		err := r.desk(c).Claim(ctx, held.Ref, c.Consent.Key, v)
 		switch {
-		case errors.Is(err, agent.ErrNotClaimed):
+		case errors.Is(err, hold.ErrNotClaimed):
 			return r.refused(ctx, c, plainError(err))
 		case err != nil:
 			return r.putOff(ctx, c, err)
@@ -240,7 +239,7 @@ func (r *Runtime) seekOwn(ctx context.Context, c *outCall, v hold.Verdict) error
 	ref := c.Consent.Ref
 	if ref == "" {
 		var err error
-		ref, err = r.desk(c).Ask(ctx, c.Consent.Key, Question{
+		ref, err = r.desk(c).Ask(ctx, c.Consent.Key, hold.Question{
 			Call: v.Call, Server: c.Server, Prompt: destroysPrompt, Choices: []string{destroysRun, destroysDont}, Default: 1,
 			Groups: r.groups(c.Server), Within: r.cfg.ChoiceWithin,
 		})
@@ -257,11 +256,11 @@ func (r *Runtime) seekOwn(ctx context.Context, c *outCall, v hold.Verdict) error
 		return r.refused(ctx, c, "nobody knows the question about it any more")
 	case err != nil:
 		return r.putOff(ctx, c, err)
-	case a.State == AnswerOpen:
+	case a.State == hold.AnswerOpen:
 		return r.await(ctx, c, ref, r.now().Add(r.cfg.ChoiceWithin))
-	case a.State == AnswerChosen && a.Selected == 0:
+	case a.State == hold.AnswerChosen && a.Selected == 0:
 		return r.release(ctx, c, v, hold.Held{Ref: ref, By: a.By})
-	case a.State == AnswerChosen || a.State == AnswerDismissed:
+	case a.State == hold.AnswerChosen || a.State == hold.AnswerDismissed:
 		return r.refused(ctx, c, "a person said not to run it")
 	}
 	return r.refused(ctx, c, withReason("nobody agreed to it", a.Reason))

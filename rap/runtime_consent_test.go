@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 )
@@ -45,7 +44,7 @@ func TestRuntimeDoesNotSendWhatIsNotApproved(t *testing.T) {
 		"cancelled":   {held: hold.Held{State: hold.Cancelled}, text: "withdrawn"},
 		"responded":   {held: hold.Held{State: hold.Responded, Reason: "use mail"}, text: "use mail"},
 		"unknown":     {held: hold.Held{State: "new"}, text: "denied"},
-		"not claimed": {held: hold.Held{State: hold.Approved}, claim: agent.ErrNotClaimed, text: "can't be used"},
+		"not claimed": {held: hold.Held{State: hold.Approved}, claim: hold.ErrNotClaimed, text: "can't be used"},
 		"edited badly": {
 			held: hold.Held{State: hold.Approved, Arguments: []byte(`{"to":1}`)}, text: "not valid",
 		},
@@ -153,16 +152,16 @@ func TestRuntimeDecidesAgain(t *testing.T) {
 
 func TestRuntimeAsksAboutDestructiveTools(t *testing.T) {
 	for name, c := range map[string]struct {
-		answer Answer
+		answer hold.Answer
 		sent   bool
 	}{
-		"run it":    {Answer{State: AnswerChosen, Selected: 0, By: "ann"}, true},
-		"don't":     {Answer{State: AnswerChosen, Selected: 1}, false},
-		"dismissed": {Answer{State: AnswerDismissed, Selected: 0}, false},
-		"no index":  {Answer{State: AnswerChosen, Selected: -1}, false},
-		"expired":   {Answer{State: AnswerExpired}, false},
-		"denied":    {Answer{State: AnswerDenied, Reason: "frozen"}, false},
-		"no state":  {Answer{}, false},
+		"run it":    {hold.Answer{State: hold.AnswerChosen, Selected: 0, By: "ann"}, true},
+		"don't":     {hold.Answer{State: hold.AnswerChosen, Selected: 1}, false},
+		"dismissed": {hold.Answer{State: hold.AnswerDismissed, Selected: 0}, false},
+		"no index":  {hold.Answer{State: hold.AnswerChosen, Selected: -1}, false},
+		"expired":   {hold.Answer{State: hold.AnswerExpired}, false},
+		"denied":    {hold.Answer{State: hold.AnswerDenied, Reason: "frozen"}, false},
+		"no state":  {hold.Answer{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newRTWorld(t, func(c *RuntimeConfig) { c.Servers[0].Groups = []string{"ops"} })
@@ -197,7 +196,7 @@ func TestRuntimeTrustsWhereItIsTold(t *testing.T) {
 }
 
 func TestRuntimeWithoutADesk(t *testing.T) {
-	w := newRTWorld(t, func(c *RuntimeConfig) { c.Desk = nil })
+	w := newRTWorld(t, func(c *RuntimeConfig) { c.People = nil })
 	for _, operation := range []string{"send", "wipe"} {
 		if c := w.invoke(operation, operation, `{}`); c.Why != WhyDenied {
 			t.Errorf("%s: %+v", operation, c)
@@ -221,7 +220,7 @@ func TestRuntimeAllowsNothingByAnError(t *testing.T) {
 	w.desk.fails(errors.New("the desk is away"))
 	w.until("tried", func() bool { return strings.Count(w.text(), "the desk is away") >= 2 })
 	w.desk.holds(hold.Held{Ref: approval, State: hold.Approved})
-	w.desk.says(own, Answer{State: AnswerChosen})
+	w.desk.says(own, hold.Answer{State: hold.AnswerChosen})
 	w.settles()
 	if n := len(w.tool.bodies("/run")); n != 0 {
 		t.Errorf("sent %d times", n)
@@ -241,7 +240,7 @@ func TestRuntimeWhoseDeskForgot(t *testing.T) {
 	w.asked(3)
 	w.settles()
 	w.desk.do("", func() {
-		w.desk.held, w.desk.answers = map[string]hold.Held{}, map[string]Answer{}
+		w.desk.held, w.desk.answers = map[string]hold.Held{}, map[string]hold.Answer{}
 	})
 	w.ends("approval", WhyDenied)
 	w.ends("own", WhyDenied)
@@ -251,16 +250,16 @@ func TestRuntimeWhoseDeskForgot(t *testing.T) {
 // rtVague is a desk that says yes and names nothing.
 type rtVague struct{ *rtDesk }
 
-func (d rtVague) As(approval.Asker) AskerDesk { return d }
+func (d rtVague) As(approval.Asker) hold.Requests { return d }
 
-func (rtVague) Ask(context.Context, string, Question) (string, error) { return "", nil }
+func (rtVague) Ask(context.Context, string, hold.Question) (string, error) { return "", nil }
 
 func (rtVague) Open(context.Context, string, hold.Verdict) (hold.Held, error) {
 	return hold.Held{State: hold.Approved}, nil
 }
 
 func TestRuntimeWantsReferences(t *testing.T) {
-	w := newRTWorld(t, func(c *RuntimeConfig) { c.Desk = rtVague{newRTDesk()} })
+	w := newRTWorld(t, func(c *RuntimeConfig) { c.People = rtVague{newRTDesk()} })
 	w.invoke("approval", "send", `{"to":"bob"}`)
 	w.invoke("own", "wipe", `{}`)
 	w.sent("asks")

@@ -20,7 +20,7 @@ type deskRef struct {
 var errNoRef = errors.New("the desk named no reference")
 
 // desk is where people answer for a call, as whoever made it has it.
-func (r *Runtime) desk(c *outCall) AskerDesk { return r.cfg.Desk.As(c.Asker) }
+func (r *Runtime) desk(c *outCall) hold.Requests { return r.cfg.People.As(c.Asker) }
 
 // asker is who made a call. Calls of an earlier version, which kept nobody, were made in the name of the runtime.
 func (r *Runtime) asker(c *outCall) approval.Asker {
@@ -83,8 +83,8 @@ const maxWithdrawals = 20
 func (r *Runtime) withdraw(ctx context.Context, c *outCall) error {
 	ref := c.Withdraw[0]
 	var failed error
-	if r.cfg.Desk != nil {
-		failed = r.cfg.Desk.As(r.asker(c)).Cancel(ctx, ref, withdrawnText(c))
+	if r.cfg.People != nil {
+		failed = r.cfg.People.As(r.asker(c)).Cancel(ctx, ref, withdrawnText(c))
 	}
 	if errors.Is(failed, hold.ErrNoRequest) || c.Tries >= maxWithdrawals {
 		failed = nil
@@ -151,7 +151,7 @@ func (n *news) take() map[string]struct{} {
 // watch listens to the desk until ctx ends.
 func (r *Runtime) watch(ctx context.Context, n *news) {
 	for tries := 0; ctx.Err() == nil; tries++ {
-		err := r.cfg.Desk.Watch(ctx, n.add)
+		err := r.cfg.People.Watch(ctx, n.add)
 		if ctx.Err() != nil {
 			return
 		}

@@ -161,7 +161,7 @@ func newRTWorld(t testing.TB, edits ...func(*RuntimeConfig)) *rtWorld {
 	w := &rtWorld{t: t, tool: newRTTool(t), desk: newRTDesk(), store: NewMemory(), plan: rtPlan(t, rtAgent)}
 	w.cfg = RuntimeConfig{
 		Common: Common{
-			Records: w.store, Room: "clerk", Key: bytes.Repeat([]byte{7}, 32), Plan: w.rules, Desk: w.desk, Record: w.record,
+			Records: w.store, Room: "clerk", Key: bytes.Repeat([]byte{7}, 32), Plan: w.rules, People: w.desk, Record: w.record,
 			Log: slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})), Now: w.now, Poll: 2 * time.Millisecond,
 		},
 		Servers:     []Server{{Name: "files", Peer: peer.Config{URL: w.tool.URL, Attempts: 3, Backoff: time.Millisecond}}},
@@ -424,7 +424,7 @@ func (w *rtWorld) openOf(id string) (n int) {
 			continue
 		}
 		a, _ := w.desk.Answer(context.Background(), ref)
-		if a.State == AnswerOpen || w.desk.heldOf(ref).State == hold.Pending {
+		if a.State == hold.AnswerOpen || w.desk.heldOf(ref).State == hold.Pending {
 			n++
 		}
 	}

@@ -110,7 +110,7 @@ func (r *Runtime) firstDecision(ctx context.Context, c *outCall) error {
 	switch {
 	case v.Outcome != resolve.Allow && v.Outcome != resolve.Ask:
 		c.finish(r.now(), Outcome{Text: "Error: not run: " + deniedText(v)}, WhyDenied)
-	case want != nil && r.cfg.Desk == nil:
+	case want != nil && r.cfg.People == nil:
 		c.finish(r.now(), Outcome{Text: "Error: not run: people would have to approve it, and nobody can be asked"}, WhyDenied)
 	case want != nil:
 		c.ask(want)

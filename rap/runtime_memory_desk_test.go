@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 )
@@ -16,8 +15,8 @@ import (
 type rtDesk struct {
 	mu                 sync.Mutex
 	keys               map[string]string // ref by key
-	questions          map[string]Question
-	answers            map[string]Answer
+	questions          map[string]hold.Question
+	answers            map[string]hold.Answer
 	verdicts           map[string]hold.Verdict
 	held               map[string]hold.Held
 	claimed            map[string]string // claim key by ref
@@ -31,7 +30,7 @@ type rtDesk struct {
 }
 
 func newRTDesk() *rtDesk {
-	return &rtDesk{keys: map[string]string{}, questions: map[string]Question{}, answers: map[string]Answer{}, verdicts: map[string]hold.Verdict{},
+	return &rtDesk{keys: map[string]string{}, questions: map[string]hold.Question{}, answers: map[string]hold.Answer{}, verdicts: map[string]hold.Verdict{},
 		held: map[string]hold.Held{}, claimed: map[string]string{}, cancelled: map[string]int{}, watchers: map[int]func(string){},
 		askers: map[string]approval.Asker{}, cancellers: map[string]approval.Asker{}}
 }
@@ -65,7 +64,7 @@ func (d *rtDesk) put(key string, keep func(ref string)) (string, error) {
 }
 
 // As keeps who asks and who withdraws.
-func (d *rtDesk) As(who approval.Asker) AskerDesk { return rtSeat{d, who} }
+func (d *rtDesk) As(who approval.Asker) hold.Requests { return rtSeat{d, who} }
 
 // rtSeat is the desk as one asker has it.
 type rtSeat struct {
@@ -73,7 +72,7 @@ type rtSeat struct {
 	who approval.Asker
 }
 
-func (s rtSeat) Ask(ctx context.Context, key string, q Question) (string, error) {
+func (s rtSeat) Ask(ctx context.Context, key string, q hold.Question) (string, error) {
 	ref, err := s.rtDesk.Ask(ctx, key, q)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,11 +95,11 @@ func (s rtSeat) Cancel(ctx context.Context, ref, reason string) error {
 	return s.rtDesk.Cancel(ctx, ref, reason)
 }
 
-func (d *rtDesk) Ask(_ context.Context, key string, q Question) (string, error) {
-	return d.put(key, func(ref string) { d.questions[ref], d.answers[ref] = q, Answer{State: AnswerOpen} })
+func (d *rtDesk) Ask(_ context.Context, key string, q hold.Question) (string, error) {
+	return d.put(key, func(ref string) { d.questions[ref], d.answers[ref] = q, hold.Answer{State: hold.AnswerOpen} })
 }
 
-func (d *rtDesk) Answer(_ context.Context, ref string) (Answer, error) {
+func (d *rtDesk) Answer(_ context.Context, ref string) (hold.Answer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a, ok := d.answers[ref]
@@ -135,7 +134,7 @@ func (d *rtDesk) Claim(_ context.Context, ref, key string, v hold.Verdict) error
 		return err
 	}
 	if d.held[ref].State != hold.Approved || d.claimed[ref] != "" && d.claimed[ref] != key {
-		return agent.ErrNotClaimed
+		return hold.ErrNotClaimed
 	}
 	d.claimed[ref], d.verdicts[ref] = key, v
 	return nil
@@ -148,8 +147,8 @@ func (d *rtDesk) Cancel(_ context.Context, ref, _ string) error {
 			return
 		}
 		d.cancelled[ref]++
-		if d.answers[ref].State == AnswerOpen {
-			d.answers[ref] = Answer{State: AnswerCancelled}
+		if d.answers[ref].State == hold.AnswerOpen {
+			d.answers[ref] = hold.Answer{State: hold.AnswerCancelled}
 		}
 		if d.held[ref].State == hold.Pending {
 			d.held[ref] = hold.Held{Ref: ref, State: hold.Cancelled}
@@ -173,9 +172,9 @@ func (d *rtDesk) Watch(ctx context.Context, changed func(string)) error {
 }
 
 // says puts down how a question stands, if it is open still.
-func (d *rtDesk) says(ref string, a Answer) {
+func (d *rtDesk) says(ref string, a hold.Answer) {
 	d.do(ref, func() {
-		if d.answers[ref].State == AnswerOpen {
+		if d.answers[ref].State == hold.AnswerOpen {
 			d.answers[ref] = a
 		}
 	})

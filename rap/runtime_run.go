@@ -25,7 +25,7 @@ func (r *Runtime) Run(ctx context.Context) error {
 	running := 2
 	start(func() { r.poll(ctx) })
 	start(func() { r.sweep(ctx) })
-	if r.cfg.Desk != nil {
+	if r.cfg.People != nil {
 		running += 2
 		start(func() { r.watch(ctx, n) })
 		start(func() { r.hear(ctx, n) })

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/assent-dev/assent/approval/hold"
 )
 
 func TestRuntimeTriesToSend(t *testing.T) {
@@ -51,7 +53,7 @@ func TestRuntimeSendsNothingAgainOnceTheToolSpoke(t *testing.T) {
 	w.invoke("a", "read", `{}`)
 	ref := w.asked(1)
 	w.settles()
-	w.desk.says(ref, Answer{State: AnswerChosen, Selected: 0})
+	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen, Selected: 0})
 	w.tool.waits("/answers/1", 1)
 	w.settles()
 	if c := w.is("a", CallPending); c.Trouble != "" || len(w.tool.bodies("/run")) != 1 {
@@ -69,7 +71,7 @@ func TestRuntimeTakesCallbacksBeforeTheAck(t *testing.T) {
 	w.accepts("a", w.choice("a", "1"))
 	w.accepts("b", rtResult("b", "done"))
 	w.ends("b", "")
-	w.desk.says(w.asked(1), Answer{State: AnswerDismissed})
+	w.desk.says(w.asked(1), hold.Answer{State: hold.AnswerDismissed})
 	if got := w.tool.waits("/answers/1", 1)[0]; got != `{"id":"a","selected":1}` {
 		t.Errorf("posted %s", got)
 	}
@@ -180,7 +182,7 @@ func TestRuntimeSendsNothingThatTheLedgerLacks(t *testing.T) {
 	w.sets(func() { w.deaf = errors.New("the ledger is full") })
 	w.accepts("a", w.choice("a", "1"))
 	ref := w.asked(1)
-	w.desk.says(ref, Answer{State: AnswerChosen, Selected: 0})
+	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen, Selected: 0})
 	w.until("answered", func() bool { return w.kept("a").answering() })
 	w.settles()
 	if n := len(w.tool.bodies("/answers/1")); n != 0 {
@@ -202,7 +204,7 @@ func TestRuntimeOfAServerThatIsGone(t *testing.T) {
 	w.cfg.Servers[0].Name = "others"
 	w.start()
 	w.ends("new", WhyNotAccepted)
-	w.desk.says(ref, Answer{State: AnswerChosen})
+	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen})
 	w.until("given up", func() bool { return w.kept("asks").Told.Trouble != "" })
 	if code := w.calls("asks", w.choice("asks", "2")); code != http.StatusConflict && code != http.StatusNotFound {
 		t.Errorf("a question of a server that is gone is answered with %d", code)

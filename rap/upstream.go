@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap/wire"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -50,7 +51,7 @@ func Upstream(ctx context.Context, cfg UpstreamConfig) (*UpstreamServer, error) 
 		return nil, err
 	}
 	cfg.Plan = func(context.Context) (*resolve.Plan, error) { return plan, nil }
-	cfg.Desk = u.desk
+	cfg.People = u.desk
 	cfg.Server.Groups, cfg.Server.MCPServer, cfg.Server.TrustDestructive = nil, "upstream", true
 	if u.runtime, err = NewRuntime(RuntimeConfig{Common: cfg.Common, Servers: []Server{cfg.Server}, CallbackURL: cfg.CallbackURL}); err != nil {
 		return nil, fmt.Errorf("upstream %s: %w", cfg.Server.Name, err)
@@ -236,10 +237,10 @@ func (u *UpstreamServer) relay(ctx context.Context, threads *Threads, in Invocat
 	go func() {
 		index, err := job.Ask(ctx, q.Prompt, q.Choices, q.Default)
 		if err != nil {
-			u.desk.settle(call.Question, Answer{State: AnswerCancelled, Reason: relayReason(err)})
+			u.desk.settle(call.Question, hold.Answer{State: hold.AnswerCancelled, Reason: relayReason(err)})
 			return
 		}
-		u.desk.settle(call.Question, Answer{State: AnswerChosen, Selected: index, By: job.Caller})
+		u.desk.settle(call.Question, hold.Answer{State: hold.AnswerChosen, Selected: index, By: job.Caller})
 	}()
 }
 

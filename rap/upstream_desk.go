@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 )
@@ -25,8 +24,8 @@ type relayDesk struct {
 }
 
 type relayed struct {
-	Question
-	answer Answer
+	hold.Question
+	answer hold.Answer
 	taken  bool
 	until  time.Time
 }
@@ -36,19 +35,19 @@ func newRelayDesk() *relayDesk {
 }
 
 // As returns the desk itself: the questions of a call are found by a key that nobody else knows.
-func (d *relayDesk) As(approval.Asker) AskerDesk { return d }
+func (d *relayDesk) As(approval.Asker) hold.Requests { return d }
 
 // relayKept is how long an answer is known after its question would have expired.
 const relayKept = time.Minute
 
 // Ask keeps a question.
-func (d *relayDesk) Ask(_ context.Context, key string, q Question) (string, error) {
+func (d *relayDesk) Ask(_ context.Context, key string, q hold.Question) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.sweep()
 	ref := "relayed " + hashed(key)
 	if d.asked[ref] == nil {
-		d.asked[ref] = &relayed{Question: q, answer: Answer{State: AnswerOpen}, until: time.Now().Add(q.Within + relayKept)}
+		d.asked[ref] = &relayed{Question: q, answer: hold.Answer{State: hold.AnswerOpen}, until: time.Now().Add(q.Within + relayKept)}
 		d.untaken++
 	}
 	return ref, nil
@@ -66,12 +65,12 @@ func (d *relayDesk) sweep() {
 }
 
 // Answer tells how a question stands.
-func (d *relayDesk) Answer(_ context.Context, ref string) (Answer, error) {
+func (d *relayDesk) Answer(_ context.Context, ref string) (hold.Answer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	q := d.asked[ref]
 	if q == nil {
-		return Answer{}, fmt.Errorf("look at a relayed question: %w", hold.ErrNoRequest)
+		return hold.Answer{}, fmt.Errorf("look at a relayed question: %w", hold.ErrNoRequest)
 	}
 	return q.answer, nil
 }
@@ -84,22 +83,22 @@ func (d *relayDesk) waiting() bool {
 }
 
 // take gives the run of a call its question, once.
-func (d *relayDesk) take(ref string) (Question, bool) {
+func (d *relayDesk) take(ref string) (hold.Question, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	q := d.asked[ref]
 	if q == nil || q.taken {
-		return Question{}, false
+		return hold.Question{}, false
 	}
 	q.taken = true
 	d.untaken--
-	return q.Question, q.answer.State == AnswerOpen
+	return q.Question, q.answer.State == hold.AnswerOpen
 }
 
 // settle ends a question and tells who watches.
-func (d *relayDesk) settle(ref string, a Answer) {
+func (d *relayDesk) settle(ref string, a hold.Answer) {
 	d.mu.Lock()
-	if q := d.asked[ref]; q != nil && q.answer.State == AnswerOpen {
+	if q := d.asked[ref]; q != nil && q.answer.State == hold.AnswerOpen {
 		q.answer = a
 	}
 	d.mu.Unlock()
@@ -108,7 +107,7 @@ func (d *relayDesk) settle(ref string, a Answer) {
 
 // Cancel withdraws a question.
 func (d *relayDesk) Cancel(_ context.Context, ref, reason string) error {
-	d.settle(ref, Answer{State: AnswerCancelled, Reason: reason})
+	d.settle(ref, hold.Answer{State: hold.AnswerCancelled, Reason: reason})
 	return nil
 }
 
@@ -133,7 +132,7 @@ func (d *relayDesk) Look(context.Context, string) (hold.Held, error) {
 
 // Claim gives no run away.
 func (d *relayDesk) Claim(context.Context, string, string, hold.Verdict) error {
-	return fmt.Errorf("claim an approval: %w", agent.ErrNotClaimed)
+	return fmt.Errorf("claim an approval: %w", hold.ErrNotClaimed)
 }
 
 // watchers are those who are told of something by its name.

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap/peer"
@@ -141,14 +140,14 @@ func TestRelayDeskApprovesNothing(t *testing.T) {
 	if _, err := d.Look(t.Context(), held.Ref); !errors.Is(err, hold.ErrNoRequest) {
 		t.Error(err)
 	}
-	if err := d.Claim(t.Context(), held.Ref, "k", hold.Verdict{}); !errors.Is(err, agent.ErrNotClaimed) {
+	if err := d.Claim(t.Context(), held.Ref, "k", hold.Verdict{}); !errors.Is(err, hold.ErrNotClaimed) {
 		t.Error(err)
 	}
-	ref, err := d.Ask(t.Context(), "q", Question{Within: -2 * relayKept})
+	ref, err := d.Ask(t.Context(), "q", hold.Question{Within: -2 * relayKept})
 	if err != nil || !d.waiting() {
 		t.Fatal(err)
 	}
-	if _, err := d.Ask(t.Context(), "q2", Question{Within: time.Hour}); err != nil {
+	if _, err := d.Ask(t.Context(), "q2", hold.Question{Within: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.Answer(t.Context(), ref); !errors.Is(err, hold.ErrNoRequest) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
 )
@@ -56,7 +57,7 @@ func TestTheWayOfACall(t *testing.T) {
 		t.Errorf("another key: %s", other.text)
 	}
 
-	eventually(t, "the history is sealed", func() bool {
+	testwait.Until(t, "the history is sealed", func() bool {
 		var all openapi.Entries
 		a := h.do("GET", "/v1/requests/"+r.ID+"/history", rt, "").must(200)
 		if err := json.Unmarshal([]byte(a.text), &all); err != nil {
@@ -350,7 +351,7 @@ func TestEndings(t *testing.T) {
 	late := h.ask(rt, `{"amount":5}`)
 	h.clock.add(25 * time.Hour)
 	rt, mara = h.runtime(), h.voter("mara")
-	eventually(t, "the deadline acts by itself", func() bool {
+	testwait.Until(t, "the deadline acts by itself", func() bool {
 		return h.do("GET", "/v1/requests/"+late.ID, rt, "").str("state") == "expired"
 	})
 	if a := h.vote(mara, late, "approve").must(200); a.str("outcome") != "late" && a.str("outcome") != "conflicting" {

@@ -7,12 +7,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/resolve"
@@ -59,18 +59,15 @@ func newToolServer(t *testing.T) *toolServer {
 // got is the nth call, counted from 0, once it has arrived.
 func (s *toolServer) got(t *testing.T, nth int) sentCall {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
+	return testwait.Value(t, fmt.Sprint("call ", nth), func() (sentCall, bool) {
 		s.mu.Lock()
-		calls := slices.Clone(s.calls)
-		s.mu.Unlock()
-		if len(calls) > nth {
-			return calls[nth]
+		defer s.mu.Unlock()
+
+		if len(s.calls) <= nth {
+			return sentCall{}, false
 		}
-	}
-	t.Fatalf("the call %d never arrived", nth)
-	return sentCall{}
+		return s.calls[nth], true
+	})
 }
 
 // says posts a message about the nth call, whose names stand for GROUP and ID, and wants it to be taken.

@@ -13,9 +13,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
-	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -485,7 +485,7 @@ func (x *exchange) history() error {
 const mostHistory = 500
 
 // nextEntry is where a history goes on behind what was read of it; 0 at its end.
-func (x *exchange) nextEntry(subject string, read []store.Entry) (int64, error) {
+func (x *exchange) nextEntry(subject string, read []ledger.SealedEntry) (int64, error) {
 	if len(read) == 0 {
 		return 0, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/safetext"
 )
 
 // MaxLength is the length in bytes above which a template is refused: Render uses the default message instead.
@@ -84,7 +85,7 @@ func (t *Template) assemble(tokens []token) {
 	var text strings.Builder
 	flush := func() {
 		if text.Len() > 0 {
-			t.parts = append(t.parts, part{text: escapeAuthor(text.String()), vari: -1})
+			t.parts = append(t.parts, part{text: safetext.Author(text.String()), vari: -1})
 			text.Reset()
 		}
 	}
@@ -131,7 +132,7 @@ func (t *Template) Render(ctx Context, f *Facts) Message {
 		if !ok {
 			m.Missing = append(m.Missing, v.name)
 		}
-		shown, cut := show(text, t.limit)
+		shown, cut := text.Show(t.limit)
 		if cut {
 			m.Truncated = append(m.Truncated, v.name)
 		}

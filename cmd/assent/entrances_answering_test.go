@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -182,7 +183,7 @@ func (w *entrances) form(who string, r *approval.Request) url.Values {
 func (v *visitor) submits(path string, form url.Values) string {
 	v.t.Helper()
 	var told string
-	waitFor(v.t, "the form may be posted", func() bool {
+	testwait.Until(v.t, "the form may be posted", func() bool {
 		told = v.post(path, form)
 		return !strings.Contains(told, "came right after")
 	})
@@ -292,7 +293,7 @@ func newSlackPeer(t *testing.T) *slackPeer {
 // button waits until a message shows a button for a request, and returns its value.
 func (p *slackPeer) button(t *testing.T, action string, r *approval.Request) (value string) {
 	t.Helper()
-	waitFor(t, "the message of "+r.ID, func() bool {
+	testwait.Until(t, "the message of "+r.ID, func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		value = p.buttons[action+" "+r.ID]
@@ -334,7 +335,7 @@ func (w *entrances) interacts(t *testing.T, who, path string, what map[string]an
 	if answer.StatusCode != http.StatusOK {
 		t.Fatalf("the interaction is answered %d", answer.StatusCode)
 	}
-	waitFor(t, who+" is told what became of it", func() bool {
+	testwait.Until(t, who+" is told what became of it", func() bool {
 		w.slack.mu.Lock()
 		defer w.slack.mu.Unlock()
 		told = w.slack.told[path]

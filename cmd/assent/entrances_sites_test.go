@@ -30,7 +30,9 @@ func noEntrances() map[string]string {
 		"rap.(*Runtime).asker":                 "withdraws what an earlier version asked, and asks nothing",
 		"rap.(*Gateway).asker":                 "withdraws what an earlier version asked, and asks nothing",
 		"rap.Upstream":                         "reads what the server behind a gateway offers, and calls nothing",
-		"cmd/internal/rapcall.rapCaller":       "calls a tool without a service: whoever types answers",
+		"internal/cli.rapCaller":               "calls a tool without a service: whoever types answers",
+		"internal/assenttest.(*Assent).Vote":   "answers in tests: only they import it",
+		"internal/assenttest.(*Assent).Edit":   "answers in tests: only they import it",
 		"examples/files.(*house).startRuntime": "an example without a service: the user at the terminal answers",
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -247,7 +248,7 @@ func (w *entrances) signIn(t *testing.T) {
 func (w *entrances) forget(t *testing.T) {
 	t.Helper()
 	w.writes(t, "people.yaml", entrancesPeople)
-	until(t, "the directory knows gone no more", func() bool {
+	testwait.Until(t, "the directory knows gone no more", func() bool {
 		_, err := w.client(t, "gone-cli").Requests(t.Context(), client.Query{Mine: true})
 		return err != nil
 	})
@@ -284,7 +285,7 @@ func (c askedCall) text(tool string) []byte {
 func (w *entrances) asked(t *testing.T, c askedCall) *approval.Request {
 	t.Helper()
 	var found *approval.Request
-	waitFor(t, "people are asked about "+c.word, func() bool {
+	testwait.Until(t, "people are asked about "+c.word, func() bool {
 		pending := approval.Filter{States: []approval.State{approval.Pending}, Limit: 500}
 		page, err := w.replica.store.Requests(t.Context(), "default", pending)
 		if err != nil {

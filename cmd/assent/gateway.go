@@ -19,7 +19,6 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/desk"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/plans"
@@ -91,7 +90,7 @@ func standalone(cfg config.Gateway, s store.Store, agents *plans.Plans, key keyf
 			return common, err
 		}
 	}
-	common.Desk = desk.Client(cfg.Agent, clients)
+	common.People = client.People(cfg.Agent, clients)
 	return common, nil
 }
 

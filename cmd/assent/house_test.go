@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
 )
@@ -162,27 +164,9 @@ func (h *testHouse) ask(t *testing.T, call string) *approval.Request {
 // terminal is a person at a terminal: what they type, and what they see.
 type terminal struct {
 	in   io.Reader
-	out  safeBuffer
+	out  testwait.Buffer
 	env  map[string]string
 	raws int
-}
-
-// safeBuffer can be read while it is written.
-type safeBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // run runs a command as a role, on a terminal.
@@ -208,15 +192,12 @@ func (h *testHouse) run(t *testing.T, screen *terminal, role string, args ...str
 // saw waits until the terminal shows a text.
 func (screen *terminal) saw(t *testing.T, text string) {
 	t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
-	defer deadline.Stop()
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
-	for !strings.Contains(screen.out.String(), text) {
-		select {
-		case <-look.C:
-		case <-deadline.C:
-			t.Fatalf("the terminal never showed %q:\n%s", text, screen.out.String())
+	defer func() {
+		if t.Failed() {
+			t.Logf("the terminal shows\n%s", screen.out.String())
 		}
-	}
+	}()
+	testwait.Until(t, fmt.Sprintf("the terminal shows %q", text), func() bool {
+		return strings.Contains(screen.out.String(), text)
+	})
 }

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/desk"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/tokens"
@@ -76,8 +76,8 @@ func (h *house) place(tenant, kind, name string) (path, room string, err error) 
 func (h *house) common(tenant, agent, room string) rap.Common {
 	return rap.Common{
 		Records: h.store, Room: room, Key: h.key.RAP, Now: time.Now, Log: h.log.With("tenant", tenant, "room", room),
-		Desk: desk.Service(h.service, h.store, desk.Place{Tenant: tenant, Agent: agent, Inbox: h.base.String()}),
-		Plan: func(ctx context.Context) (*resolve.Plan, error) { return h.planOf(ctx, tenant, agent) },
+		People: hold.Service(h.service, h.store, hold.Place{Tenant: tenant, Agent: agent, Inbox: h.base.String()}),
+		Plan:   func(ctx context.Context) (*resolve.Plan, error) { return h.planOf(ctx, tenant, agent) },
 		Record: func(ctx context.Context, event, subject, actor string, facts map[string]any) error {
 			return h.service.Record(ctx, tenant, event, subject, actor, facts)
 		},

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/desk"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -103,7 +103,7 @@ func writeFile(dir string) rap.Operation {
 
 // startRuntime is the agent's side: whose tools it calls, and who answers what they ask.
 func (h *house) startRuntime(ctx context.Context, common rap.Common, tools, at net.Listener, u *user) (err error) {
-	common.Room, common.Desk = "writer", desk.NewLocal(u.ask, nil)
+	common.Room, common.People = "writer", hold.NewLocal(u.ask, nil)
 	if common.Plan, err = planOf("writer.agf.yaml", writerFile); err != nil {
 		return err
 	}

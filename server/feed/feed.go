@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/ledger"
-	"github.com/assent-dev/assent/store"
 )
 
 // What a stream remembers of what has just happened, so that watchers don't read the store.
@@ -34,7 +33,7 @@ const (
 // Ledger is what is read.
 type Ledger interface {
 	Checkpoint(ctx context.Context, tenant string) (int64, []byte, error)
-	Leaves(ctx context.Context, tenant string, from int64, limit int) ([]store.Entry, error)
+	Leaves(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error)
 	Changed(tenant string) <-chan struct{}
 }
 
@@ -142,7 +141,7 @@ type Frame struct {
 
 // Frames writes entries as events. One that is no leaf is a fault of the store: its index is sent, and nothing is
 // invented.
-func Frames(entries []store.Entry) []Frame {
+func Frames(entries []ledger.SealedEntry) []Frame {
 	out := make([]Frame, len(entries))
 	for i, e := range entries {
 		kind, subject, data := "unreadable", "", []byte("{}")

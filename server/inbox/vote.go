@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
 )
@@ -247,11 +248,11 @@ func (v *visit) readOffer() (*approval.GrantOffer, error) {
 	}
 	hours, err := strconv.Atoi(form.Get("hours"))
 	if err != nil || hours < 1 || hours > mostHours {
-		return nil, &approval.InputError{Field: "hours", Expected: "a whole number from 1 to " + count(mostHours)}
+		return nil, &approval.InputError{Field: "hours", Expected: "a whole number from 1 to " + safetext.Count(mostHours)}
 	}
 	uses, err := strconv.Atoi(form.Get("uses"))
 	if err != nil || uses < 1 || uses > mostUses {
-		return nil, &approval.InputError{Field: "uses", Expected: "a whole number from 1 to " + count(mostUses)}
+		return nil, &approval.InputError{Field: "uses", Expected: "a whole number from 1 to " + safetext.Count(mostUses)}
 	}
 	o := &approval.GrantOffer{Session: form.Get("session") == "on", MaxAge: time.Duration(hours) * time.Hour, MaxUses: uses}
 	for _, b := range form["bound"] {

@@ -85,7 +85,7 @@ func (a commands) watchLines(ctx context.Context, server *client.Client, f watch
 		case err != nil:
 			return remote.Explain(err)
 		case f.AsJSON:
-			p.Err = p.JsonLine(happening{e.Index, e.Type, e.Leaf})
+			p.Err = p.JSONLine(happening{e.Index, e.Type, e.Leaf})
 		default:
 			audit.PrintEntry(p, e.Index, e.Leaf)
 		}

@@ -93,7 +93,7 @@ func (a commands) proof(ctx context.Context, f exportFlags, index int64) error {
 		return err
 	}
 	if f.out == "" {
-		return a.WriteOut(string(text)+"\n", term.JsonSafe)
+		return a.WriteOut(string(text)+"\n", term.JSONSafe)
 	}
 	return system.Create(f.out, 0o600, func(w io.Writer) error {
 		_, err := w.Write(append(text, '\n'))

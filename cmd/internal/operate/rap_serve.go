@@ -52,7 +52,7 @@ func (a Commands) rapGateway(ctx context.Context, cfg config.Gateway, asJSON boo
 	p := a.Printer()
 	err := a.Backend.Gateway(ctx, cfg, a.Err, func(r Ready) {
 		if asJSON {
-			p.Err = p.JsonLine(r)
+			p.Err = p.JSONLine(r)
 			return
 		}
 		p.Printf("the gateway %s serves RAP at %s\n", cfg.Name, r.URL)

@@ -75,7 +75,7 @@ func (a Commands) serve(ctx context.Context, cfg config.Serve, asJSON bool) erro
 	p := a.Printer()
 	err := a.Backend.Serve(ctx, cfg, a.Err, func(r Ready) {
 		if asJSON {
-			p.Err = p.JsonLine(r)
+			p.Err = p.JSONLine(r)
 			return
 		}
 		if cfg.Dev {

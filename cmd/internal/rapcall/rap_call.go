@@ -16,11 +16,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/cmd/internal/decide"
 	"github.com/assent-dev/assent/cmd/internal/system"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/desk"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -99,7 +99,7 @@ func (a command) rapCall(ctx context.Context, f rapCallFlags, operation string) 
 		return fmt.Errorf("--listen: %w", err)
 	}
 	terminal.at = cmp.Or(f.public, "http://"+listener.Addr().String())
-	runtime, stop, err := a.rapRuntime(ctx, f, operation, listener, desk.NewLocal(terminal.ask, terminal.approve))
+	runtime, stop, err := a.rapRuntime(ctx, f, operation, listener, hold.NewLocal(terminal.ask, terminal.approve))
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -173,7 +173,9 @@ func (a command) rapArguments(text string) (json.RawMessage, error) {
 }
 
 // rapRuntime starts a Runtime that keeps everything in memory, and what takes its callbacks.
-func (a command) rapRuntime(ctx context.Context, f rapCallFlags, operation string, listener net.Listener, at rap.Desk) (*rap.Runtime, func(), error) {
+func (a command) rapRuntime(
+	ctx context.Context, f rapCallFlags, operation string, listener net.Listener, at hold.People,
+) (*rap.Runtime, func(), error) {
 	server := rap.Server{Name: f.url, Peer: peer.Config{URL: f.url, Allow: f.allow}, TrustDestructive: f.Agent == ""}
 	if f.tokenFile != "" {
 		text, err := term.ReadFile(f.tokenFile, nil)
@@ -189,7 +191,7 @@ func (a command) rapRuntime(ctx context.Context, f rapCallFlags, operation strin
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	runtime, err := rap.NewRuntime(rap.RuntimeConfig{
-		Common:  rap.Common{Records: rap.NewMemory(), Room: "call", Key: key, Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil }, Desk: at, Log: rapLog(a.Err), Now: time.Now, Poll: 100 * time.Millisecond},
+		Common:  rap.Common{Records: rap.NewMemory(), Room: "call", Key: key, Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil }, People: at, Log: rapLog(a.Err), Now: time.Now, Poll: 100 * time.Millisecond},
 		Servers: []rap.Server{server}, CallbackURL: cmp.Or(f.public, "http://"+listener.Addr().String()), CallWithin: f.within, ChoiceWithin: f.within, Only: rapCaller(),
 	})
 	if err != nil {

@@ -169,7 +169,7 @@ func (a command) runApproved(ctx context.Context, f requestFlags, args string, d
 	case f.AsJSON:
 		return a.Printer().Document(doc)
 	}
-	return a.WriteOut(args+"\n", term.JsonSafe)
+	return a.WriteOut(args+"\n", term.JSONSafe)
 }
 
 func (a command) runCommand(ctx context.Context, args string, command []string) error {

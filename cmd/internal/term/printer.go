@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/template"
 )
 
@@ -179,12 +178,12 @@ func (p *Printer) Document(doc any) error {
 	if err := json.Indent(&out, text, "", "  "); err != nil {
 		return fmt.Errorf("the document is no JSON: %w", err)
 	}
-	p.Raw(JsonSafe(out.String()) + "\n")
+	p.Raw(JSONSafe(out.String()) + "\n")
 	return p.Done()
 }
 
-// JsonLine prints a JSON document on one line.
-func (p *Printer) JsonLine(doc any) error {
+// JSONLine prints a JSON document on one line.
+func (p *Printer) JSONLine(doc any) error {
 	text, err := encodeJSON(doc)
 	if err != nil {
 		return err
@@ -193,7 +192,7 @@ func (p *Printer) JsonLine(doc any) error {
 	if err := json.Compact(&out, text); err != nil {
 		return fmt.Errorf("the document is no JSON: %w", err)
 	}
-	p.Raw(JsonSafe(out.String()) + "\n")
+	p.Raw(JSONSafe(out.String()) + "\n")
 	return p.Done()
 }
 
@@ -207,33 +206,11 @@ func encodeJSON(doc any) ([]byte, error) {
 	return bytes.TrimRight(out.Bytes(), "\n"), nil
 }
 
-// JsonSafe writes every character of a JSON text that does not print as its escape. Such characters stand in strings only, so the
-// document stays the same.
-func JsonSafe(text string) string {
-	return replaceHidden(text, func(r rune) string {
-		if r1, r2 := utf16.EncodeRune(r); r1 != unicode.ReplacementChar {
-			return fmt.Sprintf(`\u%04x\u%04x`, r1, r2)
-		}
-		return fmt.Sprintf(`\u%04x`, r)
-	})
-}
+// JSONSafe writes every character of a JSON text that must not reach a terminal as its escape.
+func JSONSafe(text string) string { return safetext.JSON(text) }
 
-// Scrub makes a text safe that may hold text escaped before: only what does not print is replaced, and lines stay. Unlike
-// template.Escape it can be applied again.
-func Scrub(text string) string {
-	return replaceHidden(text, func(r rune) string { return template.Escape(string(r)) })
-}
+// Scrub makes a text safe that may hold text escaped before; lines stay. Unlike template.Escape it can be applied again.
+func Scrub(text string) string { return safetext.Terminal(text) }
 
-func ScrubLine(text string) string { return strings.ReplaceAll(Scrub(text), "\n", `\u{a}`) }
-
-func replaceHidden(text string, with func(rune) string) string {
-	var out strings.Builder
-	for _, r := range text {
-		if r == '\n' || unicode.IsPrint(r) {
-			out.WriteRune(r)
-		} else {
-			out.WriteString(with(r))
-		}
-	}
-	return out.String()
-}
+// ScrubLine is Scrub for a text that must stay on one line.
+func ScrubLine(text string) string { return safetext.TerminalLine(text) }

@@ -17,7 +17,7 @@ import (
 // TestPrinterProperty: whatever the arguments are, what is printed has as many lines as the format, and no control byte.
 func TestPrinterProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := testfiles.Hostile().Draw(t, "text")
+		text := hostile().Draw(t, "text")
 		var out bytes.Buffer
 		p := &Printer{W: &out}
 		p.Printf("%s %s %s %v\n", text, Bold.Of(text), Ready(text), errors.New(text))
@@ -34,7 +34,7 @@ func TestPrinterProperty(t *testing.T) {
 // TestJSONSafeProperty: the document stays the same document.
 func TestJSONSafeProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		doc := map[string]string{testfiles.Hostile().Draw(t, "key"): testfiles.Hostile().Draw(t, "value")}
+		doc := map[string]string{hostile().Draw(t, "key"): hostile().Draw(t, "value")}
 		var out bytes.Buffer
 		if err := (&Printer{W: &out}).Document(doc); err != nil {
 			t.Fatal(err)
@@ -52,4 +52,9 @@ func TestErrorsOfSeveralLines(t *testing.T) {
 	if code := Run(cmd, Streams{Err: &out}, nil); code != ExitFailure || out.String() != "assent: no store:\n    dial\\u{1b}[1m\n" {
 		t.Errorf("%d %q", code, out.String())
 	}
+}
+
+// hostile draws texts with many characters that must not reach a terminal.
+func hostile() *rapid.Generator[string] {
+	return rapid.StringOf(rapid.OneOf(rapid.Rune(), rapid.RuneFrom([]rune(testfiles.Odd))))
 }

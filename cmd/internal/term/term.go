@@ -1,3 +1,5 @@
+// Package term is what every command shares: its streams, exit codes, help and completion, and the one way of data to the
+// terminal.
 package term
 
 import (

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"unicode"
-
-	"pgregory.net/rapid"
 )
 
 // Agent is an agent's file that has nothing wrong with it.
@@ -84,11 +82,8 @@ func CheckFlags(t *testing.T, page, usages string) {
 	}
 }
 
-// Hostile draws texts with many characters that must not reach a terminal.
-func Hostile() *rapid.Generator[string] {
-	odd := "\x1b\a\b\r\n\t\x7f\u0085\u009b\u200b\u202e\u2028\ufeff\U000e0041 \\u{}"
-	return rapid.StringOf(rapid.OneOf(rapid.Rune(), rapid.RuneFrom([]rune(odd))))
-}
+// Odd are characters that must not reach a terminal, and some beside them.
+const Odd = "\x1b\a\b\r\n\t\x7f\u0085\u009b\u200b\u202e\u2028\ufeff\U000e0041 \\u{}"
 
 // Hidden reports whether a text holds a character that does not print, line ends aside.
 func Hidden(text string) bool {
