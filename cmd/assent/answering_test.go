@@ -63,9 +63,9 @@ people:
 `
 
 // answering runs the service with rules of every kind.
-func answering(t *testing.T) *testHouse {
+func answering(t *testing.T) *testServer {
 	t.Helper()
-	h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	for name, text := range map[string]string{"desk.agf.yaml": answeringAgent, "settler.agf.yaml": settlerAgent, "people.yaml": answeringPeople, "answering.policy.yaml": answeringPolicies} {
 		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -75,7 +75,7 @@ func answering(t *testing.T) *testHouse {
 }
 
 // prints runs a command on a terminal and returns what it printed.
-func (h *testHouse) prints(t *testing.T, role string, code int, args ...string) string {
+func (h *testServer) prints(t *testing.T, role string, code int, args ...string) string {
 	t.Helper()
 	screen := &terminal{}
 	if got := h.run(t, screen, role, args...); got != code {

@@ -96,7 +96,7 @@ func TestWebhookFromTheConfiguration(t *testing.T) {
 		}
 	}
 	hook := config.Webhook{Name: "ops", URLFile: filepath.Join(dir, "url"), SecretFiles: []string{filepath.Join(dir, "secret")}, Loopback: true}
-	h := startWith(t, &testHouse{dir: dir, token: map[string]string{}}, func(c *config.Serve) { c.Tenants[0].Webhooks = []config.Webhook{hook} })
+	h := startWith(t, &testServer{dir: dir, token: map[string]string{}}, func(c *config.Serve) { c.Tenants[0].Webhooks = []config.Webhook{hook} })
 	h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1}}`)
 	select {
 	case err := <-heard:

@@ -73,10 +73,10 @@ const (
 
 // entrances is a running service with every entrance of the product.
 type entrances struct {
-	*testHouse
+	*testServer
 	// replica is another server of the same store in this process. What an embedding program has is taken from it, and
 	// links by which people sign in.
-	replica  *house
+	replica  *app
 	machines *machines
 	runtime  *runtimePeer // what calls the gateways
 	gateway  string       // URL of the gateway that runs by itself
@@ -90,8 +90,8 @@ type entrances struct {
 func newEntrances(t *testing.T) *entrances {
 	t.Helper()
 	w := &entrances{
-		testHouse: &testHouse{dir: t.TempDir(), token: map[string]string{}},
-		machines:  newMachines(t), runtime: newRuntimePeer(t), slack: newSlackPeer(t),
+		testServer: &testServer{dir: t.TempDir(), token: map[string]string{}},
+		machines:   newMachines(t), runtime: newRuntimePeer(t), slack: newSlackPeer(t),
 		visitors: map[string]*visitor{}, seals: &sealsTaken{of: map[string]string{}},
 	}
 	w.machines.says(func(c machineCall) string {
@@ -108,7 +108,7 @@ func newEntrances(t *testing.T) *entrances {
 		w.writes(t, name, text)
 	}
 	var cfg config.Serve
-	startWith(t, w.testHouse, func(c *config.Serve) {
+	startWith(t, w.testServer, func(c *config.Serve) {
 		w.configure(c)
 		cfg = *c
 	})
@@ -169,7 +169,7 @@ func (w *entrances) replicate(t *testing.T, cfg config.Serve) {
 	t.Helper()
 	cfg.Tenants = []config.Tenant{cfg.Tenants[0]}
 	cfg.Tenants[0].Slack, cfg.Tenants[0].RAP = nil, nil
-	w.replica = &house{cfg: cfg, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	w.replica = &app{cfg: cfg, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	var err error
 	if w.replica.tenants, err = loadTenants(cfg, w.replica.log); err != nil {
 		t.Fatal(err)

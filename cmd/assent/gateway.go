@@ -110,20 +110,20 @@ func runGateway(ctx context.Context, cfg config.Gateway, common rap.Common, s st
 	if err := rest.record(ctx, record); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	house := server.New(server.Config{
+	probes := server.New(server.Config{
 		Service: records(s), Store: s, Signer: key.Signer, Logger: common.Log, Checks: fileChecks(rest.err),
 		Shares: sharesOf(config.Limits{}, roomy()),
 	})
 	mux := http.NewServeMux()
-	mux.Handle("/healthz", house)
-	mux.Handle("/readyz", house)
-	mux.Handle("/", house.Metered(g.handler))
+	mux.Handle("/healthz", probes)
+	mux.Handle("/readyz", probes)
+	mux.Handle("/", probes.Metered(g.handler))
 	answers := server.HTTPServer(mux)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var all sync.WaitGroup
 	var answered, worked error
-	all.Go(func() { worked = house.Run(ctx) })
+	all.Go(func() { worked = probes.Run(ctx) })
 	all.Go(func() { rest.follow(ctx, record) })
 	all.Go(func() { _ = g.run(ctx) }) // ends with ctx
 	all.Go(func() {

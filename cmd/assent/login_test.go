@@ -23,14 +23,14 @@ type visitor struct {
 }
 
 // signedIn opens the one-time link of a service that runs with --dev.
-func (h *testHouse) signedIn(t *testing.T) *visitor {
+func (h *testServer) signedIn(t *testing.T) *visitor {
 	t.Helper()
 
 	return h.signedInBy(t, strings.TrimPrefix(h.ready.Link, h.ready.URL))
 }
 
 // signedInBy opens the path of a one-time link.
-func (h *testHouse) signedInBy(t *testing.T, path string) *visitor {
+func (h *testServer) signedInBy(t *testing.T, path string) *visitor {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -104,7 +104,7 @@ func (v *visitor) confirm(code string) {
 
 // TestH3_ACommandLineSignsIn: a person signs their command line in, answers with it, and ends it.
 func TestH3_ACommandLineSignsIn(t *testing.T) {
-	h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
 		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

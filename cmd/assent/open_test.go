@@ -13,7 +13,7 @@ import (
 
 // TestOpenToAnybody: what is served without a session or a token is there, and names no tenant.
 func TestOpenToAnybody(t *testing.T) {
-	files := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	files := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
 		if err := os.WriteFile(filepath.Join(files.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

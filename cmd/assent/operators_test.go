@@ -22,7 +22,7 @@ import (
 )
 
 // readyz asks whether the service may be sent traffic.
-func (h *testHouse) readyz(t *testing.T, path, token string) (int, openapi.Health) {
+func (h *testServer) readyz(t *testing.T, path, token string) (int, openapi.Health) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.ready.API+path, nil)
 	if err != nil {
@@ -44,7 +44,7 @@ func (h *testHouse) readyz(t *testing.T, path, token string) (int, openapi.Healt
 }
 
 // loadedEntries lists what the ledger tells about files in force, newest last.
-func (h *testHouse) loadedEntries(t *testing.T, kind string) []string {
+func (h *testServer) loadedEntries(t *testing.T, kind string) []string {
 	t.Helper()
 	s, err := openStore(t.Context(), h.where(), nil)
 	if err != nil {
@@ -88,7 +88,7 @@ func TestUsers4_3_ATypoReachesNobodyElse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	if err := os.CopyFS(h.dir, os.DirFS(other)); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestUsers4_3_ATypoReachesNobodyElse(t *testing.T) {
 // deny it denies.
 func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
 	for _, mode := range []string{config.KeepLastGood, config.DenyBroken} {
-		h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+		h := &testServer{dir: t.TempDir(), token: map[string]string{}}
 		for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
 			if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
@@ -198,7 +198,7 @@ func TestL15_TheLedgerSaysWhichFilesAreInForce(t *testing.T) {
 
 // TestL12_ListenersAndNames: the figures have a listener of their own, and the service answers for its own names.
 func TestL12_ListenersAndNames(t *testing.T) {
-	h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
 		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -249,7 +249,7 @@ func TestL12_ListenersAndNames(t *testing.T) {
 
 // TestUsers4_5_AProviderThatIsDownIsADegradedPart: the service stays ready, and says where its people come back to.
 func TestUsers4_5_AProviderThatIsDownIsADegradedPart(t *testing.T) {
-	h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	closed := testPeople + "groups: {admins: {}}\n"
 	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": closed} {
 		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
@@ -303,7 +303,7 @@ func TestUsers4_12_WarnsOfPlainHTTP(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		h := &house{log: logger(true, "", &out), listener: listener, base: base}
+		h := &app{log: logger(true, "", &out), listener: listener, base: base}
 		h.warnOfPlainHTTP()
 		if err := listener.Close(); err != nil {
 			t.Error(err)

@@ -91,7 +91,7 @@ func (o *outside) route(event string, r *approval.Request) []approval.Delivery {
 }
 
 // connect makes the senders.
-func (o *outside) connect(h *house) error {
+func (o *outside) connect(a *app) error {
 	for _, t := range o.cfg.Tenants {
 		for _, w := range t.Webhooks {
 			sender, err := newWebhook(w)
@@ -103,7 +103,7 @@ func (o *outside) connect(h *house) error {
 		if t.Slack == nil {
 			continue
 		}
-		app, err := newSlack(h, t)
+		app, err := newSlack(a, t)
 		if err != nil {
 			return fmt.Errorf("tenant %s: slack: %w", t.Name, err)
 		}
@@ -114,9 +114,9 @@ func (o *outside) connect(h *house) error {
 		return nil
 	}
 	var err error
-	o.worker, err = notify.NewWorker(notify.WorkerConfig{Outbox: h.store, Targets: o.targets, Drain: o.cfg.Drain, Report: func(job store.Job, r notify.Result, err error) {
+	o.worker, err = notify.NewWorker(notify.WorkerConfig{Outbox: a.store, Targets: o.targets, Drain: o.cfg.Drain, Report: func(job store.Job, r notify.Result, err error) {
 		if err != nil {
-			h.log.Warn("delivery", "target", job.Target, "event", job.Event, "subject", job.Subject, "attempt", job.Attempt, "result", string(r), "error", err)
+			a.log.Warn("delivery", "target", job.Target, "event", job.Event, "subject", job.Subject, "attempt", job.Attempt, "result", string(r), "error", err)
 		}
 	}})
 	return err
@@ -148,7 +148,7 @@ func newWebhook(w config.Webhook) (*webhook.Sender, error) {
 	return webhook.New(cfg)
 }
 
-func newSlack(h *house, t config.Tenant) (*slack.App, error) {
+func newSlack(a *app, t config.Tenant) (*slack.App, error) {
 	token, err := readSecret(t.Slack.TokenFile)
 	if err != nil {
 		return nil, err
@@ -158,10 +158,10 @@ func newSlack(h *house, t config.Tenant) (*slack.App, error) {
 		return nil, err
 	}
 	return slack.New(slack.Config{
-		Tenant: t.Name, Team: t.Slack.Team, Token: token, SigningSecret: signing, Channels: t.Slack.Channels, Arguments: t.Slack.Arguments, Inbox: h.base.String(),
+		Tenant: t.Name, Team: t.Slack.Team, Token: token, SigningSecret: signing, Channels: t.Slack.Channels, Arguments: t.Slack.Arguments, Inbox: a.base.String(),
 		API: t.Slack.API, Guard: guard.Guard{Loopback: t.Slack.Loopback},
-		Report: func(err error) { h.log.Warn("slack", "tenant", t.Name, "error", err) },
-		Voter:  h.service, Requests: h.service, People: h.people, Values: h.store,
+		Report: func(err error) { a.log.Warn("slack", "tenant", t.Name, "error", err) },
+		Voter:  a.service, Requests: a.service, People: a.people, Values: a.store,
 	})
 }
 

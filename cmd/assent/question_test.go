@@ -15,7 +15,7 @@ func yesOrNo() approval.Question {
 }
 
 // asks has a tool ask about a call.
-func (h *testHouse) asks(t *testing.T, call string, q approval.Question) *approval.Request {
+func (h *testServer) asks(t *testing.T, call string, q approval.Question) *approval.Request {
 	t.Helper()
 	opened, err := h.client(t, "runtime").Ask(t.Context(), "desk", []byte(call), q, client.AskOptions{})
 	if err != nil || opened.Request == nil {
@@ -24,7 +24,7 @@ func (h *testHouse) asks(t *testing.T, call string, q approval.Question) *approv
 	return opened.Request
 }
 
-func (h *testHouse) holds(t *testing.T, id string, state approval.State, chosen int) *approval.Request {
+func (h *testServer) holds(t *testing.T, id string, state approval.State, chosen int) *approval.Request {
 	t.Helper()
 	r, err := h.client(t, "alice").Request(t.Context(), id)
 	if err != nil || r.State != state || state == approval.Answered && (r.Chosen == nil || *r.Chosen != chosen) {

@@ -138,7 +138,7 @@ func TestRAP(t *testing.T) {
 	wrapped := newEndpoint(t)
 	listen := freeAddress(t)
 	gateway := gatewayFor(t, wrapped.URL, "http://"+listen)
-	files := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	files := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
 		if err := os.WriteFile(filepath.Join(files.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -197,7 +197,7 @@ func TestRAP(t *testing.T) {
 }
 
 // testFrozen: the kill switch stops calls before they leave.
-func (h *testHouse) testFrozen(t *testing.T, agent *client.Client, wrapped *endpoint) {
+func (h *testServer) testFrozen(t *testing.T, agent *client.Client, wrapped *endpoint) {
 	t.Helper()
 	if code := h.run(t, &terminal{}, "alice", "freeze", "--agent", "desk", "--reason", "odd"); code != 0 {
 		t.Fatalf("exit %d", code)
@@ -216,12 +216,12 @@ func (h *testHouse) testFrozen(t *testing.T, agent *client.Client, wrapped *endp
 }
 
 // awaitQuestion waits for the one question that is open, and returns its id.
-func (h *testHouse) awaitQuestion(t *testing.T) string {
+func (h *testServer) awaitQuestion(t *testing.T) string {
 	t.Helper()
 	return h.awaitPending(t, func(s approval.Summary) bool { return s.Question })
 }
 
-func (h *testHouse) rapDone(t *testing.T, thread, id string) *openapi.RAPCall {
+func (h *testServer) rapDone(t *testing.T, thread, id string) *openapi.RAPCall {
 	t.Helper()
 	call, err := h.client(t, "runtime").RAPWait(t.Context(), "desk", thread, id, 20*time.Second)
 	if err != nil || call.State != openapi.RAPCallStateDone {

@@ -176,10 +176,10 @@ func alarm(log *slog.Logger) func(*store.TamperedError) {
 }
 
 // warnOfRole says when the database would let this process erase what happened.
-func (h *house) warnOfRole(ctx context.Context) error {
-	id, err := h.store.Identity(ctx)
+func (a *app) warnOfRole(ctx context.Context) error {
+	id, err := a.store.Identity(ctx)
 	if err == nil && id.Erases {
-		h.log.Warn("the database lets this server delete entries of the ledger", "hint", "connect with a role that can only add to it: docs/guides/postgresql.md")
+		a.log.Warn("the database lets this server delete entries of the ledger", "hint", "connect with a role that can only add to it: docs/guides/postgresql.md")
 	}
 	return err
 }

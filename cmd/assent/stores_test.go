@@ -34,8 +34,8 @@ func TestUsers4_2_CommandsRefuseAnotherKeyAndRotateIt(t *testing.T) { runScript(
 
 func TestM1_ARestoreRunsNothingTwice(t *testing.T) { runScript(t, "restore.txtar") }
 
-// sql runs statements on the database of a house, as somebody does who has it and not the key.
-func (h *testHouse) sql(t *testing.T, queries ...string) {
+// sql runs statements on the database of a server, as somebody does who has it and not the key.
+func (h *testServer) sql(t *testing.T, queries ...string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(h.dir, "s.db")+"?_pragma=busy_timeout(30000)")
 	if err != nil {
@@ -52,7 +52,7 @@ func (h *testHouse) sql(t *testing.T, queries ...string) {
 }
 
 // readiness asks which checks fail.
-func (h *testHouse) readiness(t *testing.T) (status int, failing []string) {
+func (h *testServer) readiness(t *testing.T) (status int, failing []string) {
 	t.Helper()
 	res, err := http.Get(h.ready.API + "/readyz")
 	if err != nil {
@@ -126,7 +126,7 @@ func TestH4_AForgedApprovalRunsNothingAndIsNotSigned(t *testing.T) {
 }
 
 // sealed is how many entries the ledger has that are signed.
-func (h *testHouse) sealed(t *testing.T) (int64, error) {
+func (h *testServer) sealed(t *testing.T) (int64, error) {
 	t.Helper()
 	c, err := h.client(t, "alice").Checkpoint(t.Context())
 	if err != nil {

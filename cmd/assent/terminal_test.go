@@ -252,7 +252,7 @@ rules: [{id: r, match: {targets: [trade]}, approval: {message_template: "Trade {
 }
 
 // file writes a file and returns its name.
-func (h *testHouse) file(t *testing.T, text string) string {
+func (h *testServer) file(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

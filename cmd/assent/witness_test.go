@@ -24,7 +24,7 @@ import (
 )
 
 // witnessToken makes a token of a running service, and returns the file that holds it.
-func (h *testHouse) witnessToken(t *testing.T) string {
+func (h *testServer) witnessToken(t *testing.T) string {
 	t.Helper()
 	s, err := openStore(t.Context(), h.where(), nil)
 	if err != nil {
@@ -39,7 +39,7 @@ func (h *testHouse) witnessToken(t *testing.T) string {
 }
 
 // kept asks a service what it keeps of the other's ledger.
-func (h *testHouse) kept(t *testing.T, tokenFile string) (out openapi.Witnessed, status int) {
+func (h *testServer) kept(t *testing.T, tokenFile string) (out openapi.Witnessed, status int) {
 	t.Helper()
 	token, err := os.ReadFile(tokenFile)
 	if err != nil {
@@ -86,7 +86,7 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 		}
 	}
 	key, next := filepath.Join(dir, "k"), filepath.Join(dir, "next")
-	h := startWith(t, &testHouse{dir: dir, token: map[string]string{}}, witnessed(key))
+	h := startWith(t, &testServer{dir: dir, token: map[string]string{}}, witnessed(key))
 	h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
 	testwait.Until(t, "the ledger is shown", func() bool { kept, _ := second.kept(t, token); return kept.Size == 6 })
 	export := filepath.Join(h.dir, "export.jsonl")
@@ -121,7 +121,7 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 	if _, _, err := rotateKey(t.Context(), where, next, config.NoWatermark); err != nil {
 		t.Fatal(err)
 	}
-	h = startWith(t, &testHouse{dir: dir, token: map[string]string{}}, witnessed(next))
+	h = startWith(t, &testServer{dir: dir, token: map[string]string{}}, witnessed(next))
 	testwait.Until(t, "the witness follows the key", func() bool {
 		kept, _ := second.kept(t, token)
 		public, err := os.ReadFile(next + ".pub")

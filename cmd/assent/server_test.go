@@ -33,8 +33,8 @@ const testPeople = `schema_version: "1.0.0"
 people: [{id: alice, groups: [admins]}]
 `
 
-// testHouse is a running service of a test, with a client for each role.
-type testHouse struct {
+// testServer is a running service of a test, with a client for each role.
+type testServer struct {
 	dir   string
 	ready operate.Ready
 	token map[string]string // by role
@@ -42,9 +42,9 @@ type testHouse struct {
 }
 
 // start runs the service in this process until the test ends.
-func start(t *testing.T, policies string) *testHouse {
+func start(t *testing.T, policies string) *testServer {
 	t.Helper()
-	h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople, "desk.policy.yaml": policies} {
 		if text == "" {
 			continue
@@ -60,8 +60,8 @@ func start(t *testing.T, policies string) *testHouse {
 	})
 }
 
-// startWith runs the service on the files of a house, after a change of its configuration.
-func startWith(t *testing.T, h *testHouse, change func(*config.Serve)) *testHouse {
+// startWith runs the service on the files of a test server, after a change of its configuration.
+func startWith(t *testing.T, h *testServer, change func(*config.Serve)) *testServer {
 	t.Helper()
 	cfg := config.Serve{
 		Listen: "127.0.0.1:0", Store: filepath.Join(h.dir, "s.db"), KeyFile: filepath.Join(h.dir, "k"), Drain: 5 * time.Second,
@@ -93,13 +93,13 @@ func startWith(t *testing.T, h *testHouse, change func(*config.Serve)) *testHous
 	return h
 }
 
-// where is the store of the house, with its key.
-func (h *testHouse) where() config.Store {
+// where is the store of the server, with its key.
+func (h *testServer) where() config.Store {
 	return config.Store{Where: filepath.Join(h.dir, "s.db"), KeyFile: filepath.Join(h.dir, "k")}
 }
 
 // live is the id of the live token of a name, "" when there is none.
-func (h *testHouse) live(t *testing.T, s store.Store, name string) string {
+func (h *testServer) live(t *testing.T, s store.Store, name string) string {
 	t.Helper()
 	all, err := s.Tokens(t.Context(), "default")
 	if err != nil {
@@ -114,7 +114,7 @@ func (h *testHouse) live(t *testing.T, s store.Store, name string) string {
 	return ""
 }
 
-func (h *testHouse) tokens(t *testing.T, c config.Store) {
+func (h *testServer) tokens(t *testing.T, c config.Store) {
 	t.Helper()
 	s, err := openStore(t.Context(), c, nil)
 	if err != nil {
@@ -139,7 +139,7 @@ func (h *testHouse) tokens(t *testing.T, c config.Store) {
 }
 
 // client speaks as a role.
-func (h *testHouse) client(t *testing.T, role string) *client.Client {
+func (h *testServer) client(t *testing.T, role string) *client.Client {
 	t.Helper()
 	c, err := client.New(h.ready.API, h.token[role], client.Options{})
 	if err != nil {
@@ -149,7 +149,7 @@ func (h *testHouse) client(t *testing.T, role string) *client.Client {
 }
 
 // ask opens a request for a call.
-func (h *testHouse) ask(t *testing.T, call string) *approval.Request {
+func (h *testServer) ask(t *testing.T, call string) *approval.Request {
 	t.Helper()
 	opened, err := h.client(t, "runtime").Open(t.Context(), "desk", []byte(call), client.OpenOptions{})
 	if err != nil {
@@ -170,7 +170,7 @@ type terminal struct {
 }
 
 // run runs a command as a role, on a terminal.
-func (h *testHouse) run(t *testing.T, screen *terminal, role string, args ...string) int {
+func (h *testServer) run(t *testing.T, screen *terminal, role string, args ...string) int {
 	t.Helper()
 	env := map[string]string{"ASSENT_SERVER": h.ready.API, "ASSENT_TOKEN": h.token[role]}
 	for k, v := range screen.env {
