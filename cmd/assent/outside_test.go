@@ -20,7 +20,7 @@ func TestSlackPaths(t *testing.T) {
 	} {
 		var cfg config.Serve
 		for _, name := range c.names {
-			cfg.Tenants = append(cfg.Tenants, config.Tenant{Name: name, Slack: &config.Slack{}})
+			cfg.Tenants = append(cfg.Tenants, config.Tenant{Name: name, Notify: config.Notify{Slack: &config.Slack{}}})
 		}
 		cfg.Tenants = append(cfg.Tenants, config.Tenant{Name: "a_b"}) // has no Slack, so no address
 		_, err := newOutside(cfg, "https://assent.example")

@@ -185,7 +185,7 @@ func (a *app) buildService() (err error) {
 func (a *app) acceptsUnknown(tenant string) bool {
 	i := slices.IndexFunc(a.cfg.Tenants, func(t config.Tenant) bool { return t.Name == tenant })
 
-	return i >= 0 && (a.cfg.Tenants[i].AcceptUnknown || a.cfg.Tenants[i].People == "")
+	return i >= 0 && (a.cfg.Tenants[i].UnknownPrincipals == config.AcceptUnknown || a.cfg.Tenants[i].People == "")
 }
 
 // pages is everything beside the API.

@@ -30,6 +30,7 @@ func layers() []layer {
 		{"internal/automata", 1},
 		{"internal/yamldoc", 2},
 		{"internal/jsonschema", 2},
+		{"internal/document", 3},
 		{"internal/jsonmsg", 2},
 		{"approval/ledger", 2},
 		{"condition", 3},

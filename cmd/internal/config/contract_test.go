@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"github.com/spf13/cobra"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -18,7 +19,7 @@ func TestContractSaysEveryField(t *testing.T) {
 	if len(examples) != 3 {
 		t.Fatalf("the contract shows %d configurations", len(examples))
 	}
-	gateway, err := Reader{Streams: term.Streams{Err: t.Output()}}.ReadGatewayConfig(testfiles.Write(t, filepath.Join(t.TempDir(), "gateway.yaml"), examples[2][1]))
+	gateway, err := Reader{Streams: term.Streams{Err: t.Output()}}.Gateway(testfiles.Write(t, filepath.Join(t.TempDir(), "gateway.yaml"), examples[2][1]), gatewayFlags())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +29,7 @@ func TestContractSaysEveryField(t *testing.T) {
 	delete(said, "Gateway.StoreFile") // as of a service
 	for i, example := range examples[:2] {
 		var errs bytes.Buffer
-		cfg, err := Reader{Streams: term.Streams{Err: &errs}}.ReadServeConfig(testfiles.Write(t, filepath.Join(t.TempDir(), "serve.yaml"), example[1]))
+		cfg, err := Reader{Streams: term.Streams{Err: &errs}}.readServe(testfiles.Write(t, filepath.Join(t.TempDir(), "serve.yaml"), example[1]))
 		if err != nil {
 			t.Fatalf("configuration %d: %v\n%s", i, err, errs.String())
 		}
@@ -48,6 +49,9 @@ func TestContractSaysEveryField(t *testing.T) {
 		}
 	}
 }
+
+// gatewayFlags are the flags of a gateway of which none was given.
+func gatewayFlags() *Flags { return NewGatewayFlags(&cobra.Command{}) }
 
 // fieldsSaid notes for every field below a value whether something is in it anywhere.
 func fieldsSaid(said map[string]bool, v reflect.Value) {

@@ -35,9 +35,9 @@ func reads(t *testing.T, gateway bool, text string) (said string, err error) {
 	a := Reader{Streams: term.Streams{Err: &errOut}}
 	path := testfiles.Write(t, filepath.Join(t.TempDir(), "c.yaml"), text)
 	if gateway {
-		_, err = a.ReadGatewayConfig(path)
+		_, err = a.Gateway(path, gatewayFlags())
 	} else {
-		_, err = a.ReadServeConfig(path)
+		_, err = a.readServe(path)
 	}
 	return errOut.String(), err
 }

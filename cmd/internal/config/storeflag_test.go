@@ -50,11 +50,9 @@ func TestUsers4_13_AServiceReadsItsStoreFromAFile(t *testing.T) {
 		var errs bytes.Buffer
 		a := Reader{Streams: term.Streams{Err: &errs,
 			Env: func(name string) string { return map[string]string{"ASSENT_STORE": env}[name] }}}
-		var f ServeFlags
-		cmd := &cobra.Command{}
-		ServeFlagSet(cmd, &f)
-		f.Config = config
-		cfg, err := a.Serve(cmd, f)
+		f := NewServeFlags(&cobra.Command{})
+		f.File = config
+		cfg, err := a.Serve(f)
 		if err != nil || cfg.Store != want {
 			t.Errorf("%q: %q, %v\n%s", env, cfg.Store, err, errs.String())
 		}
@@ -67,13 +65,20 @@ func TestUsers4_9_AddressesToListenAt(t *testing.T) {
 		var errs bytes.Buffer
 		a := Reader{Streams: term.Streams{Err: &errs}}
 		config := testfiles.Write(t, filepath.Join(t.TempDir(), "serve.yaml"), text+"\nagents: .\n")
-		if _, err := a.ReadServeConfig(config); err == nil || !strings.Contains(errs.String(), "127.0.0.1:7717") {
+		if _, err := a.readServe(config); err == nil || !strings.Contains(errs.String(), "127.0.0.1:7717") {
 			t.Errorf("%s: %v\n%s", text, err, errs.String())
 		}
 	}
 	for address, ok := range map[string]bool{"7717": false, "localhost": false, "": false, "[::1]:": false, ":7717": true,
 		"127.0.0.1:0": true, "[::1]:7717": true} {
-		if err := CheckAddress("--listen", address); (err == nil) != ok {
+		cmd := &cobra.Command{}
+		f := NewServeFlags(cmd)
+		if err := cmd.Flags().Set("listen", address); err != nil {
+			t.Fatal(err)
+		}
+		var cfg Serve
+		err := f.Put(&cfg)
+		if (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "127.0.0.1:7717") {
 			t.Errorf("%q: %v", address, err)
 		}
 	}

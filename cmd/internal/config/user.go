@@ -4,15 +4,12 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
-
-	"github.com/assent-dev/assent/cmd/internal/term"
-	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
 // UserConfig is the configuration of a person: assent/config in their configuration directory, YAML with server and token_file.
 type UserConfig struct {
-	Server    string
-	TokenFile string
+	Server    string `doc:"server"`
+	TokenFile string `doc:"token_file"`
 }
 
 // InConfigDir names a file beside the configuration of a person; "" when the environment names no place for it.
@@ -34,15 +31,10 @@ func (a Reader) UserConfig() (UserConfig, error) {
 	if file == "" {
 		return cfg, nil
 	}
-	src, err := term.ReadFile(file, nil)
+	err := a.read(file, "user", &cfg)
 	if errors.Is(err, fs.ErrNotExist) {
-		return cfg, nil
+		return UserConfig{}, nil
 	}
-	if err != nil {
-		return cfg, err
-	}
-	err = a.readConfig(file, src, func(r *configReader, root *yamldoc.Node) {
-		r.mapping(root, fields{"server": r.text(&cfg.Server), "token_file": r.path(&cfg.TokenFile)})
-	})
+
 	return cfg, err
 }

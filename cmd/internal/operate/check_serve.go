@@ -118,7 +118,8 @@ func (a Commands) oidcCommand() *cobra.Command {
 }
 
 func (a Commands) oidcCheckCommand() *cobra.Command {
-	var f config.ServeFlags
+	var f *config.ServeFlags
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check [--config FILE]",
 		Short: "Ask the identity providers of a configuration what they offer, and say what to register there",
@@ -126,19 +127,19 @@ func (a Commands) oidcCheckCommand() *cobra.Command {
 			"document: does it answer, are its addresses https, can the scopes be asked for, is its clock right. Nobody signs\n" +
 			"in. (docs/guides/sign-in.md)",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.checkOIDC(cmd, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.checkOIDC(cmd.Context(), f, asJSON) },
 	}
-	config.SignInFlagSet(cmd, &f)
-	cmd.Flags().StringVar(&f.Config, "config", "", "YAML `FILE` of assent serve")
-	cmd.Flags().BoolVar(&f.AsJSON, "json", false, "print a JSON document")
+	f = config.NewSignInFlags(cmd)
+	cmd.Flags().StringVar(&f.File, "config", "", "YAML `FILE` of assent serve")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON document")
 	return cmd
 }
 
-func (a Commands) checkOIDC(cmd *cobra.Command, f config.ServeFlags) error {
+func (a Commands) checkOIDC(ctx context.Context, f *config.ServeFlags, asJSON bool) error {
 	if a.Backend.CheckOIDC == nil {
 		return ErrNoBackend
 	}
-	cfg, err := a.GatherConfig(cmd, f)
+	cfg, err := a.Gather(f)
 	if err != nil {
 		return err
 	}
@@ -154,9 +155,9 @@ func (a Commands) checkOIDC(cmd *cobra.Command, f config.ServeFlags) error {
 	if providers == 0 {
 		return errors.New("no identity provider is named: expected --oidc-issuer, or oidc in the file of --config")
 	}
-	found, err := a.Backend.CheckOIDC(cmd.Context(), cfg)
+	found, err := a.Backend.CheckOIDC(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	return a.checked(found, f.AsJSON)
+	return a.checked(found, asJSON)
 }

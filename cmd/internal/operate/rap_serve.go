@@ -14,7 +14,8 @@ import (
 )
 
 func (a Commands) rapGatewayCommand() *cobra.Command {
-	var file, listen string
+	var flags *config.Flags
+	var file string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "gateway --config FILE",
@@ -23,23 +24,17 @@ func (a Commands) rapGatewayCommand() *cobra.Command {
 			"where people must be asked it asks the runtime's user, the approvers of an assent server, or both (docs/contracts/rap.md).",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := a.ReadGatewayConfig(file)
+			cfg, err := a.Gateway(file, flags)
 			if err != nil {
 				return err
-			}
-			if cmd.Flags().Changed("listen") {
-				if err := config.CheckAddress("--listen", listen); err != nil {
-					return err
-				}
-				cfg.Listen = listen
 			}
 			ctx, stop := system.UntilSignal(cmd)
 			defer stop()
 			return a.rapGateway(ctx, cfg, asJSON)
 		},
 	}
+	flags = config.NewGatewayFlags(cmd)
 	cmd.Flags().StringVar(&file, "config", "", "YAML `FILE`")
-	cmd.Flags().StringVar(&listen, "listen", "", "`ADDRESS` to listen at, before the file's")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "tell in JSON where it answers")
 	term.Required(cmd, "config")
 	return cmd
@@ -60,15 +55,11 @@ func (a Commands) rapGateway(ctx context.Context, cfg config.Gateway, asJSON boo
 	return errors.Join(err, p.Done())
 }
 
-// rapRuntimeFlags are the flags of assent rap runtime: those of a service, and the tool servers of one agent.
-type rapRuntimeFlags struct {
-	config.ServeFlags
-	agent   string
-	servers []string
-}
-
 func (a Commands) rapRuntimeCommand() *cobra.Command {
-	var f rapRuntimeFlags
+	var f *config.ServeFlags
+	var agent string
+	var servers []string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "runtime --agents DIR --agent ID --tools NAME=URL... [--people FILE] [--dev]",
 		Short: "Run the approval service with a RAP runtime for one agent",
@@ -77,27 +68,28 @@ func (a Commands) rapRuntimeCommand() *cobra.Command {
 			"assent serve --config (docs/contracts/rap.md).",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			runtime := config.RAPRuntime{Agent: f.agent}
-			for _, text := range f.servers {
+			runtime := config.RAPRuntime{Agent: agent}
+			for _, text := range servers {
 				name, url, ok := strings.Cut(text, "=")
 				if !ok || name == "" || url == "" {
 					return fmt.Errorf("--tools %q: expected NAME=URL", text)
 				}
 				runtime.Servers = append(runtime.Servers, config.RAPServer{Name: name, URL: url})
 			}
-			f.Tenant.RAP = &config.RAP{Runtimes: []config.RAPRuntime{runtime}}
-			cfg, err := a.Serve(cmd, f.ServeFlags)
+			f.RAP = &config.RAP{Runtimes: []config.RAPRuntime{runtime}}
+			cfg, err := a.Serve(f)
 			if err != nil {
 				return err
 			}
 			ctx, stop := system.UntilSignal(cmd)
 			defer stop()
-			return a.serve(ctx, cfg, f.AsJSON)
+			return a.serve(ctx, cfg, asJSON)
 		},
 	}
-	config.ServeFlagSet(cmd, &f.ServeFlags)
-	cmd.Flags().StringVar(&f.agent, "agent", "", "`ID` of the agent that calls")
-	cmd.Flags().StringArrayVar(&f.servers, "tools", nil, "a tool server, `NAME=URL` (repeatable)")
+	f = config.NewServeFlags(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "tell in JSON where it answers")
+	cmd.Flags().StringVar(&agent, "agent", "", "`ID` of the agent that calls")
+	cmd.Flags().StringArrayVar(&servers, "tools", nil, "a tool server, `NAME=URL` (repeatable)")
 	term.Required(cmd, "agent", "tools")
 	return cmd
 }

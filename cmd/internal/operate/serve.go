@@ -37,7 +37,8 @@ const (
 )
 
 func (a Commands) serveCommand() *cobra.Command {
-	var f config.ServeFlags
+	var f *config.ServeFlags
+	var asJSON, check bool
 	cmd := &cobra.Command{
 		Use:   "serve --agents DIR... [--policies DIR]... [--people FILE] [--store STORE] [--dev]",
 		Short: "Run the approval service",
@@ -49,22 +50,23 @@ func (a Commands) serveCommand() *cobra.Command {
 			"1 when something is wrong.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := a.Serve(cmd, f)
+			cfg, err := a.Serve(f)
 			if err != nil {
 				return err
 			}
-			if f.Check {
-				return a.checkServe(cmd.Context(), cfg, f.AsJSON)
+			if check {
+				return a.checkServe(cmd.Context(), cfg, asJSON)
 			}
 			ctx, stop := system.UntilSignal(cmd)
 			defer stop()
-			return a.serve(ctx, cfg, f.AsJSON)
+			return a.serve(ctx, cfg, asJSON)
 		},
 	}
-	config.ServeFlagSet(cmd, &f)
-	cmd.Flags().StringVar(&f.Config, "config", "", "YAML `FILE` with the same fields, and more")
-	cmd.Flags().BoolVar(&f.Check, "check", false,
-		"say what is wrong with the configuration and its files, and don't serve")
+	f = config.NewServeFlags(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.File, "config", "", "YAML `FILE` with the same fields, and more")
+	flags.BoolVar(&check, "check", false, "say what is wrong with the configuration and its files, and don't serve")
+	flags.BoolVar(&asJSON, "json", false, "tell in JSON where it answers")
 	return cmd
 }
 
