@@ -40,45 +40,6 @@ func TestRefusedInsideStaysAnswerable(t *testing.T) {
 	}
 }
 
-// With a holder the messages can't approve: an automatic approval is refused, and must not be tried
-// (and paid for with uses) forty times.
-func TestStandingAroundAHolder(t *testing.T) {
-	s := newShop()
-	m := says(list(assistant(call("c1", "pay", `{"n":1}`))))
-	tried := 0
-	loop := agent.NewFunctionInvoking(m, agent.LoopConfig{Decider: askAll{}, Holder: waitingHolder{}})
-	c := layer.NewStanding(loop, layer.StandingConfig{Log: quiet(), Predicates: []layer.Predicate{{Name: "p", Approve: func(context.Context, layer.Asked) bool { tried++; return true }}}})
-	a := agent.NewChatAgent(c, agent.ChatAgentConfig{Tools: s.tools})
-	r := runAgent(t, a, agent.NewThread("t"), false, user(text("buy")))
-	if len(r.Refused) > 1 {
-		t.Errorf("%d refusals, predicate asked %d times, %d requests shown", len(r.Refused), tried, len(r.UserInputRequests()))
-	}
-}
-
-// An answer that comes too late for the loop must make no rule either: it would approve every later
-// call.
-func TestLateAnswerMakesNoRule(t *testing.T) {
-	s := newShop()
-	m := says(list(assistant(call("c1", "pay", `{"n":1}`))), list(assistant(text("never mind"))), list(assistant(call("c2", "pay", `{"n":1}`))), list(assistant(text("paid"))))
-	loop := agent.NewFunctionInvoking(m, agent.LoopConfig{OnNewMessage: agent.Supersede})
-	a := agent.NewChatAgent(layer.NewStanding(layer.NewBinding(loop, layer.BindingConfig{Log: quiet()}), layer.StandingConfig{Log: quiet()}), agent.ChatAgentConfig{Tools: s.tools})
-	thread := agent.NewThread("t")
-	q := runAgent(t, a, thread, false, user(text("buy"))).UserInputRequests()[0].(*content.ToolApprovalRequest)
-	runAgent(t, a, thread, false, user(text("no, something else"))) // ends the request
-	r := runAgent(t, a, thread, false, user(q.CreateAlwaysApprove(content.AlwaysArguments, "")))
-	if len(r.Refused) != 1 {
-		t.Fatalf("refused %v", r.Refused)
-	}
-	rules, err := layer.Rules(thread)
-	if err != nil || len(rules) != 0 {
-		t.Errorf("a refused answer made rules: %v", rules)
-	}
-	runAgent(t, a, thread, false, user(text("go on")))
-	if len(s.runs) != 0 {
-		t.Errorf("ran %v: nobody approved it in time", s.runs)
-	}
-}
-
 type denyNine struct{}
 
 func (denyNine) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (hold.Verdict, error) {
@@ -89,25 +50,6 @@ func (denyNine) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (hol
 	}
 	return v, nil
 }
-
-type askAll struct{}
-
-func (askAll) Decide(context.Context, agent.Tool, content.ToolCall) (hold.Verdict, error) {
-	v := hold.Verdict{}
-	v.Outcome = resolve.Ask
-	return v, nil
-}
-
-type waitingHolder struct{}
-
-func (waitingHolder) Open(context.Context, string, hold.Verdict) (hold.Held, error) {
-	return hold.Held{Ref: "h", State: hold.Pending}, nil
-}
-func (waitingHolder) Look(context.Context, string) (hold.Held, error) {
-	return hold.Held{Ref: "h", State: hold.Pending}, nil
-}
-func (waitingHolder) Claim(context.Context, string, string, hold.Verdict) error { return nil }
-func (waitingHolder) Cancel(context.Context, string, string) error              { return nil }
 
 // refuses makes a response of requests that refuses answers too. A stream tells of them at its end.
 func refuses(messages []*content.Message, ids ...string) *agent.Response {
@@ -254,20 +196,6 @@ func TestReaderLeavesAtARefusal(t *testing.T) {
 	}
 	wantTold(t, "shown", d.run(user(text("on"))).Messages, "assistant: ask[q1 c1 pay()]")
 	wantTold(t, "inner", d.m.last(), `user: "on"`)
-}
-
-// TestRefusedPersonIsNoRefusedRule has an answer of a person refused: a rule may still approve the
-// request.
-func TestRefusedPersonIsNoRefusedRule(t *testing.T) {
-	free := false
-	moody := layer.Predicate{Name: "moody", Approve: func(context.Context, layer.Asked) bool { return free }}
-	d := newDesk(t, layer.StandingConfig{Predicates: []layer.Predicate{moody}}, pays("1", ""))
-	d.m.turns = append(d.m.turns, refuses(pays("1", ""), "q1"), &agent.Response{Messages: pays("1", "")}, &agent.Response{Messages: done})
-	d.run(user(text("pay")))
-	wantRefused(t, d.run(user(yes("q1", call("c1", "pay", "")))).Refused, agent.ClosedRequest)
-	free = true
-	d.run(user(text("on")))
-	wantTold(t, "inner", d.m.last(), `user: "on"; assistant: ask[q1 c1 pay()]; user: yes (Approved by moody)[q1 c1 pay()]`)
 }
 
 // TestPersonBeforeRule answers a request by hand that a rule has approved meanwhile.

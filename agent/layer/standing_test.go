@@ -303,20 +303,3 @@ func TestStandingWithoutThread(t *testing.T) {
 	r = respond(t, compat.NewStanding(m, compat.StandingConfig{Predicates: all}), nil, user(text("go")))
 	wantTold(t, "compatible", r.Messages, `assistant: "done"`)
 }
-
-// TestStandingCompatibleRules compares the text of arguments.
-func TestStandingCompatibleRules(t *testing.T) {
-	for args, shown := range map[string]bool{`{"a":5,"b":{"c":1}}`: false, `{"b":{"c":1},"a":5}`: false, `{"a":5.0,"b":{"c":1}}`: true, `{"a":5}`: true, ``: true, `[1]`: true} {
-		m := says(done, pays("2", args), done)
-		c := compat.NewStanding(m, compat.StandingConfig{})
-		opt := &agent.Options{Thread: agent.NewThread("t")}
-		rule := always(yes("q1", call("c1", "pay", `{"a":5,"b":{"c":1}}`)), content.AlwaysArguments)
-		respond(t, c, opt, user(rule, rule, always(yes("q1", call("c1", "pay", `[1]`)), content.AlwaysArguments), always(yes("q2", &content.MCPCall{CallID: "m"}), content.AlwaysTool)))
-		if rules, _ := layer.Rules(opt.Thread); len(rules) != 1 {
-			t.Fatalf("%d rules, want 1", len(rules))
-		}
-		if got := len(respond(t, c, opt, user(text("on"))).UserInputRequests()) == 1; got != shown {
-			t.Errorf("%s: shown is %t", args, got)
-		}
-	}
-}
