@@ -89,7 +89,9 @@ type guard struct {
 }
 
 // sort tells which parked calls are still free and which are to be asked about.
-func (g guard) sort(ctx context.Context, p *rounds.Parked, t *agent.Thread) (free, asked []content.InputRequest, err error) {
+func (g guard) sort(
+	ctx context.Context, p *rounds.Parked, t *agent.Thread,
+) (free, asked []content.InputRequest, err error) {
 	for _, q := range p.All() {
 		needs, err := g.needsApproval(ctx, q)
 		if err != nil {

@@ -76,7 +76,7 @@ func TestWishesAreGrantedLast(t *testing.T) {
 			"beside another":     {refuses(append(pays("2", `{"n":5}`), pays("3", `{"n":6}`)...), "q1"), 0, "q2 q3"},
 			"failed":             {nil, 0, ""},
 		} {
-			d := newDesk(t, layer.StandingConfig{}, pays("1", `{"n":5}`))
+			d := newPayer(t, layer.StandingConfig{}, pays("1", `{"n":5}`))
 			d.run(user(text("pay")))
 			if row.then != nil {
 				d.m.turns = append(d.m.turns, row.then, &agent.Response{Messages: done})
@@ -110,7 +110,7 @@ func TestWishesAreGrantedLast(t *testing.T) {
 // TestReaderLeavesBeforeTheRule stops reading when the answer has gone in and nobody knows yet
 // whether it was taken.
 func TestReaderLeavesBeforeTheRule(t *testing.T) {
-	d := newDesk(t, layer.StandingConfig{}, pays("1", ""), list(assistant(text("a"), text("b"))), done)
+	d := newPayer(t, layer.StandingConfig{}, pays("1", ""), list(assistant(text("a"), text("b"))), done)
 	d.run(user(text("pay")))
 	for range d.c.Stream(t.Context(), list(user(always(yes("q1", call("c1", "pay", "")), content.AlwaysArguments))), d.opt) {
 		break
@@ -125,7 +125,7 @@ func TestReaderLeavesBeforeTheRule(t *testing.T) {
 func TestRefusedWishInAQueue(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		one, two := call("c1", "pay", `{"n":1}`), call("c2", "look", "")
-		d := newDesk(t, layer.StandingConfig{OneAtATime: true}, list(assistant(ask("q1", one), ask("q2", two), ask("q3", call("c3", "pay", `{"n":1}`)))))
+		d := newPayer(t, layer.StandingConfig{OneAtATime: true}, list(assistant(ask("q1", one), ask("q2", two), ask("q3", call("c3", "pay", `{"n":1}`)))))
 		then := refuses(list(assistant(text("hm"), ask("q3", call("c3", "pay", `{"n":1}`)))))
 		if refused {
 			then = refuses(then.Messages, "q1")
@@ -154,7 +154,7 @@ func TestRefusedAutomaticApproval(t *testing.T) {
 	for _, streaming := range []bool{false, true} {
 		tried := 0
 		all := layer.Predicate{Name: "all", Approve: func(context.Context, layer.Asked) bool { tried++; return true }}
-		d := newDesk(t, layer.StandingConfig{Predicates: []layer.Predicate{all}}, pays("1", ""))
+		d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{all}}, pays("1", ""))
 		d.m.turns = append(d.m.turns, refuses(pays("1", ""), "q1"), &agent.Response{Messages: pays("1", "")}, &agent.Response{Messages: done})
 		for _, what := range []string{"first", "later"} {
 			r, err := run(d.c, list(user(text("pay"))), d.opt, streaming)
@@ -175,7 +175,7 @@ func TestRefusedAutomaticApproval(t *testing.T) {
 // aside again and another one was shown.
 func TestRefusedAutomaticApprovalBesideAnother(t *testing.T) {
 	pay := layer.Predicate{Name: "pay", Approve: func(_ context.Context, a layer.Asked) bool { return a.Call.Name == "pay" }}
-	d := newDesk(t, layer.StandingConfig{Predicates: []layer.Predicate{pay}}, pays("1", ""))
+	d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{pay}}, pays("1", ""))
 	d.m.turns = append(d.m.turns, refuses(list(assistant(ask("q1", call("c1", "pay", "")), ask("q2", call("c2", "look", "")))), "q1"))
 	r, err := run(d.c, list(user(text("go"))), d.opt, true)
 	if err != nil {
@@ -187,7 +187,7 @@ func TestRefusedAutomaticApprovalBesideAnother(t *testing.T) {
 // TestReaderLeavesAtARefusal still knows of it in the next run.
 func TestReaderLeavesAtARefusal(t *testing.T) {
 	all := layer.Predicate{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}
-	d := newDesk(t, layer.StandingConfig{Predicates: []layer.Predicate{all}}, pays("1", ""))
+	d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{all}}, pays("1", ""))
 	d.m.turns = append(d.m.turns, refuses(pays("1", ""), "q1"), &agent.Response{Messages: pays("1", "")})
 	for u, err := range d.c.Stream(t.Context(), list(user(text("pay"))), d.opt) {
 		if err != nil || len(u.Refused) > 0 {
@@ -204,7 +204,7 @@ func TestPersonBeforeRule(t *testing.T) {
 	yesNow := false
 	moody := layer.Predicate{Name: "moody", Approve: func(_ context.Context, a layer.Asked) bool { return yesNow && a.Call.Name == "pay" }}
 	both := list(assistant(ask("q1", pay), ask("q2", look)))
-	d := newDesk(t, layer.StandingConfig{Predicates: []layer.Predicate{moody}}, both, both, done)
+	d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{moody}}, both, both, done)
 	d.run(user(text("go")))
 	yesNow = true
 	wantTold(t, "shown", d.run(user(text("well?"))).Messages, "assistant: ask[q2 c2 look()]")

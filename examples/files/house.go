@@ -41,7 +41,12 @@ func open(ctx context.Context, dir string, u *user) (*house, error) {
 		return nil, err
 	}
 	h := &house{stop: []func(){func() { _ = store.Close() }}}
-	common := rap.Common{Records: store, Key: make([]byte, 32), Now: time.Now, Poll: 100 * time.Millisecond}
+	common := rap.Common{
+		Records: store,
+		Key:     make([]byte, 32),
+		Now:     time.Now,
+		Poll:    100 * time.Millisecond,
+	}
 	_, _ = rand.Read(common.Key) // never fails
 	tools, agents, err := listeners()
 	if err != nil {
@@ -69,11 +74,15 @@ func (h *house) gateway(ctx context.Context, common rap.Common, dir string, at, 
 		return err
 	}
 	g, err := rap.NewGateway(rap.GatewayConfig{
-		Common: common, Name: "files", Description: "Files of one folder.", PublicURL: address(at), Ask: rap.AskUser,
-		Operations: []rap.Operation{writeFile(dir)},
-		Callers:    []rap.Caller{{Name: "here", Callbacks: peer.Config{Allow: []string{address(agents)}}}},
-		Grants:     rap.SessionGrants{Offer: true, For: time.Hour, Uses: 10},
-		Within:     5 * time.Minute,
+		Common:      common,
+		Name:        "files",
+		Description: "Files of one folder.",
+		PublicURL:   address(at),
+		Ask:         rap.AskUser,
+		Operations:  []rap.Operation{writeFile(dir)},
+		Callers:     []rap.Caller{{Name: "here", Callbacks: peer.Config{Allow: []string{address(agents)}}}},
+		Grants:      rap.SessionGrants{Offer: true, For: time.Hour, Uses: 10},
+		Within:      5 * time.Minute,
 	})
 	if err == nil {
 		h.serve(ctx, at, g, g.Run)
@@ -84,7 +93,8 @@ func (h *house) gateway(ctx context.Context, common rap.Common, dir string, at, 
 // writeFile writes below one folder, whatever the path says.
 func writeFile(dir string) rap.Operation {
 	return rap.Operation{
-		Name: "write_file", Description: "Writes a text into a file.",
+		Name:        "write_file",
+		Description: "Writes a text into a file.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"text":{"type":"string"}},"required":["path","text"],"additionalProperties":false}`),
 		Run: func(_ context.Context, job rap.Job) (rap.Outcome, error) {
 			var in struct{ Path, Text string }

@@ -71,7 +71,13 @@ func (h *house) play(ctx context.Context, page *stage.Page, dir string) error {
 		if err != nil {
 			return err
 		}
-		in := rap.Invocation{Thread: c.thread, ID: c.id, User: "user", Operation: "write_file", Arguments: args}
+		in := rap.Invocation{
+			Thread:    c.thread,
+			ID:        c.id,
+			User:      "user",
+			Operation: "write_file",
+			Arguments: args,
+		}
 		if _, err := h.threads.Invoke(ctx, in); err != nil {
 			return err
 		}

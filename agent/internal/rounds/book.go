@@ -24,7 +24,7 @@ type Book struct {
 type Entry struct {
 	ID       string   `json:"id"`
 	Request  *Request `json:"request,omitempty"`
-	Reused   bool     `json:"reused,omitempty"`   // another call was asked about under this id, so an answer must show which it means
+	Reused   bool     `json:"reused,omitempty"`   // two calls had this id: an answer must show which it means
 	Approved bool     `json:"approved,omitempty"` // of a closed one
 }
 

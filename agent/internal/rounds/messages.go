@@ -16,7 +16,9 @@ func Each(messages []*content.Message, do func(At, content.Content)) {
 
 // Rewrite puts other contents into the messages, nil for none, and leaves out the messages that
 // this empties.
-func Rewrite(messages []*content.Message, first int, other func(At, content.Content) content.Content) (out []*content.Message, fresh int) {
+func Rewrite(
+	messages []*content.Message, first int, other func(At, content.Content) content.Content,
+) (out []*content.Message, fresh int) {
 	for i, m := range messages {
 		changed := false
 		var kept []content.Content

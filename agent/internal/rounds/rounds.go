@@ -129,7 +129,9 @@ func (r *Round) finish(whole *agent.Response) (Ending, error) {
 }
 
 // Stream runs the rounds piece by piece.
-func (s *stack) Stream(ctx context.Context, messages []*content.Message, opt *agent.Options) iter.Seq2[*agent.Update, error] {
+func (s *stack) Stream(
+	ctx context.Context, messages []*content.Message, opt *agent.Options,
+) iter.Seq2[*agent.Update, error] {
 	return func(yield func(*agent.Update, error) bool) {
 		r, err := s.begin(ctx, Input{Messages: messages, Options: opt, Streaming: true})
 		for err == nil && r != nil {

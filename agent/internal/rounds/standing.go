@@ -17,7 +17,7 @@ type Standing[Rule any] struct {
 	Rules   []Rule            `json:"rules,omitempty"`
 	Wishes  []Rule            `json:"wishes,omitempty"` // rules to be, of answers that the inner client has not taken yet
 	Minted  int               `json:"minted,omitempty"` // rules and wishes so far, for ids
-	Manual  []string          `json:"manual,omitempty"` // requests for whose automatic approval was refused: a person answers them
+	Manual  []string          `json:"manual,omitempty"` // requests that only a person answers now
 }
 
 // Waiting is a request that is approved automatically, and by what.
