@@ -68,9 +68,9 @@ func (o *Options) Clone() *Options {
 	return &out
 }
 
-// ErrOtherLoop says that calls of a thread wait for the loop of this package, which alone can go on
+// errOtherLoop says that calls of a thread wait for the loop of this package, which alone can go on
 // with them.
-var ErrOtherLoop = errors.New("calls of this thread wait for the loop of package agent, " +
+var errOtherLoop = errors.New("calls of this thread wait for the loop of package agent, " +
 	"which alone can go on with them")
 
 // ClaimCalls is for loops of other packages: they run the calls of this run. It fails when calls of
@@ -80,7 +80,7 @@ func (o *Options) ClaimCalls() error {
 		return nil
 	}
 	if len(o.Thread.batches) > 0 {
-		return ErrOtherLoop
+		return errOtherLoop
 	}
 	o.historyOf(o.Thread).loopRuns()
 	return nil

@@ -138,8 +138,8 @@ type Resumer interface {
 	) (any, error)
 }
 
-// ErrNotResumer says that a tool suspended but can't be resumed.
-var ErrNotResumer = errors.New("the function asked for user input but is no Resumer")
+// errNotResumer says that a tool suspended but can't be resumed.
+var errNotResumer = errors.New("the function asked for user input but is no Resumer")
 
 // Invocation is what a running function can see and change of the loop that runs it.
 type Invocation struct {

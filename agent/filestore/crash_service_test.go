@@ -48,8 +48,8 @@ rules:
 // service is the approval service on its file, as each process opens it for itself.
 type service struct {
 	asking *approval.Service
-	store   store.Store
-	plans   *plans.Plans
+	store  store.Store
+	plans  *plans.Plans
 }
 
 func newService(t *testing.T) (string, *service) {

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"strings"
 	"testing"
@@ -262,24 +262,19 @@ func TestBindingKeepsOpenRequests(t *testing.T) {
 	}
 }
 
-func TestPut(t *testing.T) {
+func TestBindingAroundBypass(t *testing.T) {
 	pay, look := ask("q1", call("c1", "pay", `{"n":1}`)), harmless("q2", call("c2", "look", ""))
 	opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look")}}
-	if err := errors.Join(layer.PutOpen(opt.Thread, []content.InputRequest{pay}), layer.PutParked(opt.Thread, layer.BypassState, []content.InputRequest{look})); err != nil {
-		t.Fatal(err)
-	}
-	m := says(done)
-	respond(t, layer.NewBinding(layer.NewBypass(m, layer.BypassConfig{}), layer.BindingConfig{}), opt, user(pay.CreateApproval("")))
+	m := says(list(assistant(pay, look)), done)
+	c := layer.NewBinding(layer.NewBypass(m, layer.BypassConfig{}), layer.BindingConfig{})
+	respond(t, c, opt, user(text("go")))
+	respond(t, c, opt, user(pay.CreateApproval("")))
 	wantTold(t, "inner", m.last(), `user: yes[q2 c2 look()]; user: yes[q1 c1 pay({"n":1})]`)
 
-	blank := []content.InputRequest{&content.ToolApprovalRequest{}}
-	if layer.PutOpen(opt.Thread, blank) == nil || layer.PutParked(opt.Thread, layer.BypassState, blank) == nil {
-		t.Error("a request without id and call was put")
-	}
 	opt.Thread.State = map[string]json.RawMessage{layer.BindingState: []byte("1"), layer.BypassState: []byte("1")}
 	_, errOpen := layer.OpenRequests(opt.Thread)
 	_, errParked := layer.ParkedRequests(opt.Thread)
-	if errOpen == nil || errParked == nil || layer.PutOpen(opt.Thread, nil) == nil || layer.PutParked(opt.Thread, layer.BypassState, nil) == nil {
+	if errOpen == nil || errParked == nil {
 		t.Error("a torn state was read")
 	}
 }

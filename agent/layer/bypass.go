@@ -123,18 +123,3 @@ func (g guard) needsApproval(ctx context.Context, q content.InputRequest) (bool,
 	v, err := g.decider.Decide(ctx, known[0], call)
 	return v.Outcome != resolve.Allow, err
 }
-
-// PutParked parks requests in a thread under BypassState or InvocableState, as if the layer had
-// kept them away. It is for moving threads in from elsewhere.
-func PutParked(t *agent.Thread, key string, requests []content.InputRequest) error {
-	state, err := rounds.Load[rounds.Parked](t, key)
-	if err != nil {
-		return err
-	}
-	for _, q := range requests {
-		if err := state.Park(t, key, q); err != nil {
-			return err
-		}
-	}
-	return nil
-}

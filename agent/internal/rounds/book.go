@@ -37,7 +37,7 @@ func (r *Request) MarshalJSON() ([]byte, error) { return WriteContent(r.InputReq
 
 // UnmarshalJSON reads the content; anything but a request is an error.
 func (r *Request) UnmarshalJSON(raw []byte) error {
-	c, err := ReadContent(raw)
+	c, err := readContent(raw)
 	if err != nil {
 		return err
 	}

@@ -43,8 +43,8 @@ func Rewrite(
 	return out, fresh
 }
 
-// OpenCalls returns the live calls of functions that have no result in the same messages.
-func OpenCalls(messages []*content.Message) []*content.FunctionCall {
+// openCalls returns the live calls of functions that have no result in the same messages.
+func openCalls(messages []*content.Message) []*content.FunctionCall {
 	done := map[string]bool{}
 	Each(messages, func(_ At, c content.Content) {
 		if r, ok := c.(*content.FunctionResult); ok {

@@ -135,6 +135,6 @@ func ParkInvocable(
 		q := &content.ToolApprovalRequest{RequestID: "ficc_" + call.CallID, Call: call, NoConfirmation: true}
 		return false, state.Park(t, key, q)
 	})
-	r.Choose = func(messages []*content.Message) { mine = tools.Invocable(messages) }
+	r.Choose = func(messages []*content.Message) { mine = tools.invocable(messages) }
 	return r, nil
 }

@@ -176,7 +176,7 @@ func (s *stack) pass(ctx context.Context, r *Round, yield func(*agent.Update) bo
 			continue
 		}
 		all, held = append(all, u), append(held, u)
-		if r.Choose != nil && len(OpenCalls(agent.Join(held).Messages)) > 0 {
+		if r.Choose != nil && len(openCalls(agent.Join(held).Messages)) > 0 {
 			continue
 		}
 		if err := out.release(held); err != nil {

@@ -51,7 +51,7 @@ func WithoutScopes(messages []*content.Message) []*content.Message {
 func (s *Standing[Rule]) Collected(key string) ([]content.Content, error) {
 	var out []content.Content
 	for _, raw := range s.Answers {
-		c, err := ReadContent(raw)
+		c, err := readContent(raw)
 		if err != nil {
 			return nil, fmt.Errorf("the state %q of the thread: %w", key, err)
 		}
