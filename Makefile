@@ -1,14 +1,22 @@
-# make build   the main job: bin/agf-validate, and bin/assent with its demo
+# make run     the main job: builds, checks and decides the examples, and starts the demo
 # make test    all tests, with what they need
 
 .DEFAULT_GOAL := build
-.PHONY: build setup test race peers peers-long fuzz cover lint bench generate update ci
+.PHONY: build run setup test race peers peers-long fuzz cover lint bench generate update ci
 
 BIN ?= bin
 PACKAGES ?= ./...
 
 build: ## bin/agf-validate and bin/assent, static: they run in any Linux and in an empty image
 	CGO_ENABLED=0 go build -trimpath -o $(BIN)/ ./cmd/...
+
+DESK := examples/trading-desk
+
+run: build ## checks and decides the examples, then starts the demo service; DEMO="--once --auto-approve" answers by itself
+	$(BIN)/agf-validate --policies $(DESK)/policies $(DESK)
+	$(BIN)/assent decide --agent $(DESK)/agent.agf.yaml --policies $(DESK)/policies --call $(DESK)/calls.jsonl \
+		| sed -E 's/^\{"outcome":"([a-z]+)","message":"(([^"\\]|\\.)*)".*/\1  \2/'
+	$(BIN)/assent demo $(DEMO)
 
 setup: ## PostgreSQL, Chromium and npm for the tests, where they are missing
 	.ci/setup

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -75,8 +76,7 @@ func (r *run) readable(call *content.FunctionCall, decided bool) error {
 	if err := call.CheckArguments(); err != nil || !decided || planned || len(call.Arguments) == 0 {
 		return err
 	}
-	var sc value.Scratch
-	if err := anyShape.Scan(call.Arguments, value.Limits{FoldKeys: true}, &sc); err != nil {
+	if _, err := jsonmsg.Check(call.Arguments, value.Limits{FoldKeys: true}); err != nil {
 		return fmt.Errorf("arguments: %w", err)
 	}
 	return nil

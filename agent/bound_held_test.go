@@ -164,7 +164,7 @@ func TestNotClaimed(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
 		h, j := pendingStub(), &journal{}
-		h.claimErr = fmt.Errorf("%w: taken", ErrNotClaimed)
+		h.claimErr = fmt.Errorf("%w: taken", hold.ErrNotClaimed)
 		k := talk(t, said(text("?"), call("1", "pay", "")), said(text("ok")))
 		a := chat(k, LoopConfig{Holder: h, Decider: asks(), Audit: j.take}, nil, c.tool("pay"))
 		th := r.begin(a, "x")
@@ -272,7 +272,7 @@ func TestHostedRequestsAreHeld(t *testing.T) {
 		"approved":           {later: hold.Held{State: hold.Approved, By: "ann"}, now: resolve.Ask, want: "?r1, !yes r1"},
 		"denied":             {later: hold.Held{State: hold.Denied, Reason: "no"}, now: resolve.Ask, want: "?r1, !no r1"},
 		"expired":            {later: hold.Held{State: hold.Expired}, now: resolve.Ask, want: "?r1, !no r1"},
-		"approved and taken": {later: hold.Held{State: hold.Approved}, claim: ErrNotClaimed, now: resolve.Ask, want: "?r1, !no r1"},
+		"approved and taken": {later: hold.Held{State: hold.Approved}, claim: hold.ErrNotClaimed, now: resolve.Ask, want: "?r1, !no r1"},
 		"denied by now":      {later: hold.Held{State: hold.Approved}, now: resolve.Deny, want: "?r1, !no r1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -389,7 +389,7 @@ func TestHolderForgot(t *testing.T) {
 // One "denied" too many: claim records it, and clearService again (bound_run.go).
 func TestHostedClaimRefusedTwice(t *testing.T) {
 	h, j := pendingStub(), &journal{}
-	h.claimErr = ErrNotClaimed
+	h.claimErr = hold.ErrNotClaimed
 	a := chat(talk(t, said(mcpRequest("r1")), said(text("ok"))), LoopConfig{Holder: h, Decider: asks(), Audit: j.take}, nil)
 	th := runner{t: t}.begin(a, "x")
 	h.later.State = hold.Approved

@@ -10,10 +10,6 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 )
 
-// ErrNotClaimed is what a Holder wraps when the run of a call is not to be had: not approved,
-// changed, or taken before.
-var ErrNotClaimed = errors.New("the approval can't be used")
-
 // runApproved runs the calls that may run by now, each decided again and claimed before it begins.
 func (r *run) runApproved(ctx context.Context) error {
 	r.turn = -1
@@ -182,7 +178,7 @@ func (r *run) claim(ctx context.Context, it *item, v hold.Verdict) (refused stri
 		}
 	}
 	err = r.cfg.Holder.Claim(ctx, ref, it.Key, v)
-	if errors.Is(err, ErrNotClaimed) {
+	if errors.Is(err, hold.ErrNotClaimed) {
 		return err.Error(), nil
 	}
 	if err != nil {

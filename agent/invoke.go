@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/assent-dev/assent/agent/content"
-	"github.com/assent-dev/assent/value"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
 // Texts that a model gets in place of a result. They are those of the .NET library.
@@ -167,7 +167,7 @@ func resultJSON(v any) (json.RawMessage, error) {
 		}
 		return keepable(bytes.Clone(v)), nil
 	}
-	raw, err := plainJSON(v)
+	raw, err := jsonmsg.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("the result: %w", err)
 	}
@@ -180,14 +180,12 @@ func resultJSON(v any) (json.RawMessage, error) {
 	return keepable(raw), nil
 }
 
-// anyShape reads nothing and checks everything.
-var anyShape = (&value.ShapeBuilder{}).Build()
-
 // keepable makes a text of JSON that two readers could read differently or that is nested too deep
 // to be kept: the function has run, so its result must not be what breaks a thread.
 func keepable(raw json.RawMessage) json.RawMessage {
-	var scratch value.Scratch
-	if len(raw) == 0 || anyShape.Scan(raw, value.Limits{MaxBytes: 64 << 20, MaxDepth: 96}, &scratch) == nil {
+	limits := jsonmsg.Limits()
+	limits.MaxDepth = 96
+	if _, err := jsonmsg.Check(raw, limits); len(raw) == 0 || err == nil {
 		return raw
 	}
 	return jsonText(strings.ToValidUTF8(string(raw), "\uFFFD"))

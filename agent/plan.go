@@ -87,7 +87,7 @@ func (d *byPlan) Decide(_ context.Context, t Tool, call content.ToolCall) (hold.
 	c.Args = call.Args()
 	c.Principal = d.opt.Principal
 	c.Session = d.opt.Session
-	c.ParentInput = d.opt.ParentInput
+	c.ParentInput = resolve.Raw(d.opt.ParentInput)
 	c.ToolDefinition = d.digest(t)
 	return hold.Verdict{Decision: d.plan.Decide(c), Call: c}, nil
 }

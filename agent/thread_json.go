@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -101,7 +102,8 @@ func (t *Thread) MarshalJSON() ([]byte, error) { return t.Encode() }
 // Encode writes the whole thread, open requests included (docs/contracts/thread.md). Arguments keep
 // every letter.
 func (t *Thread) Encode() ([]byte, error) {
-	raw, err := plainJSON(threadJSON{
+	// Arguments stay as they were written.
+	raw, err := jsonmsg.Marshal(threadJSON{
 		Version:        threadVersion,
 		ID:             t.ID,
 		Revision:       t.Revision,
@@ -119,17 +121,6 @@ func (t *Thread) Encode() ([]byte, error) {
 	return raw, nil
 }
 
-// plainJSON leaves <, > and & as they are: arguments stay as they were written.
-func plainJSON(v any) ([]byte, error) {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
-}
-
 // MarshalJSON writes the item with its contents.
 func (it *item) MarshalJSON() ([]byte, error) {
 	row := itemJSON{itemFields: (*itemFields)(it)}
@@ -142,7 +133,7 @@ func (it *item) MarshalJSON() ([]byte, error) {
 	for _, c := range it.Lead {
 		row.Lead = append(row.Lead, contentJSON{c})
 	}
-	return plainJSON(row)
+	return jsonmsg.Marshal(row)
 }
 
 // MarshalJSON writes the ask with its contents.
@@ -151,7 +142,7 @@ func (a *ask) MarshalJSON() ([]byte, error) {
 	if a.Answer != nil {
 		row.Answer = optional(a.Answer)
 	}
-	return plainJSON(row)
+	return jsonmsg.Marshal(row)
 }
 
 // UnmarshalJSON reads what MarshalJSON writes. A thread of a later version is a *VersionError;

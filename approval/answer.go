@@ -223,13 +223,13 @@ func (s *Service) edited(ctx context.Context, r *Request, in EditInput) (Revisio
 		return Revision{}, nil, &InputError{"arguments", "an object"}
 	}
 	call := r.Current().Call
-	call.Args = in.Args
-	d := c.Plan.Decide(call.Resolve())
-	out := &Edited{Decision: d, Binding: d.Binding, Changes: Diff(r.Current().Call.Args, in.Args)}
+	call.Args = resolve.Raw(in.Args)
+	d := c.Plan.Decide(&call)
+	out := &Edited{Decision: d, Binding: d.Binding, Changes: Diff(string(r.Current().Call.Args), in.Args)}
 	if d.Outcome == resolve.Deny {
 		return Revision{}, out, ErrEditDenied
 	}
-	if out.Binding, err = c.Plan.Bind(call.Resolve()); err != nil {
+	if out.Binding, err = c.Plan.Bind(&call); err != nil {
 		return Revision{}, nil, fmt.Errorf("bind the edited call: %w", err)
 	}
 	next := c.revision(call, out.Binding, d)
@@ -298,7 +298,7 @@ func (s *Service) edit(ctx context.Context, tx Tx, r *Request, voter Person, in 
 		e := r.event(EventEditRefused, voter.ID, map[string]any{"why": why, "channel": in.Channel})
 		return step{events: []Event{e.sealing("note", in.Reason)}, refused: err}
 	}
-	if e := w.eligibility(&a, voter.ID); !e.Approve { // the arguments, of whatever size, are not even looked at
+	if e := w.eligibility(&a, voter.ID); e.May(Approve) != nil { // the arguments, of whatever size, are not even looked at
 		return nil, refused(e.Why, fmt.Errorf("%w: %s may not edit", ErrNotEligible, voter.ID)), nil
 	}
 	if !in.Full {

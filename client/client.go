@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/internal/wait"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -35,6 +36,9 @@ type Options struct {
 	Pause, MaxPause time.Duration
 	// Timeout bounds one attempt, without the time that the server was asked to wait; 0 means 30s.
 	Timeout time.Duration
+	// Poll is how often the people of a server are looked at where the token may not read events; 0
+	// means 3s.
+	Poll time.Duration
 	// UserAgent names the program.
 	UserAgent string
 }
@@ -77,6 +81,9 @@ func (o Options) orDefault() Options {
 	if o.Timeout == 0 {
 		o.Timeout = 30 * time.Second
 	}
+	if o.Poll == 0 {
+		o.Poll = 3 * time.Second
+	}
 	if o.UserAgent == "" {
 		o.UserAgent = "assent-client"
 	}
@@ -99,6 +106,13 @@ func (p *Problem) Error() string {
 		text += ": " + p.Detail
 	}
 	return text
+}
+
+// Is reports whether the problem is an error of the domain, such as approval.ErrFrozen: the one that
+// its code stands for.
+func (p *Problem) Is(target error) bool {
+	err := openapi.MeaningOf(p.Problem.Code).Err
+	return err != nil && err == target
 }
 
 // Code returns the code of the problem in an error, or "".
@@ -157,7 +171,7 @@ func (c *Client) exchange(ctx context.Context, in call) ([]byte, error) {
 		if err == nil || ctx.Err() != nil || attempt >= c.opt.Attempts || !in.again.allows(err, attempt) {
 			return text, err
 		}
-		if err := pause(ctx, c.backoff(attempt, err)); err != nil {
+		if err := wait.Pause(ctx, c.backoff(attempt, err)); err != nil {
 			return nil, err
 		}
 	}

@@ -259,3 +259,19 @@ func TestEndingsAreTold(t *testing.T) {
 		}
 	}
 }
+
+// TestProblemsAreErrorsOfTheDomain: a caller asks after the same errors here and in the server.
+func TestProblemsAreErrorsOfTheDomain(t *testing.T) {
+	all := openapi.Meanings()
+	for _, m := range all {
+		err := fmt.Errorf("wrapped: %w", &Problem{openapi.Problem{Code: m.Code}})
+		for _, other := range all {
+			if other.Err != nil && errors.Is(err, other.Err) != (other.Code == m.Code) {
+				t.Errorf("%s and %v: got %v", m.Code, other.Err, errors.Is(err, other.Err))
+			}
+		}
+	}
+	if errors.Is(&Problem{openapi.Problem{Code: "of a later version"}}, approval.ErrNotFound) {
+		t.Error("an unknown code is an error of the domain")
+	}
+}

@@ -7,10 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/rap"
 )
 
 // confDesk is a desk whose people are the row itself.
@@ -32,8 +30,8 @@ type confHeld struct {
 // confAsked is a question of a tool.
 type confAsked struct {
 	ref, key string
-	question rap.Question
-	answer   rap.Answer
+	question hold.Question
+	answer   hold.Answer
 }
 
 func newConfDesk() *confDesk { return &confDesk{arrived: make(chan struct{})} }
@@ -51,7 +49,7 @@ func (d *confDesk) ref(ref string) *confHeld {
 	return d.find(func(h *confHeld) bool { return h.Ref == ref })
 }
 
-func (d *confDesk) As(approval.Asker) rap.AskerDesk { return d }
+func (d *confDesk) As(approval.Asker) hold.Requests { return d }
 
 func (d *confDesk) Open(_ context.Context, key string, v hold.Verdict) (hold.Held, error) {
 	held, slow := d.opened(key, v)
@@ -87,7 +85,7 @@ func (d *confDesk) Claim(_ context.Context, ref, key string, v hold.Verdict) err
 	defer d.mu.Unlock()
 	h := d.ref(ref)
 	if h == nil || h.State != hold.Approved || h.taken != "" && h.taken != key || string(h.verdict.Call.Args) != string(v.Call.Args) {
-		return agent.ErrNotClaimed
+		return hold.ErrNotClaimed
 	}
 	h.taken = key
 	return nil
@@ -101,15 +99,15 @@ func (d *confDesk) Cancel(_ context.Context, ref, reason string) error {
 		d.news()
 	}
 	for _, a := range d.asked {
-		if a.ref == ref && a.answer.State == rap.AnswerOpen {
-			a.answer = rap.Answer{State: rap.AnswerCancelled, Reason: reason}
+		if a.ref == ref && a.answer.State == hold.AnswerOpen {
+			a.answer = hold.Answer{State: hold.AnswerCancelled, Reason: reason}
 			d.news()
 		}
 	}
 	return nil
 }
 
-func (d *confDesk) Ask(_ context.Context, key string, q rap.Question) (string, error) {
+func (d *confDesk) Ask(_ context.Context, key string, q hold.Question) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, a := range d.asked {
@@ -117,13 +115,13 @@ func (d *confDesk) Ask(_ context.Context, key string, q rap.Question) (string, e
 			return a.ref, nil
 		}
 	}
-	a := &confAsked{ref: fmt.Sprintf("q_%d", len(d.asked)+1), key: key, question: q, answer: rap.Answer{State: rap.AnswerOpen}}
+	a := &confAsked{ref: fmt.Sprintf("q_%d", len(d.asked)+1), key: key, question: q, answer: hold.Answer{State: hold.AnswerOpen}}
 	d.asked = append(d.asked, a)
 	d.news()
 	return a.ref, nil
 }
 
-func (d *confDesk) Answer(_ context.Context, ref string) (rap.Answer, error) {
+func (d *confDesk) Answer(_ context.Context, ref string) (hold.Answer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, a := range d.asked {
@@ -131,7 +129,7 @@ func (d *confDesk) Answer(_ context.Context, ref string) (rap.Answer, error) {
 			return a.answer, nil
 		}
 	}
-	return rap.Answer{}, hold.ErrNoRequest
+	return hold.Answer{}, hold.ErrNoRequest
 }
 
 // news wakes those who wait for something new. d.mu is held.
@@ -177,7 +175,7 @@ func (d *confDesk) request(t *testing.T, nth int) hold.Verdict {
 }
 
 // question waits for the nth question.
-func (d *confDesk) question(t *testing.T, nth int) rap.Question {
+func (d *confDesk) question(t *testing.T, nth int) hold.Question {
 	t.Helper()
 	d.until(t, fmt.Sprint("question ", nth), func() bool { return len(d.asked) >= nth })
 	return d.asked[nth-1].question
@@ -186,16 +184,16 @@ func (d *confDesk) question(t *testing.T, nth int) rap.Question {
 // withdrawn waits until the nth question is.
 func (d *confDesk) withdrawn(t *testing.T, nth int) {
 	t.Helper()
-	d.until(t, "a withdrawn question", func() bool { return len(d.asked) >= nth && d.asked[nth-1].answer.State == rap.AnswerCancelled })
+	d.until(t, "a withdrawn question", func() bool { return len(d.asked) >= nth && d.asked[nth-1].answer.State == hold.AnswerCancelled })
 }
 
 // answers has a person answer the nth question, or let it end.
-func (d *confDesk) answers(t *testing.T, nth int, a rap.Answer) {
+func (d *confDesk) answers(t *testing.T, nth int, a hold.Answer) {
 	t.Helper()
 	d.question(t, nth)
 	d.mu.Lock()
 	q := d.asked[nth-1]
-	if q.answer.State == rap.AnswerOpen {
+	if q.answer.State == hold.AnswerOpen {
 		q.answer = a
 	}
 	d.mu.Unlock()

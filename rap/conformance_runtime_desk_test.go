@@ -7,10 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/rap"
 )
 
 // scriptedDesk is a desk at which the test is the person. Unlike a real one it takes answers to what was withdrawn, so that a test can see
@@ -28,9 +26,9 @@ type scriptedDesk struct {
 // shown is one thing that was put to people: a question, or a whole call (then Verdict has it).
 type shown struct {
 	Ref, Key  string
-	Question  rap.Question
+	Question  hold.Question
 	Verdict   hold.Verdict
-	Answer    rap.Answer
+	Answer    hold.Answer
 	Held      hold.Held
 	Withdrawn int
 }
@@ -86,16 +84,16 @@ func (d *scriptedDesk) find(ref string) (shown, error) {
 }
 
 // Ask shows a question.
-func (d *scriptedDesk) Ask(_ context.Context, key string, q rap.Question) (string, error) {
-	return d.put(key, &shown{Question: q, Answer: rap.Answer{State: rap.AnswerOpen}}).Ref, nil
+func (d *scriptedDesk) Ask(_ context.Context, key string, q hold.Question) (string, error) {
+	return d.put(key, &shown{Question: q, Answer: hold.Answer{State: hold.AnswerOpen}}).Ref, nil
 }
 
 // Answer tells what the test has answered.
-func (d *scriptedDesk) Answer(ctx context.Context, ref string) (rap.Answer, error) {
+func (d *scriptedDesk) Answer(ctx context.Context, ref string) (hold.Answer, error) {
 	s, err := d.find(ref)
 	d.mu.Lock()
 	slow := d.slow[ref]
-	if slow == nil || slow.readers == 0 || s.Answer.State == rap.AnswerOpen {
+	if slow == nil || slow.readers == 0 || s.Answer.State == hold.AnswerOpen {
 		d.mu.Unlock()
 		return s.Answer, err
 	}
@@ -143,7 +141,7 @@ func (d *scriptedDesk) Watch(ctx context.Context, changed func(string)) error {
 }
 
 // Open shows a whole call.
-func (d *scriptedDesk) As(approval.Asker) rap.AskerDesk { return d }
+func (d *scriptedDesk) As(approval.Asker) hold.Requests { return d }
 
 func (d *scriptedDesk) Open(_ context.Context, key string, v hold.Verdict) (hold.Held, error) {
 	return d.put(key, &shown{Verdict: v, Held: hold.Held{State: hold.Pending}}).Held, nil
@@ -158,7 +156,7 @@ func (d *scriptedDesk) Look(_ context.Context, ref string) (hold.Held, error) {
 // Claim takes the run of an approved call.
 func (d *scriptedDesk) Claim(_ context.Context, ref, _ string, _ hold.Verdict) error {
 	if s, err := d.find(ref); err != nil || s.Held.State != hold.Approved {
-		return agent.ErrNotClaimed
+		return hold.ErrNotClaimed
 	}
 	return nil
 }
@@ -171,8 +169,8 @@ func (d *scriptedDesk) Cancel(_ context.Context, ref, _ string) error {
 				continue
 			}
 			s.Withdrawn++
-			if s.Answer.State == rap.AnswerOpen {
-				s.Answer = rap.Answer{State: rap.AnswerCancelled}
+			if s.Answer.State == hold.AnswerOpen {
+				s.Answer = hold.Answer{State: hold.AnswerCancelled}
 			}
 		}
 	})
@@ -180,7 +178,7 @@ func (d *scriptedDesk) Cancel(_ context.Context, ref, _ string) error {
 }
 
 // says gives an answer, whatever became of the question.
-func (d *scriptedDesk) says(ref string, a rap.Answer) {
+func (d *scriptedDesk) says(ref string, a hold.Answer) {
 	d.change(func() {
 		for _, s := range d.shown {
 			if s.Ref == ref {
@@ -192,11 +190,11 @@ func (d *scriptedDesk) says(ref string, a rap.Answer) {
 }
 
 func (d *scriptedDesk) picks(ref string, k int) {
-	d.says(ref, rap.Answer{State: rap.AnswerChosen, Selected: k, By: "ann"})
+	d.says(ref, hold.Answer{State: hold.AnswerChosen, Selected: k, By: "ann"})
 }
 
 func (d *scriptedDesk) dismisses(ref string, standard int) {
-	d.says(ref, rap.Answer{State: rap.AnswerDismissed, Selected: standard, By: "ann"})
+	d.says(ref, hold.Answer{State: hold.AnswerDismissed, Selected: standard, By: "ann"})
 }
 
 func (d *scriptedDesk) look(match func(shown) bool) ([]shown, <-chan struct{}) {

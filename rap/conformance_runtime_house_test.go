@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/approval/people"
-	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/desk"
+	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 	"github.com/assent-dev/assent/server/inbox"
@@ -70,8 +70,8 @@ func (h *askHouse) Plan(_ context.Context, _, agent string) (*approval.Compiled,
 	return &approval.Compiled{Agent: approval.Agent{ID: agent, Version: "1.0.0", Name: "Clerk"}, Plan: h.plan}, nil
 }
 
-func (h *askHouse) desk() rap.Desk {
-	return desk.Service(h.service, h.store, desk.Place{Tenant: "acme", Agent: "clerk"})
+func (h *askHouse) desk() hold.People {
+	return hold.Service(h.service, h.store, hold.Place{Tenant: "acme", Agent: "clerk"})
 }
 
 // houseWorld is a runtime whose questions go to a real house.
@@ -82,7 +82,7 @@ func houseWorld(t *testing.T, set ...func(w *runtimeWorld)) (*runtimeWorld, *ask
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.store.Close() })
-	return moreWorld(t, append(set, func(w *runtimeWorld) { w.cfg.Desk, w.cfg.Records = h.desk(), h.store })...), h
+	return moreWorld(t, append(set, func(w *runtimeWorld) { w.cfg.People, w.cfg.Records = h.desk(), h.store })...), h
 }
 
 // votes is one person's word on a question. Whoever comes second is told so.
@@ -126,7 +126,7 @@ func (h *askHouse) tooLate(t *testing.T, ref, person string, choice int) {
 // open waits for a call's question and returns its ref.
 func (w *runtimeWorld) open(c *toolCall) string {
 	w.t.Helper()
-	return w.until(c, "asking", func(got rap.Call) bool { return got.Question != "" }).Question
+	return w.until(c, "asking", func(got runtime.Call) bool { return got.Question != "" }).Question
 }
 
 // page is what a person sees of a question in the inbox.
@@ -206,7 +206,7 @@ func twoProcesses(t *testing.T) {
 		w.desk.picks(q.Ref, 2)
 		w.settles()
 		w.tools.exactly(uri, 1)
-		if got, err := threadsOf(t, second).Call(t.Context(), "t-1", id); err != nil || got.State != rap.CallPending {
+		if got, err := threadsOf(t, second).Call(t.Context(), "t-1", id); err != nil || got.State != runtime.CallPending {
 			t.Errorf("the other process has %+v, %v", got, err)
 		}
 

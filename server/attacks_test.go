@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/store"
 )
@@ -83,7 +84,7 @@ func TestLongPollsEndWithTheirToken(t *testing.T) {
 			t.Errorf("got %d %s", a.status, a.text)
 		}
 	})
-	eventually(t, "somebody waits", func() bool { return strings.Contains(h.do("GET", "/metrics", "", "").text, "assent_long_polls 1") })
+	testwait.Until(t, "somebody waits", func() bool { return strings.Contains(h.do("GET", "/metrics", "", "").text, "assent_long_polls 1") })
 	for _, tok := range tokens {
 		if tok.Name == "rt" {
 			h.do("POST", "/v1/tokens/"+tok.ID+"/revoke", h.admin(), "").must(204)

@@ -8,7 +8,6 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/server/openapi"
-	"github.com/assent-dev/assent/store"
 )
 
 func (x *exchange) checkpoint() error {
@@ -100,7 +99,7 @@ func (x *exchange) export() error {
 func (x *exchange) exportAll(out *ledger.Writer, size int64) error {
 	control := http.NewResponseController(x.w)
 	for next := int64(0); next < size; {
-		entries, err := x.inTurn(func() ([]store.Entry, error) {
+		entries, err := x.inTurn(func() ([]ledger.SealedEntry, error) {
 			return x.cfg.Store.Entries(x.r.Context(), x.tenant(), next, int(min(exportBatch, size-next)))
 		})
 		if err != nil {

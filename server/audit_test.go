@@ -13,6 +13,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
 )
@@ -109,7 +110,7 @@ func TestDo(t *testing.T) {
 
 	// people answers the one pending request, with what is handed in.
 	people := func(answer func(*approval.Request)) {
-		eventually(t, "somebody is asked", func() bool {
+		testwait.Until(t, "somebody is asked", func() bool {
 			page, err := mara.Requests(ctx, client.Query{State: "pending", Mine: true})
 			if err != nil || len(page.Requests) == 0 {
 				return false
@@ -242,7 +243,7 @@ func TestTheRestOfTheClient(t *testing.T) {
 	if err := root.RevokeToken(ctx, made.Token.ID); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "ready", func() bool {
+	testwait.Until(t, "ready", func() bool {
 		health, err := c.Ready(ctx)
 		return err == nil && health.Ok
 	})

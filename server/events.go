@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/server/feed"
 	"github.com/assent-dev/assent/server/openapi"
-	"github.com/assent-dev/assent/store"
 )
 
 // fromNow means that a watcher has seen nothing and wants nothing old.
@@ -109,10 +109,10 @@ func (x *exchange) follow(s *feed.Stream, out *eventWriter) {
 // catchUp reads what was forgotten from the ledger. That is work for each watcher alone, so those who are far behind
 // take turns.
 func (x *exchange) catchUp(from int64, far bool) []feed.Frame {
-	read := func() ([]store.Entry, error) {
+	read := func() ([]ledger.SealedEntry, error) {
 		return x.cfg.Store.Leaves(x.r.Context(), x.tenant(), from, feed.Batch)
 	}
-	var entries []store.Entry
+	var entries []ledger.SealedEntry
 	var err error
 	if far {
 		entries, err = x.inTurn(read)

@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/quota"
 	"github.com/assent-dev/assent/store"
@@ -112,7 +114,7 @@ func TestEventsGoOnAfterARestart(t *testing.T) {
 			}
 		}
 	})
-	eventually(t, "somebody watches", func() bool { return strings.Contains(h.do("GET", "/metrics", "", "").text, "assent_watchers 1") })
+	testwait.Until(t, "somebody watches", func() bool { return strings.Contains(h.do("GET", "/metrics", "", "").text, "assent_watchers 1") })
 	h.mark("while up")
 	<-began
 	h.stop()
@@ -204,7 +206,7 @@ func TestManyWatchers(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "all watch", func() bool {
+	testwait.Until(t, "all watch", func() bool {
 		return strings.Contains(h.do("GET", "/metrics", "", "").text, fmt.Sprintf("assent_watchers %d\n", watchers))
 	})
 	counted.reads.Store(0)
@@ -223,7 +225,7 @@ type counting struct {
 	reads atomic.Int64
 }
 
-func (c *counting) Leaves(ctx context.Context, tenant string, from int64, limit int) ([]store.Entry, error) {
+func (c *counting) Leaves(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error) {
 	c.reads.Add(1)
 	return c.Store.Leaves(ctx, tenant, from, limit)
 }
@@ -243,7 +245,7 @@ func TestTooManyWatchers(t *testing.T) {
 	}
 	cancel()
 	_, _ = io.Copy(io.Discard, stream)
-	eventually(t, "the place is free again", func() bool { return h.do("HEAD", "/v1/events", mara, "").status == 200 })
+	testwait.Until(t, "the place is free again", func() bool { return h.do("HEAD", "/v1/events", mara, "").status == 200 })
 }
 
 // stream opens the event stream and leaves it to the caller.
@@ -303,7 +305,7 @@ func TestSlowReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Fprintf(conn, "GET /v1/events?after=-1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", mara)
-	eventually(t, "the slow one watches, then is cut off", func() bool {
+	testwait.Until(t, "the slow one watches, then is cut off", func() bool {
 		text := h.do("GET", "/metrics", "", "").text
 		return strings.Contains(text, `route="GET /v1/events",status="200"`) && strings.Contains(text, "assent_watchers 0")
 	})
@@ -342,7 +344,7 @@ func TestLongPoll(t *testing.T) {
 			t.Errorf("got %d %s", a.status, a.text)
 		}
 	})
-	eventually(t, "somebody waits", func() bool { return strings.Contains(h.do("GET", "/metrics", "", "").text, "assent_long_polls 1") })
+	testwait.Until(t, "somebody waits", func() bool { return strings.Contains(h.do("GET", "/metrics", "", "").text, "assent_long_polls 1") })
 	h.stop()
 	all.Wait()
 }
@@ -353,7 +355,7 @@ func TestNoRunWithoutTheStore(t *testing.T) {
 	rt, mara := h.runtime(), h.voter("mara")
 	r := h.ask(rt, `{"amount":1}`)
 	h.vote(mara, r, "approve").must(200)
-	eventually(t, "ready", func() bool { return h.do("GET", "/readyz", "", "").status == 200 })
+	testwait.Until(t, "ready", func() bool { return h.do("GET", "/readyz", "", "").status == 200 })
 	h.store.lose(fmt.Errorf("%w: the disk at /secret/path is gone", store.ErrUnavailable))
 	for _, c := range []struct{ path, body string }{
 		{"/v1/agents/desk/decide", `{"kind":"tool","tool":"quote"}`},
@@ -365,11 +367,11 @@ func TestNoRunWithoutTheStore(t *testing.T) {
 			t.Errorf("%s: got %d %s", c.path, a.status, a.text)
 		}
 	}
-	eventually(t, "red", func() bool { return h.do("GET", "/readyz", "", "").status == 503 })
-	eventually(t, "the log says so", func() bool { return strings.Contains(h.log.String(), "the work in the background fails") })
+	testwait.Until(t, "red", func() bool { return h.do("GET", "/readyz", "", "").status == 503 })
+	testwait.Until(t, "the log says so", func() bool { return strings.Contains(h.log.String(), "the work in the background fails") })
 	h.do("GET", "/healthz", "", "").must(200)
 	h.store.lose(nil)
-	eventually(t, "green again", func() bool { return h.do("GET", "/readyz", "", "").status == 200 })
+	testwait.Until(t, "green again", func() bool { return h.do("GET", "/readyz", "", "").status == 200 })
 	h.consume(rt, r, "k").must(200)
 	if n := strings.Count(h.log.String(), "worker=sealing error"); n != 1 {
 		t.Errorf("the failure of sealing was logged %d times", n)
@@ -396,7 +398,7 @@ func TestMetrics(t *testing.T) {
 			t.Log("missing: " + missing)
 		}
 	})
-	eventually(t, "the figures are there", func() bool {
+	testwait.Until(t, "the figures are there", func() bool {
 		text := h.do("GET", "/metrics", mara, "").must(200).text
 		for _, line := range want {
 			if !strings.Contains(text, line) {

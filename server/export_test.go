@@ -1,7 +1,5 @@
 package server
 
-import "github.com/assent-dev/assent/server/openapi"
-
 // Routes lists the operations with the scopes of which one is enough.
 func Routes() map[string][]string {
 	out := map[string][]string{}
@@ -19,22 +17,6 @@ func Queries() map[string][]string {
 	out := map[string][]string{}
 	for _, r := range (&Server{}).table() {
 		out[r.pattern] = r.query
-	}
-	return out
-}
-
-// Kind is what all problems of a code have in common.
-type Kind struct {
-	Status int
-	Title  string
-	Next   openapi.NextAction
-}
-
-// Kinds lists every code.
-func Kinds() map[openapi.Code]Kind {
-	out := map[openapi.Code]Kind{}
-	for c, k := range kinds() {
-		out[c] = Kind{k.status, k.title, k.next}
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -21,12 +22,12 @@ func TestUsers4_3_ABrokenAgentDegrades(t *testing.T) {
 			return []openapi.Loaded{{Part: "agents", Digest: "sha256:aa", Problems: []string{"of " + tenant}}}
 		}
 	})
-	eventually(t, "ready", func() bool { return h.do("GET", "/readyz", "", "").status == 200 })
+	testwait.Until(t, "ready", func() bool { return h.do("GET", "/readyz", "", "").status == 200 })
 	if text := h.do("GET", "/metrics", "", "").text; !strings.Contains(text, "assent_degraded{part=\"agents\"} 0") {
 		t.Error(text)
 	}
 	h.rewrite("agents/other.agf.yaml", "alias: trade", "alias: [trade]")
-	eventually(t, "degraded", func() bool {
+	testwait.Until(t, "degraded", func() bool {
 		a := h.do("GET", "/readyz", "", "").must(200)
 		if strings.Contains(a.text, "other") {
 			t.Errorf("anybody may read %s", a.text)

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -22,6 +21,7 @@ import (
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/server/plans"
@@ -41,7 +41,7 @@ type house struct {
 	signer ledger.Signer
 	srv    *server.Server
 	url    string
-	log    *logged
+	log    *testwait.Buffer
 	clock  *clock
 	stop   func()
 	marks  int // entries that size made
@@ -112,28 +112,10 @@ func (f *fragile) Seal(ctx context.Context, limit int, sign func(ledger.Checkpoi
 	return f.Store.Seal(ctx, limit, sign)
 }
 
-// logged is a log that a test can read.
-type logged struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(b)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
 // newHouse starts a server that ends with the test.
 func newHouse(t *testing.T, change ...func(*server.Config)) *house {
 	t.Helper()
-	h := &house{t: t, dir: t.TempDir(), log: &logged{}, clock: &clock{}}
+	h := &house{t: t, dir: t.TempDir(), log: &testwait.Buffer{}, clock: &clock{}}
 	if err := os.CopyFS(h.dir, os.DirFS("testdata")); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +159,8 @@ func (h *house) open() {
 func (h *house) start(change ...func(*server.Config)) {
 	h.t.Helper()
 	cfg := server.Config{
-		Service: h.svc, Store: h.store, Directory: h.people, Signer: h.signer, Now: h.clock.Now,
+		Channels: []string{"inbox", "slack"},
+		Service:  h.svc, Store: h.store, Directory: h.people, Signer: h.signer, Now: h.clock.Now,
 		Logger: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Checks: []server.Check{{
 			Name: "agents", Check: func(context.Context) error { return h.plans.Err(plans.Agents) }, Degrades: true,
@@ -436,22 +419,6 @@ func (h *house) client(token string) *client.Client {
 	return c
 }
 
-// eventually fails the test unless something comes to hold.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(15 * time.Second)
-	defer deadline.Stop()
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
-	for !holds() {
-		select {
-		case <-look.C:
-		case <-deadline.C:
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
-}
-
 // size is how many entries the ledger of acme has, everything sealed that was recorded before. It is told by an entry that it puts behind them.
 func (h *house) size() int {
 	h.t.Helper()
@@ -461,7 +428,7 @@ func (h *house) size() int {
 		h.t.Fatal(err)
 	}
 	at := int64(-1)
-	eventually(h.t, "everything is sealed", func() bool {
+	testwait.Until(h.t, "everything is sealed", func() bool {
 		entries, err := h.store.History(h.t.Context(), "acme", mark, 0, 100)
 		if err != nil {
 			h.t.Fatal(err)

@@ -9,10 +9,10 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/quota"
 	"github.com/assent-dev/assent/server/tokens"
-	"github.com/assent-dev/assent/store"
 )
 
 // What an exchange may take of the memory, in bytes: its copies of what was sent and of what is stored, and the trees
@@ -98,7 +98,7 @@ func (x *exchange) turn(size int64) error {
 }
 
 // inTurn reads a part of the ledger when it is the caller's turn.
-func (x *exchange) inTurn(read func() ([]store.Entry, error)) ([]store.Entry, error) {
+func (x *exchange) inTurn(read func() ([]ledger.SealedEntry, error)) ([]ledger.SealedEntry, error) {
 	x.leave() // what comes of it is sent as slowly as the reader takes it
 	turn, err := x.cfg.Shares.Turns.Take(x.r.Context(), x.who, 1, turnWait)
 	if err != nil {

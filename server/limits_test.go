@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/quota"
@@ -190,7 +191,7 @@ func TestH6_MemoryIsTakenBeforeABodyIsRead(t *testing.T) {
 		}
 		u.answer().must(http.StatusOK)
 	}
-	eventually(t, "the memory is free again", func() bool {
+	testwait.Until(t, "the memory is free again", func() bool {
 		return h.do("POST", "/v1/agents/desk/decide", greedy, large).status == http.StatusOK
 	})
 }
@@ -342,7 +343,7 @@ func TestM9_PollsOfOneTokenEnd(t *testing.T) {
 			}
 		})
 		waiting++
-		eventually(t, "it waits", func() bool {
+		testwait.Until(t, "it waits", func() bool {
 			return strings.Contains(h.do("GET", "/metrics", "", "").text, fmt.Sprintf("assent_long_polls %d\n", waiting))
 		})
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/plans"
-	"github.com/assent-dev/assent/store"
 )
 
 // problem is an error as a client sees it (RFC 9457). cause is for the log only.
@@ -49,108 +48,26 @@ func (p *problem) after(seconds int) *problem {
 	return p
 }
 
-// kind is what all problems of one code have in common.
-type kind struct {
-	status int
-	title  string
-	next   openapi.NextAction
-	after  int // seconds
-}
-
-const (
-	retry   = openapi.NextActionRetry
-	request = openapi.NextActionRequest
-	none    = openapi.NextActionNone
-)
-
-// kinds lists every code. docs/contracts/http.md shows it as a table.
-func kinds() map[openapi.Code]kind {
-	return map[openapi.Code]kind{
-		openapi.CodeBadRequest:           {http.StatusBadRequest, "the request can't be read", none, 0},
-		openapi.CodeUnauthenticated:      {http.StatusUnauthorized, "no valid token", none, 0},
-		openapi.CodeTokenExpired:         {http.StatusUnauthorized, "the token has expired", none, 0},
-		openapi.CodeTokenRevoked:         {http.StatusUnauthorized, "the token was revoked", none, 0},
-		openapi.CodeMissingScope:         {http.StatusForbidden, "the token may not do this", none, 0},
-		openapi.CodeAgentNotAllowed:      {http.StatusForbidden, "the token may not act for this agent", none, 0},
-		openapi.CodeNoPerson:             {http.StatusForbidden, "the token speaks for no person", none, 0},
-		openapi.CodeUnknownPerson:        {http.StatusForbidden, "nobody is known by this name", none, 0},
-		openapi.CodeNotEligible:          {http.StatusForbidden, "this person may not answer the request", none, 0},
-		openapi.CodeNotFound:             {http.StatusNotFound, "not found", none, 0},
-		openapi.CodeUnknownAgent:         {http.StatusNotFound, "unknown agent", none, 0},
-		openapi.CodeMethodNotAllowed:     {http.StatusMethodNotAllowed, "not with this method", none, 0},
-		openapi.CodePending:              {http.StatusConflict, "nobody has decided yet", retry, 5},
-		openapi.CodeNotApproved:          {http.StatusConflict, "the request was not approved", none, 0},
-		openapi.CodeConsumed:             {http.StatusConflict, "the approval has been used", none, 0},
-		openapi.CodeStale:                {http.StatusConflict, "the rules changed since it was approved", request, 0},
-		openapi.CodeClosed:               {http.StatusConflict, "the request has ended", none, 0},
-		openapi.CodeQuestion:             {http.StatusConflict, "a question takes a choice, and approves nothing", none, 0},
-		openapi.CodeBindingMismatch:      {http.StatusConflict, "this is not what was shown or approved", none, 0},
-		openapi.CodeVersionMismatch:      {http.StatusPreconditionFailed, "the request changed meanwhile", retry, 0},
-		openapi.CodeTooLarge:             {http.StatusRequestEntityTooLarge, "the body is too large", none, 0},
-		openapi.CodeUnsupportedMediaType: {http.StatusUnsupportedMediaType, "expected application/json", none, 0},
-		openapi.CodeInvalid:              {http.StatusUnprocessableEntity, "a value that can't be accepted", none, 0},
-		openapi.CodeNotShown:             {http.StatusUnprocessableEntity, "the call was not shown fully", none, 0},
-		openapi.CodeHiddenValues:         {http.StatusUnprocessableEntity, "a policy forbids approving while it hides a value of the call", none, 0},
-		openapi.CodeKeyReuse:             {http.StatusUnprocessableEntity, "the idempotency key was used for another call", none, 0},
-		openapi.CodeEditDenied:           {http.StatusUnprocessableEntity, "the edited call is denied", none, 0},
-		openapi.CodeGrantRefused:         {http.StatusUnprocessableEntity, "no standing approval can come out of this", none, 0},
-		openapi.CodeFrozen:               {http.StatusLocked, "frozen", none, 0},
-		openapi.CodeIfMatchRequired:      {http.StatusPreconditionRequired, "an answer must say which version it answers", none, 0},
-		openapi.CodeTooMany:              {http.StatusTooManyRequests, "too much at once", retry, 10},
-		openapi.CodeInternal:             {http.StatusInternalServerError, "a fault of the server", none, 0},
-		openapi.CodeTampered:             {http.StatusInternalServerError, "the database was tampered with", none, 0},
-		openapi.CodeUnavailable:          {http.StatusServiceUnavailable, "not available now", retry, 2},
-		openapi.CodeAgentUnusable:        {http.StatusServiceUnavailable, "the agent's files can't be used", none, 0},
-		openapi.CodeWrongHost:            {http.StatusMisdirectedRequest, "not a name of this server", none, 0},
-	}
-}
-
 // fail makes a problem. An empty detail leaves the title to speak.
 func fail(code openapi.Code, detail string) *problem {
-	k := kinds()[code]
+	m := openapi.MeaningOf(code)
 	return &problem{Problem: openapi.Problem{
-		Type: "urn:assent:problem:" + string(code), Title: k.title, Status: k.status, Detail: detail, Code: code, NextAction: k.next, RetryAfter: k.after,
+		Type:       "urn:assent:problem:" + string(code),
+		Title:      m.Title,
+		Status:     m.Status,
+		Detail:     detail,
+		Code:       code,
+		NextAction: m.Next,
+		RetryAfter: m.After,
 	}}
 }
 
-// sentinels says which code an error of the domain has, and what to tell beside its title.
-func sentinels() []struct {
-	err    error
-	code   openapi.Code
-	detail string
-} {
-	return []struct {
-		err    error
-		code   openapi.Code
-		detail string
-	}{
-		{store.ErrTampered, openapi.CodeTampered, "what stands in the database was not written by this service, so nothing rests on it: its log says what"},
-		{approval.ErrNotFound, openapi.CodeNotFound, ""},
-		{approval.ErrUnknownAgent, openapi.CodeUnknownAgent, "no agent of this id is loaded: look at the id, and at what the server was started with"},
-		{approval.ErrVersion, openapi.CodeVersionMismatch, "read the request again, show it again, then answer with the new version"},
-		{approval.ErrBinding, openapi.CodeBindingMismatch, "an approver may have edited the call: read the request again, and present or answer what stands there now"},
-		{approval.ErrNotShown, openapi.CodeNotShown, "an approval needs shown_fully: true, which only a channel that showed the whole call may say"},
-		{approval.ErrHidden, openapi.CodeHiddenValues, "deny it, or have its rules show what they hide"},
-		{approval.ErrPending, openapi.CodePending, "wait for the request with ?wait=, then consume"},
-		{approval.ErrNotApproved, openapi.CodeNotApproved, ""},
-		{approval.ErrConsumed, openapi.CodeConsumed, "it ran once, and will not run again"},
-		{approval.ErrStale, openapi.CodeStale, "open a new request for the call"},
-		{approval.ErrFrozen, openapi.CodeFrozen, "the kill switch is thrown; nothing runs until it is lifted"},
-		{approval.ErrKeyReuse, openapi.CodeKeyReuse, "use a new key for another call"},
-		{approval.ErrClosed, openapi.CodeClosed, ""},
-		{approval.ErrQuestion, openapi.CodeQuestion, "answer it with choose or dismiss, then read the request"},
-		{approval.ErrEditDenied, openapi.CodeEditDenied, ""},
-		{approval.ErrGrantRefused, openapi.CodeGrantRefused, ""},
-		{approval.ErrNotEligible, openapi.CodeNotEligible, ""},
-		{approval.ErrUnknownName, openapi.CodeUnknownPerson, "the directory does not know the token's person"},
-	}
-}
-
-// problemOf turns any error into what a client may see. What is not known to be the caller's fault is ours: not available, and nothing runs.
+// problemOf turns any error into what a client may see. An error that nobody knows becomes 503, so
+// that nothing runs.
 func problemOf(err error) *problem {
-	var p *problem
-	if errors.As(err, &p) {
-		return p
+	var known *problem
+	if errors.As(err, &known) {
+		return known
 	}
 	var input *approval.InputError
 	if errors.As(err, &input) {
@@ -160,21 +77,20 @@ func problemOf(err error) *problem {
 	if errors.As(err, &limit) {
 		return fail(openapi.CodeTooMany, limit.Detail).after(int(limit.After.Seconds()) + 1)
 	}
-	for _, s := range sentinels() {
-		if errors.Is(err, s.err) {
-			p = fail(s.code, s.detail)
-			p.cause = err
-			return p
-		}
-	}
 	var unusable *plans.UnusableError
 	if errors.As(err, &unusable) {
 		return fail(openapi.CodeAgentUnusable, unusable.Error())
 	}
-	p = fail(openapi.CodeUnavailable, "nothing may run until the server can ask again")
-	if p.cause = err; errors.Is(err, context.Canceled) {
+	m, ok := openapi.MeaningOfError(err)
+	if !ok {
+		m = openapi.MeaningOf(openapi.CodeUnavailable)
+	}
+	p := fail(m.Code, m.Detail)
+	p.cause = err
+	if m.Code == openapi.CodeUnavailable && errors.Is(err, context.Canceled) {
 		p.Detail = "the exchange was cut off"
 	}
+
 	return p
 }
 

@@ -20,10 +20,13 @@ import (
 )
 
 func TestProblemOf(t *testing.T) {
-	for _, s := range sentinels() {
-		wrapped := fmt.Errorf("deep inside: %w", s.err)
-		if p := problemOf(wrapped); p.Code != s.code || p.Status != kinds()[s.code].status || !errors.Is(p, s.err) || strings.Contains(p.Error(), "deep inside") {
-			t.Errorf("%v: got %+v", s.err, p)
+	for _, m := range openapi.Meanings() {
+		if m.Err == nil {
+			continue
+		}
+		p := problemOf(fmt.Errorf("deep inside: %w", m.Err))
+		if p.Code != m.Code || p.Status != m.Status || !errors.Is(p, m.Err) || strings.Contains(p.Error(), "deep inside") {
+			t.Errorf("%v: got %+v", m.Err, p)
 		}
 	}
 	for _, c := range []struct {
@@ -39,7 +42,7 @@ func TestProblemOf(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		problemOf(fmt.Errorf("wrapped: %w", c.err)).write(w)
-		if !strings.Contains(w.Body.String(), `"code":"`+string(c.code)+`"`) || w.Code != kinds()[c.code].status || strings.Contains(w.Body.String(), "anything else") {
+		if !strings.Contains(w.Body.String(), `"code":"`+string(c.code)+`"`) || w.Code != openapi.MeaningOf(c.code).Status || strings.Contains(w.Body.String(), "anything else") {
 			t.Errorf("%v: got %d %s", c.err, w.Code, w.Body)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -142,7 +143,7 @@ func TestH4_OnlyAdministratorsLetALogBeginAnew(t *testing.T) {
 		t.Errorf("it does not begin anew: %s", a.text)
 	}
 	var told bool
-	eventually(t, "the ledger tells of it", func() bool {
+	testwait.Until(t, "the ledger tells of it", func() bool {
 		entries, err := h.store.Entries(t.Context(), "acme", 0, 100)
 		for _, e := range entries {
 			leaf, bad := ledger.ParseLeaf(e.Leaf)

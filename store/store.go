@@ -69,12 +69,12 @@ type Ledger interface {
 	// One replica seals at a time; another's call returns 0 at once. It returns how many were sealed.
 	Seal(ctx context.Context, limit int, sign func(ledger.Checkpoint) ([]byte, error)) (int, error)
 	// Leaves lists sealed entries from an index on, without their openings.
-	Leaves(ctx context.Context, tenant string, from int64, limit int) ([]Entry, error)
+	Leaves(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error)
 	// Entries lists sealed entries from an index on: up to limit, and fewer where openings are large, but one at least if there is any.
-	Entries(ctx context.Context, tenant string, from int64, limit int) ([]Entry, error)
+	Entries(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error)
 	// History lists the sealed entries about one subject from an index on, oldest first: up to limit, and fewer as in
 	// Entries.
-	History(ctx context.Context, tenant, subject string, from int64, limit int) ([]Entry, error)
+	History(ctx context.Context, tenant, subject string, from int64, limit int) ([]ledger.SealedEntry, error)
 	// Checkpoint returns the size and the signed checkpoint of the tenant's tree; size 0 and nil before the first.
 	Checkpoint(ctx context.Context, tenant string) (int64, []byte, error)
 	// Handovers lists the checkpoints of the tenant's log that were signed by two keys, when the second took over from the first; oldest first.
@@ -84,13 +84,6 @@ type Ledger interface {
 	// Prune redacts what people wrote and what calls carried: it drops the openings of entries before a time and the bodies of requests that
 	// closed before it. Leaves and hashes stay, so the ledger verifies. It returns how many requests and entries it redacted.
 	Prune(ctx context.Context, tenant string, before time.Time) (requests, entries int, err error)
-}
-
-// Entry is one sealed entry.
-type Entry struct {
-	Index    int64
-	Leaf     []byte // ledger.ParseLeaf
-	Openings []byte // nil when there are none, or when they were redacted
 }
 
 // Tokens are the credentials of runtimes; only hashes are kept.

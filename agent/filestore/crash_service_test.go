@@ -12,7 +12,6 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
-	"github.com/assent-dev/assent/agent/held"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/approval/people"
@@ -100,7 +99,8 @@ func (w *worker) ask() (agent.Decider, hold.Holder, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	holder := held.Service(h.asking, held.Identity{Tenant: "acme", Asker: approval.Asker{Token: "rt"}, Agent: "clerk"})
+	people := hold.Service(h.asking, h.store, hold.Place{Tenant: "acme", Agent: "clerk"})
+	holder := people.As(approval.Asker{Token: "rt"})
 	return agent.ByPlan(c.Plan, agent.PlanOptions{Principal: "bob", Session: threadID}), holder, nil
 }
 

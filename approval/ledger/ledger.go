@@ -51,6 +51,13 @@ type Record struct {
 	Openings              []byte // JSON, nil when there are none; see Redact
 }
 
+// SealedEntry is an entry with its place in the tree of its tenant, as stores return it.
+type SealedEntry struct {
+	Index    int64
+	Leaf     []byte // ParseLeaf
+	Openings []byte // nil when there are none, or when they were redacted
+}
+
 // Seal makes the record of an entry. Salts are read from rand, which must be cryptographically secure
 // (crypto/rand.Reader), or else sealed values could be guessed from the leaf. Times without a year of four digits, texts
 // that are not UTF-8 and what is too large to be exported are refused. Errors never show a value.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -95,7 +96,7 @@ func votesOverHTTP(t *testing.T, w *entrances, who string, r *approval.Request) 
 
 // edited are other arguments for a request: no two edits are the same.
 func (w *entrances) edited(r *approval.Request) string {
-	return strings.Replace(r.Current().Call.Args, "{", fmt.Sprintf(`{"edit":%d,`, w.words.Add(1)), 1)
+	return strings.Replace(string(r.Current().Call.Args), "{", fmt.Sprintf(`{"edit":%d,`, w.words.Add(1)), 1)
 }
 
 func editsOverHTTP(t *testing.T, w *entrances, who string, r *approval.Request) string {
@@ -182,7 +183,7 @@ func (w *entrances) form(who string, r *approval.Request) url.Values {
 func (v *visitor) submits(path string, form url.Values) string {
 	v.t.Helper()
 	var told string
-	waitFor(v.t, "the form may be posted", func() bool {
+	testwait.Until(v.t, "the form may be posted", func() bool {
 		told = v.post(path, form)
 		return !strings.Contains(told, "came right after")
 	})
@@ -224,7 +225,7 @@ func previews(t *testing.T, w *entrances, who string, r *approval.Request) {
 
 // editOf are the arguments that a person's page showed and that they confirm.
 func (w *entrances) editOf(r *approval.Request) string {
-	return strings.Replace(r.Current().Call.Args, "{", fmt.Sprintf(`{"version":%d,`, r.Version), 1)
+	return strings.Replace(string(r.Current().Call.Args), "{", fmt.Sprintf(`{"version":%d,`, r.Version), 1)
 }
 
 func editsInInbox(t *testing.T, w *entrances, who string, r *approval.Request) string {
@@ -260,6 +261,7 @@ type slackPeer struct {
 	clicks  int
 	buttons map[string]string // values, by action and request
 	told    map[string]string // by the path that was posted to
+	posted  []string          // the blocks of messages
 }
 
 // slackButton is a button, or an option of a menu, in the JSON of a message.
@@ -279,6 +281,7 @@ func newSlackPeer(t *testing.T) *slackPeer {
 			p.told[r.URL.Path] = string(text)
 			return
 		}
+		p.posted = append(p.posted, r.FormValue("blocks"))
 		for _, b := range slackButton.FindAllStringSubmatch(r.FormValue("blocks"), -1) {
 			p.buttons[b[1]+" "+b[2]] = b[2] + " " + b[3]
 		}
@@ -292,7 +295,7 @@ func newSlackPeer(t *testing.T) *slackPeer {
 // button waits until a message shows a button for a request, and returns its value.
 func (p *slackPeer) button(t *testing.T, action string, r *approval.Request) (value string) {
 	t.Helper()
-	waitFor(t, "the message of "+r.ID, func() bool {
+	testwait.Until(t, "the message of "+r.ID, func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		value = p.buttons[action+" "+r.ID]
@@ -334,7 +337,7 @@ func (w *entrances) interacts(t *testing.T, who, path string, what map[string]an
 	if answer.StatusCode != http.StatusOK {
 		t.Fatalf("the interaction is answered %d", answer.StatusCode)
 	}
-	waitFor(t, who+" is told what became of it", func() bool {
+	testwait.Until(t, who+" is told what became of it", func() bool {
 		w.slack.mu.Lock()
 		defer w.slack.mu.Unlock()
 		told = w.slack.told[path]

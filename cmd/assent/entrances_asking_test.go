@@ -9,13 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/agent/held"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/cli"
-	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/desk"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -42,9 +39,9 @@ func waysToAsk() []wayToAsk {
 		opens     = "server.(*exchange).openRequest"
 		puts      = "server.(*exchange).askQuestion"
 		byToken   = "server.asker"
-		caller    = "rap.CallerAsker"
-		heldOpens = "agent/held.(*embedded).open"
-		deskPuts  = "rap/desk.(*embedded).ask"
+		caller    = "rap/gateway.CallerAsker"
+		heldOpens = "approval/hold.(*embedded).Open"
+		deskPuts  = "approval/hold.(*embedded).Ask"
 		takesAct  = "server/administration.(*Desk).Take"
 		asksAct   = "server.(*exchange).act"
 		mintsAct  = "approval.AdministrationAsker"
@@ -146,12 +143,17 @@ func (c askedCall) verdict() hold.Verdict {
 	return hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: c.resolved()}
 }
 
+// embedded are the people of agent desk, as a program has them that has the service in itself.
+func (w *entrances) embedded() hold.People {
+	return hold.Service(w.replica.service, w.replica.store, hold.Place{Tenant: "default", Agent: "desk"})
+}
+
 func heldByService(t *testing.T, w *entrances, c askedCall) {
-	opens(t, held.Service(w.replica.service, held.Identity{Tenant: "default", Asker: embedder(), Agent: "desk"}), c)
+	opens(t, w.embedded().As(embedder()), c)
 }
 
 func heldByClient(t *testing.T, w *entrances, c askedCall) {
-	opens(t, held.Client(w.client(t, "rt-mara"), "desk"), c)
+	opens(t, client.Holder(w.client(t, "rt-mara"), "desk"), c)
 }
 
 // opens has an agent's run hold a call.
@@ -162,18 +164,17 @@ func opens(t *testing.T, h hold.Holder, c askedCall) {
 }
 
 func deskOfService(t *testing.T, w *entrances, c askedCall) {
-	at := desk.Place{Tenant: "default", Agent: "desk"}
-	puts(t, desk.Service(w.replica.service, w.replica.store, at).As(embedder()), c)
+	puts(t, w.embedded().As(embedder()), c)
 }
 
 func deskOfClient(t *testing.T, w *entrances, c askedCall) {
 	clients := map[string]*client.Client{"room": w.client(t, "rt-mara")}
-	puts(t, desk.Client("desk", clients).As(approval.Asker{Token: "room"}), c)
+	puts(t, client.People("desk", clients).As(approval.Asker{Token: "room"}), c)
 }
 
 // puts has a RAP runtime put the question of a tool.
-func puts(t *testing.T, d rap.AskerDesk, c askedCall) {
-	q := rap.Question{
+func puts(t *testing.T, d hold.Requests, c askedCall) {
+	q := hold.Question{
 		Call: c.resolved(), Server: "machines", Prompt: "Really?", Choices: []string{"Yes", "No"}, Default: 1,
 		Groups: []string{"ops"},
 	}
@@ -264,7 +265,7 @@ func waysToTake() []wayToTake {
 			take: takesOverHTTP,
 		},
 		{
-			name: "an agent in front of the service", sites: []string{"agent/held.(*embedded).consume"},
+			name: "an agent in front of the service", sites: []string{"approval/hold.(*embedded).Consume"},
 			asks: over("an agent in front of the service"), take: claims,
 		},
 	}
@@ -285,7 +286,7 @@ func claims(t *testing.T, w *entrances, c askedCall, r *approval.Request, anothe
 	if another {
 		who.Token = "another"
 	}
-	h := held.Service(w.replica.service, held.Identity{Tenant: "default", Asker: who, Agent: "desk"})
+	h := w.embedded().As(who)
 
 	return h.Claim(t.Context(), r.ID, approval.NewKey(), c.verdict())
 }

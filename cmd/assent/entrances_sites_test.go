@@ -25,12 +25,14 @@ func noEntrances() map[string]string {
 	return map[string]string{
 		"approval.(*Requester).asker":          "reads who asked from the request",
 		"approval.among":                       "compares an asker with those of a request",
-		"rap.(*Runtime).As":                    "compares an asker with none",
-		"rap.newNamer":                         "compares an asker with none",
-		"rap.(*Runtime).asker":                 "withdraws what an earlier version asked, and asks nothing",
-		"rap.(*Gateway).asker":                 "withdraws what an earlier version asked, and asks nothing",
-		"rap.Upstream":                         "reads what the server behind a gateway offers, and calls nothing",
+		"rap/runtime.(*Runtime).As":            "compares an asker with none",
+		"rap/runtime.(*Runtime).openVaults":    "compares an asker with none",
+		"rap/runtime.(*Runtime).asker":         "withdraws what an earlier version asked, and asks nothing",
+		"rap/gateway.(*Gateway).asker":         "withdraws what an earlier version asked, and asks nothing",
+		"rap/runtime.Upstream":                 "reads what the server behind a gateway offers, and calls nothing",
 		"internal/cli.rapCaller":               "calls a tool without a service: whoever types answers",
+		"internal/assenttest.(*Assent).Vote":   "answers in tests: only they import it",
+		"internal/assenttest.(*Assent).Edit":   "answers in tests: only they import it",
 		"examples/files.(*house).startRuntime": "an example without a service: the user at the terminal answers",
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/cli"
 	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/desk"
+	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/plans"
@@ -83,12 +83,12 @@ func standalone(cfg cli.GatewayConfig, s store.Store, agents *plans.Plans, key c
 		if err != nil {
 			return common, fmt.Errorf("server_token_file: %w", err)
 		}
-		as := rap.CallerAsker(common.Room, rap.Caller{Name: caller.Name})
+		as := gateway.CallerAsker(common.Room, gateway.Caller{Name: caller.Name})
 		if clients[as.Token], err = client.New(cfg.Server, token, client.Options{UserAgent: "assent/" + cli.Version}); err != nil {
 			return common, err
 		}
 	}
-	common.Desk = desk.Client(cfg.Agent, clients)
+	common.People = client.People(cfg.Agent, clients)
 	return common, nil
 }
 

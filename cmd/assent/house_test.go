@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
 )
@@ -160,27 +162,9 @@ func (h *testHouse) ask(t *testing.T, call string) *approval.Request {
 // terminal is a person at a terminal: what they type, and what they see.
 type terminal struct {
 	in   io.Reader
-	out  safeBuffer
+	out  testwait.Buffer
 	env  map[string]string
 	raws int
-}
-
-// safeBuffer can be read while it is written.
-type safeBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // run runs a command as a role, on a terminal.
@@ -206,15 +190,12 @@ func (h *testHouse) run(t *testing.T, term *terminal, role string, args ...strin
 // saw waits until the terminal shows a text.
 func (term *terminal) saw(t *testing.T, text string) {
 	t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
-	defer deadline.Stop()
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
-	for !strings.Contains(term.out.String(), text) {
-		select {
-		case <-look.C:
-		case <-deadline.C:
-			t.Fatalf("the terminal never showed %q:\n%s", text, term.out.String())
+	defer func() {
+		if t.Failed() {
+			t.Logf("the terminal shows\n%s", term.out.String())
 		}
-	}
+	}()
+	testwait.Until(t, fmt.Sprintf("the terminal shows %q", text), func() bool {
+		return strings.Contains(term.out.String(), text)
+	})
 }

@@ -11,11 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -39,22 +39,6 @@ func (h *testHouse) readyz(t *testing.T, path, token string) (int, openapi.Healt
 		t.Fatal(err)
 	}
 	return resp.StatusCode, out
-}
-
-// until waits for something that happens soon.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	late := time.NewTimer(30 * time.Second)
-	defer late.Stop()
-	for !is() {
-		select {
-		case <-tick.C:
-		case <-late.C:
-			t.Fatal("never: " + what)
-		}
-	}
 }
 
 // loadedEntries lists what the ledger tells about files in force, newest last.
@@ -110,10 +94,10 @@ func TestUsers4_3_ATypoReachesNobodyElse(t *testing.T) {
 		c.Tenants = append(c.Tenants, cli.TenantConfig{Name: "other", Agents: []string{other},
 			People: filepath.Join(other, "people.yaml")})
 	})
-	until(t, "ready", func() bool { status, _ := h.readyz(t, "/readyz", ""); return status == 200 })
+	testwait.Until(t, "ready", func() bool { status, _ := h.readyz(t, "/readyz", ""); return status == 200 })
 	rewrite(t, filepath.Join(other, "desk.agf.yaml"), "approval: true", "approval: yes")
 	rewrite(t, filepath.Join(other, "people.yaml"), "people: [", "people: {")
-	until(t, "degraded", func() bool {
+	testwait.Until(t, "degraded", func() bool {
 		status, health := h.readyz(t, "/readyz", "")
 		if status != 200 || !health.Ok {
 			t.Fatalf("%d %+v", status, health)
@@ -148,7 +132,7 @@ func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
 		h = startWith(t, h, func(c *cli.ServeConfig) { c.OnBrokenFiles = mode })
 		r := h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
 		rewrite(t, filepath.Join(h.dir, "people.yaml"), "people: [", "people: {")
-		until(t, "degraded", func() bool {
+		testwait.Until(t, "degraded", func() bool {
 			status, health := h.readyz(t, "/readyz", "")
 			return status == 200 && health.Degraded
 		})
@@ -158,7 +142,7 @@ func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
 			t.Errorf("%s: a vote by the last good people: %v", mode, err)
 		}
 		rewrite(t, filepath.Join(h.dir, "desk.agf.yaml"), "approval: true", "approval: yes")
-		until(t, "the agent is noticed", func() bool { return len(h.loadedEntries(t, "agents_loaded")) == 2 })
+		testwait.Until(t, "the agent is noticed", func() bool { return len(h.loadedEntries(t, "agents_loaded")) == 2 })
 		_, err = h.client(t, "runtime").Decide(t.Context(), "desk", []byte(`{"kind":"tool","tool":"quote"}`))
 		if kept := err == nil; kept != (mode == cli.KeepLastGood) {
 			t.Errorf("%s: a decision by the last good agent: %v", mode, err)
@@ -169,7 +153,7 @@ func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
 // TestL15_TheLedgerSaysWhichFilesAreInForce: at the start, and with every change, the digest and what is broken.
 func TestL15_TheLedgerSaysWhichFilesAreInForce(t *testing.T) {
 	h := start(t, "schema_version: \"1.0.0\"\npolicy_ref: acme.p\napplies: implicit\nrules: [{id: r, match: {targets: [trade]}, deny: \"No.\"}]\n")
-	until(t, "the start is sealed", func() bool {
+	testwait.Until(t, "the start is sealed", func() bool {
 		n := 0
 		for _, part := range []string{"agents", "policies", "people"} {
 			n += len(h.loadedEntries(t, part+"_loaded"))
@@ -193,14 +177,14 @@ func TestL15_TheLedgerSaysWhichFilesAreInForce(t *testing.T) {
 	if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the change is recorded", func() bool { return len(h.loadedEntries(t, "policies_loaded")) == 2 })
+	testwait.Until(t, "the change is recorded", func() bool { return len(h.loadedEntries(t, "policies_loaded")) == 2 })
 	_, after := h.readyz(t, "/readyz?verbose", "")
 	if entries := h.loadedEntries(t, "policies_loaded"); after.Loaded[1].Digest == before.Loaded[1].Digest ||
 		!strings.Contains(entries[1], after.Loaded[1].Digest) {
 		t.Errorf("%+v, %s", after.Loaded, entries)
 	}
 	rewrite(t, path, "rules: [", "rules: {")
-	until(t, "the mistake is recorded", func() bool { return len(h.loadedEntries(t, "policies_loaded")) == 3 })
+	testwait.Until(t, "the mistake is recorded", func() bool { return len(h.loadedEntries(t, "policies_loaded")) == 3 })
 	if last := h.loadedEntries(t, "policies_loaded")[2]; !strings.Contains(last, after.Loaded[1].Digest) ||
 		!strings.Contains(last, `"kept":true`) {
 		t.Errorf("the last good policies are in force: %s", last)
@@ -274,7 +258,7 @@ func TestUsers4_5_AProviderThatIsDownIsADegradedPart(t *testing.T) {
 		c.PublicURL, c.Tenants[0].OIDC = "https://assent.example", &cli.OIDCConfig{Issuer: "https://127.0.0.1:1",
 			ClientID: "x"}
 	})
-	until(t, "degraded", func() bool {
+	testwait.Until(t, "degraded", func() bool {
 		status, health := h.readyz(t, "/readyz", "")
 		last := health.Checks[len(health.Checks)-1]
 		return status == 200 && health.Degraded && last.Name == "sign_in" && !last.Ok

@@ -18,6 +18,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -194,23 +195,28 @@ func (h *testHouse) calls(t *testing.T, token string, call client.RAPCall) *open
 // awaitRequest waits for the one request or question that is pending.
 func (h *testHouse) awaitRequest(t *testing.T) *approval.Request {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for range tick.C {
-		page, err := h.client(t, "alice").Requests(t.Context(), client.Query{State: string(approval.Pending)})
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("%+v, %v", page, err)
-		}
-		if len(page.Requests) == 1 {
-			r, err := h.client(t, "alice").Request(t.Context(), page.Requests[0].ID)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return r
-		}
+	r, err := h.client(t, "alice").Request(t.Context(), h.awaitPending(t, func(approval.Summary) bool { return true }))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return nil
+	return r
+}
+
+// awaitPending waits until one request or question is pending that is as wanted, and returns its id.
+func (h *testHouse) awaitPending(t *testing.T, wanted func(approval.Summary) bool) string {
+	t.Helper()
+
+	alice := h.client(t, "alice")
+	return testwait.Value(t, "one request is pending", func() (string, bool) {
+		page, err := alice.Requests(t.Context(), client.Query{State: string(approval.Pending)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Requests) != 1 || !wanted(page.Requests[0]) {
+			return "", false
+		}
+		return page.Requests[0].ID, true
+	})
 }
 
 // votes answers a request with a person's token and returns what became of the answer; for a question, by its first choice.
@@ -286,7 +292,7 @@ func (h *testHouse) rapEntries(t *testing.T) []ledgerEntry {
 func (h *testHouse) names(t *testing.T, actor, person string, principals ...string) {
 	t.Helper()
 	var entries []ledgerEntry
-	until(t, "the entries are sealed", func() bool {
+	testwait.Until(t, "the entries are sealed", func() bool {
 		entries = h.rapEntries(t)
 		return len(entries) >= 3
 	})
@@ -376,26 +382,16 @@ func TestC1_NobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 // answered waits until an answer was posted to the tool.
 func (m *machines) answered(t *testing.T, what string) {
 	t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
-	defer deadline.Stop()
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
-	for {
+	testwait.Until(t, what+": an answer comes", func() bool {
 		m.mu.Lock()
+		defer m.mu.Unlock()
+
 		n := slices.IndexFunc(m.got, func(c machineCall) bool { return c.path == "/answer" })
 		if n >= 0 {
 			m.got = slices.Delete(m.got, n, n+1)
 		}
-		m.mu.Unlock()
-		if n >= 0 {
-			return
-		}
-		select {
-		case <-look.C:
-		case <-deadline.C:
-			t.Fatalf("%s: no answer came", what)
-		}
-	}
+		return n >= 0
+	})
 }
 
 // TestC1_ThePersonOfAGatewaysCallerApprovesNoneOfItsCalls: a gateway's caller asks in its own name, and for whom it belongs to.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,10 +16,11 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/internal/testwait"
 )
 
 // behindGateway is a gateway by itself in front of the machines, for a program of this machine that listens wherever the system lets it.
-func behindGateway(t *testing.T, m *machines, callbacks string, more ...string) (url string, log *safeBuffer) {
+func behindGateway(t *testing.T, m *machines, callbacks string, more ...string) (url string, log *testwait.Buffer) {
 	t.Helper()
 	return gatewayOf(t, map[string]string{"desk.agf.yaml": opsAgent}, `
 name: front
@@ -101,50 +103,36 @@ func (m *machines) streams() {
 func (m *machines) event(t *testing.T, c machineCall, text string, final bool) {
 	t.Helper()
 	message := string(mustJSON(t, map[string]any{"type": "subscription_event", "group_id": c.GroupID, "tool_call_id": c.ID, "text": text, "final": final}))
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
-		switch status := m.post(c.URL, message); status {
-		case http.StatusOK:
-			return
-		case http.StatusConflict: // the result is on its way
-		default:
+	testwait.Until(t, "the event is taken", func() bool {
+		status := m.post(c.URL, message)
+		if status != http.StatusOK && status != http.StatusConflict { // a conflict while the result is on its way
 			t.Fatalf("%s: %d", message, status)
 		}
-	}
-	t.Fatalf("%s is not taken", message)
+		return status == http.StatusOK
+	})
 }
 
 // sent waits for the nth call of an operation, counted from 0.
 func (m *machines) sent(t *testing.T, operation string, nth int) machineCall {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
-		if all := m.calls(operation); len(all) > nth {
-			return all[nth]
+	return testwait.Value(t, fmt.Sprintf("call %d of %s", nth, operation), func() (machineCall, bool) {
+		all := m.calls(operation)
+		if len(all) <= nth {
+			return machineCall{}, false
 		}
-	}
-	t.Fatalf("no call %d of %s", nth, operation)
-	return machineCall{}
+		return all[nth], true
+	})
 }
 
 // heard waits until the machines were told of a path.
 func (m *machines) heard(t *testing.T, path string) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
+	testwait.Until(t, "something comes to "+path, func() bool {
 		m.mu.Lock()
-		for _, c := range m.got {
-			if c.path == path {
-				m.mu.Unlock()
-				return
-			}
-		}
-		m.mu.Unlock()
-	}
-	t.Fatalf("nothing came to %s", path)
+		defer m.mu.Unlock()
+
+		return slices.ContainsFunc(m.got, func(c machineCall) bool { return c.path == path })
+	})
 }
 
 // TestD5_EventsOfASubscriptionGoThroughAGateway: a runtime in front of assent rap gateway gets what the tool behind says after its result.
@@ -170,7 +158,7 @@ func TestD5_EventsOfASubscriptionGoThroughAGateway(t *testing.T) {
 }
 
 // rapCall runs assent rap call against the machines, at a gateway or not.
-func rapCall(t *testing.T, out, errOut *safeBuffer, args ...string) (ended chan int) {
+func rapCall(t *testing.T, out, errOut *testwait.Buffer, args ...string) (ended chan int) {
 	t.Helper()
 	ended = make(chan int, 1)
 	go func() {
@@ -184,17 +172,17 @@ func rapCall(t *testing.T, out, errOut *safeBuffer, args ...string) (ended chan 
 func TestD6_CallFollowsASubscription(t *testing.T) {
 	m := newMachines(t)
 	m.streams()
-	var out, errOut safeBuffer
+	var out, errOut testwait.Buffer
 	ended := rapCall(t, &out, &errOut, "--url", m.URL, "look")
 	sent := m.sent(t, "look", 0)
 	m.event(t, sent, "line 1", false)
-	waitFor(t, "the first event", func() bool { return out.String() == "still running\nline 1\n" })
+	testwait.Until(t, "the first event", func() bool { return out.String() == "still running\nline 1\n" })
 	m.event(t, sent, "exit \x1b[2J0", true)
 	if code := <-ended; code != cli.ExitOK || out.String() != "still running\nline 1\nexit \\u{1b}[2J0\n" {
 		t.Errorf("exit %d\n%q\n%s", code, out.String(), errOut.String())
 	}
 
-	var text safeBuffer
+	var text testwait.Buffer
 	ended = rapCall(t, &text, &errOut, "--url", m.URL, "look", "--json")
 	sent = m.sent(t, "look", 1)
 	m.event(t, sent, "line 1", false)
@@ -223,10 +211,10 @@ func TestD6_CallFollowsASubscription(t *testing.T) {
 		m.mu.Lock()
 		m.got = nil
 		m.mu.Unlock()
-		var out, errOut safeBuffer
+		var out, errOut testwait.Buffer
 		ended := rapCall(t, &out, &errOut, "--url", m.URL, "look", "--within", c.within)
 		m.event(t, m.sent(t, "look", 0), "line 1", false)
-		waitFor(t, "the first event", func() bool { return strings.HasSuffix(out.String(), "line 1\n") })
+		testwait.Until(t, "the first event", func() bool { return strings.HasSuffix(out.String(), "line 1\n") })
 		if c.stop {
 			if err := syscall.Kill(syscall.Getpid(), syscall.SIGINT); err != nil {
 				t.Fatal(err)
@@ -236,22 +224,6 @@ func TestD6_CallFollowsASubscription(t *testing.T) {
 			t.Errorf("%s: exit %d\n%s%s", name, code, out.String(), errOut.String())
 		}
 		m.heard(t, "/cancel_tool_call")
-	}
-}
-
-// waitFor waits until something holds.
-func waitFor(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
-	defer deadline.Stop()
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
-	for !holds() {
-		select {
-		case <-look.C:
-		case <-deadline.C:
-			t.Fatalf("in vain: %s", what)
-		}
 	}
 }
 

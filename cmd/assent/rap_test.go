@@ -20,6 +20,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -93,7 +94,7 @@ operations: {name: quote, description: Last price., schema: quote.json, url: "`+
 }
 
 // gatewayOf runs assent rap gateway with a configuration, beside files, until the test ends. It returns what the log says, too.
-func gatewayOf(t *testing.T, files map[string]string, config string) (url string, log *safeBuffer) {
+func gatewayOf(t *testing.T, files map[string]string, config string) (url string, log *testwait.Buffer) {
 	t.Helper()
 	dir := t.TempDir()
 	files = maps.Clone(files)
@@ -105,7 +106,7 @@ func gatewayOf(t *testing.T, files map[string]string, config string) (url string
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan cli.Ready, 1), make(chan error, 1)
-	log = &safeBuffer{}
+	log = &testwait.Buffer{}
 	b := backend()
 	serves := b.Gateway
 	b.Gateway = func(_ context.Context, c cli.GatewayConfig, w io.Writer, tell func(cli.Ready)) error {
@@ -215,19 +216,7 @@ func (h *testHouse) testFrozen(t *testing.T, agent *client.Client, wrapped *endp
 // awaitQuestion waits for the one question that is open, and returns its id.
 func (h *testHouse) awaitQuestion(t *testing.T) string {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for range tick.C {
-		page, err := h.client(t, "alice").Requests(t.Context(), client.Query{State: string(approval.Pending)})
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("%+v, %v", page, err)
-		}
-		if len(page.Requests) == 1 && page.Requests[0].Question {
-			return page.Requests[0].ID
-		}
-	}
-	return ""
+	return h.awaitPending(t, func(s approval.Summary) bool { return s.Question })
 }
 
 func (h *testHouse) rapDone(t *testing.T, thread, id string) *openapi.RAPCall {

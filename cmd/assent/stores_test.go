@@ -17,6 +17,7 @@ import (
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
 )
@@ -75,7 +76,7 @@ func TestH4_AForgedApprovalRunsNothingAndIsNotSigned(t *testing.T) {
 	h := start(t, "")
 	call := `{"kind":"tool","tool":"trade","args":{"amount":1000000}}`
 	r := h.ask(t, call)
-	until(t, "the request is sealed", func() bool {
+	testwait.Until(t, "the request is sealed", func() bool {
 		size, err := h.sealed(t)
 		return err == nil && size == 6
 	})
@@ -93,14 +94,14 @@ func TestH4_AForgedApprovalRunsNothingAndIsNotSigned(t *testing.T) {
 	if _, err := h.client(t, "alice").Request(t.Context(), r.ID); client.Code(err) != openapi.CodeTampered {
 		t.Errorf("show: %v", err)
 	}
-	until(t, "sealing fails, and readiness says so", func() bool {
+	testwait.Until(t, "sealing fails, and readiness says so", func() bool {
 		status, failing := h.readiness(t)
 		return status == http.StatusServiceUnavailable && strings.Join(failing, " ") == "sealing"
 	})
 	if size, err := h.sealed(t); err != nil || size != 6 {
 		t.Errorf("%d entries are signed, %v", size, err)
 	}
-	until(t, "nothing runs for the tenant", func() bool {
+	testwait.Until(t, "nothing runs for the tenant", func() bool {
 		_, err := bot.Open(t.Context(), "desk", []byte(`{"kind":"tool","tool":"quote","args":{}}`), client.OpenOptions{})
 		return client.Code(err) == openapi.CodeTampered
 	})
@@ -114,7 +115,7 @@ func TestH4_AForgedApprovalRunsNothingAndIsNotSigned(t *testing.T) {
 		t.Errorf("no figure tells of it, %v", err)
 	}
 	h.sql(t, "DELETE FROM entries WHERE idx IS NULL", "DELETE FROM requests", "INSERT INTO requests SELECT * FROM kept_requests")
-	until(t, "it goes on", func() bool { status, _ := h.readiness(t); return status == http.StatusOK })
+	testwait.Until(t, "it goes on", func() bool { status, _ := h.readiness(t); return status == http.StatusOK })
 	if _, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{Verdict: approval.Approve, Binding: r.Binding(), ShownFully: true, Channel: "cli"}); err != nil {
 		t.Error(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
 )
@@ -85,7 +86,7 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 	key, next := filepath.Join(dir, "k"), filepath.Join(dir, "next")
 	h := startWith(t, &testHouse{dir: dir, token: map[string]string{}}, witnessed(key))
 	h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
-	until(t, "the ledger is shown", func() bool { kept, _ := second.kept(t, token); return kept.Size == 6 })
+	testwait.Until(t, "the ledger is shown", func() bool { kept, _ := second.kept(t, token); return kept.Size == 6 })
 	export := filepath.Join(h.dir, "export.jsonl")
 	verify := func(want int, says string, more ...string) {
 		t.Helper()
@@ -119,14 +120,14 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 		t.Fatal(err)
 	}
 	h = startWith(t, &testHouse{dir: dir, token: map[string]string{}}, witnessed(next))
-	until(t, "the witness follows the key", func() bool {
+	testwait.Until(t, "the witness follows the key", func() bool {
 		kept, _ := second.kept(t, token)
 		public, err := os.ReadFile(next + ".pub")
 		return err == nil && kept.PublicKey == strings.TrimSpace(string(public)) && kept.Size > 7
 	})
 	exec("CREATE TABLE saved AS SELECT * FROM trees; CREATE TABLE saved_entries AS SELECT * FROM entries; CREATE TABLE saved_hashes AS SELECT * FROM hashes")
 	h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":2}}`)
-	until(t, "more is shown", func() bool { now, _ := second.kept(t, token); return now.Size > saved(t, h.dir) })
+	testwait.Until(t, "more is shown", func() bool { now, _ := second.kept(t, token); return now.Size > saved(t, h.dir) })
 	if err := h.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 	witnessed(next)(&cfg)
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan cli.Ready, 1), make(chan error, 1)
-	var log safeBuffer
+	var log testwait.Buffer
 	go func() { ended <- serve(ctx, cfg, &log, func(r cli.Ready) { ready <- r }) }()
 	select {
 	case h.ready = <-ready:
@@ -150,7 +151,7 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 	if client.Code(err) != openapi.CodeTampered {
 		t.Errorf("a call that needs no asking: %v", err)
 	}
-	until(t, "figures tell of it", func() bool {
+	testwait.Until(t, "figures tell of it", func() bool {
 		res, err := http.Get(h.ready.API + "/metrics")
 		if err != nil {
 			t.Fatal(err)

@@ -14,9 +14,11 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/desk"
+	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 	"github.com/assent-dev/assent/store/sqlite"
@@ -30,7 +32,7 @@ var filesFile []byte
 
 // house is the tool server and the runtime that calls it, each at an address of its own.
 type house struct {
-	threads *rap.Threads // the agent's
+	threads *runtime.Threads // the agent's
 	stop    []func()
 }
 
@@ -41,12 +43,7 @@ func open(ctx context.Context, dir string, u *user) (*house, error) {
 		return nil, err
 	}
 	h := &house{stop: []func(){func() { _ = store.Close() }}}
-	common := rap.Common{
-		Records: store,
-		Key:     make([]byte, 32),
-		Now:     time.Now,
-		Poll:    100 * time.Millisecond,
-	}
+	common := rap.Common{Records: store, Key: make([]byte, 32), Now: time.Now, Poll: 100 * time.Millisecond}
 	_, _ = rand.Read(common.Key) // never fails
 	tools, agents, err := listeners()
 	if err != nil {
@@ -73,16 +70,12 @@ func (h *house) gateway(ctx context.Context, common rap.Common, dir string, at, 
 	if common.Plan, err = planOf("files.agf.yaml", filesFile); err != nil {
 		return err
 	}
-	g, err := rap.NewGateway(rap.GatewayConfig{
-		Common:      common,
-		Name:        "files",
-		Description: "Files of one folder.",
-		PublicURL:   address(at),
-		Ask:         rap.AskUser,
-		Operations:  []rap.Operation{writeFile(dir)},
-		Callers:     []rap.Caller{{Name: "here", Callbacks: peer.Config{Allow: []string{address(agents)}}}},
-		Grants:      rap.SessionGrants{Offer: true, For: time.Hour, Uses: 10},
-		Within:      5 * time.Minute,
+	g, err := gateway.New(gateway.Config{
+		Common: common, Name: "files", Description: "Files of one folder.", PublicURL: address(at), Ask: gateway.AskUser,
+		Operations: []rap.Operation{writeFile(dir)},
+		Callers:    []gateway.Caller{{Name: "here", Callbacks: peer.Config{Allow: []string{address(agents)}}}},
+		Grants:     gateway.SessionGrants{Offer: true, For: time.Hour, Uses: 10},
+		Within:     5 * time.Minute,
 	})
 	if err == nil {
 		h.serve(ctx, at, g, g.Run)
@@ -93,8 +86,7 @@ func (h *house) gateway(ctx context.Context, common rap.Common, dir string, at, 
 // writeFile writes below one folder, whatever the path says.
 func writeFile(dir string) rap.Operation {
 	return rap.Operation{
-		Name:        "write_file",
-		Description: "Writes a text into a file.",
+		Name: "write_file", Description: "Writes a text into a file.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"text":{"type":"string"}},"required":["path","text"],"additionalProperties":false}`),
 		Run: func(_ context.Context, job rap.Job) (rap.Outcome, error) {
 			var in struct{ Path, Text string }
@@ -113,12 +105,12 @@ func writeFile(dir string) rap.Operation {
 
 // startRuntime is the agent's side: whose tools it calls, and who answers what they ask.
 func (h *house) startRuntime(ctx context.Context, common rap.Common, tools, at net.Listener, u *user) (err error) {
-	common.Room, common.Desk = "writer", desk.NewLocal(u.ask, nil)
+	common.Room, common.People = "writer", hold.NewLocal(u.ask, nil)
 	if common.Plan, err = planOf("writer.agf.yaml", writerFile); err != nil {
 		return err
 	}
-	runtime, err := rap.NewRuntime(rap.RuntimeConfig{
-		Common: common, CallbackURL: address(at), Servers: []rap.Server{{Name: "files", Peer: peer.Config{URL: address(tools)}}},
+	runtime, err := runtime.New(runtime.Config{
+		Common: common, CallbackURL: address(at), Servers: []runtime.Server{{Name: "files", Peer: peer.Config{URL: address(tools)}}},
 	})
 	if err != nil {
 		return err

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/examples/internal/stage"
-	"github.com/assent-dev/assent/rap"
 )
 
 // What the script picks, as the gateway offers it: the least first, no last.
@@ -24,8 +24,8 @@ type user struct {
 	script []int
 }
 
-// ask is desk.Ask.
-func (u *user) ask(_ context.Context, q rap.Question) rap.Answer {
+// ask is a hold.AskFunc.
+func (u *user) ask(_ context.Context, q hold.Question) hold.Answer {
 	u.page.Line("asks", q.Prompt)
 	for i, label := range q.Choices {
 		u.page.Line("", fmt.Sprintf("[%d] %s", i, label))
@@ -36,16 +36,16 @@ func (u *user) ask(_ context.Context, q rap.Question) rap.Answer {
 	picked := u.script[0]
 	u.script = u.script[1:]
 	u.page.Line("user", strconv.Itoa(picked))
-	return rap.Answer{State: rap.AnswerChosen, Selected: picked, By: "user"}
+	return hold.Answer{State: hold.AnswerChosen, Selected: picked, By: "user"}
 }
 
 // typed reads an index. Whatever else is typed dismisses, which picks the tool's default: no.
-func (u *user) typed(q rap.Question) rap.Answer {
+func (u *user) typed(q hold.Question) hold.Answer {
 	u.page.Prompt("your choice: ")
 	u.in.Scan() // nothing more is read as an empty line
 	n, err := strconv.Atoi(u.in.Text())
 	if err != nil || n < 0 || n >= len(q.Choices) {
-		return rap.Answer{State: rap.AnswerDismissed, Selected: q.Default, By: "user"}
+		return hold.Answer{State: hold.AnswerDismissed, Selected: q.Default, By: "user"}
 	}
-	return rap.Answer{State: rap.AnswerChosen, Selected: n, By: "user"}
+	return hold.Answer{State: hold.AnswerChosen, Selected: n, By: "user"}
 }

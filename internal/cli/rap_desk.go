@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/runtime"
 )
 
 // rapTerminal is where the one person at this terminal answers, one question at a time.
@@ -59,8 +59,8 @@ func (a Assent) typed(ctx context.Context) <-chan string {
 	return lines
 }
 
-// ask is desk.Ask: what we know first, then what the tool says.
-func (t *rapTerminal) ask(ctx context.Context, q rap.Question) rap.Answer {
+// ask is a hold.AskFunc: what we know first, then what the tool says.
+func (t *rapTerminal) ask(ctx context.Context, q hold.Question) hold.Answer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.printf("%s asks about the call %s %s\n", q.Server, q.Call.Tool, string(q.Call.Args))
@@ -73,7 +73,7 @@ func (t *rapTerminal) ask(ctx context.Context, q rap.Question) rap.Answer {
 	}
 	answer := t.picked(ctx, q)
 	x := rapExchange{Prompt: q.Prompt, Choices: q.Choices, Default: q.Default, State: string(answer.State)}
-	if answer.State == rap.AnswerChosen || answer.State == rap.AnswerDismissed {
+	if answer.State == hold.AnswerChosen || answer.State == hold.AnswerDismissed {
 		x.Selected = &answer.Selected
 	}
 	t.told.Lock()
@@ -95,19 +95,19 @@ func (t *rapTerminal) label(i int, label string, standard bool) {
 }
 
 // picked is what the flag says, or what the person types. Nobody to ask is no answer.
-func (t *rapTerminal) picked(ctx context.Context, q rap.Question) rap.Answer {
+func (t *rapTerminal) picked(ctx context.Context, q hold.Question) hold.Answer {
 	if text := t.flags.answer; text != "" {
 		if answer, ok := readChoice(text, q); ok {
 			return answer
 		}
 		t.printf("--answer %s is none of these: nothing is answered\n", text)
-		return rap.Answer{State: rap.AnswerCancelled, Reason: "no such choice"}
+		return hold.Answer{State: hold.AnswerCancelled, Reason: "no such choice"}
 	}
 	for {
 		t.printf("your choice, or dismiss, which picks [%d]: ", q.Default)
 		line, ok := t.line(ctx)
 		if !ok {
-			return rap.Answer{State: rap.AnswerCancelled, Reason: "nobody was there to answer"}
+			return hold.Answer{State: hold.AnswerCancelled, Reason: "nobody was there to answer"}
 		}
 		if answer, ok := readChoice(line, q); ok {
 			return answer
@@ -131,12 +131,12 @@ func (t *rapTerminal) line(ctx context.Context) (string, bool) {
 }
 
 // readChoice understands an index and dismiss. Nothing else is an answer.
-func readChoice(text string, q rap.Question) (rap.Answer, bool) {
+func readChoice(text string, q hold.Question) (hold.Answer, bool) {
 	if text == "dismiss" {
-		return rap.Answer{State: rap.AnswerDismissed, Selected: q.Default, By: "you"}, true
+		return hold.Answer{State: hold.AnswerDismissed, Selected: q.Default, By: "you"}, true
 	}
 	n, err := strconv.Atoi(text)
-	return rap.Answer{State: rap.AnswerChosen, Selected: n, By: "you"}, err == nil && text == strconv.Itoa(n) && n >= 0 && n < len(q.Choices)
+	return hold.Answer{State: hold.AnswerChosen, Selected: n, By: "you"}, err == nil && text == strconv.Itoa(n) && n >= 0 && n < len(q.Choices)
 }
 
 // isAnswer reports whether a text could be an answer to some question; none is one that is asked for here.
@@ -146,7 +146,7 @@ func isAnswer(text string) bool {
 }
 
 // expects says what there is when an operation is not offered, and how long this may take where somebody looks.
-func (t *rapTerminal) expects(operation string, offers []rap.Offer) {
+func (t *rapTerminal) expects(operation string, offers []runtime.Offer) {
 	names := make([]string, len(offers))
 	for i, o := range offers {
 		names[i] = o.Name
@@ -158,7 +158,7 @@ func (t *rapTerminal) expects(operation string, offers []rap.Offer) {
 	}
 }
 
-// approve is desk.Approve: the agent's file wants the call approved before it leaves.
+// approve is a hold.ApproveFunc: the agent's file wants the call approved before it leaves.
 func (t *rapTerminal) approve(ctx context.Context, v hold.Verdict) hold.Held {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -22,7 +22,7 @@ var (
 	inline  = regexp.MustCompile("`[^`\n]*`")
 )
 
-// checkLinks complains about links between our own pages that lead nowhere. exists tells whether a path is there.
+// checkLinks complains about links between our own pages that lead nowhere. exists reports whether a path is there.
 func checkLinks(pages map[string]string, exists func(string) bool) []string {
 	var out []string
 	for page, text := range pages {

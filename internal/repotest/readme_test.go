@@ -116,6 +116,17 @@ func TestReadmeCode(t *testing.T) {
 
 func squeeze(text string) string { return strings.Join(strings.Fields(text), " ") }
 
+// TestReadmeRun runs the first command of the README to its end, which its demo has when it answers by itself.
+func TestReadmeRun(t *testing.T) {
+	bin := filepath.Join(t.TempDir(), "bin")
+	out := shell(t, "make run DEMO='--once --auto-approve' BIN="+bin)
+	for _, want := range []string{"no findings", "allow  ", "ask  Rebalance core", "deny  ", "verified: all"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("make run does not print %q:\n%s", want, out)
+		}
+	}
+}
+
 // TestReadmeSetUp: the two set-up commands are targets of the Makefile.
 func TestReadmeSetUp(t *testing.T) {
 	targets := readText(t, filepath.Join(top, "Makefile"))

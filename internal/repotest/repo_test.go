@@ -42,6 +42,7 @@ type pkg struct {
 type file struct {
 	path  string // from the root of the repository
 	lines int
+	text  string
 	ast   *ast.File
 	fset  *token.FileSet
 }
@@ -92,10 +93,10 @@ func decode[T any](text []byte) ([]T, error) {
 	}
 }
 
-// house is the whole repository, read once for all tests.
-var house = sync.OnceValues(readHouse)
+// repository is the whole repository, read once for all tests.
+var repository = sync.OnceValues(readRepository)
 
-func readHouse() ([]pkg, error) {
+func readRepository() ([]pkg, error) {
 	out, err := goList("-json", "./...")
 	if err != nil {
 		return nil, err
@@ -146,7 +147,7 @@ func parseFile(fset *token.FileSet, path, src string) (file, error) {
 	if err != nil {
 		return file{}, fmt.Errorf("parse: %w", err)
 	}
-	return file{path: path, lines: strings.Count(src, "\n"), ast: tree, fset: fset}, nil
+	return file{path: path, lines: strings.Count(src, "\n"), text: src, ast: tree, fset: fset}, nil
 }
 
 // checked is a package with its types, from the same syntax trees.
@@ -157,9 +158,9 @@ type checked struct {
 	typ  *types.Package
 }
 
-// typedHouse type-checks what readHouse has read, against compiled dependencies.
-var typedHouse = sync.OnceValues(func() ([]checked, error) {
-	packages, err := house()
+// typedRepository type-checks what readRepository has read, against compiled dependencies.
+var typedRepository = sync.OnceValues(func() ([]checked, error) {
+	packages, err := repository()
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/auth"
 )
 
@@ -61,7 +62,7 @@ func TestUsers4_5_SaysAtTheStartThatAProviderIsDown(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { h.auth.Run(ctx); close(ended) }()
-	until(t, func() bool { return strings.Contains(h.logged(), "the identity provider can't be reached") })
+	testwait.Until(t, "the log reports the failure", func() bool { return strings.Contains(h.logged(), "the identity provider can't be reached") })
 	if err := h.auth.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "tenant acme: "+h.idp.URL) {
 		t.Errorf("got %v", err)
 	}
@@ -75,7 +76,7 @@ func TestUsers4_5_SaysAtTheStartThatAProviderIsDown(t *testing.T) {
 	ctx, cancel = context.WithCancel(t.Context())
 	ended = make(chan struct{})
 	go func() { h.auth.Run(ctx); close(ended) }()
-	until(t, func() bool { return strings.Contains(h.logged(), "the identity provider answers") })
+	testwait.Until(t, "the log reports the recovery", func() bool { return strings.Contains(h.logged(), "the identity provider answers") })
 	if err := h.auth.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -85,21 +86,6 @@ func TestUsers4_5_SaysAtTheStartThatAProviderIsDown(t *testing.T) {
 		`offers the scope \"groups\", which is not asked for`} {
 		if !strings.Contains(h.logged(), want) {
 			t.Errorf("no %s in %s", want, h.logged())
-		}
-	}
-}
-
-func until(t *testing.T, is func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	late := time.NewTimer(20 * time.Second)
-	defer late.Stop()
-	for !is() {
-		select {
-		case <-tick.C:
-		case <-late.C:
-			t.Fatal("it never happens")
 		}
 	}
 }

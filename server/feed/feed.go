@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/ledger"
-	"github.com/assent-dev/assent/store"
+	"github.com/assent-dev/assent/internal/wait"
 )
 
 // What a stream remembers of what has just happened, so that watchers don't read the store.
@@ -34,7 +34,7 @@ const (
 // Ledger is what is read.
 type Ledger interface {
 	Checkpoint(ctx context.Context, tenant string) (int64, []byte, error)
-	Leaves(ctx context.Context, tenant string, from int64, limit int) ([]store.Entry, error)
+	Leaves(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error)
 	Changed(tenant string) <-chan struct{}
 }
 
@@ -110,19 +110,8 @@ func (f *Feed) read(ctx context.Context, tenant string, s *Stream) {
 		if failing {
 			changed = nil // else a store that fails at once would keep us busy
 		}
-		await(ctx, nil, rest)
-		await(ctx, changed, lookAgain)
-	}
-}
-
-// await returns when the channel is closed, the time is over or ctx ends.
-func await(ctx context.Context, c <-chan struct{}, most time.Duration) {
-	t := time.NewTimer(most)
-	defer t.Stop()
-	select {
-	case <-c:
-	case <-t.C:
-	case <-ctx.Done():
+		_ = wait.Pause(ctx, rest)
+		_ = wait.For(ctx, changed, lookAgain)
 	}
 }
 
@@ -142,7 +131,7 @@ type Frame struct {
 
 // Frames writes entries as events. One that is no leaf is a fault of the store: its index is sent, and nothing is
 // invented.
-func Frames(entries []store.Entry) []Frame {
+func Frames(entries []ledger.SealedEntry) []Frame {
 	out := make([]Frame, len(entries))
 	for i, e := range entries {
 		kind, subject, data := "unreadable", "", []byte("{}")

@@ -14,7 +14,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/approval/ledger"
-	"github.com/assent-dev/assent/store"
 )
 
 // TestFrames: what can't be read is told as that, and openings are never sent.
@@ -24,7 +23,7 @@ func TestFrames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	frames := Frames([]store.Entry{
+	frames := Frames([]ledger.SealedEntry{
 		{Index: 4, Leaf: record.Leaf, Openings: record.Openings}, {Index: 5, Leaf: []byte("{}\nevent: evil")},
 	})
 	got := string(frames[0].Event)
@@ -81,13 +80,13 @@ func TestStream(t *testing.T) {
 type busy struct {
 	mu      sync.Mutex
 	changed chan struct{}
-	entries []store.Entry
+	entries []ledger.SealedEntry
 	reads   int
 }
 
 func (b *busy) Checkpoint(context.Context, string) (int64, []byte, error) { return 0, nil, nil }
 
-func (b *busy) Leaves(_ context.Context, _ string, from int64, limit int) ([]store.Entry, error) {
+func (b *busy) Leaves(_ context.Context, _ string, from int64, limit int) ([]ledger.SealedEntry, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.reads++
@@ -104,7 +103,7 @@ func (b *busy) Changed(string) <-chan struct{} {
 func (b *busy) add() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.entries = append(b.entries, store.Entry{Index: int64(len(b.entries)), Leaf: []byte("x")})
+	b.entries = append(b.entries, ledger.SealedEntry{Index: int64(len(b.entries)), Leaf: []byte("x")})
 	close(b.changed)
 	b.changed = make(chan struct{})
 }

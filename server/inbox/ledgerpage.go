@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/ledger"
-	"github.com/assent-dev/assent/store"
 )
 
 // ledgerPage is a stretch of the ledger with the checkpoint that covers it.
@@ -51,7 +50,7 @@ func (v *visit) ledger() error {
 	if lines := strings.SplitN(p.Note, "\n", 4); len(lines) > 2 {
 		p.Root = lines[2]
 	}
-	var list []store.Entry
+	var list []ledger.SealedEntry
 	if p.Subject != "" {
 		if list, err = v.Store.History(v.ctx(), v.Tenant, p.Subject, v.number("from"), pageEntries); err == nil {
 			p.Later, err = v.laterThan(p.Subject, list)
@@ -90,7 +89,7 @@ func (v *visit) number(name string) int64 {
 }
 
 // laterThan is the address of the entries about a subject that come after these; "" when there are none.
-func (v *visit) laterThan(subject string, list []store.Entry) (string, error) {
+func (v *visit) laterThan(subject string, list []ledger.SealedEntry) (string, error) {
 	if len(list) == 0 {
 		return "", nil
 	}
@@ -101,7 +100,7 @@ func (v *visit) laterThan(subject string, list []store.Entry) (string, error) {
 	return "/ledger?" + url.Values{"subject": {subject}, "from": {strconv.FormatInt(more[0].Index, 10)}}.Encode(), nil
 }
 
-func (v *visit) entries(list []store.Entry) []entry {
+func (v *visit) entries(list []ledger.SealedEntry) []entry {
 	out := make([]entry, len(list))
 	for i, e := range list {
 		out[i] = readEntry(e)
@@ -111,7 +110,7 @@ func (v *visit) entries(list []store.Entry) []entry {
 
 // readEntry shows what people wrote, but neither arguments nor messages: those stand on the request's page, where policy says which of
 // their values are hidden.
-func readEntry(e store.Entry) entry {
+func readEntry(e ledger.SealedEntry) entry {
 	out := entry{Index: e.Index}
 	leaf, err := ledger.ParseLeaf(e.Leaf)
 	if err != nil {
@@ -158,7 +157,7 @@ func (v *visit) export() error {
 	if size == 0 || v.PublicKey == "" {
 		return &problem{http.StatusConflict, "Nothing to export yet", "The ledger has no signed checkpoint, or this server was not told its public key."}
 	}
-	if err := v.Service.Record(v.ctx(), v.Tenant, "exported", "", v.Person.ID, map[string]any{"size": size, "channel": channel}); err != nil {
+	if err := v.Service.Record(v.ctx(), v.Tenant, "exported", "", v.Person.ID, map[string]any{"size": size, "channel": Channel}); err != nil {
 		return err
 	}
 	h := v.w.Header()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/server/feed"
 	"github.com/assent-dev/assent/server/inbox"
 	"github.com/assent-dev/assent/server/quota"
@@ -210,7 +211,7 @@ func (c *counted) Requests(ctx context.Context, tenant string, f approval.Filter
 	return c.Store.Requests(ctx, tenant, f)
 }
 
-func (c *counted) Leaves(ctx context.Context, tenant string, from int64, limit int) ([]store.Entry, error) {
+func (c *counted) Leaves(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error) {
 	c.leaves.Add(1)
 	return c.Store.Leaves(ctx, tenant, from, limit)
 }

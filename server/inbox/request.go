@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf16"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -98,8 +98,8 @@ type changeList struct {
 
 // change is one difference, ready to be looked at.
 type change struct {
-	Path     shown
-	Old, New *shown // nil when added or removed
+	Path     safetext.Shown
+	Old, New *safetext.Shown // nil when added or removed
 	Hidden   bool
 }
 
@@ -223,7 +223,7 @@ func (v *visit) similar(r, o *approval.Request) similar {
 	if o.By != "" {
 		by = v.called(o.By)
 	}
-	return similar{o.ID, stateWords(o), by, o.Reason, at, o.Current().Call.Args == r.Current().Call.Args}
+	return similar{o.ID, stateWords(o), by, o.Reason, at, bytes.Equal(o.Current().Call.Args, r.Current().Call.Args)}
 }
 
 // sealSeen seals what a page shows: r as it stands, or what an edit of it would make of it.
@@ -243,15 +243,15 @@ func shownDigests(r *approval.Request) []string {
 		fmt.Fprintf(&all, "%q %q\n", f.Name, f.Text)
 	}
 
-	return []string{digest(all.String()), digest(call.Args), digest(call.ParentInput)}
+	return []string{digest(all.String()), digest(string(call.Args)), digest(string(call.ParentInput))}
 }
 
 // documents are the JSON texts that the binding covers.
 func (v *visit) documents(r *approval.Request, all bool) []document {
 	call := &r.Current().Call
-	out := []document{inspectDocument("Arguments", call.Args, r.Arguments().Redaction(), all, v.draws)}
-	if call.ParentInput != "" {
-		out = append(out, inspectDocument("Input of the calling agent", call.ParentInput, r.Arguments().ParentRedaction(), all, v.draws))
+	out := []document{inspectDocument("Arguments", string(call.Args), r.Arguments().Redaction(), all, v.draws)}
+	if len(call.ParentInput) != 0 {
+		out = append(out, inspectDocument("Input of the calling agent", string(call.ParentInput), r.Arguments().ParentRedaction(), all, v.draws))
 	}
 
 	return out
@@ -340,7 +340,7 @@ func (v *visit) revisions(r *approval.Request) []revision {
 		rev := revision{Number: x.Number, Note: x.Note, At: x.At}
 		if i > 0 {
 			rev.Author = v.called(x.Author)
-			rev.Changes = v.changes(r.Revisions[i-1].Call.Args, x.Call.Args, r.Arguments())
+			rev.Changes = v.changes(string(r.Revisions[i-1].Call.Args), string(x.Call.Args), r.Arguments())
 		}
 		out[i] = rev
 	}
@@ -377,16 +377,16 @@ func (v *visit) showChanges(in []approval.Change, arguments policy.Arguments) ch
 	return out
 }
 
-func (v *visit) shownPath(path string) shown {
-	return inspect(cmp.Or(path, "the whole document"), form{limit: longText, budget: v.draws})
+func (v *visit) shownPath(path string) safetext.Shown {
+	return safetext.Inspect(cmp.Or(path, "the whole document"), safetext.Form{Limit: longText, Spend: v.draws.spend})
 }
 
 // jsonShown shows a JSON text. Escapes inside its strings are left as they were written: they can't act.
-func (v *visit) jsonShown(text string) *shown {
+func (v *visit) jsonShown(text string) *safetext.Shown {
 	if text == "" {
 		return nil
 	}
-	s := inspect(text, form{limit: longChange, budget: v.draws})
+	s := safetext.Inspect(text, safetext.Form{Limit: longChange, Spend: v.draws.spend})
 	return &s
 }
 
@@ -419,7 +419,7 @@ func editable(r *approval.Request) string {
 	if len(r.Hidden()) > 0 || len(args) > largest {
 		return ""
 	}
-	return indentedJSON(args)
+	return indentedJSON(string(args))
 }
 
 // indentedJSON is "" for what is no JSON.
@@ -429,24 +429,7 @@ func indentedJSON(args string) string {
 		return ""
 	}
 	if b.Len() > 2*largest { // deep nesting is mostly indentation
-		return escapeJSON(args)
+		return safetext.JSON(args)
 	}
-	return escapeJSON(b.String())
-}
-
-// escapeJSON writes hidden characters of a JSON text as \u escapes, which mean the same.
-func escapeJSON(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case r == '\n' || !hidden(r) && !tag(r):
-			b.WriteRune(r)
-		case r > 0xffff:
-			hi, lo := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, `\u%04x\u%04x`, hi, lo)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return b.String()
+	return safetext.JSON(b.String())
 }

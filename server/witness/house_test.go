@@ -7,13 +7,12 @@ import (
 	"database/sql"
 	"log/slog"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"
 )
@@ -27,26 +26,8 @@ type house struct {
 	signer ledger.Signer
 	secret [32]byte
 	store  store.Store
-	log    text
+	log    testwait.Buffer
 	now    time.Time
-}
-
-// text can be read while it is written.
-type text struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (x *text) Write(p []byte) (int, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.b.Write(p)
-}
-
-func (x *text) String() string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.b.String()
 }
 
 func newHouse(t *testing.T, name string) *house {

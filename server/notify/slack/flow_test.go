@@ -129,7 +129,7 @@ func TestWhoMayNot(t *testing.T) {
 				payload["user"] = map[string]any{"id": test.user, "name": "alice@acme.example", "username": "alice", "team_id": test.team}
 				w.send(payload)
 				if name == "requester" && action == deny { // whoever may not deny is told before they write a reason
-					test.want = "you may not answer this: the agent acts for this person"
+					test.want = "not eligible to answer this request: the agent acts for this person"
 				}
 				holds(t, w.slack.heard(), test.want)
 			}
@@ -236,7 +236,7 @@ func TestEditVoidsOldButtons(t *testing.T) {
 	w.deliver()
 	holds(t, texts(w.only().blocks), "Edited by bob@acme.example, revision 1", `"amount": 4`)
 	w.click(w.only(), approve, "U0ALICE")
-	if got := w.request(r.ID); got.State != approval.Approved || got.Current().Call.Args != `{"amount":4}` {
+	if got := w.request(r.ID); got.State != approval.Approved || string(got.Current().Call.Args) != `{"amount":4}` {
 		t.Errorf("got %s of %s", got.State, got.Current().Call.Args)
 	}
 }

@@ -3,7 +3,7 @@ package sqlstore
 import (
 	"context"
 
-	"github.com/assent-dev/assent/store"
+	"github.com/assent-dev/assent/approval/ledger"
 )
 
 // What Entries reads at once. Openings hold arguments, which callers choose, and may have megabytes each.
@@ -13,7 +13,7 @@ const (
 )
 
 // Leaves lists sealed entries without their openings.
-func (s *Store) Leaves(ctx context.Context, tenant string, from int64, limit int) ([]store.Entry, error) {
+func (s *Store) Leaves(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error) {
 	found, err := collect(ctx, s.eng, scanClosed, selectClosed+" AND idx >= $2 AND idx IS NOT NULL ORDER BY idx LIMIT $3", tenant, from, int64(limit))
 	if err != nil {
 		return nil, unavailable("list leaves", err)
@@ -34,21 +34,21 @@ func scanMeasured(r Rows) (m measured, err error) {
 }
 
 // Entries lists sealed entries from an index on, as they are: what was changed shows when the log is verified, and an auditor wants to see it.
-func (s *Store) Entries(ctx context.Context, tenant string, from int64, limit int) ([]store.Entry, error) {
+func (s *Store) Entries(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error) {
 	found, err := s.entries(ctx, "", tenant, from, int64(limit), int64(smallOpenings))
 	if err != nil {
 		return nil, err
 	}
-	out := make([]store.Entry, len(found))
+	out := make([]ledger.SealedEntry, len(found))
 	for i, e := range found {
-		out[i] = e.Entry
+		out[i] = e.SealedEntry
 	}
 
 	return out, nil
 }
 
 // History lists the sealed entries about one subject from an index on.
-func (s *Store) History(ctx context.Context, tenant, subject string, from int64, limit int) ([]store.Entry, error) {
+func (s *Store) History(ctx context.Context, tenant, subject string, from int64, limit int) ([]ledger.SealedEntry, error) {
 	found, err := s.entries(ctx, "subject = $5 AND ", tenant, from, int64(limit), int64(smallOpenings), plain(subject))
 	if err != nil {
 		return nil, err

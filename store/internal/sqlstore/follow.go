@@ -62,7 +62,7 @@ type logged struct {
 
 // sealedEntry is a row of a sealed entry.
 type sealedEntry struct {
-	store.Entry
+	ledger.SealedEntry
 	fact
 	code []byte
 }
@@ -77,13 +77,13 @@ func scanClosed(r Rows) (e sealedEntry, err error) {
 }
 
 // genuineEntries refuses entries that this service did not seal.
-func (s *Store) genuineEntries(tenant string, found []sealedEntry) ([]store.Entry, error) {
-	out := make([]store.Entry, len(found))
+func (s *Store) genuineEntries(tenant string, found []sealedEntry) ([]ledger.SealedEntry, error) {
+	out := make([]ledger.SealedEntry, len(found))
 	for i, e := range found {
 		if err := s.genuine(e.code, tenant, fmt.Sprintf("entry %d", e.Index), "entries", e.values(tenant, &e.Index)...); err != nil {
 			return nil, err
 		}
-		out[i] = e.Entry
+		out[i] = e.SealedEntry
 	}
 	return out, nil
 }

@@ -1,0 +1,456 @@
+package agent_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"html"
+	"io"
+	"iter"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/filestore"
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/assenttest"
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/store"
+)
+
+// script is a chat model that says one thing after the other, and remembers what it was given.
+type script struct {
+	says  []content.Content
+	twice bool // the first call is made twice in one turn
+	seen  [][]*content.Message
+}
+
+func (s *script) Respond(_ context.Context, messages []*content.Message, _ *agent.Options) (*agent.Response, error) {
+	s.seen = append(s.seen, slices.Clone(messages))
+	if len(s.says) == 0 {
+		return nil, errors.New("the script is over")
+	}
+	next := s.says[0]
+	s.says = s.says[1:]
+	m := content.NewMessage(content.Assistant, next)
+	if call, ok := next.(*content.FunctionCall); ok && s.twice {
+		other := *call
+		other.CallID = "call_2"
+		m.Contents = append(m.Contents, &other)
+	}
+	return &agent.Response{Messages: []*content.Message{m}, FinishReason: "stop"}, nil
+}
+
+func (s *script) Stream(ctx context.Context, messages []*content.Message, opt *agent.Options) iter.Seq2[*agent.Update, error] {
+	return func(yield func(*agent.Update, error) bool) {
+		r, err := s.Respond(ctx, messages, opt)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		yield(&agent.Update{Role: content.Assistant, Contents: r.Messages[0].Contents, FinishReason: r.FinishReason}, nil)
+	}
+}
+
+// office is an agent that sells on behalf of somebody, from one process to the next: only the file of its thread lasts.
+type office struct {
+	t     *testing.T
+	h     *assenttest.Assent
+	of    func(token, agentID string) hold.Holder
+	file  string
+	store agent.ThreadStore // nil: the file is written at the end of each run
+	model *script
+	ran   []string // arguments that were run
+}
+
+func newOffice(t *testing.T, h *assenttest.Assent, of func(token, agentID string) hold.Holder, args string) *office {
+	o := &office{t: t, h: h, of: of, file: filepath.Join(t.TempDir(), "thread.json")}
+	o.model = &script{says: []content.Content{
+		&content.FunctionCall{CallID: "call_1", Name: "trade", Arguments: json.RawMessage(args)}, &content.Text{Text: "That is all."},
+	}}
+	o.save(agent.NewThread("thread-" + t.Name()))
+	return o
+}
+
+func (o *office) save(thread *agent.Thread) {
+	o.t.Helper()
+	text, err := json.Marshal(thread)
+	must(o.t, err)
+	must(o.t, os.WriteFile(o.file, text, 0o600))
+}
+
+func (o *office) load() *agent.Thread {
+	o.t.Helper()
+	if o.store != nil {
+		thread, err := o.store.Load(o.t.Context(), "thread-"+o.t.Name())
+		must(o.t, err)
+		return thread
+	}
+	text, err := os.ReadFile(o.file)
+	must(o.t, err)
+	thread := &agent.Thread{}
+	must(o.t, json.Unmarshal(text, thread))
+	return thread
+}
+
+// run is one run in a process of its own.
+func (o *office) run(messages ...*content.Message) *agent.Response {
+	o.t.Helper()
+	r, err := o.try(messages...)
+	must(o.t, err)
+	return r
+}
+
+func (o *office) try(messages ...*content.Message) (*agent.Response, error) {
+	o.t.Helper()
+	compiled, err := o.h.Plans.Plan(o.t.Context(), "acme", "desk")
+	must(o.t, err)
+	trade := agent.NewFunction("trade", "Sells.", json.RawMessage(`{"type":"object"}`), func(_ context.Context, args json.RawMessage) (any, error) {
+		o.ran = append(o.ran, string(args))
+		return "sold", nil
+	})
+	seller := agent.NewChatAgent(agent.NewFunctionInvoking(o.model, agent.LoopConfig{
+		Decider: agent.ByPlan(compiled.Plan, agent.PlanOptions{Principal: "client-7", Session: "s-1"}), Holder: o.of("rt", "desk"), Now: o.h.Clock.Now,
+	}), agent.ChatAgentConfig{Name: "seller", Tools: []agent.Tool{trade}, Store: o.store})
+	thread := o.load()
+	r, err := seller.Run(o.t.Context(), thread, messages...)
+	if o.store == nil {
+		o.save(thread)
+	}
+	return r, err
+}
+
+// begin runs until somebody must be asked, and returns what the user's side sees of it.
+func (o *office) begin() *content.ToolApprovalRequest {
+	o.t.Helper()
+	r := o.run(content.UserText("Sell what we have."))
+	asked := r.UserInputRequests()
+	if len(asked) != 1 || len(o.ran) != 0 {
+		o.t.Fatalf("asked %d things, ran %q", len(asked), o.ran)
+	}
+	q, ok := asked[0].(*content.ToolApprovalRequest)
+	pending := o.load().Pending()
+	if !ok || len(pending) != 1 || pending[0].Ref == "" || q.Note.Where != o.h.URL+"/requests/"+pending[0].Ref {
+		o.t.Fatalf("asked %+v, pending %+v", asked[0], pending)
+	}
+	return q
+}
+
+// people is the API as a person's token sees it.
+func (o *office) people(person string) *client.Client {
+	return o.h.Client(store.Token{Name: "cli-" + person, Person: person, Scopes: []string{"read", "vote"}})
+}
+
+// inList finds the one open request by the API's list.
+func (o *office) inList() *approval.Request {
+	o.t.Helper()
+	mara := o.people("mara")
+	page, err := mara.Requests(o.t.Context(), client.Query{State: "pending", Agent: "desk", Target: "tool trade"})
+	must(o.t, err)
+	if len(page.Requests) != 1 || page.Requests[0].ID != o.load().Pending()[0].Ref {
+		o.t.Fatalf("listed: %+v", page.Requests)
+	}
+	r, err := mara.Request(o.t.Context(), page.Requests[0].ID)
+	must(o.t, err)
+	return r
+}
+
+// votes answers as mara through the API.
+func (o *office) votes(verdict approval.Verdict, body openapi.VoteBody) {
+	o.t.Helper()
+	r := o.inList()
+	body.Verdict, body.Binding, body.ShownFully = verdict, r.Binding(), true
+	_, err := o.people("mara").Vote(o.t.Context(), r.ID, r.Version, body)
+	must(o.t, err)
+}
+
+// ends runs the agent again, and wants it to be done: with these runs so far, and with this for the model to read.
+func (o *office) ends(ran []string, reads string) {
+	o.t.Helper()
+	r := o.run()
+	if !slices.Equal(o.ran, ran) {
+		o.t.Errorf("ran %q, want %q", o.ran, ran)
+	}
+	if len(r.UserInputRequests()) != 0 || !strings.Contains(r.Text(), "That is all.") || len(o.load().Pending()) != 0 {
+		o.t.Errorf("the run is not over: %q, %+v", r.Text(), r.UserInputRequests())
+	}
+	if result := o.result(); !strings.Contains(result, reads) {
+		o.t.Errorf("the model reads %q, want %q", result, reads)
+	}
+}
+
+// result is what the model was given for the call, which must stand there once.
+func (o *office) result() string {
+	o.t.Helper()
+	all := o.results()
+	if len(all) != 1 {
+		o.t.Fatalf("the model was given %d results: %q", len(all), all)
+	}
+	return all[0]
+}
+
+func (o *office) results() []string {
+	var all []string
+	for _, m := range o.model.seen[len(o.model.seen)-1] {
+		for _, c := range m.Contents {
+			if r, ok := c.(*content.FunctionResult); ok {
+				all = append(all, string(r.Result))
+			}
+		}
+	}
+	return all
+}
+
+func fetch(t *testing.T, url string) string {
+	t.Helper()
+	resp, err := http.Get(url)
+	must(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	must(t, err)
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s", url, resp.Status)
+	}
+	return html.UnescapeString(string(text))
+}
+
+func inOffices(t *testing.T, args string, test func(t *testing.T, o *office)) {
+	t.Helper()
+	for name, of := range map[string]func(h *assenttest.Assent, token, agentID string) hold.Holder{
+		"service": inProcess,
+		"client":  atServer,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := assenttest.New(t, peopleConfig())
+			test(t, newOffice(t, h, func(token, agentID string) hold.Holder { return of(h, token, agentID) }, args))
+		})
+	}
+}
+
+func peopleConfig() assenttest.Config {
+	return assenttest.Config{Service: approval.Config{AcceptUnknown: func(string) bool { return true }}}
+}
+
+func inProcess(h *assenttest.Assent, token, agentID string) hold.Holder {
+	at := hold.Place{Tenant: "acme", Agent: agentID, Inbox: h.URL + "/"}
+
+	return hold.Service(h.Service, h.Store, at).As(approval.Asker{Token: token})
+}
+
+func atServer(h *assenttest.Assent, token, agentID string) hold.Holder {
+	return client.Holder(h.Client(store.Token{Name: token, Scopes: []string{"request"}}), agentID)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestInboxAnswerResumesRun: a request of a run is seen and answered in the inbox's world, and the next run, in another process, goes on.
+func TestInboxAnswerResumesRun(t *testing.T) {
+	inOffices(t, `{"amount":20000,"to":"ACME"}`, func(t *testing.T, o *office) {
+		q := o.begin()
+		page := fetch(t, q.Note.Where)
+		for _, want := range []string{"trade", "20000", "ACME"} {
+			if !strings.Contains(page, want) {
+				t.Errorf("the page does not hold %q", want)
+			}
+		}
+		if r := o.inList(); string(r.Current().Call.Args) != `{"amount":20000,"to":"ACME"}` || !strings.Contains(fetch(t, o.h.URL+"/"), r.ID) {
+			t.Errorf("listed: %+v", r.Current().Call)
+		}
+
+		r := o.run(content.NewMessage(content.User, q.CreateApproval("let me through")))
+		if len(r.Refused) != 1 || r.Refused[0].Reason != agent.HeldElsewhere || len(o.ran) != 0 || len(r.UserInputRequests()) != 1 {
+			t.Fatalf("an approval in the messages: refused %+v, ran %q", r.Refused, o.ran)
+		}
+		if again := o.run(content.NewMessage(content.User, q.CreateRejection(""))); len(again.Refused) != 1 || len(o.ran) != 0 || len(o.load().Pending()) != 1 {
+			t.Fatalf("nobody has answered: %+v, ran %q", again, o.ran)
+		}
+		before, err := os.ReadFile(o.file)
+		must(t, err)
+		ref := o.inList().ID
+
+		o.votes(approval.Approve, openapi.VoteBody{Reason: "fine"})
+		o.ends([]string{`{"amount":20000,"to":"ACME"}`}, "sold")
+		r2, err := o.h.Service.Request(t.Context(), "acme", ref)
+		must(t, err)
+		if r2.State != approval.Consumed || r2.Permit.By != "rt" {
+			t.Errorf("the request is %s", r2.State)
+		}
+
+		// A copy of the thread from before: the run is taken, whoever tries again.
+		must(t, os.WriteFile(o.file, before, 0o600))
+		o.model.says = []content.Content{&content.Text{Text: "That is all."}}
+		o.ends([]string{`{"amount":20000,"to":"ACME"}`}, "taken before")
+	})
+}
+
+func TestInboxEditRuns(t *testing.T) {
+	inOffices(t, `{"amount":20000}`, func(t *testing.T, o *office) {
+		o.begin()
+		r := o.inList()
+		_, err := o.people("mara").Edit(t.Context(), r.ID, r.Version, openapi.EditBody{Arguments: `{"amount": 15000}`, Binding: r.Binding(), ShownFully: true}, false)
+		must(t, err)
+		o.ends([]string{`{"amount": 15000}`}, "sold")
+	})
+}
+
+func TestInboxRefusals(t *testing.T) {
+	for name, c := range map[string]struct {
+		happen func(o *office)
+		reads  string
+	}{
+		"denied":   {func(o *office) { o.votes(approval.Deny, openapi.VoteBody{Reason: "too much"}) }, "too much"},
+		"answered": {func(o *office) { o.votes(approval.Respond, openapi.VoteBody{Response: "ask again on Monday"}) }, "ask again on Monday"},
+		"expired":  {func(o *office) { o.h.Later(25 * time.Hour) }, "nobody approved it in time"},
+		"withdrawn": {func(o *office) {
+			_, err := o.h.Service.Cancel(o.t.Context(), "acme", o.inList().ID, "root", "closed for today")
+			must(o.t, err)
+		}, "withdrawn"},
+		"frozen": {func(o *office) {
+			o.votes(approval.Approve, openapi.VoteBody{})
+			must(o.t, o.h.Service.Freeze(o.t.Context(), "acme", "desk", "mara", "odd"))
+		}, "frozen"},
+		"used too late": {func(o *office) { o.votes(approval.Approve, openapi.VoteBody{}); o.h.Later(16 * time.Minute) }, "nobody approved it in time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inOffices(t, `{"amount":20000}`, func(t *testing.T, o *office) {
+				o.begin()
+				c.happen(o)
+				o.ends(nil, c.reads)
+			})
+		})
+	}
+}
+
+// TestStoreDownRunsNothing: when the asking side can't be asked, the run fails and can be repeated.
+func TestStoreDownRunsNothing(t *testing.T) {
+	inOffices(t, `{"amount":20000}`, func(t *testing.T, o *office) {
+		o.begin()
+		o.votes(approval.Approve, openapi.VoteBody{})
+		before, err := os.ReadFile(o.file)
+		must(t, err)
+		holder := o.of("rt", "desk")
+		o.of = func(string, string) hold.Holder { return holder }
+		must(t, o.h.Store.Close())
+		if r, err := o.try(); err == nil || len(o.ran) != 0 {
+			t.Errorf("got %+v, ran %q", r, o.ran)
+		}
+		if after, err := os.ReadFile(o.file); err != nil || !bytes.Equal(before, after) {
+			t.Errorf("the thread changed: %v\n%s\n%s", err, before, after)
+		}
+	})
+}
+
+// TestIdenticalCallsShareTheRun: the model makes the same call twice in one turn; people see one card, and approve one run.
+func TestIdenticalCallsShareTheRun(t *testing.T) {
+	inOffices(t, `{"amount":7}`, func(t *testing.T, o *office) {
+		o.model.twice = true
+		if r := o.run(content.UserText("Sell twice.")); len(r.UserInputRequests()) != 2 {
+			t.Fatalf("asked %+v", r.UserInputRequests())
+		}
+		if p := o.load().Pending(); len(p) != 2 || p[0].Ref != p[1].Ref {
+			t.Fatalf("pending %+v", p)
+		}
+		o.votes(approval.Approve, openapi.VoteBody{})
+		o.run()
+		got := strings.Join(o.results(), " ")
+		if len(o.ran) != 1 || strings.Count(got, "sold") != 1 || strings.Count(got, "taken before") != 1 {
+			t.Errorf("ran %q, the model reads %s", o.ran, got)
+		}
+	})
+}
+
+// once is a store that is lost for some saves.
+type once struct {
+	agent.ThreadStore
+	lost int
+}
+
+func (s *once) Save(ctx context.Context, t *agent.Thread) error {
+	if s.lost > 0 {
+		s.lost--
+		return errors.New("the disk is full")
+	}
+	return s.ThreadStore.Save(ctx, t)
+}
+
+// TestClaimSurvivesACrash: a run that ends between the claim and the call goes on in the next process, which alone has the key.
+func TestClaimSurvivesACrash(t *testing.T) {
+	inOffices(t, `{"amount":7}`, func(t *testing.T, o *office) {
+		files, err := filestore.New(t.TempDir())
+		must(t, err)
+		disk := &once{ThreadStore: files}
+		o.store = disk
+		must(t, disk.Save(t.Context(), agent.NewThread("thread-"+t.Name())))
+		o.begin()
+		o.votes(approval.Approve, openapi.VoteBody{})
+		ref := o.load().Pending()[0].Ref
+		disk.lost = 1
+		if _, err := o.try(); err == nil || len(o.ran) != 0 {
+			t.Fatalf("got %v, ran %q", err, o.ran)
+		}
+		if r, err := o.h.Service.Request(t.Context(), "acme", ref); err != nil || r.State != approval.Consumed {
+			t.Fatalf("got %+v, %v", r, err)
+		}
+		o.ends([]string{`{"amount":7}`}, "sold")
+	})
+}
+
+// TestPollWhilePending: running an agent again without a message asks how its requests stand, and nothing else.
+func TestPollWhilePending(t *testing.T) {
+	inOffices(t, `{"amount":7}`, func(t *testing.T, o *office) {
+		o.begin()
+		for range 2 {
+			if r := o.run(); len(r.UserInputRequests()) != 1 || len(o.model.seen) != 1 || len(o.load().Pending()) != 1 {
+				t.Fatalf("the model was asked %d times, the user is asked %+v", len(o.model.seen), r.UserInputRequests())
+			}
+		}
+	})
+}
+
+func TestInboxEditBelowTheThreshold(t *testing.T) {
+	for name, c := range map[string]struct{ asked, edited string }{
+		"still asked about":         {`{"amount":20000}`, `{"amount": 15000}`},
+		"needs nobody by the rules": {`{"amount":20000}`, `{"amount":0}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inOffices(t, c.asked, func(t *testing.T, o *office) {
+				o.h.Rewrite("agents/desk.agf.yaml", `Sell {{tool_args.amount}}?"}`, `Sell {{tool_args.amount}}?", condition: {args_match: {amount: {gt: 10}}}}`)
+				o.begin()
+				r := o.inList()
+				_, err := o.people("mara").Edit(t.Context(), r.ID, r.Version, openapi.EditBody{Arguments: c.edited, Binding: r.Binding(), ShownFully: true}, false)
+				must(t, err)
+				o.ends([]string{c.edited}, "sold")
+			})
+		})
+	}
+}
+
+// TestMarkedToolNeedsSomebody: a marked tool that the rules let run is not run without anybody's word.
+func TestMarkedToolNeedsSomebody(t *testing.T) {
+	h := assenttest.New(t, peopleConfig())
+	compiled, err := h.Plans.Plan(t.Context(), "acme", "desk")
+	must(t, err)
+	ran := 0
+	quote := agent.RequireApproval(agent.NewFunction("quote", "Looks.", nil, func(context.Context, json.RawMessage) (any, error) { ran++; return 1, nil }))
+	model := &script{says: []content.Content{&content.FunctionCall{CallID: "c", Name: "quote"}, &content.Text{Text: "done"}}}
+	holder := inProcess(h, "rt", "desk")
+	loop := agent.NewFunctionInvoking(model, agent.LoopConfig{Decider: agent.ByPlan(compiled.Plan, agent.PlanOptions{}), Holder: holder})
+	r, err := agent.NewChatAgent(loop, agent.ChatAgentConfig{Tools: []agent.Tool{quote}}).Run(t.Context(), agent.NewThread("t"), content.UserText("q"))
+	if ran != 0 {
+		t.Errorf("it ran without anybody's word: %+v, %v", r, err)
+	}
+}

@@ -1,0 +1,158 @@
+package hold
+
+import (
+	"bytes"
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/approval"
+)
+
+// held is a request as the runtime sees it. A consumed one was approved: that its run is taken is for
+// Claim to say, which knows the key.
+func (r *requests) held(found *approval.Request) Held {
+	out := Held{
+		Ref:    found.ID,
+		State:  stateOf(found),
+		Reason: reasonOf(found),
+		By:     found.By,
+		Where:  r.page(found.ID),
+	}
+	switch out.State {
+	case Pending:
+		out.By = ""
+		out.Expires = found.Deadline
+	case Approved:
+		out.By = approvers(found)
+		out.Arguments = edited(found)
+		if found.State == approval.Approved && found.Permit != nil {
+			out.Expires = found.Permit.Expires
+		}
+	}
+
+	return out
+}
+
+func (r *requests) page(id string) string {
+	if r.inbox == "" {
+		return ""
+	}
+
+	return strings.TrimSuffix(r.inbox, "/") + "/requests/" + url.PathEscape(id)
+}
+
+// stateOf says what a request came to for the agent. What is unknown lets nothing run.
+func stateOf(r *approval.Request) State {
+	switch r.State {
+	case approval.Pending:
+		return Pending
+	case approval.Approved, approval.Consumed:
+		return Approved
+	case approval.Cancelled:
+		return Cancelled
+	case approval.Expired:
+		return expiredAs(r.Cause)
+	}
+	if r.State == approval.Denied && r.Cause == approval.ByResponse {
+		return Responded
+	}
+	return Denied
+}
+
+// expiredAs is the state of an approval that ended before it was used: a person may have ended it.
+func expiredAs(why approval.Cause) State {
+	switch why {
+	case approval.ByLateDeny:
+		return Denied
+	case approval.ByRequester, approval.BySupersede:
+		return Cancelled
+	}
+	return Expired
+}
+
+func reasonOf(r *approval.Request) string {
+	switch {
+	case r.State == approval.Pending || r.State == approval.Approved || r.State == approval.Consumed:
+		return ""
+	case r.Cause == approval.ByResponse:
+		return r.Answer
+	case r.Cause == approval.ByDeadline:
+		return "nobody decided in time; that is no denial"
+	case r.Cause == approval.ByPermitAge:
+		return "it was approved, and the approval was not used in time; that is no denial"
+	case r.Cause == approval.ByPlanChange:
+		return "it was approved, and the rules changed before it ran"
+	case r.Cause == approval.BySupersede:
+		return "a newer request stands in its place"
+	}
+	return r.Reason
+}
+
+// ending says in words how a request ended.
+func ending(r Held) string {
+	switch r.State {
+	case Denied:
+		return withReason("denied by "+r.By, r.Reason)
+	case Responded:
+		return withReason(r.By+" answered instead", r.Reason)
+	case Cancelled:
+		return withReason("the request was withdrawn", r.Reason)
+	}
+	return cmp.Or(r.Reason, "the request is "+string(r.State))
+}
+
+func withReason(text, reason string) string {
+	if reason == "" {
+		return text
+	}
+	return text + ": " + reason
+}
+
+// edited returns the arguments that may run when they are not those that were asked about.
+func edited(r *approval.Request) []byte {
+	if args := r.Current().Call.Args; !bytes.Equal(args, r.Revisions[0].Call.Args) {
+		return bytes.Clone(args)
+	}
+	return nil
+}
+
+// approvers names who approved what may run, in the order they did.
+func approvers(r *approval.Request) string {
+	if r.By == "" { // nobody brought it about: time did, as the rules want it
+		return "timeout"
+	}
+	var out []string
+	for _, v := range r.Votes {
+		if v.Verdict == approval.Approve && !v.Late && v.Revision == r.Current().Number && !slices.Contains(out, v.Person) {
+			out = append(out, v.Person)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func grantors(g *approval.Grant) string {
+	return strings.Join(g.By, ", ") + " (standing approval " + g.ID + ")"
+}
+
+// frozen and coolingDown are what Opened.Denied says.
+const (
+	frozen      = "frozen"
+	coolingDown = "cooling_down"
+)
+
+// deniedReason says why a call was denied without asking.
+func deniedReason(o *approval.Opened) string {
+	switch {
+	case o.Denied == coolingDown && o.Request != nil && o.Request.Answer != "":
+		return "a person answered this same call a moment ago: " + o.Request.Answer
+	case o.Denied == coolingDown && o.Request != nil:
+		return withReason("a person denied this same call a moment ago", o.Request.Reason)
+	case o.Decision.Message != "":
+		return o.Decision.Message
+	case len(o.Decision.Reasons) > 0:
+		return o.Decision.Reasons[0].Detail
+	}
+	return "the rules deny the call"
+}

@@ -1,0 +1,165 @@
+package hold
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/assent-dev/assent/approval"
+)
+
+// AskFunc answers a tool's question in this process, and takes its time for it. ctx ends when nobody
+// needs the answer any more. AnswerOpen or an unknown state is no answer: the question ends as
+// cancelled.
+type AskFunc func(ctx context.Context, q Question) Answer
+
+// ApproveFunc answers whether a call may run: Approved, or anything else with a reason. An edit is
+// not offered.
+type ApproveFunc func(ctx context.Context, v Verdict) Held
+
+// Local are people in this process for whom functions answer: at a terminal, in a dialog, on a page of
+// the program's own. It keeps what was answered in memory, so after a restart everything is asked
+// again.
+type Local struct {
+	ask     AskFunc
+	approve ApproveFunc
+	changed chan string
+
+	mu   sync.Mutex
+	kept map[string]*local // by ref, which is the key
+}
+
+// local is one question or approval with its state.
+type local struct {
+	binding string // of the call to approve
+	held    Held
+	answer  Answer
+	cancel  context.CancelFunc
+}
+
+// NewLocal returns people in this process. Without approve nobody can approve a call here.
+func NewLocal(ask AskFunc, approve ApproveFunc) *Local {
+	return &Local{ask: ask, approve: approve, changed: make(chan string, 64), kept: map[string]*local{}}
+}
+
+// As returns the same for every asker: these people answer whoever asks in this process, and keys
+// can't be guessed.
+func (l *Local) As(approval.Asker) Requests { return l }
+
+// put begins asking, once for each key. The question outlives the exchange that brought it, and so its
+// context.
+func (l *Local) put(ctx context.Context, key string, c *local, work func(ctx context.Context)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kept[key] != nil {
+		return
+	}
+	ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	l.kept[key] = c
+	go func() {
+		defer c.cancel()
+		work(ctx)
+	}()
+}
+
+// settle keeps what became of a question or an approval, unless it has ended.
+func (l *Local) settle(ref string, held Held, answer Answer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.kept[ref]
+	if c == nil || c.held.State != Pending {
+		return
+	}
+	held.Ref = ref
+	c.held, c.answer = held, answer
+	select {
+	case l.changed <- ref:
+	default: // the watcher is behind, and looks at everything later
+	}
+}
+
+// Ask puts a question to the function.
+func (l *Local) Ask(ctx context.Context, key string, q Question) (string, error) {
+	c := &local{held: Held{Ref: key, State: Pending}, answer: Answer{State: AnswerOpen}}
+	l.put(ctx, key, c, func(ctx context.Context) {
+		answer := l.ask(ctx, q)
+		picked := answer.State == AnswerChosen || answer.State == AnswerDismissed
+		if answer.State == AnswerOpen || answer.State == "" || picked && (answer.Selected < 0 || answer.Selected >= len(q.Choices)) {
+			answer = Answer{State: AnswerCancelled, Reason: "no answer was given"}
+		}
+		l.settle(key, Held{State: Responded}, answer)
+	})
+	return key, nil
+}
+
+// Answer returns the state of a question.
+func (l *Local) Answer(_ context.Context, ref string) (Answer, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.kept[ref]; c != nil {
+		return c.answer, nil
+	}
+	return Answer{}, ErrNoRequest
+}
+
+// Watch says what was answered, until ctx ends.
+func (l *Local) Watch(ctx context.Context, changed func(ref string)) error {
+	changed("")
+	for {
+		select {
+		case ref := <-l.changed:
+			changed(ref)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Open asks whether a call may run.
+func (l *Local) Open(ctx context.Context, key string, v Verdict) (Held, error) {
+	if l.approve == nil {
+		return Held{Ref: key, State: Denied, Reason: "nobody can approve calls here"}, nil
+	}
+	c := &local{binding: v.Binding, held: Held{Ref: key, State: Pending}}
+	l.put(ctx, key, c, func(ctx context.Context) {
+		held := l.approve(ctx, v)
+		if held.State == "" || held.State == Pending {
+			held = Held{State: Cancelled, Reason: "no answer was given"}
+		}
+		held.Arguments = nil
+		l.settle(key, held, Answer{})
+	})
+	return l.Look(ctx, key)
+}
+
+// Look returns the state of an approval.
+func (l *Local) Look(_ context.Context, ref string) (Held, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.kept[ref]; c != nil {
+		return c.held, nil
+	}
+	return Held{}, ErrNoRequest
+}
+
+// Claim takes the one run of exactly the approved call.
+func (l *Local) Claim(_ context.Context, ref, _ string, v Verdict) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.kept[ref]
+	if c == nil || c.held.State != Approved || c.binding == "" || c.binding != v.Binding {
+		return errors.Join(ErrNotClaimed, errors.New("nobody approved this call"))
+	}
+	return nil
+}
+
+// Cancel withdraws what nobody needs any more.
+func (l *Local) Cancel(_ context.Context, ref, reason string) error {
+	l.settle(ref, Held{State: Cancelled, Reason: reason}, Answer{State: AnswerCancelled, Reason: reason})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.kept[ref]; c != nil {
+		c.cancel()
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package hold
+
+import (
+	"context"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// People is where the people of one agent are asked.
+type People interface {
+	// As returns the requests of one asker: what this asker asked is there, and nothing else. Whom
+	// an asker acts for is in each call.
+	As(who approval.Asker) Requests
+
+	// Watch calls changed with the reference of every request that may have changed, "" when it
+	// could be any, until ctx ends. It is called at least once with "" at the start.
+	Watch(ctx context.Context, changed func(ref string)) error
+}
+
+// Requests are what one asker asks people: approvals of whole calls (Holder) and questions of tools.
+type Requests interface {
+	Holder // Cancel withdraws questions too
+
+	// Ask puts a question to people. The same key is the same question.
+	Ask(ctx context.Context, key string, q Question) (ref string, err error)
+
+	// Answer returns the state of a question. ErrNoRequest says that nobody knows it and never will.
+	Answer(ctx context.Context, ref string) (Answer, error)
+}
+
+// Question is what a tool asks, and during which call.
+type Question struct {
+	Call    *resolve.Call
+	Server  string // registered name of the tool server that asks
+	Prompt  string // untrusted
+	Choices []string
+	Default int
+	Groups  []string      // who may answer; none: the user whom the agent acts for
+	Within  time.Duration // until it expires
+}
+
+// Answer is the state of a question.
+type Answer struct {
+	State    AnswerState
+	Selected int    // index, once chosen or dismissed
+	By       string // who answered
+	Reason   string // of an end without an answer
+}
+
+// AnswerState is the state of a question. An end without an answer is never an answer.
+type AnswerState string
+
+// The states of a question.
+const (
+	AnswerOpen      AnswerState = "open"
+	AnswerChosen    AnswerState = "chosen"
+	AnswerDismissed AnswerState = "dismissed" // an explicit act of a person, which picks the default
+	AnswerExpired   AnswerState = "expired"
+	AnswerCancelled AnswerState = "cancelled"
+	AnswerDenied    AnswerState = "denied" // never put to people: the rules deny the call, or the agent is frozen
+)

@@ -1,0 +1,94 @@
+package hold
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/assent-dev/assent/approval"
+)
+
+// Ask puts a question to people. What is never put to anybody gets a reference too, of which Answer
+// says AnswerDenied.
+func (r *requests) Ask(ctx context.Context, key string, q Question) (string, error) {
+	switch {
+	case key == "":
+		return "", ErrNoKey
+	case q.Call == nil:
+		return "", ErrNoCall
+	}
+	if err := readable(q); err != nil {
+		return "", fmt.Errorf("put a question: %w", err)
+	}
+	o, err := r.side.Ask(ctx, questionKey(key), q)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("put a question: %w", err)
+	case o.Outcome == approval.OpenDeny:
+		return deniedPrefix + deniedReason(o), nil
+	case o.Outcome == approval.OpenPending && o.Request != nil && approval.QuestionID(o.Request.ID):
+		return o.Request.ID, nil
+	}
+
+	return "", fmt.Errorf("put a question: an answer that makes no sense: %q without what belongs to it", o.Outcome)
+}
+
+// readable refuses texts that an encoder on the way to people would mend, and so change.
+func readable(q Question) error {
+	for _, text := range append([]string{q.Server, q.Prompt}, append(q.Choices, q.Groups...)...) {
+		if !utf8.ValidString(text) {
+			return errors.New("its words are not UTF-8")
+		}
+	}
+
+	return nil
+}
+
+// Answer returns the state of a question.
+func (r *requests) Answer(ctx context.Context, ref string) (Answer, error) {
+	if reason, ok := strings.CutPrefix(ref, deniedPrefix); ok {
+		return Answer{State: AnswerDenied, Reason: reason}, nil
+	}
+	if !approval.QuestionID(ref) {
+		return Answer{}, fmt.Errorf("%q is no question: %w", ref, ErrNoRequest)
+	}
+	found, err := r.side.Answer(ctx, ref)
+	if found != nil && found.Agent.ID != r.agent || errors.Is(err, approval.ErrNotFound) {
+		return Answer{}, fmt.Errorf("look at the question %s: %w", ref, ErrNoRequest)
+	}
+	// A question without an answer comes with an error that says so: its state says how it stands.
+	unanswered := errors.Is(err, approval.ErrPending) || errors.Is(err, approval.ErrNotApproved)
+	switch {
+	case errors.Is(err, approval.ErrFrozen):
+		return Answer{State: AnswerOpen, Reason: "the agent is frozen by its operators: no answer is given out"}, nil
+	case err != nil && !unanswered, found == nil:
+		return Answer{}, fmt.Errorf("look at the question %s: %w", ref, err)
+	}
+
+	return answerOf(found)
+}
+
+// answerOf reads the answer from a question. A state that this version doesn't know is no answer.
+func answerOf(r *approval.Request) (Answer, error) {
+	switch r.State {
+	case approval.Pending:
+		return Answer{State: AnswerOpen}, nil
+	case approval.Expired:
+		return Answer{State: AnswerExpired, Reason: "nobody answered in time"}, nil
+	case approval.Cancelled:
+		return Answer{State: AnswerCancelled, Reason: cmp.Or(r.Reason, "the question was withdrawn")}, nil
+	}
+	if r.State != approval.Answered || r.Question == nil || r.Chosen == nil || *r.Chosen < 0 ||
+		*r.Chosen >= len(r.Question.Choices) {
+		return Answer{}, fmt.Errorf("look at the question %s: it is %s, which is no end of a question", r.ID, r.State)
+	}
+	state := AnswerChosen
+	if r.Cause == approval.ByDismissal {
+		state = AnswerDismissed
+	}
+
+	return Answer{State: state, Selected: *r.Chosen, By: r.By}, nil
+}

@@ -1,0 +1,195 @@
+package hold
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// requests are the Requests of one asker over a side.
+type requests struct {
+	side  Side
+	agent string // id
+	inbox string // URL; "" for none
+}
+
+// Over returns what one asker asks the people of an agent through a side. The inbox is a URL for
+// Held.Where, "" for none.
+func Over(side Side, agentID, inbox string) Requests {
+	return &requests{side: side, agent: agentID, inbox: inbox}
+}
+
+// Open makes a request of a call, which stays open no longer than the verdict says. What the
+// verdict itself denies is denied without asking anybody.
+func (r *requests) Open(ctx context.Context, key string, v Verdict) (Held, error) {
+	text, err := presentable(key, v)
+	if err != nil {
+		return Held{}, err
+	}
+	if v.Outcome == resolve.Deny {
+		return Held{State: Denied, Reason: v.Message}, nil
+	}
+	opened, err := r.side.Open(ctx, plain(key), v)
+	if err != nil {
+		return Held{}, fmt.Errorf("ask for approval: %w", err)
+	}
+
+	return r.opened(opened, allowed{digest(text), plain(key)}.ref())
+}
+
+// opened says what became of a call; free is the reference of one that nobody is asked about.
+func (r *requests) opened(o *approval.Opened, free string) (Held, error) {
+	switch {
+	case o.Outcome == approval.OpenAllow:
+		return Held{Ref: free, State: Approved}, nil
+	case o.Outcome == approval.OpenGranted && o.Grant != nil:
+		return Held{Ref: free, State: Approved, By: grantors(o.Grant), Expires: o.Grant.Expires}, nil
+	case o.Outcome == approval.OpenPending && o.Request != nil && len(o.Request.Revisions) > 0:
+		return r.held(o.Request), nil
+	case o.Outcome == approval.OpenDeny:
+		return Held{State: Denied, Reason: deniedReason(o)}, nil
+	}
+
+	return Held{}, fmt.Errorf("ask for approval: an answer that makes no sense: %q without what belongs to it", o.Outcome)
+}
+
+// Look returns the state of a request.
+func (r *requests) Look(ctx context.Context, ref string) (Held, error) {
+	if _, ok := parseAllowed(ref); ok {
+		return Held{Ref: ref, State: Approved}, nil
+	}
+	found, err := r.request(ctx, ref)
+	if err != nil {
+		return Held{}, err
+	}
+
+	return r.held(found), nil
+}
+
+// request reads a request of this agent.
+func (r *requests) request(ctx context.Context, ref string) (*approval.Request, error) {
+	if ref == "" {
+		return nil, fmt.Errorf("look at a request without a reference: %w", unknown(approval.ErrNotFound))
+	}
+	found, err := r.side.Request(ctx, ref)
+	if err == nil && found.Agent.ID != r.agent {
+		err = approval.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at the request %s: %w", ref, unknown(err))
+	}
+
+	return found, nil
+}
+
+// unknown makes an ErrNoRequest of what the asking side doesn't know.
+func unknown(err error) error {
+	if errors.Is(err, approval.ErrNotFound) {
+		return errors.Join(ErrNoRequest, err)
+	}
+
+	return err
+}
+
+// Claim takes the one run of a call. Refusals are *ClaimError.
+func (r *requests) Claim(ctx context.Context, ref, key string, v Verdict) error {
+	text, err := presentable(key, v)
+	if err != nil {
+		return err
+	}
+	if v.Outcome == resolve.Deny {
+		return &ClaimError{State: Denied, Detail: cmp.Or(v.Message, "the plan denies the call")}
+	}
+	if a, ok := parseAllowed(ref); ok {
+		return r.claimAllowed(ctx, a, text, v)
+	}
+	if ref == "" {
+		return &ClaimError{Detail: "nobody was asked about this call", Err: approval.ErrNotFound}
+	}
+	consumed, err := r.side.Consume(ctx, ref, plain(key), v.Call)
+	switch {
+	case err != nil:
+		return r.refused(ctx, ref, err)
+	case consumed.State != approval.Consumed:
+		return fmt.Errorf("claim the request %s: an answer that makes no sense: it is %s", ref, consumed.State)
+	}
+
+	return nil
+}
+
+// claimAllowed presents a call again that was allowed without asking.
+func (r *requests) claimAllowed(ctx context.Context, a allowed, text []byte, v Verdict) error {
+	if digest(text) != a.digest {
+		return &ClaimError{Detail: "another call was let through", Err: approval.ErrBinding}
+	}
+	o, err := r.side.Open(ctx, a.key, v)
+	if err != nil {
+		return fmt.Errorf("present the call again: %w", err)
+	}
+	switch o.Outcome {
+	case approval.OpenAllow, approval.OpenGranted:
+		return nil
+	case approval.OpenPending:
+		return &ClaimError{State: Pending, Detail: "the rules want people to be asked now", Err: approval.ErrPending}
+	}
+	if o.Denied == frozen {
+		return &ClaimError{Detail: deniedReason(o), Err: approval.ErrFrozen}
+	}
+
+	return &ClaimError{State: Denied, Detail: deniedReason(o)}
+}
+
+// refused says why a claim was refused. How a request ended is read from the request, so that a
+// repetition is told the same.
+func (r *requests) refused(ctx context.Context, ref string, err error) error {
+	if why := refusal(err); why != nil {
+		return why
+	}
+	if !errors.Is(err, approval.ErrNotApproved) && !errors.Is(err, approval.ErrStale) {
+		return fmt.Errorf("claim the request %s: %w", ref, err)
+	}
+	ended, failed := r.request(ctx, ref)
+	if failed != nil {
+		return fmt.Errorf("claim the request %s: %w", ref, errors.Join(err, failed))
+	}
+	now := r.held(ended)
+
+	return &ClaimError{State: now.State, Detail: ending(now), Err: err}
+}
+
+// Cancel withdraws a request, for every runtime that shares it. What has ended stays as it is.
+func (r *requests) Cancel(ctx context.Context, ref, reason string) error {
+	_, free := parseAllowed(ref)
+	_, denied := strings.CutPrefix(ref, deniedPrefix)
+	if free || denied || ref == "" {
+		return nil // nobody was asked
+	}
+	// A question is not read first: an answer that a freeze holds back would stand in the way.
+	if !approval.QuestionID(ref) {
+		if _, err := r.request(ctx, ref); err != nil {
+			return err
+		}
+	}
+	if err := r.side.Cancel(ctx, ref, reason); err != nil && !errors.Is(err, approval.ErrClosed) {
+		return fmt.Errorf("cancel the request %s: %w", ref, unknown(err))
+	}
+
+	return nil
+}
+
+// presentable returns the text of a call that can be presented.
+func presentable(key string, v Verdict) ([]byte, error) {
+	switch {
+	case v.Call == nil:
+		return nil, ErrNoCall
+	case key == "":
+		return nil, ErrNoKey
+	}
+
+	return v.Call.JSON()
+}

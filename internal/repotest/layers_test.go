@@ -1,0 +1,277 @@
+package repotest
+
+import (
+	"fmt"
+	"go/types"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layer is one package of the repository and the level that it stands on. Arrows go down only, so a package imports lower levels.
+type layer struct {
+	path  string // "lint/*" stands for everything below lint
+	level int
+}
+
+// The levels on which code is pure: bytes in, answers out, fit for WASM and for any process. Up to the clockless levels it also decides without a
+// clock; asking, one level up, is handed one.
+const (
+	pureLevels      = 8
+	clocklessLevels = 7
+)
+
+// layers lists every package. A new one needs a line here, which is the moment to ask where it belongs.
+func layers() []layer {
+	return []layer{
+		{"internal/safetext", 0},
+		{"value", 1},
+		{"diag", 1},
+		{"internal/automata", 1},
+		{"internal/yamldoc", 2},
+		{"internal/jsonschema", 2},
+		{"internal/jsonmsg", 2},
+		{"approval/ledger", 2},
+		{"condition", 3},
+		{"template", 3},
+		{"schema", 4},
+		{"policy", 5},
+		{"resolve", 6},
+		{"agent/content", 7},
+		{"lint", 7},
+		{"lint/*", 7},
+		{"rap/wire", 7},
+		{"approval", 8},
+		{"approval/hold", 9},
+		{"agent", 10},
+		{"policy/policyhttp", 9},
+		{"internal/guard", 9},
+		{"internal/backoff", 8},
+		{"internal/wait", 8},
+		{"store", 9},
+		{"server/openapi", 10},
+		{"agent/internal/rounds", 11},
+		{"agent/layer", 12},
+		{"agent/compat", 13},
+		{"agent/filestore", 11},
+		{"internal/durable", 10},
+		{"internal/durable/durabletest", 14},
+		{"rap/peer", 10},
+		{"agent/openai", 11},
+		{"agent/anthropic", 11},
+		{"agent/agui", 11},
+		{"agent/a2a", 11},
+		{"approval/people", 10},
+		{"client", 11},
+		{"server/notify", 10},
+		{"server/plans", 10},
+		{"server/administration", 10},
+		{"server/tokens", 11},
+		{"store/watermark", 10},
+		{"server/quota", 10},
+		{"server/feed", 10},
+		{"store/internal/sqlstore", 10},
+		{"store/sqlite", 11},
+		{"store/postgres", 11},
+		{"server/notify/slack", 11},
+		{"server/notify/webhook", 11},
+		{"server/auth", 11},
+		{"server/inbox", 12},
+		{"server/witness", 11},
+		{"rap/internal/*", 10},
+		{"rap", 11},
+		{"rap/runtime", 12},
+		{"rap/gateway", 12},
+		{"server", 13},
+		{"internal/cli", 14},
+		{"examples/internal/*", 13}, // what examples share
+		{"internal/golden", 14},     // helper of tests
+		{"internal/growth", 14},     // the same
+		{"internal/testwait", 14},   // the same
+		{"internal/assenttest", 14}, // the same
+		{"internal/neighbours", 14},
+		{"internal/crashtest", 14},
+		{"internal/peers/*", 14}, // against software of others
+		{"internal/replay", 14},  // recorded models for tests and examples
+		{"lint/linttest", 14},    // helpers of the rules' tests
+		{"store/storetest", 14},  // what both engines pass
+		{"store/postgres/pgtest", 14},
+		{"lint/gen", 14},
+		{"cmd/*", 15},
+		{"examples", 14},
+		{"examples/*", 14},
+		{"internal/repotest", 14},
+	}
+}
+
+// outside are the packages that reach out of the process; pure code has none of them.
+func outside() []string {
+	return []string{"database/sql", "io/ioutil", "log", "log/slog", "net", "net/http", "os", "os/exec", "os/signal", "plugin", "syscall"}
+}
+
+// fences names the one package that may import each outside technology, so that a successor is a one-package change.
+func fences() map[string]string {
+	return map[string]string{
+		"gopkg.in/yaml.v3":                         "internal/yamldoc",
+		"github.com/santhosh-tekuri/jsonschema/v5": "internal/jsonschema",
+		"github.com/cbroglie/mustache":             "template",
+		"github.com/go-json-experiment/json":       "internal/jsonmsg",
+		"github.com/spf13/cobra":                   "internal/cli",
+		"github.com/KimMachineGun/automemlimit":    "cmd/*",
+		"golang.org/x/term":                        "cmd/*", // main knows whether its streams are terminals
+		"golang.org/x/mod":                         "approval/ledger",
+		"modernc.org/sqlite":                       "store/sqlite",
+		"github.com/jackc/pgx":                     "store/postgres*",
+		"github.com/coreos/go-oidc":                "server/auth",
+		"golang.org/x/oauth2":                      "server/auth",
+		"github.com/alexedwards/scs":               "server/auth",
+		"github.com/slack-go/slack":                "server/notify/slack",
+		"github.com/prometheus/client_golang":      "server",
+		"github.com/openai/openai-go":              "agent/openai",
+		"github.com/anthropics/anthropic-sdk-go":   "agent/anthropic",
+		"github.com/chromedp":                      "server/inbox",
+	}
+}
+
+// inside reports whether a path is the pattern, or below it when the pattern ends in a star.
+func inside(pattern, path string) bool {
+	folder, below := strings.CutSuffix(pattern, "*")
+	return pattern == path || below && strings.HasPrefix(path, folder)
+}
+
+// find returns the layer of a package, the one of its own name before one with a star.
+func find(table []layer, path string) (layer, bool) {
+	best, ok := layer{}, false
+	for _, r := range table {
+		if inside(r.path, path) && len(r.path) >= len(best.path) {
+			best, ok = r, true
+		}
+	}
+	return best, ok
+}
+
+// checkLayers complains about packages without a layer and about imports that go up or sideways.
+func checkLayers(table []layer, packages []pkg) []string {
+	var out []string
+	for _, p := range packages {
+		from, ok := find(table, p.path)
+		if !ok {
+			out = append(out, fmt.Sprintf("package %s has no layer: add it to layers() in layers_test.go", p.path))
+			continue
+		}
+		for _, imported := range p.imports {
+			if to, ours := strings.CutPrefix(imported, modulePath+"/"); ours {
+				out = append(out, checkArrow(table, p.path, from, to)...)
+			} else {
+				out = append(out, checkOutside(p.path, from, imported)...)
+			}
+		}
+	}
+	return out
+}
+
+func checkArrow(table []layer, path string, from layer, to string) []string {
+	target, ok := find(table, to)
+	if !ok || target.level < from.level || sameFolder(path, to) {
+		return nil // a target without a layer is reported for itself
+	}
+	return []string{fmt.Sprintf("%s (level %d) imports %s (level %d): arrows go down only", path, from.level, to, target.level)}
+}
+
+// sameFolder holds for packages of the same top folder that belong together by design: lint and its rules.
+func sameFolder(a, b string) bool {
+	return strings.HasPrefix(a+"/", "lint/") && strings.HasPrefix(b+"/", "lint/")
+}
+
+func checkOutside(path string, from layer, imported string) []string {
+	if from.level <= pureLevels && slices.Contains(outside(), imported) {
+		return []string{fmt.Sprintf("%s imports %s: lint, resolve and below stay free of the outside", path, imported)}
+	}
+	return nil
+}
+
+// checkFences complains about a technology used outside its package, in tests too.
+func checkFences(fences map[string]string, packages []pkg) []string {
+	var out []string
+	for _, p := range packages {
+		for _, imported := range slices.Compact(slices.Sorted(slices.Values(p.used))) {
+			for fenced, home := range fences {
+				if (imported == fenced || strings.HasPrefix(imported, fenced+"/")) && !inside(home, p.path) {
+					out = append(out, fmt.Sprintf("%s imports %s, which only %s may", p.path, imported, home))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// checkClock complains about pure code that looks at the time.
+func checkClock(table []layer, packages []checked) []string {
+	var out []string
+	for _, c := range packages {
+		if r, _ := find(table, c.pkg.path); r.level > clocklessLevels {
+			continue
+		}
+		for id, object := range c.info.Uses {
+			f, ok := object.(*types.Func)
+			if ok && f.Pkg() != nil && f.Pkg().Path() == "time" && slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "NewTimer", "Tick", "NewTicker", "AfterFunc"}, f.Name()) {
+				out = append(out, fmt.Sprintf("%s: time.%s: deciding has no clock", at(c.fset, id), f.Name()))
+			}
+		}
+	}
+	return out
+}
+
+func TestLayers(t *testing.T) { report(t, checkLayers(layers(), must(t, repository))) }
+
+func TestFences(t *testing.T) { report(t, checkFences(fences(), must(t, repository))) }
+
+func TestClock(t *testing.T) { report(t, checkClock(layers(), must(t, typedRepository))) }
+
+func TestLayerChecksFail(t *testing.T) {
+	table := layers()
+	up := sample(t, "value", `package value; import _ "github.com/assent-dev/assent/diag"`)
+	catches(t, checkLayers(table, []pkg{up}), "arrows go down only")
+	unlisted := sample(t, "unlisted", `package unlisted`)
+	catches(t, checkLayers(table, []pkg{unlisted}), "has no layer")
+	impure := sample(t, "resolve", `package resolve; import _ "net/http"`)
+	catches(t, checkLayers(table, []pkg{impure}), "imports net/http")
+	rule := sample(t, "lint/vacuous", `package vacuous; import _ "os"`)
+	catches(t, checkLayers(table, []pkg{rule}), "imports os")
+	unfenced := sampleTest(t, "policy", `package policy; import _ "gopkg.in/yaml.v3"`)
+	catches(t, checkFences(fences(), []pkg{unfenced}), "only internal/yamldoc may")
+	clock := typedSample(t, "resolve", `package resolve; import "time"; func now() time.Time { return time.Now() }`)
+	catches(t, checkClock(table, []checked{clock}), "resolve/sample.go:1: time.Now")
+	for _, good := range []pkg{
+		sample(t, "condition", `package condition; import (_ "github.com/assent-dev/assent/value"; _ "strings")`),
+		sample(t, "internal/cli", `package cli; import (_ "os"; _ "github.com/assent-dev/assent/lint"; _ "github.com/spf13/cobra")`),
+		sample(t, "lint/all", `package all; import _ "github.com/assent-dev/assent/lint"`),
+	} {
+		report(t, append(checkLayers(table, []pkg{good}), checkFences(fences(), []pkg{good})...))
+	}
+}
+
+// typedSample type-checks a counterexample, which may import what the repository itself imports.
+func typedSample(t *testing.T, path, src string) checked {
+	t.Helper()
+	p := sample(t, path, src)
+	exports := map[string]string{}
+	if len(p.imports) > 0 {
+		out, err := goList(append([]string{"-json=ImportPath,Export", "-export", "-deps"}, p.imports...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := decode[listed](out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range all {
+			exports[l.ImportPath] = l.Export
+		}
+	}
+	c, err := check(p, exports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
