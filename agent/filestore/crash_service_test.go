@@ -21,7 +21,7 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-var houseFiles = map[string]string{
+var serviceFiles = map[string]string{
 	"agents/clerk.agf.yaml": `schema_version: "1.0.0"
 metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Moves money.}
 interface: {input: {type: object}, output: {type: object}}
@@ -44,23 +44,23 @@ rules:
 	"people.yaml": "schema_version: \"1.0.0\"\npeople:\n  - {id: mara, groups: [risk]}\n",
 }
 
-// house is the approval service on its file, as each process opens it for itself.
-type house struct {
-	service *approval.Service
-	store   store.Store
-	plans   *plans.Plans
+// service is the approval service on its file, as each process opens it for itself.
+type service struct {
+	asking *approval.Service
+	store  store.Store
+	plans  *plans.Plans
 }
 
-func buildHouse(t *testing.T) (string, *house) {
+func newService(t *testing.T) (string, *service) {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range houseFiles {
+	for name, text := range serviceFiles {
 		path := filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h, err := enter(t.Context(), dir)
+	h, err := openService(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func buildHouse(t *testing.T) (string, *house) {
 	return dir, h
 }
 
-func enter(ctx context.Context, dir string) (*house, error) {
+func openService(ctx context.Context, dir string) (*service, error) {
 	src, err := os.ReadFile(filepath.Join(dir, "people.yaml"))
 	if err != nil {
 		return nil, err
@@ -85,13 +85,13 @@ func enter(ctx context.Context, dir string) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &house{approval.New(s, p, known, time.Now, rand.Reader, approval.Config{AcceptUnknown: func(string) bool { return true }}), s, p}, nil
+	return &service{approval.New(s, p, known, time.Now, rand.Reader, approval.Config{AcceptUnknown: func(string) bool { return true }}), s, p}, nil
 }
 
 // ask makes what decides and holds in a child.
 func (w *worker) ask() (agent.Decider, hold.Holder, error) {
 	ctx := context.Background()
-	h, err := enter(ctx, w.House)
+	h, err := openService(ctx, w.Service)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -99,12 +99,12 @@ func (w *worker) ask() (agent.Decider, hold.Holder, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	people := hold.Service(h.service, h.store, hold.Place{Tenant: "acme", Agent: "clerk"})
+	people := hold.Service(h.asking, h.store, hold.Place{Tenant: "acme", Agent: "clerk"})
 	holder := people.As(approval.Asker{Token: "rt"})
 	return agent.ByPlan(c.Plan, agent.PlanOptions{Principal: "bob", Session: threadID}), holder, nil
 }
 
-// careful asks about everything, also what the house lets pass without asking anybody.
+// careful asks about everything, also what the service lets pass without asking anybody.
 type careful struct{}
 
 func (careful) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (hold.Verdict, error) {
@@ -114,9 +114,9 @@ func (careful) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (hold
 
 // vote lets mara answer, and tells the number of the call. A request that has ended by then is left
 // alone.
-func (h *house) vote(t *testing.T, ref string) (n string, approved bool) {
+func (h *service) vote(t *testing.T, ref string) (n string, approved bool) {
 	t.Helper()
-	r, err := h.service.Request(t.Context(), "acme", ref)
+	r, err := h.asking.Request(t.Context(), "acme", ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func (h *house) vote(t *testing.T, ref string) (n string, approved bool) {
 		in.Verdict = approval.Deny
 		in.Reason = "not this line"
 	}
-	v, err := h.service.Vote(t.Context(), in)
+	v, err := h.asking.Vote(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,9 +140,9 @@ func (h *house) vote(t *testing.T, ref string) (n string, approved bool) {
 }
 
 // used tells whether the one run that this request allowed was taken.
-func (h *house) used(t *testing.T, ref string) bool {
+func (h *service) used(t *testing.T, ref string) bool {
 	t.Helper()
-	r, err := h.service.Request(t.Context(), "acme", ref)
+	r, err := h.asking.Request(t.Context(), "acme", ref)
 	if err != nil {
 		t.Fatal(err)
 	}
