@@ -17,6 +17,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -195,12 +196,12 @@ func (d *demoDesk) step(ctx context.Context, call string) error {
 	if err != nil {
 		return err
 	}
-	switch opened.Outcome {
-	case approval.OpenAllow:
-		d.printf("        %s by policy: nobody is asked. It ran.\n\n", styled{green, "allowed"})
-	case approval.OpenGranted:
+	switch {
+	case opened.Granted():
 		d.printf("        %s: the standing approval %s covers it. It ran.\n\n", styled{green, "granted"}, opened.Grant.ID)
-	case approval.OpenPending:
+	case opened.Outcome == resolve.Allow:
+		d.printf("        %s by policy: nobody is asked. It ran.\n\n", styled{green, "allowed"})
+	case opened.Outcome == resolve.Ask:
 		return d.asked(ctx, opened.Request, call)
 	default:
 		d.printf("        %s: %s It did not run.\n\n", styled{red, "denied"}, ready(opened.Decision.Message))

@@ -86,13 +86,13 @@ func (a Assent) mayRun(ctx context.Context, f requestFlags, command bool) (args 
 		return "", nil, answer(err)
 	}
 	switch {
-	case opened.Outcome == approval.OpenPending && (f.wait || command):
+	case opened.Outcome == resolve.Ask && (f.wait || command):
 		final, err := a.permitted(ctx, server, f, opened, call)
 		if err != nil {
 			return "", nil, err
 		}
 		return string(final.Current().Call.Args), final, nil
-	case opened.Outcome == approval.OpenAllow || opened.Outcome == approval.OpenGranted:
+	case opened.Outcome == resolve.Allow:
 		return args, opened, nil
 	}
 
@@ -187,7 +187,7 @@ func (a Assent) notAllowed(f requestFlags, opened *approval.Opened) error {
 		}
 		return &exitError{code: ExitNo}
 	}
-	if opened.Outcome != approval.OpenPending {
+	if opened.Outcome != resolve.Ask {
 		return &exitError{ExitNo, errors.New(scrubLine((&client.NotRunError{Opened: opened}).Error()))}
 	}
 	p.waiting(opened)
