@@ -12,6 +12,7 @@ import (
 
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/server/tokens"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -241,9 +242,7 @@ func (a Assent) listTokens(ctx context.Context, f tokenFlags) error {
 		}
 		doc := openapi.Tokens{Tokens: []openapi.Token{}}
 		for _, t := range list {
-			doc.Tokens = append(doc.Tokens, openapi.Token{
-				ID: t.ID, Tenant: t.Tenant, Name: t.Name, Scopes: t.Scopes, Agents: t.Agents, Person: t.Person, Maker: t.Maker, Created: t.Created, Expires: t.Expires, Revoked: t.Revoked,
-			})
+			doc.Tokens = append(doc.Tokens, tokens.Shown(t))
 		}
 		p := a.printer()
 		if f.asJSON {
