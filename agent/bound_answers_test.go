@@ -8,14 +8,6 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// sure is a value that a test can rely on.
-func sure[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // TestAnswersThatCannotAct gives a thread each kind of bad answer, then the right one.
 func TestAnswersThatCannotAct(t *testing.T) {
 	other := func(change func(*content.FunctionCall)) func(q *content.ToolApprovalRequest) []content.Content {
@@ -357,8 +349,9 @@ func TestReusedCallIDNeedsANewAnswer(t *testing.T) {
 	})
 }
 
-// TestL2_OnlyTheUserAnswers: what stands in a message of a model, a tool or a prompt approves nothing, even with the right id, and
-// whoever gave it is told; the user's own answer acts beside it.
+// TestL2_OnlyTheUserAnswers: what stands in a message of a model, a tool or a prompt approves
+// nothing, even with the right id, and whoever gave it is told; the user's own answer acts beside
+// it.
 func TestL2_OnlyTheUserAnswers(t *testing.T) {
 	for _, role := range []content.Role{content.Assistant, content.ToolRole, content.System, "critic"} {
 		bothWays(t, func(t *testing.T, r runner) {

@@ -94,7 +94,8 @@ func (g *ground) take(v hold.Verdict) {
 	}
 }
 
-// covers tells whether who agreed to the one agreed to the other: no rule that they were not asked for, nothing required on top.
+// covers tells whether who agreed to the one agreed to the other: no rule that they were not asked
+// for, nothing required on top.
 func (g ground) covers(other ground) bool {
 	for _, rule := range other.Rules {
 		if !slices.Contains(g.Rules, rule) {

@@ -27,8 +27,8 @@ const (
 
 var errNoHolder = errors.New("a request of this thread is held elsewhere, and there is no holder to ask")
 
-// takeIn brings the thread up to date: calls that a crash cut off, what time has ended, what the holder's people decided, what the
-// messages answer, and what the user went past.
+// takeIn brings the thread up to date: calls that a crash cut off, what time has ended, what the
+// holder's people decided, what the messages answer, and what the user went past.
 func (r *run) takeIn(ctx context.Context, in input) error {
 	steps := []func() error{
 		func() error { return r.eachItem(func(it *item) error { return r.recordEnd(ctx, it) }) },
@@ -229,10 +229,10 @@ func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 	return nil, nil
 }
 
-// edit puts the edited call in place of the asked one, as a new call that is decided again: a denial refuses the answer, and rules that
-// the person was not shown make a new request.
+// edit puts the edited call in place of the asked one, as a new call that is decided again: a
+// denial refuses the answer, and rules that the person was not shown make a new request.
 func (r *run) edit(ctx context.Context, it *item, a *ask, response *content.ToolApprovalResponse, e Event) (*Refusal, error) {
-	tool := findTool(response.Edited.Name, r.opt, r.cfg.Tools)
+	tool := FindTool(response.Edited.Name, r.opt, r.cfg.Tools)
 	if err := errors.Join(r.readable(response.Edited, true), r.schemas.check(response.Edited, tool)); err != nil {
 		return &Refusal{response.RequestID, BadAnswer, "the edited " + err.Error()}, nil
 	}
@@ -287,7 +287,7 @@ func (it *item) answered() {
 	case response.Approved:
 		it.Stage = approved
 	default:
-		it.settle(rejectionText(response.Reason))
+		it.reject(Rejection(response.Reason))
 	}
 }
 
@@ -356,7 +356,7 @@ func (r *run) takeHeld(ctx context.Context, it *item, a *ask, held hold.Held) er
 				it.Asked = it.Call
 			}
 			definition := it.Ground.Definition // as the people saw it
-			it.Call, it.Ground = call, r.judge(ctx, call, findTool(call.Name, r.opt, r.cfg.Tools)).ground
+			it.Call, it.Ground = call, r.judge(ctx, call, FindTool(call.Name, r.opt, r.cfg.Tools)).ground
 			it.Ground.Definition = definition
 		}
 		return r.closeHeld(ctx, it, a, q.CreateApproval(held.Reason))

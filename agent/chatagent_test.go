@@ -91,7 +91,8 @@ func TestRunToEnd(t *testing.T) {
 	}
 }
 
-// TestHistoryStaysValid runs a conversation in which every run asks, answers or goes on, and looks at the history after each.
+// TestHistoryStaysValid runs a conversation in which every run asks, answers or goes on, and looks
+// at the history after each.
 func TestHistoryStaysValid(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
@@ -134,5 +135,20 @@ func TestOptionsClone(t *testing.T) {
 	raw, err := json.Marshal(Event{Type: "lost", CallID: "1"})
 	if err != nil || string(raw) != `{"at":"0001-01-01T00:00:00Z","type":"lost","thread":"","call_id":"1"}` {
 		t.Error(string(raw), err)
+	}
+}
+
+func TestRunToEndForEver(t *testing.T) {
+	var c counted
+	a := chat(talk(t, said(call("1", "pay", ""))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+	n := 0
+	_, err := RunToEnd(t.Context(), a, NewThread("t"), []*content.Message{content.UserText("x")}, func(_ context.Context, q content.InputRequest) (content.InputResponse, error) {
+		if n++; n > 50 {
+			return nil, errors.New("for ever")
+		}
+		return &content.TextApprovalResponse{RequestID: q.InputRequestID()}, nil
+	})
+	if n > 50 {
+		t.Error("answers that are all refused, again and again:", err)
 	}
 }

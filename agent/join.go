@@ -6,7 +6,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// StreamOf is the stream of a response that came whole, for models and agents that have nothing to show before.
+// StreamOf is the stream of a response that came whole, for models and agents that have nothing to
+// show before.
 func StreamOf(resp *Response, err error) iter.Seq2[*Update, error] {
 	return func(yield func(*Update, error) bool) {
 		if err != nil {
@@ -44,7 +45,8 @@ func (r *Response) note(u *Update) {
 	r.Add(&Response{ID: u.ID, Model: u.Model, ConversationID: u.ConversationID, FinishReason: u.FinishReason, Refused: u.Refused})
 }
 
-// Add takes over what a further part of a run says beside its messages: the latest names, all refusals, the sum of the usage.
+// Add takes over what a further part of a run says beside its messages: the latest names, all
+// refusals, the sum of the usage.
 func (r *Response) Add(part *Response) {
 	set := func(to *string, v string) {
 		if v != "" {

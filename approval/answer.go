@@ -298,7 +298,7 @@ func (s *Service) edit(ctx context.Context, tx Tx, r *Request, voter Person, in 
 		e := r.event(EventEditRefused, voter.ID, map[string]any{"why": why, "channel": in.Channel})
 		return step{events: []Event{e.sealing("note", in.Reason)}, refused: err}
 	}
-	if e := w.eligibility(&a, voter.ID); !e.Approve { // the arguments, of whatever size, are not even looked at
+	if e := w.eligibility(&a, voter.ID); e.May(Approve) != nil { // the arguments, of whatever size, are not even looked at
 		return nil, refused(e.Why, fmt.Errorf("%w: %s may not edit", ErrNotEligible, voter.ID)), nil
 	}
 	if !in.Full {

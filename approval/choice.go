@@ -9,9 +9,6 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// asksUser reports whether a question goes to the user of the agent, rather than to groups.
-func (r *Request) asksUser() bool { return r.Question != nil && len(r.Question.Groups) == 0 }
-
 // ask makes a question pending. Its revision 0 is set. Silence never answers it, and nobody is called in: it is not theirs.
 func (r *Request) ask(now time.Time, cfg Config) []Event {
 	r.State, r.Created, r.OnTimeout = Pending, now, policy.TimeoutDeny

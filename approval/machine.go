@@ -125,7 +125,7 @@ func (r *Request) schedule() {
 func (r *Request) vote(v Vote, response string, w standing, now time.Time, cfg Config) (VoteOutcome, []Event, error) {
 	a := r.answering()
 	e := w.eligibility(&a, v.Person)
-	if !e.Answer || v.Verdict == Approve && !e.Approve {
+	if e.May(v.Verdict) != nil {
 		return VoteNotEligible, []Event{r.voteEvent(EventVoteRefused, v, map[string]any{"why": e.Why})}, nil
 	}
 	if r.State != Pending {

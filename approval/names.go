@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/safetext"
 )
 
 // NameProblem says why no human, group or account can have a name, and what would be right; "" when one could. Such a name
@@ -16,8 +16,8 @@ func NameProblem(name string) (message, expected string) {
 	switch {
 	case strings.TrimSpace(name) == "":
 		return "the text is empty", "a name"
-	case diag.Printable(name) != name:
-		return "the text has characters that can't be seen: " + diag.Printable(name), "the same without them"
+	case safetext.Printable(name) != name:
+		return "the text has characters that can't be seen: " + safetext.Printable(name), "the same without them"
 	case strings.TrimSpace(name) != name || strings.ContainsFunc(name, oddSpace):
 		return "the text has spaces at an end, or ones that are no plain spaces", "the same without them"
 	case norm.NFKC.String(name) != norm.NFC.String(name):
@@ -31,14 +31,10 @@ func NameProblem(name string) (message, expected string) {
 
 func oddSpace(r rune) bool { return r != ' ' && unicode.IsSpace(r) }
 
-// mixesAlphabets reports whether a word has Latin letters and letters of an alphabet that shares its shapes.
+// mixesAlphabets reports whether a word has letters of two alphabets that share their shapes.
 func mixesAlphabets(text string) bool {
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) {
-		latin := strings.ContainsFunc(word, func(r rune) bool { return unicode.Is(unicode.Latin, r) })
-		alike := strings.ContainsFunc(word, func(r rune) bool {
-			return unicode.In(r, unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Cherokee, unicode.Coptic, unicode.Lisu)
-		})
-		if latin && alike {
+		if len(safetext.Alphabets(word)) > 1 {
 			return true
 		}
 	}

@@ -74,18 +74,6 @@ func (a *Analyzer) Satisfiable(e *Expr) (Verdict, value.Value) {
 	return q.difference(q.boxes(e, True), nil)
 }
 
-// SatisfiableGroup is Satisfiable of one group.
-func (a *Analyzer) SatisfiableGroup(g *Group) (Verdict, value.Value) {
-	return a.Satisfiable(alone(g))
-}
-
-// Vacuous: is the condition True for all arguments? The witness of No are arguments for which it is not.
-func (a *Analyzer) Vacuous(e *Expr) (Verdict, value.Value) {
-	q := a.ask()
-	falsifiable, witness := q.difference([]box{nil}, q.boxes(e, True))
-	return falsifiable.not(), witness
-}
-
 // CanBeFalse: are there arguments for which the condition is False, so that some call is let through? They are the
 // witness.
 func (a *Analyzer) CanBeFalse(e *Expr) (Verdict, value.Value) {
@@ -115,26 +103,6 @@ func (a *Analyzer) Covers(x, y *Expr) (Verdict, value.Value) {
 	gap, witness := q.difference(q.boxes(x, Unknown), q.boxes(y, Unknown))
 	return gap.not(), witness
 }
-
-// ImpliesGroup is Implies of two groups: in one condition g adds nothing to h.
-func (a *Analyzer) ImpliesGroup(g, h *Group) (Verdict, value.Value) {
-	return a.Implies(alone(g), alone(h))
-}
-
-// Equivalent: have x and y the same truth for all arguments? The witness of No are arguments that tell them apart.
-func (a *Analyzer) Equivalent(x, y *Expr) (Verdict, value.Value) {
-	there, witness := a.Implies(x, y)
-	if there == No {
-		return No, witness
-	}
-	back, witness := a.Implies(y, x)
-	if back == No {
-		return No, witness
-	}
-	return max(there, back), value.Value{} // Yes < Undecided
-}
-
-func alone(g *Group) *Expr { return &Expr{Groups: []Group{*g}, Range: g.Range} }
 
 // ask begins a question.
 func (a *Analyzer) ask() *question {

@@ -49,7 +49,7 @@ func TestQuestionsOfAnAuthor(t *testing.T) {
 		a := NewAnalyzer(ToolArgs, Semantics{}, 0)
 		for question, pair := range map[string][2]string{
 			"satisfiable":  {answer(a.Satisfiable(e)), c.satisfiable},
-			"vacuous":      {answer(a.Vacuous(e)), c.vacuous},
+			"vacuous":      {answer(vacuous(a, e)), c.vacuous},
 			"can be false": {answer(a.CanBeFalse(e)), c.canBeFalse},
 		} {
 			if pair[0] != pair[1] {
@@ -94,7 +94,7 @@ func TestQuestionsAboutTwo(t *testing.T) {
 		if got := answer(a.Implies(x, y)); got != c.implies {
 			t.Errorf("%s implies %s? %s, want %s", c.x, c.y, got, c.implies)
 		}
-		if got := answer(a.Equivalent(x, y)); got != c.equivalent {
+		if got := answer(equivalent(a, x, y)); got != c.equivalent {
 			t.Errorf("%s equivalent to %s? %s, want %s", c.x, c.y, got, c.equivalent)
 		}
 	}
@@ -104,14 +104,14 @@ func TestQuestionsAboutGroups(t *testing.T) {
 	e := sound(t, `[{args_match: {a: {gt: 10}, b: 1}}, {args_match: {a: {gt: 5}}}, {args_match: {a: {gt: 1, lt: 0}}}]`)
 	a := NewAnalyzer(ToolArgs, Semantics{}, 0)
 	for i, want := range []Verdict{Yes, Yes, No} {
-		if got, _ := a.SatisfiableGroup(&e.Groups[i]); got != want {
+		if got, _ := a.Satisfiable(alone(&e.Groups[i])); got != want {
 			t.Errorf("group %d satisfiable: %v", i, got)
 		}
 	}
-	if got, _ := a.ImpliesGroup(&e.Groups[0], &e.Groups[1]); got != Yes {
+	if got, _ := a.Implies(alone(&e.Groups[0]), alone(&e.Groups[1])); got != Yes {
 		t.Errorf("group 0 in group 1: %v", got)
 	}
-	if got, witness := a.ImpliesGroup(&e.Groups[1], &e.Groups[0]); got != No {
+	if got, witness := a.Implies(alone(&e.Groups[1]), alone(&e.Groups[0])); got != No {
 		t.Errorf("group 1 in group 0: %s", answer(got, witness))
 	}
 }
@@ -119,7 +119,7 @@ func TestQuestionsAboutGroups(t *testing.T) {
 func TestAnalyzeNothing(t *testing.T) {
 	a := NewAnalyzer(ToolArgs, Semantics{}, 0)
 	for _, e := range []*Expr{nil, {}} {
-		if got := answer(a.Vacuous(e)); got != "yes" {
+		if got := answer(vacuous(a, e)); got != "yes" {
 			t.Errorf("%v vacuous: %s", e, got)
 		}
 	}
@@ -221,7 +221,7 @@ func TestLargeQuestionsAreUndecided(t *testing.T) {
 			return a.Satisfiable(sound(t, match(strings.Join(dotted, ", "))))
 		}},
 		{"many keys", func(a *Analyzer) (Verdict, value.Value) { return a.CanBeFalse(wide) }},
-		{"always under a deep path", func(a *Analyzer) (Verdict, value.Value) { return a.Vacuous(sound(t, deep)) }},
+		{"always under a deep path", func(a *Analyzer) (Verdict, value.Value) { return vacuous(a, sound(t, deep)) }},
 		{"a deep path", func(a *Analyzer) (Verdict, value.Value) { return a.Satisfiable(sound(t, deep)) }},
 		{"many boxes", func(a *Analyzer) (Verdict, value.Value) { return a.CanBeFalse(corners) }},
 		{"large automata", func(a *Analyzer) (Verdict, value.Value) {
@@ -267,20 +267,20 @@ func BenchmarkAnalyze(b *testing.B) {
 			a := NewAnalyzer(ToolArgs, Semantics{}, 0)
 			for b.Loop() {
 				a.Satisfiable(e)
-				a.Vacuous(e)
+				vacuous(a, e)
 				a.CanBeFalse(e)
-				a.ImpliesGroup(&e.Groups[0], &e.Groups[1])
-				a.ImpliesGroup(&e.Groups[1], &e.Groups[0])
+				a.Implies(alone(&e.Groups[0]), alone(&e.Groups[1]))
+				a.Implies(alone(&e.Groups[1]), alone(&e.Groups[0]))
 			}
 		})
 		b.Run(name+" cold", func(b *testing.B) {
 			for b.Loop() {
 				a := NewAnalyzer(ToolArgs, Semantics{}, 0)
 				a.Satisfiable(e)
-				a.Vacuous(e)
+				vacuous(a, e)
 				a.CanBeFalse(e)
-				a.ImpliesGroup(&e.Groups[0], &e.Groups[1])
-				a.ImpliesGroup(&e.Groups[1], &e.Groups[0])
+				a.Implies(alone(&e.Groups[0]), alone(&e.Groups[1]))
+				a.Implies(alone(&e.Groups[1]), alone(&e.Groups[0]))
 			}
 		})
 	}

@@ -2,16 +2,16 @@
 // argument. Parse reads it from YAML with findings, a Compiler turns it into Programs that evaluate without
 // allocating, and an Analyzer answers questions about all possible arguments at once, with witnesses.
 //
-// Truth has three values. Unknown stands for every case in which the standard is silent and a guess could open a
+// Truth has three values. Unknown is for every case in which the standard is silent and a guess could open a
 // gate: a missing argument, a null, a value of another type, a key that is no path. Approvals ask on True and on
-// Unknown; a loop exits on True only (Exit); a route refuses to guess (RouteTaken).
+// Unknown. A loop should exit, and a route should be taken, on True only.
 //
-// The rules, point by point, stand in docs/design/001-semantics.md. In short: no coercion between types, booleans are never numbers, numbers compare exactly,
-// literals compare exactly, patterns are RE2 and searched unanchored in the raw and in the right-trimmed text.
+// docs/design/001-semantics.md has the rules, point by point. In short: no coercion between types, booleans are
+// never numbers, numbers compare exactly, literals compare exactly, patterns are RE2 and searched unanchored in the
+// raw and in the right-trimmed text.
 package condition
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/assent-dev/assent/diag"
@@ -74,7 +74,7 @@ type Matcher struct {
 	Literal  bool // written as a bare scalar: one Eq test
 }
 
-// Test compares an argument with a scalar (Operand) or, for In and NotIn, with a list.
+// Test compares an argument with a scalar (Operand) or with a List, as its operator says.
 type Test struct {
 	Op      Op
 	Operand Scalar
@@ -90,34 +90,6 @@ type Scalar struct {
 	Num   value.Num
 	Range diag.Range
 }
-
-// Op is what a Test does.
-type Op uint8
-
-// The operators of a matcher. Unreadable is what Parse makes of a test that it had to report as an error: it is
-// always Unknown, whatever the arguments.
-const (
-	Eq Op = iota // a literal
-	Gt
-	Gte
-	Lt
-	Lte
-	Ne
-	Pattern
-	In
-	NotIn
-	Unreadable
-)
-
-// String returns the operator as it is written in a file.
-func (o Op) String() string {
-	if int(o) < len(opNames) {
-		return opNames[o]
-	}
-	return fmt.Sprintf("op %d", uint8(o))
-}
-
-var opNames = [...]string{"equals", "gt", "gte", "lt", "lte", "ne", "pattern", "in", "not_in", "unreadable"}
 
 // Truth is the outcome of a test, matcher, group or condition. The order False < Unknown < True makes Kleene's
 // "and" the minimum and "or" the maximum.
@@ -141,20 +113,4 @@ func (t Truth) String() string {
 		return "true"
 	}
 	return fmt.Sprintf("truth %d", uint8(t))
-}
-
-// Exit tells whether a loop whose exit_condition has this truth ends: on True only. Unknown goes on, which
-// max_iterations bounds (docs/design/001-semantics.md).
-func Exit(t Truth) bool { return t == True }
-
-// ErrUnknownRoute is what RouteTaken returns for Unknown.
-var ErrUnknownRoute = errors.New("route condition is unknown: an argument it reads is missing or of another type")
-
-// RouteTaken tells whether a conditional route with this truth is taken. Unknown is ErrUnknownRoute: a route is
-// never guessed (docs/design/001-semantics.md).
-func RouteTaken(t Truth) (bool, error) {
-	if t == Unknown {
-		return false, ErrUnknownRoute
-	}
-	return t == True, nil
 }

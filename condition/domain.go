@@ -41,12 +41,15 @@ func domainOf(tests []test, level Truth) domain {
 // levelSet is the set of arguments for which one test reaches a level. Where values are compared the outcome is True
 // or False, so both levels are the same there.
 func levelSet(t *test, level Truth) domain {
-	d := domain{numbers: allNumbers(t.fixed[value.Number] >= level), texts: allTexts(t.fixed[value.String] >= level)}
-	if t.byNumber {
-		d.numbers = numbersOf(t)
+	d := domain{
+		numbers: allNumbers(t.fixed[value.Number] >= level),
+		texts:   allTexts(t.fixed[value.String] >= level),
 	}
-	if t.byText {
-		d.texts = textsOf(t)
+	if t.numbers != nil {
+		d.numbers = t.numbers.set()
+	}
+	if t.texts != nil {
+		d.texts = t.texts.set()
 	}
 	reached := [...]struct {
 		atom  atoms

@@ -1,7 +1,6 @@
 package condition
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -111,7 +110,7 @@ func whyOf(tests []test, s *value.Slot) string {
 	switch {
 	case i < 0:
 		return WhyMatched
-	case tests[i].op == Unreadable:
+	case tests[i].unreadable:
 		return WhyUnreadableTest
 	case s.Kind == value.Absent:
 		return WhyMissingArgument
@@ -143,29 +142,6 @@ func describe(m *Matcher) string {
 		parts[i] = m.Tests[i].String()
 	}
 	return strings.Join(parts, " and ")
-}
-
-// shownEntries is how many entries of a list String prints.
-const shownEntries = 8
-
-// String prints the test as in "gt 10000" or `in ["EUR", "USD"]`. Long lists are cut.
-func (t *Test) String() string {
-	switch t.Op {
-	case Unreadable:
-		return t.Op.String()
-	case In, NotIn:
-	default:
-		return t.Op.String() + " " + t.Operand.String()
-	}
-	n := min(len(t.List), shownEntries)
-	entries := make([]string, n, n+1)
-	for i := range entries {
-		entries[i] = t.List[i].String()
-	}
-	if more := len(t.List) - n; more > 0 {
-		entries = append(entries, fmt.Sprintf("%d more", more))
-	}
-	return t.Op.String() + " [" + strings.Join(entries, ", ") + "]"
 }
 
 // String prints the scalar as JSON.

@@ -87,3 +87,25 @@ func eval(t fataler, use Use, sem Semantics, e *Expr, doc string) (Truth, []Obse
 	}
 	return truth, seen
 }
+
+// vacuous: is the condition True for all arguments? The witness of No are arguments for which it is not.
+func vacuous(a *Analyzer, e *Expr) (Verdict, value.Value) {
+	q := a.ask()
+	falsifiable, witness := q.difference([]box{nil}, q.boxes(e, True))
+	return falsifiable.not(), witness
+}
+
+// equivalent: have x and y the same truth for all arguments? The witness of No are arguments that tell them apart.
+func equivalent(a *Analyzer, x, y *Expr) (Verdict, value.Value) {
+	there, witness := a.Implies(x, y)
+	if there == No {
+		return No, witness
+	}
+	back, witness := a.Implies(y, x)
+	if back == No {
+		return No, witness
+	}
+	return max(there, back), value.Value{} // Yes < Undecided
+}
+
+func alone(g *Group) *Expr { return &Expr{Groups: []Group{*g}, Range: g.Range} }

@@ -2,7 +2,6 @@ package condition
 
 import (
 	"math/big"
-	"slices"
 	"strconv"
 
 	"github.com/assent-dev/assent/value"
@@ -28,25 +27,6 @@ func (a cut) cmp(b cut) int {
 }
 
 func allNumbers(yes bool) numbers { return numbers{first: yes} }
-
-// numbersOf is the set of numbers for which a test that compares numbers holds.
-func numbersOf(t *test) numbers {
-	switch t.op {
-	case Gt, Lte:
-		return numbers{t.op == Lte, []cut{{t.nums[0], true}}}
-	case Gte, Lt:
-		return numbers{t.op == Lt, []cut{{t.nums[0], false}}}
-	}
-	points := slices.Clone(t.nums)
-	slices.SortFunc(points, value.Num.Cmp)
-	set := numbers{first: t.negative()}
-	for i, n := range points {
-		if i == 0 || n.Cmp(points[i-1]) != 0 {
-			set.cuts = append(set.cuts, cut{n, false}, cut{n, true})
-		}
-	}
-	return set
-}
 
 func (a numbers) not() numbers { return numbers{!a.first, a.cuts} }
 

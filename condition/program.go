@@ -89,7 +89,7 @@ func (c *Compiler) matcher(use Use, src *Matcher) matcher {
 	return m
 }
 
-func newTests(src *Matcher, sem Semantics, patterns func(string) (*pattern, error)) []test {
+func newTests(src *Matcher, sem Semantics, patterns patterns) []test {
 	tests := make([]test, len(src.Tests))
 	for i := range tests {
 		tests[i] = newTest(&src.Tests[i], sem, patterns)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp/syntax"
+	"strconv"
 	"strings"
 
 	"github.com/assent-dev/assent/diag"
@@ -20,7 +21,7 @@ func patternFault(n *yamldoc.Node, err error) diag.Finding {
 		return f
 	}
 	at, length := locate(n.Text, fault)
-	f.Message = fmt.Sprintf("invalid pattern: %s %s", fault.Code, quoted(n.Text[at:at+length]))
+	f.Message = fmt.Sprintf("invalid pattern: %s %s", fault.Code, strconv.Quote(n.Text[at:at+length]))
 	f.Expected = "a regular expression in RE2 syntax"
 	switch fault.Code {
 	case syntax.ErrInvalidRepeatSize, syntax.ErrLarge, syntax.ErrNestingDepth:

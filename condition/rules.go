@@ -19,9 +19,9 @@ func Rules() []diag.RuleInfo {
 			ID: ruleShape, Title: "a condition that is not built like one", Severity: diag.Error,
 			Spec: "Agent Format, HITL, ConditionGroup",
 			Why: "A condition is a group with `args_match`, or a list of such groups, of which one has to match. Each key of " +
-				"`args_match` has a string, number or boolean to equal, or operators: numbers for `gt`, `gte`, `lt`, `lte`, " +
-				"text for `pattern`, a list for `in` and `not_in`. There are no other operators, and numbers are finite, as JSON " +
-				"arguments are. Anything else would leave open what has to match, so the file is refused.",
+				"`args_match` has a string, number or boolean to equal, or operators, each with what it compares: " +
+				OperatorList() + ". There are no other operators, and numbers are finite, as JSON arguments are. Anything " +
+				"else would leave open what has to match, so the file is refused.",
 			Bad:  "condition:\n  args_match:\n    currency: [EUR, USD]\n",
 			Good: "condition:\n  args_match:\n    currency: {in: [EUR, USD]}\n",
 		},

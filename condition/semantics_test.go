@@ -1,7 +1,6 @@
 package condition
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -489,18 +488,6 @@ func TestGroups(t *testing.T) {
 	})
 }
 
-func TestTopLevel(t *testing.T) {
-	for truth, want := range map[Truth]bool{True: true, Unknown: false, False: false} {
-		if Exit(truth) != want {
-			t.Errorf("exit on %v", truth)
-		}
-		taken, err := RouteTaken(truth)
-		if taken != want || errors.Is(err, ErrUnknownRoute) != (truth == Unknown) {
-			t.Errorf("route on %v: %v, %v", truth, taken, err)
-		}
-	}
-}
-
 func TestOnMissingNoMatch(t *testing.T) {
 	check(t, ToolArgs, Semantics{OnMissing: NoMatch}, []row{
 		{match("a: x"), `{}`, False, ""},
@@ -553,8 +540,8 @@ func TestWords(t *testing.T) {
 	for u := ToolArgs; u <= Route+1; u++ {
 		b.WriteString(u.String() + "\n")
 	}
-	for o := Eq; o <= Unreadable+1; o++ {
-		b.WriteString(o.String() + "\n")
+	for _, o := range Operators() {
+		b.WriteString(string(o) + "\n")
 	}
 	for v := False; v <= True+1; v++ {
 		b.WriteString(v.String() + "\n")

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/assent-dev/assent/internal/automata"
 )
@@ -27,16 +26,6 @@ type literal struct {
 
 func allTexts(yes bool) texts { return texts{but: yes} }
 
-// textsOf is the set of strings for which a test that compares strings holds.
-func textsOf(t *test) texts {
-	if t.pat != nil {
-		return texts{but: true, pats: []literal{{pat: t.pat}}}
-	}
-	list := slices.DeleteFunc(slices.Clone(t.texts), func(s string) bool { return !utf8.ValidString(s) })
-	slices.Sort(list)
-	return texts{but: t.negative(), list: slices.Compact(list)}
-}
-
 // plain tells whether the list says it all.
 func (a *texts) plain() bool { return len(a.pats) == 0 && len(a.outside) == 0 }
 
@@ -51,7 +40,7 @@ func (a *texts) has(s string) bool {
 	}
 	for _, l := range a.pats {
 		l.pat.compile()
-		if l.pat.match(s) == l.not {
+		if l.pat.holds(s) == l.not {
 			return false
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/assent-dev/assent/internal/safetext"
 	"pgregory.net/rapid"
 )
 
@@ -106,7 +107,7 @@ func TestPrintable(t *testing.T) {
 func cells(s string) int {
 	n := 0
 	for _, r := range s {
-		n += width(r)
+		n += safetext.Width(r)
 	}
 	return n
 }

@@ -1,6 +1,7 @@
 package diag
 
 import (
+	"github.com/assent-dev/assent/internal/safetext"
 	"strings"
 	"unicode/utf8"
 )
@@ -73,20 +74,20 @@ type cell struct {
 func layout(line string) []cell {
 	cells := make([]cell, 0, len(line))
 	at := 0
-	for i := 0; i < len(line); {
-		r, size := utf8.DecodeRuneInString(line[i:])
-		raw := line[i : i+size]
-		c := cell{text: raw, width: width(r)}
-		if r == '\t' {
+	for raw, shown := range safetext.Characters(line) {
+		c := cell{text: shown, width: len(shown)}
+		switch {
+		case raw == "\t":
 			c.width = tabStop - at%tabStop
 			c.text = strings.Repeat(" ", c.width)
-		} else if p := printableRune(r, raw); p != raw {
-			c = cell{text: p, width: len(p)}
+		case shown == raw:
+			r, _ := utf8.DecodeRuneInString(raw)
+			c.width = safetext.Width(r)
 		}
 		cells = append(cells, c)
 		at += c.width
-		i += size
 	}
+
 	return cells
 }
 

@@ -97,7 +97,7 @@ func size(e *condition.Expr) (boxes, patterns int) {
 				n = min(3*n, maxBoxes)
 			}
 			for _, t := range m.Tests {
-				if t.Op == condition.Pattern {
+				if _, searches := t.Expression(); searches {
 					patterns++
 				}
 			}

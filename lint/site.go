@@ -191,5 +191,5 @@ func Element(key string) (list, index string, ok bool) {
 
 // Idle tells whether the matcher tests nothing: it has no test at all, or only empty exclusions.
 func Idle(m *condition.Matcher) bool {
-	return !slices.ContainsFunc(m.Tests, func(t condition.Test) bool { return t.Op != condition.NotIn || len(t.List) > 0 })
+	return !slices.ContainsFunc(m.Tests, func(t condition.Test) bool { return !t.Negative() || len(t.Operands()) > 0 })
 }

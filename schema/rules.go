@@ -3,6 +3,7 @@ package schema
 import (
 	"slices"
 
+	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
 )
 
@@ -74,8 +75,8 @@ func shapeRules() []diag.RuleInfo {
 		},
 		{
 			ID: ruleUnknownOperator, Title: "A matcher uses an operator that does not exist", Severity: diag.Error,
-			Why: "Matchers know gt, gte, lt, lte, ne, pattern, in and not_in. An operator that is ignored would loosen the gate, so the " +
-				"standard closes this one object: the file is refused. For equality write the value itself.",
+			Why: "Matchers know " + condition.OperatorList() + ". An operator that is ignored would loosen the gate, so " +
+				"the standard closes this one object: the file is refused. For equality write the value itself.",
 			Bad: "args_match:\n  currency: {eq: USD}\n", Good: "args_match:\n  currency: USD\n", Spec: "Agent Format 1.0, matchers",
 		},
 		{

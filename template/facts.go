@@ -3,6 +3,7 @@ package template
 import (
 	"strings"
 
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -23,9 +24,9 @@ type Facts struct {
 }
 
 // text returns a variable's value, not yet safe to show; false if it has none in this context.
-func (f *Facts) text(ctx Context, r reference) (raw, bool) {
+func (f *Facts) text(ctx Context, r reference) (safetext.Value, bool) {
 	if !r.in(ctx) {
-		return raw{}, false
+		return safetext.Value{}, false
 	}
 	switch r.root {
 	case toolArgs, skillArgs:
@@ -34,7 +35,7 @@ func (f *Facts) text(ctx Context, r reference) (raw, bool) {
 		return documentText(f.ParentInput, r.path)
 	}
 	s := f.name(ctx, r.root)
-	return raw{text: s}, s != ""
+	return safetext.Value{Text: s}, s != ""
 }
 
 func (f *Facts) args() value.Value {
@@ -82,23 +83,23 @@ func (f *Facts) remote(ctx Context) string {
 }
 
 // documentText reads a path below v. The whole document is always JSON, even if it is just a string.
-func documentText(v value.Value, path string) (raw, bool) {
+func documentText(v value.Value, path string) (safetext.Value, bool) {
 	if path == "" {
 		return jsonText(v)
 	}
 	found, ok := v.Lookup(path)
 	if ok && found.Kind == value.String {
-		return raw{text: found.Text}, true
+		return safetext.Value{Text: found.Text}, true
 	}
 	return jsonText(found)
 }
 
 // jsonText writes compact JSON, in source order and with numbers as the source has them.
-func jsonText(v value.Value) (raw, bool) {
+func jsonText(v value.Value) (safetext.Value, bool) {
 	if v.Kind == value.Absent {
-		return raw{}, false
+		return safetext.Value{}, false
 	}
-	return raw{text: string(v.AppendJSON(nil)), json: true}, true
+	return safetext.Value{Text: string(v.AppendJSON(nil)), JSON: true}, true
 }
 
 // Default is the message for a call whose rule has no template: who asks to do what, with all arguments. Names are quoted, so
@@ -134,9 +135,9 @@ func defaultText(ctx Context, f *Facts) (text string, cut []string) {
 	}
 	whole, known := jsonText(doc)
 	if !known {
-		whole.text = "(unknown)"
+		whole.Text = "(unknown)"
 	}
-	shown, truncated := show(whole, maxValue)
+	shown, truncated := whole.Show(maxValue)
 	if truncated {
 		cut = []string{document(ctx)}
 	}
@@ -150,6 +151,6 @@ func quote(name string) string {
 		return "(unknown)"
 	}
 	text, _ := jsonText(value.Value{Kind: value.String, Text: name})
-	shown, _ := show(text, maxValue)
+	shown, _ := text.Show(maxValue)
 	return shown
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/cbroglie/mustache"
 	"pgregory.net/rapid"
 
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -59,7 +60,7 @@ func TestRenderIsConcatenation(t *testing.T) {
 			key, v := "k"+string(rune('a'+i)), deceiver().Draw(t, "value")
 			args.Members = append(args.Members, value.Member{Key: key, Value: value.Value{Kind: value.String, Text: v}})
 			text.WriteString("{{tool_args." + key + "}}")
-			shown, _ := show(raw{text: v}, maxValue)
+			shown, _ := safetext.Value{Text: v}.Show(maxValue)
 			want.WriteString(shown)
 		}
 		tmpl, _ := Parse(text.String())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/assent-dev/assent/internal/golden"
 
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -61,7 +62,7 @@ func TestGoldenHostile(t *testing.T) {
 
 // visibleIsolates names our isolates, so that the golden files themselves are safe to read.
 func visibleIsolates(s string) string {
-	return strings.NewReplacer(isolate, "[FSI]", popIsolate, "[PDI]").Replace(s)
+	return strings.NewReplacer(safetext.Isolate, "[FSI]", safetext.PopIsolate, "[PDI]").Replace(s)
 }
 
 func TestGoldenCatalog(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/cbroglie/mustache"
 )
 
@@ -97,7 +98,7 @@ func (t *Template) assemble(tokens []token) {
 	var text strings.Builder
 	flush := func() {
 		if text.Len() > 0 {
-			t.addText(escapeAuthor(text.String()))
+			t.addText(safetext.Author(text.String()))
 			text.Reset()
 		}
 	}
@@ -176,7 +177,7 @@ func (t *Template) Render(ctx Context, f *Facts) Message {
 		if !ok {
 			m.Missing = append(m.Missing, v.name)
 		}
-		shown, cut := show(text, t.limit)
+		shown, cut := text.Show(t.limit)
 		if cut {
 			m.Truncated = append(m.Truncated, v.name)
 		}

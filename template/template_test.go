@@ -296,3 +296,11 @@ func BenchmarkEscapeHostile(b *testing.B) {
 		Escape(s)
 	}
 }
+
+func TestValueLimit(t *testing.T) {
+	for uses, want := range map[int]int{0: 2000, 1: 2000, 16: 2000, 32: 1000, 160: 200, 5000: 200} {
+		if got := valueLimit(uses); got != want {
+			t.Errorf("%d uses: %d, want %d", uses, got, want)
+		}
+	}
+}

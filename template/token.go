@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/safetext"
 )
 
 // token is author's text, or the name of a variable.
@@ -127,8 +128,8 @@ func (s *scanner) problem(rule string, offset, length int, message, expected str
 func (s *scanner) invisible(text string, base int) {
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])
-		if !authorMay(r, n) && !strings.HasPrefix(text[i:], "\r\n") {
-			s.problem(ruleInvisible, base+i, n, "the template contains the invisible character "+escaped(text[i:i+n]),
+		if !safetext.AuthorMay(r, n) && !strings.HasPrefix(text[i:], "\r\n") {
+			s.problem(ruleInvisible, base+i, n, "the template contains the invisible character "+safetext.Author(text[i:i+n]),
 				"remove it: it will be shown as this escape")
 		}
 		i += n
@@ -171,7 +172,7 @@ func validName(name string) bool {
 		return false
 	}
 	for _, key := range segments[1:] {
-		if key == "" || strings.ContainsAny(key, " {}") || strings.ContainsFunc(key, hidden) || !utf8.ValidString(key) {
+		if key == "" || strings.ContainsAny(key, " {}") || strings.ContainsFunc(key, safetext.Hidden) || !utf8.ValidString(key) {
 			return false
 		}
 	}

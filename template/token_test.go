@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/diag"
+	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -188,7 +191,7 @@ func checkTemplate(t interface{ Fatalf(string, ...any) }, text, hostile string) 
 	args := value.Value{Kind: value.Object, Members: []value.Member{{Key: "v", Value: value.Value{Kind: value.String, Text: hostile}}}}
 	m := tmpl.Render(LocalTool, &Facts{AgentID: hostile, ToolName: hostile, Args: args})
 	for _, r := range m.Text {
-		if forbidden(r) && !(authorMay(r, 0) && strings.ContainsRune(text, r)) {
+		if forbidden(r) && !(safetext.AuthorMay(r, 0) && strings.ContainsRune(text, r)) {
 			t.Fatalf("%q, %q: %U in %q", text, hostile, r, m.Text)
 		}
 	}
@@ -199,7 +202,7 @@ func checkTemplate(t interface{ Fatalf(string, ...any) }, text, hostile string) 
 	if got, want := strings.Count(m.Text, "\n"), strings.Count(text, "\n"); got != want || strings.Count(plainMessage.Text, "\n") != want {
 		t.Fatalf("%q, %q: %d line breaks, the author wrote %d", text, hostile, got, want)
 	}
-	if open, shut := strings.Count(m.Text, isolate), strings.Count(m.Text, popIsolate); open != shut {
+	if open, shut := strings.Count(m.Text, safetext.Isolate), strings.Count(m.Text, safetext.PopIsolate); open != shut {
 		t.Fatalf("%q, %q: isolates are not pairs in %q", text, hostile, m.Text)
 	}
 	byHand := &Template{parts: tmpl.parts, vars: tmpl.vars, limit: tmpl.limit}
@@ -219,12 +222,20 @@ func FuzzRender(f *testing.F) {
 	for _, s := range []string{"", "a\nb", "{{agent_id}}", "\u202e\u05d0", `\u{202e}`, "e\u0301\u0301", "\xff", strings.Repeat(" ", 3000)} {
 		f.Add("{{tool_args.v}} {{tool_args}} {{agent_id}}", s)
 	}
-	f.Fuzz(checkAny)
+	f.Fuzz(func(t *testing.T, text, hostile string) { checkTemplate(t, text, hostile) })
 }
 
-func checkAny(t *testing.T, text, hostile string) {
-	checkTemplate(t, text, hostile)
-	if back := unescape(Escape(hostile)); back != hostile {
-		t.Fatalf("%q reads back as %q", hostile, back)
-	}
+// forbidden reports whether no message may show a character of a value. Line feed, tab and our own isolates are judged by each
+// test.
+func forbidden(r rune) bool {
+	return safetext.Hidden(r) && r != '\n' && r != '\t' && !strings.ContainsRune(safetext.Isolate+safetext.PopIsolate, r)
+}
+
+// deceiver generates texts that are dense in what matters here.
+func deceiver() *rapid.Generator[string] {
+	pieces := rapid.SampledFrom([]string{"\n", "\r\n", "\t", " ", "          ", "\x1b[2K", "\u202e", "\u2066", "\u2069", "\u200b", "\u200b\u200b\u200b",
+		"\U000e0041", "\ufe0f", "\u0301", "\u0338", "\u05d0", "\u0661", "é", "e", "1", "\\", "\\u{a}", "\\x{", "u{202e}", "…(", "\"", "{{", "}}", "{{agent_id}}",
+		"{", "}", "{{{v0}}}", "{{{t0}}}", "<b>", "\xff", "\xe2\x80", "\u00a0", "\u3164", "$", "東"})
+	any := rapid.StringOfN(rapid.Rune(), 0, 4, -1)
+	return rapid.Map(rapid.SliceOfN(rapid.OneOf(pieces, pieces, any), 0, 24), func(s []string) string { return strings.Join(s, "") })
 }

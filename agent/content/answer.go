@@ -201,17 +201,9 @@ func sentence(f jsonschema.Failure) string {
 
 // CheckArguments tells whether the arguments are absent or one JSON object that everybody reads alike. The error is a *BadError.
 func (c *FunctionCall) CheckArguments() error {
-	if len(c.Arguments) == 0 {
-		return nil
-	}
-	var sc value.Scratch
-	if err := anyShape.Scan(c.Arguments, value.Limits{}, &sc); err != nil {
-		return &BadError{Code: BadArguments, Where: "arguments", Detail: err.Error(), Err: err}
-	}
-	if sc.Top != value.Object {
-		return &BadError{Code: BadArguments, Where: "arguments", Detail: "expected an object, found " + kindOf(c.Arguments)}
-	}
-	return nil
+	var t trail
+	t.checkArguments(c.Arguments, "arguments", value.Limits{})
+	return t.problem()
 }
 
 // CloneCall copies a call, so that flags set on one are not seen on the other. Texts are shared; nobody changes them in place.

@@ -1,6 +1,7 @@
 package content
 
 import (
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -33,8 +34,7 @@ func (c Codec) wire() *wire {
 	return c.w
 }
 
-// limits bounds a document. A thread with pictures in it is larger than the arguments of a call.
-var limits = value.Limits{MaxBytes: 64 << 20, MaxDepth: 128}
+var limits = jsonmsg.Limits()
 
 // argumentLimits leaves room for what stands around arguments. What is deeper is written as a text, as is what can't be read at all.
 var argumentLimits = value.Limits{MaxBytes: 64 << 20, MaxDepth: 96}
@@ -68,7 +68,7 @@ func (c Codec) AppendContent(dst []byte, v Content) ([]byte, error) {
 // DecodeMessages reads a JSON array of messages.
 func (c Codec) DecodeMessages(src []byte) ([]*Message, error) {
 	var out []*Message
-	if err := c.read(src, 0, func(d *decoder, i int) { out = d.messages(i) }); err != nil {
+	if err := c.read(src, 0, func(d *decoder, c *jsonmsg.Cursor) { out = d.messages(c) }); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -77,7 +77,7 @@ func (c Codec) DecodeMessages(src []byte) ([]*Message, error) {
 // DecodeMessage reads one message.
 func (c Codec) DecodeMessage(src []byte) (*Message, error) {
 	var out *Message
-	if err := c.read(src, aroundMessage, func(d *decoder, i int) { out, _ = d.message(i) }); err != nil {
+	if err := c.read(src, aroundMessage, func(d *decoder, c *jsonmsg.Cursor) { out = d.message(c) }); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -86,26 +86,25 @@ func (c Codec) DecodeMessage(src []byte) (*Message, error) {
 // DecodeContent reads one content.
 func (c Codec) DecodeContent(src []byte) (Content, error) {
 	var out Content
-	if err := c.read(src, aroundContent, func(d *decoder, i int) { out, _ = d.content(i) }); err != nil {
+	if err := c.read(src, aroundContent, func(d *decoder, c *jsonmsg.Cursor) { out = d.content(c) }); err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
 // read checks a whole document once, so that whatever reads it afterwards may trust it to be JSON.
-func (c Codec) read(src []byte, around int, decode func(*decoder, int)) error {
-	d := decoder{w: c.wire()}
-	if err := anyShape.Scan(src, within(around), &d.scratch); err != nil {
+func (c Codec) read(src []byte, around int, decode func(*decoder, *jsonmsg.Cursor)) error {
+	d := newDecoder(c.wire(), src)
+	if _, err := d.checker.Check(src, within(around)); err != nil {
 		return &BadError{Code: BadJSON, Detail: err.Error(), Err: err}
 	}
-	d.text = string(src)
-	decode(&d, space(d.text, 0))
+	decode(d, d.cursor(0))
 	return d.problem()
 }
 
 // write returns dst as it was when there is an error.
 func (c Codec) write(dst []byte, around int, encode func(*encoder)) ([]byte, error) {
-	e := encoder{w: c.wire(), dst: dst}
+	e := encoder{w: c.wire(), Writer: jsonmsg.Append(dst)}
 	encode(&e)
 	if e.err == nil {
 		e.checkAll(len(dst), around)
@@ -113,5 +112,5 @@ func (c Codec) write(dst []byte, around int, encode func(*encoder)) ([]byte, err
 	if err := e.problem(); err != nil {
 		return dst, err
 	}
-	return e.dst, nil
+	return e.Text, nil
 }

@@ -44,7 +44,7 @@ func (e *encoder) askedCall(f field, c ToolCall) {
 	} else if hosted, ok := c.(*HostedCall); ok {
 		e.hostedCall(hosted)
 	} else {
-		e.checkArguments(&e.scratch, c.Args(), e.w.name(argumentsField))
+		e.checkArguments(c.Args(), e.w.name(argumentsField), limits)
 		e.askedToolCall(c)
 	}
 	e.leave()
@@ -136,5 +136,5 @@ func (e *encoder) always(c *ToolApprovalResponse) {
 	if c.Always == AlwaysArguments || e.w.shape == dotNet {
 		e.flag(alwaysArgumentsField, c.Always == AlwaysArguments)
 	}
-	e.dst = append(e.dst, '}')
+	e.Close('}')
 }

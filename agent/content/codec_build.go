@@ -1,6 +1,10 @@
 package content
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/assent-dev/assent/internal/jsonmsg"
+)
 
 // content makes the content that the members of an object describe.
 func (o *object) content() Content {
@@ -38,7 +42,7 @@ func (o *object) input() Content {
 		return o.always()
 	case textRequestKind:
 		r := &TextApprovalRequest{Common: o.common(), RequestID: o.id(), Text: o.need(textField)}
-		r.Note = takeNote(&r.Common)
+		r.Note = o.takeNote(&r.Common)
 		return r
 	case textResponseKind:
 		return &TextApprovalResponse{Common: o.common(), RequestID: o.id(), Approved: o.needFlag(approvedField), Reason: o.text(reasonField)}
@@ -63,13 +67,13 @@ func (o *object) usage() *Usage {
 	if !o.has(usageField) {
 		return out
 	}
-	if o.d.text[at.from] != '{' {
+	if o.d.text[at.From] != '{' {
 		o.bad(BadShape, usageField, "an object")
 		return out
 	}
 	counts := object{d: o.d, kind: countsKind}
 	o.d.enter(o.name(usageField), -1)
-	counts.walk(int(at.from))
+	counts.sortAll(o.d.splitAt(at))
 	out.Input, out.Output, out.Total = counts.count(inputField), counts.count(outputField), counts.count(totalField)
 	out.Counts = counts.extra
 	o.d.leave()
@@ -78,17 +82,18 @@ func (o *object) usage() *Usage {
 
 // mcpResult reads the outputs. Python allows any value there.
 func (o *object) mcpResult() *MCPResult {
-	out := &MCPResult{Common: o.common(), CallID: o.need(callIDField), Outputs: o.contents}
+	out := &MCPResult{Common: o.common(), CallID: o.need(callIDField)}
 	at := o.at[outputsField]
 	switch {
 	case !o.has(outputsField):
-	case o.d.isList(int(at.from)):
+	case o.d.isList(at):
+		out.Outputs = o.d.contents(o.d.cursor(int(at.From)), o.name(outputsField))
 		if out.Outputs == nil {
 			out.Outputs = []Content{}
 		}
 	case o.d.w.shape != python:
 		o.bad(BadShape, outputsField, "an array")
-	case o.d.text[at.from] == '"':
+	case o.d.text[at.From] == '"':
 		out.Outputs = []Content{&Text{Text: o.need(outputsField)}}
 	default:
 		out.Value = o.raw(outputsField)
@@ -96,25 +101,40 @@ func (o *object) mcpResult() *MCPResult {
 	return out
 }
 
+// isList reports whether a value is a list of contents. Python's outputs may be lists of anything.
+func (d *decoder) isList(at jsonmsg.Span) bool {
+	all := d.text[at.From] == '['
+	if !all || d.w.shape != python {
+		return all
+	}
+	c := d.cursor(int(at.From))
+	for range c.Elements() {
+		all = all && d.text[c.Next()] == '{'
+	}
+	return all
+}
+
 func (o *object) inputRequest() *StructuredInputRequest {
 	r := &StructuredInputRequest{Common: o.common(), RequestID: o.id(), Text: o.text(textField), Schema: o.raw(schemaField)}
 	if r.Schema != nil && !isSchema(r.Schema) {
 		o.bad(BadShape, schemaField, "a JSON Schema: an object")
 	}
-	r.Note = takeNote(&r.Common)
+	r.Note = o.takeNote(&r.Common)
 	return r
 }
 
 // isSchema tells whether a text can be a JSON Schema by its type.
-func isSchema(raw json.RawMessage) bool { return isObject(raw) || kindOf(raw) == "a boolean" }
+func isSchema(raw json.RawMessage) bool {
+	return jsonmsg.IsObject(raw) || jsonmsg.Describe(raw) == "a boolean"
+}
 
 // inputResponse tells null, which may be the data asked for, from no data.
 func (o *object) inputResponse() *StructuredInputResponse {
 	r := &StructuredInputResponse{Common: o.common(), RequestID: o.id(), Declined: o.flag(declinedField, false), Reason: o.text(reasonField)}
-	if at := o.at[structuredField]; at.to != 0 {
+	if at := o.at[structuredField]; at.Exists() {
 		r.Data = o.d.raw(at)
 	}
-	if r.Declined && kindOf(r.Data) == "null" {
+	if r.Declined && jsonmsg.Describe(r.Data) == "null" {
 		r.Data = nil
 	}
 	if fault := r.fault(); fault != "" {

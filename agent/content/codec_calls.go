@@ -2,6 +2,7 @@ package content
 
 import (
 	"cmp"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 
 	"github.com/assent-dev/assent/value"
 )
@@ -23,21 +24,23 @@ func (o *object) call() ToolCall {
 // askedCall reads the call that an approval is about, or its edited form.
 func (o *object) askedCall(f field) ToolCall {
 	at := o.at[f]
-	if !o.has(f) || o.d.text[at.from] != '{' {
+	if !o.has(f) || o.d.text[at.From] != '{' {
 		o.bad(BadShape, f, "a tool call: an object")
 		return nil
 	}
 	o.d.enter(o.name(f), -1)
 	defer o.d.leave()
-	ref := o.d.callKindAt(int(at.from), o.ref.call)
+	members := o.d.splitAt(at)
+	ref := o.d.callKind(members, o.ref.call)
 	call := object{d: o.d, kind: ref.kind, ref: ref}
-	call.walk(int(at.from))
+	call.sortAll(members)
 	return call.checkedCall()
 }
 
-// callKindAt finds the kind of a call. Without a discriminator it is the one expected there.
-func (d *decoder) callKindAt(i int, only kind) kindRef {
-	ref, name := kindRef{kind: cmp.Or(only, callKind)}, d.discriminator(i)
+// callKind finds the kind of a call. Without a discriminator it is the one expected there.
+func (d *decoder) callKind(members []named, only kind) kindRef {
+	ref := kindRef{kind: cmp.Or(only, callKind)}
+	name := d.discriminator(members)
 	if name == "" {
 		return ref
 	}
@@ -58,8 +61,8 @@ func (o *object) checkedCall() ToolCall {
 		return &HostedCall{Common: o.common(), Kind: o.ref.hosted, CallID: o.text(callIDField)}
 	}
 	call := o.call()
-	if o.has(argumentsField) && o.d.text[o.at[argumentsField].from] != '{' { // an object was checked with the whole document
-		o.d.checkArguments(&o.d.scratch, call.Args(), o.name(argumentsField))
+	if o.has(argumentsField) && o.d.text[o.at[argumentsField].From] != '{' { // an object was checked with the whole document
+		o.d.checkArguments(call.Args(), o.name(argumentsField), limits)
 	}
 	if f, ok := call.(*FunctionCall); ok && o.d.w.shape == python {
 		return o.d.ownedCall(f)
@@ -68,16 +71,9 @@ func (o *object) checkedCall() ToolCall {
 }
 
 // checkArguments refuses what is neither nothing nor one object.
-func (t *trail) checkArguments(sc *value.Scratch, args []byte, name string) {
-	if len(args) == 0 {
-		return
-	}
-	if err := anyShape.Scan(args, limits, sc); err != nil {
-		t.fail(BadArguments, name, err.Error(), err)
-		return
-	}
-	if sc.Top != value.Object {
-		t.fail(BadArguments, name, "expected an object, found "+kindOf(args), nil)
+func (t *trail) checkArguments(args []byte, name string, lim value.Limits) {
+	if len(args) > 0 {
+		t.checkObject(name, args, lim, BadArguments, BadArguments)
 	}
 }
 
@@ -87,7 +83,7 @@ func (o *object) toolRequest() *ToolApprovalRequest {
 	if o.d.w.shape == python {
 		r.NoConfirmation = takeUnconfirmed(&r.Common)
 	}
-	r.Note = takeNote(&r.Common)
+	r.Note = o.takeNote(&r.Common)
 	return r
 }
 
@@ -103,7 +99,7 @@ func (o *object) toolResponse() *ToolApprovalResponse {
 	case o.kind == toolEditKind:
 		r.Edited, _ = o.askedCall(editedField).(*FunctionCall)
 		o.d.checkEdit(r, o.d.w)
-	case o.at[editedField].to != 0:
+	case o.at[editedField].Exists():
 		o.bad(BadKind, editedField, "an edit under its own discriminator")
 	}
 	o.d.checkAlways(r, o.d.w.name(propertiesField))
@@ -140,11 +136,11 @@ func (t *trail) checkAlways(r *ToolApprovalResponse, name string) {
 // always reads an answer that stands inside the wish for a standing approval.
 func (o *object) always() Content {
 	at := o.at[innerField]
-	if !o.has(innerField) || o.d.text[at.from] != '{' {
+	if !o.has(innerField) || o.d.text[at.From] != '{' {
 		o.bad(BadShape, innerField, "a toolApprovalResponse: an object")
 		return nil
 	}
-	r := o.innerResponse(int(at.from))
+	r := o.innerResponse(at)
 	tool, arguments := o.flag(alwaysToolField, false), o.flag(alwaysArgumentsField, false)
 	switch {
 	case tool && arguments:
@@ -159,14 +155,15 @@ func (o *object) always() Content {
 	return r
 }
 
-func (o *object) innerResponse(i int) *ToolApprovalResponse {
+func (o *object) innerResponse(at jsonmsg.Span) *ToolApprovalResponse {
 	o.d.enter(o.name(innerField), -1)
 	defer o.d.leave()
-	if name := o.d.discriminator(i); name != "" && o.d.w.kinds[name].kind != toolResponseKind {
+	members := o.d.splitAt(at)
+	if name := o.d.discriminator(members); name != "" && o.d.w.kinds[name].kind != toolResponseKind {
 		o.d.fail(BadKind, o.name(typeField), "expected toolApprovalResponse, found another kind of content", nil)
 	}
 	inner := object{d: o.d, kind: toolResponseKind}
-	inner.walk(i)
+	inner.sortAll(members)
 	return inner.toolResponse()
 }
 

@@ -2,8 +2,8 @@ package content
 
 import (
 	"encoding/json"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"reflect"
-	"strconv"
 
 	"github.com/assent-dev/assent/value"
 )
@@ -118,7 +118,7 @@ func (e *encoder) usage(c *Usage) {
 	e.count(outputField, c.Output)
 	e.count(totalField, c.Total)
 	e.members(countsKind, c.Counts)
-	e.dst = append(e.dst, '}')
+	e.Close('}')
 	e.leave()
 	e.close(usageKind, &c.Common)
 }
@@ -127,7 +127,7 @@ func (e *encoder) usage(c *Usage) {
 func (e *encoder) count(f field, n int64) {
 	if n != 0 || e.w.shape == goFramework {
 		e.key(f)
-		e.dst = strconv.AppendInt(e.dst, n, 10)
+		e.Int(n)
 	}
 }
 
@@ -151,35 +151,37 @@ func (e *encoder) value(output json.RawMessage) {
 	if e.err != nil {
 		return
 	}
-	d := decoder{w: e.w, text: string(output)}
-	if i := space(d.text, 0); d.text[i] == '"' || d.isList(i) {
-		e.fail(BadShape, e.w.name(outputsField), "expected a value that is neither a text nor a list of contents, found "+kindOf(output), nil)
+	d := newDecoder(e.w, jsonmsg.Trim(output))
+	if d.text[0] == '"' || d.isList(jsonmsg.Span{}) {
+		e.fail(BadShape, e.w.name(outputsField), "expected a value that is neither a text nor a list of contents, found "+jsonmsg.Describe(output), nil)
 	}
 }
 
 // unknown writes a content byte for byte, as long as this shape does not know it: else it would turn into something nobody sent.
 func (e *encoder) unknown(c *Unknown) {
-	if err := anyShape.Scan(c.Raw, limits, &e.scratch); err != nil {
+	kind, err := e.checker.Check(c.Raw, limits)
+	switch {
+	case err != nil:
 		e.fail(BadJSON, "", err.Error(), err)
 		return
-	}
-	if e.scratch.Top != value.Object {
-		e.fail(BadShape, "", "expected a content: an object, found "+kindOf(c.Raw), nil)
+	case kind != value.Object:
+		e.fail(BadShape, "", "expected a content: an object, found "+jsonmsg.Describe(c.Raw), nil)
 		return
 	}
-	d := decoder{w: e.w, text: string(c.Raw)}
-	again, _ := d.content(space(d.text, 0))
+
+	d := newDecoder(e.w, c.Raw)
+	again := d.content(d.cursor(0))
 	if _, ok := again.(*Unknown); !ok || d.err != nil {
 		e.fail(BadKind, "", "an unknown content would be read as a known one", nil)
 	}
-	e.dst = append(e.dst, c.Raw...)
+	e.Verbatim(c.Raw)
 }
 
 func (e *encoder) inputRequest(c *StructuredInputRequest) {
 	e.openInput(inputRequestKind, c.RequestID)
 	e.optional(textField, c.Text)
 	if c.Schema != nil && !isSchema(c.Schema) {
-		e.fail(BadShape, e.w.name(schemaField), "expected a JSON Schema: an object, found "+kindOf(c.Schema), nil)
+		e.fail(BadShape, e.w.name(schemaField), "expected a JSON Schema: an object, found "+jsonmsg.Describe(c.Schema), nil)
 	}
 	e.raw(schemaField, c.Schema)
 	e.asking()
@@ -189,7 +191,7 @@ func (e *encoder) inputRequest(c *StructuredInputRequest) {
 func (e *encoder) inputResponse(c *StructuredInputResponse) {
 	e.openInput(inputResponseKind, c.RequestID)
 	if fault := c.fault(); fault != "" {
-		e.fail(BadShape, e.w.name(structuredField), "expected "+fault+", found "+kindOf(c.Data), nil)
+		e.fail(BadShape, e.w.name(structuredField), "expected "+fault+", found "+jsonmsg.Describe(c.Data), nil)
 	}
 	e.raw(structuredField, c.Data)
 	e.flag(declinedField, c.Declined)

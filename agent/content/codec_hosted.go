@@ -2,6 +2,7 @@ package content
 
 import (
 	"encoding/json"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"slices"
 )
 
@@ -29,7 +30,7 @@ func (t *trail) hosted(members []Member) (hosted, stated bool) {
 	case raw == nil:
 		return false, false
 	case string(raw) != "true" && string(raw) != "false":
-		t.fail(BadShape, hostedMember(), "expected true or false, found "+kindOf(raw), nil)
+		t.fail(BadShape, hostedMember(), "expected true or false, found "+jsonmsg.Describe(raw), nil)
 	}
 	return string(raw) == "true", true
 }
@@ -38,8 +39,8 @@ func (t *trail) hosted(members []Member) (hosted, stated bool) {
 // service and others for one that runs here is refused.
 func (d *decoder) ownedCall(c *FunctionCall) ToolCall {
 	hosted, stated := d.hosted(c.Extra)
-	label, properties := take(c.Properties, labelProperty)
-	labelled := label != nil && kindOf(label) != "null"
+	label, properties := jsonmsg.Take(c.Properties, labelProperty)
+	labelled := label != nil && jsonmsg.Describe(label) != "null"
 	switch {
 	case stated && !hosted && labelled:
 		d.fail(BadShape, hostedMember(), "expected true beside the property "+labelProperty+", found false", nil)
@@ -75,11 +76,11 @@ func propertiesName() string { return fieldNames[propertiesField][python] }
 
 // optionalText reads a text that may be absent or null.
 func (d *decoder) optionalText(name string, raw json.RawMessage) (text string, ok bool) {
-	if raw == nil || kindOf(raw) == "null" {
+	if raw == nil || jsonmsg.Describe(raw) == "null" {
 		return "", false
 	}
-	if text, ok = textOf(raw); !ok {
-		d.fail(BadShape, name, "expected a string, found "+kindOf(raw), nil)
+	if text, ok = jsonmsg.ReadString(raw); !ok {
+		d.fail(BadShape, name, "expected a string, found "+jsonmsg.Describe(raw), nil)
 	}
 	return text, ok
 }
@@ -108,16 +109,16 @@ func (e *encoder) hostedMCPCall(c *MCPCall) {
 	e.optional(serverNameField, c.ServerName)
 	e.flag(hostedField, true)
 
-	_, properties := take(e.properties(&c.Common), labelProperty)
+	_, properties := jsonmsg.Take(e.properties(&c.Common), labelProperty)
 	if c.ServerName != "" {
-		properties = put(properties, labelProperty, appendString(nil, c.ServerName))
+		properties = jsonmsg.Put(properties, labelProperty, jsonmsg.AppendString(nil, c.ServerName))
 	}
 	e.closeWith(hostedMCPKind, &c.Common, properties)
 }
 
 // checkLocal refuses a call of a function that a reader would take for one that a service runs.
 func (e *encoder) checkLocal(c *FunctionCall) {
-	if label, _ := take(e.properties(&c.Common), labelProperty); label != nil {
+	if label, _ := jsonmsg.Take(e.properties(&c.Common), labelProperty); label != nil {
 		e.fail(BadKind, e.w.name(propertiesField), "a call of a function would be read as a hosted one: "+labelProperty, nil)
 	}
 	if hosted, _ := e.hosted(c.Extra); hosted {

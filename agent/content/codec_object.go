@@ -3,91 +3,63 @@ package content
 import (
 	"encoding/json"
 	"strconv"
-)
 
-// span is where a value stands; its end is 0 when there is none.
-type span struct{ from, to int32 }
+	"github.com/assent-dev/assent/internal/jsonmsg"
+)
 
 // object is one object of a known kind, its members sorted into their places.
 type object struct {
 	d        *decoder
 	kind     kind
 	ref      kindRef
-	at       [fields]span
+	at       [fields]jsonmsg.Span
 	contents []Content
 	extra    []Member
 }
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
 func (o *object) name(f field) string { return o.d.w.name(f) }
 
-// walk sorts the members of the object that begins at i. Contents and outputs are read on the way, so that a document is walked over
-// once.
-func (o *object) walk(i int) int {
-	d := o.d
-	i, more := first(d.text, i)
-	for more {
-		name, at := key(d.text, i)
-		f := d.w.field(o.kind, name)
-		end := o.value(f, at)
-		o.sort(f, name, span{int32(at), int32(end)})
-		i, more = next(d.text, end)
+// value steps over a member of a message. The contents are read meanwhile, so that a thread is walked over once.
+func (o *object) value(c *jsonmsg.Cursor, f field) jsonmsg.Span {
+	at := c.Next()
+	if f != contentsField || o.d.text[at] != '[' || o.at[f].Exists() {
+		return c.Skip()
 	}
-	return i
+	o.contents = o.d.contents(c, o.name(f))
+	return jsonmsg.Span{From: int32(at), To: int32(c.End())}
 }
 
-// value steps over a value. Lists of contents are read meanwhile.
-func (o *object) value(f field, at int) int {
-	if (f == contentsField && o.d.text[at] == '[' || f == outputsField && o.d.isList(at)) && o.at[f].to == 0 {
-		return o.d.elements(o.name(f), at, func(i int) int {
-			c, end := o.d.content(i)
-			o.contents = append(o.contents, c)
-			return end
-		})
+// sortAll puts the members of an object into their places.
+func (o *object) sortAll(members []named) {
+	for _, m := range members {
+		o.sort(o.d.w.field(o.kind, m.name), m)
 	}
-	return skip(o.d.text, at)
-}
-
-// isList tells whether a value is a list of contents. Python's outputs may be lists of anything.
-func (d *decoder) isList(i int) bool {
-	if d.text[i] != '[' || d.w.shape != python {
-		return d.text[i] == '['
-	}
-	i, more := first(d.text, i)
-	for more {
-		if d.text[i] != '{' {
-			return false
-		}
-		i, more = next(d.text, skip(d.text, i))
-	}
-	return true
 }
 
 // sort puts a member into its place.
-func (o *object) sort(f field, name string, at span) {
+func (o *object) sort(f field, m named) {
 	switch {
 	case f == oddField:
-		o.d.fail(BadShape, name, "some readers take this name for a known one, others don't", nil)
+		o.d.fail(BadShape, m.name, "some readers take this name for a known one, others don't", nil)
 	case f == noField:
-		o.extra = append(o.extra, Member{name, o.d.raw(at)})
-	case o.at[f].to != 0:
-		o.d.fail(BadShape, name, "the member stands twice under different names", nil)
+		o.extra = append(o.extra, Member{Key: m.name, Raw: o.d.raw(m.at)})
+	case o.at[f].Exists():
+		o.d.fail(BadShape, m.name, "the member stands twice under different names", nil)
 	default:
-		o.at[f] = at
+		o.at[f] = m.at
 	}
 }
 
 // has tells whether there is a value that is not null.
 func (o *object) has(f field) bool {
 	at := o.at[f]
-	return at.to != 0 && o.d.text[at.from] != 'n'
+	return at.Exists() && o.d.text[at.From] != 'n'
 }
 
 func (o *object) bad(code Code, f field, expected string) {
 	found := "nothing"
-	if at := o.at[f]; at.to != 0 {
-		found = kindOf(o.d.text[at.from:])
+	if at := o.at[f]; at.Exists() {
+		found = jsonmsg.Describe(o.d.text[at.From:])
 	}
 	o.d.fail(code, o.name(f), "expected "+expected+", found "+found, nil)
 }
@@ -103,16 +75,16 @@ func (o *object) text(f field) string {
 // need reads a string that must be there.
 func (o *object) need(f field) string {
 	at := o.at[f]
-	if at.to == 0 || o.d.text[at.from] != '"' {
+	if !at.Exists() || o.d.text[at.From] != '"' {
 		o.bad(BadShape, f, "a string")
 		return ""
 	}
-	return unquote(o.d.text[at.from:at.to])
+	return jsonmsg.String(o.d.text[at.From:at.To])
 }
 
 // id reads the id of a request.
 func (o *object) id() string {
-	if at := o.at[requestIDField]; at.to == 0 || o.d.text[at.from] != '"' {
+	if at := o.at[requestIDField]; !at.Exists() || o.d.text[at.From] != '"' {
 		o.bad(BadID, requestIDField, "the id of a request")
 		return ""
 	}
@@ -128,7 +100,7 @@ func (o *object) flag(f field, absent bool) bool {
 	if !o.has(f) {
 		return absent
 	}
-	switch o.d.text[o.at[f].from] {
+	switch o.d.text[o.at[f].From] {
 	case 't':
 		return true
 	case 'f':
@@ -156,7 +128,7 @@ func (o *object) raw(f field) json.RawMessage {
 
 // arguments are the text of an object, or what a JSON string says.
 func (o *object) arguments() json.RawMessage {
-	if at := o.at[argumentsField]; !o.has(argumentsField) || o.d.text[at.from] != '"' {
+	if at := o.at[argumentsField]; !o.has(argumentsField) || o.d.text[at.From] != '"' {
 		return o.raw(argumentsField)
 	}
 	if args := o.need(argumentsField); args != "" {
@@ -183,7 +155,7 @@ func (o *object) common() Common {
 	if props != nil && props[0] != '{' {
 		o.bad(BadShape, propertiesField, "an object")
 	}
-	if o.d.w.shape == python && emptyObject(props) {
+	if o.d.w.shape == python && props != nil && len(jsonmsg.Members(props)) == 0 {
 		props = nil // Python always writes the member
 	}
 	return Common{Properties: props, Extra: o.extra}

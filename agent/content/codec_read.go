@@ -2,27 +2,62 @@ package content
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/value"
 )
-
-// anyShape reads nothing and checks everything.
-var anyShape = new(value.ShapeBuilder).Build()
 
 // decoder reads one document. After an error it goes on to the end of what it is at and returns nothing of use.
 type decoder struct {
 	trail
 	w       *wire
-	text    string // a copy of the document
-	raws    []byte // where the next raw text goes
-	scratch value.Scratch
+	src     []byte
+	text    string          // a copy of the document
+	nested  *jsonmsg.Cursor // for objects inside of contents
+	members []named         // of the object that was split last
+	raws    []byte          // where the next raw text goes
+}
+
+// named is one member of an object.
+type named struct {
+	name string
+	at   jsonmsg.Span
+}
+
+func newDecoder(w *wire, src []byte) *decoder { return &decoder{w: w, src: src, text: string(src)} }
+
+// cursor returns a cursor before the value at an offset.
+func (d *decoder) cursor(at int) *jsonmsg.Cursor {
+	c := jsonmsg.NewCursor(d.src, d.text)
+	c.Start(at)
+	return c
+}
+
+// split reads the object before a cursor. Its members stay until the next object is split.
+func (d *decoder) split(c *jsonmsg.Cursor) []named {
+	d.members = d.members[:0]
+	for name := range c.Members() {
+		d.members = append(d.members, named{name: name, at: c.Skip()})
+	}
+	return d.members
+}
+
+// splitAt is split for an object inside of one that was split.
+func (d *decoder) splitAt(at jsonmsg.Span) []named {
+	if d.nested == nil {
+		d.nested = jsonmsg.NewCursor(d.src, d.text)
+	}
+	d.nested.Start(int(at.From))
+	return d.split(d.nested)
 }
 
 // trail remembers where a codec is and what it met first.
 type trail struct {
-	path []step
-	err  *BadError
+	checker jsonmsg.Checker
+	path    []step
+	err     *BadError
 }
 
 // step is a member, or an element of the list before it.
@@ -54,56 +89,70 @@ func (t *trail) fail(code Code, name, detail string, cause error) {
 	t.err = &BadError{Code: code, Where: b.String(), Detail: detail, Err: cause}
 }
 
-// unexpected fails at the value that stands at an offset.
-func (d *decoder) unexpected(code Code, name, expected string, at int) {
-	d.fail(code, name, "expected "+expected+", found "+kindOf(d.text[at:]), nil)
+// checkObject fails unless a text is one object: with one code where it is no JSON, with another where it is something else.
+func (t *trail) checkObject(name string, raw []byte, lim value.Limits, unsound, other Code) bool {
+	kind, err := t.checker.Check(raw, lim)
+	switch {
+	case err != nil:
+		t.fail(unsound, name, err.Error(), err)
+	case kind != value.Object:
+		t.fail(other, name, "expected an object, found "+jsonmsg.Describe(raw), nil)
+	}
+	return err == nil && kind == value.Object
 }
 
-func (d *decoder) messages(i int) []*Message {
+// unexpected fails at the value that stands at an offset.
+func (d *decoder) unexpected(code Code, name, expected string, at int) {
+	d.fail(code, name, "expected "+expected+", found "+jsonmsg.Describe(d.text[at:]), nil)
+}
+
+func (d *decoder) messages(c *jsonmsg.Cursor) []*Message {
 	var out []*Message
-	d.elements("messages", i, func(i int) int {
-		m, end := d.message(i)
-		out = append(out, m)
-		return end
-	})
+	d.elements(c, "messages", func() { out = append(out, d.message(c)) })
 	return out
 }
 
-// elements calls f for every element of an array.
-func (d *decoder) elements(name string, i int, f func(int) int) int {
-	if d.text[i] != '[' {
-		d.unexpected(BadShape, name, "an array", i)
-		return skip(d.text, i)
+// elements calls f before every element of an array.
+func (d *decoder) elements(c *jsonmsg.Cursor, name string, f func()) {
+	if at := c.Next(); d.text[at] != '[' {
+		d.unexpected(BadShape, name, "an array", at)
+		c.Skip()
+		return
 	}
-	i, more := first(d.text, i)
-	for n := 0; more; n++ {
+	for n := range c.Elements() {
 		d.enter(name, n)
-		i = f(i)
+		f()
 		d.leave()
-		i, more = next(d.text, i)
 	}
-	return i
 }
 
-func (d *decoder) message(i int) (*Message, int) {
-	if d.text[i] != '{' {
-		d.unexpected(BadShape, "", "a message: an object", i)
-		return nil, skip(d.text, i)
+func (d *decoder) message(c *jsonmsg.Cursor) *Message {
+	if at := c.Next(); d.text[at] != '{' {
+		d.unexpected(BadShape, "", "a message: an object", at)
+		c.Skip()
+		return nil
 	}
 	o := object{d: d, kind: messageKind}
-	end := o.walk(i)
+	for name := range c.Members() {
+		f := d.w.field(messageKind, name)
+		o.sort(f, named{name, o.value(c, f)})
+	}
 	d.messageType(&o)
 	m := &Message{
-		ID: o.text(messageIDField), Role: d.role(&o), AuthorName: o.text(authorField),
-		CreatedAt: o.text(createdField), Contents: o.contents, Common: o.common(),
+		ID:         o.text(messageIDField),
+		Role:       d.role(&o),
+		AuthorName: o.text(authorField),
+		CreatedAt:  o.text(createdField),
+		Contents:   o.contents,
+		Common:     o.common(),
 	}
-	if o.has(contentsField) && d.text[o.at[contentsField].from] != '[' {
+	if o.has(contentsField) && d.text[o.at[contentsField].From] != '[' {
 		o.bad(BadShape, contentsField, "an array")
 	}
 	if o.has(textField) {
 		m.Contents = append(m.Contents, &Text{Text: o.text(textField)})
 	}
-	return m, end
+	return m
 }
 
 // messageType refuses what only looks like a message. Python's older releases said chat_message.
@@ -118,7 +167,7 @@ func (d *decoder) messageType(o *object) {
 // role reads a role; older Python releases wrote an object with a value.
 func (d *decoder) role(o *object) Role {
 	at := o.at[roleField]
-	if d.w.shape == python && at.to != 0 && d.text[at.from] == '{' {
+	if d.w.shape == python && at.Exists() && d.text[at.From] == '{' {
 		return d.oldRole(at)
 	}
 	role := o.need(roleField)
@@ -128,14 +177,9 @@ func (d *decoder) role(o *object) Role {
 	return d.w.knownRole(role)
 }
 
-func (d *decoder) oldRole(at span) Role {
-	var role Role
-	each(d.raw(at), func(key string, raw json.RawMessage) bool {
-		if key == "value" && raw[0] == '"' {
-			role = Role(unquote(string(raw)))
-		}
-		return true
-	})
+func (d *decoder) oldRole(at jsonmsg.Span) Role {
+	text, _ := jsonmsg.ReadString(jsonmsg.Get(d.raw(at), "value"))
+	role := Role(text)
 	if blank(string(role)) {
 		d.fail(BadShape, d.w.name(roleField), "expected a role with a value, found none", nil)
 	}
@@ -154,74 +198,71 @@ func (w *wire) knownRole(role string) Role {
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
+// contents reads a list of contents.
+func (d *decoder) contents(c *jsonmsg.Cursor, name string) []Content {
+	var out []Content
+	d.elements(c, name, func() { out = append(out, d.content(c)) })
+	return out
+}
+
 // content reads one content where any may stand.
-func (d *decoder) content(i int) (Content, int) {
-	if d.text[i] != '{' {
-		return d.bareContent(i)
+func (d *decoder) content(c *jsonmsg.Cursor) Content {
+	at := c.Next()
+	if d.text[at] != '{' {
+		return d.bareContent(c)
 	}
-	name := d.discriminator(i)
+	members := d.split(c)
+	name := d.discriminator(members)
 	ref := d.w.kinds[name]
 	if ref.kind == unknownKind || ref.kind == hostedKind {
-		end := d.checkOneType(i)
-		return &Unknown{Kind: name, Raw: d.raw(span{int32(i), int32(end)})}, end
+		d.checkOneType(members)
+		return &Unknown{Kind: name, Raw: d.raw(jsonmsg.Span{From: int32(at), To: int32(c.End())})}
 	}
+
 	o := object{d: d, kind: ref.kind, ref: ref}
-	end := o.walk(i)
-	return o.content(), end
+	o.sortAll(members)
+	return o.content()
 }
 
 // bareContent is a text that Python writes without an object around it.
-func (d *decoder) bareContent(i int) (Content, int) {
-	end := skip(d.text, i)
-	if d.w.shape != python || d.text[i] != '"' {
-		d.unexpected(BadShape, "", "a content: an object", i)
-		return nil, end
+func (d *decoder) bareContent(c *jsonmsg.Cursor) Content {
+	at := c.Skip()
+	if d.w.shape != python || d.text[at.From] != '"' {
+		d.unexpected(BadShape, "", "a content: an object", int(at.From))
+		return nil
 	}
-	return &Text{Text: unquote(d.text[i:end])}, end
+	return &Text{Text: jsonmsg.String(d.text[at.From:at.To])}
 }
 
-// discriminator finds what kind of object begins at i, "" when it does not say. Writers put it first, so this mostly looks at one
-// member.
-func (d *decoder) discriminator(i int) string {
-	i, more := first(d.text, i)
-	for more {
-		name, at := key(d.text, i)
-		if d.w.isType(name) && d.text[at] != 'n' {
-			return d.typeAt(name, at)
+// discriminator finds what kind of object has some members, "" when it does not say.
+func (d *decoder) discriminator(members []named) string {
+	for _, m := range members {
+		switch {
+		case !d.w.isType(m.name) || d.text[m.at.From] == 'n':
+			continue
+		case d.text[m.at.From] != '"':
+			d.unexpected(BadShape, m.name, "a string", int(m.at.From))
+			return ""
 		}
-		i, more = next(d.text, skip(d.text, at))
+		return jsonmsg.String(d.text[m.at.From:m.at.To])
 	}
 	return ""
 }
 
-func (d *decoder) typeAt(name string, at int) string {
-	if d.text[at] != '"' {
-		d.unexpected(BadShape, name, "a string", at)
-		return ""
-	}
-	return unquote(d.text[at:skipString(d.text, at)])
-}
-
-// checkOneType walks over an unknown object, whose kind may be given once only: two readers could else take it for two things.
-func (d *decoder) checkOneType(i int) int {
+// checkOneType refuses an unknown object that gives its kind twice: two readers could take it for two things.
+func (d *decoder) checkOneType(members []named) {
 	seen := false
-	i, more := first(d.text, i)
-	for more {
-		name, at := key(d.text, i)
-		if d.w.isType(name) {
-			if seen {
-				d.fail(BadShape, name, "the member stands twice in different letters", nil)
-			}
-			seen = true
+	for _, m := range members {
+		if d.w.isType(m.name) && seen {
+			d.fail(BadShape, m.name, "the member stands twice in different letters", nil)
 		}
-		i, more = next(d.text, skip(d.text, at))
+		seen = seen || d.w.isType(m.name)
 	}
-	return i
 }
 
 // raw copies the text of a value, next to others: few texts of a document are kept raw, and most of them are short.
-func (d *decoder) raw(at span) json.RawMessage {
-	s := d.text[at.from:at.to]
+func (d *decoder) raw(at jsonmsg.Span) json.RawMessage {
+	s := d.text[at.From:at.To]
 	if cap(d.raws)-len(d.raws) < len(s) {
 		d.raws = make([]byte, 0, max(len(s), min(len(d.text), 32<<10)))
 	}
@@ -240,6 +281,6 @@ func (s step) append(b *strings.Builder) {
 	}
 	b.WriteString(s.name)
 	if s.index >= 0 {
-		b.WriteString("[" + itoa(s.index) + "]")
+		b.WriteString("[" + strconv.Itoa(s.index) + "]")
 	}
 }

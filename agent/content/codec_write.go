@@ -2,33 +2,24 @@ package content
 
 import (
 	"encoding/json"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/value"
 )
 
 // encoder writes one document. Each text that comes from outside is checked where it is written, to say where a bad one stands.
 type encoder struct {
 	trail
-	w       *wire
-	dst     []byte
-	scratch value.Scratch
+	*jsonmsg.Writer
+	w *wire
 }
 
 // checkAll makes sure that the whole can be read again: the parts may be too deep or too large together.
 func (e *encoder) checkAll(from, around int) {
-	if err := anyShape.Scan(e.dst[from:], within(around), &e.scratch); err != nil {
+	if _, err := e.checker.Check(e.Text[from:], within(around)); err != nil {
 		e.fail(BadJSON, "", err.Error(), err)
 	}
-}
-
-func appendString(dst []byte, s string) []byte {
-	if !utf8.ValidString(s) {
-		s = strings.ToValidUTF8(s, "\ufffd")
-	}
-	return value.Value{Kind: value.String, Text: s}.AppendJSON(dst)
 }
 
 func (e *encoder) messages(ms []*Message) {
@@ -36,16 +27,11 @@ func (e *encoder) messages(ms []*Message) {
 }
 
 func (e *encoder) list(name string, n int, element func(int)) {
-	e.dst = append(e.dst, '[')
-	for i := range n {
-		if i > 0 {
-			e.dst = append(e.dst, ',')
-		}
+	e.List(n, func(_ *jsonmsg.Writer, i int) {
 		e.enter(name, i)
 		element(i)
 		e.leave()
-	}
-	e.dst = append(e.dst, ']')
+	})
 }
 
 func (e *encoder) message(m *Message) {
@@ -76,7 +62,7 @@ func (e *encoder) contents(f field, all []Content) {
 
 // open begins an object with its discriminator, which .NET wants first.
 func (e *encoder) open(k kind) {
-	e.dst = append(e.dst, '{')
+	e.Open('{')
 	if name := kindNames[k][e.w.shape]; name != "" {
 		e.str(typeField, name)
 	}
@@ -85,27 +71,20 @@ func (e *encoder) open(k kind) {
 // key begins a member; it is false where the shape has none of that name.
 func (e *encoder) key(f field) bool {
 	name := e.w.name(f)
-	if name == "" {
-		return false
+	if name != "" {
+		e.Name(name)
 	}
-	e.comma()
-	e.dst = append(e.dst, '"')
-	e.dst = append(e.dst, name...)
-	e.dst = append(e.dst, '"', ':')
-	return true
-}
-
-func (e *encoder) comma() {
-	if e.dst[len(e.dst)-1] != '{' {
-		e.dst = append(e.dst, ',')
-	}
+	return name != ""
 }
 
 func (e *encoder) str(f field, s string) {
 	if e.key(f) {
-		e.dst = appendString(e.dst, s)
+		e.String(mended(s))
 	}
 }
+
+// mended is a text whose bytes that are no UTF-8 are replaced, as all libraries of the ecosystem do.
+func mended(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
 // optional writes a string unless it is empty.
 func (e *encoder) optional(f field, s string) {
@@ -116,7 +95,7 @@ func (e *encoder) optional(f field, s string) {
 
 func (e *encoder) flag(f field, b bool) {
 	if e.key(f) {
-		e.dst = strconv.AppendBool(e.dst, b)
+		e.Bool(b)
 	}
 }
 
@@ -128,10 +107,10 @@ func (e *encoder) raw(f field, raw json.RawMessage) {
 }
 
 func (e *encoder) checked(name string, raw json.RawMessage) {
-	if err := anyShape.Scan(raw, limits, &e.scratch); err != nil {
+	if _, err := e.checker.Check(raw, limits); err != nil {
 		e.fail(BadJSON, name, err.Error(), err)
 	}
-	e.dst = append(e.dst, raw...)
+	e.Verbatim(raw)
 }
 
 // arguments writes an object as such in .NET's shape, and all else as a text: so a thread can be kept whatever the model wrote.
@@ -142,14 +121,15 @@ func (e *encoder) arguments(args json.RawMessage) {
 		e.str(argumentsField, "")
 	case e.w.shape == dotNet && e.isObject(args):
 		e.key(argumentsField)
-		e.dst = append(e.dst, args...)
+		e.Verbatim(args)
 	default:
 		e.str(argumentsField, string(args))
 	}
 }
 
 func (e *encoder) isObject(args []byte) bool {
-	return anyShape.Scan(args, argumentLimits, &e.scratch) == nil && e.scratch.Top == value.Object
+	kind, err := e.checker.Check(args, argumentLimits)
+	return err == nil && kind == value.Object
 }
 
 // close writes the properties and the members that were unknown when they were read.
@@ -161,24 +141,15 @@ func (e *encoder) closeWith(k kind, c *Common, props json.RawMessage) {
 		props = json.RawMessage("{}")
 	}
 	if props != nil && e.key(propertiesField) {
-		e.dst = append(e.dst, props...)
+		e.Verbatim(props)
 	}
 	e.members(k, c.Extra)
-	e.dst = append(e.dst, '}')
+	e.Close('}')
 }
 
 // properties returns the properties of an object once it is sure that they are one.
 func (e *encoder) properties(c *Common) json.RawMessage {
-	if c.Properties == nil {
-		return nil
-	}
-	name := e.w.name(propertiesField)
-	if err := anyShape.Scan(c.Properties, limits, &e.scratch); err != nil {
-		e.fail(BadJSON, name, err.Error(), err)
-		return nil
-	}
-	if e.scratch.Top != value.Object {
-		e.fail(BadShape, name, "expected an object, found "+kindOf(c.Properties), nil)
+	if c.Properties == nil || !e.checkObject(e.w.name(propertiesField), c.Properties, limits, BadJSON, BadShape) {
 		return nil
 	}
 	return c.Properties
@@ -190,8 +161,7 @@ func (e *encoder) members(k kind, all []Member) {
 		if e.w.field(k, m.Key) != noField {
 			e.fail(BadShape, m.Key, "an unknown member has the name of a known one", nil)
 		}
-		e.comma()
-		e.dst = append(appendString(e.dst, m.Key), ':')
+		e.Name(mended(m.Key))
 		e.checked(m.Key, m.Raw)
 	}
 }

@@ -112,7 +112,8 @@ func (careful) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (hold
 	return hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: call}, nil
 }
 
-// vote lets mara answer, and tells the number of the call. A request that has ended by then is left alone.
+// vote lets mara answer, and tells the number of the call. A request that has ended by then is left
+// alone.
 func (h *house) vote(t *testing.T, ref string) (n string, approved bool) {
 	t.Helper()
 	r, err := h.service.Request(t.Context(), "acme", ref)

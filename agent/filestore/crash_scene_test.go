@@ -25,7 +25,8 @@ type scene struct {
 	life  // of each process
 	store *Store
 	house *house
-	// strike says when to kill a process that stands at a gate: now, some time after it was let on, or never.
+	// strike says when to kill a process that stands at a gate: now, some time after it was let on,
+	// or never.
 	strike strike
 	// again says that who got no reply sends the same answers again, whatever has become of them.
 	again bool
@@ -108,7 +109,8 @@ func (p *process) kill() { _ = p.cmd.Process.Kill() } // it may have ended by it
 // letOn opens the gate. Who was killed there does not hear it.
 func (p *process) letOn() { _, _ = io.WriteString(p.in, "on\n") }
 
-// next returns the gate at which the process stands; or, with no gate, what it came to: "end", "conflict" or "killed".
+// next returns the gate at which the process stands; or, with no gate, what it came to: "end",
+// "conflict" or "killed".
 func (p *process) next(t *testing.T) (gate, end string) {
 	last := ""
 	if p.lines.Scan() {

@@ -1,17 +1,20 @@
-package layer
+package layer_test
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/compat"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/rounds"
+	"github.com/assent-dev/assent/agent/layer"
 )
 
-// TestBindingKeepsOpenRequests gives requests of each kind back as history: those that ask what is open stay, doctored ones go.
+// TestBindingKeepsOpenRequests gives requests of each kind back as history: those that ask what is
+// open stay, doctored ones go.
 func TestBindingKeepsOpenRequests(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object"}`)
 	asked := []content.Content{
@@ -28,18 +31,18 @@ func TestBindingKeepsOpenRequests(t *testing.T) {
 		ask("q1", call("c", "f", "")),
 	}
 	m := says(list(assistant(asked...)), list(assistant(text("hm"))))
-	c := NewBinding(m, BindingConfig{})
+	c := layer.NewBinding(m, layer.BindingConfig{})
 	opt := &agent.Options{Thread: agent.NewThread("t")}
 	respond(t, c, opt, user(text("go")))
 	respond(t, c, opt, assistant(append(doctored, asked...)...), user(text("hm")))
 	want := tell(list(assistant(asked...), user(text("hm"))))
 	wantTold(t, "inner", m.last(), want)
-	open, err := OpenRequests(opt.Thread)
+	open, err := layer.OpenRequests(opt.Thread)
 	if err != nil || len(open) != 3 {
 		t.Fatalf("%d are open (%v)", len(open), err)
 	}
 	for i, q := range open {
-		if !sameRequest(q, asked[i].(content.InputRequest)) {
+		if !rounds.SameRequest(q, asked[i].(content.InputRequest)) {
 			t.Errorf("on record is %s", tellOne(q))
 		}
 	}
@@ -48,7 +51,7 @@ func TestBindingKeepsOpenRequests(t *testing.T) {
 func TestBindingCompatibleRebinds(t *testing.T) {
 	mcp := &content.MCPCall{CallID: "m1", Name: "search", ServerName: "docs", Arguments: json.RawMessage(`{"q":1}`)}
 	m := says(list(assistant(ask("q1", mcp), &content.TextApprovalRequest{RequestID: "q2"}, ask("q1", mcp))), done)
-	c := NewBinding(m, BindingConfig{Profile: agent.Compatible, Log: quiet()})
+	c := compat.NewBinding(m, compat.BindingConfig{Log: quiet()})
 	opt := &agent.Options{Thread: agent.NewThread("t")}
 	respond(t, c, opt, user(text("go")))
 	respond(t, c, opt, user(yes("q1", call("c1", "wipe", ""))), user(&content.TextApprovalResponse{RequestID: "q2"}))
@@ -58,30 +61,30 @@ func TestBindingCompatibleRebinds(t *testing.T) {
 func TestPut(t *testing.T) {
 	pay, look := ask("q1", call("c1", "pay", `{"n":1}`)), harmless("q2", call("c2", "look", ""))
 	opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look")}}
-	if err := errors.Join(PutOpen(opt.Thread, []content.InputRequest{pay}), PutParked(opt.Thread, BypassState, []content.InputRequest{look})); err != nil {
+	if err := errors.Join(layer.PutOpen(opt.Thread, []content.InputRequest{pay}), layer.PutParked(opt.Thread, layer.BypassState, []content.InputRequest{look})); err != nil {
 		t.Fatal(err)
 	}
 	m := says(done)
-	respond(t, NewBinding(NewBypass(m, BypassConfig{}), BindingConfig{}), opt, user(pay.CreateApproval("")))
+	respond(t, layer.NewBinding(layer.NewBypass(m, layer.BypassConfig{}), layer.BindingConfig{}), opt, user(pay.CreateApproval("")))
 	wantTold(t, "inner", m.last(), `user: yes[q2 c2 look()]; user: yes[q1 c1 pay({"n":1})]`)
 
 	blank := []content.InputRequest{&content.ToolApprovalRequest{}}
-	if PutOpen(opt.Thread, blank) == nil || PutParked(opt.Thread, BypassState, blank) == nil {
+	if layer.PutOpen(opt.Thread, blank) == nil || layer.PutParked(opt.Thread, layer.BypassState, blank) == nil {
 		t.Error("a request without id and call was put")
 	}
-	opt.Thread.State = map[string]json.RawMessage{BindingState: []byte("1"), BypassState: []byte("1")}
-	_, errOpen := OpenRequests(opt.Thread)
-	_, errParked := ParkedRequests(opt.Thread)
-	if errOpen == nil || errParked == nil || PutOpen(opt.Thread, nil) == nil || PutParked(opt.Thread, BypassState, nil) == nil {
+	opt.Thread.State = map[string]json.RawMessage{layer.BindingState: []byte("1"), layer.BypassState: []byte("1")}
+	_, errOpen := layer.OpenRequests(opt.Thread)
+	_, errParked := layer.ParkedRequests(opt.Thread)
+	if errOpen == nil || errParked == nil || layer.PutOpen(opt.Thread, nil) == nil || layer.PutParked(opt.Thread, layer.BypassState, nil) == nil {
 		t.Error("a torn state was read")
 	}
 }
 
 // TestRequestsThatCantBeRecorded ends the run: nobody could answer them.
 func TestRequestsThatCantBeRecorded(t *testing.T) {
-	all := Predicate{Name: "all", Approve: func(context.Context, Asked) bool { return true }}
+	all := layer.Predicate{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}
 	blank := []content.Content{ask("q0", call("c0", "pay", "")), ask(" ", call("c1", "look", "")), harmless("", call("c2", "look", ""))}
-	for _, p := range []agent.Profile{agent.Default, agent.Compatible} {
+	for _, p := range []profile{safe, compatible} {
 		for name, build := range clients(p, true) {
 			for _, streaming := range []bool{false, true} {
 				if name == "invocable" {
@@ -89,20 +92,20 @@ func TestRequestsThatCantBeRecorded(t *testing.T) {
 				}
 				opt := &agent.Options{Thread: agent.NewThread("t"), Tools: someTools}
 				if _, err := run(build(says(list(assistant(blank...)))), nil, opt, streaming); err == nil {
-					t.Errorf("%s, profile %d: a request without id was recorded", name, p)
+					t.Errorf("%s, profile %t: a request without id was recorded", name, p)
 				}
 			}
 		}
-		c := NewStanding(says(list(assistant(blank...))), StandingConfig{Profile: p, Predicates: []Predicate{all}, Log: quiet()})
+		c := p.standing(says(list(assistant(blank...))), layer.StandingConfig{Predicates: []layer.Predicate{all}, Log: quiet()})
 		if _, err := run(c, nil, &agent.Options{Thread: agent.NewThread("t")}, false); err == nil {
-			t.Errorf("profile %d: a request without id was approved", p)
+			t.Errorf("profile %t: a request without id was approved", p)
 		}
 	}
 }
 
 // TestInnerErrorsPass looks at what a failing inner client leaves behind.
 func TestInnerErrorsPass(t *testing.T) {
-	for _, p := range []agent.Profile{agent.Default, agent.Compatible} {
+	for _, p := range []profile{safe, compatible} {
 		for name, build := range clients(p, false) {
 			for _, streaming := range []bool{false, true} {
 				if _, err := run(build(says()), list(user(text("go"))), &agent.Options{Thread: agent.NewThread("t")}, streaming); !errors.Is(err, errNoTurn) {
@@ -113,10 +116,11 @@ func TestInnerErrorsPass(t *testing.T) {
 	}
 }
 
-// TestReaderLeaves stops reading at each update in turn. Nothing is sent after it, and what was shown can be answered.
+// TestReaderLeaves stops reading at each update in turn. Nothing is sent after it, and what was
+// shown can be answered.
 func TestReaderLeaves(t *testing.T) {
 	turn := list(assistant(text("a"), ask("q1", call("c1", "pay", "")), text("b"), ask("q2", call("c2", "peek", "")), call("c3", "look", ""), call("c4", "ui", "")))
-	for _, p := range []agent.Profile{agent.Default, agent.Compatible} {
+	for _, p := range []profile{safe, compatible} {
 		for name, build := range clients(p, false) {
 			for stop := 1; stop < 8; stop++ {
 				opt := &agent.Options{Thread: agent.NewThread("t"), Tools: someTools}
@@ -133,62 +137,10 @@ func TestReaderLeaves(t *testing.T) {
 						break
 					}
 				}
-				if open, _ := OpenRequests(opt.Thread); shown && len(open) == 0 && (name == "binding" || name == "all") {
-					t.Errorf("%s, profile %d: after %d updates nothing is on record", name, p, stop)
+				if open, _ := layer.OpenRequests(opt.Thread); shown && len(open) == 0 && (name == "binding" || name == "all") {
+					t.Errorf("%s, profile %t: after %d updates nothing is on record", name, p, stop)
 				}
 			}
-		}
-	}
-}
-
-func TestBookForgetsTheOldest(t *testing.T) {
-	var b book
-	for i := range maxKept + 5 {
-		if err := b.record(ask(fmt.Sprint("q", i), call("c", "f", ""))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if len(b.Open) != maxKept || b.Open[0].ID != "q5" {
-		t.Fatalf("%d are open from %s", len(b.Open), b.Open[0].ID)
-	}
-	for len(b.Open) > 0 {
-		b.close(b.Open[0], true)
-	}
-	if len(b.Closed) != maxKept || find(b.Closed, "q5") == nil || b.Closed[0].Request != nil {
-		t.Errorf("%d are closed", len(b.Closed))
-	}
-}
-
-// TestStrainedHeads takes the first update of a message away: what follows still belongs to that message.
-func TestStrainedHeads(t *testing.T) {
-	drop := func(c content.Content) (bool, error) { _, ok := c.(content.InputRequest); return !ok, nil }
-	q := ask("q", call("c", "f", ""))
-	for name, row := range map[string]struct {
-		updates []*agent.Update
-		ids     string
-	}{
-		"continued":       {[]*agent.Update{{MessageID: "m1", Role: content.Assistant, Contents: []content.Content{q}}, {Contents: []content.Content{text("x")}}}, "m1 assistant;"},
-		"another message": {[]*agent.Update{{MessageID: "m1", Contents: []content.Content{q}}, {MessageID: "m2", Role: content.User, Contents: []content.Content{text("x")}}}, "m2 user;"},
-		"said on the way": {[]*agent.Update{{MessageID: "m1", FinishReason: "stop", Contents: []content.Content{q}}, {Model: "x"}, {Contents: []content.Content{text("x")}}}, "m1 assistant;"},
-		"nothing left":    {[]*agent.Update{{MessageID: "m1", Contents: []content.Content{q}}}, ""},
-	} {
-		s := strainer{take: drop}
-		var out []*agent.Update
-		for _, u := range row.updates {
-			kept, err := s.update(u)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if kept != nil {
-				out = append(out, kept)
-			}
-		}
-		r, ids := agent.Join(out), ""
-		for _, m := range r.Messages {
-			ids += m.ID + " " + string(m.Role) + ";"
-		}
-		if ids != row.ids || name == "said on the way" && (r.FinishReason != "stop" || r.Model != "x") {
-			t.Errorf("%s: %q, %+v", name, ids, r)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package layer
+package layer_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/layer"
 )
 
 // noteAgent has a tool that a person approves (pay) and one that a predicate approves (note).
@@ -18,11 +19,12 @@ func noteAgent(m *model, s *shop) agent.Agent {
 		return "noted", nil
 	}))
 	loop := agent.NewFunctionInvoking(m, agent.LoopConfig{})
-	c := NewStanding(NewBinding(loop, BindingConfig{Log: quiet()}), StandingConfig{Log: quiet(), Predicates: []Predicate{{Name: "notes", Approve: func(_ context.Context, a Asked) bool { return a.Call.Name == "note" }}}})
+	c := layer.NewStanding(layer.NewBinding(loop, layer.BindingConfig{Log: quiet()}), layer.StandingConfig{Log: quiet(), Predicates: []layer.Predicate{{Name: "notes", Approve: func(_ context.Context, a layer.Asked) bool { return a.Call.Name == "note" }}}})
 	return agent.NewChatAgent(c, agent.ChatAgentConfig{Tools: append(s.tools, note)})
 }
 
-// The second round of Standing fails. What the first one ran on an approval must stay in the thread: else the model pays again.
+// The second round of Standing fails. What the first one ran on an approval must stay in the
+// thread: else the model pays again.
 func TestSecondRoundFails(t *testing.T) {
 	for _, streaming := range []bool{false, true} {
 		s := newShop()

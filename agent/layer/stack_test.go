@@ -1,4 +1,4 @@
-package layer
+package layer_test
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/rounds"
+	"github.com/assent-dev/assent/agent/layer"
 )
 
 // shop has tools that count their runs.
@@ -29,18 +31,10 @@ func newShop() *shop {
 	return s
 }
 
-// stacked puts all layers around the loop.
-func stacked(m *model, p agent.Profile, standing StandingConfig) agent.ChatClient {
-	standing.Profile, standing.Log = p, quiet()
-	loop := agent.NewFunctionInvoking(m, agent.LoopConfig{Profile: p, WrapSiblings: true})
-	b := BypassConfig{Profile: p, Log: quiet()}
-	return NewStanding(NewBinding(NewBypass(NewInvocableBypass(loop, b), b), BindingConfig{Profile: p, Log: quiet()}), standing)
-}
-
 // held tells whether each call in a history has one result.
 func held(messages []*content.Message) error {
 	calls, results := 0, map[string]int{}
-	each(messages, func(_ at, c content.Content) {
+	rounds.Each(messages, func(_ rounds.At, c content.Content) {
 		switch c := c.(type) {
 		case *content.FunctionCall:
 			calls++
@@ -59,20 +53,20 @@ func held(messages []*content.Message) error {
 	return nil
 }
 
-// TestStackAroundTheLoops has a model look and pay, and pay again, in both profiles: the person sees one request for the first payment and
-// leaves a rule behind, the second goes by that rule.
+// TestStackAroundTheLoops has a model look and pay, and pay again, in both profiles: the person
+// sees one request for the first payment and leaves a rule behind, the second goes by that rule.
 func TestStackAroundTheLoops(t *testing.T) {
-	for _, p := range []agent.Profile{agent.Default, agent.Compatible} {
+	for _, p := range []profile{safe, compatible} {
 		for _, streaming := range []bool{false, true} {
 			t.Run(fmt.Sprint(p, streaming), func(t *testing.T) {
 				s := newShop()
 				m := says(list(assistant(text("Let me see."), call("c1", "look", `{}`), call("c2", "pay", `{"n":1}`))),
 					list(assistant(text("Once more."), call("c3", "pay", `{"n":1}`))), list(assistant(text("Paid twice."))), list(assistant(text("Bye."))))
-				a := agent.NewChatAgent(stacked(m, p, StandingConfig{}), agent.ChatAgentConfig{Tools: s.tools})
+				a := agent.NewChatAgent(p.stack(p.loop(m), layer.StandingConfig{}), agent.ChatAgentConfig{Tools: s.tools})
 				thread := agent.NewThread("t")
 				r := runAgent(t, a, thread, streaming, user(text("buy")))
 				asked := r.UserInputRequests()
-				if len(asked) != 1 || functionCall(asked[0]).Name != "pay" || strings.Join(s.runs, " ") != "" && p == agent.Compatible {
+				if len(asked) != 1 || rounds.FunctionCall(asked[0]).Name != "pay" || strings.Join(s.runs, " ") != "" && p == compatible {
 					t.Fatalf("asked is %s, ran %v", tell(r.Messages), s.runs)
 				}
 				r = runAgent(t, a, thread, streaming, user(asked[0].(*content.ToolApprovalRequest).CreateAlwaysApprove(content.AlwaysArguments, "")))
@@ -88,7 +82,7 @@ func TestStackAroundTheLoops(t *testing.T) {
 						t.Errorf("%v: %s", err, tell(seen))
 					}
 				}
-				if told := tell(m.last()); p == agent.Default && (strings.Count(told, "c3 pay") != 1 || strings.Count(told, "Once more.") != 1 || strings.Count(told, `"buy"`) != 1) {
+				if told := tell(m.last()); p == safe && (strings.Count(told, "c3 pay") != 1 || strings.Count(told, "Once more.") != 1 || strings.Count(told, `"buy"`) != 1) {
 					t.Errorf("the model was told %s", told)
 				}
 			})

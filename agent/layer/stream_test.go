@@ -1,4 +1,4 @@
-package layer
+package layer_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/layer"
 	"pgregory.net/rapid"
 )
 
@@ -21,21 +22,24 @@ func run(c agent.ChatClient, messages []*content.Message, opt *agent.Options, st
 func rejoin(r *agent.Response) []*content.Message { return agent.Join(updatesOf(r)).Messages }
 
 // clients are all layers, by name.
-func clients(p agent.Profile, oneAtATime bool) map[string]func(agent.ChatClient) agent.ChatClient {
-	look := Predicate{Name: "looking is free", Approve: func(_ context.Context, a Asked) bool { return a.Call.Name == "peek" }}
-	standing := StandingConfig{Profile: p, Predicates: []Predicate{look}, OneAtATime: oneAtATime, AllowToolScope: true, MaxRounds: 2, Log: quiet()}
+func clients(p profile, oneAtATime bool) map[string]func(agent.ChatClient) agent.ChatClient {
+	look := layer.Predicate{Name: "looking is free", Approve: func(_ context.Context, a layer.Asked) bool { return a.Call.Name == "peek" }}
+	standing := layer.StandingConfig{
+		Predicates:     []layer.Predicate{look},
+		OneAtATime:     oneAtATime,
+		AllowToolScope: true,
+		MaxRounds:      2,
+		Log:            quiet(),
+	}
+	bypass := layer.BypassConfig{Log: quiet()}
 	return map[string]func(agent.ChatClient) agent.ChatClient{
 		"binding": func(c agent.ChatClient) agent.ChatClient {
-			return NewBinding(c, BindingConfig{Profile: p, Log: quiet()})
+			return p.binding(c, layer.BindingConfig{Log: quiet()})
 		},
-		"bypass": func(c agent.ChatClient) agent.ChatClient { return NewBypass(c, BypassConfig{Profile: p, Log: quiet()}) },
-		"invocable": func(c agent.ChatClient) agent.ChatClient {
-			return NewInvocableBypass(c, BypassConfig{Profile: p, Log: quiet()})
-		},
-		"standing": func(c agent.ChatClient) agent.ChatClient { return NewStanding(c, standing) },
-		"all": func(c agent.ChatClient) agent.ChatClient {
-			return NewStanding(NewBinding(NewBypass(NewInvocableBypass(c, BypassConfig{Profile: p, Log: quiet()}), BypassConfig{Profile: p, Log: quiet()}), BindingConfig{Profile: p, Log: quiet()}), standing)
-		},
+		"bypass":    func(c agent.ChatClient) agent.ChatClient { return p.bypass(c, bypass) },
+		"invocable": func(c agent.ChatClient) agent.ChatClient { return p.invocableBypass(c, bypass) },
+		"standing":  func(c agent.ChatClient) agent.ChatClient { return p.standing(c, standing) },
+		"all":       func(c agent.ChatClient) agent.ChatClient { return p.stack(c, standing) },
 	}
 }
 
@@ -76,9 +80,10 @@ func drawContent(t *rapid.T, n *int) content.Content {
 	return ask("q"+id, c)
 }
 
-// TestStreamIsRespond runs the same script both ways: joined, a stream gives what Respond does, to the caller and to the inner client.
+// TestStreamIsRespond runs the same script both ways: joined, a stream gives what Respond does, to
+// the caller and to the inner client.
 func TestStreamIsRespond(t *testing.T) {
-	for _, p := range []agent.Profile{agent.Default, agent.Compatible} {
+	for _, p := range []profile{safe, compatible} {
 		for _, one := range []bool{false, true} {
 			for name, build := range clients(p, one) {
 				t.Run(fmt.Sprint(name, p, one), func(t *testing.T) {
@@ -89,7 +94,7 @@ func TestStreamIsRespond(t *testing.T) {
 	}
 }
 
-func checkStreamIsRespond(t *rapid.T, p agent.Profile, build func(agent.ChatClient) agent.ChatClient) {
+func checkStreamIsRespond(t *rapid.T, p profile, build func(agent.ChatClient) agent.ChatClient) {
 	n, ids := 0, rapid.Bool().Draw(t, "messages have ids")
 	var turns [][]*content.Message
 	for range 12 {
@@ -108,14 +113,14 @@ func checkStreamIsRespond(t *rapid.T, p agent.Profile, build func(agent.ChatClie
 		if errA != nil {
 			return
 		}
-		alone := p == agent.Compatible && len(models[0].seen) > 1 // .NET forgets the first rounds when it does not stream
+		alone := p == compatible && len(models[0].seen) > 1 // .NET forgets the first rounds when it does not stream
 		if x, y := tell(rejoin(a)), tell(b.Messages); x != y && !alone {
 			t.Fatalf("Respond gives\n %s\nStream gives\n %s", x, y)
 		}
 		if fmt.Sprint(a.Refused) != fmt.Sprint(b.Refused) {
 			t.Fatalf("Respond refuses %v, Stream %v", a.Refused, b.Refused)
 		}
-		if p == agent.Default {
+		if p == safe {
 			sameSeen(t, models)
 		}
 		if tell(shown) != before {

@@ -2,6 +2,7 @@ package hold
 
 import (
 	"bytes"
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -99,7 +100,7 @@ func ending(r Held) string {
 	case Cancelled:
 		return withReason("the request was withdrawn", r.Reason)
 	}
-	return orElse(r.Reason, "the request is "+string(r.State))
+	return cmp.Or(r.Reason, "the request is "+string(r.State))
 }
 
 func withReason(text, reason string) string {
@@ -154,12 +155,4 @@ func deniedReason(o *approval.Opened) string {
 		return o.Decision.Reasons[0].Detail
 	}
 	return "the rules deny the call"
-}
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-
-	return text
 }

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/template"
 )
 
@@ -173,33 +172,10 @@ func encodeJSON(doc any) ([]byte, error) {
 	return bytes.TrimRight(out.Bytes(), "\n"), nil
 }
 
-// jsonSafe writes every character of a JSON text that does not print as its escape. Such characters stand in strings only, so the
-// document stays the same.
-func jsonSafe(text string) string {
-	return replaceHidden(text, func(r rune) string {
-		if r1, r2 := utf16.EncodeRune(r); r1 != unicode.ReplacementChar {
-			return fmt.Sprintf(`\u%04x\u%04x`, r1, r2)
-		}
-		return fmt.Sprintf(`\u%04x`, r)
-	})
-}
+// jsonSafe writes every character of a JSON text that must not reach a terminal as its escape.
+func jsonSafe(text string) string { return safetext.JSON(text) }
 
-// scrub makes a text safe that may hold text escaped before: only what does not print is replaced, and lines stay. Unlike
-// template.Escape it can be applied again.
-func scrub(text string) string {
-	return replaceHidden(text, func(r rune) string { return template.Escape(string(r)) })
-}
+// scrub makes a text safe that may hold text escaped before; lines stay. Unlike template.Escape it can be applied again.
+func scrub(text string) string { return safetext.Terminal(text) }
 
-func scrubLine(text string) string { return strings.ReplaceAll(scrub(text), "\n", `\u{a}`) }
-
-func replaceHidden(text string, with func(rune) string) string {
-	var out strings.Builder
-	for _, r := range text {
-		if r == '\n' || unicode.IsPrint(r) {
-			out.WriteRune(r)
-		} else {
-			out.WriteString(with(r))
-		}
-	}
-	return out.String()
-}
+func scrubLine(text string) string { return safetext.TerminalLine(text) }

@@ -24,11 +24,13 @@ const (
 // layers lists every package. A new one needs a line here, which is the moment to ask where it belongs.
 func layers() []layer {
 	return []layer{
+		{"internal/safetext", 0},
 		{"value", 1},
 		{"diag", 1},
 		{"internal/automata", 1},
 		{"internal/yamldoc", 2},
 		{"internal/jsonschema", 2},
+		{"internal/jsonmsg", 2},
 		{"approval/ledger", 2},
 		{"condition", 3},
 		{"template", 3},
@@ -44,10 +46,16 @@ func layers() []layer {
 		{"agent", 10},
 		{"policy/policyhttp", 9},
 		{"internal/guard", 9},
+		{"internal/backoff", 8},
+		{"internal/wait", 8},
 		{"store", 9},
 		{"server/openapi", 10},
-		{"agent/layer", 11},
+		{"agent/internal/rounds", 11},
+		{"agent/layer", 12},
+		{"agent/compat", 13},
 		{"agent/filestore", 11},
+		{"internal/durable", 10},
+		{"internal/durable/durabletest", 14},
 		{"rap/peer", 10},
 		{"agent/openai", 11},
 		{"agent/anthropic", 11},
@@ -70,8 +78,11 @@ func layers() []layer {
 		{"server/auth", 11},
 		{"server/inbox", 12},
 		{"server/witness", 11},
+		{"rap/internal/*", 10},
 		{"rap", 11},
-		{"server", 12},
+		{"rap/runtime", 12},
+		{"rap/gateway", 12},
+		{"server", 13},
 		{"internal/cli", 14},
 		{"examples/internal/*", 13}, // what examples share
 		{"internal/golden", 14},     // helper of tests
@@ -104,6 +115,7 @@ func fences() map[string]string {
 		"gopkg.in/yaml.v3":                         "internal/yamldoc",
 		"github.com/santhosh-tekuri/jsonschema/v5": "internal/jsonschema",
 		"github.com/cbroglie/mustache":             "template",
+		"github.com/go-json-experiment/json":       "internal/jsonmsg",
 		"github.com/spf13/cobra":                   "internal/cli",
 		"github.com/KimMachineGun/automemlimit":    "cmd/*",
 		"golang.org/x/term":                        "cmd/*", // main knows whether its streams are terminals

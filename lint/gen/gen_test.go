@@ -102,3 +102,23 @@ func TestWriteRemovesStalePages(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestOperatorsAreListed(t *testing.T) {
+	t.Chdir(filepath.Join("..", ".."))
+	for _, file := range listings() {
+		text, err := os.ReadFile(file)
+		if err != nil || list(string(text)) != string(text) {
+			t.Errorf("%s is stale, %v: run `make generate`", file, err)
+		}
+		if stale := strings.Replace(string(text), "not_in", "nor_in", 1); list(stale) != string(text) {
+			t.Errorf("%s does not list the operators where they are looked for", file)
+		}
+	}
+}
+
+func TestWriteListingsFindsEveryFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := writeListings(); err == nil || !strings.Contains(err.Error(), "agent.schema.json") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,8 +1,9 @@
-// Command gen writes docs/rules: a page for every rule that agf-validate may report, and their index. Run it from the top of the
-// repository.
+// Command gen writes docs/rules, a page for every rule that agf-validate may report and their index, and the operators of
+// args_match where files list them. Run it from the top of the repository.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,7 +11,7 @@ import (
 )
 
 func main() {
-	if err := write(filepath.Join("docs", "rules"), pages()); err != nil {
+	if err := errors.Join(writeListings(), write(filepath.Join("docs", "rules"), pages())); err != nil {
 		fmt.Fprintf(os.Stderr, "gen: %v\n", err)
 		os.Exit(1)
 	}

@@ -1,6 +1,10 @@
 package wire
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/assent-dev/assent/value"
+)
 
 // The types of callbacks.
 const (
@@ -18,9 +22,9 @@ func ParseCallback(body []byte) (Callback, error) {
 	o := document(body, "type", "group_id", "id", "call_id", // of most
 		"text", "content", "display_as", "subscription", // of results; events have a text, too, and views a content
 		"prompt", "choices", "default", "response_url", "auth_url", "tool_call_id", "associative", "final", "view_type")
-	c := o.callback(o.text("type"))
-	if o.err != nil {
-		return nil, o.err
+	c := o.callback(o.Need("type"))
+	if err := o.err(); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
@@ -35,42 +39,42 @@ func (o object) callback(kind string) Callback {
 		return o.oauth()
 	case typeEvent:
 		return &Event{
-			GroupID: o.id("group_id"), ToolCallID: o.id("tool_call_id"), Text: o.text("text"),
+			GroupID: o.id("group_id"), ToolCallID: o.id("tool_call_id"), Text: o.Need("text"),
 			Associative: o.set("associative"), Final: o.set("final"),
 		}
 	case typeView:
 		return &View{GroupID: o.id("group_id"), ViewType: o.id("view_type"), Content: o.rawObject("content")}
 	}
-	o.fail("type", fmt.Sprintf("%s, %s, %s, %s or %s", typeResult, typeChoice, typeOAuth, typeEvent, typeView))
+	o.Expect("type", fmt.Sprintf("%s, %s, %s, %s or %s", typeResult, typeChoice, typeOAuth, typeEvent, typeView))
 	return nil
 }
 
 // choice reads a user_choice (U3 to U8): an index that is not there is not the first.
 func (o object) choice() *Choice {
 	c := &Choice{
-		GroupID: o.id("group_id"), ID: o.id("id"), CallID: o.optionalID("call_id"), Prompt: o.text("prompt"),
+		GroupID: o.id("group_id"), ID: o.id("id"), CallID: o.optionalID("call_id"), Prompt: o.Need("prompt"),
 		Choices: o.strings("choices", maxChoices, o.str), Default: o.index("default"), ResponseURL: o.url("response_url"),
 	}
 	if len(c.Choices) == 0 {
-		o.fail("choices", "at least one")
+		o.Expect("choices", "at least one")
 	}
 	if c.Default >= len(c.Choices) {
-		o.fail("default", "the index of one of the choices")
+		o.Expect("default", "the index of one of the choices")
 	}
 	return c
 }
 
 // oauth reads a request to sign in. The address is for a person's browser: it may have a fragment, and must be https.
 func (o object) oauth() *OAuth {
-	c := &OAuth{GroupID: o.id("group_id"), ID: o.id("id"), CallID: o.optionalID("call_id"), AuthURL: o.text("auth_url")}
+	c := &OAuth{GroupID: o.id("group_id"), ID: o.id("id"), CallID: o.optionalID("call_id"), AuthURL: o.Need("auth_url")}
 	if expected := badURL(c.AuthURL, "https"); expected != "" {
-		o.fail("auth_url", expected)
+		o.Expect("auth_url", expected)
 	}
 	return c
 }
 
 // head begins a callback: type first.
-func head(dst []byte, kind, group string) *writer {
+func head(dst []byte, kind, group string) writer {
 	w := open(dst)
 	w.str("type", kind)
 	w.str("group_id", group)
@@ -112,7 +116,7 @@ func (e *Event) Append(dst []byte) []byte {
 func (v *View) Append(dst []byte) []byte {
 	w := head(dst, typeView, v.GroupID)
 	w.str("view_type", v.ViewType)
-	w.raw("content", v.Content, '{')
+	w.raw("content", v.Content, value.Object)
 	return w.close()
 }
 

@@ -1,16 +1,15 @@
 package wire
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/assent-dev/assent/value"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
 // The bounds of fields.
@@ -20,70 +19,32 @@ const (
 	maxURL  = 4096    // bytes
 )
 
-func trim(raw []byte) []byte { return bytes.Trim(raw, " \t\r\n") }
-
-// sound reads a string, nil when it is none.
-func (r *reader) sound(path string, raw []byte) *string {
-	if len(raw) == 0 || raw[0] != '"' {
-		r.fail(path, "a string, found "+kindOf(raw))
-		return nil
-	}
-	v, err := value.Parse(raw, value.Limits{MaxBytes: maxBytes})
-	if err != nil {
-		r.fail(path, "a string that all readers understand alike")
-		return nil
-	}
-	return &v.Text
-}
-
-// str is a string, empty when it is none.
-func (r *reader) str(path string, raw []byte) string {
-	if s := r.sound(path, raw); s != nil {
-		return *s
-	}
-	return ""
-}
-
-// text is a string that must be there, though it may be empty.
-func (o object) text(name string) string { return o.str(o.at(name), o.raw(name)) }
-
-// optional is a string, nil when it is absent.
-func (o object) optional(name string) *string {
-	raw := o.raw(name)
-	if raw == nil {
-		return nil
-	}
-	return o.sound(o.at(name), raw)
-}
-
-// optionalText is a string, empty when it is absent.
-func (o object) optionalText(name string) string {
-	if s := o.optional(name); s != nil {
-		return *s
-	}
-	return ""
-}
-
 // id is a string that names something. It is "" when it is not valid.
-func (o object) id(name string) string { return o.opaque(o.at(name), o.raw(name)) }
+func (o object) id(name string) string { return o.opaque(o.At(name), o.Raw(name)) }
 
-func (r *reader) opaque(path string, raw []byte) string {
-	s := r.sound(path, raw)
-	if s == nil {
+func (o object) opaque(path string, raw []byte) string {
+	s, ok := o.String(path, raw)
+	if ok && (s == "" || len(s) > maxID) {
+		o.expect(path, fmt.Sprintf("1 to %d bytes", maxID))
 		return ""
 	}
-	if *s == "" || len(*s) > maxID {
-		r.fail(path, fmt.Sprintf("1 to %d bytes", maxID))
-		return ""
-	}
-	return *s
+	return s
 }
+
+// str is a string that stands at a path.
+func (o object) str(path string, raw []byte) string {
+	s, _ := o.String(path, raw)
+	return s
+}
+
+// expect fails at a path.
+func (o object) expect(path, expected string) { o.Fail(&jsonmsg.Error{Path: path, Expected: expected}) }
 
 // optionalID is a string that may be absent or empty, nil when it is absent or not valid.
 func (o object) optionalID(name string) *string {
-	s := o.optional(name)
+	s := o.Optional(name)
 	if s != nil && len(*s) > maxID {
-		o.fail(o.at(name), fmt.Sprintf("at most %d bytes", maxID))
+		o.Expect(name, fmt.Sprintf("at most %d bytes", maxID))
 		return nil
 	}
 	return s
@@ -91,48 +52,25 @@ func (o object) optionalID(name string) *string {
 
 // name is a string of 1 to 128 characters.
 func (o object) name(field string) string {
-	s := o.text(field)
+	s := o.Need(field)
 	if n := utf8.RuneCountInString(s); n < 1 || n > maxName {
-		o.fail(o.at(field), fmt.Sprintf("1 to %d characters", maxName))
+		o.Expect(field, fmt.Sprintf("1 to %d characters", maxName))
 	}
 	return s
 }
 
-// flag is a boolean, nil when it is absent.
-func (o object) flag(name string) *bool {
-	raw := o.raw(name)
-	if raw == nil {
-		return nil
-	}
-	is := string(raw) == "true"
-	if !is && string(raw) != "false" {
-		o.fail(o.at(name), "true or false, found "+kindOf(raw))
-	}
-	return &is
-}
-
 // set is a boolean that is false when it is absent.
 func (o object) set(name string) bool {
-	is := o.flag(name)
+	is := o.Bool(name)
 	return is != nil && *is
 }
 
-// index is a number from 0 in digits alone: other readers refuse 1.0 and 1e0, or take them for something else.
+// index is a number from 0 that must be there.
 func (o object) index(name string) int {
-	raw := o.raw(name)
-	n, err := strconv.ParseInt(string(raw), 10, 32)
-	if err != nil || slices.ContainsFunc(raw, func(c byte) bool { return c < '0' || c > '9' }) {
-		o.fail(o.at(name), "an index from 0, in digits, found "+badIndex(raw))
-		return 0
+	if !o.Has(name) {
+		o.Expect(name, "an index from 0, in digits, found nothing")
 	}
-	return int(n)
-}
-
-func badIndex(raw []byte) string {
-	if kind := kindOf(raw); kind != "a number" {
-		return kind
-	}
-	return "another number"
+	return int(o.Int(name, 0, math.MaxInt32))
 }
 
 // strings reads a list of strings by read, nil when it is empty.
@@ -144,26 +82,16 @@ func (o object) strings(name string, most int, read func(path string, raw []byte
 	return out
 }
 
-// rawObject is the untouched text of an object that must be there. Nil when it is not.
-func (o object) rawObject(name string) json.RawMessage {
-	raw := o.raw(name)
-	if len(raw) == 0 || raw[0] != '{' {
-		o.fail(o.at(name), "an object, found "+kindOf(raw))
-		return nil
-	}
-	return bytes.Clone(raw)
-}
-
 // url is an absolute address to which something is posted, byte for byte. It is "" when it is not valid. Which origins it may have is not
 // said here.
 func (o object) url(name string) string {
-	s := o.text(name)
+	s := o.Need(name)
 	expected := badURL(s, "http", "https")
 	if expected == "" && strings.Contains(s, "#") {
 		expected = "a URL without a fragment"
 	}
 	if expected != "" {
-		o.fail(o.at(name), expected)
+		o.Expect(name, expected)
 		return ""
 	}
 	return s

@@ -1,6 +1,11 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/value"
+)
 
 const maxAncestors = 1000
 
@@ -12,21 +17,21 @@ func ParseInvocation(body []byte) (Invocation, error) {
 	all := sender
 	all.Operation = o.id("operation")
 	all.Arguments = o.arguments()
-	if o.raw("thread_ancestors") != nil {
+	if o.Raw("thread_ancestors") != nil {
 		all.Ancestors = o.strings("thread_ancestors", maxAncestors, o.opaque)
 	}
 	if user := o.optionalID("user_id"); user != nil {
 		all.UserID = *user
 	}
-	if o.err != nil {
-		return sender, o.err
+	if err := o.err(); err != nil {
+		return sender, err
 	}
 	return all, nil
 }
 
 // arguments are {} when nothing is said (5.3).
 func (o object) arguments() json.RawMessage {
-	if o.raw("arguments") == nil {
+	if o.Raw("arguments") == nil {
 		return json.RawMessage("{}")
 	}
 	return o.rawObject("arguments")
@@ -36,10 +41,10 @@ func (o object) arguments() json.RawMessage {
 func (i *Invocation) Append(dst []byte) []byte {
 	w := open(dst)
 	w.str("operation", i.Operation)
-	if args := trim(i.Arguments); len(args) == 0 {
-		w.raw("arguments", json.RawMessage("{}"), '{')
+	if args := jsonmsg.Trim(i.Arguments); len(args) == 0 {
+		w.raw("arguments", json.RawMessage("{}"), value.Object)
 	} else {
-		w.raw("arguments", args, '{')
+		w.raw("arguments", args, value.Object)
 	}
 	w.str("id", i.ID)
 	w.optional("call_id", i.CallID)

@@ -4,8 +4,8 @@ package wire
 func ParseAnswer(body []byte) (Answer, error) {
 	o := document(body, "id", "selected")
 	a := Answer{ID: o.id("id"), Selected: o.index("selected")}
-	if o.err != nil {
-		return Answer{}, o.err
+	if err := o.err(); err != nil {
+		return Answer{}, err
 	}
 	return a, nil
 }
@@ -14,8 +14,8 @@ func ParseAnswer(body []byte) (Answer, error) {
 func ParseCloseThread(body []byte) (CloseThread, error) {
 	o := document(body, "thread_id")
 	c := CloseThread{o.id("thread_id")}
-	if o.err != nil {
-		return CloseThread{}, o.err
+	if err := o.err(); err != nil {
+		return CloseThread{}, err
 	}
 	return c, nil
 }
@@ -24,8 +24,8 @@ func ParseCloseThread(body []byte) (CloseThread, error) {
 func ParseCancelCall(body []byte) (CancelCall, error) {
 	o := document(body, "thread_id", "tool_call_id")
 	c := CancelCall{o.id("thread_id"), o.id("tool_call_id")}
-	if o.err != nil {
-		return CancelCall{}, o.err
+	if err := o.err(); err != nil {
+		return CancelCall{}, err
 	}
 	return c, nil
 }

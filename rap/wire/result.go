@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"strings"
+
+	"github.com/assent-dev/assent/value"
 )
 
 // maxItems bounds the items of a result and the segments of how to show it.
@@ -13,46 +15,46 @@ const maxItems = 1000
 // result reads a tool_result, which has text, content or both (C3).
 func (o object) result() *Result {
 	r := &Result{
-		GroupID: o.id("group_id"), ID: o.id("id"), CallID: o.optionalID("call_id"), Text: o.optional("text"),
+		GroupID: o.id("group_id"), ID: o.id("id"), CallID: o.optionalID("call_id"), Text: o.Optional("text"),
 		Content: o.contents(), DisplayAs: o.display(), Subscription: o.set("subscription"),
 	}
 	if r.Text == nil && r.Content == nil {
-		o.fail("", "text or content, found neither")
+		o.Expect("", "text or content, found neither")
 	}
 	return r
 }
 
 // contents is nil only when there is none: an empty list supersedes the text, too.
 func (o object) contents() []Content {
-	if o.raw("content") == nil {
+	if o.Raw("content") == nil {
 		return nil
 	}
 	out := []Content{}
 	for path, raw := range o.list("content", maxItems) {
-		out = append(out, o.item(o.object(path, raw, "type", "text", "data", "mediaType")))
+		out = append(out, o.in(path, raw, "type", "text", "data", "mediaType").item())
 	}
 	return out
 }
 
 // item reads an item. One of an unknown type makes the result unreadable: nobody can say what it leaves out.
-func (r *reader) item(o object) Content {
-	switch o.text("type") {
+func (o object) item() Content {
+	switch o.Need("type") {
 	case "text":
-		return Content{Text: o.text("text")}
+		return Content{Text: o.Need("text")}
 	case "image":
 		return o.image()
 	}
-	o.fail(o.at("type"), "text or image")
+	o.Expect("type", "text or image")
 	return Content{}
 }
 
 func (o object) image() Content {
-	c := Content{Image: o.text("data"), MediaType: o.text("mediaType")}
+	c := Content{Image: o.Need("data"), MediaType: o.Need("mediaType")}
 	if !isBase64(c.Image) {
-		o.fail(o.at("data"), "base64")
+		o.Expect("data", "base64")
 	}
 	if !isMediaType(c.MediaType) {
-		o.fail(o.at("mediaType"), "a media type, such as image/png")
+		o.Expect("mediaType", "a media type, such as image/png")
 	}
 	return c
 }
@@ -71,26 +73,26 @@ func isMediaType(s string) bool {
 
 // display is how to show a result, kept as it stands. Segments of known types are checked, others are for whoever knows them: nothing rests on it.
 func (o object) display() json.RawMessage {
-	raw := o.raw("display_as")
+	raw := o.Raw("display_as")
 	if raw == nil {
 		return nil
 	}
 	for path, raw := range o.list("display_as", maxItems) {
-		o.segment(o.object(path, raw, "type", "content"))
+		o.in(path, raw, "type", "content").segment()
 	}
 	return bytes.Clone(raw)
 }
 
-func (r *reader) segment(o object) {
-	switch o.text("type") {
+func (o object) segment() {
+	switch o.Need("type") {
 	case "text":
-		o.text("content")
+		o.Need("content")
 	case "diff":
-		diff := o.object(o.at("content"), o.raw("content"), "path", "patch")
-		diff.text("path")
-		diff.text("patch")
+		diff := o.in(o.At("content"), o.Raw("content"), "path", "patch")
+		diff.Need("path")
+		diff.Need("patch")
 	case "image":
-		o.object(o.at("content"), o.raw("content"), "data", "mediaType").image()
+		o.in(o.At("content"), o.Raw("content"), "data", "mediaType").image()
 	}
 }
 
@@ -101,16 +103,16 @@ func (r *Result) Append(dst []byte) []byte {
 	w.optional("call_id", r.CallID)
 	w.optional("text", r.Text)
 	if r.Content != nil {
-		w.objects("content", len(r.Content), func(w *writer, i int) { r.Content[i].write(w) })
+		w.objects("content", len(r.Content), func(w writer, i int) { r.Content[i].write(w) })
 	}
 	if r.DisplayAs != nil {
-		w.raw("display_as", r.DisplayAs, '[')
+		w.raw("display_as", r.DisplayAs, value.Array)
 	}
 	w.set("subscription", r.Subscription)
 	return w.close()
 }
 
-func (c Content) write(w *writer) {
+func (c Content) write(w writer) {
 	if c.Image == "" && c.MediaType == "" {
 		w.str("type", "text")
 		w.str("text", c.Text)

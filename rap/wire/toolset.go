@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/internal/jsonschema"
 	"github.com/assent-dev/assent/value"
 )
@@ -21,15 +22,15 @@ const (
 func ParseToolset(body []byte) (*Toolset, error) {
 	o := document(body, "name", "description", "endpoint", "tools", "needsMigration")
 	t := &Toolset{
-		Name: o.name("name"), Description: o.optionalText("description"), Endpoint: o.url("endpoint"),
+		Name: o.name("name"), Description: o.Text("description"), Endpoint: o.url("endpoint"),
 		NeedsMigration: o.set("needsMigration"),
 	}
 	t.Tools = o.tools()
 	if len(t.Tools) == 0 {
-		o.fail("tools", "at least one tool")
+		o.Expect("tools", "at least one tool")
 	}
-	if o.err != nil {
-		return nil, o.err
+	if err := o.err(); err != nil {
+		return nil, err
 	}
 	return t, nil
 }
@@ -41,30 +42,30 @@ func (o object) tools() []Tool {
 	for path, raw := range o.list("tools", maxTools) {
 		t := o.tool(path, raw)
 		if seen[t.Name] {
-			o.fail(path+".name", "a name that no other tool of the toolset has")
+			o.expect(path+".name", "a name that no other tool of the toolset has")
 		}
 		if size += len(t.InputSchema); size > maxSchemas {
-			o.fail(path+".inputSchema", fmt.Sprintf("schemas of at most %d bytes together", maxSchemas))
+			o.expect(path+".inputSchema", fmt.Sprintf("schemas of at most %d bytes together", maxSchemas))
 		}
 		seen[t.Name] = true
-		if o.err == nil {
+		if o.Err() == nil {
 			t.schema = o.schema(path+".inputSchema", t.InputSchema)
 		}
-		if out = append(out, t); o.err != nil {
+		if out = append(out, t); o.Err() != nil {
 			break
 		}
 	}
 	return out
 }
 
-func (r *reader) tool(path string, raw []byte) Tool {
-	o := r.object(path, raw, "name", "description", "inputSchema", "annotations", "displayScript")
+func (o object) tool(path string, raw []byte) Tool {
+	o = o.in(path, raw, "name", "description", "inputSchema", "annotations", "displayScript")
 	t := Tool{
-		Name: o.name("name"), Description: o.text("description"), InputSchema: o.rawObject("inputSchema"),
-		Annotations: o.annotations(), DisplayScript: o.optionalText("displayScript"),
+		Name: o.name("name"), Description: o.Need("description"), InputSchema: o.rawObject("inputSchema"),
+		Annotations: o.annotations(), DisplayScript: o.Text("displayScript"),
 	}
 	if strings.ContainsFunc(t.Name, notInToolName) {
-		o.fail(o.at("name"), "letters A to Z, digits, _, - and . only")
+		o.Expect("name", "letters A to Z, digits, _, - and . only")
 	}
 	return t
 }
@@ -75,21 +76,21 @@ func notInToolName(r rune) bool {
 }
 
 func (o object) annotations() Annotations {
-	raw := o.raw("annotations")
+	raw := o.Raw("annotations")
 	if raw == nil {
 		return Annotations{}
 	}
-	a := o.object(o.at("annotations"), raw, "requiresAuth", "readOnly", "destructive", "idempotent", "longRunning")
+	a := o.in(o.At("annotations"), raw, "requiresAuth", "readOnly", "destructive", "idempotent", "longRunning")
 	return Annotations{
-		RequiresAuth: a.optionalText("requiresAuth"), ReadOnly: a.flag("readOnly"), Destructive: a.flag("destructive"),
-		Idempotent: a.flag("idempotent"), LongRunning: a.flag("longRunning"),
+		RequiresAuth: a.Text("requiresAuth"), ReadOnly: a.Bool("readOnly"), Destructive: a.Bool("destructive"),
+		Idempotent: a.Bool("idempotent"), LongRunning: a.Bool("longRunning"),
 	}
 }
 
-func (r *reader) schema(path string, raw json.RawMessage) *jsonschema.Untrusted {
+func (o object) schema(path string, raw json.RawMessage) *jsonschema.Untrusted {
 	schema, err := compile(raw)
 	if err != nil {
-		r.fail(path, "a JSON Schema that can be used: "+plainly(err.Error()))
+		o.expect(path, "a JSON Schema that can be used: "+plainly(err.Error()))
 	}
 	return schema
 }
@@ -134,15 +135,15 @@ func (t *Tool) CheckArguments(args json.RawMessage) error {
 }
 
 func decodeArguments(args json.RawMessage) (any, error) {
-	if args = trim(args); len(args) == 0 || string(args) == "null" {
+	if args = jsonmsg.Trim(args); len(args) == 0 || string(args) == "null" {
 		return map[string]any{}, nil
 	}
-	var found value.Scratch
-	if err := anyShape.Scan(args, value.Limits{MaxBytes: maxBytes, MaxDepth: maxDepth}, &found); err != nil {
+	kind, err := jsonmsg.Check(args, limits)
+	switch {
+	case err != nil:
 		return nil, &Error{"arguments", "an object that all readers understand alike" + reason(err)}
-	}
-	if found.Top != value.Object {
-		return nil, &Error{"arguments", "an object, found " + kindOf(args)}
+	case kind != value.Object:
+		return nil, &Error{"arguments", "an object, found " + listWord(jsonmsg.Describe(args))}
 	}
 	decoder := json.NewDecoder(strings.NewReader(string(args)))
 	decoder.UseNumber()
@@ -209,25 +210,22 @@ func (t *Toolset) Append(dst []byte) []byte {
 	w.str("name", t.Name)
 	w.nonEmpty("description", t.Description)
 	w.str("endpoint", t.Endpoint)
-	w.objects("tools", len(t.Tools), func(w *writer, i int) { t.Tools[i].write(w) })
+	w.objects("tools", len(t.Tools), func(w writer, i int) { t.Tools[i].write(w) })
 	w.set("needsMigration", t.NeedsMigration)
 	return w.close()
 }
 
-func (t *Tool) write(w *writer) {
+func (t *Tool) write(w writer) {
 	w.str("name", t.Name)
 	w.str("description", t.Description)
-	w.raw("inputSchema", t.InputSchema, '{')
+	w.raw("inputSchema", t.InputSchema, value.Object)
 	if t.Annotations != (Annotations{}) {
-		w.name("annotations")
-		w.dst = append(w.dst, '{')
-		t.Annotations.write(w)
-		w.dst = append(w.dst, '}')
+		w.Name("annotations").Object(func(inner *jsonmsg.Writer) { t.Annotations.write(writer{inner}) })
 	}
 	w.nonEmpty("displayScript", t.DisplayScript)
 }
 
-func (a Annotations) write(w *writer) {
+func (a Annotations) write(w writer) {
 	w.nonEmpty("requiresAuth", a.RequiresAuth)
 	w.flag("readOnly", a.ReadOnly)
 	w.flag("destructive", a.Destructive)

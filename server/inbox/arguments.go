@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/value"
 )
@@ -23,21 +24,21 @@ const (
 type document struct {
 	Name     string // "Arguments"
 	Bytes    int
-	Tree     *node  // nil when it can't be drawn as one
-	Raw      *shown // nil when parts of it are hidden by policy
-	Problem  string // why it can't be inspected, "" when it can
-	Redacted int    // values hidden by policy
-	Flags    flags
+	Tree     *node           // nil when it can't be drawn as one
+	Raw      *safetext.Shown // nil when parts of it are hidden by policy
+	Problem  string          // why it can't be inspected, "" when it can
+	Redacted int             // values hidden by policy
+	Flags    safetext.Flags
 	Cut      bool // something is not shown: the page that shows all is needed
 	Huge     bool // can't be approved here at all
 }
 
 // node is one value of the tree.
 type node struct {
-	Key      *shown
+	Key      *safetext.Shown
 	Index    string // of an element of an array
 	Kind     string // object, array, string, number, boolean, null
-	Text     shown
+	Text     safetext.Shown
 	Lines    bool   // the text has several lines, so it stands on lines of its own
 	Grouped  string // a long number with separators of thousands; "" when it needs none
 	Items    []*node
@@ -54,7 +55,7 @@ func (n *node) Closes() string { return map[string]string{"object": "}", "array"
 
 // inspectDocument draws a JSON text of a call. Unless all is asked for, what is long is cut, which Cut tells.
 func inspectDocument(name, text string, redact policy.Redaction, all bool, b *budget) document {
-	d := document{Name: name, Bytes: len(text), Flags: flags{}, Huge: len(text) > approvable}
+	d := document{Name: name, Bytes: len(text), Flags: safetext.Flags{}, Huge: len(text) > approvable}
 	if text == "" { // a recorded call always has some; the retention took it
 		d.Problem, d.Cut = "The text is no longer kept; its digest is.", true
 		return d
@@ -67,7 +68,7 @@ func inspectDocument(name, text string, redact policy.Redaction, all bool, b *bu
 	case tooDeep:
 		d.Problem = "This is nested more than " + strconv.Itoa(deepest) + " levels deep. Only the raw text can be shown."
 	case len(text) > largest:
-		d.Problem = "This has " + count(len(text)) + " bytes, more than a page shows at once."
+		d.Problem = "This has " + safetext.Count(len(text)) + " bytes, more than a page shows at once."
 	}
 	d.Cut = d.Huge || d.Problem != "" && !all
 	d.drawTree(doc, err == nil && !tooDeep, redact, all, b)
@@ -98,13 +99,13 @@ func (d *document) drawRaw(text string, unreadable bool, redact policy.Redaction
 		}
 		return
 	}
-	f := form{block: true, budget: b}
+	f := safetext.Form{Block: true, Spend: b.spend}
 	if !all || d.Huge {
-		f.limit = largest / 4
+		f.Limit = largest / 4
 	}
-	raw := inspect(text, f)
+	raw := safetext.Inspect(text, f)
 	d.Raw = &raw
-	d.Flags.add(raw.Flags)
+	d.Flags.Add(raw.Flags)
 	d.Cut = d.Cut || d.Tree == nil && raw.Cut
 }
 
@@ -131,7 +132,7 @@ type sketch struct {
 	left     int
 	cut      bool
 	redacted int
-	flags    flags
+	flags    safetext.Flags
 	budget   *budget
 }
 
@@ -156,7 +157,7 @@ func (s *sketch) node(v value.Value, redact policy.Redaction, hide bool) *node {
 		}
 	}
 	if hide && v.Kind != value.Object && v.Kind != value.Array {
-		n.Redacted, n.Text, n.Grouped = true, shown{}, ""
+		n.Redacted, n.Text, n.Grouped = true, safetext.Shown{}, ""
 		s.redacted++
 	}
 	return n
@@ -217,14 +218,14 @@ func (s *sketch) full(i int) bool {
 	return true
 }
 
-func (s *sketch) text(t string) shown {
-	f := form{quoted: true, budget: s.budget}
+func (s *sketch) text(t string) safetext.Shown {
+	f := safetext.Form{Quoted: true, Spend: s.budget.spend}
 	if !s.all {
-		f.limit = longText
+		f.Limit = longText
 	}
-	out := inspect(t, f)
+	out := safetext.Inspect(t, f)
 	s.cut = s.cut || out.Cut
-	s.flags.add(out.Flags)
+	s.flags.Add(out.Flags)
 	s.left -= min(len(t), longText) + 16
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"github.com/assent-dev/assent/internal/safetext"
 	"html/template"
 	"io/fs"
 	"mime"
@@ -63,11 +64,11 @@ func (s *site) asset(w http.ResponseWriter, r *http.Request) {
 func parsePages(assets map[string]asset) map[string]*template.Template {
 	funcs := template.FuncMap{
 		"asset":   func(name string) string { return "/assets/" + name + "?v=" + assets[name].version },
-		"show":    func(s string) shown { return inspect(s, form{}) },
-		"spoken":  func(s string) string { return inspect(s, form{}).spoken() },
-		"brief":   func(s string) shown { return inspect(s, form{block: true, limit: 300}) },
-		"lines":   func(s string) shown { return inspect(s, form{block: true}) },
-		"count":   count,
+		"show":    func(s string) safetext.Shown { return safetext.Inspect(s, safetext.Form{}) },
+		"spoken":  func(s string) string { return safetext.Inspect(s, safetext.Form{}).Spoken() },
+		"brief":   func(s string) safetext.Shown { return safetext.Inspect(s, safetext.Form{Block: true, Limit: 300}) },
+		"lines":   func(s string) safetext.Shown { return safetext.Inspect(s, safetext.Form{Block: true}) },
+		"count":   safetext.Count,
 		"tail":    tail,
 		"about":   about,
 		"short":   short,
@@ -83,7 +84,7 @@ func parsePages(assets map[string]asset) map[string]*template.Template {
 			if n == 1 {
 				return "1 " + one
 			}
-			return count(n) + " " + many
+			return safetext.Count(n) + " " + many
 		},
 	}
 	layout := template.Must(template.New("layout").Funcs(funcs).ParseFS(files, "templates/layout.html", "templates/parts.html"))

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/safetext"
 )
 
 // mostBatch is how many requests are decided at once: what a person can be expected to read on one page.
@@ -29,7 +30,7 @@ func (p batchPage) All() string {
 		return "both"
 	}
 
-	return "all " + count(len(p.Items))
+	return "all " + safetext.Count(len(p.Items))
 }
 
 type batchItem struct {
@@ -81,7 +82,7 @@ func (v *visit) roomForBatch(ids []string) error {
 	}
 	if sum > batchBytes {
 		return &problem{http.StatusBadRequest, "Too much for one page",
-			"These requests have " + count(int(sum)) + " bytes together, and a page shows " + count(batchBytes) +
+			"These requests have " + safetext.Count(int(sum)) + " bytes together, and a page shows " + safetext.Count(batchBytes) +
 				" at most. Choose fewer of them, or answer the large ones one by one."}
 	}
 	return v.roomFor(sum)
@@ -133,7 +134,7 @@ func (v *visit) batchVote() error {
 	for _, in := range all {
 		voted, err := v.Service.Vote(v.ctx(), approval.VoteInput{
 			Tenant: v.Tenant, ID: in.Request, IfVersion: in.Version, Binding: in.Binding, Person: v.Person.ID, Verdict: verdict,
-			Reason: reason, Channel: channel, Full: in.Full,
+			Reason: reason, Channel: Channel, Full: in.Full,
 		})
 		line, kind := batchLine(voted, err)
 		if kind == "" {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -46,10 +47,10 @@ type card struct {
 // Title is what the call does, in one line of plain text.
 func (c card) Title() string {
 	if c.Question != nil {
-		return "question of " + inspect(c.Question.Asker, form{}).spoken() + " about " + inspect(c.Name, form{}).spoken()
+		return "question of " + safetext.Inspect(c.Question.Asker, safetext.Form{}).Spoken() + " about " + safetext.Inspect(c.Name, safetext.Form{}).Spoken()
 	}
 
-	return strings.TrimSpace(inspect(c.Name, form{}).spoken() + " " + c.Summary.spoken())
+	return strings.TrimSpace(safetext.Inspect(c.Name, safetext.Form{}).Spoken() + " " + c.Summary.Spoken())
 }
 
 // Approvable reports whether the visitor is offered to approve: it waits for people, and their approval would count.
@@ -169,12 +170,12 @@ func whyNot(e approval.Eligibility, open bool) string {
 // ofYou says to the visitor why they may not answer.
 func ofYou(why string) string {
 	return cmp.Or(map[string]string{
-		"not in the directory":                 "the directory does not know you",
-		"in none of the groups that are asked": "you are in none of the groups that are asked",
-		"an owner of the agent":                "you own the agent",
-		"the agent acts for this person":       "the agent acts for you",
-		"the token that asks is this person's": "the token that asks is yours",
-		"this is the token that asks":          "you are the one who asks",
+		approval.WhyUnknown:   "the directory does not know you",
+		approval.WhyNotAsked:  "you are in none of the groups that are asked",
+		approval.WhyOwner:     "you own the agent",
+		approval.WhyPrincipal: "the agent acts for you",
+		approval.WhyTokens:    "the token that asks is yours",
+		approval.WhyToken:     "you are the one who asks",
 	}[why], why)
 }
 
@@ -219,7 +220,7 @@ func names(people []approval.Person) string {
 		all[i] = cmp.Or(p.Name, p.ID)
 	}
 	if len(all) > most {
-		return strings.Join(all[:most], ", ") + " and " + count(len(all)-most) + " more"
+		return strings.Join(all[:most], ", ") + " and " + safetext.Count(len(all)-most) + " more"
 	}
 
 	return strings.Join(all, ", ")
@@ -239,15 +240,15 @@ func hints(r *approval.Request, b *budget) []hint {
 	add(hint{Listed: true, Text: "Declared destructive"}, destructive && said)
 	add(hint{Text: "Not declared safe"}, destructive && !said && cur.Call.Kind == resolve.MCPTool)
 	flags, all := flagsOf(&cur.Call, b)
-	add(hint{Grave: true, Text: "Hidden characters in the arguments"}, flags.hides())
-	add(hint{Grave: true, Text: "Look-alike characters in the arguments"}, flags.deceives())
+	add(hint{Grave: true, Text: "Hidden characters in the arguments"}, flags.Hides())
+	add(hint{Grave: true, Text: "Look-alike characters in the arguments"}, flags.Deceives())
 	if r.Question != nil {
 		words := wordsOf(r.Question, b)
-		add(hint{Grave: true, Text: "Hidden characters in the tool’s words"}, words.hides())
-		add(hint{Grave: true, Text: "Look-alike characters in the tool’s words"}, words.deceives())
+		add(hint{Grave: true, Text: "Hidden characters in the tool’s words"}, words.Hides())
+		add(hint{Grave: true, Text: "Look-alike characters in the tool’s words"}, words.Deceives())
 	}
 	add(hint{Listed: true, Text: "Unknown person: " + r.Requester.Principal}, r.Requester.Unknown)
-	add(hint{Text: "Long arguments: " + count(len(cur.Call.Args)) + " bytes"}, len(cur.Call.Args) > largest)
+	add(hint{Text: "Long arguments: " + safetext.Count(len(cur.Call.Args)) + " bytes"}, len(cur.Call.Args) > largest)
 	add(hint{Listed: true, Text: "Not all of it was looked through for hidden and look-alike characters"}, !all || b.spent())
 	unknown := func(x resolve.Reason) bool { return x.Code == resolve.ConditionUnknown }
 	add(hint{Text: "A condition could not be told true or false"}, slices.ContainsFunc(cur.Decision.Reasons, unknown))
@@ -259,14 +260,14 @@ func hints(r *approval.Request, b *budget) []hint {
 }
 
 // flagsOf finds the trouble in arguments and the parent's input. all is false when it did not look at the whole.
-func flagsOf(c *resolve.Call, b *budget) (found flags, all bool) {
-	found, all = flags{}, true
+func flagsOf(c *resolve.Call, b *budget) (found safetext.Flags, all bool) {
+	found, all = safetext.Flags{}, true
 	for _, text := range []string{string(c.Args), string(c.ParentInput)} {
 		if len(text) > largest || b.spent() {
 			all = false
 			continue
 		}
-		found.add(inspectDocument("", text, policy.Redaction{}, false, b).Flags)
+		found.Add(inspectDocument("", text, policy.Redaction{}, false, b).Flags)
 	}
 
 	return found, all

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/safetext"
 )
 
 // figures say how asking went in a time: by agent and by approver.
@@ -125,7 +126,7 @@ func personOf(person string, votes []approval.VoteFact) personFigures {
 	f.Median = median(waits)
 	f.Busiest = busiest(times)
 	if f.Busiest > busyHour {
-		f.Flags = append(f.Flags, "Overloaded: more than "+count(busyHour)+" answers within an hour")
+		f.Flags = append(f.Flags, "Overloaded: more than "+safetext.Count(busyHour)+" answers within an hour")
 	}
 	if f.Judged >= rubberMin && approved*100 >= rubberRate*f.Judged && median(judged) < rubberTime {
 		f.Flags = append(f.Flags, "Approves nearly everything within seconds")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/growth"
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -49,10 +50,10 @@ func TestH5_ShowsTextsInLinearTime(t *testing.T) {
 			growth.Linear(t, 10_000, func(n int) func() {
 				s := text(n)
 				return func() {
-					for _, f := range []form{
-						{}, {quoted: true}, {block: true}, {lines: true, limit: longText}, {block: true, limit: n / 2},
+					for _, f := range []safetext.Form{
+						{}, {Quoted: true}, {Block: true}, {Lines: true, Limit: longText}, {Block: true, Limit: n / 2},
 					} {
-						inspect(s, f)
+						safetext.Inspect(s, f)
 					}
 				}
 			})
@@ -138,8 +139,8 @@ func TestH5_APageHasABudget(t *testing.T) {
 	if d.Cut || d.Huge {
 		t.Error("a page has no room for 90,000 pieces")
 	}
-	s := inspect("а а а а", form{budget: newBudget(t.Context(), 4)})
-	if got := s.plain(); !s.Cut || !strings.HasSuffix(got, "[cut:… 4 of 7 characters not shown here …]") {
+	s := safetext.Inspect("а а а а", safetext.Form{Spend: newBudget(t.Context(), 4).spend})
+	if got := s.Spoken(); !s.Cut || !strings.HasSuffix(got, "… 4 of 7 characters not shown here …") {
 		t.Errorf("got %q", got)
 	}
 }

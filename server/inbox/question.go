@@ -5,19 +5,19 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/safetext"
 )
 
 // question is what a tool asks, ready to be looked at. Prompt and labels are the tool's own words: pages fence them.
 type question struct {
 	Asker   string // the tool server, by the name under which it is registered here
-	Prompt  shown
+	Prompt  safetext.Shown
 	Choices []choice
 	Default choice // what a dismissal picks
 	Whom    string // who may answer
-	Flags   flags
+	Flags   safetext.Flags
 	Hidden  bool    // the words could repeat what policy hides, so lists go without them
 	Picked  *choice // once answered
 	At      time.Time
@@ -26,7 +26,7 @@ type question struct {
 // choice is one label with its number, which alone decides: labels may be empty or equal.
 type choice struct {
 	Index   int
-	Label   shown
+	Label   safetext.Shown
 	Note    string // words of the page about the label
 	Default bool
 	Picked  bool
@@ -34,7 +34,7 @@ type choice struct {
 
 // Name is the choice in a few words.
 func (c choice) Name() string {
-	return strings.TrimSpace(fmt.Sprintf("[%d] %s", c.Index, c.Label.spoken()))
+	return strings.TrimSpace(fmt.Sprintf("[%d] %s", c.Index, c.Label.Spoken()))
 }
 
 // What a page shows of a question before it asks to open the whole. Labels are never cut: whoever picks one has seen all.
@@ -60,12 +60,12 @@ func (v *visit) question(r *approval.Request, limit int, labelled func(choice) b
 	if q == nil {
 		return nil
 	}
-	out := &question{Asker: q.Asker, Whom: v.whom(r), Flags: flags{}, Hidden: len(r.Redact) > 0}
-	out.Prompt = inspect(q.Prompt, form{lines: true, limit: limit})
-	out.Flags.add(out.Prompt.Flags)
+	out := &question{Asker: q.Asker, Whom: v.whom(r), Flags: safetext.Flags{}, Hidden: len(r.Redact) > 0}
+	out.Prompt = safetext.Inspect(q.Prompt, safetext.Form{Lines: true, Limit: limit})
+	out.Flags.Add(out.Prompt.Flags)
 	out.Choices = choices(r, labelled)
 	for i, c := range out.Choices {
-		out.Flags.add(c.Label.Flags)
+		out.Flags.Add(c.Label.Flags)
 		if c.Default {
 			out.Default = c
 		}
@@ -77,13 +77,13 @@ func (v *visit) question(r *approval.Request, limit int, labelled func(choice) b
 }
 
 // wordsOf finds the trouble in a tool's words, as far as the budget goes.
-func wordsOf(q *approval.Question, b *budget) flags {
-	out := flags{}
+func wordsOf(q *approval.Question, b *budget) safetext.Flags {
+	out := safetext.Flags{}
 	for _, text := range append([]string{q.Prompt}, q.Choices...) {
 		if b.spent() {
 			break
 		}
-		out.add(inspect(text, form{lines: true, budget: b}).Flags)
+		out.Add(safetext.Inspect(text, safetext.Form{Lines: true, Spend: b.spend}).Flags)
 	}
 	return out
 }
@@ -96,7 +96,7 @@ func choices(r *approval.Request, labelled func(choice) bool) []choice {
 	for i, label := range q.Choices {
 		out[i] = choice{Index: i, Default: i == q.Default, Picked: r.Chosen != nil && *r.Chosen == i}
 		if labelled(out[i]) {
-			out[i].Label = inspect(label, form{})
+			out[i].Label = safetext.Inspect(label, safetext.Form{})
 		}
 		before, twice := first[label]
 		switch {
@@ -125,21 +125,16 @@ func named(q *approval.Question, index int) string {
 		return fmt.Sprintf("[%d]", index)
 	}
 	label := q.Choices[index]
-	if utf8.RuneCountInString(label) > briefLabel {
-		label = label[:offset(label, briefLabel)] + "…"
+	if head, cut := safetext.Head(label, briefLabel); cut {
+		label = head + "…"
 	}
 	return fmt.Sprintf("[%d] “%s”", index, label)
-}
-
-// asksUser reports whether a question is for the person whom the agent acts for, and for nobody else.
-func asksUser(r *approval.Request) bool {
-	return r.Question != nil && len(r.Question.Groups) == 0 && r.Requester.Principal != ""
 }
 
 // whom says who may answer a question.
 func (v *visit) whom(r *approval.Request) string {
 	switch {
-	case asksUser(r):
+	case r.OnlyUser():
 		return v.called(r.Requester.Principal) + ", for whom the agent acts"
 	case len(r.Question.Groups) == 0:
 		return "any approver"

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/safetext"
 )
 
 // pageSize is how many cards a page of the queue has. Each is read whole, for its stages and hints, unless it is large.
@@ -76,7 +77,7 @@ func (q queuePage) title() string {
 		return "Queue"
 	}
 
-	return "(" + count(q.Total) + more + ") Queue"
+	return "(" + safetext.Count(q.Total) + more + ") Queue"
 }
 
 func (v *visit) queue() error {
@@ -271,6 +272,6 @@ func briefCard(s approval.Summary) card {
 		ID: s.ID, Rules: s.Rules, Agent: s.Agent, Target: s.Target, Name: s.Target, Principal: s.Principal, State: s.State,
 		Pending: s.State == approval.Pending, Brief: true, StateWords: stateWords(&approval.Request{State: s.State, Cause: s.Cause}),
 		Message: s.Message, Hidden: s.Message == "", Created: s.Created, Deadline: s.Deadline,
-		Hints: []hint{{Listed: true, Text: "Large: " + count(int(s.Bytes)) + " bytes, not looked through here: open it"}},
+		Hints: []hint{{Listed: true, Text: "Large: " + safetext.Count(int(s.Bytes)) + " bytes, not looked through here: open it"}},
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf16"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -98,8 +98,8 @@ type changeList struct {
 
 // change is one difference, ready to be looked at.
 type change struct {
-	Path     shown
-	Old, New *shown // nil when added or removed
+	Path     safetext.Shown
+	Old, New *safetext.Shown // nil when added or removed
 	Hidden   bool
 }
 
@@ -377,16 +377,16 @@ func (v *visit) showChanges(in []approval.Change, arguments policy.Arguments) ch
 	return out
 }
 
-func (v *visit) shownPath(path string) shown {
-	return inspect(cmp.Or(path, "the whole document"), form{limit: longText, budget: v.draws})
+func (v *visit) shownPath(path string) safetext.Shown {
+	return safetext.Inspect(cmp.Or(path, "the whole document"), safetext.Form{Limit: longText, Spend: v.draws.spend})
 }
 
 // jsonShown shows a JSON text. Escapes inside its strings are left as they were written: they can't act.
-func (v *visit) jsonShown(text string) *shown {
+func (v *visit) jsonShown(text string) *safetext.Shown {
 	if text == "" {
 		return nil
 	}
-	s := inspect(text, form{limit: longChange, budget: v.draws})
+	s := safetext.Inspect(text, safetext.Form{Limit: longChange, Spend: v.draws.spend})
 	return &s
 }
 
@@ -429,24 +429,7 @@ func indentedJSON(args string) string {
 		return ""
 	}
 	if b.Len() > 2*largest { // deep nesting is mostly indentation
-		return escapeJSON(args)
+		return safetext.JSON(args)
 	}
-	return escapeJSON(b.String())
-}
-
-// escapeJSON writes hidden characters of a JSON text as \u escapes, which mean the same.
-func escapeJSON(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case r == '\n' || !hidden(r) && !tag(r):
-			b.WriteRune(r)
-		case r > 0xffff:
-			hi, lo := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, `\u%04x\u%04x`, hi, lo)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return b.String()
+	return safetext.JSON(b.String())
 }

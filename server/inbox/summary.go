@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
@@ -20,8 +21,8 @@ type summary struct {
 
 // summaryField is one value with its name.
 type summaryField struct {
-	Key    shown
-	Value  shown
+	Key    safetext.Shown
+	Value  safetext.Shown
 	Hidden bool // by policy
 }
 
@@ -32,14 +33,14 @@ const (
 	longLine   = 160 // characters of all
 )
 
-// spoken is the summary as plain text, for titles and attributes.
-func (s summary) spoken() string {
+// Spoken is the summary as plain text, for titles and attributes.
+func (s summary) Spoken() string {
 	var out []string
 	for _, f := range s.Fields {
-		out = append(out, strings.TrimSpace(f.Key.spoken()+" "+f.Value.spoken()))
+		out = append(out, strings.TrimSpace(f.Key.Spoken()+" "+f.Value.Spoken()))
 	}
 	if s.More > 0 {
-		out = append(out, "and "+count(s.More)+" more")
+		out = append(out, "and "+safetext.Count(s.More)+" more")
 	}
 
 	return strings.Join(out, ", ")
@@ -68,7 +69,9 @@ func summarize(c *resolve.Call, hidden policy.Arguments) summary {
 }
 
 // pageWords are words of the page itself.
-func pageWords(text string) shown { return shown{Pieces: []piece{{Class: classNote, Text: text}}} }
+func pageWords(text string) safetext.Shown {
+	return safetext.Shown{Pieces: []safetext.Piece{{Class: safetext.PieceNote, Text: text}}}
+}
 
 // summarizer collects fields until there is no more room.
 type summarizer struct {
@@ -82,12 +85,12 @@ func (s *summarizer) value(path []string, v value.Value, at policy.Redaction) {
 	case v.Kind == value.Object && len(v.Members) > 0:
 		s.object(path, v, at)
 	case v.Kind == value.Array && len(v.Items) > 1, len(path) > 0 && v.Kind == value.Array:
-		s.add(path, shown{Pieces: []piece{{Text: items(len(v.Items))}}}, false)
+		s.add(path, safetext.Shown{Pieces: []safetext.Piece{{Text: items(len(v.Items))}}}, false)
 	case v.Kind == value.Array, v.Kind == value.Object:
 	case v.Kind == value.String:
 		s.add(path, begin(v.Text), false)
 	default:
-		s.add(path, shown{Pieces: []piece{{Text: approval.GroupDigits(string(v.AppendJSON(nil)))}}}, false)
+		s.add(path, safetext.Shown{Pieces: []safetext.Piece{{Text: approval.GroupDigits(string(v.AppendJSON(nil)))}}}, false)
 	}
 }
 
@@ -96,7 +99,7 @@ func items(n int) string {
 		return "[1 item]"
 	}
 
-	return "[" + count(n) + " items]"
+	return "[" + safetext.Count(n) + " items]"
 }
 
 func (s *summarizer) object(outer []string, v value.Value, at policy.Redaction) {
@@ -106,10 +109,10 @@ func (s *summarizer) object(outer []string, v value.Value, at policy.Redaction) 
 		below, hidden := at.Step(m.Key)
 		switch {
 		case hidden:
-			s.add(path, shown{}, true)
+			s.add(path, safetext.Shown{}, true)
 		case i == amount:
 			text := approval.GroupDigits(string(m.Value.AppendJSON(nil))) + " " + v.Members[currency].Value.Text
-			s.add(path, shown{Pieces: []piece{{Text: text}}}, false)
+			s.add(path, safetext.Shown{Pieces: []safetext.Piece{{Text: text}}}, false)
 		case amount >= 0 && i == currency:
 		default:
 			s.value(path, m.Value, below)
@@ -142,7 +145,7 @@ func currencyCode(v value.Value) bool {
 	return v.Kind == value.String && len(v.Text) == 3 && strings.Trim(v.Text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
 
-func (s *summarizer) add(path []string, text shown, hidden bool) {
+func (s *summarizer) add(path []string, text safetext.Shown, hidden bool) {
 	if len(s.out.Fields) == mostFields || s.left <= 0 {
 		s.out.More++
 		return
@@ -151,22 +154,20 @@ func (s *summarizer) add(path []string, text shown, hidden bool) {
 	if len(path) > 0 {
 		f.Key = begin(strings.Join(path, "."))
 	}
-	s.left -= utf8.RuneCountInString(f.Key.spoken()+f.Value.spoken()) + 2
+	s.left -= utf8.RuneCountInString(f.Key.Spoken()+f.Value.Spoken()) + 2
 	s.out.Fields = append(s.out.Fields, f)
 }
 
 // begin is the beginning of a text, on one line.
-func begin(text string) shown {
+func begin(text string) safetext.Shown {
 	line, _, more := strings.Cut(text, "\n")
-	if utf8.RuneCountInString(line) > longField {
-		line, more = line[:offset(line, longField)], true
-	}
-	out := inspect(line, form{})
+	line, cut := safetext.Head(line, longField)
+	out := safetext.Inspect(line, safetext.Form{})
 	if text == "" {
 		out = pageWords("empty")
 	}
-	if more {
-		out.Pieces = append(out.Pieces, piece{Class: classMark, Text: "…"})
+	if more || cut {
+		out.Pieces = append(out.Pieces, safetext.Piece{Class: safetext.PieceMark, Text: "…"})
 	}
 
 	return out

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/server/quota"
 )
 
@@ -61,7 +62,7 @@ func (v *visit) readForm() error {
 	}
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
 	if err := v.r.ParseForm(); err != nil {
-		return &problem{http.StatusBadRequest, "The form can't be read", "It is damaged, or larger than " + count(maxForm) + " bytes."}
+		return &problem{http.StatusBadRequest, "The form can't be read", "It is damaged, or larger than " + safetext.Count(maxForm) + " bytes."}
 	}
 	return nil
 }

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
 )
 
-// channel is how votes given here are recorded.
-const channel = "inbox"
+// Channel is how votes given here are recorded.
+const Channel = "inbox"
 
 // answer is a posted form about one request, checked against what its page showed.
 type answer struct {
@@ -61,7 +62,7 @@ func (v *visit) ballot(a answer) (approval.VoteInput, error) {
 	form := v.r.PostForm
 	in := approval.VoteInput{
 		Tenant: v.Tenant, ID: a.ID, IfVersion: a.seen.Version, Binding: a.seen.Binding, Person: v.Person.ID,
-		Verdict: approval.Verdict(form.Get("verdict")), Reason: clean(form.Get("reason")), Channel: channel, Full: a.seen.Full,
+		Verdict: approval.Verdict(form.Get("verdict")), Reason: clean(form.Get("reason")), Channel: Channel, Full: a.seen.Full,
 	}
 	switch in.Verdict {
 	case approval.Approve:
@@ -247,11 +248,11 @@ func (v *visit) readOffer() (*approval.GrantOffer, error) {
 	}
 	hours, err := strconv.Atoi(form.Get("hours"))
 	if err != nil || hours < 1 || hours > mostHours {
-		return nil, &approval.InputError{Field: "hours", Expected: "a whole number from 1 to " + count(mostHours)}
+		return nil, &approval.InputError{Field: "hours", Expected: "a whole number from 1 to " + safetext.Count(mostHours)}
 	}
 	uses, err := strconv.Atoi(form.Get("uses"))
 	if err != nil || uses < 1 || uses > mostUses {
-		return nil, &approval.InputError{Field: "uses", Expected: "a whole number from 1 to " + count(mostUses)}
+		return nil, &approval.InputError{Field: "uses", Expected: "a whole number from 1 to " + safetext.Count(mostUses)}
 	}
 	o := &approval.GrantOffer{Session: form.Get("session") == "on", MaxAge: time.Duration(hours) * time.Hour, MaxUses: uses}
 	for _, b := range form["bound"] {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/safetext"
 )
 
 // tail is the end of an id, which people compare.
@@ -68,12 +69,12 @@ func groupName(group string) string {
 func seatsOf(n int, group string) string {
 	switch {
 	case group != "":
-		return count(n) + " of " + group
+		return safetext.Count(n) + " of " + group
 	case n == 1:
 		return "1 approver"
 	}
 
-	return count(n) + " approvers"
+	return safetext.Count(n) + " approvers"
 }
 
 // stateWords says where a request stands, and why.

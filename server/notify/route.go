@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/policy"
-	"github.com/assent-dev/assent/template"
 )
 
 // Route sends events about requests to one target. Empty lists don't filter, but for Events: see there.
 type Route struct {
-	Target  string   // name of a target, "slack" or "webhook:ops"
+	Target  string   // of a target: "slack:TENANT" or "webhook:TENANT/NAME"
 	Events  []string // types of ledger entries, with * as a glob; none means those of DefaultEvents
 	Tenants []string // whose
 	Agents  []string // ids, with * as a glob
@@ -169,7 +169,7 @@ func (r *Router) payload(event string, q *approval.Request) string {
 // sentence says where a request stands, without its arguments.
 func sentence(q *approval.Request) string {
 	call := q.Current().Call
-	what := "agent " + template.Escape(q.Agent.ID) + ", " + template.Escape(call.Target())
+	what := "agent " + safetext.Line(q.Agent.ID) + ", " + safetext.Line(call.Target())
 	switch {
 	case q.Question != nil && q.State == approval.Pending:
 		return what + ": the tool waits for somebody to choose"
@@ -192,7 +192,7 @@ func calledIn(q *approval.Request) string {
 	var words strings.Builder
 	for _, c := range q.CallsIn() {
 		if c.At.IsZero() {
-			words.WriteString("; " + template.Escape(c.String()))
+			words.WriteString("; " + safetext.Line(c.String()))
 		}
 	}
 

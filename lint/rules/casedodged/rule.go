@@ -50,13 +50,12 @@ func check(p *lint.Pass) {
 func judge(p *lint.Pass, m *condition.Matcher) {
 	for _, t := range m.Tests {
 		word, mend := "", "not_in with the commands that need no approval"
-		switch t.Op {
-		case condition.Eq:
-			word = dodged([]condition.Scalar{t.Operand})
-		case condition.In:
-			word = dodged(t.List)
-		case condition.Pattern:
-			word, mend = inPattern(t.Operand.Text), "both letters, such as [Dd][Rr][Oo][Pp], or a list of what needs no approval"
+		expression, searches := t.Expression()
+		switch {
+		case searches:
+			word, mend = inPattern(expression), "both letters, such as [Dd][Rr][Oo][Pp], or a list of what needs no approval"
+		case !t.Negative():
+			word = dodged(t.Operands())
 		}
 		if word != "" {
 			p.Report(t.Range, fmt.Sprintf("%q does not match %q, which the tool may run as well", word, strings.ToLower(word)), lint.Expected(mend))

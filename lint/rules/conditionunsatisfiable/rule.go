@@ -68,8 +68,8 @@ func report(p *lint.Pass, a lint.Analyzer, g *condition.Group) {
 
 func emptyList(m *condition.Matcher) *condition.Test {
 	for i := range m.Tests {
-		if m.Tests[i].Op == condition.In && len(m.Tests[i].List) == 0 {
-			return &m.Tests[i]
+		if t := &m.Tests[i]; !t.Negative() && len(t.Operands()) == 0 {
+			return t
 		}
 	}
 	return nil

@@ -85,15 +85,11 @@ func exclusions(e *condition.Expr) (key string, fields []string) {
 		}
 		key = g.Matchers[0].Key
 		for _, t := range g.Matchers[0].Tests {
-			switch t.Op {
-			case condition.Ne:
-				fields = append(fields, word(t.Operand))
-			case condition.NotIn:
-				for _, s := range t.List {
-					fields = append(fields, word(s))
-				}
-			default:
+			if !t.Negative() {
 				return "", nil
+			}
+			for _, s := range t.Operands() {
+				fields = append(fields, word(s))
 			}
 		}
 	}

@@ -48,7 +48,10 @@ func check(p *lint.Pass) {
 }
 
 func judge(p *lint.Pass, c lint.Condition, m *condition.Matcher) {
-	i := slices.IndexFunc(m.Tests, func(t condition.Test) bool { return t.Op == condition.Pattern && anchored(t.Operand.Text) })
+	i := slices.IndexFunc(m.Tests, func(t condition.Test) bool {
+		expression, searches := t.Expression()
+		return searches && anchored(expression)
+	})
 	places, fault := condition.Places(c.Use, m.Key)
 	if i < 0 || fault != "" || !speaksOfHosts(m.Key) {
 		return

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/value"
 )
@@ -49,7 +50,7 @@ func (p *printer) line(indent int, shown string) {
 
 // short is cut, remembering whether it cut.
 func (p *printer) short(s string, limit int) string {
-	shown, whole := cut(s, limit)
+	shown, whole := safetext.CutSlack(s, limit)
 	p.cut = p.cut || !whole
 	return shown
 }
@@ -104,7 +105,7 @@ func comma(i, n int) string {
 func pack(lines []string, most int) (texts []string, left int) {
 	for i, line := range lines {
 		switch last := len(texts) - 1; {
-		case last >= 0 && length(texts[last])+1+length(line) <= maxText:
+		case last >= 0 && safetext.SlackLength(texts[last])+1+safetext.SlackLength(line) <= maxText:
 			texts[last] += "\n" + line
 		case len(texts) < most:
 			texts = append(texts, line)

@@ -129,7 +129,7 @@ func TestWhoMayNot(t *testing.T) {
 				payload["user"] = map[string]any{"id": test.user, "name": "alice@acme.example", "username": "alice", "team_id": test.team}
 				w.send(payload)
 				if name == "requester" && action == deny { // whoever may not deny is told before they write a reason
-					test.want = "you may not answer this: the agent acts for this person"
+					test.want = "not eligible to answer this request: the agent acts for this person"
 				}
 				holds(t, w.slack.heard(), test.want)
 			}

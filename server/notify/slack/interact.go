@@ -15,6 +15,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/safetext"
 )
 
 // step is what an interaction wants.
@@ -265,7 +266,7 @@ func (a *App) showsAll(ctx context.Context, in *interaction) error {
 
 // vote gives an answer and returns what became of it.
 func (a *App) vote(ctx context.Context, in *interaction, v approval.VoteInput) string {
-	v.Tenant, v.ID, v.Binding, v.Channel = a.cfg.Tenant, in.ticket.Request, in.ticket.Binding, "slack"
+	v.Tenant, v.ID, v.Binding, v.Channel = a.cfg.Tenant, in.ticket.Request, in.ticket.Binding, Channel
 	voted, err := a.cfg.Voter.Vote(ctx, v)
 	if err != nil {
 		return explain(err)
@@ -302,11 +303,11 @@ func (a *App) ask(ctx context.Context, in *interaction, person approval.Person) 
 		return explain(err)
 	}
 	e, err := a.cfg.Voter.Eligible(ctx, r, person.ID)
-	switch {
-	case err != nil:
+	if err != nil {
 		return explain(err)
-	case !e.Answer:
-		return "Nothing was counted: you may not answer this: " + e.Why + "."
+	}
+	if err := e.May(approval.Deny); err != nil {
+		return "Nothing was counted: " + err.Error() + "."
 	}
 	metadata, err := json.Marshal(in.origin)
 	const most = 3000
@@ -341,7 +342,7 @@ func (a *App) tell(ctx context.Context, to, text string) error {
 	if !a.trusted(to) {
 		return errors.New("the response URL is not Slack's")
 	}
-	line, _ := cut(text, maxText)
+	line, _ := safetext.CutSlack(text, maxText)
 	body, err := json.Marshal(slack.WebhookMessage{
 		Text: "assent answered", ResponseType: slack.ResponseTypeEphemeral,
 		Blocks: &slack.Blocks{BlockSet: []slack.Block{section(line)}},

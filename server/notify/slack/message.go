@@ -12,6 +12,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/notify"
 )
@@ -62,7 +63,7 @@ func (a *App) render(r *approval.Request, short string) message {
 func (m *message) add(b slack.Block) { m.blocks = append(m.blocks, b) }
 
 func (m *message) say(text string) {
-	m.size += length(text)
+	m.size += safetext.SlackLength(text)
 	m.add(section(text))
 }
 
@@ -118,7 +119,7 @@ func ending(r *approval.Request) []string {
 		lines = append(lines, line+at(cmp.Or(r.Closed, r.Decided))+" ("+short(string(r.Cause))+")")
 	}
 	if r.Reason != "" {
-		reason, _ := cut(r.Reason, 2*maxValue)
+		reason, _ := safetext.CutSlack(r.Reason, 2*maxValue)
 		lines = append(lines, "Their words: "+reason)
 	}
 	return lines
@@ -172,11 +173,11 @@ func facts(r *approval.Request) []string {
 	}
 	lines = append(lines, needs(r))
 	for _, c := range r.CallsIn() {
-		text, _ := cut(c.String(), 2*maxValue)
+		text, _ := safetext.CutSlack(c.String(), 2*maxValue)
 		lines = append(lines, "Escalation: "+text)
 	}
 	if r.State == approval.Pending {
-		text, _ := cut(r.AtDeadline(), 2*maxValue)
+		text, _ := safetext.CutSlack(r.AtDeadline(), 2*maxValue)
 		lines = append(lines, "Until: "+clock(r.Deadline)+". "+text)
 	}
 	return append(lines, "Request: "+short(r.ID)+", binding "+short(prefix(rev.Binding)))
@@ -237,7 +238,7 @@ func (m *message) why(r *approval.Request) {
 		}
 		for _, text := range append([]string{g.About}, g.Words...) {
 			if text != "" {
-				shown, _ := cut(text, 2*maxValue)
+				shown, _ := safetext.CutSlack(text, 2*maxValue)
 				lines = append(lines, "│ "+shown)
 			}
 		}
@@ -269,7 +270,7 @@ func (p *printer) context(rev *approval.Revision) {
 		p.line(0, fmt.Sprintf("Hint of the server, %s: %s %t", worth, p.short(hint, maxKey), c.Annotations[hint]))
 	}
 	for _, f := range []struct{ name, value string }{{"Call", c.Target()}, {"Principal", c.Principal}, {"Session", c.Session}} {
-		if _, whole := cut(f.value, maxValue); !whole {
+		if _, whole := safetext.CutSlack(f.value, maxValue); !whole {
 			p.line(0, f.name+": "+p.short(f.value, maxString))
 		}
 	}
@@ -285,7 +286,7 @@ func (p *printer) context(rev *approval.Revision) {
 func (m *message) gaps(r *approval.Request, p *printer, left int) {
 	var why []string
 	if p.hidden {
-		paths, _ := cut(strings.Join(r.Hidden(), ", "), 2*maxValue)
+		paths, _ := safetext.CutSlack(strings.Join(r.Hidden(), ", "), 2*maxValue)
 		why = append(why, "A policy hides values from channels: "+paths+".")
 	}
 	if len(r.Unapprovable()) > 0 {
@@ -319,7 +320,7 @@ func (m *message) words(rev *approval.Revision, hidden bool) {
 	size := 0
 	for line := range strings.Lines(text) {
 		shown, whole := fenced(strings.TrimSuffix(line, "\n"), most)
-		if size += length(shown); size > most || !whole {
+		if size += safetext.SlackLength(shown); size > most || !whole {
 			lines = append(lines, "(the rest of the message is not shown here)")
 			break
 		}
@@ -341,10 +342,10 @@ func messageFrom(from resolve.Source) string {
 	return "Message by the author of a rule, or made from the call, with the agent's values"
 }
 
-// fenced is one line of a message that package template made safe already: only Slack's own characters are left to escape.
+// fenced is one line of a message in which package template has escaped the values.
 func fenced(line string, limit int) (string, bool) {
-	shown := "│ " + isolate + entities.Replace(line) + popIsolate
-	return shown, length(shown) <= limit
+	shown := "│ " + safetext.SlackMessage(line)
+	return shown, safetext.SlackLength(shown) <= limit
 }
 
 // buttons: the link is always there; it opens a page and decides nothing.

@@ -8,6 +8,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/safetext"
 )
 
 // The ids of the elements that answer a question.
@@ -127,7 +128,7 @@ func (m *message) room(aside int) int { return (maxTotal - m.size - aside) / max
 func sizeOf(texts []string) int {
 	n := 0
 	for _, t := range texts {
-		n += length(t)
+		n += safetext.SlackLength(t)
 	}
 	return n
 }
@@ -146,7 +147,7 @@ func (m *message) arguments(p *printer, most int) {
 func (m *message) prompt(text string, most int) {
 	var lines []string
 	for line := range strings.Lines(text) {
-		shown, whole := cut(strings.TrimRight(line, "\n"), maxString)
+		shown, whole := safetext.CutSlack(strings.TrimRight(line, "\n"), maxString)
 		lines = append(lines, "│ "+shown)
 		if !whole {
 			lines = append(lines, "(a part of this line is not shown here: read it in the inbox)")
@@ -166,7 +167,7 @@ func (m *message) prompt(text string, most int) {
 func choiceLines(r *approval.Request) (lines []string, all bool) {
 	all = true
 	for i, label := range r.Question.Choices {
-		shown, whole := cut(label, maxLabel)
+		shown, whole := safetext.CutSlack(label, maxLabel)
 		all = all && whole
 		lines = append(lines, choiceLine(r, i, label, shown))
 	}
@@ -241,11 +242,7 @@ func buttonName(i int, label string) string {
 	if strings.TrimSpace(label) == "" {
 		return number
 	}
-	room := maxButton - length(number) - 2
-	if shown := safe(label); length(shown) <= room {
-		return number + " " + shown
-	}
-	runes := []rune(strings.ToValidUTF8(label, "\uFFFD"))
-	n := fitting(runes, room, func(n int) []rune { return runes[:n] })
-	return number + " " + safe(string(runes[:n])) + "…"
+	room := maxButton - safetext.SlackLength(number) - 2
+
+	return number + " " + safetext.HeadSlack(label, room)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/guard"
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/server/notify"
 	"github.com/assent-dev/assent/store"
 )
@@ -125,7 +126,7 @@ func (a *App) options(ctx context.Context, r *approval.Request) []slack.MsgOptio
 	if err != nil {
 		a.cfg.Report(fmt.Errorf("slack: who can fill request %s: %w", r.ID, err)) // the message goes without it
 	}
-	text, _ := cut(approval.ShortageWords(shortages), maxText/2)
+	text, _ := safetext.CutSlack(approval.ShortageWords(shortages), maxText/2)
 	m := a.render(r, text)
 	return []slack.MsgOption{
 		slack.MsgOptionText(m.text, true), slack.MsgOptionBlocks(m.blocks...),
@@ -145,7 +146,7 @@ func (a *App) remind(ctx context.Context, channel string, r *approval.Request, j
 	}
 	text := "Still waiting for people: request " + r.ID + ", until " + clock(r.Deadline)
 	_, ts, err := a.api.PostMessageContext(ctx, first.Channel, slack.MsgOptionText(text, true), slack.MsgOptionTS(first.TS), slack.MsgOptionBroadcast(),
-		slack.MsgOptionBlocks(section(entities.Replace(text))), slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl())
+		slack.MsgOptionBlocks(section(safetext.Slack(text))), slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl())
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -28,11 +29,11 @@ func anyText() *rapid.Generator[string] {
 func TestCutKeepsItsLimitAndSaysWhetherItCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, limit := anyText().Draw(t, "text"), rapid.IntRange(120, 400).Draw(t, "limit")
-		shown, whole := cut(s, limit)
-		if length(shown) > limit {
-			t.Fatalf("%d of %d: %q", length(shown), limit, shown)
+		shown, whole := safetext.CutSlack(s, limit)
+		if safetext.SlackLength(shown) > limit {
+			t.Fatalf("%d of %d: %q", safetext.SlackLength(shown), limit, shown)
 		}
-		if whole != (shown == safe(s)) || !whole && !strings.Contains(shown, "characters are not shown here") {
+		if whole != (shown == safetext.Slack(s)) || !whole && !strings.Contains(shown, "characters are not shown here") {
 			t.Fatalf("whole is %t: %q", whole, shown)
 		}
 	})
@@ -40,8 +41,8 @@ func TestCutKeepsItsLimitAndSaysWhetherItCut(t *testing.T) {
 
 func TestSafeTextHasNothingThatSlackOrAReaderCouldTakeForSomethingElse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		shown := safe(anyText().Draw(t, "text"))
-		inner := strings.TrimSuffix(strings.TrimPrefix(shown, isolate), popIsolate)
+		shown := safetext.Slack(anyText().Draw(t, "text"))
+		inner := strings.TrimSuffix(strings.TrimPrefix(shown, safetext.Isolate), safetext.PopIsolate)
 		for _, r := range inner {
 			if r == '<' || r == '>' || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
 				t.Fatalf("%U in %q", r, shown)
@@ -56,8 +57,8 @@ func TestSafeTextHasNothingThatSlackOrAReaderCouldTakeForSomethingElse(t *testin
 func TestDifferentTextsLookDifferent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := anyText().Draw(t, "a"), anyText().Draw(t, "b")
-		if a != b && safe(a) == safe(b) {
-			t.Fatalf("%q and %q are both shown as %q", a, b, safe(a))
+		if a != b && safetext.Slack(a) == safetext.Slack(b) {
+			t.Fatalf("%q and %q are both shown as %q", a, b, safetext.Slack(a))
 		}
 	})
 }
@@ -173,7 +174,7 @@ func hostile() *approval.Request {
 					Annotations: map[string]bool{"hint " + bad: true}, ToolDefinition: "sha256:12",
 				},
 				Decision: resolve.Decision{
-					Message: "First line <b>\nAgent: innocent\n" + isolate + "שלום" + popIsolate,
+					Message: "First line <b>\nAgent: innocent\n" + safetext.Isolate + "שלום" + safetext.PopIsolate,
 					Reasons: []resolve.Reason{{Source: resolve.FromPolicy, Policy: "pol " + bad, Rule: "rule", File: "f " + bad, Line: 3}},
 				},
 			},
@@ -192,7 +193,7 @@ func TestHostileMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	plainText := strings.NewReplacer(`\u0026`, "&", `\u003c`, "<", `\u003e`, ">").Replace(string(text))
-	golden.Equal(t, "hostile.json", strings.NewReplacer(isolate, "⟦", popIsolate, "⟧").Replace(plainText)+"\n")
+	golden.Equal(t, "hostile.json", strings.NewReplacer(safetext.Isolate, "⟦", safetext.PopIsolate, "⟧").Replace(plainText)+"\n")
 	if strings.Contains(m.text, "x") && strings.Contains(m.text, "channel") {
 		t.Errorf("the notification shows data: %q", m.text)
 	}
@@ -240,9 +241,9 @@ func TestManyStagesRulesAndVotersStayWithinLimits(t *testing.T) {
 	}
 	total := 0
 	for _, b := range blocks {
-		total += length(b.Text.Text)
-		if length(b.Text.Text) > 3000 {
-			t.Errorf("%d characters: %.80q", length(b.Text.Text), b.Text.Text)
+		total += safetext.SlackLength(b.Text.Text)
+		if safetext.SlackLength(b.Text.Text) > 3000 {
+			t.Errorf("%d characters: %.80q", safetext.SlackLength(b.Text.Text), b.Text.Text)
 		}
 	}
 	if total > 13_000 {

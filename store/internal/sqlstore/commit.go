@@ -33,7 +33,6 @@ type job struct {
 	record string          // room and key; "" for an update
 	run    func(*tx) error // the update's function; errAborted means that it must not be called again
 	done   func(error)     // called once
-	draft  *tx             // what it would write, worked out ahead; nil when it runs under locks
 	tries  int             // how often it gave way to another transaction
 	err    error           // what run returned last
 }
@@ -143,7 +142,7 @@ func (s *Store) Update(ctx context.Context, tenant string, fn func(approval.Tx) 
 		return fmt.Errorf("update: %w", err)
 	}
 	c := &caller{turn: make(chan *tx), back: make(chan error, 1), done: make(chan error, 1)}
-	j := &job{what: "update", tenant: tenant, run: c.run, done: func(err error) { c.done <- err }, draft: s.draft(ctx, tenant, fn)}
+	j := &job{what: "update", tenant: tenant, run: c.run, done: func(err error) { c.done <- err }}
 	if err := s.submit(j); err != nil {
 		return err
 	}
@@ -213,7 +212,6 @@ func (s *Store) commit(jobs []*job) (again []*job) {
 // waits for that again.
 func (s *Store) oneByOne(jobs []*job) {
 	for i, j := range jobs {
-		j.draft = nil
 		err, begun := s.alone(j)
 		if err != nil && !begun {
 			for _, rest := range jobs[i+1:] {
@@ -243,7 +241,6 @@ func (s *Store) alone(j *job) (err error, begun bool) {
 		if err == nil {
 			continue
 		}
-		j.draft = nil
 		class := s.eng.Class(err)
 		again := class == Conflict || class == Lost && !b.committing && n < 3
 		if !again || n >= attempts || j.err == errAborted {
@@ -277,9 +274,7 @@ type batch struct {
 	begun      bool
 	committing bool
 	err        error // of the engine, in a read: the transaction is lost
-	ahead      bool  // it is a draft, without a transaction
 	freezes    map[string]frozen
-	wrote      map[[2]string]bool // tenants and ids of requests
 	grantless  map[[3]string]bool // tenants, agents and targets without a live grant
 }
 
@@ -331,9 +326,6 @@ func (s *Store) group(ctx context.Context, b *batch, jobs []*job) (err error) {
 
 // committed remembers what an update wrote, once it is committed.
 func (s *Store) committed(t *tx) {
-	for _, r := range t.saved {
-		s.recent.put(t.tenant, r, t.texts[r.ID])
-	}
 	now := time.Now()
 	for subject, version := range t.told {
 		s.versions.note(rowName{t.tenant, subject}, version, now)
@@ -343,19 +335,8 @@ func (s *Store) committed(t *tx) {
 	}
 }
 
-// perform runs a job's function in the batch, unless its draft still holds. An error is the engine's.
+// perform runs a job's function in the batch. An error is the engine's.
 func (s *Store) perform(b *batch, j *job) (*tx, error) {
-	if j.draft != nil {
-		holds, err := b.admits(j.draft)
-		if err != nil {
-			return nil, b.err
-		}
-		if holds {
-			j.err = nil
-			return j.draft, nil
-		}
-		j.draft = nil
-	}
 	t := &tx{b: b, tenant: j.tenant}
 	j.err = t.settle(j.run(t))
 	return t, b.err
@@ -365,17 +346,10 @@ func (s *Store) perform(b *batch, j *job) (*tx, error) {
 func (b *batch) note(t *tx) {
 	b.tx.Queue(t.writes...)
 	b.held = true
-	if t.froze {
+	if t.wroteFreeze {
 		delete(b.freezes, t.tenant)
-		b.s.thawed.set(t.tenant, false)
 	}
-	if t.granted {
+	if t.wroteGrant {
 		b.grantless = nil
-	}
-	for _, r := range t.saved {
-		if b.wrote == nil {
-			b.wrote = map[[2]string]bool{}
-		}
-		b.wrote[[2]string{t.tenant, r.ID}] = true
 	}
 }

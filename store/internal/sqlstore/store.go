@@ -27,8 +27,6 @@ type Store struct {
 	before     map[string]store.Mark // of the watermark, of the period before the one that this process began
 	queue      queue
 	changes    changes
-	recent     recent
-	thawed     thawed
 
 	postponed postponed
 	versions  *versions

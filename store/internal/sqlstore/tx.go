@@ -13,22 +13,19 @@ import (
 
 // tx is the part of a batch that one update sees. Its writes are kept back until its function has returned nil.
 type tx struct {
-	b              *batch
-	tenant         string
-	writes         []Stmt
-	err            error // a write that can't be
-	busy           bool
-	firm           bool // what a draft looked at needs a lock
-	froze, granted bool
-	read           map[string]indexed   // requests as they were read
-	fresh          map[string]bool      // idempotency keys under which nothing was remembered
-	texts          map[string]revisions // of requests that were read or written
-	saved          []*approval.Request  // for recent, once they are committed
-	grants         map[string]int64     // versions of grants that were read or written
-	told           map[string]int64     // versions that this update writes, by request or grant; "" for what is frozen
-	freezing       []approval.Freeze
-	frozenThen     []approval.Freeze // once those are in force, or lifted
-	appended       []appended
+	b                       *batch
+	tenant                  string
+	writes                  []Stmt
+	err                     error // a write that can't be
+	lockConflict            bool
+	wroteFreeze, wroteGrant bool
+	read                    map[string]indexed // requests as they were read
+	newKeys                 map[string]bool    // idempotency keys under which nothing was remembered
+	grants                  map[string]int64   // versions of grants that were read or written
+	told                    map[string]int64   // versions that this update writes, by request or grant; "" for what is frozen
+	freezing                []approval.Freeze
+	frozenThen              []approval.Freeze // once those are in force, or lifted
+	appended                []appended
 }
 
 // appended is an entry with its deliveries, whose code waits for the versions that the update writes.
@@ -44,7 +41,7 @@ func (t *tx) settle(err error) error {
 	switch {
 	case err == errAborted:
 		return err
-	case t.busy:
+	case t.lockConflict:
 		return errBusy
 	case err == nil && t.err == nil:
 		return t.finish()
@@ -125,20 +122,17 @@ func locked[T any](t *tx, what string, scan func(Rows) (T, error), query string,
 	var none T
 	d := t.b.s.d
 	lock := d.Lock
-	switch {
-	case t.b.ahead:
-		lock = ""
-	case !t.waits():
+	if !t.waits() {
 		lock = d.SkipLocked
 	}
 	row, ok, err = first(t.b.ctx, t.b.tx, scan, query+lock, args...)
-	if err == nil && !ok && lock == d.SkipLocked && lock != "" && !t.b.ahead {
-		_, t.busy, err = first(t.b.ctx, t.b.tx, scan, query, args...)
+	if err == nil && !ok && lock == d.SkipLocked && lock != "" {
+		_, t.lockConflict, err = first(t.b.ctx, t.b.tx, scan, query, args...)
 	}
 	if err != nil {
 		return none, false, t.fail(what, err)
 	}
-	if t.busy {
+	if t.lockConflict {
 		return none, false, errBusy
 	}
 	t.b.held = t.b.held || ok
@@ -148,17 +142,8 @@ func locked[T any](t *tx, what string, scan func(Rows) (T, error), query string,
 // Request reads a request and locks it.
 func (t *tx) Request(id string) (*approval.Request, error) {
 	s := t.b.s
-	known := s.recent.get(t.tenant, id)
-	if known.r != nil && t.b.ahead {
-		return t.note(known.r.Clone(), known.texts), nil
-	}
-	version := int64(0) // which no row has
-	if known.r != nil {
-		version = known.version
-	}
 	seen := s.versions.latest(rowName{t.tenant, id})
-	d, ok, err := locked(t, "read request", scanDocument, "SELECT id, CASE WHEN version = $3 THEN '' ELSE body END, version, code, "+newestOf("requests")+
-		" FROM requests WHERE tenant = $1 AND id = $2", t.tenant, id, version)
+	d, ok, err := locked(t, "read request", scanDocument, documents("requests")+" WHERE tenant = $1 AND id = $2", t.tenant, id)
 	if err != nil {
 		return nil, err
 	}
@@ -168,10 +153,6 @@ func (t *tx) Request(id string) (*approval.Request, error) {
 	if err := s.check("requests", t.tenant, d, seen); err != nil {
 		return nil, err
 	}
-	if d.body == "" && known.r != nil {
-		return t.note(known.r.Clone(), known.texts), nil
-	}
-	s.recent.drop(t.tenant, id)
 	return t.parse(d.body)
 }
 
@@ -202,30 +183,16 @@ func (t *tx) parse(body string) (*approval.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.note(r, revisions{}), nil
+	return t.note(r), nil
 }
 
 // note remembers what the columns of a request are before it is changed.
-func (t *tx) note(r *approval.Request, texts revisions) *approval.Request {
+func (t *tx) note(r *approval.Request) *approval.Request {
 	if t.read == nil {
 		t.read = map[string]indexed{}
 	}
 	t.read[r.ID] = rowOf(r).x
-	t.remember(r.ID, texts)
 	return r
-}
-
-func (t *tx) remember(id string, texts revisions) {
-	if t.texts == nil {
-		t.texts = map[string]revisions{}
-	}
-	t.texts[id] = texts
-}
-
-func (t *tx) encode(r *approval.Request) ([]byte, error) {
-	body, texts, err := encode(r, t.texts[r.ID])
-	t.remember(r.ID, texts)
-	return body, err
 }
 
 // Latest takes the lock of the binding too, so that two that find nothing don't both insert.
@@ -239,11 +206,7 @@ func (t *tx) Latest(binding string) (*approval.Request, error) {
 		if err != nil || r.Binding() == binding {
 			return r, err
 		}
-		switch {
-		case t.b.ahead: // what this process knows of it is old
-			t.firm = true
-			return nil, errBusy
-		case id == before:
+		if id == before {
 			return nil, t.b.s.tampered(t.tenant, "request "+id, "its column says that it is for another call than its document does")
 		}
 		before = id // somebody edited it while we waited for its lock, so it has another binding now
@@ -257,7 +220,7 @@ func (t *tx) latest(binding string) (id string, ok bool, err error) {
 	d, got, name := t.b.s.d, "1", t.tenant+" "+binding
 	args := []any{t.tenant, binding}
 	switch {
-	case d.WaitFor == "" || t.b.ahead:
+	case d.WaitFor == "":
 	case t.waits():
 		t.b.tx.Queue(Stmt{SQL: d.WaitFor, Args: []any{name}})
 		t.b.held = true
@@ -277,7 +240,7 @@ func (t *tx) latest(binding string) (id string, ok bool, err error) {
 	case err != nil:
 		return "", false, t.fail("read latest request", err)
 	case found.got == 0:
-		t.busy = true
+		t.lockConflict = true
 		return "", false, errBusy
 	case found.id == nil:
 		return "", false, nil
@@ -297,19 +260,18 @@ func (t *tx) Live(agent, target string, now time.Time) ([]*approval.Grant, error
 	}
 	args := []any{t.tenant, agent, plain(target), micros(now)}
 	found, err := collect(t.b.ctx, t.b.tx, scanDocument, selectLive, args...)
-	t.firm = t.firm || len(found) > 0
-	if err == nil && len(found) > 0 && d.Lock != "" && !t.b.ahead {
+	if err == nil && len(found) > 0 && d.Lock != "" {
 		before, lock := len(found), d.Lock
 		if !t.waits() {
 			lock = d.SkipLocked
 		}
 		found, err = collect(t.b.ctx, t.b.tx, scanDocument, selectLive+lock, args...)
-		t.b.held, t.busy = true, err == nil && lock == d.SkipLocked && len(found) < before
+		t.b.held, t.lockConflict = true, err == nil && lock == d.SkipLocked && len(found) < before
 	}
 	if err != nil {
 		return nil, t.fail("read live grants", err)
 	}
-	if t.busy {
+	if t.lockConflict {
 		return nil, errBusy
 	}
 	if len(found) == 0 {
@@ -331,10 +293,7 @@ func (t *tx) Live(agent, target string, now time.Time) ([]*approval.Grant, error
 
 // grant takes a grant from its row and notes its version. The columns that it was found by are checked in the document, by whoever uses it.
 func (t *tx) grant(d document) (*approval.Grant, error) {
-	seen := int64(0)
-	if !t.b.ahead { // whoever looks ahead has not locked the row: its next version may be known already
-		seen = t.b.s.versions.latest(rowName{t.tenant, d.id})
-	}
+	seen := t.b.s.versions.latest(rowName{t.tenant, d.id})
 	if err := t.b.s.check("grants", t.tenant, d, seen); err != nil {
 		return nil, err
 	}
@@ -351,7 +310,6 @@ func (t *tx) hold(grant string, version int64) {
 
 // Grant reads a grant and locks it.
 func (t *tx) Grant(id string) (*approval.Grant, error) {
-	t.firm = true
 	d, ok, err := locked(t, "read grant", scanDocument, documents("grants")+" WHERE tenant = $1 AND id = $2", t.tenant, id)
 	if err != nil {
 		return nil, err
@@ -364,9 +322,6 @@ func (t *tx) Grant(id string) (*approval.Grant, error) {
 
 // Freezes are read once for a batch: whoever is in it asked before the batch began, and what is frozen within it is read again.
 func (t *tx) Freezes() ([]approval.Freeze, error) {
-	if t.b.ahead && t.b.s.thawed.has(t.tenant) {
-		return nil, nil // admits makes sure
-	}
 	f, err := t.frozen()
 	return f.clone(), err
 }
@@ -382,8 +337,6 @@ func (t *tx) frozen() (frozen, error) {
 	if err != nil {
 		return frozen{}, t.fail("read freezes", err)
 	}
-	t.b.s.thawed.set(t.tenant, len(f.all) == 0)
-	t.firm = t.firm || len(f.all) > 0
 	if t.b.freezes == nil {
 		t.b.freezes = map[string]frozen{}
 	}
@@ -397,13 +350,12 @@ func (t *tx) Remembered(key string) (*approval.Memory, error) {
 	if err != nil {
 		return nil, t.fail("read idempotency key", err)
 	}
-	if t.fresh == nil {
-		t.fresh = map[string]bool{}
+	if t.newKeys == nil {
+		t.newKeys = map[string]bool{}
 	}
-	if t.fresh[key] = !ok; !ok {
+	if t.newKeys[key] = !ok; !ok {
 		return nil, nil
 	}
-	t.firm = true
 	if err := t.b.s.genuine(m.code, t.tenant, "idempotency key", "memories", t.tenant, key, m.Digest, m.Request, m.Grant, micros(m.Expires)); err != nil {
 		return nil, err
 	}
@@ -413,12 +365,11 @@ func (t *tx) Remembered(key string) (*approval.Memory, error) {
 // Insert adds a new request. Its version becomes 1 when it has none.
 func (t *tx) Insert(r *approval.Request) {
 	r.Version = max(r.Version, 1)
-	body, err := t.encode(r)
+	body, err := json.Marshal(r)
 	if err != nil {
 		t.err = fmt.Errorf("insert request %q: %w", r.ID, err)
 		return
 	}
-	t.saved = append(t.saved, r)
 	t.tell(r.ID, r.Version)
 	t.writes = append(t.writes, t.b.s.insertRequest(t.tenant, r, string(body)))
 }
@@ -427,12 +378,11 @@ func (t *tx) Insert(r *approval.Request) {
 func (t *tx) Save(r *approval.Request) {
 	old := r.Version
 	r.Version++
-	body, err := t.encode(r)
+	body, err := json.Marshal(r)
 	if err != nil {
 		t.err = fmt.Errorf("save request %q: %w", r.ID, err)
 		return
 	}
-	t.saved = append(t.saved, r)
 	t.tell(r.ID, r.Version)
 	now := rowOf(r)
 	before, known := t.read[r.ID]
@@ -444,7 +394,7 @@ func (t *tx) Save(r *approval.Request) {
 
 // SaveGrant inserts a grant, or replaces one that this update has read.
 func (t *tx) SaveGrant(g *approval.Grant) {
-	t.granted, t.firm = true, true
+	t.wroteGrant = true
 	body, err := json.Marshal(g)
 	if err != nil {
 		t.err = fmt.Errorf("save grant %q: %w", g.ID, err)
@@ -462,7 +412,7 @@ func (t *tx) SaveGrant(g *approval.Grant) {
 
 // SaveFreeze replaces the freeze of an agent, or of everything.
 func (t *tx) SaveFreeze(f approval.Freeze) {
-	t.froze, t.firm = true, true
+	t.wroteFreeze = true
 	f.Reason, f.At = plain(f.Reason), moment(micros(f.At))
 	t.freezing = append(t.freezing, f)
 }
@@ -470,7 +420,7 @@ func (t *tx) SaveFreeze(f approval.Freeze) {
 // Remember keeps the answer to an idempotency key.
 func (t *tx) Remember(key string, m approval.Memory) {
 	sql := "INSERT INTO memories (tenant, name, digest, request, grant_id, expires, code) VALUES ($1, $2, $3, $4, $5, $6, $7)"
-	if !t.fresh[key] {
+	if !t.newKeys[key] {
 		sql += ` ON CONFLICT (tenant, name) DO UPDATE SET digest = excluded.digest, request = excluded.request, grant_id = excluded.grant_id,
 expires = excluded.expires, code = excluded.code`
 	}

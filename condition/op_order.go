@@ -1,0 +1,52 @@
+package condition
+
+import "github.com/assent-dev/assent/value"
+
+// The operators that compare numbers.
+const (
+	Gt  Op = "gt"
+	Gte Op = "gte"
+	Lt  Op = "lt"
+	Lte Op = "lte"
+)
+
+// order holds for numbers on one side of its operand.
+type order struct {
+	name  Op
+	words string
+	side  int  // 1 above the operand, -1 below
+	equal bool // for the operand itself, too
+}
+
+func (o order) op() Op { return o.name }
+
+func (o order) means() string { return o.words }
+
+func (o order) operand() operand { return one{value.Number} }
+
+func (o order) negative() bool { return false }
+
+func (o order) expression(string) (string, bool) { return "", false }
+
+func (o order) compare(operands []Scalar, _ patterns) (comparison, bool) {
+	limit := operands[0]
+	return comparison{numbers: &bound{o, limit.Num}}, limit.Kind == value.Number
+}
+
+// bound is an order with its operand.
+type bound struct {
+	order
+	num value.Num
+}
+
+func (b *bound) holds(n *value.Num) bool {
+	c := n.CmpTo(&b.num)
+	return c == b.side || c == 0 && b.equal
+}
+
+func (b *bound) set() numbers {
+	above := (b.side > 0) != b.equal
+	return numbers{first: b.side < 0, cuts: []cut{{b.num, above}}}
+}
+
+func (b *bound) cost() int { return 1 }

@@ -1,0 +1,64 @@
+package condition
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/value"
+)
+
+// TestOperatorsTellWhatTheyAre: what operators say of themselves is what their tests do.
+func TestOperatorsTellWhatTheyAre(t *testing.T) {
+	for _, op := range append(Operators(), Eq) {
+		rapid.Check(t, func(t *rapid.T) {
+			test := testOf(t, op, []string{"a", "b$"})
+			compiled := newTest(&test, Semantics{}, NewAnalyzer(ToolArgs, Semantics{}, 0).pattern)
+
+			other := compiled.truth(&value.Slot{Kind: value.Object}) // no operand is an object
+			if test.Negative() != (other == True) {
+				t.Fatalf("%v: negative %v, and %v for an object", &test, test.Negative(), other)
+			}
+			_, searches := compiled.texts.(*pattern)
+			if re, ok := test.Expression(); ok != searches || ok && re == "" {
+				t.Fatalf("%v: searches for %q, %v", &test, re, ok)
+			}
+			if want := len(test.List) + index(test.Operand.Kind != value.Absent); len(test.Operands()) != want {
+				t.Fatalf("%v: operands %v", &test, test.Operands())
+			}
+		})
+	}
+}
+
+// TestOperatorsHaveASchema with a name, words, and what is written behind the name.
+func TestOperatorsHaveASchema(t *testing.T) {
+	var names []string
+	for _, op := range Operators() {
+		var schema map[string]map[string]any
+		if err := json.Unmarshal([]byte("{"+op.Schema()+"}"), &schema); err != nil {
+			t.Fatalf("%s: %v", op.Schema(), err)
+		}
+		words, _ := schema[string(op)]["description"].(string)
+		if len(schema) != 1 || len(schema[string(op)]) < 2 || !strings.HasSuffix(words, ".") {
+			t.Errorf("%s: %v", op, schema)
+		}
+		names = append(names, "`"+string(op)+"`")
+	}
+
+	if strings.Join(names, ", ") != OperatorList() || len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) {
+		t.Errorf("listed as %s", OperatorList())
+	}
+}
+
+// TestFilesNameOnlyOperatorsOfTheTable: a bare value is equality, which has no name in a file.
+func TestFilesNameOnlyOperatorsOfTheTable(t *testing.T) {
+	for _, name := range []string{string(Eq), string(Unreadable), "", "GT"} {
+		e, findings := read(t, match("a: {'"+name+"': 1}"))
+		if len(findings) != 1 || e.Groups[0].Matchers[0].Tests[0].Op != Unreadable {
+			t.Errorf("%q: %v %v", name, show(e), findings)
+		}
+	}
+}

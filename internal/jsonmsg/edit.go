@@ -1,0 +1,72 @@
+package jsonmsg
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// Member is one member of an object with the untouched text of its value.
+type Member struct {
+	Name string
+	Raw  json.RawMessage
+
+	all Span // of the member in the text of the object
+}
+
+// Members splits the text of an object, which was checked, into its members in source order. What is no object has none.
+func Members(object []byte) []Member {
+	if !IsObject(object) {
+		return nil
+	}
+
+	var out []Member
+	text := string(object)
+	c := NewCursor(object, text)
+	for more := c.enter('}'); more; more = c.more('}') {
+		name, value := c.Skip(), c.Skip()
+		out = append(out, Member{
+			Name: String(text[name.From:name.To]),
+			Raw:  object[value.From:value.To:value.To],
+			all:  Span{name.From, value.To},
+		})
+	}
+	return out
+}
+
+// Get returns the text of a member, nil when an object has none of that name.
+func Get(object []byte, name string) json.RawMessage {
+	taken, _ := Take(object, name)
+	return taken
+}
+
+// Take returns a member of an object and the object without it, nil when nothing is left. What is no object has no members.
+func Take(object []byte, name string) (taken, rest json.RawMessage) {
+	all := Members(object)
+	i := slices.IndexFunc(all, func(m Member) bool { return m.Name == name })
+	switch {
+	case i < 0:
+		return nil, object
+	case len(all) == 1:
+		return all[i].Raw, nil
+	}
+
+	cut := all[i].all
+	if i > 0 {
+		cut.From = all[i-1].all.To
+	} else {
+		cut.To = all[1].all.From
+	}
+	return all[i].Raw, slices.Concat(object[:cut.From], object[cut.To:])
+}
+
+// Put returns an object with a member in the last place. Nothing else of its text changes. What is no object is replaced by one.
+func Put(object []byte, name string, raw []byte) json.RawMessage {
+	_, rest := Take(object, name)
+	all := Members(rest)
+	member := append(AppendString(nil, name), ':')
+	if len(all) == 0 {
+		return slices.Concat([]byte{'{'}, member, raw, []byte{'}'})
+	}
+	end := all[len(all)-1].all.To
+	return slices.Concat(rest[:end], []byte{','}, member, raw, rest[end:])
+}

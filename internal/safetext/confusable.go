@@ -1,0 +1,129 @@
+package safetext
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// verdictOfWord is what a reader should know about a word.
+type verdictOfWord struct {
+	note  string
+	flags Flags
+}
+
+// judge tells what a word passes for: the same letters in ASCII, or in two alphabets at once.
+func judge(word string) verdictOfWord {
+	v := verdictOfWord{flags: Flags{}}
+	if ascii(word) {
+		return v
+	}
+	var notes []string
+	if as := skeleton(word); as != "" {
+		v.flags["alike"] = true
+		notes = append(notes, "not “"+as+"”: "+strangers(word))
+	}
+	if names := Alphabets(word); len(names) > 1 {
+		v.flags["mixed"] = true
+		notes = append(notes, "mixes "+strings.Join(names, " and "))
+	}
+	if strings.ContainsFunc(word, foreignDigit) && len(notes) == 0 {
+		v.flags["digits"] = true
+		notes = append(notes, "digits other than 0 to 9: "+strangers(word))
+	}
+	if strings.ContainsFunc(word, RightToLeft) {
+		v.flags["rtl"] = true
+	}
+	v.note = strings.Join(notes, "; ")
+	return v
+}
+
+func ascii(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
+}
+
+// skeleton is the ASCII text that a word looks like, or "" when it looks like none.
+func skeleton(word string) string {
+	var b strings.Builder
+	for _, r := range norm.NFKC.String(word) {
+		switch as, ok := alikeLetter(r); {
+		case r < utf8.RuneSelf:
+			b.WriteRune(r)
+		case ok:
+			b.WriteRune(as)
+		default:
+			return ""
+		}
+	}
+	return b.String()
+}
+
+// strangers lists the characters of a word that are not ASCII, the first few of them.
+func strangers(word string) string {
+	var found []rune
+	var out []string
+	for _, r := range word {
+		if r < utf8.RuneSelf || slices.Contains(found, r) {
+			continue
+		}
+		if len(found) == 4 {
+			return strings.Join(out, " ") + " …"
+		}
+		found, out = append(found, r), append(out, codePoint(r))
+	}
+	return strings.Join(out, " ")
+}
+
+// Alphabets names the alphabets with letters that pass for each other's and that a word has letters of.
+func Alphabets(word string) []string {
+	var out []string
+	for _, name := range []string{"Latin", "Cyrillic", "Greek", "Armenian", "Cherokee", "Coptic", "Georgian", "Lisu", "Deseret", "Osage"} {
+		if strings.ContainsFunc(word, func(r rune) bool { return unicode.Is(unicode.Scripts[name], r) }) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func foreignDigit(r rune) bool { return r >= utf8.RuneSelf && unicode.IsDigit(r) }
+
+// alikeLetter is the ASCII letter or digit that a letter passes for. Fullwidth, mathematical, circled and similar letters are known to
+// NFKC; here stand the ones of other alphabets, and Latin letters that lost a dot or a bowl.
+func alikeLetter(r rune) (rune, bool) {
+	const from = "аАВсСԁеЕһНіІјЈкКӏӀМоОрРԛԚѕЅТхХуУүҮԝԜѵѴпгɡɑıȷʏԌЗзбЬ" +
+		"αΑΒεΕΖηΗιΙκΚΜνΝοΟρΡτΤυΥχΧγωϲϹϳ" +
+		"հոսօցյՏՕԼՍ" + "ᎪᏴᏟᎠᎬᎻᎫᏦᏞᎷᏢᎡᏚᎢᏙᎳᏃ" + "ǀƖⅠоƽᴏᴄᴠᴡᴢꜱꓐꓚꓓꓰꓖꓧꓮꓗꓡꓟꓠꓳꓑꓢꓔꓦꓪꓫꓬꓜ"
+	const to = "aABcCdeEhHiIjJkKlIMoOpPqQsSTxXyYyYwWvVnrgaijyG33bb" +
+		"aABeEZnHiIkKMvNoOpPtTuYxXywcCj" +
+		"hnuogjSOLU" + "ABCDEHJKLMPRSTVWZ" + "lIIo5ocvwzsBCDEGHAKLMNOPSTVWXYZ"
+	i := strings.IndexRune(from, r)
+	if i < 0 || r < utf8.RuneSelf {
+		return 0, false
+	}
+	return rune(to[utf8.RuneCountInString(from[:i])]), true
+}
+
+// alikeSign is the ASCII sign that a sign passes for, or "".
+func alikeSign(r rune) string {
+	if r < utf8.RuneSelf || quoteOfProse(r) {
+		return ""
+	}
+	for _, family := range []struct{ as, signs string }{
+		{"-", "‐‑‒−⁃﹘"}, {"/", "⁄∕⧸"}, {":", "։꞉׃∶"}, {".", "․。｡"}, {",", "‚٫、"}, {"'", "ʹʼ‛´ˈ"}, {`"`, "‟″〃"}, {"*", "∗⁎٭"},
+		{"<", "‹˂❮⟨"}, {">", "›˃❯⟩"}, {"!", "ǃ"}, {`\`, "⧵∖⑊"}, {"|", "∣❘‖ǁ"}, {"~", "⁓˜∼"}, {";", ";"}, {"_", "ˍ"},
+	} {
+		if strings.ContainsRune(family.signs, r) {
+			return family.as
+		}
+	}
+	if as := norm.NFKC.String(string(r)); len(as) == 1 {
+		return as
+	}
+	return ""
+}
+
+// quoteOfProse spares the quotation marks that every word processor writes: a note at each of them would train people not to look.
+func quoteOfProse(r rune) bool { return strings.ContainsRune("‘’“”", r) }
