@@ -13,6 +13,9 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
+//go:embed rule.md
+var page string
+
 //go:embed bad.agf.yaml
 var bad string
 
@@ -22,13 +25,7 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "child-drops-approval", Title: "A sub-agent drops an approval that its parent demands", Severity: diag.Warning,
-			Why: "The agent asks before it calls a tool; its sub-agent has the same tool and does not, or asks less. So delegating is a way around the gate. assent holds the " +
-				"parent's approvals against its sub-agents too; the standard leaves open whether other runtimes do. Give the sub-agent the same approval. " +
-				"Compared are local tools by alias, every tool of servers with the same `server_ref` (or alias), remote agents by alias and their skills; of a tool that is listed twice all entries together. Sub-agents in files only.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, tighten_only_invariant",
-		},
+		RuleInfo:   lint.Describe(page, bad, good),
 		Agent:      check,
 		NeedsGraph: true,
 	}

@@ -7,9 +7,11 @@ import (
 	"slices"
 
 	"github.com/assent-dev/assent/condition"
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.agf.yaml
 var bad string
@@ -20,13 +22,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "condition-implied", Title: "A condition group adds nothing to another", Severity: diag.Warning,
-			Why: "A list of groups is an OR. Where every call that matches one group matches another one as well, the first decides nothing: `amount` above 1000 is above 100 anyway. " +
-				"Most often AND was meant, or another argument. The finding points at both. Delete the group, or put what is to hold together into one.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, ConditionGroup (OR of ANDs)",
-		},
-		Agent: check, Policy: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check, Policy: check,
 	}
 }
 

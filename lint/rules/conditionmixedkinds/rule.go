@@ -7,10 +7,12 @@ import (
 	"slices"
 
 	"github.com/assent-dev/assent/condition"
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/policy"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.policy.yaml
 var bad string
@@ -21,14 +23,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "condition-mixed-kinds", Title: "A policy's condition meets calls that it can't test", Severity: diag.Warning,
-			Why: "Plain keys of a policy's condition read the arguments, `parent.input` keys the input of the agent that calls. A pure delegation has no arguments, and the call of a tool carries no parent's input. " +
-				"A rule that meets calls of both sorts may be certain of the one sort only; the finding is reported where the condition lets none of the other sort through, so that every such call of the agents that the policy governs goes to a person. " +
-				"Say which kinds are meant, and give the others a rule of their own.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "docs/contracts/policy.md",
-		},
-		Policy: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Policy:   check,
 	}
 }
 

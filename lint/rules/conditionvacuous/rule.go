@@ -14,6 +14,9 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
+//go:embed rule.md
+var page string
+
 //go:embed bad.agf.yaml
 var bad string
 
@@ -23,14 +26,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "condition-vacuous", Title: "A condition lets no call through", Severity: diag.Warning,
-			Why: "There are no arguments for which this condition is false, so every call asks, and the tests decide nothing. The usual mistake is two exclusions in two groups: " +
-				"`env` is never both `dev` and `test`, so one of \"not dev\" OR \"not test\" always holds; `not_in: [dev, test]` is meant. People who are asked " +
-				"about everything stop reading. If every call is to ask, write `approval: true`.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, matchers",
-		},
-		Agent: check, Policy: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check, Policy: check,
 	}
 }
 

@@ -9,10 +9,12 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/condition"
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/value"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.agf.yaml
 var bad string
@@ -23,14 +25,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "host-dodged", Title: "Another spelling of an address dodges the condition", Severity: diag.Warning,
-			Why: "A pattern that wants the text to end in a host, `evil\\.com$`, is tested on the text of an argument, not on the address that it stands for. `https://evil.com/` leads to the same host and does not match, nor does `evil.com:443`, " +
-				"`evil.com.`, nor a text with an invisible character, `%2E` or `。` in it. Whoever writes the argument picks the spelling. Turn the condition round: `not_in` with the hosts that need no approval asks about everything else. " +
-				"Leaving the `$` out helps against what is put behind the host only. Reported for arguments whose names speak of addresses or hosts, with an address that the condition lets through.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, HITL, matchers, regex",
-		},
-		Agent: check, Policy: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check, Policy: check,
 	}
 }
 

@@ -11,6 +11,9 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
+//go:embed rule.md
+var page string
+
 //go:embed bad.agf.yaml
 var bad string
 
@@ -20,14 +23,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "looser-than-blanket", Title: "A tool asks less often than its server demands", Severity: diag.Warning,
-			Why: "A tool's own approval takes the place of its server's, also where it asks less. With conditions on both sides that is easy to overlook: " +
-				"the finding shows a call that the server's approval would ask about and the tool's lets through. Widen the tool's condition, or say " +
-				"`approval: false` if the tool is meant to be exempt. A condition under a server's unconditional approval is an exception in plain sight and only an info.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, HITL, approvals of MCP servers",
-		},
-		Agent: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check,
 	}
 }
 

@@ -8,10 +8,12 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/condition"
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/template"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.agf.yaml
 var bad string
@@ -22,13 +24,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "template-hides-tested", Title: "The message shows none of the arguments that its condition tests", Severity: diag.Warning,
-			Why: "Somebody is asked because of an argument, and the message speaks of another one: `operation` is tested, `query` is shown. The approver " +
-				"does not see why the question came, and may approve what the condition was written against. Show at least one tested argument, or all of them with `{{tool_args}}`. (Not reported where arguments must equal one value, which the message can say in words.)",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, HITL, matchers and messages",
-		},
-		Agent: check, Policy: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check, Policy: check,
 	}
 }
 
