@@ -19,8 +19,8 @@ type Area struct {
 	Rules []diag.RuleInfo
 }
 
-// Areas lists every rule that a run can report: what makes a file valid, bottom up, then the authoring rules, then what is
-// said about comments and configuration.
+// Areas lists every rule that a run can report: what makes a file valid, bottom up, then the
+// authoring rules, then what is said about comments and configuration.
 func Areas(rules []Rule) []Area {
 	authoring := make([]diag.RuleInfo, len(rules))
 	for i := range rules {

@@ -6,9 +6,9 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// The rules of this package. Ids are stable. The shape of a document is judged with the ids of package schema
-// (missing-field, wrong-type, invalid-value, unknown-field, unknown-operator, non-finite-number), its YAML, conditions and
-// templates with those of the packages that read them.
+// The rules of this package. Ids are stable. The shape of a document is judged with the ids of
+// package schema (missing-field, wrong-type, invalid-value, unknown-field, unknown-operator,
+// non-finite-number), its YAML, conditions and templates with those of the packages that read them.
 const (
 	ruleForeign            = "not-a-policy"
 	ruleUnsupportedVersion = "policy-unsupported-version"

@@ -39,7 +39,8 @@ func untested() map[string]string {
 	}
 }
 
-// The examples are executed: what a page shows as reported is reported, and what it shows as good is not.
+// The examples are executed: what a page shows as reported is reported, and what it shows as good
+// is not.
 func TestExamples(t *testing.T) {
 	for _, a := range areas() {
 		for _, r := range a.Rules {

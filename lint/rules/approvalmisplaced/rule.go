@@ -58,7 +58,7 @@ func reportGate(p *lint.Pass, f lint.UnknownField) {
 		lint.Expected("approval in the entry of a tool, server, skill or agent"))
 }
 
-// isEntry tells whether a mapping at this path may carry an approval.
+// isEntry reports whether a mapping at this path may carry an approval.
 func isEntry(path []string) bool {
 	if len(path) == 0 {
 		return false
@@ -77,7 +77,8 @@ func home(field string) string {
 	return field + ": …"
 }
 
-// isGate tells whether a name says that somebody is to be asked: a misspelt approval, or one of its words.
+// isGate reports whether a name says that somebody is to be asked: a misspelt approval, or one of
+// its words.
 func isGate(name string) bool {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '_' || r == '-' || r == ' ' })
 	if slices.Contains(words, "approved") {

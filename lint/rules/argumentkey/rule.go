@@ -1,4 +1,5 @@
-// Package argumentkey reports conditions of tools and skills that use the names of templates or of delegation.
+// Package argumentkey reports conditions of tools and skills that use the names of templates or of
+// delegation.
 package argumentkey
 
 import (

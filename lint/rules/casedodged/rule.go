@@ -89,7 +89,8 @@ func inPattern(pattern string) string {
 // escape is an escape of a pattern, whose letter is no text.
 var escape = regexp.MustCompile(`\\.`)
 
-// command tells whether a word is one of SQL or HTTP, in capitals. Common words of other trades are left out.
+// command reports whether a word is one of SQL or HTTP, in capitals. Common words of other trades
+// are left out.
 func command(s string) bool {
 	switch s {
 	case "SELECT", "INSERT", "UPDATE", "DELETE", "DROP", "TRUNCATE", "ALTER", "CREATE", "GRANT", "REVOKE", "MERGE", "UPSERT", "EXEC",

@@ -1,4 +1,5 @@
-// Package childdropsapproval reports sub-agents that may call what their parent asks about, without asking.
+// Package childdropsapproval reports sub-agents that may call what their parent asks about, without
+// asking.
 package childdropsapproval
 
 import (
@@ -45,8 +46,8 @@ func check(p *lint.Pass) {
 	}
 }
 
-// target is something that can be called: a local tool, a tool of a server, a skill, a remote agent. Every tool or skill of
-// a container is meant when name is "".
+// target is something that can be called: a local tool, a tool of a server, a skill, a remote
+// agent. Every tool or skill of a container is meant when name is "".
 type target struct{ kind, server, name string }
 
 const (
@@ -56,8 +57,8 @@ const (
 	remote    = "remote agent"
 )
 
-// gate is the approval that one entry of a file holds for a target; nil where nobody is asked. Of several entries for one
-// target all hold.
+// gate is the approval that one entry of a file holds for a target; nil where nobody is asked. Of
+// several entries for one target all hold.
 type gate struct {
 	target
 	alias    string // of the container in this file
@@ -116,7 +117,8 @@ type walk struct {
 	seen map[*schema.Member]bool
 }
 
-// visit compares one sub-agent with what is demanded above it. What it has itself is compared with its own sub-agents in its turn.
+// visit compares one sub-agent with what is demanded above it. What it has itself is compared with
+// its own sub-agents in its turn.
 func (w *walk) visit(m *schema.Member, demanded []demand) {
 	if w.seen[m] || m.Agent == nil {
 		return
@@ -158,7 +160,8 @@ func byTarget(gates []gate) [][]gate {
 	return all
 }
 
-// compare reports a sub-agent's entries for a target that, all together, let calls through which the demand would ask about.
+// compare reports a sub-agent's entries for a target that, all together, let calls through which
+// the demand would ask about.
 func (w *walk) compare(m *schema.Member, demanded gate, own []gate) {
 	asking := slices.DeleteFunc(slices.Clone(own), func(g gate) bool { return !g.asks() })
 	witness := ""

@@ -1,4 +1,5 @@
-// Package classificationnearmiss reports data classifications that are almost one of the common values.
+// Package classificationnearmiss reports data classifications that are almost one of the common
+// values.
 package classificationnearmiss
 
 import (

@@ -43,7 +43,8 @@ func check(p *lint.Pass) {
 // maxGroups bounds the pairs of one condition; nobody reads longer ones.
 const maxGroups = 1_000
 
-// comparable lists the groups that are worth comparing: no other rule reports them, and what they match is known.
+// comparable lists the groups that are worth comparing: no other rule reports them, and what they
+// match is known.
 func comparable(p *lint.Pass, c lint.Condition) []*condition.Group {
 	if n := len(c.Groups); n < 2 || n > maxGroups {
 		return nil
@@ -59,7 +60,8 @@ func comparable(p *lint.Pass, c lint.Condition) []*condition.Group {
 	return list
 }
 
-// covering returns a group that makes the i-th superfluous, nil when there is none. Of two equal groups the later one is.
+// covering returns a group that makes the i-th superfluous, nil when there is none. Of two equal
+// groups the later one is.
 func covering(a lint.Analyzer, list []*condition.Group, i int) *condition.Group {
 	g := list[i]
 	for j, h := range list {
@@ -81,7 +83,8 @@ func sound(use condition.Use, g *condition.Group) bool {
 	return !slices.ContainsFunc(g.Matchers, func(m condition.Matcher) bool { return lint.Idle(&m) }) && len(g.Matchers) > 0 && lint.Readable(use, g)
 }
 
-// testsAllOf is the cheap half of the question: a group can only imply another one whose keys it tests too.
+// testsAllOf is the cheap half of the question: a group can only imply another one whose keys it
+// tests too.
 func testsAllOf(g, h *condition.Group) bool {
 	for _, m := range h.Matchers {
 		if !slices.ContainsFunc(g.Matchers, func(n condition.Matcher) bool { return n.Key == m.Key }) {

@@ -1,4 +1,5 @@
-// Package conditionmixedkinds reports policy conditions that meet calls of kinds that they can't test.
+// Package conditionmixedkinds reports policy conditions that meet calls of kinds that they can't
+// test.
 package conditionmixedkinds
 
 import (
@@ -43,8 +44,8 @@ type sort struct {
 	instead string
 }
 
-// sorts lists those that a match meets, none where one sort alone is meant. A match without kinds that has targets is left
-// alone: they may name tools only.
+// sorts lists those that a match meets, none where one sort alone is meant. A match without kinds
+// that has targets is left alone: they may name tools only.
 func sorts(m *policy.Match) []sort {
 	meets := func(k policy.Kind) bool { return len(m.Kinds) == 0 || slices.Contains(m.Kinds, k) }
 	if len(m.Kinds) == 0 && len(m.Targets) > 0 || len(m.Kinds) == 1 {
@@ -64,7 +65,8 @@ func sorts(m *policy.Match) []sort {
 	return all
 }
 
-// judge reports a rule that lets calls of one sort through and none of another, for want of what it tests.
+// judge reports a rule that lets calls of one sort through and none of another, for want of what it
+// tests.
 func judge(p *lint.Pass, r *policy.Rule) {
 	all := sorts(&r.Match)
 	through := make([]condition.Verdict, len(all))

@@ -45,8 +45,8 @@ func check(p *lint.Pass) {
 	}
 }
 
-// toldElsewhere tells whether a group is the business of another rule: without args_match, with keys that can't be read, or with
-// empty matchers only.
+// toldElsewhere reports whether a group is the business of another rule: without args_match, with
+// keys that can't be read, or with empty matchers only.
 func toldElsewhere(use condition.Use, g *condition.Group) bool {
 	idle := !slices.ContainsFunc(g.Matchers, func(m condition.Matcher) bool { return !lint.Idle(&m) })
 	return g.NoArgsMatch || !lint.Readable(use, g) || len(g.Matchers) > 0 && idle
@@ -74,7 +74,8 @@ func report(p *lint.Pass, c lint.Condition) {
 	p.Report(c.Range, "one of these groups matches whatever the arguments are, so every call asks", mend...)
 }
 
-// exclusions finds the usual mistake, one exclusion of the same key in each group, and returns what is excluded.
+// exclusions finds the usual mistake, one exclusion of the same key in each group, and returns what
+// is excluded.
 func exclusions(e *condition.Expr) (key string, fields []string) {
 	for _, g := range e.Groups {
 		if len(g.Matchers) != 1 || key != "" && g.Matchers[0].Key != key {

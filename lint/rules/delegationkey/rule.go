@@ -1,4 +1,5 @@
-// Package delegationkey reports delegation conditions whose keys are no paths into the parent's input.
+// Package delegationkey reports delegation conditions whose keys are no paths into the parent's
+// input.
 package delegationkey
 
 import (

@@ -1,4 +1,5 @@
-// Package denynamedodged reports servers whose tools a policy denies by name, and which another spelling of a name gets at.
+// Package denynamedodged reports servers whose tools a policy denies by name, and which another
+// spelling of a name gets at.
 package denynamedodged
 
 import (

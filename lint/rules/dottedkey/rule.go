@@ -1,4 +1,5 @@
-// Package dottedkey reports nested arguments in the conditions of agents, which other runtimes may not see.
+// Package dottedkey reports nested arguments in the conditions of agents, which other runtimes may
+// not see.
 package dottedkey
 
 import (

@@ -90,7 +90,8 @@ func letsThrough(p *lint.Pass, c lint.Condition, key string, place []string, tex
 	return err == nil && truth == condition.False
 }
 
-// remaining is what a group still tests when one key is known; it is not possible when that fails already.
+// remaining is what a group still tests when one key is known; it is not possible when that fails
+// already.
 func remaining(p *lint.Pass, use condition.Use, g condition.Group, key string, known value.Value) (left condition.Group, possible bool) {
 	left.Range = g.Range
 	for _, m := range g.Matchers {
@@ -115,7 +116,8 @@ func anchored(pattern string) bool {
 	return strings.HasSuffix(pattern, "$") && !strings.HasSuffix(pattern, `\$`) || strings.HasSuffix(pattern, `\z`)
 }
 
-// speaksOfHosts reports whether one of the words of the last name in a key is one for addresses or hosts.
+// speaksOfHosts reports whether one of the words of the last name in a key is one for addresses or
+// hosts.
 func speaksOfHosts(key string) bool {
 	name := key[strings.LastIndexByte(key, '.')+1:]
 	return slices.ContainsFunc(words.FindAllString(name, -1), func(w string) bool {

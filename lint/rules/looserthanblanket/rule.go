@@ -1,4 +1,5 @@
-// Package looserthanblanket reports tools whose condition asks less often than their server's approval.
+// Package looserthanblanket reports tools whose condition asks less often than their server's
+// approval.
 package looserthanblanket
 
 import (
@@ -63,8 +64,9 @@ func compare(p *lint.Pass, s *schema.MCPServer, t *schema.ToolRef) {
 		lint.Related(s.Approval.Range, "the approval that it takes the place of"), lint.Soften(severity))
 }
 
-// together is the condition under which one of the entries of a tool at least asks: the strictest counts when it is listed
-// twice. dodges is false when one always asks, or inherits the server's approval.
+// together is the condition under which one of the entries of a tool at least asks: the strictest
+// counts when it is listed twice. dodges is false when one always asks, or inherits the server's
+// approval.
 func together(s *schema.MCPServer, name string) (own *condition.Expr, dodges bool) {
 	own = &condition.Expr{}
 	for _, t := range lint.Entries(s.AllowedTools) {

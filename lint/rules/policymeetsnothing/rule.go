@@ -57,7 +57,8 @@ func (j *judge) met(m policy.Match) bool {
 	return slices.ContainsFunc(j.subjects, func(s lint.Subject) bool { return s.Meets(&m) })
 }
 
-// rule reports the names that make a rule meet nothing; of a rule that meets something those that are almost right.
+// rule reports the names that make a rule meet nothing; of a rule that meets something those that
+// are almost right.
 func (j *judge) rule(r *policy.Rule, match *yamldoc.Node) {
 	m := r.Match
 	kinds := policy.Match{Kinds: m.Kinds}

@@ -1,4 +1,5 @@
-// Package reservedalias reports aliases of sub-agents that mean something else in an execution policy.
+// Package reservedalias reports aliases of sub-agents that mean something else in an execution
+// policy.
 package reservedalias
 
 import (

@@ -1,4 +1,5 @@
-// Package templatehidestested reports messages that show none of the arguments that decide whether to ask.
+// Package templatehidestested reports messages that show none of the arguments that decide whether
+// to ask.
 package templatehidestested
 
 import (
@@ -45,7 +46,8 @@ func check(p *lint.Pass) {
 	}
 }
 
-// showable reports whether some message of the site has a variable for the argument: none of a skill's shows the parent's input.
+// showable reports whether some message of the site has a variable for the argument: none of a
+// skill's shows the parent's input.
 func showable(s *lint.Site, key string) bool {
 	name := variable(s.Use, key)
 	return slices.ContainsFunc(s.Contexts, func(ctx template.Context) bool {
@@ -67,11 +69,11 @@ func matchers(s *lint.Site) []condition.Matcher {
 	return all
 }
 
-// varies tells whether an argument that matches can have several values. One that equals a literal is known to whoever wrote the
-// message.
+// varies reports whether an argument that matches can have several values. One that equals a
+// literal is known to whoever wrote the message.
 func varies(m condition.Matcher) bool { return !m.Literal }
 
-// shown tells whether a variable shows the argument, something in it or something around it.
+// shown reports whether a variable shows the argument, something in it or something around it.
 func shown(use condition.Use, key string, t *template.Template) bool {
 	want := variable(use, key)
 	return slices.ContainsFunc(t.Refs(), func(ref template.Ref) bool {

@@ -60,7 +60,7 @@ func fold(r rune) rune {
 	return unicode.ToLower(r)
 }
 
-// sounds tells whether a name ends like one of a secret: client_secret, but not secret_count.
+// sounds reports whether a name ends like one of a secret: client_secret, but not secret_count.
 func sounds(name string) bool {
 	for _, end := range [...]string{
 		"password", "passwd", "passphrase", "secret", "secretkey", "apikey", "privatekey", "accesskey", "accesstoken", "authtoken", "bearertoken",

@@ -38,7 +38,8 @@ func check(p *lint.Pass) {
 	}
 }
 
-// judge reports a variable that fits none of the contexts. In a policy rule that meets several kinds of calls one is enough.
+// judge reports a variable that fits none of the contexts. In a policy rule that meets several
+// kinds of calls one is enough.
 func judge(p *lint.Pass, contexts []template.Context, at diag.Range, name string) {
 	best := template.Unknown
 	for _, ctx := range contexts {
