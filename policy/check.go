@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// check looks at what the JSON Schema can't see: values that are right each and don't make sense together.
-// Where the strict reading is safe the finding is a warning and the policy stands.
+// check looks at what the JSON Schema can't see: values that are right each and don't make sense
+// together. Where the strict reading is safe the finding is a warning and the policy stands.
 func (r *reader) check(p *Policy) {
 	rules := p.Doc.Root.Get("rules")
 	if len(p.Rules) == 0 {
@@ -129,7 +129,8 @@ func templateOf(a *schema.Approval) *schema.Template {
 	return a.Template
 }
 
-// shows reports whether a template variable would print the argument at a path, or something around or in it.
+// shows reports whether a template variable would print the argument at a path, or something around
+// or in it.
 func shows(variable, path string) bool {
 	for _, root := range []string{"tool_args", "skill_args", "parent.input"} {
 		if variable == root {

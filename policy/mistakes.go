@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// mistakes looks, before the JSON Schema does, for errors about which it could only speak in general words. It
-// meets documents of any shape.
+// mistakes looks, before the JSON Schema does, for errors about which it could only speak in
+// general words. It meets documents of any shape.
 func mistakes(root *yamldoc.Node) []diag.Finding {
 	var found []diag.Finding
 	for _, rule := range items(root.Get("rules")) {
@@ -27,7 +27,8 @@ func mistakes(root *yamldoc.Node) []diag.Finding {
 	return found
 }
 
-// ruleMistakes reports a rule that can't ask and can't deny, or says so in a way that nobody could read.
+// ruleMistakes reports a rule that can't ask and can't deny, or says so in a way that nobody could
+// read.
 func ruleMistakes(rule *yamldoc.Node) []diag.Finding {
 	var found []diag.Finding
 	approval, deny := rule.Get("approval"), rule.Get("deny")
@@ -45,7 +46,8 @@ func ruleMistakes(rule *yamldoc.Node) []diag.Finding {
 	return found
 }
 
-// misspelt reports whether a rule has a field that is almost approval or deny. That is reported itself.
+// misspelt reports whether a rule has a field that is almost approval or deny. That is reported
+// itself.
 func misspelt(rule *yamldoc.Node) bool {
 	return slices.ContainsFunc(rule.Fields, func(f yamldoc.Field) bool {
 		return !strings.HasPrefix(f.Key.Text, "x-") && diag.Nearest(f.Key.Text, []string{"approval", "deny"}) != ""

@@ -43,8 +43,9 @@ func (e *RefusedError) Error() string {
 	return text
 }
 
-// NewSet makes a registry of policies. It never returns nil: when a policy_ref stands twice (or a policy is
-// nil, which is one that could not be parsed), the findings say so and the set is refused, see Refuse.
+// NewSet makes a registry of policies. It never returns nil: when a policy_ref stands twice (or a
+// policy is nil, which is one that could not be parsed), the findings say so and the set is
+// refused, see Refuse.
 func NewSet(policies ...*Policy) (*Set, []diag.Finding) {
 	s := &Set{byRef: make(map[string]*Policy, len(policies))}
 	var findings []diag.Finding
@@ -67,8 +68,8 @@ func NewSet(policies ...*Policy) (*Set, []diag.Finding) {
 	return s, nil
 }
 
-// Refuse makes a registry that holds nothing and denies every call, because of findings. Those that don't stop a
-// load are left out of its error.
+// Refuse makes a registry that holds nothing and denies every call, because of findings. Those that
+// don't stop a load are left out of its error.
 func Refuse(findings []diag.Finding) *Set {
 	reasons := slices.DeleteFunc(slices.Clone(findings), func(f diag.Finding) bool { return !f.Stops })
 	if len(reasons) == 0 {

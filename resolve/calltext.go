@@ -7,8 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// JSON writes the call as ParseCall reads it (docs/contracts/decide.md): the arguments byte for byte.
-// It is no MarshalJSON, since encoding/json changes the white space of what a Marshaler returns.
+// JSON writes the call as ParseCall reads it (docs/contracts/decide.md): the arguments byte for
+// byte. It is no MarshalJSON, since encoding/json changes the white space of what a Marshaler
+// returns.
 func (c *Call) JSON() ([]byte, error) {
 	if c.Args == nil && c.Values != nil {
 		return nil, errors.New("the call holds decoded arguments: expected their exact text, which is what is approved")
@@ -37,7 +38,8 @@ func (c *Call) JSON() ([]byte, error) {
 	return o.end()
 }
 
-// callObject writes a JSON object. What is put in must be JSON by itself, so that no value can become a field.
+// callObject writes a JSON object. What is put in must be JSON by itself, so that no value can
+// become a field.
 type callObject struct {
 	out []byte
 	err error
@@ -54,7 +56,8 @@ func (o *callObject) raw(name string, text []byte) {
 	}
 }
 
-// text puts a string in; "" is nothing. An encoder would mend broken UTF-8, and so name something else.
+// text puts a string in; "" is nothing. An encoder would mend broken UTF-8, and so name something
+// else.
 func (o *callObject) text(name, s string) {
 	switch {
 	case s == "":
