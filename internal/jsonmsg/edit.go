@@ -13,7 +13,8 @@ type Member struct {
 	all Span // of the member in the text of the object
 }
 
-// Members splits the text of an object, which was checked, into its members in source order. What is no object has none.
+// Members splits the text of an object, which was checked, into its members in source order. What is no object has none, nor has what was
+// not checked and can't be read.
 func Members(object []byte) []Member {
 	if !IsObject(object) {
 		return nil
@@ -24,6 +25,9 @@ func Members(object []byte) []Member {
 	c := NewCursor(object, text)
 	for more := c.enter('}'); more; more = c.more('}') {
 		name, value := c.Skip(), c.Skip()
+		if !value.Exists() {
+			return nil
+		}
 		out = append(out, Member{
 			Name: String(text[name.From:name.To]),
 			Raw:  object[value.From:value.To:value.To],

@@ -111,7 +111,9 @@ func (w *Writer) String(s string) {
 	}
 }
 
-func notUTF8() error { return &value.Error{Code: value.InvalidUTF8, Offset: -1, Detail: "expected UTF-8"} }
+func notUTF8() error {
+	return &value.Error{Code: value.InvalidUTF8, Offset: -1, Detail: "expected UTF-8"}
+}
 
 // Strings writes an array of strings.
 func (w *Writer) Strings(all []string) {
@@ -167,7 +169,7 @@ func (w *Writer) Splice(object []byte) {
 	}
 }
 
-// AppendString appends a string. Bytes that are no UTF-8 become U+FFFD.
+// AppendString appends a string. Each byte that is no UTF-8 becomes U+FFFD.
 func AppendString(dst []byte, s string) []byte {
 	dst, _ = jsontext.AppendQuote(dst, s) // it mends what it complains about
 	return dst
