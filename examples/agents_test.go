@@ -23,11 +23,13 @@ import (
 // TestAgents runs the programs as a reader would: as processes.
 func TestAgents(t *testing.T) {
 	bin := t.TempDir()
-	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "./custom", "./files", "./soup", "./travel")
+	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "./a2a", "./agui", "./custom", "./files", "./soup", "./travel")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, file := range []string{"README.md", "custom/session.txt", "files/session.txt", "soup/session.txt", "travel/session.txt"} {
+	for _, file := range []string{
+		"README.md", "a2a/session.txt", "agui/session.txt", "custom/session.txt", "files/session.txt", "soup/session.txt", "travel/session.txt",
+	} {
 		t.Run(file, func(t *testing.T) { testSession(t, bin, file) })
 	}
 	t.Run("once", func(t *testing.T) { testOnce(t, bin) })
