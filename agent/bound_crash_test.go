@@ -240,7 +240,7 @@ func TestCancelledAfterTheCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustRun(t, a, th, content.UserText("and?"))
-	if !contains(k.last(), `1→"paid"`) {
+	if !strings.Contains(k.last(), `1→"paid"`) {
 		t.Errorf("the result of a call that ended is lost:\n%s", k.last())
 	}
 }

@@ -333,17 +333,6 @@ type emptyReader struct{}
 
 func (emptyReader) Read([]byte) (int, error) { return 0, errors.New("no randomness") }
 
-func contains(s, sub string) bool {
-	return len(s) >= len(sub) && (func() bool {
-		for i := range s {
-			if len(s)-i >= len(sub) && s[i:i+len(sub)] == sub {
-				return true
-			}
-		}
-		return false
-	})()
-}
-
 // counted is a function that counts its runs by their arguments.
 type counted struct{ runs map[string]int }
 

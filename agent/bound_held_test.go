@@ -318,55 +318,27 @@ func TestClaimThatNeedsRandomness(t *testing.T) {
 	}
 }
 
-func TestHolderBypassedAfterFailedReopen(t *testing.T) {
+// TestHolderFailsToAskAgain leaves the call with the holder: the messages can't approve it meanwhile.
+func TestHolderFailsToAskAgain(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
-		h := &holderStub{state: hold.Pending}
-		rule := "one"
-		d := decideFunc(func(Tool, content.ToolCall) (hold.Verdict, error) { return outcomeOf(resolve.Ask, rule), nil })
+		h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "one")}
 		a := chat(talk(t, said(call("1", "pay", "")), said(text("ok"))), LoopConfig{Decider: d, Holder: h}, nil, c.tool("pay"))
 		th := NewThread("t")
 		r.run(a, th, content.UserText("pay"))
-		h.state, h.failing, rule = hold.Approved, true, "two"
+		h.later.State, h.openErr, d.verdict = hold.Approved, errors.New("away"), outcomeOf(resolve.Ask, "two")
 		if _, err := r.try(a, th, answers()); err == nil {
 			t.Fatal("no error though the holder is away")
 		}
-		h.state, h.failing = hold.Pending, false
+		h.later.State, h.openErr = hold.Pending, nil
 		for _, p := range th.Pending() {
 			r.try(a, th, answers(p.Request.(*content.ToolApprovalRequest).CreateApproval("")))
 		}
 		if len(c.runs) > 0 {
-			t.Fatalf("ran on the word of the messages: %v, claims %v", c.runs, h.claims)
+			t.Fatalf("ran on the word of the messages: %v, %v", c.runs, h.log)
 		}
 	})
 }
-
-// holderStub holds requests in memory.
-type holderStub struct {
-	state   hold.State
-	opens   int
-	failing bool
-	claims  []string
-}
-
-func (h *holderStub) Open(context.Context, string, hold.Verdict) (hold.Held, error) {
-	if h.failing {
-		return hold.Held{}, errors.New("the holder is away")
-	}
-	h.opens++
-	return hold.Held{Ref: "ref", State: hold.Pending}, nil
-}
-
-func (h *holderStub) Look(context.Context, string) (hold.Held, error) {
-	return hold.Held{Ref: "ref", State: h.state}, nil
-}
-
-func (h *holderStub) Claim(_ context.Context, ref, key string, _ hold.Verdict) error {
-	h.claims = append(h.claims, key)
-	return nil
-}
-
-func (h *holderStub) Cancel(context.Context, string, string) error { return nil }
 
 // A holder that answers at once, with an edit: the model's own call is left in the history without
 // a result.
@@ -453,77 +425,22 @@ func TestHeldCallOfTheCallersIsNotClaimed(t *testing.T) {
 	mustRun(t, a, th, content.UserText("x"))
 	h.later.State = hold.Approved
 	resp := mustRun(t, a, th)
-	if !contains(tell(resp.Messages), "1=theirs()") || h.log[len(h.log)-1] != "claim h1" {
+	if !strings.Contains(tell(resp.Messages), "1=theirs()") || h.log[len(h.log)-1] != "claim h1" {
 		t.Errorf("handed over without a claim: %v\n%s", h.log, tell(resp.Messages))
 	}
 }
 
-// A held call that the caller runs uses up its approval like any other: else the one run of a
-// shared card is handed out twice.
-func TestHeldDeclaredCallIsClaimed(t *testing.T) {
-	h := &strictHolder{map[string]bool{}, map[string]string{}}
-	k := talk(t, said(call("1", "ui", "")), said(text("ok")))
-	a := chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, declaredTool("ui"))
-	th := NewThread("t")
-	mustRun(t, a, th, content.UserText("x"))
-	for _, p := range th.Pending() {
-		h.approved[p.Ref] = true
-	}
-	resp := mustRun(t, a, th)
-	if strings.Contains(tell(resp.Messages), "1=ui()") && len(h.taken) != 1 {
-		t.Errorf("handed to the caller, claimed %v", h.taken)
-	}
-}
-
-// With ids that a configuration makes of call ids alone, one approval lets the same call of another
-// thread run: the key is no thread's.
-func TestHolderKeyOfAnotherThread(t *testing.T) {
-	h := &strictHolder{map[string]bool{}, map[string]string{}}
+// TestHolderKeysNameTheThread: with ids that are made of call ids alone, one approval must not let the
+// same call of another thread run.
+func TestHolderKeysNameTheThread(t *testing.T) {
+	h := pendingStub()
 	var c counted
-	for i := range 2 {
-		k := talk(t, said(call("call_0", "pay", `{"n":5}`)), said(text("ok")))
-		a := chat(k, LoopConfig{Holder: h, Decider: asks()}, &keeper{}, c.tool("pay"))
-		th := NewThread(fmt.Sprint("thread", i))
-		mustRun(t, a, th, content.UserText("x"))
-		if i == 0 {
-			for _, p := range th.Pending() {
-				h.approved[p.Ref] = true
-			}
-			mustRun(t, a, th)
-		}
+	for _, id := range []string{"one", "two"} {
+		k := talk(t, said(call("call_0", "pay", "")))
+		mustRun(t, chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay")), NewThread(id), content.UserText("x"))
 	}
-	if n := c.runs[`pay{"n":5}`]; n != 1 {
-		t.Errorf("one approval, %d runs", n)
-	}
+	expect(t, "opened", strings.Join(h.log, ", "), "open one/ficc_call_0, open two/ficc_call_0")
 }
-
-// strictHolder keeps to the contract of Holder: one request for a key, one run for a request, the
-// same answer for the same key.
-type strictHolder struct {
-	approved map[string]bool   // by key, which is the ref too
-	taken    map[string]string // claim keys by ref
-}
-
-func (h *strictHolder) Open(_ context.Context, key string, _ hold.Verdict) (hold.Held, error) {
-	return h.Look(context.Background(), key)
-}
-
-func (h *strictHolder) Look(_ context.Context, ref string) (hold.Held, error) {
-	if h.approved[ref] {
-		return hold.Held{Ref: ref, State: hold.Approved, By: "ann"}, nil
-	}
-	return hold.Held{Ref: ref, State: hold.Pending}, nil
-}
-
-func (h *strictHolder) Claim(_ context.Context, ref, key string, _ hold.Verdict) error {
-	if by, ok := h.taken[ref]; ok && by != key {
-		return hold.ErrNotClaimed
-	}
-	h.taken[ref] = key
-	return nil
-}
-
-func (h *strictHolder) Cancel(context.Context, string, string) error { return nil }
 
 // The person is told where a held request of a service is answered.
 func TestHeldServiceRequestSaysWhere(t *testing.T) {

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -124,19 +123,11 @@ func TestJournalFailsAtEnds(t *testing.T) {
 }
 
 func TestEventsOfEnds(t *testing.T) {
-	t.Run("a suspend without requests", func(t *testing.T) {
-		j := &journal{}
-		tool := &asking{name: "w", ask: func() *Suspend { return &Suspend{} }}
-		mustRun(t, chat(talk(t, said(call("1", "w", "")), said(text("ok"))), LoopConfig{Audit: j.take}, nil, tool), NewThread("t"), content.UserText("x"))
-		if !contains(j.tell(), "finished 1") {
-			t.Errorf("no end:\n%s", j.tell())
-		}
-	})
 	t.Run("an edit that is asked about again", func(t *testing.T) {
 		j := &journal{}
 		var c counted
 		d := decideFunc(func(_ Tool, call content.ToolCall) (hold.Verdict, error) {
-			if contains(string(call.Args()), "500") {
+			if strings.Contains(string(call.Args()), "500") {
 				return outcomeOf(resolve.Ask, "small", "big"), nil
 			}
 			return outcomeOf(resolve.Ask, "small"), nil
@@ -153,11 +144,7 @@ func TestEventsOfEnds(t *testing.T) {
 	t.Run("an approved call that a sibling's stop leaves out", func(t *testing.T) {
 		j := &journal{}
 		var c counted
-		halt := NewFunction("halt", "", nil, func(ctx context.Context, _ json.RawMessage) (any, error) {
-			InvocationOf(ctx).Stop = true
-			return 1, nil
-		})
-		a := chat(talk(t, said(call("1", "halt", ""), call("2", "pay", ""))), LoopConfig{Audit: j.take}, nil, RequireApproval(halt), RequireApproval(c.tool("pay")))
+		a := chat(talk(t, said(call("1", "halt", ""), call("2", "pay", ""))), LoopConfig{Audit: j.take}, nil, RequireApproval(halting("halt")), RequireApproval(c.tool("pay")))
 		th := NewThread("t")
 		resp := mustRun(t, a, th, content.UserText("x"))
 		n := len(j.events)
@@ -178,7 +165,7 @@ func TestEventsOfEnds(t *testing.T) {
 		th := NewThread("t")
 		mustRun(t, a, th, content.UserText("x"))
 		mustRun(t, a, th, content.UserText("y"))
-		if !contains(j.tell(), "superseded 1") {
+		if !strings.Contains(j.tell(), "superseded 1") {
 			t.Errorf("no end:\n%s", j.tell())
 		}
 	})
@@ -201,7 +188,7 @@ func TestEventsOfEnds(t *testing.T) {
 		}
 		j.failAt = nil
 		mustRun(t, a, th, content.UserText("y"))
-		if !contains(j.tell(), "expired 1") {
+		if !strings.Contains(j.tell(), "expired 1") {
 			t.Error(j.tell())
 		}
 	})
@@ -223,7 +210,7 @@ func TestEventsOfEnds(t *testing.T) {
 		}
 		j.failAt = nil
 		mustRun(t, b, crashed, content.UserText("y"))
-		if !contains(j.tell(), "lost 1") {
+		if !strings.Contains(j.tell(), "lost 1") {
 			t.Error("the loss is on no record")
 		}
 	})
@@ -238,7 +225,7 @@ func TestEventsOfEnds(t *testing.T) {
 		}
 		j.failAt = nil
 		resp := mustRun(t, a, th, result)
-		if !contains(j.tell(), "finished 1") {
+		if !strings.Contains(j.tell(), "finished 1") {
 			t.Errorf("on no record; refused %q", refusals(resp))
 		}
 	})
@@ -262,7 +249,7 @@ func TestResultLostOnAuditErrorAfterwards(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.run(a, th)
-		if !contains(k.last(), `1→"did pay"`) {
+		if !strings.Contains(k.last(), `1→"did pay"`) {
 			t.Errorf("the result of a call that ended is lost:\n%s", k.last())
 		}
 	})
@@ -281,7 +268,7 @@ func TestConcurrentResultLostInMemory(t *testing.T) {
 		}
 		j.failAt = nil
 		r.run(a, th, content.UserText("and?"))
-		if !contains(k.last(), `2→"did send"`) {
+		if !strings.Contains(k.last(), `2→"did send"`) {
 			t.Errorf("the result of a call that ended is lost:\n%s", k.last())
 		}
 	})

@@ -248,13 +248,9 @@ func TestHeldBackLostOnModelError(t *testing.T) {
 
 func TestStopWithServiceHistory(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
-		stop := NewFunction("halt", "", nil, func(ctx context.Context, _ json.RawMessage) (any, error) {
-			InvocationOf(ctx).Stop = true
-			return "halted", nil
-		})
 		k := talk(t, said(call("1", "halt", "")), said(text("ok")))
 		k.keeps = "conv"
-		a := chat(k, LoopConfig{}, nil, stop)
+		a := chat(k, LoopConfig{}, nil, halting("halt"))
 		th := NewThread("t")
 		r.run(a, th, content.UserText("stop"))
 		r.run(a, th, content.UserText("more"))
@@ -264,13 +260,9 @@ func TestStopWithServiceHistory(t *testing.T) {
 
 func TestApprovedStopWithServiceHistory(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
-		stop := NewFunction("halt", "", nil, func(ctx context.Context, _ json.RawMessage) (any, error) {
-			InvocationOf(ctx).Stop = true
-			return "halted", nil
-		})
 		k := talk(t, said(call("1", "halt", "")), said(text("ok")))
 		k.keeps = "conv"
-		a := chat(k, LoopConfig{}, nil, RequireApproval(stop))
+		a := chat(k, LoopConfig{}, nil, RequireApproval(halting("halt")))
 		th := NewThread("t")
 		q := approvalOf(t, r.run(a, th, content.UserText("stop")), 0)
 		r.run(a, th, content.UserText("held"))
@@ -306,12 +298,8 @@ func TestLateAnswerToServiceIsForwarded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, m := range k.seen[len(k.seen)-1] {
-				for _, c := range m.Contents {
-					if x, ok := c.(*content.ToolApprovalResponse); ok && x.Approved {
-						t.Error("an approval that came after the rejection went to the service")
-					}
-				}
+			if sent := hosted(k.seen[len(k.seen)-1]); strings.Contains(sent, "!yes") {
+				t.Errorf("an approval that came after the rejection went to the service: %s", sent)
 			}
 			expect(t, "refused", refusals(resp), "r1 closed_request")
 		})
@@ -327,12 +315,8 @@ func TestPlanDeniedHostedThenForged(t *testing.T) {
 		th := NewThread("t")
 		r.run(a, th, content.UserText("wipe"))
 		resp, _ := r.try(a, th, answers(q.CreateApproval(""), text("hi")))
-		for _, m := range k.seen[len(k.seen)-1] {
-			for _, c := range m.Contents {
-				if x, ok := c.(*content.ToolApprovalResponse); ok && x.Approved {
-					t.Error("a forged approval of a denied call went to the service")
-				}
-			}
+		if sent := hosted(k.seen[len(k.seen)-1]); strings.Contains(sent, "!yes") {
+			t.Errorf("a forged approval of a denied call went to the service: %s", sent)
 		}
 		expect(t, "refused", refusals(resp), "r1 closed_request")
 	})
@@ -348,13 +332,7 @@ func TestHostedNotDecidedAgain(t *testing.T) {
 		q := approvalOf(t, r.run(a, th, content.UserText("wipe")), 0)
 		outcome = resolve.Deny
 		r.run(a, th, answers(q.CreateApproval("")))
-		for _, m := range k.seen[len(k.seen)-1] {
-			for _, c := range m.Contents {
-				if x, ok := c.(*content.ToolApprovalResponse); ok && x.Approved {
-					t.Error("the plan denies the call by now, and the approval went to the service")
-				}
-			}
-		}
+		expect(t, "pairs", hosted(k.seen[len(k.seen)-1]), "?r1, !no r1")
 	})
 }
 

@@ -336,11 +336,7 @@ func TestStoppedOutlivesItsRun(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		bothWays(t, func(t *testing.T, r runner) {
 			var c counted
-			halt := NewFunction("halt", "", nil, func(ctx context.Context, _ json.RawMessage) (any, error) {
-				InvocationOf(ctx).Stop = true
-				return "halted", nil
-			})
-			a := chat(talk(t, said(call("1", "halt", ""), call("2", "pay", "")), said(text("ok"))), LoopConfig{}, nil, RequireApproval(halt), RequireApproval(c.tool("pay")))
+			a := chat(talk(t, said(call("1", "halt", ""), call("2", "pay", "")), said(text("ok"))), LoopConfig{}, nil, RequireApproval(halting("halt")), RequireApproval(c.tool("pay")))
 			th := NewThread("t")
 			resp := r.run(a, th, content.UserText("go"))
 			q1, q2 := approvalOf(t, resp, 0), approvalOf(t, resp, 1)
@@ -354,25 +350,6 @@ func TestStoppedOutlivesItsRun(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestConcurrentApprovedLosesAddedTool(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
-		var c counted
-		add := NewFunction("add", "", nil, func(ctx context.Context, _ json.RawMessage) (any, error) {
-			inv := InvocationOf(ctx)
-			inv.Options.Tools = append(inv.Options.Tools, c.tool("extra"))
-			return nil, nil
-		})
-		k := talk(t, said(call("1", "add", ""), call("2", "pay", "")), said(text("ok")))
-		a := chat(k, LoopConfig{Concurrent: true}, nil, RequireApproval(add), RequireApproval(c.tool("pay")))
-		th := NewThread("t")
-		resp := r.run(a, th, content.UserText("go"))
-		r.run(a, th, answers(approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval("")))
-		if FindTool("extra", k.options[1], nil) == nil {
-			t.Error("the tool that an approved call added is lost")
-		}
-	})
 }
 
 func TestSiblingSwapsTool(t *testing.T) {
@@ -407,7 +384,7 @@ func TestSiblingSwapsTool(t *testing.T) {
 
 func TestGoexitOfAHarmlessCall(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
-		die := NewFunction("die", "", nil, func(context.Context, json.RawMessage) (any, error) { goexit(); return nil, nil })
+		die := NewFunction("die", "", nil, func(context.Context, json.RawMessage) (any, error) { runtime.Goexit(); return nil, nil })
 		a := chat(talk(t, said(call("1", "die", "")), said(text("ok"))), LoopConfig{}, nil, die)
 		back := make(chan bool, 1)
 		go func() {
@@ -421,8 +398,6 @@ func TestGoexitOfAHarmlessCall(t *testing.T) {
 		}
 	})
 }
-
-func goexit() { runtime.Goexit() }
 
 // A function that returns a nil pointer as its error must not take the process down, least of all
 // after it was begun on an approval.

@@ -222,11 +222,3 @@ func names(tools []Tool) []string {
 	}
 	return out
 }
-
-// TestFaultHH: what a person wrote reaches the model with its letters escaped (pending.go quote;
-// invoke.go jsonText does not).
-func TestReasonEscaped(t *testing.T) {
-	if got := string(jsonText("a<b & c>d")); got != `"a<b & c>d"` {
-		t.Error(got)
-	}
-}

@@ -242,7 +242,7 @@ func TestNestedWaitsForAResult(t *testing.T) {
 	inner := chat(talk(t, said(call("i", "theirs", "")), said(text("ok"))), LoopConfig{}, nil, declaredTool("theirs"))
 	k := talk(t, said(call("o", "inner", `{"input":"x"}`)), said(text("done")))
 	resp := mustRun(t, chat(k, LoopConfig{}, nil, AsTool(inner, NestedConfig{Name: "inner"})), NewThread("t"), content.UserText("x"))
-	if contains(tell(resp.Messages), "o→\"\"") {
+	if strings.Contains(tell(resp.Messages), "o→\"\"") {
 		t.Errorf("told as finished:\n%s", tell(resp.Messages))
 	}
 }

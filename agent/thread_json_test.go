@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"reflect"
 	"strings"
@@ -134,10 +133,13 @@ func TestThreadsThatAreRefused(t *testing.T) {
 	one := func(row string) string {
 		return `{"version":1,"id":"t","revision":0,"messages":[],"pending":[{"calls":[` + row + `]}]}`
 	}
-	fn := `"call":{"$type":"functionCall","callId":"1","name":"x"}`
+	const x = `{"$type":"functionCall","callId":"1","name":"x"}`
+	fn := `"call":` + x
 	mcp := `"call":{"$type":"mcpServerToolCall","callId":"1","name":"x","serverName":"s"}`
 	asked := `{"request":{"$type":"textApprovalRequest","requestId":"r","text":"?"},"since":"2026-08-01T00:00:00Z"}`
 	answered := `{"request":{"$type":"textApprovalRequest","requestId":"r","text":"?"},"since":"2026-08-01T00:00:00Z","answer":{"$type":"textApprovalResponse","requestId":"r","approved":true}}`
+	rejected := `{"request":{"$type":"toolApprovalRequest","requestId":"r","toolCall":` + x + `},"since":"2026-08-01T00:00:00Z",` +
+		`"answer":{"$type":"toolApprovalResponse","requestId":"r","approved":false,"toolCall":` + x + `}}`
 	for name, raw := range map[string]string{
 		"nothing":                        ``,
 		"null version":                   `{"version":null}`,
@@ -168,6 +170,10 @@ func TestThreadsThatAreRefused(t *testing.T) {
 		"a null request":                 one(`{` + fn + `,"stage":"open","asks":[null]}`),
 		"a request that is a text":       one(`{` + fn + `,"stage":"open","asks":[{"request":{"$type":"text","text":"x"},"since":"2026-08-01T00:00:00Z"}]}`),
 		"an answer that is a text":       one(`{` + fn + `,"stage":"open","asks":[{"request":{"$type":"textApprovalRequest","requestId":"r","text":"?"},"since":"2026-08-01T00:00:00Z","answer":{"$type":"text","text":"x"}}]}`),
+		"approved by a rejection":        one(`{` + fn + `,"stage":"approved","asks":[` + rejected + `]}`),
+		"done without a result":          one(`{` + fn + `,"stage":"done"}`),
+		"a batch without calls":          one(``),
+		"two requests of one id":         one(`{` + fn + `,"stage":"open","asks":[` + asked + `,` + asked + `]}`),
 		"a time that is none":            change(`"since":"2026-08-01`, `"since":"2026-13-01`),
 		"messages that are none":         change(`"messages":[`, `"messages":[1,`),
 		"cut off":                        good[:len(good)-1],
@@ -287,25 +293,3 @@ func (silent) Respond(context.Context, []*content.Message, *Options) (*Response,
 func (silent) Stream(context.Context, []*content.Message, *Options) streamOf {
 	return func(func(*Update, error) bool) {}
 }
-
-func TestCorruptStages(t *testing.T) {
-	ask := `{"request":{"$type":"toolApprovalRequest","requestId":"r","toolCall":{"$type":"functionCall","callId":"1","name":"x"}},"since":"2026-08-01T00:00:00Z"%s}`
-	no := `,"answer":{"$type":"toolApprovalResponse","requestId":"r","approved":false,"toolCall":{"$type":"functionCall","callId":"1","name":"x"}}`
-	one := func(stage, more string) string {
-		return `{"version":1,"id":"t","revision":0,"messages":[],"pending":[{"calls":[{"call":{"$type":"functionCall","callId":"1","name":"x"},"stage":"` + stage + `"` + more + `}]}]}`
-	}
-	for name, raw := range map[string]string{
-		"approved by a rejection": one("approved", `,"asks":[`+sprintf(ask, no)+`]`),
-		"done without a result":   one("done", ""),
-		"a batch without calls":   `{"version":1,"id":"t","revision":0,"messages":[],"pending":[{"calls":[]}]}`,
-		"two requests of one id":  one("open", `,"asks":[`+sprintf(ask, "")+`,`+sprintf(ask, "")+`]`),
-	} {
-		t.Run(name, func(t *testing.T) {
-			if _, err := loaded([]byte(raw), "t"); err == nil {
-				t.Error("accepted")
-			}
-		})
-	}
-}
-
-func sprintf(f string, a ...any) string { return fmt.Sprintf(f, a...) }

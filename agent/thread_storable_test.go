@@ -191,16 +191,6 @@ func TestMoreThatCantBeStored(t *testing.T) {
 	})
 }
 
-// A client's empty result of a declared call bricks the stored thread.
-func TestEmptyResultOfTheCaller(t *testing.T) {
-	k := talk(t, said(call("1", "ui", ""), call("2", "ui2", "")), said(text("ok")))
-	a := chat(k, LoopConfig{}, nil, declaredTool("ui"), declaredTool("ui2"))
-	th := NewThread("t")
-	mustRun(t, a, th, content.UserText("x"))
-	mustRun(t, a, th, content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "1"}))
-	reviewStorable(t, th)
-}
-
 func TestResultWithoutAValueIsStored(t *testing.T) {
 	a := chat(talk(t, said(call("1", "theirs", ""), call("2", "theirs", "")), said(text("ok"))), LoopConfig{}, nil, declaredTool("theirs"))
 	th := NewThread("t")

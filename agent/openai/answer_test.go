@@ -2,10 +2,8 @@ package openai
 
 import (
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
@@ -250,24 +248,3 @@ func allEmpty(left [][]rune) bool {
 	return true
 }
 
-func TestRetryAfter(t *testing.T) {
-	for name, c := range map[string]struct {
-		header, v string
-		low, high time.Duration
-	}{
-		"seconds":  {"Retry-After", "1.5", 1500 * time.Millisecond, 1500 * time.Millisecond},
-		"negative": {"Retry-After", "-1", 0, 0},
-		"NaN":      {"Retry-After", "NaN", 0, 0},
-		"too long": {"Retry-After", "1e30", longestWait, longestWait},
-		"past":     {"Retry-After", "Wed, 21 Oct 2015 07:28:00 GMT", 0, 0},
-		"future":   {"Retry-After", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat), 59 * time.Minute, time.Hour},
-		"words":    {"Retry-After", "soon", 0, 0},
-		"ms":       {"Retry-After-Ms", "20", 20 * time.Millisecond, 20 * time.Millisecond},
-	} {
-		h := http.Header{}
-		h.Set(c.header, c.v)
-		if got := retryAfter(h); got < c.low || got > c.high {
-			t.Errorf("%s: got %s", name, got)
-		}
-	}
-}

@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -98,7 +99,7 @@ func ending(r Held) string {
 	case Cancelled:
 		return withReason("the request was withdrawn", r.Reason)
 	}
-	return orElse(r.Reason, "the request is "+string(r.State))
+	return cmp.Or(r.Reason, "the request is "+string(r.State))
 }
 
 func withReason(text, reason string) string {
@@ -153,12 +154,4 @@ func deniedReason(o *approval.Opened) string {
 		return o.Decision.Reasons[0].Detail
 	}
 	return "the rules deny the call"
-}
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-
-	return text
 }

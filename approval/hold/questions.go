@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ func answerOf(r *approval.Request) (Answer, error) {
 	case approval.Expired:
 		return Answer{State: AnswerExpired, Reason: "nobody answered in time"}, nil
 	case approval.Cancelled:
-		return Answer{State: AnswerCancelled, Reason: orElse(r.Reason, "the question was withdrawn")}, nil
+		return Answer{State: AnswerCancelled, Reason: cmp.Or(r.Reason, "the question was withdrawn")}, nil
 	}
 	if r.State != approval.Answered || r.Question == nil || r.Chosen == nil || *r.Chosen < 0 ||
 		*r.Chosen >= len(r.Question.Choices) {

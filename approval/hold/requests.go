@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,7 +103,7 @@ func (r *requests) Claim(ctx context.Context, ref, key string, v Verdict) error 
 		return err
 	}
 	if v.Outcome == resolve.Deny {
-		return &ClaimError{State: Denied, Detail: orElse(v.Message, "the plan denies the call")}
+		return &ClaimError{State: Denied, Detail: cmp.Or(v.Message, "the plan denies the call")}
 	}
 	if a, ok := parseAllowed(ref); ok {
 		return r.claimAllowed(ctx, a, text, v)

@@ -261,6 +261,7 @@ type slackPeer struct {
 	clicks  int
 	buttons map[string]string // values, by action and request
 	told    map[string]string // by the path that was posted to
+	posted  []string          // the blocks of messages
 }
 
 // slackButton is a button, or an option of a menu, in the JSON of a message.
@@ -280,6 +281,7 @@ func newSlackPeer(t *testing.T) *slackPeer {
 			p.told[r.URL.Path] = string(text)
 			return
 		}
+		p.posted = append(p.posted, r.FormValue("blocks"))
 		for _, b := range slackButton.FindAllStringSubmatch(r.FormValue("blocks"), -1) {
 			p.buttons[b[1]+" "+b[2]] = b[2] + " " + b[3]
 		}

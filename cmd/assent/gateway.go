@@ -16,6 +16,7 @@ import (
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/cli"
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/plans"
@@ -82,7 +83,7 @@ func standalone(cfg cli.GatewayConfig, s store.Store, agents *plans.Plans, key c
 		if err != nil {
 			return common, fmt.Errorf("server_token_file: %w", err)
 		}
-		as := rap.CallerAsker(common.Room, rap.Caller{Name: caller.Name})
+		as := gateway.CallerAsker(common.Room, gateway.Caller{Name: caller.Name})
 		if clients[as.Token], err = client.New(cfg.Server, token, client.Options{UserAgent: "assent/" + cli.Version}); err != nil {
 			return common, err
 		}

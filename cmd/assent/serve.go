@@ -44,7 +44,7 @@ type house struct {
 	service  *approval.Service
 	// administration asks people about acts of administrators.
 	administration *administration.Desk
-	outside        *outside
+	delivery       *delivery
 	tools          *tools
 	auth           *auth.Auth // nil: nobody can sign in
 	witness        *witness.Runner
@@ -155,15 +155,15 @@ func publicURL(text string, addr net.Addr) (*url.URL, error) {
 }
 
 func (h *house) buildService() (err error) {
-	if h.outside, err = newOutside(h.cfg, h.base.String()); err != nil {
+	if h.delivery, err = newDelivery(h.cfg, h.base.String()); err != nil {
 		return err
 	}
 	plans := &administration.Planner{Next: h.tenants, Admins: h.tenants.adminsOf}
 	h.service = approval.New(h.store, plans, h.people, time.Now, rand.Reader, approval.Config{
-		Route: h.outside.route, AcceptUnknown: h.acceptsUnknown, KeepArgs: h.cfg.KeepArgs, Quota: quotaOf(h.cfg.Limits),
+		Route: h.delivery.route, AcceptUnknown: h.acceptsUnknown, KeepArgs: h.cfg.KeepArgs, Quota: quotaOf(h.cfg.Limits),
 	})
 	h.administration = &administration.Desk{Service: h.service, Directory: h.people, Admins: h.tenants.adminsOf}
-	if err := h.outside.connect(h); err != nil {
+	if err := h.delivery.connect(h); err != nil {
 		return err
 	}
 	providers, err := h.tenants.providers()
@@ -188,7 +188,7 @@ func (h *house) acceptsUnknown(tenant string) bool {
 // pages is everything beside the API.
 func (h *house) pages() http.Handler {
 	mux := http.NewServeMux()
-	h.outside.mount(mux)
+	h.delivery.mount(mux)
 	h.tools.mount(mux)
 	if h.auth == nil {
 		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
@@ -227,7 +227,7 @@ func who(r *http.Request) (tenant string, p approval.Person, dev, ok bool) {
 func (h *house) run(ctx context.Context, ready func(cli.Ready)) error {
 	s := server.New(server.Config{
 		Service: h.service, Store: h.store, Directory: h.people, Signer: h.key.Signer, Logger: h.log, Inbox: h.pages(),
-		Administration: h.administration, PublicURL: h.signInURL(),
+		Administration: h.administration, PublicURL: h.signInURL(), Channels: votingChannels(),
 		Checks: h.checks(),
 		Tools:  h.tools.runtime, Version: cli.Version, Loaded: h.tenants.loaded, UnusableAgents: h.tenants.unusableAgents,
 		MetricsElsewhere: h.figures != nil, Witnesses: h.witness.States,
@@ -240,7 +240,7 @@ func (h *house) run(ctx context.Context, ready func(cli.Ready)) error {
 	var worked, answered, figured error
 	all.Go(func() { worked = s.Run(ctx) })
 	all.Go(func() { h.tenants.run(ctx, h.service.Record) })
-	all.Go(func() { h.outside.run(ctx) })
+	all.Go(func() { h.delivery.run(ctx) })
 	all.Go(func() { h.tools.run(ctx) })
 	all.Go(func() { h.witness.Run(ctx) })
 	if h.auth != nil {
@@ -268,7 +268,7 @@ func (h *house) run(ctx context.Context, ready func(cli.Ready)) error {
 
 // httpServer answers for the names of this server only.
 func (h *house) httpServer(handler http.Handler) *http.Server {
-	answers := server.HTTPServer(server.ForHosts(handler, append([]string{h.base.Hostname()}, h.cfg.Hosts...)))
+	answers := server.HTTPServer(server.ForHosts(handler, append([]string{h.base.Hostname()}, h.cfg.Hosts...), append(posting(), "/rap/")...))
 	answers.ErrorLog = slog.NewLogLogger(h.log.Handler(), slog.LevelWarn)
 	return answers
 }
@@ -331,12 +331,8 @@ func (h *house) register() []cli.Address {
 				cli.Address{Tenant: a.Tenant, For: cli.SignedOutURI, URL: a.SignedOut})
 		}
 	}
-	for _, t := range h.cfg.Tenants {
-		if t.Slack != nil {
-			out = append(out, cli.Address{Tenant: t.Name, For: cli.SlackURL, URL: h.base.String() + slackPath(t.Name)})
-		}
-	}
-	return out
+
+	return append(out, h.delivery.register(h.base.String())...)
 }
 
 // warnOfPlainHTTP says that tokens cross the network in the clear when others than this machine can reach the listener.

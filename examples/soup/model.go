@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
-// script plays the model: what it says follows from the messages that it is given and from nothing else.
+// script plays the model: what it says follows from the messages that it is given and from nothing
+// else.
 type script struct{}
 
 // Respond calls both tools in one turn, and tells the guest what came of it.

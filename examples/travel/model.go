@@ -12,7 +12,8 @@ import (
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
-// script plays the model. It finds its place in the messages that it is given, so it does not matter which process asks.
+// script plays the model. It finds its place in the messages that it is given, so it does not
+// matter which process asks.
 type script struct{}
 
 // Respond searches, books the first flight that was found, and says what came of it.

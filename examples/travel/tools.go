@@ -51,8 +51,8 @@ func searchFlights() agent.Tool {
 		})
 }
 
-// bookFlight buys a seat. Once it may run it asks for the passenger: the name goes from the traveller to the airline, and never to the
-// model.
+// bookFlight buys a seat. Once it may run it asks for the passenger: the name goes from the
+// traveller to the airline, and never to the model.
 type bookFlight struct{ ledger string }
 
 type order struct {

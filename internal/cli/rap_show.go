@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/runtime"
 )
 
 // rapEnd is the JSON document of a call that has ended, with what was asked on the way.
 type rapEnd struct {
-	rap.Call
+	runtime.Call
 	Asked  []rapExchange `json:"asked"`
 	Events []rap.Event   `json:"events,omitempty"` // that came after the result
 	Ended  rapEnded      `json:"ended,omitempty"`  // how the subscription did
@@ -31,7 +32,7 @@ const (
 )
 
 // rapFollow waits for what the call comes to, and prints it.
-func (a Assent) rapFollow(ctx context.Context, f rapCallFlags, threads *rap.Threads, terminal *rapTerminal, in rap.Invocation, until time.Time) error {
+func (a Assent) rapFollow(ctx context.Context, f rapCallFlags, threads *runtime.Threads, terminal *rapTerminal, in runtime.Invocation, until time.Time) error {
 	call, err := terminal.wait(ctx, threads, in)
 	if errors.Is(err, context.Canceled) {
 		_ = threads.Cancel(context.WithoutCancel(ctx), in.Thread, in.ID, "stopped at the terminal") // as well as it goes: we are leaving
@@ -52,7 +53,7 @@ func (a Assent) rapFollow(ctx context.Context, f rapCallFlags, threads *rap.Thre
 }
 
 // rapEvents prints the events after a result as they come, until the last of them.
-func (a Assent) rapEvents(ctx context.Context, f rapCallFlags, threads *rap.Threads, end rapEnd, until time.Time) error {
+func (a Assent) rapEvents(ctx context.Context, f rapCallFlags, threads *runtime.Threads, end rapEnd, until time.Time) error {
 	p := a.printer()
 	if !f.asJSON {
 		p.outcome(end.Outcome)
@@ -84,7 +85,7 @@ func (a Assent) rapEvents(ctx context.Context, f rapCallFlags, threads *rap.Thre
 }
 
 // eachEvent shows the events of a call as they come. It ends without an error after the last one.
-func eachEvent(ctx context.Context, threads *rap.Threads, call rap.Call, show func(rap.Event)) error {
+func eachEvent(ctx context.Context, threads *runtime.Threads, call runtime.Call, show func(rap.Event)) error {
 	look := time.NewTicker(rapLook)
 	defer look.Stop()
 	for next := 0; ; {
@@ -111,7 +112,7 @@ func eachEvent(ctx context.Context, threads *rap.Threads, call rap.Call, show fu
 }
 
 // wait is Runtime.Wait that tells on the way where the tool wants its user to sign in: until that is done there is no result.
-func (t *rapTerminal) wait(ctx context.Context, threads *rap.Threads, in rap.Invocation) (rap.Call, error) {
+func (t *rapTerminal) wait(ctx context.Context, threads *runtime.Threads, in runtime.Invocation) (runtime.Call, error) {
 	told := ""
 	for {
 		soon, done := context.WithTimeout(ctx, rapLook)

@@ -164,7 +164,7 @@ func (v *visit) thaw() error {
 	agent := v.r.PostForm.Get("agent")
 	reason := clean(v.r.PostForm.Get("reason"))
 	args := administration.Lifting(agent, reason)
-	err := v.Administration.Take(v.ctx(), v.Tenant, approval.AdministrationAsker("inbox", v.Person.ID), administration.LiftFreeze, args)
+	err := v.Administration.Take(v.ctx(), v.Tenant, approval.AdministrationAsker(Channel, v.Person.ID), administration.LiftFreeze, args)
 	var pending *administration.PendingError
 	var refused *administration.RefusedError
 	switch {
