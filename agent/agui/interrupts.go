@@ -276,9 +276,7 @@ type pair struct {
 func (o obj) MarshalJSON() ([]byte, error) {
 	return jsonmsg.Object(func(w *jsonmsg.Writer) {
 		for _, p := range o {
-			val, err := jsonmsg.Marshal(p.val)
-			w.Fail(err)
-			w.Name(p.key).Verbatim(val)
+			w.Name(p.key).Value(p.val)
 		}
 	})
 }

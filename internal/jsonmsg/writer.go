@@ -142,6 +142,13 @@ func (w *Writer) Float(f float64) {
 	w.Text = strconv.AppendFloat(w.Text, f, 'g', -1, 64)
 }
 
+// Value writes what Marshal makes of a Go value.
+func (w *Writer) Value(v any) {
+	text, err := Marshal(v)
+	w.Fail(err)
+	w.Verbatim(text)
+}
+
 // Raw writes the text of a value byte for byte. It is checked, so that no text can close an object and go on behind it.
 func (w *Writer) Raw(raw []byte) {
 	if _, err := w.checker.Check(raw, Limits()); err != nil {
