@@ -51,11 +51,21 @@ func TestFieldsSayWhere(t *testing.T) {
 		{`{"a":null}`, func(f Fields) { f.Need("a") }, "a: expected a string, found nothing"},
 		{`{"a":""}`, func(f Fields) { f.NonEmpty("a") }, "a: expected a string, found none"},
 		{`{"a":1}`, func(f Fields) { f.Bool("a") }, "a: expected true or false, found a number"},
-		{`{"a":1.0}`, func(f Fields) { f.Int("a", 0, 9) }, "a: expected a whole number from 0 to 9, in digits, found a number"},
-		{`{"a":1e0}`, func(f Fields) { f.Int("a", 0, 9) }, "a: expected a whole number from 0 to 9, in digits, found a number"},
-		{`{"a":-0}`, func(f Fields) { f.Int("a", 0, 9) }, "a: expected a whole number from 0 to 9, in digits, found a number"},
-		{`{"a":10}`, func(f Fields) { f.Int("a", 0, 9) }, "a: expected a whole number from 0 to 9, in digits, found a number"},
-		{`{"a":99999999999999999999}`, func(f Fields) { f.Int("a", 0, 9) }, "a: expected a whole number from 0 to 9, in digits, found a number"},
+		{`{"a":1.0}`, func(f Fields) {
+			f.Int("a", 0, 9)
+		}, "a: expected a whole number from 0 to 9, in digits, found a number"},
+		{`{"a":1e0}`, func(f Fields) {
+			f.Int("a", 0, 9)
+		}, "a: expected a whole number from 0 to 9, in digits, found a number"},
+		{`{"a":-0}`, func(f Fields) {
+			f.Int("a", 0, 9)
+		}, "a: expected a whole number from 0 to 9, in digits, found a number"},
+		{`{"a":10}`, func(f Fields) {
+			f.Int("a", 0, 9)
+		}, "a: expected a whole number from 0 to 9, in digits, found a number"},
+		{`{"a":99999999999999999999}`, func(f Fields) {
+			f.Int("a", 0, 9)
+		}, "a: expected a whole number from 0 to 9, in digits, found a number"},
 		{`{"a":{"b":[{},{"c":true}]}}`, func(f Fields) {
 			for _, b := range f.Object("a").Objects("b") {
 				b.Text("c")
@@ -64,7 +74,11 @@ func TestFieldsSayWhere(t *testing.T) {
 		{`{"a":[1]}`, func(f Fields) { f.Objects("a") }, "a[0]: expected an object, found a number"},
 		{`{"a":{}}`, func(f Fields) { f.Objects("a") }, "a: expected an array, found an object"},
 		{`{}`, func(f Fields) { f.Required("a") }, "a: expected an object, found nothing"},
-		{`{"a":"x","b":1}`, func(f Fields) { f.Text("a"); f.Text("b"); f.Bool("a") }, "b: expected a string, found a number"},
+		{`{"a":"x","b":1}`, func(f Fields) {
+			f.Text("a")
+			f.Text("b")
+			f.Bool("a")
+		}, "b: expected a string, found a number"},
 		{`{"a":[1,2,3]}`, func(f Fields) {
 			for range f.Elements("a", 2) {
 			}
@@ -175,7 +189,11 @@ func TestTakeAndPut(t *testing.T) {
 		}
 	}
 	for object, want := range map[string]string{
-		``: `{"k":7}`, `null`: `{"k":7}`, `{ }`: `{"k":7}`, `{"a":1 }`: `{"a":1,"k":7 }`, `{"k":1, "b":2}`: `{"b":2,"k":7}`,
+		``:               `{"k":7}`,
+		`null`:           `{"k":7}`,
+		`{ }`:            `{"k":7}`,
+		`{"a":1 }`:       `{"a":1,"k":7 }`,
+		`{"k":1, "b":2}`: `{"b":2,"k":7}`,
 	} {
 		if got := Put([]byte(object), "k", []byte("7")); string(got) != want {
 			t.Errorf("%s: %s", object, got)
@@ -211,11 +229,17 @@ func TestWriter(t *testing.T) {
 // Nothing that is put in can become a member of its own.
 func TestWriterRefuses(t *testing.T) {
 	for want, fill := range map[string]func(*Writer){
-		"a: expected JSON":                   func(w *Writer) { w.Name("a").Raw([]byte(`1,"b":2`)) },
-		"b: expected JSON":                   func(w *Writer) { w.Name("b").Raw(nil) },
-		"c: expected UTF-8":                  func(w *Writer) { w.Member("c", "\xff") },
-		"d: expected a number that JSON has": func(w *Writer) { zero := 0.0; w.Name("d").Float(1 / zero) },
-		"the caller's":                       func(w *Writer) { w.Fail(errors.New("the caller's")); w.Member("e", "\xff") },
+		"a: expected JSON":  func(w *Writer) { w.Name("a").Raw([]byte(`1,"b":2`)) },
+		"b: expected JSON":  func(w *Writer) { w.Name("b").Raw(nil) },
+		"c: expected UTF-8": func(w *Writer) { w.Member("c", "\xff") },
+		"d: expected a number that JSON has": func(w *Writer) {
+			zero := 0.0
+			w.Name("d").Float(1 / zero)
+		},
+		"the caller's": func(w *Writer) {
+			w.Fail(errors.New("the caller's"))
+			w.Member("e", "\xff")
+		},
 	} {
 		out, err := Object(fill)
 		if err == nil || err.Error() != want {
@@ -251,7 +275,8 @@ func TestStringsComeBack(t *testing.T) {
 	})
 }
 
-// Objects are split into the members that encoding/json finds in them, and taken apart and put together without other changes.
+// Objects are split into the members that encoding/json finds in them, and taken
+// apart and put together without other changes.
 func FuzzMembers(f *testing.F) {
 	for _, seed := range []string{`{}`, ` { "a" : [1,{"b":"]}"}] , "\u0062":"x\\\"," } `, `{"a":1.50,"":null,"\ud83d\ude00":{}}`, `[]`, `"a"`} {
 		f.Add([]byte(seed), "a")
