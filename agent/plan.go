@@ -85,7 +85,7 @@ func (d *byPlan) Decide(_ context.Context, t Tool, call content.ToolCall) (hold.
 	}
 	c := callOf(t, call)
 	c.Args = call.Args()
-	c.Principal, c.Session, c.ParentInput = d.opt.Principal, d.opt.Session, d.opt.ParentInput
+	c.Principal, c.Session, c.ParentInput = d.opt.Principal, d.opt.Session, resolve.Raw(d.opt.ParentInput)
 	c.ToolDefinition = d.digest(t)
 	return hold.Verdict{Decision: d.plan.Decide(c), Call: c}, nil
 }

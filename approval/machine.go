@@ -35,7 +35,7 @@ func (r *Request) opened(more map[string]any) Event {
 		"tool_definition": call.ToolDefinition, "owners": list(r.Requester.Owners), "replaces": r.Replaces, "person": r.Requester.Person,
 	}
 	maps.Copy(facts, more)
-	return r.event(EventOpened, r.Requester.Runtime, facts).sealing("args", call.Args).sealing("message", r.Current().Decision.Message)
+	return r.event(EventOpened, r.Requester.Runtime, facts).sealing("args", string(call.Args)).sealing("message", r.Current().Decision.Message)
 }
 
 // demand joins a requirement into what the request already demands. It only tightens.
@@ -280,7 +280,7 @@ func (r *Request) revise(next Revision, require policy.Require) Event {
 		"from": before.Binding, "plan": next.Plan, "rules": ruleFacts(&next), "stages": stageFacts(r.Stages), "deadline": stamp(r.Deadline),
 		"on_timeout": string(r.OnTimeout), "forbid_hidden": r.ForbidHidden,
 	})
-	return e.sealing("args", next.Call.Args).sealing("message", next.Decision.Message).sealing("note", next.Note)
+	return e.sealing("args", string(next.Call.Args)).sealing("message", next.Decision.Message).sealing("note", next.Note)
 }
 
 // delayed is a requirement whose stand-ins come in so much later.

@@ -25,7 +25,7 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := opening{s: s, in: in, c: c, call: NewCall(in.Call), d: c.Plan.Decide(in.Call), within: in.Within}
+	o := opening{s: s, in: in, c: c, call: in.Call.Recorded(), d: c.Plan.Decide(in.Call), within: in.Within}
 	if o.binding = o.d.Binding; o.binding == "" {
 		o.binding, _ = c.Plan.Bind(in.Call) // an unreadable call has none, and is denied
 	}
@@ -155,7 +155,7 @@ type opening struct {
 	s       *Service
 	in      OpenInput
 	c       *Compiled
-	call    Call
+	call    resolve.Call
 	d       resolve.Decision
 	binding string
 	owners  []string
@@ -249,7 +249,7 @@ func (o *opening) key() string { return o.in.Asker.Own(o.in.Key) }
 func (o *opening) digest() string {
 	c := &o.call
 	parts := []string{o.in.Agent, o.in.Replaces, string(c.Kind), c.Tool, c.Server, c.Agent, c.Skill, strconv.Itoa(int(c.Remote)),
-		c.Args, c.ParentInput, c.Principal, c.Session, c.ToolDefinition}
+		string(c.Args), string(c.ParentInput), c.Principal, c.Session, c.ToolDefinition}
 	for _, hint := range slices.Sorted(maps.Keys(c.Annotations)) {
 		parts = append(parts, hint, strconv.FormatBool(c.Annotations[hint]))
 	}
@@ -279,7 +279,7 @@ func (o *opening) event(kind string, facts map[string]any) Event {
 	for k, v := range facts {
 		all[k] = v
 	}
-	return o.s.cfg.sealArgs(Event{Type: kind, Actor: o.in.Asker.Token, Facts: all}, o.call.Args)
+	return o.s.cfg.sealArgs(Event{Type: kind, Actor: o.in.Asker.Token, Facts: all}, string(o.call.Args))
 }
 
 func (o *opening) record(tx Tx, r *Request, events ...Event) error {
@@ -413,7 +413,7 @@ func (o *opening) granted(tx Tx) (bool, error) {
 			"binding": o.binding, "plan": o.c.Plan.Version(), "principal": o.call.Principal, "session": o.call.Session,
 			"person": o.in.Asker.Person, "owners": list(o.owners), "rules": rulesOf(&o.d).facts(), "stages": stageFacts(o.stages()),
 		})
-		return true, o.record(tx, nil, o.s.cfg.sealArgs(e, o.call.Args))
+		return true, o.record(tx, nil, o.s.cfg.sealArgs(e, string(o.call.Args)))
 	}
 	return false, nil
 }

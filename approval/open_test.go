@@ -52,7 +52,7 @@ func TestOpenKeepsTheExactText(t *testing.T) {
 	for _, args := range []string{`{ "b" : 1.50, "a":"\u0000é" }`, `{"x":"` + strings.Repeat("x", 4<<20) + `"}`, `[]`, `"\ud83d\ude00"`} {
 		r := h.vote(h.asked(tool("pay", args)), "eve", approval.Approve, approval.VoteApproved).Request
 		got, err := h.consume(r, tool("pay", args), "k")
-		if err != nil || got.Current().Call.Args != args || h.request(r.ID).Current().Call.Args != args {
+		if err != nil || string(got.Current().Call.Args) != args || string(h.request(r.ID).Current().Call.Args) != args {
 			t.Fatalf("%.40q: %v", args, err)
 		}
 	}

@@ -71,7 +71,7 @@ func (s *Service) Ask(ctx context.Context, in AskInput) (*Opened, error) {
 	}
 	q := in.Question
 	q.Choices, q.Groups = slices.Clone(q.Choices), distinctGroups(q.Groups)
-	o := opening{s: s, c: c, call: NewCall(in.Call), d: c.Plan.Decide(in.Call), question: &q, within: in.Within,
+	o := opening{s: s, c: c, call: in.Call.Recorded(), d: c.Plan.Decide(in.Call), question: &q, within: in.Within,
 		in: OpenInput{Tenant: in.Tenant, Asker: in.Asker, Agent: in.Agent, Call: in.Call, Key: in.Key}}
 	if o.d.Outcome != resolve.Deny {
 		if o.binding, err = c.Plan.Bind(in.Call); err != nil {

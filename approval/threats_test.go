@@ -48,10 +48,10 @@ func TestThreat08_ArgumentsChangedAfterApproval(t *testing.T) {
 	_, err := h.consume(r, call, "k")
 	h.fails(err, approval.ErrBinding)
 	got, err := h.consume(r, tool("pay", `{"to":"x"}`), "k")
-	if err != nil || got.Current().Call.Args != `{"to":"x"}` {
+	if err != nil || string(got.Current().Call.Args) != `{"to":"x"}` {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if b, err := h.plans.now.Plan.Bind(got.Current().Call.Resolve()); err != nil || b != got.Binding() {
+	if b, err := h.plans.now.Plan.Bind(&got.Current().Call); err != nil || b != got.Binding() {
 		t.Errorf("what is recorded is bound to %s, %v, not %s", b, err, got.Binding())
 	}
 }

@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"bytes"
 	"cmp"
 	"net/url"
 	"slices"
@@ -111,8 +112,8 @@ func withReason(text, reason string) string {
 
 // edited returns the arguments that may run when they are not those that were asked about.
 func edited(r *approval.Request) []byte {
-	if args := r.Current().Call.Args; args != r.Revisions[0].Call.Args {
-		return []byte(args)
+	if args := r.Current().Call.Args; !bytes.Equal(args, r.Revisions[0].Call.Args) {
+		return bytes.Clone(args)
 	}
 	return nil
 }

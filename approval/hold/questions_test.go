@@ -40,7 +40,7 @@ func TestQuestionsAreAnswered(t *testing.T) {
 		}
 		r, err := h.Service.Request(t.Context(), "acme", ref)
 		must(t, err)
-		if q := r.Question; q.Prompt != motd().Prompt || fmt.Sprint(q.Choices) != fmt.Sprint(motd().Choices) || q.Default != 2 || q.Asker != "files" || r.Current().Call.Args != `{ "path": "/etc/motd" }` {
+		if q := r.Question; q.Prompt != motd().Prompt || fmt.Sprint(q.Choices) != fmt.Sprint(motd().Choices) || q.Default != 2 || q.Asker != "files" || string(r.Current().Call.Args) != `{ "path": "/etc/motd" }` {
 			t.Errorf("people are shown %+v", r)
 		}
 		answered(t, d, ref, hold.Answer{State: hold.AnswerOpen})

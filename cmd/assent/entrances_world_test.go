@@ -299,7 +299,7 @@ func (w *entrances) asked(t *testing.T, c askedCall) *approval.Request {
 		}
 		for _, s := range page.Requests {
 			r := w.request(t, s.ID)
-			if strings.Contains(r.Current().Call.Args, `"`+c.word+`"`) {
+			if strings.Contains(string(r.Current().Call.Args), `"`+c.word+`"`) {
 				found = r
 			}
 		}

@@ -152,7 +152,7 @@ func (a Assent) newArguments(f editFlags, r *approval.Request) (string, error) {
 	if len(r.Hidden()) > 0 {
 		return "", errors.New("policies hide values of these arguments, so no editor is opened: give all arguments with --args")
 	}
-	before := indentJSON(r.Current().Call.Args)
+	before := indentJSON(string(r.Current().Call.Args))
 	after, err := a.editText(before)
 	if err != nil {
 		return "", err

@@ -71,7 +71,7 @@ func TestJSONSafeProperty(t *testing.T) {
 func TestHiddenMessage(t *testing.T) {
 	var out bytes.Buffer
 	r := &approval.Request{Redact: []string{"ssn"}, Revisions: []approval.Revision{{
-		Call: approval.Call{Args: `{"ssn":"SECRET"}`}, Decision: resolve.Decision{Message: "Pay to SECRET?"},
+		Call: resolve.Call{Args: resolve.Raw(`{"ssn":"SECRET"}`)}, Decision: resolve.Decision{Message: "Pay to SECRET?"},
 	}}}
 	(&shower{printer: &printer{w: &out}, all: true}).request(r)
 	if strings.Contains(out.String(), "SECRET") {

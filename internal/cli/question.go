@@ -52,7 +52,7 @@ func (s *shower) choices(r *approval.Request) {
 		}
 		s.printf("%s[%d] %s", styled{yellow, mark}, i, label)
 		switch {
-		case r.Current().Call.Args == "": // a call always has some: the retention took them, and these words
+		case len(r.Current().Call.Args) == 0: // a call always has some: the retention took them, and these words
 			s.printf("%s", styled{dim, "(no longer kept)"})
 		case label == "":
 			s.printf("%s", styled{dim, "(empty)"})

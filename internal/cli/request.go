@@ -91,7 +91,7 @@ func (a Assent) mayRun(ctx context.Context, f requestFlags, command bool) (args 
 		if err != nil {
 			return "", nil, err
 		}
-		return final.Current().Call.Args, final, nil
+		return string(final.Current().Call.Args), final, nil
 	case opened.Outcome == approval.OpenAllow || opened.Outcome == approval.OpenGranted:
 		return args, opened, nil
 	}
@@ -113,7 +113,7 @@ func (a Assent) readCall(path string) (call []byte, args string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("--call: %w", err)
 	}
-	return text, approval.NewCall(parsed).Args, nil
+	return text, string(parsed.Recorded().Args), nil
 }
 
 // permitted waits for people and takes the run.

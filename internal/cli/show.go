@@ -110,11 +110,11 @@ func (s *shower) timing(r *approval.Request) string {
 func (s *shower) call(r *approval.Request) {
 	rev := r.Current()
 	s.printf("Arguments:\n")
-	args, _ := approval.Redact(rev.Call.Args, r.Arguments().Redaction())
+	args, _ := approval.Redact(string(rev.Call.Args), r.Arguments().Redaction())
 	s.text("  ", indentJSON(args), template.Escape)
-	if rev.Call.ParentInput != "" {
+	if len(rev.Call.ParentInput) != 0 {
 		s.printf("Input of the delegating agent:\n")
-		input, _ := approval.Redact(rev.Call.ParentInput, r.Arguments().ParentRedaction())
+		input, _ := approval.Redact(string(rev.Call.ParentInput), r.Arguments().ParentRedaction())
 		s.text("  ", indentJSON(input), template.Escape)
 	}
 	s.hidden(r)
@@ -274,7 +274,7 @@ func (s *shower) revisions(r *approval.Request) {
 		if rev.Note != "" {
 			s.text("  | ", rev.Note, template.Escape)
 		}
-		s.changes(approval.Diff(r.Revisions[i-1].Call.Args, rev.Call.Args), r.Arguments())
+		s.changes(approval.Diff(string(r.Revisions[i-1].Call.Args), string(rev.Call.Args)), r.Arguments())
 	}
 }
 

@@ -208,7 +208,7 @@ func (p *printer) offered(offer *openapi.GrantOffer, r *approval.Request) {
 
 // reminder repeats what is approved in one line, right before it is asked: what was printed above may have left the screen.
 func (p *printer) reminder(r *approval.Request) {
-	args, _ := approval.Redact(r.Current().Call.Args, r.Arguments().Redaction())
+	args, _ := approval.Redact(string(r.Current().Call.Args), r.Arguments().Redaction())
 	p.printf("\n%s %s\n", styled{bold, r.Current().Call.Target()}, shorten(args, 160))
 }
 

@@ -103,8 +103,6 @@ func (e *Engine[P]) look(ctx context.Context, c *Call[P], t *turn) error {
 func (e *Engine[P]) goByApproval(ctx context.Context, c *Call[P], held hold.Held, t *turn) error {
 	over := c.Ask.over(e.now())
 	switch held.State {
-	case hold.Denied:
-		return e.answeredBy(ctx, c, Ending{Why: Denied, Reason: held.Reason})
 	case hold.Expired:
 		return e.answeredBy(ctx, c, Ending{Why: Expired, Reason: held.Reason})
 	case hold.Cancelled:
@@ -115,6 +113,9 @@ func (e *Engine[P]) goByApproval(ctx context.Context, c *Call[P], held hold.Held
 		if !over { // their side may give longer than we do, and nobody may have looked meanwhile
 			return e.approved(ctx, c, held, t)
 		}
+	case hold.Pending:
+	default: // what nobody knows allows nothing
+		return e.answeredBy(ctx, c, Ending{Why: Denied, Reason: held.Reason})
 	}
 	if over {
 		return e.move(ctx, c, func() { e.Finish(c, Ending{Why: Expired}) })
@@ -158,10 +159,14 @@ func (e *Engine[P]) lookLater(ctx context.Context, c *Call[P], expires time.Time
 	if err := e.Remember(ctx, a.Ref, c.Key); err != nil {
 		return err
 	}
+	first := a.Pause == 0
 	return e.move(ctx, c, func() {
 		a.Tries = 0
 		a.Pause = min(max(2*a.Pause, e.cfg.FirstLook), e.cfg.LastLook)
 		a.Next = e.now().Add(a.Pause)
+		if first && !a.Question { // there may have been news before it was known whose it is
+			a.Next = e.now()
+		}
 		if a.Until.IsZero() && !a.Question && !c.Deadline.IsZero() {
 			c.Deadline = later(c.Deadline, e.endOf(expires))
 		}
@@ -209,6 +214,9 @@ func (e *Engine[P]) seekAnswer(ctx context.Context, c *Call[P]) error {
 		}
 		if err != nil {
 			return e.askFailed(ctx, c, err)
+		}
+		if err := e.Remember(ctx, ref, c.Key); err != nil { // before the look: there may be news after it
+			return err
 		}
 		c.Ask.Ref = ref
 	}
@@ -270,7 +278,7 @@ func (e *Engine[P]) unwanted(ctx context.Context, asked *Call[P], ref string) {
 	if c.Ask != nil && c.Ask.Ref == "" { // the same request comes back when it is asked for again
 		return
 	}
-	if err := e.cfg.People.As(asked.Asker).Cancel(ctx, ref, e.cfg.WithdrawReason); err != nil {
+	if err := e.cfg.People.As(asked.Asker).Cancel(ctx, ref, e.transport.WithdrawReason(c)); err != nil {
 		e.cfg.Log.WarnContext(ctx, "a request could not be withdrawn", "call", c.Key, "error", err)
 	}
 	e.forget(ctx, ref)

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ func (e *Engine[P]) Open(r store.Record) (*Call[P], error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := e.read(r.Key, text)
+	c, err := e.read(r, text)
 	if err != nil {
 		return nil, fmt.Errorf("read the record: %w", err)
 	}
@@ -62,7 +63,7 @@ func (e *Engine[P]) Open(r store.Record) (*Call[P], error) {
 }
 
 // read reads the form first: what stands in a record of another form may mean something else.
-func (e *Engine[P]) read(key string, text []byte) (*Call[P], error) {
+func (e *Engine[P]) read(r store.Record, text []byte) (*Call[P], error) {
 	var form struct {
 		Format int `json:"format"`
 	}
@@ -78,7 +79,11 @@ func (e *Engine[P]) read(key string, text []byte) (*Call[P], error) {
 	case e.transport.Old == nil:
 		return nil, errors.New("the record has an old form")
 	}
-	return e.transport.Old(key, text)
+	c, err := e.transport.Old(r, text)
+	if err == nil && c.Seed == "" {
+		c.Seed = rand.Text()
+	}
+	return c, err
 }
 
 // put stores a call at the version that it was read at; errConflict when it was changed meanwhile.

@@ -67,8 +67,6 @@ type Config struct {
 
 	// Watch are more watches than that of People, for news of what Remember was told of.
 	Watch []func(ctx context.Context, changed func(ref string)) error
-	// WithdrawReason is what people are told when nobody needs their answer any more.
-	WithdrawReason string
 }
 
 // Engine works on the calls of one namespace.
@@ -142,7 +140,6 @@ func (cfg *Config) fill() {
 	orElse(&cfg.FirstLook, 2*time.Second)
 	orElse(&cfg.LastLook, time.Minute)
 	orElse(&cfg.Grace, 10*time.Second)
-	orElse(&cfg.WithdrawReason, "nobody waits for the call any more")
 }
 
 // orElse sets what was not given.
@@ -178,6 +175,9 @@ func (t Transport[P]) filled(now func() time.Time) Transport[P] {
 	}
 	if t.Moved == nil {
 		t.Moved = func(context.Context, State, *Call[P]) {}
+	}
+	if t.WithdrawReason == nil {
+		t.WithdrawReason = func(*Call[P]) string { return "nobody waits for the call any more" }
 	}
 	if t.Dropped == nil {
 		t.Dropped = func(context.Context, *Call[P]) {}

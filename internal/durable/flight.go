@@ -54,6 +54,13 @@ func (f *flights) all(key string) []*flight {
 	return slices.Clone(f.of[key])
 }
 
+// idle reports whether nothing is under way.
+func (f *flights) idle() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.of) == 0
+}
+
 // everything is under way in this process.
 func (f *flights) everything() []*flight {
 	f.mu.Lock()

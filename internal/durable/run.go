@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/wait"
 )
 
 // The causes for which the context of a run or an errand ends.
@@ -17,6 +19,9 @@ var (
 	// ErrOvertaken says that another process took a run for lost, or that the call has ended meanwhile.
 	ErrOvertaken = errors.New("another process took the call for lost, or it has ended")
 )
+
+// errNobody says that nobody can be asked here any more.
+var errNobody = errors.New("nobody can be asked")
 
 // Stopped says that a run should not go on (Call.Stop).
 type Stopped struct{ Reason string }
@@ -78,7 +83,7 @@ func (e *Engine[P]) begin(ctx context.Context, c *Call[P], r Ruling) (*flight, e
 // claim takes the one run of an approval. The same key gets the same answer after a crash.
 func (e *Engine[P]) claim(ctx context.Context, c *Call[P], v hold.Verdict) error {
 	if e.cfg.People == nil {
-		return fmt.Errorf("nobody can be asked: %w", hold.ErrNotClaimed)
+		return errNobody
 	}
 	err := e.cfg.People.As(c.Asker).Claim(ctx, c.Approval.Ref, c.Approval.Key, v)
 	if err == nil {
@@ -90,8 +95,12 @@ func (e *Engine[P]) claim(ctx context.Context, c *Call[P], v hold.Verdict) error
 
 func (e *Engine[P]) notClaimed(ctx context.Context, c *Call[P], cause error) error {
 	return e.move(ctx, c, func() {
-		if errors.Is(cause, hold.ErrNotClaimed) {
+		switch {
+		case errors.Is(cause, hold.ErrNotClaimed):
 			e.Finish(c, Ending{Why: NotClaimed, Reason: cause.Error()})
+			return
+		case errors.Is(cause, errNobody):
+			e.Finish(c, Ending{Why: Unreachable})
 			return
 		}
 		e.cfg.Log.WarnContext(ctx, "people's side can't be reached", "call", c.Key, "error", cause)
@@ -183,7 +192,11 @@ func (e *Engine[P]) keepResult(ctx context.Context, run *Call[P], result Result[
 	})
 	switch {
 	case errors.Is(err, ErrUnchanged):
-		e.cfg.Log.WarnContext(ctx, "what came of a run was dropped", "call", run.Key, "error", ErrOvertaken)
+		level := slog.LevelWarn
+		if e.cfg.PeersReturn { // its peer spoke before the run returned
+			level = slog.LevelDebug
+		}
+		e.cfg.Log.Log(ctx, level, "what came of a run was dropped", "call", run.Key, "error", ErrOvertaken)
 		e.transport.Dropped(detached, run)
 	case err != nil:
 		e.cfg.Log.ErrorContext(ctx, "what came of a run could not be stored", "call", run.Key, "error", err)
@@ -218,7 +231,7 @@ func (e *Engine[P]) insist(ctx context.Context, store func() error) error {
 		if ended := context.Cause(ctx); errors.Is(ended, ErrShutdown) {
 			return err
 		}
-		sleep(ctx, min(e.cfg.Pause(fails), 5*time.Second))
+		_ = wait.Pause(ctx, min(e.cfg.Pause(fails), 5*time.Second))
 	}
 }
 

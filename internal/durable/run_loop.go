@@ -6,12 +6,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/assent-dev/assent/internal/wait"
 	"github.com/assent-dev/assent/store"
 )
 
 const (
-	duePage    = 256              // due calls that are read at once; they may be large
-	sweepEvery = 10 * time.Minute // and less often where sweeping takes long
+	duePage    = 256         // due calls that are read at once; they may be large
+	sweepEvery = time.Minute // and less often where sweeping takes long
 )
 
 // Run works until ctx ends: on calls that came, on what is due, on news of people, and on what an earlier process left.
@@ -34,7 +35,7 @@ func (e *Engine[P]) Run(ctx context.Context) error {
 	}
 	for ctx.Err() == nil {
 		e.poll(ctx, full)
-		sleep(ctx, e.cfg.Poll)
+		_ = wait.Pause(ctx, e.cfg.Poll)
 	}
 	parts.Wait()
 	return nil
@@ -121,7 +122,7 @@ func (e *Engine[P]) shareOut(ctx context.Context, full <-chan struct{}) {
 		if err != nil && ctx.Err() == nil {
 			e.cfg.Log.ErrorContext(ctx, "due calls can't be read", "error", err)
 		}
-		sleep(ctx, 5*e.cfg.Poll)
+		_ = wait.Pause(ctx, 5*e.cfg.Poll)
 	}
 }
 
@@ -132,6 +133,6 @@ func (e *Engine[P]) sweep(ctx context.Context) {
 		if err := e.calls.records.SweepRecords(ctx, e.now()); err != nil && ctx.Err() == nil {
 			e.cfg.Log.ErrorContext(ctx, "records can't be swept", "error", err)
 		}
-		sleep(ctx, max(sweepEvery, 20*time.Since(start)))
+		_ = wait.Pause(ctx, max(sweepEvery, 20*time.Since(start)))
 	}
 }

@@ -36,18 +36,21 @@ func (e *Engine[P]) send(ctx context.Context, c *Call[P], t *turn) error {
 	return nil
 }
 
-// keepSent stores what came of an errand. One that could not be stored is done again.
+// keepSent stores what came of an errand. Where the process ends before, it is done again.
 func (e *Engine[P]) keepSent(ctx context.Context, sent *Call[P], result Sent[P]) {
 	failed := result.Retry || result.Ending != nil
 	if failed && ctx.Err() != nil {
 		return // it was stopped: whoever comes next does it again
 	}
-	_, err := e.Change(context.WithoutCancel(ctx), sent.Key, func(c *Call[P]) error {
-		if !c.sameErrand(sent) {
-			return ErrUnchanged
-		}
-		e.goOnSent(c, result)
-		return nil
+	err := e.insist(ctx, func() error {
+		_, err := e.Change(context.WithoutCancel(ctx), sent.Key, func(c *Call[P]) error {
+			if !c.sameErrand(sent) {
+				return ErrUnchanged
+			}
+			e.goOnSent(c, result)
+			return nil
+		})
+		return err
 	})
 	if err != nil && !errors.Is(err, ErrUnchanged) {
 		e.cfg.Log.WarnContext(ctx, "what came of an errand could not be stored", "call", sent.Key, "error", err)

@@ -37,7 +37,7 @@ func (e *Engine[P]) nextBefore(c *Call[P], news bool) step[P] {
 	now := e.now()
 	why := e.transport.Abandoned(c)
 	switch {
-	case why != "":
+	case why != "" && (c.State != Running || c.Run.ready(now)):
 		return e.ends(Ending{Why: AbandonedWhy, Reason: why})
 	case c.Asker.Token == "" && c.State != Running:
 		return e.ends(Ending{Why: NoAsker})

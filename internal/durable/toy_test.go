@@ -33,11 +33,12 @@ func newToy(w durabletest.World) (durabletest.Door, error) {
 	toy := &toy{world: w}
 	var err error
 	toy.engine, err = durable.New(durable.Config{
-		Sealing: w.Sealing,
-		People:  w.People,
-		Now:     w.Now,
-		Poll:    w.Poll,
-		Pause:   func(int) time.Duration { return w.Poll },
+		Sealing:   w.Sealing,
+		People:    w.People,
+		Now:       w.Now,
+		Poll:      w.Poll,
+		FirstLook: 20 * w.Poll,
+		Pause:     func(int) time.Duration { return w.Poll },
 	}, durable.Transport[toyPart]{
 		Decide: toy.decide,
 		Run:    toy.run,

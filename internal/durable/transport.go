@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/store"
 )
 
 // Transport is what the engine has to know of whoever speaks a protocol. P is its own part of a call's record. Hooks
@@ -59,8 +60,11 @@ type Transport[P any] struct {
 	// lost. Optional.
 	Dropped func(ctx context.Context, c *Call[P])
 
-	// Old reads the record of an earlier form. Optional: such records are errors.
-	Old func(key string, text []byte) (*Call[P], error)
+	// WithdrawReason is what people are told when nobody needs their answer any more. Optional.
+	WithdrawReason func(c *Call[P]) string
+
+	// Old reads a record of an earlier form, whose text was unsealed. Optional: such records are errors.
+	Old func(r store.Record, text []byte) (*Call[P], error)
 }
 
 // Do says what has to happen before a call may run.

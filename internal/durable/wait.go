@@ -3,7 +3,8 @@ package durable
 import (
 	"context"
 	"sync"
-	"time"
+
+	"github.com/assent-dev/assent/internal/wait"
 )
 
 // waiters are those who wait for news of a call.
@@ -57,29 +58,10 @@ func (e *Engine[P]) Watch(ctx context.Context, key string, enough func(*Call[P])
 			leave()
 			return c, err
 		}
-		e.await(ctx, news)
+		_ = wait.For(ctx, news, e.cfg.Poll) // the context is looked at below
 		leave()
 		if ctx.Err() != nil {
 			return c, context.Cause(ctx)
 		}
-	}
-}
-
-func (e *Engine[P]) await(ctx context.Context, news <-chan struct{}) {
-	look := time.NewTimer(e.cfg.Poll)
-	defer look.Stop()
-	select {
-	case <-news:
-	case <-look.C:
-	case <-ctx.Done():
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/wait"
 )
 
 // news are the references of which something was said that nobody has looked at yet.
@@ -54,7 +55,7 @@ func (e *Engine[P]) listen(ctx context.Context, n *news, watch watch) {
 			return
 		}
 		e.cfg.Log.WarnContext(ctx, "news is not heard; trying again", "error", err)
-		sleep(ctx, e.cfg.Pause(min(fails, 4)))
+		_ = wait.Pause(ctx, e.cfg.Pause(min(fails, 4)))
 		n.add("") // what was said meanwhile
 	}
 }
@@ -83,7 +84,7 @@ func (e *Engine[P]) hearOf(ctx context.Context, ref string) {
 	switch {
 	case err == nil:
 		for !e.take(d.Body.Key, true) && ctx.Err() == nil {
-			sleep(ctx, e.cfg.Poll)
+			_ = wait.Pause(ctx, e.cfg.Poll)
 		}
 	case !errors.Is(err, approval.ErrNotFound) && ctx.Err() == nil:
 		e.cfg.Log.ErrorContext(ctx, "news can't be followed", "error", err)
@@ -105,7 +106,7 @@ func (e *Engine[P]) hearAll(ctx context.Context) {
 			e.cfg.Log.ErrorContext(ctx, "what there may be news of can't be listed", "error", err)
 		}
 		if more {
-			sleep(ctx, e.cfg.Poll)
+			_ = wait.Pause(ctx, e.cfg.Poll)
 		}
 	}
 }

@@ -51,11 +51,13 @@ type turn struct {
 	group   *group
 	handed  bool // somebody else gives it back
 	release func()
+	waits   func() // gives back what calls of all groups share, for one that waits for its peer
 }
 
 // handOn leaves the turn to whoever calls what is returned.
 func (t *turn) handOn() (release func()) {
 	t.handed = true
+	t.waits()
 	return t.release
 }
 
@@ -100,6 +102,13 @@ func (e *Engine[P]) take(key string, news bool) bool {
 	e.jobs[key] = &job{group: g}
 	s.work.Go(func() { e.workOn(s, key, g, news) })
 	return true
+}
+
+// Idle reports whether this process works on nothing at this moment.
+func (e *Engine[P]) Idle() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.jobs) == 0 && e.flights.idle()
 }
 
 func (e *Engine[P]) groupOf(key string) *group {
@@ -147,8 +156,10 @@ func (e *Engine[P]) turn(s *session, g *group) *turn {
 		<-g.turns
 		return nil
 	}
-	return &turn{session: s, group: g, release: func() {
-		<-e.total
+
+	waits := sync.OnceFunc(func() { <-e.total })
+	return &turn{session: s, group: g, waits: waits, release: func() {
+		waits()
 		<-g.turns
 	}}
 }

@@ -5,8 +5,10 @@ import (
 	"crypto/subtle"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap/internal/kept"
 	"github.com/assent-dev/assent/rap/wire"
 )
@@ -17,13 +19,13 @@ const longestToken = 128
 // answer takes the answer to a question, at an address that nobody knows who was not told. To everybody else it is not there, whatever became of the
 // call (T9, T31).
 func (g *Gateway) answer(w http.ResponseWriter, req *http.Request, token string) {
-	d, err := g.asked(req.Context(), token)
+	r, err := g.asked(req.Context(), token)
 	if err != nil {
 		g.cfg.Log.ErrorContext(req.Context(), "an answer could not be looked at", "error", err)
 		http.Error(w, "not now", http.StatusServiceUnavailable)
 		return
 	}
-	if d == nil || !g.signed(req, d) {
+	if r == nil || !g.signed(req, r) {
 		g.unknown(w, req, "no such question is open, or it is not the runtime that answers")
 		return
 	}
@@ -35,7 +37,7 @@ func (g *Gateway) answer(w http.ResponseWriter, req *http.Request, token string)
 	in, err := readAnswer(body, err)
 	ctx, stop := detached(req.Context())
 	defer stop()
-	g.answered(ctx, w, req, d, in, err)
+	g.answered(ctx, w, req, r, in, err)
 }
 
 func readAnswer(body []byte, err error) (wire.Answer, error) {
@@ -51,26 +53,26 @@ func (g *Gateway) unknown(w http.ResponseWriter, req *http.Request, why string) 
 }
 
 // asked finds the call that a token answers; nil when there is none.
-func (g *Gateway) asked(ctx context.Context, token string) (*kept.Doc[call], error) {
+func (g *Gateway) asked(ctx context.Context, token string) (*record, error) {
 	if token == "" || len(token) > longestToken {
 		return nil, nil
 	}
 	alias := kept.Hash(token)
-	d, err := g.calls.ByAlias(ctx, alias)
+	r, err := g.engine.ByAlias(ctx, alias)
 	switch {
 	case errors.Is(err, approval.ErrNotFound):
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case subtle.ConstantTimeCompare([]byte(d.Alias), []byte(alias)) != 1 || d.Body.Question == nil:
+	case subtle.ConstantTimeCompare([]byte(r.Alias), []byte(alias)) != 1 || r.Part.Question == nil:
 		return nil, nil
 	}
-	return d, nil
+	return r, nil
 }
 
-// signed tells whether it is the calling runtime that answers, where that is to be shown.
-func (g *Gateway) signed(req *http.Request, d *kept.Doc[call]) bool {
-	c := g.caller(d.Body.Caller)
+// signed reports whether it is the calling runtime that answers, where that is to be shown.
+func (g *Gateway) signed(req *http.Request, r *record) bool {
+	c := g.caller(r.Part.Caller)
 	if c == nil || !c.AnswersSigned {
 		return c != nil
 	}
@@ -78,20 +80,20 @@ func (g *Gateway) signed(req *http.Request, d *kept.Doc[call]) bool {
 	return from == c
 }
 
-// How an answer stands to the call.
+// hearing is what an answer means to its call.
 type hearing int
 
 const (
 	hearingLate  hearing = iota // nothing is open, and this is not what was answered
 	hearingTaken                // it is the answer
-	hearingSame                 // it was the answer already (T7)
-	hearingWrong                // it is no answer, and the call is over (U24)
+	hearingSame                 // it was the answer already
+	hearingWrong                // it is no answer, and the call is over
 )
 
-func (g *Gateway) answered(ctx context.Context, w http.ResponseWriter, req *http.Request, d *kept.Doc[call], in wire.Answer, bad error) {
+func (g *Gateway) answered(ctx context.Context, w http.ResponseWriter, req *http.Request, r *record, in wire.Answer, bad error) {
 	heard := hearingLate
-	d, changed, err := g.change(ctx, d.Key, func(d *kept.Doc[call]) bool {
-		heard = g.hear(d, in, bad)
+	r, changed, err := g.change(ctx, r.Key, func(r *record) bool {
+		heard = g.hear(r, in, bad)
 		return heard == hearingTaken || heard == hearingWrong
 	})
 	if err != nil {
@@ -100,40 +102,35 @@ func (g *Gateway) answered(ctx context.Context, w http.ResponseWriter, req *http
 		return
 	}
 	if changed {
-		facts := map[string]any{"valid": heard == hearingTaken, "verdict": d.Body.Verdict, "session": d.Body.Grant != ""}
-		_ = g.record(ctx, "rap_user_answered", &d.Body, facts)
-		g.hint(d.Key)
-		defer g.moved(d)
+		facts := map[string]any{"valid": heard == hearingTaken, "verdict": r.Part.Verdict, "session": r.Part.Grant != ""}
+		_ = g.record(ctx, "rap_user_answered", r, facts)
 	}
 	switch heard {
 	case hearingTaken, hearingSame:
 		w.WriteHeader(http.StatusOK)
 	case hearingWrong:
-		g.refuse(ctx, "an answer made no sense", "not the call's id, or not an index of its choices", &d.Body)
+		g.refuse(ctx, "an answer made no sense", "not the call's id, or not an index of its choices", r)
 		http.Error(w, "not an answer to this question; the call is over", http.StatusBadRequest)
 	default:
 		g.unknown(w, req, "the question is not open any more")
 	}
 }
 
-// hear moves a call by an answer: the first that comes in time stands (T8).
-func (g *Gateway) hear(d *kept.Doc[call], in wire.Answer, bad error) hearing {
-	c, q := &d.Body, d.Body.Question
-	right := bad == nil && in.ID == c.ID && in.Selected >= 0 && in.Selected < q.Choices
-	relayed := c.Phase == phaseExecuting && q.Relayed && q.Selected == nil && !q.Bad && c.Stop == "" // nobody needs it once the run is to stop
-	open := c.Phase == phaseAwaiting || relayed
+// hear moves a call by an answer: the first that comes in time counts.
+func (g *Gateway) hear(r *record, in wire.Answer, bad error) hearing {
+	q := r.Part.Question
+	right := bad == nil && in.ID == r.Part.ID && in.Selected >= 0 && in.Selected < q.Choices
 	switch {
-	case !open && right && q.Selected != nil && *q.Selected == in.Selected:
+	case !q.open(r) && right && q.Selected != nil && *q.Selected == in.Selected:
 		return hearingSame
-	case !open || !g.now().Before(c.Until):
+	case !q.open(r) || !g.now().Before(q.Until):
 		return hearingLate
 	case q.Relayed:
 		q.Bad = !right
 	case !right:
-		c.settle(verdictInvalid, "the answer to the question was not valid; nothing was run")
-		d.Due = g.now()
+		g.engine.Finish(r, durable.Ending{Why: whyInvalid})
 	default:
-		g.chosen(d, in.Selected)
+		g.chosen(r, in.Selected)
 	}
 	if !right {
 		return hearingWrong
@@ -142,21 +139,33 @@ func (g *Gateway) hear(d *kept.Doc[call], in wire.Answer, bad error) hearing {
 	return hearingTaken
 }
 
-// chosen decides a call by the index that the user chose: only those that were offered as an allowance allow (4.3.6).
-func (g *Gateway) chosen(d *kept.Doc[call], index int) {
-	c, q := &d.Body, d.Body.Question
-	d.Due = g.now()
+// open reports whether an answer to the question of a call is waited for. Nobody needs it once the run is to stop.
+func (q *question) open(r *record) bool {
+	if q.Relayed {
+		return r.State == durable.Running && r.Stop == "" && q.Selected == nil && !q.Bad
+	}
+	return r.State == durable.Waiting
+}
+
+// chosen decides a call by the index that the user chose: only those that were offered as an allowance allow.
+func (g *Gateway) chosen(r *record, index int) {
+	c := &r.Part
 	switch index {
 	case 0:
-	case q.Session: // never 0
-		c.Grant, c.Makes = grantKey(d.Key, c), true
+	case c.Question.Session: // never 0
+		c.Grant = grantKey(r.Key, c)
+		c.Makes = true
 	default:
-		c.settle(verdictDeny, "the user denied this call")
+		g.engine.Finish(r, durable.Ending{Why: durable.Refused, Reason: "the user denied this call"})
 		return
 	}
-	by := byUser
-	if c.Held != "" {
-		by = byBoth
+
+	c.By = byUser
+	if r.Approval != nil {
+		c.By = byBoth
 	}
-	c.Phase, c.By, c.Verdict, c.Tries = phaseDecided, by, verdictAllow, 0
+	c.Verdict = verdictAllow
+	r.State = durable.Ready
+	r.Deadline = time.Time{}
+	r.Errand = nil
 }

@@ -18,13 +18,12 @@ func TestC1_CallsOfAGatewayOfAnEarlierVersionEndWithoutRunning(t *testing.T) {
 	}
 	h.stop()
 	key := callKey("runtime", "thread", "held")
-	d, err := h.g.calls.Get(t.Context(), key)
+	_, err := h.g.engine.Change(t.Context(), key, func(r *record) error {
+		r.Asker = approval.Asker{}
+		r.Ask.Next = h.now()
+		return nil
+	})
 	if err != nil {
-		t.Fatal(err)
-	}
-	d.Body.Asker = approval.Asker{}
-	d.Due = h.now()
-	if err := h.g.calls.Put(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	b.decide(hold.Held{State: hold.Approved})

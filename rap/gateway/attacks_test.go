@@ -59,8 +59,8 @@ func TestSharesItsWork(t *testing.T) {
 	h.mustInvoke("c1", "write", `{}`)
 	h.runtime.choice("c1")
 	h.runtime.until("its question is posted", func() bool {
-		d, err := h.g.calls.Get(t.Context(), callKey("runtime", "thread", "c1"))
-		return err == nil && d.Body.Question != nil && d.Body.Question.Posted
+		r, err := h.g.engine.Get(t.Context(), callKey("runtime", "thread", "c1"))
+		return err == nil && r.Part.Question != nil && r.Part.Question.Posted
 	})
 	h.pass(11 * time.Minute)
 	if got := h.runtime.result("c1"); !strings.Contains(got, "in time") {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/policy"
-	"github.com/assent-dev/assent/rap/internal/kept"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/template"
 )
@@ -37,21 +37,22 @@ func (j *judged) verdict(within time.Duration) hold.Verdict {
 }
 
 // judge validates a call (I11) and asks the rules. The words say why it is not to run.
-func (g *Gateway) judge(ctx context.Context, c *call) (*judged, string) {
+func (g *Gateway) judge(ctx context.Context, r *record) (*judged, string) {
+	c := &r.Part
 	op := g.ops[c.Operation]
 	if op == nil {
 		name, _ := cutText(template.Escape(c.Operation), maxLabel)
 		return nil, "unknown operation " + name + "; fetch the toolset again"
 	}
-	if err := op.tool.CheckArguments(c.Args); err != nil {
+	if err := op.tool.CheckArguments(r.Args()); err != nil {
 		return nil, "the arguments do not fit the operation's schema: " + err.Error()
 	}
 	plan, err := g.cfg.Plan(ctx)
 	if err != nil || plan == nil {
-		g.refuse(ctx, "the rules could not be had", err, c)
+		g.refuse(ctx, "the rules could not be had", err, r)
 		return nil, "the rules could not be read; nothing was run"
 	}
-	j := &judged{op: op, plan: plan, call: g.present(c, op)}
+	j := &judged{op: op, plan: plan, call: g.present(r, op)}
 	j.Decision = plan.Decide(j.call)
 	if j.Outcome == resolve.Deny {
 		return nil, "denied by the rules: " + j.Message
@@ -64,9 +65,10 @@ func (g *Gateway) judge(ctx context.Context, c *call) (*judged, string) {
 
 // present is a call as rules know it. The caller stands in the session: sessions of two callers have nothing in common, whatever they call them
 // (T19). Of the annotations only what tightens is told.
-func (g *Gateway) present(c *call, op *operation) *resolve.Call {
+func (g *Gateway) present(r *record, op *operation) *resolve.Call {
+	c := &r.Part
 	call := &resolve.Call{
-		Kind: resolve.Tool, Tool: c.Operation, Args: c.Args,
+		Kind: resolve.Tool, Tool: c.Operation, Args: r.Args(),
 		Principal: c.User, Session: below(c.Caller, c.root()), ToolDefinition: op.digest,
 	}
 	if g.cfg.MCPServer != "" {
@@ -91,57 +93,93 @@ func (j *judged) ground() ground {
 	return g
 }
 
-// decide takes a call that was acknowledged to whoever has the next word (U1).
-func (g *Gateway) decide(ctx context.Context, d *kept.Doc[call]) (bool, error) {
-	c := &d.Body
-	j, why := g.judge(ctx, c)
-	if j == nil {
-		g.heard(ctx, c, "deny")
-		return true, g.settle(ctx, d, verdictDeny, why)
+// decide says what has to happen before a call may run: it is asked when the call came, once our approvers or the user
+// allowed it, and right before it runs.
+func (g *Gateway) decide(ctx context.Context, r *record) (durable.Ruling, error) {
+	c := &r.Part
+	j, why := g.judge(ctx, r)
+	g.heard(ctx, r, j)
+	switch {
+	case j == nil:
+		return refused(why), nil
+	case c.By != "": // whoever was to allow it has
+		if j.binding != c.Ground.Binding || c.By == byRules && j.Outcome != resolve.Allow {
+			return refused(textChanged), nil
+		}
+		return g.proceed(r, j, c.By), nil
+	case r.Approval != nil:
+		return g.decideApproved(ctx, r, j)
 	}
-	g.heard(ctx, c, j.Outcome.String())
+
 	c.Ground = j.ground()
-	if j.Outcome == resolve.Allow {
-		return true, g.allow(ctx, d, byRules)
+	switch {
+	case j.Outcome == resolve.Allow:
+		return g.proceed(r, j, byRules), nil
+	case g.cfg.Ask != AskUser:
+		within := lowerOf(g.cfg.Within, j.Require)
+		return durable.Ruling{Do: durable.Approve, Verdict: j.verdict(within), Within: within}, nil
 	}
-	if g.cfg.Ask != AskUser {
-		return g.hold(ctx, d, j)
-	}
-	return true, g.askAlone(ctx, d, j)
-}
-
-// askAlone asks the runtime's user, where that is enough.
-func (g *Gateway) askAlone(ctx context.Context, d *kept.Doc[call], j *judged) error {
 	if why := userMay(j.Require); why != "" {
-		return g.settle(ctx, d, verdictFailed, why+"; nothing was run")
+		return failed(why + "; nothing was run"), nil
 	}
-	return g.askToo(ctx, d, j, byGrant)
+	return g.decideByUser(ctx, r, j, byGrant)
 }
 
-// askToo asks the runtime's user, where no session grant of theirs covers the call.
-func (g *Gateway) askToo(ctx context.Context, d *kept.Doc[call], j *judged, by string) error {
-	grant, err := g.useGrant(ctx, &d.Body, j)
+const textChanged = "the rules or the operation changed since the call was decided; nothing was run"
+
+func refused(why string) durable.Ruling {
+	return durable.Ruling{Ending: durable.Ending{Why: durable.Refused, Reason: why}}
+}
+
+func failed(why string) durable.Ruling {
+	return durable.Ruling{Ending: durable.Ending{Why: whyFailed, Reason: why}}
+}
+
+// proceed lets a call run, and says why.
+func (g *Gateway) proceed(r *record, j *judged, by string) durable.Ruling {
+	r.Part.By = by
+	r.Part.Verdict = verdictAllow
+	return durable.Ruling{Do: durable.Proceed, Verdict: j.verdict(g.cfg.Within)}
+}
+
+// decideApproved goes on with what our approvers approved. That may be other arguments than they were asked about: then
+// the rules have their say about these.
+func (g *Gateway) decideApproved(ctx context.Context, r *record, j *judged) (durable.Ruling, error) {
+	if !r.Approval.Edited && j.binding != r.Part.Ground.Binding || j.Outcome != resolve.Ask {
+		return refused(textChanged), nil
+	}
+	r.Part.Ground = j.ground()
+	if g.cfg.Ask == AskBoth {
+		return g.decideByUser(ctx, r, j, byBoth)
+	}
+	return g.proceed(r, j, byApprovers), nil
+}
+
+// decideByUser asks the runtime's user, where no session grant of theirs covers the call.
+func (g *Gateway) decideByUser(ctx context.Context, r *record, j *judged, by string) (durable.Ruling, error) {
+	grant, err := g.useGrant(ctx, r, j)
 	if err != nil {
-		return err
+		return durable.Ruling{}, err
 	}
 	if grant == "" {
-		return g.await(ctx, d, j)
+		g.await(r, j)
+		return durable.Ruling{Do: durable.Wait}, nil
 	}
-	d.Body.Grant = grant
-	return g.allow(ctx, d, by)
+	r.Part.Grant = grant
+	return g.proceed(r, j, by), nil
 }
 
-// heard records what was decided first about a call, once where the desk has to be reached again.
-func (g *Gateway) heard(ctx context.Context, c *call, decision string) {
-	if c.Tries == 0 {
-		_ = g.record(ctx, "rap_call_received", c, map[string]any{"decision": decision})
+// heard records what was decided first about a call.
+func (g *Gateway) heard(ctx context.Context, r *record, j *judged) {
+	if r.Part.Heard {
+		return
 	}
-}
-
-// allow says that a call may run, and why. It is stored before anything runs.
-func (g *Gateway) allow(ctx context.Context, d *kept.Doc[call], by string) error {
-	d.Body.Phase, d.Body.By, d.Body.Verdict, d.Body.Tries, d.Due = phaseDecided, by, verdictAllow, 0, g.now()
-	return g.calls.Put(ctx, d)
+	r.Part.Heard = true
+	decision := "deny"
+	if j != nil {
+		decision = j.Outcome.String()
+	}
+	_ = g.record(ctx, "rap_call_received", r, map[string]any{"decision": decision})
 }
 
 // userMay tells why the runtime's user alone can't answer; "" when the user can.

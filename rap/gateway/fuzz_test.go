@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap/internal/kept"
 	"github.com/assent-dev/assent/rap/wire"
 )
@@ -48,9 +49,9 @@ func FuzzInvoke(f *testing.F) {
 				t.Fatalf("no result of %q:\n%s", in.ID, h.logged())
 			}
 		}
-		d, err := h.g.calls.Get(t.Context(), callKey("runtime", "thread", "waits"))
-		if err != nil || d.Body.Phase != phaseAwaiting || h.runs("waits") != 0 {
-			t.Fatalf("the other call: %v, %v", d, err)
+		r, err := h.g.engine.Get(t.Context(), callKey("runtime", "thread", "waits"))
+		if err != nil || r.State != durable.Waiting || h.runs("waits") != 0 {
+			t.Fatalf("the other call: %v, %v", r, err)
 		}
 	})
 	if q.ID != "waits" {
@@ -73,19 +74,19 @@ func FuzzAnswer(f *testing.F) {
 		if code := h.serve("/answer/"+strings.Map(plainPath, token), body); code != 404 {
 			t.Fatalf("an address that nobody was told: %d", code)
 		}
-		d := h.waiting(t)
-		code := h.serve("/answer/"+d.Alias, body)
+		r, token := h.waiting(t)
+		code := h.serve("/answer/"+token, body)
 		in, err := wire.ParseAnswer([]byte(body))
-		right := err == nil && in.ID == d.Body.ID && in.Selected >= 0 && in.Selected < d.Body.Question.Choices
+		right := err == nil && in.ID == r.Part.ID && in.Selected >= 0 && in.Selected < r.Part.Question.Choices
 		if (code == 200) != right || code != 200 && code != 400 {
 			t.Fatalf("%d for %q", code, body)
 		}
-		now, err := h.g.calls.Get(t.Context(), d.Key)
-		if err != nil || now.Body.Phase == phaseAwaiting || (now.Body.By == byUser) != (right && in.Selected < 2) {
-			t.Fatalf("%+v, %v", now.Body, err)
+		now, err := h.g.engine.Get(t.Context(), r.Key)
+		if err != nil || now.State == durable.Waiting || (now.Part.By == byUser) != (right && in.Selected < 2) {
+			t.Fatalf("%+v, %v", now.Part, err)
 		}
-		other, err := h.g.calls.Get(t.Context(), callKey("runtime", "thread", "waits"))
-		if err != nil || other.Body.Phase != phaseAwaiting {
+		other, err := h.g.engine.Get(t.Context(), callKey("runtime", "thread", "waits"))
+		if err != nil || other.State != durable.Waiting {
 			t.Fatalf("the other call: %v, %v", other, err)
 		}
 	})
@@ -98,18 +99,26 @@ func plainPath(r rune) rune {
 	return 'A'
 }
 
-// waiting puts a question whose token is known: alias holds it.
-func (h *house) waiting(t *testing.T) *kept.Doc[call] {
+// waiting puts a question whose token is known.
+func (h *house) waiting(t *testing.T) (r *record, token string) {
 	token, alias := kept.NewToken()
-	id := "c"
-	selected := &question{Choices: 3, Session: 1, Uses: 2, For: 1 << 40, Posted: true}
-	d := &kept.Doc[call]{Key: callKey("runtime", token, id), Alias: alias, Body: call{
-		Phase: phaseAwaiting, Caller: "runtime", Thread: token, ID: id, Operation: "write", Args: []byte(`{}`), Callback: h.runtime.url(),
-		Question: selected, Until: h.now().Add(1 << 40),
-	}}
-	if err := h.g.calls.Put(t.Context(), d); err != nil {
+	r = &record{
+		Key:       callKey("runtime", token, "c"),
+		Alias:     alias,
+		Asker:     h.g.callers[0].asker,
+		State:     durable.Waiting,
+		Arguments: []byte(`{}`),
+		Part: call{
+			Caller:    "runtime",
+			Thread:    token,
+			ID:        "c",
+			Operation: "write",
+			Callback:  h.runtime.url(),
+			Question:  &question{Choices: 3, Session: 1, Uses: 2, For: 1 << 40, Posted: true, Until: h.now().Add(1 << 40)},
+		},
+	}
+	if err := h.g.engine.Add(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	d.Alias = token
-	return d
+	return r, token
 }

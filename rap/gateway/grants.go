@@ -10,6 +10,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap/internal/kept"
 )
 
@@ -51,9 +52,10 @@ func (g *sessionGrant) open(now time.Time) bool {
 
 // covers tells whether a call may run on a grant (U23, 4.3.11): the same asker and session, user and operation, as it is now, under the rules of now,
 // asked about by no rule that the user did not see. Threads hand grants down, never up.
-func (g *Gateway) covers(s *sessionGrant, c *call, j *judged) bool {
+func (g *Gateway) covers(s *sessionGrant, r *record, j *judged) bool {
+	c := &r.Part
 	below := g.cfg.Grants.Children && slices.Contains(c.Ancestors, s.Thread)
-	if !s.Asker.Same(c.Asker) || s.Caller != c.Caller || s.Session != c.root() || s.User != c.User || s.Operation != c.Operation || s.Thread != c.Thread && !below {
+	if !s.Asker.Same(r.Asker) || s.Caller != c.Caller || s.Session != c.root() || s.User != c.User || s.Operation != c.Operation || s.Thread != c.Thread && !below {
 		return false
 	}
 	now := j.ground()
@@ -65,17 +67,18 @@ func (g *Gateway) covers(s *sessionGrant, c *call, j *judged) bool {
 }
 
 // useGrant takes one use of a session grant that covers the call, and returns where it is kept; "" when none does.
-func (g *Gateway) useGrant(ctx context.Context, c *call, j *judged) (string, error) {
+func (g *Gateway) useGrant(ctx context.Context, r *record, j *judged) (string, error) {
+	c := &r.Part
 	if !g.cfg.Grants.Offer || c.Stray {
 		return "", nil
 	}
 	all, err := g.grants.List(ctx, threadPrefix(c.Caller, c.root()), "", 1000)
 	if err != nil {
-		g.refuse(ctx, "session grants can't be read", err, c) // then the user is asked
+		g.refuse(ctx, "session grants can't be read", err, r) // then the user is asked
 	}
 	for _, s := range all {
 		used, err := g.editGrant(ctx, s.Key, func(s *sessionGrant) bool {
-			ok := g.covers(s, c, j)
+			ok := g.covers(s, r, j)
 			if ok {
 				s.Uses++
 			}
@@ -91,21 +94,35 @@ func (g *Gateway) useGrant(ctx context.Context, c *call, j *judged) (string, err
 	return "", nil
 }
 
-// makeGrant stores what the user allowed for the session. This run is its first use. Only true says that it is there.
-func (g *Gateway) makeGrant(ctx context.Context, d *kept.Doc[call], j *judged) (bool, error) {
-	c, q := &d.Body, d.Body.Question
+// makeGrant stores what the user allowed for the session. This run is its first use. An ending says why nothing runs.
+func (g *Gateway) makeGrant(ctx context.Context, r *record) (*durable.Ending, error) {
+	c := &r.Part
 	now := g.now()
-	s := sessionGrant{Asker: c.Asker, Thread: c.Thread, Made: now, Ground: j.ground(), SessionGrant: SessionGrant{
-		ID: grantID(c.Grant), Caller: c.Caller, Session: c.root(), User: c.User, Operation: c.Operation, Uses: 1, MaxUses: q.Uses, Expires: now.Add(q.For),
-	}}
+	s := sessionGrant{
+		Asker:  r.Asker,
+		Thread: c.Thread,
+		Made:   now,
+		Ground: c.Ground,
+		SessionGrant: SessionGrant{
+			ID:        grantID(c.Grant),
+			Caller:    c.Caller,
+			Session:   c.root(),
+			User:      c.User,
+			Operation: c.Operation,
+			Uses:      1,
+			MaxUses:   c.Question.Uses,
+			Expires:   now.Add(c.Question.For),
+		},
+	}
 	if g.recordGrant(ctx, "rap_grant_made", &s) != nil {
-		return false, g.settle(ctx, d, verdictFailed, "the session grant could not be recorded; nothing was run")
+		return &durable.Ending{Why: whyFailed, Reason: "the session grant could not be recorded; nothing was run"}, nil
 	}
-	err := g.grants.Put(ctx, &kept.Doc[sessionGrant]{Key: c.Grant, Alias: s.ID, Expires: s.Expires.Add(rememberEnded), Body: s})
+	d := &durable.Doc[sessionGrant]{Key: c.Grant, Alias: s.ID, Expires: s.Expires.Add(rememberEnded), Body: s}
+	err := g.grants.Put(ctx, d)
 	if errors.Is(err, approval.ErrVersion) { // made before the process died, and perhaps ended since
-		return true, nil
+		return nil, nil
 	}
-	return err == nil, err
+	return nil, err
 }
 
 // editGrant moves a grant by compare-and-set; nil when there was nothing to move.
@@ -125,7 +142,7 @@ func (g *Gateway) editGrant(ctx context.Context, key string, edit func(*sessionG
 			return nil, err
 		}
 	}
-	return nil, errBusy
+	return nil, durable.ErrBusy
 }
 
 // inForce tells whether a grant whose use was taken still stands.
@@ -151,7 +168,7 @@ func (g *Gateway) endGrant(ctx context.Context, key, how string) error {
 
 // dropGrants ends what was given in a thread, and in its whole session when it is the root (T14).
 func (g *Gateway) dropGrants(ctx context.Context, caller, thread string) error {
-	return g.eachGrant(ctx, callerPrefix(caller), func(d *kept.Doc[sessionGrant]) error {
+	return g.eachGrant(ctx, callerPrefix(caller), func(d *durable.Doc[sessionGrant]) error {
 		if d.Body.Thread != thread && d.Body.Session != thread {
 			return nil
 		}
@@ -159,7 +176,7 @@ func (g *Gateway) dropGrants(ctx context.Context, caller, thread string) error {
 	})
 }
 
-func (g *Gateway) eachGrant(ctx context.Context, prefix string, show func(*kept.Doc[sessionGrant]) error) error {
+func (g *Gateway) eachGrant(ctx context.Context, prefix string, show func(*durable.Doc[sessionGrant]) error) error {
 	after := ""
 	var all error
 	for {
@@ -178,7 +195,7 @@ func (g *Gateway) eachGrant(ctx context.Context, prefix string, show func(*kept.
 // Grants lists the session grants in force.
 func (g *Gateway) Grants(ctx context.Context) ([]SessionGrant, error) {
 	var out []SessionGrant
-	err := g.eachGrant(ctx, "", func(d *kept.Doc[sessionGrant]) error {
+	err := g.eachGrant(ctx, "", func(d *durable.Doc[sessionGrant]) error {
 		if d.Body.open(g.now()) {
 			out = append(out, d.Body.SessionGrant)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/rap/wire"
 )
@@ -166,16 +167,17 @@ func TestGrantsOfClosingThreads(t *testing.T) {
 	h.mustInvoke("c1", "write", `{}`)
 	q := h.runtime.choice("c1")
 	h.stop() // nobody works on what is answered
-	d, err := h.g.calls.Get(t.Context(), callKey("runtime", "thread", "c1"))
-	if err != nil || h.g.hear(d, wire.Answer{ID: "c1", Selected: 1}, nil) != hearingTaken {
+	r, err := h.g.engine.Change(t.Context(), callKey("runtime", "thread", "c1"), func(r *record) error {
+		if h.g.hear(r, wire.Answer{ID: "c1", Selected: 1}, nil) != hearingTaken {
+			return errors.New("the answer is not taken")
+		}
+		return nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	j, why := h.g.mayRun(t.Context(), &d.Body)
-	if why != "" {
-		t.Fatal(why)
-	}
-	if err := h.g.calls.Put(t.Context(), d); err != nil {
-		t.Fatal(err)
+	if ruling, err := h.g.decide(t.Context(), r); err != nil || ruling.Do != durable.Proceed {
+		t.Fatal(ruling, err)
 	}
 	if err := h.g.cancelThread(t.Context(), h.g.callers[0], "thread"); err != nil {
 		t.Fatal(err)
@@ -183,8 +185,8 @@ func TestGrantsOfClosingThreads(t *testing.T) {
 	if err := h.g.dropGrants(t.Context(), "runtime", "thread"); err != nil {
 		t.Fatal(err)
 	}
-	if made, err := h.g.makeGrant(t.Context(), d, j); !made || err != nil { // as a process that had read the call before
-		t.Fatal(made, err)
+	if how, err := h.g.makeGrant(t.Context(), r); how != nil || err != nil { // as a process that had read the call before
+		t.Fatal(how, err)
 	}
 	h.start()
 	h.runtime.result("c1")

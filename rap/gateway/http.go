@@ -15,8 +15,9 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/rap/internal/kept"
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap/wire"
+	"github.com/assent-dev/assent/store"
 )
 
 // ServeHTTP answers runtimes. The Host header means nothing to it (T30).
@@ -254,60 +255,48 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 func (g *Gateway) cancelThread(ctx context.Context, c *caller, thread string) error {
-	prefix, after := threadPrefix(c.Name, thread), ""
-	var all error
-	for {
-		page, err := g.calls.List(ctx, prefix, after, 500)
-		all = errors.Join(all, err)
-		if len(page) == 0 {
-			return all
+	var open []string
+	err := g.engine.Each(ctx, threadPrefix(c.Name, thread), func(r store.Record) {
+		if r.Expires.IsZero() { // it has not ended
+			open = append(open, r.Key)
 		}
-		for _, d := range page {
-			after = d.Key
-			if d.Body.Phase != phaseDelivered {
-				all = errors.Join(all, g.cancel(ctx, d.Key, "the thread was closed", true))
-			}
-		}
-	}
-}
-
-// cancel ends a call that has not begun, and asks one that has to stop (T11).
-func (g *Gateway) cancel(ctx context.Context, key, why string, closed bool) error {
-	d, changed, err := g.change(ctx, key, func(d *kept.Doc[call]) bool {
-		c := &d.Body
-		if c.over() {
-			return g.cancelEvents(d, why)
-		}
-		if c.Stop != "" && c.Closed == closed {
-			return false
-		}
-		c.Closed = c.Closed || closed
-		if c.Phase == phaseExecuting {
-			c.Stop = why
-			return true
-		}
-		c.settle(verdictCancelled, why+"; nothing was run")
-		d.Due = g.now()
-		return true
 	})
-	if changed {
-		g.stop(key, why)
-		g.moved(d)
+	for _, key := range open {
+		err = errors.Join(err, g.cancel(ctx, key, "the thread was closed", true))
 	}
 	return err
 }
 
+// cancel ends a call that has not begun, and asks one that has to stop.
+func (g *Gateway) cancel(ctx context.Context, key, why string, closed bool) error {
+	_, _, err := g.change(ctx, key, func(r *record) bool {
+		c := &r.Part
+		if r.Over() {
+			return cancelEvents(r, why)
+		}
+		if r.Stop != "" && c.Closed == closed {
+			return false
+		}
+		c.Closed = c.Closed || closed
+		if r.State == durable.Running {
+			r.Stop = why
+			return true
+		}
+		g.engine.Finish(r, durable.Ending{Why: durable.Interrupted, Reason: why})
+		return true
+	})
+	return err
+}
+
 // cancelEvents has the subscription of a call end that has its result.
-func (g *Gateway) cancelEvents(d *kept.Doc[call], why string) bool {
-	c := &d.Body
-	if c.Follows == "" || c.Stop != "" || c.Phase == phaseDelivered {
+func cancelEvents(r *record, why string) bool {
+	if r.Part.Follows == "" || r.Stop != "" || r.State == durable.Closed {
 		return false
 	}
-	c.Stop = why
-	if c.Phase == phaseFollowing {
-		d.Due = g.now()
+	r.Stop = why
+	if r.Part.Posted && r.Errand != nil {
+		r.Errand.Next = time.Time{}
 	}
-
 	return true
 }
 
@@ -322,12 +311,12 @@ func (g *Gateway) status(w http.ResponseWriter, req *http.Request, c *caller) {
 		http.Error(w, err.Error(), statusOf(err))
 		return
 	}
-	d, err := g.calls.Get(req.Context(), callKey(c.Name, in.ThreadID, in.ToolCallID))
+	r, err := g.engine.Get(req.Context(), callKey(c.Name, in.ThreadID, in.ToolCallID))
 	if err != nil && !errors.Is(err, approval.ErrNotFound) {
 		http.Error(w, "nobody can say", http.StatusServiceUnavailable) // 5xx means unknown there
 		return
 	}
-	alive := err == nil && d.Body.Phase != phaseDelivered
+	alive := err == nil && r.State != durable.Closed
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]bool{"alive": alive})
 }

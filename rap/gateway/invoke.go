@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/rap/internal/kept"
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
@@ -29,7 +29,7 @@ func (g *Gateway) invoke(w http.ResponseWriter, req *http.Request, c *caller) {
 		g.decline(w, req, code, why)
 		return
 	}
-	if g.limits.hurried(c.key, g.now()) {
+	if g.limits.hurried(c.Name, g.now()) {
 		g.busy(w, req, "1", "too many invocations in a second")
 		return
 	}
@@ -38,11 +38,11 @@ func (g *Gateway) invoke(w http.ResponseWriter, req *http.Request, c *caller) {
 		g.decline(w, req, http.StatusBadRequest, "the invocation can't be kept")
 		return
 	}
-	d := g.received(c, &in, digest)
+	r := g.received(c, &in, digest)
 	if err != nil { // its sender can be told by a result (T21)
-		g.misfit(d, "the invocation is not valid: "+err.Error())
+		g.misfit(r, "the invocation is not valid: "+err.Error())
 	}
-	g.keep(w, req, d)
+	g.keep(w, req, r)
 }
 
 // enter waits for a place among the invocations that a caller has in memory. Nothing of the body is read before.
@@ -82,28 +82,40 @@ func (g *Gateway) decline(w http.ResponseWriter, req *http.Request, code int, wh
 	http.Error(w, why, code)
 }
 
-func (g *Gateway) received(c *caller, in *wire.Invocation, digest string) *kept.Doc[call] {
-	now := g.now()
-	d := &kept.Doc[call]{Key: callKey(c.Name, in.GroupID, in.ID), Due: now, Body: call{
-		Phase: phaseReceived, Asker: c.asker, Caller: c.Name, Thread: in.GroupID, ID: in.ID, CallID: in.CallID, User: in.UserID, Ancestors: slices.Clone(in.Ancestors),
-		Callback: in.CallbackURL, Operation: in.Operation, Args: in.Arguments, Digest: digest,
-	}}
-	if c.hash == nil && len(in.Ancestors) > 0 { // a caller that nobody knows can't say whose child its thread is (T28)
-		d.Body.Ancestors, d.Body.Stray = nil, true
+func (g *Gateway) received(c *caller, in *wire.Invocation, digest string) *record {
+	r := &record{
+		Key:       callKey(c.Name, in.GroupID, in.ID),
+		Asker:     c.asker,
+		Arguments: in.Arguments,
+		Part: call{
+			Caller:    c.Name,
+			Thread:    in.GroupID,
+			ID:        in.ID,
+			CallID:    in.CallID,
+			User:      in.UserID,
+			Ancestors: slices.Clone(in.Ancestors),
+			Callback:  in.CallbackURL,
+			Operation: in.Operation,
+			Digest:    digest,
+		},
 	}
-
-	return d
+	if c.hash == nil && len(in.Ancestors) > 0 { // a caller that nobody knows can't say whose child its thread is
+		r.Part.Ancestors = nil
+		r.Part.Stray = true
+	}
+	return r
 }
 
-// misfit makes of an invocation one that only its error is left of. It stands beside the call of that id, which nobody touches (T18).
-func (g *Gateway) misfit(d *kept.Doc[call], text string) {
-	d.Key += "/" + d.Body.Digest
-	d.Body.settle(verdictFailed, text)
+// misfit makes of an invocation one that only its error is left of. It is kept beside the call of that id, which nobody
+// touches.
+func (g *Gateway) misfit(r *record, text string) {
+	r.Key += "/" + r.Part.Digest
+	g.engine.Finish(r, durable.Ending{Why: whyFailed, Reason: text})
 }
 
 // keep stores a new call and acknowledges it.
-func (g *Gateway) keep(w http.ResponseWriter, req *http.Request, d *kept.Doc[call]) {
-	err := g.admit(req.Context(), d)
+func (g *Gateway) keep(w http.ResponseWriter, req *http.Request, r *record) {
+	err := g.admit(req.Context(), r)
 	switch {
 	case errors.Is(err, errFull):
 		g.busy(w, req, "10", "too many calls are open")
@@ -117,66 +129,57 @@ func (g *Gateway) keep(w http.ResponseWriter, req *http.Request, d *kept.Doc[cal
 
 var errFull = errors.New("too many calls are open")
 
-// admit stores a call under a key that is free. A repetition of the call that has it is that call, and anything else gets an error (T17, T18).
-func (g *Gateway) admit(ctx context.Context, d *kept.Doc[call]) error {
+// admit stores a call under a key that is free. A repetition of the call that has it is that call, and anything else
+// gets an error.
+func (g *Gateway) admit(ctx context.Context, r *record) error {
 	for range maxChanges {
-		err := g.create(ctx, d)
-		if err == nil {
-			g.moved(d)
-			return nil
-		}
-		if !errors.Is(err, approval.ErrVersion) && !errors.Is(err, errFull) {
+		err := g.create(ctx, r)
+		if !errors.Is(err, durable.ErrExists) && !errors.Is(err, errFull) {
 			return err
 		}
-		there, lost := g.calls.Get(ctx, d.Key)
+		there, lost := g.engine.Get(ctx, r.Key)
 		switch {
 		case errors.Is(lost, approval.ErrNotFound) && errors.Is(err, errFull):
 			return err
 		case errors.Is(lost, approval.ErrNotFound): // forgotten just now
-			d.Version = 0
 		case lost != nil:
 			return lost
-		case !there.Expires.IsZero() && there.Expires.Before(g.now()): // as good as forgotten
-			d.Version = there.Version
-		case there.Body.Digest == d.Body.Digest:
-			return g.again(ctx, d.Key)
+		case there.Part.Digest == r.Part.Digest:
+			return g.again(ctx, r.Key)
 		default:
-			g.refuse(ctx, "an id was used for another call", "same ids, other content", &there.Body)
-			d.Version = 0
-			g.misfit(d, "this id was used for another call of this thread")
+			g.refuse(ctx, "an id was used for another call", "same ids, other content", there)
+			g.misfit(r, "this id was used for another call of this thread")
 		}
 	}
-	return errBusy
+	return durable.ErrBusy
 }
 
-func (g *Gateway) create(ctx context.Context, d *kept.Doc[call]) error {
-	if !g.limits.enter(d.Key) {
+func (g *Gateway) create(ctx context.Context, r *record) error {
+	if !g.limits.enter(r.Key) {
 		return errFull
 	}
-	err := g.calls.Put(ctx, d)
+	err := g.engine.Add(ctx, r)
 	if err != nil {
-		g.limits.leave(d.Key)
+		g.limits.leave(r.Key)
 	}
 	return err
 }
 
-// again posts the result of a call anew, when it has one (T17).
+// again posts the result of a call anew, when it has one.
 func (g *Gateway) again(ctx context.Context, key string) error {
 	var left bool
-	d, changed, err := g.change(ctx, key, func(d *kept.Doc[call]) bool {
-		c := &d.Body
-		if c.Phase != phaseDelivered && c.Phase != phaseFollowing || len(c.Result) == 0 {
+	_, changed, err := g.change(ctx, key, func(r *record) bool {
+		if r.State != durable.Closed && !r.Part.Posted || len(r.Part.Result) == 0 {
 			return false
 		}
-		left = c.Phase == phaseDelivered
-		c.Phase, c.Tries, d.Due, d.Expires = phaseDone, 0, g.now(), time.Time{}
+		left = r.State == durable.Closed
+		r.State = durable.Ended
+		r.Errand = &durable.Attempt{}
+		r.Part.Posted = false
 		return true
 	})
 	if changed && left {
 		g.limits.back(key)
-	}
-	if changed {
-		g.moved(d)
 	}
 	return err
 }

@@ -80,7 +80,7 @@ func keyParts(key string) (caller, thread string) {
 // count counts what is open: all that nobody may forget yet. Nothing is unsealed for that.
 func (g *Gateway) count(ctx context.Context) error {
 	callers, threads := map[string]int{}, map[string]int{}
-	err := g.calls.Each(ctx, "", func(r store.Record) {
+	err := g.engine.Each(ctx, "", func(r store.Record) {
 		if r.Expires.IsZero() {
 			caller, thread := keyParts(r.Key)
 			callers[caller]++

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/rap/internal/kept"
 	"github.com/assent-dev/assent/rap/wire"
@@ -21,40 +22,51 @@ const (
 	maxMessage   = 4000
 )
 
-// await makes the question of a call (U2 to U10): what runs and for how long it is allowed, the denial last and the default.
-func (g *Gateway) await(ctx context.Context, d *kept.Doc[call], j *judged) error {
-	c := &d.Body
+// await makes the question of a call: what runs and for how long it is allowed, the denial last and the default. It is
+// posted once it is stored.
+func (g *Gateway) await(r *record, j *judged) {
+	c := &r.Part
 	q := &question{Session: -1}
-	view := show(c, j)
+	view := show(r, j)
 	within := lowerOf(g.cfg.Within, j.Require)
 	choices := []string{"Allow once: " + c.Operation + " " + view.brief}
 	if uses, life := g.offer(j.Require); uses > 1 && !view.cut && !c.Stray {
-		q.Session, q.Uses, q.For = len(choices), uses, life
-		choices = append(choices, fmt.Sprintf("Allow %s with any arguments for this session (at most %s, for at most %s)", c.Operation, times(uses), policy.FormatDuration(life)))
+		q.Session = len(choices)
+		q.Uses = uses
+		q.For = life
+		choices = append(choices, fmt.Sprintf("Allow %s with any arguments for this session (at most %s, for at most %s)",
+			c.Operation, times(uses), policy.FormatDuration(life)))
 	}
 	choices = append(choices, "Deny")
+
 	prompt := view.prompt(g.cfg.Name, c.Operation) + "\nExpires in " + policy.FormatDuration(within) + "."
-	return g.pose(ctx, d, q, prompt, choices, len(choices)-1, within)
+	g.pose(r, q, within, &wire.Choice{Prompt: prompt, Choices: choices, Default: len(choices) - 1})
+	r.Deadline = q.Until
+	r.Errand = &durable.Attempt{}
 }
 
-// pose stores a question, with the token that answers it. Only then it is posted.
-func (g *Gateway) pose(ctx context.Context, d *kept.Doc[call], q *question, prompt string, choices []string, standard int, within time.Duration) error {
-	c := &d.Body
+// pose makes a question the call's own, with the token that answers it.
+func (g *Gateway) pose(r *record, q *question, within time.Duration, message *wire.Choice) {
+	c := &r.Part
 	token, alias := kept.NewToken()
-	q.Choices = len(choices)
-	q.Body = (&wire.Choice{
-		GroupID: c.Thread, ID: c.ID, CallID: c.CallID, Prompt: prompt, Choices: choices, Default: standard, ResponseURL: g.url + "/answer/" + token,
-	}).Append(nil)
-	c.Question, c.Tries, c.Until = q, 0, g.now().Add(within)
-	d.Alias = alias
-	if c.Phase != phaseExecuting {
-		c.Phase, d.Due = phaseAwaiting, g.now().Add(g.caller(c.Caller).lease)
-	}
-	if err := g.calls.Put(ctx, d); err != nil {
-		return err
-	}
-	_ = g.record(ctx, "rap_user_asked", c, map[string]any{"choices": len(choices), "relayed": q.Relayed, "within": within.String()})
-	return nil
+	message.GroupID = c.Thread
+	message.ID = c.ID
+	message.CallID = c.CallID
+	message.ResponseURL = g.url + "/answer/" + token
+
+	q.Choices = len(message.Choices)
+	q.Body = message.Append(nil)
+	q.Within = within
+	q.Until = g.now().Add(within)
+	c.Question = q
+	r.Alias = alias
+}
+
+// askedUser records that the runtime's user is asked.
+func (g *Gateway) askedUser(ctx context.Context, r *record) {
+	q := r.Part.Question
+	facts := map[string]any{"choices": q.Choices, "relayed": q.Relayed, "within": q.Within.String()}
+	_ = g.record(ctx, "rap_user_asked", r, facts)
 }
 
 // offer tells what a user may allow a session; no uses at all where the rules or the configuration don't want it (U10).
@@ -100,15 +112,15 @@ type view struct {
 	cut       bool   // something is not shown
 }
 
-func show(c *call, j *judged) view {
+func show(r *record, j *judged) view {
 	if j.Require != nil && len(j.Require.Arguments.Redact) > 0 {
 		return view{arguments: "(hidden by the rules)", brief: "(arguments hidden by the rules)", cut: true}
 	}
 	v := view{message: j.Message}
-	whole := isolated(compact(c.Args))
+	whole := isolated(compact(r.Args()))
 	v.arguments, v.cut = cutText(whole, maxArguments)
 	v.brief, _ = cutText(whole, maxLabel)
-	if label := labelOf(j.op, c.Args); label != "" {
+	if label := labelOf(j.op, r.Args()); label != "" {
 		v.label, _ = cutText(template.Escape(label), maxLabel)
 		v.brief = v.label
 	}

@@ -37,7 +37,7 @@ func TestShowsCalls(t *testing.T) {
 		"hidden":         {args: `{"a":"secret"}`, label: label, r: hidden, want: []string{"hidden by the rules"}, brief: "(arguments hidden by the rules)", cut: true},
 		"the rules' say": {args: `{}`, want: []string{"The rules say: first\n  second"}, brief: `{}`},
 	} {
-		c := &call{Operation: "write", Args: []byte(tt.args)}
+		c := &record{Arguments: []byte(tt.args), Part: call{Operation: "write"}}
 		j := &judged{op: &operation{Operation: rap.Operation{Label: tt.label}}, Decision: resolve.Decision{Message: "first\nsecond", Require: tt.r}}
 		v := show(c, j)
 		prompt := v.prompt("Files", "write")
@@ -61,7 +61,7 @@ func TestShowsAnyArguments(t *testing.T) {
 			t.Fatal(err)
 		}
 		args = []byte(strings.NewReplacer(`\u2028`, "\u2028", `\u003c`, "<").Replace(string(args)))
-		v := show(&call{Args: args}, &judged{op: &operation{}})
+		v := show(&record{Arguments: args}, &judged{op: &operation{}})
 		shown := strings.NewReplacer("\u2068", "", "\u2069", "").Replace(v.arguments)
 		bad := func(r rune) bool {
 			return r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)

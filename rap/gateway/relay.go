@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/internal/kept"
+	"github.com/assent-dev/assent/rap/wire"
 	"github.com/assent-dev/assent/template"
 )
 
@@ -40,42 +40,42 @@ func (c *runClock) start() {
 	c.timer.Reset(max(c.left, 0))
 }
 
-// ask relays a question of the operation to the runtime's user. A call asks once: a question of the rules was the one, and so is a first of the
-// operation (2.6.6).
+// ask relays a question of the operation to the runtime's user. A call asks once: a question of the rules was the one,
+// and so is a first of the operation.
 func (r *operationRun) ask(ctx context.Context, prompt string, choices []string, standard int) (int, error) {
 	if len(choices) == 0 || standard < 0 || standard >= len(choices) {
 		return 0, errors.New("expected choices, and a default among them")
 	}
-	d, err := r.pose(ctx, prompt, choices, standard)
+	asked, err := r.pose(ctx, prompt, choices, standard)
 	if err != nil {
 		return 0, err
 	}
+	r.g.askedUser(ctx, asked)
+
 	r.clock.stop()
 	defer r.clock.start()
-	if err := r.post(ctx, d); err != nil {
+	if err := r.post(ctx, asked); err != nil {
 		return 0, err
 	}
-	return r.wait(ctx, d.Body.Until)
+	return r.wait(ctx)
 }
 
-func (r *operationRun) pose(ctx context.Context, prompt string, choices []string, standard int) (*kept.Doc[call], error) {
-	for range maxChanges {
-		d, err := r.g.calls.Get(ctx, r.key)
+// pose stores the question. Only then it is posted.
+func (r *operationRun) pose(ctx context.Context, prompt string, choices []string, standard int) (*record, error) {
+	return r.g.engine.Change(ctx, r.key, func(c *record) error {
 		switch {
-		case err != nil:
-			return nil, err
-		case d.Body.Question != nil:
-			return nil, rap.ErrAskedAlready
-		case d.Body.Phase != phaseExecuting || d.Body.Owner != r.g.id:
-			return nil, errLost
+		case c.Part.Question != nil:
+			return rap.ErrAskedAlready
+		case c.State != durable.Running || c.Part.Run != r.name:
+			return durable.ErrOvertaken
 		}
-		q := &question{Session: -1, Relayed: true}
-		err = r.g.pose(ctx, d, q, r.g.relayedPrompt(d.Body.Operation, prompt), relayedLabels(choices), standard, r.g.cfg.Within)
-		if !errors.Is(err, approval.ErrVersion) {
-			return d, err
-		}
-	}
-	return nil, errBusy
+		r.g.pose(c, &question{Session: -1, Relayed: true}, r.g.cfg.Within, &wire.Choice{
+			Prompt:  r.g.relayedPrompt(c.Part.Operation, prompt),
+			Choices: relayedLabels(choices),
+			Default: standard,
+		})
+		return nil
+	})
 }
 
 // relayedPrompt shows a question that is not ours: who asks first, then its words, which can't act on a screen.
@@ -97,46 +97,36 @@ func relayedLabels(labels []string) []string {
 	return out
 }
 
-func (r *operationRun) post(ctx context.Context, d *kept.Doc[call]) error {
-	c := r.g.caller(d.Body.Caller)
-	if err := c.peer.Deliver(ctx, d.Body.Callback, d.Body.Question.Body); err != nil {
-		r.g.refuse(ctx, "a question could not be posted", err, &d.Body)
+func (r *operationRun) post(ctx context.Context, asked *record) error {
+	c := r.g.caller(asked.Part.Caller)
+	if err := c.peer.Deliver(ctx, asked.Part.Callback, asked.Part.Question.Body); err != nil {
+		r.g.refuse(ctx, "a question could not be posted", err, asked)
 		return &rap.PublicError{Text: "the question could not be put to the user"}
 	}
 	return nil
 }
 
 // wait waits for the answer, which any process may have taken.
-func (r *operationRun) wait(ctx context.Context, until time.Time) (int, error) {
-	t := time.NewTicker(r.g.cfg.Poll)
-	defer t.Stop()
-	for {
-		selected, err := r.answer(ctx, until)
-		if err != nil || selected >= 0 {
-			return selected, err
-		}
-		select {
-		case <-ctx.Done():
-			return 0, context.Cause(ctx)
-		case <-r.nudge:
-		case <-t.C:
-		}
-	}
+func (r *operationRun) wait(ctx context.Context) (int, error) {
+	var selected int
+	var failed error
+	_, err := r.g.engine.Watch(ctx, r.key, func(c *record) bool {
+		var known bool
+		selected, failed, known = r.answer(c.Part.Question)
+		return known
+	})
+	return selected, errors.Join(err, failed)
 }
 
-// answer returns what was answered; -1 while nothing was.
-func (r *operationRun) answer(ctx context.Context, until time.Time) (int, error) {
-	d, err := r.g.calls.Get(ctx, r.key)
-	if err != nil {
-		return 0, err
-	}
-	switch q := d.Body.Question; {
+// answer returns what was answered to a question, if it is known.
+func (r *operationRun) answer(q *question) (selected int, failed error, known bool) {
+	switch {
 	case q != nil && q.Bad:
-		return 0, &rap.PublicError{Text: "the answer to the question was not valid"}
+		return 0, &rap.PublicError{Text: "the answer to the question was not valid"}, true
 	case q != nil && q.Selected != nil:
-		return *q.Selected, nil
-	case !r.g.now().Before(until):
-		return 0, &rap.PublicError{Text: "nobody answered the question in time"}
+		return *q.Selected, nil, true
+	case q == nil || !r.g.now().Before(q.Until):
+		return 0, &rap.PublicError{Text: "nobody answered the question in time"}, true
 	}
-	return -1, nil
+	return 0, nil, false
 }

@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"slices"
 	"strings"
 
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap/internal/kept"
 	"github.com/assent-dev/assent/store"
 )
@@ -19,10 +21,22 @@ func OutlivesRestore(key []byte, r store.Record) (bool, error) {
 	case kind != "calls" || !strings.Contains(place, "gateway/"):
 		return false, nil
 	}
-	v, err := kept.New[call](nil, place, key, kind)
+	sealing := durable.Sealing{Namespace: place, Key: key, Purpose: kept.Purpose}
+	v, err := durable.NewVault[restored](sealing, kind)
 	if err != nil {
 		return false, err
 	}
 	d, err := v.Open(r)
-	return err == nil && d.Body.over(), err
+	return err == nil && d.Body.ended(), err
+}
+
+// restored is what a record says of how far its call had come.
+type restored struct {
+	State durable.State `json:"state"`
+	Phase string        `json:"phase"` // of an earlier version
+}
+
+func (r restored) ended() bool {
+	return slices.Contains([]durable.State{durable.Ended, durable.Closed}, r.State) ||
+		slices.Contains([]string{"done", "following", "delivered"}, r.Phase)
 }

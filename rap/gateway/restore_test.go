@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/internal/kept"
 	"github.com/assent-dev/assent/store"
@@ -31,19 +32,26 @@ func sealed[T any](t *testing.T, records store.Records, key []byte, room, kind s
 func TestM1_OnlyCallsThatHadEndedOutliveARestore(t *testing.T) {
 	records, key, soon := rap.NewMemory(), bytes.Repeat([]byte{7}, 32), time.Now().Add(time.Hour)
 	const gateway, runtime = "rap/gateway/desk", "rap/runtime/desk"
-	call := func(name string, phase phase, due time.Time) store.Record {
-		return sealed(t, records, key, gateway, "calls", kept.Doc[call]{Key: name, Due: due, Body: call{Phase: phase}})
+	call := func(name string, state durable.State, due time.Time) store.Record {
+		return sealed(t, records, key, gateway, "calls", kept.Doc[record]{Key: name, Due: due, Body: record{State: state}})
+	}
+	old := func(name, phase string, due time.Time) store.Record {
+		return sealed(t, records, key, gateway, "calls", kept.Doc[oldCall]{Key: name, Due: due, Body: oldCall{Phase: phase}})
 	}
 	for name, c := range map[string]struct {
 		record store.Record
 		want   bool
 	}{
-		"decided":           {call("a", phaseDecided, soon), false},
-		"held":              {call("b", phaseHeld, soon), false},
-		"done, not sent":    {call("c", phaseDone, soon), true},
-		"delivered":         {call("d", phaseDelivered, time.Time{}), true},
+		"decided":           {call("a", durable.Ready, soon), false},
+		"held":              {call("b", durable.Asking, soon), false},
+		"done, not sent":    {call("c", durable.Ended, soon), true},
+		"delivered":         {call("d", durable.Closed, time.Time{}), true},
+		"decided before":    {old("e", "decided", soon), false},
+		"held before":       {old("f", "held", soon), false},
+		"done before":       {old("g", "done", soon), true},
+		"delivered before":  {old("h", "delivered", time.Time{}), true},
 		"a session's grant": {sealed(t, records, key, gateway, "grants", kept.Doc[sessionGrant]{Key: "a"}), false},
-		"a reference":       {sealed(t, records, key, gateway, "refs", kept.Doc[reference]{Key: "a"}), true},
+		"a reference":       {sealed(t, records, key, gateway, "refs", kept.Doc[struct{}]{Key: "a"}), true},
 		"sent to a tool":    {sealed(t, records, key, runtime, "calls", kept.Doc[struct{}]{Key: "a", Due: soon}), false},
 		"answered":          {sealed(t, records, key, runtime, "calls", kept.Doc[struct{}]{Key: "b"}), true},
 		"news under way":    {sealed(t, records, key, runtime, "events", kept.Doc[struct{}]{Key: "a", Due: soon}), false},
@@ -53,7 +61,7 @@ func TestM1_OnlyCallsThatHadEndedOutliveARestore(t *testing.T) {
 			t.Errorf("%s: stays %v, %v, want %v", name, stays, err, c.want)
 		}
 	}
-	if stays, err := OutlivesRestore(bytes.Repeat([]byte{8}, 32), call("e", phaseDone, soon)); err == nil || stays {
+	if stays, err := OutlivesRestore(bytes.Repeat([]byte{8}, 32), call("i", durable.Ended, soon)); err == nil || stays {
 		t.Errorf("with another key: stays %v, %v", stays, err)
 	}
 }
@@ -62,7 +70,7 @@ func TestM1_OnlyCallsThatHadEndedOutliveARestore(t *testing.T) {
 func TestUsers4_2_RecordsAreSealedAnewForANewKey(t *testing.T) {
 	records, before, after := rap.NewMemory(), bytes.Repeat([]byte{7}, 32), bytes.Repeat([]byte{8}, 32)
 	const room = "rap/gateway/desk"
-	r := sealed(t, records, before, room, "calls", kept.Doc[call]{Key: "a", Body: call{Phase: phaseDone, Thread: "t1"}})
+	r := sealed(t, records, before, room, "calls", kept.Doc[record]{Key: "a", Body: record{State: durable.Ended, Part: call{Thread: "t1"}}})
 	reseal := rap.Reseal(before, after)
 	next, err := reseal(r.Room, r.Key, r.Value)
 	if err != nil {
@@ -70,11 +78,11 @@ func TestUsers4_2_RecordsAreSealedAnewForANewKey(t *testing.T) {
 	}
 
 	r.Value = next
-	v, err := kept.New[call](records, room, after, "calls")
+	v, err := kept.New[record](records, room, after, "calls")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d, err := v.Open(r); err != nil || d.Body.Thread != "t1" || d.Body.Phase != phaseDone {
+	if d, err := v.Open(r); err != nil || d.Body.Part.Thread != "t1" || d.Body.State != durable.Ended {
 		t.Errorf("%+v, %v", d, err)
 	}
 

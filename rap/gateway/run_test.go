@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/wire"
 )
@@ -156,23 +158,37 @@ func TestFindsRunsLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := second.calls.Get(t.Context(), callKey("runtime", "thread", "c1"))
-	if err != nil || d.Body.Phase != phaseExecuting {
-		t.Fatal(d, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- second.Run(ctx) }()
+	key := callKey("runtime", "thread", "c1")
+	state := func() durable.State {
+		r, err := second.engine.Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.State
 	}
-	if _, err := second.lost(t.Context(), d); err != nil || d.Body.Phase != phaseExecuting {
-		t.Errorf("taken for lost while it runs: %s, %v", d.Body.Phase, err)
+	in := wire.Invocation{Operation: "unknown", Arguments: []byte("{}"), CallbackURL: h.runtime.url(), GroupID: "thread", ID: "c2"}
+	req := h.request(h.cfg.PublicURL+"/invoke", string(in.Append(nil)))
+	req.Header.Set("Authorization", "Bearer "+callerToken)
+	second.ServeHTTP(httptest.NewRecorder(), req)
+	h.runtime.result("c2") // so the second one works
+	if got := state(); got != durable.Running {
+		t.Errorf("taken for lost while it runs: %s", got)
 	}
 	h.runtime.until("that it is lost", func() bool { // unless its process shows that it lives meanwhile
-		d, err := second.calls.Get(t.Context(), d.Key)
-		h.pass(2 * executionLease)
-		lost, failed := second.lost(t.Context(), d)
-		return errors.Join(err, failed) == nil && lost
+		h.pass(2 * runLease)
+		return state() != durable.Running
 	})
 	close(free)
 	h.runtime.until("that both agree", func() bool { return len(h.runtime.results("c1")) > 0 })
 	if got := h.runtime.result("c1"); !strings.Contains(got, "outcome unknown") || h.runs("c1") != 1 {
 		t.Errorf("result %q, %d runs", got, h.runs("c1"))
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 
@@ -283,8 +299,8 @@ func TestDropsOrphans(t *testing.T) {
 	}
 	h.pass(time.Hour)
 	h.runtime.until("its end", func() bool {
-		d, err := h.g.calls.Get(t.Context(), callKey("runtime", "thread", "c1"))
-		return err == nil && d.Body.Phase == phaseDelivered
+		r, err := h.g.engine.Get(t.Context(), callKey("runtime", "thread", "c1"))
+		return err == nil && r.State == durable.Closed
 	})
 	if h.runs("c1") != 0 || len(h.runtime.results("c1")) != 0 {
 		t.Errorf("%d runs, results %q", h.runs("c1"), h.runtime.results("c1"))

@@ -3,7 +3,6 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -13,10 +12,11 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/internal/kept"
 	"github.com/assent-dev/assent/rap/peer"
@@ -28,21 +28,15 @@ import (
 // try again.
 type Gateway struct {
 	cfg     Config
-	id      string // of this process
 	base    string // path of PublicURL
 	url     string // PublicURL without a slash at its end
 	ops     map[string]*operation
 	toolset []byte
 	callers []*caller
-	calls   *kept.Vault[call]
-	grants  *kept.Vault[sessionGrant]
-	refs    *kept.Vault[reference] // of the desk
+	engine  *durable.Engine[call]
+	grants  *durable.Vault[sessionGrant]
 	limits  *limits
-	made    chan dueCall // due, and made so by this process
-	feeds   []rap.Feed   // of the operations, each once
-
-	mu       sync.Mutex
-	inFlight map[string]*activeCall // by key of the call
+	feeds   []rap.Feed // of the operations, each once
 }
 
 // gateOp is an operation as runtimes and rules know it.
@@ -57,28 +51,23 @@ type caller struct {
 	Caller
 	asker approval.Asker
 	hash  []byte // of its token; nil: it has none
-	key   string // of its records
 	peer  *peer.Peer
 	lease time.Duration // how long one exchange with it may take
-	turns chan struct{} // steps at the same time
-	runs  chan struct{} // operations at the same time
-	known int           // calls that wait for a turn, guarded by Gateway.mu
 	reads chan struct{} // invocations that are in memory at the same time
 }
 
-// How much of the work one caller may have at once. What is beyond waits in the store.
 const (
-	maxTurns = 64
-	maxRuns  = 256
-	maxKnown = 2048
-	maxReads = 64
+	maxReads   = 64               // invocations of one caller that are in memory at the same time
+	maxWork    = 64               // calls of one caller that are worked on at the same time
+	askTries   = 8                // before a call ends since our approvers can't be reached
+	countEvery = 30 * time.Second // how often to count what is open
 )
 
 // NewGateway checks the configuration.
 func New(cfg Config) (*Gateway, error) {
 	cfg.fill()
-	g := &Gateway{cfg: cfg, id: rand.Text(), inFlight: map[string]*activeCall{}, made: make(chan dueCall, maxKnown)}
-	for _, step := range []func() error{g.checkParts, g.readURL, g.readOperations, g.readCallers, g.openVaults} {
+	g := &Gateway{cfg: cfg, limits: newLimits(&cfg)}
+	for _, step := range []func() error{g.checkParts, g.readURL, g.readOperations, g.readCallers, g.openRecords} {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("gateway: %w", err)
 		}
@@ -177,7 +166,7 @@ func said(hint bool) *bool {
 func (g *Gateway) readCallers() error {
 	seen := map[string]bool{}
 	for i, c := range g.cfg.Callers {
-		out := &caller{Caller: c, key: callerPrefix(c.Name), turns: make(chan struct{}, maxTurns), runs: make(chan struct{}, maxRuns), reads: make(chan struct{}, maxReads)}
+		out := &caller{Caller: c, reads: make(chan struct{}, maxReads)}
 		var err error
 		if out.peer, err = peer.New(c.Callbacks); err != nil {
 			return fmt.Errorf("callers[%d]: callbacks: %w", i, err)
@@ -210,16 +199,117 @@ func (g *Gateway) readCallers() error {
 	return nil
 }
 
-func (g *Gateway) openVaults() (err error) {
-	g.limits = newLimits(&g.cfg)
-	if g.calls, err = kept.New[call](g.cfg.Records, g.cfg.Room, g.cfg.Key, "calls"); err != nil {
+// openRecords opens the records, and makes the engine that works on calls.
+func (g *Gateway) openRecords() (err error) {
+	sealing := durable.Sealing{
+		Records:   g.cfg.Records,
+		Namespace: g.cfg.Room,
+		Key:       g.cfg.Key,
+		Purpose:   kept.Purpose,
+	}
+	if g.grants, err = durable.NewVault[sessionGrant](sealing, "grants"); err != nil {
 		return err
 	}
-	if g.refs, err = kept.New[reference](g.cfg.Records, g.cfg.Room, g.cfg.Key, "refs"); err != nil {
-		return err
-	}
-	g.grants, err = kept.New[sessionGrant](g.cfg.Records, g.cfg.Room, g.cfg.Key, "grants")
+	g.engine, err = durable.New(durable.Config{
+		Sealing:  sealing,
+		People:   g.cfg.People,
+		Log:      g.cfg.Log,
+		Now:      g.cfg.Now,
+		Poll:     g.cfg.Poll,
+		Workers:  maxWork * len(g.callers),
+		Share:    maxWork,
+		AskTries: askTries,
+		Grace:    runGrace,
+		Watch:    g.watches(),
+	}, durable.Transport[call]{
+		Decide:    g.decide,
+		Begin:     g.begin,
+		Run:       g.run,
+		Send:      g.send,
+		End:       g.ended,
+		Abandoned: g.abandoned,
+		Lease:     g.lease,
+		Keep:      func(*record) time.Time { return g.now().Add(rememberEnded) },
+		Asked:     g.askedApprovers,
+		Moved:     g.moved,
+		Dropped:   g.dropped,
+		Old:       readOld,
+	})
 	return err
+}
+
+// watches are those of the feeds of operations.
+func (g *Gateway) watches() []func(context.Context, func(string)) error {
+	var out []func(context.Context, func(string)) error
+	for _, feed := range g.feeds {
+		out = append(out, func(ctx context.Context, changed func(string)) error {
+			return feed.Watch(ctx, func(name string) { changed(subscriptionRef(name)) })
+		})
+	}
+	return out
+}
+
+func (g *Gateway) abandoned(r *record) string {
+	if g.caller(r.Part.Caller) != nil {
+		return ""
+	}
+	return "the caller is known no more"
+}
+
+// lease is how long a run may give no sign of life, and how long an exchange with the runtime may take.
+func (g *Gateway) lease(r *record) time.Duration {
+	c := g.caller(r.Part.Caller)
+	if r.State == durable.Running || c == nil {
+		return runLease
+	}
+	return c.lease
+}
+
+func (g *Gateway) askedApprovers(ctx context.Context, r *record, held hold.Held) {
+	_ = g.record(ctx, "rap_approvers_asked", r, map[string]any{"state": string(held.State)})
+}
+
+// Run works until ctx ends on what a request alone can't do: calls after their acknowledgement, deadlines, answers of
+// our approvers, attempts to try again, and what an earlier process left. Any number of processes may run on one store
+// and namespace.
+func (g *Gateway) Run(ctx context.Context) error {
+	counted := make(chan struct{})
+	go func() {
+		defer close(counted)
+		g.countAgain(ctx)
+	}()
+	err := g.engine.Run(ctx)
+	<-counted
+	return err
+}
+
+// countAgain counts what is open, now and then: the longer that takes, the longer it rests.
+func (g *Gateway) countAgain(ctx context.Context) {
+	for ctx.Err() == nil {
+		start := time.Now()
+		if err := g.count(ctx); err != nil && ctx.Err() == nil {
+			g.cfg.Log.ErrorContext(ctx, "open calls can't be counted", "error", err)
+		}
+		kept.Sleep(ctx, max(countEvery, 20*time.Since(start)))
+	}
+}
+
+// maxChanges is how often a record is tried to be changed that others change.
+const maxChanges = 16
+
+// change changes a call by compare-and-set. edit sees it as it is now and returns false to leave it so; the call is
+// returned either way.
+func (g *Gateway) change(ctx context.Context, key string, edit func(*record) bool) (r *record, changed bool, err error) {
+	r, err = g.engine.Change(ctx, key, func(r *record) error {
+		if !edit(r) {
+			return durable.ErrUnchanged
+		}
+		return nil
+	})
+	if errors.Is(err, durable.ErrUnchanged) {
+		return r, false, nil
+	}
+	return r, err == nil, err
 }
 
 // CallerAsker is who asks when a caller of the gateway of a room does: its name under that of the gateway, which no token of an API can have.
@@ -243,27 +333,31 @@ func (g *Gateway) caller(name string) *caller {
 func (g *Gateway) now() time.Time { return g.cfg.Now() }
 
 // refuse logs why something was refused. Ids are the peer's words, so their hashes stand for them.
-func (g *Gateway) refuse(ctx context.Context, what string, reason any, c *call) {
+func (g *Gateway) refuse(ctx context.Context, what string, reason any, r *record) {
 	attrs := []any{"reason", reason}
-	if c != nil {
-		attrs = append(attrs, "caller", c.Caller, "call", subjectOf(c))
+	if r != nil {
+		attrs = append(attrs, "caller", r.Part.Caller, "call", subjectOf(r))
 	}
 	g.cfg.Log.WarnContext(ctx, what, attrs...)
 }
 
-// gateSubject names a call in logs and the ledger.
-func subjectOf(c *call) string { return "rap_" + kept.Hash(callKey(c.Caller, c.Thread, c.ID))[:20] }
+// subjectOf names a call in logs and the ledger.
+func subjectOf(r *record) string {
+	c := &r.Part
+	return "rap_" + kept.Hash(callKey(c.Caller, c.Thread, c.ID))[:20]
+}
 
 // record tells the ledger what happened: who asked, and for whom as that runtime says. The facts are our own words.
-func (g *Gateway) record(ctx context.Context, event string, c *call, facts map[string]any) error {
-	all := map[string]any{"caller": c.Caller, "thread": kept.Hash(c.Thread), "person": c.Asker.Person, "principal": c.User}
+func (g *Gateway) record(ctx context.Context, event string, r *record, facts map[string]any) error {
+	c := &r.Part
+	all := map[string]any{"caller": c.Caller, "thread": kept.Hash(c.Thread), "person": r.Asker.Person, "principal": c.User}
 	if g.ops[c.Operation] != nil {
 		all["operation"] = c.Operation
 	}
 	for name, fact := range facts {
 		all[name] = fact
 	}
-	if err := g.cfg.Record(ctx, event, subjectOf(c), g.asker(c).Token, all); err != nil {
+	if err := g.cfg.Record(ctx, event, subjectOf(r), cmp.Or(r.Asker.Token, g.cfg.Room), all); err != nil {
 		g.cfg.Log.ErrorContext(ctx, "the ledger takes no record", "event", event, "error", err)
 		return err
 	}

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -10,7 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/rap/internal/kept"
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
@@ -89,26 +88,6 @@ func TestC1_TheDeskIsAskedInTheNameOfWhoCalls(t *testing.T) {
 	}
 }
 
-// older writes a call as a version kept it that did not keep who made it.
-func (w *rtWorld) older(id string, change func(*outCall)) {
-	w.t.Helper()
-	c := &outCall{
-		Thread: "t", ID: id, Operation: "read", Server: "files", Endpoint: w.tool.URL + "/run", Arguments: []byte(`{}`), Token: "old-" + id,
-		State: CallSending, Deadline: w.now().Add(time.Hour),
-	}
-	c.Send.Next = w.now()
-	change(c)
-	d := &kept.Doc[outCall]{Key: kept.Hash(c.Thread) + "/" + kept.Hash(id), Alias: kept.Hash(c.Token), Due: c.due(), Body: *c}
-	if err := w.r.calls.Put(context.Background(), d); err != nil {
-		w.t.Fatal(err)
-	}
-	if c.Choice != nil {
-		if err := w.r.remember(context.Background(), c.Choice.Ref, d.Key); err != nil {
-			w.t.Fatal(err)
-		}
-	}
-}
-
 func TestC1_CallsOfAnEarlierVersionEndWithoutRunning(t *testing.T) {
 	w := newRTWorld(t, anybody)
 	ref, err := w.desk.Ask(t.Context(), "an old question", hold.Question{Choices: []string{"Yes", "No"}})
@@ -116,20 +95,30 @@ func TestC1_CallsOfAnEarlierVersionEndWithoutRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.stop()
-	w.older("sending", func(*outCall) {})
-	w.older("asking", func(c *outCall) {
-		c.State, c.Consents, c.Consent = CallAsking, 1, &consent{Key: "k", Next: w.now()}
-	})
-	w.older("asked", func(c *outCall) {
-		c.State, c.Send.Attempts, c.Choices = CallPending, 1, 1
-		c.Choice = &toolChoice{Number: 1, State: choiceOpen, Labels: []string{"Yes", "No"}, Ref: ref, Deadline: w.now().Add(time.Hour), Next: w.now().Add(time.Hour)}
+	nobodys := func(id string, members map[string]any) {
+		w.older(durable.Hash("t")+"/"+durable.Hash(id), id, members)
+	}
+	nobodys("sending", nil)
+	nobodys("asking", map[string]any{"state": "asking", "consents": 1, "consent": map[string]any{"key": "k", "next": w.now()}})
+	nobodys("asked", map[string]any{
+		"state":   "pending",
+		"send":    map[string]any{"attempts": 1},
+		"choices": 1,
+		"choice": map[string]any{
+			"number":   1,
+			"state":    "open",
+			"labels":   []string{"Yes", "No"},
+			"ref":      ref,
+			"deadline": w.now().Add(time.Hour),
+			"next":     w.now().Add(time.Hour),
+		},
 	})
 	w.start()
 	for _, id := range []string{"sending", "asking", "asked"} {
-		key := kept.Hash("t") + "/" + kept.Hash(id)
+		key := durable.Hash("t") + "/" + durable.Hash(id)
 		w.until(id+" ends", func() bool {
-			d, err := w.r.calls.Get(t.Context(), key)
-			return err == nil && d.Body.State == CallDone && d.Body.Told.Why == WhyNoAsker && len(d.Body.Withdraw) == 0
+			c, err := w.r.engine.Get(t.Context(), key)
+			return err == nil && c.Over() && c.Part.Told.Why == WhyNoAsker && len(c.Withdraw) == 0
 		})
 		for _, who := range []approval.Asker{rtAsker(), {Token: "clerk"}} {
 			if c, err := w.as(w.r, who).Call(t.Context(), "t", id); !errors.Is(err, ErrNoCall) {

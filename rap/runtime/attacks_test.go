@@ -104,11 +104,11 @@ func TestKeepsEventsWhole(t *testing.T) {
 	event := string((&wire.Event{GroupID: "t", ToolCallID: "1", Text: "news"}).Append(nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	records.hangUp = cancel
-	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/callbacks/"+w.kept("1").Token, strings.NewReader(event))
+	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/callbacks/"+w.kept("1").Part.Token, strings.NewReader(event))
 	req.Header.Set("Content-Type", "application/json")
 	w.r.ServeHTTP(httptest.NewRecorder(), req)
 	kept, err := w.mine.Events(t.Context(), "t", 0)
-	if counted := w.kept("1").Events; err != nil || len(kept) != 1 || len(counted) != 1 {
+	if counted := w.kept("1").Part.Events; err != nil || len(kept) != 1 || len(counted) != 1 {
 		t.Errorf("%d events kept and %d counted: %v", len(kept), len(counted), err)
 	}
 }
@@ -126,7 +126,7 @@ func TestHoldsFewBodies(t *testing.T) {
 	w.sent("1")
 	w.invoke("2", "wipe2", `{}`)
 	w.is("2", CallPending)
-	reads, end := raptest.Floods(t, w.r, "/callbacks/"+w.kept("1").Token, "")
+	reads, end := raptest.Floods(t, w.r, "/callbacks/"+w.kept("1").Part.Token, "")
 	w.until("bodies are read", func() bool { return reads.Load() >= maxBodies })
 	w.accepts("2", rtResult("2", "done"))
 	if n := reads.Load(); n > maxBodies {

@@ -11,17 +11,19 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/rap/internal/kept"
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap/internal/names"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// readWithin is how long a callback's body may take to arrive.
-const readWithin = 30 * time.Second
+const (
+	readWithin = 30 * time.Second // how long a callback's body may take to arrive
+	keepWithin = 30 * time.Second // how long it may take to keep what it says
+)
 
-// ServeHTTP takes callbacks: POST {CallbackURL}/{token}. The token is found by its hash and names one call of one tool server; what the body says
-// of group and id must be the same (C7–C10, C19). 200 says that it is kept, or was before (C6, C11); 4xx that it never will be; 5xx that it may be
-// sent again.
+// ServeHTTP takes callbacks: POST {CallbackURL}/{token}. The token is found by its hash and names one call of one
+// tool server. The group and the id in the body must be that call's. 200 says that the message is kept, or was before; 4xx that
+// it never will be; 5xx that it may be sent again.
 func (r *Runtime) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	err := r.callback(w, req)
 	no, isRefusal := errors.AsType[*refusal](err)
@@ -52,7 +54,7 @@ func (r *Runtime) callback(w http.ResponseWriter, req *http.Request) error {
 	if err != nil {
 		return err
 	}
-	leave, err := r.room(req.Context(), c)
+	leave, err := r.acquireSlot(req.Context(), c)
 	if err != nil {
 		return err
 	}
@@ -65,7 +67,7 @@ func (r *Runtime) callback(w http.ResponseWriter, req *http.Request) error {
 	if err != nil {
 		return r.because(c, &refusal{http.StatusBadRequest, plainError(err)})
 	}
-	ctx, done := context.WithTimeout(context.WithoutCancel(req.Context()), storeWithin) // what arrived is kept whole, whoever hangs up
+	ctx, done := context.WithTimeout(context.WithoutCancel(req.Context()), keepWithin) // what arrived is kept whole, whoever hangs up
 	defer done()
 	return r.because(c, r.take(ctx, c, m))
 }
@@ -73,10 +75,11 @@ func (r *Runtime) callback(w http.ResponseWriter, req *http.Request) error {
 // maxBodies is how many callbacks of one tool server are in memory at the same time. More wait, outside of the way of other servers.
 const maxBodies = 32
 
-// room waits for a place among the callbacks of a call's tool server. Nothing of the body is read before.
-func (r *Runtime) room(ctx context.Context, c *outCall) (leave func(), err error) {
+// acquireSlot waits until fewer than maxBodies callbacks of a call's tool server are in memory. Nothing of the body is read
+// before.
+func (r *Runtime) acquireSlot(ctx context.Context, c *call) (release func(), err error) {
 	bodies := r.bodies
-	if s := r.servers[c.Server]; s != nil {
+	if s := r.servers[c.Part.Server]; s != nil {
 		bodies = s.bodies
 	}
 	t := time.NewTimer(readWithin)
@@ -91,7 +94,7 @@ func (r *Runtime) room(ctx context.Context, c *outCall) (leave func(), err error
 }
 
 // because says in the log which call a refusal is about.
-func (r *Runtime) because(c *outCall, err error) error {
+func (r *Runtime) because(c *call, err error) error {
 	if no, ok := errors.AsType[*refusal](err); ok {
 		return &refusal{no.code, no.reason + " (call " + callName(c.Key) + ")"}
 	}
@@ -105,17 +108,18 @@ func isJSON(contentType string) bool {
 }
 
 // called finds the call of a token.
-func (r *Runtime) called(ctx context.Context, token string) (*outCall, error) {
-	d, err := r.calls.ByAlias(ctx, kept.Hash(token))
+func (r *Runtime) called(ctx context.Context, token string) (*call, error) {
+	c, err := r.engine.ByAlias(ctx, durable.Hash(token))
 	switch {
 	case errors.Is(err, approval.ErrNotFound):
 		return nil, &refusal{http.StatusNotFound, "no such callback URL"}
 	case err != nil:
 		return nil, err
-	case r.gone(d.Expires):
+	case r.gone(c.Expires):
 		return nil, &refusal{http.StatusNotFound, "the callback URL has expired"}
 	}
-	return &d.Body, nil
+
+	return c, nil
 }
 
 func (r *Runtime) body(w http.ResponseWriter, req *http.Request) ([]byte, error) {
@@ -130,38 +134,38 @@ func (r *Runtime) body(w http.ResponseWriter, req *http.Request) ([]byte, error)
 	return body, nil
 }
 
-// take handles a message under the lock of its thread: one after the other (C12).
-func (r *Runtime) take(ctx context.Context, c *outCall, m wire.Callback) error {
+// take handles a message. Those of one thread are handled one after the other.
+func (r *Runtime) take(ctx context.Context, c *call, m wire.Callback) error {
 	_, isView := m.(*wire.View) // has no id: its URL says whose it is
 	switch {
-	case !c.owned():
-		r.kick(c.Key, false)
+	case !owned(c):
+		r.engine.Kick(c.Key)
 		return r.takeLate(c, m)
-	case m.Group() != c.Wire.Group:
+	case m.Group() != c.Part.Wire.Group:
 		return &refusal{http.StatusNotFound, "the group is not this call's"}
-	case !isView && m.Call() != c.Wire.ID:
+	case !isView && m.Call() != c.Part.Wire.ID:
 		return &refusal{http.StatusNotFound, "the id is not this call's"}
 	}
+
 	unlock, err := r.threads.lock(ctx, names.ThreadOf(c.Key))
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	d, err := r.calls.Get(ctx, c.Key)
-	if err != nil {
+	if c, err = r.engine.Get(ctx, c.Key); err != nil {
 		return err
 	}
-	c = &d.Body
 	switch {
-	case c.Closed:
+	case c.Part.Closed:
 		return r.takeLate(c, m)
-	case !c.left():
+	case !left(c):
 		return &refusal{http.StatusNotFound, "the call has not left"}
 	}
+
 	return r.takeMessage(ctx, c, m)
 }
 
-func (r *Runtime) takeMessage(ctx context.Context, c *outCall, m wire.Callback) error {
+func (r *Runtime) takeMessage(ctx context.Context, c *call, m wire.Callback) error {
 	switch m := m.(type) {
 	case *wire.Result:
 		return r.takeResult(ctx, c, m)
@@ -174,48 +178,53 @@ func (r *Runtime) takeMessage(ctx context.Context, c *outCall, m wire.Callback) 
 	case *wire.View:
 		return r.takeView(ctx, c, m)
 	}
+
 	return &refusal{http.StatusBadRequest, "no known message"}
 }
 
-// takeLate answers messages of which nobody hears any more: a late result is no mistake of its tool (C15).
-func (r *Runtime) takeLate(c *outCall, m wire.Callback) error {
+// takeLate answers messages that nobody waits for any more. A late result is no mistake of its tool.
+func (r *Runtime) takeLate(c *call, m wire.Callback) error {
 	if _, ok := m.(*wire.Result); ok {
 		r.log.Info("a late result was discarded", "call", callName(c.Key))
 		return nil
 	}
+
 	return &refusal{http.StatusGone, "the thread was closed, or nobody knows who made the call"}
 }
 
-// takeResult ends a call, once. Later ones are received and discarded (C8, C11, C15, R30).
-func (r *Runtime) takeResult(ctx context.Context, c *outCall, m *wire.Result) error {
-	now, err := r.updateLocked(ctx, c.Key, func(c *outCall) error {
-		if c.State == CallDone {
-			return errMoved
+// takeResult ends a call, once. Later results are received and discarded.
+func (r *Runtime) takeResult(ctx context.Context, c *call, m *wire.Result) error {
+	_, err := r.engine.Change(ctx, c.Key, func(c *call) error {
+		if c.Over() {
+			return durable.ErrUnchanged
 		}
-		c.finish(r.now(), outcomeOf(m), "")
-		c.Told.Subscription, c.Live = m.Subscription, m.Subscription
+		outcome := outcomeOf(m)
+		c.Part.Told.Outcome = &outcome
+		c.Part.Told.Failed = failed(&outcome)
+		c.Part.Told.Subscription = m.Subscription
+		c.Part.Live = m.Subscription
+		r.engine.Finish(c, durable.Ending{})
 		return nil
 	})
-	switch {
-	case errors.Is(err, errMoved):
-		r.log.Info("a repeated or late result was discarded", "call", callName(c.Key), "ended", string(c.Told.Why))
+	if errors.Is(err, durable.ErrUnchanged) {
+		why := string(c.Part.Told.Why)
+		r.log.Info("a repeated or late result was discarded", "call", callName(c.Key), "ended", why)
 		return nil
-	case err != nil:
-		return err
 	}
-	r.ended(ctx, now)
-	return nil
+
+	return err
 }
 
 // takeSignIn keeps where the user is to sign in. Nothing is sent back; the call stays pending.
-func (r *Runtime) takeSignIn(ctx context.Context, c *outCall, m *wire.OAuth) error {
-	_, err := r.updateLocked(ctx, c.Key, func(c *outCall) error {
-		if c.State == CallDone {
+func (r *Runtime) takeSignIn(ctx context.Context, c *call, m *wire.OAuth) error {
+	_, err := r.engine.Change(ctx, c.Key, func(c *call) error {
+		if c.Over() {
 			return &refusal{http.StatusGone, "the call has ended"}
 		}
-		c.heard(r.now())
-		c.Told.SignIn = m.AuthURL
+		heard(c)
+		c.Part.Told.SignIn = m.AuthURL
 		return nil
 	})
+
 	return err
 }

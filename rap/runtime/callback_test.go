@@ -5,10 +5,12 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	goruntime "runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/internal/names"
 	"github.com/assent-dev/assent/rap/wire"
@@ -19,7 +21,7 @@ func TestCallbackRequests(t *testing.T) {
 	w := newRTWorld(t, func(c *Config) { c.MaxBody = 1000 })
 	w.sent("a")
 	w.sent("b")
-	token, good := w.kept("a").Token, string(rtResult("a", "done").Append(nil))
+	token, good := w.kept("a").Part.Token, string(rtResult("a", "done").Append(nil))
 	for name, c := range map[string]struct {
 		method, kind, token, body string
 		code                      int
@@ -39,7 +41,7 @@ func TestCallbackRequests(t *testing.T) {
 		"other case":    {"POST", "application/json", token, strings.Replace(good, `"id"`, `"ID"`, 1), 400},
 		"other call":    {"POST", "application/json", token, string(rtResult("b", "done").Append(nil)), 404},
 		"other group":   {"POST", "application/json", token, strings.Replace(good, `"t"`, `"u"`, 1), 404},
-		"other's token": {"POST", "application/json", w.kept("b").Token, good, 404},
+		"other's token": {"POST", "application/json", w.kept("b").Part.Token, good, 404},
 	} {
 		req := httptest.NewRequest(c.method, "/callbacks/"+c.token, strings.NewReader(c.body))
 		req.Header.Set("Content-Type", c.kind)
@@ -69,7 +71,7 @@ func TestCallbackRequests(t *testing.T) {
 func TestCallbackBodyThatStops(t *testing.T) {
 	w := newRTWorld(t)
 	w.sent("a")
-	req := httptest.NewRequest("POST", "/"+w.kept("a").Token, stopping{})
+	req := httptest.NewRequest("POST", "/"+w.kept("a").Part.Token, stopping{})
 	req.Header.Set("Content-Type", "application/json")
 	rec := httptest.NewRecorder()
 	if w.r.ServeHTTP(rec, req); rec.Code != http.StatusBadRequest {
@@ -163,7 +165,7 @@ func TestWhoseStoreFails(t *testing.T) {
 	w.cfg.Records = &rtStore{w.store, func() error { w.mu.Lock(); defer w.mu.Unlock(); return broken }}
 	w.start()
 	w.sent("a")
-	token, result := w.kept("a").Token, string(rtResult("a", "done").Append(nil))
+	token, result := w.kept("a").Part.Token, string(rtResult("a", "done").Append(nil))
 	w.sets(func() { broken = lost })
 	if code := w.posts(token, result); code != http.StatusServiceUnavailable {
 		t.Errorf("answered with %d", code)
@@ -211,9 +213,24 @@ func FuzzCallback(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, id := range []string{"a", "b"} {
-			c := &outCall{Key: w.key(id), Asker: rtAsker(), Wire: names.Sent{Group: "t", ID: id}, Thread: "t", ID: id, Server: "files", Operation: "read", Arguments: []byte("{}"), Token: id, State: CallPending,
-				Deadline: w.now().Add(time.Hour), Send: errand{Attempts: 1}}
-			if err := r.insert(t.Context(), c); err != nil {
+			c := &call{
+				Key:       w.key(id),
+				Alias:     durable.Hash(id),
+				Asker:     rtAsker(),
+				State:     durable.Away,
+				Arguments: []byte("{}"),
+				Deadline:  w.now().Add(time.Hour),
+				Run:       durable.Attempt{Tries: 1},
+				Part: part{
+					Wire:      names.Sent{Group: "t", ID: id},
+					Thread:    "t",
+					ID:        id,
+					Server:    "files",
+					Operation: "read",
+					Token:     id,
+				},
+			}
+			if err := r.engine.Add(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -235,6 +252,8 @@ func FuzzCallback(f *testing.F) {
 		if rec.Code != 200 && rec.Code/100 != 4 {
 			t.Fatalf("answered with %d", rec.Code)
 		}
-		r.rest(time.Minute)
+		for end := time.Now().Add(time.Minute); !r.engine.Idle() && time.Now().Before(end); {
+			goruntime.Gosched()
+		}
 	})
 }

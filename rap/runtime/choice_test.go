@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
@@ -80,19 +81,22 @@ func TestTriesToAnswer(t *testing.T) {
 	}
 }
 
+// answers has the answer of a call kept, with an attempt to post it that a process made which is gone.
+func (w *rtWorld) answers(id string, post durable.Attempt) {
+	w.t.Helper()
+	c := w.kept(id)
+	c.Ask = nil
+	c.Part.Choice.State = choiceAnswered
+	c.Errand = &post
+	w.keeps(c)
+}
+
 func TestAfterACrashWhileAnswering(t *testing.T) {
 	w := newRTWorld(t)
 	ref := w.asking("a", "1")
 	w.stop()
 	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen, Selected: 0})
-	_, err := w.r.update(context.Background(), w.key("a"), func(c *outCall) error {
-		c.Choice.State = choiceAnswered
-		c.Choice.Post.begin(w.now(), time.Minute)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.answers("a", durable.Attempt{Name: "dead", Tries: 1, Lease: w.now().Add(time.Minute)})
 	w.start()
 	w.settles()
 	if n := len(w.tool.bodies("/answers/1")); n != 0 {
@@ -100,20 +104,13 @@ func TestAfterACrashWhileAnswering(t *testing.T) {
 	}
 	w.pass(time.Minute)
 	w.tool.waits("/answers/1", 1)
-	w.until("delivered", func() bool { return w.kept("a").Choice.State == choiceDelivered })
+	w.until("delivered", func() bool { return w.kept("a").Part.Choice.State == choiceDelivered })
 
 	w.asking("b", "2")
 	w.stop()
-	_, err = w.r.update(context.Background(), w.key("b"), func(c *outCall) error {
-		c.Choice.State = choiceAnswered
-		c.Choice.Post = errand{Attempts: 3, Lease: w.now()}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.answers("b", durable.Attempt{Name: "dead", Tries: 3, Lease: w.now()})
 	w.start()
-	w.until("given up", func() bool { return w.kept("b").Told.Trouble != "" })
+	w.until("given up", func() bool { return w.kept("b").Part.Told.Trouble != "" })
 }
 
 func TestWithdrawsQuestions(t *testing.T) {
@@ -157,7 +154,7 @@ func TestGivesWithdrawingUp(t *testing.T) {
 	w.asking("a", "1")
 	w.desk.fails(errors.New("the desk is away"))
 	w.accepts("a", rtResult("a", "done"))
-	for range maxWithdrawals + 5 {
+	for range 25 {
 		w.settles()
 		w.pass(time.Minute)
 	}
@@ -197,30 +194,6 @@ func TestReplacesQuestions(t *testing.T) {
 	}
 	if code := w.calls("b", w.choice("b", "y")); code != http.StatusConflict {
 		t.Errorf("one change too many is answered with %d", code)
-	}
-}
-
-// TestRuntimeKeepsAnswersApart has a question change between the desk's word and its being kept.
-func TestKeepsAnswersApart(t *testing.T) {
-	w := newRTWorld(t)
-	w.asking("a", "1")
-	seen := *w.kept("a")
-	w.accepts("a", w.choice("a", "2"))
-	w.shows("a", w.asked(2))
-	for name, err := range map[string]error{
-		"answered":   w.r.answered(t.Context(), &seen, 0, "ann"),
-		"unanswered": w.r.unanswered(t.Context(), &seen, "nobody answered"),
-		"later":      w.r.lookLater(t.Context(), &seen),
-		"put off":    w.r.putOffChoice(t.Context(), &seen, errors.New("the desk is away")),
-		"delivered":  w.r.delivered(t.Context(), &seen),
-	} {
-		if !errors.Is(err, errMoved) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	w.settles()
-	if n := len(w.tool.bodies("/answers/1")) + len(w.tool.bodies("/answers/2")); n != 0 {
-		t.Errorf("posted %d times", n)
 	}
 }
 

@@ -264,7 +264,7 @@ func TestWantsReferences(t *testing.T) {
 	w.invoke("own", "wipe", `{}`)
 	w.sent("asks")
 	w.accepts("asks", w.choice("asks", "1"))
-	w.until("tried", func() bool { return strings.Count(w.text(), errNoRef.Error()) >= 3 })
+	w.until("tried", func() bool { return strings.Count(w.text(), "no reference") >= 3 })
 	w.settles()
 	if n := len(w.tool.bodies("/run")); n != 1 {
 		t.Errorf("sent %d times", n)

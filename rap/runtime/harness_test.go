@@ -16,9 +16,9 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/internal/kept"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/wire"
 	"github.com/assent-dev/assent/resolve"
@@ -298,9 +298,9 @@ func (w *rtWorld) until(what string, holds func() bool) {
 func (w *rtWorld) settles(others ...*Runtime) {
 	w.t.Helper()
 	quiet := func() bool {
-		ds, err := w.r.calls.Due(context.Background(), w.now(), 10)
-		busy := slices.ContainsFunc(append(others, w.r), func(r *Runtime) bool { return !r.jobs.idle() || !r.flights.idle() })
-		return err == nil && len(ds) == 0 && !busy
+		due, err := w.cfg.Records.DueRecords(context.Background(), w.cfg.Room+"/calls", w.now(), 10)
+		busy := slices.ContainsFunc(append(others, w.r), func(r *Runtime) bool { return !r.engine.Idle() })
+		return err == nil && len(due) == 0 && !busy
 	}
 	w.until("quiet", func() bool {
 		first := quiet()
@@ -352,19 +352,24 @@ func (w *rtWorld) ends(id string, why Why) Call {
 }
 
 // kept is the record of a call.
-func (w *rtWorld) kept(id string) *outCall {
+func (w *rtWorld) kept(id string) *call {
 	w.t.Helper()
-	d, err := w.r.calls.Get(context.Background(), w.key(id))
+	c, err := w.r.engine.Get(context.Background(), w.key(id))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return &d.Body
+	return c
+}
+
+// sealing is that of the runtime's records.
+func (w *rtWorld) sealing() durable.Sealing {
+	return durable.Sealing{Records: w.cfg.Records, Namespace: w.cfg.Room, Key: w.cfg.Key, Purpose: "assent rap "}
 }
 
 // calls back for a call and returns the status.
 func (w *rtWorld) calls(id string, m wire.Callback) int {
 	w.t.Helper()
-	return w.posts(w.kept(id).Token, string(m.Append(nil)))
+	return w.posts(w.kept(id).Part.Token, string(m.Append(nil)))
 }
 
 func (w *rtWorld) posts(token, body string) int {
@@ -418,11 +423,18 @@ func (d *rtDesk) heldOf(ref string) hold.Held {
 	return d.held[ref]
 }
 
-// openOf counts what is asked about a call. Refs of a call are known by the records that the runtime keeps of them.
+// openOf counts what is asked about a call, by the references that the engine keeps.
 func (w *rtWorld) openOf(id string) (n int) {
+	type reference struct {
+		Key string `json:"key"`
+	}
+	known, err := durable.NewVault[reference](w.sealing(), "refs")
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	for _, ref := range w.desk.refs() {
-		d, err := w.r.refs.Get(context.Background(), kept.Hash(ref))
-		if err != nil || d.Body.Call != w.key(id) {
+		d, err := known.Get(context.Background(), durable.Hash(ref))
+		if err != nil || d.Body.Key != w.key(id) {
 			continue
 		}
 		a, _ := w.desk.Answer(context.Background(), ref)

@@ -2,22 +2,20 @@ package runtime
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 	"unicode/utf8"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/internal/kept"
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap/internal/names"
-	"github.com/assent-dev/assent/resolve"
 )
 
-// Invoke makes a call: it is validated, decided, approved where the plan asks, and sent. It returns as soon as the call is kept, which is before it
-// is sent (4.3.2); Wait for what becomes of it. The same call again is the one that is there; another one under its id is ErrOtherCall. Calls are
-// remembered for a day after their end.
+// Invoke makes a call: it is validated, decided, approved where the plan asks, and sent. It returns as soon as the call is kept,
+// which is before it is sent; Wait returns what becomes of it. The same call again is the one that is there; another one under
+// its id is ErrOtherCall. Calls are remembered for a day after their end.
 func (t *Threads) Invoke(ctx context.Context, in Invocation) (Call, error) {
 	if err := in.settle(); err != nil {
 		return Call{}, fmt.Errorf("invoke: %w", err)
@@ -29,7 +27,7 @@ func (t *Threads) Invoke(ctx context.Context, in Invocation) (Call, error) {
 	}
 	old, err := t.kept(ctx, in.Thread, in.ID)
 	if err == nil {
-		return same(&old.Body, &in)
+		return in.found(old)
 	}
 	if !errors.Is(err, ErrNoCall) {
 		return Call{}, fmt.Errorf("invoke: %w", err)
@@ -60,153 +58,155 @@ func (in *Invocation) settle() error {
 	return nil
 }
 
-func same(c *outCall, in *Invocation) (Call, error) {
-	if !c.is(in) {
+// found is the call of an id, where it is the one that was made.
+func (in *Invocation) found(c *call) (Call, error) {
+	if !same(c, in) {
 		return Call{}, ErrOtherCall
 	}
-	return c.call(), nil
+
+	return shown(c), nil
 }
 
 // newCall is what a call is to begin with: ended where it is not valid or not allowed, and otherwise about to be sent.
-func (t *Threads) newCall(ctx context.Context, in *Invocation) (*outCall, error) {
-	r, now := t.r, t.r.now()
-	c := &outCall{
-		Key: r.names.Call(t.who, in.Thread, in.ID), Asker: t.who, Wire: r.names.Sent(t.who, in.Thread, in.ID, in.Ancestors),
-		Thread: in.Thread, ID: in.ID, CallID: in.CallID, Ancestors: in.Ancestors, User: in.User, Operation: in.Operation, Arguments: in.Arguments,
-		State: CallSending, Deadline: now.Add(r.cfg.CallWithin),
+func (t *Threads) newCall(ctx context.Context, in *Invocation) (*call, error) {
+	r := t.r
+	token := newToken()
+	c := &call{
+		Key:       r.names.Call(t.who, in.Thread, in.ID),
+		Alias:     durable.Hash(token),
+		Asker:     t.who,
+		State:     durable.Ready,
+		Arguments: in.Arguments,
+		Deadline:  r.now().Add(r.cfg.CallWithin),
+		Part: part{
+			Wire:      r.names.Sent(t.who, in.Thread, in.ID, in.Ancestors),
+			Thread:    in.Thread,
+			ID:        in.ID,
+			CallID:    in.CallID,
+			Ancestors: in.Ancestors,
+			User:      in.User,
+			Operation: in.Operation,
+			Token:     token,
+		},
 	}
-	c.Token, _ = kept.NewToken()
-	c.Send.Next = now
 	closed, err := r.isClosed(ctx, names.ThreadOf(c.Key))
 	if err != nil {
 		return nil, err
 	}
 	if closed {
-		c.finish(now, rap.Outcome{Text: closedText}, WhyClosed)
-		c.Closed = true
+		r.close(c)
 		return c, nil
 	}
-	tool, err := r.offered(ctx, r.session(c), in.Operation)
-	switch {
-	case errors.Is(err, errUnknown):
-		c.finish(now, rap.Outcome{Text: "Error: not run: " + plainError(err)}, WhyInvalid)
-		return c, nil
-	case err != nil:
+
+	invalid, err := r.choose(ctx, c)
+	if err != nil {
 		return nil, err
 	}
-	c.Server, c.Endpoint, c.Definition = tool.Server, tool.endpoint, tool.Digest()
-	c.Destroys = tool.Annotations.Destructive != nil && *tool.Annotations.Destructive
-	if err := tool.CheckArguments(in.Arguments); err != nil {
-		c.finish(now, rap.Outcome{Text: "Error: not run: the arguments are not valid: " + plainError(err)}, WhyInvalid)
+	if invalid != "" {
+		r.engine.Finish(c, durable.Ending{Why: whyInvalid, Reason: "not run: " + invalid})
 		return c, nil
 	}
-	return c, r.firstDecision(ctx, c)
+
+	return c, r.engine.Decide(ctx, c) // it is decided again right before it leaves
 }
 
-// firstDecision decides a call for the first time. It is decided again right before it leaves.
-func (r *Runtime) firstDecision(ctx context.Context, c *outCall) error {
-	v, err := r.decide(ctx, c)
+// choose finds the tool of a call. The words say why the call is not valid.
+func (r *Runtime) choose(ctx context.Context, c *call) (invalid string, err error) {
+	tool, err := r.offered(ctx, r.session(c), c.Part.Operation)
+	if errors.Is(err, errUnknown) {
+		return plainError(err), nil
+	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	want := r.consentFor(c, v)
-	switch {
-	case v.Outcome != resolve.Allow && v.Outcome != resolve.Ask:
-		c.finish(r.now(), rap.Outcome{Text: "Error: not run: " + deniedText(v)}, WhyDenied)
-	case want != nil && r.cfg.People == nil:
-		c.finish(r.now(), rap.Outcome{Text: "Error: not run: people would have to approve it, and nobody can be asked"}, WhyDenied)
-	case want != nil:
-		c.ask(want)
+
+	c.Part.Server = tool.Server
+	c.Part.Endpoint = tool.endpoint
+	c.Part.Definition = tool.Digest()
+	c.Part.Destroys = hinted(tool.Annotations.Destructive)
+	if err := tool.CheckArguments(c.Arguments); err != nil {
+		return "the arguments are not valid: " + plainError(err), nil
 	}
-	return nil
+
+	return "", nil
 }
+
+// newToken returns a secret of 256 bits for one URL.
+func newToken() string { return rand.Text() + rand.Text() }
 
 // begin keeps a new call and sets it going.
-func (t *Threads) begin(ctx context.Context, c *outCall, in *Invocation) (Call, error) {
+func (t *Threads) begin(ctx context.Context, c *call, in *Invocation) (Call, error) {
 	r := t.r
-	err := r.insert(ctx, c)
-	if errors.Is(err, approval.ErrVersion) { // another process made the same call now
-		old, err := t.kept(ctx, c.Thread, c.ID)
+	err := r.engine.Add(ctx, c)
+	if errors.Is(err, durable.ErrExists) { // another process made the same call now
+		old, err := t.kept(ctx, c.Part.Thread, c.Part.ID)
 		if err != nil {
 			return Call{}, fmt.Errorf("invoke: %w", err)
 		}
-		return same(&old.Body, in)
+		return in.found(old)
 	}
 	if err != nil {
 		return Call{}, fmt.Errorf("invoke: %w", err)
 	}
-	if c.State == CallDone {
-		r.ended(ctx, c)
-		return c.call(), nil
+	if c.Over() {
+		r.noteEnd(ctx, c)
+		return shown(c), nil
 	}
-	closed, err := r.isClosed(ctx, names.ThreadOf(c.Key)) // once more, since the call is kept: whoever closes the thread from now on finds it
+
+	// Once more, since the call is kept: whoever closes the thread from now on finds it.
+	closed, err := r.isClosed(ctx, names.ThreadOf(c.Key))
 	if err != nil {
 		return Call{}, fmt.Errorf("invoke: %w", err)
 	}
 	if closed {
-		if err := r.closeCall(ctx, c.Key); err != nil && !errors.Is(err, errMoved) {
+		if err := r.closeCall(ctx, c.Key); err != nil && !errors.Is(err, durable.ErrUnchanged) {
 			return Call{}, fmt.Errorf("invoke: %w", err)
 		}
-		return t.Call(ctx, c.Thread, c.ID)
+		return t.Call(ctx, c.Part.Thread, c.Part.ID)
 	}
-	r.kick(c.Key, false)
-	return c.call(), nil
-}
 
-// insert keeps a new call, in the place of one that has expired.
-func (r *Runtime) insert(ctx context.Context, c *outCall) error {
-	d := &kept.Doc[outCall]{Key: c.Key, Alias: kept.Hash(c.Token), Due: c.due(), Expires: c.expires(r.now()), Body: *c}
-	if old, err := r.calls.Get(ctx, d.Key); err == nil && r.gone(old.Expires) {
-		d.Version = old.Version
-	}
-	return r.calls.Put(ctx, d)
+	return shown(c), nil
 }
 
 // kept returns a call of this asker; ErrNoCall.
-func (t *Threads) kept(ctx context.Context, thread, id string) (*kept.Doc[outCall], error) {
-	d, err := t.r.calls.Get(ctx, t.r.names.Call(t.who, thread, id))
+func (t *Threads) kept(ctx context.Context, thread, id string) (*call, error) {
+	c, err := t.r.engine.Get(ctx, t.r.names.Call(t.who, thread, id))
 	switch {
 	case errors.Is(err, approval.ErrNotFound):
 		return nil, ErrNoCall
 	case err != nil:
 		return nil, err
-	case t.r.gone(d.Expires) || !d.Body.Asker.Same(t.who):
+	case t.r.gone(c.Expires) || !c.Asker.Same(t.who):
 		return nil, ErrNoCall
 	}
-	return d, nil
+
+	return c, nil
 }
 
-// Call tells how a call stands; ErrNoCall.
+// Call returns a call as it is now; ErrNoCall.
 func (t *Threads) Call(ctx context.Context, thread, id string) (Call, error) {
-	d, err := t.kept(ctx, thread, id)
+	c, err := t.kept(ctx, thread, id)
 	if err != nil {
 		return Call{}, err
 	}
-	return d.Body.call(), nil
+
+	return shown(c), nil
 }
 
-// Wait returns once the call is done, or as it stands when ctx ends (with ctx's error). Another process may bring it about: it is looked at from
-// time to time.
+// Wait returns once the call is done, or as it is when ctx ends (with ctx's error). Another process may bring it about: it is
+// looked at from time to time.
 func (t *Threads) Wait(ctx context.Context, thread, id string) (Call, error) {
-	key, last := t.r.names.Call(t.who, thread, id), Call{}
-	for {
-		news, leave := t.r.waiting.on(key)
-		c, err := t.Call(ctx, thread, id)
-		if ctx.Err() != nil {
-			leave()
-			return last, ctx.Err()
-		}
-		if last = c; err != nil || c.State == CallDone {
-			leave()
-			return c, err
-		}
-		look := time.NewTimer(t.r.cfg.Poll)
-		select {
-		case <-news:
-		case <-look.C:
-		case <-ctx.Done():
-		}
-		look.Stop()
-		leave()
+	if _, err := t.kept(ctx, thread, id); err != nil {
+		return Call{}, err
 	}
+
+	c, err := t.r.engine.Watch(ctx, t.r.names.Call(t.who, thread, id), (*call).Over)
+	switch {
+	case errors.Is(err, approval.ErrNotFound):
+		return Call{}, ErrNoCall
+	case c == nil:
+		return Call{}, err
+	}
+
+	return shown(c), err
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/diag"
-	"github.com/assent-dev/assent/rap/internal/kept"
+	"github.com/assent-dev/assent/internal/durable"
 )
 
 // refusal is why a callback was refused: a status for the tool, and words for our log only.
@@ -32,19 +32,24 @@ func plainError(err error) string {
 	return diag.Printable(firstBytes(err.Error(), most))
 }
 
-// record writes what happened to the ledger (I8): who asked, and for whom as that token says. Its subject is a digest of the call's ids, of which the
-// names that went out are made too.
-func (r *Runtime) record(ctx context.Context, event string, c *outCall, facts map[string]any) error {
+// record writes what happened to the ledger: who asked, and for whom as that token says. Its subject is a digest of the call's
+// ids, of which the names that went out are made too.
+func (r *Runtime) record(ctx context.Context, event string, c *call, facts map[string]any) error {
 	if r.cfg.Record == nil {
 		return nil
 	}
-	operation := c.Operation
-	if c.Server == "" {
+	p := &c.Part
+	operation := p.Operation
+	if p.Server == "" {
 		operation = "unknown" // a model's words
 	}
 	all := map[string]any{
-		"server": c.Server, "operation": operation, "thread": kept.Hash(c.Thread), "arguments": "sha256:" + kept.Hash(string(c.args())),
-		"person": c.Asker.Person, "principal": c.User,
+		"server":    p.Server,
+		"operation": operation,
+		"thread":    durable.Hash(p.Thread),
+		"arguments": "sha256:" + durable.Hash(string(c.Args())),
+		"person":    c.Asker.Person,
+		"principal": p.User,
 	}
 	for name, fact := range facts {
 		all[name] = fact
@@ -56,7 +61,7 @@ func (r *Runtime) record(ctx context.Context, event string, c *outCall, facts ma
 }
 
 // note is record for what has happened already, whether the ledger takes it or not.
-func (r *Runtime) note(ctx context.Context, event string, c *outCall, facts map[string]any) {
+func (r *Runtime) note(ctx context.Context, event string, c *call, facts map[string]any) {
 	if err := r.record(ctx, event, c, facts); err != nil {
 		r.log.Error("the ledger lacks an event", "call", callName(c.Key), "error", plainError(err))
 	}

@@ -6,6 +6,7 @@ package runtime
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,8 +16,8 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/internal/kept"
 	"github.com/assent-dev/assent/rap/internal/names"
 	"github.com/assent-dev/assent/rap/peer"
 )
@@ -29,7 +30,7 @@ type Config struct {
 	// Only is the one asker that the runtime works for, such as the person at a command line: threads and calls go out under the names that it
 	// chose. The zero value lets anybody ask (As), and what goes out is named so that no two askers or threads share a name.
 	Only approval.Asker
-	// CallWithin is how long a call may stay without a result before an error takes its place; 1h. Part of the documented contract (C14).
+	// CallWithin is how long a call may stay without a result before an error takes its place; 1h. Part of the documented contract.
 	CallWithin time.Duration
 	// ChoiceWithin is how long a question stays open; 15m. Its end is no answer: nothing is posted and the call is cancelled.
 	ChoiceWithin time.Duration
@@ -45,31 +46,27 @@ type Server struct {
 	Groups []string    // who answers its questions; none: the user
 	// MCPServer has the agent's file treat its tools as those of this MCP server; "": as local tools of their own names.
 	MCPServer string
-	// TrustDestructive leaves it to the plan alone whether calls of tools that call themselves destructive are asked about (D7).
+	// TrustDestructive leaves it to the plan alone whether calls of tools that call themselves destructive are asked about.
 	TrustDestructive bool
 }
 
 // Runtime calls tools for one agent. Whoever asks for a call does so as somebody: see As.
 type Runtime struct {
 	cfg       Config
+	decided   bool // by whoever calls: no rules are asked
 	names     names.Namer
 	log       *slog.Logger
 	callbacks string                 // CallbackURL without a slash at its end
 	servers   map[string]*toolServer // by name
 
-	calls  *kept.Vault[outCall]
-	refs   *kept.Vault[deskRef]
-	known  *kept.Vault[thread]
-	events *kept.Vault[keptNews]
-	views  *kept.Vault[keptView]
+	engine *durable.Engine[part]
+	known  *durable.Vault[thread]
+	events *durable.Vault[keptNews]
+	views  *durable.Vault[keptView]
 
-	toolsets toolsets
-	threads  locks
-	waiting  waiters
-	jobs     jobs
-	flights  flights
-	notices  chan struct{}
-
+	toolsets  toolsets
+	threads   locks
+	notices   chan struct{}
 	newEvents watchers      // of calls that have new events, by key
 	bodies    chan struct{} // as toolServer.bodies, for servers that are registered no more
 }
@@ -82,24 +79,38 @@ type toolServer struct {
 	bodies chan struct{} // of callbacks, held in memory at the same time
 }
 
-// NewRuntime checks the configuration.
+// New checks the configuration.
 func New(cfg Config) (*Runtime, error) {
+	if cfg.Plan == nil {
+		return nil, errors.New("runtime: plan is missing: nothing says what may run")
+	}
+
+	return open(cfg, false)
+}
+
+// open makes a runtime. Decided says that somebody else has decided about its calls.
+func open(cfg Config, decided bool) (*Runtime, error) {
 	if err := cfg.settle(); err != nil {
 		return nil, fmt.Errorf("runtime: %w", err)
 	}
-	const workers = 256
+
 	r := &Runtime{
-		cfg: cfg, log: cfg.Log, callbacks: strings.TrimRight(cfg.CallbackURL, "/"), servers: map[string]*toolServer{},
-		toolsets: toolsets{of: map[string]*session{}}, threads: locks{held: map[string]*oneLock{}}, waiting: waiters{all: map[string]*oneWait{}},
-		jobs: jobs{on: map[string]*job{}, slots: make(chan struct{}, workers)}, flights: flights{of: map[string]map[*flight]struct{}{}},
-		notices: make(chan struct{}, maxNotices), bodies: make(chan struct{}, maxBodies),
+		cfg:       cfg,
+		decided:   decided,
+		log:       cfg.Log,
+		callbacks: strings.TrimRight(cfg.CallbackURL, "/"),
+		servers:   map[string]*toolServer{},
+		toolsets:  toolsets{of: map[string]*session{}},
+		threads:   locks{held: map[string]*oneLock{}},
+		notices:   make(chan struct{}, maxNotices),
+		bodies:    make(chan struct{}, maxBodies),
 	}
 	for _, s := range cfg.Servers {
 		if err := r.register(s); err != nil {
 			return nil, fmt.Errorf("runtime: server %q: %w", s.Name, err)
 		}
 	}
-	if err := r.openVaults(); err != nil {
+	if err := r.openRecords(); err != nil {
 		return nil, fmt.Errorf("runtime: %w", err)
 	}
 	return r, nil
@@ -111,8 +122,6 @@ func (cfg *Config) settle() error {
 		return errors.New("records are missing: there is nowhere to keep calls")
 	case cfg.Room == "":
 		return errors.New("room is missing")
-	case cfg.Plan == nil:
-		return errors.New("plan is missing: nothing says what may run")
 	}
 	u, err := url.Parse(cfg.CallbackURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -156,17 +165,66 @@ func (r *Runtime) register(s Server) error {
 	return nil
 }
 
-func (r *Runtime) openVaults() (err error) {
-	if r.names, err = names.New(r.cfg.Key, r.cfg.Room, r.cfg.Only != (approval.Asker{})); err != nil {
-		return err
-	}
+// openRecords opens what is stored: the engine's calls, and our documents of threads, events and views.
+func (r *Runtime) openRecords() error {
+	only := r.cfg.Only != (approval.Asker{})
 	var errs [5]error
-	r.calls, errs[0] = kept.New[outCall](r.cfg.Records, r.cfg.Room, r.cfg.Key, "calls")
-	r.refs, errs[1] = kept.New[deskRef](r.cfg.Records, r.cfg.Room, r.cfg.Key, "refs")
-	r.known, errs[2] = kept.New[thread](r.cfg.Records, r.cfg.Room, r.cfg.Key, "threads")
-	r.events, errs[3] = kept.New[keptNews](r.cfg.Records, r.cfg.Room, r.cfg.Key, "events")
-	r.views, errs[4] = kept.New[keptView](r.cfg.Records, r.cfg.Room, r.cfg.Key, "views")
+	r.names, errs[0] = names.New(r.cfg.Key, r.cfg.Room, only)
+	sealing := durable.Sealing{
+		Records:   r.cfg.Records,
+		Namespace: r.cfg.Room,
+		Key:       r.cfg.Key,
+		Purpose:   "assent rap ",
+	}
+	r.engine, errs[1] = r.newEngine(sealing)
+	r.known, errs[2] = durable.NewVault[thread](sealing, "threads")
+	r.events, errs[3] = durable.NewVault[keptNews](sealing, "events")
+	r.views, errs[4] = durable.NewVault[keptView](sealing, "views")
+
 	return cmp.Or(errs[:]...)
+}
+
+func (r *Runtime) newEngine(sealing durable.Sealing) (*durable.Engine[part], error) {
+	const lookAgain = 5 * time.Minute // at what people are asked, when there was no news of it
+	cfg := durable.Config{
+		Sealing:     sealing,
+		People:      r.cfg.People,
+		Log:         r.log,
+		Now:         r.cfg.Now,
+		Poll:        r.cfg.Poll,
+		Group:       names.ThreadOf,
+		Share:       256,
+		Runs:        1024,
+		LastLook:    lookAgain,
+		Pause:       pause,
+		PeersReturn: true,
+		Finish:      leaveWithin,
+		Always:      true,
+	}
+
+	return durable.New(cfg, durable.Transport[part]{
+		Decide:         r.decide,
+		Begin:          r.begin,
+		Run:            r.send,
+		Send:           r.post,
+		End:            r.ends,
+		Question:       r.question,
+		Answered:       r.answered,
+		Lease:          r.lease,
+		Keep:           r.keep,
+		Moved:          r.moved,
+		Old:            readOld,
+		WithdrawReason: withdrawReason,
+	})
+}
+
+// leaveWithin is how long Run waits at its end for requests that are under way.
+const leaveWithin = 2 * time.Second
+
+// Run works until ctx ends on what a call alone can't do: deadlines, answers of people, attempts to try again, and what an
+// earlier process left. Any number of processes may run on one store and namespace.
+func (r *Runtime) Run(ctx context.Context) error {
+	return cmp.Or(r.engine.Run(ctx), ctx.Err())
 }
 
 func (r *Runtime) now() time.Time { return r.cfg.Now() }
@@ -204,7 +262,7 @@ type Invocation struct {
 	Arguments json.RawMessage // an object, byte for byte
 }
 
-// CallState is where a call stands.
+// CallState is how far a call has come.
 type CallState string
 
 // The states of a call.
@@ -215,14 +273,14 @@ const (
 	CallDone    CallState = "done"
 )
 
-// Call is how a call stands.
+// Call is a call as it is now.
 type Call struct {
 	Thread       string       `json:"thread"`
 	ID           string       `json:"id"`
 	Server       string       `json:"server"`
 	Operation    string       `json:"operation"`
 	State        CallState    `json:"state"`
-	Question     string       `json:"question,omitempty"`     // ref at the desk of what is asked now: an approval or the tool's question
+	Question     string       `json:"question,omitempty"`     // reference of what people are asked now: an approval or the tool's question
 	SignIn       string       `json:"sign_in,omitempty"`      // where the tool wants the user to sign in; untrusted, a secret of the user's
 	Outcome      *rap.Outcome `json:"outcome,omitempty"`      // once done
 	Failed       bool         `json:"failed,omitempty"`       // the outcome is an error

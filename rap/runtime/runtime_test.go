@@ -103,7 +103,7 @@ func TestIsInvokedByManyAtOnce(t *testing.T) {
 func TestForgetsAfterADay(t *testing.T) {
 	w := newRTWorld(t)
 	w.sent("a")
-	token := w.kept("a").Token
+	token := w.kept("a").Part.Token
 	w.accepts("a", rtResult("a", "one"))
 	w.ends("a", "")
 	w.pass(keepEnded + time.Minute)
@@ -115,7 +115,7 @@ func TestForgetsAfterADay(t *testing.T) {
 	}
 	w.invoke("a", "read", `{"path":"/b"}`)
 	w.is("a", CallPending)
-	if w.kept("a").Token == token {
+	if w.kept("a").Part.Token == token {
 		t.Error("the callback URL is the old one")
 	}
 }
@@ -235,12 +235,10 @@ func TestWaits(t *testing.T) {
 			t.Errorf("waited for %+v", c)
 		}
 	}
-	w.until("nobody waits or locks", func() bool {
-		w.r.waiting.mu.Lock()
-		defer w.r.waiting.mu.Unlock()
+	w.until("nobody locks", func() bool {
 		w.r.threads.mu.Lock()
 		defer w.r.threads.mu.Unlock()
-		return len(w.r.waiting.all)+len(w.r.threads.held) == 0
+		return len(w.r.threads.held) == 0
 	})
 }
 

@@ -4,213 +4,139 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"sync"
 	"time"
 
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/wire"
-	"github.com/assent-dev/assent/resolve"
 )
 
-// send begins the next attempt to send the invocation. The attempt is kept before it is made; when the process that made it is gone nobody knows
-// whether it arrived, and it is not made again: the call stays pending (U18).
-func (r *Runtime) send(ctx context.Context, c *outCall) error {
-	if !c.Send.Lease.IsZero() {
-		return r.lapsed(ctx, c)
+// begin gives a call its time for a result, from the first attempt on.
+func (r *Runtime) begin(_ context.Context, c *call) (*durable.Ending, error) {
+	if !left(c) {
+		c.Deadline = r.now().Add(r.cfg.CallWithin)
 	}
-	v, err := r.decide(ctx, c)
-	switch {
-	case err != nil:
-		return r.putOff(ctx, c, err)
-	case v.Outcome != resolve.Allow && v.Outcome != resolve.Ask:
-		return r.refused(ctx, c, deniedText(v))
-	case r.servers[c.Server] == nil:
-		return r.end(ctx, c, ending{WhyNotAccepted, "the tool server is not registered any more", c.left()}, sameConsent(c))
-	}
-	if want := r.consentFor(c, v); want != nil {
-		guard := sameConsent(c)
-		_, err := r.update(ctx, c.Key, func(c *outCall) error {
-			if err := guard(c); err != nil || !c.Send.Lease.IsZero() {
-				return errors.Join(err, errMoved)
-			}
-			c.ask(want)
-			return nil
-		})
-		return err
-	}
-	return r.attempt(ctx, c)
+
+	return nil, nil
 }
 
-func (r *Runtime) attempt(ctx context.Context, seen *outCall) error {
-	guard, server := sameConsent(seen), r.servers[seen.Server]
-	var now *outCall
-	keep := func() (err error) {
-		now, err = r.update(ctx, seen.Key, func(c *outCall) error {
-			if err := guard(c); err != nil || !c.Send.Lease.IsZero() {
-				return errors.Join(err, errMoved) // another process was faster
-			}
-			if c.Send.Attempts == 0 {
-				c.Deadline = r.now().Add(r.cfg.CallWithin)
-			}
-			c.Send.begin(r.now(), server.lease())
-			return nil
-		})
-		return err
-	}
-	return r.fly(seen.Key, keep, func(ctx context.Context) { r.invoke(ctx, now) })
-}
-
-// invoke makes an attempt that was kept. Without its place in the ledger no call leaves (I8).
-func (r *Runtime) invoke(ctx context.Context, c *outCall) {
-	if err := r.record(ctx, "rap_invoked", c, map[string]any{"attempt": c.Send.Attempts}); err != nil {
-		r.settle(r.unsent(ctx, c, err), c)
-		return
-	}
-	r.sent(c, r.servers[c.Server].peer.Post(ctx, c.Endpoint, r.invocation(c)))
-}
-
-// unsent takes an attempt back that was none.
-func (r *Runtime) unsent(ctx context.Context, c *outCall, cause error) error {
-	r.log.Warn("a call waits: "+plainError(cause), "call", callName(c.Key))
-	guard := sameConsent(c)
-	_, err := r.update(ctx, c.Key, func(c *outCall) error {
-		if err := guard(c); err != nil {
-			return err
+// send makes an attempt to send the invocation. That it is made was stored before. When the process dies in it, nobody knows
+// whether it arrived, and it is not made again: the call stays pending.
+func (r *Runtime) send(ctx context.Context, c *call) durable.Result[part] {
+	attempt := c.Run.Tries
+	if err := r.record(ctx, "rap_invoked", c, map[string]any{"attempt": attempt}); err != nil {
+		r.log.Warn("a call waits: "+plainError(err), "call", callName(c.Key))
+		return durable.Result[part]{
+			After: durable.NotBegun,
+			Pause: pause(1),
+			Keep:  func(c *call) { c.Run.Tries-- }, // without its place in the ledger no call leaves
 		}
-		c.Send = errand{Attempts: c.Send.Attempts - 1, Next: r.now().Add(pause(0))}
-		return nil
-	})
-	return err
+	}
+
+	s := r.servers[c.Part.Server]
+	err := s.peer.Post(ctx, c.Part.Endpoint, r.invocation(c))
+	wait, more := s.peer.Pause(attempt)
+	switch {
+	case err == nil || ctx.Err() != nil: // one that was stopped may have arrived
+		return durable.Result[part]{After: durable.HandedOn}
+	case !again(err):
+		return notSent(whyNotAccepted, err)
+	case !more:
+		return notSent(whyNotReached, err)
+	}
+
+	r.log.Warn("an attempt failed; it is made again", "call", callName(c.Key), "attempt", attempt, "error", plainError(err))
+	return durable.Result[part]{After: durable.NotBegun, Pause: wait}
 }
 
-func (r *Runtime) invocation(c *outCall) []byte {
+func notSent(why durable.Why, err error) durable.Result[part] {
+	reason := "the tool server did not accept the call: " + plainError(err)
+
+	return durable.Result[part]{Ending: durable.Ending{Why: why, Reason: reason}}
+}
+
+func (r *Runtime) invocation(c *call) []byte {
+	p := &c.Part
+
 	return (&wire.Invocation{
-		Operation: c.Operation, Arguments: c.args(), ID: c.Wire.ID, CallID: c.CallID, CallbackURL: r.callbackURL(c.Token), GroupID: c.Wire.Group,
-		Ancestors: c.Wire.Ancestors, UserID: c.User,
+		Operation:   p.Operation,
+		Arguments:   c.Args(),
+		ID:          p.Wire.ID,
+		CallID:      p.CallID,
+		CallbackURL: r.callbackURL(p.Token),
+		GroupID:     p.Wire.Group,
+		Ancestors:   p.Wire.Ancestors,
+		UserID:      p.User,
 	}).Append(nil)
 }
 
 func (r *Runtime) callbackURL(token string) string { return r.callbacks + "/" + token }
 
-// sent keeps how an attempt went. Once the tool has sent anything about the call it has it, whatever its answer was (R5, R7).
-func (r *Runtime) sent(tried *outCall, result error) {
-	ctx, done := context.WithTimeout(context.Background(), storeWithin)
-	defer done()
-	wait, more := r.servers[tried.Server].peer.Pause(tried.Send.Attempts)
-	if result != nil && !(more && again(result)) {
-		how := ending{WhyNotAccepted, "the tool server did not accept the call: " + plainError(result), again(result)}
-		r.settle(r.end(ctx, tried, how, sameConsent(tried)), tried)
-		return
-	}
-	if result != nil {
-		r.log.Warn("an attempt failed; it is made again", "call", callName(tried.Key), "attempt", tried.Send.Attempts, "error", plainError(result))
-	}
-	guard := sameConsent(tried)
-	_, err := r.update(ctx, tried.Key, func(c *outCall) error {
-		if err := guard(c); err != nil {
-			return err
-		}
-		c.Send.Lease, c.Send.Next = time.Time{}, r.now().Add(wait)
-		if result == nil {
-			c.State = CallPending
-		}
-		return nil
-	})
-	r.settle(err, tried)
-}
-
-// settle logs what could not be kept of an attempt. Its lease runs out then.
-func (r *Runtime) settle(err error, c *outCall) {
-	if err != nil && !errors.Is(err, errMoved) {
-		r.log.Warn("an attempt could not be kept", "call", callName(c.Key), "error", plainError(err))
-	}
-}
-
-// again tells whether another attempt can help. All of 4xx is the peer's last word here (I6, R9), 429 included.
+// again reports whether another attempt can help. All of 4xx is the peer's last word here, 429 included.
 func again(err error) bool {
 	if status, ok := errors.AsType[*peer.StatusError](err); ok && status.Code < http.StatusInternalServerError {
 		return false
 	}
+
 	return peer.Again(err)
 }
 
-// lapsed leaves a call to the tool of which nobody knows whether it arrived.
-func (r *Runtime) lapsed(ctx context.Context, c *outCall) error {
-	guard := sameConsent(c)
-	_, err := r.update(ctx, c.Key, func(c *outCall) error {
-		if err := guard(c); err != nil {
-			return err
-		}
-		c.State, c.Send.Lease = CallPending, time.Time{}
-		return nil
-	})
-	return err
-}
-
-// flights are the requests of calls that are under way, so that ending a call ends them too.
-type flights struct {
-	mu sync.Mutex
-	of map[string]map[*flight]struct{}
-}
-
-type flight struct {
-	stop context.CancelFunc
-	down chan struct{}
-}
-
-// fly makes a request beside everything else: it takes as long as the peer likes, within the peer's own bounds. It is made only once keep has kept
-// that it will be, and it can be stopped from before then on.
-func (r *Runtime) fly(key string, keep func() error, request func(context.Context)) error {
-	ctx, stop := context.WithCancel(context.Background())
-	f := &flight{stop, make(chan struct{})}
-	r.flights.mu.Lock()
-	if r.flights.of[key] == nil {
-		r.flights.of[key] = map[*flight]struct{}{}
+// post makes an attempt to post the answer to a tool's question: the same bytes to the same URL each time.
+func (r *Runtime) post(ctx context.Context, c *call) durable.Sent[part] {
+	attempt := c.Errand.Tries
+	s := r.servers[c.Part.Server]
+	if s == nil {
+		return r.undelivered(c, errors.New("its tool server is not registered any more"))
 	}
-	r.flights.of[key][f] = struct{}{}
-	r.flights.mu.Unlock()
-	if err := keep(); err != nil {
-		r.land(key, f)
-		return err
+	if _, more := s.peer.Pause(attempt - 1); attempt > 1 && !more { // the process died in the last attempt
+		return r.undelivered(c, errors.New("the attempts are spent"))
 	}
-	go func() {
-		defer r.land(key, f)
-		request(ctx)
-	}()
-	return nil
-}
 
-func (f *flights) idle() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.of) == 0
-}
-
-func (r *Runtime) land(key string, f *flight) {
-	f.stop()
-	r.flights.mu.Lock()
-	defer r.flights.mu.Unlock()
-	delete(r.flights.of[key], f)
-	if len(r.flights.of[key]) == 0 {
-		delete(r.flights.of, key)
-	}
-	close(f.down)
-}
-
-// ground ends the requests of a call that has ended, and waits until they have: what was not sent by then never is.
-func (r *Runtime) ground(ctx context.Context, key string) {
-	r.flights.mu.Lock()
-	var all []*flight
-	for f := range r.flights.of[key] {
-		f.stop()
-		all = append(all, f)
-	}
-	r.flights.mu.Unlock()
-	for _, f := range all {
-		select {
-		case <-f.down:
-		case <-ctx.Done():
-			return
+	q := c.Part.Choice
+	facts := map[string]any{"question": q.Number, "selected": q.Selected, "attempt": attempt, "answered_by": q.By}
+	if err := r.record(ctx, "rap_choice_answered", c, facts); err != nil {
+		r.log.Warn("an answer waits: "+plainError(err), "call", callName(c.Key))
+		return durable.Sent[part]{
+			Retry: true,
+			Pause: pause(1),
+			Keep:  func(c *call) { c.Errand.Tries-- }, // without its place in the ledger no answer leaves
 		}
 	}
+
+	err := s.peer.Post(ctx, q.URL, wire.Answer{ID: c.Part.Wire.ID, Selected: q.Selected}.Append(nil))
+	wait, more := s.peer.Pause(attempt)
+	switch {
+	case err == nil:
+		r.note(ctx, "rap_choice_delivered", c, map[string]any{"question": q.Number, "answered_by": q.By})
+		return durable.Sent[part]{Keep: func(c *call) { c.Part.Choice.State = choiceDelivered }}
+	case more && again(err):
+		return durable.Sent[part]{Retry: true, Pause: wait}
+	}
+
+	return r.undelivered(c, err)
+}
+
+// undelivered gives an answer up. The call stays pending until its result or its deadline; nothing is invoked again.
+func (r *Runtime) undelivered(c *call, cause error) durable.Sent[part] {
+	r.log.Warn("an answer could not be delivered", "call", callName(c.Key), "error", plainError(cause))
+
+	return durable.Sent[part]{Keep: func(c *call) {
+		c.Part.Choice.State = choiceFailed
+		c.Part.Told.Trouble = "the answer could not be delivered to the tool: " + plainError(cause)
+	}}
+}
+
+// lease is how long a request of a call's server may be under way.
+func (r *Runtime) lease(c *call) time.Duration {
+	const most, spare = 10 * time.Second, 15 * time.Second
+	if s := r.servers[c.Part.Server]; s != nil && s.Peer.Timeout > 0 {
+		return s.Peer.Timeout + spare
+	}
+
+	return most + spare
+}
+
+// pause is how long to wait after so many failures in a row of people's side, the rules or the ledger.
+func pause(fails int) time.Duration {
+	return min(time.Second<<min(fails-1, 6), time.Minute)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/durable"
 )
 
 func TestTriesToSend(t *testing.T) {
@@ -87,7 +88,8 @@ func TestAfterACrashWhileSending(t *testing.T) {
 	w := newRTWorld(t)
 	w.stop()
 	c := w.lost("a")
-	c.Send.begin(w.now(), time.Minute)
+	c.State = durable.Running
+	c.Run = durable.Attempt{Name: "dead", Tries: 1, Lease: w.now().Add(time.Minute)}
 	w.keeps(c)
 	w.start()
 	w.settles()
@@ -112,7 +114,7 @@ func TestAfterACrashBeforeSending(t *testing.T) {
 }
 
 // lost is a call as a process leaves it that was killed once it was kept.
-func (w *rtWorld) lost(id string) *outCall {
+func (w *rtWorld) lost(id string) *call {
 	w.t.Helper()
 	in := rtInvocation(id, "read", `{}`)
 	c, err := w.mine.newCall(context.Background(), &in)
@@ -122,48 +124,27 @@ func (w *rtWorld) lost(id string) *outCall {
 	return c
 }
 
-func (w *rtWorld) keeps(c *outCall) {
+// keeps stores a call as a process leaves it that was killed.
+func (w *rtWorld) keeps(c *call) {
 	w.t.Helper()
-	if err := w.r.insert(context.Background(), c); err != nil {
+	calls, err := durable.NewVault[call](w.sealing(), "calls")
+	if err != nil {
 		w.t.Fatal(err)
 	}
-}
-
-// TestRuntimeLeavesAttemptsToOneProcess has two of them see the same call.
-func TestLeavesAttemptsToOneProcess(t *testing.T) {
-	w := newRTWorld(t)
-	w.stop()
-	c := w.lost("a")
-	w.keeps(c)
-	seen := *c
-	first, second := w.r.attempt(t.Context(), &seen), w.r.attempt(t.Context(), &seen)
-	if first != nil || !errors.Is(second, errMoved) {
-		t.Errorf("%v, %v", first, second)
+	due := c.Run.Lease
+	switch {
+	case c.Errand != nil:
+		due = c.Errand.Lease
+	case due.IsZero():
+		due = w.now()
 	}
-	w.tool.waits("/run", 1)
-	w.start()
-	w.is("a", CallPending)
-	w.asking("b", "1")
-	w.stop()
-	answered := func(c *outCall) error {
-		c.Choice.State, c.Choice.Post = choiceAnswered, errand{Next: w.now().Add(time.Hour)}
-		return nil
+	d := &durable.Doc[call]{Key: c.Key, Alias: c.Alias, Due: due, Body: *c}
+	if old, err := calls.Get(context.Background(), c.Key); err == nil {
+		d.Version = old.Version
 	}
-	now, err := w.r.update(t.Context(), w.key("b"), answered)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen = *now
-	seen.Choice = new(*now.Choice)
-	first, second = w.r.deliver(t.Context(), &seen), w.r.deliver(t.Context(), &seen)
-	if first != nil || !errors.Is(second, errMoved) {
-		t.Errorf("%v, %v", first, second)
-	}
-	w.tool.waits("/answers/1", 1)
-	w.start()
-	w.settles()
-	if n := len(w.tool.bodies("/run")) + len(w.tool.bodies("/answers/1")); n != 3 {
-		t.Errorf("%d posts", n)
+	d.Body.Format = 2
+	if err := calls.Put(context.Background(), d); err != nil {
+		w.t.Fatal(err)
 	}
 }
 
@@ -183,7 +164,7 @@ func TestSendsNothingThatTheLedgerLacks(t *testing.T) {
 	w.accepts("a", w.choice("a", "1"))
 	ref := w.asked(1)
 	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen, Selected: 0})
-	w.until("answered", func() bool { return w.kept("a").answering() })
+	w.until("answered", func() bool { return w.kept("a").Errand != nil })
 	w.settles()
 	if n := len(w.tool.bodies("/answers/1")); n != 0 {
 		t.Fatalf("posted %d times", n)
@@ -205,7 +186,7 @@ func TestOfAServerThatIsGone(t *testing.T) {
 	w.start()
 	w.ends("new", WhyNotAccepted)
 	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen})
-	w.until("given up", func() bool { return w.kept("asks").Told.Trouble != "" })
+	w.until("given up", func() bool { return w.kept("asks").Part.Told.Trouble != "" })
 	if code := w.calls("asks", w.choice("asks", "2")); code != http.StatusConflict && code != http.StatusNotFound {
 		t.Errorf("a question of a server that is gone is answered with %d", code)
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/internal/kept"
 	"github.com/assent-dev/assent/rap/internal/names"
 	"github.com/assent-dev/assent/rap/wire"
 )
@@ -38,7 +38,7 @@ type keptEvent struct {
 	Bytes int `json:"bytes"`
 }
 
-// keptView is the latest view of a type. Content is opaque (C17).
+// keptView is the latest view of a type. Content is opaque.
 type keptView struct {
 	Type    string `json:"type"`
 	Content []byte `json:"content"`
@@ -49,7 +49,7 @@ func (r *Runtime) changeThread(ctx context.Context, key string, change func(*thr
 	for {
 		d, err := r.known.Get(ctx, key)
 		if errors.Is(err, approval.ErrNotFound) {
-			d, err = &kept.Doc[thread]{Key: key}, nil
+			d, err = &durable.Doc[thread]{Key: key}, nil
 		}
 		if err != nil {
 			return thread{}, err
@@ -62,7 +62,7 @@ func (r *Runtime) changeThread(ctx context.Context, key string, change func(*thr
 	}
 }
 
-// closeThread marks a thread as closed and tells whether it was before.
+// closeThread marks a thread as closed, and reports whether it was before.
 func (r *Runtime) closeThread(ctx context.Context, key string) (before bool, err error) {
 	_, err = r.changeThread(ctx, key, func(t *thread) { before, t.Closed = t.Closed, true })
 	return before, err
@@ -82,9 +82,9 @@ func (r *Runtime) isClosed(ctx context.Context, key string) (bool, error) {
 // eventKey places an event below the place of its thread.
 func eventKey(thread string, index int) string { return fmt.Sprintf("%s/%016d", thread, index) }
 
-// takeEvent keeps news of a subscription. What belongs to none, or to one that has ended, is discarded (C16).
-func (r *Runtime) takeEvent(ctx context.Context, c *outCall, m *wire.Event) error {
-	if c.State != CallDone || !c.Live {
+// takeEvent keeps news of a subscription. What belongs to none, or to one that has ended, is discarded.
+func (r *Runtime) takeEvent(ctx context.Context, c *call, m *wire.Event) error {
+	if !c.Over() || !c.Part.Live {
 		return &refusal{http.StatusConflict, "an event of no subscription"}
 	}
 	t, err := r.changeThread(ctx, names.ThreadOf(c.Key), func(t *thread) { t.Next++ })
@@ -92,24 +92,32 @@ func (r *Runtime) takeEvent(ctx context.Context, c *outCall, m *wire.Event) erro
 		return err
 	}
 	index := t.Next - 1
-	d := &kept.Doc[keptNews]{Key: eventKey(names.ThreadOf(c.Key), index), Expires: r.now().Add(keepLive)}
-	d.Body.Event = rap.Event{Index: index, ID: c.ID, Text: m.Text, Associative: m.Associative, Final: m.Final}
+	d := &durable.Doc[keptNews]{Key: eventKey(names.ThreadOf(c.Key), index), Expires: r.now().Add(keepLive)}
+	d.Body.Event = rap.Event{
+		Index:       index,
+		ID:          c.Part.ID,
+		Text:        m.Text,
+		Associative: m.Associative,
+		Final:       m.Final,
+	}
 	if err := r.events.Put(ctx, d); err != nil {
 		return err
 	}
+
 	var old []keptEvent
-	_, err = r.updateLocked(ctx, c.Key, func(c *outCall) error {
-		if !c.Live {
-			return errMoved // it was closed meanwhile
+	_, err = r.engine.Change(ctx, c.Key, func(c *call) error {
+		if !c.Part.Live { // it was closed meanwhile
+			return durable.ErrUnchanged
 		}
-		c.Events = append(c.Events, keptEvent{index, len(m.Text)})
-		old = c.oldEvents()
+		c.Part.Events = append(c.Part.Events, keptEvent{index, len(m.Text)})
+		old = c.Part.oldEvents()
 		if m.Final {
-			c.Live, c.Ended = false, r.now()
+			c.Part.Live = false
+			c.EndedAt = r.now()
 		}
 		return nil
 	})
-	if errors.Is(err, errMoved) {
+	if errors.Is(err, durable.ErrUnchanged) {
 		return r.events.Remove(ctx, d)
 	}
 	r.dropEvents(ctx, names.ThreadOf(c.Key), old)
@@ -122,18 +130,19 @@ const mostEventsOf = 20
 
 // eventsOf returns the next events of one call from an index on, and whether more may come.
 func (r *Runtime) eventsOf(ctx context.Context, key string, from int) (events []rap.Event, live bool, err error) {
-	d, err := r.calls.Get(ctx, key)
-	if errors.Is(err, approval.ErrNotFound) || err == nil && r.gone(d.Expires) {
+	c, err := r.engine.Get(ctx, key)
+	if errors.Is(err, approval.ErrNotFound) || err == nil && r.gone(c.Expires) {
 		return nil, false, nil
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	for _, kept := range d.Body.Events {
-		if kept.Index < from || len(events) == mostEventsOf {
+
+	for _, one := range c.Part.Events {
+		if one.Index < from || len(events) == mostEventsOf {
 			continue
 		}
-		e, err := r.events.Get(ctx, eventKey(names.ThreadOf(key), kept.Index))
+		e, err := r.events.Get(ctx, eventKey(names.ThreadOf(key), one.Index))
 		switch {
 		case errors.Is(err, approval.ErrNotFound): // too old
 		case err != nil:
@@ -142,18 +151,17 @@ func (r *Runtime) eventsOf(ctx context.Context, key string, from int) (events []
 			events = append(events, e.Body.Event)
 		}
 	}
-
-	return events, d.Body.Live || len(events) == mostEventsOf, nil
+	return events, c.Part.Live || len(events) == mostEventsOf, nil
 }
 
 // oldEvents gives up the events that are too many.
-func (c *outCall) oldEvents() []keptEvent {
+func (p *part) oldEvents() []keptEvent {
 	bytes, keep := 0, 0
-	for i, e := range slices.Backward(c.Events) {
+	for i, e := range slices.Backward(p.Events) {
 		bytes += e.Bytes
-		if keep = len(c.Events) - i; keep > maxEvents || bytes > maxEventBytes && keep > 1 {
-			old := slices.Clone(c.Events[:i+1])
-			c.Events = slices.Delete(c.Events, 0, i+1)
+		if keep = len(p.Events) - i; keep > maxEvents || bytes > maxEventBytes && keep > 1 {
+			old := slices.Clone(p.Events[:i+1])
+			p.Events = slices.Delete(p.Events, 0, i+1)
 			return old
 		}
 	}
@@ -193,18 +201,18 @@ func (t *Threads) Events(ctx context.Context, thread string, from int) ([]rap.Ev
 	return out, nil
 }
 
-// takeView keeps the latest view of a type (C17).
-func (r *Runtime) takeView(ctx context.Context, c *outCall, m *wire.View) error {
-	key := names.ThreadOf(c.Key) + "/" + kept.Hash(m.ViewType)
-	if c.State == CallSending || c.State == CallAsking {
-		if _, err := r.updateLocked(ctx, c.Key, func(c *outCall) error { c.heard(r.now()); return nil }); err != nil {
+// takeView keeps the latest view of a type.
+func (r *Runtime) takeView(ctx context.Context, c *call, m *wire.View) error {
+	key := names.ThreadOf(c.Key) + "/" + durable.Hash(m.ViewType)
+	if !c.Over() && c.State != durable.Away {
+		if _, err := r.engine.Change(ctx, c.Key, func(c *call) error { heard(c); return nil }); err != nil {
 			return err
 		}
 	}
 	for {
 		d, err := r.views.Get(ctx, key)
 		if errors.Is(err, approval.ErrNotFound) {
-			d, err = &kept.Doc[keptView]{Key: key}, r.roomForView(ctx, c)
+			d, err = &durable.Doc[keptView]{Key: key}, r.roomForView(ctx, c)
 		}
 		if err != nil {
 			return err
@@ -216,7 +224,7 @@ func (r *Runtime) takeView(ctx context.Context, c *outCall, m *wire.View) error 
 	}
 }
 
-func (r *Runtime) roomForView(ctx context.Context, c *outCall) error {
+func (r *Runtime) roomForView(ctx context.Context, c *call) error {
 	ds, err := r.views.List(ctx, names.ThreadOf(c.Key)+"/", "", maxViews)
 	if err == nil && len(ds) >= maxViews {
 		err = &refusal{http.StatusConflict, fmt.Sprintf("a thread has at most %d types of views", maxViews)}
@@ -240,5 +248,5 @@ func (t *Threads) Views(ctx context.Context, thread string) (map[string]json.Raw
 	return out, nil
 }
 
-// gone tells whether something expired that may still be stored.
+// gone reports whether something expired that may still be stored.
 func (r *Runtime) gone(expires time.Time) bool { return !expires.IsZero() && !r.now().Before(expires) }

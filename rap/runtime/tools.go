@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/assent-dev/assent/rap/internal/kept"
+	"github.com/assent-dev/assent/rap/internal/names"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
 const (
-	toolsetPath = "/.well-known/rap-toolset" // D2: nowhere else
+	toolsetPath = "/.well-known/rap-toolset" // nowhere else
 	toolsFor    = time.Hour                  // how long a session's toolsets are kept
 	retryAfter  = 10 * time.Second           // the same when a server could not be reached
 	maxSessions = 256                        // whose toolsets are kept
@@ -58,8 +58,8 @@ type session struct {
 	by    map[string]*Offer
 }
 
-// Tools discovers what all servers offer a session (the root thread), once for each session (D6) and again after an hour. Problems says what is
-// not available, and why: a server that can't be reached, a manifest that is not valid (D4), names that collide (neither is available then, D5).
+// Tools discovers what all servers offer a session (the root thread), once for each session and again after an hour. Problems says what is
+// not available, and why: a server that can't be reached, a manifest that is not valid, names that collide (neither is available then).
 func (t *Threads) Tools(ctx context.Context, session string) (Tools, error) {
 	s, _, err := t.r.found(ctx, t.r.names.Thread(t.who, session))
 	if err != nil {
@@ -68,7 +68,7 @@ func (t *Threads) Tools(ctx context.Context, session string) (Tools, error) {
 	return Tools{Offers: slices.Clone(s.tools.Offers), Problems: slices.Clone(s.tools.Problems)}, nil
 }
 
-// errUnknown says that no loaded toolset has an operation (I2).
+// errUnknown says that no loaded toolset has an operation.
 var errUnknown = errors.New("no such operation")
 
 // offered returns an operation that a session may call.
@@ -93,9 +93,9 @@ func (r *Runtime) offered(ctx context.Context, session, operation string) (*Offe
 	return nil, errUnknown
 }
 
-// session names the session of a call: its root thread, for which toolsets are discovered (D6).
-func (r *Runtime) session(c *outCall) string {
-	return r.names.Thread(c.Asker, kept.RootOf(c.Thread, c.Ancestors))
+// session names the session of a call: its root thread, for which toolsets are discovered.
+func (r *Runtime) session(c *call) string {
+	return r.names.Thread(c.Asker, names.Root(c.Part.Thread, c.Part.Ancestors))
 }
 
 // found returns what a session is offered. One server that hangs does not hold up the calls of all others: what was found while it could not be
@@ -135,7 +135,7 @@ func (t *toolsets) claim(name string, now time.Time, find func(*session)) (s, ol
 	}
 	switch {
 	case s == nil || s.over(now) && !now.Before(s.old):
-		t.makeRoom()
+		t.forgetOldest()
 		s = &session{found: make(chan struct{})}
 		t.of[name] = s
 		find(s)
@@ -159,10 +159,10 @@ func (s *session) done() bool {
 	}
 }
 
-// over tells whether what was found is too old. What is still being looked for is not.
+// over reports whether what was found is too old. What is still being looked for is not.
 func (s *session) over(now time.Time) bool { return s.done() && !now.Before(s.until) }
 
-func (t *toolsets) makeRoom() {
+func (t *toolsets) forgetOldest() {
 	if len(t.of) < maxSessions {
 		return
 	}
@@ -198,7 +198,7 @@ func (r *Runtime) discover(s *session) {
 // errUnreached says that a server gave no manifest. It may later.
 var errUnreached = errors.New("the manifest could not be read")
 
-// toolset reads a server's manifest. All of it is valid, or none of it is used (D3, D4).
+// toolset reads a server's manifest. All of it is valid, or none of it is used.
 func (s *toolServer) toolset(ctx context.Context) (*wire.Toolset, error) {
 	body, err := s.peer.Get(ctx, s.base+toolsetPath)
 	if err != nil {
@@ -224,7 +224,7 @@ func (s *session) add(server string, set *wire.Toolset, err error) {
 	}
 }
 
-// settle takes the names away that more than one server uses, from all of them (D5).
+// settle takes the names away that more than one server uses, from all of them.
 func (s *session) settle() {
 	count := map[string]int{}
 	for _, o := range s.tools.Offers {

@@ -145,9 +145,7 @@ func TestCancelWhileSending(t *testing.T) {
 	if err := w.mine.Cancel(t.Context(), "t", "a", ""); err != nil {
 		t.Fatal(err)
 	}
-	if !w.r.flights.idle() {
-		t.Error("the request is under way still")
-	}
+	w.until("the request has ended", w.r.engine.Idle)
 	w.ends("a", WhyInterrupted)
 	w.settles()
 	if n := len(w.tool.bodies("/run")); n != 1 {

@@ -11,16 +11,14 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/internal/kept"
+	"github.com/assent-dev/assent/rap/internal/names"
 	"github.com/assent-dev/assent/rap/wire"
-	"github.com/assent-dev/assent/resolve"
-	"github.com/assent-dev/assent/schema"
 )
 
 // UpstreamConfig names the server behind.
 type UpstreamConfig struct {
-	// Common is that of a Runtime, but for Plan and Desk, which are not used: the gateway's rules have decided before a call gets here, and what the
-	// server asks goes to the user by Job.Ask.
+	// Common is that of a Runtime, but for Plan and People, which are not used: the gateway's rules have decided before a call
+	// gets here, and what the server asks goes to the user by Job.Ask.
 	rap.Common
 	Server      Server // Groups, MCPServer and TrustDestructive mean nothing here, for the same reason
 	CallbackURL string // base under which the upstream server reaches UpstreamServer.ServeHTTP
@@ -29,39 +27,31 @@ type UpstreamConfig struct {
 // UpstreamServer is a tool server behind a gateway, and the Feed of its operations.
 type UpstreamServer struct {
 	runtime *Runtime
-	desk    *relayDesk
+	relay   *relay
 	offers  []Offer
 }
 
 var _ rap.Feed = (*UpstreamServer)(nil)
 
-// upstreamRules lets every operation of the server pass: whether it may run was decided before.
-const upstreamRules = `schema_version: "1.0.0"
-metadata: {id: upstream, name: Upstream, version: "1.0.0", description: What a gateway has decided, namespace: assent.rap}
-interface: {input: {type: object}, output: {type: object}}
-execution_policy: {id: agf.react, config: {instructions: None., model: any}}
-action_space: {mcp_servers: [{alias: upstream}]}
-`
-
-// Upstream wraps the operations of another RAP tool server: it discovers them now and calls them through a Runtime of its own rooms. Questions of the
-// upstream server are relayed (Job.Ask): a call about which the gateway asked its user itself can't ask again, and ends with an error.
-// A server that wants its user to sign in is not served: the link reaches nobody.
+// Upstream wraps the operations of another RAP tool server: it discovers them now and calls them through a Runtime of its own,
+// which decides nothing. Questions of the upstream server are relayed (Job.Ask): a call about which the gateway asked its user
+// itself can't ask again, and ends with an error. A server that wants its user to sign in is not served: the link reaches nobody.
 func Upstream(ctx context.Context, cfg UpstreamConfig) (*UpstreamServer, error) {
-	u := &UpstreamServer{desk: newRelayDesk()}
-	plan, err := upstreamPlan()
-	if err != nil {
-		return nil, err
-	}
-	cfg.Plan = func(context.Context) (*resolve.Plan, error) { return plan, nil }
-	cfg.People = u.desk
-	cfg.Server.Groups, cfg.Server.MCPServer, cfg.Server.TrustDestructive = nil, "upstream", true
-	if u.runtime, err = New(Config{Common: cfg.Common, Servers: []Server{cfg.Server}, CallbackURL: cfg.CallbackURL}); err != nil {
+	u := &UpstreamServer{relay: newRelay()}
+	cfg.People = u.relay
+	cfg.Server.Groups = nil
+	cfg.Server.MCPServer = ""
+
+	own := Config{Common: cfg.Common, Servers: []Server{cfg.Server}, CallbackURL: cfg.CallbackURL}
+	var err error
+	if u.runtime, err = open(own, true); err != nil {
 		return nil, fmt.Errorf("upstream %s: %w", cfg.Server.Name, err)
 	}
 	start, err := u.runtime.As(approval.Asker{Token: cfg.Room})
 	if err != nil {
 		return nil, fmt.Errorf("upstream %s: %w", cfg.Server.Name, err)
 	}
+
 	tools, err := start.Tools(ctx, "start "+rand.Text())
 	for _, p := range tools.Problems {
 		if p.Tool != "" {
@@ -74,18 +64,6 @@ func Upstream(ctx context.Context, cfg UpstreamConfig) (*UpstreamServer, error) 
 	}
 	u.offers = tools.Offers
 	return u, nil
-}
-
-func upstreamPlan() (*resolve.Plan, error) {
-	file, findings := schema.Parse("upstream.agf.yaml", []byte(upstreamRules))
-	if file == nil {
-		return nil, fmt.Errorf("upstream: %v", findings)
-	}
-	plan, err := resolve.Compile(file, nil, resolve.Options{})
-	if err != nil {
-		return nil, fmt.Errorf("upstream: %w", err)
-	}
-	return plan, nil
 }
 
 // Operations are what it offers.
@@ -164,7 +142,7 @@ func (u *UpstreamServer) run(ctx context.Context, tool *wire.Tool, job rap.Job) 
 	in := Invocation{
 		Thread: job.Thread, ID: upstreamID(&job), Ancestors: job.Ancestors, User: job.User, Operation: job.Operation, Arguments: job.Arguments,
 	}
-	if err := unchanged(ctx, threads, tool, kept.RootOf(in.Thread, in.Ancestors)); err != nil {
+	if err := unchanged(ctx, threads, tool, names.Root(in.Thread, in.Ancestors)); err != nil {
 		return rap.Outcome{}, err
 	}
 	if _, err := threads.Invoke(ctx, in); err != nil {
@@ -177,7 +155,8 @@ func (u *UpstreamServer) run(ctx context.Context, tool *wire.Tool, job rap.Job) 
 // upstreamID names a call for the server behind. Ids that the gateway has forgotten may come again, and its runs are other calls then.
 func upstreamID(job *rap.Job) string { return job.ID + " " + job.Run }
 
-// unchanged tells whether the session is offered what the gateway's rules decided about: a tool that changed is another tool.
+// unchanged reports by an error that the session is not offered any more what the gateway's rules decided about: a tool
+// that changed is another tool.
 func unchanged(ctx context.Context, threads *Threads, tool *wire.Tool, session string) error {
 	tools, err := threads.Tools(ctx, session)
 	if err != nil {
@@ -195,54 +174,35 @@ func unchanged(ctx context.Context, threads *Threads, tool *wire.Tool, session s
 func (u *UpstreamServer) follow(ctx context.Context, threads *Threads, in Invocation, job rap.Job) (rap.Outcome, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	type end struct {
-		call Call
-		err  error
-	}
-	ended := make(chan end, 1)
-	go func() {
-		call, err := threads.Wait(ctx, in.Thread, in.ID)
-		ended <- end{call, err}
-	}()
-	look := time.NewTicker(relayLook)
-	defer look.Stop()
-	for {
-		select {
-		case e := <-ended:
-			if e.err != nil {
-				u.interrupt(ctx, threads, in)
-				return rap.Outcome{}, fmt.Errorf("wait for the upstream server: %w", e.err)
-			}
-			return upstreamOutcome(&e.call)
-		case <-look.C:
-			u.relay(ctx, threads, in, job)
+	key := u.runtime.names.Call(threads.who, in.Thread, in.ID)
+	c, err := u.runtime.engine.Watch(ctx, key, func(c *call) bool {
+		if c.Ask != nil {
+			u.relayAsked(ctx, c.Ask.Ref, job)
 		}
+		return c.Over()
+	})
+	if err != nil {
+		u.interrupt(ctx, threads, in)
+		return rap.Outcome{}, fmt.Errorf("wait for the upstream server: %w", err)
 	}
+
+	return upstreamOutcome(shown(c))
 }
 
-// relayLook is how often it is looked whether a question that the desk was given is that of a call.
-const relayLook = 50 * time.Millisecond
-
-// relay puts what the server asks about a call to the user of the gateway's runtime.
-func (u *UpstreamServer) relay(ctx context.Context, threads *Threads, in Invocation, job rap.Job) {
-	if !u.desk.waiting() {
-		return
-	}
-	call, err := threads.Call(ctx, in.Thread, in.ID)
-	if err != nil {
-		return // Wait has it too
-	}
-	q, ok := u.desk.take(call.Question)
+// relayAsked puts what the server asks about a call to the user of the gateway's runtime, once.
+func (u *UpstreamServer) relayAsked(ctx context.Context, ref string, job rap.Job) {
+	q, ok := u.relay.take(ref)
 	if !ok {
 		return
 	}
+
 	go func() {
 		index, err := job.Ask(ctx, q.Prompt, q.Choices, q.Default)
 		if err != nil {
-			u.desk.settle(call.Question, hold.Answer{State: hold.AnswerCancelled, Reason: relayReason(err)})
+			u.relay.settle(ref, hold.Answer{State: hold.AnswerCancelled, Reason: relayReason(err)})
 			return
 		}
-		u.desk.settle(call.Question, hold.Answer{State: hold.AnswerChosen, Selected: index, By: job.Caller})
+		u.relay.settle(ref, hold.Answer{State: hold.AnswerChosen, Selected: index, By: job.Caller})
 	}()
 }
 
@@ -266,7 +226,7 @@ func (u *UpstreamServer) interrupt(ctx context.Context, threads *Threads, in Inv
 }
 
 // upstreamOutcome is what the server said. What our own side says in its place is an error of ours.
-func upstreamOutcome(c *Call) (rap.Outcome, error) {
+func upstreamOutcome(c Call) (rap.Outcome, error) {
 	switch {
 	case c.Outcome == nil:
 		return rap.Outcome{}, errors.New("the upstream call ended without an outcome")

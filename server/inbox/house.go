@@ -53,7 +53,7 @@ func (v *visit) grantDoc(g *approval.Grant) (doc *document, long bool) {
 	if !v.draws.spend(len(g.Call.Args) / bytesPiece) {
 		return nil, true
 	}
-	d := inspectDocument("Arguments", g.Call.Args, policy.Arguments{Redact: g.Redact}.Redaction(), false, v.draws)
+	d := inspectDocument("Arguments", string(g.Call.Args), policy.Arguments{Redact: g.Redact}.Redaction(), false, v.draws)
 
 	return &d, false
 }

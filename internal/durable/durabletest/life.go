@@ -28,6 +28,7 @@ type life struct {
 	Calls  []string // to be made, as a peer makes them that was not told that they are kept
 	KillAt int64    // it kills itself at this write; 0: never
 	After  bool     // once the write was made, or else before
+	Lease  time.Duration
 }
 
 const lifeVariable = "ASSENT_DURABLETEST_LIFE"
@@ -98,7 +99,7 @@ func (l life) live(make Transport) error {
 	records.after = func(n int64) { l.die(n, true) }
 
 	j := &journal{file: filepath.Join(l.Dir, "journal")}
-	return peer{journal: j, calls: l.Calls}.work(ctx, make, World{Sealing: sealing(records)})
+	return peer{journal: j, calls: l.Calls}.work(ctx, make, World{Sealing: sealing(records), Lease: l.Lease})
 }
 
 func sealing(records store.Records) durable.Sealing {
@@ -131,7 +132,7 @@ func (p peer) work(ctx context.Context, make Transport, w World) error {
 	var answers sync.WaitGroup
 	w.People = &people{records: w.Records}
 	w.Poll = 5 * time.Millisecond
-	w.Lease = 300 * time.Millisecond
+	orElse(&w.Lease, time.Minute)
 	if w.Now == nil {
 		w.Now = time.Now
 	}
@@ -176,6 +177,12 @@ func (p peer) work(ctx context.Context, make Transport, w World) error {
 	answers.Wait()
 	stop()
 	return errors.Join(err, <-running)
+}
+
+func orElse(d *time.Duration, other time.Duration) {
+	if *d == 0 {
+		*d = other
+	}
 }
 
 func start(do func() error) <-chan error {

@@ -35,12 +35,15 @@ type Doc[T any] struct {
 	Body    T
 }
 
+// Purpose is what the keys of all documents of this package are derived for.
+const Purpose = "assent rap "
+
 func New[T any](records store.Records, room string, key []byte, kind string) (*Vault[T], error) {
 	if len(key) != 32 {
 		return nil, errors.New("key: expected 32 bytes")
 	}
 	room += "/" + kind
-	derived, err := hkdf.Key(sha256.New, key, nil, "assent rap "+room, 32)
+	derived, err := hkdf.Key(sha256.New, key, nil, Purpose+room, 32)
 	if err != nil {
 		return nil, err
 	}

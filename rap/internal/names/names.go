@@ -57,6 +57,15 @@ func ThreadOf(key string) string {
 	return thread
 }
 
+// Root is the thread that is the session of another one, whose ancestors are given from the root on.
+func Root(thread string, ancestors []string) string {
+	if len(ancestors) > 0 {
+		return ancestors[0]
+	}
+
+	return thread
+}
+
 // Sent holds the names under which a tool server knows a call. They are kept with it: what was sent stays what it was sent as.
 type Sent struct {
 	Group     string   `json:"group"`

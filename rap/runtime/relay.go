@@ -11,17 +11,16 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/rap/internal/kept"
+	"github.com/assent-dev/assent/internal/durable"
 )
 
-// relayDesk holds what an upstream server asks until the run of the call takes it. It is in memory, as runs are: what outlives the process is an
-// end without an answer.
-type relayDesk struct {
+// relay holds what an upstream server asks until the run of the call takes it. It is in memory, as runs are: what outlives the
+// process is an end without an answer.
+type relay struct {
 	watching watchers
 
-	mu      sync.Mutex
-	asked   map[string]*relayed // by ref
-	untaken int
+	mu    sync.Mutex
+	asked map[string]*relayed // by ref
 }
 
 type relayed struct {
@@ -31,42 +30,35 @@ type relayed struct {
 	until  time.Time
 }
 
-func newRelayDesk() *relayDesk {
-	return &relayDesk{asked: map[string]*relayed{}}
+func newRelay() *relay {
+	return &relay{asked: map[string]*relayed{}}
 }
 
-// As returns the desk itself: the questions of a call are found by a key that nobody else knows.
-func (d *relayDesk) As(approval.Asker) hold.Requests { return d }
+// As returns the relay itself: the questions of a call are found by a key that nobody else knows.
+func (d *relay) As(approval.Asker) hold.Requests { return d }
 
 // relayKept is how long an answer is known after its question would have expired.
 const relayKept = time.Minute
 
 // Ask keeps a question.
-func (d *relayDesk) Ask(_ context.Context, key string, q hold.Question) (string, error) {
+func (d *relay) Ask(_ context.Context, key string, q hold.Question) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.sweep()
-	ref := "relayed " + kept.Hash(key)
+	ref := "relayed " + durable.Hash(key)
 	if d.asked[ref] == nil {
 		d.asked[ref] = &relayed{Question: q, answer: hold.Answer{State: hold.AnswerOpen}, until: time.Now().Add(q.Within + relayKept)}
-		d.untaken++
 	}
 	return ref, nil
 }
 
-func (d *relayDesk) sweep() {
+func (d *relay) sweep() {
 	now := time.Now()
-	maps.DeleteFunc(d.asked, func(_ string, q *relayed) bool {
-		over := now.After(q.until)
-		if over && !q.taken {
-			d.untaken--
-		}
-		return over
-	})
+	maps.DeleteFunc(d.asked, func(_ string, q *relayed) bool { return now.After(q.until) })
 }
 
-// Answer tells how a question stands.
-func (d *relayDesk) Answer(_ context.Context, ref string) (hold.Answer, error) {
+// Answer returns what is known of a question.
+func (d *relay) Answer(_ context.Context, ref string) (hold.Answer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	q := d.asked[ref]
@@ -76,15 +68,8 @@ func (d *relayDesk) Answer(_ context.Context, ref string) (hold.Answer, error) {
 	return q.answer, nil
 }
 
-// waiting tells whether some question was not taken by its run.
-func (d *relayDesk) waiting() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.untaken > 0
-}
-
 // take gives the run of a call its question, once.
-func (d *relayDesk) take(ref string) (hold.Question, bool) {
+func (d *relay) take(ref string) (hold.Question, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	q := d.asked[ref]
@@ -92,12 +77,11 @@ func (d *relayDesk) take(ref string) (hold.Question, bool) {
 		return hold.Question{}, false
 	}
 	q.taken = true
-	d.untaken--
 	return q.Question, q.answer.State == hold.AnswerOpen
 }
 
 // settle ends a question and tells who watches.
-func (d *relayDesk) settle(ref string, a hold.Answer) {
+func (d *relay) settle(ref string, a hold.Answer) {
 	d.mu.Lock()
 	if q := d.asked[ref]; q != nil && q.answer.State == hold.AnswerOpen {
 		q.answer = a
@@ -107,13 +91,13 @@ func (d *relayDesk) settle(ref string, a hold.Answer) {
 }
 
 // Cancel withdraws a question.
-func (d *relayDesk) Cancel(_ context.Context, ref, reason string) error {
+func (d *relay) Cancel(_ context.Context, ref, reason string) error {
 	d.settle(ref, hold.Answer{State: hold.AnswerCancelled, Reason: reason})
 	return nil
 }
 
 // Watch tells of answers.
-func (d *relayDesk) Watch(ctx context.Context, changed func(ref string)) error {
+func (d *relay) Watch(ctx context.Context, changed func(ref string)) error {
 	defer d.watching.add(changed)()
 	changed("")
 	<-ctx.Done()
@@ -122,17 +106,17 @@ func (d *relayDesk) Watch(ctx context.Context, changed func(ref string)) error {
 }
 
 // Open, Look and Claim are for approvals, of which there are none: the rules of the runtime in front ask about nothing.
-func (d *relayDesk) Open(context.Context, string, hold.Verdict) (hold.Held, error) {
+func (d *relay) Open(context.Context, string, hold.Verdict) (hold.Held, error) {
 	return hold.Held{Ref: rand.Text(), State: hold.Denied, Reason: "nobody approves here"}, nil
 }
 
 // Look knows no approval.
-func (d *relayDesk) Look(context.Context, string) (hold.Held, error) {
+func (d *relay) Look(context.Context, string) (hold.Held, error) {
 	return hold.Held{}, fmt.Errorf("look at an approval: %w", hold.ErrNoRequest)
 }
 
 // Claim gives no run away.
-func (d *relayDesk) Claim(context.Context, string, string, hold.Verdict) error {
+func (d *relay) Claim(context.Context, string, string, hold.Verdict) error {
 	return fmt.Errorf("claim an approval: %w", hold.ErrNotClaimed)
 }
 
