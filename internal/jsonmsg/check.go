@@ -4,7 +4,7 @@
 //
 // Reading is strict about what two readers could read differently (Check), keeps
 // values byte for byte, and says where in a message something is wrong. Whether
-// unknown members are kept, passed over or refused is the caller's choice. Writing
+// unknown members are kept or passed over is the choice of the caller. Writing
 // adds no escapes for HTML and puts raw values in as they are.
 package jsonmsg
 

@@ -117,9 +117,6 @@ func TestFieldsRead(t *testing.T) {
 	if !reflect.DeepEqual(paths, []string{`list[0] "x"`, `list[1] {}`}) {
 		t.Error(paths)
 	}
-	if name, there := fields.Unknown("t", "b", "n", "raw", "list"); !there || name != "none" {
-		t.Error(name, there)
-	}
 	if err := fields.Err(); err != nil {
 		t.Error(err)
 	}

@@ -259,13 +259,3 @@ func (f Fields) Objects(name string) []Fields {
 	}
 	return out
 }
-
-// Unknown is the first member whose name is not known; false when there is none.
-func (f Fields) Unknown(known ...string) (string, bool) {
-	for _, m := range f.members {
-		if !slices.Contains(known, m.Name) {
-			return m.Name, true
-		}
-	}
-	return "", false
-}
