@@ -93,6 +93,9 @@ type Call struct {
 // Raw is a JSON text that is kept byte for byte. In a document it is a string.
 type Raw []byte
 
+// String returns the text.
+func (r Raw) String() string { return string(r) }
+
 // MarshalText returns the text.
 func (r Raw) MarshalText() ([]byte, error) { return r, nil }
 
