@@ -264,8 +264,3 @@ func article(k yamldoc.Kind) string {
 
 // Target is the struct that a pointer leads to.
 func Target(pointer any) reflect.Value { return reflect.ValueOf(pointer).Elem() }
-
-// Stopping are the findings that stop.
-func Stopping(findings []diag.Finding) []diag.Finding {
-	return slices.DeleteFunc(slices.Clone(findings), func(f diag.Finding) bool { return !f.Stops })
-}
