@@ -14,7 +14,8 @@ type accepted struct {
 	answer content.InputResponse
 }
 
-// match finds the request of each answer and keeps those that may act, at most one for each request. It changes nothing.
+// match finds the request of each answer and keeps those that may act, at most one for each
+// request. It changes nothing.
 func (t *Thread) match(in input) ([]accepted, []Refusal) {
 	var ids []string
 	byID := map[string][]content.InputResponse{}
@@ -69,7 +70,8 @@ func (t *Thread) noSuch(id string) Refusal {
 	return Refusal{id, UnknownRequest, "this thread asks nothing of that id"}
 }
 
-// CheckAnswer tells why an answer can't be one to a request that was recorded; nil when it can. It is what every layer holds answers to.
+// CheckAnswer tells why an answer can't be one to a request that was recorded; nil when it can. It
+// is what every layer holds answers to.
 func CheckAnswer(request content.InputRequest, answer content.InputResponse) *Refusal {
 	id := request.InputRequestID()
 	switch q := request.(type) {
@@ -105,16 +107,18 @@ func kindOf(c content.Content) string {
 	return fmt.Sprintf("a %T", c)
 }
 
-// misfitCall holds the copy in the answer against the call that was asked about: whoever answered something else was shown something
-// else. Wires that carry no copy are bound by the id alone.
+const textRounded = "the answer shows the call with rounded numbers: " +
+	"whoever answered keeps numbers as doubles, which can't hold this call's; let the tool take such a number as a text"
+
+// misfitCall holds the copy in the answer against the call that was asked about: whoever answered
+// something else was shown something else. Wires that carry no copy are bound by the id alone.
 func misfitCall(q *content.ToolApprovalRequest, a *content.ToolApprovalResponse) *Refusal {
 	id := q.RequestID
 	switch {
 	case a.Edited != nil && !editable(q.Call):
 		return &Refusal{id, BadAnswer, "only calls of functions can be edited"}
 	case a.Call != nil && content.SameButRounded(q.Call, a.Call):
-		return &Refusal{id, OtherCall, "the answer shows the call with rounded numbers: whoever answered keeps numbers as doubles, " +
-			"which can't hold this call's; let the tool take such a number as a text"}
+		return &Refusal{id, OtherCall, textRounded}
 	case a.Call != nil && !content.SameCall(q.Call, a.Call):
 		return &Refusal{id, OtherCall, "the answer shows another call than the one that was asked about"}
 	case a.Edited == nil:

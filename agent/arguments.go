@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -22,7 +23,8 @@ type compiledSchema struct {
 	err    error
 }
 
-// of returns the schema of a tool; nil for none. One that can't be used is an error: nobody could tell what it would refuse.
+// of returns the schema of a tool; nil for none. One that can't be used is an error: nobody could
+// tell what it would refuse.
 func (s *schemas) of(t Tool) (*content.Schema, error) {
 	if t == nil {
 		return nil, nil
@@ -66,15 +68,15 @@ func (s *schemas) check(call *content.FunctionCall, t Tool) error {
 	return nil
 }
 
-// readable refuses arguments that are no object, and, when somebody decides about the call, those that the decision and the
-// function could read differently. A plan sees to that itself: its owner may have named the tool as one that tells keys apart.
+// readable refuses arguments that are no object, and, when somebody decides about the call, those
+// that the decision and the function could read differently. A plan sees to that itself: its owner
+// may have named the tool as one that tells keys apart.
 func (r *run) readable(call *content.FunctionCall, decided bool) error {
 	_, planned := r.cfg.Decider.(*byPlan)
 	if err := call.CheckArguments(); err != nil || !decided || planned || len(call.Arguments) == 0 {
 		return err
 	}
-	var sc value.Scratch
-	if err := anyShape.Scan(call.Arguments, value.Limits{FoldKeys: true}, &sc); err != nil {
+	if _, err := jsonmsg.Check(call.Arguments, value.Limits{FoldKeys: true}); err != nil {
 		return fmt.Errorf("arguments: %w", err)
 	}
 	return nil

@@ -15,9 +15,9 @@ import (
 func TestAuditTo(t *testing.T) {
 	var out bytes.Buffer
 	var c counted
-	model := script(t, says(call("1", "pay", `{"n":1}`)), says(text("ok")))
+	model := talk(t, said(call("1", "pay", `{"n":1}`)), said(text("ok")))
 	model.keeps = "conv"
-	a := newTestAgent(model, LoopConfig{Audit: AuditTo(&out)}, RequireApproval(c.tool("pay")))
+	a := chat(model, LoopConfig{Audit: AuditTo(&out)}, nil, RequireApproval(c.tool("pay")))
 	thread := NewThread("t")
 	q := approvalOf(t, mustRun(t, a, thread, content.UserText("pay")), 0)
 	mustRun(t, a, thread, answers(q.CreateApproval("fine")))
@@ -55,7 +55,7 @@ func TestWhoAnswered(t *testing.T) {
 			told = InvocationOf(ctx).Approval
 			return nil, nil
 		})
-		a := newTestAgent(script(t, says(call("1", "pay", "")), says(text("ok"))), LoopConfig{Audit: AuditTo(&out)}, RequireApproval(pay))
+		a := chat(talk(t, said(call("1", "pay", "")), said(text("ok"))), LoopConfig{Audit: AuditTo(&out)}, nil, RequireApproval(pay))
 		thread := NewThread("t")
 		answer := approvalOf(t, mustRun(t, a, thread, content.UserText("pay")), 0).CreateApproval("")
 		answer.By = by

@@ -14,10 +14,17 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// ErrThreadNeeded says that a call needs approval and nothing can keep the request: the options carry no thread. Nothing has run.
-var ErrThreadNeeded = errors.New("a call needs approval, and there is no thread to keep the request in: set Options.Thread, or run a NewChatAgent on a thread")
+// ErrThreadNeeded says that a call needs approval and nothing can keep the request: the options
+// carry no thread. Nothing has run.
+var ErrThreadNeeded = errors.New("a call needs approval, and there is no thread to keep the request in: " +
+	"set Options.Thread, or run a NewChatAgent on a thread")
 
-var errNoModel = errors.New("the loop was made without a model")
+// Errors of what stands in the place of a model.
+var (
+	ErrNoModel   = errors.New("the loop was made without a model")
+	ErrNoAnswer  = errors.New("the model returned neither a response nor an error")
+	ErrNilUpdate = errors.New("the model streamed a nil update")
+)
 
 // errGone ends a run whose stream nobody reads any more.
 var errGone = errors.New("the reader of the stream has gone")
@@ -32,12 +39,11 @@ const (
 	howWithdrawn  = "withdrawn" // with the turn that asked, which was not finished
 )
 
-// boundLoop is the loop of the Default profile. All that it knows of open requests stands in the thread; what the messages say of them
-// counts for nothing.
+// boundLoop is the loop of the Default profile. All that it knows of open requests stands in the
+// thread; what the messages say of them counts for nothing.
 type boundLoop struct {
 	model ChatClient
 	cfg   LoopConfig
-	calls *invoker
 
 	schemas *schemas // of the tools
 }
@@ -52,10 +58,11 @@ func newBoundLoop(model ChatClient, cfg LoopConfig) *boundLoop {
 	if cfg.Rand == nil {
 		cfg.Rand = rand.Reader
 	}
-	return &boundLoop{model, cfg, &invoker{cfg}, &schemas{}}
+	return &boundLoop{model, cfg, &schemas{}}
 }
 
-// newID makes a request id of a call id. By default it can't be guessed, so that an answer meant for another thread finds nothing here.
+// newID makes a request id of a call id. By default it can't be guessed, so that an answer meant
+// for another thread finds nothing here.
 func (l *boundLoop) newID(callID string) (string, error) {
 	if l.cfg.RequestID != nil {
 		return l.cfg.RequestID(callID), nil
@@ -96,11 +103,12 @@ type run struct {
 	*boundLoop
 	opt     *Options
 	t       *Thread
-	lasting bool // the thread is the caller's: requests can be kept
+	lasting bool     // the thread is the caller's: requests can be kept
+	adds    *history // to the thread of an agent; nil without one
 	out     *sink
 	history []*content.Message // what the model is given next
 	turn    int
-	failed  *failures
+	failed  *Failures
 	made    []string // request ids of this run
 	fresh   []*batch // that this run made
 	stopped bool     // a call ended the run
@@ -110,21 +118,27 @@ type run struct {
 }
 
 func (l *boundLoop) begin(opt *Options, yield func(*Update) bool) *run {
-	r := &run{boundLoop: l, opt: opt.Clone(), out: &sink{resp: &Response{}, yield: yield}, failed: newFailures(l.cfg)}
+	r := &run{
+		boundLoop: l,
+		opt:       opt.Clone(),
+		out:       &sink{resp: &Response{}, yield: yield},
+		failed:    NewFailures(l.cfg.MaxErrors),
+	}
 	r.t, r.lasting = r.opt.Thread, r.opt.Thread != nil
 	if !r.lasting {
 		r.t = NewThread("")
 	}
-	r.t.lasting, r.t.news.looped = r.lasting, true
+	r.adds = r.opt.historyOf(r.t)
+	r.adds.loopRuns()
 	return r
 }
 
 func (r *run) do(ctx context.Context, messages []*content.Message) error {
 	if err := r.try(ctx, messages); err != nil {
 		r.takeBack(ctx)
-		return r.letGo(err)
+		return r.dropHeldBack(err)
 	}
-	r.drop()
+	r.adds.tellFinished(r.t)
 	if r.resumed {
 		r.t.heldBack, r.t.heldTries = nil, 0
 	}
@@ -134,9 +148,9 @@ func (r *run) do(ctx context.Context, messages []*content.Message) error {
 	return nil
 }
 
-// letGo drops what the user wrote while the conversation waited when runs with it fail again and again: it may be what the service refuses,
-// and would be refused for ever. Results stay.
-func (r *run) letGo(err error) error {
+// dropHeldBack drops, after two failed runs, the messages that the user wrote while the conversation
+// waited: the service may be refusing them, and would refuse them for ever. Results are kept.
+func (r *run) dropHeldBack(err error) error {
 	if !r.resumed || errors.Is(err, errGone) {
 		return err
 	}
@@ -152,23 +166,11 @@ func (r *run) letGo(err error) error {
 	return err
 }
 
-// drop forgets the finished batches, only now: had the run failed, the next one would have to tell the results again. An agent above may
-// still fail, and drops them itself.
-func (r *run) drop() {
-	if !r.t.news.wanted {
-		r.t.batches = slices.DeleteFunc(r.t.batches, (*batch).finished)
-		return
-	}
-	for _, b := range r.t.batches {
-		b.told = b.finished()
-	}
-}
-
 func (r *run) try(ctx context.Context, messages []*content.Message) error {
 	if r.model == nil {
-		return errNoModel
+		return ErrNoModel
 	}
-	in := readInput(messages, FirstNew(messages, r.opt.Fresh), r.t)
+	in := readInput(r.t, r.lasting, messages, FirstNew(messages, r.opt.Fresh))
 	if err := r.takeIn(ctx, in); err != nil {
 		return err
 	}
@@ -178,8 +180,8 @@ func (r *run) try(ctx context.Context, messages []*content.Message) error {
 	return r.goOn(ctx, in)
 }
 
-// takeBack forgets what a failed run, or one that was not read to its end, has asked: its turn is not in the history. Calls that were
-// begun on an approval stay.
+// takeBack forgets what a failed run, or one that was not read to its end, has asked: its turn is
+// not in the history. Calls that were begun on an approval stay.
 func (r *run) takeBack(ctx context.Context) {
 	for _, b := range r.fresh {
 		if slices.ContainsFunc(b.Items, (*item).begun) {
@@ -195,22 +197,25 @@ func (r *run) takeBack(ctx context.Context) {
 	}
 }
 
-// begun tells whether a call was begun, or claimed, on an approval.
+// begun reports whether a call was begun, or claimed, on an approval.
 func (it *item) begun() bool {
 	return it.Key != "" || !it.Service && len(it.Asks) > 0 && (it.Stage == running || it.Stage == done && !it.Rejected)
 }
 
-// forget ends the requests of a call whose turn is taken back: whoever saw them in the stream and answers is told so.
+// forget ends the requests of a call whose turn is taken back: whoever saw them in the stream and
+// answers is told so.
 func (r *run) forget(ctx context.Context, it *item) {
 	for _, a := range it.Asks {
 		if a.Answer == nil {
 			r.t.close(it, a, howWithdrawn)
-			_ = r.record(context.WithoutCancel(ctx), it, Event{Type: howWithdrawn, RequestID: a.Request.InputRequestID()}) // the run has failed already
+			e := Event{Type: howWithdrawn, RequestID: a.Request.InputRequestID()}
+			_ = r.record(context.WithoutCancel(ctx), it, e) // the run has failed already
 		}
 	}
 }
 
-// goOn tells what is finished and lets the model go on, unless it must wait for somebody, or there is nothing to tell it.
+// goOn tells what is finished and lets the model go on, unless it must wait for somebody, or there
+// is nothing to tell it.
 func (r *run) goOn(ctx context.Context, in input) error {
 	if r.opt.ConversationID == "" {
 		r.opt.ConversationID = r.t.waitingConversation()
@@ -231,8 +236,9 @@ func (r *run) goOn(ctx context.Context, in input) error {
 	return r.turns(ctx)
 }
 
-// holdBack ends a run without asking the model: it can't go on before somebody answers. Where the service keeps the history, what the
-// user wrote meanwhile waits too, since the service takes nothing else before the results.
+// holdBack ends a run without asking the model: it can't go on before somebody answers. Where the
+// service keeps the history, what the user wrote meanwhile waits too, since the service takes
+// nothing else before the results.
 func (r *run) holdBack(in input) error {
 	if in.more && r.opt.ConversationID != "" {
 		r.t.heldBack = append(r.t.heldBack, in.history[in.anchor:]...)
@@ -245,7 +251,7 @@ func (r *run) holdBack(in input) error {
 func (r *run) tell(in input) (told bool, err error) {
 	r.history, r.unsent = slices.Clip(tidyFor(r.opt, in.history[:in.anchor])), true
 	for _, b := range r.t.batches {
-		if !b.finished() || b.told {
+		if !b.finished() || r.adds.hasTold(b) {
 			continue
 		}
 		told = true
@@ -253,9 +259,11 @@ func (r *run) tell(in input) (told bool, err error) {
 			return told, err
 		}
 	}
-	r.t.news.userFrom(len(r.t.news.messages))
+	r.adds.userSpeaks()
 	if len(r.t.heldBack) > 0 && !r.t.waiting() {
-		r.history, r.resumed, told = append(r.history, r.t.heldBack...), true, true
+		r.history = append(r.history, r.t.heldBack...)
+		r.resumed = true
+		told = true
 	}
 	r.history = append(r.history, tidyFor(r.opt, in.history[in.anchor:])...)
 	return told, nil
@@ -264,11 +272,13 @@ func (r *run) tell(in input) (told bool, err error) {
 // tellBatch puts one finished batch into the history, and shows what of it ran here.
 func (r *run) tellBatch(b *batch) error {
 	for _, m := range b.messages(r.cfg.DotNetOrder) {
-		r.t.news.add(m)
+		r.adds.add(m)
 		if r.opt.ConversationID == "" || m.Role != content.Assistant { // the service has what it made itself
 			r.history = append(r.history, m)
 		}
-		shown := slices.DeleteFunc(slices.Clone(m.Contents), func(c content.Content) bool { return isQuestion(c) || b.leads(c) })
+		shown := slices.DeleteFunc(slices.Clone(m.Contents), func(c content.Content) bool {
+			return isQuestion(c) || b.leads(c)
+		})
 		if len(shown) == 0 {
 			continue
 		}
@@ -334,7 +344,12 @@ type sink struct {
 // message adds a whole message to the response.
 func (s *sink) message(m *content.Message) error {
 	s.resp.Messages = append(s.resp.Messages, m)
-	return s.update(&Update{Role: m.Role, AuthorName: m.AuthorName, MessageID: m.ID, Contents: m.Contents})
+	return s.update(&Update{
+		Role:       m.Role,
+		AuthorName: m.AuthorName,
+		MessageID:  m.ID,
+		Contents:   m.Contents,
+	})
 }
 
 // update passes a piece on that the response gets elsewhere.

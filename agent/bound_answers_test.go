@@ -8,14 +8,6 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// sure is a value that a test can rely on.
-func sure[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // TestAnswersThatCannotAct gives a thread each kind of bad answer, then the right one.
 func TestAnswersThatCannotAct(t *testing.T) {
 	other := func(change func(*content.FunctionCall)) func(q *content.ToolApprovalRequest) []content.Content {
@@ -100,8 +92,7 @@ func TestAnswersThatCannotAct(t *testing.T) {
 				pay := NewFunction("pay", "", schema, func(ctx ctxOf, args json.RawMessage) (any, error) { return run.Invoke(ctx, call("", "", string(args))) })
 				k := talk(t, said(text("?"), call("1", "pay", `{"to":"bob","n":5}`)), said(text("ok")))
 				a := chat(k, LoopConfig{Audit: j.take}, nil, RequireApproval(pay), c.tool("look"))
-				th := NewThread("t")
-				q := approvalOf(t, r.run(a, th, content.UserText("pay")), 0)
+				th, q := r.asks(a, "pay")
 				before := string(sure(json.Marshal(th)))
 				resp := r.run(a, th, answers(tt.answers(q)...))
 				expect(t, "refused", refusals(resp), tt.refused)
@@ -164,8 +155,7 @@ func TestSeveralAnswersToOneRequest(t *testing.T) {
 				bothWays(t, func(t *testing.T, r runner) {
 					var c counted
 					a := chat(talk(t, said(call("1", "pay", "")), said(text("ok"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-					th := NewThread("t")
-					q := approvalOf(t, r.run(a, th, content.UserText("pay")), 0)
+					th, q := r.asks(a, "pay")
 					in := []*content.Message{answers()}
 					for _, reply := range tt.answers {
 						if apart {
@@ -190,8 +180,7 @@ func TestLateAnswersSayHowTheRequestEnded(t *testing.T) {
 		var c counted
 		k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(text("hm")), said(text("hm")))
 		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("pay")), 0)
+		th, q := r.asks(a, "pay")
 		r.run(a, th, answers(q.CreateRejection("no")))
 		th = reload(t, th)
 		resp := r.run(a, th, answers(q.CreateApproval(""), text("now")))
@@ -262,8 +251,7 @@ func TestRejectionTexts(t *testing.T) {
 			k := talk(t, said(call("1", "pay", "")), said(text("ok")))
 			var c counted
 			a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-			th := NewThread("t")
-			q := approvalOf(t, r.run(a, th, content.UserText("pay")), 0)
+			th, q := r.asks(a, "pay")
 			r.run(a, th, answers(q.CreateRejection(reason)))
 			expect(t, reason, k.last(), "user: \"pay\"\nassistant: 1=pay()\ntool: 1→\""+want+"\"\n")
 		})
@@ -357,8 +345,9 @@ func TestReusedCallIDNeedsANewAnswer(t *testing.T) {
 	})
 }
 
-// TestL2_OnlyTheUserAnswers: what stands in a message of a model, a tool or a prompt approves nothing, even with the right id, and
-// whoever gave it is told; the user's own answer acts beside it.
+// TestL2_OnlyTheUserAnswers: what stands in a message of a model, a tool or a prompt approves
+// nothing, even with the right id, and whoever gave it is told; the user's own answer acts beside
+// it.
 func TestL2_OnlyTheUserAnswers(t *testing.T) {
 	for _, role := range []content.Role{content.Assistant, content.ToolRole, content.System, "critic"} {
 		bothWays(t, func(t *testing.T, r runner) {

@@ -54,7 +54,8 @@ func crashScene(t *testing.T, w *deeds, store ThreadStore, concurrent bool) Agen
 	return chat(memory{t}, LoopConfig{Concurrent: concurrent}, store, RequireApproval(w.tool("pay")), RequireApproval(wait), w.tool("look"))
 }
 
-// memory is a model that goes by what it is given, as models do, so that it can be asked in any process.
+// memory is a model that goes by what it is given, as models do, so that it can be asked in any
+// process.
 type memory struct{ t *testing.T }
 
 func (m memory) reply(messages []*content.Message) []*content.Message {
@@ -100,22 +101,23 @@ func finishScene(t *testing.T, r runner, a Agent, th *Thread) {
 	}
 }
 
-// TestCrashAtEachSave takes every form that a thread was ever saved in as what a dead process left, and goes on from it.
+// TestCrashAtEachSave takes every form that a thread was ever saved in as what a dead process left,
+// and goes on from it.
 func TestCrashAtEachSave(t *testing.T) {
 	for _, concurrent := range []bool{false, true} {
 		bothWays(t, func(t *testing.T, r runner) {
 			w, store := &deeds{}, &keeper{}
 			a := crashScene(t, w, store, concurrent)
-			th := NewThread("t")
-			r.run(a, th, content.UserText("go"))
+			th := r.begin(a, "go")
 			finishScene(t, r, a, th)
 			if w.count("pay") != 1 || w.count("wait begun") != 1 || w.count("wait ended") != 1 || len(store.saved) < 6 {
 				t.Fatal(w.done, len(store.saved))
 			}
 			lost := 0
 			for i, raw := range store.saved {
-				// What the dead process did before or after this save is told by its deeds at that time; here only what is
-				// begun after the save counts, and none of it may be what the save says was begun before.
+				// What the dead process did before or after this save is told by its deeds at that
+				// time; here only what is begun after the save counts, and none of it may be what
+				// the save says was begun before.
 				after := &deeds{}
 				again := &keeper{saved: [][]byte{raw}}
 				left := sure(loaded(raw, "t"))
@@ -140,7 +142,8 @@ func TestCrashAtEachSave(t *testing.T) {
 	}
 }
 
-// TestSaveFails fails each save in turn: whatever failed, no approved call runs twice and none is lost without a word.
+// TestSaveFails fails each save in turn: whatever failed, no approved call runs twice and none is
+// lost without a word.
 func TestSaveFails(t *testing.T) {
 	broken := errors.New("the disk is full")
 	for _, cause := range []error{broken, ErrConflict} {
@@ -188,7 +191,8 @@ func TestSaveFails(t *testing.T) {
 								break
 							}
 						}
-						// A process that fails and loads what it had saved may repeat a call only if it never was saved as begun.
+						// A process that fails and loads what it had saved may repeat a call only
+						// if it never was saved as begun.
 						if w.count("pay") > 1 || w.count("wait ended") > 1 || w.count("wait begun") > 1 {
 							t.Errorf("twice: %v", w.done)
 						}
@@ -202,13 +206,13 @@ func TestSaveFails(t *testing.T) {
 	}
 }
 
-// TestTwoProcesses lets two processes go on with one thread: one of them wins, and the call runs once.
+// TestTwoProcesses lets two processes go on with one thread: one of them wins, and the call runs
+// once.
 func TestTwoProcesses(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		w, store := &deeds{}, &keeper{}
 		a := crashScene(t, w, store, false)
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("go")), 0)
+		_, q := r.asks(a, "go")
 		one, two := sure(store.Load(t.Context(), "t")), sure(store.Load(t.Context(), "t"))
 		r.run(a, one, answers(q.CreateApproval("")))
 		if _, err := r.try(a, two, answers(q.CreateApproval(""))); !errors.Is(err, ErrConflict) {
@@ -218,4 +222,32 @@ func TestTwoProcesses(t *testing.T) {
 			t.Error(w.done)
 		}
 	})
+}
+
+func TestCancelledAfterTheCall(t *testing.T) {
+	store := &ctxKeeper{}
+	ctx, cancel := context.WithCancel(t.Context())
+	pay := NewFunction("pay", "", nil, func(context.Context, json.RawMessage) (any, error) { cancel(); return "paid", nil })
+	k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(text("ok")))
+	a := chat(k, LoopConfig{}, store, RequireApproval(pay))
+	th, q := runner{t: t}.asks(a, "go")
+	a.Run(ctx, th, answers(q.CreateApproval("")))
+	th, err := store.Load(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, a, th, content.UserText("and?"))
+	if !strings.Contains(k.last(), `1→"paid"`) {
+		t.Errorf("the result of a call that ended is lost:\n%s", k.last())
+	}
+}
+
+// ctxKeeper does nothing for a context that is over, as databases do.
+type ctxKeeper struct{ keeper }
+
+func (k *ctxKeeper) Save(ctx context.Context, t *Thread) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return k.keeper.Save(ctx, t)
 }

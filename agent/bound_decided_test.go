@@ -153,77 +153,6 @@ func byAmount(_ Tool, call content.ToolCall) (hold.Verdict, error) {
 	return outcomeOf(resolve.Ask, "small"), nil
 }
 
-func TestEdits(t *testing.T) {
-	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false}`)
-	for name, tt := range map[string]struct {
-		edit    string
-		refused string
-		again   bool // asked again
-	}{
-		"smaller":       {edit: `{"n":4}`},
-		"needs no one":  {edit: `{"n":1}`},
-		"the same":      {edit: `{"n":5}`},
-		"asks more":     {edit: `{"n":9}`, again: true},
-		"denied":        {edit: `{"n":99}`, refused: "ficc_1 bad_answer"},
-		"wrong type":    {edit: `{"n":"4"}`, refused: "ficc_1 bad_answer"},
-		"other members": {edit: `{"n":4,"to":"eve"}`, refused: "ficc_1 bad_answer"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, r runner) {
-				ran := []string{}
-				pay := NewFunction("pay", "", schema, func(_ context.Context, args json.RawMessage) (any, error) {
-					ran = append(ran, string(args))
-					return nil, nil
-				})
-				k := talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok")))
-				a := chat(k, LoopConfig{Decider: decideFunc(byAmount)}, nil, pay)
-				th := NewThread("t")
-				q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
-				resp := r.run(a, reload(t, th), answers(sure(q.CreateEdit(json.RawMessage(tt.edit), ""))))
-				expect(t, "refused", refusals(resp), tt.refused)
-				if tt.refused != "" || tt.again {
-					if len(ran) > 0 {
-						t.Fatal(ran)
-					}
-					again := approvalOf(t, resp, 0)
-					if shown := string(again.Call.Args()); tt.again != (again.RequestID != q.RequestID) || tt.again && shown != tt.edit || !tt.again && shown != `{"n":5}` {
-						t.Errorf("%s about %s", again.RequestID, shown)
-					}
-					return
-				}
-				if len(ran) != 1 || ran[0] != tt.edit {
-					t.Errorf("ran %v", ran)
-				}
-				expect(t, "the model sees what ran", k.last(), "user: \"x\"\nassistant: 1=pay("+tt.edit+")\ntool: 1→\"Success: Function completed.\"\n")
-			})
-		})
-	}
-}
-
-func TestEditedCallThatIsAskedAboutAgain(t *testing.T) {
-	for _, yes := range []bool{true, false} {
-		bothWays(t, func(t *testing.T, r runner) {
-			var c counted
-			k := talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok")))
-			a := chat(k, LoopConfig{Decider: decideFunc(byAmount)}, nil, c.tool("pay"))
-			th := NewThread("t")
-			q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
-			again := approvalOf(t, r.run(a, th, answers(sure(q.CreateEdit(json.RawMessage(`{"n":9}`), "")))), 0)
-			th = reload(t, th)
-			resp := r.run(a, th, answers(q.CreateApproval("")))
-			expect(t, "refused", refusals(resp), "ficc_1 closed_request")
-			if yes {
-				r.run(a, th, answers(again.CreateApproval("")))
-			} else {
-				r.run(a, th, answers(again.CreateRejection("")))
-			}
-			if ran := c.runs[`pay{"n":9}`]; ran == 1 != yes || len(c.runs) != ran {
-				t.Error(c.runs)
-			}
-		})
-	}
-}
-
 func TestExpiry(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		bothWays(t, func(t *testing.T, r runner) {
@@ -232,8 +161,7 @@ func TestExpiry(t *testing.T) {
 			d := &changing{verdict: required(outcomeOf(resolve.Ask, "r"), time.Minute)}
 			k := talk(t, said(call("1", "pay", "")), said(text("ok")))
 			a := chat(k, LoopConfig{Decider: d, Now: cl.now, Audit: j.take}, nil, c.tool("pay"))
-			th := NewThread("t")
-			q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+			th, q := r.asks(a, "x")
 			if !q.Note.Expires.Equal(cl.at.Add(time.Minute)) {
 				t.Error(q.Note.Expires)
 			}
@@ -271,81 +199,23 @@ func TestMessageForTheApprover(t *testing.T) {
 	}
 }
 
-func TestJournalIsCompleteAndInOrder(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
-		j := &journal{}
-		var c counted
-		d := decideFunc(func(_ Tool, call content.ToolCall) (hold.Verdict, error) {
-			if call.ToolName() == "no" {
-				return outcomeOf(resolve.Deny, "r"), nil
-			}
-			return outcomeOf(resolve.Allow), nil
-		})
-		k := talk(t, said(call("1", "pay", `{"n":1}`), call("2", "no", ""), call("3", "pay", ""), call("4", "look", ""), call("5", "theirs", "")), said(text("ok")))
-		a := chat(k, LoopConfig{Audit: j.take, Decider: d}, nil, RequireApproval(c.tool("pay")), c.tool("no"), c.tool("look"), declaredTool("theirs"))
-		th := NewThread("the thread")
-		resp := r.run(a, th, content.UserText("x"))
-		q1, q3 := approvalOf(t, resp, 0), approvalOf(t, resp, 1)
-		bad := q1.CreateApproval("")
-		bad.Call.(*content.FunctionCall).Name = "x"
-		r.run(a, th, answers(bad, q3.CreateRejection("no")))
-		r.run(a, th, answers(q1.CreateApproval("fine")), content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "5"}))
-		expect(t, "journal", j.tell(), "requested 1 ficc_1\ndenied 2\nrequested 3 ficc_3\nfinished 4\nanswered 3 ficc_3 false\nrefused  ficc_1\n"+
-			"answered 1 ficc_1 true\nfinished 5\nstarted 1\nfinished 1\n")
-		for _, e := range j.events {
-			if e.Thread != "the thread" || e.At.IsZero() || e.CallID == "1" && e.Arguments != `{"n":1}` {
-				t.Errorf("%+v", e)
-			}
-		}
-	})
-}
-
-// TestJournalFails ends the run at each kind of event that comes before a run: nothing has run, and the answer works later.
-func TestJournalFails(t *testing.T) {
-	for _, kind := range []string{"requested", "answered", "started", "refused"} {
-		t.Run(kind, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, r runner) {
-				var c counted
-				j := &journal{failAt: func(e Event) bool { return e.Type == kind }}
-				turn := said(text("?"), call("1", "pay", ""))
-				k := talk(t, turn, said(text("ok")))
-				if kind == "requested" {
-					k = talk(t, turn, turn, said(text("ok")))
-				}
-				a := chat(k, LoopConfig{Audit: j.take}, nil, RequireApproval(c.tool("pay")))
-				th := NewThread("t")
-				resp, err := r.try(a, th, content.UserText("x"))
-				if kind == "requested" {
-					if !errors.Is(err, errAudit) || len(th.Pending()) > 0 {
-						t.Fatal(err, th.Pending())
-					}
-					j.failAt = nil
-					resp, err = r.try(a, th, content.UserText("x"))
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				q := approvalOf(t, resp, 0)
-				if j.failAt != nil {
-					unknown := q.CreateApproval("")
-					unknown.RequestID = "unknown"
-					reply := answers(q.CreateApproval(""))
-					if kind == "refused" {
-						reply = answers(unknown)
-					}
-					if _, err := r.try(a, th, reply); !errors.Is(err, errAudit) {
-						t.Fatal(err)
-					}
-				}
-				if len(c.runs) > 0 {
-					t.Fatal("ran without a record")
-				}
-				j.failAt = nil
-				r.run(a, reload(t, th), answers(q.CreateApproval("")))
-				if c.runs["pay"] != 1 {
-					t.Error(c.runs)
-				}
-			})
-		})
+// An approval whose run could not begin (a store that was away) is used a week after its
+// requirement ended.
+func TestApprovalOutlivesItsDeadline(t *testing.T) {
+	clk := newClock()
+	v := required(outcomeOf(resolve.Ask, "r"), time.Hour)
+	var c counted
+	store := &keeper{}
+	k := talk(t, said(call("1", "pay", "")), said(text("ok")))
+	a := chat(k, LoopConfig{Decider: &changing{verdict: v}, Now: clk.now}, store, c.tool("pay"))
+	th, q := runner{t: t}.asks(a, "x")
+	store.failAt, store.err = 1, errors.New("disk full")
+	if _, err := a.Run(t.Context(), th, answers(q.CreateApproval(""))); err == nil {
+		t.Fatal("saved")
+	}
+	clk.at = clk.at.Add(7 * 24 * time.Hour)
+	_, err := a.Run(t.Context(), th, content.UserText("good morning"))
+	if c.runs["pay"] != 0 {
+		t.Errorf("ran on an approval of last week that was good for an hour (%v)", err)
 	}
 }

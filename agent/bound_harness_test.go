@@ -51,6 +51,21 @@ func (r runner) run(a Agent, thread *Thread, messages ...*content.Message) *Resp
 	return resp
 }
 
+// begin runs an agent on a new thread.
+func (r runner) begin(a Agent, said string) *Thread {
+	r.t.Helper()
+	th := NewThread("t")
+	r.run(a, th, content.UserText(said))
+	return th
+}
+
+// asks runs an agent on a new thread until it asks about a call.
+func (r runner) asks(a Agent, said string) (*Thread, *content.ToolApprovalRequest) {
+	r.t.Helper()
+	th := NewThread("t")
+	return th, approvalOf(r.t, r.run(a, th, content.UserText(said)), 0)
+}
+
 // client is try for a loop without an agent around it.
 func (r runner) client(c ChatClient, messages []*content.Message, opt *Options) (*Response, error) {
 	if r.stream {
@@ -143,8 +158,8 @@ func (k *talker) Stream(ctx context.Context, messages []*content.Message, opt *O
 
 func (k *talker) last() string { return tell(k.seen[len(k.seen)-1]) }
 
-// strictHistory is what the strictest provider demands: after a message with calls come messages of nothing but results, one for each
-// call, and no result stands elsewhere.
+// strictHistory is what the strictest provider demands: after a message with calls come messages of
+// nothing but results, one for each call, and no result stands elsewhere.
 func strictHistory(messages []*content.Message) error {
 	for i := 0; i < len(messages); i++ {
 		want := map[string]int{}
@@ -332,3 +347,121 @@ type (
 type emptyReader struct{}
 
 func (emptyReader) Read([]byte) (int, error) { return 0, errors.New("no randomness") }
+
+// counted is a function that counts its runs by their arguments.
+type counted struct{ runs map[string]int }
+
+func (c *counted) tool(name string) Function {
+	if c.runs == nil {
+		c.runs = map[string]int{}
+	}
+	return NewFunction(name, "does "+name, nil, func(_ context.Context, args json.RawMessage) (any, error) {
+		c.runs[name+string(args)]++
+		return "did " + name, nil
+	})
+}
+
+func text(s string) content.Content { return &content.Text{Text: s} }
+
+func call(id, name, args string) *content.FunctionCall {
+	c := &content.FunctionCall{CallID: id, Name: name}
+	if args != "" {
+		c.Arguments = json.RawMessage(args)
+	}
+	return c
+}
+
+func says(contents ...content.Content) []content.Content { return contents }
+
+// tell writes messages in one short line each, for comparing.
+func tell(messages []*content.Message) string {
+	out := ""
+	for _, m := range messages {
+		out += string(m.Role) + ":"
+		for _, c := range m.Contents {
+			out += " " + tellContent(c)
+		}
+		out += "\n"
+	}
+	return out
+}
+
+func tellContent(c content.Content) string {
+	switch c := c.(type) {
+	case *content.Text:
+		return fmt.Sprintf("%q", c.Text)
+	case *content.FunctionCall:
+		return fmt.Sprintf("%s=%s(%s)", c.CallID, c.Name, c.Arguments)
+	case *content.FunctionResult:
+		return fmt.Sprintf("%s→%s", c.CallID, c.Result)
+	case *content.ToolApprovalRequest:
+		return fmt.Sprintf("%s?[%s]", c.RequestID, tellContent(c.Call))
+	case *content.ToolApprovalResponse:
+		return fmt.Sprintf("%s!%v", c.RequestID, c.Approved)
+	case *content.MCPCall:
+		return fmt.Sprintf("%s=%s.%s(%s)", c.CallID, c.ServerName, c.Name, c.Arguments)
+	case *content.TextApprovalRequest:
+		return fmt.Sprintf("%s?%q", c.RequestID, c.Text)
+	case *content.StructuredInputRequest:
+		return fmt.Sprintf("%s?%s", c.RequestID, c.Schema)
+	}
+	return fmt.Sprintf("%T", c)
+}
+
+// plainIDs are request ids without a random tail, so that tests can name them.
+func plainIDs(callID string) string { return "ficc_" + callID }
+
+func answers(contents ...content.Content) *content.Message {
+	return content.NewMessage(content.User, contents...)
+}
+
+func mustRun(t *testing.T, a Agent, thread *Thread, messages ...*content.Message) *Response {
+	t.Helper()
+	resp, err := a.Run(t.Context(), thread, messages...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp
+}
+
+func approvalOf(t *testing.T, resp *Response, i int) *content.ToolApprovalRequest {
+	t.Helper()
+	asked := resp.UserInputRequests()
+	if i >= len(asked) {
+		t.Fatalf("%d requests, want at least %d:\n%s", len(asked), i+1, tell(resp.Messages))
+	}
+	q, ok := asked[i].(*content.ToolApprovalRequest)
+	if !ok {
+		t.Fatalf("request %d is a %T", i, asked[i])
+	}
+	return q
+}
+
+func expect(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s:\ngot\n%s\nwant\n%s", what, got, want)
+	}
+}
+
+// reload sends a thread through its stored form, as another process would find it.
+func reload(t *testing.T, thread *Thread) *Thread {
+	t.Helper()
+	raw, err := thread.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &Thread{}
+	if err := json.Unmarshal(raw, out); err != nil {
+		t.Fatalf("%v\n%s", err, raw)
+	}
+	return out
+}
+
+// sure is a value that a test can rely on.
+func sure[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

@@ -74,8 +74,7 @@ func TestHeldRequests(t *testing.T) {
 				k := talk(t, said(text("?"), call("1", "pay", `{"n":5}`)), said(text("ok")))
 				v := required(outcomeOf(resolve.Ask, "r"), 0, policy.Stage{Group: "ops", People: 1})
 				a := chat(k, LoopConfig{Holder: h, Decider: &changing{verdict: v}, Audit: j.take}, nil, pay)
-				th := NewThread("t")
-				q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+				th, q := r.asks(a, "x")
 				if q.Note.Where != "https://inbox/1" || q.Note.Expires.Year() != 2027 || th.Pending()[0].Ref != "h1" {
 					t.Errorf("%+v %+v", q.Note, th.Pending())
 				}
@@ -120,8 +119,7 @@ func TestHolderErrors(t *testing.T) {
 				h := pendingStub()
 				k := talk(t, said(text("?"), call("1", "pay", "")), said(text("ok")))
 				a := chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay"))
-				th := NewThread("t")
-				r.run(a, th, content.UserText("x"))
+				th := r.begin(a, "x")
 				spoil(h)
 				if _, err := r.try(a, th); err == nil || len(c.runs) > 0 {
 					t.Fatal(err, c.runs)
@@ -169,8 +167,7 @@ func TestNotClaimed(t *testing.T) {
 		h.claimErr = fmt.Errorf("%w: taken", hold.ErrNotClaimed)
 		k := talk(t, said(text("?"), call("1", "pay", "")), said(text("ok")))
 		a := chat(k, LoopConfig{Holder: h, Decider: asks(), Audit: j.take}, nil, c.tool("pay"))
-		th := NewThread("t")
-		r.run(a, th, content.UserText("x"))
+		th := r.begin(a, "x")
 		h.later.State = hold.Approved
 		r.run(a, th)
 		if len(c.runs) > 0 || !strings.Contains(k.last(), "1→\"Tool call not run: ") || !strings.HasSuffix(j.tell(), "denied 1\n") {
@@ -187,8 +184,7 @@ func TestSupersedeWithdraws(t *testing.T) {
 			h.gone = gone
 			k := talk(t, said(call("1", "pay", "")), said(text("ok")))
 			a := chat(k, LoopConfig{Holder: h, Decider: asks(), OnNewMessage: Supersede}, nil, c.tool("pay"))
-			th := NewThread("t")
-			r.run(a, th, content.UserText("x"))
+			th := r.begin(a, "x")
 			_, err := r.try(a, th, content.UserText("y"))
 			if !errors.Is(err, gone) || h.log[len(h.log)-1] != "cancel h1" || len(c.runs) > 0 {
 				t.Error(err, h.log)
@@ -205,8 +201,7 @@ func TestDeadlineOfTheHolder(t *testing.T) {
 		h.later = h.now
 		d := &changing{verdict: required(outcomeOf(resolve.Ask, "r"), time.Minute)}
 		a := chat(talk(t, said(text("?"), call("1", "pay", ""))), LoopConfig{Holder: h, Decider: d, Now: cl.now}, nil, c.tool("pay"))
-		th := NewThread("t")
-		r.run(a, th, content.UserText("x"))
+		th := r.begin(a, "x")
 		cl.at = cl.at.Add(time.Hour)
 		if resp := r.run(a, th); len(resp.UserInputRequests()) != 1 {
 			t.Error("only the holder ends what it holds:", tell(resp.Messages))
@@ -225,8 +220,7 @@ func TestClaimKeys(t *testing.T) {
 				store = &keeper{}
 			}
 			a := chat(talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))), LoopConfig{Holder: keys, Decider: asks()}, store, c.tool("pay"))
-			th := NewThread("t")
-			r.run(a, th, content.UserText("x"))
+			th := r.begin(a, "x")
 			keys.later.State, keys.claimErr = hold.Approved, errors.New("away")
 			raw := sure(json.Marshal(th))
 			for range 2 { // two processes that both die before the run
@@ -252,7 +246,8 @@ func (h *keyedStub) Claim(ctx context.Context, ref, key string, v hold.Verdict) 
 	return h.heldStub.Claim(ctx, ref, key, v)
 }
 
-// TestMarkerAloneCannotBeHeld has a holder and no policy that says who decides: nobody can be asked.
+// TestMarkerAloneCannotBeHeld has a holder and no policy that says who decides: nobody can be
+// asked.
 func TestMarkerAloneCannotBeHeld(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
@@ -263,4 +258,184 @@ func TestMarkerAloneCannotBeHeld(t *testing.T) {
 			t.Error(tell(resp.Messages), c.runs, h.log)
 		}
 	})
+}
+
+// TestHostedRequestsAreHeld gives questions of the model's side to a holder: only its people can
+// approve, and the run is claimed.
+func TestHostedRequestsAreHeld(t *testing.T) {
+	for name, tt := range map[string]struct {
+		later hold.Held
+		claim error
+		now   resolve.Outcome // the plan's word when the answer is there
+		want  string
+	}{
+		"approved":           {later: hold.Held{State: hold.Approved, By: "ann"}, now: resolve.Ask, want: "?r1, !yes r1"},
+		"denied":             {later: hold.Held{State: hold.Denied, Reason: "no"}, now: resolve.Ask, want: "?r1, !no r1"},
+		"expired":            {later: hold.Held{State: hold.Expired}, now: resolve.Ask, want: "?r1, !no r1"},
+		"approved and taken": {later: hold.Held{State: hold.Approved}, claim: hold.ErrNotClaimed, now: resolve.Ask, want: "?r1, !no r1"},
+		"denied by now":      {later: hold.Held{State: hold.Approved}, now: resolve.Deny, want: "?r1, !no r1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, r runner) {
+				h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "r")}
+				k := talk(t, said(mcpRequest("r1")), said(text("ok")))
+				a := chat(k, LoopConfig{Holder: h, Decider: d}, nil)
+				th, q := r.asks(a, "x")
+				th = reload(t, th)
+				resp := r.run(a, th, answers(q.CreateApproval("")))
+				if expect(t, "refused", refusals(resp), "r1 held_elsewhere"); len(k.seen) != 1 {
+					t.Fatal("the messages approved")
+				}
+				h.later, h.claimErr, d.verdict = tt.later, tt.claim, outcomeOf(tt.now, "r")
+				h.later.Ref = "h1"
+				r.run(a, reload(t, th))
+				expect(t, "pairs", hosted(k.seen[1]), tt.want)
+				if claimed := strings.Contains(strings.Join(h.log, " "), "claim"); claimed != (tt.later.State == hold.Approved && tt.now == resolve.Ask) {
+					t.Error(h.log)
+				}
+			})
+		})
+	}
+}
+
+func TestClaimThatNeedsRandomness(t *testing.T) {
+	var c counted
+	h := pendingStub()
+	k := talk(t, said(text("?"), call("1", "pay", "")))
+	th := NewThread("t")
+	mustRun(t, chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay")), th, content.UserText("x"))
+	h.later.State = hold.Approved
+	a := chat(k, LoopConfig{Holder: h, Decider: asks(), Rand: emptyReader{}}, nil, c.tool("pay"))
+	if _, err := a.Run(t.Context(), th); err == nil || len(c.runs) > 0 {
+		t.Error(err, c.runs)
+	}
+}
+
+// TestHolderFailsToAskAgain leaves the call with the holder: the messages can't approve it meanwhile.
+func TestHolderFailsToAskAgain(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		var c counted
+		h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "one")}
+		a := chat(talk(t, said(call("1", "pay", "")), said(text("ok"))), LoopConfig{Decider: d, Holder: h}, nil, c.tool("pay"))
+		th := r.begin(a, "pay")
+		h.later.State, h.openErr, d.verdict = hold.Approved, errors.New("away"), outcomeOf(resolve.Ask, "two")
+		if _, err := r.try(a, th, answers()); err == nil {
+			t.Fatal("no error though the holder is away")
+		}
+		h.later.State, h.openErr = hold.Pending, nil
+		for _, p := range th.Pending() {
+			r.try(a, th, answers(p.Request.(*content.ToolApprovalRequest).CreateApproval("")))
+		}
+		if len(c.runs) > 0 {
+			t.Fatalf("ran on the word of the messages: %v, %v", c.runs, h.log)
+		}
+	})
+}
+
+// A holder that answers at once, with an edit: the model's own call is left in the history without
+// a result.
+func TestHolderEditsAtOnce(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		h := &heldStub{now: hold.Held{Ref: "h1", State: hold.Approved, By: "ann", Arguments: []byte(`{"n":1}`)}}
+		var c counted
+		k := talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok")), said(text("again")))
+		a := chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay"))
+		th := NewThread("t")
+		resp, err := r.try(a, th, content.UserText("x"))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if strings.Contains(tell(resp.Messages), `{"n":5}`) || c.runs[`pay{"n":1}`] != 1 {
+			t.Errorf("shown %s ran %v", tell(resp.Messages), c.runs)
+		}
+	})
+}
+
+// What is approved at once when it is asked again runs in the same run: else the caller gets an
+// empty response and nothing to answer.
+func TestAskedAgainAndApprovedAtOnce(t *testing.T) {
+	d := &changing{verdict: outcomeOf(resolve.Ask, "r")}
+	h := pendingStub()
+	var c counted
+	k := talk(t, said(call("1", "pay", "")), said(text("ok")))
+	a := chat(k, LoopConfig{Holder: h, Decider: d}, nil, c.tool("pay"))
+	th := runner{t: t}.begin(a, "x")
+	h.later = hold.Held{Ref: "h1", State: hold.Approved, By: "ann"}
+	h.now = hold.Held{Ref: "let:2", State: hold.Approved, By: "standing"}
+	d.verdict = outcomeOf(resolve.Ask, "r", "r2")
+	resp := mustRun(t, a, th)
+	if len(resp.UserInputRequests()) == 0 && resp.Text() == "" {
+		t.Errorf("an empty response; waiting %v, pending %v, ran %v", th.waiting(), th.Pending(), c.runs)
+	}
+}
+
+// A request that its holder has no more (a store that was pruned or moved) must not break the
+// thread for good.
+func TestHolderForgot(t *testing.T) {
+	h := pendingStub()
+	var c counted
+	k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(text("ok")), said(text("ok")))
+	a := chat(k, LoopConfig{Holder: h, Decider: asks(), OnNewMessage: Supersede}, nil, c.tool("pay"))
+	th := runner{t: t}.begin(a, "x")
+	h.lookErr = errors.New("not found")
+	for range 3 {
+		if _, err := a.Run(t.Context(), th, content.UserText("never mind, something else")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// One "denied" too many: claim records it, and clearService again (bound_run.go).
+func TestHostedClaimRefusedTwice(t *testing.T) {
+	h, j := pendingStub(), &journal{}
+	h.claimErr = hold.ErrNotClaimed
+	a := chat(talk(t, said(mcpRequest("r1")), said(text("ok"))), LoopConfig{Holder: h, Decider: asks(), Audit: j.take}, nil)
+	th := runner{t: t}.begin(a, "x")
+	h.later.State = hold.Approved
+	mustRun(t, a, th)
+	n := 0
+	for _, e := range j.events {
+		if e.Type == "denied" {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d denials:\n%s", n, j.tell())
+	}
+}
+
+// An approval kept by the holder for a call that the caller runs: the permit is
+// never consumed (bound_run.go clear, case callerRuns before claim).
+func TestHeldCallOfTheCallersIsNotClaimed(t *testing.T) {
+	h := pendingStub()
+	a := chat(talk(t, said(text("?"), call("1", "theirs", ""))), LoopConfig{Holder: h, Decider: asks()}, nil, declaredTool("theirs"))
+	th := runner{t: t}.begin(a, "x")
+	h.later.State = hold.Approved
+	resp := mustRun(t, a, th)
+	if !strings.Contains(tell(resp.Messages), "1=theirs()") || h.log[len(h.log)-1] != "claim h1" {
+		t.Errorf("handed over without a claim: %v\n%s", h.log, tell(resp.Messages))
+	}
+}
+
+// TestHolderKeysNameTheThread: with ids that are made of call ids alone, one approval must not let the
+// same call of another thread run.
+func TestHolderKeysNameTheThread(t *testing.T) {
+	h := pendingStub()
+	var c counted
+	for _, id := range []string{"one", "two"} {
+		k := talk(t, said(call("call_0", "pay", "")))
+		mustRun(t, chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay")), NewThread(id), content.UserText("x"))
+	}
+	expect(t, "opened", strings.Join(h.log, ", "), "open one/ficc_call_0, open two/ficc_call_0")
+}
+
+// The person is told where a held request of a service is answered.
+func TestHeldServiceRequestSaysWhere(t *testing.T) {
+	k := talk(t, said(mcpRequest("r")), said(text("ok")))
+	a := chat(k, LoopConfig{Holder: pendingStub(), Decider: asks()}, nil)
+	q := approvalOf(t, mustRun(t, a, NewThread("t"), content.UserText("x")), 0)
+	if q.Note.Where == "" || q.Note.Expires.IsZero() {
+		t.Errorf("%+v", q.Note)
+	}
 }

@@ -4,20 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/approval/hold"
 )
 
-var errUnfinished = errors.New("the function ended its goroutine")
-
 // runApproved runs the calls that may run by now, each decided again and claimed before it begins.
 func (r *run) runApproved(ctx context.Context) error {
 	r.turn = -1
 	defer func() { r.turn = 0 }()
-	var outs []outcome
+	var outs []Outcome
 	for _, b := range r.t.batches {
 		more, err := r.runBatch(ctx, b)
 		if err != nil {
@@ -25,10 +22,10 @@ func (r *run) runApproved(ctx context.Context) error {
 		}
 		outs = append(outs, more...)
 	}
-	return r.failed.turn(outs)
+	return r.failed.Turn(outs)
 }
 
-func (r *run) runBatch(ctx context.Context, b *batch) ([]outcome, error) {
+func (r *run) runBatch(ctx context.Context, b *batch) ([]Outcome, error) {
 	if r.cfg.Concurrent {
 		ready, err := r.cleared(ctx, b.Items)
 		if err != nil || len(ready) == 0 {
@@ -36,7 +33,7 @@ func (r *run) runBatch(ctx context.Context, b *batch) ([]outcome, error) {
 		}
 		return r.runTogether(ctx, ready)
 	}
-	var outs []outcome
+	var outs []Outcome
 	for _, it := range b.Items {
 		ready, err := r.cleared(ctx, []*item{it})
 		if err != nil {
@@ -84,7 +81,8 @@ func (r *run) leaveOut(ctx context.Context, it *item) error {
 	return nil
 }
 
-// clear tells whether a call may begin: it is approved, nothing that it was approved on has changed.
+// clear reports whether a call may begin: it is approved, nothing that it was approved on has
+// changed.
 func (r *run) clear(ctx context.Context, it *item) (bool, error) {
 	poll := it.Stage == open && it.Poll && r.turn < 0 // not in the turn that asked
 	if it.Stage != approved && !poll {
@@ -101,10 +99,10 @@ func (r *run) clear(ctx context.Context, it *item) (bool, error) {
 		return false, nil
 	}
 	call := it.Call.(*content.FunctionCall) // nothing else is not the service's
-	it.tool = findTool(call.Name, r.opt, r.cfg.Tools)
+	it.tool = FindTool(call.Name, r.opt, r.cfg.Tools)
 	j := r.judge(ctx, call, it.tool)
 	switch {
-	case j.what == refuse:
+	case j.action == refuse:
 		if err := r.record(ctx, it, Event{Type: "denied", Detail: j.text}); err != nil {
 			return false, err
 		}
@@ -112,7 +110,7 @@ func (r *run) clear(ctx context.Context, it *item) (bool, error) {
 		return false, nil
 	case it.State != nil: // was begun before, with the approval that it needed
 		return true, nil
-	case j.what == mustAsk && !it.Ground.same(j.ground):
+	case j.action == mustAsk && !it.Ground.same(j.ground):
 		if err := r.ask(ctx, it, j); err != nil || it.Stage != approved {
 			return false, err
 		} // approved at once, by the holder
@@ -127,14 +125,15 @@ func (r *run) clear(ctx context.Context, it *item) (bool, error) {
 		}
 		it.settle("Tool call not run: " + refused + ".")
 		return false, nil
-	case j.what == callerRuns || j.after == callerRuns:
+	case j.action == callerRuns || j.after == callerRuns:
 		it.Stage = external
 		return false, nil
 	}
 	return true, nil
 }
 
-// overdue tells whether an approval that was given in time was not used in time. The holder's permits have deadlines of their own.
+// overdue reports whether an approval that was given in time was not used in time. The holder's
+// permits have deadlines of their own.
 func (it *item) overdue(now time.Time) bool {
 	if it.Stage != approved || it.State != nil || len(it.Asks) == 0 || it.Asks[0].Ref != "" {
 		return false
@@ -146,7 +145,7 @@ func (it *item) overdue(now time.Time) bool {
 // clearService takes the permit of what a service is about to run on a held approval.
 func (r *run) clearService(ctx context.Context, it *item) error {
 	j := r.judgeService(ctx, it)
-	if j.what != refuse {
+	if j.action != refuse {
 		refused, err := r.claim(ctx, it, j.verdict)
 		if err != nil {
 			return err
@@ -188,8 +187,9 @@ func (r *run) claim(ctx context.Context, it *item, v hold.Verdict) (refused stri
 	return "", nil
 }
 
-// claimKey names the attempt. With a store the same attempt may ask again after a crash, since the store lets only one process go on;
-// without one each attempt is another, and a crash costs the run.
+// claimKey names the attempt. With a store the same attempt may ask again after a crash, since the
+// store lets only one process go on; without one each attempt is another, and a crash costs the
+// run.
 func (r *run) claimKey(it *item) (string, error) {
 	id := it.Asks[0].Request.InputRequestID()
 	if r.t.store != nil {
@@ -207,7 +207,7 @@ func (it *item) ref() string {
 }
 
 // runTogether runs cleared calls at once. That they begin is saved before, how they ended after.
-func (r *run) runTogether(ctx context.Context, items []*item) ([]outcome, error) {
+func (r *run) runTogether(ctx context.Context, items []*item) ([]Outcome, error) {
 	if err := r.start(ctx, items); err != nil {
 		return nil, err
 	}
@@ -228,10 +228,11 @@ func (r *run) runTogether(ctx context.Context, items []*item) ([]outcome, error)
 
 // start marks calls as running, durably. When it can't, nothing has changed and nothing runs.
 func (r *run) start(ctx context.Context, items []*item) error {
-	before, history, told, batches := make([]stage, len(items)), r.t.Messages, r.t.news, r.t.batches
+	undo := func() {}
 	if r.turn >= 0 {
-		r.t.checkpoint()
+		undo = r.adds.checkpoint(r.t)
 	}
+	before := make([]stage, len(items))
 	var err error
 	for i, it := range items {
 		before[i], it.Stage = it.Stage, running
@@ -246,29 +247,23 @@ func (r *run) start(ctx context.Context, items []*item) error {
 		for i, it := range items {
 			it.Stage = before[i]
 		}
-		r.t.Messages, r.t.news, r.t.batches = history, told, batches
+		undo()
 	}
 	return err
 }
 
-// runAll runs calls at once, each in a goroutine of its own, so that one that ends its goroutine ends nothing else.
-func (r *run) runAll(ctx context.Context, items []*item) []outcome {
-	outs := make([]outcome, len(items))
-	var all sync.WaitGroup
-	for i, it := range items {
-		outs[i] = unfinished(r.opt)
-		all.Go(func() { outs[i] = r.runItem(ctx, it) })
-	}
-	all.Wait()
-	base := r.opt
+// runAll runs calls at once.
+func (r *run) runAll(ctx context.Context, items []*item) []Outcome {
+	outs, next := AtOnce(r.opt, len(items), func(i int) Outcome { return r.runItem(ctx, items[i]) })
+	r.opt = next
 	for _, o := range outs {
-		r.opt = mergeTools(base, r.opt, o.opt)
-		r.stopped = r.stopped || o.stop
+		r.stopped = r.stopped || o.Stop
 	}
 	return outs
 }
 
-// recordEnd records that a call has ended. When that fails it is made up for later: the result stays.
+// recordEnd records that a call has ended. When that fails it is made up for later: the result
+// stays.
 func (r *run) recordEnd(ctx context.Context, it *item) error {
 	if !it.Unrecorded {
 		return nil
@@ -280,22 +275,22 @@ func (r *run) recordEnd(ctx context.Context, it *item) error {
 	return nil
 }
 
-// unfinished is the outcome of a function that never comes back (runtime.Goexit).
-func unfinished(opt *Options) outcome {
-	return outcome{found: true, err: errUnfinished, opt: opt}
-}
-
-func (r *run) runItem(ctx context.Context, it *item) outcome {
+func (r *run) runItem(ctx context.Context, it *item) Outcome {
 	call := content.CloneCall(it.Call).(*content.FunctionCall)
-	j := job{call: call, tool: it.tool, approval: it.approval(), checked: true} // judge did
-	var o outcome
-	if it.State == nil {
-		o = r.calls.invoke(ctx, j, r.opt, r.turn)
-	} else {
-		o = r.calls.resume(ctx, j, r.opt, it.State, it.answers())
+	j := Job{
+		Call:     call,
+		Tool:     it.tool,
+		Approval: it.approval(),
+		checked:  true, // by judge
 	}
-	if o.suspend != nil {
-		o.err = nil // it asks, it did not fail
+	var o Outcome
+	if it.State == nil {
+		o = Invoke(ctx, j, r.opt, r.turn)
+	} else {
+		o = resume(ctx, j, r.opt, it.State, it.answers())
+	}
+	if o.Suspend != nil {
+		o.Err = nil // it asks, it did not fail
 	}
 	return o
 }
@@ -341,24 +336,27 @@ func withID(answer content.InputResponse, id string) content.InputResponse {
 }
 
 // settleOutcome keeps how a call went: its result, or what it asks now.
-func (r *run) settleOutcome(ctx context.Context, it *item, o outcome) error {
-	if o.suspend != nil && o.suspend.Err != nil {
-		return r.again(it, o.suspend)
+func (r *run) settleOutcome(ctx context.Context, it *item, o Outcome) error {
+	if o.Suspend != nil && o.Suspend.Err != nil {
+		return r.again(it, o.Suspend)
 	}
-	if o.suspend != nil {
-		err := checkSuspend(o.suspend)
+	if o.Suspend != nil {
+		err := checkSuspend(o.Suspend)
 		if err == nil {
-			return r.suspend(ctx, it, o.suspend)
+			return r.suspend(ctx, it, o.Suspend)
 		}
-		o = outcome{found: true, err: err}
+		o = Outcome{Err: err}
 	}
 	r.closeOpen(it, nil)
 	call := content.FunctionCall{CallID: it.Call.ID(), Name: it.Call.ToolName()}
-	it.Stage, it.Result, it.State, it.Unrecorded = done, resultContent(&call, o, r.cfg).Result, nil, true
+	it.Stage = done
+	it.Result = o.Content(&call, r.cfg.DetailedErrors).Result
+	it.State = nil
+	it.Unrecorded = true
 	it.ended = ""
-	if o.err != nil {
-		it.ended = "failed: " + o.err.Error()
-		r.debug("Function '%s' failed: %v", it.Call.ToolName(), o.err)
+	if o.Err != nil {
+		it.ended = "failed: " + o.Err.Error()
+		r.debug("Function '%s' failed: %v", it.Call.ToolName(), o.Err)
 	}
 	return nil
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"strings"
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -49,8 +51,7 @@ func TestServiceWaitsForResults(t *testing.T) {
 			var c counted
 			k := kept(t, said(call("1", "pay", "")), said(text("ok")))
 			a := chat(k, LoopConfig{OnNewMessage: p}, nil, RequireApproval(c.tool("pay")))
-			th := NewThread("t")
-			q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+			th, q := r.asks(a, "x")
 			th = reload(t, th)
 			resp := r.run(a, th, content.UserText("one"))
 			if p == Supersede {
@@ -195,8 +196,7 @@ func TestPlanAllowsAHostedCall(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		k := talk(t, said(mcpRequest("r1")), said(text("ok")))
 		a := chat(k, LoopConfig{Decider: &changing{verdict: outcomeOf(resolve.Allow)}}, nil)
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+		th, q := r.asks(a, "x")
 		r.run(a, th, answers(q.CreateApproval("")))
 		expect(t, "pairs", hosted(k.seen[1]), "?r1, !yes r1")
 	})
@@ -206,8 +206,7 @@ func TestHostedRequestIsSuperseded(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		k := talk(t, said(mcpRequest("r1"), &content.StructuredInputRequest{RequestID: "s"}, &content.TextApprovalRequest{RequestID: "w"}), said(text("ok")))
 		a := chat(k, LoopConfig{OnNewMessage: Supersede}, nil)
-		th := NewThread("t")
-		r.run(a, th, content.UserText("x"))
+		th := r.begin(a, "x")
 		r.run(a, th, content.UserText("y"))
 		expect(t, "pairs", hosted(k.seen[1]), "?r1, ?s, ?w, !no r1, !no s, !no w")
 	})
@@ -217,12 +216,243 @@ func TestModelErrorAfterAHostedAnswer(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		k := talk(t, said(mcpRequest("r1")), fails, said(text("ok")), said(text("more")))
 		a := chat(k, LoopConfig{}, nil)
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+		th, q := r.asks(a, "x")
 		if _, err := r.try(a, th, answers(q.CreateApproval(""))); !errors.Is(err, errModel) {
 			t.Fatal(err)
 		}
 		r.run(a, reload(t, th))
 		expect(t, "pairs", hosted(k.seen[2]), "?r1, !yes r1")
 	})
+}
+
+func TestHeldBackLostOnModelError(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		var c counted
+		k := talk(t, said(call("1", "pay", "")), fails, said(text("ok")))
+		k.keeps = "conv"
+		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+		th, q := r.asks(a, "pay")
+		r.run(a, th, content.UserText("by the way"))
+		if _, err := r.try(a, th, answers(q.CreateApproval(""))); err == nil {
+			t.Fatal("no error")
+		}
+		r.run(a, th)
+		expect(t, "sent", k.last(), "tool: 1→\"did pay\"\nuser: \"by the way\"\n")
+	})
+}
+
+func TestStopWithServiceHistory(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		k := talk(t, said(call("1", "halt", "")), said(text("ok")))
+		k.keeps = "conv"
+		a := chat(k, LoopConfig{}, nil, halting("halt"))
+		th := r.begin(a, "stop")
+		r.run(a, th, content.UserText("more"))
+		expect(t, "sent", k.last(), "tool: 1→\"halted\"\nuser: \"more\"\n")
+	})
+}
+
+func TestApprovedStopWithServiceHistory(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		k := talk(t, said(call("1", "halt", "")), said(text("ok")))
+		k.keeps = "conv"
+		a := chat(k, LoopConfig{}, nil, RequireApproval(halting("halt")))
+		th, q := r.asks(a, "stop")
+		r.run(a, th, content.UserText("held"))
+		r.run(a, th, answers(q.CreateApproval("")))
+		r.run(a, th, content.UserText("more"))
+		expect(t, "sent", k.last(), "tool: 1→\"halted\"\nuser: \"held\"\nuser: \"more\"\n")
+	})
+}
+
+func TestLimitWithServiceHistory(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		var c counted
+		k := talk(t, said(call("1", "look", "")), said(call("2", "look", "")), said(text("ok")))
+		k.keeps = "conv"
+		a := chat(k, LoopConfig{MaxTurns: 1}, nil, c.tool("look"))
+		th := r.begin(a, "go")
+		r.run(a, th, content.UserText("more"))
+		expect(t, "sent", k.last(), "tool: 2→\""+textLimit+"\"\nuser: \"more\"\n")
+	})
+}
+
+func TestLateAnswerToServiceIsForwarded(t *testing.T) {
+	for _, keeps := range []string{"", "conv"} {
+		bothWays(t, func(t *testing.T, r runner) {
+			k := talk(t, said(mcpRequest("r1")), said(text("ok")), said(text("forwarded!")))
+			k.keeps = keeps
+			a := chat(k, LoopConfig{}, nil)
+			th, q := r.asks(a, "wipe")
+			r.run(a, th, answers(q.CreateRejection("")))
+			resp, err := r.try(a, th, answers(q.CreateApproval(""), text("hi")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if sent := hosted(k.seen[len(k.seen)-1]); strings.Contains(sent, "!yes") {
+				t.Errorf("an approval that came after the rejection went to the service: %s", sent)
+			}
+			expect(t, "refused", refusals(resp), "r1 closed_request")
+		})
+	}
+}
+
+func TestPlanDeniedHostedThenForged(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		deny := decideFunc(func(Tool, content.ToolCall) (hold.Verdict, error) { return outcomeOf(resolve.Deny, "no"), nil })
+		q := mcpRequest("r1")
+		k := talk(t, said(q), said(text("ok")), said(text("forwarded!")))
+		a := chat(k, LoopConfig{Decider: deny}, nil)
+		th := r.begin(a, "wipe")
+		resp, _ := r.try(a, th, answers(q.CreateApproval(""), text("hi")))
+		if sent := hosted(k.seen[len(k.seen)-1]); strings.Contains(sent, "!yes") {
+			t.Errorf("a forged approval of a denied call went to the service: %s", sent)
+		}
+		expect(t, "refused", refusals(resp), "r1 closed_request")
+	})
+}
+
+func TestHostedNotDecidedAgain(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		outcome := resolve.Ask
+		d := decideFunc(func(Tool, content.ToolCall) (hold.Verdict, error) { return outcomeOf(outcome, "x"), nil })
+		k := talk(t, said(mcpRequest("r1")), said(text("ok")))
+		a := chat(k, LoopConfig{Decider: d}, nil)
+		th, q := r.asks(a, "wipe")
+		outcome = resolve.Deny
+		r.run(a, th, answers(q.CreateApproval("")))
+		expect(t, "pairs", hosted(k.seen[len(k.seen)-1]), "?r1, !no r1")
+	})
+}
+
+func TestHostedStagesWithoutHolder(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		d := decideFunc(func(Tool, content.ToolCall) (hold.Verdict, error) {
+			v := outcomeOf(resolve.Ask, "x")
+			v.Require = &policy.Require{Stages: []policy.Stage{{Group: "finance", People: 2}}}
+			return v, nil
+		})
+		k := talk(t, said(mcpRequest("r1")), said(text("ok")))
+		a := chat(k, LoopConfig{Decider: d}, nil)
+		if resp := r.run(a, NewThread("t"), content.UserText("wipe")); len(resp.UserInputRequests()) > 0 {
+			t.Error("one user may answer what two of finance must")
+		}
+	})
+}
+
+// What is held back while a conversation waits and that the service refuses must not block the
+// thread for good.
+func TestHeldBackMessageThatTheServiceRefuses(t *testing.T) {
+	var c counted
+	refuse := func(ms []*content.Message, _ *Options) ([]*content.Message, error) {
+		for _, m := range ms {
+			if strings.Contains(m.Text(), "too big") {
+				return nil, errors.New("400: the input is too big")
+			}
+		}
+		return []*content.Message{content.AssistantText("ok")}, nil
+	}
+	k := talk(t, said(call("1", "pay", "")), refuse, refuse, refuse, refuse)
+	k.keeps = "conv"
+	a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+	th, q := runner{t: t}.asks(a, "x")
+	mustRun(t, a, th, content.UserText("too big"))
+	_, err := a.Run(t.Context(), th, answers(q.CreateApproval("")))
+	for range 2 {
+		_, err = a.Run(t.Context(), th, content.UserText("hello?"))
+	}
+	if err != nil {
+		t.Errorf("no run of this thread goes through any more: %v", err)
+	}
+}
+
+// Two requests of a service under one id: the pending ones can't be told apart, and AG-UI and A2A
+// refuse the list for good.
+func TestServiceAsksTwiceUnderOneID(t *testing.T) {
+	k := talk(t, said(mcpRequest("r"), mcpRequest("r")), said(text("ok")))
+	a := chat(k, LoopConfig{}, nil)
+	th := NewThread("t")
+	_, err := a.Run(t.Context(), th, content.UserText("x"))
+	if p := th.Pending(); err == nil && len(p) == 2 && p[0].Request.InputRequestID() == p[1].Request.InputRequestID() {
+		t.Error("two open requests have the id r")
+	}
+}
+
+// A service reuses an id: the later pair must reach it as it was answered.
+func TestServiceReusesAnID(t *testing.T) {
+	k := talk(t, said(mcpRequest("r")), said(mcpRequest("r")), said(text("ok")), said(text("end")))
+	a := chat(k, LoopConfig{}, nil)
+	th, q := runner{t: t}.asks(a, "x")
+	q = approvalOf(t, mustRun(t, a, th, answers(q.CreateRejection(""))), 0)
+	mustRun(t, a, th, answers(q.CreateApproval("")))
+	mustRun(t, a, th, content.UserText("y"))
+	if n := strings.Count(k.last(), "r?["); n != strings.Count(k.last(), "r!") {
+		t.Errorf("requests without answers:\n%s", k.last())
+	}
+}
+
+// A request of a service must not share its id with one of ours.
+func TestServiceRequestOfOurID(t *testing.T) {
+	var c counted
+	k := talk(t, said(mcpRequest("ficc_1"), call("1", "pay", "")), said(text("ok")))
+	a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+	th := NewThread("t")
+	resp := mustRun(t, a, th, content.UserText("x"))
+	asked := resp.UserInputRequests()
+	if asked[0].InputRequestID() == asked[1].InputRequestID() {
+		t.Errorf("both are %q", asked[0].InputRequestID())
+	}
+	storable(t, th)
+}
+
+func TestResultForUnknownCall(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		k := talk(t, said(text("ok")))
+		k.keeps = "conv"
+		a := chat(k, LoopConfig{}, nil)
+		resp := r.run(a, NewThread("t"), content.UserText("hi"), content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "no", Result: json.RawMessage(`1`)}))
+		expect(t, "refused", refusals(resp), "no unknown_request")
+		expect(t, "sent", k.last(), "user: \"hi\"\n")
+	})
+}
+
+func TestWrapSiblingsBecauseOfAHostedRequest(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		var c counted
+		a := chat(talk(t, said(mcpRequest("r1"), call("1", "look", ""))), LoopConfig{WrapSiblings: true}, nil, c.tool("look"))
+		if n := len(r.run(a, NewThread("t"), content.UserText("go")).UserInputRequests()); n != 1 {
+			t.Errorf("%d requests: a hosted one takes local calls along (rule 11)", n)
+		}
+	})
+}
+
+func TestConversationIDOnAHiddenUpdate(t *testing.T) {
+	var c counted
+	k := &hiddenID{contents: says(call("1", "pay", ""), call("2", "look", ""))}
+	a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
+	resp, err := Collect(a.Stream(t.Context(), NewThread("t"), content.UserText("go")))
+	if err != nil || resp.ConversationID != "conv" {
+		t.Errorf("%v, conversation %q", err, resp.ConversationID)
+	}
+}
+
+// hiddenID names the conversation on the piece of its last call only.
+type hiddenID struct{ contents []content.Content }
+
+func (h *hiddenID) Respond(context.Context, []*content.Message, *Options) (*Response, error) {
+	return nil, errModel
+}
+
+func (h *hiddenID) Stream(context.Context, []*content.Message, *Options) iter.Seq2[*Update, error] {
+	return func(yield func(*Update, error) bool) {
+		for i, c := range h.contents {
+			u := &Update{Role: content.Assistant, MessageID: "m", Contents: []content.Content{c}}
+			if i == len(h.contents)-1 {
+				u.ConversationID = "conv"
+			}
+			if !yield(u, nil) {
+				return
+			}
+		}
+	}
 }

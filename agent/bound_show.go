@@ -31,7 +31,7 @@ func (r *run) pass(a *answer, b *batch) error {
 	}
 	told := content.NewMessage(content.ToolRole, results...)
 	said := tidy(append(slices.Clip(a.resp.Messages), told)) // the calls may stand in several messages
-	r.t.news.add(said...)
+	r.adds.add(said...)
 	if r.opt.ConversationID != "" {
 		r.history = []*content.Message{told}
 	} else {
@@ -41,7 +41,8 @@ func (r *run) pass(a *answer, b *batch) error {
 	return r.out.message(told)
 }
 
-// keep shows requests in place of the calls of a batch that waits in the thread. A batch that got all its answers at once goes on.
+// keep shows requests in place of the calls of a batch that waits in the thread. A batch that got
+// all its answers at once goes on.
 func (r *run) keep(a *answer, b *batch) (bool, error) {
 	said := present(a.resp.Messages, b)
 	r.out.resp.Messages = append(r.out.resp.Messages, said...)
@@ -51,7 +52,7 @@ func (r *run) keep(a *answer, b *batch) (bool, error) {
 		}
 	}
 	left := leftOf(a.resp.Messages, b)
-	r.t.news.add(left...)
+	r.adds.add(left...)
 	if !b.finished() {
 		return false, nil
 	}
@@ -80,7 +81,8 @@ func (b *batch) holds(c content.Content) bool {
 	return slices.ContainsFunc(b.Items, func(it *item) bool { return it.is(c) || slices.Contains(it.Lead, c) })
 }
 
-// present shows messages with what the user is asked in place of the calls. Messages that are left empty are dropped.
+// present shows messages with what the user is asked in place of the calls. Messages that are left
+// empty are dropped.
 func present(messages []*content.Message, b *batch) []*content.Message {
 	var out []*content.Message
 	for _, m := range messages {
@@ -116,7 +118,7 @@ func presentContents(contents []content.Content, b *batch) []content.Content {
 	return out
 }
 
-// is tells whether a content of the response is what the item was made of.
+// is reports whether a content of the response is what the item was made of.
 func (it *item) is(c content.Content) bool {
 	return c == it.origin
 }

@@ -52,7 +52,7 @@ func (r *run) askModel(ctx context.Context, last bool) (*answer, error) {
 			return nil, err
 		}
 		if resp == nil {
-			return nil, errNoAnswer
+			return nil, ErrNoAnswer
 		}
 		return &answer{resp: resp}, nil
 	}
@@ -68,7 +68,7 @@ func (r *run) stream(ctx context.Context, opt *Options) (*answer, error) {
 			return nil, err
 		}
 		if u == nil {
-			return nil, errNilUpdate
+			return nil, ErrNilUpdate
 		}
 		all = append(all, u)
 		if len(a.held) > 0 || slices.ContainsFunc(u.Contents, isLive) {
@@ -83,7 +83,8 @@ func (r *run) stream(ctx context.Context, opt *Options) (*answer, error) {
 	return a, nil
 }
 
-// isLive holds for what the loop must handle: calls that nobody has run, and questions of the model's side.
+// isLive holds for what the loop must handle: calls that nobody has run, and questions of the
+// model's side.
 func isLive(c content.Content) bool {
 	switch c := c.(type) {
 	case *content.FunctionCall:
@@ -107,14 +108,14 @@ func (r *run) handle(ctx context.Context, a *answer, last bool) (bool, error) {
 		return false, err
 	}
 	if len(b.Items) == 0 {
-		r.t.news.add(a.resp.Messages...)
+		r.adds.add(a.resp.Messages...)
 		return false, r.release(a)
 	}
 	all := r.judgeAll(ctx, b, last)
-	if !r.lasting && slices.ContainsFunc(all, func(j judgement) bool { return j.what == mustAsk }) {
+	if !r.lasting && slices.ContainsFunc(all, func(j judgement) bool { return j.action == mustAsk }) {
 		return false, ErrThreadNeeded
 	}
-	if !r.lasting && slices.ContainsFunc(all, func(j judgement) bool { return j.what == callerRuns }) {
+	if !r.lasting && slices.ContainsFunc(all, func(j judgement) bool { return j.action == callerRuns }) {
 		return false, r.release(a) // the caller gets all calls, as .NET has it: nothing here could keep the results of some
 	}
 	if err := r.applyAll(ctx, b, all); err != nil {
@@ -124,7 +125,7 @@ func (r *run) handle(ctx context.Context, a *answer, last bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := r.failed.turn(outs); err != nil {
+	if err := r.failed.Turn(outs); err != nil {
 		return false, err
 	}
 	if b.asked() || b.serves() || !b.finished() {
@@ -135,7 +136,7 @@ func (r *run) handle(ctx context.Context, a *answer, last bool) (bool, error) {
 }
 
 // runTurn runs the calls of a turn that need nobody, and those that the holder lets pass at once.
-func (r *run) runTurn(ctx context.Context, b *batch) ([]outcome, error) {
+func (r *run) runTurn(ctx context.Context, b *batch) ([]Outcome, error) {
 	outs, err := r.runHarmless(ctx, b)
 	if err != nil || !b.asked() && !b.serves() && b.finished() {
 		return outs, err
@@ -151,7 +152,9 @@ func (r *run) runTurn(ctx context.Context, b *batch) ([]outcome, error) {
 // adopt takes over what a turn says of the whole run.
 func (r *run) adopt(resp *Response) {
 	out := r.out.resp
-	out.ID, out.Model, out.FinishReason = resp.ID, resp.Model, resp.FinishReason
+	out.ID = resp.ID
+	out.Model = resp.Model
+	out.FinishReason = resp.FinishReason
 	out.Refused = append(out.Refused, resp.Refused...)
 	if resp.Usage != nil {
 		out.Usage = addUsage(out.Usage, resp.Usage)
@@ -189,7 +192,7 @@ func (r *run) batchOf(messages []*content.Message, served map[string]bool) (*bat
 			if err != nil {
 				return nil, err
 			}
-			if _, thought := c.(*content.Reasoning); thought && r.t.news.wanted { // who keeps a history of its own has it there
+			if _, thought := c.(*content.Reasoning); thought && r.adds != nil { // who keeps a history of its own has it there
 				lead = append(lead, c)
 			}
 			if it != nil {
@@ -220,7 +223,13 @@ func (r *run) itemOf(c content.Content, served, ids map[string]bool) (*item, err
 			return nil, err
 		}
 		r.made = append(r.made, c.InputRequestID()) // none of ours gets it
-		return &item{Call: calledBy(c), Service: true, Stage: open, Asks: []*ask{{Request: c}}, origin: c}, nil
+		return &item{
+			Call:    calledBy(c),
+			Service: true,
+			Stage:   open,
+			Asks:    []*ask{{Request: c}},
+			origin:  c,
+		}, nil
 	}
 	return nil, nil
 }
@@ -238,7 +247,8 @@ func unusedID(id string, used map[string]bool) string {
 	return unique
 }
 
-// checkQuestion refuses what the model's side asks when it can't be kept, or not be told from something else that is open.
+// checkQuestion refuses what the model's side asks when it can't be kept, or not be told from
+// something else that is open.
 func (r *run) checkQuestion(q content.InputRequest) error {
 	if approval, ok := q.(*content.ToolApprovalRequest); ok && approval.Call == nil {
 		return &content.BadError{Code: content.BadShape, Where: "toolCall", Detail: "the model's side asks about no call"}
@@ -248,7 +258,11 @@ func (r *run) checkQuestion(q content.InputRequest) error {
 	}
 	id := q.InputRequestID()
 	if _, open := r.t.find(id); open != nil || slices.Contains(r.made, id) {
-		return &content.BadError{Code: content.BadID, Where: "requestId", Detail: fmt.Sprintf("the model's side asks twice under the id %q", id)}
+		return &content.BadError{
+			Code:   content.BadID,
+			Where:  "requestId",
+			Detail: fmt.Sprintf("the model's side asks twice under the id %q", id),
+		}
 	}
 	return nil
 }
@@ -261,12 +275,12 @@ func calledBy(q content.InputRequest) content.ToolCall {
 	return &content.FunctionCall{CallID: q.InputRequestID(), Name: "input_request"}
 }
 
-// asked tells whether somebody was asked about a call of this batch, if only the holder.
+// asked reports whether somebody was asked about a call of this batch, if only the holder.
 func (b *batch) asked() bool {
 	return slices.ContainsFunc(b.Items, func(it *item) bool { return !it.Service && len(it.Asks) > 0 })
 }
 
-// serves tells whether the model's side asks something in this batch.
+// serves reports whether the model's side asks something in this batch.
 func (b *batch) serves() bool {
 	return slices.ContainsFunc(b.Items, func(it *item) bool { return it.Service })
 }
@@ -279,10 +293,10 @@ func (r *run) judgeAll(ctx context.Context, b *batch, last bool) []judgement {
 		case it.Service:
 			all[i] = r.judgeService(ctx, it)
 		case last:
-			all[i] = judgement{what: refuse, text: textLimit}
+			all[i] = judgement{action: refuse, text: textLimit}
 		default:
 			call := it.Call.(*content.FunctionCall) // nothing else is not the service's
-			it.tool = findTool(call.Name, r.opt, r.cfg.Tools)
+			it.tool = FindTool(call.Name, r.opt, r.cfg.Tools)
 			all[i] = r.judge(ctx, call, it.tool)
 		}
 	}
@@ -292,7 +306,7 @@ func (r *run) judgeAll(ctx context.Context, b *batch, last bool) []judgement {
 func (r *run) applyAll(ctx context.Context, b *batch, all []judgement) error {
 	asks := false
 	for i, it := range b.Items {
-		asks = asks || all[i].what == mustAsk && !it.Service
+		asks = asks || all[i].action == mustAsk && !it.Service
 	}
 	for i, it := range b.Items {
 		if err := r.apply(ctx, it, all[i], asks && r.cfg.WrapSiblings && r.cfg.Holder == nil); err != nil {
@@ -302,51 +316,53 @@ func (r *run) applyAll(ctx context.Context, b *batch, all []judgement) error {
 	return nil
 }
 
-// judgeService lets the plan refuse what a service would run itself. What it allows is still for the user to answer.
+// judgeService lets the plan refuse what a service would run itself. What it allows is still for
+// the user to answer.
 func (r *run) judgeService(ctx context.Context, it *item) judgement {
 	if _, mcp := it.Call.(*content.MCPCall); !mcp || r.cfg.Decider == nil {
 		if _, approval := it.Asks[0].Request.(*content.ToolApprovalRequest); approval && r.cfg.Holder != nil {
-			return judgement{what: refuse, text: textNobody}
+			return judgement{action: refuse, text: textNobody}
 		}
-		return judgement{what: mustAsk}
+		return judgement{action: mustAsk}
 	}
 	v, err := r.cfg.Decider.Decide(ctx, nil, it.Call)
-	j := judgement{what: mustAsk, verdict: v}
+	j := judgement{action: mustAsk, verdict: v}
 	j.ground.take(v)
 	switch {
 	case err != nil:
-		j.what, j.text = refuse, textUndecided
+		j.refuse(textUndecided)
 	case v.Outcome == resolve.Deny:
-		j.what, j.text = refuse, denialText(v)
+		j.refuse(denialText(v))
 	case r.cfg.Holder != nil && v.Outcome == resolve.Allow:
-		j.what, j.text = refuse, textNobody
+		j.refuse(textNobody)
 	case r.cfg.Holder == nil && len(j.ground.required().Stages) > 0:
-		j.what, j.text = refuse, "Tool call not run: it needs the approval of "+j.ground.people()+", and nothing here can ask them."
+		j.refuse(j.ground.cannotAsk())
 	}
 	return j
 }
 
-// apply turns a judgement into a stage. A harmless call is approved unless its siblings' questions take it along.
+// apply turns a judgement into a stage. A harmless call is approved unless its siblings' questions
+// take it along.
 func (r *run) apply(ctx context.Context, it *item, j judgement, wrap bool) error {
 	switch {
-	case it.Service && j.what == refuse:
+	case it.Service && j.action == refuse:
 		it.decline(j.text)
 		r.t.close(it, it.Asks[0], howAnswered)
 		return r.record(ctx, it, Event{Type: "denied", Detail: j.text})
 	case it.Service:
 		return r.askService(ctx, it, j)
-	case wrap && j.what == runNow:
+	case wrap && j.action == runNow:
 		if err := r.ask(ctx, it, j); err != nil {
 			return err
 		}
 		it.Asks[0].Request.(*content.ToolApprovalRequest).NoConfirmation = true
 		return nil
-	case j.what == mustAsk:
+	case j.action == mustAsk:
 		return r.ask(ctx, it, j)
-	case j.what == refuse:
+	case j.action == refuse:
 		it.settle(j.text)
 		return r.recordRefusal(ctx, it, j)
-	case j.what == callerRuns:
+	case j.action == callerRuns:
 		it.Stage = external
 	default:
 		it.Stage, it.Ground = approved, j.ground
@@ -354,7 +370,8 @@ func (r *run) apply(ctx context.Context, it *item, j judgement, wrap bool) error
 	return nil
 }
 
-// askService keeps a question of the model's side, and gives it to the holder when it is about a call.
+// askService keeps a question of the model's side, and gives it to the holder when it is about a
+// call.
 func (r *run) askService(ctx context.Context, it *item, j judgement) error {
 	a := it.Asks[0]
 	a.Since = r.now()
@@ -370,7 +387,8 @@ func (r *run) askService(ctx context.Context, it *item, j judgement) error {
 		}
 		a.Request = &shown
 	}
-	if err := r.record(ctx, it, Event{Type: "requested", RequestID: a.Request.InputRequestID()}); err != nil || held == nil {
+	err := r.record(ctx, it, Event{Type: "requested", RequestID: a.Request.InputRequestID()})
+	if err != nil || held == nil {
 		return err
 	}
 	return r.takeHeld(ctx, it, a, *held)
@@ -386,7 +404,7 @@ func (r *run) recordRefusal(ctx context.Context, it *item, j judgement) error {
 }
 
 // runHarmless runs the calls that need nobody.
-func (r *run) runHarmless(ctx context.Context, b *batch) ([]outcome, error) {
+func (r *run) runHarmless(ctx context.Context, b *batch) ([]Outcome, error) {
 	var ready []*item
 	for _, it := range b.Items {
 		if it.Stage == approved && len(it.Asks) == 0 {
@@ -399,7 +417,7 @@ func (r *run) runHarmless(ctx context.Context, b *batch) ([]outcome, error) {
 	case r.cfg.Audit == nil:
 		return r.keepAll(ctx, ready, r.runInTurn(ctx, ready))
 	}
-	var outs []outcome
+	var outs []Outcome
 	for i := range ready { // one by one, so that nothing runs after a record has failed
 		one := ready[i : i+1]
 		more, err := r.keepAll(ctx, one, r.runInTurn(ctx, one))
@@ -411,17 +429,20 @@ func (r *run) runHarmless(ctx context.Context, b *batch) ([]outcome, error) {
 	return outs, nil
 }
 
-// runInTurn runs calls one after the other, in one goroutine that is not the caller's: a function that ends its goroutine ends nothing
-// else. After a call that ended the run the others get no outcome.
-func (r *run) runInTurn(ctx context.Context, items []*item) []outcome {
-	var outs []outcome
+// runInTurn runs calls one after the other, in one goroutine that is not the caller's: a function
+// that ends its goroutine ends nothing else. After a call that ended the run the others get no
+// outcome.
+func (r *run) runInTurn(ctx context.Context, items []*item) []Outcome {
+	var outs []Outcome
 	for len(outs) < len(items) && !r.over(ctx, outs) {
 		var one sync.WaitGroup
 		one.Go(func() {
 			for len(outs) < len(items) && !r.over(ctx, outs) {
 				outs = append(outs, unfinished(r.opt))
 				o := r.runItem(ctx, items[len(outs)-1])
-				outs[len(outs)-1], r.opt, r.stopped = o, o.opt, r.stopped || o.stop
+				outs[len(outs)-1] = o
+				r.opt = o.Options
+				r.stopped = r.stopped || o.Stop
 			}
 		})
 		one.Wait()
@@ -429,22 +450,22 @@ func (r *run) runInTurn(ctx context.Context, items []*item) []outcome {
 	return outs
 }
 
-// over tells whether no more calls begin.
-func (r *run) over(ctx context.Context, outs []outcome) bool {
-	return r.stopped || len(outs) > 0 && outs[len(outs)-1].err != nil && ctx.Err() != nil
+// over reports whether no more calls begin.
+func (r *run) over(ctx context.Context, outs []Outcome) bool {
+	return r.stopped || len(outs) > 0 && outs[len(outs)-1].Err != nil && ctx.Err() != nil
 }
 
-// keepAll keeps how calls went; those without an outcome were not run.
-func (r *run) keepAll(ctx context.Context, items []*item, outs []outcome) ([]outcome, error) {
+// keepAll keeps how calls went; those without an Outcome were not run.
+func (r *run) keepAll(ctx context.Context, items []*item, outs []Outcome) ([]Outcome, error) {
 	for i, it := range items {
 		if i >= len(outs) {
 			it.settle(textStopped)
 			continue
 		}
-		if outs[i].err != nil && ctx.Err() != nil {
+		if outs[i].Err != nil && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if outs[i].suspend != nil && !r.lasting {
+		if outs[i].Suspend != nil && !r.lasting {
 			return nil, ErrThreadNeeded
 		}
 		if err := r.settleOutcome(ctx, it, outs[i]); err != nil {

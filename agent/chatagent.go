@@ -16,13 +16,15 @@ type ChatAgentConfig struct {
 	Instructions string
 	Model        string
 	Tools        []Tool
-	// Store keeps the threads. The agent saves a thread at the end of each run, and before it runs an approved call.
+	// Store keeps the threads. The agent saves a thread at the end of each run, and before it runs
+	// an approved call.
 	Store ThreadStore
 	// Options are sent with each request to the model; the fields above come on top.
 	Options Options
 }
 
-// NewChatAgent returns an agent of a chat model with its layers, such as NewFunctionInvoking around an adapter.
+// NewChatAgent returns an agent of a chat model with its layers, such as NewFunctionInvoking around
+// an adapter.
 func NewChatAgent(client ChatClient, cfg ChatAgentConfig) Agent { return &chatAgent{client, cfg} }
 
 type chatAgent struct {
@@ -33,18 +35,19 @@ type chatAgent struct {
 // Name returns the name of the agent.
 func (a *chatAgent) Name() string { return a.cfg.Name }
 
-// Run asks the model with the thread's history and the new messages, and keeps what came of it in the thread. On an error the thread is as
-// it was, but for answers that were taken and calls that were run.
+// Run asks the model with the thread's history and the new messages, and keeps what came of it in
+// the thread. On an error the thread is as it was, but for answers that were taken and calls that
+// were run.
 func (a *chatAgent) Run(ctx context.Context, t *Thread, messages ...*content.Message) (*Response, error) {
 	if err := checkInput(t, messages); err != nil {
 		return nil, err
 	}
-	a.begin(t, messages)
-	resp, err := a.client.Respond(ctx, slices.Concat(t.Messages, messages), a.options(t, messages))
+	h := a.begin(t, messages)
+	resp, err := a.client.Respond(ctx, slices.Concat(t.Messages, messages), a.options(h, len(messages)))
 	if err != nil {
 		return nil, err
 	}
-	return resp, a.keep(ctx, t, resp)
+	return resp, a.keep(ctx, h, resp)
 }
 
 // Stream is Run piece by piece. What is not read to its end is not kept.
@@ -54,9 +57,9 @@ func (a *chatAgent) Stream(ctx context.Context, t *Thread, messages ...*content.
 			yield(nil, err)
 			return
 		}
-		a.begin(t, messages)
+		h := a.begin(t, messages)
 		var all []*Update
-		for u, err := range a.client.Stream(ctx, slices.Concat(t.Messages, messages), a.options(t, messages)) {
+		for u, err := range a.client.Stream(ctx, slices.Concat(t.Messages, messages), a.options(h, len(messages))) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -66,7 +69,7 @@ func (a *chatAgent) Stream(ctx context.Context, t *Thread, messages ...*content.
 				return
 			}
 		}
-		if err := a.keep(ctx, t, join(all)); err != nil {
+		if err := a.keep(ctx, h, join(all)); err != nil {
 			yield(nil, err)
 		}
 	}
@@ -80,33 +83,36 @@ func checkInput(t *Thread, messages []*content.Message) error {
 	for i, m := range messages {
 		switch where := fmt.Sprintf("messages[%d]", i); {
 		case m == nil:
-			return &content.BadError{Code: content.BadShape, Where: where, Detail: "expected a message, found none"}
+			return badMessage(where, "expected a message, found none")
 		case m.Role == "":
-			return &content.BadError{Code: content.BadShape, Where: where + ".role", Detail: "expected a role such as user, found none"}
+			return badMessage(where+".role", "expected a role such as user, found none")
 		case slices.Contains(m.Contents, nil):
-			return &content.BadError{Code: content.BadShape, Where: where + ".contents", Detail: "expected contents, found one that is nil"}
+			return badMessage(where+".contents", "expected contents, found one that is nil")
 		}
 	}
 	return nil
 }
 
-// begin prepares the thread for a run, and notes what the user says in it beside answers and results.
-func (a *chatAgent) begin(t *Thread, messages []*content.Message) {
+func badMessage(where, detail string) error {
+	return &content.BadError{Code: content.BadShape, Where: where, Detail: detail}
+}
+
+// begin prepares the thread for a run. What the user says in it, beside answers and results, goes
+// into the history.
+func (a *chatAgent) begin(t *Thread, messages []*content.Message) *history {
 	if a.cfg.Store != nil {
 		t.Keep(a.cfg.Store)
 	}
-	t.news, t.lasting = news{wanted: true}, true
-	for _, b := range t.batches {
-		b.told = false // by a run that failed
-	}
-	t.news.said = readInput(messages, 0, t).history
+	return &history{thread: t, said: readInput(t, true, messages, 0).history}
 }
 
-func (a *chatAgent) options(t *Thread, messages []*content.Message) *Options {
+func (a *chatAgent) options(h *history, fresh int) *Options {
 	opt := a.cfg.Options.Clone()
 	opt.Tools = append(opt.Tools, a.cfg.Tools...)
-	opt.Thread, opt.Fresh, opt.ConversationID = t, len(messages), t.ConversationID
-	if len(messages) == 0 {
+	opt.Thread, opt.history = h.thread, h
+	opt.ConversationID = h.thread.ConversationID
+	opt.Fresh = fresh
+	if fresh == 0 {
 		opt.Fresh = -1
 	}
 	if a.cfg.Instructions != "" {
@@ -118,9 +124,10 @@ func (a *chatAgent) options(t *Thread, messages []*content.Message) *Options {
 	return opt
 }
 
-// keep adds a run to the history: what the user said and what came of it.
-func (a *chatAgent) keep(ctx context.Context, t *Thread, resp *Response) error {
-	t.batches = slices.DeleteFunc(t.batches, func(b *batch) bool { return b.told })
+// keep adds a run to the thread and saves it.
+func (a *chatAgent) keep(ctx context.Context, h *history, resp *Response) error {
+	t := h.thread
+	t.batches = slices.DeleteFunc(t.batches, h.hasTold)
 	if resp.ConversationID != "" {
 		t.ConversationID = resp.ConversationID
 	}
@@ -128,20 +135,22 @@ func (a *chatAgent) keep(ctx context.Context, t *Thread, resp *Response) error {
 		t.Messages = nil
 		return t.Save(ctx)
 	}
-	if n := t.news; n.told {
-		t.Messages = slices.Concat(t.Messages, n.history())
-	} else { // another loop, or none
-		if name := a.leftAlone(t, resp); name != "" {
-			return fmt.Errorf("the model called %s and nothing ran it: give NewChatAgent the model in NewFunctionInvoking", name)
-		}
-		t.Messages = slices.Concat(t.Messages, n.said, readInput(resp.Messages, len(resp.Messages), t).history)
+	if h.placed {
+		t.Messages = slices.Concat(t.Messages, h.messages())
+		return t.Save(ctx)
 	}
+	if name := a.leftAlone(h, resp); name != "" {
+		return fmt.Errorf("the model called %s and nothing ran it: give NewChatAgent the model in NewFunctionInvoking", name)
+	}
+	said := readInput(t, true, resp.Messages, len(resp.Messages)).history
+	t.Messages = slices.Concat(t.Messages, h.said, said)
 	return t.Save(ctx)
 }
 
-// leftAlone names a function that the model called where no loop stands between it and the agent; "" for none.
-func (a *chatAgent) leftAlone(t *Thread, resp *Response) string {
-	if t.news.looped {
+// leftAlone names a function that the model called where there is no loop between it and the agent;
+// "" for none.
+func (a *chatAgent) leftAlone(h *history, resp *Response) string {
+	if h.ran {
 		return ""
 	}
 	opt := Options{Tools: slices.Concat(a.cfg.Options.Tools, a.cfg.Tools)}
@@ -149,7 +158,10 @@ func (a *chatAgent) leftAlone(t *Thread, resp *Response) string {
 	for _, m := range resp.Messages {
 		for _, c := range m.Contents {
 			call, ok := c.(*content.FunctionCall)
-			if ok && !call.InformationalOnly && !served[call.CallID] && runs(findTool(call.Name, &opt, nil)) == runNow {
+			if !ok || call.InformationalOnly || served[call.CallID] {
+				continue
+			}
+			if runs(FindTool(call.Name, &opt, nil)) == runNow {
 				return call.Name
 			}
 		}
@@ -160,9 +172,10 @@ func (a *chatAgent) leftAlone(t *Thread, resp *Response) string {
 // ErrUnanswered says that the answer function of RunToEnd gave no answer, or none that could act.
 var ErrUnanswered = errors.New("a request was left without an answer")
 
-// RunToEnd runs an agent until it asks nothing more, for programs whose user sits in the same process: each request goes to answer, and
-// the answers into the next run. It returns the last response, with the messages of all runs. When answer fails, or gives nil, the
-// requests stay open in the thread.
+// RunToEnd runs an agent until it asks nothing more, for programs whose user sits in the same
+// process: each request goes to answer, and the answers into the next run. It returns the last
+// response, with the messages of all runs. When answer fails, or gives nil, the requests stay open
+// in the thread.
 func RunToEnd(ctx context.Context, a Agent, t *Thread, messages []*content.Message,
 	answer func(context.Context, content.InputRequest) (content.InputResponse, error)) (*Response, error) {
 	var all []*content.Message

@@ -17,8 +17,7 @@ func TestChatAgentOptions(t *testing.T) {
 		cfg := ChatAgentConfig{Name: "n", Instructions: "be kind", Model: "big", Tools: []Tool{c.tool("a")},
 			Options: Options{Instructions: "x", Model: "y", Temperature: &heat, MaxTokens: 7, Tools: []Tool{c.tool("b")}, Extra: map[string]any{"z": 1}}}
 		a := NewChatAgent(k, cfg)
-		th := NewThread("t")
-		r.run(a, th, content.UserText("x"))
+		th := r.begin(a, "x")
 		got := k.options[0]
 		if a.Name() != "n" || got.Instructions != "be kind" || got.Model != "big" || *got.Temperature != 0.5 || got.MaxTokens != 7 || len(got.Tools) != 2 || got.Extra["z"] != 1 || got.Thread != th {
 			t.Errorf("%+v", got)
@@ -42,8 +41,7 @@ func TestChatAgentSaves(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		store := &keeper{}
 		a := chat(talk(t, said(text("one")), said(text("two")), said(text("three"))), LoopConfig{}, store)
-		th := NewThread("t")
-		r.run(a, th, content.UserText("x"))
+		th := r.begin(a, "x")
 		again := sure(store.Load(t.Context(), "t"))
 		r.run(a, again, content.UserText("y"))
 		expect(t, "kept", tell(again.Messages), "user: \"x\"\nassistant: \"one\"\nuser: \"y\"\nassistant: \"two\"\n")
@@ -91,7 +89,8 @@ func TestRunToEnd(t *testing.T) {
 	}
 }
 
-// TestHistoryStaysValid runs a conversation in which every run asks, answers or goes on, and looks at the history after each.
+// TestHistoryStaysValid runs a conversation in which every run asks, answers or goes on, and looks
+// at the history after each.
 func TestHistoryStaysValid(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
@@ -134,5 +133,20 @@ func TestOptionsClone(t *testing.T) {
 	raw, err := json.Marshal(Event{Type: "lost", CallID: "1"})
 	if err != nil || string(raw) != `{"at":"0001-01-01T00:00:00Z","type":"lost","thread":"","call_id":"1"}` {
 		t.Error(string(raw), err)
+	}
+}
+
+func TestRunToEndForEver(t *testing.T) {
+	var c counted
+	a := chat(talk(t, said(call("1", "pay", ""))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+	n := 0
+	_, err := RunToEnd(t.Context(), a, NewThread("t"), []*content.Message{content.UserText("x")}, func(_ context.Context, q content.InputRequest) (content.InputResponse, error) {
+		if n++; n > 50 {
+			return nil, errors.New("for ever")
+		}
+		return &content.TextApprovalResponse{RequestID: q.InputRequestID()}, nil
+	})
+	if n > 50 {
+		t.Error("answers that are all refused, again and again:", err)
 	}
 }

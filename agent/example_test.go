@@ -54,7 +54,8 @@ func ExampleRunToEnd() {
 	// The bank says "Tool call invocation rejected. too much".
 }
 
-// An agent as a tool of another: what it asks is shown to the user of the outer one, and the answer goes back to it.
+// An agent as a tool of another: what it asks is shown to the user of the outer one, and the answer
+// goes back to it.
 func ExampleAsTool() {
 	tool := agent.AsTool(newTeller(), agent.NestedConfig{Description: "Pays people. Tell it whom and how much."})
 	_, err := tool.Invoke(context.Background(), &content.FunctionCall{CallID: "1", Name: "teller", Arguments: json.RawMessage(`{"input":"Pay Bob."}`)})
@@ -67,7 +68,8 @@ func ExampleAsTool() {
 	// teller asks: pay {"to":"Bob","amount":70}
 }
 
-// An agent that is no chat loop: steps are done once, questions end the run, and the next run goes on behind them.
+// An agent that is no chat loop: steps are done once, questions end the run, and the next run goes
+// on behind them.
 func ExampleNewFlow() {
 	booking := agent.NewFlow("booking", agent.FlowConfig{}, func(ctx context.Context, f *agent.Flow) error {
 		var seat string

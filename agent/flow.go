@@ -17,7 +17,8 @@ import (
 var (
 	// ErrWaiting ends a run of a flow that needs its user: return it, as it is or wrapped.
 	ErrWaiting = errors.New("the flow waits for its user")
-	// ErrStepLost says that a step was begun by a process that is gone. It is not begun again: whether it took effect is not known.
+	// ErrStepLost says that a step was begun by a process that is gone. It is not begun again:
+	// whether it took effect is not known.
 	ErrStepLost = errors.New("a step was begun and never ended")
 	// ErrExpired says that nobody answered a question in time. It is no no.
 	ErrExpired = errors.New("nobody answered in time")
@@ -33,12 +34,14 @@ type FlowConfig struct {
 	NewID func(key string) (string, error) // of requests; nil: the key with a random tail
 }
 
-// NewFlow returns an agent that is no chat loop: run is a program of steps, which may ask the user in the middle. It is run from its
-// beginning each time; steps that have ended give their results again without being done again, and questions that have been answered
-// give their answers. So run must take the same way with the same results: what differs from time to time belongs into a step.
+// NewFlow returns an agent that is no chat loop: run is a program of steps, which may ask the user
+// in the middle. It is run from its beginning each time; steps that have ended give their results
+// again without being done again, and questions that have been answered give their answers. So run
+// must take the same way with the same results: what differs from time to time belongs into a step.
 //
-// When run returns nil, or an error that is ErrDeclined or ErrExpired, the flow has ended, and the next message starts it anew. After any other error the
-// next run goes on from where this one failed.
+// When run returns nil, or an error that is ErrDeclined or ErrExpired, the flow has ended, and the
+// next message starts it anew. After any other error the next run goes on from where this one
+// failed.
 func NewFlow(name string, cfg FlowConfig, run func(ctx context.Context, f *Flow) error) Agent {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -58,7 +61,8 @@ type flowAgent struct {
 	run  func(ctx context.Context, f *Flow) error
 }
 
-// Flow is what a running flow works with. Keys name steps and questions; each is used once in a flow.
+// Flow is what a running flow works with. Keys name steps and questions; each is used once in a
+// flow.
 type Flow struct {
 	agent  *flowAgent
 	t      *Thread
@@ -90,9 +94,10 @@ func (f *Flow) Input() []*content.Message { return f.state.Input }
 // Say shows a message. A message that an earlier run showed is not shown again.
 func (f *Flow) Say(text string) { f.said = append(f.said, content.AssistantText(text)) }
 
-// Step does something once and reads its result into a value (nil when there is none to read). An error of do is not kept: the step is
-// done again by the next run. Where the thread has a store a step is saved before it begins and when it has ended; one that a crash
-// cut off is an ErrStepLost for ever.
+// Step does something once and reads its result into a value (nil when there is none to read). An
+// error of do is not kept: the step is done again by the next run. Where the thread has a store a
+// step is saved before it begins and when it has ended; one that a crash cut off is an ErrStepLost
+// for ever.
 func (f *Flow) Step(ctx context.Context, key string, do func(context.Context) (any, error), into any) error {
 	if err := f.use(key); err != nil {
 		return err
@@ -164,8 +169,8 @@ func declined(key string, answer content.InputResponse) error {
 	return fmt.Errorf("%q: %w", key, ErrDeclined)
 }
 
-// Data asks for data that a JSON Schema describes, and reads it into a value. ErrDeclined says that there is none, ErrWaiting must be
-// returned.
+// Data asks for data that a JSON Schema describes, and reads it into a value. ErrDeclined says that
+// there is none, ErrWaiting must be returned.
 func (f *Flow) Data(ctx context.Context, key, text string, schema json.RawMessage, into any) error {
 	answer, err := f.Ask(ctx, key, &content.StructuredInputRequest{Text: text, Schema: schema})
 	if err != nil {
@@ -231,7 +236,9 @@ func (a *flowAgent) Run(ctx context.Context, t *Thread, messages ...*content.Mes
 	if f == nil { // a late answer starts nothing
 		return &Response{Refused: refused}, nil
 	}
-	_, err = guarded(ctx, nil, func(ctx context.Context, _ *content.FunctionCall) (any, error) { return nil, a.run(ctx, f) })
+	_, err = guarded(ctx, nil, func(ctx context.Context, _ *content.FunctionCall) (any, error) {
+		return nil, a.run(ctx, f)
+	})
 	if err == nil && len(f.opened) > 0 {
 		err = fmt.Errorf("the flow ended although it asks %q: return ErrWaiting", f.opened[0])
 	}
@@ -271,7 +278,9 @@ func (a *flowAgent) Stream(ctx context.Context, t *Thread, messages ...*content.
 
 // forgetOpened drops questions of a run that failed: nobody has seen them.
 func (f *Flow) forgetOpened() {
-	f.t.batches = slices.DeleteFunc(f.t.batches, func(b *batch) bool { return slices.Contains(f.opened, b.Items[0].Call.ID()) })
+	f.t.batches = slices.DeleteFunc(f.t.batches, func(b *batch) bool {
+		return slices.Contains(f.opened, b.Items[0].Call.ID())
+	})
 }
 
 // begin loads the flow of a thread, or starts one, and lets answers act.
@@ -287,7 +296,7 @@ func (a *flowAgent) begin(ctx context.Context, t *Thread, messages []*content.Me
 	if err != nil {
 		return nil, nil, err
 	}
-	in := readInput(messages, 0, t)
+	in := readInput(t, false, messages, 0)
 	f.hear(going, in.history)
 	if f.state.Steps == nil {
 		f.state.Steps = map[string]flowStep{}
@@ -298,7 +307,13 @@ func (a *flowAgent) begin(ctx context.Context, t *Thread, messages []*content.Me
 	hits, refused := t.match(in)
 	for _, hit := range hits {
 		yes := !content.Rejects(hit.answer)
-		e := Event{Type: "answered", RequestID: hit.answer.InputResponseTo(), CallID: hit.item.Call.ID(), Approved: &yes, Detail: reasonOf(hit.answer)}
+		e := Event{
+			Type:      "answered",
+			RequestID: hit.answer.InputResponseTo(),
+			CallID:    hit.item.Call.ID(),
+			Approved:  &yes,
+			Detail:    reasonOf(hit.answer),
+		}
 		if err := a.audit(ctx, t, e); err != nil {
 			return nil, nil, err
 		}
@@ -306,7 +321,7 @@ func (a *flowAgent) begin(ctx context.Context, t *Thread, messages []*content.Me
 		t.close(hit.item, hit.ask, howAnswered)
 	}
 	for _, no := range refused {
-		if err := a.audit(ctx, t, Event{Type: "refused", RequestID: no.RequestID, Detail: string(no.Reason) + ": " + no.Detail}); err != nil {
+		if err := a.audit(ctx, t, no.event()); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -316,8 +331,8 @@ func (a *flowAgent) begin(ctx context.Context, t *Thread, messages []*content.Me
 	return f, refused, nil
 }
 
-// hear takes over what the user says beside answers: the input of the flow until a run of it has come to an end or a question, and
-// later messages from then on.
+// hear takes over what the user says beside answers: the input of the flow until a run of it has
+// come to an end or a question, and later messages from then on.
 func (f *Flow) hear(going bool, said []*content.Message) {
 	f.heard = said
 	switch {
@@ -342,7 +357,8 @@ func (a *flowAgent) expire(ctx context.Context, t *Thread) error {
 		if q.Expires.IsZero() || now.Before(q.Expires) {
 			continue
 		}
-		if err := a.audit(ctx, t, Event{Type: howExpired, RequestID: q.Request.InputRequestID(), CallID: it.Call.ID()}); err != nil {
+		e := Event{Type: howExpired, RequestID: q.Request.InputRequestID(), CallID: it.Call.ID()}
+		if err := a.audit(ctx, t, e); err != nil {
 			return err
 		}
 		it.Stage = done
@@ -355,7 +371,9 @@ func (a *flowAgent) audit(ctx context.Context, t *Thread, e Event) error {
 	if a.cfg.Audit == nil {
 		return nil
 	}
-	e.At, e.Thread, e.Tool = a.cfg.Now().UTC(), t.ID, a.name
+	e.At = a.cfg.Now().UTC()
+	e.Thread = t.ID
+	e.Tool = a.name
 	if err := a.cfg.Audit(ctx, e); err != nil {
 		return fmt.Errorf("the audit record: %w", err)
 	}

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/assent-dev/assent/agent/content"
 )
@@ -69,14 +72,383 @@ func TestFlow(t *testing.T) {
 	expect(t, "history", tell(thread.Messages), "user: \"a seat, please\"\nassistant: \"Seat 12A is free.\"\nassistant: \"Booked for Ann.\"\n")
 }
 
-func TestFlowDeclined(t *testing.T) {
-	var looks, books int
-	a := booking(&looks, &books)
-	thread := NewThread("t")
-	resp := mustRun(t, a, thread, content.UserText("a seat, please"))
-	resp = mustRun(t, a, thread, answers(resp.UserInputRequests()[0].(*content.TextApprovalRequest).CreateRejection("too dear")))
-	expect(t, "last", tell(resp.Messages), "assistant: \"No seat, then.\"\n")
-	if books != 0 {
-		t.Fatal("booked without consent")
+func flowOf(cfg FlowConfig, run func(ctx context.Context, f *Flow) error) Agent {
+	if cfg.NewID == nil {
+		cfg.NewID = func(key string) (string, error) { return "q-" + key, nil }
+	}
+	return NewFlow("flow", cfg, run)
+}
+
+func yesTo(q content.InputRequest) content.InputResponse {
+	return q.(*content.TextApprovalRequest).CreateApproval("")
+}
+
+// TestFlowCrashes goes on from every save: no step is done twice, and one that was cut off says so.
+func TestFlowCrashes(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		run := func(done *[]string) func(ctx context.Context, f *Flow) error {
+			step := func(name string) func(context.Context) (any, error) {
+				return func(context.Context) (any, error) { *done = append(*done, name); return name, nil }
+			}
+			return func(ctx context.Context, f *Flow) error {
+				if err := f.Step(ctx, "one", step("one"), nil); err != nil {
+					return err
+				}
+				if err := f.Approve(ctx, "ask", "sure?"); err != nil {
+					return err
+				}
+				var got string
+				if err := f.Step(ctx, "two", step("two"), &got); err != nil || got != "two" {
+					return fmt.Errorf("%q: %w", got, err)
+				}
+				f.Say("done")
+				return nil
+			}
+		}
+		var done []string
+		store := &keeper{}
+		a := flowOf(FlowConfig{Store: store}, run(&done))
+		th := NewThread("t")
+		q := r.run(a, th, content.UserText("x")).UserInputRequests()[0]
+		r.run(a, th, answers(yesTo(q)))
+		if fmt.Sprint(done) != "[one two]" || len(store.saved) != 6 {
+			t.Fatal(done, len(store.saved))
+		}
+		lost := 0
+		for i, raw := range store.saved[:5] {
+			var after []string
+			left := sure(loaded(raw, "t"))
+			b := flowOf(FlowConfig{Store: &keeper{saved: [][]byte{raw}}}, run(&after))
+			resp, err := r.try(b, left)
+			if err == nil && len(resp.UserInputRequests()) > 0 {
+				_, err = r.try(b, left, answers(yesTo(resp.UserInputRequests()[0])))
+			}
+			if errors.Is(err, ErrStepLost) {
+				lost++
+				if _, err := r.try(b, left); !errors.Is(err, ErrStepLost) {
+					t.Error("a lost step must stay lost:", err)
+				}
+			} else if err != nil {
+				t.Errorf("save %d: %v", i, err)
+			}
+			all := strings.Join(after, " ")
+			if strings.Contains(all, "one") || i >= 3 && all != "" {
+				t.Errorf("save %d: done again: %s", i, all)
+			}
+		}
+		if lost != 2 {
+			t.Errorf("%d steps were cut off, expected 2", lost)
+		}
+	})
+}
+
+func TestFlowStepErrors(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		boom := errors.New("boom")
+		var result any = "x"
+		var fail error
+		var into any
+		var number int
+		a := flowOf(FlowConfig{}, func(ctx context.Context, f *Flow) error {
+			return f.Step(ctx, "s", func(context.Context) (any, error) { return result, fail }, into)
+		})
+		th := NewThread("t")
+		fail = boom
+		if _, err := r.try(a, th, content.UserText("x")); !errors.Is(err, boom) {
+			t.Fatal(err)
+		}
+		th = reload(t, th)
+		fail, result = nil, func() {}
+		if _, err := r.try(a, th); err == nil {
+			t.Fatal("a result that is no JSON was kept")
+		}
+		result, into = "a text", &number
+		if _, err := r.try(a, th); err == nil || !strings.Contains(err.Error(), `the result of step "s"`) {
+			t.Fatal(err)
+		}
+		into = nil
+		r.run(a, th)
+		if len(th.State) > 0 {
+			t.Error(th.State)
+		}
+	})
+}
+
+func TestFlowStepIsNotDoneWhenItCantBeSaved(t *testing.T) {
+	boom := errors.New("disk")
+	n := 0
+	store := &keeper{failAt: 1, err: boom}
+	a := flowOf(FlowConfig{Store: store}, func(ctx context.Context, f *Flow) error {
+		return f.Step(ctx, "s", func(context.Context) (any, error) { n++; return nil, nil }, nil)
+	})
+	th := NewThread("t")
+	if _, err := a.Run(t.Context(), th, content.UserText("x")); !errors.Is(err, boom) || n != 0 {
+		t.Fatal(err, n)
+	}
+	if mustRun(t, a, th); n != 1 {
+		t.Error(n)
+	}
+}
+
+func TestFlowThatPanics(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		for _, inStep := range []bool{false, true} {
+			a := flowOf(FlowConfig{}, func(ctx context.Context, f *Flow) error {
+				if inStep {
+					return f.Step(ctx, "s", func(context.Context) (any, error) { panic("boom") }, nil)
+				}
+				panic("boom")
+			})
+			if _, err := r.try(a, NewThread("t"), content.UserText("x")); err == nil || !strings.Contains(err.Error(), "boom") {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestFlowExpiry(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		cl, j := newClock(), &journal{}
+		var got error
+		a := flowOf(FlowConfig{Now: cl.now, Audit: j.take}, func(ctx context.Context, f *Flow) error {
+			_, got = f.Ask(ctx, "k", &content.TextApprovalRequest{Text: "?", Note: content.Note{Expires: newClock().at.Add(time.Hour)}})
+			if errors.Is(got, ErrExpired) {
+				f.Say("too late")
+				return nil
+			}
+			return got
+		})
+		th := NewThread("t")
+		q := r.run(a, th, content.UserText("x")).UserInputRequests()[0]
+		cl.at = cl.at.Add(time.Hour - 1)
+		if r.run(a, reload(t, th)); !errors.Is(got, ErrWaiting) {
+			t.Error(got)
+		}
+		cl.at = cl.at.Add(1)
+		resp := r.run(a, reload(t, th), answers(yesTo(q)))
+		if !errors.Is(got, ErrExpired) || errors.Is(got, ErrDeclined) || resp.Text() != "too late" {
+			t.Error(got, resp.Text())
+		}
+		expect(t, "refused", refusals(resp), "q-k closed_request")
+		expect(t, "journal", j.tell(), "requested k q-k\nexpired k q-k\nrefused  q-k\n")
+	})
+}
+
+func TestFlowHearsOfNewMessages(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		var later, input string
+		a := flowOf(FlowConfig{}, func(ctx context.Context, f *Flow) error {
+			later, input = tell(f.Later()), tell(f.Input())
+			f.Say("hello")
+			if err := errors.Join(f.Approve(ctx, "a", "a?"), f.Approve(ctx, "b", "b?")); err != nil {
+				return err
+			}
+			return nil
+		})
+		th := NewThread("t")
+		resp := r.run(a, th, content.UserText("one"))
+		if len(resp.UserInputRequests()) != 2 {
+			t.Fatal(tell(resp.Messages))
+		}
+		th = reload(t, th)
+		resp = r.run(a, th, content.UserText("two"), answers(yesTo(resp.UserInputRequests()[1]), text("three")))
+		expect(t, "shown once", tell(resp.Messages), "assistant: q-a?\"a?\"\n")
+		expect(t, "later", later, "user: \"two\"\nuser: \"three\"\n")
+		expect(t, "input", input, "user: \"one\"\n")
+		th = reload(t, th)
+		r.run(a, th, answers(yesTo(resp.UserInputRequests()[0])))
+		expect(t, "history", tell(th.Messages), "user: \"one\"\nassistant: \"hello\"\nuser: \"two\"\nuser: \"three\"\n")
+		resp = r.run(a, th, content.UserText("again"))
+		if expect(t, "a new flow", input, "user: \"again\"\n"); len(resp.UserInputRequests()) != 2 {
+			t.Error(tell(resp.Messages))
+		}
+	})
+}
+
+func TestFlowDataDeclined(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		var got error
+		a := flowOf(FlowConfig{}, func(ctx context.Context, f *Flow) error {
+			var n int
+			if got = f.Data(ctx, "k", "n?", nil, &n); errors.Is(got, ErrWaiting) {
+				return got
+			}
+			return nil
+		})
+		th := NewThread("t")
+		q := r.run(a, th, content.UserText("x")).UserInputRequests()[0].(*content.StructuredInputRequest)
+		r.run(a, th, answers(q.CreateRejection("no")))
+		if !errors.Is(got, ErrDeclined) {
+			t.Error(got)
+		}
+		q = r.run(a, th, content.UserText("x")).UserInputRequests()[0].(*content.StructuredInputRequest)
+		r.run(a, th, answers(&content.StructuredInputResponse{RequestID: q.RequestID, Data: json.RawMessage(`"a text"`)}))
+		if got == nil || !strings.Contains(got.Error(), `the data of "k"`) {
+			t.Error(got)
+		}
+	})
+}
+
+func TestFlowContradictions(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		var got error
+		a := flowOf(FlowConfig{}, func(ctx context.Context, f *Flow) error {
+			if got = f.Approve(ctx, "k", "?"); errors.Is(got, ErrWaiting) {
+				return got
+			}
+			return nil
+		})
+		th := NewThread("t")
+		q := r.run(a, th, content.UserText("x")).UserInputRequests()[0].(*content.TextApprovalRequest)
+		resp := r.run(a, th, answers(q.CreateApproval(""), q.CreateRejection(""), q.CreateApproval("")))
+		if !errors.Is(got, ErrDeclined) {
+			t.Error("of answers that differ only the rejection can stand:", got)
+		}
+		expect(t, "refused", refusals(resp), "q-k contradiction; q-k contradiction")
+	})
+}
+
+func TestFlowErrorsBeforeItRuns(t *testing.T) {
+	ran := 0
+	run := func(ctx context.Context, f *Flow) error { ran++; return f.Approve(ctx, "k", "?") }
+	th := NewThread("t")
+	th.State["flow/flow"] = json.RawMessage(`[]`)
+	if _, err := flowOf(FlowConfig{}, run).Run(t.Context(), th, content.UserText("x")); err == nil || ran > 0 {
+		t.Error("a state that can't be read was started anew:", err)
+	}
+	bad := flowOf(FlowConfig{NewID: func(string) (string, error) { return "", errors.New("no randomness") }}, run)
+	if _, err := bad.Run(t.Context(), NewThread("t"), content.UserText("x")); err == nil {
+		t.Error("a request without an id")
+	}
+	a := NewFlow("own ids", FlowConfig{}, run)
+	th = NewThread("t")
+	if id := mustRun(t, a, th, content.UserText("x")).UserInputRequests()[0].InputRequestID(); len(id) != len("k.")+16 || a.Name() != "own ids" {
+		t.Error(id)
+	}
+}
+
+func TestFlowStreamLeftEarly(t *testing.T) {
+	n := 0
+	a := flowOf(FlowConfig{}, func(ctx context.Context, f *Flow) error {
+		f.Say("a")
+		f.Say("b")
+		if err := f.Step(ctx, "s", func(context.Context) (any, error) { n++; return nil, nil }, nil); err != nil {
+			return err
+		}
+		return f.Approve(ctx, "k", "?")
+	})
+	th := NewThread("t")
+	for range a.Stream(t.Context(), th, content.UserText("x")) {
+		break
+	}
+	resp := mustRun(t, a, reload(t, th))
+	if n != 1 || len(resp.UserInputRequests()) != 1 {
+		t.Error(n, tell(resp.Messages))
+	}
+	for u, err := range a.Stream(t.Context(), th, answers(&content.TextApprovalResponse{RequestID: "no"})) {
+		if err != nil || len(u.Contents)+len(u.Refused) == 0 {
+			t.Error(u, err)
+		}
+	}
+}
+
+func TestFlowOnForeignThreadPanics(t *testing.T) {
+	for name, raw := range map[string]string{
+		"no calls": `{"version":1,"id":"t","revision":0,"messages":[],"pending":[{"calls":[]}]}`,
+		"no asks":  `{"version":1,"id":"t","revision":0,"messages":[],"pending":[{"calls":[{"call":{"$type":"functionCall","callId":"1","name":"x"},"stage":"external"}]}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if p := recover(); p != nil {
+					t.Error("panic:", p)
+				}
+			}()
+			th, err := loaded([]byte(raw), "t")
+			if err != nil {
+				return
+			}
+			a := NewFlow("f", FlowConfig{}, func(context.Context, *Flow) error { return nil })
+			a.Run(t.Context(), th, content.UserText("hi"))
+		})
+	}
+}
+
+func TestFlowAnswerActsBeforeAudit(t *testing.T) {
+	bothWays(t, func(t *testing.T, r runner) {
+		j := &journal{failAt: func(e Event) bool { return e.Type == "answered" }}
+		a := NewFlow("f", FlowConfig{Audit: j.take}, func(ctx context.Context, f *Flow) error { return f.Approve(ctx, "k", "?") })
+		th := NewThread("t")
+		q := r.run(a, th, content.UserText("hi")).UserInputRequests()[0].(*content.TextApprovalRequest)
+		if _, err := r.try(a, th, answers(q.CreateApproval(""))); !errors.Is(err, errAudit) {
+			t.Fatal(err)
+		}
+		if len(th.Pending()) != 1 {
+			t.Error("an answer without a record acts")
+		}
+	})
+}
+
+// Flow.begin appends to t.Messages before what can fail: a run that is repeated has its messages
+// twice.
+func TestFlowMessagesTwice(t *testing.T) {
+	j := &journal{failAt: func(e Event) bool { return e.Type == "refused" }}
+	a := flowOf(FlowConfig{Audit: j.take}, func(ctx ctxOf, f *Flow) error { return f.Approve(ctx, "k", "?") })
+	th := runner{t: t}.begin(a, "x")
+	in := answers(&content.TextApprovalResponse{RequestID: "no"}, text("hi"))
+	if _, err := a.Run(t.Context(), th, in); !errors.Is(err, errAudit) {
+		t.Fatal(err)
+	}
+	j.failAt = nil
+	mustRun(t, a, th, in)
+	expect(t, "history", tell(th.Messages), "user: \"x\"\nuser: \"hi\"\n")
+}
+
+// Flow.Ask keeps the question before it is recorded: when the record fails the question is open and
+// on no record.
+func TestFlowAsksWithoutARecord(t *testing.T) {
+	j := &journal{failAt: func(e Event) bool { return e.Type == "requested" }}
+	a := flowOf(FlowConfig{Audit: j.take}, func(ctx ctxOf, f *Flow) error { return f.Approve(ctx, "k", "?") })
+	th := NewThread("t")
+	if _, err := a.Run(t.Context(), th, content.UserText("x")); !errors.Is(err, errAudit) {
+		t.Fatal(err)
+	}
+	j.failAt = nil
+	mustRun(t, a, th)
+	if !strings.Contains(j.tell(), "requested k") {
+		t.Errorf("%d open, journal %q", len(th.Pending()), j.tell())
+	}
+}
+
+// A flow that returns nil with a question open drops it: the late answer is "unknown", not "closed"
+// (Flow.end).
+func TestFlowEndsWithAQuestionOpen(t *testing.T) {
+	b := flowOf(FlowConfig{}, func(ctx ctxOf, f *Flow) error {
+		if len(f.Later()) > 0 {
+			return nil
+		}
+		return f.Approve(ctx, "k", "?")
+	})
+	th := NewThread("t")
+	q := mustRun(t, b, th, content.UserText("x")).UserInputRequests()[0].(*content.TextApprovalRequest)
+	mustRun(t, b, th, content.UserText("never mind"))
+	resp := mustRun(t, b, th, answers(q.CreateApproval("")))
+	expect(t, "refused", refusals(resp), "q-k closed_request")
+}
+
+// An answer that is sent again after the end must not start the flow anew.
+func TestFlowStartedByALateAnswer(t *testing.T) {
+	reserved := 0
+	a := NewFlow("f", FlowConfig{}, func(ctx context.Context, f *Flow) error {
+		if err := f.Step(ctx, "reserve", func(context.Context) (any, error) { reserved++; return nil, nil }, nil); err != nil {
+			return err
+		}
+		return f.Approve(ctx, "go", "Go?")
+	})
+	th := NewThread("t")
+	q := mustRun(t, a, th, content.UserText("x")).UserInputRequests()[0].(*content.TextApprovalRequest)
+	mustRun(t, a, th, answers(q.CreateApproval("")))
+	resp := mustRun(t, a, th, answers(q.CreateApproval(""))) // the client sends it twice
+	if reserved != 1 || len(resp.UserInputRequests()) != 0 {
+		t.Errorf("reserved %d times, asked again: %d", reserved, len(resp.UserInputRequests()))
 	}
 }

@@ -17,73 +17,111 @@ type input struct {
 	more    bool                      // the user wrote something beside answers
 }
 
-// readInput takes the messages of a run apart. Requests, answers and results that are waited for belong to the thread, so the history
-// goes without them. Only the user's new messages can answer: those from first on.
-func readInput(messages []*content.Message, first int, t *Thread) input {
-	in := input{anchor: -1}
-	for i, m := range messages {
-		fresh := i >= first
-		kept, answered := in.sift(m, fresh, t, messages[:i+1])
-		if answered {
-			in.anchor = len(in.history)
-		}
-		if len(kept) == 0 {
-			continue
-		}
-		if fresh && m.Role == content.User {
-			in.more = true
-			if in.anchor < 0 {
-				in.anchor = len(in.history)
-			}
-		}
-		if len(kept) != len(m.Contents) {
-			m = m.With(kept)
-		}
-		in.history = append(in.history, m)
-	}
-	if in.anchor < 0 {
-		in.anchor = len(in.history)
-	}
-	return in
+// inputReader takes the messages of a run apart. Requests, answers and results that are waited for
+// belong to the thread, so the history goes without them.
+type inputReader struct {
+	t        *Thread
+	lasting  bool // the caller keeps the thread from run to run
+	messages []*content.Message
+	first    int // only the user's messages from here on can answer
+	in       input
 }
 
-// sift returns the contents of a message that a model may see, and whether something in it was an answer.
-func (in *input) sift(m *content.Message, fresh bool, t *Thread, upTo []*content.Message) (kept []content.Content, answered bool) {
-	apart := func(c content.Content) bool {
-		if r, ok := c.(*content.FunctionResult); ok {
-			return fresh && t.wantsResult(r.CallID, upTo)
-		}
-		return fresh && isQuestion(c) || !fresh && !t.tells(c)
+func readInput(t *Thread, lasting bool, messages []*content.Message, first int) input {
+	r := &inputReader{
+		t:        t,
+		lasting:  lasting,
+		messages: messages,
+		first:    first,
+		in:       input{anchor: -1},
 	}
+	for i := range messages {
+		r.message(i)
+	}
+	if r.in.anchor < 0 {
+		r.in.anchor = len(r.in.history)
+	}
+	return r.in
+}
+
+func (r *inputReader) message(i int) {
+	m := r.messages[i]
+	kept, answered := r.sift(i)
+	if answered {
+		r.in.anchor = len(r.in.history)
+	}
+	if len(kept) == 0 {
+		return
+	}
+	if i >= r.first && m.Role == content.User {
+		r.in.more = true
+		if r.in.anchor < 0 {
+			r.in.anchor = len(r.in.history)
+		}
+	}
+	if len(kept) != len(m.Contents) {
+		m = m.With(kept)
+	}
+	r.in.history = append(r.in.history, m)
+}
+
+// sift returns the contents of a message that a model may see, and whether something in it was an
+// answer.
+func (r *inputReader) sift(i int) (kept []content.Content, answered bool) {
+	m := r.messages[i]
+	apart := func(c content.Content) bool { return r.apart(i, c) }
 	if !slices.ContainsFunc(m.Contents, apart) {
 		return m.Contents, false
 	}
 	for _, c := range m.Contents {
-		if !apart(c) {
+		switch {
+		case !apart(c):
 			kept = append(kept, c)
-			continue
-		}
-		if !fresh {
-			continue
-		}
-		switch c := c.(type) {
-		case content.InputResponse:
-			if m.Role != content.User {
-				detail := fmt.Sprintf("an answer comes in a message of the user, and this one stands in one of role %q", m.Role)
-				in.refused = append(in.refused, Refusal{c.InputResponseTo(), NotOfUser, detail})
-				continue
-			}
-			in.answers, answered = append(in.answers, c), true
-		case *content.FunctionResult:
-			in.results, answered = append(in.results, c), true
+		case i >= r.first:
+			answered = r.take(c, m.Role) || answered
 		}
 	}
 	return kept, answered
 }
 
-// wantsResult tells whether a new result is for the thread and not for the history: of a call that waits, or of one that nobody made.
-func (t *Thread) wantsResult(callID string, upTo []*content.Message) bool {
-	return t.pendingCall(callID) != nil || t.lasting && !holdsCall(upTo, callID)
+// apart reports whether a content of a message is kept from the history.
+func (r *inputReader) apart(i int, c content.Content) bool {
+	fresh := i >= r.first
+	if result, ok := c.(*content.FunctionResult); ok {
+		return fresh && r.wantsResult(result.CallID, i)
+	}
+	if fresh {
+		return isQuestion(c)
+	}
+	return !r.t.tells(c)
+}
+
+// take keeps an answer or a result for the thread. It reports false for an answer that no user
+// gave.
+func (r *inputReader) take(c content.Content, role content.Role) bool {
+	switch c := c.(type) {
+	case content.InputResponse:
+		if role != content.User {
+			r.in.refused = append(r.in.refused, Refusal{
+				RequestID: c.InputResponseTo(),
+				Reason:    NotOfUser,
+				Detail:    fmt.Sprintf("an answer comes in a message of the user, and this one stands in one of role %q", role),
+			})
+			return false
+		}
+		r.in.answers = append(r.in.answers, c)
+		return true
+	case *content.FunctionResult:
+		r.in.results = append(r.in.results, c)
+		return true
+	}
+	return false
+}
+
+// wantsResult reports whether a new result is for the thread and not for the history: of a call
+// that waits, or of one that nobody made.
+func (r *inputReader) wantsResult(callID string, i int) bool {
+	return r.t.pendingCall(callID) != nil || r.lasting && !holdsCall(r.messages[:i+1], callID)
 }
 
 // holdsCall looks from the end, since a result mostly follows its call.
@@ -98,8 +136,8 @@ func holdsCall(messages []*content.Message, callID string) bool {
 	return false
 }
 
-// tells holds for what belongs into a history: all but questions and answers, and of these the two halves of what the model's side asked
-// and this thread got answered, as it was answered.
+// tells holds for what belongs into a history: all but questions and answers, and of these the two
+// halves of what the model's side asked and this thread got answered, as it was answered.
 func (t *Thread) tells(c content.Content) bool {
 	switch c := c.(type) {
 	case content.InputRequest:
@@ -110,13 +148,14 @@ func (t *Thread) tells(c content.Content) bool {
 	return true
 }
 
-// forService tells whether a question of the model's side has ended in some way.
+// forService reports whether a question of the model's side has ended in some way.
 func (t *Thread) forService(id string, how func(closedRequest) bool) bool {
 	return slices.ContainsFunc(t.closed, func(c closedRequest) bool { return c.Service && c.ID == id && how(c) })
 }
 
-// FirstNew is where the new messages of a run begin: the count of Options.Fresh from the end; without one, after the last message that is
-// neither the user's nor a tool's. Only new messages can answer.
+// FirstNew is where the new messages of a run begin: the count of Options.Fresh from the end;
+// without one, after the last message that is neither the user's nor a tool's. Only new messages
+// can answer.
 func FirstNew(messages []*content.Message, fresh int) int {
 	switch {
 	case fresh > 0:
@@ -132,8 +171,9 @@ func FirstNew(messages []*content.Message, fresh int) int {
 	return 0
 }
 
-// tidy makes a history that any provider takes: each call has exactly one result, right after it. Calls without a result and results
-// without a call are left out; a result that stands later is moved. A history that is in order is returned as it is.
+// tidy makes a history that any provider takes: each call has exactly one result, right after it.
+// Calls without a result and results without a call are left out; a result that stands later is
+// moved. A history that is in order is returned as it is.
 func tidy(messages []*content.Message) []*content.Message {
 	if inOrder(messages) {
 		return messages
@@ -178,7 +218,8 @@ func pair(contents []content.Content, results map[string][]*content.FunctionResu
 	return kept, found
 }
 
-// inOrder tells whether each call of a history has exactly one result before anything but results follows.
+// inOrder reports whether each call of a history has exactly one result before anything but results
+// follows.
 func inOrder(messages []*content.Message) bool {
 	var waiting []string
 	for _, m := range messages {

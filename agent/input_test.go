@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/assent-dev/assent/agent/content"
+	"pgregory.net/rapid"
 )
 
 // histories draws messages in any order, with few call ids so that they meet.
@@ -105,7 +104,8 @@ func TestFirstNew(t *testing.T) {
 	}
 }
 
-// TestInputHidesWhatIsAsked gives requests and answers in all places of a history: no model may see any.
+// TestInputHidesWhatIsAsked gives requests and answers in all places of a history: no model may see
+// any.
 func TestInputHidesWhatIsAsked(t *testing.T) {
 	q := &content.ToolApprovalRequest{RequestID: "r", Call: call("1", "pay", "")}
 	all := []*content.Message{
@@ -114,7 +114,7 @@ func TestInputHidesWhatIsAsked(t *testing.T) {
 		answers(text("b"), q.CreateRejection(""), &content.TextApprovalResponse{RequestID: "t"}, text("c")),
 	}
 	for first := range len(all) + 1 {
-		in := readInput(all, first, NewThread("t"))
+		in := readInput(NewThread("t"), false, all, first)
 		expect(t, fmt.Sprint("from ", first), tell(in.history), "assistant: \"a\"\nsystem: \"s\"\nuser: \"b\" \"c\"\n")
 		want := map[int]int{0: 3, 1: 3, 2: 2, 3: 2, 4: 2, 5: 0}[first]
 		if len(in.answers) != want || in.more != (first < 5) {
@@ -124,7 +124,7 @@ func TestInputHidesWhatIsAsked(t *testing.T) {
 }
 
 func TestEmptyMessagesAreLeftOut(t *testing.T) {
-	in := readInput([]*content.Message{content.NewMessage(content.Assistant), content.NewMessage(content.User)}, 0, NewThread("t"))
+	in := readInput(NewThread("t"), false, []*content.Message{content.NewMessage(content.Assistant), content.NewMessage(content.User)}, 0)
 	if len(in.history) != 0 || in.more {
 		t.Error(in)
 	}

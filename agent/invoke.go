@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/assent-dev/assent/agent/content"
-	"github.com/assent-dev/assent/value"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
 // Texts that a model gets in place of a result. They are those of the .NET library.
@@ -20,7 +20,8 @@ const (
 	textRejected = "Tool call invocation rejected."
 )
 
-// FunctionErrors ends a run in which functions failed in too many turns in a row. It holds the errors of the last of these turns.
+// FunctionErrors ends a run in which functions failed in too many turns in a row. It holds the
+// errors of the last of these turns.
 type FunctionErrors struct{ Errs []error }
 
 // Error lists the errors.
@@ -31,33 +32,27 @@ func (e *FunctionErrors) Error() string {
 // Unwrap returns the errors of the functions.
 func (e *FunctionErrors) Unwrap() []error { return e.Errs }
 
-// invoker runs the calls of both profiles.
-type invoker struct{ cfg LoopConfig }
-
-// outcome is how one call went.
-type outcome struct {
-	result  json.RawMessage // nil when there is nothing to say, and on an error
-	err     error
-	suspend *Suspend // the err too: set when the function asked the user and can go on
-	stop    bool     // the function ended the run
-	found   bool     // false: there is no function of that name
-	opt     *Options // as the function left them: the options of the next turn
+// Job is one call that is about to run.
+type Job struct {
+	Call     *content.FunctionCall
+	Tool     Tool   // as FindTool gave it before anything ran; nil: not known
+	Approval string // who approved; "" for a call that needed nobody
+	checked  bool   // its arguments were checked when it was decided
 }
 
-// job is one call that is about to run. The tool is looked up before anything runs: a tool that is added by a sibling is for the next turn.
-type job struct {
-	call     *content.FunctionCall
-	tool     Tool                  // nil: not known
-	approval string                // who approved
-	asked    *content.FunctionCall // the copy in the request; nil for none
-	checked  bool                  // its arguments were looked at when it was decided
-	// refuse is asked right before the call runs; what it returns, unless "", is the result instead.
-	refuse func(ctx context.Context) string
+// Outcome is how one call went.
+type Outcome struct {
+	Result  json.RawMessage // nil when there is nothing to say, and on an error
+	Err     error
+	Suspend *Suspend // the Err too: set when the function asked the user and can go on
+	Stop    bool     // the function ended the run
+	Unknown bool     // there is no function of that name
+	Options *Options // as the function left them: the options of the next turn
 }
 
-// findTool returns the tool of exactly this name: of the request first (the last of a name wins there, as .NET has it), then of extra;
-// nil when there is none.
-func findTool(name string, opt *Options, extra []Tool) Tool {
+// FindTool returns the tool of exactly this name: of the request first, then of extra; the last of
+// a name wins, as in .NET. It is nil when there is none.
+func FindTool(name string, opt *Options, extra []Tool) Tool {
 	if opt != nil {
 		if t := lastNamed(name, opt.Tools); t != nil {
 			return t
@@ -75,46 +70,53 @@ func lastNamed(name string, tools []Tool) Tool {
 	return nil
 }
 
-// run finds the function of a call and runs it. The function may change its own copy of the options, which comes back in the outcome.
-func (v *invoker) run(ctx context.Context, call *content.FunctionCall, opt *Options, turn int, approval string) outcome {
-	return v.invoke(ctx, job{call: call, tool: findTool(call.Name, opt, v.cfg.Tools), approval: approval}, opt, turn)
-}
-
-func (v *invoker) invoke(ctx context.Context, j job, opt *Options, turn int) outcome {
-	f, ok := j.tool.(Function)
+// Invoke runs a call. The function may change its own copy of the options, which comes back in the
+// outcome. A panic is an error.
+func Invoke(ctx context.Context, j Job, opt *Options, turn int) Outcome {
+	f, ok := j.Tool.(Function)
 	if !ok {
-		return outcome{opt: opt}
+		return Outcome{Unknown: true, Options: opt}
 	}
 	if !j.checked {
-		if err := j.call.CheckArguments(); err != nil {
-			return outcome{err: err, found: true, opt: opt}
+		if err := j.Call.CheckArguments(); err != nil {
+			return Outcome{Err: err, Options: opt}
 		}
 	}
-	inv := &Invocation{Call: content.CloneCall(j.call).(*content.FunctionCall), Options: opt.Clone(), Turn: turn, Approval: j.approval}
-	result, err := guarded(context.WithValue(ctx, invocationKey{}, inv), inv.Call, f.Invoke)
-	return finish(f, result, err, inv)
+	return j.run(ctx, f, f.Invoke, opt, turn)
 }
 
 // resume goes on with a call that suspended. The answers are in the order of the requests.
-func (v *invoker) resume(ctx context.Context, j job, opt *Options, state json.RawMessage, answers []content.InputResponse) outcome {
-	f, ok := resumerOf(j.tool)
+func resume(ctx context.Context, j Job, opt *Options, state json.RawMessage, answers []content.InputResponse) Outcome {
+	f, ok := resumerOf(j.Tool)
 	if !ok {
-		return outcome{err: ErrNotResumer, found: j.tool != nil, opt: opt}
+		return Outcome{Err: errNotResumer, Unknown: j.Tool == nil, Options: opt}
 	}
-	inv := &Invocation{Call: content.CloneCall(j.call).(*content.FunctionCall), Options: opt.Clone(), Turn: -1, Approval: j.approval}
-	result, err := guarded(context.WithValue(ctx, invocationKey{}, inv), inv.Call, func(ctx context.Context, c *content.FunctionCall) (any, error) {
-		return f.Resume(ctx, c, state, answers)
-	})
-	return finish(f, result, err, inv)
+	again := func(ctx context.Context, call *content.FunctionCall) (any, error) {
+		return f.Resume(ctx, call, state, answers)
+	}
+	return j.run(ctx, f, again, opt, -1)
 }
 
-func finish(f Function, result json.RawMessage, err error, inv *Invocation) outcome {
-	out := outcome{result: result, err: err, stop: inv.Stop && err == nil, found: true, opt: inv.Options.Clone()}
-	if !errors.As(err, &out.suspend) || out.suspend == nil {
+// run calls a function with an invocation of its own.
+func (j Job) run(ctx context.Context, f Function, do functionBody, opt *Options, turn int) Outcome {
+	inv := &Invocation{
+		Call:     content.CloneCall(j.Call).(*content.FunctionCall),
+		Options:  opt.Clone(),
+		Turn:     turn,
+		Approval: j.Approval,
+	}
+	result, err := guarded(context.WithValue(ctx, invocationKey{}, inv), inv.Call, do)
+	out := Outcome{
+		Result:  result,
+		Err:     err,
+		Stop:    inv.Stop && err == nil,
+		Options: inv.Options.Clone(),
+	}
+	if !errors.As(err, &out.Suspend) || out.Suspend == nil {
 		return out
 	}
 	if _, ok := resumerOf(f); !ok {
-		out.suspend, out.err = nil, ErrNotResumer
+		out.Suspend, out.Err = nil, errNotResumer
 	}
 	return out
 }
@@ -134,8 +136,12 @@ func resumerOf(t Tool) (Resumer, bool) {
 	return nil, false
 }
 
-// guarded runs a function and makes JSON of its result. A panic, also one of the result's MarshalJSON, is an error.
-func guarded(ctx context.Context, call *content.FunctionCall, run func(context.Context, *content.FunctionCall) (any, error)) (result json.RawMessage, err error) {
+// functionBody is what runs a call: the Invoke of a function, or its Resume with the answers.
+type functionBody func(ctx context.Context, call *content.FunctionCall) (any, error)
+
+// guarded runs a function and makes JSON of its result. A panic, also one of the result's
+// MarshalJSON, is an error.
+func guarded(ctx context.Context, call *content.FunctionCall, run functionBody) (result json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			result, err = nil, fmt.Errorf("the function panicked: %v", p)
@@ -149,7 +155,8 @@ func guarded(ctx context.Context, call *content.FunctionCall, run func(context.C
 	return resultJSON(v)
 }
 
-// resultJSON writes a result. A json.RawMessage is taken as it is, a nil result and one that marshals to null are nothing.
+// resultJSON writes a result. A json.RawMessage is taken as it is, a nil result and one that
+// marshals to null are nothing.
 func resultJSON(v any) (json.RawMessage, error) {
 	switch v := v.(type) {
 	case nil:
@@ -160,13 +167,10 @@ func resultJSON(v any) (json.RawMessage, error) {
 		}
 		return keepable(bytes.Clone(v)), nil
 	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	raw, err := jsonmsg.Marshal(v)
+	if err != nil {
 		return nil, fmt.Errorf("the result: %w", err)
 	}
-	raw := bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 	if string(raw) == "null" {
 		return nil, nil
 	}
@@ -176,30 +180,28 @@ func resultJSON(v any) (json.RawMessage, error) {
 	return keepable(raw), nil
 }
 
-// anyShape reads nothing and checks everything.
-var anyShape = (&value.ShapeBuilder{}).Build()
-
-// keepable makes a text of JSON that two readers could read differently or that is nested too deep to be kept: the function has run, so
-// its result must not be what breaks a thread.
+// keepable makes a text of JSON that two readers could read differently or that is nested too deep
+// to be kept: the function has run, so its result must not be what breaks a thread.
 func keepable(raw json.RawMessage) json.RawMessage {
-	var scratch value.Scratch
-	if len(raw) == 0 || anyShape.Scan(raw, value.Limits{MaxBytes: 64 << 20, MaxDepth: 96}, &scratch) == nil {
+	limits := jsonmsg.Limits()
+	limits.MaxDepth = 96
+	if _, err := jsonmsg.Check(raw, limits); len(raw) == 0 || err == nil {
 		return raw
 	}
 	return jsonText(strings.ToValidUTF8(string(raw), "\uFFFD"))
 }
 
-// resultContent is what the model is told of an outcome.
-func resultContent(call *content.FunctionCall, o outcome, cfg LoopConfig) *content.FunctionResult {
-	out := &content.FunctionResult{CallID: call.CallID, Result: o.result}
+// Content is what the model is told of an outcome; with detailed, also what an error says.
+func (o Outcome) Content(call *content.FunctionCall, detailed bool) *content.FunctionResult {
+	out := &content.FunctionResult{CallID: call.CallID, Result: o.Result}
 	switch {
-	case !o.found:
+	case o.Unknown:
 		out.Result = jsonText(notFoundText(call.Name))
-	case o.err != nil && cfg.DetailedErrors:
-		out.Result = jsonText(textFailed + " Exception: " + o.err.Error())
-	case o.err != nil:
+	case o.Err != nil && detailed:
+		out.Result = jsonText(textFailed + " Exception: " + o.Err.Error())
+	case o.Err != nil:
 		out.Result = jsonText(textFailed)
-	case len(o.result) == 0:
+	case len(o.Result) == 0:
 		out.Result = jsonText(textDone)
 	}
 	return out
@@ -207,12 +209,12 @@ func resultContent(call *content.FunctionCall, o outcome, cfg LoopConfig) *conte
 
 func notFoundText(name string) string { return `Error: Requested function "` + name + `" not found.` }
 
-// rejectionText is the result of a call that somebody refused; a reason that is blank adds nothing.
-func rejectionText(reason string) string {
-	if blank(reason) {
-		return textRejected
+// Rejection is the result of a call that somebody refused; a reason that is blank adds nothing.
+func Rejection(reason string) json.RawMessage {
+	if strings.TrimSpace(reason) == "" {
+		return jsonText(textRejected)
 	}
-	return textRejected + " " + reason
+	return jsonText(textRejected + " " + reason)
 }
 
 // jsonText writes a string, which always marshals.
@@ -221,109 +223,48 @@ func jsonText(s string) json.RawMessage {
 	return raw
 }
 
-// runAll runs the calls of one turn: one after the other, or at once when cfg.Concurrent. The outcomes are those of the first calls: after
-// a call that stops a serial turn the rest is left. The options are those of the next turn. The error is the context's, or
-// *FunctionErrors.
-func (v *invoker) runAll(ctx context.Context, jobs []job, opt *Options, turn int, f *failures) ([]outcome, *Options, error) {
-	each := v.inTurn
-	if v.cfg.Concurrent && len(jobs) > 1 {
-		each = v.atOnce
-	}
-	outs, next, err := each(ctx, jobs, opt, turn, f)
-	if err == nil {
-		err = f.turn(outs)
-	}
-	return outs, next, err
-}
-
-func (v *invoker) inTurn(ctx context.Context, jobs []job, opt *Options, turn int, f *failures) ([]outcome, *Options, error) {
-	var outs []outcome
-	for _, j := range jobs {
-		j.mark()
-		o := v.handle(ctx, j, opt, turn)
-		if err := f.fatal(ctx, o); err != nil {
-			return outs, opt, err
-		}
-		outs, opt = append(outs, o), o.opt
-		if o.stop {
-			break
-		}
-	}
-	return outs, opt, nil
-}
-
-func (v *invoker) atOnce(ctx context.Context, jobs []job, opt *Options, turn int, _ *failures) ([]outcome, *Options, error) {
-	outs := make([]outcome, len(jobs))
+// AtOnce runs n calls at once, each in a goroutine of its own, so that one that ends its goroutine
+// (runtime.Goexit) ends nothing else. What functions did to the tools is merged into the options.
+func AtOnce(opt *Options, n int, run func(i int) Outcome) ([]Outcome, *Options) {
+	outs := make([]Outcome, n)
 	var all sync.WaitGroup
-	for _, j := range jobs {
-		j.mark() // before any runs: two jobs may hold the same call
-	}
-	for i, j := range jobs {
+	for i := range n {
 		outs[i] = unfinished(opt)
-		all.Go(func() { outs[i] = v.handle(ctx, j, opt, turn) })
+		all.Go(func() { outs[i] = run(i) })
 	}
 	all.Wait()
 	next := opt
 	for _, o := range outs {
-		if o.err != nil && ctx.Err() != nil {
-			return outs, opt, ctx.Err()
-		}
-		next = mergeTools(opt, next, o.opt)
+		next = mergeTools(opt, next, o.Options)
 	}
-	return outs, next, nil
+	return outs, next
 }
 
-// mark flags the call as handled, on the copy in its request too.
-func (j job) mark() {
-	j.call.InformationalOnly = true
-	if j.asked != nil {
-		j.asked.InformationalOnly = true
-	}
-}
+var errUnfinished = errors.New("the function ended its goroutine")
 
-// handle runs the call unless it is refused.
-func (v *invoker) handle(ctx context.Context, j job, opt *Options, turn int) outcome {
-	if j.refuse != nil {
-		if text := j.refuse(ctx); text != "" {
-			return outcome{result: jsonText(text), found: true, opt: opt}
-		}
-	}
-	return v.invoke(ctx, j, opt, turn)
-}
+// unfinished is the outcome of a function that never comes back.
+func unfinished(opt *Options) Outcome { return Outcome{Err: errUnfinished, Options: opt} }
 
-// failures counts the turns in a row of which a function failed.
-type failures struct{ max, inRow int }
+// Failures counts the turns in a row in which a function failed.
+type Failures struct{ max, inRow int }
 
-// newFailures reads MaxErrors: 0 is the default, -1 allows none.
-func newFailures(cfg LoopConfig) *failures {
+// NewFailures bounds the failing turns in a row: 0 means 3, -1 none.
+func NewFailures(max int) *Failures {
 	switch {
-	case cfg.MaxErrors == 0:
-		return &failures{max: 3}
-	case cfg.MaxErrors < 0:
-		return &failures{}
+	case max == 0:
+		return &Failures{max: 3}
+	case max < 0:
+		return &Failures{}
 	}
-	return &failures{max: cfg.MaxErrors}
+	return &Failures{max: max}
 }
 
-// fatal is the error that ends a serial turn in the middle: the context's, or that of a function when no failing turn is left.
-func (f *failures) fatal(ctx context.Context, o outcome) error {
-	switch {
-	case o.err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case f.inRow >= f.max:
-		return &FunctionErrors{Errs: []error{o.err}}
-	}
-	return nil
-}
-
-// turn counts a turn that is over.
-func (f *failures) turn(outs []outcome) error {
+// Turn counts a turn that is over. The error is a *FunctionErrors when too many failed in a row.
+func (f *Failures) Turn(outs []Outcome) error {
 	var errs []error
 	for _, o := range outs {
-		if o.err != nil {
-			errs = append(errs, o.err)
+		if o.Err != nil {
+			errs = append(errs, o.Err)
 		}
 	}
 	if len(errs) == 0 {

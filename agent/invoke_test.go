@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
-	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
@@ -21,18 +19,14 @@ func fixed(name string, result any, err error) Function {
 }
 
 // toldOf runs one call and returns what the model is told.
-func toldOf(t *testing.T, v *invoker, f Tool, arguments string) (string, outcome) {
+func toldOf(t *testing.T, detailed bool, f Tool, arguments string) (string, Outcome) {
 	t.Helper()
 	call := &content.FunctionCall{CallID: "c", Name: "f"}
 	if arguments != "" {
 		call.Arguments = json.RawMessage(arguments)
 	}
-	var opt *Options
-	if f != nil {
-		opt = &Options{Tools: []Tool{f}}
-	}
-	o := v.run(t.Context(), call, opt, 0, "")
-	return string(resultContent(call, o, v.cfg).Result), o
+	o := Invoke(t.Context(), Job{Call: call, Tool: f}, nil, 0)
+	return string(o.Content(call, detailed).Result), o
 }
 
 type badJSON struct{}
@@ -58,7 +52,7 @@ func TestResults(t *testing.T) {
 		{"a panic while writing", badJSON{}, nil, `"Error: Function failed."`},
 		{"an error", "result", errors.New("secret"), `"Error: Function failed."`},
 	} {
-		got, _ := toldOf(t, &invoker{}, fixed("f", test.result, test.err), "")
+		got, _ := toldOf(t, false, fixed("f", test.result, test.err), "")
 		if got != test.want {
 			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
 		}
@@ -66,22 +60,20 @@ func TestResults(t *testing.T) {
 }
 
 func TestDetailedErrors(t *testing.T) {
-	v := &invoker{LoopConfig{DetailedErrors: true}}
-	if got, _ := toldOf(t, v, fixed("f", nil, errors.New(`a "b"`)), ""); got != `"Error: Function failed. Exception: a \"b\""` {
+	if got, _ := toldOf(t, true, fixed("f", nil, errors.New(`a "b"`)), ""); got != `"Error: Function failed. Exception: a \"b\""` {
 		t.Error(got)
 	}
 	panics := fn("f", func(context.Context, json.RawMessage) (any, error) { panic("boom") })
-	if got, o := toldOf(t, v, panics, ""); got != `"Error: Function failed. Exception: the function panicked: boom"` || o.err == nil || !o.found {
+	if got, o := toldOf(t, true, panics, ""); got != `"Error: Function failed. Exception: the function panicked: boom"` || o.Err == nil || o.Unknown {
 		t.Error(got, o)
 	}
 }
 
 func TestUnknownAndDeclaredOnly(t *testing.T) {
-	v := &invoker{}
-	if got, o := toldOf(t, v, nil, ""); got != `"Error: Requested function \"f\" not found."` || o.found || o.err != nil {
+	if got, o := toldOf(t, false, nil, ""); got != `"Error: Requested function \"f\" not found."` || !o.Unknown || o.Err != nil {
 		t.Error(got, o)
 	}
-	if got, _ := toldOf(t, v, onlyDeclared{"f"}, ""); got != `"Error: Requested function \"f\" not found."` {
+	if got, _ := toldOf(t, false, onlyDeclared{"f"}, ""); got != `"Error: Requested function \"f\" not found."` {
 		t.Error(got)
 	}
 }
@@ -94,9 +86,9 @@ func TestBadArgumentsDoNotRun(t *testing.T) {
 	ran := 0
 	f := fn("f", func(context.Context, json.RawMessage) (any, error) { ran++; return nil, nil })
 	for _, bad := range []string{`[]`, `"x"`, `null`, `{"a":1,"a":2}`, `{"a":`, `{} {}`, "{\"a\":\"\xff\"}"} {
-		got, o := toldOf(t, &invoker{}, f, bad)
-		if _, is := errors.AsType[*content.BadError](o.err); !is || got != `"Error: Function failed."` {
-			t.Errorf("%s: %s, %v", bad, got, o.err)
+		got, o := toldOf(t, false, f, bad)
+		if _, is := errors.AsType[*content.BadError](o.Err); !is || got != `"Error: Function failed."` {
+			t.Errorf("%s: %s, %v", bad, got, o.Err)
 		}
 	}
 	if ran != 0 {
@@ -118,8 +110,8 @@ func TestInvocation(t *testing.T) {
 		return nil, nil
 	})
 	opt.Tools[0] = f
-	o := (&invoker{}).run(t.Context(), call, opt, 7, "ann")
-	if !o.stop || o.opt.Model != "after" || len(o.opt.Tools) != 2 {
+	o := Invoke(t.Context(), Job{Call: call, Tool: f, Approval: "ann"}, opt, 7)
+	if !o.Stop || o.Options.Model != "after" || len(o.Options.Tools) != 2 {
 		t.Errorf("%+v", o)
 	}
 	if opt.Model != "before" || len(opt.Tools) != 1 || call.Name != "f" {
@@ -136,7 +128,7 @@ func TestAFunctionMayDropItsOptions(t *testing.T) {
 		InvocationOf(ctx).Stop = true
 		return nil, errors.New("no")
 	})
-	if _, o := toldOf(t, &invoker{}, f, ""); o.opt == nil || o.stop {
+	if _, o := toldOf(t, false, f, ""); o.Options == nil || o.Stop {
 		t.Errorf("%+v: a failing function does not stop a run, and options are never nil", o)
 	}
 }
@@ -157,23 +149,23 @@ func (a around) Unwrap() Tool { return a.Function }
 
 func TestSuspend(t *testing.T) {
 	suspends := fixed("f", nil, &Suspend{State: json.RawMessage(`1`)})
-	if _, o := toldOf(t, &invoker{}, suspends, ""); !errors.Is(o.err, ErrNotResumer) || o.suspend != nil {
+	if _, o := toldOf(t, false, suspends, ""); !errors.Is(o.Err, errNotResumer) || o.Suspend != nil {
 		t.Errorf("no Resumer: %+v", o)
 	}
 	tool := RequireApproval(around{asker{suspends}})
-	if _, o := toldOf(t, &invoker{}, tool, ""); o.suspend == nil || string(o.suspend.State) != `1` {
+	if _, o := toldOf(t, false, tool, ""); o.Suspend == nil || string(o.Suspend.State) != `1` {
 		t.Errorf("a Resumer inside wrappers: %+v", o)
 	}
-	v, j := &invoker{}, job{call: &content.FunctionCall{Name: "f"}, tool: tool}
-	if o := v.resume(t.Context(), j, nil, json.RawMessage(`1`), make([]content.InputResponse, 2)); string(o.result) != `[1,2]` || o.err != nil {
+	j := Job{Call: &content.FunctionCall{Name: "f"}, Tool: tool}
+	if o := resume(t.Context(), j, nil, json.RawMessage(`1`), make([]content.InputResponse, 2)); string(o.Result) != `[1,2]` || o.Err != nil {
 		t.Errorf("resumed: %+v", o)
 	}
-	if o := v.resume(t.Context(), j, nil, json.RawMessage(`"panic"`), nil); o.err == nil {
+	if o := resume(t.Context(), j, nil, json.RawMessage(`"panic"`), nil); o.Err == nil {
 		t.Error("a panic of Resume is no error")
 	}
 	for _, none := range []Tool{nil, suspends, onlyDeclared{"f"}, around{suspends}} {
-		if o := v.resume(t.Context(), job{call: j.call, tool: none}, nil, nil, nil); !errors.Is(o.err, ErrNotResumer) {
-			t.Errorf("%T: %v", none, o.err)
+		if o := resume(t.Context(), Job{Call: j.Call, Tool: none}, nil, nil, nil); !errors.Is(o.Err, errNotResumer) {
+			t.Errorf("%T: %v", none, o.Err)
 		}
 	}
 }
@@ -181,114 +173,8 @@ func TestSuspend(t *testing.T) {
 func TestFindTool(t *testing.T) {
 	first, second, extra := fixed("f", 1, nil), fixed("f", 2, nil), fixed("f", 3, nil)
 	opt := &Options{Tools: []Tool{nil, first, second, fixed("F", 4, nil)}}
-	if findTool("f", opt, []Tool{extra}) != Tool(second) || findTool("f", nil, []Tool{extra}) != Tool(extra) || findTool("g", opt, []Tool{extra}) != nil {
+	if FindTool("f", opt, []Tool{extra}) != Tool(second) || FindTool("f", nil, []Tool{extra}) != Tool(extra) || FindTool("g", opt, []Tool{extra}) != nil {
 		t.Error("the last tool of exactly that name wins in the request, and the request over the loop")
-	}
-}
-
-func jobsOf(tools ...Function) []job {
-	var out []job
-	for _, f := range tools {
-		name := f.Definition().Name
-		out = append(out, job{call: &content.FunctionCall{CallID: name, Name: name}, tool: f})
-	}
-	return out
-}
-
-func TestConcurrentCallsOverlap(t *testing.T) {
-	meet := make(chan string)
-	give := fn("give", func(context.Context, json.RawMessage) (any, error) { meet <- "here"; return nil, nil })
-	take := fn("take", func(context.Context, json.RawMessage) (any, error) { return <-meet, nil })
-	v := &invoker{LoopConfig{Concurrent: true}}
-	outs, _, err := v.runAll(t.Context(), jobsOf(take, give), nil, 0, newFailures(v.cfg))
-	if err != nil || string(outs[0].result) != `"here"` {
-		t.Error(outs, err)
-	}
-}
-
-func TestConcurrentCallsMayShareOne(t *testing.T) {
-	j := jobsOf(fixed("f", 1, nil))[0]
-	v := &invoker{LoopConfig{Concurrent: true}}
-	if outs, _, err := v.runAll(t.Context(), []job{j, j, j}, nil, 0, newFailures(v.cfg)); err != nil || len(outs) != 3 || !j.call.InformationalOnly {
-		t.Error(outs, err)
-	}
-}
-
-func TestAGoroutineThatEnds(t *testing.T) {
-	v := &invoker{LoopConfig{Concurrent: true}}
-	gone := fn("gone", func(context.Context, json.RawMessage) (any, error) { runtime.Goexit(); return nil, nil })
-	outs, _, err := v.runAll(t.Context(), jobsOf(gone, fixed("f", 1, nil)), nil, 0, newFailures(v.cfg))
-	if err != nil || outs[0].err == nil || !outs[0].found || outs[1].err != nil {
-		t.Error(outs, err)
-	}
-}
-
-func TestCancelledRunsEnd(t *testing.T) {
-	for _, concurrent := range []bool{false, true} {
-		ctx, cancel := context.WithCancel(t.Context())
-		f := fn("f", func(ctx context.Context, _ json.RawMessage) (any, error) { cancel(); return nil, ctx.Err() })
-		v := &invoker{LoopConfig{Concurrent: concurrent}}
-		if _, _, err := v.runAll(ctx, jobsOf(f, f), nil, 0, newFailures(v.cfg)); !errors.Is(err, context.Canceled) {
-			t.Errorf("concurrent %v: %v", concurrent, err)
-		}
-	}
-}
-
-func TestFailuresInARow(t *testing.T) {
-	bad, good := errors.New("bad"), error(nil)
-	for _, test := range []struct {
-		max   int
-		turns []error
-		ends  int // turn that ends the run; -1 for none
-	}{
-		{0, []error{bad, bad, bad}, -1},
-		{0, []error{bad, bad, bad, bad}, 3},
-		{0, []error{bad, bad, bad, good, bad, bad, bad}, -1},
-		{1, []error{bad, good, bad, bad}, 3},
-		{-1, []error{good, bad}, 1},
-	} {
-		for _, concurrent := range []bool{false, true} {
-			v := &invoker{LoopConfig{MaxErrors: test.max, Concurrent: concurrent}}
-			f, ended := newFailures(v.cfg), -1
-			for i, err := range test.turns {
-				_, _, failed := v.runAll(t.Context(), jobsOf(fixed("a", 1, nil), fixed("b", 1, err)), nil, i, f)
-				if several, ok := errors.AsType[*FunctionErrors](failed); ok && errors.Is(failed, bad) && len(several.Errs) == 1 {
-					ended = i
-					break
-				}
-			}
-			if ended != test.ends {
-				t.Errorf("%+v, concurrent %v: ended at %d", test, concurrent, ended)
-			}
-		}
-	}
-}
-
-func TestAllErrorsOfTheLastTurn(t *testing.T) {
-	v := &invoker{LoopConfig{MaxErrors: -1, Concurrent: true}}
-	_, _, err := v.runAll(t.Context(), jobsOf(fixed("a", nil, errors.New("one")), fixed("b", nil, errors.New("two"))), nil, 0, newFailures(v.cfg))
-	if err == nil || !strings.Contains(err.Error(), "one") || !strings.Contains(err.Error(), "two") {
-		t.Error(err)
-	}
-}
-
-func TestSerialFailureLeavesTheRestAtTheLimit(t *testing.T) {
-	ran := false
-	v := &invoker{LoopConfig{MaxErrors: -1}}
-	after := fn("b", func(context.Context, json.RawMessage) (any, error) { ran = true; return nil, nil })
-	if _, _, err := v.runAll(t.Context(), jobsOf(fixed("a", nil, errors.New("one")), after), nil, 0, newFailures(v.cfg)); err == nil || ran {
-		t.Error(err, ran)
-	}
-}
-
-func TestRefusedCallsDoNotRun(t *testing.T) {
-	asked := &content.FunctionCall{}
-	ran := false
-	j := jobsOf(fn("f", func(context.Context, json.RawMessage) (any, error) { ran = true; return nil, nil }))[0]
-	j.asked, j.refuse = asked, func(context.Context) string { return "no" }
-	outs, _, err := (&invoker{}).runAll(t.Context(), []job{j}, nil, 0, newFailures(LoopConfig{}))
-	if err != nil || ran || string(outs[0].result) != `"no"` || !asked.InformationalOnly || !j.call.InformationalOnly {
-		t.Error(outs, err, ran)
 	}
 }
 
@@ -335,21 +221,4 @@ func names(tools []Tool) []string {
 		out = append(out, nameOf(t))
 	}
 	return out
-}
-
-func TestConcurrentFunctionsAddTools(t *testing.T) {
-	adds := func(name string) Function {
-		return fn(name, func(ctx context.Context, _ json.RawMessage) (any, error) {
-			inv := InvocationOf(ctx)
-			inv.Options.Tools = append(inv.Options.Tools, fixed("by_"+name, nil, nil))
-			return nil, nil
-		})
-	}
-	for _, concurrent := range []bool{false, true} {
-		v := &invoker{LoopConfig{Concurrent: concurrent}}
-		_, next, err := v.runAll(t.Context(), jobsOf(adds("a"), adds("b")), &Options{}, 0, newFailures(v.cfg))
-		if err != nil || !reflect.DeepEqual(names(next.Tools), []string{"by_a", "by_b"}) {
-			t.Errorf("concurrent %v: %v %v", concurrent, names(next.Tools), err)
-		}
-	}
 }

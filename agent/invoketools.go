@@ -1,13 +1,9 @@
 package agent
 
-import (
-	"reflect"
-	"strings"
-)
+import "reflect"
 
-func blank(s string) bool { return strings.TrimSpace(s) == "" }
-
-// mergeTools carries what one of several functions that ran at once did to the tools (its copy, left, of the common base) over to next.
+// mergeTools carries what one of several functions that ran at once did to the tools (its copy,
+// left, of the common base) over to next.
 func mergeTools(base, next, left *Options) *Options {
 	if left == nil || sameTools(base, left) {
 		return next

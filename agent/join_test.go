@@ -5,9 +5,8 @@ import (
 	"errors"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/assent-dev/assent/agent/content"
+	"pgregory.net/rapid"
 )
 
 func TestJoin(t *testing.T) {

@@ -14,15 +14,17 @@ import (
 type NestedConfig struct {
 	Name        string // of the tool; "" for the agent's own
 	Description string
-	// Target is what the agent is in the caller's file: with Kind resolve.Delegation the plan decides, and people approve, before the
-	// agent starts. Nil for a local tool.
+	// Target is what the agent is in the caller's file: with Kind resolve.Delegation the plan
+	// decides, and people approve, before the agent starts. Nil for a local tool.
 	Target *Target
-	// Poll says that the agent's requests may be answered elsewhere (it has a Holder of its own), so that each run looks.
+	// Poll says that the agent's requests may be answered elsewhere (it has a Holder of its own),
+	// so that each run looks.
 	Poll bool
 }
 
-// AsTool makes a tool of an agent. What the agent asks its user is shown to the outer caller, under ids of the outer thread, and the
-// answers go back to the depth that asked. The agent's thread is kept in the outer one, any number of levels deep.
+// AsTool makes a tool of an agent. What the agent asks its user is shown to the outer caller, under
+// ids of the outer thread, and the answers go back to the depth that asked. The agent's thread is
+// kept in the outer one, any number of levels deep.
 func AsTool(a Agent, cfg NestedConfig) Function {
 	if cfg.Name == "" {
 		cfg.Name = a.Name()
@@ -39,7 +41,9 @@ type nested struct {
 	cfg   NestedConfig
 }
 
-var nestedSchema = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string","description":"What the agent shall do."}},"required":["input"],"additionalProperties":false}`)
+var nestedSchema = json.RawMessage(`{"type":"object",` +
+	`"properties":{"input":{"type":"string","description":"What the agent shall do."}},` +
+	`"required":["input"],"additionalProperties":false}`)
 
 // Definition describes a tool that takes one text.
 func (n *nested) Definition() Definition {
@@ -62,7 +66,8 @@ func (n *nested) Invoke(ctx context.Context, call *content.FunctionCall) (any, e
 	return n.run(ctx, t, content.UserText(in.Input))
 }
 
-// newThread names a thread after the outer one and the call. Call ids are used again by many providers, so it gets a tail of its own.
+// newThread names a thread after the outer one and the call. Call ids are used again by many
+// providers, so it gets a tail of its own.
 func (n *nested) newThread(ctx context.Context, callID string) (*Thread, error) {
 	tail, err := randomTail(rand.Reader)
 	if err != nil {
@@ -76,7 +81,9 @@ func (n *nested) newThread(ctx context.Context, callID string) (*Thread, error) 
 }
 
 // Resume goes on with the answers.
-func (n *nested) Resume(ctx context.Context, _ *content.FunctionCall, state json.RawMessage, answers []content.InputResponse) (any, error) {
+func (n *nested) Resume(
+	ctx context.Context, _ *content.FunctionCall, state json.RawMessage, answers []content.InputResponse,
+) (any, error) {
 	t := &Thread{}
 	if err := json.Unmarshal(state, t); err != nil {
 		return nil, fmt.Errorf("the thread of %s: %w", n.cfg.Name, err)
@@ -94,7 +101,8 @@ func (n *nested) Resume(ctx context.Context, _ *content.FunctionCall, state json
 	if err == nil || errors.As(err, &s) {
 		return result, err
 	}
-	// What was approved may have run by now, so this is no failed call: the agent goes on with its next run.
+	// What was approved may have run by now, so this is no failed call: the agent goes on with its
+	// next run.
 	kept, encodeErr := t.Encode()
 	if encodeErr != nil {
 		return nil, errors.Join(err, encodeErr)
@@ -110,7 +118,8 @@ func (n *nested) run(ctx context.Context, t *Thread, messages ...*content.Messag
 	asked := resp.UserInputRequests()
 	switch {
 	case len(asked) == 0 && t.waiting():
-		return nil, errors.New("the agent waits for the results of calls that its caller runs, and has no caller here that could")
+		return nil, errors.New("the agent waits for the results of calls that its caller runs, " +
+			"and has no caller here that could")
 	case len(asked) == 0:
 		return resp.Text(), nil
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// batch is one turn of the model of which some call could not run at once: all its calls, in the model's order, each with its result as
-// soon as it has one. When all have one, the batch becomes messages.
+// batch is one turn of the model of which some call could not run at once: all its calls, in the
+// model's order, each with its result as soon as it has one. When all have one, the batch becomes
+// messages.
 type batch struct {
-	MessageID      string // of the message that held the calls
-	AuthorName     string
-	ConversationID string // in which the service waits for the results
-	Items          []*item
-	told           bool // in a run that is not over for the agent above: it drops the batch when it has kept the messages
+	MessageID      string `json:"message_id,omitempty"` // of the message that held the calls
+	AuthorName     string `json:"author_name,omitempty"`
+	ConversationID string `json:"conversation_id,omitempty"` // in which the service waits for the results
+	Items          items  `json:"calls"`
 }
 
 // stage is how far a call has come.
@@ -30,24 +30,25 @@ const (
 	done     stage = "done"     // has its result
 )
 
-// item is one call of a batch.
+// item is one call of a batch. Its contents, and those of its asks, are stored by MarshalJSON.
 type item struct {
-	Call     content.ToolCall  // what will run: after an edit, the edited call
-	Asked    content.ToolCall  // what the model wrote, when that differs
-	Lead     []content.Content // what it thought before the call: providers refuse the one without the other
-	Stage    stage
-	Service  bool // the model's side asks, and gets the answers
-	Asks     []*ask
-	State    json.RawMessage // of a suspended function
-	Poll     bool            // the suspended function may be resumed without answers
-	Result   json.RawMessage
-	Rejected bool // the result stands instead of a run that somebody refused
-	By       string
-	Ground   ground
-	Key      string // of the claim
-	// Unrecorded says that the call has ended and the record of it failed; it is made up for before anything else.
-	Unrecorded bool
-	Tries      int             // resumptions that could not go on
+	Call     content.ToolCall  `json:"-"` // what will run: after an edit, the edited call
+	Asked    content.ToolCall  `json:"-"` // what the model wrote, when that differs
+	Lead     []content.Content `json:"-"` // thoughts before the call: providers refuse the one without the other
+	Stage    stage             `json:"stage"`
+	Service  bool              `json:"service,omitempty"` // the model's side asks, and gets the answers
+	Asks     []*ask            `json:"asks,omitempty"`
+	State    json.RawMessage   `json:"state,omitempty"` // of a suspended function
+	Poll     bool              `json:"poll,omitempty"`  // the suspended function may be resumed without answers
+	Result   json.RawMessage   `json:"result,omitempty"`
+	Rejected bool              `json:"rejected,omitempty"` // the result replaces a run that somebody refused
+	By       string            `json:"by,omitempty"`
+	Ground   ground            `json:"ground,omitzero"`
+	Key      string            `json:"key,omitempty"` // of the claim
+	// Unrecorded says that the call has ended and that the record of it failed; it is made up for
+	// before anything else.
+	Unrecorded bool            `json:"unrecorded,omitempty"`
+	Tries      int             `json:"tries,omitempty"` // resumptions that could not go on
 	ended      string          // how the run ended, for the record
 	tool       Tool            // that was decided about, while a run lasts
 	origin     content.Content // what the model's side wrote, while its turn lasts
@@ -63,19 +64,20 @@ type ground struct {
 
 // ask is one thing that the user is asked.
 type ask struct {
-	Request content.InputRequest
-	Inner   string // id of the request within the suspended function
-	Since   time.Time
-	Expires time.Time
-	Ref     string                // of the holder
-	Answer  content.InputResponse // nil while open
+	Request content.InputRequest  `json:"-"`
+	Inner   string                `json:"inner,omitempty"` // id of the request within the suspended function
+	Since   time.Time             `json:"since"`
+	Expires time.Time             `json:"expires,omitzero"`
+	Ref     string                `json:"ref,omitempty"` // of the holder
+	Answer  content.InputResponse `json:"-"`             // nil while open
 }
 
 // closedRequest remembers how a request ended, so that a late answer is told so.
 type closedRequest struct {
 	ID  string `json:"id"`
 	How string `json:"how"` // "answered", "superseded", "expired", "asked again"
-	// Service says that it was the model's side who asked: it wants to see request and answer in the history.
+	// Service says that it was the model's side who asked: it wants to see request and answer in
+	// the history.
 	Service bool `json:"service,omitempty"`
 	Yes     bool `json:"yes,omitempty"` // what the answer was
 }
@@ -117,7 +119,7 @@ func (t *Thread) openAsks() []*ask {
 	return out
 }
 
-// waiting tells whether a call of the thread still waits for somebody.
+// waiting reports whether a call of the thread still waits for somebody.
 func (t *Thread) waiting() bool {
 	return slices.ContainsFunc(t.batches, func(b *batch) bool { return !b.finished() })
 }
@@ -166,7 +168,12 @@ func (t *Thread) externalCall(callID string) *item {
 
 // close remembers how a request ended.
 func (t *Thread) close(it *item, a *ask, how string) {
-	t.closed = append(t.closed, closedRequest{a.Request.InputRequestID(), how, it.Service, a.Answer != nil && !content.Rejects(a.Answer)})
+	t.closed = append(t.closed, closedRequest{
+		ID:      a.Request.InputRequestID(),
+		How:     how,
+		Service: it.Service,
+		Yes:     a.Answer != nil && !content.Rejects(a.Answer),
+	})
 	if over := len(t.closed) - maxClosed; over > 0 {
 		t.closed = slices.Delete(t.closed, 0, over)
 	}
@@ -209,7 +216,8 @@ func (it *item) visible() []content.Content {
 	return nil
 }
 
-// cloneRequest copies a request: whoever gets it may change it, and the thread's own must stay what was asked.
+// cloneRequest copies a request: whoever gets it may change it, and the thread's own must stay what
+// was asked.
 func cloneRequest(q content.InputRequest) content.InputRequest {
 	out := withRequestID(q, q.InputRequestID())
 	if approval, ok := out.(*content.ToolApprovalRequest); ok {
@@ -218,8 +226,9 @@ func cloneRequest(q content.InputRequest) content.InputRequest {
 	return out
 }
 
-// messages are a finished batch as a history has it: the calls, what was refused, what was run, and answers that go to a service.
-// Rejected calls, and their results, come first when dotNet says so; else all keep the model's order, which reasoning models rest on.
+// messages are a finished batch as a history has it: the calls, what was refused, what was run, and
+// answers that go to a service. Rejected calls, and their results, come first when dotNet says so;
+// else all keep the model's order, which reasoning models rest on.
 func (b *batch) messages(dotNet bool) []*content.Message {
 	var calls, late, refused, results, answers []content.Content
 	told := &results // where the result of a refused call stands
@@ -243,7 +252,12 @@ func (b *batch) messages(dotNet bool) []*content.Message {
 			calls = append(append(calls, it.Lead...), it.Call)
 		}
 	}
-	first := &content.Message{ID: b.MessageID, Role: content.Assistant, AuthorName: b.AuthorName, Contents: append(calls, late...)}
+	first := &content.Message{
+		ID:         b.MessageID,
+		Role:       content.Assistant,
+		AuthorName: b.AuthorName,
+		Contents:   append(calls, late...),
+	}
 	out := []*content.Message{first}
 	for _, contents := range [][]content.Content{refused, results} {
 		if len(contents) > 0 {
@@ -257,6 +271,10 @@ func (b *batch) messages(dotNet bool) []*content.Message {
 }
 
 // settle gives a call its result instead of a run.
-func (it *item) settle(text string) {
-	it.Stage, it.Rejected, it.Result = done, true, jsonText(text)
+func (it *item) settle(text string) { it.reject(jsonText(text)) }
+
+func (it *item) reject(result json.RawMessage) {
+	it.Stage = done
+	it.Rejected = true
+	it.Result = result
 }

@@ -267,7 +267,7 @@ func TestInboxAnswerResumesRun(t *testing.T) {
 				t.Errorf("the page does not hold %q", want)
 			}
 		}
-		if r := o.inList(); r.Current().Call.Args != `{"amount":20000,"to":"ACME"}` || !strings.Contains(fetch(t, o.h.URL+"/"), r.ID) {
+		if r := o.inList(); string(r.Current().Call.Args) != `{"amount":20000,"to":"ACME"}` || !strings.Contains(fetch(t, o.h.URL+"/"), r.ID) {
 			t.Errorf("listed: %+v", r.Current().Call)
 		}
 

@@ -13,7 +13,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Target says what a tool is in the agent's file: a local tool of the tool's name unless WithTarget says otherwise.
+// Target says what a tool is in the agent's file: a local tool of the tool's name unless WithTarget
+// says otherwise.
 type Target struct {
 	Kind        resolve.Kind
 	Tool        string
@@ -34,15 +35,17 @@ type targeted struct {
 
 func (t *targeted) Unwrap() Tool { return t.Function }
 
-// PlanOptions say for whom the agent acts; they go into the binding of each decision (see resolve.Call).
+// PlanOptions say for whom the agent acts; they go into the binding of each decision (see
+// resolve.Call).
 type PlanOptions struct {
 	Principal   string
 	Session     string
 	ParentInput json.RawMessage
 }
 
-// ByPlan decides with an agent's file and its policies. The arguments are decided exactly as the function will get them; the digest of
-// the tool's definition is part of the binding, so a tool that changed since is asked about again.
+// ByPlan decides with an agent's file and its policies. The arguments are decided exactly as the
+// function will get them; the digest of the tool's definition is part of the binding, so a tool
+// that changed since is asked about again.
 func ByPlan(plan *resolve.Plan, opt PlanOptions) Decider { return &byPlan{plan: plan, opt: opt} }
 
 type byPlan struct {
@@ -82,7 +85,9 @@ func (d *byPlan) Decide(_ context.Context, t Tool, call content.ToolCall) (hold.
 	}
 	c := callOf(t, call)
 	c.Args = call.Args()
-	c.Principal, c.Session, c.ParentInput = d.opt.Principal, d.opt.Session, d.opt.ParentInput
+	c.Principal = d.opt.Principal
+	c.Session = d.opt.Session
+	c.ParentInput = resolve.Raw(d.opt.ParentInput)
 	c.ToolDefinition = d.digest(t)
 	return hold.Verdict{Decision: d.plan.Decide(c), Call: c}, nil
 }
@@ -95,8 +100,15 @@ func callOf(t Tool, call content.ToolCall) *resolve.Call {
 	if target == nil {
 		return &resolve.Call{Kind: resolve.Tool, Tool: call.ToolName()}
 	}
-	return &resolve.Call{Kind: target.Kind, Tool: target.Tool, Server: target.Server, Agent: target.Agent, Skill: target.Skill,
-		Remote: target.Remote, Annotations: target.Annotations}
+	return &resolve.Call{
+		Kind:        target.Kind,
+		Tool:        target.Tool,
+		Server:      target.Server,
+		Agent:       target.Agent,
+		Skill:       target.Skill,
+		Remote:      target.Remote,
+		Annotations: target.Annotations,
+	}
 }
 
 func targetOf(t Tool) *Target {
@@ -113,8 +125,8 @@ func targetOf(t Tool) *Target {
 	return nil
 }
 
-// DefinitionDigest is the digest of what the model was told of a tool, and of what it is in the agent's file: "sha256:…"; "" for no tool, and
-// "unreadable" for one whose schema is no JSON.
+// DefinitionDigest is the digest of what the model was told of a tool, and of what it is in the
+// agent's file: "sha256:…"; "" for no tool, and "unreadable" for one whose schema is no JSON.
 func DefinitionDigest(t Tool) string {
 	if t == nil {
 		return ""

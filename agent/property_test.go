@@ -18,8 +18,8 @@ import (
 // errCrash is the death of a process: whatever was not saved is gone.
 var errCrash = errors.New("the process died")
 
-// world is a user, a model and the processes that serve them, all of bad character. Each call of the model carries a number of its own, so
-// that it is known which call ran on which approval.
+// world is a user, a model and the processes that serve them, all of bad character. Each call of
+// the model carries a number of its own, so that it is known which call ran on which approval.
 type world struct {
 	rt       *rapid.T
 	agent    Agent
@@ -86,7 +86,8 @@ func (w *world) Stream(ctx context.Context, messages []*content.Message, opt *Op
 	}
 }
 
-// strictProvider is a second opinion on what providers take: each call has its one result in the tool messages right after it.
+// strictProvider is a second opinion on what providers take: each call has its one result in the
+// tool messages right after it.
 func strictProvider(messages []*content.Message) string {
 	for i, m := range messages {
 		want := map[string]int{}

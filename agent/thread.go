@@ -5,16 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// Thread is one conversation with one agent: its history, the requests that are open, and the state of layers. It can be stored between
-// any two runs and loaded by another process. It serves one run at a time.
+// Thread is one conversation with one agent: its history, the requests that are open, and the state
+// of layers. It can be stored between any two runs and loaded by another process. It serves one run
+// at a time.
 //
-// Messages hold no open request: a model can be given them as they are. What is asked stands beside them (Pending) until it is
-// answered, as the first proposal of the design had it.
+// Messages hold no open request: a model can be given them as they are. What is asked stands beside
+// them (Pending) until it is answered, as the first proposal of the design had it.
 type Thread struct {
 	ID             string
 	ConversationID string             // of a service that keeps the history; then Messages stay empty
@@ -27,60 +27,19 @@ type Thread struct {
 	// heldBack is what the user wrote while a service-held conversation waited for results.
 	heldBack  []*content.Message
 	heldTries int // runs with them that failed
-	news      news
-	lasting   bool // the caller keeps the thread from run to run
 	// Revision counts the saves; a ThreadStore refuses to save over another.
 	Revision int64
 
 	store ThreadStore
 }
 
-// news are what a run added to what the model may see, told by the loop to the agent above it: the caller is shown requests in places where
-// the history has none, and is not shown what passes between the model's side and its user.
-type news struct {
-	wanted   bool // an agent keeps the history
-	messages []*content.Message
-	before   int // so many stand before what the user said in this run; 0 also when nobody told
-	told     bool
-	looped   bool               // some loop ran the calls
-	said     []*content.Message // by the user in this run
-}
-
-// history is what a run adds to its thread. What was finished by answers stands before what the user wrote beside them.
-func (n *news) history() []*content.Message {
-	return slices.Concat(n.messages[:n.before], n.said, n.messages[n.before:])
-}
-
-// checkpoint puts into the thread what a run has come to so far, with the batches that have become messages: a call that begins in the
-// middle of a run must not stand there without what led to it.
-func (t *Thread) checkpoint() {
-	if !t.news.told || t.ConversationID != "" {
-		return
-	}
-	t.Messages = slices.Concat(t.Messages, t.news.history())
-	t.news = news{wanted: true, told: true, looped: true}
-	t.batches = slices.DeleteFunc(slices.Clone(t.batches), (*batch).finished)
-}
-
-func (n *news) add(messages ...*content.Message) {
-	if n.wanted {
-		n.messages = append(n.messages, messages...)
-	}
-}
-
-// userFrom notes where the user's messages of the run stand; the first word counts, since a layer may run the loop several times.
-func (n *news) userFrom(i int) {
-	if n.wanted && !n.told {
-		n.before, n.told = i, true
-	}
-}
-
 // ThreadStore keeps threads between runs.
 type ThreadStore interface {
 	// Load returns a thread, or ErrNoThread.
 	Load(ctx context.Context, id string) (*Thread, error)
-	// Save writes a thread durably and adds one to its Revision. When the stored revision is not the thread's, it writes nothing and
-	// returns ErrConflict: another process went on with the thread.
+	// Save writes a thread durably and adds one to its Revision. When the stored revision is not
+	// the thread's, it writes nothing and returns ErrConflict: another process went on with the
+	// thread.
 	Save(ctx context.Context, t *Thread) error
 }
 
@@ -102,8 +61,8 @@ var (
 // NewThread returns an empty thread with an id of the caller's choice.
 func NewThread(id string) *Thread { return &Thread{ID: id, State: map[string]json.RawMessage{}} }
 
-// Keep names the store that Save writes to. The loop saves before and after it runs an approved call, so that none runs twice whatever
-// crashes.
+// Keep names the store that Save writes to. The loop saves before and after it runs an approved
+// call, so that none runs twice whatever crashes.
 func (t *Thread) Keep(store ThreadStore) { t.store = store }
 
 // Save writes the thread to its store; without one it does nothing.

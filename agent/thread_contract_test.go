@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestThreadContract reads the thread of docs/contracts/thread.md, and looks for members that the page does not explain.
+// TestThreadContract reads the thread of docs/contracts/thread.md, and looks for members that the
+// page does not explain.
 func TestThreadContract(t *testing.T) {
 	page, err := os.ReadFile("../docs/contracts/thread.md")
 	if err != nil {

@@ -8,13 +8,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/value"
 )
 
-// threadVersion names the form in which threads are stored. A reader refuses any later one, and what it doesn't know in this one.
+// threadVersion names the form in which threads are stored. A reader refuses any later one, and
+// what it doesn't know in this one.
 const threadVersion = 1
 
 // VersionError says that a thread was stored by a newer release.
@@ -22,7 +23,8 @@ type VersionError struct{ Version int }
 
 // Error names both versions.
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("the thread has version %d, this release reads up to %d: use the release that stored it, or a newer one", e.Version, threadVersion)
+	return fmt.Sprintf("the thread has version %d, this release reads up to %d: "+
+		"use the release that stored it, or a newer one", e.Version, threadVersion)
 }
 
 type threadJSON struct {
@@ -31,47 +33,33 @@ type threadJSON struct {
 	Revision       int64                      `json:"revision"`
 	ConversationID string                     `json:"conversation_id,omitempty"`
 	Messages       messagesJSON               `json:"messages"`
-	Pending        []batchJSON                `json:"pending"`
+	Pending        batches                    `json:"pending"`
 	Closed         []closedRequest            `json:"closed,omitempty"`
 	HeldBack       messagesJSON               `json:"held_back,omitempty"`
 	HeldTries      int                        `json:"held_tries,omitempty"`
 	State          map[string]json.RawMessage `json:"state,omitempty"`
 }
 
-type batchJSON struct {
-	MessageID      string     `json:"message_id,omitempty"`
-	AuthorName     string     `json:"author_name,omitempty"`
-	ConversationID string     `json:"conversation_id,omitempty"`
-	Calls          []itemJSON `json:"calls"`
-}
-
+// itemJSON is an item with its contents.
 type itemJSON struct {
-	Call     *contentJSON    `json:"call,omitempty"` // that of a service's question stands in its request
-	Asked    *contentJSON    `json:"asked,omitempty"`
-	Lead     []contentJSON   `json:"lead,omitempty"`
-	Stage    stage           `json:"stage"`
-	Service  bool            `json:"service,omitempty"`
-	Asks     []askJSON       `json:"asks,omitempty"`
-	State    json.RawMessage `json:"state,omitempty"`
-	Poll     bool            `json:"poll,omitempty"`
-	Result   json.RawMessage `json:"result,omitempty"`
-	Rejected bool            `json:"rejected,omitempty"`
-	By       string          `json:"by,omitempty"`
-	Ground   ground          `json:"ground,omitzero"`
-	Key      string          `json:"key,omitempty"`
-	// Unrecorded says that the record of the end is missing.
-	Unrecorded bool `json:"unrecorded,omitempty"`
-	Tries      int  `json:"tries,omitempty"`
+	Call  *contentJSON  `json:"call,omitempty"` // that of a service's question is in its request
+	Asked *contentJSON  `json:"asked,omitempty"`
+	Lead  []contentJSON `json:"lead,omitempty"`
+	*itemFields
 }
 
+// itemFields are the members of an item that need no help.
+type itemFields item
+
+// askJSON is an ask with its contents.
 type askJSON struct {
-	Request contentJSON  `json:"request"`
-	Inner   string       `json:"inner,omitempty"`
-	Since   time.Time    `json:"since"`
-	Expires time.Time    `json:"expires,omitzero"`
-	Ref     string       `json:"ref,omitempty"`
-	Answer  *contentJSON `json:"answer,omitempty"`
+	Request contentJSON `json:"request"`
+	*askFields
+	Answer *contentJSON `json:"answer,omitempty"`
 }
+
+// askFields are the members of an ask that need no help.
+type askFields ask
 
 // messagesJSON are messages in .NET's shape.
 type messagesJSON []*content.Message
@@ -107,71 +95,75 @@ func optional(c content.Content) *contentJSON {
 	return &contentJSON{c}
 }
 
-// MarshalJSON is Encode. Beware that json.Marshal rewrites <, > and & in what it gets, so that a call comes back in other letters, with the
-// same meaning.
+// MarshalJSON is Encode. Beware that json.Marshal rewrites <, > and & in what it gets, so that a
+// call comes back in other letters, with the same meaning.
 func (t *Thread) MarshalJSON() ([]byte, error) { return t.Encode() }
 
-// Encode writes the whole thread, open requests included (docs/contracts/thread.md). Arguments keep every letter.
+// Encode writes the whole thread, open requests included (docs/contracts/thread.md). Arguments keep
+// every letter.
 func (t *Thread) Encode() ([]byte, error) {
-	out := threadJSON{Version: threadVersion, ID: t.ID, Revision: t.Revision, ConversationID: t.ConversationID, Messages: t.Messages,
-		Pending: []batchJSON{}, Closed: t.closed, HeldBack: t.heldBack, HeldTries: t.heldTries, State: t.State}
-	for _, b := range t.batches {
-		out.Pending = append(out.Pending, b.json())
-	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false) // arguments stay as they were written
-	if err := enc.Encode(out); err != nil {
+	// Arguments stay as they were written.
+	raw, err := jsonmsg.Marshal(threadJSON{
+		Version:        threadVersion,
+		ID:             t.ID,
+		Revision:       t.Revision,
+		ConversationID: t.ConversationID,
+		Messages:       t.Messages,
+		Pending:        append(batches{}, t.batches...),
+		Closed:         t.closed,
+		HeldBack:       t.heldBack,
+		HeldTries:      t.heldTries,
+		State:          t.State,
+	})
+	if err != nil {
 		return nil, fmt.Errorf("write thread %q: %w", t.ID, err)
 	}
-	return bytes.TrimSpace(buf.Bytes()), nil
+	return raw, nil
 }
 
-func (b *batch) json() batchJSON {
-	out := batchJSON{MessageID: b.MessageID, AuthorName: b.AuthorName, ConversationID: b.ConversationID}
-	for _, it := range b.Items {
-		row := itemJSON{Call: optional(it.Call), Stage: it.Stage, Service: it.Service, State: it.State, Poll: it.Poll,
-			Result: it.Result, Rejected: it.Rejected, By: it.By, Ground: it.Ground, Key: it.Key, Unrecorded: it.Unrecorded, Tries: it.Tries}
-		if it.Service {
-			row.Call = nil
-		}
-		if it.Asked != nil {
-			row.Asked = optional(it.Asked)
-		}
-		for _, c := range it.Lead {
-			row.Lead = append(row.Lead, contentJSON{c})
-		}
-		for _, a := range it.Asks {
-			row.Asks = append(row.Asks, a.json())
-		}
-		out.Calls = append(out.Calls, row)
+// MarshalJSON writes the item with its contents.
+func (it *item) MarshalJSON() ([]byte, error) {
+	row := itemJSON{itemFields: (*itemFields)(it)}
+	if !it.Service {
+		row.Call = optional(it.Call)
 	}
-	return out
+	if it.Asked != nil {
+		row.Asked = optional(it.Asked)
+	}
+	for _, c := range it.Lead {
+		row.Lead = append(row.Lead, contentJSON{c})
+	}
+	return jsonmsg.Marshal(row)
 }
 
-func (a *ask) json() askJSON {
-	out := askJSON{Request: contentJSON{a.Request}, Inner: a.Inner, Since: a.Since, Expires: a.Expires, Ref: a.Ref}
+// MarshalJSON writes the ask with its contents.
+func (a *ask) MarshalJSON() ([]byte, error) {
+	row := askJSON{Request: contentJSON{a.Request}, askFields: (*askFields)(a)}
 	if a.Answer != nil {
-		out.Answer = optional(a.Answer)
+		row.Answer = optional(a.Answer)
 	}
-	return out
+	return jsonmsg.Marshal(row)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. A thread of a later version is a *VersionError; whatever else can't be read whole is an
-// error too: half a thread could run a call twice. The thread is changed only when there is no error.
+// UnmarshalJSON reads what MarshalJSON writes. A thread of a later version is a *VersionError;
+// whatever else can't be read whole is an error too: half a thread could run a call twice. The
+// thread is changed only when there is no error.
 func (t *Thread) UnmarshalJSON(data []byte) error {
 	in, err := readThread(data)
 	if err != nil {
 		return err
 	}
-	out := Thread{ID: in.ID, Revision: in.Revision, ConversationID: in.ConversationID, Messages: in.Messages, State: in.State,
-		closed: in.Closed, heldBack: in.HeldBack, heldTries: in.HeldTries, store: t.store}
-	for i, b := range in.Pending {
-		batch, err := b.batch()
-		if err != nil {
-			return fmt.Errorf("read a thread: pending[%d]: %w", i, err)
-		}
-		out.batches = append(out.batches, batch)
+	out := Thread{
+		ID:             in.ID,
+		Revision:       in.Revision,
+		ConversationID: in.ConversationID,
+		Messages:       in.Messages,
+		State:          in.State,
+		batches:        in.Pending,
+		closed:         in.Closed,
+		heldBack:       in.HeldBack,
+		heldTries:      in.HeldTries,
+		store:          t.store,
 	}
 	if err := out.checkIDs(); err != nil {
 		return fmt.Errorf("read a thread: %w", err)
@@ -180,7 +172,8 @@ func (t *Thread) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// readThread reads the messages, which are nearly all of a thread, where they stand, and the rest as one small document.
+// readThread reads the messages, which are nearly all of a thread, where they stand, and the rest
+// as one small document.
 func readThread(data []byte) (in threadJSON, err error) {
 	rest := []byte("{")
 	seen := map[string]bool{}
@@ -212,9 +205,7 @@ func readThread(data []byte) (in threadJSON, err error) {
 
 // readRest looks at the version before it judges any other member.
 func readRest(rest []byte, in *threadJSON) error {
-	dec := json.NewDecoder(bytes.NewReader(rest))
-	dec.DisallowUnknownFields()
-	bad := dec.Decode(in)
+	bad := strictly(rest, in)
 	var head struct {
 		Version int `json:"version"`
 	}
@@ -249,84 +240,112 @@ func (t *Thread) checkIDs() error {
 	return nil
 }
 
-func (b batchJSON) batch() (*batch, error) {
-	if len(b.Calls) == 0 {
-		return nil, errors.New("calls: expected at least one")
-	}
-	out := &batch{MessageID: b.MessageID, AuthorName: b.AuthorName, ConversationID: b.ConversationID}
-	for i, row := range b.Calls {
-		it, err := row.item()
-		if err != nil {
-			return nil, fmt.Errorf("calls[%d]: %w", i, err)
-		}
-		out.Items = append(out.Items, it)
-	}
-	return out, nil
+// strictly refuses members that are not known.
+func strictly(data []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	return dec.Decode(into)
 }
 
-func (row itemJSON) item() (*item, error) {
-	call, err := row.call()
-	if err != nil {
-		return nil, err
+// batches and items are lists whose errors name the place.
+type (
+	batches []*batch
+	items   []*item
+)
+
+// UnmarshalJSON reads the batches of a thread.
+func (all *batches) UnmarshalJSON(data []byte) error {
+	return readEach(data, "pending", (*[]*batch)(all), (*batch).check)
+}
+
+// UnmarshalJSON reads the calls of a batch.
+func (all *items) UnmarshalJSON(data []byte) error {
+	return readEach(data, "calls", (*[]*item)(all), (*item).check)
+}
+
+func readEach[T any](data []byte, name string, into *[]*T, check func(*T) error) error {
+	var rows []json.RawMessage
+	if err := json.Unmarshal(data, &rows); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	it := &item{Call: call, Stage: row.Stage, Service: row.Service, State: row.State, Poll: row.Poll, Result: row.Result,
-		Rejected: row.Rejected, By: row.By, Ground: row.Ground, Key: row.Key, Unrecorded: row.Unrecorded, Tries: row.Tries}
-	if row.Asked != nil {
-		var ok bool
-		if it.Asked, ok = row.Asked.Content.(content.ToolCall); !ok {
-			return nil, fmt.Errorf("asked: expected a call, found a %T", row.Asked.Content)
+	for i, row := range rows {
+		one := new(T)
+		err := strictly(row, one)
+		if err == nil {
+			err = check(one)
 		}
+		if err != nil {
+			return fmt.Errorf("%s[%d]: %w", name, i, err)
+		}
+		*into = append(*into, one)
+	}
+	return nil
+}
+
+func (b *batch) check() error {
+	if len(b.Items) == 0 {
+		return errors.New("calls: expected at least one")
+	}
+	return nil
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (it *item) UnmarshalJSON(data []byte) error {
+	row := itemJSON{itemFields: (*itemFields)(it)}
+	if err := strictly(data, &row); err != nil {
+		return err
+	}
+	if slices.Contains(it.Asks, nil) {
+		return errors.New("asks: expected requests, found one that is null")
 	}
 	for _, c := range row.Lead {
 		it.Lead = append(it.Lead, c.Content)
 	}
-	for _, a := range row.Asks {
-		asked, err := a.ask()
-		if err != nil {
-			return nil, err
-		}
-		it.Asks = append(it.Asks, asked)
-	}
-	return it, it.check()
-}
-
-func (row itemJSON) call() (content.ToolCall, error) {
-	if row.Call == nil {
-		if q, ok := row.question(); ok && row.Service {
-			return calledBy(q), nil
-		}
-		return nil, errors.New("call: expected one")
-	}
-	call, ok := row.Call.Content.(content.ToolCall)
-	if !ok {
-		return nil, fmt.Errorf("call: expected a call, found a %T", row.Call.Content)
-	}
-	return call, nil
-}
-
-func (row itemJSON) question() (content.InputRequest, bool) {
-	if len(row.Asks) == 0 {
-		return nil, false
-	}
-	q, ok := row.Asks[0].Request.Content.(content.InputRequest)
-	return q, ok
-}
-
-func (a askJSON) ask() (*ask, error) {
-	q, ok := a.Request.Content.(content.InputRequest)
-	if !ok {
-		return nil, fmt.Errorf("request: expected a request, found a %T", a.Request.Content)
-	}
-	out := &ask{Request: q, Inner: a.Inner, Since: a.Since, Expires: a.Expires, Ref: a.Ref}
-	if a.Answer != nil {
-		if out.Answer, ok = a.Answer.Content.(content.InputResponse); !ok {
-			return nil, fmt.Errorf("answer: expected a response, found a %T", a.Answer.Content)
+	if row.Asked != nil {
+		var ok bool
+		if it.Asked, ok = row.Asked.Content.(content.ToolCall); !ok {
+			return fmt.Errorf("asked: expected a call, found a %T", row.Asked.Content)
 		}
 	}
-	return out, nil
+	return it.readCall(row.Call)
 }
 
-// rejected tells whether the one thing that was asked about a call was refused. What a suspended function asked is for it to judge.
+func (it *item) readCall(stored *contentJSON) error {
+	switch {
+	case stored == nil && it.Service && len(it.Asks) > 0:
+		it.Call = calledBy(it.Asks[0].Request)
+		return nil
+	case stored == nil:
+		return errors.New("call: expected one")
+	}
+	var ok bool
+	if it.Call, ok = stored.Content.(content.ToolCall); !ok {
+		return fmt.Errorf("call: expected a call, found a %T", stored.Content)
+	}
+	return nil
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (a *ask) UnmarshalJSON(data []byte) error {
+	row := askJSON{askFields: (*askFields)(a)}
+	if err := strictly(data, &row); err != nil {
+		return err
+	}
+	var ok bool
+	if a.Request, ok = row.Request.Content.(content.InputRequest); !ok {
+		return fmt.Errorf("request: expected a request, found a %T", row.Request.Content)
+	}
+	if row.Answer == nil {
+		return nil
+	}
+	if a.Answer, ok = row.Answer.Content.(content.InputResponse); !ok {
+		return fmt.Errorf("answer: expected a response, found a %T", row.Answer.Content)
+	}
+	return nil
+}
+
+// rejected reports whether the one thing that was asked about a call was refused. What a suspended
+// function asked is for it to judge.
 func (it *item) rejected() bool {
 	_, approval := it.Asks[0].Answer.(*content.ToolApprovalResponse)
 	return approval && it.State == nil && content.Rejects(it.Asks[0].Answer)

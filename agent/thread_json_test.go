@@ -82,7 +82,7 @@ func TestThreadRoundTrip(t *testing.T) {
 	for i, b := range want.batches {
 		for j, it := range b.Items {
 			if other := got.batches[i].Items[j]; !reflect.DeepEqual(it, other) {
-				t.Errorf("batch %d, call %d:\n%s\n%s", i, j, sure(json.Marshal(b.json().Calls[j])), sure(json.Marshal(got.batches[i].json().Calls[j])))
+				t.Errorf("batch %d, call %d:\n%s\n%s", i, j, sure(json.Marshal(it)), sure(json.Marshal(other)))
 			}
 		}
 	}
@@ -133,10 +133,13 @@ func TestThreadsThatAreRefused(t *testing.T) {
 	one := func(row string) string {
 		return `{"version":1,"id":"t","revision":0,"messages":[],"pending":[{"calls":[` + row + `]}]}`
 	}
-	fn := `"call":{"$type":"functionCall","callId":"1","name":"x"}`
+	const x = `{"$type":"functionCall","callId":"1","name":"x"}`
+	fn := `"call":` + x
 	mcp := `"call":{"$type":"mcpServerToolCall","callId":"1","name":"x","serverName":"s"}`
 	asked := `{"request":{"$type":"textApprovalRequest","requestId":"r","text":"?"},"since":"2026-08-01T00:00:00Z"}`
 	answered := `{"request":{"$type":"textApprovalRequest","requestId":"r","text":"?"},"since":"2026-08-01T00:00:00Z","answer":{"$type":"textApprovalResponse","requestId":"r","approved":true}}`
+	rejected := `{"request":{"$type":"toolApprovalRequest","requestId":"r","toolCall":` + x + `},"since":"2026-08-01T00:00:00Z",` +
+		`"answer":{"$type":"toolApprovalResponse","requestId":"r","approved":false,"toolCall":` + x + `}}`
 	for name, raw := range map[string]string{
 		"nothing":                        ``,
 		"null version":                   `{"version":null}`,
@@ -162,8 +165,15 @@ func TestThreadsThatAreRefused(t *testing.T) {
 		"a service's, running":           one(`{` + mcp + `,"service":true,"stage":"running","asks":[` + answered + `]}`),
 		"a service's, without request":   one(`{` + mcp + `,"service":true,"stage":"done"}`),
 		"a service's, done, no answer":   one(`{` + mcp + `,"service":true,"stage":"done","asks":[` + asked + `]}`),
+		"no batch":                       `{"version":1,"id":"t","revision":0,"messages":[],"pending":[null]}`,
+		"no item":                        one(`null`),
+		"a null request":                 one(`{` + fn + `,"stage":"open","asks":[null]}`),
 		"a request that is a text":       one(`{` + fn + `,"stage":"open","asks":[{"request":{"$type":"text","text":"x"},"since":"2026-08-01T00:00:00Z"}]}`),
 		"an answer that is a text":       one(`{` + fn + `,"stage":"open","asks":[{"request":{"$type":"textApprovalRequest","requestId":"r","text":"?"},"since":"2026-08-01T00:00:00Z","answer":{"$type":"text","text":"x"}}]}`),
+		"approved by a rejection":        one(`{` + fn + `,"stage":"approved","asks":[` + rejected + `]}`),
+		"done without a result":          one(`{` + fn + `,"stage":"done"}`),
+		"a batch without calls":          one(``),
+		"two requests of one id":         one(`{` + fn + `,"stage":"open","asks":[` + asked + `,` + asked + `]}`),
 		"a time that is none":            change(`"since":"2026-08-01`, `"since":"2026-13-01`),
 		"messages that are none":         change(`"messages":[`, `"messages":[1,`),
 		"cut off":                        good[:len(good)-1],
@@ -189,7 +199,8 @@ func TestThreadOfALaterVersion(t *testing.T) {
 	}
 }
 
-// TestThreadsThatCantBeWritten: what can't be stored is an error when it is stored, not when it is needed.
+// TestThreadsThatCantBeWritten: what can't be stored is an error when it is stored, not when it is
+// needed.
 func TestThreadsThatCantBeWritten(t *testing.T) {
 	th := NewThread("t")
 	th.Messages = []*content.Message{content.NewMessage(content.User, &content.ToolApprovalRequest{})}
@@ -264,7 +275,7 @@ func FuzzThread(f *testing.F) {
 		}
 		th.Pending()
 		th.waiting()
-		readInput([]*content.Message{content.UserText("x")}, 0, th)
+		readInput(th, false, []*content.Message{content.UserText("x")}, 0)
 		c := counted{}
 		mute := NewChatAgent(NewFunctionInvoking(silent{}, LoopConfig{}), ChatAgentConfig{Name: "a", Tools: []Tool{c.tool("x"), RequireApproval(c.tool("y"))}})
 		mute.Run(t.Context(), again, content.UserText("x"))

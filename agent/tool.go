@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// Tool is something that a model may call. One that is not a Function is only declared: its calls are the caller's to run.
+// Tool is something that a model may call. One that is not a Function is only declared: its calls
+// are the caller's to run.
 type Tool interface {
 	Definition() Definition
 }
@@ -18,16 +19,18 @@ type Tool interface {
 type Definition struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	// Schema is the JSON Schema of the arguments; nil for none. The Default loop holds arguments against it before anybody is asked about
-	// them; a function that runs without being asked about checks its own.
+	// Schema is the JSON Schema of the arguments; nil for none. The Default loop holds arguments
+	// against it before anybody is asked about them; a function that runs without being asked about
+	// checks its own.
 	Schema json.RawMessage `json:"schema,omitempty"`
 }
 
 // Function is a tool that runs here.
 type Function interface {
 	Tool
-	// Invoke runs the call. The result becomes JSON; a nil result and no error means that it is done and has nothing to say. An
-	// error is told to the model in general words; LoopConfig.Log and Audit say more. A *Suspend asks the user before it goes on.
+	// Invoke runs the call. The result becomes JSON; a nil result and no error means that it is
+	// done and has nothing to say. An error is told to the model in general words; LoopConfig.Log
+	// and Audit say more. A *Suspend asks the user before it goes on.
 	Invoke(ctx context.Context, call *content.FunctionCall) (any, error)
 }
 
@@ -37,8 +40,13 @@ type Wrapper interface {
 	Unwrap() Tool
 }
 
-// NewFunction makes a function of its parts. The schema is the JSON Schema of the arguments, nil for none.
-func NewFunction(name, description string, schema json.RawMessage, run func(ctx context.Context, arguments json.RawMessage) (any, error)) Function {
+// NewFunction makes a function of its parts. The schema is the JSON Schema of the arguments, nil
+// for none.
+func NewFunction(
+	name, description string,
+	schema json.RawMessage,
+	run func(ctx context.Context, arguments json.RawMessage) (any, error),
+) Function {
 	return &function{Definition{name, description, schema}, run}
 }
 
@@ -60,7 +68,7 @@ type marked struct{ Function }
 
 func (m *marked) Unwrap() Tool { return m.Function }
 
-// NeedsApproval tells whether a tool, or any that it wraps, is marked.
+// NeedsApproval reports whether a tool, or any that it wraps, is marked.
 func NeedsApproval(t Tool) bool {
 	for t != nil {
 		if _, ok := t.(*marked); ok {
@@ -75,7 +83,8 @@ func NeedsApproval(t Tool) bool {
 	return false
 }
 
-// HostedMCP is an MCP server that the service calls by itself. Its approvals come from the service and go back to it.
+// HostedMCP is an MCP server that the service calls by itself. Its approvals come from the service
+// and go back to it.
 type HostedMCP struct {
 	Name    string // label of the server
 	URL     string
@@ -89,19 +98,22 @@ type HostedMCP struct {
 // Definition returns the label.
 func (h *HostedMCP) Definition() Definition { return Definition{Name: h.Name} }
 
-// Suspend is the error of a function that needs the user before it can go on. The requests are shown to the user of the outermost agent;
-// when all are answered the function's Resume is called. A function that suspends must be a Resumer.
+// Suspend is the error of a function that needs the user before it can go on. The requests are
+// shown to the user of the outermost agent; when all are answered the function's Resume is called.
+// A function that suspends must be a Resumer.
 type Suspend struct {
 	// State is what Resume gets back. It is kept in the thread.
 	State json.RawMessage
 	// Requests are what the user is asked. Their ids need to be unique within this call only.
 	Requests []content.InputRequest
-	// Poll lets each run resume the call without waiting for answers, since they may have been given elsewhere.
+	// Poll lets each run resume the call without waiting for answers, since they may have been
+	// given elsewhere.
 	Poll bool
 	// Refused are answers that could not act, under the ids of the requests that were answered.
 	Refused []Refusal
-	// Err says that the function can't go on now although part of it is done: the run ends with this error, and the next one resumes the
-	// function with State and no answers. After a few tries it ends as failed.
+	// Err says that the function can't go on now although part of it is done: the run ends with
+	// this error, and the next one resumes the function with State and no answers. After a few
+	// tries it ends as failed.
 	Err error
 }
 
@@ -116,13 +128,18 @@ func (s *Suspend) Error() string {
 // Resumer is a function that can go on after a Suspend.
 type Resumer interface {
 	Function
-	// Resume goes on with the call; the answers are in the order of the requests, each validated against its request. It may
-	// suspend again.
-	Resume(ctx context.Context, call *content.FunctionCall, state json.RawMessage, answers []content.InputResponse) (any, error)
+	// Resume goes on with the call; the answers are in the order of the requests, each validated
+	// against its request. It may suspend again.
+	Resume(
+		ctx context.Context,
+		call *content.FunctionCall,
+		state json.RawMessage,
+		answers []content.InputResponse,
+	) (any, error)
 }
 
-// ErrNotResumer says that a tool suspended but can't be resumed.
-var ErrNotResumer = errors.New("the function asked for user input but is no Resumer")
+// errNotResumer says that a tool suspended but can't be resumed.
+var errNotResumer = errors.New("the function asked for user input but is no Resumer")
 
 // Invocation is what a running function can see and change of the loop that runs it.
 type Invocation struct {

@@ -223,13 +223,13 @@ func (s *Service) edited(ctx context.Context, r *Request, in EditInput) (Revisio
 		return Revision{}, nil, &InputError{"arguments", "an object"}
 	}
 	call := r.Current().Call
-	call.Args = in.Args
-	d := c.Plan.Decide(call.Resolve())
-	out := &Edited{Decision: d, Binding: d.Binding, Changes: Diff(r.Current().Call.Args, in.Args)}
+	call.Args = resolve.Raw(in.Args)
+	d := c.Plan.Decide(&call)
+	out := &Edited{Decision: d, Binding: d.Binding, Changes: Diff(string(r.Current().Call.Args), in.Args)}
 	if d.Outcome == resolve.Deny {
 		return Revision{}, out, ErrEditDenied
 	}
-	if out.Binding, err = c.Plan.Bind(call.Resolve()); err != nil {
+	if out.Binding, err = c.Plan.Bind(&call); err != nil {
 		return Revision{}, nil, fmt.Errorf("bind the edited call: %w", err)
 	}
 	next := c.revision(call, out.Binding, d)

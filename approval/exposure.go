@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -32,8 +33,8 @@ func (g *Grant) Exposures() []Exposure {
 	return exposuresOf(&g.Call, policy.Arguments{Redact: g.Redact}, g.Bounds)
 }
 
-func exposuresOf(c *Call, hidden policy.Arguments, bounds []Bound) []Exposure {
-	doc, err := value.Parse([]byte(c.Args), value.DefaultLimits())
+func exposuresOf(c *resolve.Call, hidden policy.Arguments, bounds []Bound) []Exposure {
+	doc, err := value.Parse(c.Args, value.DefaultLimits())
 	if err != nil {
 		return nil
 	}

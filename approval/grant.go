@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
 )
 
 // Grant is a standing approval with bounds: calls that it covers run without asking again. It can only narrow: every argument
@@ -13,15 +14,15 @@ import (
 // pinned to the agent, those who asked, the principal, the tool's definition and the plan's version; a change of any of them
 // voids it.
 type Grant struct {
-	ID       string   `json:"id"`
-	Tenant   string   `json:"tenant"`
-	Agent    string   `json:"agent"`
-	Target   string   `json:"target"`   // Call.Target
-	Call     Call     `json:"call"`     // the approved call
-	Plan     string   `json:"plan"`     // version
-	Bounds   []Bound  `json:"bounds"`   // arguments that may differ, and how
-	Session  string   `json:"session"`  // "" means any session of the principal
-	Runtimes []string `json:"runtimes"` // the tokens that asked for it, and may use it
+	ID       string       `json:"id"`
+	Tenant   string       `json:"tenant"`
+	Agent    string       `json:"agent"`
+	Target   string       `json:"target"`   // Call.Target
+	Call     resolve.Call `json:"call"`     // the approved call
+	Plan     string       `json:"plan"`     // version
+	Bounds   []Bound      `json:"bounds"`   // arguments that may differ, and how
+	Session  string       `json:"session"`  // "" means any session of the principal
+	Runtimes []string     `json:"runtimes"` // the tokens that asked for it, and may use it
 	// RuntimePeople are those whose tokens they are, in the same order; "" where nobody's.
 	RuntimePeople []string `json:"runtime_people,omitempty"`
 	Redact        []string `json:"redact,omitempty"` // paths of arguments that channels hide

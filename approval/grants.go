@@ -68,11 +68,11 @@ func offered[T ~int | ~int64](offer, standard, limit T) T {
 // mostBounds of one offer.
 const mostBounds = 32
 
-func checkBounds(bounds []Bound, args string) error {
+func checkBounds(bounds []Bound, args resolve.Raw) error {
 	if len(bounds) > mostBounds {
 		return &InputError{"grant.bounds", fmt.Sprintf("at most %d", mostBounds)}
 	}
-	doc, err := value.Parse([]byte(args), value.DefaultLimits())
+	doc, err := value.Parse(args, value.DefaultLimits())
 	if err != nil {
 		return fmt.Errorf("%w: the arguments can't be read", ErrGrantRefused)
 	}
@@ -148,7 +148,7 @@ func (g *Grant) Live(now time.Time) bool {
 }
 
 // Covers reports whether the grant lets a call run that a plan of this version asks about, where the policies that ask bound grants so.
-func (g *Grant) Covers(c *Call, plan string, bounds policy.Grants, now time.Time) bool {
+func (g *Grant) Covers(c *resolve.Call, plan string, bounds policy.Grants, now time.Time) bool {
 	a := &g.Call
 	// Names one by one: "a/b" of server "c" and "b" of server "c/a" make one Target.
 	same := g.Live(now) && g.Plan == plan && a.Kind == c.Kind && a.Tool == c.Tool && a.Server == c.Server && a.Agent == c.Agent &&
@@ -180,18 +180,18 @@ func sameHints(a, b map[string]bool) bool {
 	return true
 }
 
-func sameJSON(a, b string) bool {
-	if a == "" || b == "" {
-		return a == b
+func sameJSON(a, b resolve.Raw) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return len(a) == len(b)
 	}
 	return narrows(a, b, nil)
 }
 
 // narrows reports whether the arguments of a call equal the approved ones, but for numbers with a bound, which may lie between zero and the
 // approved number. Nothing may be added or left out. What can't be read narrows nothing.
-func narrows(approved, call string, bounds []Bound) bool {
-	a, errA := value.Parse([]byte(approved), value.DefaultLimits())
-	b, errB := value.Parse([]byte(call), value.DefaultLimits())
+func narrows(approved, call resolve.Raw, bounds []Bound) bool {
+	a, errA := value.Parse(approved, value.DefaultLimits())
+	b, errB := value.Parse(call, value.DefaultLimits())
 	if errA != nil || errB != nil {
 		return false
 	}

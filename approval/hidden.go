@@ -24,8 +24,8 @@ func (r *Request) Arguments() policy.Arguments {
 func (r *Request) Hidden() []string {
 	call := &r.Current().Call
 	h := hiding{}
-	h.document("", call.Args, r.Arguments().Redaction())
-	h.document("parent.input", call.ParentInput, r.Arguments().ParentRedaction())
+	h.document("", string(call.Args), r.Arguments().Redaction())
+	h.document("parent.input", string(call.ParentInput), r.Arguments().ParentRedaction())
 
 	return h.paths()
 }

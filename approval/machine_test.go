@@ -133,11 +133,11 @@ func grantBounds() []policy.Grants {
 func (x *trial) open(q policy.Require) {
 	x.r = &Request{ID: "apr_1", Tenant: "t", Version: 1, Agent: Agent{ID: "agent"},
 		Requester: Requester{Runtime: "token-of-p1", Principal: "alias-p0", Owners: []string{"owner@file"}},
-		Revisions: []Revision{{Call: Call{Kind: resolve.Tool, Tool: "trade", Args: `{"n":0}`, Principal: "alias-p0"}, Binding: binding(0), Plan: "plan", At: x.now}},
+		Revisions: []Revision{{Call: resolve.Call{Kind: resolve.Tool, Tool: "trade", Args: resolve.Raw(`{"n":0}`), Principal: "alias-p0"}, Binding: binding(0), Plan: "plan", At: x.now}},
 	}
 	x.m = &model{state: Pending, approvals: map[string]bool{}, answers: map[string]bool{}, stages: map[string]int{}, fallback: policy.TimeoutDeny,
 		standIns: map[string]map[string]time.Time{}, lookers: map[string]bool{},
-		created: x.now, called: map[string]bool{}, ladder: map[string]time.Time{}, redact: map[string]bool{}}
+		created: x.now, called: map[string]bool{}, scheduled: map[string]time.Time{}, redact: map[string]bool{}}
 	if q.OnTimeout != "" {
 		x.m.fallback = q.OnTimeout
 	}
@@ -291,7 +291,7 @@ func (x *trial) Edit(t *rapid.T) {
 	}
 	q, n := drawRequire(t), x.m.revision+1
 	next := Revision{Call: x.r.Current().Call, Binding: binding(n), Plan: "plan", Author: id, At: x.now}
-	next.Call.Args = `{"n":` + strconv.Itoa(n) + `}`
+	next.Call.Args = resolve.Raw(`{"n":` + strconv.Itoa(n) + `}`)
 	events := []Event{x.r.revise(next, q)}
 	m := x.m
 	m.revision, m.approvals = n, map[string]bool{}

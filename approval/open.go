@@ -25,7 +25,7 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := opening{s: s, in: in, c: c, call: NewCall(in.Call), d: c.Plan.Decide(in.Call), within: in.Within}
+	o := opening{s: s, in: in, c: c, call: in.Call.Recorded(), d: c.Plan.Decide(in.Call), within: in.Within}
 	if o.binding = o.d.Binding; o.binding == "" {
 		o.binding, _ = c.Plan.Bind(in.Call) // an unreadable call has none, and is denied
 	}
@@ -41,7 +41,7 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 		}
 	}
 	out, err := o.commit(ctx, o.run)
-	if err != nil || out.Outcome != OpenPending || out.Shared {
+	if err != nil || out.Outcome != resolve.Ask || out.Shared {
 		return out, err
 	}
 	// The request stands whatever the directory says now: who looks at it later is told again.
@@ -155,7 +155,7 @@ type opening struct {
 	s       *Service
 	in      OpenInput
 	c       *Compiled
-	call    Call
+	call    resolve.Call
 	d       resolve.Decision
 	binding string
 	owners  []string
@@ -189,7 +189,7 @@ func (o *opening) run(tx Tx) error {
 	}
 	switch o.d.Outcome {
 	case resolve.Allow:
-		o.out.Outcome = OpenAllow
+		o.out.Outcome = resolve.Allow
 		return o.record(tx, nil, o.event(EventAllowed, nil))
 	case resolve.Ask:
 		return o.ask(tx)
@@ -222,7 +222,8 @@ func (o *opening) remembered(tx Tx) (bool, error) {
 	if m.Grant != "" {
 		return o.grantedBefore(tx, m.Grant)
 	}
-	o.out.Outcome, o.out.Shared = OpenPending, true
+	o.out.Outcome = resolve.Ask
+	o.out.Shared = true
 	o.out.Request, err = tx.Request(m.Request)
 	return true, err
 }
@@ -238,7 +239,8 @@ func (o *opening) grantedBefore(tx Tx, id string) (bool, error) {
 	if o.d.Outcome != resolve.Ask || !o.covered(&before) {
 		return false, nil
 	}
-	o.out.Outcome, o.out.Grant = OpenGranted, g
+	o.out.Outcome = resolve.Allow
+	o.out.Grant = g
 	return true, nil
 }
 
@@ -249,7 +251,7 @@ func (o *opening) key() string { return o.in.Asker.Own(o.in.Key) }
 func (o *opening) digest() string {
 	c := &o.call
 	parts := []string{o.in.Agent, o.in.Replaces, string(c.Kind), c.Tool, c.Server, c.Agent, c.Skill, strconv.Itoa(int(c.Remote)),
-		c.Args, c.ParentInput, c.Principal, c.Session, c.ToolDefinition}
+		string(c.Args), string(c.ParentInput), c.Principal, c.Session, c.ToolDefinition}
 	for _, hint := range slices.Sorted(maps.Keys(c.Annotations)) {
 		parts = append(parts, hint, strconv.FormatBool(c.Annotations[hint]))
 	}
@@ -279,7 +281,7 @@ func (o *opening) event(kind string, facts map[string]any) Event {
 	for k, v := range facts {
 		all[k] = v
 	}
-	return o.s.cfg.sealArgs(Event{Type: kind, Actor: o.in.Asker.Token, Facts: all}, o.call.Args)
+	return o.s.cfg.sealArgs(Event{Type: kind, Actor: o.in.Asker.Token, Facts: all}, string(o.call.Args))
 }
 
 func (o *opening) record(tx Tx, r *Request, events ...Event) error {
@@ -288,7 +290,8 @@ func (o *opening) record(tx Tx, r *Request, events ...Event) error {
 }
 
 func (o *opening) deny(tx Tx, why string) error {
-	o.out.Outcome, o.out.Denied = OpenDeny, why
+	o.out.Outcome = resolve.Deny
+	o.out.Denied = why
 	return o.record(tx, nil, o.event(EventDenied, map[string]any{"why": why}))
 }
 
@@ -337,7 +340,9 @@ func (o *opening) ask(tx Tx) error {
 // share answers with the open request for this very call.
 func (o *opening) share(tx Tx) error {
 	r := o.last
-	o.out.Outcome, o.out.Request, o.out.Shared = OpenPending, r, true
+	o.out.Outcome = resolve.Ask
+	o.out.Request = r
+	o.out.Shared = true
 	o.remember(tx, Memory{Request: r.ID})
 	var facts map[string]any
 	if o.joins(r) {
@@ -407,13 +412,14 @@ func (o *opening) granted(tx Tx) (bool, error) {
 		}
 		g.Uses++
 		tx.SaveGrant(g)
-		o.out.Outcome, o.out.Grant = OpenGranted, g
+		o.out.Outcome = resolve.Allow
+		o.out.Grant = g
 		o.remember(tx, Memory{Grant: g.ID})
 		e := g.event(EventGrantUsed, o.in.Asker.Token, map[string]any{
 			"binding": o.binding, "plan": o.c.Plan.Version(), "principal": o.call.Principal, "session": o.call.Session,
 			"person": o.in.Asker.Person, "owners": list(o.owners), "rules": rulesOf(&o.d).facts(), "stages": stageFacts(o.stages()),
 		})
-		return true, o.record(tx, nil, o.s.cfg.sealArgs(e, o.call.Args))
+		return true, o.record(tx, nil, o.s.cfg.sealArgs(e, string(o.call.Args)))
 	}
 	return false, nil
 }
@@ -460,7 +466,8 @@ func (o *opening) create(tx Tx) error {
 	events := r.open(o.now, o.inTime(require(&o.d)), o.s.cfg)
 	o.made = r
 	o.remember(tx, Memory{Request: id})
-	o.out.Outcome, o.out.Request = OpenPending, r
+	o.out.Outcome = resolve.Ask
+	o.out.Request = r
 	return o.record(tx, r, events...)
 }
 

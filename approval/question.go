@@ -71,7 +71,7 @@ func (s *Service) Ask(ctx context.Context, in AskInput) (*Opened, error) {
 	}
 	q := in.Question
 	q.Choices, q.Groups = slices.Clone(q.Choices), distinctGroups(q.Groups)
-	o := opening{s: s, c: c, call: NewCall(in.Call), d: c.Plan.Decide(in.Call), question: &q, within: in.Within,
+	o := opening{s: s, c: c, call: in.Call.Recorded(), d: c.Plan.Decide(in.Call), question: &q, within: in.Within,
 		in: OpenInput{Tenant: in.Tenant, Asker: in.Asker, Agent: in.Agent, Call: in.Call, Key: in.Key}}
 	if o.d.Outcome != resolve.Deny {
 		if o.binding, err = c.Plan.Bind(in.Call); err != nil {
@@ -182,7 +182,10 @@ func (o *opening) put(tx Tx) error {
 	events := r.ask(o.now, o.s.cfg)
 	o.made = r
 	o.remember(tx, Memory{Request: id, Expires: r.Deadline})
-	o.out.Outcome, o.out.Request, o.out.Decision, o.out.Binding = OpenPending, r, r.Current().Decision, bound
+	o.out.Outcome = resolve.Ask
+	o.out.Request = r
+	o.out.Decision = r.Current().Decision
+	o.out.Binding = bound
 	return o.record(tx, r, events...)
 }
 

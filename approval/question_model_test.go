@@ -42,7 +42,7 @@ func newEnquiry(t *rapid.T) *enquiry {
 		trial:  trial{t: t, town: d, cfg: Config{}.withDefaults(), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
 	}
 	x.s = &Service{people: d, cfg: x.cfg, random: seeded(1)}
-	call := Call{Kind: resolve.Tool, Tool: "write", Args: `{}`, Principal: x.user}
+	call := resolve.Call{Kind: resolve.Tool, Tool: "write", Args: resolve.Raw(`{}`), Principal: x.user}
 	choices := rapid.IntRange(1, 4).Draw(t, "choices")
 	x.r = &Request{ID: "qst_1", Tenant: "t", Version: 1, Agent: Agent{ID: "agent"},
 		Question:  &Question{Asker: "files", Choices: make([]string, choices), Default: rapid.IntRange(0, choices-1).Draw(t, "default"), Groups: x.groups},

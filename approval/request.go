@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -40,7 +39,7 @@ type Request struct {
 	Stages    []policy.Stage `json:"stages"`
 	OnTimeout policy.Timeout `json:"on_timeout"`
 	Within    time.Duration  `json:"within"`           // from opening to the first deadline, in nanoseconds
-	Ladder    []Rung         `json:"ladder,omitempty"` // reminders and escalations still to come, by time
+	Scheduled []Scheduled    `json:"ladder,omitempty"` // reminders and escalations still to come, by time
 	Called    []string       `json:"called,omitempty"` // groups that escalation has called in
 	Grants    policy.Grants  `json:"grants,omitzero"`  // what standing approvals may come out of this
 	Redact    []string       `json:"redact,omitempty"` // paths whose values channels hide
@@ -76,27 +75,11 @@ type Agent struct {
 	Description string `json:"description,omitempty"`
 }
 
-// Call is one call as it stands in a request: exactly the bytes of its arguments.
-type Call struct {
-	Kind           resolve.Kind    `json:"kind"`
-	Tool           string          `json:"tool,omitempty"`
-	Server         string          `json:"server,omitempty"`
-	Agent          string          `json:"agent,omitempty"`
-	Skill          string          `json:"skill,omitempty"`
-	Args           string          `json:"args"`                   // the exact text
-	ParentInput    string          `json:"parent_input,omitempty"` // the exact text; "" when not given
-	Annotations    map[string]bool `json:"annotations,omitempty"`
-	Remote         resolve.Remote  `json:"remote,omitempty"`
-	Principal      string          `json:"principal,omitempty"`
-	Session        string          `json:"session,omitempty"`
-	ToolDefinition string          `json:"tool_definition,omitempty"`
-}
-
 // Revision is one form of the call: as asked, or as an approver edited it. An edit is a new call: new digest, full decision
-// again (design §2).
+// again.
 type Revision struct {
 	Number   int              `json:"number"` // 0 as asked
-	Call     Call             `json:"call"`
+	Call     resolve.Call     `json:"call"`   // Recorded
 	Binding  string           `json:"binding"`
 	Plan     string           `json:"plan"` // version of the plan that decided
 	Decision resolve.Decision `json:"decision"`
@@ -109,20 +92,20 @@ type Revision struct {
 	At            time.Time `json:"at"`
 }
 
-// Rung is a thing that happens at a time while nobody decides.
-type Rung struct {
-	At   time.Time `json:"at"`
-	Kind RungKind  `json:"kind"`
-	To   string    `json:"to,omitempty"` // group, for escalate
+// Scheduled is a reminder or an escalation that is due at a time unless the request is decided first.
+type Scheduled struct {
+	At   time.Time     `json:"at"`
+	Kind ScheduledKind `json:"kind"`
+	To   string        `json:"to,omitempty"` // group, for escalate
 }
 
-// RungKind is remind or escalate.
-type RungKind string
+// ScheduledKind says what is scheduled.
+type ScheduledKind string
 
-// The rungs of the ladder.
+// What is scheduled.
 const (
-	Remind   RungKind = "remind"
-	Escalate RungKind = "escalate"
+	Remind   ScheduledKind = "remind"
+	Escalate ScheduledKind = "escalate"
 )
 
 // Vote is one person's answer to one revision.
@@ -158,7 +141,7 @@ func (r *Request) Current() *Revision { return &r.Revisions[len(r.Revisions)-1] 
 // decisions, votes given, times) is shared.
 func (r *Request) Clone() *Request {
 	c := *r
-	c.Revisions, c.Stages, c.Ladder, c.Called = slices.Clone(r.Revisions), slices.Clone(r.Stages), slices.Clone(r.Ladder), slices.Clone(r.Called)
+	c.Revisions, c.Stages, c.Scheduled, c.Called = slices.Clone(r.Revisions), slices.Clone(r.Stages), slices.Clone(r.Scheduled), slices.Clone(r.Called)
 	c.Redact, c.Lookers, c.Votes = slices.Clone(r.Redact), slices.Clone(r.Lookers), slices.Clone(r.Votes)
 	c.Requester.Also, c.Requester.AlsoOf = slices.Clone(r.Requester.Also), slices.Clone(r.Requester.AlsoOf)
 	if r.Permit != nil {
@@ -171,46 +154,9 @@ func (r *Request) Clone() *Request {
 // Binding is the digest of what may run.
 func (r *Request) Binding() string { return r.Current().Binding }
 
-// Target names what the call goes to: "tool execute_trade", "mcp_tool broker/sell", "skill payments/refund".
-func (c *Call) Target() string {
-	switch c.Kind {
-	case resolve.MCPTool:
-		return string(c.Kind) + " " + c.Server + "/" + c.Tool
-	case resolve.Skill:
-		return string(c.Kind) + " " + c.Agent + "/" + c.Skill
-	case resolve.Delegation:
-		return string(c.Kind) + " " + c.Agent
-	}
-	return string(c.Kind) + " " + c.Tool
-}
-
-// Resolve turns a recorded call into one that a plan decides.
-func (c *Call) Resolve() *resolve.Call {
-	out := &resolve.Call{
-		Kind: c.Kind, Tool: c.Tool, Server: c.Server, Agent: c.Agent, Skill: c.Skill, Args: []byte(c.Args),
-		Annotations: c.Annotations, Remote: c.Remote, Principal: c.Principal, Session: c.Session, ToolDefinition: c.ToolDefinition,
-	}
-	if c.ParentInput != "" {
-		out.ParentInput = []byte(c.ParentInput)
-	}
-	return out
-}
-
-// container is the MCP server or remote agent that the call goes to; "" for what is local.
-func (c *Call) container() string {
-	switch {
-	case c.Kind == resolve.MCPTool:
-		return c.Server
-	case c.Kind == resolve.Skill, c.Kind == resolve.Delegation && c.Remote != resolve.RemoteNo:
-		return c.Agent
-	}
-
-	return ""
-}
-
 // revision is a call as a plan decided it.
-func (c *Compiled) revision(call Call, binding string, d resolve.Decision) Revision {
-	server := call.container()
+func (c *Compiled) revision(call resolve.Call, binding string, d resolve.Decision) Revision {
+	server := call.Container()
 
 	return Revision{
 		Call:          call,
@@ -220,18 +166,6 @@ func (c *Compiled) revision(call Call, binding string, d resolve.Decision) Revis
 		MessageFrom:   d.MessageFrom,
 		HintsBelieved: server == "" || c.Plan.Trusts(server),
 	}
-}
-
-// NewCall records a call.
-func NewCall(c *resolve.Call) Call {
-	out := Call{
-		Kind: c.Kind, Tool: c.Tool, Server: c.Server, Agent: c.Agent, Skill: c.Skill, Args: string(c.Args), ParentInput: string(c.ParentInput),
-		Annotations: maps.Clone(c.Annotations), Remote: c.Remote, Principal: c.Principal, Session: c.Session, ToolDefinition: c.ToolDefinition,
-	}
-	if out.Args == "" {
-		out.Args = "{}"
-	}
-	return out
 }
 
 // Summary is what lists show of a request.

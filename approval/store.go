@@ -134,7 +134,7 @@ type Freeze struct {
 
 // Delivery is something to be sent to a target outside, at least once, after the transaction.
 type Delivery struct {
-	Target  string `json:"target"`  // name of a configured target, "slack" or "webhook:ops"
+	Target  string `json:"target"`  // of a configured target: "slack:TENANT" or "webhook:TENANT/NAME"
 	Event   string `json:"event"`   // type of the ledger entry
 	Subject string `json:"subject"` // request or grant id
 	Payload string `json:"payload"` // JSON; no arguments, no secrets

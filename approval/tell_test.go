@@ -49,9 +49,9 @@ func TestUsers3_2_EscalationIsSaidAsItIs(t *testing.T) {
 
 // TestUsers3_8_GroundsSayWhatMadeARuleAsk: values, tests and the author's description, in words.
 func TestUsers3_8_GroundsSayWhatMadeARuleAsk(t *testing.T) {
-	call := approval.Call{
-		Kind: resolve.Tool, Tool: "wire", Args: `{"amount":25000,"currency":"EUR","note":"a","pin":7,"to":{"iban":"DE1"},"to.iban":"DE2","on":true,"list":[1]}`,
-		ParentInput: `{"risk":"high"}`,
+	call := resolve.Call{
+		Kind: resolve.Tool, Tool: "wire", Args: resolve.Raw(`{"amount":25000,"currency":"EUR","note":"a","pin":7,"to":{"iban":"DE1"},"to.iban":"DE2","on":true,"list":[1]}`),
+		ParentInput: resolve.Raw(`{"risk":"high"}`),
 	}
 	m := func(key, test, truth, why string) resolve.Matcher {
 		return resolve.Matcher{Key: key, Test: test, Truth: truth, Why: why, Seen: "string of 1 character"}
@@ -106,7 +106,7 @@ func TestUsers3_6_TheWriterOfAMessageIsRecorded(t *testing.T) {
 // TestUsers3_18_ExposureIsWhatAllUsesComeTo: exactly, in the form of the number, with the currency beside it.
 func TestUsers3_18_ExposureIsWhatAllUsesComeTo(t *testing.T) {
 	exposures := func(args string, redact []string, bounds ...string) string {
-		r := approval.Request{Redact: redact, Revisions: []approval.Revision{{Call: approval.Call{Args: args}}}}
+		r := approval.Request{Redact: redact, Revisions: []approval.Revision{{Call: resolve.Call{Args: resolve.Raw(args)}}}}
 		for _, path := range bounds {
 			r.Grants.Bounds = append(r.Grants.Bounds, policy.Bound{Path: path, Kind: policy.AtMost})
 		}
@@ -144,9 +144,9 @@ func TestUsers3_18_ExposureIsWhatAllUsesComeTo(t *testing.T) {
 func TestM11_HiddenValuesAreListedByTheirPaths(t *testing.T) {
 	r := approval.Request{
 		Redact: []string{"**.password", "to.name", "parent.input.plan"},
-		Revisions: []approval.Revision{{Call: approval.Call{
-			Args:        `{"password":"p1","nested":[{"password":{"old":1}}],"to":{"name":"E","note":"n"},"plan":"shown"}`,
-			ParentInput: `{"plan":"secret","a":{"password":"p2"},"note":"n"}`,
+		Revisions: []approval.Revision{{Call: resolve.Call{
+			Args:        resolve.Raw(`{"password":"p1","nested":[{"password":{"old":1}}],"to":{"name":"E","note":"n"},"plan":"shown"}`),
+			ParentInput: resolve.Raw(`{"plan":"secret","a":{"password":"p2"},"note":"n"}`),
 		}}},
 	}
 	want := []string{"password", "nested.0.password", "to.name", "parent.input.plan", "parent.input.a.password"}
@@ -161,7 +161,7 @@ func TestM11_HiddenValuesAreListedByTheirPaths(t *testing.T) {
 		t.Error(r.Unapprovable())
 	}
 
-	shown, hidden := approval.Redact(r.Current().Call.Args, r.Arguments().Redaction())
+	shown, hidden := approval.Redact(string(r.Current().Call.Args), r.Arguments().Redaction())
 	if len(hidden) != 3 || shown != `{"password":"(hidden by policy)","nested":[{"password":"(hidden by policy)"}],"to":{"name":"(hidden by policy)","note":"n"},"plan":"shown"}` {
 		t.Error(shown, hidden)
 	}

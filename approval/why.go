@@ -52,12 +52,12 @@ type seen struct {
 	hidden       policy.Arguments
 }
 
-func newSeen(c *Call, hidden policy.Arguments) seen {
+func newSeen(c *resolve.Call, hidden policy.Arguments) seen {
 	s := seen{hidden: hidden}
-	if doc, err := value.Parse([]byte(c.Args), value.DefaultLimits()); err == nil {
+	if doc, err := value.Parse(c.Args, value.DefaultLimits()); err == nil {
 		s.args = doc
 	}
-	if doc, err := value.Parse([]byte(c.ParentInput), value.DefaultLimits()); err == nil {
+	if doc, err := value.Parse(c.ParentInput, value.DefaultLimits()); err == nil {
 		s.parent = doc
 	}
 

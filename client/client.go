@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/internal/wait"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -170,7 +171,7 @@ func (c *Client) exchange(ctx context.Context, in call) ([]byte, error) {
 		if err == nil || ctx.Err() != nil || attempt >= c.opt.Attempts || !in.again.allows(err, attempt) {
 			return text, err
 		}
-		if err := pause(ctx, c.backoff(attempt, err)); err != nil {
+		if err := wait.Pause(ctx, c.backoff(attempt, err)); err != nil {
 			return nil, err
 		}
 	}

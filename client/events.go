@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/assent-dev/assent/internal/wait"
 )
 
 // silence is how long a stream may bring nothing, not even a heartbeat, before it is taken for dead.
@@ -54,7 +56,7 @@ func (c *Client) Events(ctx context.Context, after int64) iter.Seq2[Event, error
 			if failures++; after != before {
 				failures = 1
 			}
-			if pause(ctx, c.backoff(failures, err)) != nil {
+			if wait.Pause(ctx, c.backoff(failures, err)) != nil {
 				yield(Event{}, ctx.Err())
 				return
 			}

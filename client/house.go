@@ -13,6 +13,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/internal/wait"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -175,7 +176,7 @@ func (c *Client) WaitDevice(ctx context.Context, d *openapi.Device) (*openapi.Cr
 		if Code(err) != openapi.CodePending {
 			return out, err
 		}
-		if err := pause(ctx, time.Duration(max(d.Interval, 1))*time.Second); err != nil {
+		if err := wait.Pause(ctx, time.Duration(max(d.Interval, 1))*time.Second); err != nil {
 			return nil, err
 		}
 	}

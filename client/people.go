@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/wait"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -67,7 +68,7 @@ func (c *Client) follow(ctx context.Context, changes hold.Changes) {
 		}
 		if ctx.Err() == nil {
 			changes.Changed("")
-			_ = pause(ctx, c.opt.Poll) // the loop looks at ctx
+			_ = wait.Pause(ctx, c.opt.Poll) // the loop looks at ctx
 		}
 	}
 }

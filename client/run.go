@@ -100,9 +100,9 @@ func (c *Client) Do(ctx context.Context, agent string, callText []byte, run func
 			return err
 		}
 		switch opened.Outcome {
-		case approval.OpenAllow, approval.OpenGranted:
+		case resolve.Allow:
 			return run(args)
-		case approval.OpenPending:
+		case resolve.Ask:
 		default:
 			return &NotRunError{Opened: opened}
 		}
@@ -137,7 +137,7 @@ func (c *Client) permitted(ctx context.Context, opened *approval.Opened, callTex
 	if consumed.State != approval.Consumed {
 		return "", fmt.Errorf("the server let a request be consumed that is %s", consumed.State)
 	}
-	return consumed.Current().Call.Args, nil
+	return string(consumed.Current().Call.Args), nil
 }
 
 // take consumes what was asked with the call that was asked, and what an approver edited with the binding of the edit.

@@ -136,44 +136,9 @@ func TestE3_StatesBoundWhatOneQuestionMayCost(t *testing.T) {
 	}
 }
 
-// TestE3_PatternsArePlainUpToTheirBound, by whichever way they come to many literals.
-func TestE3_PatternsArePlainUpToTheirBound(t *testing.T) {
-	words := func(n int, end string) string {
-		var all []string
-		for i := range n {
-			all = append(all, fmt.Sprintf("%c%d%s", 'a'+i%26, i, end))
-		}
-		return strings.Join(all, "|")
-	}
-	for text, plain := range map[string]bool{
-		words(128, "$"):                                 true, // alternatives of the whole pattern
-		words(129, "$"):                                 false,
-		"^(?:" + words(128, "") + ")$":                  true, // within it
-		"^(?:" + words(129, "") + ")$":                  false,
-		"^(?:" + words(100, "") + ")[xy]$":              false, // by multiplication
-		"^(?:" + words(64, "") + ")[xy]$":               true,
-		"^(?:" + words(65, "") + ")[xy]$":               false,
-		"^(?:" + words(64, "") + `|[\x{100}-\x{13f}])$`: true, // a class among them
-		"^(?:" + words(64, "") + `|[\x{100}-\x{140}])$`: false,
-		`^[\x{100}-\x{17f}]$`:                           true,
-		`^[\x{100}-\x{180}]$`:                           false,
-		words(64, "$") + `|^[\x{100}-\x{13f}]`:          true, // forms of several literals
-		words(64, "$") + `|^[\x{100}-\x{140}]`:          false,
-		"(?i)abcdefg":                                   true, // capital and small letters
-		"(?i)abcdefgh":                                  false,
-	} {
-		if p := newCompiled(t, text, Semantics{}); p.plain != plain {
-			t.Errorf("%.60s… is plain: %v", text, p.plain)
-		}
-	}
-}
-
-// TestE3_EveryAlternativeOfAPlainPatternCounts, with its own anchors.
-func TestE3_EveryAlternativeOfAPlainPatternCounts(t *testing.T) {
+// TestE3_EveryAlternativeOfAPatternCounts, with its own anchors.
+func TestE3_EveryAlternativeOfAPatternCounts(t *testing.T) {
 	const pattern = `^ab|cd$|ef|^gh$`
-	if p := newCompiled(t, pattern, Semantics{}); !p.plain || len(p.forms) != 4 {
-		t.Fatalf("%+v", p)
-	}
 	for _, word := range []string{"ab", "cd", "ef", "gh"} {
 		for _, s := range []string{word, "x" + word, word + "x", "x" + word + "x"} {
 			if got, want := newCompiled(t, pattern, Semantics{}).holds(s), reference(t, pattern, Semantics{}, s); got != want {

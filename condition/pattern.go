@@ -60,8 +60,6 @@ type pattern struct {
 	text   string // as the file has it
 	source string // the expression that is searched for
 	tree   *syntax.Regexp
-	forms  []form         // when plain string tests do
-	plain  bool           // forms are all there is to it, re stays nil
 	trims  bool           // the text without trailing white space can match where the whole text does not
 	re     *regexp.Regexp // see compile
 
@@ -80,7 +78,6 @@ func newPattern(text string, sem Semantics) (*pattern, error) {
 		return nil, err
 	}
 	p.trims = sem.Trim == RawAndTrimmed && seesEnd(p.tree)
-	p.forms, p.plain = literalForms(p.tree)
 	return p, nil
 }
 
@@ -96,9 +93,9 @@ func wholeText(text string) (source string, tree *syntax.Regexp, err error) {
 	return source, tree, err
 }
 
-// compile builds the regular expression, unless plain string tests do.
+// compile builds the regular expression, once.
 func (p *pattern) compile() {
-	if !p.plain && p.re == nil {
+	if p.re == nil {
 		p.re = regexp.MustCompile(p.source) // newPattern has parsed it
 	}
 }
@@ -114,39 +111,22 @@ func (p *pattern) automaton() *automata.Pattern {
 // holds reports whether the pattern is found in the text or, should that make a difference, in the text without
 // trailing white space.
 func (p *pattern) holds(text string) bool {
-	if p.find(text) {
+	if p.re.MatchString(text) {
 		return true
 	}
 	if !p.trims {
 		return false
 	}
 	trimmed := strings.TrimRightFunc(text, unicode.IsSpace)
-	return len(trimmed) < len(text) && p.find(trimmed)
+	return len(trimmed) < len(text) && p.re.MatchString(trimmed)
 }
 
 func (p *pattern) set() texts { return texts{but: true, pats: []literal{{pat: p}}} }
 
 // cost is more than that of lists of numbers and strings.
-func (p *pattern) cost() int {
-	if p.plain {
-		return 2*longList + 1
-	}
-	return 2*longList + 2
-}
+func (p *pattern) cost() int { return 2*longList + 1 }
 
-func (p *pattern) find(text string) bool {
-	if !p.plain {
-		return p.re.MatchString(text)
-	}
-	for i := range p.forms {
-		if p.forms[i].find(text) {
-			return true
-		}
-	}
-	return false
-}
-
-// seesEnd tells whether an expression has an assertion that looks at what follows. Without one, whatever matches
+// seesEnd reports whether an expression has an assertion that looks at what follows. Without one, whatever matches
 // in the beginning of a text matches in the text.
 func seesEnd(re *syntax.Regexp) bool {
 	switch re.Op {

@@ -22,12 +22,16 @@ import (
 
 // TestAgents runs the programs as a reader would: as processes.
 func TestAgents(t *testing.T) {
-	bin := t.TempDir()
-	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "./custom", "./files", "./soup", "./travel")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	bin := build(t, "custom", "files", "soup", "standing", "travel")
+	files := []string{
+		"README.md",
+		"custom/session.txt",
+		"files/session.txt",
+		"soup/session.txt",
+		"standing/session.txt",
+		"travel/session.txt",
 	}
-	for _, file := range []string{"README.md", "custom/session.txt", "files/session.txt", "soup/session.txt", "travel/session.txt"} {
+	for _, file := range files {
 		t.Run(file, func(t *testing.T) { testSession(t, bin, file) })
 	}
 	t.Run("once", func(t *testing.T) { testOnce(t, bin) })
@@ -41,14 +45,36 @@ func TestAgents(t *testing.T) {
 	t.Run("travel-openai", func(t *testing.T) { testModel(t, bin, "openai", "/v1", travel) })
 }
 
+// build puts the programs into a folder. `go run` keeps what it has linked in the build cache,
+// which `go build` does not: most of the time of this test was linking programs that had not
+// changed.
+func build(t *testing.T, programs ...string) string {
+	t.Helper()
+	bin := t.TempDir()
+	var all sync.WaitGroup
+	for _, name := range programs {
+		all.Go(func() {
+			link := exec.Command("go", "run", "-exec", "cp", "./"+name, filepath.Join(bin, name))
+			if out, err := link.CombinedOutput(); err != nil {
+				t.Errorf("build %s: %v\n%s", name, err, out)
+			}
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	return bin
+}
+
 var (
 	consoles  = regexp.MustCompile("(?s)```console\n(.*?)```")
 	requestID = regexp.MustCompile(`ficc_[\w-]+\.[0-9a-f]{16}`)
 	moment    = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d UTC`)
 )
 
-// testSession runs the commands of a file, each after the other, and compares what they print with what the file shows. A page has them
-// in its console blocks.
+// testSession runs the commands of a file, each after the other, and compares what they print with
+// what the file shows. A page has them in its console blocks.
 func testSession(t *testing.T, bin, file string) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -69,7 +95,8 @@ func testSession(t *testing.T, bin, file string) {
 	golden.Equal(t, "../"+file, fresh)
 }
 
-// session is a number of commands by one person. Request ids are shown as ID-1, ID-2, in their order, and times as one time.
+// session is a number of commands by one person. Request ids are shown as ID-1, ID-2, in their
+// order, and times as one time.
 type session struct {
 	home, bin string
 	more      []string // environment
@@ -137,7 +164,8 @@ func plain(t *testing.T, command string, printed []byte) {
 	}
 }
 
-// testOnce lets several processes do the same at once: they begin different trips, and give the same answers.
+// testOnce lets several processes do the same at once: they begin different trips, and give the
+// same answers.
 func testOnce(t *testing.T, bin string) {
 	s := &session{home: t.TempDir(), bin: bin}
 	s.run(t, `go run ./examples/travel plan "a trip to Lisbon"`)
@@ -157,7 +185,8 @@ func testOnce(t *testing.T, bin string) {
 	}
 }
 
-// together runs a command in four processes at once, and returns how many did not fail and what those printed.
+// together runs a command in four processes at once, and returns how many did not fail and what
+// those printed.
 func (s *session) together(t *testing.T, command string) (won int, all string) {
 	t.Helper()
 	printed, codes := make([]string, 4), make([]int, 4)
@@ -174,8 +203,8 @@ func (s *session) together(t *testing.T, command string) (won int, all string) {
 	return won, all
 }
 
-// testModel talks to a recorded service, which is held to every word that it is sent. In the soup's last text the model tries to act on
-// the terminal, and to speak as the guest.
+// testModel talks to a recorded service, which is held to every word that it is sent. In the soup's
+// last text the model tries to act on the terminal, and to speak as the guest.
 func testModel(t *testing.T, bin, vendor, path string, commands []string) {
 	_, name, _ := strings.Cut(t.Name(), "/")
 	service := replay.New(t, name+".json")
@@ -192,7 +221,8 @@ func testModel(t *testing.T, bin, vendor, path string, commands []string) {
 	golden.Equal(t, name+".txt", all.String())
 }
 
-// TestTravelRules decides recorded calls by the rules of the travel agent; each rule asks in some of them.
+// TestTravelRules decides recorded calls by the rules of the travel agent; each rule asks in some
+// of them.
 func TestTravelRules(t *testing.T) {
 	repo := os.DirFS("..")
 	graph, findings := schema.LoadGraph(repo, "examples/travel/travel.agf.yaml")

@@ -36,8 +36,8 @@ func trusted(name string) []string {
 	return nil
 }
 
-// example is one folder, compiled. File names in findings and decisions are seen from the root of the repository, as
-// `assent decide --agent examples/trading-desk/agent.agf.yaml` shows them there.
+// example is one folder, compiled. File names in findings and decisions are seen from the root of
+// the repository, as `assent decide --agent examples/trading-desk/agent.agf.yaml` shows them there.
 type example struct {
 	name  string
 	graph *schema.Graph
@@ -97,7 +97,8 @@ func lines(t *testing.T, file string) [][]byte {
 	return out
 }
 
-// decide answers one call in its JSON form, with the binding that `assent decide` adds to what is allowed.
+// decide answers one call in its JSON form, with the binding that `assent decide` adds to what is
+// allowed.
 func decide(t *testing.T, plan *resolve.Plan, line []byte) resolve.Decision {
 	t.Helper()
 	call, err := resolve.ParseCall(line, value.Limits{})
@@ -168,7 +169,8 @@ func differences(t *testing.T, want, got []byte) []string {
 	return out
 }
 
-// TestDecisions decides the calls of every example, and those of its sub-agents as the example's agent runs them.
+// TestDecisions decides the calls of every example, and those of its sub-agents as the example's
+// agent runs them.
 func TestDecisions(t *testing.T) {
 	for _, name := range names() {
 		t.Run(name, func(t *testing.T) {

@@ -10,8 +10,9 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// fragment is one form that the Agent Format page on human-in-the-loop approval shows, with its equal in an example: where
-// it stands, what it says there, and a recorded call that proves what it does.
+// fragment is one form that the Agent Format page on human-in-the-loop approval shows, with its
+// equal in an example: where it stands, what it says there, and a recorded call that proves what it
+// does.
 type fragment struct {
 	name    string
 	example string
@@ -22,7 +23,8 @@ type fragment struct {
 	because string // "source code rule" of a reason, "" for none
 }
 
-// fragments follows the page from top to bottom, then the pages on matchers and template variables that it rests on.
+// fragments follows the page from top to bottom, then the pages on matchers and template variables
+// that it rests on.
 func fragments() []fragment {
 	const (
 		desk     = "trading-desk"
@@ -178,8 +180,8 @@ func reasons(d resolve.Decision) string {
 	return strings.Join(all, "\n")
 }
 
-// said returns what stands at a path, as compact JSON with sorted keys; "" when nothing does. A path without a leading
-// slash starts in the action space.
+// said returns what stands at a path, as compact JSON with sorted keys; "" when nothing does. A
+// path without a leading slash starts in the action space.
 func said(n *yamldoc.Node, path string) string {
 	path, fromTop := strings.CutPrefix(path, "/")
 	if !fromTop {
@@ -217,7 +219,8 @@ func child(n *yamldoc.Node, step string) *yamldoc.Node {
 	return nil
 }
 
-// TestMessages shows what approvers read: each variable of the catalog, and text that tries to forge a second line.
+// TestMessages shows what approvers read: each variable of the catalog, and text that tries to
+// forge a second line.
 func TestMessages(t *testing.T) {
 	for _, c := range []struct{ example, call, message string }{
 		{"trading-desk", `{"kind":"tool","tool":"place_order","args":{"order_type":"limit","side":"buy","quantity":200,"symbol":"ACME","limit_price":150.25}}`,

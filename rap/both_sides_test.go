@@ -16,7 +16,9 @@ import (
 
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"
@@ -38,29 +40,29 @@ type bothSides struct {
 	t       *testing.T
 	house   *confHouse
 	desk    *confDesk // of the runtime
-	cfg     rap.RuntimeConfig
-	runtime *rap.Runtime
+	cfg     runtime.Config
+	runtime *runtime.Runtime
 	address string
 	stop    func()
 }
 
-func newBothSides(t *testing.T, change ...func(*rap.GatewayConfig)) *bothSides {
+func newBothSides(t *testing.T, change ...func(*gateway.Config)) *bothSides {
 	t.Helper()
 	listener := confListen(t)
 	b := &bothSides{t: t, desk: newConfDesk(), address: listener.Addr().String()}
-	b.house = confGatewayOf(t, nil, append([]func(*rap.GatewayConfig){func(cfg *rap.GatewayConfig) {
+	b.house = confGatewayOf(t, nil, append([]func(*gateway.Config){func(cfg *gateway.Config) {
 		cfg.Records, cfg.Grants.Offer = openRecords(t), true
-		cfg.Callers = []rap.Caller{confCaller("ours", "http://"+b.address, "a-bearer")}
+		cfg.Callers = []gateway.Caller{confCaller("ours", "http://"+b.address, "a-bearer")}
 		cfg.Callers[0].AnswersSigned = true
 	}}, change...)...)
 	agent, err := confPlan(callerFile, strings.ReplaceAll(confToolsPolicy, "acme.tools", "acme.none"))
 	confMust(t, err)
-	b.cfg = rap.RuntimeConfig{
+	b.cfg = runtime.Config{
 		Common: rap.Common{
 			Records: openRecords(t), Room: "runtime", Key: bytes.Repeat([]byte{9}, 32), Poll: 10 * time.Millisecond, People: b.desk,
 			Plan: func(context.Context) (*resolve.Plan, error) { return agent, nil },
 		},
-		Servers: []rap.Server{{
+		Servers: []runtime.Server{{
 			Name: "files", TrustDestructive: true,
 			Peer: peer.Config{URL: b.house.cfg.PublicURL, Token: "a-bearer", Backoff: 20 * time.Millisecond, Connect: 5 * time.Second, Timeout: 20 * time.Second},
 		}},
@@ -82,7 +84,7 @@ func openRecords(t *testing.T) store.Records {
 func (b *bothSides) serve(listener net.Listener) {
 	b.t.Helper()
 	var err error
-	b.runtime, err = rap.NewRuntime(b.cfg)
+	b.runtime, err = runtime.New(b.cfg)
 	confMust(b.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended, served := make(chan error, 1), make(chan error, 1)
@@ -113,17 +115,17 @@ func (b *bothSides) restart(meanwhile func()) {
 // invoke makes a call of write_file.
 func (b *bothSides) invoke(thread, id string) {
 	b.t.Helper()
-	_, err := threadsOf(b.t, b.runtime).Invoke(b.t.Context(), rap.Invocation{Thread: thread, ID: id, User: "ann", Operation: "write_file", Arguments: json.RawMessage(confMotd)})
+	_, err := threadsOf(b.t, b.runtime).Invoke(b.t.Context(), runtime.Invocation{Thread: thread, ID: id, User: "ann", Operation: "write_file", Arguments: json.RawMessage(confMotd)})
 	confMust(b.t, err)
 }
 
 // ends waits until a call is done.
-func (b *bothSides) ends(thread, id string) rap.Call {
+func (b *bothSides) ends(thread, id string) runtime.Call {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), 15*time.Second)
 	defer cancel()
 	c, err := threadsOf(b.t, b.runtime).Wait(ctx, thread, id)
-	if err != nil || c.State != rap.CallDone || c.Outcome == nil {
+	if err != nil || c.State != runtime.CallDone || c.Outcome == nil {
 		b.t.Fatalf("%s in %s: %+v %v", id, thread, c, err)
 	}
 	return c
@@ -138,7 +140,7 @@ func (b *bothSides) done(thread, id string) {
 }
 
 // fails holds a call to an error of the gateway ("") or of the runtime itself.
-func (b *bothSides) fails(thread, id string, why rap.Why) {
+func (b *bothSides) fails(thread, id string, why runtime.Why) {
 	b.t.Helper()
 	if c := b.ends(thread, id); !c.Failed || c.Why != why || c.Synthetic != (why != "") {
 		b.t.Errorf("%s in %s ended as %+v with %+v", id, thread, c, c.Outcome)
@@ -150,7 +152,7 @@ func (b *bothSides) shows(thread, id string) {
 	b.t.Helper()
 	for late := time.Now().Add(15 * time.Second); ; {
 		c, err := threadsOf(b.t, b.runtime).Call(b.t.Context(), thread, id)
-		if err != nil || c.State != rap.CallPending || time.Now().After(late) {
+		if err != nil || c.State != runtime.CallPending || time.Now().After(late) {
 			b.t.Fatalf("while asking: %+v %v", c, err)
 		}
 		if c.Question != "" {
@@ -202,7 +204,7 @@ func (b *bothSides) chooses(nth int, word string) {
 func TestBothSides(t *testing.T) {
 	for name, part := range map[string]func(t *testing.T, b *bothSides){
 		"no question": func(t *testing.T, b *bothSides) {
-			_, err := threadsOf(b.t, b.runtime).Invoke(t.Context(), rap.Invocation{Thread: "t", ID: "1", Operation: "read_file", Arguments: json.RawMessage(confMotd)})
+			_, err := threadsOf(b.t, b.runtime).Invoke(t.Context(), runtime.Invocation{Thread: "t", ID: "1", Operation: "read_file", Arguments: json.RawMessage(confMotd)})
 			confMust(t, err)
 			b.done("t", "1")
 			b.house.ran("read_file", 1)
@@ -253,7 +255,7 @@ func TestBothSides(t *testing.T) {
 			b.invoke("t", "1")
 			b.desk.question(t, 1)
 			b.desk.answers(t, 1, hold.Answer{State: hold.AnswerExpired})
-			b.fails("t", "1", rap.WhyUnanswered)
+			b.fails("t", "1", runtime.WhyUnanswered)
 			b.gone("t", "1")
 			b.house.ran("write_file", 0)
 		},
@@ -270,7 +272,7 @@ func TestBothSides(t *testing.T) {
 			b.invoke("t", "1")
 			b.desk.question(t, 1)
 			confMust(t, threadsOf(b.t, b.runtime).Cancel(t.Context(), "t", "1", "changed my mind"))
-			b.fails("t", "1", rap.WhyInterrupted)
+			b.fails("t", "1", runtime.WhyInterrupted)
 			b.desk.withdrawn(t, 1)
 			b.gone("t", "1")
 			b.chooses(1, "once")

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 )
 
 // confUnreadable are bodies of answers to a call that nobody may take for one; %[1]s is its id as JSON.
@@ -215,7 +215,7 @@ func confT9(t *testing.T) {
 
 func confT31(t *testing.T) {
 	r, child := newConfRuntime(t, "alpha"), newConfRuntime(t, "child")
-	h := confGatewayOf(t, []*confRuntime{r, child}, func(cfg *rap.GatewayConfig) { cfg.Callers[0].AnswersSigned = true })
+	h := confGatewayOf(t, []*confRuntime{r, child}, func(cfg *gateway.Config) { cfg.Callers[0].AnswersSigned = true })
 	c, q := r.asked()
 	// What a sandboxed child knows: the address of the gateway, the call, its own credentials.
 	body := []byte(fmt.Sprintf(`{"id":%q,"selected":0}`, c.in.ID))

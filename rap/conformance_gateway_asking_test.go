@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -46,7 +46,7 @@ func confT1(t *testing.T) {
 		},
 		"approvers": func(t *testing.T) {
 			desk := newConfDesk()
-			h, r := confGateway(t, confAsk(rap.AskApprovers, desk))
+			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			c := r.call("write_file", confMotd).invoke()
 			v := desk.request(t, 1)
 			if v.Call.Tool != "write_file" || string(v.Call.Args) != confMotd {
@@ -60,7 +60,7 @@ func confT1(t *testing.T) {
 		},
 		"approvers, then the user": func(t *testing.T) {
 			desk := newConfDesk()
-			h, r := confGateway(t, confAsk(rap.AskBoth, desk))
+			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
 			c := r.call("write_file", confMotd).invoke()
 			desk.request(t, 1)
 			h.through(r)
@@ -129,7 +129,7 @@ func confT3(t *testing.T) {
 		},
 		"approvers": func(t *testing.T) {
 			desk := newConfDesk()
-			h, r := confGateway(t, confAsk(rap.AskApprovers, desk))
+			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			c := r.call("write_file", confMotd).invoke()
 			desk.decide(t, 1, hold.Approved, "")
 			if got := c.result(); got != "done "+confMotd || c.count("") != 1 {
@@ -139,7 +139,7 @@ func confT3(t *testing.T) {
 		},
 		"both": func(t *testing.T) {
 			desk := newConfDesk()
-			h, r := confGateway(t, confAsk(rap.AskBoth, desk))
+			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
 			c := r.call("write_file", confMotd).invoke()
 			desk.decide(t, 1, hold.Approved, "")
 			q := c.choice()
@@ -182,14 +182,14 @@ func confT4(t *testing.T) {
 		},
 		"approvers": func(t *testing.T) {
 			desk := newConfDesk()
-			h, r := confGateway(t, confAsk(rap.AskApprovers, desk))
+			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			c := r.call("write_file", confMotd).invoke()
 			desk.decide(t, 1, hold.Denied, "not today")
 			told(t, h, c)
 		},
 		"approvers, and the user is not asked": func(t *testing.T) {
 			desk := newConfDesk()
-			h, r := confGateway(t, confAsk(rap.AskBoth, desk))
+			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
 			c := r.call("write_file", confMotd).invoke()
 			desk.decide(t, 1, hold.Denied, "not today")
 			told(t, h, c)
@@ -203,7 +203,7 @@ func confT4(t *testing.T) {
 			confMust(t, err)
 			later, err := confPlan(confToolsFile, confRefuses)
 			confMust(t, err)
-			h, r := confGateway(t, func(cfg *rap.GatewayConfig) {
+			h, r := confGateway(t, func(cfg *gateway.Config) {
 				cfg.Plan = func(context.Context) (*resolve.Plan, error) {
 					if closed.Load() {
 						return later, nil
@@ -221,7 +221,7 @@ func confT4(t *testing.T) {
 		},
 		"user after the approvers": func(t *testing.T) {
 			desk := newConfDesk()
-			h, r := confGateway(t, confAsk(rap.AskBoth, desk))
+			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
 			c := r.call("write_file", confMotd).invoke()
 			desk.decide(t, 1, hold.Approved, "")
 			q := c.choice()
@@ -253,13 +253,13 @@ func confT5(t *testing.T) {
 }
 
 func confT10(t *testing.T) {
-	for name, whom := range map[string]rap.Whom{"user": rap.AskUser, "approvers": rap.AskApprovers, "both": rap.AskBoth} {
+	for name, whom := range map[string]gateway.Whom{"user": gateway.AskUser, "approvers": gateway.AskApprovers, "both": gateway.AskBoth} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			desk := newConfDesk()
 			h, r := confGateway(t, confAsk(whom, desk))
 			c := r.call("write_file", confMotd).invoke()
-			if whom == rap.AskUser {
+			if whom == gateway.AskUser {
 				c.choice()
 			} else {
 				desk.request(t, 1)
@@ -271,7 +271,7 @@ func confT10(t *testing.T) {
 			}
 			h.clock.pass(61 * time.Second)
 			c.fails()
-			if whom == rap.AskUser {
+			if whom == gateway.AskUser {
 				c.refuses(c.choice())
 			} else {
 				desk.dropped(t, 1)
@@ -286,19 +286,19 @@ func confT10(t *testing.T) {
 }
 
 func confT24(t *testing.T) {
-	for name, change := range map[string]func(*rap.GatewayConfig){
-		"once": func(*rap.GatewayConfig) {},
-		"with a session": func(cfg *rap.GatewayConfig) {
-			cfg.Grants = rap.SessionGrants{Offer: true, For: time.Minute, Uses: 3, Children: true}
+	for name, change := range map[string]func(*gateway.Config){
+		"once": func(*gateway.Config) {},
+		"with a session": func(cfg *gateway.Config) {
+			cfg.Grants = gateway.SessionGrants{Offer: true, For: time.Minute, Uses: 3, Children: true}
 		},
-		"without labels": func(cfg *rap.GatewayConfig) {
+		"without labels": func(cfg *gateway.Config) {
 			for i := range cfg.Operations {
 				cfg.Operations[i].Label = nil
 			}
 		},
-		"after approvers": func(cfg *rap.GatewayConfig) {
+		"after approvers": func(cfg *gateway.Config) {
 			desk := newConfDesk()
-			cfg.Ask, cfg.People, cfg.Grants.Offer = rap.AskBoth, desk, true
+			cfg.Ask, cfg.People, cfg.Grants.Offer = gateway.AskBoth, desk, true
 			go desk.decide(t, 1, hold.Approved, "")
 		},
 	} {
@@ -309,7 +309,7 @@ func confT24(t *testing.T) {
 			if last := len(q.Choices) - 1; last < 1 || *q.Default != last || !confDenies(q.Choices[last]) {
 				t.Errorf("default %d of %q", *q.Default, q.Choices)
 			}
-			if offered := strings.Contains(strings.ToLower(strings.Join(q.Choices, " ")), "session"); offered != (name == "with a session") && h.cfg.Ask == rap.AskUser {
+			if offered := strings.Contains(strings.ToLower(strings.Join(q.Choices, " ")), "session"); offered != (name == "with a session") && h.cfg.Ask == gateway.AskUser {
 				t.Errorf("choices %q", q.Choices)
 			}
 			for _, label := range q.Choices[:len(q.Choices)-1] {

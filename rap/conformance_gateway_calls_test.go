@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -157,7 +157,7 @@ func confT20(t *testing.T) {
 		}
 	}
 
-	h, r = confGateway(t, func(cfg *rap.GatewayConfig) {
+	h, r = confGateway(t, func(cfg *gateway.Config) {
 		cfg.Plan = func(context.Context) (*resolve.Plan, error) { return nil, errors.New("the rules are away") }
 	})
 	r.call("read_file", `{"path":"/a"}`).invoke().fails()
@@ -172,7 +172,7 @@ func (c *confCall) written(arguments string) *confCall {
 }
 
 func confT21(t *testing.T) {
-	h, r := confGateway(t, func(cfg *rap.GatewayConfig) { cfg.MaxBody = 1 << 16 })
+	h, r := confGateway(t, func(cfg *gateway.Config) { cfg.MaxBody = 1 << 16 })
 	c := r.call("read_file", `{"path":"/a"}`)
 	full := string(confJSON(t, c.in))
 	without := func(field string) string {
@@ -290,8 +290,8 @@ func confT23(t *testing.T) {
 func confT28(t *testing.T) {
 	open := newConfRuntime(t, "open")
 	open.token = ""
-	h := confGatewayOf(t, []*confRuntime{open}, func(cfg *rap.GatewayConfig) {
-		cfg.Grants = rap.SessionGrants{Offer: true, Children: true}
+	h := confGatewayOf(t, []*confRuntime{open}, func(cfg *gateway.Config) {
+		cfg.Grants = gateway.SessionGrants{Offer: true, Children: true}
 	})
 	root, q := open.asked()
 	root.picks(q, q.index(t, "session"))

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 )
 
 func confT25(t *testing.T) {
@@ -65,7 +65,7 @@ func confT25(t *testing.T) {
 		},
 		"approvers": func(t *testing.T) {
 			desk := newConfDesk()
-			h, r := confGateway(t, confAsk(rap.AskApprovers, desk))
+			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			yes := r.call("write_file", `{"path":"/yes"}`).invoke()
 			desk.request(t, 1)
 			no := r.call("write_file", `{"path":"/no"}`).invoke()

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 )
 
 // confImpatient has callbacks time out soon.
-func confImpatient(cfg *rap.GatewayConfig) { cfg.Callers[0].Callbacks.Timeout = 150 * time.Millisecond }
+func confImpatient(cfg *gateway.Config) { cfg.Callers[0].Callbacks.Timeout = 150 * time.Millisecond }
 
 // failing answers the first deliveries of a type as given, and then 200.
 func confFailing(kind string, first ...int) func(*confCallback, int) int {
@@ -268,7 +268,7 @@ func confResolvingElsewhere(t *testing.T) {
 	for _, name := range []string{host, "localhost.localdomain", "ip6-localhost"} {
 		origins = append(origins, fmt.Sprintf("https://%s:%s", name, trap.port()))
 	}
-	h, r := confGateway(t, func(cfg *rap.GatewayConfig) {
+	h, r := confGateway(t, func(cfg *gateway.Config) {
 		c := &cfg.Callers[0].Callbacks
 		c.Allow, c.Attempts = append(c.Allow, origins...), 2
 		c.TLS = &tls.Config{InsecureSkipVerify: true} // what stops it is not the certificate

@@ -10,6 +10,7 @@ import (
 
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 )
 
 // acknowledged holds the answer to a cancellation or closure to what it may say: nothing.
@@ -39,7 +40,7 @@ func confT11(t *testing.T) {
 		},
 		"approvers": func(t *testing.T) {
 			desk := newConfDesk()
-			h, r := confGateway(t, confAsk(rap.AskApprovers, desk))
+			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			c := r.call("write_file", confMotd).invoke()
 			desk.request(t, 1)
 			status, body := r.cancel(c.in.GroupID, c.in.ID)
@@ -56,7 +57,7 @@ func confT11(t *testing.T) {
 		"while the desk takes it": func(t *testing.T) {
 			desk := newConfDesk()
 			desk.slow = make(chan struct{})
-			h, r := confGateway(t, confAsk(rap.AskApprovers, desk))
+			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			c := r.call("write_file", confMotd).invoke()
 			desk.request(t, 1)
 			status, body := r.cancel(c.in.GroupID, c.in.ID)
@@ -263,7 +264,7 @@ func confT14(t *testing.T) {
 	h.through(r)
 	h.ran("write_file", 2)
 
-	h, r = confGateway(t, confAsk(rap.AskApprovers, desk))
+	h, r = confGateway(t, confAsk(gateway.AskApprovers, desk))
 	r.call("write_file", confMotd).invoke()
 	desk.request(t, 1)
 	status, body = r.closeThread("thread-1")

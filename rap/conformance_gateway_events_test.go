@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/rap/runtime"
 )
 
 // eventsWorld is a gateway in front of a tool server that goes on after its results.
@@ -20,11 +21,11 @@ type eventsWorld struct {
 	*confHouse
 	runtime *confRuntime
 	tool    *toolPeer
-	up      rap.UpstreamConfig
+	up      runtime.UpstreamConfig
 	callees *httptest.Server // where the tool server reaches us
 
 	mu   sync.Mutex
-	now  *rap.UpstreamServer
+	now  *runtime.UpstreamServer
 	halt func()
 }
 
@@ -38,8 +39,8 @@ func newEventsWorld(t *testing.T) *eventsWorld {
 		now.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(w.callees.Close)
-	w.confHouse = confGatewayOf(t, []*confRuntime{w.runtime}, func(cfg *rap.GatewayConfig) {
-		w.up = rap.UpstreamConfig{Common: cfg.Common, Server: rap.Server{Name: "behind", Peer: peer.Config{URL: w.tool.URL}}, CallbackURL: w.callees.URL + "/up"}
+	w.confHouse = confGatewayOf(t, []*confRuntime{w.runtime}, func(cfg *gateway.Config) {
+		w.up = runtime.UpstreamConfig{Common: cfg.Common, Server: runtime.Server{Name: "behind", Peer: peer.Config{URL: w.tool.URL}}, CallbackURL: w.callees.URL + "/up"}
 		w.up.Room += "/upstream"
 		w.behind(t, cfg)
 	})
@@ -48,9 +49,9 @@ func newEventsWorld(t *testing.T) *eventsWorld {
 }
 
 // behind starts what calls the tool server, on what was kept.
-func (w *eventsWorld) behind(t *testing.T, cfg *rap.GatewayConfig) {
+func (w *eventsWorld) behind(t *testing.T, cfg *gateway.Config) {
 	t.Helper()
-	u, err := rap.Upstream(t.Context(), w.up)
+	u, err := runtime.Upstream(t.Context(), w.up)
 	confMust(t, err)
 	w.mu.Lock()
 	w.now = u

@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 )
 
 // confSession is a house in which somebody (ann, in the root thread) allowed write_file for the session.
-func confSession(t *testing.T, grants rap.SessionGrants) (*confHouse, *confRuntime, *confRuntime) {
+func confSession(t *testing.T, grants gateway.SessionGrants) (*confHouse, *confRuntime, *confRuntime) {
 	t.Helper()
 	r, beta := newConfRuntime(t, "alpha"), newConfRuntime(t, "beta")
 	grants.Offer = true
-	h := confGatewayOf(t, []*confRuntime{r, beta}, func(cfg *rap.GatewayConfig) { cfg.Grants = grants })
+	h := confGatewayOf(t, []*confRuntime{r, beta}, func(cfg *gateway.Config) { cfg.Grants = grants })
 	c := r.in("root", "ann").invoke()
 	q := c.choice()
 	c.picks(q, q.index(t, "session"))
@@ -49,7 +49,7 @@ func (c *confCall) bound() {
 func confT27(t *testing.T) {
 	confSoon(t, map[string]func(*testing.T){
 		"with children": func(t *testing.T) {
-			h, r, beta := confSession(t, rap.SessionGrants{Children: true})
+			h, r, beta := confSession(t, gateway.SessionGrants{Children: true})
 			r.in("root", "ann").free()
 			r.in("child", "ann", "root").free()
 			r.in("grandchild", "ann", "root", "child").free()
@@ -66,13 +66,13 @@ func confT27(t *testing.T) {
 			h.ran("write_file", 4)
 		},
 		"without children": func(t *testing.T) {
-			h, r, _ := confSession(t, rap.SessionGrants{})
+			h, r, _ := confSession(t, gateway.SessionGrants{})
 			r.in("root", "ann").free()
 			r.in("child", "ann", "root").bound()
 			h.ran("write_file", 2)
 		},
 		"its time and its uses": func(t *testing.T) {
-			h, r, _ := confSession(t, rap.SessionGrants{For: time.Hour, Uses: 3})
+			h, r, _ := confSession(t, gateway.SessionGrants{For: time.Hour, Uses: 3})
 			grants, err := h.gateway.Grants(t.Context())
 			if err != nil || len(grants) != 1 {
 				t.Fatalf("grants %v %v", grants, err)
@@ -87,21 +87,21 @@ func confT27(t *testing.T) {
 			}
 			r.in("root", "ann").bound()
 
-			h, r, _ = confSession(t, rap.SessionGrants{For: time.Hour, Uses: 100})
+			h, r, _ = confSession(t, gateway.SessionGrants{For: time.Hour, Uses: 100})
 			h.clock.pass(50 * time.Minute)
 			r.in("root", "ann").free()
 			h.clock.pass(11 * time.Minute)
 			r.in("root", "ann").bound()
 		},
 		"across a restart": func(t *testing.T) {
-			h, r, _ := confSession(t, rap.SessionGrants{})
+			h, r, _ := confSession(t, gateway.SessionGrants{})
 			h.restart()
 			r.in("root", "ann").free()
 			r.in("other", "ann").bound()
 			h.ran("write_file", 2)
 		},
 		"revoked": func(t *testing.T) {
-			h, r, _ := confSession(t, rap.SessionGrants{})
+			h, r, _ := confSession(t, gateway.SessionGrants{})
 			grants, err := h.gateway.Grants(t.Context())
 			confMust(t, err)
 			confMust(t, h.gateway.Revoke(t.Context(), grants[0].ID))
@@ -131,7 +131,7 @@ func confT27(t *testing.T) {
 		},
 		"approvers are not passed by": func(t *testing.T) {
 			desk := newConfDesk()
-			h, r := confGateway(t, confAsk(rap.AskBoth, desk), confOffer)
+			h, r := confGateway(t, confAsk(gateway.AskBoth, desk), confOffer)
 			c := r.call("write_file", confMotd).invoke()
 			desk.decide(t, 1, hold.Approved, "")
 			q := c.choice()
@@ -150,7 +150,7 @@ func confT27(t *testing.T) {
 			h.ran("write_file", len(q.Choices)-1)
 		},
 		"every use is on record": func(t *testing.T) {
-			h, r, _ := confSession(t, rap.SessionGrants{})
+			h, r, _ := confSession(t, gateway.SessionGrants{})
 			before := len(ledgerOf(h))
 			r.in("root", "ann").free()
 			h.stop()

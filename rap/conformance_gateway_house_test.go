@@ -19,6 +19,7 @@ import (
 
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -187,8 +188,8 @@ func (c *confText) String() string {
 // confHouse is a gateway that listens, with its operations and all that can be seen from outside.
 type confHouse struct {
 	t        *testing.T
-	cfg      rap.GatewayConfig
-	gateway  *rap.Gateway
+	cfg      gateway.Config
+	gateway  *gateway.Gateway
 	runtimes []*confRuntime
 	address  string
 	clock    confClock
@@ -198,26 +199,26 @@ type confHouse struct {
 }
 
 // confGateway is a gateway with one runtime, which met it.
-func confGateway(t *testing.T, change ...func(*rap.GatewayConfig)) (*confHouse, *confRuntime) {
+func confGateway(t *testing.T, change ...func(*gateway.Config)) (*confHouse, *confRuntime) {
 	t.Helper()
 	r := newConfRuntime(t, "alpha")
 	return confGatewayOf(t, []*confRuntime{r}, change...), r
 }
 
-func confGatewayOf(t *testing.T, runtimes []*confRuntime, change ...func(*rap.GatewayConfig)) *confHouse {
+func confGatewayOf(t *testing.T, runtimes []*confRuntime, change ...func(*gateway.Config)) *confHouse {
 	t.Helper()
 	listener := confListen(t)
 	h := &confHouse{t: t, runtimes: runtimes, address: listener.Addr().String(), ops: map[string]*confOperation{}}
 	plan, err := confPlan(confToolsFile, confToolsPolicy)
 	confMust(t, err)
-	h.cfg = rap.GatewayConfig{
+	h.cfg = gateway.Config{
 		Common: rap.Common{
 			Records: rap.NewMemory(), Room: "house", Key: bytes.Repeat([]byte{7}, 32), Poll: 10 * time.Millisecond, Now: h.clock.Now,
 			Plan:   func(context.Context) (*resolve.Plan, error) { return plan, nil },
 			Log:    slog.New(slog.NewTextHandler(&h.said, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			Record: h.record,
 		},
-		Name: "toolkeeper", Description: "A few tools.", PublicURL: "http://" + h.address, Operations: h.operations(), Ask: rap.AskUser,
+		Name: "toolkeeper", Description: "A few tools.", PublicURL: "http://" + h.address, Operations: h.operations(), Ask: gateway.AskUser,
 	}
 	for _, r := range runtimes {
 		c := confCaller(r.name, r.server.URL, r.token)
@@ -239,8 +240,8 @@ func confGatewayOf(t *testing.T, runtimes []*confRuntime, change ...func(*rap.Ga
 }
 
 // confCaller is how a runtime is registered.
-func confCaller(name, origin, token string) rap.Caller {
-	c := rap.Caller{Name: name, Callbacks: peer.Config{
+func confCaller(name, origin, token string) gateway.Caller {
+	c := gateway.Caller{Name: name, Callbacks: peer.Config{
 		Allow: []string{origin}, Attempts: 4, Backoff: 2 * time.Millisecond, Connect: 5 * time.Second, Timeout: 20 * time.Second,
 	}}
 	if token != "" {
@@ -288,7 +289,7 @@ func confLabel(args json.RawMessage) string {
 func (h *confHouse) serve(listener net.Listener) {
 	h.t.Helper()
 	var err error
-	h.gateway, err = rap.NewGateway(h.cfg)
+	h.gateway, err = gateway.New(h.cfg)
 	confMust(h.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended, served := make(chan error, 1), make(chan error, 1)

@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/approval/people"
-	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"
@@ -58,8 +58,8 @@ func (o *opsHouse) Plan(context.Context, string, string) (*approval.Compiled, er
 	return &approval.Compiled{Agent: approval.Agent{ID: "toolkeeper", Version: "1.0.0", Name: "Toolkeeper"}, Plan: o.plan}, nil
 }
 
-func (o *opsHouse) asks(whom rap.Whom) func(*rap.GatewayConfig) {
-	return func(cfg *rap.GatewayConfig) {
+func (o *opsHouse) asks(whom gateway.Whom) func(*gateway.Config) {
+	return func(cfg *gateway.Config) {
 		cfg.Ask, cfg.Records = whom, o.store
 		cfg.People = hold.Service(o.service, o.store, hold.Place{Tenant: "acme", Agent: "toolkeeper"})
 	}
@@ -118,7 +118,7 @@ func (o *opsHouse) stands(r *approval.Request, want approval.State) {
 func TestGatewayApprovers(t *testing.T) {
 	for name, part := range map[string]func(*testing.T, *opsHouse){
 		"two approve": func(t *testing.T, o *opsHouse) {
-			h, r := confGateway(t, o.asks(rap.AskApprovers))
+			h, r := confGateway(t, o.asks(gateway.AskApprovers))
 			c := r.call("deploy", `{"version":"1.2"}`).invoke()
 			q := o.pending()
 			shown := q.Revisions[0].Call
@@ -139,7 +139,7 @@ func TestGatewayApprovers(t *testing.T) {
 			h.ran("deploy", 1)
 		},
 		"two approve, then the user": func(t *testing.T, o *opsHouse) {
-			h, r := confGateway(t, o.asks(rap.AskBoth))
+			h, r := confGateway(t, o.asks(gateway.AskBoth))
 			c := r.call("deploy", `{}`).invoke()
 			q := o.pending()
 			o.says(q, "mara", approval.Approve, approval.VoteCounted)
@@ -151,7 +151,7 @@ func TestGatewayApprovers(t *testing.T) {
 			h.ran("deploy", 1)
 		},
 		"one denies": func(t *testing.T, o *opsHouse) {
-			h, r := confGateway(t, o.asks(rap.AskBoth))
+			h, r := confGateway(t, o.asks(gateway.AskBoth))
 			c := r.call("deploy", `{}`).invoke()
 			o.says(o.pending(), "ben", approval.Deny, approval.VoteDenied)
 			if text := c.fails(); !confDenies(text) || c.count("user_choice") != 0 {
@@ -160,7 +160,7 @@ func TestGatewayApprovers(t *testing.T) {
 			h.ran("deploy", 0)
 		},
 		"cancelled": func(t *testing.T, o *opsHouse) {
-			h, r := confGateway(t, o.asks(rap.AskApprovers))
+			h, r := confGateway(t, o.asks(gateway.AskApprovers))
 			c := r.call("deploy", `{}`).invoke()
 			q := o.pending()
 			status, body := r.cancel(c.in.GroupID, c.in.ID)
@@ -169,7 +169,7 @@ func TestGatewayApprovers(t *testing.T) {
 			h.ran("deploy", 0)
 		},
 		"nobody answers": func(t *testing.T, o *opsHouse) {
-			h, r := confGateway(t, o.asks(rap.AskApprovers))
+			h, r := confGateway(t, o.asks(gateway.AskApprovers))
 			c := r.call("deploy", `{}`).invoke()
 			q := o.pending()
 			h.clock.pass(11 * time.Minute)
@@ -178,7 +178,7 @@ func TestGatewayApprovers(t *testing.T) {
 			h.ran("deploy", 0)
 		},
 		"answered while the gateway is away": func(t *testing.T, o *opsHouse) {
-			h, r := confGateway(t, o.asks(rap.AskApprovers))
+			h, r := confGateway(t, o.asks(gateway.AskApprovers))
 			c := r.call("deploy", `{}`).invoke()
 			q := o.pending()
 			h.through(r)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"
@@ -57,13 +58,13 @@ func gatewayProcess() error {
 	caller := confCaller("alpha", life.Origin, life.Token)
 	caller.Callbacks.Attempts = 50
 	schema := json.RawMessage(`{"type":"object"}`)
-	g, err := rap.NewGateway(rap.GatewayConfig{
+	g, err := gateway.New(gateway.Config{
 		Common: rap.Common{
 			Records: &confDoomed{Records: db, life: &life}, Room: "house", Key: bytes.Repeat([]byte{7}, 32), Poll: 10 * time.Millisecond,
 			Now:  func() time.Time { return time.Now().Add(life.Ahead) },
 			Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil },
 		},
-		Name: "toolkeeper", PublicURL: "http://" + life.Address, Ask: rap.AskUser, Callers: []rap.Caller{caller},
+		Name: "toolkeeper", PublicURL: "http://" + life.Address, Ask: gateway.AskUser, Callers: []gateway.Caller{caller},
 		Operations: []rap.Operation{
 			{Name: "write_file", Description: "Writes a file.", InputSchema: schema, Run: life.run},
 			{Name: "read_file", Description: "Reads a file.", InputSchema: schema, Run: life.run},

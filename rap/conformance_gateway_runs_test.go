@@ -16,10 +16,11 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 )
 
 func confT32(t *testing.T) {
-	h, r := confGateway(t, func(cfg *rap.GatewayConfig) { cfg.RunWithin = 300 * time.Millisecond })
+	h, r := confGateway(t, func(cfg *gateway.Config) { cfg.RunWithin = 300 * time.Millisecond })
 	op := h.ops["read_file"]
 	inner := "dial tcp 10.1.2.3:5432: password=hunter2"
 	for name, do := range map[string]func(context.Context, rap.Job) (rap.Outcome, error){

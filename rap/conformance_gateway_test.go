@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 )
 
 // gatewayRows tests a Gateway against a scripted runtime.
@@ -85,11 +85,11 @@ func (c *confCall) picks(q *confCallback, selected int) {
 	}
 }
 
-func confAsk(whom rap.Whom, desk hold.People) func(*rap.GatewayConfig) {
-	return func(cfg *rap.GatewayConfig) { cfg.Ask, cfg.People = whom, desk }
+func confAsk(whom gateway.Whom, desk hold.People) func(*gateway.Config) {
+	return func(cfg *gateway.Config) { cfg.Ask, cfg.People = whom, desk }
 }
 
-func confOffer(cfg *rap.GatewayConfig) { cfg.Grants.Offer = true }
+func confOffer(cfg *gateway.Config) { cfg.Grants.Offer = true }
 
 // denies finds the words of a denial.
 func confDenies(text string) bool {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/runtime"
 )
 
 // The first question shows what it should, and the answer is one POST.
@@ -21,7 +21,7 @@ func testR1(t *testing.T) {
 	w := newRuntimeWorld(t)
 	args := `{ "path" : "/etc/motd", "text":"\u00e9", "n": 1.50 }`
 	callID := "c-1"
-	c := w.invokes(rap.Invocation{
+	c := w.invokes(runtime.Invocation{
 		Thread: "t-1", ID: "call_1", CallID: &callID, Ancestors: []string{"root", "t-0"}, User: "ann", Operation: "write_file",
 		Arguments: json.RawMessage(args),
 	})
@@ -45,7 +45,7 @@ func testR1(t *testing.T) {
 	} else if q.Call.Tool != "write_file" || string(q.Call.Args) != args || q.Call.Principal != "ann" {
 		t.Errorf("people were shown the call %+v", q.Call)
 	}
-	if got := w.until(c, "asking", func(got rap.Call) bool { return got.Question != "" }); got.Question != s.Ref {
+	if got := w.until(c, "asking", func(got runtime.Call) bool { return got.Question != "" }); got.Question != s.Ref {
 		t.Errorf("the question is %q, want %q", got.Question, s.Ref)
 	}
 	w.settles()
@@ -77,7 +77,7 @@ func testR2(t *testing.T) {
 	for thread, end := range map[string]hold.AnswerState{"unanswered": hold.AnswerExpired, "withdrawn": hold.AnswerCancelled, "denied": hold.AnswerDenied} {
 		_, q, uri = w.asks(thread, "call_1")
 		w.desk.says(q.Ref, hold.Answer{State: end, Reason: "nobody came"})
-		why := map[bool]rap.Why{true: rap.WhyDenied, false: rap.WhyUnanswered}[end == hold.AnswerDenied]
+		why := map[bool]runtime.Why{true: runtime.WhyDenied, false: runtime.WhyUnanswered}[end == hold.AnswerDenied]
 		w.gaveUp(thread, "call_1", why)
 		w.settles()
 		w.tools.exactly(uri, 0)

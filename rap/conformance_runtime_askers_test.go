@@ -6,20 +6,20 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/runtime"
 )
 
 func testR39(t *testing.T) {
 	w := newRuntimeWorld(t)
-	in := rap.Invocation{Thread: "t-1", ID: "call_1", Ancestors: []string{"root"}, Operation: "write_file", Arguments: json.RawMessage(`{}`)}
-	var threads []*rap.Threads
+	in := runtime.Invocation{Thread: "t-1", ID: "call_1", Ancestors: []string{"root"}, Operation: "write_file", Arguments: json.RawMessage(`{}`)}
+	var threads []*runtime.Threads
 	var sent []*toolCall
 	for i, who := range []approval.Asker{{Token: "rt"}, {Token: "rt", Person: "mara"}, {Token: "rt2"}} {
 		mine, err := w.rt.As(who)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := mine.Call(t.Context(), "t-1", "call_1"); !errors.Is(err, rap.ErrNoCall) {
+		if _, err := mine.Call(t.Context(), "t-1", "call_1"); !errors.Is(err, runtime.ErrNoCall) {
 			t.Errorf("%+v finds another one's call: %v", who, err)
 		}
 		if _, err := mine.Invoke(t.Context(), in); err != nil {
@@ -47,7 +47,7 @@ func testR39(t *testing.T) {
 		if views, err := other.Views(t.Context(), "t-1"); err != nil || len(views) != 0 {
 			t.Errorf("another one's views: %s, %v", views, err)
 		}
-		if c, err := other.Call(t.Context(), "t-1", "call_1"); err != nil || c.State == rap.CallDone {
+		if c, err := other.Call(t.Context(), "t-1", "call_1"); err != nil || c.State == runtime.CallDone {
 			t.Errorf("another one's result: %+v, %v", c, err)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -46,13 +47,13 @@ func runtimeProcess() error {
 	if err != nil {
 		return err
 	}
-	rt, err := rap.NewRuntime(rap.RuntimeConfig{
+	rt, err := runtime.New(runtime.Config{
 		Common: rap.Common{
 			Records: h.store, Room: confRoom, Key: confKey(), People: h.desk(), Poll: 20 * time.Millisecond,
 			Now:  func() time.Time { return time.Now().Add(spec.Ahead) },
 			Plan: func(context.Context) (*resolve.Plan, error) { return h.plan, nil }, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		},
-		Servers:     []rap.Server{{Name: "files", Peer: peer.Config{URL: spec.ToolsURL, Attempts: 5, Backoff: 5 * time.Millisecond}}},
+		Servers:     []runtime.Server{{Name: "files", Peer: peer.Config{URL: spec.ToolsURL, Attempts: 5, Backoff: 5 * time.Millisecond}}},
 		CallbackURL: spec.CallbackURL,
 	})
 	if err != nil {
@@ -65,7 +66,7 @@ func runtimeProcess() error {
 	mux := http.NewServeMux()
 	mux.Handle("/callbacks/", rt)
 	mux.HandleFunc("POST /test/invoke", func(w http.ResponseWriter, r *http.Request) {
-		var in rap.Invocation
+		var in runtime.Invocation
 		err := json.NewDecoder(r.Body).Decode(&in)
 		if err == nil {
 			_, err = threads.Invoke(r.Context(), in)
@@ -171,7 +172,7 @@ func (m *mortal) at(path string) string {
 func (m *mortal) invoke(thread, id string) *toolCall {
 	m.t.Helper()
 	m.tools.expects(thread, id)
-	body, err := json.Marshal(rap.Invocation{Thread: thread, ID: id, User: "ann", Operation: "write_file", Arguments: json.RawMessage(`{"n":1}`)})
+	body, err := json.Marshal(runtime.Invocation{Thread: thread, ID: id, User: "ann", Operation: "write_file", Arguments: json.RawMessage(`{"n":1}`)})
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -181,21 +182,21 @@ func (m *mortal) invoke(thread, id string) *toolCall {
 	return m.tools.call(thread, id)
 }
 
-func (m *mortal) look(c *toolCall) rap.Call {
+func (m *mortal) look(c *toolCall) runtime.Call {
 	m.t.Helper()
 	res, err := http.Get(fmt.Sprintf("%s?thread=%s&id=%s", m.at("/test/call"), c.GroupID, c.ID))
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	defer res.Body.Close()
-	var got rap.Call
+	var got runtime.Call
 	if text, err := io.ReadAll(res.Body); err != nil || json.Unmarshal(text, &got) != nil {
 		m.t.Fatalf("the process answered %d: %s, %v", res.StatusCode, text, err)
 	}
 	return got
 }
 
-func (m *mortal) until(c *toolCall, what string, is func(rap.Call) bool) rap.Call {
+func (m *mortal) until(c *toolCall, what string, is func(runtime.Call) bool) runtime.Call {
 	m.t.Helper()
 	ctx, stop := patience(m.t)
 	defer stop()
@@ -224,13 +225,13 @@ func (m *mortal) asks(thread, id string) (*toolCall, string) {
 
 func (m *mortal) open(c *toolCall) string {
 	m.t.Helper()
-	return m.until(c, "asking", func(got rap.Call) bool { return got.Question != "" }).Question
+	return m.until(c, "asking", func(got runtime.Call) bool { return got.Question != "" }).Question
 }
 
 func (m *mortal) completes(c *toolCall) {
 	m.t.Helper()
 	c.sends(c.result("Done: " + c.name()))
-	got := m.until(c, "done", func(got rap.Call) bool { return got.State == rap.CallDone })
+	got := m.until(c, "done", func(got runtime.Call) bool { return got.State == runtime.CallDone })
 	if got.Failed || got.Synthetic || got.Outcome == nil || got.Outcome.Text != "Done: "+c.name() {
 		m.t.Errorf("the call of %s ended with %+v (%+v)", c.name(), got, got.Outcome)
 	}
@@ -275,7 +276,7 @@ func testR26(t *testing.T) {
 	m.house.picks(t, deadRef, "ann", 0)
 	m.start()
 	isAnswer(t, m.tools.waits(dead.answerAt(""), 1)[0], dead.SentID, 0)
-	if got := m.look(while); got.State != rap.CallPending || got.Question != whileRef {
+	if got := m.look(while); got.State != runtime.CallPending || got.Question != whileRef {
 		t.Errorf("the question is not restored: %+v", got)
 	}
 	m.completes(late)

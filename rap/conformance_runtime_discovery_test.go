@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/runtime"
 )
 
 // offered are the names of what a session may call, and the servers that have problems.
@@ -91,7 +91,7 @@ func testR34(t *testing.T) {
 		w.tools.offers(manifest)
 		w.offers("bad-"+name, []string{"mail/list_files"}, []string{"files"})
 		w.simply("bad-"+name, "call_1")
-		w.gaveUp("bad-"+name, "call_1", rap.WhyInvalid)
+		w.gaveUp("bad-"+name, "call_1", runtime.WhyInvalid)
 	}
 	for name, answer := range map[string]func(w http.ResponseWriter){
 		"failing": func(rw http.ResponseWriter) { rw.WriteHeader(http.StatusInternalServerError) },
@@ -125,8 +125,8 @@ func testR35(t *testing.T) {
 	w.other.offers(toolManifest(w.other.URL+toolEndpoint, "list_files", "write_file"))
 	w.offers("t-1", []string{"files/read_file", "mail/list_files"}, []string{"files", "mail"})
 	w.simply("t-1", "call_1")
-	w.gaveUp("t-1", "call_1", rap.WhyInvalid)
-	c := w.invokes(rap.Invocation{Thread: "t-1", ID: "call_2", Operation: "read_file", Arguments: json.RawMessage(`{}`)})
+	w.gaveUp("t-1", "call_1", runtime.WhyInvalid)
+	c := w.invokes(runtime.Invocation{Thread: "t-1", ID: "call_2", Operation: "read_file", Arguments: json.RawMessage(`{}`)})
 	w.completes(c)
 	w.tools.exactly("invoke", 1)
 	w.other.exactly("invoke", 0)
@@ -166,7 +166,7 @@ func testR37(t *testing.T) {
 	} {
 		tt.breaks()
 		w.simply(name, "call_1")
-		w.gaveUp(name, "call_1", rap.WhyNotAccepted)
+		w.gaveUp(name, "call_1", runtime.WhyNotAccepted)
 		if n := w.invocations(name + "/call_1"); n != tt.sent {
 			t.Errorf("%s: sent %d times, want %d", name, n, tt.sent)
 		}
@@ -177,7 +177,7 @@ func testR37(t *testing.T) {
 	for name, status := range map[string]int{"200": 200, "201": 201, "202": 202, "204": 204} {
 		say(status)()
 		c := w.invoke(name, "call_1")
-		w.until(c, "accepted", func(got rap.Call) bool { return got.State == rap.CallPending })
+		w.until(c, "accepted", func(got runtime.Call) bool { return got.State == runtime.CallPending })
 		w.completes(c)
 	}
 	w.tools.on(toolEndpoint, func(rw http.ResponseWriter, r *http.Request, _ int) {
@@ -187,7 +187,7 @@ func testR37(t *testing.T) {
 	})
 	for _, thread := range []string{"recovers-1", "recovers-2"} {
 		c := w.invoke(thread, "call_1")
-		w.until(c, "accepted", func(got rap.Call) bool { return got.State == rap.CallPending })
+		w.until(c, "accepted", func(got runtime.Call) bool { return got.State == runtime.CallPending })
 		w.tools.waits("invoke", 2)
 		w.sameBodies(c.name())
 		w.completes(c)
@@ -229,7 +229,7 @@ func TestConformanceRuntimeTolerances(t *testing.T) {
 	})
 	w.tools.offers(`{"x-more":[1],` + toolManifest(w.tools.URL+toolEndpoint, "write_file", "read_file")[1:])
 	for n, id := range []string{"a", "b", "c"} {
-		c := w.invokes(rap.Invocation{Thread: "t-1", ID: id, Operation: "read_file"})
+		c := w.invokes(runtime.Invocation{Thread: "t-1", ID: id, Operation: "read_file"})
 		if string(c.Arguments) != "{}" {
 			t.Errorf("missing arguments became %s", c.Arguments)
 		}

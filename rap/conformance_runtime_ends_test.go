@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/runtime"
 )
 
 func testR5(t *testing.T) {
@@ -64,11 +65,11 @@ func testR6(t *testing.T) {
 	answered, second, answeredAt := w.asks("t-3", "call_1")
 	w.desk.picks(second.Ref, 1)
 	w.answered(answered, answeredAt, 1)
-	if got := w.look(c); got.State == rap.CallDone {
+	if got := w.look(c); got.State == runtime.CallDone {
 		t.Fatalf("ended at once: %+v", got)
 	}
 	for _, late := range []*toolCall{c, silent, answered} {
-		w.gaveUp(late.GroupID, late.ID, rap.WhyTimeout)
+		w.gaveUp(late.GroupID, late.ID, runtime.WhyTimeout)
 	}
 	w.desk.withdrawn(q.Ref)
 	before, said := w.look(c), w.refusals()
@@ -81,12 +82,12 @@ func testR6(t *testing.T) {
 	}
 	w.desk.picks(q.Ref, 0)
 	probe := w.invoke("t-4", "call_1")
-	w.gaveUp(probe.GroupID, probe.ID, rap.WhyTimeout)
+	w.gaveUp(probe.GroupID, probe.ID, runtime.WhyTimeout)
 	w.tools.exactly(uri, 0)
 	w.tools.exactly(answeredAt, 1)
 	for _, late := range []*toolCall{c, silent, answered} {
 		w.tools.exactly(late.answerAt("/late"), 0)
-		w.gaveUp(late.GroupID, late.ID, rap.WhyTimeout)
+		w.gaveUp(late.GroupID, late.ID, runtime.WhyTimeout)
 	}
 	if after := w.look(c); after.Outcome.Text != before.Outcome.Text {
 		t.Errorf("%q became %q", before.Outcome.Text, after.Outcome.Text)
@@ -127,14 +128,14 @@ func testR7(t *testing.T) {
 	// Long after these have failed, another that never asked has been tried as often as one may.
 	ends["probe"] = nil
 	w.other.answers(toolEndpoint, http.StatusServiceUnavailable)
-	w.starts(rap.Invocation{Thread: "t-2", ID: "probe", Operation: "list_files", Arguments: json.RawMessage(`{}`)})
-	w.gaveUp("t-2", "probe", rap.WhyNotAccepted)
+	w.starts(runtime.Invocation{Thread: "t-2", ID: "probe", Operation: "list_files", Arguments: json.RawMessage(`{}`)})
+	w.gaveUp("t-2", "probe", runtime.WhyNotAccepted)
 	w.settles()
 	for id, c := range calls {
 		if id == "silent" {
 			continue
 		}
-		w.until(c, "asking", func(got rap.Call) bool { return got.State == rap.CallPending })
+		w.until(c, "asking", func(got runtime.Call) bool { return got.State == runtime.CallPending })
 	}
 	for _, c := range calls {
 		w.desk.picks(w.desk.asked(c.name(), 1).Ref, 1)
@@ -175,7 +176,7 @@ func testR24(t *testing.T) {
 	if err := w.mine.Cancel(t.Context(), "t-1", "call_1", "the user went on"); err != nil {
 		t.Fatal(err)
 	}
-	w.gaveUp("t-1", "call_1", rap.WhyInterrupted)
+	w.gaveUp("t-1", "call_1", runtime.WhyInterrupted)
 	if took := time.Since(began); took > 3*time.Second {
 		t.Errorf("took %s", took)
 	}
@@ -187,7 +188,7 @@ func testR24(t *testing.T) {
 	gentlyRefused(t, "a late question", c.send(c.choice(c.answerAt("/late"))))
 	w.desk.picks(q.Ref, 0)
 	w.settles()
-	w.gaveUp("t-1", "call_1", rap.WhyInterrupted)
+	w.gaveUp("t-1", "call_1", runtime.WhyInterrupted)
 	w.tools.exactly(uri, 0)
 	w.tools.exactly(c.answerAt("/late"), 0)
 	w.desk.exactly(c.name(), 1)
@@ -211,8 +212,8 @@ func testR25(t *testing.T) {
 	if err := w.mine.CloseThread(t.Context(), "t-1"); err != nil {
 		t.Fatal(err)
 	}
-	w.gaveUp("t-1", "call_1", rap.WhyClosed)
-	w.gaveUp("t-1", "call_2", rap.WhyClosed)
+	w.gaveUp("t-1", "call_1", runtime.WhyClosed)
+	w.gaveUp("t-1", "call_2", runtime.WhyClosed)
 	if took := time.Since(began); took > 3*time.Second {
 		t.Errorf("took %s", took)
 	}
@@ -309,8 +310,8 @@ func testR32(t *testing.T) {
 		c.refused("a sign-in at "+address, c.oauth(address))
 	}
 	c.sends(c.oauth("https://signin.example/?state=1"))
-	got := w.until(c, "to be signed in", func(got rap.Call) bool { return got.SignIn != "" })
-	if got.SignIn != "https://signin.example/?state=1" || got.State != rap.CallPending {
+	got := w.until(c, "to be signed in", func(got runtime.Call) bool { return got.SignIn != "" })
+	if got.SignIn != "https://signin.example/?state=1" || got.State != runtime.CallPending {
 		t.Errorf("got %+v", got)
 	}
 	w.settles()
@@ -366,8 +367,8 @@ func testR38(t *testing.T) {
 		if err := w.mine.CloseThread(t.Context(), "close-"+name); err != nil {
 			t.Error(err)
 		}
-		w.gaveUp("cancel-"+name, "call_1", rap.WhyInterrupted)
-		w.gaveUp("close-"+name, "call_1", rap.WhyClosed)
+		w.gaveUp("cancel-"+name, "call_1", runtime.WhyInterrupted)
+		w.gaveUp("close-"+name, "call_1", runtime.WhyClosed)
 		if took := time.Since(began); took > 3*time.Second {
 			t.Errorf("%s: took %s", name, took)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/approval/people"
-	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 	"github.com/assent-dev/assent/server/inbox"
@@ -126,7 +126,7 @@ func (h *askHouse) tooLate(t *testing.T, ref, person string, choice int) {
 // open waits for a call's question and returns its ref.
 func (w *runtimeWorld) open(c *toolCall) string {
 	w.t.Helper()
-	return w.until(c, "asking", func(got rap.Call) bool { return got.Question != "" }).Question
+	return w.until(c, "asking", func(got runtime.Call) bool { return got.Question != "" }).Question
 }
 
 // page is what a person sees of a question in the inbox.
@@ -206,7 +206,7 @@ func twoProcesses(t *testing.T) {
 		w.desk.picks(q.Ref, 2)
 		w.settles()
 		w.tools.exactly(uri, 1)
-		if got, err := threadsOf(t, second).Call(t.Context(), "t-1", id); err != nil || got.State != rap.CallPending {
+		if got, err := threadsOf(t, second).Call(t.Context(), "t-1", id); err != nil || got.State != runtime.CallPending {
 			t.Errorf("the other process has %+v, %v", got, err)
 		}
 

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/runtime"
 )
 
 // stillAsks has a call that was sent rubbish ask properly, be answered and complete.
@@ -250,7 +250,7 @@ func testR27(t *testing.T) {
 			"null":   func(m toolMessage) toolMessage { return m.with("call_id", nil) },
 			"there":  func(m toolMessage) toolMessage { return m.with("call_id", given) },
 		} {
-			c := w.invokes(rap.Invocation{Thread: "t-1", ID: sent + "-" + echo, CallID: callID, Operation: "write_file", Arguments: []byte(`{}`)})
+			c := w.invokes(runtime.Invocation{Thread: "t-1", ID: sent + "-" + echo, CallID: callID, Operation: "write_file", Arguments: []byte(`{}`)})
 			if (c.CallID == nil) != (callID == nil) || (callID != nil && *c.CallID != given) {
 				t.Errorf("%s: sent call_id %v", sent, c.CallID)
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 )
@@ -53,9 +54,9 @@ type runtimeWorld struct {
 	desk  *scriptedDesk
 	tools *toolPeer // the first server, registered as "files"
 	other *toolPeer // the second one, "mail"
-	rt    *rap.Runtime
-	mine  *rap.Threads // of the one who calls
-	cfg   rap.RuntimeConfig
+	rt    *runtime.Runtime
+	mine  *runtime.Threads // of the one who calls
+	cfg   runtime.Config
 	front *httptest.Server
 	said  *notes // logs and ledger facts
 	calls int
@@ -82,13 +83,13 @@ func moreWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 	}))
 	t.Cleanup(w.front.Close)
 	plan := clerkPlan(t, runtimeAgent)
-	w.cfg = rap.RuntimeConfig{
+	w.cfg = runtime.Config{
 		Common: rap.Common{
 			Records: rap.NewMemory(), Room: confRoom, Key: confKey(), People: w.desk, Poll: 10 * time.Millisecond, Now: time.Now,
 			Plan:   func(context.Context) (*resolve.Plan, error) { return plan, nil },
 			Record: w.said.record, Log: slog.New(slog.NewTextHandler(w.said, nil)),
 		},
-		Servers: []rap.Server{
+		Servers: []runtime.Server{
 			{Name: "files", Peer: peer.Config{URL: w.tools.URL, Attempts: 3, Backoff: time.Millisecond}},
 			{Name: "mail", Peer: peer.Config{URL: w.other.URL, Attempts: 3, Backoff: time.Millisecond}},
 		},
@@ -105,9 +106,9 @@ func moreWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 }
 
 // startRuntime makes a runtime and has it work until the end of the test, which must come soon after it is told.
-func startRuntime(t *testing.T, cfg rap.RuntimeConfig) *rap.Runtime {
+func startRuntime(t *testing.T, cfg runtime.Config) *runtime.Runtime {
 	t.Helper()
-	rt, err := rap.NewRuntime(cfg)
+	rt, err := runtime.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func startRuntime(t *testing.T, cfg rap.RuntimeConfig) *rap.Runtime {
 }
 
 // threadsOf are the threads of who calls.
-func threadsOf(t testing.TB, rt *rap.Runtime) *rap.Threads {
+func threadsOf(t testing.TB, rt *runtime.Runtime) *runtime.Threads {
 	t.Helper()
 	threads, err := rt.As(confAsker())
 	if err != nil {
@@ -187,10 +188,10 @@ func (w *runtimeWorld) refusals() int { return strings.Count(w.said.String(), "\
 // invoke makes a call of write_file and waits until the tool server has it.
 func (w *runtimeWorld) invoke(thread, id string) *toolCall {
 	w.t.Helper()
-	return w.invokes(rap.Invocation{Thread: thread, ID: id, User: "ann", Operation: "write_file", Arguments: json.RawMessage(`{"path":"/etc/motd"}`)})
+	return w.invokes(runtime.Invocation{Thread: thread, ID: id, User: "ann", Operation: "write_file", Arguments: json.RawMessage(`{"path":"/etc/motd"}`)})
 }
 
-func (w *runtimeWorld) invokes(in rap.Invocation) *toolCall {
+func (w *runtimeWorld) invokes(in runtime.Invocation) *toolCall {
 	w.t.Helper()
 	w.starts(in)
 	if in.Operation == "list_files" {
@@ -200,7 +201,7 @@ func (w *runtimeWorld) invokes(in rap.Invocation) *toolCall {
 }
 
 // starts makes a call, wherever it gets to.
-func (w *runtimeWorld) starts(in rap.Invocation) {
+func (w *runtimeWorld) starts(in runtime.Invocation) {
 	w.t.Helper()
 	w.tools.expects(in.Thread, in.ID)
 	w.other.expects(in.Thread, in.ID)
@@ -212,7 +213,7 @@ func (w *runtimeWorld) starts(in rap.Invocation) {
 // simply makes a call of write_file, wherever it gets to.
 func (w *runtimeWorld) simply(thread, id string) {
 	w.t.Helper()
-	w.starts(rap.Invocation{Thread: thread, ID: id, Operation: "write_file", Arguments: json.RawMessage(`{}`)})
+	w.starts(runtime.Invocation{Thread: thread, ID: id, Operation: "write_file", Arguments: json.RawMessage(`{}`)})
 }
 
 // asks makes a call and has the tool ask about it; the answer goes to /answers/{thread}/{id}/s3cr3t.
@@ -229,9 +230,9 @@ func (c *toolCall) answerAt(more string) string {
 }
 
 // look tells how a call stands.
-func (w *runtimeWorld) look(c *toolCall) rap.Call { return w.lookAt(c.GroupID, c.ID) }
+func (w *runtimeWorld) look(c *toolCall) runtime.Call { return w.lookAt(c.GroupID, c.ID) }
 
-func (w *runtimeWorld) lookAt(thread, id string) rap.Call {
+func (w *runtimeWorld) lookAt(thread, id string) runtime.Call {
 	w.t.Helper()
 	got, err := w.mine.Call(w.t.Context(), thread, id)
 	if err != nil {
@@ -241,7 +242,7 @@ func (w *runtimeWorld) lookAt(thread, id string) rap.Call {
 }
 
 // until waits until a call stands as it should.
-func (w *runtimeWorld) until(c *toolCall, what string, is func(rap.Call) bool) rap.Call {
+func (w *runtimeWorld) until(c *toolCall, what string, is func(runtime.Call) bool) runtime.Call {
 	w.t.Helper()
 	ctx, stop := patience(w.t)
 	defer stop()
@@ -263,23 +264,23 @@ func (w *runtimeWorld) until(c *toolCall, what string, is func(rap.Call) bool) r
 // troubled waits until the user is told that an answer could not be delivered.
 func (w *runtimeWorld) troubled(c *toolCall) {
 	w.t.Helper()
-	if got := w.until(c, "troubled", func(got rap.Call) bool { return got.Trouble != "" }); strings.Contains(got.Trouble, responseSecret) {
+	if got := w.until(c, "troubled", func(got runtime.Call) bool { return got.Trouble != "" }); strings.Contains(got.Trouble, responseSecret) {
 		w.t.Errorf("the trouble tells a token: %s", got.Trouble)
 	}
 }
 
 // pending wants a call to wait for its result.
-func (w *runtimeWorld) pending(c *toolCall) rap.Call {
+func (w *runtimeWorld) pending(c *toolCall) runtime.Call {
 	w.t.Helper()
-	got := w.until(c, "sent", func(got rap.Call) bool { return got.State != rap.CallSending })
-	if got.State != rap.CallPending || got.Outcome != nil || got.Why != "" {
+	got := w.until(c, "sent", func(got runtime.Call) bool { return got.State != runtime.CallSending })
+	if got.State != runtime.CallPending || got.Outcome != nil || got.Why != "" {
 		w.t.Errorf("the call of %s is %+v, want it pending", c.name(), got)
 	}
 	return got
 }
 
 // ends waits for the end of a call.
-func (w *runtimeWorld) ends(thread, id string) rap.Call {
+func (w *runtimeWorld) ends(thread, id string) runtime.Call {
 	w.t.Helper()
 	ctx, stop := patience(w.t)
 	defer stop()
@@ -287,7 +288,7 @@ func (w *runtimeWorld) ends(thread, id string) rap.Call {
 	if err != nil {
 		w.t.Fatalf("%s/%s: %v: %+v", thread, id, err, got)
 	}
-	if got.State != rap.CallDone || got.Outcome == nil || got.Question != "" {
+	if got.State != runtime.CallDone || got.Outcome == nil || got.Question != "" {
 		w.t.Errorf("an end that is none: %+v", got)
 	}
 	return got
@@ -310,7 +311,7 @@ func (w *runtimeWorld) endedWith(c *toolCall, text string) {
 }
 
 // gaveUp waits for an end of this side's own.
-func (w *runtimeWorld) gaveUp(thread, id string, why rap.Why) {
+func (w *runtimeWorld) gaveUp(thread, id string, why runtime.Why) {
 	w.t.Helper()
 	got := w.ends(thread, id)
 	if !got.Synthetic || !got.Failed || got.Why != why || got.Outcome == nil || !strings.HasPrefix(got.Outcome.Text, "Error: ") {

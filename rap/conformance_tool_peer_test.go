@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/internal/names"
 )
 
 // toolPeer is a tool server that does what a test tells it to. It knows RAP from the protocol's field tables alone, and shares no code with
@@ -203,15 +203,26 @@ const confRoom = "clerk"
 
 func confAsker() approval.Asker { return approval.Asker{Token: "clerk-token"} }
 
+// confNames are the names under which a runtime under test sends the call of a thread.
+func confNames(thread, id string) (group, call string) {
+	n, err := names.New(confKey(), confRoom, false)
+	if err != nil {
+		panic(err)
+	}
+	sent := n.Sent(confAsker(), thread, id, nil)
+
+	return sent.Group, sent.ID
+}
+
 // confGroup is the name under which a thread is sent.
 func confGroup(thread string) string {
-	group, _ := rap.SentAs(confKey(), confRoom, confAsker(), thread, "")
+	group, _ := confNames(thread, "")
 	return group
 }
 
 // confNotice is what a tool server is told of a thread, or of one of its calls.
 func confNotice(thread string, id ...string) map[string]string {
-	group, call := rap.SentAs(confKey(), confRoom, confAsker(), thread, strings.Join(id, ""))
+	group, call := confNames(thread, strings.Join(id, ""))
 	if len(id) == 0 {
 		return map[string]string{"thread_id": group}
 	}
@@ -231,7 +242,7 @@ func (p *toolPeer) call(thread, id string) *toolCall {
 
 // expects has the invocation of a thread's call recognised by the names that it is sent as.
 func (p *toolPeer) expects(thread, id string) {
-	group, call := rap.SentAs(confKey(), confRoom, confAsker(), thread, id)
+	group, call := confNames(thread, id)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.own[group+"/"+call] = [2]string{thread, id}

@@ -13,6 +13,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/wire"
 	"github.com/assent-dev/assent/resolve"
@@ -41,27 +42,27 @@ func (d stuckDesk) Watch(ctx context.Context, _ func(string)) error {
 func TestLoadAcknowledged(t *testing.T) {
 	for name, tt := range map[string]struct {
 		operation string
-		change    func(*rap.GatewayConfig, <-chan struct{})
+		change    func(*gateway.Config, <-chan struct{})
 		callback  bool // the runtime doesn't answer its callbacks
 		ends      bool // or else its users are asked
 	}{
-		"a plan that is not to be had": {operation: "write_file", change: func(cfg *rap.GatewayConfig, let <-chan struct{}) {
+		"a plan that is not to be had": {operation: "write_file", change: func(cfg *gateway.Config, let <-chan struct{}) {
 			plan := cfg.Plan
 			cfg.Plan = func(ctx context.Context) (*resolve.Plan, error) {
 				<-let
 				return plan(ctx)
 			}
 		}},
-		"an operation that takes its time": {operation: "read_file", ends: true, change: func(cfg *rap.GatewayConfig, let <-chan struct{}) {
+		"an operation that takes its time": {operation: "read_file", ends: true, change: func(cfg *gateway.Config, let <-chan struct{}) {
 			cfg.Operations[1].Run = func(context.Context, rap.Job) (rap.Outcome, error) {
 				<-let
 				return rap.Outcome{Text: "done"}, nil
 			}
 		}},
-		"a desk that is away": {operation: "write_file", change: func(cfg *rap.GatewayConfig, let <-chan struct{}) {
-			cfg.Ask, cfg.People = rap.AskBoth, stuckDesk{let: let}
+		"a desk that is away": {operation: "write_file", change: func(cfg *gateway.Config, let <-chan struct{}) {
+			cfg.Ask, cfg.People = gateway.AskBoth, stuckDesk{let: let}
 		}},
-		"a ledger that is slow": {operation: "write_file", change: func(cfg *rap.GatewayConfig, let <-chan struct{}) {
+		"a ledger that is slow": {operation: "write_file", change: func(cfg *gateway.Config, let <-chan struct{}) {
 			cfg.Record = func(context.Context, string, string, string, map[string]any) error {
 				<-let
 				return nil
@@ -76,7 +77,7 @@ func TestLoadAcknowledged(t *testing.T) {
 			if tt.callback {
 				u.let = let
 			}
-			url := ackGateway(t, u, func(cfg *rap.GatewayConfig) {
+			url := ackGateway(t, u, func(cfg *gateway.Config) {
 				if tt.change != nil {
 					tt.change(cfg, let)
 				}
@@ -108,14 +109,14 @@ func TestLoadAcknowledged(t *testing.T) {
 	}
 }
 
-func ackGateway(t *testing.T, u *loadUser, change func(*rap.GatewayConfig)) string {
+func ackGateway(t *testing.T, u *loadUser, change func(*gateway.Config)) string {
 	t.Helper()
 	plan, err := confPlan(confToolsFile, confToolsPolicy)
 	confMust(t, err)
 	front := httptest.NewUnstartedServer(nil)
 	schema := json.RawMessage(`{"type":"object"}`)
 	run := func(context.Context, rap.Job) (rap.Outcome, error) { return rap.Outcome{Text: "done"}, nil }
-	cfg := rap.GatewayConfig{
+	cfg := gateway.Config{
 		Common: rap.Common{
 			Records: openRecords(t), Room: "load", Key: bytes.Repeat([]byte{7}, 32), Poll: 20 * time.Millisecond,
 			Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil },
@@ -125,10 +126,10 @@ func ackGateway(t *testing.T, u *loadUser, change func(*rap.GatewayConfig)) stri
 			{Name: "write_file", Description: "Writes a file.", InputSchema: schema, Run: run},
 			{Name: "read_file", Description: "Reads a file.", InputSchema: schema, Run: run},
 		},
-		Callers: []rap.Caller{{Name: "load", Callbacks: peer.Config{Allow: []string{u.server.URL}, Timeout: 30 * time.Second}}},
+		Callers: []gateway.Caller{{Name: "load", Callbacks: peer.Config{Allow: []string{u.server.URL}, Timeout: 30 * time.Second}}},
 	}
 	change(&cfg)
-	g, err := rap.NewGateway(cfg)
+	g, err := gateway.New(cfg)
 	confMust(t, err)
 	front.Config.Handler = g
 	front.Start()

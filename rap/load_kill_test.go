@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/runtime"
 )
 
 // slaughter is a gateway and a runtime, each a process that is killed again and again while calls go through both.
@@ -16,13 +16,13 @@ type slaughter struct {
 	t                *testing.T
 	gateway, runtime *loaded
 	ids              []string
-	ends             map[string]rap.Call
+	ends             map[string]runtime.Call
 }
 
 // TestLoadKilled: either side is killed with SIGKILL at random moments. No operation runs twice, every call has one end, which it keeps, and nothing
 // is stuck: what was lost on its way ends at its deadline and never ran.
 func TestLoadKilled(t *testing.T) {
-	s := &slaughter{t: t, ids: loadIDs(loadCalls), ends: map[string]rap.Call{}}
+	s := &slaughter{t: t, ids: loadIDs(loadCalls), ends: map[string]runtime.Call{}}
 	s.runtime = newLoaded(t, func(l *loadLife) { l.People = 1 })
 	s.gateway = newLoaded(t, func(l *loadLife) { l.Gateway, l.Sync, l.Other = true, true, s.runtime.life.Own })
 	s.runtime.life.Other = s.gateway.life.Own
@@ -37,7 +37,7 @@ func TestLoadKilled(t *testing.T) {
 	first := maps.Clone(s.ends)
 	s.gateway.reborn(time.Minute)
 	s.runtime.reborn(time.Minute)
-	s.ends = map[string]rap.Call{}
+	s.ends = map[string]runtime.Call{}
 	s.settles(false)
 	tally := map[string]int{}
 	for id, end := range s.ends {
@@ -105,10 +105,10 @@ func (s *slaughter) settles(some bool) {
 		for _, id := range open {
 			c := s.runtime.call(id)
 			switch {
-			case c.State == rap.CallDone:
+			case c.State == runtime.CallDone:
 				s.ends[id] = c
 				continue
-			case some && c.State == rap.CallPending && c.Question == "" && !s.gateway.alive(id):
+			case some && c.State == runtime.CallPending && c.Question == "" && !s.gateway.alive(id):
 				lost++
 			}
 			rest = append(rest, id)
@@ -119,7 +119,7 @@ func (s *slaughter) settles(some bool) {
 }
 
 // holds checks the end of a call against its runs, and names it.
-func (s *slaughter) holds(id string, end rap.Call) string {
+func (s *slaughter) holds(id string, end runtime.Call) string {
 	s.t.Helper()
 	runs, text := s.gateway.runs()[id], end.Outcome.Text
 	kind, most, least := "", 0, 0
@@ -130,9 +130,9 @@ func (s *slaughter) holds(id string, end rap.Call) string {
 		kind = "denied"
 	case strings.Contains(text, "outcome unknown") && !end.Synthetic:
 		kind, most = "unknown", 1
-	case end.Why == rap.WhyTimeout:
+	case end.Why == runtime.WhyTimeout:
 		kind = "lost"
-	case end.Why == rap.WhyInvalid: // there was no gateway to ask what it offers
+	case end.Why == runtime.WhyInvalid: // there was no gateway to ask what it offers
 		kind = "refused"
 	}
 	if kind == "" || runs > most || runs < least || s.gateway.alive(id) {

@@ -15,7 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -24,7 +24,9 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"
@@ -108,10 +110,10 @@ func (l *loadLife) gateway(db store.Records, mux *http.ServeMux) (func(context.C
 	if err != nil {
 		return nil, err
 	}
-	caller := rap.Caller{Name: "load", Callbacks: l.peer()}
+	caller := gateway.Caller{Name: "load", Callbacks: l.peer()}
 	caller.Callbacks.URL, caller.Callbacks.Allow = "", []string{l.Other}
-	g, err := rap.NewGateway(rap.GatewayConfig{
-		Common: common, Name: "toolkeeper", PublicURL: l.Own, Callers: []rap.Caller{caller}, Within: longestWait, Rate: 1 << 20,
+	g, err := gateway.New(gateway.Config{
+		Common: common, Name: "toolkeeper", PublicURL: l.Own, Callers: []gateway.Caller{caller}, Within: longestWait, Rate: 1 << 20,
 		Operations: []rap.Operation{{Name: "write_file", Description: "Writes a file.", InputSchema: json.RawMessage(`{"type":"object"}`), Run: l.write}},
 	})
 	if err != nil {
@@ -155,8 +157,8 @@ func (l *loadLife) runtime(db store.Records, mux *http.ServeMux) (func(context.C
 		return nil, err
 	}
 	common.People = &loadDesk{people: l.People, due: map[string]time.Time{}, fresh: make(chan struct{}, 1)}
-	r, err := rap.NewRuntime(rap.RuntimeConfig{
-		Common: common, CallbackURL: l.Own + "/callbacks", Servers: []rap.Server{{Name: "files", Peer: l.peer()}}, CallWithin: longestWait, ChoiceWithin: longestWait,
+	r, err := runtime.New(runtime.Config{
+		Common: common, CallbackURL: l.Own + "/callbacks", Servers: []runtime.Server{{Name: "files", Peer: l.peer()}}, CallWithin: longestWait, ChoiceWithin: longestWait,
 		Only: confAsker(),
 	})
 	if err != nil {
@@ -176,7 +178,7 @@ func (l *loadLife) runtime(db store.Records, mux *http.ServeMux) (func(context.C
 	mux.HandleFunc("GET /test/call", func(w http.ResponseWriter, req *http.Request) {
 		in := loadInvocation(req.FormValue("id"))
 		got, err := threads.Call(req.Context(), in.Thread, in.ID)
-		if err != nil && !errors.Is(err, rap.ErrNoCall) {
+		if err != nil && !errors.Is(err, runtime.ErrNoCall) {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
@@ -186,9 +188,9 @@ func (l *loadLife) runtime(db store.Records, mux *http.ServeMux) (func(context.C
 }
 
 // loadInvocation is the call of an id. There are a hundred threads, and those who come one after the other are not in the same one.
-func loadInvocation(id string) rap.Invocation {
+func loadInvocation(id string) runtime.Invocation {
 	thread := "thread " + id[len(id)-2:]
-	return rap.Invocation{Thread: thread, ID: id, User: "ann", Operation: "write_file", Arguments: json.RawMessage(`{"path":"/etc/motd","text":"` + id + `"}`)}
+	return runtime.Invocation{Thread: thread, ID: id, User: "ann", Operation: "write_file", Arguments: json.RawMessage(`{"path":"/etc/motd","text":"` + id + `"}`)}
 }
 
 // loadDesk is where people answer after a while, each question by its key, so that a desk knows in its next life what it knew in this one.
@@ -279,11 +281,11 @@ type loadCost struct {
 }
 
 func loadCostNow() loadCost {
-	runtime.GC()
-	runtime.GC() // what finalizers let go
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	c := loadCost{Memory: m.HeapAlloc + m.StackInuse, Goroutines: runtime.NumGoroutine()}
+	goruntime.GC()
+	goruntime.GC() // what finalizers let go
+	var m goruntime.MemStats
+	goruntime.ReadMemStats(&m)
+	c := loadCost{Memory: m.HeapAlloc + m.StackInuse, Goroutines: goruntime.NumGoroutine()}
 	var size uint64
 	if text, err := os.ReadFile("/proc/self/statm"); err == nil {
 		_, _ = fmt.Sscan(string(text), &size, &c.Resident)

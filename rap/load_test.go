@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
@@ -296,12 +296,12 @@ func TestLoadRuntime(t *testing.T) {
 	lap("ended")
 	for _, id := range some {
 		got := r.call(id)
-		if got.State != rap.CallDone || got.Synthetic || got.Outcome.Text != text || len(u.ends[id]) != 1 || !strings.HasPrefix(u.ends[id][0], id+" ") {
+		if got.State != runtime.CallDone || got.Synthetic || got.Outcome.Text != text || len(u.ends[id]) != 1 || !strings.HasPrefix(u.ends[id][0], id+" ") {
 			t.Fatalf("%s stands at %+v, its tool was told %q", id, got, u.ends[id])
 		}
 	}
 	for _, id := range rest {
-		if got := r.call(id); got.State != rap.CallPending || got.Question != asked[id] || len(u.ends[id]) != 0 {
+		if got := r.call(id); got.State != runtime.CallPending || got.Question != asked[id] || len(u.ends[id]) != 0 {
 			t.Fatalf("nobody answered %s, and it stands at %+v; its tool was told %q", id, got, u.ends[id])
 		}
 	}
@@ -333,7 +333,7 @@ func loadSplit(refs map[string]string) (some, rest []string) {
 	return some, rest
 }
 
-func (p *loaded) call(id string) (c rap.Call) {
+func (p *loaded) call(id string) (c runtime.Call) {
 	p.t.Helper()
 	p.get("/test/call?id="+id, &c)
 	return c

@@ -1,12 +1,5 @@
-// Package rap is both sides of RAP's user choice.
-//
-// A Runtime calls tools of registered tool servers for one agent. The agent's plan decides before an invocation leaves; what a tool asks on
-// the way (user_choice) is put to people, and their answer is posted to the tool once. A Gateway is a tool server: it wraps operations, its
-// plan decides, and where people must be asked it asks them through the calling runtime, through our own approvers, or both; what was
-// approved runs once.
-//
-// Every call is one sealed record in a store, moved by compare-and-set, so any number of processes may share the work and none of it is lost in
-// a crash. Nothing here holds a call in memory but while it works on it.
+// Package rap holds what both sides of RAP's user choice share: what they work with (Common), what a call comes to (Outcome), and what a gateway
+// wraps (Operation). Package runtime calls tools, and package gateway is a tool server.
 package rap
 
 import (

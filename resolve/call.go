@@ -3,6 +3,8 @@ package resolve
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 
@@ -52,31 +54,97 @@ func (r *Remote) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Call is what an agent is about to do. Which names are read depends on Kind: Tool for a local tool, Server and Tool for
-// an MCP tool, Agent and Skill for a skill, Agent for a delegation.
+// Call is what an agent is about to do. Which names are read depends on Kind: Tool for a local tool,
+// Server and Tool for an MCP tool, Agent and Skill for a skill, Agent for a delegation.
+//
+// A call has two forms in JSON, and both keep the bytes of its arguments. A caller presents it with
+// the arguments as they are (ParseCall, JSON). A request records it with their text in a string
+// (encoding/json), so that no encoder on the way changes them.
 type Call struct {
-	Kind   Kind
-	Tool   string
-	Server string
-	Agent  string
-	Skill  string
+	Kind   Kind   `json:"kind"`
+	Tool   string `json:"tool,omitempty"`
+	Server string `json:"server,omitempty"`
+	Agent  string `json:"agent,omitempty"`
+	Skill  string `json:"skill,omitempty"`
 
-	// Args is the raw JSON of the arguments: exactly the bytes that will be forwarded. They are checked strictly and must
-	// not change during the call.
-	Args []byte
-	// Values are decoded arguments, read when Args is nil. Both nil mean {}.
-	Values map[string]any
-	// ParentInput is the raw JSON of the calling agent's own input, on which delegation conditions rest; nil when unknown.
-	ParentInput []byte
-	// Annotations are the MCP hints that the server reported; a hint that is not there takes MCP's default.
-	Annotations map[string]bool
+	// Args is the raw JSON of the arguments: exactly the bytes that will be forwarded. They are checked
+	// strictly and must not change during the call.
+	Args Raw `json:"args"`
+	// Values are decoded arguments, read when Args is nil. Both nil mean {}. They are never recorded.
+	Values map[string]any `json:"-"`
+	// ParentInput is the raw JSON of the calling agent's own input, on which delegation conditions rest;
+	// nil when unknown.
+	ParentInput Raw `json:"parent_input,omitempty"`
+	// Annotations are the MCP hints that the server reported; a hint that is not there takes MCP's
+	// default.
+	Annotations map[string]bool `json:"annotations,omitempty"`
 	// Remote tells local and remote agents of one alias apart.
-	Remote Remote
+	Remote Remote `json:"remote,omitempty"`
 
-	// Principal, Session and ToolDefinition (a digest of the tool's definition) go into the binding as they are.
-	Principal      string
-	Session        string
-	ToolDefinition string
+	// Principal, Session and ToolDefinition (a digest of the tool's definition) go into the binding as
+	// they are.
+	Principal      string `json:"principal,omitempty"`
+	Session        string `json:"session,omitempty"`
+	ToolDefinition string `json:"tool_definition,omitempty"`
+}
+
+// Raw is a JSON text that is kept byte for byte. In a document it is a string.
+type Raw []byte
+
+// MarshalText returns the text.
+func (r Raw) MarshalText() ([]byte, error) { return r, nil }
+
+// UnmarshalText takes a copy of the text. An empty one stays empty: a plan can't read it, while absent
+// arguments (nil) are the empty object.
+func (r *Raw) UnmarshalText(text []byte) error {
+	*r = append(Raw{}, text...)
+
+	return nil
+}
+
+// Recorded returns a copy of the call for a record: absent arguments are the empty object, and nothing
+// is shared with the caller. Decoded arguments are left out, since only their text can be approved.
+func (c *Call) Recorded() Call {
+	out := *c
+	out.Values = nil
+	out.Args = slices.Clone(c.Args)
+	if len(out.Args) == 0 {
+		out.Args = Raw("{}")
+	}
+	out.ParentInput = nil
+	if len(c.ParentInput) > 0 {
+		out.ParentInput = slices.Clone(c.ParentInput)
+	}
+	out.Annotations = maps.Clone(c.Annotations)
+
+	return out
+}
+
+// Target names what the call goes to: "tool execute_trade", "mcp_tool broker/sell", "skill
+// payments/refund".
+func (c *Call) Target() string {
+	switch c.Kind {
+	case MCPTool:
+		return string(c.Kind) + " " + c.Server + "/" + c.Tool
+	case Skill:
+		return string(c.Kind) + " " + c.Agent + "/" + c.Skill
+	case Delegation:
+		return string(c.Kind) + " " + c.Agent
+	}
+
+	return string(c.Kind) + " " + c.Tool
+}
+
+// Container is the MCP server or the remote agent that the call goes to; "" for what is local.
+func (c *Call) Container() string {
+	switch {
+	case c.Kind == MCPTool:
+		return c.Server
+	case c.Kind == Skill, c.Kind == Delegation && c.Remote != RemoteNo:
+		return c.Agent
+	}
+
+	return ""
 }
 
 // CallError says why a call can't be read.

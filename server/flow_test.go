@@ -32,7 +32,7 @@ func TestTheWayOfACall(t *testing.T) {
 	const args = `{"note":"a<b & \u00e9",  "amount":1.50}` // spaces, escapes and zeros stay
 	opened := h.do("POST", "/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"trade","args":`+args+`}}`).must(201)
 	r := opened.request("request")
-	if opened.header.Get("ETag") != `"1"` || opened.header.Get("Location") != "/v1/requests/"+r.ID || r.Current().Call.Args != args || r.Requester.Runtime != "rt" {
+	if opened.header.Get("ETag") != `"1"` || opened.header.Get("Location") != "/v1/requests/"+r.ID || string(r.Current().Call.Args) != args || r.Requester.Runtime != "rt" {
 		t.Errorf("got %s, %v", opened.text, opened.header)
 	}
 	if again := h.do("POST", "/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"trade","args":`+args+`}}`).must(200); again.request("request").ID != r.ID || again.get("shared") != true {
@@ -47,7 +47,7 @@ func TestTheWayOfACall(t *testing.T) {
 		t.Fatalf("vote: %s", voted.text)
 	}
 	ran := h.do("POST", "/v1/requests/"+r.ID+"/consume", rt, `{"call":{"kind":"tool","tool":"trade","args":`+args+`},"key":"k1"}`).must(200)
-	if got := ran.request(); got.State != approval.Consumed || got.Current().Call.Args != args || ran.header.Get("ETag") == "" {
+	if got := ran.request(); got.State != approval.Consumed || string(got.Current().Call.Args) != args || ran.header.Get("ETag") == "" {
 		t.Errorf("consumed: %s", ran.text)
 	}
 	if same := h.consume(rt, r, "k1").must(200); same.request().State != approval.Consumed {
@@ -273,7 +273,7 @@ func TestEdits(t *testing.T) {
 	if a := h.do("POST", "/v1/requests/"+r.ID+"/consume", rt, `{"call":{"kind":"tool","tool":"trade","args":{"amount":100}},"key":"k"}`); a.str("code") != "binding_mismatch" {
 		t.Errorf("what was asked, not what was approved, is consumed: %s", a.text)
 	}
-	if ran := h.consume(rt, now, "k").must(200).request(); ran.Current().Call.Args != ` {"amount": 5}` {
+	if ran := h.consume(rt, now, "k").must(200).request(); string(ran.Current().Call.Args) != ` {"amount": 5}` {
 		t.Errorf("got %q", ran.Current().Call.Args)
 	}
 }

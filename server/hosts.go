@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/assent-dev/assent/server/openapi"
@@ -12,16 +13,16 @@ import (
 
 // ForHosts answers requests for some names only, whatever the port: those given, localhost, and addresses. A page of
 // some site that makes its own name lead to this machine (DNS rebinding) sends its own name, so nothing that such a
-// page asks for is answered. Health is: whoever asks for it knows us by any name. So are the addresses that
-// authenticate their callers themselves and are known by other names: of Slack and RAP.
-func ForHosts(next http.Handler, names []string) http.Handler {
+// page asks for is answered. Health is: whoever asks for it knows us by any name. So are addresses below the prefixes
+// anyName: they authenticate their callers themselves and are known by other names.
+func ForHosts(next http.Handler, names []string, anyName ...string) http.Handler {
 	known := map[string]bool{"localhost": true}
 	for _, name := range names {
 		known[canonicalHost(name)] = true
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := hostOf(r)
-		if known[host] || isAddress(host) || anyHost(r.URL.Path) {
+		if known[host] || isAddress(host) || anyHost(r.URL.Path, anyName) {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -49,7 +50,7 @@ func isAddress(host string) bool {
 	return err == nil
 }
 
-func anyHost(path string) bool {
-	return path == "/healthz" || path == "/readyz" || strings.HasPrefix(path, "/slack/") ||
-		strings.HasPrefix(path, "/rap/")
+func anyHost(path string, prefixes []string) bool {
+	below := func(prefix string) bool { return strings.HasPrefix(path, prefix) }
+	return path == "/healthz" || path == "/readyz" || slices.ContainsFunc(prefixes, below)
 }

@@ -13,7 +13,7 @@ import (
 // of ours works with any port.
 func TestL12_AnswersForItsOwnNamesOnly(t *testing.T) {
 	inner := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("secret")) })
-	h := server.ForHosts(inner, []string{"Assent.example", "assent.ns.svc"})
+	h := server.ForHosts(inner, []string{"Assent.example", "assent.ns.svc"}, "/slack/", "/rap/")
 	for host, ok := range map[string]bool{
 		"assent.example": true, "ASSENT.example:443": true, "assent.example.": true, "assent.ns.svc:7717": true,
 		"localhost:7717": true, "127.0.0.1": true,

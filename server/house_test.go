@@ -159,7 +159,8 @@ func (h *house) open() {
 func (h *house) start(change ...func(*server.Config)) {
 	h.t.Helper()
 	cfg := server.Config{
-		Service: h.svc, Store: h.store, Directory: h.people, Signer: h.signer, Now: h.clock.Now,
+		Channels: []string{"inbox", "slack"},
+		Service:  h.svc, Store: h.store, Directory: h.people, Signer: h.signer, Now: h.clock.Now,
 		Logger: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Checks: []server.Check{{
 			Name: "agents", Check: func(context.Context) error { return h.plans.Err(plans.Agents) }, Degrades: true,

@@ -188,7 +188,7 @@ func TestClientAsks(t *testing.T) {
 	call := []byte(`{"kind":"tool","tool":"quote","args":{ "n": 1.0 },"principal":"mara"}`)
 	q := approval.Question{Asker: "files", Prompt: "Write <&> é?", Choices: []string{"", "Yes", "Yes"}, Default: 1}
 	opened, err := rt.Ask(ctx, "desk", call, q, client.AskOptions{Within: time.Minute})
-	if err != nil || opened.Request.Current().Call.Args != `{ "n": 1.0 }` || opened.Request.Within != time.Minute || fmt.Sprint(*opened.Request.Question) != fmt.Sprint(q) {
+	if err != nil || string(opened.Request.Current().Call.Args) != `{ "n": 1.0 }` || opened.Request.Within != time.Minute || fmt.Sprint(*opened.Request.Question) != fmt.Sprint(q) {
 		t.Fatalf("got %+v, %v", opened, err)
 	}
 	r := opened.Request

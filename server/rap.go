@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
 // ofRuntime hands the token's own threads at the RAP runtime of the path's agent to a handler, if the token may act for the agent. What the runtime
 // refuses becomes a problem.
-func ofRuntime(handle func(*exchange, *rap.Threads) error) func(*exchange) error {
+func ofRuntime(handle func(*exchange, *runtime.Threads) error) func(*exchange) error {
 	return func(x *exchange) error {
 		threads, err := x.threads()
 		if err != nil {
@@ -24,7 +25,7 @@ func ofRuntime(handle func(*exchange, *rap.Threads) error) func(*exchange) error
 	}
 }
 
-func (x *exchange) threads() (*rap.Threads, error) {
+func (x *exchange) threads() (*runtime.Threads, error) {
 	agent, err := x.agent()
 	if err != nil {
 		return nil, err
@@ -32,7 +33,7 @@ func (x *exchange) threads() (*rap.Threads, error) {
 	if err := x.namesPerson(); err != nil { // who asks is barred from answering: the right one must be
 		return nil, err
 	}
-	var runtime *rap.Runtime
+	var runtime *runtime.Runtime
 	if x.cfg.Tools != nil {
 		runtime = x.cfg.Tools(x.tenant(), agent)
 	}
@@ -43,7 +44,7 @@ func (x *exchange) threads() (*rap.Threads, error) {
 	return runtime.As(asker(x.token))
 }
 
-func (x *exchange) rapTools(threads *rap.Threads) error {
+func (x *exchange) rapTools(threads *runtime.Threads) error {
 	session, err := x.needed("session")
 	if err != nil {
 		return err
@@ -74,9 +75,9 @@ func (x *exchange) needed(name string) (string, error) {
 	return "", fail(openapi.CodeBadRequest, name+": expected one").in(name)
 }
 
-func (x *exchange) rapInvoke(threads *rap.Threads) error {
+func (x *exchange) rapInvoke(threads *runtime.Threads) error {
 	f := object(x.body, "", "thread", "id", "call_id", "ancestors", "user", "operation", "arguments").must("thread", "id", "operation")
-	in := rap.Invocation{
+	in := runtime.Invocation{
 		Thread: f.text("thread"), ID: f.text("id"), User: f.text("user"), Operation: f.text("operation"), Ancestors: f.texts("ancestors"), Arguments: f.raw["arguments"],
 	}
 	if f.has("call_id") {
@@ -94,7 +95,7 @@ func (x *exchange) rapInvoke(threads *rap.Threads) error {
 }
 
 // rapCall looks at a call, or waits for its end: at most until the server drains.
-func (x *exchange) rapCall(threads *rap.Threads) error {
+func (x *exchange) rapCall(threads *runtime.Threads) error {
 	thread, err := x.needed("thread")
 	if err != nil {
 		return err
@@ -108,7 +109,7 @@ func (x *exchange) rapCall(threads *rap.Threads) error {
 		return err
 	}
 	call, err := threads.Call(x.r.Context(), thread, id)
-	if err == nil && wait > 0 && call.State != rap.CallDone {
+	if err == nil && wait > 0 && call.State != runtime.CallDone {
 		if call, err = x.awaitCall(threads, thread, id, min(wait, maxWait)); err == nil {
 			err = x.stillMay(openapi.ScopeRequest)
 		}
@@ -119,10 +120,10 @@ func (x *exchange) rapCall(threads *rap.Threads) error {
 	return x.answer(http.StatusOK, call)
 }
 
-func (x *exchange) awaitCall(threads *rap.Threads, thread, id string, wait time.Duration) (rap.Call, error) {
+func (x *exchange) awaitCall(threads *runtime.Threads, thread, id string, wait time.Duration) (runtime.Call, error) {
 	place, err := x.place(x.cfg.Shares.Polls, "polls")
 	if err != nil {
-		return rap.Call{}, err
+		return runtime.Call{}, err
 	}
 	defer place.Return()
 	ctx, done := x.waiting(wait)
@@ -139,23 +140,23 @@ func (x *exchange) awaitCall(threads *rap.Threads, thread, id string, wait time.
 // rapProblem says what stops a caller of a runtime.
 func rapProblem(err error) error {
 	switch {
-	case errors.Is(err, rap.ErrNoCall):
+	case errors.Is(err, runtime.ErrNoCall):
 		return fail(openapi.CodeNotFound, err.Error())
-	case errors.Is(err, rap.ErrOtherCall):
+	case errors.Is(err, runtime.ErrOtherCall):
 		return fail(openapi.CodeKeyReuse, err.Error())
-	case errors.Is(err, rap.ErrDone):
+	case errors.Is(err, runtime.ErrDone):
 		return fail(openapi.CodeClosed, err.Error())
 	}
 	return err
 }
 
-func (x *exchange) rapCancel(threads *rap.Threads) error {
+func (x *exchange) rapCancel(threads *runtime.Threads) error {
 	f := object(x.body, "", "thread", "id", "reason").must("thread", "id")
 	thread, id, reason := f.text("thread"), f.text("id"), f.text("reason")
 	if f.err != nil {
 		return f.err
 	}
-	if err := threads.Cancel(x.r.Context(), thread, id, reason); err != nil && !errors.Is(err, rap.ErrDone) {
+	if err := threads.Cancel(x.r.Context(), thread, id, reason); err != nil && !errors.Is(err, runtime.ErrDone) {
 		return err
 	}
 	call, err := threads.Call(x.r.Context(), thread, id)
@@ -165,7 +166,7 @@ func (x *exchange) rapCancel(threads *rap.Threads) error {
 	return x.answer(http.StatusOK, call)
 }
 
-func (x *exchange) rapClose(threads *rap.Threads) error {
+func (x *exchange) rapClose(threads *runtime.Threads) error {
 	f := object(x.body, "", "thread").must("thread")
 	thread := f.text("thread")
 	if f.err != nil {
@@ -178,7 +179,7 @@ func (x *exchange) rapClose(threads *rap.Threads) error {
 	return nil
 }
 
-func (x *exchange) rapEvents(threads *rap.Threads) error {
+func (x *exchange) rapEvents(threads *runtime.Threads) error {
 	thread, err := x.needed("thread")
 	if err != nil {
 		return err
@@ -194,7 +195,7 @@ func (x *exchange) rapEvents(threads *rap.Threads) error {
 	return x.answer(http.StatusOK, map[string]any{"events": append([]rap.Event{}, events...)})
 }
 
-func (x *exchange) rapViews(threads *rap.Threads) error {
+func (x *exchange) rapViews(threads *runtime.Threads) error {
 	thread, err := x.needed("thread")
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server"
 )
@@ -88,19 +89,19 @@ func (s *toolServer) says(t *testing.T, nth int, message string) {
 // withTools is a house whose agent desk has a runtime.
 func withTools(t *testing.T, tools *toolServer) *house {
 	t.Helper()
-	var runtime *rap.Runtime
+	var ours *runtime.Runtime
 	h := newHouse(t, func(c *server.Config) {
-		c.Tools = func(tenant, agent string) *rap.Runtime {
+		c.Tools = func(tenant, agent string) *runtime.Runtime {
 			if tenant != "acme" || agent != "desk" {
 				return nil
 			}
-			return runtime
+			return ours
 		}
 	})
-	callbacks := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { runtime.ServeHTTP(w, r) }))
+	callbacks := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { ours.ServeHTTP(w, r) }))
 	t.Cleanup(callbacks.Close)
 	var err error
-	runtime, err = rap.NewRuntime(rap.RuntimeConfig{
+	ours, err = runtime.New(runtime.Config{
 		Common: rap.Common{
 			Records: h.store, Room: "tools", Key: make([]byte, 32), Now: h.clock.Now, Poll: 20 * time.Millisecond,
 			Plan: func(ctx context.Context) (*resolve.Plan, error) {
@@ -111,7 +112,7 @@ func withTools(t *testing.T, tools *toolServer) *house {
 				return c.Plan, nil
 			},
 		},
-		CallbackURL: callbacks.URL, Servers: []rap.Server{{Name: "prices", Peer: peer.Config{URL: tools.URL}}},
+		CallbackURL: callbacks.URL, Servers: []runtime.Server{{Name: "prices", Peer: peer.Config{URL: tools.URL}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +121,7 @@ func withTools(t *testing.T, tools *toolServer) *house {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = runtime.Run(ctx) // ends with ctx
+		_ = ours.Run(ctx) // ends with ctx
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
 	return h

@@ -74,12 +74,12 @@ func (x *exchange) openRequest() error {
 		return err
 	}
 	x.wake()
-	x.metrics.called(string(opened.Outcome))
+	x.metrics.called(opened.Word())
 	return x.opened(opened)
 }
 
 func (x *exchange) opened(o *approval.Opened) error {
-	if o.Outcome != approval.OpenPending || o.Shared {
+	if o.Outcome != resolve.Ask || o.Shared {
 		return x.answer(http.StatusOK, o)
 	}
 	x.w.Header().Set("Location", "/v1/requests/"+o.Request.ID)
@@ -267,7 +267,7 @@ func (x *exchange) vote() error {
 	}
 	f := object(x.body, "", "verdict", "binding", "shown_fully", "reason", "response", "choice", "grant", "channel").must("verdict", "binding")
 	in := approval.VoteInput{
-		Tenant: x.tenant(), ID: r.ID, IfVersion: version, Person: person, Channel: f.channel(), Verdict: approval.Verdict(f.text("verdict")), Binding: f.text("binding"),
+		Tenant: x.tenant(), ID: r.ID, IfVersion: version, Person: person, Channel: f.channel(x.cfg.Channels), Verdict: approval.Verdict(f.text("verdict")), Binding: f.text("binding"),
 		Token: x.token.Name, Full: f.flag("shown_fully"), Reason: f.text("reason"), Response: f.text("response"), Choice: f.choice("choice"), Grant: f.grant("grant"),
 	}
 	if f.err != nil {
@@ -285,8 +285,8 @@ func (x *exchange) vote() error {
 // channelName is what a client may call itself; the server's own channels say who they are themselves.
 var channelName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,32}$`)
 
-// channel is where the person answered, in the client's words.
-func (f *fields) channel() string {
+// channel is where the person answered, in the client's words. reserved are the names of channels of this server.
+func (f *fields) channel(reserved []string) string {
 	if !f.has("channel") {
 		return "api"
 	}
@@ -294,8 +294,8 @@ func (f *fields) channel() string {
 	switch {
 	case !channelName.MatchString(name):
 		f.refuse("channel", "expected 1 to 32 letters, digits and ._-")
-	case name == "inbox" || name == "slack":
-		f.refuse("channel", "expected the client's own name: inbox and slack are the server's channels")
+	case slices.Contains(reserved, name):
+		f.refuse("channel", "expected the client's own name: "+strings.Join(reserved, " and ")+" are the server's channels")
 	}
 	return name
 }
@@ -343,7 +343,7 @@ func (x *exchange) edit() error {
 	}
 	f := object(x.body, "", "arguments", "binding", "shown_fully", "reason", "channel").must("arguments", "binding")
 	in := approval.EditInput{
-		Tenant: x.tenant(), ID: r.ID, IfVersion: version, Person: person, Channel: f.channel(), Token: x.token.Name,
+		Tenant: x.tenant(), ID: r.ID, IfVersion: version, Person: person, Channel: f.channel(x.cfg.Channels), Token: x.token.Name,
 		Binding: f.text("binding"), Args: f.text("arguments"), Full: f.flag("shown_fully"), Reason: f.text("reason"),
 	}
 	if f.err != nil {

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/assent-dev/assent/internal/wait"
 )
 
 // What one round of the background work takes on.
@@ -95,7 +97,7 @@ func (s *Server) listen(ctx context.Context) {
 				all.Go(func() { s.listenTo(ctx, t) })
 			}
 		}
-		await(ctx, nil, lookForTenants)
+		_ = wait.Pause(ctx, lookForTenants)
 	}
 }
 
@@ -107,17 +109,6 @@ func (s *Server) listenTo(ctx context.Context, tenant string) {
 		case <-changed:
 		case <-ctx.Done():
 		}
-	}
-}
-
-// await returns when the channel is closed, the time is over or ctx ends.
-func await(ctx context.Context, c <-chan struct{}, most time.Duration) {
-	t := time.NewTimer(most)
-	defer t.Stop()
-	select {
-	case <-c:
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }
 
@@ -152,10 +143,10 @@ func (w *worker) run(ctx context.Context) {
 			pause = min(2*pause, lastPause)
 		}
 		if pause > 0 {
-			await(ctx, nil, pause)
+			_ = wait.Pause(ctx, pause)
 		} else {
-			await(ctx, nil, w.rest)
-			await(ctx, w.wake, w.every)
+			_ = wait.Pause(ctx, w.rest)
+			_ = wait.For(ctx, w.wake, w.every)
 		}
 	}
 }

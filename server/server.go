@@ -17,7 +17,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"runtime"
+	goruntime "runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -26,7 +26,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
-	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/server/feed"
@@ -56,9 +56,11 @@ type Config struct {
 	// Witnesses says how the witnesses outside fare that checkpoints are shown to; nil: there are none.
 	Witnesses func() []witness.State
 	// Tools returns the RAP runtime of an agent, nil where it has none; nil: no agent has one.
-	Tools func(tenant, agent string) *rap.Runtime
+	Tools func(tenant, agent string) *runtime.Runtime
 	// Administration asks people about acts that widen what may happen; nil: nobody acts by the API.
 	Administration *administration.Desk
+	// Channels are the names under which answers from channels of this server are recorded: no client may give one as its own.
+	Channels []string
 	// PublicURL is where people reach the inbox: command lines that sign in are sent there.
 	PublicURL string
 	// MetricsToken asks for a token of scope read at /metrics.
@@ -132,7 +134,7 @@ func (c Config) orDefault() Config {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Shares == nil {
-		c.Shares = quota.New(quota.Default(1<<30, runtime.GOMAXPROCS(0)))
+		c.Shares = quota.New(quota.Default(1<<30, goruntime.GOMAXPROCS(0)))
 	}
 	if c.Feed == nil {
 		c.Feed = feed.New(c.Store, c.Logger)

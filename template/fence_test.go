@@ -1,19 +1,37 @@
 package template
 
 import (
+	"errors"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/cbroglie/mustache"
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/value"
 )
 
-// What engines for templates of this form are known to do, and a message must not: read files, call methods, round numbers,
-// escape for HTML, print.
+// These tests are the fence around mustache: one for each hazard that was found in it (docs of the dependency, section 4).
+
+// Whatever the author writes, mustache is given variables named v0, v1, t2… and nothing else.
+func TestFenceMustacheSeesGeneratedNamesOnly(t *testing.T) {
+	generated := regexp.MustCompile(`^[vt][0-9]+$`)
+	rapid.Check(t, func(t *rapid.T) {
+		tmpl, _ := Parse("x" + templates().Draw(t, "text"))
+		for _, tag := range tmpl.engine.(*mustache.Template).Tags() {
+			if tag.Type() != mustache.Variable || !generated.MatchString(tag.Name()) {
+				t.Fatalf("mustache sees %s %q", tag.Type(), tag.Name())
+			}
+		}
+		if src := strings.NewReplacer("{{{", "", "}}}", "").Replace(tmpl.source()); strings.ContainsAny(src, "{}") {
+			t.Fatalf("a brace of the author reaches mustache: %q", tmpl.source())
+		}
+	})
+}
 
 // templates generates texts full of tags, broken ones too.
 func templates() *rapid.Generator[string] {
@@ -65,6 +83,10 @@ func TestFencePartialsReadNoFiles(t *testing.T) {
 	if got != partial+" "+partial {
 		t.Errorf("rendered %q", got)
 	}
+	var b strings.Builder
+	if err := compile(partial).FRender(&b); err != nil || b.Len() != 0 {
+		t.Errorf("a partial that reached mustache gave %q, %v", b.String(), err)
+	}
 }
 
 // Names that are methods of the values that carry them must not call anything.
@@ -87,8 +109,10 @@ func TestFenceNumbersKeepTheirLexeme(t *testing.T) {
 	}
 }
 
-// A missing name leaves its place empty, and is listed.
-func TestFenceMissingNames(t *testing.T) {
+// Mustache decides by a variable of the process whether a missing name is an error: it must not matter.
+func TestFenceProcessWideStrictness(t *testing.T) {
+	mustache.AllowMissingVariables = false
+	defer func() { mustache.AllowMissingVariables = true }()
 	tmpl, _ := Parse("a{{tool_args.x}}b{{nope}}c{{agent_id}}")
 	m := tmpl.Render(LocalTool, &Facts{AgentID: "id"})
 	if m.Text != "abcid" || strings.Join(m.Missing, " ") != "tool_args.x nope" {
@@ -96,7 +120,7 @@ func TestFenceMissingNames(t *testing.T) {
 	}
 }
 
-// The message is plain text, whatever braces the author writes.
+// Mustache escapes for HTML unless told otherwise; the message is plain text.
 func TestFenceNoHTMLEscaping(t *testing.T) {
 	tmpl, _ := Parse("{{tool_args.a}} {{{tool_args.a}}} {{&tool_args.a}}")
 	if got := tmpl.Render(LocalTool, &Facts{Args: parseJSON(t, `{"a":"<&'\">"}`)}).Text; got != `<&'"> <&'"> <&'">` {
@@ -104,7 +128,7 @@ func TestFenceNoHTMLEscaping(t *testing.T) {
 	}
 }
 
-// A stdio protocol may be speaking on standard output.
+// Mustache reports its own panics on standard output, where a stdio protocol may be speaking.
 func TestFenceNothingOnStandardOutput(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -122,10 +146,27 @@ func TestFenceNothingOnStandardOutput(t *testing.T) {
 	}
 }
 
-// Braces of the author stay text, also beside a variable.
-func TestFenceBracesAreText(t *testing.T) {
-	tmpl, _ := Parse("Pay { {{tool_args.n}} } as {{agent_id}}")
-	if got := tmpl.Render(LocalTool, &Facts{AgentID: "x", Args: parseJSON(t, `{"n":5}`)}).Text; got != "Pay { 5 } as x" {
-		t.Errorf("%q", got)
+type faulty struct{ panics bool }
+
+func (e faulty) FRender(out io.Writer, _ ...any) error {
+	io.WriteString(out, "half a mess")
+	if e.panics {
+		panic("broken")
+	}
+	return errors.New("broken")
+}
+
+// Should mustache fail, the approver gets the same message.
+func TestFenceFailureLosesNoMessage(t *testing.T) {
+	if e := compile("{{"); e != nil {
+		t.Errorf("mustache accepted an open tag: %v", e)
+	}
+	for name, e := range map[string]engine{"error": faulty{}, "panic": faulty{panics: true}, "refused": nil} {
+		tmpl, _ := Parse("Pay { {{tool_args.n}} } as {{agent_id}}")
+		tmpl.engine = e
+		got := tmpl.Render(LocalTool, &Facts{AgentID: "x", Args: parseJSON(t, `{"n":5}`)}).Text
+		if got != "Pay { 5 } as x" {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }

@@ -4,11 +4,16 @@
 // Parse with its position and printed as it was written. Values come from the agent, so they are shown by Escape: nothing in them
 // can start a line, reorder text or be invisible.
 //
-// No template engine is involved: a parsed template is a list of texts and variables, and rendering writes one after the other.
+// cbroglie/mustache does the interpolation, behind a fence: it is given a text that we generate, whose only tags are {{{v0}}},
+// {{{v1}}}…, and a flat map of strings that are ready to show. Names, paths and values of the author or of the agent never reach it.
 package template
 
 import (
+	"io"
+	"strconv"
 	"strings"
+
+	"github.com/cbroglie/mustache"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/safetext"
@@ -24,17 +29,20 @@ type Template struct {
 	vars    []variable
 	refs    []Ref
 	limit   int // what one value may take, in characters
+	engine  engine
 }
 
 // part is a stretch of the message: the author's text, already safe to show, or one variable.
 type part struct {
 	text string
-	vari int // index into Template.vars, -1 for text
+	key  string // name that mustache knows it by; "" for text that is written into the generated template
+	vari int    // index into Template.vars, -1 for text
 }
 
 // variable is one distinct name of a template.
 type variable struct {
 	name string
+	key  string
 	ref  reference
 }
 
@@ -54,6 +62,11 @@ type Problem struct {
 	Severity       diag.Severity
 }
 
+// engine is the part of *mustache.Template that Render uses.
+type engine interface {
+	FRender(out io.Writer, context ...any) error
+}
+
 // Parse reads a template. It never returns nil: what is no plain variable is reported and printed as it stands.
 func Parse(text string) (*Template, []Problem) {
 	switch {
@@ -65,6 +78,7 @@ func Parse(text string) (*Template, []Problem) {
 	tokens, problems := tokenize(text)
 	t := &Template{}
 	t.assemble(tokens)
+	t.engine = compile(t.source())
 	return t, problems
 }
 
@@ -85,7 +99,7 @@ func (t *Template) assemble(tokens []token) {
 	var text strings.Builder
 	flush := func() {
 		if text.Len() > 0 {
-			t.parts = append(t.parts, part{text: safetext.Author(text.String()), vari: -1})
+			t.addText(safetext.Author(text.String()))
 			text.Reset()
 		}
 	}
@@ -99,13 +113,45 @@ func (t *Template) assemble(tokens []token) {
 		if !seen {
 			i = len(t.vars)
 			index[tok.text] = i
-			t.vars = append(t.vars, variable{name: tok.text, ref: refer(tok.text)})
+			t.vars = append(t.vars, variable{name: tok.text, key: "v" + strconv.Itoa(i), ref: refer(tok.text)})
 		}
 		t.refs = append(t.refs, Ref{Name: tok.text, Offset: tok.offset, Length: len(tok.text)})
-		t.parts = append(t.parts, part{vari: i})
+		t.parts = append(t.parts, part{key: t.vars[i].key, vari: i})
 	}
 	flush()
 	t.limit = valueLimit(len(t.refs))
+}
+
+// addText adds author's text. Text with a brace in it could join a tag beside it, so it reaches mustache as a value.
+func (t *Template) addText(s string) {
+	p := part{text: s, vari: -1}
+	if strings.ContainsAny(s, "{}") {
+		p.key = "t" + strconv.Itoa(len(t.parts))
+	}
+	t.parts = append(t.parts, p)
+}
+
+// source is the template that mustache compiles: brace-free text and generated names only.
+func (t *Template) source() string {
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.key == "" {
+			b.WriteString(p.text)
+			continue
+		}
+		b.WriteString("{{{" + p.key + "}}}")
+	}
+	return b.String()
+}
+
+// compile hands a generated template to mustache: raw, with partials that come from an empty map instead of the disk. It
+// returns nil if mustache refuses the text, which no generated one is; Render then joins the parts itself.
+func compile(source string) engine {
+	tmpl, err := mustache.ParseStringPartialsRaw(source, &mustache.StaticProvider{}, true)
+	if err != nil {
+		return nil
+	}
+	return tmpl
 }
 
 // Message is a rendered template. It is shown beside the full arguments and the facts of the call, never instead of them.
@@ -125,7 +171,7 @@ func (t *Template) Render(ctx Context, f *Facts) Message {
 		return Message{Text: text, Truncated: cut}
 	}
 	var m Message
-	values := make([]string, len(t.vars))
+	values := t.fixed()
 	for i := range t.vars {
 		v := &t.vars[i]
 		text, ok := f.text(ctx, v.ref)
@@ -136,20 +182,48 @@ func (t *Template) Render(ctx Context, f *Facts) Message {
 		if cut {
 			m.Truncated = append(m.Truncated, v.name)
 		}
-		values[i] = shown
+		values[v.key] = shown
 	}
-	m.Text = t.join(values)
+	m.Text = t.interpolate(values)
 	return m
 }
 
-// join writes the parts, with the values of the variables.
-func (t *Template) join(values []string) string {
+// fixed starts the values of a rendering with the author's texts that mustache must not read.
+func (t *Template) fixed() map[string]string {
+	values := make(map[string]string, len(t.vars))
+	for _, p := range t.parts {
+		if p.vari < 0 && p.key != "" {
+			values[p.key] = p.text
+		}
+	}
+	return values
+}
+
+// interpolate lets mustache fill the values in. Whatever goes wrong there must not cost the approver the message.
+func (t *Template) interpolate(values map[string]string) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = t.join(values)
+		}
+	}()
+	if t.engine == nil { // calling it would panic, with the same end
+		return t.join(values)
+	}
+	var b strings.Builder
+	if err := t.engine.FRender(&b, values); err != nil {
+		return t.join(values)
+	}
+	return b.String()
+}
+
+// join is interpolate without mustache: the text is the same.
+func (t *Template) join(values map[string]string) string {
 	var b strings.Builder
 	for _, p := range t.parts {
-		if p.vari < 0 {
+		if p.key == "" {
 			b.WriteString(p.text)
 		} else {
-			b.WriteString(values[p.vari])
+			b.WriteString(values[p.key])
 		}
 	}
 	return b.String()

@@ -1,144 +1,109 @@
 package a2a
 
 import (
-	"encoding/json"
+	"errors"
 
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/value"
 )
 
-// limits bounds a document. Artifacts may come with a task.
-var limits = value.Limits{MaxBytes: 64 << 20, MaxDepth: 128}
+// object is an object of a task. Null is the same as absent, as in all JSON of protobuf.
+type object = jsonmsg.Fields
 
 // DecodeTask reads a task, or the answer or stream event of an A2A server that holds one under task or statusUpdate. Names are taken as
 // A2A writes them and in no other spelling, members of other names are ignored, a key twice is an error. Errors are of type *Error.
 func DecodeTask(src []byte) (*Task, error) {
-	v, err := value.Parse(src, limits)
-	if err != nil {
-		return nil, wrap(BadMessage, "", err)
+	task := jsonmsg.Read(src, jsonmsg.Limits())
+	id := "id"
+	switch {
+	case task.Has("task"):
+		task = task.Object("task")
+	case task.Has("statusUpdate"):
+		task, id = task.Object("statusUpdate"), "taskId"
 	}
-	idKey := "id"
-	if inner, ok := v.Get("task"); ok {
-		v = inner
-	} else if inner, ok := v.Get("statusUpdate"); ok {
-		v, idKey = inner, "taskId"
+
+	out := &Task{
+		ID:        task.NonEmpty(id),
+		ContextID: task.Text("contextId"),
+		Status:    readStatus(task.Required("status")),
 	}
-	r := reader{}
-	t := r.task(v, idKey)
-	if r.err != nil {
-		return nil, r.err
+	if err := task.Err(); err != nil {
+		return nil, badMessage(err)
 	}
-	return t, nil
+	return out, nil
 }
 
 // DecodeMessage reads a message; see DecodeTask.
 func DecodeMessage(src []byte) (*Message, error) {
-	v, err := value.Parse(src, limits)
-	if err != nil {
-		return nil, wrap(BadMessage, "", err)
+	message := jsonmsg.Read(src, jsonmsg.Limits())
+	out := readMessage(message)
+	if err := message.Err(); err != nil {
+		return nil, badMessage(err)
 	}
-	r := reader{}
-	m := r.message(v)
-	if r.err != nil {
-		return nil, r.err
-	}
-	return m, nil
+	return out, nil
 }
 
-// reader keeps the first thing that is wrong.
-type reader struct{ err error }
-
-func (r *reader) fail(format string, args ...any) {
-	if r.err == nil {
-		r.err = refuse(BadMessage, "", format, args...)
+func badMessage(err error) *Error {
+	var unsound *value.Error
+	if errors.As(err, &unsound) {
+		err = unsound
 	}
+	return wrap(BadMessage, "", err)
 }
 
-func (r *reader) object(v value.Value, what string) bool {
-	if v.Kind != value.Object {
-		r.fail("%s must be an object, found a %s", what, v.Kind)
-	}
-	return v.Kind == value.Object
-}
-
-// text reads a member; null is the same as absent, as in all JSON of protobuf.
-func (r *reader) text(v value.Value, key string) string {
-	m, _ := v.Get(key)
-	switch m.Kind {
-	case value.String:
-		return m.Text
-	case value.Absent, value.Null:
-	default:
-		r.fail("%s must be a text, found a %s", key, m.Kind)
-	}
-	return ""
-}
-
-func (r *reader) needText(v value.Value, key string) string {
-	out := r.text(v, key)
-	if out == "" {
-		r.fail("%s is missing", key)
+func readStatus(status object) Status {
+	out := Status{State: State(status.NonEmpty("state")), Timestamp: status.Text("timestamp")}
+	if status.Has("message") {
+		out.Message = readMessage(status.Object("message"))
 	}
 	return out
 }
 
-func (r *reader) task(v value.Value, idKey string) *Task {
-	if !r.object(v, "a task") {
-		return nil
-	}
-	out := &Task{ID: r.needText(v, idKey), ContextID: r.text(v, "contextId")}
-	status, _ := v.Get("status")
-	if r.object(status, "status") {
-		out.Status = Status{State: State(r.needText(status, "state")), Timestamp: r.text(status, "timestamp")}
-		if m, _ := status.Get("message"); m.Kind != value.Absent && m.Kind != value.Null {
-			out.Status.Message = r.message(m)
-		}
-	}
-	return out
-}
-
-func (r *reader) message(v value.Value) *Message {
-	if !r.object(v, "a message") {
-		return nil
-	}
+func readMessage(message object) *Message {
 	out := &Message{
-		MessageID: r.needText(v, "messageId"),
-		ContextID: r.text(v, "contextId"),
-		TaskID:    r.text(v, "taskId"),
-		Role:      Role(r.needText(v, "role")),
+		MessageID: message.NonEmpty("messageId"),
+		ContextID: message.Text("contextId"),
+		TaskID:    message.Text("taskId"),
+		Role:      Role(message.NonEmpty("role")),
 	}
-	parts, _ := v.Get("parts")
-	if parts.Kind != value.Array {
-		r.fail("parts must be a list, found a %s", parts.Kind)
+	if !message.Has("parts") {
+		message.Expect("parts", "an array, found nothing")
 	}
-	for _, p := range parts.Items {
-		out.Parts = append(out.Parts, r.part(p))
+	for _, part := range message.Objects("parts") {
+		out.Parts = append(out.Parts, readPart(part))
 	}
 	return out
 }
 
-// part reads the one content that a part has.
-func (r *reader) part(v value.Value) Part {
-	if !r.object(v, "a part") {
-		return Part{}
+// readPart reads the one content that a part has.
+func readPart(part object) Part {
+	data, _ := part.Given("data") // null is data, too
+	out := Part{
+		Text:      part.Optional("text"),
+		Data:      compact(data),
+		URL:       part.Optional("url"),
+		Raw:       part.Optional("raw"),
+		Filename:  part.Text("filename"),
+		MediaType: part.Text("mediaType"),
 	}
-	out := Part{Filename: r.text(v, "filename"), MediaType: r.text(v, "mediaType")}
-	n := 0
-	for _, one := range []struct {
-		key string
-		to  **string
-	}{{"text", &out.Text}, {"url", &out.URL}, {"raw", &out.Raw}} {
-		if m, _ := v.Get(one.key); m.Kind != value.Absent && m.Kind != value.Null {
-			s := r.text(v, one.key)
-			*one.to = &s
-			n++
+
+	contents := 0
+	for _, given := range []bool{out.Text != nil, out.Data != nil, out.URL != nil, out.Raw != nil} {
+		if given {
+			contents++
 		}
 	}
-	if m, ok := v.Get("data"); ok { // null is data, too
-		out.Data = json.RawMessage(m.AppendJSON(nil))
-		n++
-	}
-	if n != 1 {
-		r.fail("a part must have one of text, raw, url and data, found %d", n)
+	if contents != 1 {
+		part.Fail(&jsonmsg.Error{Path: part.Path, Expected: "one of text, raw, url and data"})
 	}
 	return out
+}
+
+// compact is data without white space, as people are shown it.
+func compact(data []byte) []byte {
+	tree, err := value.Parse(data, jsonmsg.Limits())
+	if err != nil {
+		return nil // there is none
+	}
+	return tree.AppendJSON(nil)
 }

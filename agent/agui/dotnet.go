@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -32,7 +33,7 @@ func RequestApproval(q *content.ToolApprovalRequest) (*content.FunctionCall, err
 		return nil, fmt.Errorf("the request %q: its arguments are no JSON object", q.RequestID)
 	}
 	message := nameOr(q.Note.Message, "Approve execution of '"+q.Call.ToolName()+"'?")
-	doc, err := encode(obj{{"request", obj{
+	doc, err := jsonmsg.Marshal(obj{{"request", obj{
 		{"approval_id", q.RequestID},
 		{"function_name", q.Call.ToolName()},
 		{"function_arguments", args.shown},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
 // ownRequest is a request of a kind that nobody here knows.
@@ -50,7 +51,7 @@ func checkGolden(t *testing.T, file string, events iter.Seq2[Event, error]) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		line, err := encode(e)
+		line, err := jsonmsg.Marshal(e)
 		if err != nil {
 			t.Fatal(err)
 		}

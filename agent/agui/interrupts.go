@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -125,10 +126,10 @@ func (i Interrupt) with(n content.Note, about obj, schema any) (Interrupt, error
 		metadata = append(metadata, pair{"assent", ours})
 	}
 	var err error
-	if i.Metadata, err = encode(metadata); err != nil {
+	if i.Metadata, err = jsonmsg.Marshal(metadata); err != nil {
 		return i, err
 	}
-	if i.ResponseSchema, err = encode(schema); err != nil {
+	if i.ResponseSchema, err = jsonmsg.Marshal(schema); err != nil {
 		return i, err
 	}
 	if !n.Expires.IsZero() {
@@ -237,8 +238,7 @@ func parseArguments(call content.ToolCall) arguments {
 	if err == nil && v.Kind == value.Object {
 		return arguments{shown: bytes.Clone(text), members: v.Members, readable: true}
 	}
-	quoted, _ := json.Marshal(string(text)) // a string is always JSON
-	return arguments{shown: quoted}
+	return arguments{shown: jsonmsg.AppendString(nil, string(text))}
 }
 
 // get returns the argument of a name.
@@ -274,31 +274,11 @@ type pair struct {
 
 // MarshalJSON writes the members in order.
 func (o obj) MarshalJSON() ([]byte, error) {
-	out := []byte{'{'}
-	for i, p := range o {
-		if i > 0 {
-			out = append(out, ',')
+	return jsonmsg.Object(func(w *jsonmsg.Writer) {
+		for _, p := range o {
+			val, err := jsonmsg.Marshal(p.val)
+			w.Fail(err)
+			w.Name(p.key).Verbatim(val)
 		}
-		key, err := encode(p.key)
-		if err != nil {
-			return nil, err
-		}
-		val, err := encode(p.val)
-		if err != nil {
-			return nil, err
-		}
-		out = append(append(append(out, key...), ':'), val...)
-	}
-	return append(out, '}'), nil
-}
-
-// encode is json.Marshal without the escapes for HTML.
-func encode(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
+	})
 }

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
+
+	"github.com/assent-dev/assent/internal/backoff"
 )
 
 // What is wrong with a request (the cause of a RequestError) or with what came back.
@@ -96,7 +97,7 @@ func callError(err error) error {
 		out.RequestID = refused.RequestID
 	}
 	if refused.Response != nil {
-		out.RetryAfter = retryAfter(refused.Response.Header, time.Now())
+		out.RetryAfter = backoff.RetryAfter(refused.Response.Header, time.Now(), longestWait)
 	}
 	return out
 }
@@ -116,29 +117,5 @@ func errorOf(status int, raw []byte) *StatusError {
 	return &StatusError{Status: status, Type: body.Error.Type, Message: body.Error.Message, RequestID: body.RequestID}
 }
 
-// retryAfter reads when to try again: milliseconds, seconds or a date.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
-		return span(ms, time.Millisecond)
-	}
-	text := h.Get("Retry-After")
-	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
-		return span(seconds, time.Second)
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return max(0, at.Sub(now))
-	}
-	return 0
-}
-
-// span is a wait between nothing and a day; what is no number is nothing.
-func span(n float64, unit time.Duration) time.Duration {
-	const day = 24 * time.Hour
-	if !(n > 0) {
-		return 0
-	}
-	if n > float64(day/unit) {
-		return day
-	}
-	return time.Duration(n * float64(unit))
-}
+// longestWait bounds what a header can make a caller wait.
+const longestWait = 24 * time.Hour

@@ -15,7 +15,6 @@ import (
 // What tests look at without a service.
 var (
 	ParseResponse = parseResponse
-	RetryAfter    = retryAfter
 	InvalidJSON   = invalidJSON
 )
 

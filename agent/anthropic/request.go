@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
 // request is one request to the API, without its stream member.
@@ -208,7 +208,7 @@ func (q *request) addParameters(base map[string]any, opt *agent.Options) error {
 		if slices.Contains(written, name) {
 			return unsupported(where, "it is written from the options")
 		}
-		raw, err := marshal(all[name])
+		raw, err := jsonmsg.Marshal(all[name])
 		if err != nil {
 			return badContent(where, err.Error())
 		}
@@ -249,21 +249,10 @@ func (q *request) addOutput(output, schema []byte) error {
 	if isNull(output) {
 		output = []byte("{}")
 	}
-	out, err := withMember(output, "format", object(text("type", "json_schema"), pair{"schema", schema}))
-	if err != nil {
-		return badContent("extra."+Parameters+".output_config", err.Error())
+	if !isObject(output) {
+		return badContent("extra."+Parameters+".output_config", "expected a JSON object")
 	}
-	q.set("output_config", out)
+	format := object(text("type", "json_schema"), pair{"schema", schema})
+	q.set("output_config", withMember(output, "format", format))
 	return nil
-}
-
-// marshal writes a value without the escapes that only HTML needs.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

@@ -2,12 +2,10 @@ package anthropic_test
 
 import (
 	"errors"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/anthropic"
@@ -59,23 +57,6 @@ func TestFinishReasons(t *testing.T) {
 		r, err := anthropic.ParseResponse([]byte(strings.Replace(answer(""), "end_turn", stop, 1)))
 		if err != nil || r.FinishReason != want {
 			t.Errorf("%s: got %+v, %v", stop, r, err)
-		}
-	}
-}
-
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
-	for _, c := range []struct {
-		ms, text string
-		want     time.Duration
-	}{
-		{"", "", 0}, {"1500", "7", 1500 * time.Millisecond}, {"x", "7", 7 * time.Second}, {"", "0.5", 500 * time.Millisecond},
-		{"", "Sat, 01 Aug 2026 12:01:00 GMT", time.Minute}, {"", "Sat, 01 Aug 2026 11:00:00 GMT", 0},
-		{"", "-1", 0}, {"", "NaN", 0}, {"", "Inf", 24 * time.Hour}, {"", "soon", 0},
-	} {
-		h := http.Header{"Retry-After-Ms": {c.ms}, "Retry-After": {c.text}}
-		if got := anthropic.RetryAfter(h, now); got != c.want {
-			t.Errorf("%v: got %v", h, got)
 		}
 	}
 }

@@ -367,5 +367,5 @@ func (b *building) rebuilt(c *content.Unknown) ([]byte, error) {
 	if !json.Valid(b.input) {
 		return nil, errors.New("the input is no JSON")
 	}
-	return withMember(c.Raw, "input", b.input)
+	return withMember(c.Raw, "input", b.input), nil
 }

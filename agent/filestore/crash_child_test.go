@@ -17,7 +17,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// The test binary run again, with a life in this variable, runs an agent once and is killed on the way.
+// The test binary run again, with a life in this variable, runs an agent once and is killed on the
+// way.
 const childLife = "FILESTORE_TEST_LIFE"
 
 // life is what one process does: one run of an agent on the thread of the test.
@@ -25,7 +26,7 @@ type life struct {
 	Dir        string // of the threads
 	Effects    string // file of what tools did
 	Kind       string // of agent: one of scenes
-	House      string // folder of the approval service, for the agent that has a holder
+	Service    string // folder of the approval service, for the agent that has a holder
 	Stream     bool
 	Concurrent bool
 	Message    json.RawMessage `json:",omitempty"` // in .NET's shape; nil for none
@@ -164,7 +165,8 @@ func (p patient) Resume(_ context.Context, call *content.FunctionCall, _ json.Ra
 	return "paid", p.w.act(lineOf(call.Arguments))
 }
 
-// story is a model that goes by what it is given, as models do: it makes the calls of a turn when those of the turn before have results.
+// story is a model that goes by what it is given, as models do: it makes the calls of a turn when
+// those of the turn before have results.
 type story [][]*content.FunctionCall
 
 // call is the one call with this number.
@@ -212,8 +214,8 @@ func (s story) Stream(ctx context.Context, messages []*content.Message, opt *age
 	}
 }
 
-// readHistory returns what each call came to. A history that a strict provider would refuse is an error: each call has exactly one
-// result, before anything else follows, and the user speaks first.
+// readHistory returns what each call came to. A history that a strict provider would refuse is an
+// error: each call has exactly one result, before anything else follows, and the user speaks first.
 func readHistory(messages []*content.Message) (map[string]string, error) {
 	results := map[string]string{}
 	var waiting []string
@@ -281,7 +283,8 @@ func (w *worker) chat(name string, model agent.ChatClient, cfg agent.LoopConfig,
 	return agent.NewChatAgent(agent.NewFunctionInvoking(model, cfg), agent.ChatAgentConfig{Name: name, Tools: tools, Store: store})
 }
 
-// flow is three steps with two questions between them. What is known of a step that was cut off it says.
+// flow is three steps with two questions between them. What is known of a step that was cut off it
+// says.
 func (w *worker) flow(ctx context.Context, f *agent.Flow) error {
 	if err := w.step(ctx, f, "1"); err != nil {
 		return err

@@ -16,8 +16,9 @@ import (
 // kinds are the agents that are killed, with the least number of gates that one passes on its way.
 var kinds = map[string]int{"chat": 30, "nested": 20, "flow": 14, "nested flow": 14, "held": 20, "let": 14}
 
-// TestKilledAtEveryGate kills a process before and after each save, and before and after each thing that a tool does: once in each
-// scene, each time one gate later, until a scene comes to its end unhurt.
+// TestKilledAtEveryGate kills a process before and after each save, and before and after each thing
+// that a tool does: once in each scene, each time one gate later, until a scene comes to its end
+// unhurt.
 func TestKilledAtEveryGate(t *testing.T) {
 	for kind, least := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -46,7 +47,8 @@ func TestKilledAtEveryGate(t *testing.T) {
 	}
 }
 
-// TestKilledAnywhere kills again and again, at a gate or a random moment after it: while a tool writes, while the thread is saved.
+// TestKilledAnywhere kills again and again, at a gate or a random moment after it: while a tool
+// writes, while the thread is saved.
 func TestKilledAnywhere(t *testing.T) {
 	for kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -80,7 +82,8 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestTwoAtOnce gives the same answers to two processes that have loaded the same thread: one of them goes on. Sometimes one is killed.
+// TestTwoAtOnce gives the same answers to two processes that have loaded the same thread: one of
+// them goes on. Sometimes one is killed.
 func TestTwoAtOnce(t *testing.T) {
 	for _, kind := range []string{"chat", "nested", "flow", "held"} {
 		t.Run(kind, func(t *testing.T) {
@@ -131,7 +134,8 @@ func (s *scene) race(round int) {
 	s.checkLines()
 }
 
-// TestStepOutlivesItsRun expects that a step which ended is kept as ended, though nobody waits for the run any more.
+// TestStepOutlivesItsRun expects that a step which ended is kept as ended, though nobody waits for
+// the run any more.
 func TestStepOutlivesItsRun(t *testing.T) {
 	store := newStore(t)
 	ctx, leave := context.WithCancel(t.Context())

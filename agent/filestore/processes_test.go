@@ -71,8 +71,9 @@ func runIn(m *testing.M) int {
 	return m.Run()
 }
 
-// childBinary builds this test once more, without the race detector: the children are killed hundreds of times, and what is looked for is
-// between processes, not in them. Starting them is most of the time.
+// childBinary builds this test once more, without the race detector: the children are killed
+// hundreds of times, and what is looked for is between processes, not in them. Starting them is
+// most of the time.
 var childBinary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(os.Getenv(childFolder), "child.test")
 	if out, err := exec.Command("go", "test", "-c", "-o", path, ".").CombinedOutput(); err != nil {
@@ -131,8 +132,8 @@ func TestManyProcesses(t *testing.T) {
 	checkWins(t, s, wins, savers*childSaves)
 }
 
-// TestKilled kills a saver again and again, each time a little later in its work, and expects that what it said was saved is there and
-// that saving goes on.
+// TestKilled kills a saver again and again, each time a little later in its work, and expects that
+// what it said was saved is there and that saving goes on.
 func TestKilled(t *testing.T) {
 	s := newStore(t)
 	var last int64

@@ -16,11 +16,14 @@ import (
 
 // Why exactly one save over a revision succeeds, with old revisions being removed at the same time:
 //
-// A saver over revision N (1) makes its draft of N+1, (2) sees that N+1 is not there, (3) sees that N is there, (4) links the draft as
-// N+1. Who has saved M lists the directory, removes the drafts of M and before, and only then the revisions M-2 and before, the oldest
-// first. Say somebody else's N+1 was there once and is removed by the time of (4). Whoever removed it had listed before: with the draft
-// in the list the draft was removed first, and the link has no source; without it the list is older than (1), so that at (2) either N+1
-// was still there, or N was removed before it and (3) fails. Revision 0, which holds nothing, makes this hold for the first save too.
+// A saver over revision N (1) makes its draft of N+1, (2) sees that N+1 is not there, (3) sees that
+// N is there, (4) links the draft as N+1. Who has saved M lists the directory, removes the drafts
+// of M and before, and only then the revisions M-2 and before, the oldest first. Say somebody
+// else's N+1 was there once and is removed by the time of (4). Whoever removed it had listed
+// before: with the draft in the list the draft was removed first, and the link has no source;
+// without it the list is older than (1), so that at (2) either N+1 was still there, or N was
+// removed before it and (3) fails. Revision 0, which holds nothing, makes this hold for the first
+// save too.
 
 // idFile holds the id of the thread, for names that don't tell it.
 const idFile = "id"
@@ -30,7 +33,8 @@ const kept = 2
 
 func revisionFile(n int64) string { return strconv.FormatInt(n, 10) + ".json" }
 
-// begin makes the directory of a thread with revision 0 in it, all at once. It does nothing when it is there.
+// begin makes the directory of a thread with revision 0 in it, all at once. It does nothing when it
+// is there.
 func (s *Store) begin(dir, id string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
@@ -62,7 +66,8 @@ type draft struct {
 	revision  int64
 }
 
-// prepare writes a draft durably. A thread that was never saved here has no directory to write to, so it was changed meanwhile.
+// prepare writes a draft durably. A thread that was never saved here has no directory to write to,
+// so it was changed meanwhile.
 func prepare(dir string, revision int64, doc []byte) (*draft, error) {
 	f, err := os.CreateTemp(dir, strconv.FormatInt(revision, 10)+".*.tmp")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -128,8 +133,8 @@ func conflictIf(err error, causes ...error) error {
 	return err
 }
 
-// prune removes what revision newest has made useless. What can't be removed is left to later saves, and everything after it too: the
-// order is what makes saving safe.
+// prune removes what revision newest has made useless. What can't be removed is left to later
+// saves, and everything after it too: the order is what makes saving safe.
 func prune(dir string, newest int64) {
 	names, err := namesIn(dir)
 	if err != nil {

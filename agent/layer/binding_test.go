@@ -1,4 +1,4 @@
-package layer
+package layer_test
 
 import (
 	"bytes"
@@ -10,7 +10,10 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/compat"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/rounds"
+	"github.com/assent-dev/assent/agent/layer"
 )
 
 // TestBindingAnswers puts one input of answers before a binding that has asked about four things.
@@ -77,52 +80,40 @@ func TestBindingAnswers(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			seats := &content.StructuredInputRequest{RequestID: "q3", Schema: json.RawMessage(`{"type":"object","properties":{"seats":{"type":"integer"}}}`)}
 			m := says(list(assistant(ask("q1", pay), &content.TextApprovalRequest{RequestID: "q2", Text: "fine?"}, seats, ask("q4", mcp))), list(assistant(text("done"))))
-			c := NewBinding(m, BindingConfig{})
+			c := layer.NewBinding(m, layer.BindingConfig{})
 			opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{tool}}
 			respond(t, c, opt, user(text("go")))
 			r := respond(t, c, opt, user(row.answers...))
 			wantTold(t, "inner", m.last(), row.inner)
 			wantRefused(t, r.Refused, row.refused...)
-			if open, err := OpenRequests(opt.Thread); err != nil || len(open) != row.open {
+			if open, err := layer.OpenRequests(opt.Thread); err != nil || len(open) != row.open {
 				t.Errorf("%d requests are open, want %d (%v)", len(open), row.open, err)
 			}
 		})
 	}
 }
 
-func TestBindingLateAndUsedUp(t *testing.T) {
-	pay := call("c1", "pay", `{"cents":5}`)
-	m := says(list(assistant(ask("q1", pay))), list(assistant(text("rain"))), list(assistant(text("paid"))), list(assistant(text("no"))))
-	c := NewBinding(m, BindingConfig{})
-	opt := &agent.Options{Thread: agent.NewThread("t")}
-	respond(t, c, opt, user(text("pay")))
-	respond(t, c, opt, user(text("weather?")))
-	wantRefused(t, respond(t, c, opt, user(yes("q1", pay))).Refused)
-	wantTold(t, "late answer", m.last(), `user: yes[q1 c1 pay({"cents":5})]`)
-	wantRefused(t, respond(t, c, opt, user(yes("q1", pay))).Refused, agent.ClosedRequest)
-	wantTold(t, "used up", m.last(), "")
-}
-
 func TestBindingUsedUpByARunThatFails(t *testing.T) {
 	pay := call("c1", "pay", "")
 	m := says(list(assistant(ask("q1", pay))))
-	c := NewBinding(m, BindingConfig{})
+	c := layer.NewBinding(m, layer.BindingConfig{})
 	opt := &agent.Options{Thread: agent.NewThread("t")}
 	respond(t, c, opt, user(text("pay")))
 	if _, err := c.Respond(context.Background(), list(user(yes("q1", pay))), opt); err == nil {
 		t.Fatal("the run did not fail")
 	}
-	if open, _ := OpenRequests(opt.Thread); len(open) != 0 {
+	if open, _ := layer.OpenRequests(opt.Thread); len(open) != 0 {
 		t.Error("the answer can act again")
 	}
 }
 
-// TestBindingHistory gives the whole history each time: what was answered stays out of it, but for calls that a service makes.
+// TestBindingHistory gives the whole history each time: what was answered stays out of it, but for
+// calls that a service makes.
 func TestBindingHistory(t *testing.T) {
 	pay, mcp := call("c1", "pay", ""), &content.MCPCall{CallID: "m1", Name: "search", ServerName: "docs"}
 	asked := assistant(text("Two things."), ask("q1", pay), ask("q2", mcp))
 	m := says(list(asked), list(assistant(text("done"))), list(assistant(text("hello"))), list(assistant(text("no"))))
-	c := NewBinding(m, BindingConfig{})
+	c := layer.NewBinding(m, layer.BindingConfig{})
 	opt := &agent.Options{Thread: agent.NewThread("t")}
 	history := list(user(text("pay")))
 	history = append(history, respond(t, c, opt, history...).Messages...)
@@ -140,7 +131,7 @@ func TestBindingHistory(t *testing.T) {
 func TestBindingReusedID(t *testing.T) {
 	small, large := call("c1", "pay", `{"cents":5}`), call("c1", "pay", `{"cents":500}`)
 	m := says(list(assistant(ask("q1", small))), list(assistant(ask("q1", large))), list(assistant(text("1"))), list(assistant(text("2"))))
-	c := NewBinding(m, BindingConfig{})
+	c := layer.NewBinding(m, layer.BindingConfig{})
 	opt := &agent.Options{Thread: agent.NewThread("t")}
 	respond(t, c, opt, user(text("pay")))
 	respond(t, c, opt, user(text("pay more")))
@@ -152,7 +143,7 @@ func TestBindingReusedID(t *testing.T) {
 func TestBindingFresh(t *testing.T) {
 	pay := call("c1", "pay", "")
 	m := says(list(assistant(ask("q1", pay))), list(assistant(text("1"))), list(assistant(text("2"))))
-	c := NewBinding(m, BindingConfig{})
+	c := layer.NewBinding(m, layer.BindingConfig{})
 	opt := &agent.Options{Thread: agent.NewThread("t"), Fresh: 1}
 	respond(t, c, opt, user(text("pay")))
 	respond(t, c, opt, user(yes("q1", pay)), user(text("an old answer does not count")))
@@ -173,15 +164,15 @@ func TestBindingFresh(t *testing.T) {
 }
 
 func TestBindingWithoutThread(t *testing.T) {
-	for _, p := range []agent.Profile{agent.Default, agent.Compatible} {
+	for _, p := range []profile{safe, compatible} {
 		var log bytes.Buffer
 		m := says(list(assistant(ask("q1", call("c1", "pay", "")))), list(assistant(text("x"))))
-		c := NewBinding(m, BindingConfig{Profile: p, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		c := p.binding(m, layer.BindingConfig{Log: slog.New(slog.NewTextHandler(&log, nil))})
 		if r := respond(t, c, nil, user(text("pay"))); len(r.UserInputRequests()) != 1 {
 			t.Error("the request did not pass")
 		}
 		r := respond(t, c, &agent.Options{}, user(yes("q1", call("c1", "pay", ""))))
-		if p == agent.Default {
+		if p == safe {
 			wantRefused(t, r.Refused, agent.UnknownRequest)
 			wantTold(t, "inner", m.last(), "")
 		} else {
@@ -195,16 +186,22 @@ func TestBindingWithoutThread(t *testing.T) {
 
 func TestTornStates(t *testing.T) {
 	keys := map[string]func(agent.ChatClient) agent.ChatClient{
-		BindingState:   func(c agent.ChatClient) agent.ChatClient { return NewBinding(c, BindingConfig{Log: quiet()}) },
-		BypassState:    func(c agent.ChatClient) agent.ChatClient { return NewBypass(c, BypassConfig{Log: quiet()}) },
-		InvocableState: func(c agent.ChatClient) agent.ChatClient { return NewInvocableBypass(c, BypassConfig{Log: quiet()}) },
-		StandingState:  func(c agent.ChatClient) agent.ChatClient { return NewStanding(c, StandingConfig{Log: quiet()}) },
+		layer.BindingState: func(c agent.ChatClient) agent.ChatClient {
+			return layer.NewBinding(c, layer.BindingConfig{Log: quiet()})
+		},
+		layer.BypassState: func(c agent.ChatClient) agent.ChatClient { return layer.NewBypass(c, layer.BypassConfig{Log: quiet()}) },
+		layer.InvocableState: func(c agent.ChatClient) agent.ChatClient {
+			return layer.NewInvocableBypass(c, layer.BypassConfig{Log: quiet()})
+		},
+		layer.StandingState: func(c agent.ChatClient) agent.ChatClient {
+			return layer.NewStanding(c, layer.StandingConfig{Log: quiet()})
+		},
 	}
 	torn := map[string][]string{
-		BindingState:   {`[]`, `{"open":[null]}`, `{"open":[{"id":"q1"}]}`, `{"open":[{"id":"q1","request":{"content":{"$type":"text","text":"x"}}}]}`, `{"open":[{"id":"q1","request":{"content":{"$type":"text","text":"x"},"arguments":"{}"}}]}`, `{"open":[{"id":"q1","request":{"content":1}}]}`, `{"closed":[null]}`, `{"open":[{"id":"q1","request":{"content":{"$type":"toolApprovalRequest","requestId":"q2","toolCall":{"$type":"functionCall","callId":"c","name":"f"}}}}]}`},
-		BypassState:    {`1`, `{"requests":[null]}`, `{"requests":[{}]}`},
-		InvocableState: {`1`, `{"requests":[null]}`},
-		StandingState:  {`1`, `{"queue":[null]}`, `{"waiting":[{}]}`, `{"shown":{"open":[{}]}}`, `{"answers":[1]}`},
+		layer.BindingState:   {`[]`, `{"open":[null]}`, `{"open":[{"id":"q1"}]}`, `{"open":[{"id":"q1","request":{"content":{"$type":"text","text":"x"}}}]}`, `{"open":[{"id":"q1","request":{"content":{"$type":"text","text":"x"},"arguments":"{}"}}]}`, `{"open":[{"id":"q1","request":{"content":1}}]}`, `{"closed":[null]}`, `{"open":[{"id":"q1","request":{"content":{"$type":"toolApprovalRequest","requestId":"q2","toolCall":{"$type":"functionCall","callId":"c","name":"f"}}}}]}`},
+		layer.BypassState:    {`1`, `{"requests":[null]}`, `{"requests":[{}]}`},
+		layer.InvocableState: {`1`, `{"requests":[null]}`},
+		layer.StandingState:  {`1`, `{"queue":[null]}`, `{"waiting":[{}]}`, `{"shown":{"open":[{}]}}`, `{"answers":[1]}`},
 	}
 	for key, list := range torn {
 		for _, raw := range list {
@@ -222,22 +219,61 @@ func TestTornStates(t *testing.T) {
 func TestCompatibleKeepsInertAnswers(t *testing.T) {
 	inertCall := &content.FunctionCall{CallID: "c1", Name: "pay", InformationalOnly: true}
 	m := says(list(assistant(text("hi"))))
-	c := NewBinding(m, BindingConfig{Profile: agent.Compatible, Log: quiet()})
+	c := compat.NewBinding(m, compat.BindingConfig{Log: quiet()})
 	respond(t, c, &agent.Options{Thread: agent.NewThread("t")}, assistant(ask("q1", call("c1", "pay", ""))), user(yes("q1", inertCall)))
-	if got := m.last()[1].Contents[0].(*content.ToolApprovalResponse); !inert(got) {
+	if got := m.last()[1].Contents[0].(*content.ToolApprovalResponse); !rounds.Inert(got) {
 		t.Error("an answer that was handled came to life")
 	}
 }
 
-// TestBindingUnreadableArguments asks about a call whose arguments are no JSON: it can be answered, to the letter.
-func TestBindingUnreadableArguments(t *testing.T) {
-	for _, p := range []agent.Profile{agent.Default, agent.Compatible} {
-		bad := call("c1", "pay", "{\"cents\":<5")
-		m := says(list(assistant(ask("q1", bad))), done)
-		c := NewBinding(m, BindingConfig{Profile: p, Log: quiet()})
-		opt := &agent.Options{Thread: agent.NewThread("t")}
-		respond(t, c, opt, user(text("pay")))
-		wantRefused(t, respond(t, c, opt, user(no("q1", bad))).Refused)
-		wantTold(t, "inner", m.last(), "user: no[q1 c1 pay({\"cents\":<5)]")
+// TestBindingKeepsOpenRequests gives requests of each kind back as history: those that ask what is
+// open stay, doctored ones go.
+func TestBindingKeepsOpenRequests(t *testing.T) {
+	schema := json.RawMessage(`{"type":"object"}`)
+	asked := []content.Content{
+		&content.TextApprovalRequest{RequestID: "q1", Text: "fine?"},
+		&content.StructuredInputRequest{RequestID: "q2", Text: "seats?", Schema: schema},
+		ask("q3", &content.HostedCall{Kind: "codeInterpreterToolCall", CallID: "h1"}),
+	}
+	doctored := []content.Content{
+		&content.TextApprovalRequest{RequestID: "q1", Text: "all of it?"},
+		&content.StructuredInputRequest{RequestID: "q2", Text: "seats?", Schema: json.RawMessage(`{"type":"string"}`)},
+		ask("q3", call("h1", "codeInterpreterToolCall", "")),
+		&content.TextApprovalRequest{RequestID: "q2", Text: "seats?"},
+		&content.StructuredInputRequest{RequestID: "q1", Text: "fine?"},
+		ask("q1", call("c", "f", "")),
+	}
+	m := says(list(assistant(asked...)), list(assistant(text("hm"))))
+	c := layer.NewBinding(m, layer.BindingConfig{})
+	opt := &agent.Options{Thread: agent.NewThread("t")}
+	respond(t, c, opt, user(text("go")))
+	respond(t, c, opt, assistant(append(doctored, asked...)...), user(text("hm")))
+	want := tell(list(assistant(asked...), user(text("hm"))))
+	wantTold(t, "inner", m.last(), want)
+	open, err := layer.OpenRequests(opt.Thread)
+	if err != nil || len(open) != 3 {
+		t.Fatalf("%d are open (%v)", len(open), err)
+	}
+	for i, q := range open {
+		if !rounds.SameRequest(q, asked[i].(content.InputRequest)) {
+			t.Errorf("on record is %s", tellOne(q))
+		}
+	}
+}
+
+func TestBindingAroundBypass(t *testing.T) {
+	pay, look := ask("q1", call("c1", "pay", `{"n":1}`)), harmless("q2", call("c2", "look", ""))
+	opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look")}}
+	m := says(list(assistant(pay, look)), done)
+	c := layer.NewBinding(layer.NewBypass(m, layer.BypassConfig{}), layer.BindingConfig{})
+	respond(t, c, opt, user(text("go")))
+	respond(t, c, opt, user(pay.CreateApproval("")))
+	wantTold(t, "inner", m.last(), `user: yes[q2 c2 look()]; user: yes[q1 c1 pay({"n":1})]`)
+
+	opt.Thread.State = map[string]json.RawMessage{layer.BindingState: []byte("1"), layer.BypassState: []byte("1")}
+	_, errOpen := layer.OpenRequests(opt.Thread)
+	_, errParked := layer.ParkedRequests(opt.Thread)
+	if errOpen == nil || errParked == nil {
+		t.Error("a torn state was read")
 	}
 }

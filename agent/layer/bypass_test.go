@@ -1,4 +1,4 @@
-package layer
+package layer_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/layer"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -52,13 +53,13 @@ func TestBypassParks(t *testing.T) {
 		{"decided to allow", harmless("q1", look), []agent.Tool{free}, nil, deciding{"look": resolve.Allow}, true, true},
 	}
 	for _, row := range table {
-		for p, want := range map[agent.Profile]bool{agent.Default: row.dflt, agent.Compatible: row.dotnet} {
+		for p, want := range map[profile]bool{safe: row.dflt, compatible: row.dotnet} {
 			m := says(list(assistant(text("hm"), row.request, ask("q2", pay))))
 			opt := &agent.Options{Thread: agent.NewThread("t"), Tools: row.tools}
-			r := respond(t, NewBypass(m, BypassConfig{Profile: p, Tools: row.more, Decider: row.decider, Log: quiet()}), opt, user(text("go")))
-			parked, err := ParkedRequests(opt.Thread)
+			r := respond(t, p.bypass(m, layer.BypassConfig{Tools: row.more, Decider: row.decider, Log: quiet()}), opt, user(text("go")))
+			parked, err := layer.ParkedRequests(opt.Thread)
 			if err != nil || len(parked) == 1 != want || len(r.UserInputRequests()) == 1 != want {
-				t.Errorf("%s, profile %d: parked %d, shown %d (%v)", row.name, p, len(parked), len(r.UserInputRequests()), err)
+				t.Errorf("%s, profile %t: parked %d, shown %d (%v)", row.name, p, len(parked), len(r.UserInputRequests()), err)
 			}
 		}
 	}
@@ -67,7 +68,7 @@ func TestBypassParks(t *testing.T) {
 func TestBypassInjectsBeforeTheLastText(t *testing.T) {
 	look, pay := call("c1", "look", ""), call("c2", "pay", "")
 	m := says(list(assistant(harmless("q1", look), ask("q2", pay))), list(assistant(text("done"))), list(assistant(text("hi"))))
-	c := NewBypass(m, BypassConfig{})
+	c := layer.NewBypass(m, layer.BypassConfig{})
 	opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look")}, Fresh: 2}
 	respond(t, c, opt, user(text("go")))
 	respond(t, c, opt, user(text("go")), assistant(text("well?")), user(yes("q2", pay)), user(text("thanks")))
@@ -99,7 +100,7 @@ func TestBypassLooksAgain(t *testing.T) {
 				second = assistant(text("hm"), harmless("q1", look))
 			}
 			m := says(list(assistant(harmless("q1", look))), list(second), list(assistant(text("x"))))
-			c := NewBypass(m, BypassConfig{Decider: decider})
+			c := layer.NewBypass(m, layer.BypassConfig{Decider: decider})
 			opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look")}}
 			if r := respond(t, c, opt, user(text("go"))); len(r.Messages) != 0 {
 				t.Fatalf("%s: the request was shown: %s", name, tell(r.Messages))
@@ -108,7 +109,7 @@ func TestBypassLooksAgain(t *testing.T) {
 			r := respond(t, c, opt, user(text("on")))
 			wantTold(t, name+", inner", m.last(), `user: "on"`)
 			wantTold(t, name, r.Messages, `assistant: "hm", ask[q1 c1 look({"a":1})]`)
-			if left, _ := ParkedRequests(opt.Thread); len(left) != 0 {
+			if left, _ := layer.ParkedRequests(opt.Thread); len(left) != 0 {
 				t.Errorf("%s: %d are still parked", name, len(left))
 			}
 		}
@@ -117,9 +118,9 @@ func TestBypassLooksAgain(t *testing.T) {
 
 func TestBypassFailures(t *testing.T) {
 	look := call("c1", "look", "")
-	for _, p := range []agent.Profile{agent.Default, agent.Compatible} {
+	for _, p := range []profile{safe, compatible} {
 		m := says(list(assistant(harmless("q1", look))))
-		c := NewBypass(m, BypassConfig{Profile: p})
+		c := p.bypass(m, layer.BypassConfig{})
 		opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look")}}
 		respond(t, c, opt, user(text("go")))
 		for range 2 {
@@ -127,22 +128,22 @@ func TestBypassFailures(t *testing.T) {
 				t.Fatalf("the error is %v", err)
 			}
 		}
-		if left, _ := ParkedRequests(opt.Thread); len(left) != 1 {
-			t.Errorf("profile %d: a run that failed took the parked call along", p)
+		if left, _ := layer.ParkedRequests(opt.Thread); len(left) != 1 {
+			t.Errorf("profile %t: a run that failed took the parked call along", p)
 		}
 	}
 	m := says(list(assistant(harmless("q1", look))))
 	opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look")}}
-	if _, err := NewBypass(m, BypassConfig{Decider: deciding{}}).Respond(context.Background(), nil, opt); !errors.Is(err, errDecide) {
+	if _, err := layer.NewBypass(m, layer.BypassConfig{Decider: deciding{}}).Respond(context.Background(), nil, opt); !errors.Is(err, errDecide) {
 		t.Errorf("the error of the decider became %v", err)
 	}
 }
 
 func TestBypassWithoutThread(t *testing.T) {
-	for _, build := range []func(agent.ChatClient, BypassConfig) agent.ChatClient{NewBypass, NewInvocableBypass} {
-		for _, p := range []agent.Profile{agent.Default, agent.Compatible} {
+	for _, p := range []profile{safe, compatible} {
+		for _, build := range []func(agent.ChatClient, layer.BypassConfig) agent.ChatClient{p.bypass, p.invocableBypass} {
 			m := says(list(assistant(harmless("q1", call("c1", "look", "")), call("c2", "look", ""), call("c3", "ui", ""))))
-			r := respond(t, build(m, BypassConfig{Profile: p, Log: quiet()}), &agent.Options{Tools: []agent.Tool{function("look"), declared("ui")}}, user(text("go")))
+			r := respond(t, build(m, layer.BypassConfig{Log: quiet()}), &agent.Options{Tools: []agent.Tool{function("look"), declared("ui")}}, user(text("go")))
 			if n := len(r.Messages[0].Contents); n != 3 {
 				t.Errorf("%d contents passed, want 3", n)
 			}
@@ -152,10 +153,10 @@ func TestBypassWithoutThread(t *testing.T) {
 
 // TestBypassReaderLeaves ends a stream early: what was injected is not injected again.
 func TestBypassReaderLeaves(t *testing.T) {
-	for _, p := range []agent.Profile{agent.Default, agent.Compatible} {
+	for _, p := range []profile{safe, compatible} {
 		look := call("c1", "look", "")
 		m := says(list(assistant(harmless("q1", look))), list(assistant(text("a"), ask("q2", call("c2", "pay", "")))), list(assistant(text("b"))))
-		c := NewBypass(m, BypassConfig{Profile: p})
+		c := p.bypass(m, layer.BypassConfig{})
 		opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look")}}
 		respond(t, c, opt, user(text("go")))
 		for range c.Stream(context.Background(), list(user(text("on"))), opt) {
@@ -185,15 +186,15 @@ func TestInvocable(t *testing.T) {
 		{"emptied message", list(assistant(look), assistant(text("and"), ui)), `assistant: "and", c2 ui()`, 1},
 	}
 	for _, row := range table {
-		for _, p := range []agent.Profile{agent.Default, agent.Compatible} {
+		for _, p := range []profile{safe, compatible} {
 			for _, streaming := range []bool{false, true} {
 				opt := &agent.Options{Thread: agent.NewThread("t"), Tools: tools}
-				got, err := run(NewInvocableBypass(says(row.says), BypassConfig{Profile: p}), list(user(text("go"))), opt, streaming)
+				got, err := run(p.invocableBypass(says(row.says), layer.BypassConfig{}), list(user(text("go"))), opt, streaming)
 				if err != nil {
 					t.Fatal(err)
 				}
 				wantTold(t, row.name, got.Messages, row.got)
-				if parked, _ := ParkedCalls(opt.Thread); len(parked) != row.park {
+				if parked, _ := layer.ParkedCalls(opt.Thread); len(parked) != row.park {
 					t.Errorf("%s: %d are parked, want %d", row.name, len(parked), row.park)
 				}
 			}
@@ -204,32 +205,19 @@ func TestInvocable(t *testing.T) {
 func TestInvocableInjects(t *testing.T) {
 	look, ui := call("c1", "look", `{"a":1}`), call("c2", "ui", "")
 	result := content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "c2", Result: []byte("1")})
-	want := map[agent.Profile]string{
-		agent.Default:    `tool: c2=1; user: yes[ficc_c1 c1 look({"a":1})]; user: "go on"`,
-		agent.Compatible: `tool: c2=1; user: "go on"; user: yes[ficc_c1 c1 look({"a":1})]`,
+	want := map[profile]string{
+		safe:       `tool: c2=1; user: yes[ficc_c1 c1 look({"a":1})]; user: "go on"`,
+		compatible: `tool: c2=1; user: "go on"; user: yes[ficc_c1 c1 look({"a":1})]`,
 	}
 	for p, told := range want {
 		m := says(list(assistant(look, ui)), list(assistant(text("done"))))
-		c := NewInvocableBypass(m, BypassConfig{Profile: p})
+		c := p.invocableBypass(m, layer.BypassConfig{})
 		opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look"), declared("ui")}}
 		respond(t, c, opt, user(text("go")))
 		respond(t, c, opt, result, user(text("go on")))
 		wantTold(t, "inner", m.last(), told)
-		if parked, _ := ParkedCalls(opt.Thread); len(parked) != 0 {
+		if parked, _ := layer.ParkedCalls(opt.Thread); len(parked) != 0 {
 			t.Error("the call is still parked")
 		}
-	}
-}
-
-func TestInvocableLooksAgain(t *testing.T) {
-	m := says(list(assistant(call("c1", "look", ""), call("c2", "ui", ""))), list(assistant(text("hm"))))
-	c := NewInvocableBypass(m, BypassConfig{})
-	opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look"), declared("ui")}}
-	respond(t, c, opt, user(text("go")))
-	opt.Tools = []agent.Tool{agent.RequireApproval(function("look"))}
-	r := respond(t, c, opt, user(text("on")))
-	wantTold(t, "shown", r.Messages, `assistant: "hm", ask[ficc_c1 c1 look()]`)
-	if q := r.UserInputRequests()[0].(*content.ToolApprovalRequest); q.NoConfirmation {
-		t.Error("the request says that it needs no answer")
 	}
 }

@@ -1,4 +1,4 @@
-package layer
+package layer_test
 
 import (
 	"context"
@@ -13,7 +13,9 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/compat"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/layer"
 )
 
 // model says what it was told to, turn by turn, and keeps what it was given.
@@ -205,4 +207,59 @@ func wantRefused(t testing.TB, got []agent.Refusal, want ...agent.RefusalReason)
 	if !slices.Equal(reasons, want) {
 		t.Errorf("refused %v, want %v", reasons, want)
 	}
+}
+
+// profile says whose layers a test is about.
+type profile bool
+
+const (
+	safe       profile = false // of package layer
+	compatible profile = true  // of package compat
+)
+
+func (p profile) loop(m agent.ChatClient) agent.ChatClient {
+	if p == compatible {
+		return compat.NewFunctionInvoking(m, compat.Config{})
+	}
+	return agent.NewFunctionInvoking(m, agent.LoopConfig{WrapSiblings: true})
+}
+
+func (p profile) binding(inner agent.ChatClient, cfg layer.BindingConfig) agent.ChatClient {
+	if p == compatible {
+		return compat.NewBinding(inner, compat.BindingConfig{Log: cfg.Log})
+	}
+	return layer.NewBinding(inner, cfg)
+}
+
+func (p profile) bypass(inner agent.ChatClient, cfg layer.BypassConfig) agent.ChatClient {
+	if p == compatible {
+		return compat.NewBypass(inner, compat.BypassConfig{Tools: cfg.Tools, Log: cfg.Log})
+	}
+	return layer.NewBypass(inner, cfg)
+}
+
+func (p profile) invocableBypass(inner agent.ChatClient, cfg layer.BypassConfig) agent.ChatClient {
+	if p == compatible {
+		return compat.NewInvocableBypass(inner, compat.BypassConfig{Tools: cfg.Tools, Log: cfg.Log})
+	}
+	return layer.NewInvocableBypass(inner, cfg)
+}
+
+func (p profile) standing(inner agent.ChatClient, cfg layer.StandingConfig) agent.ChatClient {
+	if p == compatible {
+		return compat.NewStanding(inner, compat.StandingConfig{
+			Agent:      cfg.Agent,
+			Predicates: cfg.Predicates,
+			MaxRounds:  cfg.MaxRounds,
+		})
+	}
+	return layer.NewStanding(inner, cfg)
+}
+
+// stack puts all layers around a client.
+func (p profile) stack(inner agent.ChatClient, standing layer.StandingConfig) agent.ChatClient {
+	standing.Log = quiet()
+	b := layer.BypassConfig{Log: quiet()}
+	around := p.bypass(p.invocableBypass(inner, b), b)
+	return p.standing(p.binding(around, layer.BindingConfig{Log: quiet()}), standing)
 }

@@ -5,21 +5,26 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/rounds"
 )
 
 // misfitEntry tells why an answer can't be one to a recorded request; nil when it can.
-func misfitEntry(e *entry, a content.InputResponse, tools toolbox) *agent.Refusal {
+func misfitEntry(e *rounds.Entry, a content.InputResponse, tools rounds.Toolbox) *agent.Refusal {
 	if answer := approval(a); e.Reused && answer != nil && answer.Call == nil {
-		return &agent.Refusal{RequestID: e.ID, Reason: agent.OtherCall, Detail: "two calls were asked about under this id, and the answer shows neither"}
+		return &agent.Refusal{
+			RequestID: e.ID,
+			Reason:    agent.OtherCall,
+			Detail:    "two calls were asked about under this id, and the answer shows neither",
+		}
 	}
 	return misfit(e.Request.InputRequest, a, tools)
 }
 
-func misfit(q content.InputRequest, a content.InputResponse, tools toolbox) *agent.Refusal {
+func misfit(q content.InputRequest, a content.InputResponse, tools rounds.Toolbox) *agent.Refusal {
 	if no := agent.CheckAnswer(q, a); no != nil {
 		return no
 	}
-	if answer := approval(a); answer != nil && answer.Edited != nil && !nested(q) {
+	if answer := approval(a); answer != nil && answer.Edited != nil && !rounds.Nested(q) {
 		if err := checkEdit(answer.Edited, tools); err != nil {
 			return &agent.Refusal{RequestID: q.InputRequestID(), Reason: agent.BadAnswer, Detail: err.Error()}
 		}
@@ -27,9 +32,10 @@ func misfit(q content.InputRequest, a content.InputResponse, tools toolbox) *age
 	return nil
 }
 
-// checkEdit holds edited arguments against the schemas of their tool. Tools of nested agents are not known here, and their loops check.
-func checkEdit(edited *content.FunctionCall, tools toolbox) error {
-	for _, t := range tools.named(edited.Name) {
+// checkEdit holds edited arguments against the schemas of their tool. Tools of nested agents are
+// not known here, and their loops check.
+func checkEdit(edited *content.FunctionCall, tools rounds.Toolbox) error {
+	for _, t := range tools.Named(edited.Name) {
 		if schema := t.Definition().Schema; schema != nil {
 			if err := content.CheckSchema(schema, orEmpty(edited.Arguments)); err != nil {
 				return err
@@ -46,7 +52,8 @@ func orEmpty(arguments []byte) []byte {
 	return arguments
 }
 
-// agree tells which of the answers to one request stands, -1 for none. When they differ only a rejection can.
+// agree tells which of the answers to one request stands, -1 for none. When they differ only a
+// rejection can.
 func agree(g *answers, fit []int) (int, []agent.Refusal) {
 	if len(fit) == 0 {
 		return -1, nil
@@ -64,19 +71,6 @@ func agree(g *answers, fit []int) (int, []agent.Refusal) {
 		}
 		refused++
 	}
-	return stands, repeat(agent.Refusal{RequestID: g.id, Reason: agent.Contradiction, Detail: "several answers to one request differ"}, refused)
-}
-
-// rebind returns the answer with the recorded call in place of its copy.
-func rebind(q content.InputRequest, a content.InputResponse) content.InputResponse {
-	answer, ok := a.(*content.ToolApprovalResponse)
-	if !ok {
-		return a
-	}
-	out := *answer
-	out.Call = content.CloneCall(q.(*content.ToolApprovalRequest).Call)
-	if answer.Edited != nil {
-		out.Edited = content.CloneCall(answer.Edited).(*content.FunctionCall)
-	}
-	return &out
+	differ := agent.Refusal{RequestID: g.id, Reason: agent.Contradiction, Detail: "several answers to one request differ"}
+	return stands, repeat(differ, refused)
 }

@@ -1,4 +1,4 @@
-package layer
+package layer_test
 
 import (
 	"context"
@@ -7,9 +7,12 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/rounds"
+	"github.com/assent-dev/assent/agent/layer"
 )
 
-// A rule about a tool of the outer agent must not approve a tool of the same name that a nested agent has.
+// A rule about a tool of the outer agent must not approve a tool of the same name that a nested
+// agent has.
 func TestRulesDoNotReachIntoNestedAgents(t *testing.T) {
 	s := newShop()
 	innerRan := 0
@@ -21,7 +24,7 @@ func TestRulesDoNotReachIntoNestedAgents(t *testing.T) {
 		agent.ChatAgentConfig{Name: "bank", Tools: []agent.Tool{wire}})
 	m := says(list(assistant(call("c1", "pay", `{"n":1}`))), list(assistant(text("paid"))), list(assistant(call("c2", "bank", `{"input":"x"}`))), list(assistant(text("ok"))))
 	loop := agent.NewFunctionInvoking(m, agent.LoopConfig{})
-	a := agent.NewChatAgent(NewStanding(NewBinding(loop, BindingConfig{Log: quiet()}), StandingConfig{Log: quiet()}),
+	a := agent.NewChatAgent(layer.NewStanding(layer.NewBinding(loop, layer.BindingConfig{Log: quiet()}), layer.StandingConfig{Log: quiet()}),
 		agent.ChatAgentConfig{Tools: append(s.tools, agent.AsTool(inner, agent.NestedConfig{}))})
 	thread := agent.NewThread("t")
 	q := runAgent(t, a, thread, false, user(text("buy"))).UserInputRequests()[0].(*content.ToolApprovalRequest)
@@ -37,16 +40,17 @@ func bank(q *content.ToolApprovalRequest) *content.ToolApprovalRequest {
 	return q
 }
 
-// TestNestedRequests of a tool that has a namesake here: nothing that is known of the namesake counts.
+// TestNestedRequests of a tool that has a namesake here: nothing that is known of the namesake
+// counts.
 func TestNestedRequests(t *testing.T) {
 	pay := call("i1", "pay", `{"n":1}`)
-	all := Predicate{Name: "all", Approve: func(context.Context, Asked) bool { return true }}
+	all := layer.Predicate{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}
 	t.Run("predicate", func(t *testing.T) {
-		d := newDesk(t, StandingConfig{Predicates: []Predicate{all}}, list(assistant(bank(ask("q1", pay)))))
+		d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{all}}, list(assistant(bank(ask("q1", pay)))))
 		wantTold(t, "shown", d.run(user(text("go"))).Messages, `assistant: ask[q1 i1 pay({"n":1})]`)
 	})
 	t.Run("rule", func(t *testing.T) {
-		d := newDesk(t, StandingConfig{AllowToolScope: true}, list(assistant(bank(ask("q1", pay)))), done)
+		d := newPayer(t, layer.StandingConfig{AllowToolScope: true}, list(assistant(bank(ask("q1", pay)))), done)
 		d.run(user(text("go")))
 		d.run(user(always(yes("q1", pay), content.AlwaysTool)))
 		if wantTold(t, "inner", d.m.last(), `user: yes[q1 i1 pay({"n":1})]`); len(d.rules()) != 0 {
@@ -54,15 +58,15 @@ func TestNestedRequests(t *testing.T) {
 		}
 	})
 	t.Run("queue", func(t *testing.T) {
-		d := newDesk(t, StandingConfig{OneAtATime: true}, list(assistant(ask("q0", pay), bank(ask("q1", pay)))), done)
+		d := newPayer(t, layer.StandingConfig{OneAtATime: true}, list(assistant(ask("q0", pay), bank(ask("q1", pay)))), done)
 		d.run(user(text("go")))
 		wantTold(t, "shown", d.run(user(always(yes("q0", pay), content.AlwaysArguments))).Messages, `assistant: ask[q1 i1 pay({"n":1})]`)
 	})
 	t.Run("bypass", func(t *testing.T) {
 		for _, asked := range []*content.ToolApprovalRequest{bank(harmless("q1", pay)), harmless("q1", pay)} {
 			opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("pay")}}
-			r := respond(t, NewBypass(says(list(assistant(asked))), BypassConfig{Log: quiet()}), opt, user(text("go")))
-			if shown := len(r.UserInputRequests()) == 1; shown != nested(asked) {
+			r := respond(t, layer.NewBypass(says(list(assistant(asked))), layer.BypassConfig{Log: quiet()}), opt, user(text("go")))
+			if shown := len(r.UserInputRequests()) == 1; shown != rounds.Nested(asked) {
 				t.Errorf("shown is %t", shown)
 			}
 		}
@@ -71,23 +75,23 @@ func TestNestedRequests(t *testing.T) {
 		for _, asked := range []*content.ToolApprovalRequest{bank(ask("q1", pay)), ask("q1", pay)} {
 			ours := agent.NewFunction("pay", "", json.RawMessage(`{"required":["to"]}`), nil)
 			opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{ours}}
-			c := NewBinding(says(list(assistant(asked)), done), BindingConfig{Log: quiet()})
+			c := layer.NewBinding(says(list(assistant(asked)), done), layer.BindingConfig{Log: quiet()})
 			respond(t, c, opt, user(text("go")))
 			answer := yes("q1", pay)
 			answer.Edited = call("i1", "pay", `{"n":2}`)
 			r := respond(t, c, opt, user(answer))
-			if refused := len(r.Refused) == 1; refused == nested(asked) {
+			if refused := len(r.Refused) == 1; refused == rounds.Nested(asked) {
 				t.Errorf("refused is %t", refused)
 			}
 		}
 	})
 	for _, q := range []content.InputRequest{&content.TextApprovalRequest{}, &content.StructuredInputRequest{}, nil} {
-		if nested(q) {
+		if rounds.Nested(q) {
 			t.Errorf("a %T without a note is nested", q)
 		}
 	}
 	note := content.Note{Agent: "bank"}
-	if !nested(&content.TextApprovalRequest{Note: note}) || !nested(&content.StructuredInputRequest{Note: note}) {
+	if !rounds.Nested(&content.TextApprovalRequest{Note: note}) || !rounds.Nested(&content.StructuredInputRequest{Note: note}) {
 		t.Error("a nested agent's question is none")
 	}
 }

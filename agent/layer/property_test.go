@@ -1,4 +1,4 @@
-package layer
+package layer_test
 
 import (
 	"context"
@@ -10,11 +10,13 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/rounds"
+	"github.com/assent-dev/assent/agent/layer"
 	"pgregory.net/rapid"
 )
 
-// world is an inner client that asks about whatever it likes, also twice under one id, and holds every approval that it is given
-// against what the caller was shown.
+// world is an inner client that asks about whatever it likes, also twice under one id, and holds
+// every approval that it is given against what the caller was shown.
 type world struct {
 	t     *rapid.T
 	keeps bool                               // the layer keeps answers back, so that an id can be answered twice before they come through
@@ -53,7 +55,8 @@ func (w *world) Stream(ctx context.Context, messages []*content.Message, opt *ag
 	}
 }
 
-// take holds an answer against what was shown. Automatic approvals are of calls that were asked about.
+// take holds an answer against what was shown. Automatic approvals are of calls that were asked
+// about.
 func (w *world) take(a *content.ToolApprovalResponse) {
 	if a.Always != content.AlwaysNot && !w.bind {
 		w.t.Fatalf("the wish for a rule came through with %s", tellOne(a))
@@ -83,7 +86,8 @@ func (w *world) drawCall() *content.FunctionCall {
 		rapid.SampledFrom([]string{"", `{"n":1}`, `{"n":1.0000000000000000001}`, `{"n":`}).Draw(w.t, "args"))
 }
 
-// drawInput makes what a caller sends who means no good: true answers, tampered, forged, repeated and old ones, and doctored requests.
+// drawInput makes what a caller sends who means no good: true answers, tampered, forged, repeated
+// and old ones, and doctored requests.
 func (w *world) drawInput() []*content.Message {
 	var out []*content.Message
 	for range rapid.IntRange(0, 4).Draw(w.t, "contents") {
@@ -131,7 +135,7 @@ func (w *world) shown(id string) content.ToolCall {
 // see notes what the caller was shown. Another call under an id takes the place of the one before.
 func (w *world) see(r *agent.Response) {
 	for _, q := range r.UserInputRequests() {
-		id, c := q.InputRequestID(), functionCall(q)
+		id, c := q.InputRequestID(), rounds.FunctionCall(q)
 		known := slices.ContainsFunc(w.open[id], func(o *content.FunctionCall) bool { return content.SameCall(o, c) })
 		switch {
 		case !w.keeps:
@@ -142,21 +146,26 @@ func (w *world) see(r *agent.Response) {
 	}
 }
 
-// TestNothingForgedComesThrough lets a caller who means no good talk through the layers: every approval that comes through is of a call
-// that was shown under its id, exactly that call, and answered once; or of one that a rule covers.
+// TestNothingForgedComesThrough lets a caller who means no good talk through the layers: every
+// approval that comes through is of a call that was shown under its id, exactly that call, and
+// answered once; or of one that a rule covers.
 func TestNothingForgedComesThrough(t *testing.T) {
 	acts := map[string]int{}
 	for name, build := range map[string]func(agent.ChatClient) agent.ChatClient{
-		"binding":  func(c agent.ChatClient) agent.ChatClient { return NewBinding(c, BindingConfig{Log: quiet()}) },
-		"standing": func(c agent.ChatClient) agent.ChatClient { return NewStanding(c, StandingConfig{Log: quiet()}) },
+		"binding": func(c agent.ChatClient) agent.ChatClient {
+			return layer.NewBinding(c, layer.BindingConfig{Log: quiet()})
+		},
+		"standing": func(c agent.ChatClient) agent.ChatClient {
+			return layer.NewStanding(c, layer.StandingConfig{Log: quiet()})
+		},
 		"standing, tool scope": func(c agent.ChatClient) agent.ChatClient {
-			return NewStanding(c, StandingConfig{AllowToolScope: true, Log: quiet()})
+			return layer.NewStanding(c, layer.StandingConfig{AllowToolScope: true, Log: quiet()})
 		},
 		"standing, one at a time": func(c agent.ChatClient) agent.ChatClient {
-			return NewStanding(c, StandingConfig{OneAtATime: true, MaxUses: 2, Log: quiet()})
+			return layer.NewStanding(c, layer.StandingConfig{OneAtATime: true, MaxUses: 2, Log: quiet()})
 		},
 		"both": func(c agent.ChatClient) agent.ChatClient {
-			return NewStanding(NewBinding(c, BindingConfig{Log: quiet()}), StandingConfig{Log: quiet()})
+			return layer.NewStanding(layer.NewBinding(c, layer.BindingConfig{Log: quiet()}), layer.StandingConfig{Log: quiet()})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +203,8 @@ func (w *world) talk(c agent.ChatClient) {
 	}
 }
 
-// FuzzState gives every layer a state that somebody wrote: it is read or refused, and nothing is approved by it that is not in it.
+// FuzzState gives every layer a state that somebody wrote: it is read or refused, and nothing is
+// approved by it that is not in it.
 func FuzzState(f *testing.F) {
 	f.Add([]byte(`{"open":[{"id":"q1","request":{"content":{"$type":"toolApprovalRequest","requestId":"q1","toolCall":{"$type":"functionCall","callId":"c1","name":"pay"}},"arguments":"{}"}}]}`))
 	f.Add([]byte(`{"requests":[{"content":{"$type":"toolApprovalRequest","requestId":"q1","toolCall":{"$type":"functionCall","callId":"c1","name":"pay"}}}],"thread":"t"}`))
@@ -204,10 +214,10 @@ func FuzzState(f *testing.F) {
 		if !json.Valid(raw) {
 			return
 		}
-		for _, p := range []agent.Profile{agent.Default, agent.Compatible} {
+		for _, p := range []profile{safe, compatible} {
 			for name, build := range clients(p, true) {
 				opt := &agent.Options{Thread: agent.NewThread("t"), Tools: someTools}
-				for _, key := range []string{BindingState, BypassState, InvocableState, StandingState} {
+				for _, key := range []string{layer.BindingState, layer.BypassState, layer.InvocableState, layer.StandingState} {
 					opt.Thread.State[key] = raw
 				}
 				m := says(list(assistant(ask("q1", call("c1", "pay", "")))), done, done, done)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/rounds"
 )
 
 // approvedBy begins the reason of an automatic approval.
@@ -18,7 +19,8 @@ const approvedBy = "Approved by "
 type Rule struct {
 	ID   string `json:"id"`
 	Tool string `json:"tool"`
-	// AnyArguments covers all calls of the tool; else only those with exactly Arguments are covered.
+	// AnyArguments covers all calls of the tool; else only those with exactly Arguments are
+	// covered.
 	AnyArguments bool   `json:"any_arguments,omitempty"`
 	Arguments    string `json:"arguments,omitempty"` // JSON text; "" for none
 	// RequestID is the request whose answer made the rule.
@@ -32,18 +34,20 @@ type Rule struct {
 // ErrNoRule says that a thread has no rule of an id.
 var ErrNoRule = errors.New("there is no such rule")
 
-// Rules returns the standing approvals of a thread, oldest first, used up ones included until they expire.
+// Rules returns the standing approvals of a thread, oldest first, used up ones included until they
+// expire.
 func Rules(t *agent.Thread) ([]Rule, error) {
-	state, err := load[standingState](t, StandingState)
+	state, err := rounds.Load[standingState](t, StandingState)
 	if err != nil {
 		return nil, err
 	}
 	return state.Rules, nil
 }
 
-// Revoke takes a standing approval away, or returns ErrNoRule. Nothing that it approved and that has not gone in yet will.
+// Revoke takes a standing approval away, or returns ErrNoRule. Nothing that it approved and that
+// has not gone in yet will.
 func Revoke(t *agent.Thread, id string) error {
-	state, err := load[standingState](t, StandingState)
+	state, err := rounds.Load[standingState](t, StandingState)
 	if err != nil {
 		return err
 	}
@@ -60,17 +64,18 @@ func (j *judge) expire() {
 	now := j.cfg.Now()
 	j.state.Rules = slices.DeleteFunc(j.state.Rules, func(r Rule) bool {
 		if r.Definition == "" {
-			return false // made in the other profile; approves nothing here
+			return false // made by package compat; approves nothing here
 		}
 		digest := j.definition(r.Tool)
 		return !now.Before(r.Expires) || digest != "" && digest != r.Definition
 	})
 }
 
-// definition tells what the tool of a name is, by digest; "" when it is unknown or can't be told. Namesakes count together.
+// definition tells what the tool of a name is, by digest; "" when it is unknown or can't be told.
+// Namesakes count together.
 func (j *judge) definition(name string) string {
 	var digests []string
-	for _, t := range j.tools.named(name) {
+	for _, t := range j.tools.Named(name) {
 		d := agent.DefinitionDigest(t)
 		if !strings.HasPrefix(d, "sha256:") {
 			return "" // a schema that can't be read, which is as good as any other such
@@ -84,29 +89,38 @@ func (j *judge) forbids(call content.ToolCall) bool {
 	return j.cfg.Forbids != nil && j.cfg.Forbids(call)
 }
 
-// covers tells whether a rule is for such a call, uses aside.
+// covers reports whether a rule is for such a call, uses aside.
 func (j *judge) covers(r *Rule, call *content.FunctionCall) bool {
 	now := j.cfg.Now()
-	return r.Tool == call.Name && r.Definition != "" && r.Definition == j.definition(call.Name) &&
-		!now.Before(r.Created) && now.Before(r.Expires) && !j.forbids(call) &&
-		(r.AnyArguments && j.cfg.AllowToolScope || !r.AnyArguments && content.SameArguments([]byte(r.Arguments), call.Arguments))
+	switch {
+	case r.Tool != call.Name, r.Definition == "", r.Definition != j.definition(call.Name):
+		return false
+	case now.Before(r.Created), !now.Before(r.Expires):
+		return false
+	case j.forbids(call):
+		return false
+	case r.AnyArguments:
+		return j.cfg.AllowToolScope
+	}
+	return content.SameArguments([]byte(r.Arguments), call.Arguments)
 }
 
-// match approves a request by a rule, which costs a use, or by a predicate; nil when a person must answer.
-func (j *judge) match(q content.InputRequest) *waiting {
-	call := functionCall(q)
-	if call == nil || call.CheckArguments() != nil || nested(q) || j.manual(q.InputRequestID()) {
+// match approves a request by a rule, which costs a use, or by a predicate; nil when a person must
+// answer.
+func (j *judge) match(q content.InputRequest) *rounds.Waiting {
+	call := rounds.FunctionCall(q)
+	if call == nil || call.CheckArguments() != nil || rounds.Nested(q) || j.manual(q.InputRequestID()) {
 		return nil
 	}
 	for _, rules := range [][]Rule{j.state.Rules, j.state.Wishes} {
 		i := slices.IndexFunc(rules, func(r Rule) bool { return r.Left > 0 && j.covers(&r, call) })
 		if i >= 0 {
 			rules[i].Left--
-			return &waiting{Rule: rules[i].ID, Reason: approvedBy + "standing " + rules[i].ID}
+			return &rounds.Waiting{Rule: rules[i].ID, Reason: approvedBy + "standing " + rules[i].ID}
 		}
 	}
 	if name := j.predicate(call); name != "" {
-		return &waiting{Reason: approvedBy + name}
+		return &rounds.Waiting{Reason: approvedBy + name}
 	}
 	return nil
 }
@@ -121,13 +135,19 @@ func (j *judge) predicate(call *content.FunctionCall) string {
 	return ""
 }
 
-func (s *standing) asked(in input, call *content.FunctionCall) Asked {
-	return Asked{Call: content.CloneCall(call).(*content.FunctionCall), Agent: s.cfg.Agent, Thread: in.thread(), Messages: in.messages, Options: in.options}
+func (s *standing) asked(in rounds.Input, call *content.FunctionCall) Asked {
+	return Asked{
+		Call:     content.CloneCall(call).(*content.FunctionCall),
+		Agent:    s.cfg.Agent,
+		Thread:   in.Thread(),
+		Messages: in.Messages,
+		Options:  in.Options,
+	}
 }
 
-// stands tells whether what approved a request still does.
-func (j *judge) stands(w waiting, q *content.ToolApprovalRequest) bool {
-	call := functionCall(q)
+// stands reports whether what approved a request still does.
+func (j *judge) stands(w rounds.Waiting, q *content.ToolApprovalRequest) bool {
+	call := rounds.FunctionCall(q)
 	if call == nil || j.manual(q.RequestID) {
 		return false
 	}

@@ -1,14 +1,17 @@
-package layer
+package layer_test
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/rounds"
+	"github.com/assent-dev/assent/agent/layer"
 )
 
 // shop has tools that count their runs.
@@ -29,18 +32,10 @@ func newShop() *shop {
 	return s
 }
 
-// stacked puts all layers around the loop.
-func stacked(m *model, p agent.Profile, standing StandingConfig) agent.ChatClient {
-	standing.Profile, standing.Log = p, quiet()
-	loop := agent.NewFunctionInvoking(m, agent.LoopConfig{Profile: p, WrapSiblings: true})
-	b := BypassConfig{Profile: p, Log: quiet()}
-	return NewStanding(NewBinding(NewBypass(NewInvocableBypass(loop, b), b), BindingConfig{Profile: p, Log: quiet()}), standing)
-}
-
 // held tells whether each call in a history has one result.
 func held(messages []*content.Message) error {
 	calls, results := 0, map[string]int{}
-	each(messages, func(_ at, c content.Content) {
+	rounds.Each(messages, func(_ rounds.At, c content.Content) {
 		switch c := c.(type) {
 		case *content.FunctionCall:
 			calls++
@@ -59,20 +54,20 @@ func held(messages []*content.Message) error {
 	return nil
 }
 
-// TestStackAroundTheLoops has a model look and pay, and pay again, in both profiles: the person sees one request for the first payment and
-// leaves a rule behind, the second goes by that rule.
+// TestStackAroundTheLoops has a model look and pay, and pay again, in both profiles: the person
+// sees one request for the first payment and leaves a rule behind, the second goes by that rule.
 func TestStackAroundTheLoops(t *testing.T) {
-	for _, p := range []agent.Profile{agent.Default, agent.Compatible} {
+	for _, p := range []profile{safe, compatible} {
 		for _, streaming := range []bool{false, true} {
 			t.Run(fmt.Sprint(p, streaming), func(t *testing.T) {
 				s := newShop()
 				m := says(list(assistant(text("Let me see."), call("c1", "look", `{}`), call("c2", "pay", `{"n":1}`))),
 					list(assistant(text("Once more."), call("c3", "pay", `{"n":1}`))), list(assistant(text("Paid twice."))), list(assistant(text("Bye."))))
-				a := agent.NewChatAgent(stacked(m, p, StandingConfig{}), agent.ChatAgentConfig{Tools: s.tools})
+				a := agent.NewChatAgent(p.stack(p.loop(m), layer.StandingConfig{}), agent.ChatAgentConfig{Tools: s.tools})
 				thread := agent.NewThread("t")
 				r := runAgent(t, a, thread, streaming, user(text("buy")))
 				asked := r.UserInputRequests()
-				if len(asked) != 1 || functionCall(asked[0]).Name != "pay" || strings.Join(s.runs, " ") != "" && p == agent.Compatible {
+				if len(asked) != 1 || rounds.FunctionCall(asked[0]).Name != "pay" || strings.Join(s.runs, " ") != "" && p == compatible {
 					t.Fatalf("asked is %s, ran %v", tell(r.Messages), s.runs)
 				}
 				r = runAgent(t, a, thread, streaming, user(asked[0].(*content.ToolApprovalRequest).CreateAlwaysApprove(content.AlwaysArguments, "")))
@@ -88,7 +83,7 @@ func TestStackAroundTheLoops(t *testing.T) {
 						t.Errorf("%v: %s", err, tell(seen))
 					}
 				}
-				if told := tell(m.last()); p == agent.Default && (strings.Count(told, "c3 pay") != 1 || strings.Count(told, "Once more.") != 1 || strings.Count(told, `"buy"`) != 1) {
+				if told := tell(m.last()); p == safe && (strings.Count(told, "c3 pay") != 1 || strings.Count(told, "Once more.") != 1 || strings.Count(told, `"buy"`) != 1) {
 					t.Errorf("the model was told %s", told)
 				}
 			})
@@ -109,4 +104,70 @@ func runAgent(t *testing.T, a agent.Agent, thread *agent.Thread, streaming bool,
 		t.Fatal(err)
 	}
 	return r
+}
+
+// noteAgent has a tool that a person approves (pay) and one that a predicate approves (note).
+func noteAgent(m *model, s *shop) agent.Agent {
+	note := agent.RequireApproval(agent.NewFunction("note", "", nil, func(context.Context, json.RawMessage) (any, error) {
+		s.runs = append(s.runs, "note")
+		return "noted", nil
+	}))
+	loop := agent.NewFunctionInvoking(m, agent.LoopConfig{})
+	c := layer.NewStanding(layer.NewBinding(loop, layer.BindingConfig{Log: quiet()}), layer.StandingConfig{Log: quiet(), Predicates: []layer.Predicate{{Name: "notes", Approve: func(_ context.Context, a layer.Asked) bool { return a.Call.Name == "note" }}}})
+	return agent.NewChatAgent(c, agent.ChatAgentConfig{Tools: append(s.tools, note)})
+}
+
+// The second round of Standing fails. What the first one ran on an approval must stay in the
+// thread: else the model pays again.
+func TestSecondRoundFails(t *testing.T) {
+	for _, streaming := range []bool{false, true} {
+		s := newShop()
+		m := says(list(assistant(call("c1", "pay", `{"n":1}`))), list(assistant(call("c2", "note", `{}`))))
+		m.err = errors.New("429")
+		a := noteAgent(m, s)
+		thread := agent.NewThread("t")
+		q := runAgent(t, a, thread, streaming, user(text("buy"))).UserInputRequests()[0].(*content.ToolApprovalRequest)
+		run := func(ms ...*content.Message) error {
+			if !streaming {
+				_, err := a.Run(t.Context(), thread, ms...)
+				return err
+			}
+			_, err := agent.Collect(a.Stream(t.Context(), thread, ms...))
+			return err
+		}
+		if err := run(user(q.CreateApproval(""))); err == nil {
+			t.Fatal("no error")
+		}
+		m.err = nil
+		m.turns = append(m.turns, nil, &agent.Response{Messages: list(assistant(text("done")))})
+		if err := run(user(text("go on"))); err != nil {
+			t.Fatal(err)
+		}
+		if told := tell(m.last()); strings.Count(strings.Join(s.runs, " "), "pay") != 1 || !strings.Contains(told, "c1 pay") {
+			t.Errorf("streaming %v: ran %v, and the model is told\n%s", streaming, s.runs, told)
+		}
+	}
+}
+
+// The reader of a stream leaves in the second round.
+func TestReaderLeavesInTheSecondRound(t *testing.T) {
+	s := newShop()
+	m := says(list(assistant(call("c1", "pay", `{"n":1}`))), list(assistant(call("c2", "note", `{}`))), list(assistant(text("done"))), list(assistant(text("on"))))
+	a := noteAgent(m, s)
+	thread := agent.NewThread("t")
+	q := runAgent(t, a, thread, true, user(text("buy"))).UserInputRequests()[0].(*content.ToolApprovalRequest)
+	for u, err := range a.Stream(t.Context(), thread, user(q.CreateApproval(""))) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(u.Contents) > 0 {
+			if c, ok := u.Contents[0].(*content.Text); ok && c.Text == "done" {
+				break
+			}
+		}
+	}
+	runAgent(t, a, thread, true, user(text("go on")))
+	if told := tell(m.last()); !strings.Contains(told, "c1 pay") {
+		t.Errorf("ran %v, and the model is told\n%s", s.runs, told)
+	}
 }

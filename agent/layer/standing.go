@@ -2,7 +2,6 @@ package layer
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/rounds"
 )
 
 // StandingState is the name under which Standing keeps rules and open requests in the thread.
@@ -18,22 +18,22 @@ const StandingState = "toolApprovalState"
 
 // StandingConfig are the choices for a Standing. The zero value is the default.
 type StandingConfig struct {
-	Profile agent.Profile
 	// Agent is the name that predicates are told.
 	Agent string
 	// Predicates approve by themselves; the first that says yes does it.
 	Predicates []Predicate
-	// MaxRounds bounds how often the inner client is asked again with nothing but automatic approvals; 0 means 40. What the round
-	// after the last one asks goes to the caller.
+	// MaxRounds bounds how often the inner client is asked again with nothing but automatic
+	// approvals; 0 means 40. What the round after the last one asks goes to the caller.
 	MaxRounds int
-	// OneAtATime shows one request after the other. The inner client is asked again when all are answered. Compatible always does it.
+	// OneAtATime shows one request after the other. The inner client is asked again when all are
+	// answered.
 	OneAtATime bool
-	// MaxAge and MaxUses bound each rule; 0 means 8 hours and 100 uses. Default profile only.
+	// MaxAge and MaxUses bound each rule; 0 means 8 hours and 100 uses.
 	MaxAge  time.Duration
 	MaxUses int
-	// AllowToolScope lets people approve all calls of a tool, whatever their arguments. Default profile only.
+	// AllowToolScope lets people approve all calls of a tool, whatever their arguments.
 	AllowToolScope bool
-	// Forbids tells of calls that no rule may approve, and whose answers make none. Default profile only.
+	// Forbids tells of calls that no rule may approve, and whose answers make none.
 	Forbids func(call content.ToolCall) bool
 	// Tools are known beside those of the options. A rule holds for one definition of its tool.
 	Tools []agent.Tool
@@ -45,7 +45,7 @@ type StandingConfig struct {
 
 // Predicate approves calls without asking.
 type Predicate struct {
-	// Name is recorded as the reason. In the default profile a predicate without one approves nothing.
+	// Name is recorded as the reason. A predicate without one approves nothing.
 	Name    string
 	Approve func(ctx context.Context, a Asked) bool
 }
@@ -59,17 +59,18 @@ type Asked struct {
 	Options  *agent.Options
 }
 
-// NewStanding returns a layer that answers requests by rules that people left behind ("always") and by predicates. When all requests of
-// a response are answered so, the inner client is asked again.
+// NewStanding returns a layer that answers requests by rules that people left behind ("always") and
+// by predicates. When all requests of a response are answered so, the inner client is asked again.
 //
-// Default: answers are bound as Binding does it. A rule comes only from an approval that was bound, for the recorded call, and that the
-// inner client has taken: not when it refuses the answer or fails, or when nobody reads its stream to the end. A rule has an age, a number
-// of uses and the definition of its tool, and compares arguments in canonical form. What was approved automatically and waits for a
-// person's answers is looked at again before it goes in: a rule that was revoked meanwhile approves nothing. A request whose automatic
-// approval the inner client refuses is a person's to answer from then on. So are all requests of nested agents: no rule and no predicate
-// approves them, and no answer to them makes a rule. Without a thread there are no rules and all answers are refused.
-//
-// Compatible: rules come from answers unchecked, last as long as the thread, and compare the text of each argument.
+// Answers are bound as Binding does it. A rule comes only from an approval that was bound, for the
+// recorded call, and that the inner client has taken: not when it refuses the answer or fails, or
+// when nobody reads its stream to the end. A rule has an age, a number of uses and the definition
+// of its tool, and compares arguments in canonical form. What was approved automatically and waits
+// for a person's answers is looked at again before it goes in: a rule that was revoked meanwhile
+// approves nothing. A request whose automatic approval the inner client refuses is a person's to
+// answer from then on. So are all requests of nested agents: no rule and no predicate approves
+// them, and no answer to them makes a rule. Without a thread there are no rules and all answers are
+// refused.
 func NewStanding(inner agent.ChatClient, cfg StandingConfig) agent.ChatClient {
 	if cfg.MaxRounds <= 0 {
 		cfg.MaxRounds = 40
@@ -83,67 +84,54 @@ func NewStanding(inner agent.ChatClient, cfg StandingConfig) agent.ChatClient {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &standing{cfg: cfg, warn: newWarner(cfg.Log)}
-	begin := s.begin
-	if cfg.Profile == agent.Compatible {
-		begin = s.beginCompatible
-	}
-	return &stack{inner, begin}
+	s := &standing{cfg: cfg, warn: rounds.NewWarner(cfg.Log)}
+	return rounds.New(inner, s.begin)
 }
 
 type standing struct {
 	cfg  StandingConfig
-	warn *warner
+	warn *rounds.Warner
 }
 
 // standingState is what lasts between runs.
-type standingState struct {
-	Shown   book              `json:"shown"`             // requests that a person was shown
-	Queue   []*request        `json:"queue,omitempty"`   // those that will be shown
-	Answers []json.RawMessage `json:"answers,omitempty"` // that wait for the rest of the queue
-	Waiting []waiting         `json:"waiting,omitempty"` // automatic approvals that wait for a person's answers
-	Rules   []Rule            `json:"rules,omitempty"`
-	Wishes  []Rule            `json:"wishes,omitempty"` // rules to be, of answers that the inner client has not taken yet
-	Minted  int               `json:"minted,omitempty"` // rules and wishes so far, for ids
-	Manual  []string          `json:"manual,omitempty"` // requests for whose automatic approval was refused: a person answers them
-}
-
-// waiting is a request that is approved automatically, and by what.
-type waiting struct {
-	Request *request `json:"request"`
-	Rule    string   `json:"rule,omitempty"`
-	Reason  string   `json:"reason"`
-}
-
-func (s *standingState) whole() bool {
-	return s.Shown.whole() && !slices.ContainsFunc(s.Queue, func(q *request) bool { return !q.whole() }) &&
-		!slices.ContainsFunc(s.Waiting, func(w waiting) bool { return !w.Request.whole() })
-}
+type standingState = rounds.Standing[Rule]
 
 // judge is a run of Standing in the default profile.
 type judge struct {
 	*standing
 	ctx    context.Context
-	in     input
+	in     rounds.Input
 	t      *agent.Thread
 	state  *standingState
-	tools  toolbox
+	tools  rounds.Toolbox
 	rounds int
 	sent   map[string]bool // requests that were approved automatically in this run
 }
 
-func (s *standing) begin(ctx context.Context, in input) (*round, error) {
-	t := in.thread()
-	state, err := load[standingState](t, StandingState)
+func (s *standing) begin(ctx context.Context, in rounds.Input) (*rounds.Round, error) {
+	t := in.Thread()
+	state, err := rounds.Load[standingState](t, StandingState)
 	if err != nil {
 		return nil, err
 	}
-	j := &judge{s, ctx, in, t, state, toolsOf(in.options, s.cfg.Tools), 0, map[string]bool{}}
-	first := in.firstNew()
-	got := state.Shown.bind(in.messages, first, j.tools)
+	j := &judge{
+		standing: s,
+		ctx:      ctx,
+		in:       in,
+		t:        t,
+		state:    state,
+		tools:    rounds.ToolsOf(in.Options, s.cfg.Tools),
+		sent:     map[string]bool{},
+	}
+	first := in.FirstNew()
+	got := book{&state.Shown}.bind(in.Messages, first, j.tools)
 	if t == nil {
-		s.warn.noThread(ctx, "Standing", "answers are refused and nothing is approved automatically")
-		return &round{messages: got.messages, options: withFresh(in.options, got.fresh), refused: got.refused}, nil
+		s.warn.NoThread(ctx, "Standing", "answers are refused and nothing is approved automatically")
+		return &rounds.Round{
+			Messages: got.messages,
+			Options:  rounds.WithFresh(in.Options, got.fresh),
+			Refused:  got.refused,
+		}, nil
 	}
 	j.expire()
 	if len(state.Answers) == 0 {
@@ -152,54 +140,40 @@ func (s *standing) begin(ctx context.Context, in input) (*round, error) {
 	for _, a := range got.accepted {
 		j.answered(a)
 	}
-	in.messages, in.options = withoutScopes(got.messages), withFresh(in.options, got.fresh)
+	in.Messages, in.Options = rounds.WithoutScopes(got.messages), rounds.WithFresh(in.Options, got.fresh)
 	j.in = in
 	r, err := j.open(len(got.messages)-got.fresh, got.accepted)
 	if err != nil {
 		return nil, err
 	}
-	r.refused = got.refused
+	r.Refused = got.refused
 	return r, j.keep()
 }
 
 func (j *judge) keep() error { return j.t.Put(StandingState, j.state) }
 
-// withoutScopes takes the wish for a rule off the answers: it is granted or not here, and nobody further in needs it.
-func withoutScopes(messages []*content.Message) []*content.Message {
-	out, _ := rewrite(messages, 0, func(_ at, c content.Content) content.Content {
-		a, ok := c.(*content.ToolApprovalResponse)
-		if !ok || a.Always == content.AlwaysNot {
-			return c
-		}
-		plain := *a
-		plain.Always = content.AlwaysNot
-		return &plain
-	})
-	return out
-}
-
 // open begins the first round, or shows the next of the queue.
-func (j *judge) open(first int, accepted []settled) (*round, error) {
+func (j *judge) open(first int, accepted []settled) (*rounds.Round, error) {
 	var answers []content.Content
 	if len(j.state.Queue) > 0 || len(j.state.Answers) > 0 {
 		next, err := j.queued(accepted)
 		if next != nil || err != nil {
 			return next, err
 		}
-		if answers, err = j.state.collected(); err != nil {
+		if answers, err = j.state.Collected(StandingState); err != nil {
 			return nil, err
 		}
-		j.in.messages, j.in.options = withoutAnswers(j.in.messages, first, j.in.options)
+		j.in.Messages, j.in.Options = withoutAnswers(j.in.Messages, first, j.in.Options)
 	}
 	approved, left := j.settle()
-	in := j.in.insertAnswers(append(answers, approved...))
+	in := j.in.InsertAnswers(append(answers, approved...))
 	return j.round(in, left), nil
 }
 
 // queued keeps the answers and shows what comes next; nil when the queue is empty.
-func (j *judge) queued(accepted []settled) (*round, error) {
+func (j *judge) queued(accepted []settled) (*rounds.Round, error) {
 	for _, a := range accepted {
-		raw, err := writeContent(withoutScope(a.answer))
+		raw, err := rounds.WriteContent(withoutScope(a.answer))
 		if err != nil {
 			return nil, fmt.Errorf("an answer can't be kept: %w", err)
 		}
@@ -207,13 +181,13 @@ func (j *judge) queued(accepted []settled) (*round, error) {
 	}
 	j.drain()
 	var show []content.Content
-	for _, q := range requestsOf(j.state.Shown.Open) {
+	for _, q := range rounds.RequestsOf(j.state.Shown.Open) {
 		show = append(show, q)
 	}
 	if len(show) == 0 && len(j.state.Queue) > 0 {
 		next := j.state.Queue[0].InputRequest
 		j.state.Queue = j.state.Queue[1:]
-		if err := j.state.Shown.record(next); err != nil {
+		if err := j.state.Shown.Record(next); err != nil {
 			return nil, err
 		}
 		show = append(show, next)
@@ -221,7 +195,8 @@ func (j *judge) queued(accepted []settled) (*round, error) {
 	if len(show) == 0 {
 		return nil, nil
 	}
-	return &round{silent: true, end: func(*agent.Response) (ending, error) { return ending{extra: show}, nil }}, nil
+	end := func(*agent.Response) (rounds.Ending, error) { return rounds.Ending{Extra: show}, nil }
+	return &rounds.Round{Silent: true, End: end}, nil
 }
 
 func withoutScope(a content.InputResponse) content.InputResponse {
@@ -235,7 +210,7 @@ func withoutScope(a content.InputResponse) content.InputResponse {
 
 // drain approves what of the queue has a rule by now.
 func (j *judge) drain() {
-	j.state.Queue = slices.DeleteFunc(j.state.Queue, func(q *request) bool {
+	j.state.Queue = slices.DeleteFunc(j.state.Queue, func(q *rounds.Request) bool {
 		w := j.match(q.InputRequest)
 		if w == nil {
 			return false
@@ -246,34 +221,21 @@ func (j *judge) drain() {
 	})
 }
 
-// collected returns the answers that waited for the queue.
-func (s *standingState) collected() ([]content.Content, error) {
-	var out []content.Content
-	for _, raw := range s.Answers {
-		c, err := readContent(raw)
-		if err != nil {
-			return nil, fmt.Errorf("the state %q of the thread: %w", StandingState, err)
-		}
-		out = append(out, c)
-	}
-	s.Answers = nil
-	return out, nil
-}
-
-// withoutAnswers takes the new answers out of the messages: they stand among the collected ones.
+// withoutAnswers takes the new answers out of the Messages: they stand among the collected ones.
 func withoutAnswers(messages []*content.Message, first int, opt *agent.Options) ([]*content.Message, *agent.Options) {
-	out, fresh := rewrite(messages, first, func(p at, c content.Content) content.Content {
-		if _, ok := c.(content.InputResponse); ok && p.message >= first {
+	out, fresh := rounds.Rewrite(messages, first, func(p rounds.At, c content.Content) content.Content {
+		if _, ok := c.(content.InputResponse); ok && p.Message >= first {
 			return nil
 		}
 		return c
 	})
-	return out, withFresh(opt, fresh)
+	return out, rounds.WithFresh(opt, fresh)
 }
 
-// settle turns what waits into approvals. What is not approved any more is returned to be asked; what a wish would approve waits on.
+// settle turns what waits into approvals. What is not approved any more is returned to be asked;
+// what a wish would approve waits on.
 func (j *judge) settle() (approved []content.Content, left []content.InputRequest) {
-	var wait []waiting
+	var wait []rounds.Waiting
 	for _, w := range j.state.Waiting {
 		q, ok := w.Request.InputRequest.(*content.ToolApprovalRequest)
 		switch {
@@ -292,13 +254,14 @@ func (j *judge) settle() (approved []content.Content, left []content.InputReques
 	return approved, left
 }
 
-// round asks the inner client. left are requests that must be shown, whether it repeats them or not.
-func (j *judge) round(in input, left []content.InputRequest) *round {
+// round asks the inner client. left are requests that must be shown, whether it repeats them or
+// not.
+func (j *judge) round(in rounds.Input, left []content.InputRequest) *rounds.Round {
 	shown := 0
 	seen := map[string]bool{}
 	take := func(c content.Content) (bool, error) {
 		q, ok := c.(content.InputRequest)
-		if !ok || inert(c) {
+		if !ok || rounds.Inert(c) {
 			return true, nil
 		}
 		seen[q.InputRequestID()] = true
@@ -311,8 +274,8 @@ func (j *judge) round(in input, left []content.InputRequest) *round {
 		}
 		return show, j.keep()
 	}
-	end := func(whole *agent.Response) (ending, error) {
-		var e ending
+	end := func(whole *agent.Response) (rounds.Ending, error) {
+		var e rounds.Ending
 		j.grant()
 		again := slices.DeleteFunc(left, func(q content.InputRequest) bool { return seen[q.InputRequestID()] })
 		for _, q := range slices.Concat(again, j.groundless()) {
@@ -321,7 +284,7 @@ func (j *judge) round(in input, left []content.InputRequest) *round {
 				return e, err
 			}
 			if ok {
-				e.extra = append(e.extra, q)
+				e.Extra = append(e.Extra, q)
 			}
 		}
 		if shown > 0 || len(j.state.Waiting) == 0 {
@@ -329,34 +292,44 @@ func (j *judge) round(in input, left []content.InputRequest) *round {
 		}
 		return j.again(in, whole, e)
 	}
-	return &round{messages: in.messages, options: in.options, told: j.told, take: take, end: end, left: func() { _ = j.keep() }}
+	return &rounds.Round{
+		Messages: in.Messages,
+		Options:  in.Options,
+		Told:     j.told,
+		Take:     take,
+		End:      end,
+		Left:     func() { _ = j.keep() },
+	}
 }
 
-// sort tells whether a request is shown now. Those that are not wait for their approval or in the queue.
+// sort reports whether a request is shown now. Those that are not wait for their approval or in the
+// queue.
 func (j *judge) sort(q content.InputRequest, shown int) (bool, error) {
 	j.forget(q.InputRequestID())
 	if j.rounds < j.cfg.MaxRounds {
 		if w := j.match(q); w != nil {
-			snap, err := snapshot(q)
+			snap, err := rounds.Snapshot(q)
 			w.Request = snap
 			j.state.Waiting = append(j.state.Waiting, *w)
 			return false, err
 		}
 	}
 	if j.cfg.OneAtATime && shown > 0 {
-		if e := find(j.state.Shown.Open, q.InputRequestID()); e != nil && sameRequest(e.Request.InputRequest, q) {
+		e := rounds.Find(j.state.Shown.Open, q.InputRequestID())
+		if e != nil && rounds.SameRequest(e.Request.InputRequest, q) {
 			return false, nil // it stands before the person already
 		}
-		snap, err := snapshot(q)
+		snap, err := rounds.Snapshot(q)
 		j.state.Queue = append(j.state.Queue, snap)
 		return false, err
 	}
-	return true, j.state.Shown.record(q)
+	return true, j.state.Shown.Record(q)
 }
 
-// forget makes place for a request that comes again, or that a person has answered. Its rule gets the use back.
+// forget makes place for a request that comes again, or that a person has answered. Its rule gets
+// the use back.
 func (j *judge) forget(id string) {
-	j.state.Waiting = slices.DeleteFunc(j.state.Waiting, func(w waiting) bool {
+	j.state.Waiting = slices.DeleteFunc(j.state.Waiting, func(w rounds.Waiting) bool {
 		if w.Request.InputRequestID() != id {
 			return false
 		}
@@ -367,50 +340,51 @@ func (j *judge) forget(id string) {
 		}
 		return true
 	})
-	j.state.Queue = slices.DeleteFunc(j.state.Queue, func(q *request) bool { return q.InputRequestID() == id })
+	j.state.Queue = slices.DeleteFunc(j.state.Queue, func(q *rounds.Request) bool { return q.InputRequestID() == id })
 }
 
-// again begins another round with the approvals. The inner client sees what a caller with a history of its own would send it.
-func (j *judge) again(in input, whole *agent.Response, e ending) (ending, error) {
+// again begins another round with the approvals. The inner client sees what a caller with a history
+// of its own would send it.
+func (j *judge) again(in rounds.Input, whole *agent.Response, e rounds.Ending) (rounds.Ending, error) {
 	approved, left := j.settle()
 	if len(approved) == 0 {
 		return j.ask(e, left)
 	}
 	j.rounds++
-	opt := in.options.Clone()
+	opt := in.Options.Clone()
 	opt.Fresh = 1
 	if whole.ConversationID != "" {
 		opt.ConversationID = whole.ConversationID
 	}
 	messages := []*content.Message{content.NewMessage(content.User, approved...)}
 	if opt.ConversationID == "" {
-		messages = slices.Concat(withoutSettled(in.messages), whole.Messages, messages)
+		messages = slices.Concat(withoutSettled(in.Messages), whole.Messages, messages)
 	}
-	e.next = j.round(input{messages, opt, in.streaming}, left)
+	e.Next = j.round(rounds.Input{Messages: messages, Options: opt, Streaming: in.Streaming}, left)
 	return e, j.keep()
 }
 
 // ask shows what is not approved after all.
-func (j *judge) ask(e ending, left []content.InputRequest) (ending, error) {
+func (j *judge) ask(e rounds.Ending, left []content.InputRequest) (rounds.Ending, error) {
 	for _, q := range left {
-		if err := j.state.Shown.record(q); err != nil {
+		if err := j.state.Shown.Record(q); err != nil {
 			return e, err
 		}
-		e.extra = append(e.extra, q)
+		e.Extra = append(e.Extra, q)
 	}
 	return e, j.keep()
 }
 
-// withoutSettled leaves out what an earlier round has acted on: answers and the requests that they answer. Those about calls of a
-// service stay, because the service reads them again.
+// withoutSettled leaves out what an earlier round has acted on: answers and the requests that they
+// answer. Those about calls of a service stay, because the service reads them again.
 func withoutSettled(messages []*content.Message) []*content.Message {
 	answered := map[string]bool{}
-	each(messages, func(_ at, c content.Content) {
+	rounds.Each(messages, func(_ rounds.At, c content.Content) {
 		if a, ok := c.(content.InputResponse); ok && !ofService(c) {
 			answered[a.InputResponseTo()] = true
 		}
 	})
-	out, _ := rewrite(messages, 0, func(_ at, c content.Content) content.Content {
+	out, _ := rounds.Rewrite(messages, 0, func(_ rounds.At, c content.Content) content.Content {
 		id := ""
 		switch c := c.(type) {
 		case content.InputResponse:
@@ -430,7 +404,7 @@ func withoutSettled(messages []*content.Message) []*content.Message {
 
 // ofService holds for halves of an approval of a call that a service makes.
 func ofService(c content.Content) bool {
-	call := callOf(c)
+	call := rounds.CallOf(c)
 	_, function := call.(*content.FunctionCall)
 	return call != nil && !function
 }

@@ -1,4 +1,4 @@
-package layer
+package layer_test
 
 import (
 	"context"
@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/compat"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/layer"
 	"github.com/assent-dev/assent/resolve"
 )
 
-// desk is a Standing with a clock, a thread and an inner client that always asks to pay.
-type desk struct {
+// payer is a Standing with a clock, a thread and an inner client that always asks to pay.
+type payer struct {
 	t   *testing.T
 	m   *model
 	c   agent.ChatClient
@@ -21,22 +23,22 @@ type desk struct {
 	now time.Time
 }
 
-func newDesk(t *testing.T, cfg StandingConfig, turns ...[]*content.Message) *desk {
-	d := &desk{t: t, m: says(turns...), now: time.Unix(1e9, 0), opt: &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("pay"), function("look")}}}
+func newPayer(t *testing.T, cfg layer.StandingConfig, turns ...[]*content.Message) *payer {
+	d := &payer{t: t, m: says(turns...), now: time.Unix(1e9, 0), opt: &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("pay"), function("look")}}}
 	cfg.Now = func() time.Time { return d.now }
 	cfg.Log = quiet()
-	d.c = NewStanding(d.m, cfg)
+	d.c = layer.NewStanding(d.m, cfg)
 	return d
 }
 
-func (d *desk) run(messages ...*content.Message) *agent.Response {
+func (d *payer) run(messages ...*content.Message) *agent.Response {
 	d.t.Helper()
 	return respond(d.t, d.c, d.opt, messages...)
 }
 
-func (d *desk) rules() []Rule {
+func (d *payer) rules() []layer.Rule {
 	d.t.Helper()
-	rules, err := Rules(d.opt.Thread)
+	rules, err := layer.Rules(d.opt.Thread)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -56,27 +58,27 @@ func TestStandingMints(t *testing.T) {
 	edited.Edited = call("c1", "pay", `{"cents":4}`)
 	table := []struct {
 		name   string
-		cfg    StandingConfig
+		cfg    layer.StandingConfig
 		answer content.Content
 		tools  []agent.Tool
 		rules  int
 	}{
-		{"these arguments", StandingConfig{}, always(yes("q1", five), content.AlwaysArguments), nil, 1},
-		{"any arguments, not allowed", StandingConfig{}, always(yes("q1", five), content.AlwaysTool), nil, 0},
-		{"any arguments", StandingConfig{AllowToolScope: true}, always(yes("q1", five), content.AlwaysTool), nil, 1},
-		{"once", StandingConfig{AllowToolScope: true}, yes("q1", five), nil, 0},
-		{"rejected", StandingConfig{}, always(no("q1", five), content.AlwaysArguments), nil, 0},
-		{"edited", StandingConfig{}, edited, nil, 0},
-		{"tampered", StandingConfig{}, always(yes("q1", call("c1", "pay", `{"cents":50}`)), content.AlwaysArguments), nil, 0},
-		{"never asked", StandingConfig{}, always(yes("q9", five), content.AlwaysArguments), nil, 0},
-		{"forbidden", StandingConfig{Forbids: func(c content.ToolCall) bool { return c.ToolName() == "pay" }}, always(yes("q1", five), content.AlwaysArguments), nil, 0},
-		{"unknown tool", StandingConfig{}, always(yes("q1", five), content.AlwaysArguments), []agent.Tool{function("look")}, 0},
-		{"schema that is no JSON", StandingConfig{}, always(yes("q1", five), content.AlwaysArguments), []agent.Tool{agent.NewFunction("pay", "", json.RawMessage(`{`), nil)}, 0},
-		{"tool of the loop", StandingConfig{Tools: []agent.Tool{function("pay")}}, always(yes("q1", five), content.AlwaysArguments), []agent.Tool{function("look")}, 1},
-		{"not a call", StandingConfig{}, &content.TextApprovalResponse{RequestID: "q1", Approved: true}, nil, 0},
+		{"these arguments", layer.StandingConfig{}, always(yes("q1", five), content.AlwaysArguments), nil, 1},
+		{"any arguments, not allowed", layer.StandingConfig{}, always(yes("q1", five), content.AlwaysTool), nil, 0},
+		{"any arguments", layer.StandingConfig{AllowToolScope: true}, always(yes("q1", five), content.AlwaysTool), nil, 1},
+		{"once", layer.StandingConfig{AllowToolScope: true}, yes("q1", five), nil, 0},
+		{"rejected", layer.StandingConfig{}, always(no("q1", five), content.AlwaysArguments), nil, 0},
+		{"edited", layer.StandingConfig{}, edited, nil, 0},
+		{"tampered", layer.StandingConfig{}, always(yes("q1", call("c1", "pay", `{"cents":50}`)), content.AlwaysArguments), nil, 0},
+		{"never asked", layer.StandingConfig{}, always(yes("q9", five), content.AlwaysArguments), nil, 0},
+		{"forbidden", layer.StandingConfig{Forbids: func(c content.ToolCall) bool { return c.ToolName() == "pay" }}, always(yes("q1", five), content.AlwaysArguments), nil, 0},
+		{"unknown tool", layer.StandingConfig{}, always(yes("q1", five), content.AlwaysArguments), []agent.Tool{function("look")}, 0},
+		{"schema that is no JSON", layer.StandingConfig{}, always(yes("q1", five), content.AlwaysArguments), []agent.Tool{agent.NewFunction("pay", "", json.RawMessage(`{`), nil)}, 0},
+		{"tool of the loop", layer.StandingConfig{Tools: []agent.Tool{function("pay")}}, always(yes("q1", five), content.AlwaysArguments), []agent.Tool{function("look")}, 1},
+		{"not a call", layer.StandingConfig{}, &content.TextApprovalResponse{RequestID: "q1", Approved: true}, nil, 0},
 	}
 	for _, row := range table {
-		d := newDesk(t, row.cfg, pays("1", `{"cents":5}`), done)
+		d := newPayer(t, row.cfg, pays("1", `{"cents":5}`), done)
 		d.run(user(text("pay")))
 		if row.tools != nil {
 			d.opt.Tools = row.tools
@@ -89,7 +91,7 @@ func TestStandingMints(t *testing.T) {
 		}
 		for _, m := range d.m.last() {
 			for _, c := range m.Contents {
-				if a := approval(c.(content.InputResponse)); a != nil && a.Always != content.AlwaysNot {
+				if a, ok := c.(*content.ToolApprovalResponse); ok && a.Always != content.AlwaysNot {
 					t.Errorf("%s: the wish for a rule went on to the inner client", row.name)
 				}
 			}
@@ -107,42 +109,42 @@ func TestStandingRules(t *testing.T) {
 	marked := agent.RequireApproval(function("pay"))
 	table := []struct {
 		name   string
-		cfg    StandingConfig
+		cfg    layer.StandingConfig
 		scope  content.AlwaysScope
-		change func(*desk)
+		change func(*payer)
 		args   string
 		shown  bool
 	}{
-		{"the same", StandingConfig{}, content.AlwaysArguments, nil, `{"cents":5}`, false},
-		{"the same in another form", StandingConfig{}, content.AlwaysArguments, nil, `{ "cents" : 5.0 }`, false},
-		{"another number", StandingConfig{}, content.AlwaysArguments, nil, `{"cents":5.0000000000000001}`, true},
-		{"one more", StandingConfig{}, content.AlwaysArguments, nil, `{"cents":5,"to":"x"}`, true},
-		{"unreadable", StandingConfig{AllowToolScope: true}, content.AlwaysTool, nil, `[5]`, true},
-		{"any arguments", StandingConfig{AllowToolScope: true}, content.AlwaysTool, nil, `{"cents":500}`, false},
-		{"just before its end", StandingConfig{MaxAge: time.Hour}, content.AlwaysArguments, func(d *desk) { d.now = d.now.Add(time.Hour - 1) }, `{"cents":5}`, false},
-		{"expired", StandingConfig{MaxAge: time.Hour}, content.AlwaysArguments, func(d *desk) { d.now = d.now.Add(time.Hour) }, `{"cents":5}`, true},
-		{"before its time", StandingConfig{}, content.AlwaysArguments, func(d *desk) { d.now = d.now.Add(-time.Hour) }, `{"cents":5}`, true},
-		{"definition changed", StandingConfig{}, content.AlwaysArguments, func(d *desk) {
+		{"the same", layer.StandingConfig{}, content.AlwaysArguments, nil, `{"cents":5}`, false},
+		{"the same in another form", layer.StandingConfig{}, content.AlwaysArguments, nil, `{ "cents" : 5.0 }`, false},
+		{"another number", layer.StandingConfig{}, content.AlwaysArguments, nil, `{"cents":5.0000000000000001}`, true},
+		{"one more", layer.StandingConfig{}, content.AlwaysArguments, nil, `{"cents":5,"to":"x"}`, true},
+		{"unreadable", layer.StandingConfig{AllowToolScope: true}, content.AlwaysTool, nil, `[5]`, true},
+		{"any arguments", layer.StandingConfig{AllowToolScope: true}, content.AlwaysTool, nil, `{"cents":500}`, false},
+		{"just before its end", layer.StandingConfig{MaxAge: time.Hour}, content.AlwaysArguments, func(d *payer) { d.now = d.now.Add(time.Hour - 1) }, `{"cents":5}`, false},
+		{"expired", layer.StandingConfig{MaxAge: time.Hour}, content.AlwaysArguments, func(d *payer) { d.now = d.now.Add(time.Hour) }, `{"cents":5}`, true},
+		{"before its time", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) { d.now = d.now.Add(-time.Hour) }, `{"cents":5}`, true},
+		{"definition changed", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) {
 			d.opt.Tools = []agent.Tool{agent.NewFunction("pay", "does more", nil, nil)}
 		}, `{"cents":5}`, true},
-		{"schema changed", StandingConfig{}, content.AlwaysArguments, func(d *desk) {
+		{"schema changed", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) {
 			d.opt.Tools = []agent.Tool{agent.NewFunction("pay", "does pay", json.RawMessage(`{}`), nil)}
 		}, `{"cents":5}`, true},
-		{"target changed", StandingConfig{}, content.AlwaysArguments, func(d *desk) {
+		{"target changed", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) {
 			d.opt.Tools = []agent.Tool{agent.WithTarget(function("pay"), agent.Target{Kind: resolve.MCPTool, Server: "bank", Tool: "pay"})}
 		}, `{"cents":5}`, true},
-		{"a namesake came", StandingConfig{}, content.AlwaysArguments, func(d *desk) { d.opt.Tools = append(d.opt.Tools, agent.NewFunction("pay", "another", nil, nil)) }, `{"cents":5}`, true},
-		{"tool gone", StandingConfig{}, content.AlwaysArguments, func(d *desk) { d.opt.Tools = nil }, `{"cents":5}`, true},
-		{"marked since", StandingConfig{}, content.AlwaysArguments, func(d *desk) { d.opt.Tools = []agent.Tool{marked} }, `{"cents":5}`, false},
-		{"revoked", StandingConfig{}, content.AlwaysArguments, func(d *desk) {
-			if err := Revoke(d.opt.Thread, d.rules()[0].ID); err != nil {
+		{"a namesake came", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) { d.opt.Tools = append(d.opt.Tools, agent.NewFunction("pay", "another", nil, nil)) }, `{"cents":5}`, true},
+		{"tool gone", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) { d.opt.Tools = nil }, `{"cents":5}`, true},
+		{"marked since", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) { d.opt.Tools = []agent.Tool{marked} }, `{"cents":5}`, false},
+		{"revoked", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) {
+			if err := layer.Revoke(d.opt.Thread, d.rules()[0].ID); err != nil {
 				d.t.Error(err)
 			}
 		}, `{"cents":5}`, true},
 	}
 	for _, row := range table {
 		t.Run(row.name, func(t *testing.T) {
-			d := newDesk(t, row.cfg, pays("1", `{"cents":5}`), done, pays("2", row.args), list(assistant(text("paid"))))
+			d := newPayer(t, row.cfg, pays("1", `{"cents":5}`), done, pays("2", row.args), list(assistant(text("paid"))))
 			d.run(user(text("pay")))
 			d.run(user(always(yes("q1", call("c1", "pay", `{"cents":5}`)), row.scope)))
 			if row.change != nil {
@@ -160,7 +162,7 @@ func TestStandingRules(t *testing.T) {
 }
 
 func TestStandingUsesEnd(t *testing.T) {
-	d := newDesk(t, StandingConfig{MaxUses: 2}, pays("1", `{}`), done, pays("2", ""), pays("3", " { } "), pays("4", "{}"))
+	d := newPayer(t, layer.StandingConfig{MaxUses: 2}, pays("1", `{}`), done, pays("2", ""), pays("3", " { } "), pays("4", "{}"))
 	d.run(user(text("pay")))
 	d.run(user(always(yes("q1", call("c1", "pay", `{}`)), content.AlwaysArguments)))
 	wantTold(t, "third", d.run(user(text("thrice"))).Messages, "assistant: ask[q4 c4 pay({})]")
@@ -170,12 +172,12 @@ func TestStandingUsesEnd(t *testing.T) {
 }
 
 func TestRevokeUnknown(t *testing.T) {
-	if err := Revoke(agent.NewThread("t"), "rule-7"); !errors.Is(err, ErrNoRule) {
+	if err := layer.Revoke(agent.NewThread("t"), "rule-7"); !errors.Is(err, layer.ErrNoRule) {
 		t.Errorf("the error is %v", err)
 	}
 	torn := agent.NewThread("t")
-	torn.State[StandingState] = json.RawMessage("1")
-	if _, err := Rules(torn); err == nil || Revoke(torn, "rule-1") == nil {
+	torn.State[layer.StandingState] = json.RawMessage("1")
+	if _, err := layer.Rules(torn); err == nil || layer.Revoke(torn, "rule-1") == nil {
 		t.Error("a torn state was read")
 	}
 }
@@ -185,20 +187,20 @@ func TestStandingIgnoresUnboundedRules(t *testing.T) {
 	five := call("c1", "pay", `{"cents":5}`)
 	m := says(done, pays("2", `{"cents":5}`))
 	opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("pay")}}
-	respond(t, NewStanding(m, StandingConfig{Profile: agent.Compatible, Log: quiet()}), opt, user(always(yes("q1", five), content.AlwaysTool)))
-	r := respond(t, NewStanding(m, StandingConfig{AllowToolScope: true, Log: quiet()}), opt, user(text("on")))
+	respond(t, compat.NewStanding(m, compat.StandingConfig{}), opt, user(always(yes("q1", five), content.AlwaysTool)))
+	r := respond(t, layer.NewStanding(m, layer.StandingConfig{AllowToolScope: true, Log: quiet()}), opt, user(text("on")))
 	if len(r.UserInputRequests()) != 1 {
 		t.Error("an unbounded rule approved a call")
 	}
 }
 
 func TestStandingPredicates(t *testing.T) {
-	var asked []Asked
-	says := func(name string, ok bool) Predicate {
-		return Predicate{Name: name, Approve: func(_ context.Context, a Asked) bool { asked = append(asked, a); return ok }}
+	var asked []layer.Asked
+	says := func(name string, ok bool) layer.Predicate {
+		return layer.Predicate{Name: name, Approve: func(_ context.Context, a layer.Asked) bool { asked = append(asked, a); return ok }}
 	}
-	cfg := StandingConfig{Agent: "clerk", Predicates: []Predicate{says("", true), {Name: "none"}, says("never", false), says("small sums", true)}}
-	d := newDesk(t, cfg, list(assistant(text("Paying."), ask("q1", call("c1", "pay", "")))), done)
+	cfg := layer.StandingConfig{Agent: "clerk", Predicates: []layer.Predicate{says("", true), {Name: "none"}, says("never", false), says("small sums", true)}}
+	d := newPayer(t, cfg, list(assistant(text("Paying."), ask("q1", call("c1", "pay", "")))), done)
 	d.opt.Fresh = 1
 	r := d.run(user(text("pay")))
 	wantTold(t, "inner", d.m.last(), `user: "pay"; assistant: "Paying.", ask[q1 c1 pay()]; user: yes (Approved by small sums)[q1 c1 pay()]`)
@@ -208,17 +210,18 @@ func TestStandingPredicates(t *testing.T) {
 	}
 }
 
-// TestStandingWaits has one request approved by a rule while a person is asked about another; what the rule did is looked at again.
+// TestStandingWaits has one request approved by a rule while a person is asked about another; what
+// the rule did is looked at again.
 func TestStandingWaits(t *testing.T) {
 	look := call("c3", "look", "")
 	for name, revoked := range map[string]bool{"kept": false, "revoked": true} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, StandingConfig{}, pays("1", ""), done, list(assistant(ask("q2", call("c2", "pay", "")), ask("q3", look))), done)
+			d := newPayer(t, layer.StandingConfig{}, pays("1", ""), done, list(assistant(ask("q2", call("c2", "pay", "")), ask("q3", look))), done)
 			d.run(user(text("pay")))
 			d.run(user(always(yes("q1", call("c1", "pay", "")), content.AlwaysArguments)))
 			wantTold(t, "shown", d.run(user(text("both"))).Messages, "assistant: ask[q3 c3 look()]")
 			if revoked {
-				if err := Revoke(d.opt.Thread, "rule-1"); err != nil {
+				if err := layer.Revoke(d.opt.Thread, "rule-1"); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -235,13 +238,13 @@ func TestStandingWaits(t *testing.T) {
 
 func TestStandingPredicateChangesItsMind(t *testing.T) {
 	n := 0
-	once := Predicate{Name: "moody", Approve: func(context.Context, Asked) bool { n++; return n == 1 }}
-	d := newDesk(t, StandingConfig{Predicates: []Predicate{once}}, pays("1", ""))
+	once := layer.Predicate{Name: "moody", Approve: func(context.Context, layer.Asked) bool { n++; return n == 1 }}
+	d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{once}}, pays("1", ""))
 	wantTold(t, "shown", d.run(user(text("pay"))).Messages, "assistant: ask[q1 c1 pay()]")
 }
 
 func TestStandingConversation(t *testing.T) {
-	d := newDesk(t, StandingConfig{Predicates: []Predicate{{Name: "all", Approve: func(context.Context, Asked) bool { return true }}}}, pays("1", ""), done)
+	d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}}}, pays("1", ""), done)
 	d.m.turns[0].ConversationID = "conv"
 	d.m.turns[0].Usage, d.m.turns[1].Usage = &content.Usage{Total: 3}, &content.Usage{Total: 4}
 	r := d.run(user(text("pay")))
@@ -252,13 +255,14 @@ func TestStandingConversation(t *testing.T) {
 }
 
 func TestStandingRoundsEnd(t *testing.T) {
-	all := Predicate{Name: "all", Approve: func(context.Context, Asked) bool { return true }}
+	all := layer.Predicate{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}
 	var turns [][]*content.Message
 	for range 50 {
 		turns = append(turns, pays("1", ""))
 	}
-	for _, p := range []agent.Profile{agent.Default, agent.Compatible} {
-		d := newDesk(t, StandingConfig{Profile: p, Predicates: []Predicate{all}}, turns...)
+	for _, p := range []profile{safe, compatible} {
+		d := newPayer(t, layer.StandingConfig{}, turns...)
+		d.c = p.standing(d.m, layer.StandingConfig{Predicates: []layer.Predicate{all}, Log: quiet()})
 		r := d.run(user(text("pay")))
 		if len(d.m.seen) != 41 || len(r.UserInputRequests()) != 1 {
 			t.Errorf("%d calls, %d requests", len(d.m.seen), len(r.UserInputRequests()))
@@ -268,7 +272,7 @@ func TestStandingRoundsEnd(t *testing.T) {
 
 func TestStandingOneAtATime(t *testing.T) {
 	one, two, three := call("c1", "pay", `{"n":1}`), call("c2", "pay", `{"n":2}`), call("c3", "look", "")
-	d := newDesk(t, StandingConfig{OneAtATime: true}, list(assistant(text("Three."), ask("q1", one), ask("q2", two), ask("q3", three), ask("q4", call("c4", "pay", `{"n":1}`)))), list(assistant(text("Three done."))), done)
+	d := newPayer(t, layer.StandingConfig{OneAtATime: true}, list(assistant(text("Three."), ask("q1", one), ask("q2", two), ask("q3", three), ask("q4", call("c4", "pay", `{"n":1}`)))), list(assistant(text("Three done."))), done)
 	wantTold(t, "first", d.run(user(text("go"))).Messages, `assistant: "Three.", ask[q1 c1 pay({"n":1})]`)
 	wantTold(t, "unanswered", d.run(user(text("why?"))).Messages, `assistant: ask[q1 c1 pay({"n":1})]`)
 	r := d.run(user(yes("q2", two)))
@@ -288,31 +292,14 @@ func TestStandingOneAtATime(t *testing.T) {
 }
 
 func TestStandingWithoutThread(t *testing.T) {
-	all := []Predicate{{Name: "all", Approve: func(context.Context, Asked) bool { return true }}}
+	all := []layer.Predicate{{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}}
 	m := says(pays("1", ""))
-	r := respond(t, NewStanding(m, StandingConfig{Predicates: all, Log: quiet()}), nil, user(text("go"), yes("q1", call("c1", "pay", ""))))
+	r := respond(t, layer.NewStanding(m, layer.StandingConfig{Predicates: all, Log: quiet()}), nil, user(text("go"), yes("q1", call("c1", "pay", ""))))
 	wantRefused(t, r.Refused, agent.UnknownRequest)
 	if len(r.UserInputRequests()) != 1 {
 		t.Error("a call was approved though nothing can be kept")
 	}
 	m = says(pays("1", ""), done)
-	r = respond(t, NewStanding(m, StandingConfig{Profile: agent.Compatible, Predicates: all, Log: quiet()}), nil, user(text("go")))
+	r = respond(t, compat.NewStanding(m, compat.StandingConfig{Predicates: all}), nil, user(text("go")))
 	wantTold(t, "compatible", r.Messages, `assistant: "done"`)
-}
-
-// TestStandingCompatibleRules compares the text of arguments.
-func TestStandingCompatibleRules(t *testing.T) {
-	for args, shown := range map[string]bool{`{"a":5,"b":{"c":1}}`: false, `{"b":{"c":1},"a":5}`: false, `{"a":5.0,"b":{"c":1}}`: true, `{"a":5}`: true, ``: true, `[1]`: true} {
-		m := says(done, pays("2", args), done)
-		c := NewStanding(m, StandingConfig{Profile: agent.Compatible, Log: quiet()})
-		opt := &agent.Options{Thread: agent.NewThread("t")}
-		rule := always(yes("q1", call("c1", "pay", `{"a":5,"b":{"c":1}}`)), content.AlwaysArguments)
-		respond(t, c, opt, user(rule, rule, always(yes("q1", call("c1", "pay", `[1]`)), content.AlwaysArguments), always(yes("q2", &content.MCPCall{CallID: "m"}), content.AlwaysTool)))
-		if rules, _ := Rules(opt.Thread); len(rules) != 1 {
-			t.Fatalf("%d rules, want 1", len(rules))
-		}
-		if got := len(respond(t, c, opt, user(text("on"))).UserInputRequests()) == 1; got != shown {
-			t.Errorf("%s: shown is %t", args, got)
-		}
-	}
 }

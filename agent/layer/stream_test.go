@@ -1,12 +1,14 @@
-package layer
+package layer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/layer"
 	"pgregory.net/rapid"
 )
 
@@ -21,21 +23,24 @@ func run(c agent.ChatClient, messages []*content.Message, opt *agent.Options, st
 func rejoin(r *agent.Response) []*content.Message { return agent.Join(updatesOf(r)).Messages }
 
 // clients are all layers, by name.
-func clients(p agent.Profile, oneAtATime bool) map[string]func(agent.ChatClient) agent.ChatClient {
-	look := Predicate{Name: "looking is free", Approve: func(_ context.Context, a Asked) bool { return a.Call.Name == "peek" }}
-	standing := StandingConfig{Profile: p, Predicates: []Predicate{look}, OneAtATime: oneAtATime, AllowToolScope: true, MaxRounds: 2, Log: quiet()}
+func clients(p profile, oneAtATime bool) map[string]func(agent.ChatClient) agent.ChatClient {
+	look := layer.Predicate{Name: "looking is free", Approve: func(_ context.Context, a layer.Asked) bool { return a.Call.Name == "peek" }}
+	standing := layer.StandingConfig{
+		Predicates:     []layer.Predicate{look},
+		OneAtATime:     oneAtATime,
+		AllowToolScope: true,
+		MaxRounds:      2,
+		Log:            quiet(),
+	}
+	bypass := layer.BypassConfig{Log: quiet()}
 	return map[string]func(agent.ChatClient) agent.ChatClient{
 		"binding": func(c agent.ChatClient) agent.ChatClient {
-			return NewBinding(c, BindingConfig{Profile: p, Log: quiet()})
+			return p.binding(c, layer.BindingConfig{Log: quiet()})
 		},
-		"bypass": func(c agent.ChatClient) agent.ChatClient { return NewBypass(c, BypassConfig{Profile: p, Log: quiet()}) },
-		"invocable": func(c agent.ChatClient) agent.ChatClient {
-			return NewInvocableBypass(c, BypassConfig{Profile: p, Log: quiet()})
-		},
-		"standing": func(c agent.ChatClient) agent.ChatClient { return NewStanding(c, standing) },
-		"all": func(c agent.ChatClient) agent.ChatClient {
-			return NewStanding(NewBinding(NewBypass(NewInvocableBypass(c, BypassConfig{Profile: p, Log: quiet()}), BypassConfig{Profile: p, Log: quiet()}), BindingConfig{Profile: p, Log: quiet()}), standing)
-		},
+		"bypass":    func(c agent.ChatClient) agent.ChatClient { return p.bypass(c, bypass) },
+		"invocable": func(c agent.ChatClient) agent.ChatClient { return p.invocableBypass(c, bypass) },
+		"standing":  func(c agent.ChatClient) agent.ChatClient { return p.standing(c, standing) },
+		"all":       func(c agent.ChatClient) agent.ChatClient { return p.stack(c, standing) },
 	}
 }
 
@@ -76,9 +81,10 @@ func drawContent(t *rapid.T, n *int) content.Content {
 	return ask("q"+id, c)
 }
 
-// TestStreamIsRespond runs the same script both ways: joined, a stream gives what Respond does, to the caller and to the inner client.
+// TestStreamIsRespond runs the same script both ways: joined, a stream gives what Respond does, to
+// the caller and to the inner client.
 func TestStreamIsRespond(t *testing.T) {
-	for _, p := range []agent.Profile{agent.Default, agent.Compatible} {
+	for _, p := range []profile{safe, compatible} {
 		for _, one := range []bool{false, true} {
 			for name, build := range clients(p, one) {
 				t.Run(fmt.Sprint(name, p, one), func(t *testing.T) {
@@ -89,7 +95,7 @@ func TestStreamIsRespond(t *testing.T) {
 	}
 }
 
-func checkStreamIsRespond(t *rapid.T, p agent.Profile, build func(agent.ChatClient) agent.ChatClient) {
+func checkStreamIsRespond(t *rapid.T, p profile, build func(agent.ChatClient) agent.ChatClient) {
 	n, ids := 0, rapid.Bool().Draw(t, "messages have ids")
 	var turns [][]*content.Message
 	for range 12 {
@@ -108,14 +114,14 @@ func checkStreamIsRespond(t *rapid.T, p agent.Profile, build func(agent.ChatClie
 		if errA != nil {
 			return
 		}
-		alone := p == agent.Compatible && len(models[0].seen) > 1 // .NET forgets the first rounds when it does not stream
+		alone := p == compatible && len(models[0].seen) > 1 // .NET forgets the first rounds when it does not stream
 		if x, y := tell(rejoin(a)), tell(b.Messages); x != y && !alone {
 			t.Fatalf("Respond gives\n %s\nStream gives\n %s", x, y)
 		}
 		if fmt.Sprint(a.Refused) != fmt.Sprint(b.Refused) {
 			t.Fatalf("Respond refuses %v, Stream %v", a.Refused, b.Refused)
 		}
-		if p == agent.Default {
+		if p == safe {
 			sameSeen(t, models)
 		}
 		if tell(shown) != before {
@@ -154,4 +160,69 @@ func drawAnswers(t *rapid.T, r *agent.Response) []*content.Message {
 		m.Contents = append(m.Contents, text("so"))
 	}
 	return list(m)
+}
+
+// TestRequestsThatCantBeRecorded ends the run: nobody could answer them.
+func TestRequestsThatCantBeRecorded(t *testing.T) {
+	all := layer.Predicate{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}
+	blank := []content.Content{ask("q0", call("c0", "pay", "")), ask(" ", call("c1", "look", "")), harmless("", call("c2", "look", ""))}
+	for _, p := range []profile{safe, compatible} {
+		for name, build := range clients(p, true) {
+			for _, streaming := range []bool{false, true} {
+				if name == "invocable" {
+					continue // it records no requests
+				}
+				opt := &agent.Options{Thread: agent.NewThread("t"), Tools: someTools}
+				if _, err := run(build(says(list(assistant(blank...)))), nil, opt, streaming); err == nil {
+					t.Errorf("%s, profile %t: a request without id was recorded", name, p)
+				}
+			}
+		}
+		c := p.standing(says(list(assistant(blank...))), layer.StandingConfig{Predicates: []layer.Predicate{all}, Log: quiet()})
+		if _, err := run(c, nil, &agent.Options{Thread: agent.NewThread("t")}, false); err == nil {
+			t.Errorf("profile %t: a request without id was approved", p)
+		}
+	}
+}
+
+// TestInnerErrorsPass looks at what a failing inner client leaves behind.
+func TestInnerErrorsPass(t *testing.T) {
+	for _, p := range []profile{safe, compatible} {
+		for name, build := range clients(p, false) {
+			for _, streaming := range []bool{false, true} {
+				if _, err := run(build(says()), list(user(text("go"))), &agent.Options{Thread: agent.NewThread("t")}, streaming); !errors.Is(err, errNoTurn) {
+					t.Errorf("%s: the error became %v", name, err)
+				}
+			}
+		}
+	}
+}
+
+// TestReaderLeaves stops reading at each update in turn. Nothing is sent after it, and what was
+// shown can be answered.
+func TestReaderLeaves(t *testing.T) {
+	turn := list(assistant(text("a"), ask("q1", call("c1", "pay", "")), text("b"), ask("q2", call("c2", "peek", "")), call("c3", "look", ""), call("c4", "ui", "")))
+	for _, p := range []profile{safe, compatible} {
+		for name, build := range clients(p, false) {
+			for stop := 1; stop < 8; stop++ {
+				opt := &agent.Options{Thread: agent.NewThread("t"), Tools: someTools}
+				n, shown := 0, false
+				for u, err := range build(says(turn, done)).Stream(context.Background(), list(user(yes("q9", call("c9", "pay", "")))), opt) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					r := agent.Response{Messages: list(assistant(u.Contents...))}
+					for _, q := range r.UserInputRequests() {
+						shown = shown || q.InputRequestID() == "q1"
+					}
+					if n++; n == stop {
+						break
+					}
+				}
+				if open, _ := layer.OpenRequests(opt.Thread); shown && len(open) == 0 && (name == "binding" || name == "all") {
+					t.Errorf("%s, profile %t: after %d updates nothing is on record", name, p, stop)
+				}
+			}
+		}
+	}
 }

@@ -1,15 +1,13 @@
 package openai
 
 import (
-	"encoding/json"
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 
 	"pgregory.net/rapid"
 )
@@ -168,33 +166,33 @@ func TestPiecesMakeTheWhole(t *testing.T) {
 	})
 }
 
-func chatCallJSON(w *writer, i int, args string) {
-	w.int("index", i)
-	w.text("id", string(rune('a'+i)))
-	w.object("function", func(w *writer) {
-		w.text("name", "f")
-		w.text("arguments", args)
+func chatCallJSON(w *jsonmsg.Writer, i int, args string) {
+	w.Name("index").Int(int64(i))
+	w.Member("id", string(rune('a'+i)))
+	w.Name("function").Object(func(w *jsonmsg.Writer) {
+		w.Member("name", "f")
+		w.Member("arguments", args)
 	})
 }
 
 // chunk writes an answer, or a piece of one.
 func chunk(member, text, finish string, calls [][]byte) []byte {
-	message, _ := one(func(w *writer) {
-		w.text("content", text)
-		w.raw("tool_calls", array(calls))
+	message, _ := jsonmsg.Object(func(w *jsonmsg.Writer) {
+		w.Member("content", text)
+		w.Name("tool_calls").Elements(calls)
 	})
-	choice, _ := one(func(w *writer) {
-		w.raw(member, message)
-		w.text("finish_reason", finish)
+	choice, _ := jsonmsg.Object(func(w *jsonmsg.Writer) {
+		w.Name(member).Raw(message)
+		w.Member("finish_reason", finish)
 	})
-	out, _ := one(func(w *writer) { w.raw("choices", array([][]byte{choice})) })
+	out, _ := jsonmsg.Object(func(w *jsonmsg.Writer) { w.Name("choices").Elements([][]byte{choice}) })
 	return out
 }
 
 func chatWhole(text string, args []string) []byte {
 	var calls [][]byte
 	for i, s := range args {
-		raw, _ := one(func(w *writer) { chatCallJSON(w, i, s) })
+		raw, _ := jsonmsg.Object(func(w *jsonmsg.Writer) { chatCallJSON(w, i, s) })
 		calls = append(calls, raw)
 	}
 	return chunk("message", text, "tool_calls", calls)
@@ -216,7 +214,7 @@ func chatPieces(t *rapid.T, all []string) []*agent.Update {
 		out = append(out, updates...)
 	}
 	for i := range all[1:] { // calls begin in order
-		raw, _ := one(func(w *writer) { chatCallJSON(w, i, "") })
+		raw, _ := jsonmsg.Object(func(w *jsonmsg.Writer) { chatCallJSON(w, i, "") })
 		send(chunk("delta", "", "", [][]byte{raw}))
 	}
 	for open := len(all); open > 0; {
@@ -233,7 +231,7 @@ func chatPieces(t *rapid.T, all []string) []*agent.Update {
 			send(chunk("delta", piece, "", nil))
 			continue
 		}
-		raw, _ := one(func(w *writer) { chatCallJSON(w, i-1, piece) })
+		raw, _ := jsonmsg.Object(func(w *jsonmsg.Writer) { chatCallJSON(w, i-1, piece) })
 		send(chunk("delta", "", "", [][]byte{raw}))
 	}
 	send(chunk("delta", "", "tool_calls", nil))
@@ -248,36 +246,4 @@ func allEmpty(left [][]rune) bool {
 		}
 	}
 	return true
-}
-
-func TestRetryAfter(t *testing.T) {
-	for name, c := range map[string]struct {
-		header, v string
-		low, high time.Duration
-	}{
-		"seconds":  {"Retry-After", "1.5", 1500 * time.Millisecond, 1500 * time.Millisecond},
-		"negative": {"Retry-After", "-1", 0, 0},
-		"NaN":      {"Retry-After", "NaN", 0, 0},
-		"too long": {"Retry-After", "1e30", longestWait, longestWait},
-		"past":     {"Retry-After", "Wed, 21 Oct 2015 07:28:00 GMT", 0, 0},
-		"future":   {"Retry-After", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat), 59 * time.Minute, time.Hour},
-		"words":    {"Retry-After", "soon", 0, 0},
-		"ms":       {"Retry-After-Ms", "20", 20 * time.Millisecond, 20 * time.Millisecond},
-	} {
-		h := http.Header{}
-		h.Set(c.header, c.v)
-		if got := retryAfter(h); got < c.low || got > c.high {
-			t.Errorf("%s: got %s", name, got)
-		}
-	}
-}
-
-func TestWriterGivesWhatEncodingJSONReads(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.String().Draw(t, "text")
-		var got string
-		if err := json.Unmarshal(appendQuoted(nil, s), &got); err != nil || got != s {
-			t.Fatalf("got %q, %v", got, err)
-		}
-	})
 }

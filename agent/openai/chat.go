@@ -5,6 +5,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
 // chat is the Chat Completions API.
@@ -24,23 +25,23 @@ func (c chat) request(messages []*content.Message, opt *agent.Options, stream bo
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{}
-	begin(w, opt)
-	w.raw("messages", array(all))
-	if opt.MaxTokens > 0 {
-		w.int("max_completion_tokens", opt.MaxTokens)
-	}
-	if opt.Schema != nil {
-		w.object("response_format", func(w *writer) {
-			w.text("type", "json_schema")
-			w.object("json_schema", func(w *writer) { format(w, opt.Schema, c.cfg.Strict) })
-		})
-	}
-	if stream {
-		w.object("stream_options", func(w *writer) { w.bool("include_usage", true) })
-	}
-	common(w, c.cfg, opt, tools, stream)
-	return w.done()
+	return request(func(w *jsonmsg.Writer) {
+		begin(w, opt)
+		w.Name("messages").Elements(all)
+		if opt.MaxTokens > 0 {
+			w.Name("max_completion_tokens").Int(int64(opt.MaxTokens))
+		}
+		if opt.Schema != nil {
+			w.Name("response_format").Object(func(w *jsonmsg.Writer) {
+				w.Member("type", "json_schema")
+				w.Name("json_schema").Object(func(w *jsonmsg.Writer) { format(w, opt.Schema, c.cfg.Strict) })
+			})
+		}
+		if stream {
+			w.Name("stream_options").Object(func(w *jsonmsg.Writer) { w.Name("include_usage").Bool(true) })
+		}
+		common(w, c.cfg, opt, tools, stream)
+	})
 }
 
 func (c chat) tools(tools []agent.Tool) ([][]byte, error) {
@@ -53,9 +54,9 @@ func (c chat) tools(tools []agent.Tool) ([][]byte, error) {
 		if h := hosted(t); h != nil {
 			return nil, bad(content.BadKind, "tools."+h.Name, "Chat Completions has no hosted MCP servers")
 		}
-		raw, err := one(func(w *writer) {
-			w.text("type", "function")
-			w.object("function", func(w *writer) { function(w, t.Definition(), strict) })
+		raw, err := jsonmsg.Object(func(w *jsonmsg.Writer) {
+			w.Member("type", "function")
+			w.Name("function").Object(func(w *jsonmsg.Writer) { function(w, t.Definition(), strict) })
 		})
 		if err != nil {
 			return nil, err
@@ -123,7 +124,7 @@ func (w *chatWriter) content(where string, role content.Role, c content.Content)
 
 func (w *chatWriter) text(s string) {
 	w.texts = append(w.texts, s)
-	w.part("text", func(p *writer) { p.text("text", s) })
+	w.part("text", func(p *jsonmsg.Writer) { p.Member("text", s) })
 }
 
 func (w *chatWriter) user(where string, c content.Content) error {
@@ -141,8 +142,8 @@ func (w *chatWriter) user(where string, c content.Content) error {
 }
 
 func (w *chatWriter) image(uri string) {
-	w.part("image_url", func(p *writer) {
-		p.object("image_url", func(p *writer) { p.text("url", uri) })
+	w.part("image_url", func(p *jsonmsg.Writer) {
+		p.Name("image_url").Object(func(p *jsonmsg.Writer) { p.Member("url", uri) })
 	})
 }
 
@@ -156,10 +157,10 @@ func (w *chatWriter) data(where string, c *content.Data) error {
 	case strings.HasPrefix(kind, "audio/"):
 		return w.audio(where, kind, c.URI)
 	default:
-		w.part("file", func(p *writer) {
-			p.object("file", func(p *writer) {
-				p.text("filename", fileName(c))
-				p.text("file_data", c.URI)
+		w.part("file", func(p *jsonmsg.Writer) {
+			p.Name("file").Object(func(p *jsonmsg.Writer) {
+				p.Member("filename", fileName(c))
+				p.Member("file_data", c.URI)
 			})
 		})
 	}
@@ -172,10 +173,10 @@ func (w *chatWriter) audio(where, kind, uri string) error {
 	if formats[kind] == "" || !strings.HasSuffix(head, ";base64") {
 		return bad(content.BadKind, where, "Chat Completions takes wav and mp3 in base64 only, not %q", kind)
 	}
-	w.part("input_audio", func(p *writer) {
-		p.object("input_audio", func(p *writer) {
-			p.text("data", data)
-			p.text("format", formats[kind])
+	w.part("input_audio", func(p *jsonmsg.Writer) {
+		p.Name("input_audio").Object(func(p *jsonmsg.Writer) {
+			p.Member("data", data)
+			p.Member("format", formats[kind])
 		})
 	})
 	return nil
@@ -199,12 +200,12 @@ func (w *chatWriter) call(where string, c *content.FunctionCall) error {
 		return bad(content.BadID, where, "expected a call with an id and a name")
 	}
 	w.history.open[c.CallID]++
-	raw, err := one(func(p *writer) {
-		p.text("id", c.CallID)
-		p.text("type", "function")
-		p.object("function", func(p *writer) {
-			p.text("name", c.Name)
-			p.text("arguments", argumentsText(c.Arguments))
+	raw, err := jsonmsg.Object(func(p *jsonmsg.Writer) {
+		p.Member("id", c.CallID)
+		p.Member("type", "function")
+		p.Name("function").Object(func(p *jsonmsg.Writer) {
+			p.Member("name", c.Name)
+			p.Member("arguments", argumentsText(c.Arguments))
 		})
 	})
 	w.calls = append(w.calls, raw)
@@ -217,10 +218,10 @@ func (w *chatWriter) result(where string, role content.Role, c *content.Function
 	if err != nil || !send {
 		return err
 	}
-	raw, err := one(func(p *writer) {
-		p.text("role", "tool")
-		p.text("tool_call_id", c.CallID)
-		p.text("content", resultText(c.Result))
+	raw, err := jsonmsg.Object(func(p *jsonmsg.Writer) {
+		p.Member("role", "tool")
+		p.Member("tool_call_id", c.CallID)
+		p.Member("content", resultText(c.Result))
 	})
 	w.out = append(w.out, raw)
 	return err
@@ -231,21 +232,19 @@ func (w *chatWriter) flush(role content.Role) {
 	if len(w.made) == 0 && len(w.calls) == 0 && w.refusal == "" {
 		return
 	}
-	raw, err := one(func(m *writer) {
-		m.text("role", string(role))
+	raw, err := jsonmsg.Object(func(m *jsonmsg.Writer) {
+		m.Member("role", string(role))
 		switch {
 		case role == content.Assistant && len(w.texts) > 0:
-			m.text("content", strings.Join(w.texts, ""))
+			m.Member("content", strings.Join(w.texts, ""))
 		case len(w.made) == 1 && len(w.texts) == 1:
-			m.text("content", w.texts[0])
+			m.Member("content", w.texts[0])
 		case len(w.made) > 0:
-			m.raw("content", array(w.made))
+			m.Name("content").Elements(w.made)
 		}
-		if w.refusal != "" {
-			m.text("refusal", w.refusal)
-		}
+		m.Optional("refusal", w.refusal)
 		if len(w.calls) > 0 {
-			m.raw("tool_calls", array(w.calls))
+			m.Name("tool_calls").Elements(w.calls)
 		}
 	})
 	w.fail(err)

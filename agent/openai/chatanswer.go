@@ -6,6 +6,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
 func (chat) answer(*agent.Options) answer { return &chatAnswer{} }
@@ -54,35 +55,35 @@ func (a *chatAnswer) event(src []byte) ([]*agent.Update, bool, error) {
 // piece reads one chunk, or the whole, whose message is like a single delta.
 func (a *chatAnswer) piece(src []byte, member string) ([]*agent.Update, error) {
 	o := read(src)
-	if o.has("error") {
-		return nil, reported(o.object("error"))
+	if o.Has("error") {
+		return nil, reported(o.Object("error"))
 	}
-	keep(&a.id, o.text("id"))
-	keep(&a.model, o.text("model"))
-	a.count(o.object("usage"), o.has("usage"))
+	keep(&a.id, o.Text("id"))
+	keep(&a.model, o.Text("model"))
+	a.count(o.Object("usage"), o.Has("usage"))
 	var out []*agent.Update
-	choices, _ := o.list("choices")
+	choices := o.Objects("choices")
 	for _, c := range choices {
-		if c.number("index") != 0 {
-			o.r.fail(content.BadShape, c.at, "expected one choice")
+		if number(c, "index") != 0 {
+			o.Fail(bad(content.BadShape, c.Path, "expected one choice"))
 		}
-		keep(&a.finish, c.text("finish_reason"))
-		if text := a.delta(c.object(member), member == "message"); text != "" {
+		keep(&a.finish, c.Text("finish_reason"))
+		if text := a.delta(c.Object(member), member == "message"); text != "" {
 			out = append(out, a.update(&content.Text{Text: text}))
 		}
 	}
-	return out, o.r.err
+	return out, badMessage(o.Err())
 }
 
 // reported is a failure that is told inside an answer.
-func reported(e object) error {
-	out := &StatusError{Type: e.text("type"), Param: e.text("param"), Message: e.text("message")}
-	e.r.err = nil // the code may be a number; whatever it is, this is a failure
-	if code := e.text("code"); e.r.err == nil {
-		out.Code = code
-	} else {
-		out.Code = string(e.members["code"])
+func reported(e object) *StatusError {
+	out := &StatusError{Type: e.Text("type"), Param: e.Text("param"), Message: e.Text("message")}
+	code := e.Raw("code") // it may be a number; whatever it is, this is a failure
+	text, ok := jsonmsg.ReadString(code)
+	if !ok {
+		text = string(code)
 	}
+	out.Code = text
 	return out
 }
 
@@ -94,35 +95,35 @@ func keep(to *string, v string) {
 
 func (a *chatAnswer) count(u object, there bool) {
 	if there {
-		a.usage = &content.Usage{Input: u.number("prompt_tokens"), Output: u.number("completion_tokens"), Total: u.number("total_tokens")}
+		a.usage = &content.Usage{Input: number(u, "prompt_tokens"), Output: number(u, "completion_tokens"), Total: number(u, "total_tokens")}
 	}
 }
 
 // delta takes in what was said and returns the text.
 func (a *chatAnswer) delta(d object, whole bool) string {
-	if role := d.text("role"); role != "" && role != "assistant" {
-		d.r.fail(content.BadKind, d.at, "expected an assistant's message, found the role %q", role)
+	if role := d.Text("role"); role != "" && role != "assistant" {
+		d.Fail(bad(content.BadKind, d.Path, "expected an assistant's message, found the role %q", role))
 	}
-	if d.has("function_call") {
-		d.r.fail(content.BadKind, d.at, "expected tool_calls, found a function_call")
+	if d.Has("function_call") {
+		d.Fail(bad(content.BadKind, d.Path, "expected tool_calls, found a function_call"))
 	}
-	a.refusal += d.text("refusal")
-	calls, _ := d.list("tool_calls")
+	a.refusal += d.Text("refusal")
+	calls := d.Objects("tool_calls")
 	for i, c := range calls {
-		if kind := c.text("type"); kind != "" && kind != "function" {
-			c.r.fail(content.BadKind, c.at, "expected a call of a function, found one of kind %q", kind)
+		if kind := c.Text("type"); kind != "" && kind != "function" {
+			c.Fail(bad(content.BadKind, c.Path, "expected a call of a function, found one of kind %q", kind))
 		}
 		a.grow(c, a.place(c, i, whole))
 	}
-	return d.text("content")
+	return d.Text("content")
 }
 
 // place tells which call a piece belongs to: the index does, else its order or a new id.
 func (a *chatAnswer) place(c object, i int, whole bool) int64 {
-	id := c.text("id")
+	id := c.Text("id")
 	switch {
-	case c.has("index"):
-		return c.number("index")
+	case c.Has("index"):
+		return number(c, "index")
 	case whole:
 		return int64(i)
 	case a.last == nil || id != "" && id != a.last.id:
@@ -134,16 +135,16 @@ func (a *chatAnswer) place(c object, i int, whole bool) int64 {
 func (a *chatAnswer) grow(c object, index int64) {
 	call := a.at(index)
 	a.last = call
-	id := c.text("id")
+	id := c.Text("id")
 	if call.id != "" && id != "" && id != call.id {
-		c.r.fail(content.BadShape, c.at, "one call has two ids")
+		c.Fail(bad(content.BadShape, c.Path, "one call has two ids"))
 	}
 	keep(&call.id, id)
-	f := c.object("function")
-	if name := f.text("name"); name != call.name { // some services repeat it
+	f := c.Object("function")
+	if name := f.Text("name"); name != call.name { // some services repeat it
 		call.name += name
 	}
-	call.arguments = append(call.arguments, f.text("arguments")...)
+	call.arguments = append(call.arguments, f.Text("arguments")...)
 }
 
 func (a *chatAnswer) at(index int64) *chatCall {

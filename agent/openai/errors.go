@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/backoff"
 
 	sdk "github.com/openai/openai-go/v3"
 )
@@ -54,7 +55,7 @@ func statusError(res *http.Response, err error) error {
 	if res == nil || res.StatusCode < 400 {
 		return fmt.Errorf("openai: %w", err)
 	}
-	out := &StatusError{Status: res.StatusCode, RetryAfter: retryAfter(res.Header), RequestID: res.Header.Get("X-Request-Id"), Err: err}
+	out := &StatusError{Status: res.StatusCode, RetryAfter: backoff.RetryAfter(res.Header, time.Now(), longestWait), RequestID: res.Header.Get("X-Request-Id"), Err: err}
 	var known *sdk.Error
 	if errors.As(err, &known) {
 		out.Code, out.Type, out.Param, out.Message = known.Code, known.Type, known.Param, known.Message
@@ -64,31 +65,6 @@ func statusError(res *http.Response, err error) error {
 
 // longestWait bounds what a header can make a caller wait.
 const longestWait = 24 * time.Hour
-
-// retryAfter reads how long to wait: milliseconds, seconds or a date. What can't be read says nothing.
-func retryAfter(h http.Header) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
-		return bounded(ms, time.Millisecond)
-	}
-	text := h.Get("Retry-After")
-	if s, err := strconv.ParseFloat(text, 64); err == nil {
-		return bounded(s, time.Second)
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return bounded(time.Until(at).Seconds(), time.Second)
-	}
-	return 0
-}
-
-func bounded(n float64, unit time.Duration) time.Duration {
-	switch most := float64(longestWait / unit); {
-	case n > most:
-		return longestWait
-	case n > 0:
-		return time.Duration(n * float64(unit))
-	}
-	return 0
-}
 
 // cut is the error of an answer that ended too early: the context's, when that is why.
 func cut(ctx context.Context, err error) error {

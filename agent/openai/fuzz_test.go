@@ -37,8 +37,8 @@ func datas(r replay.Response) [][]byte {
 	var out [][]byte
 	for _, e := range r.SSE {
 		o := read(e)
-		if o.has("data") {
-			out = append(out, bytes.ReplaceAll(o.members["data"], []byte("\n"), nil))
+		if o.Has("data") {
+			out = append(out, bytes.ReplaceAll(o.Raw("data"), []byte("\n"), nil))
 		}
 	}
 	return out

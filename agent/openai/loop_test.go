@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/compat"
 	"github.com/assent-dev/assent/agent/content"
 )
 
@@ -25,7 +26,7 @@ func TestLoopCompatible(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := map[string]string{"whole": "loop.json", "stream": "loop_stream.json"}[name]
 			var runs []string
-			loop := agent.NewFunctionInvoking(responsesOn(t, file, Config{Model: "gpt-5"}), agent.LoopConfig{Profile: agent.Compatible})
+			loop := compat.NewFunctionInvoking(responsesOn(t, file, Config{Model: "gpt-5"}), compat.Config{})
 			opt := &agent.Options{Tools: []agent.Tool{payer(&runs)}}
 			question := content.UserText("Pay 5 to Ann")
 			first := run(t, loop, opt, question)

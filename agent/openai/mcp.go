@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
 // request sends back what the service asked, so that an answer has something to refer to. A service that keeps the history has it.
@@ -16,11 +17,11 @@ func (w *itemWriter) request(where string, c *content.ToolApprovalRequest) error
 	if w.history.kept {
 		return nil
 	}
-	w.add("mcp_approval_request", func(p *writer) {
-		p.text("id", c.RequestID)
-		p.text("server_label", call.ServerName)
-		p.text("name", call.Name)
-		p.text("arguments", argumentsText(call.Arguments))
+	w.add("mcp_approval_request", func(p *jsonmsg.Writer) {
+		p.Member("id", c.RequestID)
+		p.Member("server_label", call.ServerName)
+		p.Member("name", call.Name)
+		p.Member("arguments", argumentsText(call.Arguments))
 	})
 	return nil
 }
@@ -34,9 +35,9 @@ func (w *itemWriter) answer(where string, c *content.ToolApprovalResponse) error
 	if err := w.history.answer(where, c); err != nil {
 		return err
 	}
-	w.add("mcp_approval_response", func(p *writer) {
-		p.text("approval_request_id", c.RequestID)
-		p.bool("approve", c.Approved)
+	w.add("mcp_approval_response", func(p *jsonmsg.Writer) {
+		p.Member("approval_request_id", c.RequestID)
+		p.Name("approve").Bool(c.Approved)
 	})
 	return nil
 }
@@ -46,13 +47,13 @@ func (w *itemWriter) mcpCall(where string, c *content.MCPCall) error {
 	if c.CallID == "" || c.Name == "" {
 		return bad(content.BadID, where, "expected a call with an id and a name")
 	}
-	w.add("mcp_call", func(p *writer) {
-		p.text("id", c.CallID)
-		p.text("server_label", c.ServerName)
-		p.text("name", c.Name)
-		p.text("arguments", argumentsText(c.Arguments))
+	w.add("mcp_call", func(p *jsonmsg.Writer) {
+		p.Member("id", c.CallID)
+		p.Member("server_label", c.ServerName)
+		p.Member("name", c.Name)
+		p.Member("arguments", argumentsText(c.Arguments))
 		if id := property(c, approvalKey); id != "" {
-			p.text("approval_request_id", id)
+			p.Member("approval_request_id", id)
 		}
 		if result := w.history.results[c.CallID]; result != nil {
 			outcome(p, where, result)
@@ -61,7 +62,7 @@ func (w *itemWriter) mcpCall(where string, c *content.MCPCall) error {
 	return nil
 }
 
-func outcome(p *writer, where string, r *content.MCPResult) {
+func outcome(p *jsonmsg.Writer, where string, r *content.MCPResult) {
 	output := ""
 	for _, c := range r.Contents() {
 		switch c := c.(type) {
@@ -71,34 +72,34 @@ func outcome(p *writer, where string, r *content.MCPResult) {
 			failure(p, c)
 			return
 		default:
-			p.err = misplaced(where, c, content.Assistant)
+			p.Fail(misplaced(where, c, content.Assistant))
 			return
 		}
 	}
-	p.text("output", output)
+	p.Member("output", output)
 }
 
 // failure writes an error as it came, when that is known.
-func failure(p *writer, c *content.Error) {
+func failure(p *jsonmsg.Writer, c *content.Error) {
 	if json.Valid([]byte(c.Details)) {
-		p.raw("error", []byte(c.Details))
+		p.Name("error").Raw([]byte(c.Details))
 		return
 	}
-	p.text("error", c.Message)
+	p.Member("error", c.Message)
 }
 
 // mcpContents reads a call that the service made: with its result, unless there is none yet.
 func mcpContents(o object) []content.Content {
 	call := mcpCallOf(o)
-	call.CallID = o.need("id")
-	call.Properties = properties(approvalKey, o.text("approval_request_id"))
+	call.CallID = o.NonEmpty("id")
+	call.Properties = properties(approvalKey, o.Text("approval_request_id"))
 	out := []content.Content{call}
 	result := &content.MCPResult{CallID: call.CallID}
 	switch {
-	case o.has("error"):
+	case o.Has("error"):
 		result.Outputs = []content.Content{failureOf(o)}
-	case o.has("output"):
-		result.Outputs = []content.Content{&content.Text{Text: o.text("output")}}
+	case o.Has("output"):
+		result.Outputs = []content.Content{&content.Text{Text: o.Text("output")}}
 	default:
 		return out
 	}
@@ -107,25 +108,25 @@ func mcpContents(o object) []content.Content {
 
 // failureOf reads an error, which is a text or an object with a message.
 func failureOf(o object) *content.Error {
-	raw := o.members["error"]
+	raw := o.Raw("error")
 	out := &content.Error{Details: string(raw)}
 	if raw[0] == '"' {
-		out.Message = o.text("error")
+		out.Message = o.Text("error")
 		return out
 	}
-	e := o.object("error")
-	out.Message, out.Code = e.text("message"), e.text("type")
+	e := o.Object("error")
+	out.Message, out.Code = e.Text("message"), e.Text("type")
 	return out
 }
 
 func mcpCallOf(o object) *content.MCPCall {
-	return &content.MCPCall{Name: o.need("name"), ServerName: o.need("server_label"), Arguments: arguments(o.text("arguments"))}
+	return &content.MCPCall{Name: o.NonEmpty("name"), ServerName: o.NonEmpty("server_label"), Arguments: arguments(o.Text("arguments"))}
 }
 
 // requestOf reads an approval that the service asks for.
 func requestOf(o object) *content.ToolApprovalRequest {
 	call := mcpCallOf(o)
-	call.CallID = o.need("id")
+	call.CallID = o.NonEmpty("id")
 	return &content.ToolApprovalRequest{RequestID: call.CallID, Call: call}
 }
 
@@ -140,9 +141,8 @@ func properties(key, v string) json.RawMessage {
 	if v == "" {
 		return nil
 	}
-	w := &writer{}
-	w.text(key, v)
-	return w.bytes()
+	out, _ := jsonmsg.Object(func(w *jsonmsg.Writer) { w.Member(key, v) })
+	return out
 }
 
 // property reads one text among the additional properties; "" when there is none.
@@ -151,5 +151,5 @@ func property(c content.Content, key string) string {
 	if raw == nil {
 		return ""
 	}
-	return read(raw).text(key)
+	return read(raw).Text(key)
 }

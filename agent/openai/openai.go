@@ -24,6 +24,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -108,7 +109,7 @@ func (m *model) Respond(ctx context.Context, messages []*content.Message, opt *a
 		return nil, err
 	}
 	defer func() { _ = res.Body.Close() }()
-	src, err := io.ReadAll(io.LimitReader(res.Body, maxBytes+1))
+	src, err := io.ReadAll(io.LimitReader(res.Body, int64(jsonmsg.Limits().MaxBytes)+1))
 	if err != nil {
 		return nil, cut(ctx, err)
 	}
@@ -129,7 +130,7 @@ func (m *model) Stream(ctx context.Context, messages []*content.Message, opt *ag
 			return
 		}
 		defer func() { _ = res.Body.Close() }()
-		if err := pump(ctx, ssestream.NewDecoder(res), m.api.answer(opt), maxBytes, yield); err != nil {
+		if err := pump(ctx, ssestream.NewDecoder(res), m.api.answer(opt), jsonmsg.Limits().MaxBytes, yield); err != nil {
 			yield(nil, err)
 		}
 	}
@@ -172,7 +173,7 @@ func (m *model) post(ctx context.Context, messages []*content.Message, opt *agen
 	}
 	body, err := m.api.request(messages, opt, stream)
 	if err != nil {
-		return nil, fmt.Errorf("openai: the request: %w", err)
+		return nil, fmt.Errorf("openai: the request: %w", badMessage(err))
 	}
 	var res *http.Response
 	if err := m.client.Post(ctx, m.api.path(), body, &res, m.cfg.Request...); err != nil {

@@ -1,5 +1,7 @@
 package openai
 
+import "github.com/assent-dev/assent/internal/jsonmsg"
+
 // parts are the parts of a message, or an item, that is being written, and the first thing that went wrong.
 type parts struct {
 	made [][]byte
@@ -13,12 +15,14 @@ func (p *parts) fail(err error) {
 }
 
 // part adds an object of a type.
-func (p *parts) part(kind string, fill func(*writer)) { p.made = append(p.made, p.kind(kind, fill)) }
+func (p *parts) part(kind string, fill func(*jsonmsg.Writer)) {
+	p.made = append(p.made, p.kind(kind, fill))
+}
 
 // kind writes an object of a type.
-func (p *parts) kind(kind string, fill func(*writer)) []byte {
-	raw, err := one(func(w *writer) {
-		w.text("type", kind)
+func (p *parts) kind(kind string, fill func(*jsonmsg.Writer)) []byte {
+	raw, err := jsonmsg.Object(func(w *jsonmsg.Writer) {
+		w.Member("type", kind)
 		fill(w)
 	})
 	p.fail(err)

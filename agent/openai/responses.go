@@ -5,6 +5,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
 // responses is the Responses API.
@@ -27,51 +28,49 @@ func (r responses) request(messages []*content.Message, opt *agent.Options, stre
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{}
-	begin(w, opt)
-	if opt.Instructions != "" {
-		w.text("instructions", opt.Instructions)
-	}
-	w.raw("input", array(input))
-	r.keeping(w, opt)
-	if opt.MaxTokens > 0 {
-		w.int("max_output_tokens", opt.MaxTokens)
-	}
-	if opt.Schema != nil {
-		w.object("text", func(w *writer) {
-			w.object("format", func(w *writer) {
-				w.text("type", "json_schema")
-				format(w, opt.Schema, r.cfg.Strict)
+	return request(func(w *jsonmsg.Writer) {
+		begin(w, opt)
+		w.Optional("instructions", opt.Instructions)
+		w.Name("input").Elements(input)
+		r.keeping(w, opt)
+		if opt.MaxTokens > 0 {
+			w.Name("max_output_tokens").Int(int64(opt.MaxTokens))
+		}
+		if opt.Schema != nil {
+			w.Name("text").Object(func(w *jsonmsg.Writer) {
+				w.Name("format").Object(func(w *jsonmsg.Writer) {
+					w.Member("type", "json_schema")
+					format(w, opt.Schema, r.cfg.Strict)
+				})
 			})
-		})
-	}
-	common(w, r.cfg, opt, tools, stream)
-	return w.done()
+		}
+		common(w, r.cfg, opt, tools, stream)
+	})
 }
 
 // keeping says what the service keeps and what it shall tell.
-func (r responses) keeping(w *writer, opt *agent.Options) {
-	w.bool("store", r.cfg.Store)
+func (r responses) keeping(w *jsonmsg.Writer, opt *agent.Options) {
+	w.Name("store").Bool(r.cfg.Store)
 	switch {
 	case strings.HasPrefix(opt.ConversationID, namedConversation):
-		w.text("conversation", opt.ConversationID)
+		w.Member("conversation", opt.ConversationID)
 	case opt.ConversationID != "":
-		w.text("previous_response_id", opt.ConversationID)
+		w.Member("previous_response_id", opt.ConversationID)
 	}
 	if len(r.cfg.Include) > 0 {
-		w.texts("include", r.cfg.Include)
+		w.Name("include").Strings(r.cfg.Include)
 	}
 }
 
 func (r responses) tools(tools []agent.Tool) ([][]byte, error) {
 	var out [][]byte
 	for _, t := range tools {
-		raw, err := one(func(w *writer) {
+		raw, err := jsonmsg.Object(func(w *jsonmsg.Writer) {
 			if h := hosted(t); h != nil {
 				server(w, h)
 				return
 			}
-			w.text("type", "function")
+			w.Member("type", "function")
 			function(w, t.Definition(), &r.cfg.Strict) // the service's default would be strict
 		})
 		if err != nil {
@@ -176,7 +175,7 @@ func (w *itemWriter) item(where string, role content.Role, c content.Content) er
 
 func (w *itemWriter) text(role content.Role, c *content.Text) {
 	if role != content.Assistant {
-		w.part("input_text", func(p *writer) { p.text("text", c.Text) })
+		w.part("input_text", func(p *jsonmsg.Writer) { p.Member("text", c.Text) })
 		return
 	}
 	w.said += c.Text
@@ -192,7 +191,7 @@ func (w *itemWriter) media(where string, c content.Content) error {
 		if isImage(c.MediaType) {
 			w.image(c.URI)
 		} else {
-			w.part("input_file", func(p *writer) { p.text("file_url", c.URI) })
+			w.part("input_file", func(p *jsonmsg.Writer) { p.Member("file_url", c.URI) })
 		}
 	case *content.Data:
 		if !strings.HasPrefix(c.URI, "data:") {
@@ -202,18 +201,18 @@ func (w *itemWriter) media(where string, c content.Content) error {
 			w.image(c.URI)
 			return nil
 		}
-		w.part("input_file", func(p *writer) {
-			p.text("filename", fileName(c))
-			p.text("file_data", c.URI)
+		w.part("input_file", func(p *jsonmsg.Writer) {
+			p.Member("filename", fileName(c))
+			p.Member("file_data", c.URI)
 		})
 	}
 	return nil
 }
 
 func (w *itemWriter) image(uri string) {
-	w.part("input_image", func(p *writer) {
-		p.text("image_url", uri)
-		p.text("detail", "auto")
+	w.part("input_image", func(p *jsonmsg.Writer) {
+		p.Member("image_url", uri)
+		p.Member("detail", "auto")
 	})
 }
 
@@ -221,34 +220,34 @@ func (w *itemWriter) image(uri string) {
 func (w *itemWriter) flush(role content.Role) {
 	switch {
 	case w.said != "":
-		w.add("message", func(p *writer) {
-			p.text("role", string(role))
-			p.text("content", w.said)
-			if w.phase != "" {
-				p.text("phase", w.phase)
-			}
+		w.add("message", func(p *jsonmsg.Writer) {
+			p.Member("role", string(role))
+			p.Member("content", w.said)
+			p.Optional("phase", w.phase)
 		})
 	case len(w.made) > 0:
-		w.add("message", func(p *writer) {
-			p.text("role", string(role))
-			p.raw("content", array(w.made))
+		w.add("message", func(p *jsonmsg.Writer) {
+			p.Member("role", string(role))
+			p.Name("content").Elements(w.made)
 		})
 	}
 	w.made, w.said, w.phase = nil, "", ""
 }
 
 // add writes one item.
-func (w *itemWriter) add(kind string, fill func(*writer)) { w.out = append(w.out, w.kind(kind, fill)) }
+func (w *itemWriter) add(kind string, fill func(*jsonmsg.Writer)) {
+	w.out = append(w.out, w.kind(kind, fill))
+}
 
 func (w *itemWriter) call(where string, c *content.FunctionCall) error {
 	if c.CallID == "" || c.Name == "" {
 		return bad(content.BadID, where, "expected a call with an id and a name")
 	}
 	w.history.open[c.CallID]++
-	w.add("function_call", func(p *writer) {
-		p.text("call_id", c.CallID)
-		p.text("name", c.Name)
-		p.text("arguments", argumentsText(c.Arguments))
+	w.add("function_call", func(p *jsonmsg.Writer) {
+		p.Member("call_id", c.CallID)
+		p.Member("name", c.Name)
+		p.Member("arguments", argumentsText(c.Arguments))
 	})
 	return nil
 }
@@ -258,9 +257,9 @@ func (w *itemWriter) result(where string, c *content.FunctionResult) error {
 	if err != nil || !send {
 		return err
 	}
-	w.add("function_call_output", func(p *writer) {
-		p.text("call_id", c.CallID)
-		p.text("output", resultText(c.Result))
+	w.add("function_call_output", func(p *jsonmsg.Writer) {
+		p.Member("call_id", c.CallID)
+		p.Member("output", resultText(c.Result))
 	})
 	return nil
 }
@@ -276,21 +275,17 @@ func (w *itemWriter) reasoning(c *content.Reasoning) error {
 	}
 	var summary [][]byte
 	if c.Text != "" {
-		part, err := one(func(p *writer) {
-			p.text("type", "summary_text")
-			p.text("text", c.Text)
+		part, err := jsonmsg.Object(func(p *jsonmsg.Writer) {
+			p.Member("type", "summary_text")
+			p.Member("text", c.Text)
 		})
 		w.fail(err)
 		summary = append(summary, part)
 	}
-	w.add("reasoning", func(p *writer) {
-		if id != "" {
-			p.text("id", id)
-		}
-		p.raw("summary", array(summary))
-		if c.Protected != "" {
-			p.text("encrypted_content", c.Protected)
-		}
+	w.add("reasoning", func(p *jsonmsg.Writer) {
+		p.Optional("id", id)
+		p.Name("summary").Elements(summary)
+		p.Optional("encrypted_content", c.Protected)
 	})
 	return nil
 }
@@ -298,7 +293,7 @@ func (w *itemWriter) reasoning(c *content.Reasoning) error {
 // unknown goes back byte for byte, if it is an item of this API.
 func (w *itemWriter) unknown(where string, c *content.Unknown) error {
 	o := read(c.Raw)
-	if kind := o.text("type"); o.r.err != nil || kind == "" || kind != c.Kind {
+	if kind := o.Text("type"); o.Err() != nil || kind == "" || kind != c.Kind {
 		return bad(content.BadKind, where, "an unknown %q is no item of this API", c.Kind)
 	}
 	w.out = append(w.out, c.Raw)

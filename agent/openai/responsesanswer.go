@@ -2,7 +2,6 @@ package openai
 
 import (
 	"bytes"
-	"encoding/json"
 	"strings"
 
 	"github.com/assent-dev/assent/agent"
@@ -32,12 +31,11 @@ func (a *responseAnswer) whole(src []byte) ([]*agent.Update, error) {
 	o := read(src)
 	a.begin(o)
 	var out []*agent.Update
-	items, raws := o.list("output")
-	for i := range items {
-		out = append(out, a.item(items[i], raws[i])...)
+	for _, item := range o.Objects("output") {
+		out = append(out, a.item(item)...)
 	}
-	if o.r.err != nil {
-		return nil, o.r.err
+	if o.Err() != nil {
+		return nil, badMessage(o.Err())
 	}
 	last, err := a.finish(o)
 	if err != nil {
@@ -47,8 +45,8 @@ func (a *responseAnswer) whole(src []byte) ([]*agent.Update, error) {
 }
 
 func (a *responseAnswer) begin(o object) {
-	keep(&a.id, o.text("id"))
-	keep(&a.model, o.text("model"))
+	keep(&a.id, o.Text("id"))
+	keep(&a.model, o.Text("model"))
 }
 
 // event reads one event. Those that only tell of progress say nothing here.
@@ -58,41 +56,42 @@ func (a *responseAnswer) event(src []byte) ([]*agent.Update, bool, error) {
 	}
 	o := read(src)
 	var out []*agent.Update
-	switch o.text("type") {
+	switch o.Text("type") {
 	case "response.created", "response.in_progress", "response.queued":
-		a.begin(o.object("response"))
+		a.begin(o.Object("response"))
 	case "response.output_text.delta":
-		out = a.text(o.text("item_id"), o.text("delta"))
+		out = a.text(o.Text("item_id"), o.Text("delta"))
 	case "response.reasoning_summary_text.delta":
-		out = a.thought(o.text("item_id"), o.text("delta"))
+		out = a.thought(o.Text("item_id"), o.Text("delta"))
 	case "response.reasoning_summary_part.added":
-		if o.number("summary_index") > 0 {
-			out = a.thought(o.text("item_id"), paragraph)
+		if number(o, "summary_index") > 0 {
+			out = a.thought(o.Text("item_id"), paragraph)
 		}
 	case "response.output_item.done":
-		out = a.item(o.object("item"), o.members["item"])
+		out = a.item(o.Object("item"))
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
 		return a.terminal(o)
 	case "error":
-		return nil, true, reported(failureEvent(o))
+		return nil, true, failureEvent(o)
 	}
-	return out, false, o.r.err
+	return out, false, badMessage(o.Err())
 }
 
-// failureEvent is where an error event tells its error: in itself, or in a member.
-func failureEvent(o object) object {
-	if o.has("error") {
-		return o.object("error")
+// failureEvent is the error that an event tells, in itself or in a member.
+func failureEvent(o object) error {
+	if o.Has("error") {
+		return reported(o.Object("error"))
 	}
-	delete(o.members, "type") // of the event, not of the error
-	return o
+	out := reported(o)
+	out.Type = "" // that is the type of the event
+	return out
 }
 
 func (a *responseAnswer) terminal(o object) ([]*agent.Update, bool, error) {
-	response := o.object("response")
-	items, _ := response.list("output")
-	if o.r.err != nil {
-		return nil, true, o.r.err
+	response := o.Object("response")
+	items := response.Objects("output")
+	if o.Err() != nil {
+		return nil, true, badMessage(o.Err())
 	}
 	a.begin(response)
 	out, err := a.finish(response)
@@ -134,9 +133,9 @@ func (a *responseAnswer) update(contents []content.Content) *agent.Update {
 }
 
 // item reads an item that is done.
-func (a *responseAnswer) item(o object, raw json.RawMessage) []*agent.Update {
+func (a *responseAnswer) item(o object) []*agent.Update {
 	a.items++
-	switch kind := o.need("type"); kind {
+	switch kind := o.NonEmpty("type"); kind {
 	case "message":
 		return a.say(a.message(o)...)
 	case "reasoning":
@@ -151,34 +150,34 @@ func (a *responseAnswer) item(o object, raw json.RawMessage) []*agent.Update {
 		a.holds = true
 		return a.say(requestOf(o))
 	default:
-		return a.say(&content.Unknown{Kind: kind, Raw: raw})
+		return a.say(&content.Unknown{Kind: kind, Raw: bytes.Clone(o.Source)})
 	}
 }
 
 // functionCall reads a call. One that isn't complete is never run.
 func functionCall(o object) *content.FunctionCall {
-	status := o.text("status")
+	status := o.Text("status")
 	return &content.FunctionCall{
-		CallID: o.need("call_id"), Name: o.need("name"), Arguments: arguments(o.text("arguments")),
+		CallID: o.NonEmpty("call_id"), Name: o.NonEmpty("name"), Arguments: arguments(o.Text("arguments")),
 		InformationalOnly: status != "" && status != "completed",
 	}
 }
 
 func (a *responseAnswer) message(o object) []content.Content {
-	if role := o.text("role"); role != "assistant" {
-		o.r.fail(content.BadKind, o.at, "expected an assistant's message, found the role %q", role)
+	if role := o.Text("role"); role != "assistant" {
+		o.Fail(bad(content.BadKind, o.Path, "expected an assistant's message, found the role %q", role))
 	}
 	var text string
 	var refusals []content.Content
-	parts, _ := o.list("content")
+	parts := o.Objects("content")
 	for _, p := range parts {
-		switch kind := p.text("type"); kind {
+		switch kind := p.Text("type"); kind {
 		case "output_text":
-			text += p.text("text")
+			text += p.Text("text")
 		case "refusal":
-			refusals = append(refusals, &content.Error{Message: p.text("refusal"), Code: refusalCode})
+			refusals = append(refusals, &content.Error{Message: p.Text("refusal"), Code: refusalCode})
 		default:
-			p.r.fail(content.BadKind, p.at, "expected output_text or a refusal, found %q", kind)
+			p.Fail(bad(content.BadKind, p.Path, "expected output_text or a refusal, found %q", kind))
 		}
 	}
 	var out []content.Content
@@ -186,7 +185,7 @@ func (a *responseAnswer) message(o object) []content.Content {
 		out = append(out, &content.Text{Text: rest})
 	}
 	out = append(out, refusals...)
-	if phase := o.text("phase"); phase != "" {
+	if phase := o.Text("phase"); phase != "" {
 		out = append(out, &content.Text{Common: content.Common{Properties: properties(phaseKey, phase)}})
 	}
 	return out
@@ -194,11 +193,11 @@ func (a *responseAnswer) message(o object) []content.Content {
 
 // rest is what of an item's text has not been handed on. Pieces that are not the beginning of the whole can't be taken back.
 func (a *responseAnswer) rest(o object, whole string) string {
-	id := o.text("id")
+	id := o.Text("id")
 	rest, ok := strings.CutPrefix(whole, a.streamed[id])
 	delete(a.streamed, id)
 	if !ok {
-		o.r.fail(content.BadShape, o.at, "the pieces of the text are not its beginning")
+		o.Fail(bad(content.BadShape, o.Path, "the pieces of the text are not its beginning"))
 	}
 	return rest
 }
@@ -209,24 +208,24 @@ func (a *responseAnswer) reasoning(o object) []content.Content {
 	if text == "" {
 		text = joined(o, "content")
 	}
-	out := &content.Reasoning{Text: a.rest(o, text), Protected: o.text("encrypted_content")}
-	out.Properties = properties(itemKey, o.text("id"))
+	out := &content.Reasoning{Text: a.rest(o, text), Protected: o.Text("encrypted_content")}
+	out.Properties = properties(itemKey, o.Text("id"))
 	return []content.Content{out}
 }
 
 func joined(o object, key string) string {
-	parts, _ := o.list(key)
+	parts := o.Objects(key)
 	texts := make([]string, len(parts))
 	for i, p := range parts {
-		texts[i] = p.text("text")
+		texts[i] = p.Text("text")
 	}
 	return strings.Join(texts, paragraph)
 }
 
 // finish reads how the response ended and gives the rest.
 func (a *responseAnswer) finish(o object) ([]*agent.Update, error) {
-	if o.has("error") {
-		return nil, reported(o.object("error"))
+	if o.Has("error") {
+		return nil, reported(o.Object("error"))
 	}
 	reason, err := a.reason(o)
 	if err != nil {
@@ -238,24 +237,24 @@ func (a *responseAnswer) finish(o object) ([]*agent.Update, error) {
 		}
 	}
 	last := a.update(a.held)
-	if o.has("usage") {
-		u := o.object("usage")
-		last.Contents = append(last.Contents, &content.Usage{Input: u.number("input_tokens"), Output: u.number("output_tokens"), Total: u.number("total_tokens")})
+	if o.Has("usage") {
+		u := o.Object("usage")
+		last.Contents = append(last.Contents, &content.Usage{Input: number(u, "input_tokens"), Output: number(u, "output_tokens"), Total: number(u, "total_tokens")})
 	}
 	last.FinishReason = reason
 	last.ConversationID = a.continues()
-	return []*agent.Update{last}, o.r.err
+	return []*agent.Update{last}, badMessage(o.Err())
 }
 
 func (a *responseAnswer) reason(o object) (string, error) {
-	switch status := o.text("status"); status {
+	switch status := o.Text("status"); status {
 	case "completed":
 		if len(a.calls) > 0 {
 			return "tool_calls", nil
 		}
 		return "stop", nil
 	case "incomplete":
-		switch why := o.object("incomplete_details").text("reason"); why {
+		switch why := o.Object("incomplete_details").Text("reason"); why {
 		case "max_output_tokens":
 			return "length", nil
 		case "", "stop", "tool_calls": // none of the reasons for which calls may act

@@ -8,6 +8,8 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/value"
 )
 
 // emptySchema is the schema of functions without arguments.
@@ -19,7 +21,7 @@ func schema(where string, s json.RawMessage) ([]byte, error) {
 	if len(s) == 0 {
 		return []byte(emptySchema), nil
 	}
-	if s[0] != '{' || !json.Valid(s) {
+	if kind, err := jsonmsg.Check(s, jsonmsg.Limits()); err != nil || kind != value.Object {
 		return nil, bad(content.BadSchema, where, "expected a JSON Schema that is an object")
 	}
 	return s, nil
@@ -41,63 +43,61 @@ func hosted(t agent.Tool) *agent.HostedMCP {
 }
 
 // function writes what the model is told of a function.
-func function(w *writer, d agent.Definition, strict *bool) {
-	if d.Name == "" && w.err == nil {
-		w.err = bad(content.BadShape, "tools", "a tool has no name")
+func function(w *jsonmsg.Writer, d agent.Definition, strict *bool) {
+	if d.Name == "" {
+		w.Fail(bad(content.BadShape, "tools", "a tool has no name"))
 	}
 	parameters, err := schema("tools."+d.Name, d.Schema)
-	if err != nil && w.err == nil {
-		w.err = err
+	if err != nil {
+		w.Fail(err)
 	}
-	w.text("name", d.Name)
-	if d.Description != "" {
-		w.text("description", d.Description)
-	}
+	w.Member("name", d.Name)
+	w.Optional("description", d.Description)
 	if err == nil {
-		w.raw("parameters", parameters)
+		w.Name("parameters").Verbatim(parameters)
 	}
 	if strict != nil {
-		w.bool("strict", *strict)
+		w.Name("strict").Bool(*strict)
 	}
 }
 
 // server writes a hosted MCP server.
-func server(w *writer, h *agent.HostedMCP) {
-	if (h.Name == "" || h.URL == "") && w.err == nil {
-		w.err = bad(content.BadShape, "tools."+h.Name, "an MCP server has no name or no address")
+func server(w *jsonmsg.Writer, h *agent.HostedMCP) {
+	if h.Name == "" || h.URL == "" {
+		w.Fail(bad(content.BadShape, "tools."+h.Name, "an MCP server has no name or no address"))
 	}
-	w.text("type", "mcp")
-	w.text("server_label", h.Name)
-	w.text("server_url", h.URL)
+	w.Member("type", "mcp")
+	w.Member("server_label", h.Name)
+	w.Member("server_url", h.URL)
 	if len(h.Headers) > 0 {
-		w.object("headers", func(w *writer) {
+		w.Name("headers").Object(func(w *jsonmsg.Writer) {
 			for _, name := range slices.Sorted(maps.Keys(h.Headers)) {
-				w.text(name, h.Headers[name])
+				w.Member(name, h.Headers[name])
 			}
 		})
 	}
 	if h.Allowed != nil {
-		w.texts("allowed_tools", h.Allowed)
+		w.Name("allowed_tools").Strings(h.Allowed)
 	}
 	approval(w, h)
 }
 
 // approval writes when the service asks. What it can't tell for sure it refuses, since the service's default may be to run.
-func approval(w *writer, h *agent.HostedMCP) {
+func approval(w *jsonmsg.Writer, h *agent.HostedMCP) {
 	switch {
 	case h.Approval == "" || h.Approval == "always":
-		w.text("require_approval", "always")
+		w.Member("require_approval", "always")
 	case h.Approval == "never":
-		w.text("require_approval", "never")
+		w.Member("require_approval", "never")
 	case h.Approval == "listed" && len(h.Ask) > 0:
-		w.object("require_approval", func(w *writer) { listed(w, h) })
-	case w.err == nil:
-		w.err = bad(content.BadShape, "tools."+h.Name, "approval %q with %d tools to ask for: expected always, never or listed with some", h.Approval, len(h.Ask))
+		w.Name("require_approval").Object(func(w *jsonmsg.Writer) { listed(w, h) })
+	default:
+		w.Fail(bad(content.BadShape, "tools."+h.Name, "approval %q with %d tools to ask for: expected always, never or listed with some", h.Approval, len(h.Ask)))
 	}
 }
 
-func listed(w *writer, h *agent.HostedMCP) {
-	w.object("always", func(w *writer) { w.texts("tool_names", h.Ask) })
+func listed(w *jsonmsg.Writer, h *agent.HostedMCP) {
+	w.Name("always").Object(func(w *jsonmsg.Writer) { w.Name("tool_names").Strings(h.Ask) })
 	var never []string
 	for _, name := range h.Allowed {
 		if !slices.Contains(h.Ask, name) {
@@ -105,49 +105,49 @@ func listed(w *writer, h *agent.HostedMCP) {
 		}
 	}
 	if never != nil {
-		w.object("never", func(w *writer) { w.texts("tool_names", never) })
+		w.Name("never").Object(func(w *jsonmsg.Writer) { w.Name("tool_names").Strings(never) })
 	}
 }
 
 // common writes the members that both APIs have, and those that are the caller's own.
-func common(w *writer, cfg Config, opt *agent.Options, tools [][]byte, stream bool) {
+func common(w *jsonmsg.Writer, cfg Config, opt *agent.Options, tools [][]byte, stream bool) {
 	if len(tools) > 0 {
-		w.raw("tools", array(tools))
+		w.Name("tools").Elements(tools)
 	}
 	if opt.Temperature != nil {
-		w.float("temperature", *opt.Temperature)
+		w.Name("temperature").Float(*opt.Temperature)
 	}
 	if stream {
-		w.bool("stream", true)
+		w.Name("stream").Bool(true)
 	}
-	w.add("Config.Extra", cfg.Extra)
+	splice(w, "Config.Extra", cfg.Extra)
 	extra, ok := opt.Extra[ExtraKey]
 	if !ok {
 		return
 	}
 	raw, ok := extra.(json.RawMessage)
-	if !ok && w.err == nil {
-		w.err = bad(content.BadShape, "Options.Extra", "expected a json.RawMessage under %q, found a %T", ExtraKey, extra)
+	if !ok {
+		w.Fail(bad(content.BadShape, "Options.Extra", "expected a json.RawMessage under %q, found a %T", ExtraKey, extra))
 	}
-	w.add("Options.Extra", raw)
+	splice(w, "Options.Extra", raw)
 }
 
 // begin writes the model, without which there is no request.
-func begin(w *writer, opt *agent.Options) {
+func begin(w *jsonmsg.Writer, opt *agent.Options) {
 	if opt.Model == "" {
-		w.err = bad(content.BadShape, "model", "neither the options nor the configuration name a model")
+		w.Fail(bad(content.BadShape, "model", "neither the options nor the configuration name a model"))
 	}
-	w.text("model", opt.Model)
+	w.Member("model", opt.Model)
 }
 
 // format writes the schema of the answer.
-func format(w *writer, s json.RawMessage, strict bool) {
+func format(w *jsonmsg.Writer, s json.RawMessage, strict bool) {
 	text, err := schema("schema", s)
 	if err != nil {
-		w.err = err
+		w.Fail(err)
 		return
 	}
-	w.text("name", "answer")
-	w.raw("schema", text)
-	w.bool("strict", strict)
+	w.Member("name", "answer")
+	w.Name("schema").Verbatim(text)
+	w.Name("strict").Bool(strict)
 }

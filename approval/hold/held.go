@@ -1,6 +1,8 @@
 package hold
 
 import (
+	"bytes"
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -98,7 +100,7 @@ func ending(r Held) string {
 	case Cancelled:
 		return withReason("the request was withdrawn", r.Reason)
 	}
-	return orElse(r.Reason, "the request is "+string(r.State))
+	return cmp.Or(r.Reason, "the request is "+string(r.State))
 }
 
 func withReason(text, reason string) string {
@@ -110,8 +112,8 @@ func withReason(text, reason string) string {
 
 // edited returns the arguments that may run when they are not those that were asked about.
 func edited(r *approval.Request) []byte {
-	if args := r.Current().Call.Args; args != r.Revisions[0].Call.Args {
-		return []byte(args)
+	if args := r.Current().Call.Args; !bytes.Equal(args, r.Revisions[0].Call.Args) {
+		return bytes.Clone(args)
 	}
 	return nil
 }
@@ -153,12 +155,4 @@ func deniedReason(o *approval.Opened) string {
 		return o.Decision.Reasons[0].Detail
 	}
 	return "the rules deny the call"
-}
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-
-	return text
 }

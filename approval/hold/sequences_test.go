@@ -117,7 +117,7 @@ func (x *trial) claim(*rapid.T) {
 }
 
 func same(r *approval.Request, v hold.Verdict) bool {
-	return r.Current().Call.Tool == v.Call.Tool && r.Current().Call.Args == string(v.Call.Args)
+	return r.Current().Call.Tool == v.Call.Tool && string(r.Current().Call.Args) == string(v.Call.Args)
 }
 
 func (x *trial) succeeded(before *approval.Request, key string, v hold.Verdict, now time.Time) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/internal/wait"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -78,7 +79,7 @@ func (c Changes) follow(ctx context.Context, log Log, tenant string) error {
 			next = -1
 			changed = nil // a store that fails at once would keep us busy
 		}
-		await(ctx, changed, lookAgain)
+		_ = wait.For(ctx, changed, lookAgain)
 	}
 
 	return ctx.Err()
@@ -102,15 +103,4 @@ func (c Changes) read(ctx context.Context, log Log, tenant string, next int64) (
 	}
 
 	return next, len(entries), err
-}
-
-// await returns when the channel is closed, the time is over or ctx ends.
-func await(ctx context.Context, c <-chan struct{}, most time.Duration) {
-	t := time.NewTimer(most)
-	defer t.Stop()
-	select {
-	case <-c:
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

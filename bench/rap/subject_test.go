@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/wire"
 	"github.com/assent-dev/assent/resolve"
@@ -86,7 +87,7 @@ func newWorld(t *testing.T) *world {
 	}
 	front := httptest.NewUnstartedServer(nil)
 	w.url = "http://" + front.Listener.Addr().String()
-	g, err := rap.NewGateway(rap.GatewayConfig{
+	g, err := gateway.New(gateway.Config{
 		Common: rap.Common{
 			Records: records(t), Room: "bench", Key: bytes.Repeat([]byte{7}, 32),
 			Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil },
@@ -97,7 +98,7 @@ func newWorld(t *testing.T) *world {
 				w.ran.Add(1)
 				return rap.Outcome{Text: "moved"}, nil
 			}}},
-		Callers: []rap.Caller{{Name: "bench", Callbacks: peer.Config{Allow: []string{w.own.URL}}}},
+		Callers: []gateway.Caller{{Name: "bench", Callbacks: peer.Config{Allow: []string{w.own.URL}}}},
 	})
 	if err != nil {
 		t.Fatal(err)

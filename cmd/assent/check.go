@@ -33,7 +33,7 @@ func checkServe(ctx context.Context, cfg config.Serve) operate.Checked {
 	}
 	base, err := publicURL(cmp.Or(cfg.PublicURL, "http://"+cfg.Listen), nil)
 	if c.wrong("", "", err); err == nil {
-		_, err = newOutside(cfg, base.String())
+		_, err = newDelivery(cfg, base.String())
 		c.wrong("", "", err)
 	}
 	for _, t := range cfg.Tenants {
@@ -116,15 +116,8 @@ func (c *checker) secrets(cfg config.Tenant, agents *plans.Plans) {
 		}
 		c.wrong(cfg.Name, "sign-in", err)
 	}
-	for _, w := range cfg.Webhooks {
-		_, err := newWebhook(w)
-		c.wrong(cfg.Name, "webhook "+w.Name, err)
-	}
-	if s := cfg.Slack; s != nil {
-		for _, file := range []string{s.TokenFile, s.SigningSecretFile} {
-			_, err := readSecret(file)
-			c.wrong(cfg.Name, "slack", err)
-		}
+	for _, t := range targetsOf(cfg) {
+		c.wrong(cfg.Name, t.label(), t.check()...)
 	}
 	if cfg.RAP != nil {
 		c.rap(cfg, agents)

@@ -96,7 +96,7 @@ func votesOverHTTP(t *testing.T, w *entrances, who string, r *approval.Request) 
 
 // edited are other arguments for a request: no two edits are the same.
 func (w *entrances) edited(r *approval.Request) string {
-	return strings.Replace(r.Current().Call.Args, "{", fmt.Sprintf(`{"edit":%d,`, w.words.Add(1)), 1)
+	return strings.Replace(string(r.Current().Call.Args), "{", fmt.Sprintf(`{"edit":%d,`, w.words.Add(1)), 1)
 }
 
 func editsOverHTTP(t *testing.T, w *entrances, who string, r *approval.Request) string {
@@ -225,7 +225,7 @@ func previews(t *testing.T, w *entrances, who string, r *approval.Request) {
 
 // editOf are the arguments that a person's page showed and that they confirm.
 func (w *entrances) editOf(r *approval.Request) string {
-	return strings.Replace(r.Current().Call.Args, "{", fmt.Sprintf(`{"version":%d,`, r.Version), 1)
+	return strings.Replace(string(r.Current().Call.Args), "{", fmt.Sprintf(`{"version":%d,`, r.Version), 1)
 }
 
 func editsInInbox(t *testing.T, w *entrances, who string, r *approval.Request) string {
@@ -261,6 +261,7 @@ type slackPeer struct {
 	clicks  int
 	buttons map[string]string // values, by action and request
 	told    map[string]string // by the path that was posted to
+	posted  []string          // the blocks of messages
 }
 
 // slackButton is a button, or an option of a menu, in the JSON of a message.
@@ -280,6 +281,7 @@ func newSlackPeer(t *testing.T) *slackPeer {
 			p.told[r.URL.Path] = string(text)
 			return
 		}
+		p.posted = append(p.posted, r.FormValue("blocks"))
 		for _, b := range slackButton.FindAllStringSubmatch(r.FormValue("blocks"), -1) {
 			p.buttons[b[1]+" "+b[2]] = b[2] + " " + b[3]
 		}

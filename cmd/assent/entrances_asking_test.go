@@ -39,7 +39,7 @@ func waysToAsk() []wayToAsk {
 		opens     = "server.(*exchange).openRequest"
 		puts      = "server.(*exchange).askQuestion"
 		byToken   = "server.asker"
-		caller    = "rap.CallerAsker"
+		caller    = "rap/gateway.CallerAsker"
 		heldOpens = "approval/hold.(*embedded).Open"
 		deskPuts  = "approval/hold.(*embedded).Ask"
 		takesAct  = "server/administration.(*Desk).Take"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/base64"
 	"fmt"
 	"io"
 	"log/slog"
@@ -81,6 +82,7 @@ type entrances struct {
 	runtime  *runtimePeer // what calls the gateways
 	gateway  string       // URL of the gateway that runs by itself
 	slack    *slackPeer
+	hooks    *hookPeer
 	visitors map[string]*visitor
 	seals    *sealsTaken
 	words    atomic.Int64
@@ -91,7 +93,7 @@ func newEntrances(t *testing.T) *entrances {
 	t.Helper()
 	w := &entrances{
 		testServer: &testServer{dir: t.TempDir(), token: map[string]string{}},
-		machines:   newMachines(t), runtime: newRuntimePeer(t), slack: newSlackPeer(t),
+		machines:   newMachines(t), runtime: newRuntimePeer(t), slack: newSlackPeer(t), hooks: newHookPeer(t),
 		visitors: map[string]*visitor{}, seals: &sealsTaken{of: map[string]string{}},
 	}
 	w.machines.says(func(c machineCall) string {
@@ -104,6 +106,7 @@ func newEntrances(t *testing.T) *entrances {
 		"desk.agf.yaml": entrancesAgent, "spare.agf.yaml": spareAgent, "ops.policy.yaml": entrancesPolicy,
 		"people.yaml": entrancesPeople + gonePeople, "word.json": wordSchema,
 		"caller.token": "secret-of-the-caller", "slack.token": "xoxb-1", "slack.signing": slackSigning,
+		"hook.secret": "whsec_" + base64.StdEncoding.EncodeToString(make([]byte, 32)),
 	} {
 		w.writes(t, name, text)
 	}
@@ -141,6 +144,9 @@ func (w *entrances) configure(c *config.Serve) {
 		Channels:          map[string]string{"": slackChannel}, Arguments: true,
 		API: w.slack.URL + "/api/", Loopback: true,
 	}
+	tenant.Webhooks = []config.Webhook{{
+		Name: "ops", URL: w.hooks.URL, SecretFiles: []string{filepath.Join(w.dir, "hook.secret")}, Loopback: true,
+	}}
 	behind := config.RAPServer{Name: "machines", URL: w.machines.URL, AnsweredBy: []string{"ops"}}
 	caller := config.RAPCaller{
 		Name: "laptop", Person: "mara", TokenFile: filepath.Join(w.dir, "caller.token"),
@@ -168,7 +174,7 @@ func (w *entrances) configure(c *config.Serve) {
 func (w *entrances) replicate(t *testing.T, cfg config.Serve) {
 	t.Helper()
 	cfg.Tenants = []config.Tenant{cfg.Tenants[0]}
-	cfg.Tenants[0].Slack, cfg.Tenants[0].RAP = nil, nil
+	cfg.Tenants[0].Slack, cfg.Tenants[0].RAP, cfg.Tenants[0].Webhooks = nil, nil, nil
 	w.replica = &app{cfg: cfg, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	var err error
 	if w.replica.tenants, err = loadTenants(cfg, w.replica.log); err != nil {
@@ -293,7 +299,7 @@ func (w *entrances) asked(t *testing.T, c askedCall) *approval.Request {
 		}
 		for _, s := range page.Requests {
 			r := w.request(t, s.ID)
-			if strings.Contains(r.Current().Call.Args, `"`+c.word+`"`) {
+			if strings.Contains(string(r.Current().Call.Args), `"`+c.word+`"`) {
 				found = r
 			}
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/plans"
@@ -85,7 +86,7 @@ func standalone(cfg config.Gateway, s store.Store, agents *plans.Plans, key keyf
 		if err != nil {
 			return common, fmt.Errorf("server_token_file: %w", err)
 		}
-		as := rap.CallerAsker(common.Room, rap.Caller{Name: caller.Name})
+		as := gateway.CallerAsker(common.Room, gateway.Caller{Name: caller.Name})
 		if clients[as.Token], err = client.New(cfg.Server, token, client.Options{UserAgent: "assent/" + term.Version}); err != nil {
 			return common, err
 		}

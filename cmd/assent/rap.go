@@ -19,20 +19,22 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/tokens"
 )
 
 // tools is the RAP of all tenants: runtimes that call tools, and gateways that are tools.
 type tools struct {
-	runtimes map[string]*rap.Runtime // by tenant and agent, see toolsKey
-	mounts   map[string]http.Handler // by path
+	runtimes map[string]*runtime.Runtime // by tenant and agent, see toolsKey
+	mounts   map[string]http.Handler     // by path
 	workers  []func(context.Context) error
 }
 
 // runtime is server.Config.Tools.
-func (t *tools) runtime(tenant, agent string) *rap.Runtime {
+func (t *tools) runtime(tenant, agent string) *runtime.Runtime {
 	return t.runtimes[toolsKey(tenant, agent)]
 }
 
@@ -40,7 +42,7 @@ func toolsKey(tenant, agent string) string { return tenant + "\x00" + agent }
 
 // buildTools makes what the tenants' configurations name.
 func (a *app) buildTools(ctx context.Context) error {
-	a.tools = &tools{runtimes: map[string]*rap.Runtime{}, mounts: map[string]http.Handler{}}
+	a.tools = &tools{runtimes: map[string]*runtime.Runtime{}, mounts: map[string]http.Handler{}}
 	for _, t := range a.cfg.Tenants {
 		if t.RAP == nil {
 			continue
@@ -112,7 +114,7 @@ func (a *app) addRuntime(ctx context.Context, tenant string, c config.RAPRuntime
 	if err != nil {
 		return err
 	}
-	runtime, err := rap.NewRuntime(rap.RuntimeConfig{
+	runtime, err := runtime.New(runtime.Config{
 		Common: a.common(tenant, c.Agent, room), Servers: servers, CallbackURL: a.base.String() + path, CallWithin: c.CallWithin, ChoiceWithin: c.QuestionWithin,
 	})
 	if err != nil {
@@ -183,19 +185,19 @@ func (t *tools) run(ctx context.Context) {
 	all.Wait()
 }
 
-// gateway is a gateway with the tool servers behind it.
-type gateway struct {
+// mountedGateway is a gateway with the tool servers behind it.
+type mountedGateway struct {
 	handler http.Handler
 	workers []func(context.Context) error
 }
 
-func newGateway(ctx context.Context, common rap.Common, c config.RAPGateway, public string) (*gateway, error) {
-	cfg := rap.GatewayConfig{
-		Common: common, Name: c.Name, Description: c.Description, PublicURL: public, Ask: rap.Whom(c.Ask), Within: c.Within, RunWithin: c.RunWithin,
+func newGateway(ctx context.Context, common rap.Common, c config.RAPGateway, public string) (*mountedGateway, error) {
+	cfg := gateway.Config{
+		Common: common, Name: c.Name, Description: c.Description, PublicURL: public, Ask: gateway.Whom(c.Ask), Within: c.Within, RunWithin: c.RunWithin,
 		MCPServer: c.MCPServer, SubscriptionWithin: c.SubscriptionWithin,
 	}
 	if s := c.Session; s != nil {
-		cfg.Grants = rap.SessionGrants{Offer: true, For: s.For, Uses: s.Uses, Children: s.Children}
+		cfg.Grants = gateway.SessionGrants{Offer: true, For: s.For, Uses: s.Uses, Children: s.Children}
 	}
 	var err error
 	if cfg.Callers, err = rapCallers(c.Callers); err != nil {
@@ -205,11 +207,11 @@ func newGateway(ctx context.Context, common rap.Common, c config.RAPGateway, pub
 	if cfg.Operations, err = rapOperations(c.Operations); err != nil {
 		return nil, err
 	}
-	out, mux := &gateway{}, http.NewServeMux()
+	out, mux := &mountedGateway{}, http.NewServeMux()
 	if err := out.upstream(ctx, mux, &cfg, c.Upstream); err != nil {
 		return nil, err
 	}
-	g, err := rap.NewGateway(cfg)
+	g, err := gateway.New(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -235,29 +237,29 @@ func warnOfLocalCallers(log *slog.Logger, c config.RAPGateway, public string) {
 }
 
 // warnOfAsking says what the choice of who is asked means.
-func warnOfAsking(log *slog.Logger, ask rap.Whom, upstream bool) {
-	if ask == rap.AskUser {
+func warnOfAsking(log *slog.Logger, ask gateway.Whom, upstream bool) {
+	if ask == gateway.AskUser {
 		log.Warn("ask is user: a calling runtime answers the questions about its own calls, and nobody can tell whether its user saw them",
 			"hint", "ask: approvers has people of the directory answer")
 	}
-	if ask != rap.AskApprovers && upstream {
+	if ask != gateway.AskApprovers && upstream {
 		log.Warn("ask is "+string(ask)+": a call asks its user once, so an operation of a tool server behind that asks too ends with an error after the user agreed",
 			"hint", "ask: approvers, or a policy that lets these operations pass to the server's own question")
 	}
 }
 
 // upstream adds the operations of RAP tool servers behind the gateway.
-func (g *gateway) upstream(ctx context.Context, mux *http.ServeMux, cfg *rap.GatewayConfig, servers []config.RAPServer) error {
+func (g *mountedGateway) upstream(ctx context.Context, mux *http.ServeMux, cfg *gateway.Config, servers []config.RAPServer) error {
 	all, err := rapServers(servers)
 	if err != nil {
 		return err
 	}
-	var behind []*rap.UpstreamServer
+	var behind []*runtime.UpstreamServer
 	for i, s := range all {
 		path := fmt.Sprintf("/upstream/%d", i)
 		common := cfg.Common
 		common.Room += "/upstream/" + s.Name
-		u, err := rap.Upstream(ctx, rap.UpstreamConfig{Common: common, Server: s, CallbackURL: cfg.PublicURL + path})
+		u, err := runtime.Upstream(ctx, runtime.UpstreamConfig{Common: common, Server: s, CallbackURL: cfg.PublicURL + path})
 		if err != nil {
 			return fmt.Errorf("upstream %s: %w: its operations are read at the start, so it must be there before", s.Name, err)
 		}
@@ -276,19 +278,19 @@ func (g *gateway) upstream(ctx context.Context, mux *http.ServeMux, cfg *rap.Gat
 }
 
 // run works until ctx ends.
-func (g *gateway) run(ctx context.Context) error {
+func (g *mountedGateway) run(ctx context.Context) error {
 	(&tools{workers: g.workers}).run(ctx)
 	return ctx.Err()
 }
 
-func rapServers(in []config.RAPServer) ([]rap.Server, error) {
-	var out []rap.Server
+func rapServers(in []config.RAPServer) ([]runtime.Server, error) {
+	var out []runtime.Server
 	for _, s := range in {
 		to, err := rapPeer(s.URL, s.Allow, s.Networks, s.TokenFile)
 		if err != nil {
 			return nil, fmt.Errorf("tool server %s: %w", s.Name, err)
 		}
-		out = append(out, rap.Server{Name: s.Name, Peer: to, Groups: s.AnsweredBy, MCPServer: s.MCPServer, TrustDestructive: s.TrustDestructive})
+		out = append(out, runtime.Server{Name: s.Name, Peer: to, Groups: s.AnsweredBy, MCPServer: s.MCPServer, TrustDestructive: s.TrustDestructive})
 	}
 	return out, nil
 }
@@ -312,15 +314,15 @@ func rapPeer(url string, allow, networks []string, tokenFile string) (peer.Confi
 	return cfg, err
 }
 
-func rapCallers(in []config.RAPCaller) ([]rap.Caller, error) {
-	var out []rap.Caller
+func rapCallers(in []config.RAPCaller) ([]gateway.Caller, error) {
+	var out []gateway.Caller
 	for _, c := range in {
 		callbacks, err := rapPeer("", c.Callbacks, c.Networks, c.CallbackTokenFile)
 		if err != nil {
 			return nil, fmt.Errorf("caller %s: %w", c.Name, err)
 		}
 		callbacks.AnyPort = c.AnyPort
-		caller := rap.Caller{Name: c.Name, Person: c.Person, Callbacks: callbacks, AnswersSigned: c.Signed}
+		caller := gateway.Caller{Name: c.Name, Person: c.Person, Callbacks: callbacks, AnswersSigned: c.Signed}
 		if c.TokenFile != "" {
 			secret, err := readSecret(c.TokenFile)
 			if err != nil {
@@ -347,7 +349,7 @@ func rapOperations(in []config.RAPOperation) ([]rap.Operation, error) {
 		if err != nil {
 			return nil, fmt.Errorf("operation %s: %w", o.Name, err)
 		}
-		op, err := rap.Endpoint(rap.Operation{
+		op, err := gateway.Endpoint(rap.Operation{
 			Name: o.Name, Description: o.Description, InputSchema: schema, Destructive: o.Destructive, ReadOnly: o.ReadOnly,
 		}, to)
 		if err != nil {

@@ -47,7 +47,7 @@ type app struct {
 	service  *approval.Service
 	// administration asks people about acts of administrators.
 	administration *administration.Desk
-	outside        *outside
+	delivery       *delivery
 	tools          *tools
 	auth           *auth.Auth // nil: nobody can sign in
 	witness        *witness.Runner
@@ -158,15 +158,15 @@ func publicURL(text string, addr net.Addr) (*url.URL, error) {
 }
 
 func (a *app) buildService() (err error) {
-	if a.outside, err = newOutside(a.cfg, a.base.String()); err != nil {
+	if a.delivery, err = newDelivery(a.cfg, a.base.String()); err != nil {
 		return err
 	}
 	plans := &administration.Planner{Next: a.tenants, Admins: a.tenants.adminsOf}
 	a.service = approval.New(a.store, plans, a.people, time.Now, rand.Reader, approval.Config{
-		Route: a.outside.route, AcceptUnknown: a.acceptsUnknown, KeepArgs: a.cfg.KeepArgs, Quota: quotaOf(a.cfg.Limits),
+		Route: a.delivery.route, AcceptUnknown: a.acceptsUnknown, KeepArgs: a.cfg.KeepArgs, Quota: quotaOf(a.cfg.Limits),
 	})
 	a.administration = &administration.Desk{Service: a.service, Directory: a.people, Admins: a.tenants.adminsOf}
-	if err := a.outside.connect(a); err != nil {
+	if err := a.delivery.connect(a); err != nil {
 		return err
 	}
 	providers, err := a.tenants.providers()
@@ -191,7 +191,7 @@ func (a *app) acceptsUnknown(tenant string) bool {
 // pages is everything beside the API.
 func (a *app) pages() http.Handler {
 	mux := http.NewServeMux()
-	a.outside.mount(mux)
+	a.delivery.mount(mux)
 	a.tools.mount(mux)
 	if a.auth == nil {
 		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
@@ -230,7 +230,7 @@ func who(r *http.Request) (tenant string, p approval.Person, dev, ok bool) {
 func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 	s := server.New(server.Config{
 		Service: a.service, Store: a.store, Directory: a.people, Signer: a.key.Signer, Logger: a.log, Inbox: a.pages(),
-		Administration: a.administration, PublicURL: a.signInURL(),
+		Administration: a.administration, PublicURL: a.signInURL(), Channels: votingChannels(),
 		Checks: a.checks(),
 		Tools:  a.tools.runtime, Version: term.Version, Loaded: a.tenants.loaded, UnusableAgents: a.tenants.unusableAgents,
 		MetricsElsewhere: a.figures != nil, Witnesses: a.witness.States,
@@ -243,7 +243,7 @@ func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 	var worked, answered, figured error
 	all.Go(func() { worked = s.Run(ctx) })
 	all.Go(func() { a.tenants.run(ctx, a.service.Record) })
-	all.Go(func() { a.outside.run(ctx) })
+	all.Go(func() { a.delivery.run(ctx) })
 	all.Go(func() { a.tools.run(ctx) })
 	all.Go(func() { a.witness.Run(ctx) })
 	if a.auth != nil {
@@ -271,7 +271,7 @@ func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 
 // httpServer answers for the names of this server only.
 func (a *app) httpServer(handler http.Handler) *http.Server {
-	answers := server.HTTPServer(server.ForHosts(handler, append([]string{a.base.Hostname()}, a.cfg.Hosts...)))
+	answers := server.HTTPServer(server.ForHosts(handler, append([]string{a.base.Hostname()}, a.cfg.Hosts...), append(posting(), "/rap/")...))
 	answers.ErrorLog = slog.NewLogLogger(a.log.Handler(), slog.LevelWarn)
 	return answers
 }
@@ -334,12 +334,8 @@ func (a *app) register() []operate.Address {
 				operate.Address{Tenant: at.Tenant, For: operate.SignedOutURI, URL: at.SignedOut})
 		}
 	}
-	for _, t := range a.cfg.Tenants {
-		if t.Slack != nil {
-			out = append(out, operate.Address{Tenant: t.Name, For: operate.SlackURL, URL: a.base.String() + slackPath(t.Name)})
-		}
-	}
-	return out
+
+	return append(out, a.delivery.register(a.base.String())...)
 }
 
 // warnOfPlainHTTP says that tokens cross the network in the clear when others than this machine can reach the listener.

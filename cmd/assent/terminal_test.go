@@ -104,7 +104,7 @@ func TestEditInEditor(t *testing.T) {
 		t.Errorf("%q, %v", mode, err)
 	}
 	now, err := h.client(t, "alice").Request(t.Context(), r.ID)
-	if err != nil || now.State != approval.Approved || !strings.Contains(now.Current().Call.Args, "9000") {
+	if err != nil || now.State != approval.Approved || !strings.Contains(string(now.Current().Call.Args), "9000") {
 		t.Errorf("%+v, %v", now, err)
 	}
 	r = h.ask(t, `{"kind":"tool","tool":"trade","args":{"amount":1}}`)

@@ -18,6 +18,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/keyfile"
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/server/auth"
 	"github.com/assent-dev/assent/server/directory"
 	"github.com/assent-dev/assent/store"
@@ -202,7 +203,7 @@ func (r *restoring) endRoom(ctx context.Context, room string) error {
 		}
 		for _, record := range all {
 			after = record.Key
-			keep, err := rap.OutlivesRestore(r.key.RAP, record)
+			keep, err := gateway.OutlivesRestore(r.key.RAP, record)
 			if err != nil {
 				return err
 			}

@@ -1,5 +1,6 @@
-// Command custom runs an agent that is no chat model: a program of steps that asks its user in the middle. It is run from its beginning
-// each time; what has been done is not done again, and what has been answered is not asked again.
+// Command custom runs an agent that is no chat model: a program of steps that asks its user in the
+// middle. It is run from its beginning each time; what has been done is not done again, and what
+// has been answered is not asked again.
 //
 //	go run ./examples/custom
 //	go run ./examples/custom -decline
@@ -11,32 +12,32 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"strings"
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
-	"github.com/assent-dev/assent/template"
+	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
 func main() {
 	decline := flag.Bool("decline", false, "say no")
 	flag.Parse()
-	if err := run(context.Background(), os.Stdout, !*decline); err != nil {
-		say(os.Stderr, "custom", err.Error())
+	page := stage.NewPage(os.Stdout, "user", "agent")
+	if err := errors.Join(run(context.Background(), page, !*decline), page.Err); err != nil {
+		stage.NewPage(os.Stderr, "", "").Line("custom", err.Error())
 		os.Exit(1)
 	}
 }
 
 const signature = `{"type":"object","properties":{"name":{"type":"string","minLength":2},"channel":{"enum":["stable","beta"]}},"required":["name","channel"]}`
 
-// release publishes what has changed, once somebody agrees and signs. The steps say when they really run.
-func release(out io.Writer) agent.Agent {
+// release publishes what has changed, once somebody agrees and signs. The steps say when they
+// really run.
+func release(page *stage.Page) agent.Agent {
 	return agent.NewFlow("release", agent.FlowConfig{}, func(ctx context.Context, f *agent.Flow) error {
 		var changes int
 		if err := f.Step(ctx, "collect", func(context.Context) (any, error) {
-			say(out, "step", "collect the changes")
+			page.Line("step", "collect the changes")
 			return 12, nil
 		}, &changes); err != nil {
 			return err
@@ -53,7 +54,7 @@ func release(out io.Writer) agent.Agent {
 			return err
 		}
 		if err := f.Step(ctx, "upload", func(context.Context) (any, error) {
-			say(out, "step", "upload v1.4.0 to "+by.Channel)
+			page.Line("step", "upload v1.4.0 to "+by.Channel)
 			return nil, nil
 		}, nil); err != nil {
 			return err
@@ -63,29 +64,30 @@ func release(out io.Writer) agent.Agent {
 	})
 }
 
-// run runs the agent until it asks nothing more. Between two runs there is only the thread's JSON, which may wait in any store.
-func run(ctx context.Context, out io.Writer, yes bool) error {
+// run runs the agent until it asks nothing more. Between two runs there is only the thread's JSON,
+// which may wait in any store.
+func run(ctx context.Context, page *stage.Page, yes bool) error {
 	stored, err := json.Marshal(agent.NewThread("release-1.4.0"))
 	if err != nil {
 		return fmt.Errorf("store the thread: %w", err)
 	}
 	message := content.UserText("Release what we have.")
-	say(out, "user", message.Text())
+	page.Line("user", message.Text())
 	for message != nil {
 		thread := &agent.Thread{}
 		if err := json.Unmarshal(stored, thread); err != nil {
 			return fmt.Errorf("load the thread: %w", err)
 		}
-		resp, err := release(out).Run(ctx, thread, message)
+		resp, err := release(page).Run(ctx, thread, message)
 		if err != nil {
 			return err
 		}
 		for _, m := range resp.Messages {
 			if text := m.Text(); text != "" {
-				say(out, "agent", text)
+				page.Line("agent", text)
 			}
 		}
-		if message, err = answers(out, resp.UserInputRequests(), yes); err != nil {
+		if message, err = answers(page, resp.UserInputRequests(), yes); err != nil {
 			return err
 		}
 		if stored, err = json.Marshal(thread); err != nil {
@@ -96,10 +98,10 @@ func run(ctx context.Context, out io.Writer, yes bool) error {
 }
 
 // answers is the user. The message is nil when nothing is asked.
-func answers(out io.Writer, requests []content.InputRequest, yes bool) (*content.Message, error) {
+func answers(page *stage.Page, requests []content.InputRequest, yes bool) (*content.Message, error) {
 	var given []content.Content
 	for _, request := range requests {
-		answer, err := answerTo(out, request, yes)
+		answer, err := answerTo(page, request, yes)
 		if err != nil {
 			return nil, err
 		}
@@ -111,26 +113,21 @@ func answers(out io.Writer, requests []content.InputRequest, yes bool) (*content
 	return content.NewMessage(content.User, given...), nil
 }
 
-func answerTo(out io.Writer, request content.InputRequest, yes bool) (content.InputResponse, error) {
+func answerTo(page *stage.Page, request content.InputRequest, yes bool) (content.InputResponse, error) {
 	switch q := request.(type) {
 	case *content.TextApprovalRequest:
-		say(out, "asks", q.Text)
+		page.Line("asks", q.Text)
 		if yes {
-			say(out, "answer", "yes")
+			page.Line("answer", "yes")
 			return q.CreateApproval(""), nil
 		}
-		say(out, "answer", "no, not on a Friday")
+		page.Line("answer", "no, not on a Friday")
 		return q.CreateRejection("not on a Friday"), nil
 	case *content.StructuredInputRequest:
 		const data = `{"name":"Ann Lee","channel":"beta"}`
-		say(out, "asks", q.Text)
-		say(out, "answer", data)
+		page.Line("asks", q.Text)
+		page.Line("answer", data)
 		return q.CreateResponse(json.RawMessage(data))
 	}
 	return nil, fmt.Errorf("a %T can't be answered here", request)
-}
-
-// say prints one line; what could act on the terminal is spelled out.
-func say(out io.Writer, who, text string) {
-	fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("  %-9s %s", who, template.Escape(text)), " "))
 }

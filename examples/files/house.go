@@ -16,7 +16,9 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 	"github.com/assent-dev/assent/store/sqlite"
@@ -30,7 +32,7 @@ var filesFile []byte
 
 // house is the tool server and the runtime that calls it, each at an address of its own.
 type house struct {
-	threads *rap.Threads // the agent's
+	threads *runtime.Threads // the agent's
 	stop    []func()
 }
 
@@ -68,11 +70,11 @@ func (h *house) gateway(ctx context.Context, common rap.Common, dir string, at, 
 	if common.Plan, err = planOf("files.agf.yaml", filesFile); err != nil {
 		return err
 	}
-	g, err := rap.NewGateway(rap.GatewayConfig{
-		Common: common, Name: "files", Description: "Files of one folder.", PublicURL: address(at), Ask: rap.AskUser,
+	g, err := gateway.New(gateway.Config{
+		Common: common, Name: "files", Description: "Files of one folder.", PublicURL: address(at), Ask: gateway.AskUser,
 		Operations: []rap.Operation{writeFile(dir)},
-		Callers:    []rap.Caller{{Name: "here", Callbacks: peer.Config{Allow: []string{address(agents)}}}},
-		Grants:     rap.SessionGrants{Offer: true, For: time.Hour, Uses: 10},
+		Callers:    []gateway.Caller{{Name: "here", Callbacks: peer.Config{Allow: []string{address(agents)}}}},
+		Grants:     gateway.SessionGrants{Offer: true, For: time.Hour, Uses: 10},
 		Within:     5 * time.Minute,
 	})
 	if err == nil {
@@ -107,8 +109,8 @@ func (h *house) startRuntime(ctx context.Context, common rap.Common, tools, at n
 	if common.Plan, err = planOf("writer.agf.yaml", writerFile); err != nil {
 		return err
 	}
-	runtime, err := rap.NewRuntime(rap.RuntimeConfig{
-		Common: common, CallbackURL: address(at), Servers: []rap.Server{{Name: "files", Peer: peer.Config{URL: address(tools)}}},
+	runtime, err := runtime.New(runtime.Config{
+		Common: common, CallbackURL: address(at), Servers: []runtime.Server{{Name: "files", Peer: peer.Config{URL: address(tools)}}},
 	})
 	if err != nil {
 		return err

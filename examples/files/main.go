@@ -1,5 +1,5 @@
-// Command files puts a tool that writes files behind approvals, and calls it as an agent would: both sides of RAP's user choice in one process,
-// over real HTTP.
+// Command files puts a tool that writes files behind approvals, and calls it as an agent would:
+// both sides of RAP's user choice in one process, over real HTTP.
 //
 //	go run ./examples/files        # a script plays the user
 //	go run ./examples/files -ask   # you are the user
@@ -17,7 +17,7 @@ import (
 	"path/filepath"
 
 	"github.com/assent-dev/assent/examples/internal/stage"
-	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/runtime"
 )
 
 func main() {
@@ -71,7 +71,7 @@ func (h *house) play(ctx context.Context, page *stage.Page, dir string) error {
 		if err != nil {
 			return err
 		}
-		in := rap.Invocation{Thread: c.thread, ID: c.id, User: "user", Operation: "write_file", Arguments: args}
+		in := runtime.Invocation{Thread: c.thread, ID: c.id, User: "user", Operation: "write_file", Arguments: args}
 		if _, err := h.threads.Invoke(ctx, in); err != nil {
 			return err
 		}

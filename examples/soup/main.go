@@ -1,5 +1,5 @@
-// Command soup asks a menu what the special costs. Both of the menu's tools need approval; the model calls them in one turn, and each call
-// is answered by itself.
+// Command soup asks a menu what the special costs. Both of the menu's tools need approval; the
+// model calls them in one turn, and each call is answered by itself.
 //
 //	go run ./examples/soup                          # a scripted model, a scripted guest
 //	go run ./examples/soup -ask                     # you answer
@@ -16,6 +16,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/examples/internal/model"
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
@@ -37,7 +38,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer, env fu
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%q: expected flags only", flags.Arg(0))
 	}
-	model, err := stage.Model(*name, env, script{})
+	chosen, err := model.New(*name, env, script{})
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer, env fu
 	if *ask {
 		answer = atTerminal(in, p)
 	}
-	return errors.Join(talk(ctx, waiter(model), answer, p), p.Err)
+	return errors.Join(talk(ctx, waiter(chosen), answer, p), p.Err)
 }
 
 // waiter is the agent: a model, the loop around it and the menu as its tools.
@@ -58,8 +59,8 @@ func waiter(model agent.ChatClient) agent.Agent {
 	})
 }
 
-// talk asks the question and runs the agent until it asks nothing more. A run ends with requests instead of waiting for answers: between
-// two runs nothing is held but the thread.
+// talk asks the question and runs the agent until it asks nothing more. A run ends with requests
+// instead of waiting for answers: between two runs nothing is held but the thread.
 func talk(ctx context.Context, a agent.Agent, answer answerer, p page) error {
 	thread := agent.NewThread("table-4")
 	message := content.UserText("What is the special soup today, and what does it cost?")
@@ -86,7 +87,8 @@ func talk(ctx context.Context, a agent.Agent, answer answerer, p page) error {
 	}
 }
 
-// answers makes one message of the answers to all requests. Some may be left for a later message; the calls wait until then.
+// answers makes one message of the answers to all requests. Some may be left for a later message;
+// the calls wait until then.
 func answers(requests []content.InputRequest, answer answerer) (*content.Message, error) {
 	message := content.NewMessage(content.User)
 	for _, request := range requests {

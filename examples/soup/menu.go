@@ -8,7 +8,8 @@ import (
 	"github.com/assent-dev/assent/agent"
 )
 
-// menu returns the two tools. Reading a menu harms nobody, but every call of them needs approval: the marker says so.
+// menu returns the two tools. Reading a menu harms nobody, but every call of them needs approval:
+// the marker says so.
 func menu() []agent.Tool {
 	specials := agent.NewFunction("get_specials", "Returns today's specials.", json.RawMessage(`{"type":"object","properties":{}}`),
 		func(context.Context, json.RawMessage) (any, error) {

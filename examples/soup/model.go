@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
-// script plays the model: what it says follows from the messages that it is given and from nothing else.
+// script plays the model: what it says follows from the messages that it is given and from nothing
+// else.
 type script struct{}
 
 // Respond calls both tools in one turn, and tells the guest what came of it.
@@ -35,6 +36,8 @@ func (script) Respond(_ context.Context, messages []*content.Message, _ *agent.O
 }
 
 // Stream is Respond in one piece.
-func (s script) Stream(ctx context.Context, messages []*content.Message, opt *agent.Options) iter.Seq2[*agent.Update, error] {
+func (s script) Stream(
+	ctx context.Context, messages []*content.Message, opt *agent.Options,
+) iter.Seq2[*agent.Update, error] {
 	return agent.StreamOf(s.Respond(ctx, messages, opt))
 }

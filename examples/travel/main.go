@@ -1,4 +1,5 @@
-// Command travel plans a trip, asks, and goes on from the answer in another process: nothing runs between two commands.
+// Command travel plans a trip, asks, and goes on from the answer in another process: nothing runs
+// between two commands.
 //
 //	go run ./examples/travel plan "a trip to Lisbon"   # ends with a request
 //	go run ./examples/travel pending                   # lists what is open
@@ -7,7 +8,8 @@
 //	go run ./examples/travel answer ID edit '{"flight":"LH 1166","price":189}'
 //	go run ./examples/travel answer ID data '{"name":"Ann Lee"}'
 //
-// Flags stand before the command: -dir for where trips are kept, -model openai:NAME or anthropic:NAME for a real model.
+// Flags stand before the command: -dir for where trips are kept, -model openai:NAME or
+// anthropic:NAME for a real model.
 package main
 
 import (
@@ -22,6 +24,7 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/agent/filestore"
+	"github.com/assent-dev/assent/examples/internal/model"
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
@@ -40,11 +43,11 @@ func run(ctx context.Context, args []string, out io.Writer, env func(string) str
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	model, err := stage.Model(*name, env, script{})
+	chosen, err := model.New(*name, env, script{})
 	if err != nil {
 		return err
 	}
-	o, err := newOffice(*dir, model, page{stage.NewPage(out, "traveller", "agent")})
+	o, err := newOffice(*dir, chosen, page{stage.NewPage(out, "traveller", "agent")})
 	if err != nil {
 		return err
 	}
@@ -58,7 +61,7 @@ type office struct {
 	page  page
 }
 
-func newOffice(dir string, model agent.ChatClient, p page) (*office, error) {
+func newOffice(dir string, client agent.ChatClient, p page) (*office, error) {
 	if dir == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
@@ -74,10 +77,12 @@ func newOffice(dir string, model agent.ChatClient, p page) (*office, error) {
 	if err != nil {
 		return nil, err
 	}
-	loop := agent.NewFunctionInvoking(model, agent.LoopConfig{Decider: rules})
+	loop := agent.NewFunctionInvoking(client, agent.LoopConfig{Decider: rules})
 	return &office{store: store, page: p, agent: agent.NewChatAgent(loop, agent.ChatAgentConfig{
-		Name: "travel", Instructions: instructions, Store: store,
-		Tools: []agent.Tool{searchFlights(), &bookFlight{ledger: filepath.Join(dir, "bookings.jsonl")}},
+		Name:         "travel",
+		Instructions: instructions,
+		Store:        store,
+		Tools:        []agent.Tool{searchFlights(), &bookFlight{ledger: filepath.Join(dir, "bookings.jsonl")}},
 	})}, nil
 }
 
@@ -179,7 +184,8 @@ func (o *office) answer(ctx context.Context, id, word string, more []string) err
 	return o.goOn(ctx, of, content.NewMessage(content.User, response))
 }
 
-// goOn runs the agent on a thread until it needs its user, or nothing more. The agent saves the thread.
+// goOn runs the agent on a thread until it needs its user, or nothing more. The agent saves the
+// thread.
 func (o *office) goOn(ctx context.Context, t *agent.Thread, message *content.Message) error {
 	o.page.Title("%s", t.ID)
 	o.page.message(message)

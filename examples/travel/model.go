@@ -12,7 +12,8 @@ import (
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
-// script plays the model. It finds its place in the messages that it is given, so it does not matter which process asks.
+// script plays the model. It finds its place in the messages that it is given, so it does not
+// matter which process asks.
 type script struct{}
 
 // Respond searches, books the first flight that was found, and says what came of it.
@@ -34,7 +35,9 @@ func (script) Respond(_ context.Context, messages []*content.Message, _ *agent.O
 }
 
 // Stream is Respond in one piece.
-func (s script) Stream(ctx context.Context, messages []*content.Message, opt *agent.Options) iter.Seq2[*agent.Update, error] {
+func (s script) Stream(
+	ctx context.Context, messages []*content.Message, opt *agent.Options,
+) iter.Seq2[*agent.Update, error] {
 	return agent.StreamOf(s.Respond(ctx, messages, opt))
 }
 

@@ -126,6 +126,7 @@ const tick = 20 * time.Millisecond
 func (a *Assent) serve(cfg Config) {
 	a.T.Helper()
 	config := server.Config{
+		Channels:  []string{"inbox", "slack"},
 		Service:   a.Service,
 		Store:     a.Store,
 		Directory: a.People,

@@ -1,6 +1,7 @@
 package jsonmsg
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -12,43 +13,49 @@ import (
 
 // Reader keeps the first thing that is wrong with a message and goes on, so that what reads a message reads like the message.
 type Reader struct {
-	err     *Error
+	err     error
 	checked bool // the whole text is sound
 }
 
-// Fail keeps the first problem.
-func (r *Reader) Fail(problem Error) {
+// Fail keeps the first error.
+func (r *Reader) Fail(err error) {
 	if r.err == nil {
-		r.err = &problem
+		r.err = err
 	}
 }
 
-// Err is the first thing that is wrong, an *Error.
-func (r *Reader) Err() error {
-	if r.err == nil {
-		return nil
-	}
-	return r.err
-}
+// Err is the first thing that is wrong: an *Error, unless a caller of Fail had another.
+func (r *Reader) Err() error { return r.err }
 
 // Fields is an object whose members are read by name. Names are exact. Who asks for a member that is missing or is something else gets
 // nothing of it, and the reader an error.
 type Fields struct {
 	*Reader
 	Path    string // "tools[2]"; "" for the message as a whole
+	Source  []byte // its text
 	members []Member
 }
 
-// Read reads a message that must be one object that all readers understand alike. With known names, members of others are passed over.
-// Of a message that is not sound it still tells apart what it can, beside the error: each member is checked where it is read.
-func Read(text []byte, lim value.Limits, known ...string) Fields {
+// Read reads a message that must be one object that all readers understand alike. Of any other there is nothing but an error.
+func Read(text []byte, lim value.Limits) Fields {
+	out := Salvage(text, lim)
+	if out.err != nil {
+		return Fields{Reader: out.Reader}
+	}
+	return out
+}
+
+// Salvage is Read that tells apart what it can of a message that is not sound, beside the error: the members of known names, each of which
+// is checked where it is read.
+func Salvage(text []byte, lim value.Limits, known ...string) Fields {
 	r := &Reader{}
 	_, err := Check(text, lim)
 	r.checked = err == nil
 	if err != nil {
-		r.Fail(Error{Expected: "one JSON object that all readers understand alike", Err: err})
+		r.Fail(&Error{Expected: "one JSON object that all readers understand alike", Err: err})
 	}
-	if lim.MaxBytes > 0 && len(text) > lim.MaxBytes {
+	var unsound *value.Error
+	if errors.As(err, &unsound) && unsound.Code == value.TooLarge {
 		return Fields{Reader: r}
 	}
 	return r.Fields("", text, known...)
@@ -57,9 +64,9 @@ func Read(text []byte, lim value.Limits, known ...string) Fields {
 // Fields reads the text of an object that stands at a path, or only its members of known names. In a text that is not sound a name may
 // stand twice: no reading of such an object is right.
 func (r *Reader) Fields(path string, raw []byte, known ...string) Fields {
-	out := Fields{Reader: r, Path: path}
+	out := Fields{Reader: r, Path: path, Source: raw}
 	if !IsObject(raw) {
-		r.Fail(Error{Path: path, Expected: "an object", Found: Describe(raw)})
+		r.Fail(&Error{Path: path, Expected: "an object", Found: Describe(raw)})
 		return out
 	}
 	if r.checked {
@@ -73,7 +80,7 @@ func (r *Reader) Fields(path string, raw []byte, known ...string) Fields {
 		case err == nil && len(known) > 0 && !slices.Contains(known, m.Key):
 			continue
 		case err != nil || seen[m.Key]:
-			r.Fail(Error{Path: path, Expected: "an object", Err: err})
+			r.Fail(&Error{Path: path, Expected: "an object", Err: err})
 			return Fields{Reader: r, Path: path}
 		}
 		seen[m.Key] = true
@@ -82,7 +89,8 @@ func (r *Reader) Fields(path string, raw []byte, known ...string) Fields {
 	return out
 }
 
-func (f Fields) get(name string) ([]byte, bool) {
+// Given is the text of a member as it stands there, null too; false when it is absent.
+func (f Fields) Given(name string) ([]byte, bool) {
 	for i := range f.members {
 		if f.members[i].Name == name {
 			return f.members[i].Raw, true
@@ -96,12 +104,12 @@ func (f Fields) At(name string) string { return strings.TrimPrefix(f.Path+"."+na
 
 // Expect fails at a member.
 func (f Fields) Expect(name, expected string) {
-	f.Fail(Error{Path: f.At(name), Expected: expected})
+	f.Fail(&Error{Path: f.At(name), Expected: expected})
 }
 
 // refuse fails at a member for what stands there.
 func (f Fields) refuse(name, expected string) {
-	f.Fail(Error{Path: f.At(name), Expected: expected, Found: Describe(f.Raw(name))})
+	f.Fail(&Error{Path: f.At(name), Expected: expected, Found: Describe(f.Raw(name))})
 }
 
 // Members are all members in source order.
@@ -109,7 +117,7 @@ func (f Fields) Members() []Member { return f.members }
 
 // Raw is the text of a member, nil when it is absent or null.
 func (f Fields) Raw(name string) []byte {
-	raw, _ := f.get(name)
+	raw, _ := f.Given(name)
 	if string(raw) == "null" {
 		return nil
 	}
@@ -125,9 +133,9 @@ func (r *Reader) String(path string, raw []byte) (string, bool) {
 	switch {
 	case ok:
 	case Describe(raw) == "a string":
-		r.Fail(Error{Path: path, Expected: "a string that all readers understand alike"})
+		r.Fail(&Error{Path: path, Expected: "a string that all readers understand alike"})
 	default:
-		r.Fail(Error{Path: path, Expected: "a string", Found: Describe(raw)})
+		r.Fail(&Error{Path: path, Expected: "a string", Found: Describe(raw)})
 	}
 	return s, ok
 }
@@ -135,6 +143,15 @@ func (r *Reader) String(path string, raw []byte) (string, bool) {
 // Need is a string that must be there, though it may be empty.
 func (f Fields) Need(name string) string {
 	s, _ := f.String(f.At(name), f.Raw(name))
+	return s
+}
+
+// NonEmpty is a string that must be there and not be empty.
+func (f Fields) NonEmpty(name string) string {
+	s := f.Text(name)
+	if s == "" {
+		f.Fail(&Error{Path: f.At(name), Expected: "a string", Found: "none"})
+	}
 	return s
 }
 
@@ -191,8 +208,11 @@ func (f Fields) Object(name string) Fields {
 	if !f.Has(name) {
 		return Fields{Reader: f.Reader, Path: f.At(name)}
 	}
-	return f.Reader.Fields(f.At(name), f.Raw(name))
+	return f.Required(name)
 }
+
+// Required is an object that must be there.
+func (f Fields) Required(name string) Fields { return f.Reader.Fields(f.At(name), f.Raw(name)) }
 
 // Elements walks over the elements of an array with their paths, at most so many. What is no array has none.
 func (f Fields) Elements(name string, most int) iter.Seq2[string, []byte] {
@@ -203,7 +223,7 @@ func (f Fields) Elements(name string, most int) iter.Seq2[string, []byte] {
 			return
 		}
 		if _, err := Check(raw, Limits()); !f.checked && err != nil {
-			f.Fail(Error{Path: path, Expected: "an array", Err: err})
+			f.Fail(&Error{Path: path, Expected: "an array", Err: err})
 			return
 		}
 
@@ -211,7 +231,7 @@ func (f Fields) Elements(name string, most int) iter.Seq2[string, []byte] {
 		for i := range c.Elements() {
 			at := c.Skip()
 			if i == most {
-				f.Fail(Error{Path: path, Expected: fmt.Sprintf("at most %d elements", most)})
+				f.Fail(&Error{Path: path, Expected: fmt.Sprintf("at most %d elements", most)})
 				return
 			}
 			if !yield(path+"["+strconv.Itoa(i)+"]", raw[at.From:at.To:at.To]) {
@@ -219,6 +239,18 @@ func (f Fields) Elements(name string, most int) iter.Seq2[string, []byte] {
 			}
 		}
 	}
+}
+
+// Objects are the elements of an array of objects; none when it is absent.
+func (f Fields) Objects(name string) []Fields {
+	if !f.Has(name) {
+		return nil
+	}
+	var out []Fields
+	for path, raw := range f.Elements(name, len(f.Raw(name))) {
+		out = append(out, f.Reader.Fields(path, raw))
+	}
+	return out
 }
 
 // Unknown is the first member whose name is not known; false when there is none.

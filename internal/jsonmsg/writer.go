@@ -107,8 +107,12 @@ func (w *Writer) String(s string) {
 	w.separate()
 	var err error
 	if w.Text, err = jsontext.AppendQuote(w.Text, s); err != nil {
-		w.refuse("UTF-8")
+		w.Fail(&Error{Path: w.member, Expected: "UTF-8", Err: notUTF8()})
 	}
+}
+
+func notUTF8() error {
+	return &value.Error{Code: value.InvalidUTF8, Offset: -1, Detail: "expected UTF-8"}
 }
 
 // Strings writes an array of strings.
@@ -176,7 +180,7 @@ type Error struct {
 	Path     string // "choices[2].name"; "" for the message as a whole
 	Expected string // in words
 	Found    string // "a number", "nothing"; "" where that is not what is wrong
-	Err      error  // *value.Error of a text that is not sound
+	Err      error  // the *value.Error of a text that is not sound, nil else
 }
 
 // Detail is the error without its path.

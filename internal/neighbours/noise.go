@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/assent-dev/assent/internal/wait"
 )
 
 // Noise is how much one tenant's traffic is, at a time.
@@ -136,7 +138,7 @@ func (n *noise) run(ctx context.Context, much Noise, request string) {
 			all.Go(func() {
 				for ctx.Err() == nil {
 					do(ctx, i)
-					pause(ctx, rest/2+rand.N(rest))
+					_ = wait.Pause(ctx, rest/2+rand.N(rest))
 				}
 			})
 		}
@@ -164,15 +166,6 @@ func (n *noise) run(ctx context.Context, much Noise, request string) {
 // call writes a call.
 func call(tool, args string) []byte {
 	return []byte(`{"kind":"tool","tool":"` + tool + `","args":` + args + `}`)
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }
 
 // send makes one exchange, takes what is answered for as long as it comes, and counts it.

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/assent-dev/assent/internal/wait"
 )
 
 // begin begins a sign-in, and returns where the provider is asked and the cookie of it.
@@ -75,7 +77,7 @@ func (w *world) signIn(
 	if err != nil {
 		return "", err
 	}
-	pause(ctx, typing)
+	_ = wait.Pause(ctx, typing)
 	back, err := get(ctx, c, to.String(), "")
 	if err != nil {
 		return "", err
@@ -115,7 +117,7 @@ func (w *world) approve(ctx context.Context, c *http.Client, session, id string)
 	for _, m := range hidden.FindAllStringSubmatch(form, -1) {
 		fields.Set(m[1], m[2])
 	}
-	pause(ctx, armed)
+	_ = wait.Pause(ctx, armed)
 	req, err := http.NewRequestWithContext(ctx, "POST", at+"/vote", strings.NewReader(fields.Encode()))
 	if err != nil {
 		return err

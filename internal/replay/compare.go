@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -137,11 +138,9 @@ func arrays(out []string, path string, want, got []any) []string {
 
 // text shows a value on one line.
 func text(v any) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	out, err := jsonmsg.Marshal(v)
+	if err != nil {
 		return err.Error()
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return string(out)
 }

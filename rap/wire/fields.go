@@ -38,7 +38,7 @@ func (o object) str(path string, raw []byte) string {
 }
 
 // expect fails at a path.
-func (o object) expect(path, expected string) { o.Fail(jsonmsg.Error{Path: path, Expected: expected}) }
+func (o object) expect(path, expected string) { o.Fail(&jsonmsg.Error{Path: path, Expected: expected}) }
 
 // optionalID is a string that may be absent or empty, nil when it is absent or not valid.
 func (o object) optionalID(name string) *string {

@@ -20,7 +20,7 @@ type object struct{ jsonmsg.Fields }
 
 // document checks a message as a whole. What is not sound gives an error and still what can be told apart of it.
 func document(body []byte, known ...string) object {
-	return object{jsonmsg.Read(body, limits, known...)}
+	return object{jsonmsg.Salvage(body, limits, known...)}
 }
 
 // in reads the known members of an object inside of a message.
@@ -57,7 +57,7 @@ func reason(err error) string {
 func (o object) list(name string, most int) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		if raw := o.Raw(name); jsonmsg.Describe(raw) != "an array" {
-			o.Fail(jsonmsg.Error{Path: o.At(name), Expected: "a list", Found: jsonmsg.Describe(raw)})
+			o.Fail(&jsonmsg.Error{Path: o.At(name), Expected: "a list", Found: jsonmsg.Describe(raw)})
 			return
 		}
 		o.Elements(name, most)(yield)
@@ -68,7 +68,7 @@ func (o object) list(name string, most int) iter.Seq2[string, []byte] {
 func (o object) rawObject(name string) json.RawMessage {
 	raw := o.Raw(name)
 	if !jsonmsg.IsObject(raw) {
-		o.Fail(jsonmsg.Error{Path: o.At(name), Expected: "an object", Found: jsonmsg.Describe(raw)})
+		o.Fail(&jsonmsg.Error{Path: o.At(name), Expected: "an object", Found: jsonmsg.Describe(raw)})
 		return nil
 	}
 	return json.RawMessage(string(raw))

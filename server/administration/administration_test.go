@@ -149,7 +149,7 @@ func TestRuntimesKnowNoAdministration(t *testing.T) {
 	d := newDesk(t)
 	r := asked(t, d, approval.AdministrationAsker("root", "ann"), token("rt"))
 	_, err := d.Service.Open(t.Context(), approval.OpenInput{
-		Tenant: "t", Agent: administration.Agent, Asker: approval.Asker{Token: "root", Person: "ann"}, Call: r.Current().Call.Resolve(),
+		Tenant: "t", Agent: administration.Agent, Asker: approval.Asker{Token: "root", Person: "ann"}, Call: &r.Current().Call,
 	})
 	if !errors.Is(err, approval.ErrUnknownAgent) {
 		t.Errorf("got %v", err)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/assent-dev/assent/internal/wait"
 )
 
 // How often Run looks at a provider: one that answers, and one that doesn't.
@@ -37,12 +39,7 @@ func (a *Auth) follow(ctx context.Context, p *provider) {
 		if failed != nil {
 			pause = lookSoon
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		_ = wait.Pause(ctx, pause) // the loop looks at ctx
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/internal/wait"
 )
 
 // What a stream remembers of what has just happened, so that watchers don't read the store.
@@ -109,19 +110,8 @@ func (f *Feed) read(ctx context.Context, tenant string, s *Stream) {
 		if failing {
 			changed = nil // else a store that fails at once would keep us busy
 		}
-		await(ctx, nil, rest)
-		await(ctx, changed, lookAgain)
-	}
-}
-
-// await returns when the channel is closed, the time is over or ctx ends.
-func await(ctx context.Context, c <-chan struct{}, most time.Duration) {
-	t := time.NewTimer(most)
-	defer t.Stop()
-	select {
-	case <-c:
-	case <-t.C:
-	case <-ctx.Done():
+		_ = wait.Pause(ctx, rest)
+		_ = wait.For(ctx, changed, lookAgain)
 	}
 }
 

@@ -218,7 +218,7 @@ func TestM4_WhatMovedIsNotConfirmed(t *testing.T) {
 	fields.Set("step", "preview")
 	confirm := bob.post("/requests/"+r.ID+"/edit", fields).form(t, "/requests/"+r.ID+"/edit", "Replace and approve")
 	h.pass(time.Second)
-	if _, err := h.service.Open(t.Context(), approval.OpenInput{Tenant: tenant, Asker: approval.Asker{Token: "second"}, Agent: "trading-desk", Call: r.Current().Call.Resolve()}); err != nil {
+	if _, err := h.service.Open(t.Context(), approval.OpenInput{Tenant: tenant, Asker: approval.Asker{Token: "second"}, Agent: "trading-desk", Call: &r.Current().Call}); err != nil {
 		t.Fatal(err) // somebody else asks for it too, which the page did not show
 	}
 	bob.post("/requests/"+r.ID+"/edit", confirm).says(t, "Nothing was decided")

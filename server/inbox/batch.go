@@ -134,7 +134,7 @@ func (v *visit) batchVote() error {
 	for _, in := range all {
 		voted, err := v.Service.Vote(v.ctx(), approval.VoteInput{
 			Tenant: v.Tenant, ID: in.Request, IfVersion: in.Version, Binding: in.Binding, Person: v.Person.ID, Verdict: verdict,
-			Reason: reason, Channel: channel, Full: in.Full,
+			Reason: reason, Channel: Channel, Full: in.Full,
 		})
 		line, kind := batchLine(voted, err)
 		if kind == "" {

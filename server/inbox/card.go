@@ -260,9 +260,9 @@ func hints(r *approval.Request, b *budget) []hint {
 }
 
 // flagsOf finds the trouble in arguments and the parent's input. all is false when it did not look at the whole.
-func flagsOf(c *approval.Call, b *budget) (found safetext.Flags, all bool) {
+func flagsOf(c *resolve.Call, b *budget) (found safetext.Flags, all bool) {
 	found, all = safetext.Flags{}, true
-	for _, text := range []string{c.Args, c.ParentInput} {
+	for _, text := range []string{string(c.Args), string(c.ParentInput)} {
 		if len(text) > largest || b.spent() {
 			all = false
 			continue

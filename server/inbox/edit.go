@@ -46,7 +46,7 @@ func (v *visit) edit() error {
 	}
 	in := approval.EditInput{
 		Tenant: v.Tenant, ID: a.ID, IfVersion: a.seen.Version, Binding: a.seen.Binding, Person: v.Person.ID,
-		Args: strings.ReplaceAll(v.r.PostForm.Get("arguments"), "\r\n", "\n"), Reason: clean(v.r.PostForm.Get("reason")), Channel: channel,
+		Args: strings.ReplaceAll(v.r.PostForm.Get("arguments"), "\r\n", "\n"), Reason: clean(v.r.PostForm.Get("reason")), Channel: Channel,
 	}
 	if step == "confirm" {
 		return v.confirmEdit(a, in)

@@ -134,7 +134,7 @@ func editFlow(t *testing.T, b *tab) {
 	b.click("[data-guard] button.primary")
 	b.until("the outcome", `document.querySelector(".said.good")?.textContent.includes("The arguments are replaced")`)
 	b.shoot("flow-edited")
-	if got := b.h.request(r.ID); got.State != approval.Approved || !strings.Contains(got.Current().Call.Args, "60,") {
+	if got := b.h.request(r.ID); got.State != approval.Approved || !strings.Contains(string(got.Current().Call.Args), "60,") {
 		t.Errorf("%s %s", got.State, got.Current().Call.Args)
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/growth"
 	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
 )
 
 // costly are texts that cost the most to look at.
@@ -106,7 +106,7 @@ func TestH5_ShowsLargeCallsInLinearTime(t *testing.T) {
 						inspectDocument("Arguments", s, policy.Redaction{}, all, nil)
 						inspectDocument("Arguments", s, redact, all, nil)
 					}
-					summarize(&approval.Call{Args: s}, hides)
+					summarize(&resolve.Call{Args: resolve.Raw(s)}, hides)
 					indentedJSON(s)
 				}
 			})

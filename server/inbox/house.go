@@ -53,7 +53,7 @@ func (v *visit) grantDoc(g *approval.Grant) (doc *document, long bool) {
 	if !v.draws.spend(len(g.Call.Args) / bytesPiece) {
 		return nil, true
 	}
-	d := inspectDocument("Arguments", g.Call.Args, policy.Arguments{Redact: g.Redact}.Redaction(), false, v.draws)
+	d := inspectDocument("Arguments", string(g.Call.Args), policy.Arguments{Redact: g.Redact}.Redaction(), false, v.draws)
 
 	return &d, false
 }
@@ -164,7 +164,7 @@ func (v *visit) thaw() error {
 	agent := v.r.PostForm.Get("agent")
 	reason := clean(v.r.PostForm.Get("reason"))
 	args := administration.Lifting(agent, reason)
-	err := v.Administration.Take(v.ctx(), v.Tenant, approval.AdministrationAsker("inbox", v.Person.ID), administration.LiftFreeze, args)
+	err := v.Administration.Take(v.ctx(), v.Tenant, approval.AdministrationAsker(Channel, v.Person.ID), administration.LiftFreeze, args)
 	var pending *administration.PendingError
 	var refused *administration.RefusedError
 	switch {

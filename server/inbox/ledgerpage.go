@@ -157,7 +157,7 @@ func (v *visit) export() error {
 	if size == 0 || v.PublicKey == "" {
 		return &problem{http.StatusConflict, "Nothing to export yet", "The ledger has no signed checkpoint, or this server was not told its public key."}
 	}
-	if err := v.Service.Record(v.ctx(), v.Tenant, "exported", "", v.Person.ID, map[string]any{"size": size, "channel": channel}); err != nil {
+	if err := v.Service.Record(v.ctx(), v.Tenant, "exported", "", v.Person.ID, map[string]any{"size": size, "channel": Channel}); err != nil {
 		return err
 	}
 	h := v.w.Header()

@@ -117,7 +117,7 @@ func choices(r *approval.Request, labelled func(choice) bool) []choice {
 }
 
 // pruned reports whether the retention took the words: a call always has arguments.
-func pruned(r *approval.Request) bool { return r.Current().Call.Args == "" }
+func pruned(r *approval.Request) bool { return len(r.Current().Call.Args) == 0 }
 
 // named is a choice for sentences.
 func named(q *approval.Question, index int) string {

@@ -223,7 +223,7 @@ func (v *visit) similar(r, o *approval.Request) similar {
 	if o.By != "" {
 		by = v.called(o.By)
 	}
-	return similar{o.ID, stateWords(o), by, o.Reason, at, o.Current().Call.Args == r.Current().Call.Args}
+	return similar{o.ID, stateWords(o), by, o.Reason, at, bytes.Equal(o.Current().Call.Args, r.Current().Call.Args)}
 }
 
 // sealSeen seals what a page shows: r as it stands, or what an edit of it would make of it.
@@ -243,15 +243,15 @@ func shownDigests(r *approval.Request) []string {
 		fmt.Fprintf(&all, "%q %q\n", f.Name, f.Text)
 	}
 
-	return []string{digest(all.String()), digest(call.Args), digest(call.ParentInput)}
+	return []string{digest(all.String()), digest(string(call.Args)), digest(string(call.ParentInput))}
 }
 
 // documents are the JSON texts that the binding covers.
 func (v *visit) documents(r *approval.Request, all bool) []document {
 	call := &r.Current().Call
-	out := []document{inspectDocument("Arguments", call.Args, r.Arguments().Redaction(), all, v.draws)}
-	if call.ParentInput != "" {
-		out = append(out, inspectDocument("Input of the calling agent", call.ParentInput, r.Arguments().ParentRedaction(), all, v.draws))
+	out := []document{inspectDocument("Arguments", string(call.Args), r.Arguments().Redaction(), all, v.draws)}
+	if len(call.ParentInput) != 0 {
+		out = append(out, inspectDocument("Input of the calling agent", string(call.ParentInput), r.Arguments().ParentRedaction(), all, v.draws))
 	}
 
 	return out
@@ -340,7 +340,7 @@ func (v *visit) revisions(r *approval.Request) []revision {
 		rev := revision{Number: x.Number, Note: x.Note, At: x.At}
 		if i > 0 {
 			rev.Author = v.called(x.Author)
-			rev.Changes = v.changes(r.Revisions[i-1].Call.Args, x.Call.Args, r.Arguments())
+			rev.Changes = v.changes(string(r.Revisions[i-1].Call.Args), string(x.Call.Args), r.Arguments())
 		}
 		out[i] = rev
 	}
@@ -419,7 +419,7 @@ func editable(r *approval.Request) string {
 	if len(r.Hidden()) > 0 || len(args) > largest {
 		return ""
 	}
-	return indentedJSON(args)
+	return indentedJSON(string(args))
 }
 
 // indentedJSON is "" for what is no JSON.

@@ -96,7 +96,7 @@ func TestEdit(t *testing.T) {
 	bob.post(path, tampered).says(t, "Your page did not show the whole call.")
 	bob.post(path, confirm).says(t, "The arguments are replaced", "It takes more people", "Edited by Bob Roe", "1 of 1 approved", "Still missing: 2 of risk (Alice Doe, Dave Moe may)")
 	got := h.request(r.ID)
-	if len(got.Revisions) != 2 || got.Current().Call.Args != "{\n\"amount\":18000,\n\"currency\":\"USD\",\"memo\":[1]}" || got.Current().Author != "bob@example.com" {
+	if len(got.Revisions) != 2 || string(got.Current().Call.Args) != "{\n\"amount\":18000,\n\"currency\":\"USD\",\"memo\":[1]}" || got.Current().Author != "bob@example.com" {
 		t.Errorf("%+v", got.Current())
 	}
 	bob.post(path, confirm).says(t, "Nothing was decided: the request changed")

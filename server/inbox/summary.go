@@ -47,12 +47,12 @@ func (s summary) Spoken() string {
 }
 
 // summarize names the values of a call. A delegation without arguments is summarized by the input of the agent that delegates.
-func summarize(c *approval.Call, hidden policy.Arguments) summary {
+func summarize(c *resolve.Call, hidden policy.Arguments) summary {
 	text, at := c.Args, hidden.Redaction()
-	if c.Kind == resolve.Delegation && c.ParentInput != "" && (text == "" || text == "{}") {
+	if c.Kind == resolve.Delegation && len(c.ParentInput) != 0 && (len(text) == 0 || string(text) == "{}") {
 		text, at = c.ParentInput, hidden.ParentRedaction()
 	}
-	if text == "" {
+	if len(text) == 0 {
 		return summary{Fields: []summaryField{{Value: pageWords("arguments no longer kept")}}}
 	}
 	doc, err := value.Parse([]byte(text), value.Limits{})
@@ -174,12 +174,12 @@ func begin(text string) safetext.Shown {
 }
 
 // name is what a call goes to, without its kind: "wire", "broker/sell".
-func name(c *approval.Call) string {
+func name(c *resolve.Call) string {
 	return strings.TrimPrefix(c.Target(), string(c.Kind)+" ")
 }
 
 // kindWords says what kind of thing is called.
-func kindWords(c *approval.Call) string {
+func kindWords(c *resolve.Call) string {
 	switch c.Kind {
 	case resolve.MCPTool:
 		return "tool of MCP server " + c.Server

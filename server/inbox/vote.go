@@ -13,8 +13,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// channel is how votes given here are recorded.
-const channel = "inbox"
+// Channel is how votes given here are recorded.
+const Channel = "inbox"
 
 // answer is a posted form about one request, checked against what its page showed.
 type answer struct {
@@ -62,7 +62,7 @@ func (v *visit) ballot(a answer) (approval.VoteInput, error) {
 	form := v.r.PostForm
 	in := approval.VoteInput{
 		Tenant: v.Tenant, ID: a.ID, IfVersion: a.seen.Version, Binding: a.seen.Binding, Person: v.Person.ID,
-		Verdict: approval.Verdict(form.Get("verdict")), Reason: clean(form.Get("reason")), Channel: channel, Full: a.seen.Full,
+		Verdict: approval.Verdict(form.Get("verdict")), Reason: clean(form.Get("reason")), Channel: Channel, Full: a.seen.Full,
 	}
 	switch in.Verdict {
 	case approval.Approve:

@@ -77,7 +77,7 @@ func TestWhoHasNoSay(t *testing.T) {
 	carol.lacks(t, `name="verdict"`)
 
 	shared := h.ask(tool("place_order", `{"side":"buy","quantity":9,"symbol":"ACME"}`))
-	if _, err := h.service.Open(t.Context(), approval.OpenInput{Tenant: tenant, Asker: approval.Asker{Token: "second", Person: "bob"}, Agent: "trading-desk", Call: shared.Current().Call.Resolve()}); err != nil {
+	if _, err := h.service.Open(t.Context(), approval.OpenInput{Tenant: tenant, Asker: approval.Asker{Token: "second", Person: "bob"}, Agent: "trading-desk", Call: &shared.Current().Call}); err != nil {
 		t.Fatal(err)
 	}
 	bobs := h.browser("bob").get("/requests/" + shared.ID)

@@ -16,7 +16,7 @@ import (
 
 // Route sends events about requests to one target. Empty lists don't filter, but for Events: see there.
 type Route struct {
-	Target  string   // name of a target, "slack" or "webhook:ops"
+	Target  string   // of a target: "slack:TENANT" or "webhook:TENANT/NAME"
 	Events  []string // types of ledger entries, with * as a glob; none means those of DefaultEvents
 	Tenants []string // whose
 	Agents  []string // ids, with * as a glob

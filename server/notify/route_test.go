@@ -26,7 +26,7 @@ func request() *approval.Request {
 		Reason: "the reason's words", Answer: "the answer's words",
 		Revisions: []approval.Revision{{
 			Binding: "sha256:" + strings.Repeat("ab", 32),
-			Call: approval.Call{Kind: resolve.MCPTool, Server: "broker", Tool: "sell", Args: `{"secret":"hunter2"}`, ParentInput: `{"p":"hunter2"}`,
+			Call: resolve.Call{Kind: resolve.MCPTool, Server: "broker", Tool: "sell", Args: resolve.Raw(`{"secret":"hunter2"}`), ParentInput: resolve.Raw(`{"p":"hunter2"}`),
 				ToolDefinition: "hunter2", Session: "hunter2"},
 			Decision: resolve.Decision{Message: "Sell with hunter2?", Outcome: resolve.Ask},
 			Note:     "hunter2",

@@ -5,11 +5,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/assent-dev/assent/internal/backoff"
 	"github.com/assent-dev/assent/internal/guard"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/template"
@@ -256,23 +256,11 @@ func (l *lane) end(ctx context.Context, job store.Job, err error, cutShort bool)
 	case job.Attempt >= cfg.Attempts:
 		return Buried, cfg.Outbox.Bury(ctx, cfg.Owner, job.ID, fmt.Sprintf("gave up after %d attempts: %s", job.Attempt, problem(err)), now)
 	}
-	wait := jitter(cfg.Backoff, job.Attempt)
+	wait := backoff.Jitter(cfg.Backoff, MaxBackoff, job.Attempt)
 	if typed {
 		wait = min(max(wait, failure.After), MaxBackoff)
 	}
 	return Again, cfg.Outbox.Retry(ctx, cfg.Owner, job.ID, problem(err), now.Add(wait))
-}
-
-// jitter is the wait after an attempt (the first is 1): anything up to a bound that doubles each time. Spreading over the whole
-// range keeps many deliveries that failed together from coming back together.
-func jitter(base time.Duration, attempt int) time.Duration {
-	bound := base
-	for range attempt - 1 {
-		if bound *= 2; bound >= MaxBackoff {
-			break
-		}
-	}
-	return mathrand.N(min(bound, MaxBackoff)) + 1
 }
 
 // problem is an error as operators see it: one line, no control characters, bounded.

@@ -748,7 +748,7 @@ type ReasonBody struct {
 }
 
 // RecordedCall A call as it stands in a request. `args` is the exact text that was sent; run it byte for byte.
-type RecordedCall = approval.Call
+type RecordedCall = resolve.Call
 
 // Request The durable record of one asking.
 type Request = approval.Request

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
 	stores "github.com/assent-dev/assent/store"
 )
 
@@ -186,7 +187,7 @@ func backupBusy(t *testing.T, db Database) {
 	const n = 40
 	for i := range n {
 		r := request(i)
-		r.Revisions[0].Call.Args = `"` + strings.Repeat("x", 5000) + `"`
+		r.Revisions[0].Call.Args = resolve.Raw(`"` + strings.Repeat("x", 5000) + `"`)
 		update(t, s, func(tx approval.Tx) error {
 			tx.Insert(r)
 			tx.Append(record(t, tenant, "request_opened", r.ID, epoch()))

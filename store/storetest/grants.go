@@ -19,7 +19,7 @@ var errUsedUp = errors.New("used up")
 func grant(n int) *approval.Grant {
 	return &approval.Grant{
 		ID: fmt.Sprintf("grt_%06d", n), Tenant: tenant, Agent: "acme.trader", Target: "tool execute_trade", Plan: "p1", MaxUses: 3,
-		Call:   approval.Call{Kind: resolve.Tool, Tool: "execute_trade", Args: `{"amount":1}`},
+		Call:   resolve.Call{Kind: resolve.Tool, Tool: "execute_trade", Args: resolve.Raw(`{"amount":1}`)},
 		Bounds: []approval.Bound{{Path: "amount", Kind: approval.AtMost}}, By: []string{"ada"}, Request: "apr_000001",
 		Created: epoch().Add(time.Duration(n) * time.Second), Expires: epoch().Add(time.Hour),
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
 	stores "github.com/assent-dev/assent/store"
 )
 
@@ -76,7 +77,7 @@ func Migrations(t *testing.T, place func(t *testing.T) Place) {
 // Insert is a transaction with a write of every kind. n makes it another one.
 func Insert(t testing.TB, s stores.Store, n int) error {
 	r := request(n)
-	r.Revisions[0].Call.Args = `"` + strings.Repeat("x", 10_000) + `"`
+	r.Revisions[0].Call.Args = resolve.Raw(`"` + strings.Repeat("x", 10_000) + `"`)
 	return s.Update(context.Background(), tenant, func(tx approval.Tx) error {
 		tx.Insert(r)
 		tx.AddVote(approval.VoteFact{Request: r.ID, At: epoch()})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
 )
 
 func requests(t *testing.T, db Database) {
@@ -39,7 +40,7 @@ func roundTrip(t *testing.T, db Database) {
 	r.Permit = &approval.Permit{Expires: now, Key: "k", By: "bot", Consumed: &now}
 	r.Called, r.Redact, r.GrantID, r.Replaces, r.Replaced = []string{"leads"}, []string{"card"}, "grt_1", "apr_0", "apr_9"
 	r.Revisions = append(r.Revisions, r.Revisions[0])
-	r.Revisions[1].Number, r.Revisions[1].Author, r.Revisions[1].Call.Args = 1, "ada", strings.Repeat(`"long"`, 100_000)
+	r.Revisions[1].Number, r.Revisions[1].Author, r.Revisions[1].Call.Args = 1, "ada", resolve.Raw(strings.Repeat(`"long"`, 100_000))
 	insert(t, s, r)
 	want := string(must(json.Marshal(r))(t))
 	equal(t, string(must(json.Marshal(must(s.Request(t.Context(), tenant, r.ID))(t)))(t)), want)
@@ -66,7 +67,7 @@ func listed(t *testing.T, s approval.Summary) string {
 func heads(t *testing.T, db Database) {
 	s := one(t, db)
 	large := request(1)
-	large.Revisions[0].Call.Args = `"` + strings.Repeat("x", 1<<20) + `"`
+	large.Revisions[0].Call.Args = resolve.Raw(`"` + strings.Repeat("x", 1<<20) + `"`)
 	insert(t, s, large, request(2))
 	change(t, s, request(2).ID, func(r *approval.Request) { r.Called = []string{"leads"} })
 	got := must(s.Heads(t.Context(), tenant, []string{large.ID, request(2).ID, "apr_nothing", "\x00"}))(t)
@@ -318,7 +319,7 @@ func similar(t *testing.T, db Database) {
 	sameIDs(t, names, 1, 3)
 	equal(t, got[0].Reason, "because")
 	large := request(6)
-	large.Revisions[0].Call.Args = `"` + strings.Repeat("x", 5<<20) + `"`
+	large.Revisions[0].Call.Args = resolve.Raw(`"` + strings.Repeat("x", 5<<20) + `"`)
 	finish(large, approval.Denied, epoch())
 	insert(t, s, large)
 	equal(t, len(must(s.Similar(t.Context(), tenant, "acme.trader", "tool execute_trade", 4))(t)), 1)

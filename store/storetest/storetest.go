@@ -122,7 +122,7 @@ func request(n int) *approval.Request {
 		Requester: approval.Requester{Runtime: "bot", Principal: "ada", Session: "s1", Owners: []string{"olga"}},
 		Agent:     approval.Agent{ID: "acme.trader", Version: "1.2.0", Name: "Trader"},
 		Revisions: []approval.Revision{{
-			Call:    approval.Call{Kind: resolve.Tool, Tool: "execute_trade", Args: `{"amount": 20000.00, "note":"<b>&\u0000é"}`, Principal: "ada", Annotations: map[string]bool{"destructiveHint": true}},
+			Call:    resolve.Call{Kind: resolve.Tool, Tool: "execute_trade", Args: resolve.Raw(`{"amount": 20000.00, "note":"<b>&\u0000é"}`), Principal: "ada", Annotations: map[string]bool{"destructiveHint": true}},
 			Binding: "sha256:" + id, Plan: "p1", At: at,
 			Decision: resolve.Decision{
 				Outcome: resolve.Ask, Message: "Trade " + id + "?", MissingVariables: []string{},
@@ -131,7 +131,7 @@ func request(n int) *approval.Request {
 		}},
 		Stages:    []policy.Stage{{Group: "risk", People: 2}, {Group: "desk", People: 1}},
 		OnTimeout: policy.TimeoutDeny,
-		Ladder:    []approval.Rung{{At: due, Kind: approval.Escalate, To: "leads"}},
+		Scheduled: []approval.Scheduled{{At: due, Kind: approval.Escalate, To: "leads"}},
 		Grants:    policy.Grants{MaxAge: time.Hour},
 	}
 }

@@ -122,7 +122,7 @@ func (a commands) newArguments(f answerFlags, r *approval.Request) (string, erro
 	if len(r.Hidden()) > 0 {
 		return "", errors.New("policies hide values of these arguments, so no editor is opened: give all arguments with --args")
 	}
-	before := indentJSON(r.Current().Call.Args)
+	before := indentJSON(string(r.Current().Call.Args))
 	after, err := a.editText(before)
 	if err != nil {
 		return "", err

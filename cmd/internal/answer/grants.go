@@ -84,7 +84,7 @@ func argumentsOf(g *approval.Grant) string {
 	if len(g.Rules) == 0 {
 		return approval.HiddenValue
 	}
-	text, _ := approval.Redact(g.Call.Args, policy.Arguments{Redact: g.Redact}.Redaction())
+	text, _ := approval.Redact(string(g.Call.Args), policy.Arguments{Redact: g.Redact}.Redaction())
 	return text
 }
 

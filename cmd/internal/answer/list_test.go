@@ -31,7 +31,7 @@ func TestTextsAreSafeProperty(t *testing.T) {
 func TestHiddenMessage(t *testing.T) {
 	var out bytes.Buffer
 	r := &approval.Request{Redact: []string{"ssn"}, Revisions: []approval.Revision{{
-		Call: approval.Call{Args: `{"ssn":"SECRET"}`}, Decision: resolve.Decision{Message: "Pay to SECRET?"},
+		Call: resolve.Call{Args: resolve.Raw(`{"ssn":"SECRET"}`)}, Decision: resolve.Decision{Message: "Pay to SECRET?"},
 	}}}
 	(&view{Printer: &term.Printer{W: &out}, all: true}).request(r)
 	if strings.Contains(out.String(), "SECRET") {

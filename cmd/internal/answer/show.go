@@ -112,11 +112,11 @@ func (s *view) timing(r *approval.Request) string {
 func (s *view) call(r *approval.Request) {
 	rev := r.Current()
 	s.Printf("Arguments:\n")
-	args, _ := approval.Redact(rev.Call.Args, r.Arguments().Redaction())
+	args, _ := approval.Redact(string(rev.Call.Args), r.Arguments().Redaction())
 	s.text("  ", indentJSON(args), template.Escape)
-	if rev.Call.ParentInput != "" {
+	if len(rev.Call.ParentInput) != 0 {
 		s.Printf("Input of the delegating agent:\n")
-		input, _ := approval.Redact(rev.Call.ParentInput, r.Arguments().ParentRedaction())
+		input, _ := approval.Redact(string(rev.Call.ParentInput), r.Arguments().ParentRedaction())
 		s.text("  ", indentJSON(input), template.Escape)
 	}
 	s.hidden(r)
@@ -276,7 +276,7 @@ func (s *view) revisions(r *approval.Request) {
 		if rev.Note != "" {
 			s.text("  | ", rev.Note, template.Escape)
 		}
-		s.changes(approval.Diff(r.Revisions[i-1].Call.Args, rev.Call.Args), r.Arguments())
+		s.changes(approval.Diff(string(r.Revisions[i-1].Call.Args), string(rev.Call.Args)), r.Arguments())
 	}
 }
 

@@ -172,7 +172,7 @@ func printOffered(p *term.Printer, offer *openapi.GrantOffer, r *approval.Reques
 
 // printReminder repeats what is approved in one line, right before it is asked: what was printed above may have left the screen.
 func printReminder(p *term.Printer, r *approval.Request) {
-	args, _ := approval.Redact(r.Current().Call.Args, r.Arguments().Redaction())
+	args, _ := approval.Redact(string(r.Current().Call.Args), r.Arguments().Redaction())
 	p.Printf("\n%s %s\n", term.Bold.Of(r.Current().Call.Target()), term.Shorten(args, 160))
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 )
@@ -99,13 +100,13 @@ func (a command) rapCall(ctx context.Context, f rapCallFlags, operation string) 
 		return fmt.Errorf("--listen: %w", err)
 	}
 	terminal.at = cmp.Or(f.public, "http://"+listener.Addr().String())
-	runtime, stop, err := a.rapRuntime(ctx, f, operation, listener, hold.NewLocal(terminal.ask, terminal.approve))
+	ours, stop, err := a.rapRuntime(ctx, f, operation, listener, hold.NewLocal(terminal.ask, terminal.approve))
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	defer news.end()
 	defer stop()
-	threads, err := runtime.As(rapCaller())
+	threads, err := ours.As(rapCaller())
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (a command) rapCall(ctx context.Context, f rapCallFlags, operation string) 
 		return a.rapOffers(f, tools.Offers)
 	}
 	terminal.expects(operation, tools.Offers)
-	in := rap.Invocation{Thread: f.threadOr(), ID: f.idOr(), User: f.user, Operation: operation, Arguments: args}
+	in := runtime.Invocation{Thread: f.threadOr(), ID: f.idOr(), User: f.user, Operation: operation, Arguments: args}
 	until := time.Now().Add(f.within)
 	if _, err := threads.Invoke(ctx, in); err != nil {
 		return err
@@ -132,8 +133,8 @@ func (a command) rapCall(ctx context.Context, f rapCallFlags, operation string) 
 func rapCaller() approval.Asker { return approval.Asker{Token: "assent rap call"} }
 
 // refused adds what is often the reason when a tool server takes no invocation.
-func (t *rapTerminal) refused(end rap.Call) {
-	if end.Why == rap.WhyNotAccepted {
+func (t *rapTerminal) refused(end runtime.Call) {
+	if end.Why == runtime.WhyNotAccepted {
 		t.Printf("it was to answer at %s: when it takes other addresses only, --listen and --callback-url give one of them\n", t.at)
 	}
 }
@@ -175,8 +176,8 @@ func (a command) rapArguments(text string) (json.RawMessage, error) {
 // rapRuntime starts a Runtime that keeps everything in memory, and what takes its callbacks.
 func (a command) rapRuntime(
 	ctx context.Context, f rapCallFlags, operation string, listener net.Listener, at hold.People,
-) (*rap.Runtime, func(), error) {
-	server := rap.Server{Name: f.url, Peer: peer.Config{URL: f.url, Allow: f.allow}, TrustDestructive: f.Agent == ""}
+) (*runtime.Runtime, func(), error) {
+	server := runtime.Server{Name: f.url, Peer: peer.Config{URL: f.url, Allow: f.allow}, TrustDestructive: f.Agent == ""}
 	if f.tokenFile != "" {
 		text, err := term.ReadFile(f.tokenFile, nil)
 		if err != nil {
@@ -190,25 +191,25 @@ func (a command) rapRuntime(
 	}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
-	runtime, err := rap.NewRuntime(rap.RuntimeConfig{
+	ours, err := runtime.New(runtime.Config{
 		Common:  rap.Common{Records: rap.NewMemory(), Room: "call", Key: key, Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil }, People: at, Log: rapLog(a.Err), Now: time.Now, Poll: 100 * time.Millisecond},
-		Servers: []rap.Server{server}, CallbackURL: cmp.Or(f.public, "http://"+listener.Addr().String()), CallWithin: f.within, ChoiceWithin: f.within, Only: rapCaller(),
+		Servers: []runtime.Server{server}, CallbackURL: cmp.Or(f.public, "http://"+listener.Addr().String()), CallWithin: f.within, ChoiceWithin: f.within, Only: rapCaller(),
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	return runtime, serveRap(ctx, listener, runtime), nil
+	return ours, serveRap(ctx, listener, ours), nil
 }
 
 // serveRap runs a runtime and its callbacks until stop is called.
-func serveRap(ctx context.Context, listener net.Listener, runtime *rap.Runtime) (stop func()) {
+func serveRap(ctx context.Context, listener net.Listener, r *runtime.Runtime) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	answers := &http.Server{Handler: runtime, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second}
+	answers := &http.Server{Handler: r, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second}
 	ended := make(chan struct{})
 	go func() { _ = answers.Serve(listener) }() // ends with Close
 	go func() {
 		defer close(ended)
-		_ = runtime.Run(ctx) // ends with ctx
+		_ = r.Run(ctx) // ends with ctx
 	}()
 	return func() {
 		cancel()
@@ -244,7 +245,7 @@ func (a command) rapPlan(f rapCallFlags, operation string) (plan *resolve.Plan, 
 }
 
 // rapOffers lists operations.
-func (a command) rapOffers(f rapCallFlags, offers []rap.Offer) error {
+func (a command) rapOffers(f rapCallFlags, offers []runtime.Offer) error {
 	p := a.Printer()
 	if f.asJSON {
 		type offer struct {

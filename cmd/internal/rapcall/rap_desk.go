@@ -10,7 +10,7 @@ import (
 
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/cmd/internal/term"
-	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/runtime"
 )
 
 // rapTerminal is where the one person at this terminal answers, one question at a time.
@@ -147,7 +147,7 @@ func isAnswer(text string) bool {
 }
 
 // expects says what there is when an operation is not offered, and how long this may take where somebody looks.
-func (t *rapTerminal) expects(operation string, offers []rap.Offer) {
+func (t *rapTerminal) expects(operation string, offers []runtime.Offer) {
 	names := make([]string, len(offers))
 	for i, o := range offers {
 		names[i] = o.Name

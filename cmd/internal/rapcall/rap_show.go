@@ -12,11 +12,12 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/runtime"
 )
 
 // rapEnd is the JSON document of a call that has ended, with what was asked on the way.
 type rapEnd struct {
-	rap.Call
+	runtime.Call
 	Asked  []rapExchange `json:"asked"`
 	Events []rap.Event   `json:"events,omitempty"` // that came after the result
 	Ended  rapEnded      `json:"ended,omitempty"`  // how the subscription did
@@ -32,7 +33,7 @@ const (
 )
 
 // rapFollow waits for what the call comes to, and prints it.
-func (a command) rapFollow(ctx context.Context, f rapCallFlags, threads *rap.Threads, terminal *rapTerminal, in rap.Invocation, until time.Time) error {
+func (a command) rapFollow(ctx context.Context, f rapCallFlags, threads *runtime.Threads, terminal *rapTerminal, in runtime.Invocation, until time.Time) error {
 	call, err := terminal.wait(ctx, threads, in)
 	if errors.Is(err, context.Canceled) {
 		_ = threads.Cancel(context.WithoutCancel(ctx), in.Thread, in.ID, "stopped at the terminal") // as well as it goes: we are leaving
@@ -53,7 +54,7 @@ func (a command) rapFollow(ctx context.Context, f rapCallFlags, threads *rap.Thr
 }
 
 // rapEvents prints the events after a result as they come, until the last of them.
-func (a command) rapEvents(ctx context.Context, f rapCallFlags, threads *rap.Threads, end rapEnd, until time.Time) error {
+func (a command) rapEvents(ctx context.Context, f rapCallFlags, threads *runtime.Threads, end rapEnd, until time.Time) error {
 	p := a.Printer()
 	if !f.asJSON {
 		printOutcome(p, end.Outcome)
@@ -85,7 +86,7 @@ func (a command) rapEvents(ctx context.Context, f rapCallFlags, threads *rap.Thr
 }
 
 // eachEvent shows the events of a call as they come. It ends without an error after the last one.
-func eachEvent(ctx context.Context, threads *rap.Threads, call rap.Call, show func(rap.Event)) error {
+func eachEvent(ctx context.Context, threads *runtime.Threads, call runtime.Call, show func(rap.Event)) error {
 	look := time.NewTicker(rapLook)
 	defer look.Stop()
 	for next := 0; ; {
@@ -112,7 +113,7 @@ func eachEvent(ctx context.Context, threads *rap.Threads, call rap.Call, show fu
 }
 
 // wait is Runtime.Wait that tells on the way where the tool wants its user to sign in: until that is done there is no result.
-func (t *rapTerminal) wait(ctx context.Context, threads *rap.Threads, in rap.Invocation) (rap.Call, error) {
+func (t *rapTerminal) wait(ctx context.Context, threads *runtime.Threads, in runtime.Invocation) (runtime.Call, error) {
 	told := ""
 	for {
 		soon, done := context.WithTimeout(ctx, rapLook)

@@ -94,13 +94,13 @@ func (a command) mayRun(ctx context.Context, f requestFlags, command bool) (args
 		return "", nil, remote.Explain(err)
 	}
 	switch {
-	case opened.Outcome == approval.OpenPending && (f.wait || command):
+	case opened.Outcome == resolve.Ask && (f.wait || command):
 		final, err := a.permitted(ctx, server, f, opened, call)
 		if err != nil {
 			return "", nil, err
 		}
-		return final.Current().Call.Args, final, nil
-	case opened.Outcome == approval.OpenAllow || opened.Outcome == approval.OpenGranted:
+		return string(final.Current().Call.Args), final, nil
+	case opened.Outcome == resolve.Allow:
 		return args, opened, nil
 	}
 
@@ -121,7 +121,7 @@ func (a command) readCall(path string) (call []byte, args string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("--call: %w", err)
 	}
-	return text, approval.NewCall(parsed).Args, nil
+	return text, string(parsed.Recorded().Args), nil
 }
 
 // permitted waits for people and takes the run.
@@ -195,7 +195,7 @@ func (a command) notAllowed(f requestFlags, opened *approval.Opened) error {
 		}
 		return term.Exit(term.ExitNo)
 	}
-	if opened.Outcome != approval.OpenPending {
+	if opened.Outcome != resolve.Ask {
 		return term.No(errors.New(term.ScrubLine((&client.NotRunError{Opened: opened}).Error())))
 	}
 	printWaiting(p, opened)

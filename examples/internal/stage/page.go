@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-// Page prints who said what. Everything from models, tools and people is escaped, so that no text can move the cursor, hide a part of itself
-// or look like a line of somebody else.
+// Page prints who said what. Everything from models, tools and people is escaped, so that no text
+// can move the cursor, hide a part of itself or look like a line of somebody else.
 type Page struct {
 	Err   error // the first of writing; later lines are not written
 	w     io.Writer
@@ -23,7 +23,12 @@ type Page struct {
 
 // NewPage returns a page for a user and an agent of these names.
 func NewPage(w io.Writer, user, agent string) *Page {
-	return &Page{w: w, user: user, agent: agent, tools: map[string]string{}}
+	return &Page{
+		w:     w,
+		user:  user,
+		agent: agent,
+		tools: map[string]string{},
+	}
 }
 
 func (p *Page) print(format string, args ...any) {
@@ -48,7 +53,8 @@ func (p *Page) Line(who, text string) {
 	}
 }
 
-// Message writes a message; questions and answers are for ask, since each example shows them in its own way.
+// Message writes a message; questions and answers are for ask, since each example shows them in its
+// own way.
 func (p *Page) Message(m *content.Message, ask func(content.Content)) {
 	for _, c := range m.Contents {
 		switch c := c.(type) {
@@ -72,7 +78,8 @@ func (p *Page) speaker(role content.Role) string {
 	return p.agent
 }
 
-// CallText shows a call with its arguments on one line. Compacting drops white space between values and nothing else.
+// CallText shows a call with its arguments on one line. Compacting drops white space between values
+// and nothing else.
 func CallText(c content.ToolCall) string {
 	var args bytes.Buffer
 	if json.Compact(&args, c.Args()) != nil { // no JSON: as it is

@@ -236,7 +236,7 @@ func TestEditVoidsOldButtons(t *testing.T) {
 	w.deliver()
 	holds(t, texts(w.only().blocks), "Edited by bob@acme.example, revision 1", `"amount": 4`)
 	w.click(w.only(), approve, "U0ALICE")
-	if got := w.request(r.ID); got.State != approval.Approved || got.Current().Call.Args != `{"amount":4}` {
+	if got := w.request(r.ID); got.State != approval.Approved || string(got.Current().Call.Args) != `{"amount":4}` {
 		t.Errorf("got %s of %s", got.State, got.Current().Call.Args)
 	}
 }

@@ -266,7 +266,7 @@ func (a *App) showsAll(ctx context.Context, in *interaction) error {
 
 // vote gives an answer and returns what became of it.
 func (a *App) vote(ctx context.Context, in *interaction, v approval.VoteInput) string {
-	v.Tenant, v.ID, v.Binding, v.Channel = a.cfg.Tenant, in.ticket.Request, in.ticket.Binding, "slack"
+	v.Tenant, v.ID, v.Binding, v.Channel = a.cfg.Tenant, in.ticket.Request, in.ticket.Binding, Channel
 	voted, err := a.cfg.Voter.Vote(ctx, v)
 	if err != nil {
 		return explain(err)

@@ -252,9 +252,9 @@ func (m *message) why(r *approval.Request) {
 func carried(r *approval.Request) *printer {
 	c := &r.Current().Call
 	p := &printer{}
-	p.document("Arguments", c.Args, r.Arguments().Redaction())
-	if c.ParentInput != "" {
-		p.document("Input of the agent that delegates", c.ParentInput, r.Arguments().ParentRedaction())
+	p.document("Arguments", string(c.Args), r.Arguments().Redaction())
+	if len(c.ParentInput) != 0 {
+		p.document("Input of the agent that delegates", string(c.ParentInput), r.Arguments().ParentRedaction())
 	}
 	p.context(r.Current())
 	return p

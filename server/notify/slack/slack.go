@@ -25,6 +25,9 @@ import (
 	"github.com/assent-dev/assent/internal/guard"
 )
 
+// Channel is how answers given here are recorded.
+const Channel = "slack"
+
 // Voter counts answers, and says beforehand what they would do; approval.Service is one.
 type Voter interface {
 	Vote(ctx context.Context, in approval.VoteInput) (*approval.Voted, error)

@@ -169,8 +169,8 @@ func hostile() *approval.Request {
 			{Binding: "sha256:" + strings.Repeat("00", 32)},
 			{
 				Number: 1, Author: "author " + bad, Binding: "sha256:" + strings.Repeat("ab", 32),
-				Call: approval.Call{
-					Kind: resolve.Delegation, Agent: "t " + bad, Args: string(args), ParentInput: `{"in":1.50}`, Remote: resolve.RemoteYes,
+				Call: resolve.Call{
+					Kind: resolve.Delegation, Agent: "t " + bad, Args: resolve.Raw(string(args)), ParentInput: resolve.Raw(`{"in":1.50}`), Remote: resolve.RemoteYes,
 					Annotations: map[string]bool{"hint " + bad: true}, ToolDefinition: "sha256:12",
 				},
 				Decision: resolve.Decision{

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/internal/backoff"
 	"github.com/assent-dev/assent/internal/guard"
 	"github.com/assent-dev/assent/server/notify"
 	"github.com/assent-dev/assent/store"
@@ -106,7 +107,7 @@ func (s *Sender) judge(answer *http.Response) error {
 	return &notify.Failure{
 		Err:       errors.New("the receiver answered " + strconv.Itoa(answer.StatusCode) + " " + http.StatusText(answer.StatusCode)),
 		Permanent: permanent(answer.StatusCode),
-		After:     retryAfter(answer.Header.Get("Retry-After"), s.now()),
+		After:     backoff.RetryAfter(answer.Header, s.now(), notify.MaxBackoff),
 	}
 }
 
@@ -120,17 +121,6 @@ func permanent(status int) bool {
 		return true
 	}
 	return false
-}
-
-// retryAfter reads the header's two forms, seconds and a date; 0 when there is none or it is in the past.
-func retryAfter(text string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return time.Duration(max(0, min(seconds, int64(notify.MaxBackoff/time.Second)))) * time.Second
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return max(0, min(at.Sub(now), notify.MaxBackoff))
-	}
-	return 0
 }
 
 // withoutURL drops the address, which net/http puts into its errors.

@@ -76,7 +76,10 @@ func redacted(r *approval.Request) *approval.Request {
 	}
 	out.Revisions = make([]approval.Revision, len(r.Revisions))
 	for i, rev := range r.Revisions {
-		rev.Note, rev.Call.Args, rev.Call.ParentInput, rev.Call.ToolDefinition = "", "", "", ""
+		rev.Note = ""
+		rev.Call.Args = nil
+		rev.Call.ParentInput = nil
+		rev.Call.ToolDefinition = ""
 		rev.Decision.Message, rev.Decision.MissingVariables = "", nil
 		rev.Decision.Reasons = append(rev.Decision.Reasons[:0:0], rev.Decision.Reasons...)
 		for k := range rev.Decision.Reasons {
@@ -107,7 +110,10 @@ func (s *Store) pruneGrants(ctx context.Context, tenant string, before time.Time
 			if err != nil {
 				return 0, err
 			}
-			g.Call.Args, g.Call.ParentInput, g.Call.ToolDefinition, g.RevokedWhy = "", "", "", ""
+			g.Call.Args = nil
+			g.Call.ParentInput = nil
+			g.Call.ToolDefinition = ""
+			g.RevokedWhy = ""
 			left, err := json.Marshal(g)
 			if err != nil {
 				return 0, err

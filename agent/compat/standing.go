@@ -1,0 +1,316 @@
+package compat
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/rounds"
+	"github.com/assent-dev/assent/agent/layer"
+)
+
+// Reasons of automatic approvals.
+const (
+	byStandingRule = "Auto-approved by standing rule"
+	byPredicate    = "Auto-approved by auto-approval rule"
+)
+
+// StandingConfig are the choices for a Standing. The zero value is the default.
+type StandingConfig struct {
+	// Agent is the name that predicates are told.
+	Agent string
+	// Predicates approve by themselves; the first that says yes does it.
+	Predicates []layer.Predicate
+	// MaxRounds bounds how often the inner client is asked again with nothing but automatic
+	// approvals; 0 means 40. What the round after the last one asks goes to the caller.
+	MaxRounds int
+}
+
+// NewStanding returns a layer that answers requests by rules that people left behind ("always") and
+// by predicates. When all requests of a response are answered so, the inner client is asked again.
+// One request is shown after the other.
+//
+// Rules come from answers unchecked, last as long as the thread, and compare the text of each
+// argument.
+func NewStanding(inner agent.ChatClient, cfg StandingConfig) agent.ChatClient {
+	if cfg.MaxRounds <= 0 {
+		cfg.MaxRounds = 40
+	}
+	return rounds.New(inner, cfg.begin)
+}
+
+type standingState = rounds.Standing[layer.Rule]
+
+// standingRun is a run of Standing.
+type standingRun struct {
+	cfg    StandingConfig
+	ctx    context.Context
+	in     rounds.Input // as the caller sent it, for the predicates
+	t      *agent.Thread
+	state  *standingState
+	rounds int
+}
+
+func (cfg StandingConfig) begin(ctx context.Context, in rounds.Input) (*rounds.Round, error) {
+	if in.Thread() == nil {
+		opt := in.Options.Clone()
+		opt.Thread = agent.NewThread("")
+		in.Options = opt
+	}
+	t := in.Options.Thread
+	state, err := rounds.Load[standingState](t, layer.StandingState)
+	if err != nil {
+		return nil, err
+	}
+	d := &standingRun{
+		cfg:   cfg,
+		ctx:   ctx,
+		in:    in,
+		t:     t,
+		state: state,
+	}
+	for _, m := range in.Messages {
+		for _, c := range m.Contents {
+			d.mint(c)
+		}
+	}
+	in.Messages = rounds.WithoutScopes(in.Messages)
+	if len(state.Queue) > 0 {
+		if err := d.collect(&in); err != nil {
+			return nil, err
+		}
+		if err := d.drain(); err != nil {
+			return nil, err
+		}
+		if len(state.Queue) > 0 {
+			return d.showNext()
+		}
+	}
+	return d.round(in)
+}
+
+func (d *standingRun) keep() error { return d.t.Put(layer.StandingState, d.state) }
+
+func (d *standingRun) showNext() (*rounds.Round, error) {
+	next := d.state.Queue[0].InputRequest
+	d.state.Queue = d.state.Queue[1:]
+	end := func(*agent.Response) (rounds.Ending, error) {
+		return rounds.Ending{Extra: []content.Content{next}}, nil
+	}
+	return &rounds.Round{Silent: true, End: end}, d.keep()
+}
+
+// mint makes a rule of whatever answer asks for one.
+func (d *standingRun) mint(c content.Content) {
+	a, ok := c.(*content.ToolApprovalResponse)
+	if !ok || a.Always == content.AlwaysNot {
+		return
+	}
+	call, ok := a.Call.(*content.FunctionCall)
+	if !ok {
+		return
+	}
+	rule := layer.Rule{Tool: call.Name, AnyArguments: a.Always == content.AlwaysTool}
+	if !rule.AnyArguments {
+		if _, ok := texts(call.Arguments); !ok {
+			return
+		}
+		rule.Arguments = string(call.Arguments)
+	}
+	if slices.ContainsFunc(d.state.Rules, func(r layer.Rule) bool { return sameRule(r, rule) }) {
+		return
+	}
+	d.state.Minted++
+	rule.ID = fmt.Sprintf("rule-%d", d.state.Minted)
+	d.state.Rules = append(d.state.Rules, rule)
+}
+
+func sameRule(a, b layer.Rule) bool {
+	if a.Tool != b.Tool || a.AnyArguments != b.AnyArguments {
+		return false
+	}
+	return a.AnyArguments || sameTexts([]byte(a.Arguments), []byte(b.Arguments))
+}
+
+// texts returns the text of each argument. No arguments, null and {} are none.
+func texts(arguments []byte) (map[string]string, bool) {
+	raw := map[string]json.RawMessage{}
+	if len(bytes.TrimSpace(arguments)) > 0 && json.Unmarshal(arguments, &raw) != nil {
+		return nil, false
+	}
+	out := map[string]string{}
+	for k, v := range raw {
+		out[k] = string(v)
+	}
+	return out, true
+}
+
+// sameTexts compares arguments by the text of each value, so that 5 and 5.0 differ.
+func sameTexts(a, b []byte) bool {
+	x, okX := texts(a)
+	y, okY := texts(b)
+	return okX && okY && maps.Equal(x, y)
+}
+
+// match returns the reason why a request is approved automatically; "" when a person must answer.
+func (d *standingRun) match(q content.InputRequest) string {
+	call := rounds.FunctionCall(q)
+	if call == nil {
+		return ""
+	}
+	for _, r := range d.state.Rules {
+		if r.Tool == call.Name && (r.AnyArguments || sameTexts([]byte(r.Arguments), call.Arguments)) {
+			return byStandingRule
+		}
+	}
+	for _, p := range d.cfg.Predicates {
+		if p.Approve(d.ctx, d.asked(call)) {
+			return byPredicate
+		}
+	}
+	return ""
+}
+
+func (d *standingRun) asked(call *content.FunctionCall) layer.Asked {
+	return layer.Asked{
+		Call:     content.CloneCall(call).(*content.FunctionCall),
+		Agent:    d.cfg.Agent,
+		Thread:   d.in.Thread(),
+		Messages: d.in.Messages,
+		Options:  d.in.Options,
+	}
+}
+
+func (d *standingRun) answer(a content.InputResponse) error {
+	raw, err := rounds.WriteContent(a)
+	if err != nil {
+		return fmt.Errorf("an answer can't be kept: %w", err)
+	}
+	d.state.Answers = append(d.state.Answers, raw)
+	return nil
+}
+
+// collect takes the answers out of the messages, last message first. Those to shown requests get
+// the recorded call, others are dropped.
+func (d *standingRun) collect(in *rounds.Input) error {
+	for _, m := range slices.Backward(in.Messages) {
+		for _, c := range m.Contents {
+			a, ok := c.(*content.ToolApprovalResponse)
+			if !ok {
+				continue
+			}
+			e := rounds.Find(d.state.Shown.Open, a.RequestID)
+			if e == nil {
+				continue
+			}
+			d.state.Shown.Open = slices.DeleteFunc(d.state.Shown.Open, func(o *rounds.Entry) bool { return o == e })
+			if err := d.answer(rounds.Rebind(e.Request.InputRequest, a)); err != nil {
+				return err
+			}
+		}
+	}
+	in.Messages, _ = rounds.Rewrite(in.Messages, 0, func(_ rounds.At, c content.Content) content.Content {
+		if _, ok := c.(*content.ToolApprovalResponse); ok {
+			return nil
+		}
+		return c
+	})
+	return nil
+}
+
+// drain approves what of the queue has a rule by now, from its end.
+func (d *standingRun) drain() error {
+	for i, q := range slices.Backward(d.state.Queue) {
+		reason := d.match(q.InputRequest)
+		if reason == "" {
+			continue
+		}
+		if err := d.approve(q.InputRequest, reason); err != nil {
+			return err
+		}
+		d.state.Queue = slices.Delete(d.state.Queue, i, i+1)
+	}
+	return nil
+}
+
+func (d *standingRun) approve(q content.InputRequest, reason string) error {
+	return d.answer(q.(*content.ToolApprovalRequest).CreateApproval(reason))
+}
+
+// round asks the inner client, with what was collected ahead of everything else.
+func (d *standingRun) round(in rounds.Input) (*rounds.Round, error) {
+	collected, err := d.state.Collected(layer.StandingState)
+	if err != nil {
+		return nil, err
+	}
+	messages := in.Messages
+	if len(collected) > 0 {
+		messages = append([]*content.Message{content.NewMessage(content.User, collected...)}, messages...)
+		in = in.MoreFresh(1)
+	}
+	r := &rounds.Round{Messages: messages, Options: in.Options, Alone: d.rounds > 0}
+	if d.rounds < d.cfg.MaxRounds {
+		r.Take, r.End = d.sorter(in)
+	}
+	return r, d.keep()
+}
+
+// sorter approves what comes out, lets the first of the others pass and queues the rest.
+func (d *standingRun) sorter(
+	in rounds.Input,
+) (func(content.Content) (bool, error), func(*agent.Response) (rounds.Ending, error)) {
+	var shown []content.InputRequest
+	approved := 0
+	take := func(c content.Content) (bool, error) {
+		q, ok := c.(*content.ToolApprovalRequest)
+		if !ok {
+			return true, nil
+		}
+		if reason := d.match(q); reason != "" {
+			approved++
+			if err := d.approve(q, reason); err != nil {
+				return false, err
+			}
+			return false, d.keep()
+		}
+		shown = append(shown, q)
+		return len(shown) == 1, d.queue(shown)
+	}
+	end := func(*agent.Response) (rounds.Ending, error) {
+		if approved == 0 || len(shown) > 0 {
+			return rounds.Ending{}, nil
+		}
+		d.rounds++
+		in.Messages = nil
+		next, err := d.round(in)
+		return rounds.Ending{Next: next}, err
+	}
+	return take, end
+}
+
+// queue keeps the last of the requests for later. A single one is not recorded.
+func (d *standingRun) queue(shown []content.InputRequest) error {
+	if len(shown) < 2 {
+		return nil
+	}
+	if len(shown) == 2 {
+		if err := d.state.Shown.Record(shown[0]); err != nil {
+			return err
+		}
+	}
+	last := shown[len(shown)-1]
+	snap, err := rounds.Snapshot(last)
+	if err != nil {
+		return err
+	}
+	d.state.Queue = append(d.state.Queue, snap)
+	if err := d.state.Shown.Record(last); err != nil {
+		return err
+	}
+	return d.keep()
+}

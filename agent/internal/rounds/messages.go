@@ -1,0 +1,61 @@
+package rounds
+
+import "github.com/assent-dev/assent/agent/content"
+
+// At is the place of a content in the messages.
+type At struct{ Message, Content int }
+
+// Each visits the contents of messages in order.
+func Each(messages []*content.Message, do func(At, content.Content)) {
+	for i, m := range messages {
+		for j, c := range m.Contents {
+			do(At{Message: i, Content: j}, c)
+		}
+	}
+}
+
+// Rewrite puts other contents into the messages, nil for none, and leaves out the messages that
+// this empties.
+func Rewrite(
+	messages []*content.Message, first int, other func(At, content.Content) content.Content,
+) (out []*content.Message, fresh int) {
+	for i, m := range messages {
+		changed := false
+		var kept []content.Content
+		for j, c := range m.Contents {
+			now := other(At{Message: i, Content: j}, c)
+			changed = changed || now != c
+			if now != nil {
+				kept = append(kept, now)
+			}
+		}
+		if changed && len(kept) == 0 {
+			continue
+		}
+		if changed {
+			m = m.With(kept)
+		}
+		out = append(out, m)
+		if i >= first {
+			fresh++
+		}
+	}
+	return out, fresh
+}
+
+// openCalls returns the live calls of functions that have no result in the same messages.
+func openCalls(messages []*content.Message) []*content.FunctionCall {
+	done := map[string]bool{}
+	Each(messages, func(_ At, c content.Content) {
+		if r, ok := c.(*content.FunctionResult); ok {
+			done[r.CallID] = true
+		}
+	})
+	var out []*content.FunctionCall
+	Each(messages, func(_ At, c content.Content) {
+		if call, ok := c.(*content.FunctionCall); ok && !call.InformationalOnly && !done[call.CallID] {
+			out = append(out, call)
+		}
+	})
+	return out
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"encoding/json"
+	"html"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/safetext"
+	"github.com/assent-dev/assent/internal/testwait"
+)
+
+// view is a channel as people meet it.
+type view struct {
+	// shows is what people read of a request, without markup; nil: the channel carries no text of a call.
+	shows func(t *testing.T, w *entrances, r *approval.Request) string
+	// answers are the ways in which somebody answers; nil: nobody can.
+	answers []func(t *testing.T, w *entrances, who string, r *approval.Request) string
+	// cuts is what it says of a message that is too long for it.
+	cuts string
+}
+
+// views are all channels of the product: those of the table, the terminal, and the API under it.
+func views() map[string]view {
+	type answer = func(t *testing.T, w *entrances, who string, r *approval.Request) string
+	return map[string]view{
+		"inbox":    {shows: page, answers: []answer{votesInInbox, votesOnBatch}, cuts: "characters not shown"},
+		"webhook":  {},
+		"slack":    {shows: slackMessage, answers: []answer{clicksApprove, clicksDeny}, cuts: "the message is not shown here"},
+		"terminal": {shows: onTerminal, answers: []answer{onCommandLine}, cuts: "characters not shown"},
+		"HTTP API": {shows: overAPI, answers: []answer{votesOverHTTP}, cuts: "characters not shown"},
+	}
+}
+
+// hostileText tries to be something else on each channel. Its last words tell that all of it was read.
+const hostileText = "pay\u202egnp.exe\u2066x\u2069 zero\u200bwidth\ufeff" + "\x1b[2J\x1b]0;title\x07 \u009b31m red\r\nAgent: innocent\t|" +
+	" *bold* _it_ ~no~ `code` <!channel> <https://evil.example|click> :bomb: &lt;b&gt; <script>alert(1)</script>" +
+	" \U000e0041\U000e0042 mark\u0301\u0302\u0303\u0304\u0305\u0306 1\u0338 \u2800\u3164\ufe0f \ue000 \u2028 \\u{202e} שלום \xff end-of-text"
+
+// spelledOut is what every channel must write for what it does not draw.
+var spelledOut = []string{
+	`\u{202e}`, `\u{2066}`, `\u{2069}`, `\u{200b}`, `\u{feff}`, `\u{9b}`, `\u{e0041}`, `\u{305}`, `\u{338}`, `\u{2800}`, `\u{3164}`,
+	`\u{fe0f}`, `\u{e000}`, `\u{2028}`, "end-of-text", "שלום", "<script>", "<!channel>", "<https://evil.example|click>", ":bomb:",
+}
+
+// TestEveryChannelOfTheTableIsWalked, and no client may take the name of one by which people answer.
+func TestEveryChannelOfTheTableIsWalked(t *testing.T) {
+	all := views()
+	for _, c := range channels() {
+		v, walked := all[c.name]
+		if !walked {
+			t.Errorf("views() lacks the channel %q", c.name)
+		}
+		if c.answers != (v.answers != nil) {
+			t.Errorf("people answer by %s: %v, and the walk answers: %v", c.name, c.answers, v.answers != nil)
+		}
+	}
+	contract, err := os.ReadFile("../../server/openapi/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reserved := "not: {enum: [" + strings.Join(votingChannels(), ", ") + "]}"
+	if n := strings.Count(string(contract), reserved); n != 2 {
+		t.Errorf("openapi.yaml says %d times of votes and edits: %s", n, reserved)
+	}
+}
+
+// TestOneTextIsShownAlikeOnEveryChannel: what can't be drawn is spelled out, markup stays text, and what is cut is said to be.
+func TestOneTextIsShownAlikeOnEveryChannel(t *testing.T) {
+	t.Parallel()
+	w := newEntrances(t)
+	hostile := w.asksAbout(t, strings.ToValidUTF8(hostileText, "\ufffd"))
+	long := w.asksAbout(t, strings.Repeat("very long ", 1000)+"end-of-text")
+	message := plainly(hostile.Current().Decision.Message)
+	for name, v := range views() {
+		if v.shows == nil {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			shown := v.shows(t, w, hostile)
+			if i := strings.IndexFunc(shown, undrawable); i >= 0 {
+				t.Errorf("%q is drawn", shown[max(0, i-20):min(len(shown), i+20)])
+			}
+			if text := plainly(shown); !strings.Contains(text, message) {
+				t.Errorf("it shows another message than\n%s\nin\n%s", message, text)
+			}
+			for _, want := range spelledOut {
+				if !strings.Contains(shown, want) {
+					t.Errorf("%s is not to be read", want)
+				}
+			}
+			if shown := v.shows(t, w, long); !strings.Contains(shown, v.cuts) {
+				t.Errorf("a cut is not announced by %q in\n%s", v.cuts, shown)
+			}
+		})
+	}
+	t.Run("webhook", func(t *testing.T) {
+		for _, r := range []*approval.Request{hostile, long} {
+			if body := w.hooks.about(t, r); strings.Contains(body, "end-of-text") || strings.Contains(body, "innocent") {
+				t.Errorf("it carries text of the call: %s", body)
+			}
+		}
+	})
+}
+
+// TestOnePersonIsRefusedAlikeOnEveryChannel: for the same reason, whichever way they answer.
+func TestOnePersonIsRefusedAlikeOnEveryChannel(t *testing.T) {
+	t.Parallel()
+	w := newEntrances(t)
+	refused := regexp.MustCompile(
+		approval.ErrNotEligible.Error() + ": " + approval.WhyPrincipal + `|You may not answer this: the agent acts for you\.`)
+	for name, v := range views() {
+		for _, answer := range v.answers {
+			r := w.asks(t, waysToAsk()[0], aliasOfZoe, 1)
+			for _, who := range []string{"ben", "zoe"} { // zoe's page has no form, so she sends what ben's has
+				opensPage(t, w, who, r)
+			}
+			if told := answer(t, w, "zoe", r); !refused.MatchString(told) {
+				t.Errorf("%s: told %s", name, told)
+			}
+			if now := w.request(t, r.ID); now.State != approval.Pending || len(now.Votes) > 0 {
+				t.Errorf("%s: the answer counts: %s, %+v", name, now.State, now.Votes)
+			}
+		}
+	}
+}
+
+// undrawable reports whether a character must not reach a reader. Line breaks and isolates are the channel's own.
+func undrawable(r rune) bool {
+	return safetext.Hidden(r) && r != '\n' && !strings.ContainsRune(safetext.Isolate+safetext.PopIsolate, r)
+}
+
+// plainly leaves away what a channel puts around and into text: white space, and isolates, which terminals spell out.
+func plainly(text string) string {
+	return strings.NewReplacer(
+		safetext.Isolate, "", safetext.PopIsolate, "", `\u{2068}`, "", `\u{2069}`, "", " ", "", "\n", "", "│", "",
+	).Replace(text)
+}
+
+// asksAbout has people asked about a call with a text.
+func (w *entrances) asksAbout(t *testing.T, text string) *approval.Request {
+	t.Helper()
+	c := w.call(aliasOfZoe, 1)
+	call := mustJSON(t, map[string]any{
+		"kind": "tool", "tool": "restart", "principal": c.principal, "args": map[string]any{"word": c.word, "seats": 1, "text": text},
+	})
+	if _, err := w.client(t, "rt-mara").Open(t.Context(), "desk", call, client.OpenOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	return w.asked(t, c)
+}
+
+var (
+	markup = regexp.MustCompile(`<[^>]*>`)
+	note   = regexp.MustCompile(`<span class="note"[^>]*>[^<]*</span>`) // words of the page about the text before
+	styles = regexp.MustCompile("\x1b\\[[0-9;]*m")                      // of the terminal's own
+)
+
+func page(t *testing.T, w *entrances, r *approval.Request) string {
+	shown := w.visitor(t, "ben").get("/requests/" + r.ID)
+
+	return html.UnescapeString(markup.ReplaceAllString(note.ReplaceAllString(shown, ""), ""))
+}
+
+func onTerminal(t *testing.T, w *entrances, r *approval.Request) string {
+	return styles.ReplaceAllString(w.commands(t, "ben", "show", "--all", r.ID), "")
+}
+
+func overAPI(t *testing.T, w *entrances, r *approval.Request) string {
+	read, err := w.client(t, "ben-cli").Request(t.Context(), r.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return read.Current().Decision.Message
+}
+
+// slackMessage is the text of all blocks of a message, as Slack shows them.
+func slackMessage(t *testing.T, w *entrances, r *approval.Request) string {
+	t.Helper()
+	var blocks []struct {
+		Text struct{ Type, Text string }
+	}
+	testwait.Until(t, "the message of "+r.ID, func() bool {
+		w.slack.mu.Lock()
+		defer w.slack.mu.Unlock()
+		i := slices.IndexFunc(w.slack.posted, func(m string) bool { return strings.Contains(m, r.ID) })
+		return i >= 0 && json.Unmarshal([]byte(w.slack.posted[i]), &blocks) == nil
+	})
+	var text strings.Builder
+	for _, b := range blocks {
+		if b.Text.Type == "mrkdwn" {
+			t.Errorf("a block is markup: %s", b.Text.Text)
+		}
+		text.WriteString(b.Text.Text + "\n")
+	}
+
+	return html.UnescapeString(text.String()) // the three entities that Slack decodes
+}
+
+func clicksDeny(t *testing.T, w *entrances, who string, r *approval.Request) string {
+	return w.clicks(t, who, "assent_deny", r)
+}
+
+// hookPeer takes webhooks.
+type hookPeer struct {
+	*httptest.Server
+	mu     sync.Mutex
+	bodies []string
+}
+
+func newHookPeer(t *testing.T) *hookPeer {
+	p := &hookPeer{}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.bodies = append(p.bodies, string(body))
+	}))
+	t.Cleanup(p.Close)
+
+	return p
+}
+
+// about waits for what is told about a request.
+func (p *hookPeer) about(t *testing.T, r *approval.Request) (body string) {
+	t.Helper()
+	testwait.Until(t, "a webhook about "+r.ID, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		i := slices.IndexFunc(p.bodies, func(b string) bool { return strings.Contains(b, r.ID) })
+		if i >= 0 {
+			body = p.bodies[i]
+		}
+		return i >= 0
+	})
+
+	return body
+}

@@ -1,0 +1,296 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/policy"
+)
+
+// errNoRef says that people's side asked somebody, and not under which reference.
+var errNoRef = errors.New("the request has no reference")
+
+// unlimited is how long a call waits for an approval that its side never ends.
+const unlimited = 30 * 24 * time.Hour
+
+// over reports whether no answer counts any more.
+func (a *Ask) over(now time.Time) bool { return !a.Until.IsZero() && !now.Before(a.Until) }
+
+// seek asks people, or looks at what they have answered.
+func (e *Engine[P]) seek(ctx context.Context, c *Call[P], t *turn) error {
+	switch {
+	case e.cfg.People == nil:
+		return e.move(ctx, c, func() { e.Finish(c, Ending{Why: Unreachable}) })
+	case c.Ask.Question:
+		return e.seekAnswer(ctx, c)
+	case c.Ask.Ref != "":
+		return e.look(ctx, c, t)
+	}
+
+	// The rules may have changed since the last attempt to ask.
+	r, err := e.transport.Decide(ctx, c)
+	switch {
+	case err != nil:
+		return e.askFailed(ctx, c, err)
+	case r.Do != Approve:
+		c.Ask = nil
+		return e.move(ctx, c, func() { e.goBy(c, r) })
+	}
+	return e.open(ctx, c, r, t)
+}
+
+// open asks for the approval of a call. The key of what is asked outlives a crash, so that people are asked once.
+func (e *Engine[P]) open(ctx context.Context, c *Call[P], r Ruling, t *turn) error {
+	if e.cfg.People == nil {
+		return e.move(ctx, c, func() { e.Finish(c, Ending{Why: Unreachable}) })
+	}
+	if c.Ask.over(e.now()) {
+		return e.move(ctx, c, func() { e.Finish(c, Ending{Why: Expired}) })
+	}
+
+	v := r.Verdict
+	if !c.Ask.Until.IsZero() {
+		v = bounded(v, c.Ask.Until.Sub(e.now()))
+	}
+	held, err := e.cfg.People.As(c.Asker).Open(ctx, c.Ask.Key, v)
+	if err == nil && held.Ref == "" && (held.State == hold.Pending || held.State == hold.Approved) {
+		err = errNoRef
+	}
+	if err != nil {
+		return e.askFailed(ctx, c, err)
+	}
+
+	c.Ask.Ref = held.Ref
+	c.Ask.Binding = v.Binding
+	e.transport.Asked(ctx, c, held)
+	err = e.goByApproval(ctx, c, held, t)
+	if errors.Is(err, errConflict) {
+		e.unwanted(ctx, c, held.Ref)
+	}
+	return err
+}
+
+// bounded has a request expire within a time, whether or not the rules demand anything.
+func bounded(v hold.Verdict, within time.Duration) hold.Verdict {
+	var require policy.Require
+	if v.Require != nil {
+		require = *v.Require
+	}
+	if require.Within <= 0 || within < time.Duration(require.Within) {
+		require.Within = within
+	}
+	v.Require = &require
+	return v
+}
+
+// look sees what has become of the request for an approval.
+func (e *Engine[P]) look(ctx context.Context, c *Call[P], t *turn) error {
+	held, err := e.cfg.People.As(c.Asker).Look(ctx, c.Ask.Ref)
+	switch {
+	case errors.Is(err, hold.ErrNoRequest):
+		return e.answeredBy(ctx, c, Ending{Why: Forgotten})
+	case err != nil: // they may have answered all the same: it is looked at until the time is over
+		e.cfg.Log.WarnContext(ctx, "people's side can't be reached", "call", c.Key, "error", err)
+		held = hold.Held{State: hold.Pending}
+	}
+	return e.goByApproval(ctx, c, held, t)
+}
+
+// goByApproval goes by the state of the request for an approval.
+func (e *Engine[P]) goByApproval(ctx context.Context, c *Call[P], held hold.Held, t *turn) error {
+	over := c.Ask.over(e.now())
+	switch held.State {
+	case hold.Expired:
+		return e.answeredBy(ctx, c, Ending{Why: Expired, Reason: held.Reason})
+	case hold.Cancelled:
+		return e.answeredBy(ctx, c, Ending{Why: Withdrawn, Reason: held.Reason})
+	case hold.Responded:
+		return e.answeredBy(ctx, c, Ending{Why: Responded, Reason: held.Reason})
+	case hold.Approved:
+		if !over { // their side may give longer than we do, and nobody may have looked meanwhile
+			return e.approved(ctx, c, held, t)
+		}
+	case hold.Pending:
+	default: // what nobody knows allows nothing
+		return e.answeredBy(ctx, c, Ending{Why: Denied, Reason: held.Reason})
+	}
+	if over {
+		return e.move(ctx, c, func() { e.Finish(c, Ending{Why: Expired}) })
+	}
+	return e.lookLater(ctx, c, held.Expires)
+}
+
+// answeredBy ends a call of which people's side needs not be told that nobody waits for it.
+func (e *Engine[P]) answeredBy(ctx context.Context, c *Call[P], how Ending) error {
+	e.forget(ctx, c.Ask.Ref)
+	return e.move(ctx, c, func() {
+		c.Ask = nil
+		e.Finish(c, how)
+	})
+}
+
+// approved goes on with what people approved, which may be other arguments than they were asked about. Nothing is
+// stored yet: after a crash it is looked at again.
+func (e *Engine[P]) approved(ctx context.Context, c *Call[P], held hold.Held, t *turn) error {
+	c.Approval = &Approval{Ref: held.Ref, Key: c.Ask.Key, By: held.By, Binding: c.Ask.Binding}
+	if c.Approval.Ref == "" {
+		c.Approval.Ref = c.Ask.Ref
+	}
+	if held.Arguments != nil && string(held.Arguments) != string(c.Args()) {
+		c.Approval.Edited = true
+		c.Edited = held.Arguments
+	}
+	c.Ask = nil
+	c.State = Ready
+	c.Run.Next = time.Time{}
+	c.Run.Fails = 0
+	return e.decide(ctx, c, t)
+}
+
+// lookLater keeps whom to wait for, and looks again after a while also without news: whoever had it may have crashed.
+func (e *Engine[P]) lookLater(ctx context.Context, c *Call[P], expires time.Time) error {
+	a := c.Ask
+	if a.Pause > 0 && a.Next.After(e.now()) { // there was news of something else
+		return nil
+	}
+	if err := e.Remember(ctx, a.Ref, c.Key); err != nil {
+		return err
+	}
+	first := a.Pause == 0
+	return e.move(ctx, c, func() {
+		a.Tries = 0
+		a.Pause = min(max(2*a.Pause, e.cfg.FirstLook), e.cfg.LastLook)
+		a.Next = e.now().Add(a.Pause)
+		if first && !a.Question { // there may have been news before it was known whose it is
+			a.Next = e.now()
+		}
+		if a.Until.IsZero() && !a.Question && !c.Deadline.IsZero() {
+			c.Deadline = later(c.Deadline, e.endOf(expires))
+		}
+	})
+}
+
+// endOf is until when to wait for a request that has no end of ours.
+func (e *Engine[P]) endOf(expires time.Time) time.Time {
+	if expires.IsZero() {
+		return e.now().Add(unlimited)
+	}
+	return expires.Add(time.Minute)
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// askFailed asks again later.
+func (e *Engine[P]) askFailed(ctx context.Context, c *Call[P], cause error) error {
+	e.cfg.Log.WarnContext(ctx, "people could not be asked", "call", c.Key, "error", cause)
+	return e.move(ctx, c, func() {
+		c.Ask.Tries++
+		c.Ask.Next = e.now().Add(e.cfg.Pause(c.Ask.Tries))
+		if e.cfg.AskTries > 0 && c.Ask.Tries >= e.cfg.AskTries {
+			e.Finish(c, Ending{Why: Unreachable})
+		}
+	})
+}
+
+// seekAnswer puts a question of the transport's, and looks at its answer.
+func (e *Engine[P]) seekAnswer(ctx context.Context, c *Call[P]) error {
+	people := e.cfg.People.As(c.Asker)
+	over := c.Ask.over(e.now())
+	asked := c.Ask.Ref != ""
+	if !asked && !over {
+		q := e.transport.Question(c)
+		q.Within = e.within(c)
+		ref, err := people.Ask(ctx, c.Ask.Key, q)
+		if err == nil && ref == "" {
+			err = errNoRef
+		}
+		if err != nil {
+			return e.askFailed(ctx, c, err)
+		}
+		if err := e.Remember(ctx, ref, c.Key); err != nil { // before the look: there may be news after it
+			return err
+		}
+		c.Ask.Ref = ref
+	}
+	if c.Ask.Ref == "" {
+		return e.move(ctx, c, func() { e.Finish(c, Ending{Why: Expired}) })
+	}
+
+	err := e.lookAnswer(ctx, c, people, over)
+	if errors.Is(err, errConflict) && !asked {
+		e.unwanted(ctx, c, c.Ask.Ref)
+	}
+	return err
+}
+
+// within is how long a question stays open.
+func (e *Engine[P]) within(c *Call[P]) time.Duration {
+	end := c.Ask.Until
+	if end.IsZero() || !c.Deadline.IsZero() && c.Deadline.Before(end) {
+		end = c.Deadline
+	}
+	if end.IsZero() {
+		return unlimited
+	}
+	return end.Sub(e.now())
+}
+
+func (e *Engine[P]) lookAnswer(ctx context.Context, c *Call[P], people hold.Requests, over bool) error {
+	a, err := people.Answer(ctx, c.Ask.Ref)
+	switch {
+	case errors.Is(err, hold.ErrNoRequest):
+		return e.answeredBy(ctx, c, Ending{Why: Forgotten})
+	case (err != nil || a.State == hold.AnswerOpen) && over:
+		return e.move(ctx, c, func() { e.Finish(c, Ending{Why: Expired}) })
+	case err != nil:
+		e.cfg.Log.WarnContext(ctx, "people's side can't be reached", "call", c.Key, "error", err)
+		return e.lookLater(ctx, c, time.Time{})
+	case a.State == hold.AnswerOpen:
+		return e.lookLater(ctx, c, time.Time{})
+	}
+
+	e.forget(ctx, c.Ask.Ref)
+	return e.move(ctx, c, func() {
+		c.Ask = nil
+		if how := e.transport.Answered(c, a); how != nil {
+			e.Finish(c, *how)
+		}
+		if c.State == Asking {
+			c.State = Ready
+		}
+	})
+}
+
+// unwanted withdraws what people were asked for a call that was changed meanwhile, unless it is still asked.
+func (e *Engine[P]) unwanted(ctx context.Context, asked *Call[P], ref string) {
+	c, err := e.Get(ctx, asked.Key)
+	if err != nil || c.mentions(asked.Seed, ref) {
+		return
+	}
+	if c.Ask != nil && c.Ask.Ref == "" { // the same request comes back when it is asked for again
+		return
+	}
+	if err := e.cfg.People.As(asked.Asker).Cancel(ctx, ref, e.transport.WithdrawReason(c)); err != nil {
+		e.cfg.Log.WarnContext(ctx, "a request could not be withdrawn", "call", c.Key, "error", err)
+	}
+	e.forget(ctx, ref)
+}
+
+// mentions reports whether a call still rests on a request, or will withdraw it.
+func (c *Call[P]) mentions(seed, ref string) bool {
+	switch {
+	case c.Seed != seed:
+		return false
+	case c.Ask != nil && c.Ask.Ref == ref, c.Approval != nil && c.Approval.Ref == ref:
+		return true
+	}
+	return slices.Contains(c.Withdraw, ref)
+}

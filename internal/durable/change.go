@@ -1,0 +1,171 @@
+package durable
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/store"
+)
+
+// The errors of calls and their changes.
+var (
+	// ErrExists says that a call has the key or the alias already.
+	ErrExists = errors.New("there is a call in this place already")
+	// ErrUnchanged is returned by a change that leaves the call as it is.
+	ErrUnchanged = errors.New("the call was left as it is")
+	// ErrNewer says that a newer version of the program wrote the record. It is left to processes of that version.
+	ErrNewer = errors.New("a newer version of the program keeps this call")
+	// ErrBusy says that a call was changed each time that somebody tried to change it.
+	ErrBusy = errors.New("the call changes faster than it can be changed")
+)
+
+// errConflict says that somebody else changed the record since it was read.
+var errConflict = approval.ErrVersion
+
+// Get returns a call; approval.ErrNotFound.
+func (e *Engine[P]) Get(ctx context.Context, key string) (*Call[P], error) {
+	r, err := e.calls.records.Record(ctx, e.calls.namespace, key)
+	if err != nil {
+		return nil, err
+	}
+	return e.Open(r)
+}
+
+// ByAlias returns the call with an alias; approval.ErrNotFound.
+func (e *Engine[P]) ByAlias(ctx context.Context, alias string) (*Call[P], error) {
+	r, err := e.calls.records.RecordByAlias(ctx, e.calls.namespace, alias)
+	if err != nil {
+		return nil, err
+	}
+	return e.Open(r)
+}
+
+// Open returns the call of a record.
+func (e *Engine[P]) Open(r store.Record) (*Call[P], error) {
+	text, err := e.calls.Unseal(r.Key, r.Value)
+	if err != nil {
+		return nil, err
+	}
+	c, err := e.read(r, text)
+	if err != nil {
+		return nil, fmt.Errorf("read the record: %w", err)
+	}
+	c.Key = r.Key
+	c.Alias = r.Alias
+	c.Expires = r.Expires
+	c.version = r.Version
+	return c, nil
+}
+
+// read reads the form first: what stands in a record of another form may mean something else.
+func (e *Engine[P]) read(r store.Record, text []byte) (*Call[P], error) {
+	var form struct {
+		Format int `json:"format"`
+	}
+	if err := json.Unmarshal(text, &form); err != nil {
+		return nil, err
+	}
+	switch {
+	case form.Format > currentFormat:
+		return nil, ErrNewer
+	case form.Format == currentFormat:
+		c := &Call[P]{}
+		return c, json.Unmarshal(text, c)
+	case e.transport.Old == nil:
+		return nil, errors.New("the record has an old form")
+	}
+	c, err := e.transport.Old(r, text)
+	if err == nil && c.Seed == "" {
+		c.Seed = rand.Text()
+	}
+	return c, err
+}
+
+// put stores a call at the version that it was read at; errConflict when it was changed meanwhile.
+func (e *Engine[P]) put(ctx context.Context, c *Call[P]) error {
+	c.Format = currentFormat
+	c.Expires = time.Time{}
+	if c.State == Closed {
+		c.Expires = e.transport.Keep(c)
+	}
+	d := &Doc[Call[P]]{
+		Key:     c.Key,
+		Alias:   c.Alias,
+		Version: c.version,
+		Due:     c.due(),
+		Expires: c.Expires,
+		Body:    *c,
+	}
+	err := e.calls.Put(ctx, d)
+	c.version = d.Version
+	return err
+}
+
+// Change changes a call by compare-and-set: change sees it as it is stored, possibly more than once, and what it makes
+// of it is stored. An error of change is returned, and nothing was stored; the call is returned beside it as it was
+// seen. Neither people nor the network may be asked in there.
+func (e *Engine[P]) Change(ctx context.Context, key string, change func(*Call[P]) error) (*Call[P], error) {
+	const attempts = 100
+	for range attempts {
+		c, err := e.Get(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		was := c.State
+		if err := change(c); err != nil {
+			return c, err
+		}
+		switch err := e.put(ctx, c); {
+		case err == nil:
+			e.changed(ctx, was, c)
+			e.stored(c)
+			e.kickAt(c)
+			return c, nil
+		case !errors.Is(err, errConflict):
+			return nil, err
+		}
+	}
+	return nil, ErrBusy
+}
+
+// changed tells the transport of another state.
+func (e *Engine[P]) changed(ctx context.Context, was State, c *Call[P]) {
+	if was != c.State {
+		e.transport.Moved(ctx, was, c)
+	}
+}
+
+// stored lets those know what was stored who wait for news of the call, and its run that should stop.
+func (e *Engine[P]) stored(c *Call[P]) {
+	e.waiting.wake(c.Key)
+	e.flights.check(c.Key, func(f *flight) error { return overtaken(c, f) })
+}
+
+// Finish ends a call inside of a change. It ends once.
+func (e *Engine[P]) Finish(c *Call[P], how Ending) {
+	if c.Over() {
+		return
+	}
+	orElse(&how.Why, Returned)
+	c.WithdrawAsk()
+	if c.Approval != nil && !c.Approval.Taken {
+		c.Withdraw = append(c.Withdraw, c.Approval.Ref)
+		c.Later = Attempt{}
+	}
+
+	c.Errand = nil
+	c.Ending = &how
+	c.EndedAt = e.now()
+	c.Deadline = time.Time{}
+	e.transport.End(c, how)
+	c.Run.Lease = time.Time{}
+	c.State = Ended
+	if c.Errand == nil {
+		c.State = Closed
+	}
+}

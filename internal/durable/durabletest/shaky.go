@@ -1,0 +1,48 @@
+package durabletest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/assent-dev/assent/store"
+)
+
+// errFull is what a store says that has no space left.
+var errFull = errors.New("database or disk is full")
+
+// shaky are records of which the writes are counted, and may do something before and after they are made.
+type shaky struct {
+	store.Records
+	writes atomic.Int64
+	before func(n int64) error // an error is returned in the place of the write
+	after  func(n int64)
+}
+
+func (s *shaky) write(write func() error) error {
+	n := s.writes.Add(1)
+	if s.before != nil {
+		if err := s.before(n); err != nil {
+			return err
+		}
+	}
+	err := write()
+	if s.after != nil {
+		s.after(n)
+	}
+	return err
+}
+
+// PutRecord is a write.
+func (s *shaky) PutRecord(ctx context.Context, r store.Record) (version int64, err error) {
+	err = s.write(func() error {
+		version, err = s.Records.PutRecord(ctx, r)
+		return err
+	})
+	return version, err
+}
+
+// DeleteRecord is a write.
+func (s *shaky) DeleteRecord(ctx context.Context, namespace, key string, version int64) error {
+	return s.write(func() error { return s.Records.DeleteRecord(ctx, namespace, key, version) })
+}

@@ -1,0 +1,249 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/wait"
+)
+
+// The causes for which the context of a run or an errand ends.
+var (
+	// ErrShutdown says that this process is to end.
+	ErrShutdown = errors.New("the process was stopped")
+	// ErrOvertaken says that another process took a run for lost, or that the call has ended meanwhile.
+	ErrOvertaken = errors.New("another process took the call for lost, or it has ended")
+)
+
+// errNobody says that nobody can be asked here any more.
+var errNobody = errors.New("nobody can be asked")
+
+// Stopped says that a run should not go on (Call.Stop).
+type Stopped struct{ Reason string }
+
+func (s *Stopped) Error() string { return s.Reason }
+
+// start runs a call: its approval is taken, it is stored that the call runs, and then it runs.
+func (e *Engine[P]) start(ctx context.Context, c *Call[P], r Ruling, t *turn) error {
+	if !t.group.beginRun() {
+		return e.move(ctx, c, func() {
+			e.goBy(c, r)
+			c.Run.Next = e.now().Add(e.cfg.Poll)
+		})
+	}
+	f, err := e.begin(ctx, c, r)
+	if f == nil {
+		t.group.endRun()
+		return err
+	}
+
+	run := *c
+	e.fly(f, t, func(ctx context.Context) {
+		defer t.group.endRun()
+		e.run(ctx, &run)
+	})
+	return nil
+}
+
+// begin stores that a call runs from now on, and returns its flight: nil when it does not run.
+func (e *Engine[P]) begin(ctx context.Context, c *Call[P], r Ruling) (*flight, error) {
+	if c.Approval != nil && !c.Approval.Taken {
+		if err := e.claim(ctx, c, r.Verdict); err != nil {
+			return nil, e.notClaimed(ctx, c, err)
+		}
+	}
+	how, err := e.transport.Begin(ctx, c)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("begin the run: %w", err)
+	case how != nil:
+		return nil, e.move(ctx, c, func() { e.Finish(c, *how) })
+	}
+
+	was := c.State
+	c.State = Running
+	c.Errand = nil
+	c.Run.begin(e.now(), e.transport.Lease(c))
+	f := e.flights.add(c.Key, c.Run.Name) // before it is stored: who stops the call from then on has to find it
+	if err := e.put(ctx, c); err != nil {
+		e.flights.land(f)
+		return nil, err
+	}
+	e.changed(ctx, was, c)
+	e.stored(c)
+	e.kickAt(c)
+	return f, nil
+}
+
+// claim takes the one run of an approval. The same key gets the same answer after a crash.
+func (e *Engine[P]) claim(ctx context.Context, c *Call[P], v hold.Verdict) error {
+	if e.cfg.People == nil {
+		return errNobody
+	}
+	err := e.cfg.People.As(c.Asker).Claim(ctx, c.Approval.Ref, c.Approval.Key, v)
+	if err == nil {
+		c.Approval.Taken = true
+		e.forget(ctx, c.Approval.Ref)
+	}
+	return err
+}
+
+func (e *Engine[P]) notClaimed(ctx context.Context, c *Call[P], cause error) error {
+	return e.move(ctx, c, func() {
+		switch {
+		case errors.Is(cause, hold.ErrNotClaimed):
+			e.Finish(c, Ending{Why: NotClaimed, Reason: cause.Error()})
+			return
+		case errors.Is(cause, errNobody):
+			e.Finish(c, Ending{Why: Unreachable})
+			return
+		}
+		e.cfg.Log.WarnContext(ctx, "people's side can't be reached", "call", c.Key, "error", cause)
+		c.State = Ready
+		e.putOff(c)
+		if e.cfg.AskTries > 0 && c.Run.Fails >= e.cfg.AskTries {
+			e.Finish(c, Ending{Why: Unreachable})
+		}
+	})
+}
+
+// run runs a call, showing that this process lives, and stores what came of it.
+func (e *Engine[P]) run(ctx context.Context, c *Call[P]) {
+	alive, rest := context.WithCancel(context.WithoutCancel(ctx))
+	beats := make(chan struct{})
+	go func() {
+		defer close(beats)
+		e.beat(alive, c)
+	}()
+
+	result := e.runOnce(ctx, c)
+	rest()
+	<-beats
+	e.keepResult(ctx, c, result)
+}
+
+// runOnce calls the transport. A panic is an end of which nobody knows what it came to.
+func (e *Engine[P]) runOnce(ctx context.Context, c *Call[P]) (result Result[P]) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.cfg.Log.ErrorContext(ctx, "a run panicked", "call", c.Key, "panic", p)
+			result = Result[P]{Ending: Ending{Why: Unknown, Reason: "it panicked"}}
+		}
+	}()
+	return e.transport.Run(ctx, c)
+}
+
+// beat renews the lease of a run, so that no other process takes it for lost. It sees in this way that the run should
+// stop, too.
+func (e *Engine[P]) beat(ctx context.Context, run *Call[P]) {
+	lease := e.transport.Lease(run)
+	ticks := time.NewTicker(lease / 4)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+		_, err := e.Change(ctx, run.Key, func(c *Call[P]) error {
+			e.flights.check(c.Key, func(f *flight) error { return overtaken(c, f) })
+			if c.State != Running || c.Run.Name != run.Run.Name {
+				return ErrUnchanged
+			}
+			c.Run.Lease = e.now().Add(lease)
+			return nil
+		})
+		if err != nil && !errors.Is(err, ErrUnchanged) && ctx.Err() == nil {
+			e.cfg.Log.ErrorContext(ctx, "a sign of life can't be stored", "call", run.Key, "error", err)
+		}
+	}
+}
+
+// overtaken says why a run should not go on; nil when it should. A call that its own peer ended needs no hurry.
+func overtaken[P any](c *Call[P], f *flight) error {
+	switch {
+	case c.Run.Name != f.name:
+		return nil // an errand, or a run of which the record tells no more
+	case c.State == Running && c.Stop != "":
+		return &Stopped{Reason: c.Stop}
+	case c.Over() && (c.Ending.Why == Unknown || c.Ending.Why == AbandonedWhy):
+		return ErrOvertaken
+	}
+	return nil
+}
+
+// keepResult stores what came of a run, however long that takes: nobody else has it.
+func (e *Engine[P]) keepResult(ctx context.Context, run *Call[P], result Result[P]) {
+	detached := context.WithoutCancel(ctx)
+	err := e.insist(ctx, func() error {
+		_, err := e.Change(detached, run.Key, func(c *Call[P]) error {
+			if c.State != Running || c.Run.Name != run.Run.Name {
+				return ErrUnchanged
+			}
+			e.goOn(c, result)
+			return nil
+		})
+		return err
+	})
+	switch {
+	case errors.Is(err, ErrUnchanged):
+		level := slog.LevelWarn
+		if e.cfg.PeersReturn { // its peer spoke before the run returned
+			level = slog.LevelDebug
+		}
+		e.cfg.Log.Log(ctx, level, "what came of a run was dropped", "call", run.Key, "error", ErrOvertaken)
+		e.transport.Dropped(detached, run)
+	case err != nil:
+		e.cfg.Log.ErrorContext(ctx, "what came of a run could not be stored", "call", run.Key, "error", err)
+	}
+}
+
+// goOn moves a call by what came of its run.
+func (e *Engine[P]) goOn(c *Call[P], result Result[P]) {
+	if result.Keep != nil {
+		result.Keep(c)
+	}
+	switch result.After {
+	case HandedOn:
+		c.State = Away
+		c.Run.Lease = time.Time{}
+	case NotBegun:
+		c.State = Ready
+		c.Run.again(e.now().Add(result.Pause))
+	default:
+		e.Finish(c, result.Ending)
+	}
+}
+
+// insist tries to store something until it is stored, or the process ends.
+func (e *Engine[P]) insist(ctx context.Context, store func() error) error {
+	for fails := 1; ; fails++ {
+		err := store()
+		if err == nil || errors.Is(err, ErrUnchanged) || errors.Is(err, approval.ErrNotFound) {
+			return err
+		}
+		e.cfg.Log.ErrorContext(ctx, "a result can't be stored; trying again", "error", err)
+		if ended := context.Cause(ctx); errors.Is(ended, ErrShutdown) {
+			return err
+		}
+		_ = wait.Pause(ctx, min(e.cfg.Pause(fails), 5*time.Second))
+	}
+}
+
+// lost ends a call whose process died while it ran. Nobody knows what came of it, so it is never run again. A call that
+// was on its way to a peer may have arrived, and is waited for.
+func (e *Engine[P]) lost(ctx context.Context, c *Call[P], _ *turn) error {
+	return e.move(ctx, c, func() {
+		if e.cfg.PeersReturn {
+			c.State = Away
+			c.Run.Lease = time.Time{}
+			return
+		}
+		e.Finish(c, Ending{Why: Unknown})
+	})
+}

@@ -1,0 +1,182 @@
+package durable
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/assent-dev/assent/store"
+)
+
+// Sealing says where documents are kept, and what they are sealed with.
+type Sealing struct {
+	Records   store.Records
+	Namespace string // whose documents they are, such as "rap/gateway/tools"
+	Key       []byte // 32 secret bytes
+	// Purpose is mixed into the keys, so that two edges with one secret can't read each other's documents.
+	Purpose string
+}
+
+// Vault keeps documents of one kind. They are sealed, since they hold arguments and secret URLs and a store's backup
+// is copied to many places.
+type Vault[T any] struct {
+	records   store.Records
+	namespace string
+	aead      cipher.AEAD
+}
+
+// Doc is a document with its place in the store.
+type Doc[T any] struct {
+	Key     string
+	Alias   string    // a second key; "" for none
+	Version int64     // at which it was read; 0: it is not stored yet
+	Due     time.Time // when somebody should look at it; zero: never
+	Expires time.Time // when it may be forgotten; zero: never
+	Body    T
+}
+
+// NewVault opens the documents of a kind.
+func NewVault[T any](s Sealing, kind string) (*Vault[T], error) {
+	if len(s.Key) != sha256.Size {
+		return nil, errors.New("key: expected 32 bytes")
+	}
+	namespace := s.Namespace + "/" + kind
+	key, err := hkdf.Key(sha256.New, s.Key, nil, s.Purpose+namespace, sha256.Size)
+	if err != nil {
+		return nil, fmt.Errorf("derive the key: %w", err)
+	}
+
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("make the cipher: %w", err)
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return nil, fmt.Errorf("make the cipher: %w", err)
+	}
+	return &Vault[T]{records: s.Records, namespace: namespace, aead: aead}, nil
+}
+
+// place is sealed in with a document, so that no record can stand in for another.
+func (v *Vault[T]) place(key string) []byte { return []byte(v.namespace + "\x00" + key) }
+
+// Put stores a document at the version it was read at; approval.ErrVersion when it was changed meanwhile.
+func (v *Vault[T]) Put(ctx context.Context, d *Doc[T]) error {
+	text, err := json.Marshal(d.Body)
+	if err != nil {
+		return fmt.Errorf("write the record: %w", err)
+	}
+	next, err := v.records.PutRecord(ctx, store.Record{
+		Room:    v.namespace,
+		Key:     d.Key,
+		Alias:   d.Alias,
+		Version: d.Version,
+		Due:     d.Due,
+		Expires: d.Expires,
+		Value:   v.Seal(d.Key, text),
+	})
+	if err == nil {
+		d.Version = next
+	}
+	return err
+}
+
+// Get returns a document; approval.ErrNotFound.
+func (v *Vault[T]) Get(ctx context.Context, key string) (*Doc[T], error) {
+	r, err := v.records.Record(ctx, v.namespace, key)
+	if err != nil {
+		return nil, err
+	}
+	return v.Open(r)
+}
+
+// ByAlias returns the document with an alias; approval.ErrNotFound.
+func (v *Vault[T]) ByAlias(ctx context.Context, alias string) (*Doc[T], error) {
+	r, err := v.records.RecordByAlias(ctx, v.namespace, alias)
+	if err != nil {
+		return nil, err
+	}
+	return v.Open(r)
+}
+
+// List returns documents whose keys begin with prefix and come after a key, in the order of their keys. Documents that
+// can't be opened are left out, and reported by the error beside the others.
+func (v *Vault[T]) List(ctx context.Context, prefix, after string, limit int) ([]*Doc[T], error) {
+	records, err := v.records.ListRecords(ctx, v.namespace, prefix, after, limit)
+	var out []*Doc[T]
+	for _, r := range records {
+		d, bad := v.Open(r)
+		if err = errors.Join(err, bad); bad == nil {
+			out = append(out, d)
+		}
+	}
+	return out, err
+}
+
+// Each shows the records below a prefix as they are stored, sealed, in the order of their keys.
+func (v *Vault[T]) Each(ctx context.Context, prefix string, show func(store.Record)) error {
+	const page = 64 // they may be large
+	for after := ""; ; {
+		records, err := v.records.ListRecords(ctx, v.namespace, prefix, after, page)
+		if err != nil {
+			return err
+		}
+		for _, r := range records {
+			after = r.Key
+			show(r)
+		}
+		if len(records) < page {
+			return nil
+		}
+	}
+}
+
+// Remove deletes a document at the version it was read at; approval.ErrVersion when it was changed meanwhile.
+func (v *Vault[T]) Remove(ctx context.Context, d *Doc[T]) error {
+	return v.records.DeleteRecord(ctx, v.namespace, d.Key, d.Version)
+}
+
+// due returns the records whose time has come, sealed.
+func (v *Vault[T]) due(ctx context.Context, now time.Time, limit int) ([]store.Record, error) {
+	return v.records.DueRecords(ctx, v.namespace, now, limit)
+}
+
+// Open returns the document of a record.
+func (v *Vault[T]) Open(r store.Record) (*Doc[T], error) {
+	text, err := v.Unseal(r.Key, r.Value)
+	if err != nil {
+		return nil, err
+	}
+	d := &Doc[T]{Key: r.Key, Alias: r.Alias, Version: r.Version, Due: r.Due, Expires: r.Expires}
+	if err := json.Unmarshal(text, &d.Body); err != nil {
+		return nil, fmt.Errorf("read the record: %w", err)
+	}
+	return d, nil
+}
+
+// Seal seals the text of a document for its place.
+func (v *Vault[T]) Seal(key string, text []byte) []byte {
+	return v.aead.Seal(nil, nil, text, v.place(key))
+}
+
+// Unseal returns the text of a document.
+func (v *Vault[T]) Unseal(key string, sealed []byte) ([]byte, error) {
+	text, err := v.aead.Open(nil, nil, sealed, v.place(key))
+	if err != nil {
+		return nil, fmt.Errorf("the record can't be opened: another key sealed it, or it was changed: %w", err)
+	}
+	return text, nil
+}
+
+// Hash turns a text of any length and content into one that is fit for a key.
+func Hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}

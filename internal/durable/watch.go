@@ -1,0 +1,128 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/wait"
+)
+
+// news are the references of which something was said that nobody has looked at yet.
+type news struct {
+	mu   sync.Mutex
+	refs map[string]struct{} // "" stands for any
+	some chan struct{}
+}
+
+func newNews() *news { return &news{refs: map[string]struct{}{}, some: make(chan struct{}, 1)} }
+
+// add never waits, so that whoever is watched doesn't either.
+func (n *news) add(ref string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.refs[ref] = struct{}{}
+	select {
+	case n.some <- struct{}{}:
+	default:
+	}
+}
+
+func (n *news) take() map[string]struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out := n.refs
+	n.refs = map[string]struct{}{}
+	return out
+}
+
+type watch = func(ctx context.Context, changed func(ref string)) error
+
+func (e *Engine[P]) watches() []watch {
+	all := e.cfg.Watch
+	if e.cfg.People != nil {
+		all = append([]watch{e.cfg.People.Watch}, all...)
+	}
+	return all
+}
+
+// listen follows a watch until ctx ends.
+func (e *Engine[P]) listen(ctx context.Context, n *news, watch watch) {
+	for fails := 1; ctx.Err() == nil; fails++ {
+		err := watch(ctx, n.add)
+		if ctx.Err() != nil {
+			return
+		}
+		e.cfg.Log.WarnContext(ctx, "news is not heard; trying again", "error", err)
+		_ = wait.Pause(ctx, e.cfg.Pause(min(fails, 4)))
+		n.add("") // what was said meanwhile
+	}
+}
+
+// hear looks at the calls of which there is news.
+func (e *Engine[P]) hear(ctx context.Context, n *news) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.some:
+		}
+		refs := n.take()
+		if _, any := refs[""]; any {
+			e.hearAll(ctx)
+			continue
+		}
+		for ref := range refs {
+			e.hearOf(ctx, ref)
+		}
+	}
+}
+
+func (e *Engine[P]) hearOf(ctx context.Context, ref string) {
+	d, err := e.refs.Get(ctx, Hash(ref))
+	switch {
+	case err == nil:
+		for !e.take(d.Body.Key, true) && ctx.Err() == nil {
+			_ = wait.Pause(ctx, e.cfg.Poll)
+		}
+	case !errors.Is(err, approval.ErrNotFound) && ctx.Err() == nil:
+		e.cfg.Log.ErrorContext(ctx, "news can't be followed", "error", err)
+	}
+}
+
+// hearAll looks at everything of which there may be news. What finds no room is taken in another round.
+func (e *Engine[P]) hearAll(ctx context.Context) {
+	taken := map[string]bool{}
+	for more := true; more && ctx.Err() == nil; {
+		more = false
+		err := e.eachRef(ctx, func(key string) {
+			if !taken[key] {
+				taken[key] = e.take(key, true)
+				more = more || !taken[key]
+			}
+		})
+		if err != nil && ctx.Err() == nil {
+			e.cfg.Log.ErrorContext(ctx, "what there may be news of can't be listed", "error", err)
+		}
+		if more {
+			_ = wait.Pause(ctx, e.cfg.Poll)
+		}
+	}
+}
+
+func (e *Engine[P]) eachRef(ctx context.Context, show func(key string)) error {
+	var failed error
+	for after := ""; ; {
+		const page = 200
+		refs, err := e.refs.List(ctx, "", after, page)
+		failed = errors.Join(failed, err)
+		for _, d := range refs {
+			after = d.Key
+			show(d.Body.Key)
+		}
+		if len(refs) < page {
+			return failed
+		}
+	}
+}

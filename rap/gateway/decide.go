@@ -1,0 +1,196 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/template"
+)
+
+// judged is a call as the rules saw it now.
+type judged struct {
+	op   *operation
+	plan *resolve.Plan
+	call *resolve.Call
+	resolve.Decision
+	binding string
+}
+
+// verdict is what the desk is told: that nobody waits longer than so long either, whether or not the rules demand anything.
+func (j *judged) verdict(within time.Duration) hold.Verdict {
+	v := hold.Verdict{Decision: j.Decision, Call: j.call}
+	var require policy.Require
+	if v.Require != nil {
+		require = *v.Require
+	}
+	require.Within = lowerOf(within, v.Require)
+	v.Require = &require
+
+	return v
+}
+
+// judge validates a call (I11) and asks the rules. The words say why it is not to run.
+func (g *Gateway) judge(ctx context.Context, r *record) (*judged, string) {
+	c := &r.Part
+	op := g.ops[c.Operation]
+	if op == nil {
+		name, _ := cutText(template.Escape(c.Operation), maxLabel)
+		return nil, "unknown operation " + name + "; fetch the toolset again"
+	}
+	if err := op.tool.CheckArguments(r.Args()); err != nil {
+		return nil, "the arguments do not fit the operation's schema: " + err.Error()
+	}
+	plan, err := g.cfg.Plan(ctx)
+	if err != nil || plan == nil {
+		g.refuse(ctx, "the rules could not be had", err, r)
+		return nil, "the rules could not be read; nothing was run"
+	}
+	j := &judged{op: op, plan: plan, call: g.present(r, op)}
+	j.Decision = plan.Decide(j.call)
+	if j.Outcome == resolve.Deny {
+		return nil, "denied by the rules: " + j.Message
+	}
+	if j.binding, err = plan.Bind(j.call); err != nil {
+		return nil, "the arguments can't be bound to a decision"
+	}
+	return j, ""
+}
+
+// present is a call as rules know it. The caller stands in the session: sessions of two callers have nothing in common, whatever they call them
+// (T19). Of the annotations only what tightens is told.
+func (g *Gateway) present(r *record, op *operation) *resolve.Call {
+	c := &r.Part
+	call := &resolve.Call{
+		Kind: resolve.Tool, Tool: c.Operation, Args: r.Args(),
+		Principal: c.User, Session: below(c.Caller, c.root()), ToolDefinition: op.digest,
+	}
+	if g.cfg.MCPServer != "" {
+		call.Kind, call.Server = resolve.MCPTool, g.cfg.MCPServer
+	}
+	if op.Destructive {
+		call.Annotations = map[string]bool{"destructiveHint": true}
+	}
+	return call
+}
+
+// below names a thread of a caller. No two callers make the same name, whatever they and their threads are called.
+func below(caller, thread string) string { return url.PathEscape(caller) + "/" + thread }
+
+func (j *judged) ground() ground {
+	g := ground{Binding: j.binding, Plan: j.plan.Version(), Tool: j.op.digest}
+	for _, r := range j.Reasons {
+		g.Rules = append(g.Rules, fmt.Sprintf("%s/%s/%s", r.Source, r.Policy, r.Rule))
+	}
+	slices.Sort(g.Rules)
+	g.Rules = slices.Compact(g.Rules)
+	return g
+}
+
+// decide says what has to happen before a call may run: it is asked when the call came, once our approvers or the user
+// allowed it, and right before it runs.
+func (g *Gateway) decide(ctx context.Context, r *record) (durable.Ruling, error) {
+	c := &r.Part
+	j, why := g.judge(ctx, r)
+	g.heard(ctx, r, j)
+	switch {
+	case j == nil:
+		return refused(why), nil
+	case c.By != "": // whoever was to allow it has
+		if j.binding != c.Ground.Binding || c.By == byRules && j.Outcome != resolve.Allow {
+			return refused(textChanged), nil
+		}
+		return g.proceed(r, j, c.By), nil
+	case r.Approval != nil:
+		return g.decideApproved(ctx, r, j)
+	}
+
+	c.Ground = j.ground()
+	switch {
+	case j.Outcome == resolve.Allow:
+		return g.proceed(r, j, byRules), nil
+	case g.cfg.Ask != AskUser:
+		within := lowerOf(g.cfg.Within, j.Require)
+		return durable.Ruling{Do: durable.Approve, Verdict: j.verdict(within), Within: within}, nil
+	}
+	if why := userMay(j.Require); why != "" {
+		return failed(why + "; nothing was run"), nil
+	}
+	return g.decideByUser(ctx, r, j, byGrant)
+}
+
+const textChanged = "the rules or the operation changed since the call was decided; nothing was run"
+
+func refused(why string) durable.Ruling {
+	return durable.Ruling{Ending: durable.Ending{Why: durable.Refused, Reason: why}}
+}
+
+func failed(why string) durable.Ruling {
+	return durable.Ruling{Ending: durable.Ending{Why: whyFailed, Reason: why}}
+}
+
+// proceed lets a call run, and says why.
+func (g *Gateway) proceed(r *record, j *judged, by string) durable.Ruling {
+	r.Part.By = by
+	r.Part.Verdict = verdictAllow
+	return durable.Ruling{Do: durable.Proceed, Verdict: j.verdict(g.cfg.Within)}
+}
+
+// decideApproved goes on with what our approvers approved. That may be other arguments than they were asked about: then
+// the rules have their say about these.
+func (g *Gateway) decideApproved(ctx context.Context, r *record, j *judged) (durable.Ruling, error) {
+	if !r.Approval.Edited && j.binding != r.Part.Ground.Binding || j.Outcome != resolve.Ask {
+		return refused(textChanged), nil
+	}
+	r.Part.Ground = j.ground()
+	if g.cfg.Ask == AskBoth {
+		return g.decideByUser(ctx, r, j, byBoth)
+	}
+	return g.proceed(r, j, byApprovers), nil
+}
+
+// decideByUser asks the runtime's user, where no session grant of theirs covers the call.
+func (g *Gateway) decideByUser(ctx context.Context, r *record, j *judged, by string) (durable.Ruling, error) {
+	grant, err := g.useGrant(ctx, r, j)
+	if err != nil {
+		return durable.Ruling{}, err
+	}
+	if grant == "" {
+		g.await(r, j)
+		return durable.Ruling{Do: durable.Wait}, nil
+	}
+	r.Part.Grant = grant
+	return g.proceed(r, j, by), nil
+}
+
+// heard records what was decided first about a call.
+func (g *Gateway) heard(ctx context.Context, r *record, j *judged) {
+	if r.Part.Heard {
+		return
+	}
+	r.Part.Heard = true
+	decision := "deny"
+	if j != nil {
+		decision = j.Outcome.String()
+	}
+	_ = g.record(ctx, "rap_call_received", r, map[string]any{"decision": decision})
+}
+
+// userMay tells why the runtime's user alone can't answer; "" when the user can.
+func userMay(r *policy.Require) string {
+	switch {
+	case r == nil:
+		return ""
+	case len(r.Stages) > 0 || len(r.Escalate) > 0:
+		return "the rules want an approval of other people than the user, who can't be asked here"
+	case len(r.Arguments.Redact) > 0:
+		return "the rules hide arguments, so the user can't be asked about them"
+	}
+	return ""
+}

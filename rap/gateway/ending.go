@@ -1,0 +1,101 @@
+package gateway
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/rap"
+)
+
+// The reasons of endings that are the gateway's own.
+const (
+	whyFailed  durable.Why = "failed"  // nobody could be asked, or nothing could be run
+	whyInvalid durable.Why = "invalid" // the user's answer made no sense
+)
+
+// Words of endings. All of them say whether anything ran.
+const (
+	textExpired     = "nobody approved the call in time; nothing was run"
+	textUnanswered  = "nobody answered the question in time; nothing was run"
+	textForgotten   = "the approval is known no more; nothing was run"
+	textUnreachable = "the approvers can't be reached; nothing was run"
+	textInvalid     = "the answer to the question was not valid; nothing was run"
+	textLost        = "outcome unknown: the server was interrupted while the operation ran; it was not run again"
+	textUnowned     = "the call was kept by an earlier version, which did not keep who made it; nothing was run"
+)
+
+// ended writes the result that the runtime is told of a call that ended, and has it posted.
+func (g *Gateway) ended(r *record, e durable.Ending) {
+	c := &r.Part
+	r.Errand = &durable.Attempt{}
+	switch e.Why {
+	case durable.Returned: // the run has written it
+	case durable.Responded:
+		c.Verdict = verdictDeny
+		finish(r, rap.Outcome{Text: e.Reason})
+	default:
+		verdict, text := words(e)
+		c.Verdict = verdict
+		finish(r, errorOutcome(text))
+	}
+}
+
+// words are the verdict and the text of a call that did not run, or of which nobody knows.
+func words(e durable.Ending) (verdict, text string) {
+	switch e.Why {
+	case durable.Refused:
+		return verdictDeny, e.Reason
+	case durable.Denied:
+		return verdictDeny, "the approvers denied this call" + because(e.Reason)
+	case durable.NotClaimed:
+		return verdictDeny, "the approval can't be used: " + e.Reason
+	case durable.Expired:
+		return verdictExpired, textExpired
+	case durable.Late:
+		return verdictExpired, textUnanswered
+	case durable.Withdrawn:
+		return verdictCancelled, "the approval was withdrawn; nothing was run" + because(e.Reason)
+	case durable.Interrupted:
+		return verdictCancelled, e.Reason + "; nothing was run"
+	case durable.Forgotten:
+		return verdictFailed, textForgotten
+	case durable.Unreachable:
+		return verdictFailed, textUnreachable
+	case durable.NoAsker:
+		return verdictFailed, textUnowned
+	case durable.Unknown:
+		return verdictUnknown, textLost
+	case whyInvalid:
+		return verdictInvalid, textInvalid
+	}
+	return verdictFailed, e.Reason
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+// finish writes the result of a call. Only what a repetition needs is kept beside it.
+func finish(r *record, out rap.Outcome) {
+	c := &r.Part
+	var sent bool
+	c.Result, sent = resultBody(c, out)
+	switch failed := c.Verdict == verdictFailed || c.Verdict == verdictUnknown; {
+	case c.Follows == "":
+	case failed || out.Subscription && !sent:
+		r.Stop = cmp.Or(r.Stop, "the run failed") // what goes on behind is ended
+	case !out.Subscription:
+		c.Follows = ""
+	}
+
+	r.Arguments = nil
+	r.Edited = nil
+	c.Until = time.Time{}
+	if c.Question != nil {
+		c.Question.Body = nil
+	}
+}

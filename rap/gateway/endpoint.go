@@ -1,0 +1,42 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/peer"
+)
+
+// Endpoint wraps an HTTP/JSON endpoint, at to.URL: the arguments are posted to it once, as they are, and the answer's body is the outcome.
+// to.Timeout bounds how long it may take, to.MaxBody how much it may say.
+func Endpoint(op rap.Operation, to peer.Config) (rap.Operation, error) {
+	p, err := peer.New(to)
+	if err == nil {
+		err = p.Check(to.URL)
+	}
+	if err != nil {
+		return rap.Operation{}, fmt.Errorf("endpoint of %s: %w", op.Name, err)
+	}
+	op.Run = func(ctx context.Context, job rap.Job) (rap.Outcome, error) {
+		answer, err := p.Exchange(ctx, to.URL, job.Arguments)
+		if err != nil {
+			return rap.Outcome{}, endpointError(err)
+		}
+		if !utf8.Valid(answer) {
+			return rap.Outcome{}, &rap.PublicError{Text: "the operation ran, but its endpoint's answer is not text"}
+		}
+		return rap.Outcome{Text: string(answer)}, nil
+	}
+	return op, nil
+}
+
+// endpointError tells the runtime what an operator would tell: a status, or that nobody knows.
+func endpointError(err error) error {
+	if status, ok := errors.AsType[*peer.StatusError](err); ok {
+		return errors.Join(err, &rap.PublicError{Text: fmt.Sprintf("the operation's endpoint answered %d", status.Code)})
+	}
+	return errors.Join(err, &rap.PublicError{Text: "no answer of the operation's endpoint could be read; the outcome is unknown"})
+}

@@ -1,0 +1,184 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/rap/wire"
+)
+
+// follow begins to pass on what comes after a result that was posted.
+func (g *Gateway) follow(ctx context.Context, r *record) sent {
+	if err := g.engine.Remember(ctx, subscriptionRef(r.Part.Follows), r.Key); err != nil {
+		g.refuse(ctx, "a subscription could not be kept", err, r)
+		return g.later()
+	}
+	g.recordEnded(ctx, r, true)
+	until := g.now().Add(g.cfg.SubscriptionWithin)
+	return sent{Keep: func(r *record) {
+		r.Part.Posted = true
+		if r.Part.Until.IsZero() {
+			r.Part.Until = until
+		}
+		r.Errand = &durable.Attempt{}
+	}}
+}
+
+// subscriptionRef keeps the names of subscriptions apart from the references of the desk.
+func subscriptionRef(name string) string { return "subscription " + name }
+
+// The pauses between two looks at a subscription without news of it.
+const (
+	firstLook = time.Second
+	lastLook  = time.Minute
+)
+
+// pass passes on the events of a subscription, one after another, until the last. Each is posted again and again while
+// that can help, so after a crash one may come twice.
+func (g *Gateway) pass(ctx context.Context, c *caller, r *record) sent {
+	feed := g.feed(&r.Part)
+	if over, text := g.overNow(feed, r); over {
+		return g.unfollow(ctx, c, r, text)
+	}
+	events, live, err := feed.Events(ctx, r.Part.Follows, r.Part.Next)
+	switch {
+	case err != nil:
+		g.refuse(ctx, "the events of a subscription can't be read", err, r)
+		return g.lookLater(r)
+	case len(events) == 0 && !live:
+		return g.unfollow(ctx, c, r, "the tool ended its subscription without a last event")
+	case len(events) == 0:
+		return g.lookLater(r)
+	}
+
+	r.Part.Pause = 0
+	for i, e := range events {
+		if i > 0 && g.engine.Renew(ctx, r, keepPassed(r)) != nil {
+			return g.passed(r, g.cfg.Poll)
+		}
+		if again := g.postEvent(ctx, c, r, eventBody(&r.Part, e)); again != nil {
+			return *again
+		}
+		r.Part.Next = e.Index + 1
+		r.Part.Passed++
+		if e.Final {
+			return g.unfollow(ctx, c, r, "")
+		}
+	}
+	return g.passed(r, 0)
+}
+
+// passed looks for more events after a pause, or at once where the subscription is to end.
+func (g *Gateway) passed(r *record, pause time.Duration) sent {
+	keep := keepPassed(r)
+	return sent{Retry: true, Pause: pause, Keep: func(r *record) {
+		keep(r)
+		if r.Stop != "" {
+			r.Errand.Next = time.Time{}
+		}
+	}}
+}
+
+// keepPassed keeps how far the events were passed on.
+func keepPassed(r *record) func(*record) {
+	at := r.Part
+	return func(r *record) {
+		r.Part.Next = max(r.Part.Next, at.Next)
+		r.Part.Passed = max(r.Part.Passed, at.Passed)
+		r.Part.Fails = at.Fails
+		r.Part.Pause = at.Pause
+	}
+}
+
+// overNow reports whether no more events are to be passed on, and what the runtime is told of it; "" nothing: it knows.
+func (g *Gateway) overNow(feed rap.Feed, r *record) (over bool, text string) {
+	switch {
+	case r.Stop != "":
+		return true, ""
+	case feed == nil:
+		return true, "the operation is offered no more"
+	case !g.now().Before(r.Part.Until):
+		return true, "it went on for " + policy.FormatDuration(g.cfg.SubscriptionWithin) + ", the longest that this gateway passes events on"
+	}
+
+	return false, ""
+}
+
+// feed is where the events of a call come from; nil when its operation has none.
+func (g *Gateway) feed(c *call) rap.Feed {
+	if op := g.ops[c.Operation]; op != nil {
+		return op.Feed
+	}
+
+	return nil
+}
+
+// lookLater waits for news. It looks now and then without any: another process may have had them, and died.
+func (g *Gateway) lookLater(r *record) sent {
+	r.Part.Pause = min(max(2*r.Part.Pause, firstLook), lastLook)
+	return g.passed(r, min(r.Part.Pause, max(r.Part.Until.Sub(g.now()), 0)))
+}
+
+// postEvent posts an event; nil says that it went. One that the runtime refuses ends the subscription, and so does one
+// that can't be posted.
+func (g *Gateway) postEvent(ctx context.Context, c *caller, r *record, body []byte) *sent {
+	err := c.peer.Post(ctx, r.Part.Callback, body)
+	if err == nil {
+		r.Part.Fails = 0
+		return nil
+	}
+	r.Part.Fails++
+	wait, more := c.peer.Pause(r.Part.Fails)
+	if ctx.Err() != nil || more && peer.Again(err) {
+		again := g.passed(r, wait)
+		return &again
+	}
+	g.refuse(ctx, "an event could not be posted", err, r)
+	over := g.unfollow(ctx, c, r, "")
+	return &over
+}
+
+// unfollow ends a subscription: whoever runs the operation is told, and the runtime too, where there is something to
+// tell.
+func (g *Gateway) unfollow(ctx context.Context, c *caller, r *record, text string) sent {
+	if err := g.endFeed(ctx, &r.Part); err != nil {
+		g.refuse(ctx, "a subscription could not be ended", err, r)
+		return g.later()
+	}
+	if text != "" {
+		last := rap.Event{Text: "Error: the subscription ended: " + text, Final: true}
+		if again := g.postEvent(ctx, c, r, eventBody(&r.Part, last)); again != nil {
+			return *again
+		}
+	}
+	facts := map[string]any{"reason": cmp.Or(text, r.Stop), "events": r.Part.Passed}
+	_ = g.record(ctx, "rap_subscription_ended", r, facts) // it has ended; the failure is logged
+	return sent{Keep: keepPassed(r)}
+}
+
+// endFeed tells whoever runs the operation of a call that nobody listens any more.
+func (g *Gateway) endFeed(ctx context.Context, c *call) error {
+	feed := g.feed(c)
+	if feed == nil || c.Follows == "" {
+		return nil
+	}
+
+	return feed.End(ctx, c.Follows)
+}
+
+// gateEvent writes an event under the names that the runtime gave its call.
+func eventBody(c *call, e rap.Event) []byte {
+	out := wire.Event{GroupID: c.Thread, ToolCallID: c.ID, Text: e.Text, Associative: e.Associative, Final: e.Final}
+	body := out.Append(nil)
+	if len(body) > maxResult {
+		out.Text = "Error: an event was too large to be passed on"
+		body = out.Append(nil)
+	}
+
+	return body
+}

@@ -1,0 +1,228 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/rap/internal/kept"
+)
+
+// SessionGrant is an allowance that a user gave for a session: any arguments of one operation, as long as the same rules ask about them.
+type SessionGrant struct {
+	ID        string    `json:"id"`
+	Caller    string    `json:"caller"`
+	Session   string    `json:"session"` // root thread
+	User      string    `json:"user,omitempty"`
+	Operation string    `json:"operation"`
+	Uses      int       `json:"uses"`
+	MaxUses   int       `json:"max_uses"`
+	Expires   time.Time `json:"expires"`
+}
+
+// gateGrant is a session grant with what it rests on. One that ended stays until it expires, so that no repetition of its making brings it back.
+type sessionGrant struct {
+	SessionGrant
+	Asker  approval.Asker `json:"asker"`  // whose call it was given to
+	Thread string         `json:"thread"` // where it was given
+	Made   time.Time      `json:"made"`
+	Ground ground         `json:"ground"`
+	Ended  string         `json:"ended,omitempty"`
+}
+
+// gateGrantKey places the grant that an answer to a call makes: below its session, once.
+func grantKey(call string, c *call) string {
+	return threadPrefix(c.Caller, c.root()) + kept.Hash("grant of " + call)[:32]
+}
+
+func grantID(key string) string {
+	_, thread := keyParts(key)
+	return "grant_" + key[len(thread):]
+}
+
+func (g *sessionGrant) open(now time.Time) bool {
+	return g.Ended == "" && g.Uses < g.MaxUses && now.Before(g.Expires)
+}
+
+// covers tells whether a call may run on a grant (U23, 4.3.11): the same asker and session, user and operation, as it is now, under the rules of now,
+// asked about by no rule that the user did not see. Threads hand grants down, never up.
+func (g *Gateway) covers(s *sessionGrant, r *record, j *judged) bool {
+	c := &r.Part
+	below := g.cfg.Grants.Children && slices.Contains(c.Ancestors, s.Thread)
+	if !s.Asker.Same(r.Asker) || s.Caller != c.Caller || s.Session != c.root() || s.User != c.User || s.Operation != c.Operation || s.Thread != c.Thread && !below {
+		return false
+	}
+	now := j.ground()
+	if s.Ground.Plan != now.Plan || s.Ground.Tool != now.Tool || slices.ContainsFunc(now.Rules, func(r string) bool { return !slices.Contains(s.Ground.Rules, r) }) {
+		return false
+	}
+	uses, life := g.bounds(j.Require)
+	return s.open(g.now()) && s.Uses < uses && g.now().Before(s.Made.Add(life))
+}
+
+// useGrant takes one use of a session grant that covers the call, and returns where it is kept; "" when none does.
+func (g *Gateway) useGrant(ctx context.Context, r *record, j *judged) (string, error) {
+	c := &r.Part
+	if !g.cfg.Grants.Offer || c.Stray {
+		return "", nil
+	}
+	all, err := g.grants.List(ctx, threadPrefix(c.Caller, c.root()), "", 1000)
+	if err != nil {
+		g.refuse(ctx, "session grants can't be read", err, r) // then the user is asked
+	}
+	for _, s := range all {
+		used, err := g.editGrant(ctx, s.Key, func(s *sessionGrant) bool {
+			ok := g.covers(s, r, j)
+			if ok {
+				s.Uses++
+			}
+			return ok
+		})
+		if err != nil {
+			return "", err
+		}
+		if used != nil && g.recordGrant(ctx, "rap_grant_used", used) == nil {
+			return s.Key, nil
+		}
+	}
+	return "", nil
+}
+
+// makeGrant stores what the user allowed for the session. This run is its first use. An ending says why nothing runs.
+func (g *Gateway) makeGrant(ctx context.Context, r *record) (*durable.Ending, error) {
+	c := &r.Part
+	now := g.now()
+	s := sessionGrant{
+		Asker:  r.Asker,
+		Thread: c.Thread,
+		Made:   now,
+		Ground: c.Ground,
+		SessionGrant: SessionGrant{
+			ID:        grantID(c.Grant),
+			Caller:    c.Caller,
+			Session:   c.root(),
+			User:      c.User,
+			Operation: c.Operation,
+			Uses:      1,
+			MaxUses:   c.Question.Uses,
+			Expires:   now.Add(c.Question.For),
+		},
+	}
+	if g.recordGrant(ctx, "rap_grant_made", &s) != nil {
+		return &durable.Ending{Why: whyFailed, Reason: "the session grant could not be recorded; nothing was run"}, nil
+	}
+	d := &durable.Doc[sessionGrant]{Key: c.Grant, Alias: s.ID, Expires: s.Expires.Add(rememberEnded), Body: s}
+	err := g.grants.Put(ctx, d)
+	if errors.Is(err, approval.ErrVersion) { // made before the process died, and perhaps ended since
+		return nil, nil
+	}
+	return nil, err
+}
+
+// editGrant moves a grant by compare-and-set; nil when there was nothing to move.
+func (g *Gateway) editGrant(ctx context.Context, key string, edit func(*sessionGrant) bool) (*sessionGrant, error) {
+	for range maxChanges {
+		d, err := g.grants.Get(ctx, key)
+		if errors.Is(err, approval.ErrNotFound) {
+			return nil, nil
+		}
+		if err != nil || !edit(&d.Body) {
+			return nil, err
+		}
+		if err = g.grants.Put(ctx, d); err == nil {
+			return &d.Body, nil
+		}
+		if !errors.Is(err, approval.ErrVersion) {
+			return nil, err
+		}
+	}
+	return nil, durable.ErrBusy
+}
+
+// inForce tells whether a grant whose use was taken still stands.
+func (g *Gateway) inForce(ctx context.Context, key string) (bool, error) {
+	d, err := g.grants.Get(ctx, key)
+	if errors.Is(err, approval.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && d.Body.Ended == "" && g.now().Before(d.Body.Expires), err
+}
+
+func (g *Gateway) endGrant(ctx context.Context, key, how string) error {
+	ended, err := g.editGrant(ctx, key, func(s *sessionGrant) bool {
+		was := s.Ended
+		s.Ended = how
+		return was == ""
+	})
+	if ended != nil {
+		_ = g.recordGrant(ctx, "rap_grant_ended", ended)
+	}
+	return err
+}
+
+// dropGrants ends what was given in a thread, and in its whole session when it is the root (T14).
+func (g *Gateway) dropGrants(ctx context.Context, caller, thread string) error {
+	return g.eachGrant(ctx, callerPrefix(caller), func(d *durable.Doc[sessionGrant]) error {
+		if d.Body.Thread != thread && d.Body.Session != thread {
+			return nil
+		}
+		return g.endGrant(ctx, d.Key, "closed")
+	})
+}
+
+func (g *Gateway) eachGrant(ctx context.Context, prefix string, show func(*durable.Doc[sessionGrant]) error) error {
+	after := ""
+	var all error
+	for {
+		page, err := g.grants.List(ctx, prefix, after, 500)
+		all = errors.Join(all, err)
+		if len(page) == 0 {
+			return all
+		}
+		for _, d := range page {
+			after = d.Key
+			all = errors.Join(all, show(d))
+		}
+	}
+}
+
+// Grants lists the session grants in force.
+func (g *Gateway) Grants(ctx context.Context) ([]SessionGrant, error) {
+	var out []SessionGrant
+	err := g.eachGrant(ctx, "", func(d *durable.Doc[sessionGrant]) error {
+		if d.Body.open(g.now()) {
+			out = append(out, d.Body.SessionGrant)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Revoke ends a session grant; hold.ErrNoRequest when there is none.
+func (g *Gateway) Revoke(ctx context.Context, id string) error {
+	d, err := g.grants.ByAlias(ctx, id)
+	if errors.Is(err, approval.ErrNotFound) || err == nil && !d.Body.open(g.now()) {
+		return fmt.Errorf("revoke a session grant: %w", hold.ErrNoRequest)
+	}
+	if err != nil {
+		return fmt.Errorf("revoke a session grant: %w", err)
+	}
+	return g.endGrant(ctx, d.Key, "revoked")
+}
+
+func (g *Gateway) recordGrant(ctx context.Context, event string, s *sessionGrant) error {
+	err := g.cfg.Record(ctx, event, s.ID, cmp.Or(s.Asker.Token, g.cfg.Room), map[string]any{
+		"caller": s.Caller, "person": s.Asker.Person, "principal": s.User, "operation": s.Operation, "session": kept.Hash(s.Session),
+		"uses": s.Uses, "max_uses": s.MaxUses, "ended": s.Ended,
+	})
+	if err != nil {
+		g.cfg.Log.ErrorContext(ctx, "the ledger takes no record", "event", event, "error", err)
+	}
+	return err
+}

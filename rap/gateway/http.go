@@ -1,0 +1,322 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/rap/wire"
+	"github.com/assent-dev/assent/store"
+)
+
+// ServeHTTP answers runtimes. The Host header means nothing to it (T30).
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	path := strings.TrimPrefix(req.URL.Path, g.base)
+	if token, ok := strings.CutPrefix(path, "/answer/"); ok {
+		g.serve(w, req, http.MethodPost, func() { g.answer(w, req, token) })
+		return
+	}
+	for _, at := range []struct {
+		path, method string
+		serve        func(http.ResponseWriter, *http.Request, *caller)
+	}{
+		{"/.well-known/rap-toolset", http.MethodGet, g.discover},
+		{"/invoke", http.MethodPost, g.invoke},
+		{"/close_thread", http.MethodPost, g.closeThread},
+		{"/cancel_tool_call", http.MethodPost, g.cancelCall},
+		{"/tool_call_status", http.MethodPost, g.status},
+	} {
+		if at.path == path {
+			g.serve(w, req, at.method, func() { g.known(w, req, at.serve) })
+			return
+		}
+	}
+	http.NotFound(w, req)
+}
+
+// longestRequest is how long a runtime may take to send a body.
+const longestRequest = 15 * time.Second
+
+func (g *Gateway) serve(w http.ResponseWriter, req *http.Request, method string, next func()) {
+	if req.Method != method {
+		w.Header().Set("Allow", method)
+		http.Error(w, "expected "+method, http.StatusMethodNotAllowed)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	next()
+}
+
+// known lets callers in that are who they say they are.
+func (g *Gateway) known(w http.ResponseWriter, req *http.Request, next func(http.ResponseWriter, *http.Request, *caller)) {
+	c, why := g.authenticate(req)
+	if c == nil {
+		g.refuse(req.Context(), "a request was refused", why, nil)
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, "expected a caller's bearer token", http.StatusUnauthorized)
+		return
+	}
+	next(w, req, c)
+}
+
+// authenticate tells whose request it is, or why it is nobody's. A token that is wrong is not the same as none.
+func (g *Gateway) authenticate(req *http.Request) (*caller, string) {
+	given := req.Header.Values("Authorization")
+	if len(given) == 0 {
+		return g.local(req)
+	}
+	scheme, token, _ := strings.Cut(given[0], " ")
+	if len(given) > 1 || !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return nil, "not one bearer token"
+	}
+	sum := sha256.Sum256([]byte(token))
+	var found *caller
+	for _, c := range g.callers {
+		if c.hash != nil && subtle.ConstantTimeCompare(sum[:], c.hash) == 1 {
+			found = c
+		}
+	}
+	return found, "no caller's token"
+}
+
+// local is the caller without a token: a program on this machine, which neither a browser nor a proxy is. What a page
+// of some site makes a browser send has an Origin, or asks for that site's name; what a proxy passes on came from
+// elsewhere. A proxy that says nothing of itself can't be told from a program: beside a proxy every caller needs a
+// token.
+func (g *Gateway) local(req *http.Request) (*caller, string) {
+	at, err := netip.ParseAddrPort(req.RemoteAddr)
+	switch {
+	case err != nil || !at.Addr().Unmap().IsLoopback():
+		return nil, "no token, and not from this machine"
+	case req.Header.Get("Origin") != "" || req.Header.Get("Sec-Fetch-Site") != "":
+		return nil, "no token, and from a browser"
+	case throughProxy(req):
+		return nil, "no token, and through a proxy"
+	case !loopbackHost(req.Host):
+		return nil, "no token, and for a name that is not of this machine alone"
+	}
+	for _, c := range g.callers {
+		if c.hash == nil {
+			return c, ""
+		}
+	}
+	return nil, "no token"
+}
+
+// proxyHeaders are what proxies add to requests; a star stands for the rest of a name.
+func proxyHeaders() []string {
+	return []string{
+		"Forwarded", "Via", "X-Forwarded*", "X-Real-Ip", "X-Original-*", "X-Client-Ip", "X-Cluster-Client-Ip",
+		"X-Originating-Ip", "X-Remote-Ip",
+		"X-Remote-Addr", "X-Proxyuser-Ip", "Client-Ip", "True-Client-Ip", "Fastly-*", "Fly-*", "Cf-*", "Cdn-*", "X-Envoy-*",
+		"X-Amz-Cf-*", "X-Amzn-Trace-Id",
+		"X-Azure-*", "X-Appengine-*",
+	}
+}
+
+// throughProxy reports whether a proxy has passed a request on: it says so, or speaks HTTP/1.0, which proxies do and
+// runtimes don't.
+func throughProxy(req *http.Request) bool {
+	if !req.ProtoAtLeast(1, 1) {
+		return true
+	}
+	for name := range req.Header {
+		for _, known := range proxyHeaders() {
+			prefix, open := strings.CutSuffix(known, "*")
+			if name == known || open && strings.HasPrefix(name, prefix) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// loopbackHost reports whether a request asks for this machine by a name that others don't have.
+func loopbackHost(host string) bool {
+	name := host
+	if withoutPort, _, err := net.SplitHostPort(host); err == nil {
+		name = withoutPort
+	}
+	addr, err := netip.ParseAddr(strings.Trim(name, "[]"))
+	return strings.EqualFold(name, "localhost") || err == nil && addr.Unmap().IsLoopback()
+}
+
+// discover serves the manifest (D1).
+func (g *Gateway) discover(w http.ResponseWriter, _ *http.Request, _ *caller) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(g.toolset) // who went away needs none
+}
+
+// The errors of a body that was not read.
+var (
+	errNotJSON = errors.New("expected application/json")
+	errTooBig  = errors.New("the body is too large")
+	errCutOff  = errors.New("the body did not arrive")
+)
+
+// body reads a request's JSON, not longer than a limit and not for ever.
+func (g *Gateway) body(w http.ResponseWriter, req *http.Request, limit int64) ([]byte, error) {
+	kind, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" || req.Header.Get("Content-Encoding") != "" {
+		return nil, errNotJSON
+	}
+	patience := http.NewResponseController(w)
+	_ = patience.SetReadDeadline(time.Now().Add(longestRequest)) // not every server has one; then its own timeouts hold
+	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, limit))
+	var big *http.MaxBytesError
+	switch {
+	case errors.As(err, &big):
+		return nil, errTooBig
+	case err != nil:
+		return nil, errCutOff
+	}
+	_ = patience.SetReadDeadline(time.Time{})
+	return body, nil
+}
+
+func statusOf(err error) int {
+	switch {
+	case errors.Is(err, errNotJSON):
+		return http.StatusUnsupportedMediaType
+	case errors.Is(err, errTooBig):
+		return http.StatusRequestEntityTooLarge
+	}
+	return http.StatusBadRequest
+}
+
+// maxNotice bounds the bodies that hold ids alone.
+const maxNotice = 64 << 10
+
+// cancelCall takes a cancellation: 200 without a word, whatever it is about (L2).
+func (g *Gateway) cancelCall(w http.ResponseWriter, req *http.Request, c *caller) {
+	body, err := g.body(w, req, maxNotice)
+	var in wire.CancelCall
+	if err == nil {
+		in, err = wire.ParseCancelCall(body)
+	}
+	if err == nil {
+		ctx, stop := detached(req.Context())
+		defer stop()
+		err = g.cancel(ctx, callKey(c.Name, in.ThreadID, in.ToolCallID), "the call was cancelled", false)
+	}
+	g.noticed(req, "a cancellation had no effect", err)
+}
+
+// closeThread voids what is open in a thread, and the session grants that were given there (T14).
+func (g *Gateway) closeThread(w http.ResponseWriter, req *http.Request, c *caller) {
+	body, err := g.body(w, req, maxNotice)
+	var in wire.CloseThread
+	if err == nil {
+		in, err = wire.ParseCloseThread(body)
+	}
+	if err == nil {
+		ctx, stop := detached(req.Context())
+		defer stop()
+		err = errors.Join(g.cancelThread(ctx, c, in.ThreadID), g.dropGrants(ctx, c.Name, in.ThreadID))
+		g.tellClosed(c.asker, in.ThreadID)
+	}
+	g.noticed(req, "a thread was not closed in full", err)
+}
+
+// tellClosed passes a closure on, once and without waiting (L6).
+func (g *Gateway) tellClosed(who approval.Asker, thread string) {
+	if g.cfg.Closed == nil {
+		return
+	}
+	go func() {
+		ctx, stop := detached(context.Background())
+		defer stop()
+		if err := g.cfg.Closed(ctx, who, thread); err != nil {
+			g.cfg.Log.WarnContext(ctx, "a closure was not passed on", "error", err)
+		}
+	}()
+}
+
+func (g *Gateway) noticed(req *http.Request, what string, err error) {
+	if err != nil && !errors.Is(err, approval.ErrNotFound) {
+		g.refuse(req.Context(), what, err, nil)
+	}
+}
+
+// gateDetached keeps work going whose request went away: what was begun is ended.
+func detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+}
+
+func (g *Gateway) cancelThread(ctx context.Context, c *caller, thread string) error {
+	var open []string
+	err := g.engine.Each(ctx, threadPrefix(c.Name, thread), func(r store.Record) {
+		if r.Expires.IsZero() { // it has not ended
+			open = append(open, r.Key)
+		}
+	})
+	for _, key := range open {
+		err = errors.Join(err, g.cancel(ctx, key, "the thread was closed", true))
+	}
+	return err
+}
+
+// cancel ends a call that has not begun, and asks one that has to stop.
+func (g *Gateway) cancel(ctx context.Context, key, why string, closed bool) error {
+	_, _, err := g.change(ctx, key, func(r *record) bool {
+		c := &r.Part
+		if r.Over() {
+			return cancelEvents(r, why)
+		}
+		if r.Stop != "" && c.Closed == closed {
+			return false
+		}
+		c.Closed = c.Closed || closed
+		if r.State == durable.Running {
+			r.Stop = why
+			return true
+		}
+		g.engine.Finish(r, durable.Ending{Why: durable.Interrupted, Reason: why})
+		return true
+	})
+	return err
+}
+
+// cancelEvents has the subscription of a call end that has its result.
+func cancelEvents(r *record, why string) bool {
+	if r.Part.Follows == "" || r.Stop != "" || r.State == durable.Closed {
+		return false
+	}
+	r.Stop = why
+	if r.Part.Posted && r.Errand != nil {
+		r.Errand.Next = time.Time{}
+	}
+	return true
+}
+
+// status tells whether a call is still worked on (a proposal of the protocol).
+func (g *Gateway) status(w http.ResponseWriter, req *http.Request, c *caller) {
+	body, err := g.body(w, req, maxNotice)
+	var in wire.Status
+	if err == nil {
+		in, err = wire.ParseStatus(body)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), statusOf(err))
+		return
+	}
+	r, err := g.engine.Get(req.Context(), callKey(c.Name, in.ThreadID, in.ToolCallID))
+	if err != nil && !errors.Is(err, approval.ErrNotFound) {
+		http.Error(w, "nobody can say", http.StatusServiceUnavailable) // 5xx means unknown there
+		return
+	}
+	alive := err == nil && r.State != durable.Closed
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]bool{"alive": alive})
+}

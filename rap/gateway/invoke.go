@@ -1,0 +1,185 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/rap/wire"
+)
+
+// invoke acknowledges an invocation as soon as it is kept (I9, I10): nothing is decided before, and nobody is reached.
+func (g *Gateway) invoke(w http.ResponseWriter, req *http.Request, c *caller) {
+	if !c.enter(req.Context()) {
+		g.busy(w, req, "1", "too many invocations at once")
+		return
+	}
+	defer c.leave()
+	body, err := g.body(w, req, g.cfg.MaxBody)
+	if err != nil {
+		g.decline(w, req, statusOf(err), err.Error())
+		return
+	}
+	in, err := wire.ParseInvocation(body)
+	if code, why := c.unreachable(&in); code != 0 {
+		g.decline(w, req, code, why)
+		return
+	}
+	if g.limits.hurried(c.Name, g.now()) {
+		g.busy(w, req, "1", "too many invocations in a second")
+		return
+	}
+	digest, failed := digestOf(&in)
+	if failed != nil {
+		g.decline(w, req, http.StatusBadRequest, "the invocation can't be kept")
+		return
+	}
+	r := g.received(c, &in, digest)
+	if err != nil { // its sender can be told by a result (T21)
+		g.misfit(r, "the invocation is not valid: "+err.Error())
+	}
+	g.keep(w, req, r)
+}
+
+// enter waits for a place among the invocations that a caller has in memory. Nothing of the body is read before.
+func (c *caller) enter(ctx context.Context) bool {
+	t := time.NewTimer(longestRequest)
+	defer t.Stop()
+	select {
+	case c.reads <- struct{}{}:
+		return true
+	case <-ctx.Done():
+	case <-t.C:
+	}
+	return false
+}
+
+func (c *caller) leave() { <-c.reads }
+
+// unreachable tells why an invocation can't even be answered by a result, and with which status.
+func (c *caller) unreachable(in *wire.Invocation) (int, string) {
+	switch {
+	case in.CallbackURL == "" || in.GroupID == "" || in.ID == "":
+		return http.StatusBadRequest, "expected an invocation with callback_url, group_id and id"
+	case c.peer.Check(in.CallbackURL) != nil:
+		return http.StatusForbidden, "the callback_url is none that is allowed for this caller"
+	}
+	return 0, ""
+}
+
+// busy has the runtime come again, after so many seconds.
+func (g *Gateway) busy(w http.ResponseWriter, req *http.Request, after, why string) {
+	w.Header().Set("Retry-After", after)
+	g.decline(w, req, http.StatusServiceUnavailable, why)
+}
+
+func (g *Gateway) decline(w http.ResponseWriter, req *http.Request, code int, why string) {
+	g.refuse(req.Context(), "an invocation was not accepted", why, nil)
+	http.Error(w, why, code)
+}
+
+func (g *Gateway) received(c *caller, in *wire.Invocation, digest string) *record {
+	r := &record{
+		Key:       callKey(c.Name, in.GroupID, in.ID),
+		Asker:     c.asker,
+		Arguments: in.Arguments,
+		Part: call{
+			Caller:    c.Name,
+			Thread:    in.GroupID,
+			ID:        in.ID,
+			CallID:    in.CallID,
+			User:      in.UserID,
+			Ancestors: slices.Clone(in.Ancestors),
+			Callback:  in.CallbackURL,
+			Operation: in.Operation,
+			Digest:    digest,
+		},
+	}
+	if c.hash == nil && len(in.Ancestors) > 0 { // a caller that nobody knows can't say whose child its thread is
+		r.Part.Ancestors = nil
+		r.Part.Stray = true
+	}
+	return r
+}
+
+// misfit makes of an invocation one that only its error is left of. It is kept beside the call of that id, which nobody
+// touches.
+func (g *Gateway) misfit(r *record, text string) {
+	r.Key += "/" + r.Part.Digest
+	g.engine.Finish(r, durable.Ending{Why: whyFailed, Reason: text})
+}
+
+// keep stores a new call and acknowledges it.
+func (g *Gateway) keep(w http.ResponseWriter, req *http.Request, r *record) {
+	err := g.admit(req.Context(), r)
+	switch {
+	case errors.Is(err, errFull):
+		g.busy(w, req, "10", "too many calls are open")
+	case err != nil:
+		g.cfg.Log.ErrorContext(req.Context(), "an invocation could not be kept", "error", err)
+		http.Error(w, "the invocation could not be kept", http.StatusServiceUnavailable)
+	default:
+		w.WriteHeader(http.StatusOK)
+	}
+}
+
+var errFull = errors.New("too many calls are open")
+
+// admit stores a call under a key that is free. A repetition of the call that has it is that call, and anything else
+// gets an error.
+func (g *Gateway) admit(ctx context.Context, r *record) error {
+	for range maxChanges {
+		err := g.create(ctx, r)
+		if !errors.Is(err, durable.ErrExists) && !errors.Is(err, errFull) {
+			return err
+		}
+		there, lost := g.engine.Get(ctx, r.Key)
+		switch {
+		case errors.Is(lost, approval.ErrNotFound) && errors.Is(err, errFull):
+			return err
+		case errors.Is(lost, approval.ErrNotFound): // forgotten just now
+		case lost != nil:
+			return lost
+		case there.Part.Digest == r.Part.Digest:
+			return g.again(ctx, r.Key)
+		default:
+			g.refuse(ctx, "an id was used for another call", "same ids, other content", there)
+			g.misfit(r, "this id was used for another call of this thread")
+		}
+	}
+	return durable.ErrBusy
+}
+
+func (g *Gateway) create(ctx context.Context, r *record) error {
+	if !g.limits.enter(r.Key) {
+		return errFull
+	}
+	err := g.engine.Add(ctx, r)
+	if err != nil {
+		g.limits.leave(r.Key)
+	}
+	return err
+}
+
+// again posts the result of a call anew, when it has one.
+func (g *Gateway) again(ctx context.Context, key string) error {
+	var left bool
+	_, changed, err := g.change(ctx, key, func(r *record) bool {
+		if r.State != durable.Closed && !r.Part.Posted || len(r.Part.Result) == 0 {
+			return false
+		}
+		left = r.State == durable.Closed
+		r.State = durable.Ended
+		r.Errand = &durable.Attempt{}
+		r.Part.Posted = false
+		return true
+	})
+	if changed && left {
+		g.limits.back(key)
+	}
+	return err
+}

@@ -1,0 +1,241 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/rap/internal/kept"
+	"github.com/assent-dev/assent/rap/wire"
+	"github.com/assent-dev/assent/template"
+)
+
+// What of a call is shown.
+const (
+	maxArguments = 4000
+	maxLabel     = 300
+	maxMessage   = 4000
+)
+
+// await makes the question of a call: what runs and for how long it is allowed, the denial last and the default. It is
+// posted once it is stored.
+func (g *Gateway) await(r *record, j *judged) {
+	c := &r.Part
+	q := &question{Session: -1}
+	view := show(r, j)
+	within := lowerOf(g.cfg.Within, j.Require)
+	choices := []string{"Allow once: " + c.Operation + " " + view.brief}
+	if uses, life := g.offer(j.Require); uses > 1 && !view.cut && !c.Stray {
+		q.Session = len(choices)
+		q.Uses = uses
+		q.For = life
+		choices = append(choices, fmt.Sprintf("Allow %s with any arguments for this session (at most %s, for at most %s)",
+			c.Operation, times(uses), policy.FormatDuration(life)))
+	}
+	choices = append(choices, "Deny")
+
+	prompt := view.prompt(g.cfg.Name, c.Operation) + "\nExpires in " + policy.FormatDuration(within) + "."
+	g.pose(r, q, within, &wire.Choice{Prompt: prompt, Choices: choices, Default: len(choices) - 1})
+	r.Deadline = q.Until
+	r.Errand = &durable.Attempt{}
+}
+
+// pose makes a question the call's own, with the token that answers it.
+func (g *Gateway) pose(r *record, q *question, within time.Duration, message *wire.Choice) {
+	c := &r.Part
+	token, alias := kept.NewToken()
+	message.GroupID = c.Thread
+	message.ID = c.ID
+	message.CallID = c.CallID
+	message.ResponseURL = g.url + "/answer/" + token
+
+	q.Choices = len(message.Choices)
+	q.Body = message.Append(nil)
+	q.Within = within
+	q.Until = g.now().Add(within)
+	c.Question = q
+	r.Alias = alias
+}
+
+// askedUser records that the runtime's user is asked.
+func (g *Gateway) askedUser(ctx context.Context, r *record) {
+	q := r.Part.Question
+	facts := map[string]any{"choices": q.Choices, "relayed": q.Relayed, "within": q.Within.String()}
+	_ = g.record(ctx, "rap_user_asked", r, facts)
+}
+
+// offer tells what a user may allow a session; no uses at all where the rules or the configuration don't want it (U10).
+func (g *Gateway) offer(r *policy.Require) (uses int, life time.Duration) {
+	if !g.cfg.Grants.Offer {
+		return 0, 0
+	}
+	return g.bounds(r)
+}
+
+// bounds are those of session grants: the rules' where they are lower.
+func (g *Gateway) bounds(r *policy.Require) (uses int, life time.Duration) {
+	uses, life = g.cfg.Grants.Uses, g.cfg.Grants.For
+	if r == nil {
+		return uses, life
+	}
+	if r.Grants.Forbid {
+		return 0, 0
+	}
+	if r.Grants.MaxUses > 0 {
+		uses = min(uses, r.Grants.MaxUses)
+	}
+	if r.Grants.MaxAge > 0 {
+		life = min(life, r.Grants.MaxAge)
+	}
+	return uses, life
+}
+
+// lowerOf is how long a question may stay open.
+func lowerOf(within time.Duration, r *policy.Require) time.Duration {
+	if r != nil && r.Within > 0 {
+		return min(within, r.Within)
+	}
+	return within
+}
+
+// gateView is a call as people see it.
+type view struct {
+	arguments string
+	label     string // "" when there is none
+	brief     string // of the two, for the label of a choice
+	message   string // of the rules
+	cut       bool   // something is not shown
+}
+
+func show(r *record, j *judged) view {
+	if j.Require != nil && len(j.Require.Arguments.Redact) > 0 {
+		return view{arguments: "(hidden by the rules)", brief: "(arguments hidden by the rules)", cut: true}
+	}
+	v := view{message: j.Message}
+	whole := isolated(compact(r.Args()))
+	v.arguments, v.cut = cutText(whole, maxArguments)
+	v.brief, _ = cutText(whole, maxLabel)
+	if label := labelOf(j.op, r.Args()); label != "" {
+		v.label, _ = cutText(template.Escape(label), maxLabel)
+		v.brief = v.label
+	}
+	return v
+}
+
+// gateLabel is what the operation says of a call; nothing when it can't.
+func labelOf(op *operation, args json.RawMessage) (label string) {
+	defer func() {
+		if recover() != nil {
+			label = ""
+		}
+	}()
+	if op.Label == nil {
+		return ""
+	}
+	return op.Label(args)
+}
+
+// prompt shows what we know first. What comes from the call stands on lines of its own and can't start another.
+func (v view) prompt(name, operation string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s asks: may this call run?\nOperation: %s\n", template.Escape(name), operation)
+	if v.label != "" {
+		fmt.Fprintf(&b, "In short: %s\n", v.label)
+	}
+	fmt.Fprintf(&b, "Arguments: %s", v.arguments)
+	if v.message != "" {
+		said, _ := cutText(v.message, maxMessage)
+		fmt.Fprintf(&b, "\nThe rules say: %s", strings.ReplaceAll(said, "\n", "\n  "))
+	}
+	return b.String()
+}
+
+// compact writes arguments without space between their parts.
+func compact(args []byte) string {
+	var b strings.Builder
+	quoted, escaped := false, false
+	for _, ch := range args {
+		switch {
+		case quoted:
+			quoted, escaped = escaped || ch != '"', !escaped && ch == '\\'
+		case ch == ' ' || ch == '\t' || ch == '\n' || ch == '\r':
+			continue
+		default:
+			quoted = ch == '"'
+		}
+		b.WriteByte(ch)
+	}
+	return b.String()
+}
+
+// isolated makes JSON safe to show on one line. Strings with letters that run from right to left are isolated, so that they can't change the order of
+// what stands around them.
+func isolated(text string) string {
+	if !strings.ContainsFunc(text, runsLeft) {
+		return template.Escape(text)
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		at := stringIn(text)
+		if part := text[:at]; strings.ContainsFunc(part, runsLeft) {
+			b.WriteString("\u2068" + template.Escape(part) + "\u2069")
+		} else {
+			b.WriteString(template.Escape(part))
+		}
+		text = text[at:]
+	}
+	return b.String()
+}
+
+// stringIn returns where the string at the start of a JSON text ends, or where the next begins.
+func stringIn(text string) int {
+	if text[0] != '"' {
+		if at := strings.IndexByte(text, '"'); at > 0 {
+			return at
+		}
+		return len(text)
+	}
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
+// runsLeft recognises letters and digits of scripts that are written from right to left.
+func runsLeft(r rune) bool {
+	return r >= 0x590 && r <= 0x8ff || r >= 0xfb1d && r <= 0xfdff || r >= 0xfe70 && r <= 0xfeff || r >= 0x10800 && r <= 0x10fff || r >= 0x1e800 && r <= 0x1efff ||
+		unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko)
+}
+
+// cutText cuts a text that is too long, and says so.
+func cutText(text string, most int) (string, bool) {
+	if len(text) <= most {
+		return text, false
+	}
+	at := most
+	for at > 0 && text[at]&0xc0 == 0x80 {
+		at--
+	}
+	closing := ""
+	if strings.Count(text[:at], "\u2068") > strings.Count(text[:at], "\u2069") {
+		closing = "\u2069"
+	}
+	return fmt.Sprintf("%s%s… (cut: %d of %d bytes are shown)", text[:at], closing, at, len(text)), true
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}

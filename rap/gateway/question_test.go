@@ -1,0 +1,82 @@
+package gateway
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/resolve"
+)
+
+func TestShowsCalls(t *testing.T) {
+	long := `{"x":"` + strings.Repeat("é", 5000) + `"}`
+	hidden := &policy.Require{Arguments: policy.Arguments{Redact: []string{"a"}}}
+	label := func(json.RawMessage) string { return "write\n12\u202e bytes" }
+	for name, tt := range map[string]struct {
+		args  string
+		label func(json.RawMessage) string
+		r     *policy.Require
+		want  []string // in the prompt
+		brief string
+		cut   bool
+	}{
+		"plain":          {args: `{ "a" : "b  c" , "d":[1, 2]}`, want: []string{`Arguments: {"a":"b  c","d":[1,2]}`}, brief: `{"a":"b  c","d":[1,2]}`},
+		"quotes":         {args: `{"a":"\" , \\"}`, want: []string{`Arguments: {"a":"\" , \\"}`}, brief: `{"a":"\" , \\"}`},
+		"control":        {args: "{\"a\":\"\u202e\u200b\"}", want: []string{`\u{202e}\u{200b}`}, brief: `{"a":"\u{202e}\u{200b}"}`},
+		"right to left":  {args: `{"a":"שלום","b":1}`, want: []string{"{\"a\":\u2068\"שלום\"\u2069,\"b\":1}"}, brief: "{\"a\":\u2068\"שלום\"\u2069,\"b\":1}"},
+		"label":          {args: `{}`, label: label, want: []string{`In short: write\u{a}12\u{202e} bytes`, "Arguments: {}"}, brief: `write\u{a}12\u{202e} bytes`},
+		"empty label":    {args: `{}`, label: func(json.RawMessage) string { return "" }, brief: `{}`},
+		"broken label":   {args: `{}`, label: func(json.RawMessage) string { panic("no") }, brief: `{}`},
+		"long":           {args: long, want: []string{"(cut: 4000 of 10008 bytes are shown)"}, brief: long[:300] + "… (cut: 300 of 10008 bytes are shown)", cut: true},
+		"hidden":         {args: `{"a":"secret"}`, label: label, r: hidden, want: []string{"hidden by the rules"}, brief: "(arguments hidden by the rules)", cut: true},
+		"the rules' say": {args: `{}`, want: []string{"The rules say: first\n  second"}, brief: `{}`},
+	} {
+		c := &record{Arguments: []byte(tt.args), Part: call{Operation: "write"}}
+		j := &judged{op: &operation{Operation: rap.Operation{Label: tt.label}}, Decision: resolve.Decision{Message: "first\nsecond", Require: tt.r}}
+		v := show(c, j)
+		prompt := v.prompt("Files", "write")
+		for _, want := range tt.want {
+			if !strings.Contains(prompt, want) {
+				t.Errorf("%s: no %q in %q", name, want, prompt)
+			}
+		}
+		if v.brief != tt.brief || v.cut != tt.cut || strings.Contains(prompt, "secret") {
+			t.Errorf("%s: brief %q, cut %t, prompt %q", name, v.brief, v.cut, prompt)
+		}
+	}
+}
+
+// Whatever the arguments are, nothing in them starts a line, acts on a screen or turns what stands beside it around.
+func TestShowsAnyArguments(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.String().Draw(t, "text")
+		args, err := json.Marshal(map[string]string{"a": text, "b\n": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		args = []byte(strings.NewReplacer(`\u2028`, "\u2028", `\u003c`, "<").Replace(string(args)))
+		v := show(&record{Arguments: args}, &judged{op: &operation{}})
+		shown := strings.NewReplacer("\u2068", "", "\u2069", "").Replace(v.arguments)
+		bad := func(r rune) bool {
+			return r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
+		}
+		if i := strings.IndexFunc(shown, bad); i >= 0 && !strings.ContainsRune(text, utf8.RuneError) {
+			t.Fatalf("%q at %d of %q", shown[i:], i, shown)
+		}
+		if strings.Count(v.arguments, "\u2068") != strings.Count(v.arguments, "\u2069") {
+			t.Fatalf("isolates that do not end: %q", v.arguments)
+		}
+	})
+}
+
+func TestTimes(t *testing.T) {
+	if times(1) != "once" || times(2) != "2 times" {
+		t.Error("numbers of times")
+	}
+}

@@ -1,0 +1,132 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/wire"
+	"github.com/assent-dev/assent/template"
+)
+
+// gateClock stops a run that takes too long. It stands while people are asked.
+type runClock struct {
+	mu    sync.Mutex
+	left  time.Duration
+	since time.Time
+	timer *time.Timer
+}
+
+func newRunClock(within time.Duration, stop context.CancelCauseFunc) *runClock {
+	return &runClock{left: within, since: time.Now(), timer: time.AfterFunc(within, func() { stop(errTimedOut) })}
+}
+
+func (c *runClock) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.timer.Stop()
+	c.left -= time.Since(c.since)
+}
+
+func (c *runClock) start() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.since = time.Now()
+	c.timer.Reset(max(c.left, 0))
+}
+
+// ask relays a question of the operation to the runtime's user. A call asks once: a question of the rules was the one,
+// and so is a first of the operation.
+func (r *operationRun) ask(ctx context.Context, prompt string, choices []string, standard int) (int, error) {
+	if len(choices) == 0 || standard < 0 || standard >= len(choices) {
+		return 0, errors.New("expected choices, and a default among them")
+	}
+	asked, err := r.pose(ctx, prompt, choices, standard)
+	if err != nil {
+		return 0, err
+	}
+	r.g.askedUser(ctx, asked)
+
+	r.clock.stop()
+	defer r.clock.start()
+	if err := r.post(ctx, asked); err != nil {
+		return 0, err
+	}
+	return r.wait(ctx)
+}
+
+// pose stores the question. Only then it is posted.
+func (r *operationRun) pose(ctx context.Context, prompt string, choices []string, standard int) (*record, error) {
+	return r.g.engine.Change(ctx, r.key, func(c *record) error {
+		switch {
+		case c.Part.Question != nil:
+			return rap.ErrAskedAlready
+		case c.State != durable.Running || c.Part.Run != r.name:
+			return durable.ErrOvertaken
+		}
+		r.g.pose(c, &question{Session: -1, Relayed: true}, r.g.cfg.Within, &wire.Choice{
+			Prompt:  r.g.relayedPrompt(c.Part.Operation, prompt),
+			Choices: relayedLabels(choices),
+			Default: standard,
+		})
+		return nil
+	})
+}
+
+// relayedPrompt shows a question that is not ours: who asks first, then its words, which can't act on a screen.
+func (g *Gateway) relayedPrompt(operation, prompt string) string {
+	prompt, _ = cutText(prompt, maxMessage)
+	lines := strings.Split(strings.ReplaceAll(prompt, "\r\n", "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = template.Escape(line)
+	}
+	return fmt.Sprintf("%s asks, while %s runs:\n%s", template.Escape(g.cfg.Name), operation, strings.Join(lines, "\n"))
+}
+
+func relayedLabels(labels []string) []string {
+	var out []string
+	for _, label := range labels {
+		label, _ = cutText(template.Escape(label), maxLabel)
+		out = append(out, label)
+	}
+	return out
+}
+
+func (r *operationRun) post(ctx context.Context, asked *record) error {
+	c := r.g.caller(asked.Part.Caller)
+	if err := c.peer.Deliver(ctx, asked.Part.Callback, asked.Part.Question.Body); err != nil {
+		r.g.refuse(ctx, "a question could not be posted", err, asked)
+		return &rap.PublicError{Text: "the question could not be put to the user"}
+	}
+	return nil
+}
+
+// wait waits for the answer, which any process may have taken.
+func (r *operationRun) wait(ctx context.Context) (int, error) {
+	var selected int
+	var failed error
+	_, err := r.g.engine.Watch(ctx, r.key, func(c *record) bool {
+		var known bool
+		selected, failed, known = r.answer(c.Part.Question)
+		return known
+	})
+	return selected, errors.Join(err, failed)
+}
+
+// answer returns what was answered to a question, if it is known.
+func (r *operationRun) answer(q *question) (selected int, failed error, known bool) {
+	switch {
+	case q != nil && q.Bad:
+		return 0, &rap.PublicError{Text: "the answer to the question was not valid"}, true
+	case q != nil && q.Selected != nil:
+		return *q.Selected, nil, true
+	case q == nil || !r.g.now().Before(q.Until):
+		return 0, &rap.PublicError{Text: "nobody answered the question in time"}, true
+	}
+	return 0, nil, false
+}

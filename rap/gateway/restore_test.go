@@ -1,0 +1,99 @@
+package gateway
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/internal/kept"
+	"github.com/assent-dev/assent/store"
+)
+
+// sealed puts a document into a vault of a room, and returns its record.
+func sealed[T any](t *testing.T, records store.Records, key []byte, room, kind string, d kept.Doc[T]) store.Record {
+	t.Helper()
+	v, err := kept.New[T](records, room, key, kind)
+	if err == nil {
+		err = v.Put(t.Context(), &d)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := records.Record(t.Context(), v.Room, d.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestM1_OnlyCallsThatHadEndedOutliveARestore: one on its way may have run since, and what a user allowed may have been used up.
+func TestM1_OnlyCallsThatHadEndedOutliveARestore(t *testing.T) {
+	records, key, soon := rap.NewMemory(), bytes.Repeat([]byte{7}, 32), time.Now().Add(time.Hour)
+	const gateway, runtime = "rap/gateway/desk", "rap/runtime/desk"
+	call := func(name string, state durable.State, due time.Time) store.Record {
+		return sealed(t, records, key, gateway, "calls", kept.Doc[record]{Key: name, Due: due, Body: record{State: state}})
+	}
+	old := func(name, phase string, due time.Time) store.Record {
+		return sealed(t, records, key, gateway, "calls", kept.Doc[oldCall]{Key: name, Due: due, Body: oldCall{Phase: phase}})
+	}
+	for name, c := range map[string]struct {
+		record store.Record
+		want   bool
+	}{
+		"decided":           {call("a", durable.Ready, soon), false},
+		"held":              {call("b", durable.Asking, soon), false},
+		"done, not sent":    {call("c", durable.Ended, soon), true},
+		"delivered":         {call("d", durable.Closed, time.Time{}), true},
+		"decided before":    {old("e", "decided", soon), false},
+		"held before":       {old("f", "held", soon), false},
+		"done before":       {old("g", "done", soon), true},
+		"delivered before":  {old("h", "delivered", time.Time{}), true},
+		"a session's grant": {sealed(t, records, key, gateway, "grants", kept.Doc[sessionGrant]{Key: "a"}), false},
+		"a reference":       {sealed(t, records, key, gateway, "refs", kept.Doc[struct{}]{Key: "a"}), true},
+		"sent to a tool":    {sealed(t, records, key, runtime, "calls", kept.Doc[struct{}]{Key: "a", Due: soon}), false},
+		"answered":          {sealed(t, records, key, runtime, "calls", kept.Doc[struct{}]{Key: "b"}), true},
+		"news under way":    {sealed(t, records, key, runtime, "events", kept.Doc[struct{}]{Key: "a", Due: soon}), false},
+	} {
+		stays, err := OutlivesRestore(key, c.record)
+		if err != nil || stays != c.want {
+			t.Errorf("%s: stays %v, %v, want %v", name, stays, err, c.want)
+		}
+	}
+	if stays, err := OutlivesRestore(bytes.Repeat([]byte{8}, 32), call("i", durable.Ended, soon)); err == nil || stays {
+		t.Errorf("with another key: stays %v, %v", stays, err)
+	}
+}
+
+// TestUsers4_2_RecordsAreSealedAnewForANewKey, and what is none of this package's stays as it is.
+func TestUsers4_2_RecordsAreSealedAnewForANewKey(t *testing.T) {
+	records, before, after := rap.NewMemory(), bytes.Repeat([]byte{7}, 32), bytes.Repeat([]byte{8}, 32)
+	const room = "rap/gateway/desk"
+	r := sealed(t, records, before, room, "calls", kept.Doc[record]{Key: "a", Body: record{State: durable.Ended, Part: call{Thread: "t1"}}})
+	reseal := rap.Reseal(before, after)
+	next, err := reseal(r.Room, r.Key, r.Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	r.Value = next
+	v, err := kept.New[record](records, room, after, "calls")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err := v.Open(r); err != nil || d.Body.Part.Thread != "t1" || d.Body.State != durable.Ended {
+		t.Errorf("%+v, %v", d, err)
+	}
+
+	for name, c := range map[string]struct{ room, key string }{
+		"sealed with another key": {r.Room, r.Key}, "another record's": {r.Room, "b"}, "no kind": {"rap/", "a"},
+	} {
+		if out, err := reseal(c.room, c.key, next); err == nil {
+			t.Errorf("%s: %x", name, out)
+		}
+	}
+	if out, err := reseal("witness", "a", []byte("plain")); err != nil || string(out) != "plain" {
+		t.Errorf("of another package: %q, %v", out, err)
+	}
+}

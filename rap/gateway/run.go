@@ -1,0 +1,174 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/rap"
+)
+
+const (
+	runLease = 5 * time.Second  // how long a run is its process's own without a sign of life
+	runGrace = 10 * time.Second // how long Run waits for operations when it is to end
+)
+
+var (
+	errTimedOut   error = &rap.PublicError{Text: "the operation took too long; its outcome is unknown"}
+	errStopped    error = &rap.PublicError{Text: "outcome unknown: the server was stopped while the operation ran; it was not run again"}
+	errUnrecorded error = &rap.PublicError{Text: "the run could not be recorded; nothing was run"}
+	errPanicked         = errors.New("the operation panicked")
+)
+
+// begin takes what a run uses up beside our approvers' word, and says under which name whatever comes after it goes on.
+func (g *Gateway) begin(ctx context.Context, r *record) (*durable.Ending, error) {
+	c := &r.Part
+	if how, err := g.takeGrant(ctx, r); how != nil || err != nil {
+		return how, err
+	}
+
+	c.Run = rand.Text()
+	feed := g.feed(c)
+	if feed == nil {
+		return nil, nil
+	}
+	var err error
+	c.Follows, err = feed.Name(jobOf(r))
+	return nil, err
+}
+
+// takeGrant has the session grant of a call be there, where it uses one or makes one.
+func (g *Gateway) takeGrant(ctx context.Context, r *record) (*durable.Ending, error) {
+	switch {
+	case r.Part.Grant == "":
+		return nil, nil
+	case r.Part.Makes:
+		return g.makeGrant(ctx, r)
+	}
+	ok, err := g.inForce(ctx, r.Part.Grant)
+	if err != nil || ok {
+		return nil, err
+	}
+	return &durable.Ending{Why: durable.Refused, Reason: "the session grant was revoked; nothing was run"}, nil
+}
+
+// jobOf is what an operation is told of a call.
+func jobOf(r *record) rap.Job {
+	c := &r.Part
+	return rap.Job{
+		Asker:     r.Asker,
+		Caller:    c.Caller,
+		Thread:    c.Thread,
+		ID:        c.ID,
+		Run:       c.Run,
+		User:      c.User,
+		Ancestors: slices.Clone(c.Ancestors),
+		Operation: c.Operation,
+		Arguments: slices.Clone(r.Args()),
+	}
+}
+
+// run runs the operation of a call.
+func (g *Gateway) run(ctx context.Context, r *record) durable.Result[call] {
+	out, err := g.perform(ctx, r)
+	if err != nil && errors.Is(context.Cause(ctx), durable.ErrShutdown) {
+		err = errors.Join(err, errStopped)
+	}
+	if err != nil {
+		out = g.failure(ctx, r, err)
+	}
+	return durable.Result[call]{Keep: func(r *record) {
+		if err != nil {
+			r.Part.Verdict = verdictFailed
+		}
+		finish(r, out)
+	}}
+}
+
+func (g *Gateway) perform(ctx context.Context, r *record) (rap.Outcome, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	if g.record(ctx, "rap_call_ran", r, map[string]any{"by": r.Part.By}) != nil {
+		return rap.Outcome{}, errUnrecorded
+	}
+
+	run := &operationRun{g: g, key: r.Key, name: r.Part.Run, clock: newRunClock(g.cfg.RunWithin, stop)}
+	defer run.clock.stop()
+	job := jobOf(r)
+	job.Ask = run.ask
+	return run.call(ctx, g.ops[r.Part.Operation], job)
+}
+
+// operationRun is one run of an operation.
+type operationRun struct {
+	g     *Gateway
+	key   string // of the call
+	name  string // of the run
+	clock *runClock
+}
+
+// call runs the operation in a goroutine of its own, so that neither a panic nor one that does not listen holds up the
+// call.
+func (r *operationRun) call(ctx context.Context, op *operation, job rap.Job) (rap.Outcome, error) {
+	type end struct {
+		out rap.Outcome
+		err error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		e := end{err: errPanicked}
+		defer func() {
+			if p := recover(); p != nil {
+				e.err = fmt.Errorf("%w: %v", errPanicked, p)
+			}
+			ended <- e
+		}()
+		e.out, e.err = op.Run(ctx, job)
+	}()
+	select {
+	case e := <-ended:
+		return e.out, e.err
+	case <-ctx.Done():
+	}
+	select {
+	case e := <-ended:
+		if e.err != nil {
+			e.err = errors.Join(cause(ctx), e.err)
+		}
+		return e.out, e.err
+	case <-time.After(r.g.patience()):
+		return rap.Outcome{}, errors.Join(cause(ctx), errTimedOut)
+	}
+}
+
+// cause is why a run was to stop, as the runtime is told.
+func cause(ctx context.Context) error {
+	err := context.Cause(ctx)
+	if stopped, ok := errors.AsType[*durable.Stopped](err); ok {
+		return &rap.PublicError{Text: stopped.Reason}
+	}
+	return err
+}
+
+// patience is how long an operation that was told to stop may take to do so.
+func (g *Gateway) patience() time.Duration { return min(runGrace/2, g.cfg.RunWithin) }
+
+// failure is what a runtime is told of an error: nothing that was not written for it.
+func (g *Gateway) failure(ctx context.Context, r *record, failed error) rap.Outcome {
+	g.cfg.Log.WarnContext(ctx, "an operation failed", "call", subjectOf(r), "operation", r.Part.Operation, "error", failed)
+	if public, ok := errors.AsType[*rap.PublicError](failed); ok && public != nil {
+		return errorOutcome(public.Text)
+	}
+	return errorOutcome("the operation failed")
+}
+
+// dropped ends what goes on behind a run of which nobody takes the outcome any more.
+func (g *Gateway) dropped(ctx context.Context, r *record) {
+	if err := g.endFeed(ctx, &r.Part); err != nil {
+		g.refuse(ctx, "a subscription could not be ended", err, r)
+	}
+}

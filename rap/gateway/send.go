@@ -1,0 +1,97 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/rap/peer"
+)
+
+type sent = durable.Sent[call]
+
+// send tells the calling runtime what it is to be told next: a question, the result, or the events after it.
+func (g *Gateway) send(ctx context.Context, r *record) sent {
+	c := g.caller(r.Part.Caller)
+	switch {
+	case c == nil: // only a call that has ended gets here
+		return g.delivered(ctx, r, errors.New("the caller is configured no more"))
+	case r.State == durable.Waiting:
+		return g.postQuestion(ctx, c, r)
+	case r.Part.Posted:
+		return g.pass(ctx, c, r)
+	}
+	return g.deliver(ctx, c, r)
+}
+
+// later has something tried again.
+func (g *Gateway) later() sent { return sent{Retry: true, Pause: g.cfg.Poll} }
+
+// postQuestion posts the user_choice, again and again the same while that can help.
+func (g *Gateway) postQuestion(ctx context.Context, c *caller, r *record) sent {
+	err := c.peer.Post(ctx, r.Part.Callback, r.Part.Question.Body)
+	wait, more := c.peer.Pause(r.Errand.Tries)
+	switch {
+	case err == nil:
+		return sent{Keep: func(r *record) { r.Part.Question.Posted = true }}
+	case more && peer.Again(err):
+		return sent{Retry: true, Pause: wait}
+	case ctx.Err() == nil:
+		g.refuse(ctx, "a question could not be posted", err, r)
+	}
+	return sent{Ending: &durable.Ending{Why: whyFailed, Reason: "the question could not be put to the user; nothing was run"}}
+}
+
+// deliver posts the result, while that can help. What can't be delivered stays known until it is forgotten with all
+// others.
+func (g *Gateway) deliver(ctx context.Context, c *caller, r *record) sent {
+	if r.Part.Closed && r.Part.Makes {
+		if err := g.endGrant(ctx, r.Part.Grant, "closed"); err != nil {
+			g.refuse(ctx, "a session grant could not be ended", err, r)
+			return g.later()
+		}
+	}
+
+	err := c.peer.Post(ctx, r.Part.Callback, r.Part.Result)
+	wait, more := c.peer.Pause(r.Errand.Tries)
+	if err != nil && (ctx.Err() != nil || more && peer.Again(err)) {
+		return sent{Retry: true, Pause: wait}
+	}
+	return g.delivered(ctx, r, err)
+}
+
+// delivered is done with a result that was posted, or can't be. Events may come after one that was.
+func (g *Gateway) delivered(ctx context.Context, r *record, failed error) sent {
+	if r.Part.Follows != "" && failed == nil {
+		return g.follow(ctx, r)
+	}
+	if err := g.endFeed(ctx, &r.Part); err != nil {
+		g.refuse(ctx, "a subscription could not be ended", err, r)
+		return g.later()
+	}
+	if failed != nil {
+		g.refuse(ctx, "a result could not be posted", failed, r)
+	}
+	return sent{Keep: func(r *record) { r.Part.Lost = failed != nil }}
+}
+
+// moved records what became of a call, once it is stored.
+func (g *Gateway) moved(ctx context.Context, was durable.State, r *record) {
+	switch {
+	case r.State == durable.Waiting:
+		g.askedUser(ctx, r)
+	case r.State == durable.Closed:
+		g.limits.leave(r.Key)
+		if !r.Part.Posted {
+			g.recordEnded(ctx, r, !r.Part.Lost)
+		}
+	}
+}
+
+func (g *Gateway) recordEnded(ctx context.Context, r *record, delivered bool) {
+	_ = g.record(ctx, "rap_call_ended", r, map[string]any{
+		"verdict":      r.Part.Verdict,
+		"delivered":    delivered,
+		"subscription": r.Part.Follows != "",
+	})
+}

@@ -1,0 +1,230 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/rap/internal/names"
+	"github.com/assent-dev/assent/rap/wire"
+)
+
+const (
+	readWithin = 30 * time.Second // how long a callback's body may take to arrive
+	keepWithin = 30 * time.Second // how long it may take to keep what it says
+)
+
+// ServeHTTP takes callbacks: POST {CallbackURL}/{token}. The token is found by its hash and names one call of one
+// tool server. The group and the id in the body must be that call's. 200 says that the message is kept, or was before; 4xx that
+// it never will be; 5xx that it may be sent again.
+func (r *Runtime) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	err := r.callback(w, req)
+	no, isRefusal := errors.AsType[*refusal](err)
+	switch {
+	case err == nil:
+		w.WriteHeader(http.StatusOK)
+		return
+	case !isRefusal:
+		r.log.Error("a callback could not be kept", "error", plainError(err))
+		no = &refusal{code: http.StatusServiceUnavailable}
+	default:
+		r.log.Warn("a callback was refused", "status", no.code, "reason", plainError(no))
+	}
+	if no.code == http.StatusMethodNotAllowed {
+		w.Header().Set("Allow", http.MethodPost)
+	}
+	http.Error(w, http.StatusText(no.code), no.code) // the tool learns no more: it may be anybody
+}
+
+func (r *Runtime) callback(w http.ResponseWriter, req *http.Request) error {
+	switch {
+	case req.Method != http.MethodPost:
+		return &refusal{http.StatusMethodNotAllowed, "not a POST"}
+	case !isJSON(req.Header.Get("Content-Type")):
+		return &refusal{http.StatusUnsupportedMediaType, "not application/json"}
+	}
+	c, err := r.called(req.Context(), path.Base(req.URL.Path))
+	if err != nil {
+		return err
+	}
+	leave, err := r.acquireSlot(req.Context(), c)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	body, err := r.body(w, req)
+	if err != nil {
+		return r.because(c, err)
+	}
+	m, err := wire.ParseCallback(body)
+	if err != nil {
+		return r.because(c, &refusal{http.StatusBadRequest, plainError(err)})
+	}
+	ctx, done := context.WithTimeout(context.WithoutCancel(req.Context()), keepWithin) // what arrived is kept whole, whoever hangs up
+	defer done()
+	return r.because(c, r.take(ctx, c, m))
+}
+
+// maxBodies is how many callbacks of one tool server are in memory at the same time. More wait, outside of the way of other servers.
+const maxBodies = 32
+
+// acquireSlot waits until fewer than maxBodies callbacks of a call's tool server are in memory. Nothing of the body is read
+// before.
+func (r *Runtime) acquireSlot(ctx context.Context, c *call) (release func(), err error) {
+	bodies := r.bodies
+	if s := r.servers[c.Part.Server]; s != nil {
+		bodies = s.bodies
+	}
+	t := time.NewTimer(readWithin)
+	defer t.Stop()
+	select {
+	case bodies <- struct{}{}:
+		return func() { <-bodies }, nil
+	case <-ctx.Done():
+	case <-t.C:
+	}
+	return nil, &refusal{http.StatusServiceUnavailable, "too many callbacks of the tool server come at once"}
+}
+
+// because says in the log which call a refusal is about.
+func (r *Runtime) because(c *call, err error) error {
+	if no, ok := errors.AsType[*refusal](err); ok {
+		return &refusal{no.code, no.reason + " (call " + callName(c.Key) + ")"}
+	}
+	return err
+}
+
+func isJSON(contentType string) bool {
+	kind, params, err := mime.ParseMediaType(contentType)
+	charset := params["charset"]
+	return err == nil && kind == "application/json" && (charset == "" || strings.EqualFold(charset, "utf-8"))
+}
+
+// called finds the call of a token.
+func (r *Runtime) called(ctx context.Context, token string) (*call, error) {
+	c, err := r.engine.ByAlias(ctx, durable.Hash(token))
+	switch {
+	case errors.Is(err, approval.ErrNotFound):
+		return nil, &refusal{http.StatusNotFound, "no such callback URL"}
+	case err != nil:
+		return nil, err
+	case r.gone(c.Expires):
+		return nil, &refusal{http.StatusNotFound, "the callback URL has expired"}
+	}
+
+	return c, nil
+}
+
+func (r *Runtime) body(w http.ResponseWriter, req *http.Request) ([]byte, error) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readWithin)) // where the server can't, its own limits hold
+	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, r.cfg.MaxBody))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, &refusal{http.StatusRequestEntityTooLarge, "the body is too long"}
+	}
+	if err != nil {
+		return nil, &refusal{http.StatusBadRequest, "the body did not arrive"}
+	}
+	return body, nil
+}
+
+// take handles a message. Those of one thread are handled one after the other.
+func (r *Runtime) take(ctx context.Context, c *call, m wire.Callback) error {
+	_, isView := m.(*wire.View) // has no id: its URL says whose it is
+	switch {
+	case !owned(c):
+		r.engine.Kick(c.Key)
+		return r.takeLate(c, m)
+	case m.Group() != c.Part.Wire.Group:
+		return &refusal{http.StatusNotFound, "the group is not this call's"}
+	case !isView && m.Call() != c.Part.Wire.ID:
+		return &refusal{http.StatusNotFound, "the id is not this call's"}
+	}
+
+	unlock, err := r.threads.lock(ctx, names.ThreadOf(c.Key))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if c, err = r.engine.Get(ctx, c.Key); err != nil {
+		return err
+	}
+	switch {
+	case c.Part.Closed:
+		return r.takeLate(c, m)
+	case !left(c):
+		return &refusal{http.StatusNotFound, "the call has not left"}
+	}
+
+	return r.takeMessage(ctx, c, m)
+}
+
+func (r *Runtime) takeMessage(ctx context.Context, c *call, m wire.Callback) error {
+	switch m := m.(type) {
+	case *wire.Result:
+		return r.takeResult(ctx, c, m)
+	case *wire.Choice:
+		return r.takeChoice(ctx, c, m)
+	case *wire.OAuth:
+		return r.takeSignIn(ctx, c, m)
+	case *wire.Event:
+		return r.takeEvent(ctx, c, m)
+	case *wire.View:
+		return r.takeView(ctx, c, m)
+	}
+
+	return &refusal{http.StatusBadRequest, "no known message"}
+}
+
+// takeLate answers messages that nobody waits for any more. A late result is no mistake of its tool.
+func (r *Runtime) takeLate(c *call, m wire.Callback) error {
+	if _, ok := m.(*wire.Result); ok {
+		r.log.Info("a late result was discarded", "call", callName(c.Key))
+		return nil
+	}
+
+	return &refusal{http.StatusGone, "the thread was closed, or nobody knows who made the call"}
+}
+
+// takeResult ends a call, once. Later results are received and discarded.
+func (r *Runtime) takeResult(ctx context.Context, c *call, m *wire.Result) error {
+	_, err := r.engine.Change(ctx, c.Key, func(c *call) error {
+		if c.Over() {
+			return durable.ErrUnchanged
+		}
+		outcome := outcomeOf(m)
+		c.Part.Told.Outcome = &outcome
+		c.Part.Told.Failed = failed(&outcome)
+		c.Part.Told.Subscription = m.Subscription
+		c.Part.Live = m.Subscription
+		r.engine.Finish(c, durable.Ending{})
+		return nil
+	})
+	if errors.Is(err, durable.ErrUnchanged) {
+		why := string(c.Part.Told.Why)
+		r.log.Info("a repeated or late result was discarded", "call", callName(c.Key), "ended", why)
+		return nil
+	}
+
+	return err
+}
+
+// takeSignIn keeps where the user is to sign in. Nothing is sent back; the call stays pending.
+func (r *Runtime) takeSignIn(ctx context.Context, c *call, m *wire.OAuth) error {
+	_, err := r.engine.Change(ctx, c.Key, func(c *call) error {
+		if c.Over() {
+			return &refusal{http.StatusGone, "the call has ended"}
+		}
+		heard(c)
+		c.Part.Told.SignIn = m.AuthURL
+		return nil
+	})
+
+	return err
+}

@@ -1,0 +1,259 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	goruntime "runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/internal/names"
+	"github.com/assent-dev/assent/rap/wire"
+	"github.com/assent-dev/assent/store"
+)
+
+func TestCallbackRequests(t *testing.T) {
+	w := newRTWorld(t, func(c *Config) { c.MaxBody = 1000 })
+	w.sent("a")
+	w.sent("b")
+	token, good := w.kept("a").Part.Token, string(rtResult("a", "done").Append(nil))
+	for name, c := range map[string]struct {
+		method, kind, token, body string
+		code                      int
+	}{
+		"get":           {"GET", "application/json", token, "", 405},
+		"put":           {"PUT", "application/json", token, good, 405},
+		"text":          {"POST", "text/plain", token, good, 415},
+		"no type":       {"POST", "", token, good, 415},
+		"latin":         {"POST", "application/json; charset=latin1", token, good, 415},
+		"no token":      {"POST", "application/json", "", good, 404},
+		"other token":   {"POST", "application/json", strings.ToLower(token), good, 404},
+		"too long":      {"POST", "application/json", token, good + strings.Repeat(" ", 1000), 413},
+		"nothing":       {"POST", "application/json", token, "", 400},
+		"no message":    {"POST", "application/json", token, `{"type":"progress","group_id":"t","id":"a"}`, 400},
+		"not UTF-8":     {"POST", "application/json", token, strings.Replace(good, "done", "\xff", 1), 400},
+		"names twice":   {"POST", "application/json", token, strings.Replace(good, `"id"`, `"id":"b","id"`, 1), 400},
+		"other case":    {"POST", "application/json", token, strings.Replace(good, `"id"`, `"ID"`, 1), 400},
+		"other call":    {"POST", "application/json", token, string(rtResult("b", "done").Append(nil)), 404},
+		"other group":   {"POST", "application/json", token, strings.Replace(good, `"t"`, `"u"`, 1), 404},
+		"other's token": {"POST", "application/json", w.kept("b").Part.Token, good, 404},
+	} {
+		req := httptest.NewRequest(c.method, "/callbacks/"+c.token, strings.NewReader(c.body))
+		req.Header.Set("Content-Type", c.kind)
+		rec := httptest.NewRecorder()
+		w.r.ServeHTTP(rec, req)
+		if rec.Code != c.code {
+			t.Errorf("%s: answered with %d, want %d", name, rec.Code, c.code)
+		}
+		if c.code == 405 && rec.Header().Get("Allow") != "POST" {
+			t.Errorf("%s: no Allow", name)
+		}
+		if strings.Contains(rec.Body.String(), "call") {
+			t.Errorf("%s: told %q", name, rec.Body)
+		}
+	}
+	w.is("a", CallPending)
+	w.is("b", CallPending)
+	req := httptest.NewRequest("POST", "/"+token, strings.NewReader(good)) // behind http.StripPrefix
+	req.Header.Set("Content-Type", "application/json; charset=UTF-8")
+	rec := httptest.NewRecorder()
+	if w.r.ServeHTTP(rec, req); rec.Code != 200 {
+		t.Errorf("answered with %d", rec.Code)
+	}
+	w.ends("a", "")
+}
+
+func TestCallbackBodyThatStops(t *testing.T) {
+	w := newRTWorld(t)
+	w.sent("a")
+	req := httptest.NewRequest("POST", "/"+w.kept("a").Part.Token, stopping{})
+	req.Header.Set("Content-Type", "application/json")
+	rec := httptest.NewRecorder()
+	if w.r.ServeHTTP(rec, req); rec.Code != http.StatusBadRequest {
+		t.Errorf("answered with %d", rec.Code)
+	}
+}
+
+type stopping struct{}
+
+func (stopping) Read([]byte) (int, error) { return 0, errors.New("the connection is gone") }
+
+// TestCallbackBeforeTheCallLeft refuses whoever knows a URL that nobody was told.
+func TestCallbackBeforeTheCallLeft(t *testing.T) {
+	w := newRTWorld(t)
+	w.invoke("a", "send", `{"to":"bob"}`)
+	for _, m := range []wire.Callback{rtResult("a", "done"), w.choice("a", "1")} {
+		if code := w.calls("a", m); code != http.StatusNotFound {
+			t.Errorf("answered with %d", code)
+		}
+	}
+	w.is("a", CallAsking)
+}
+
+func TestResultsEndACallOnce(t *testing.T) {
+	w := newRTWorld(t)
+	w.sent("a")
+	w.accepts("a", rtResult("a", "one"))
+	w.accepts("a", rtResult("a", "one"))
+	w.accepts("a", rtResult("a", "two"))
+	if c := w.ends("a", ""); c.Outcome.Text != "one" {
+		t.Errorf("came to %q", c.Outcome.Text)
+	}
+	if n := w.recorded("rap_result"); n != 1 {
+		t.Errorf("recorded %d times", n)
+	}
+}
+
+func TestSignIn(t *testing.T) {
+	w := newRTWorld(t)
+	ref := w.asking("a", "1")
+	m := &wire.OAuth{GroupID: "t", ID: "a", AuthURL: "https://login.example/?secret"}
+	w.accepts("a", m)
+	if c := w.is("a", CallPending); c.SignIn != m.AuthURL || c.Question != ref {
+		t.Errorf("%+v", c)
+	}
+	w.accepts("a", rtResult("a", "done"))
+	if c := w.ends("a", ""); c.SignIn != "" {
+		t.Errorf("%+v", c)
+	}
+	if code := w.calls("a", m); code != http.StatusGone {
+		t.Errorf("answered with %d", code)
+	}
+}
+
+// rtStore is a store that fails on demand.
+type rtStore struct {
+	store.Records
+	fails func() error
+}
+
+func (s *rtStore) PutRecord(ctx context.Context, r store.Record) (int64, error) {
+	if err := s.fails(); err != nil {
+		return 0, err
+	}
+	return s.Records.PutRecord(ctx, r)
+}
+
+func (s *rtStore) Record(ctx context.Context, room, key string) (store.Record, error) {
+	if err := s.fails(); err != nil {
+		return store.Record{}, err
+	}
+	return s.Records.Record(ctx, room, key)
+}
+
+func (s *rtStore) RecordByAlias(ctx context.Context, room, alias string) (store.Record, error) {
+	if err := s.fails(); err != nil {
+		return store.Record{}, err
+	}
+	return s.Records.RecordByAlias(ctx, room, alias)
+}
+
+func (s *rtStore) DueRecords(ctx context.Context, room string, now time.Time, limit int) ([]store.Record, error) {
+	return s.Records.DueRecords(ctx, room, now, limit)
+}
+
+func TestWhoseStoreFails(t *testing.T) {
+	w := newRTWorld(t)
+	lost := errors.New("the disk is gone")
+	var broken error
+	w.stop()
+	w.cfg.Records = &rtStore{w.store, func() error { w.mu.Lock(); defer w.mu.Unlock(); return broken }}
+	w.start()
+	w.sent("a")
+	token, result := w.kept("a").Part.Token, string(rtResult("a", "done").Append(nil))
+	w.sets(func() { broken = lost })
+	if code := w.posts(token, result); code != http.StatusServiceUnavailable {
+		t.Errorf("answered with %d", code)
+	}
+	if _, err := w.mine.Invoke(t.Context(), rtInvocation("b", "read", `{}`)); !errors.Is(err, lost) {
+		t.Errorf("invoked: %v", err)
+	}
+	for name, err := range map[string]error{
+		"cancel": w.mine.Cancel(t.Context(), "t", "a", ""), "close": w.mine.CloseThread(t.Context(), "t"),
+	} {
+		if !errors.Is(err, lost) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := w.mine.Wait(t.Context(), "t", "a"); !errors.Is(err, lost) {
+		t.Errorf("waited: %v", err)
+	}
+	w.sets(func() { broken = nil })
+	if code := w.posts(token, result); code != http.StatusOK {
+		t.Errorf("answered with %d", code)
+	}
+	w.ends("a", "")
+}
+
+// FuzzRuntimeCallback: no body can panic, hang or end another call, and its own call ends by a result only.
+func FuzzCallback(f *testing.F) {
+	w := newRTWorld(f)
+	for _, m := range []wire.Callback{
+		rtResult("a", "done"), rtResult("b", "done"), w.choice("a", "1"), &wire.OAuth{GroupID: "t", ID: "a", AuthURL: "https://x/"},
+		&wire.Event{GroupID: "t", ToolCallID: "a", Text: "news", Final: true}, &wire.View{GroupID: "t", ViewType: "diff", Content: []byte("{}")},
+	} {
+		f.Add(m.Append(nil))
+	}
+	f.Add([]byte(`{"type":"tool_result","group_id":"t","id":"a"}`))
+	f.Add([]byte(`{"type":"user_choice","group_id":"t","id":"a","prompt":"?","choices":[""],"default":1e0,"response_url":"//x"}`))
+	w.stop() // nothing but callbacks happens
+	f.Fuzz(func(t *testing.T, body []byte) {
+		w.cfg.Records = rap.NewMemory()
+		r, err := New(w.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		threads, err := r.As(rtAsker())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{"a", "b"} {
+			c := &call{
+				Key:       w.key(id),
+				Alias:     durable.Hash(id),
+				Asker:     rtAsker(),
+				State:     durable.Away,
+				Arguments: []byte("{}"),
+				Deadline:  w.now().Add(time.Hour),
+				Run:       durable.Attempt{Tries: 1},
+				Part: part{
+					Wire:      names.Sent{Group: "t", ID: id},
+					Thread:    "t",
+					ID:        id,
+					Server:    "files",
+					Operation: "read",
+					Token:     id,
+				},
+			}
+			if err := r.engine.Add(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		req := httptest.NewRequest("POST", "/a", strings.NewReader(string(body)))
+		req.Header.Set("Content-Type", "application/json")
+		rec := httptest.NewRecorder()
+		r.ServeHTTP(rec, req)
+		own, err1 := threads.Call(t.Context(), "t", "a")
+		other, err2 := threads.Call(t.Context(), "t", "b")
+		if err := errors.Join(err1, err2); err != nil || other.State != CallPending || other.Question != "" || other.SignIn != "" {
+			t.Fatalf("the other call: %+v, %v", other, err)
+		}
+		m, bad := wire.ParseCallback(body)
+		result, ends := m.(*wire.Result)
+		ends = bad == nil && ends && result.GroupID == "t" && result.ID == "a"
+		if (own.State == CallDone) != ends || ends != (rec.Code == 200) && ends {
+			t.Fatalf("the call is %s after %d", own.State, rec.Code)
+		}
+		if rec.Code != 200 && rec.Code/100 != 4 {
+			t.Fatalf("answered with %d", rec.Code)
+		}
+		for end := time.Now().Add(time.Minute); !r.engine.Idle() && time.Now().Before(end); {
+			goruntime.Gosched()
+		}
+	})
+}

@@ -1,0 +1,173 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/rap/wire"
+)
+
+const (
+	maxLabel    = 1 << 10 // bytes of a label that are shown
+	maxReplaced = 20      // questions of one call that gave way to another
+	maxRefused  = 20      // of one call that the ledger hears of: what it has stays in it for ever
+)
+
+// takeChoice keeps a question of a tool: people are asked once it is kept.
+func (r *Runtime) takeChoice(ctx context.Context, c *call, m *wire.Choice) error {
+	if err := r.checkChoice(c, m); err != nil {
+		return r.refuseChoice(ctx, c, err)
+	}
+	now, err := r.engine.Change(ctx, c.Key, func(c *call) error { return r.addChoice(c, m) })
+	switch {
+	case errors.Is(err, durable.ErrUnchanged): // the same question again
+		return nil
+	case err != nil:
+		return r.refuseChoice(ctx, c, err)
+	}
+
+	q := now.Part.Choice
+	r.note(ctx, "rap_choice_asked", now, map[string]any{"question": q.Number, "choices": len(q.Labels)})
+	return nil
+}
+
+func (r *Runtime) refuseChoice(ctx context.Context, c *call, err error) error {
+	if _, ok := errors.AsType[*refusal](err); !ok {
+		return err
+	}
+	now, lost := r.engine.Change(ctx, c.Key, func(c *call) error {
+		if c.Part.Refused >= maxRefused {
+			return durable.ErrUnchanged
+		}
+		c.Part.Refused++
+		return nil
+	})
+	if lost == nil {
+		r.note(ctx, "rap_choice_refused", now, nil)
+	}
+
+	return err
+}
+
+// checkChoice holds a question to our bounds, and its response_url to the origins of its tool server.
+func (r *Runtime) checkChoice(c *call, m *wire.Choice) error {
+	s := r.servers[c.Part.Server]
+	switch {
+	case s == nil:
+		return &refusal{http.StatusNotFound, "its tool server is not registered any more"}
+	case len(m.Choices) > r.cfg.MaxChoices:
+		reason := fmt.Sprintf("%d choices, at most %d are shown", len(m.Choices), r.cfg.MaxChoices)
+		return &refusal{http.StatusBadRequest, reason}
+	}
+	if err := s.peer.Check(m.ResponseURL); err != nil {
+		return &refusal{http.StatusBadRequest, "response_url: " + plainError(err)}
+	}
+
+	return nil
+}
+
+// addChoice makes a question the call's own, under a number that the protocol doesn't have. While one is open another takes
+// its place. After an answer none does: an answer is never used for another question.
+func (r *Runtime) addChoice(c *call, m *wire.Choice) error {
+	p := &c.Part
+	digest := choiceDigest(m)
+	switch {
+	case p.Choice != nil && (p.Choice.Digest == digest || slices.Contains(p.Replaced, digest)):
+		return durable.ErrUnchanged
+	case c.Over():
+		return &refusal{http.StatusGone, "the call has ended"}
+	case p.Choice != nil && p.Choice.State != choiceOpen:
+		return &refusal{http.StatusConflict, "another question of this call was answered"}
+	case len(p.Replaced) >= maxReplaced:
+		return &refusal{http.StatusConflict, "the question was changed too often"}
+	}
+
+	if p.Choice != nil {
+		p.Replaced = append(p.Replaced, p.Choice.Digest)
+	}
+	heard(c)
+	p.Choices++
+	p.Choice = &toolChoice{
+		Number:  p.Choices,
+		Digest:  digest,
+		Prompt:  r.shownPrompt(m.Prompt),
+		Labels:  shownLabels(m.Choices),
+		Default: m.Default,
+		URL:     m.ResponseURL,
+		State:   choiceOpen,
+	}
+	c.AskQuestion(r.now().Add(r.cfg.ChoiceWithin))
+	return nil
+}
+
+// choiceDigest tells questions of one call apart. What counts is what the user sees and where the answer goes, not how it was written.
+func choiceDigest(m *wire.Choice) string {
+	same := wire.Choice{GroupID: m.GroupID, ID: m.ID, Prompt: m.Prompt, Choices: m.Choices, Default: m.Default, ResponseURL: m.ResponseURL}
+	return durable.Hash(string(same.Append(nil)))
+}
+
+// shownPrompt spells out what could act on a screen or hide on it, and cuts what is too long to be read .
+func (r *Runtime) shownPrompt(text string) string {
+	head := firstBytes(text, r.cfg.MaxPrompt)
+	lines := strings.Split(strings.ReplaceAll(head, "\r\n", "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = diag.Printable(line)
+	}
+	return cut(strings.Join(lines, "\n"), r.cfg.MaxPrompt, len(text))
+}
+
+func shownLabels(labels []string) []string {
+	out := make([]string, len(labels))
+	for i, label := range labels {
+		out[i] = cut(diag.Printable(firstBytes(label, maxLabel)), maxLabel, len(label))
+	}
+	return out
+}
+
+// cut shortens what is shown of a text of some bytes, and says so.
+func cut(shown string, most, whole int) string {
+	if len(shown) <= most && whole <= most {
+		return shown
+	}
+	return fmt.Sprintf("%s… (cut: it has %d bytes)", firstBytes(shown, most), whole)
+}
+
+// firstBytes are whole characters.
+func firstBytes(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most]
+}
+
+// answeredChoice goes by what people say to a tool's question. Their one answer is kept before it is posted. An end without an
+// answer is never posted: the call is over.
+func (r *Runtime) answeredChoice(c *call, a hold.Answer) *durable.Ending {
+	q := c.Part.Choice
+	switch {
+	case a.State == hold.AnswerChosen && a.Selected >= 0 && a.Selected < len(q.Labels):
+		q.Selected = a.Selected
+	case a.State == hold.AnswerDismissed:
+		q.Selected = q.Default
+	case a.State == hold.AnswerDenied:
+		return &durable.Ending{Why: whyNotPut, Reason: withReason("its question was not put to anybody", a.Reason)}
+	default:
+		return &durable.Ending{Why: whyUnanswered, Reason: withReason("nobody answered its question", a.Reason)}
+	}
+
+	q.State = choiceAnswered
+	q.By = a.By
+	c.Errand = &durable.Attempt{}
+	return nil
+}

@@ -1,0 +1,196 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// What people are asked about a tool that calls itself destructive. "Do not run" comes last and is what a dismissal picks.
+const (
+	destroysPrompt = "The tool calls itself destructive: what it does may not be undone. Run it?"
+	destroysRun    = "Run it once"
+	destroysDont   = "Do not run"
+)
+
+// planCall is the call as the agent's file understands it, with the exact bytes that will be sent. What a tool says about
+// itself counts only where it tightens.
+func (r *Runtime) planCall(c *call) *resolve.Call {
+	p := &c.Part
+	out := &resolve.Call{
+		Kind:           resolve.Tool,
+		Tool:           p.Operation,
+		Args:           c.Args(),
+		Principal:      p.User,
+		Session:        p.Thread,
+		ToolDefinition: p.Definition,
+	}
+	if s := r.servers[p.Server]; s != nil && s.MCPServer != "" {
+		out.Kind = resolve.MCPTool
+		out.Server = s.MCPServer
+	}
+	if p.Destroys {
+		out.Annotations = map[string]bool{"destructiveHint": true}
+	}
+
+	return out
+}
+
+func (r *Runtime) verdict(ctx context.Context, c *call) (hold.Verdict, error) {
+	plan, err := r.cfg.Plan(ctx)
+	if err != nil {
+		return hold.Verdict{}, fmt.Errorf("read the agent's rules: %w", err)
+	}
+	if plan == nil {
+		return hold.Verdict{}, errors.New("read the agent's rules: there are none")
+	}
+
+	call := r.planCall(c)
+	return hold.Verdict{Decision: plan.Decide(call), Call: call}, nil
+}
+
+// decide says what has to happen before a call leaves. It is asked when the call comes, after people approved it, and right
+// before each attempt to send it.
+func (r *Runtime) decide(ctx context.Context, c *call) (durable.Ruling, error) {
+	if r.decided {
+		return durable.Ruling{Do: durable.Proceed}, nil
+	}
+	if newlyApproved(c) && c.Approval.Edited {
+		if err := r.checkArguments(ctx, c); err != nil {
+			reason := "not run: the arguments as they were approved are not valid: " + plainError(err)
+			return refusing(whyInvalid, reason), nil
+		}
+	}
+
+	v, err := r.verdict(ctx, c)
+	if err != nil {
+		return durable.Ruling{}, err
+	}
+
+	return r.rule(c, v), nil
+}
+
+// newlyApproved reports whether people have just approved the call, and nothing went by that yet.
+func newlyApproved(c *call) bool { return c.Approval != nil && !c.Approval.Taken }
+
+// rule goes by a verdict of the agent's file. What people said counts as long as the rules want the same of the same call.
+func (r *Runtime) rule(c *call, v hold.Verdict) durable.Ruling {
+	s := r.servers[c.Part.Server]
+	approved := newlyApproved(c) || c.Approval != nil && c.Approval.Binding == v.Binding
+	agreed := c.Approval != nil || c.Part.Agreed
+
+	switch {
+	case v.Outcome != resolve.Allow && v.Outcome != resolve.Ask:
+		return refusing(durable.Refused, deniedText(v))
+	case s == nil:
+		return refusing(whyNotReached, "the tool server is not registered any more")
+	case v.Outcome == resolve.Ask && !approved:
+		return r.asking(durable.Ruling{Do: durable.Approve, Verdict: v})
+	case v.Outcome == resolve.Allow && c.Part.Destroys && !s.TrustDestructive && !agreed:
+		c.Deadline = later(c.Deadline, r.now().Add(r.cfg.ChoiceWithin+time.Minute))
+		return r.asking(durable.Ruling{Do: durable.Question, Within: r.cfg.ChoiceWithin})
+	}
+
+	if newlyApproved(c) {
+		c.Approval.Binding = v.Binding
+		c.Deadline = r.now().Add(r.cfg.CallWithin)
+	}
+	return durable.Ruling{Do: durable.Proceed, Verdict: v}
+}
+
+func refusing(why durable.Why, reason string) durable.Ruling {
+	return durable.Ruling{Do: durable.Refuse, Ending: durable.Ending{Why: why, Reason: reason}}
+}
+
+// asking refuses what nobody can be asked about.
+func (r *Runtime) asking(what durable.Ruling) durable.Ruling {
+	if r.cfg.People == nil {
+		return refusing(durable.Refused, "people would have to approve it, and nobody can be asked")
+	}
+
+	return what
+}
+
+func deniedText(v hold.Verdict) string {
+	if v.Message == "" {
+		return "the rules deny the call"
+	}
+
+	return v.Message
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+
+	return a
+}
+
+// checkArguments holds arguments that an approver changed to the schema of the tool, as the session knows it.
+func (r *Runtime) checkArguments(ctx context.Context, c *call) error {
+	tool, err := r.offered(ctx, r.session(c), c.Part.Operation)
+	if err != nil {
+		return err
+	}
+	if tool.Server != c.Part.Server || tool.Digest() != c.Part.Definition {
+		return errors.New("the tool has changed since")
+	}
+
+	return tool.CheckArguments(c.Args())
+}
+
+// question is what people are asked: about a call that has not left, whether a destructive tool may run, and otherwise what
+// the tool wants to know.
+func (r *Runtime) question(c *call) hold.Question {
+	q := hold.Question{Call: r.planCall(c), Server: c.Part.Server}
+	if s := r.servers[c.Part.Server]; s != nil {
+		q.Groups = s.Groups
+	}
+
+	if c.State == durable.Asking {
+		q.Prompt = destroysPrompt
+		q.Choices = []string{destroysRun, destroysDont}
+		q.Default = 1
+		return q
+	}
+	q.Prompt = c.Part.Choice.Prompt
+	q.Choices = c.Part.Choice.Labels
+	q.Default = c.Part.Choice.Default
+	return q
+}
+
+// answered goes by the answer to such a question.
+func (r *Runtime) answered(c *call, a hold.Answer) *durable.Ending {
+	if c.State == durable.Asking {
+		return r.answeredOwn(c, a)
+	}
+
+	return r.answeredChoice(c, a)
+}
+
+func (r *Runtime) answeredOwn(c *call, a hold.Answer) *durable.Ending {
+	switch {
+	case a.State == hold.AnswerChosen && a.Selected == 0:
+		c.Part.Agreed = true
+		c.Deadline = r.now().Add(r.cfg.CallWithin)
+		return nil
+	case a.State == hold.AnswerChosen || a.State == hold.AnswerDismissed:
+		return &durable.Ending{Why: durable.Refused, Reason: "a person said not to run it"}
+	}
+
+	return &durable.Ending{Why: durable.Refused, Reason: withReason("nobody agreed to it", a.Reason)}
+}
+
+func withReason(text, reason string) string {
+	if reason == "" {
+		return text
+	}
+
+	return text + ": " + reason
+}

@@ -1,0 +1,149 @@
+package runtime
+
+import (
+	"context"
+
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/wire"
+)
+
+// Reasons of endings that the engine doesn't know. Their words are complete.
+const (
+	whyInvalid     durable.Why = "invalid"
+	whyNotAccepted durable.Why = "not_accepted" // the tool server said no, and knows so
+	whyNotReached  durable.Why = "not_reached"  // it may have the call all the same
+	whyUnanswered  durable.Why = "unanswered"
+	whyNotPut      durable.Why = "not_put" // the tool's question was put to nobody
+	whyClosed      durable.Why = "closed"
+)
+
+// ends writes into the record how a call ended. No answer is posted any more.
+func (r *Runtime) ends(c *call, how durable.Ending) {
+	p := &c.Part
+	if p.Choice != nil && p.Choice.State != choiceDelivered {
+		p.Choice.State = choiceFailed
+	}
+	p.Told.SignIn = ""
+	if how.Why == durable.Returned { // the tool's own result is there
+		return
+	}
+
+	why, text := words(c, how)
+	p.Told.Outcome = &rap.Outcome{Text: "Error: " + text}
+	p.Told.Why = why
+	p.Told.Failed = true
+	p.tell = toldOf(c, how.Why)
+}
+
+// toldOf reports whether the tool servers are told of an end. One that was interrupted is told of once nothing of it is under
+// way any more (Cancel), and those of a thread that was closed by its closure.
+func toldOf(c *call, why durable.Why) bool {
+	switch why {
+	case durable.Interrupted, whyClosed, whyNotAccepted:
+		return false
+	}
+
+	return left(c)
+}
+
+// words says how a call ended without a result of its tool.
+func words(c *call, how durable.Ending) (Why, string) {
+	switch how.Why {
+	case whyInvalid:
+		return WhyInvalid, how.Reason
+	case whyNotAccepted, whyNotReached:
+		return WhyNotAccepted, how.Reason
+	case whyUnanswered:
+		return WhyUnanswered, how.Reason
+	case whyNotPut:
+		return WhyDenied, how.Reason
+	case whyClosed:
+		return WhyClosed, how.Reason
+	case durable.Late:
+		return WhyTimeout, "no result came in time"
+	case durable.Interrupted:
+		return WhyInterrupted, withReason("interrupted", how.Reason)
+	case durable.Unknown:
+		return WhyNotAccepted, withReason("nobody knows what became of the call", how.Reason)
+	case durable.NoAsker:
+		return WhyNoAsker, "it was kept by an earlier version, which did not keep who made the call: nothing more is done for it"
+	}
+
+	if c.State == durable.Away {
+		return WhyUnanswered, wordsOfChoice(how)
+	}
+	return WhyDenied, "not run: " + wordsOfApproval(how)
+}
+
+// wordsOfChoice says why a question of the tool has no answer.
+func wordsOfChoice(how durable.Ending) string {
+	switch how.Why {
+	case durable.Unreachable:
+		return "there is nobody to whom its question could be put"
+	case durable.Forgotten:
+		return "nobody knows its question any more"
+	}
+
+	return "nobody answered its question in time"
+}
+
+// wordsOfApproval says why a call was not allowed to leave.
+func wordsOfApproval(how durable.Ending) string {
+	switch how.Why {
+	case durable.Denied:
+		return withReason("its approval was denied", how.Reason)
+	case durable.Responded:
+		return "a person answered instead: " + how.Reason
+	case durable.Expired:
+		return "nobody approved it in time"
+	case durable.Withdrawn:
+		return "the request for its approval was withdrawn"
+	case durable.Forgotten:
+		return "nobody knows the request for its approval any more"
+	case durable.Unreachable:
+		return "people would have to approve it, and nobody can be asked"
+	}
+
+	return how.Reason
+}
+
+// moved hears of every new state of a call. Ends go to the ledger, and to the tool servers.
+func (r *Runtime) moved(ctx context.Context, was durable.State, c *call) {
+	if !c.Over() || was == durable.Ended || was == durable.Closed {
+		return
+	}
+	r.noteEnd(ctx, c)
+	if c.Part.tell {
+		r.tellCancelled(c)
+	}
+}
+
+// noteEnd records how a call ended.
+func (r *Runtime) noteEnd(ctx context.Context, c *call) {
+	event := "rap_result"
+	switch c.Part.Told.Why {
+	case WhyInterrupted, WhyClosed:
+		event = "rap_cancelled"
+	}
+
+	r.note(ctx, event, c, map[string]any{"failed": c.Part.Told.Failed, "why": string(c.Part.Told.Why)})
+}
+
+// withdrawReason is what people are told when nobody needs their answer any more.
+func withdrawReason(c *call) string {
+	switch {
+	case !c.Over():
+		return "the tool asks something else"
+	case c.Part.Told.Why == WhyInterrupted:
+		return "the call was interrupted"
+	case c.Part.Told.Why == WhyClosed:
+		return "the thread was closed"
+	}
+
+	return "the call has ended"
+}
+
+func (r *Runtime) tellCancelled(c *call) {
+	r.tell("/cancel_tool_call", wire.CancelCall{ThreadID: c.Part.Wire.Group, ToolCallID: c.Part.Wire.ID}.Append(nil))
+}

@@ -1,0 +1,446 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/rap/wire"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/schema"
+	"github.com/assent-dev/assent/store"
+)
+
+// rtAgent may read and write, is asked about sending and may not format.
+const rtAgent = `schema_version: "1.0.0"
+metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Works with scripted tools, namespace: acme.tests}
+interface: {input: {type: object}, output: {type: object}}
+execution_policy: {id: agf.react, config: {instructions: Work., model: any}}
+action_space:
+  local_tools:
+    - {alias: read}
+    - {alias: wipe}
+    - {alias: send, approval: {message_template: "Send to {{tool_args.to}}?"}}
+`
+
+const rtManifest = `{"name":"files","endpoint":"%s/run","tools":[
+  {"name":"read","description":"reads","inputSchema":{"type":"object","properties":{"path":{"type":"string"}},"additionalProperties":false}},
+  {"name":"wipe","description":"wipes","inputSchema":{"type":"object"},"annotations":{"destructive":true,"readOnly":true}},
+  {"name":"send","description":"sends","inputSchema":{"type":"object","properties":{"to":{"type":"string"}}}},
+  {"name":"hidden","description":"not in the agent's file","inputSchema":{"type":"object"}}]}`
+
+// rtTool is a tool server that keeps what it is sent.
+type rtTool struct {
+	t testing.TB
+	*httptest.Server
+	mu       sync.Mutex
+	manifest string
+	status   map[string]int // by path; 0 is 200
+	block    map[string]chan struct{}
+	got      map[string][]string // bodies by path
+	onInvoke func(body string)
+	changed  chan struct{}
+}
+
+func newRTTool(t testing.TB) *rtTool {
+	s := &rtTool{t: t, status: map[string]int{}, block: map[string]chan struct{}{}, got: map[string][]string{}, changed: make(chan struct{})}
+	s.Server = httptest.NewServer(s)
+	s.manifest = fmt.Sprintf(rtManifest, s.URL)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *rtTool) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, _ := io.ReadAll(req.Body)
+	s.mu.Lock()
+	s.got[req.URL.Path] = append(s.got[req.URL.Path], string(body))
+	close(s.changed)
+	s.changed = make(chan struct{})
+	status, manifest, block, hook := s.status[req.URL.Path], s.manifest, s.block[req.URL.Path], s.onInvoke
+	s.mu.Unlock()
+	if hook != nil && req.URL.Path == "/run" {
+		hook(string(body))
+	}
+	if block != nil {
+		select {
+		case <-block:
+		case <-req.Context().Done():
+		}
+	}
+	if status != 0 {
+		w.WriteHeader(status)
+		return
+	}
+	if req.URL.Path == toolsetPath {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, manifest)
+	}
+}
+
+// sets changes the script.
+func (s *rtTool) sets(do func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do()
+}
+
+func (s *rtTool) bodies(path string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.got[path])
+}
+
+// waits returns once a path was posted to so many times.
+func (s *rtTool) waits(path string, n int) []string {
+	s.t.Helper()
+	end := time.After(10 * time.Second)
+	for {
+		s.mu.Lock()
+		got, changed := slices.Clone(s.got[path]), s.changed
+		s.mu.Unlock()
+		if len(got) >= n {
+			return got
+		}
+		select {
+		case <-changed:
+		case <-end:
+			s.t.Fatalf("%s was posted to %d times, want %d", path, len(got), n)
+		}
+	}
+}
+
+// rtWorld is a runtime between a tool server and a desk.
+type rtWorld struct {
+	t     testing.TB
+	tool  *rtTool
+	desk  *rtDesk
+	store store.Records
+	r     *Runtime
+	mine  *Threads
+	stop  func()
+	cfg   Config
+
+	mu     sync.Mutex
+	plan   *resolve.Plan
+	broken error // of the plan
+	deaf   error // of the ledger
+	facts  []string
+	ahead  time.Duration // of the clock
+	log    bytes.Buffer
+}
+
+func rtPlan(t testing.TB, file string) *resolve.Plan {
+	t.Helper()
+	a, findings := schema.Parse("clerk.agf.yaml", []byte(file))
+	if a == nil {
+		t.Fatal(findings)
+	}
+	p, err := resolve.Compile(a, policy.Registry(nil), resolve.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// newRTWorld starts a runtime; edits change its configuration first.
+func newRTWorld(t testing.TB, edits ...func(*Config)) *rtWorld {
+	t.Helper()
+	w := &rtWorld{t: t, tool: newRTTool(t), desk: newRTDesk(), store: rap.NewMemory(), plan: rtPlan(t, rtAgent)}
+	w.cfg = Config{
+		Common: rap.Common{
+			Records: w.store, Room: "clerk", Key: bytes.Repeat([]byte{7}, 32), Plan: w.rules, People: w.desk, Record: w.record,
+			Log: slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})), Now: w.now, Poll: 2 * time.Millisecond,
+		},
+		Servers:     []Server{{Name: "files", Peer: peer.Config{URL: w.tool.URL, Attempts: 3, Backoff: time.Millisecond}}},
+		CallbackURL: "http://127.0.0.1:1/callbacks/", Only: rtAsker(),
+	}
+	for _, edit := range edits {
+		edit(&w.cfg)
+	}
+	w.start()
+	t.Cleanup(func() { w.stop(); w.keepsSecrets() })
+	return w
+}
+
+// start makes a runtime on what is stored.
+func (w *rtWorld) start() {
+	w.t.Helper()
+	w.r, w.stop = w.process()
+	w.mine = w.as(w.r, rtAsker())
+}
+
+// rtAsker is who calls. The names that it chose go out, so that tests can write them down.
+func rtAsker() approval.Asker { return approval.Asker{Token: "clerk-token"} }
+
+// as are the threads of an asker.
+func (w *rtWorld) as(r *Runtime, who approval.Asker) *Threads {
+	w.t.Helper()
+	threads, err := r.As(who)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return threads
+}
+
+// key is where a call of the one thread is kept.
+func (w *rtWorld) key(id string) string { return w.r.names.Call(rtAsker(), "t", id) }
+
+// process is a runtime that works on what is stored, beside others.
+func (w *rtWorld) process() (*Runtime, func()) {
+	w.t.Helper()
+	r, err := New(w.cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = r.Run(ctx) }()
+	return r, func() { cancel(); <-done }
+}
+
+func (w *rtWorld) rules(context.Context) (*resolve.Plan, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.plan, w.broken
+}
+
+func (w *rtWorld) record(_ context.Context, event, subject, actor string, facts map[string]any) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.deaf == nil {
+		w.facts = append(w.facts, fmt.Sprint(event, " ", subject, " ", actor, " ", facts))
+	}
+	return w.deaf
+}
+
+// recorded counts events of a name.
+func (w *rtWorld) recorded(event string) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.facts {
+		if strings.HasPrefix(f, event+" ") {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *rtWorld) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Now().Add(w.ahead)
+}
+
+func (w *rtWorld) sets(do func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	do()
+}
+
+func (w *rtWorld) pass(d time.Duration) { w.sets(func() { w.ahead += d }) }
+
+// Write takes the log.
+func (w *rtWorld) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.log.Write(p)
+}
+
+func (w *rtWorld) logged(text string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Contains(w.log.String(), text)
+}
+
+// keepsSecrets wants neither the log nor the ledger to hold a token or a URL.
+func (w *rtWorld) keepsSecrets() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	said := w.log.String() + strings.Join(w.facts, "\n")
+	for _, secret := range []string{"http://", "https://", "/answers/", "secret"} {
+		if strings.Contains(said, secret) {
+			w.t.Errorf("log or ledger hold %q:\n%s", secret, said)
+		}
+	}
+}
+
+// until waits for something to hold.
+func (w *rtWorld) until(what string, holds func() bool) {
+	w.t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	end := time.After(10 * time.Second)
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-end:
+			w.t.Fatalf("in vain: %s", what)
+		}
+	}
+}
+
+// settles waits until nothing is left to do now, for any process.
+func (w *rtWorld) settles(others ...*Runtime) {
+	w.t.Helper()
+	quiet := func() bool {
+		due, err := w.cfg.Records.DueRecords(context.Background(), w.cfg.Room+"/calls", w.now(), 10)
+		busy := slices.ContainsFunc(append(others, w.r), func(r *Runtime) bool { return !r.engine.Idle() })
+		return err == nil && len(due) == 0 && !busy
+	}
+	w.until("quiet", func() bool {
+		first := quiet()
+		return quiet() && first // what began between two looks is seen by the second
+	})
+}
+
+func (w *rtWorld) invoke(id, operation, args string) Call {
+	w.t.Helper()
+	c, err := w.mine.Invoke(context.Background(), rtInvocation(id, operation, args))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+func rtInvocation(id, operation, args string) Invocation {
+	return Invocation{Thread: "t", ID: id, User: "ann", Operation: operation, Arguments: []byte(args)}
+}
+
+// sent invokes and waits until the tool has it.
+func (w *rtWorld) sent(id string) {
+	w.t.Helper()
+	w.invoke(id, "read", `{"path":"/a"}`)
+	w.is(id, CallPending)
+}
+
+// is waits for a call to stand so.
+func (w *rtWorld) is(id string, state CallState) (c Call) {
+	w.t.Helper()
+	w.until(id+" is "+string(state), func() bool {
+		var err error
+		c, err = w.mine.Call(context.Background(), "t", id)
+		return err == nil && c.State == state
+	})
+	return c
+}
+
+// ends waits for a call to be done, and for what.
+func (w *rtWorld) ends(id string, why Why) Call {
+	w.t.Helper()
+	ctx, done := context.WithTimeout(context.Background(), 10*time.Second)
+	defer done()
+	c, err := w.mine.Wait(ctx, "t", id)
+	if err != nil || c.Why != why || c.Synthetic != (why != "") {
+		w.t.Fatalf("%s: want an end by %q, got %+v (%v), %v", id, why, c, c.Outcome, err)
+	}
+	return c
+}
+
+// kept is the record of a call.
+func (w *rtWorld) kept(id string) *call {
+	w.t.Helper()
+	c, err := w.r.engine.Get(context.Background(), w.key(id))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// sealing is that of the runtime's records.
+func (w *rtWorld) sealing() durable.Sealing {
+	return durable.Sealing{Records: w.cfg.Records, Namespace: w.cfg.Room, Key: w.cfg.Key, Purpose: "assent rap "}
+}
+
+// calls back for a call and returns the status.
+func (w *rtWorld) calls(id string, m wire.Callback) int {
+	w.t.Helper()
+	return w.posts(w.kept(id).Part.Token, string(m.Append(nil)))
+}
+
+func (w *rtWorld) posts(token, body string) int {
+	req := httptest.NewRequest(http.MethodPost, "/callbacks/"+token, strings.NewReader(body))
+	req.Header.Set("Content-Type", "application/json")
+	rec := httptest.NewRecorder()
+	w.r.ServeHTTP(rec, req)
+	return rec.Code
+}
+
+// accepts is calls where it must be 200.
+func (w *rtWorld) accepts(id string, m wire.Callback) {
+	w.t.Helper()
+	if code := w.calls(id, m); code != http.StatusOK {
+		w.t.Fatalf("%s: answered with %d", id, code)
+	}
+}
+
+func (w *rtWorld) choice(id, path string) *wire.Choice {
+	return &wire.Choice{GroupID: "t", ID: id, Prompt: "Write?", Choices: []string{"Yes", "No"}, Default: 1, ResponseURL: w.tool.URL + "/answers/" + path}
+}
+
+func rtResult(id, text string) *wire.Result { return &wire.Result{GroupID: "t", ID: id, Text: &text} }
+
+// asked waits until so many things were put to people and returns the last one's ref.
+func (w *rtWorld) asked(n int) (ref string) {
+	w.t.Helper()
+	w.until(fmt.Sprint("asked ", n, " times"), func() bool {
+		refs := w.desk.refs()
+		if len(refs) < n {
+			return false
+		}
+		ref = refs[n-1]
+		return true
+	})
+	return ref
+}
+
+// shows waits until a call names what is asked about it.
+func (w *rtWorld) shows(id, ref string) {
+	w.t.Helper()
+	w.until(id+" shows "+ref, func() bool {
+		c, err := w.mine.Call(context.Background(), "t", id)
+		return err == nil && c.Question == ref
+	})
+}
+
+func (d *rtDesk) heldOf(ref string) hold.Held {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.held[ref]
+}
+
+// openOf counts what is asked about a call, by the references that the engine keeps.
+func (w *rtWorld) openOf(id string) (n int) {
+	type reference struct {
+		Key string `json:"key"`
+	}
+	known, err := durable.NewVault[reference](w.sealing(), "refs")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, ref := range w.desk.refs() {
+		d, err := known.Get(context.Background(), durable.Hash(ref))
+		if err != nil || d.Body.Key != w.key(id) {
+			continue
+		}
+		a, _ := w.desk.Answer(context.Background(), ref)
+		if a.State == hold.AnswerOpen || w.desk.heldOf(ref).State == hold.Pending {
+			n++
+		}
+	}
+	return n
+}

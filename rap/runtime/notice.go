@@ -1,0 +1,178 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/rap/wire"
+	"github.com/assent-dev/assent/store"
+	"github.com/assent-dev/assent/value"
+)
+
+// maxNotices bounds how many notices are on their way at once. More are dropped: they are a courtesy, and tools do without.
+const maxNotices = 256
+
+// tell sends a notice to every server, concurrently, once, and waits for none of them.
+func (r *Runtime) tell(path string, body []byte) {
+	for _, s := range r.servers {
+		select {
+		case r.notices <- struct{}{}:
+		default:
+			r.log.Warn("a notice was dropped: too many are on their way", "server", s.Name)
+			continue
+		}
+		go func() {
+			defer func() { <-r.notices }()
+			if err := s.peer.Post(context.Background(), s.base+path, body); err != nil {
+				r.log.Info("a notice did not arrive; it is not repeated", "server", s.Name, "path", path, "error", plainError(err))
+			}
+		}()
+	}
+}
+
+// Cancel interrupts a call: it is done with WhyInterrupted, its question is withdrawn, and every server is told once, without waiting for them. Of
+// a call that has ended it ends the subscription; ErrDone when there is none.
+func (t *Threads) Cancel(ctx context.Context, thread, id, reason string) error {
+	if _, err := t.kept(ctx, thread, id); err != nil {
+		return err
+	}
+
+	return t.r.cancel(ctx, t.r.names.Call(t.who, thread, id), reason)
+}
+
+func (r *Runtime) cancel(ctx context.Context, key, reason string) error {
+	c, err := r.engine.Change(ctx, key, func(c *call) error {
+		switch {
+		case !c.Over():
+			r.engine.Finish(c, durable.Ending{Why: durable.Interrupted, Reason: reason})
+		case c.Part.Live:
+			c.Part.Live = false
+			c.EndedAt = r.now()
+		default:
+			return ErrDone
+		}
+		return nil
+	})
+	if errors.Is(err, approval.ErrNotFound) {
+		return ErrNoCall
+	}
+	if err != nil {
+		return err
+	}
+
+	r.engine.Ground(ctx, key) // what was not sent by now never is
+	r.tellCancelled(c)
+	return nil
+}
+
+// CloseThread ends a thread with all of its calls, subscriptions and views, and tells every server once, without waiting for
+// them. Calls that are made in it later are done with WhyClosed.
+func (t *Threads) CloseThread(ctx context.Context, thread string) error {
+	r := t.r
+	place := r.names.Thread(t.who, thread)
+	before, err := r.closeThread(ctx, place)
+	if err != nil {
+		return fmt.Errorf("close the thread: %w", err)
+	}
+
+	prefix := place + "/"
+	err = errors.Join(
+		r.closeCalls(ctx, prefix),
+		removeAll(ctx, r.events, prefix),
+		removeAll(ctx, r.views, prefix),
+	)
+	if !before { // not earlier: what a server then says of its calls is late
+		r.tell("/close_thread", wire.CloseThread{ThreadID: r.names.Group(t.who, thread)}.Append(nil))
+	}
+	return err
+}
+
+// closeCalls closes the calls below a prefix. What is gone meanwhile is passed over.
+func (r *Runtime) closeCalls(ctx context.Context, prefix string) error {
+	var failed error
+	err := r.engine.Each(ctx, prefix, func(record store.Record) {
+		err := r.closeCall(ctx, record.Key)
+		if !errors.Is(err, durable.ErrUnchanged) && !errors.Is(err, approval.ErrNotFound) {
+			failed = errors.Join(failed, err)
+		}
+	})
+
+	return errors.Join(failed, err)
+}
+
+func (r *Runtime) closeCall(ctx context.Context, key string) error {
+	_, err := r.engine.Change(ctx, key, func(c *call) error {
+		if c.Part.Closed {
+			return durable.ErrUnchanged
+		}
+		r.close(c)
+		return nil
+	})
+	if err == nil {
+		r.engine.Ground(ctx, key)
+	}
+
+	return err
+}
+
+// close ends a call with its thread.
+func (r *Runtime) close(c *call) {
+	r.engine.Finish(c, durable.Ending{Why: whyClosed, Reason: "the thread was closed"})
+	if c.Part.Live {
+		c.EndedAt = r.now()
+	}
+	c.Part.Closed = true
+	c.Part.Live = false
+	c.Part.Events = nil
+}
+
+// removeAll removes the documents below a prefix. What is gone or was changed meanwhile is passed over.
+func removeAll[T any](ctx context.Context, v *durable.Vault[T], prefix string) error {
+	var failed error
+	for after := ""; ; {
+		const page = 100
+		docs, err := v.List(ctx, prefix, after, page)
+		failed = errors.Join(failed, err)
+		for _, d := range docs {
+			after = d.Key
+			err := v.Remove(ctx, d)
+			if !errors.Is(err, approval.ErrNotFound) && !errors.Is(err, approval.ErrVersion) {
+				failed = errors.Join(failed, err)
+			}
+		}
+		if len(docs) < page {
+			return failed
+		}
+	}
+}
+
+// Alive asks the tool server whether it still works on a call (a proposal of the protocol). False means that it says no, or does not know the
+// question; an error that nobody can say.
+func (t *Threads) Alive(ctx context.Context, thread, id string) (bool, error) {
+	c, err := t.kept(ctx, thread, id)
+	if err != nil {
+		return false, err
+	}
+	s := t.r.servers[c.Part.Server]
+	if s == nil {
+		return false, fmt.Errorf("ask about the call: %w", errUnknown)
+	}
+	body, err := s.peer.Exchange(ctx, s.base+"/tool_call_status", wire.Status{ThreadID: c.Part.Wire.Group, ToolCallID: c.Part.Wire.ID}.Append(nil))
+	if status, ok := errors.AsType[*peer.StatusError](err); ok && status.Code/100 == http.StatusBadRequest/100 {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("ask about the call: %w", err)
+	}
+	v, err := value.Parse(body, value.Limits{})
+	if err != nil {
+		return false, nil //nolint:nilerr // an answer that can't be read is a no
+	}
+	alive, _ := v.Get("alive")
+	return alive.Kind == value.Bool && alive.Bool, nil
+}

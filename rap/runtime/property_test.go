@@ -1,0 +1,228 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/approval/hold"
+)
+
+// rtModel is what a random history may lead to, beside what the tool server saw.
+type rtModel struct {
+	*rtWorld
+	rt     *rapid.T
+	ended  map[string]Call // what calls came to
+	after  map[string]int  // posts of a call when it was cancelled or its thread closed
+	shut   bool            // the thread is closed
+	n      int             // of questions
+	others []*Runtime      // further processes
+}
+
+// any is one of the processes.
+func (m *rtModel) any() *Runtime {
+	return append([]*Runtime{m.r}, m.others...)[rapid.IntRange(0, len(m.others)).Draw(m.rt, "process")]
+}
+
+var rtIDs = []string{"a", "b", "c"}
+
+func (m *rtModel) id() string { return rapid.SampledFrom(rtIDs).Draw(m.rt, "id") }
+
+func (m *rtModel) invoke() {
+	op := rapid.SampledFrom([]string{"read", "send", "wipe"}).Draw(m.rt, "operation")
+	_, _ = m.as(m.any(), rtAsker()).Invoke(context.Background(), rtInvocation(m.id(), op, `{}`)) // another call of that id is refused
+}
+
+// known tells whether a call is there; nobody calls back for one that is not.
+func (m *rtModel) known(id string) bool {
+	_, err := m.mine.Call(context.Background(), "t", id)
+	return err == nil
+}
+
+func (m *rtModel) asks() {
+	if id := m.id(); m.known(id) {
+		m.n++
+		m.calls(id, m.choice(id, fmt.Sprintf("%s-%d", id, m.n)))
+	}
+}
+
+func (m *rtModel) asksAgain() {
+	if id := m.id(); m.known(id) && m.n > 0 {
+		m.calls(id, m.choice(id, fmt.Sprintf("%s-%d", id, rapid.IntRange(1, m.n).Draw(m.rt, "question"))))
+	}
+}
+
+func (m *rtModel) ends() {
+	if id := m.id(); m.known(id) {
+		m.calls(id, rtResult(id, fmt.Sprint("result ", m.n)))
+	}
+}
+
+// answers has a person say something, to what is asked now or was before.
+func (m *rtModel) answers() {
+	refs := m.desk.refs()
+	if len(refs) == 0 {
+		return
+	}
+	ref := rapid.SampledFrom(refs).Draw(m.rt, "ref")
+	state := rapid.SampledFrom([]hold.AnswerState{hold.AnswerChosen, hold.AnswerChosen, hold.AnswerChosen, hold.AnswerDismissed, hold.AnswerExpired, hold.AnswerDenied}).Draw(m.rt, "answer")
+	held := m.desk.heldOf(ref)
+	if held.Ref == "" {
+		m.desk.says(ref, hold.Answer{State: state, Selected: rapid.IntRange(0, 1).Draw(m.rt, "selected"), By: "ann"})
+		return
+	}
+	if held.State == hold.Pending {
+		held.State = map[bool]hold.State{true: hold.Approved, false: hold.Denied}[state == hold.AnswerChosen]
+		m.desk.holds(held)
+	}
+}
+
+func (m *rtModel) cancels() {
+	id := m.id()
+	if err := m.as(m.any(), rtAsker()).Cancel(context.Background(), "t", id, ""); err == nil {
+		m.quiet(id)
+	}
+}
+
+// quiet notes that nothing may be sent for a call from now on. What another process has begun it can't stop.
+func (m *rtModel) quiet(id string) {
+	if len(m.others) > 0 {
+		m.settles(m.others...)
+	}
+	m.after[id] = m.posts(id)
+}
+
+// posts counts what was sent for a call, by the ledger: it is told right before.
+func (m *rtModel) posts(id string) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, f := range m.facts {
+		if strings.Contains(f, callName(m.key(id))) && (strings.HasPrefix(f, "rap_invoked ") || strings.HasPrefix(f, "rap_choice_answered ")) {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *rtModel) closes() {
+	if rapid.IntRange(0, 5).Draw(m.rt, "really") > 0 {
+		return
+	}
+	if err := m.as(m.any(), rtAsker()).CloseThread(context.Background(), "t"); err != nil {
+		m.rt.Fatal(err)
+	}
+	m.shut = true
+	for _, id := range rtIDs {
+		m.quiet(id)
+	}
+}
+
+func (m *rtModel) restarts() {
+	m.stop()
+	m.start()
+}
+
+func (m *rtModel) passes() { m.pass(20 * time.Second) } // more than a pause, less than a question's time
+
+// check holds what must always hold.
+func (m *rtModel) check(*rapid.T) {
+	if rapid.Bool().Draw(m.rt, "settle") {
+		m.settles(m.others...)
+	}
+	for path, bodies := range m.paths() {
+		if len(bodies) > 1 {
+			m.rt.Fatalf("%s was posted to %d times: %q", path, len(bodies), bodies)
+		}
+	}
+	for _, id := range rtIDs {
+		m.checkCall(id)
+	}
+}
+
+func (m *rtModel) checkCall(id string) {
+	if n, quiet := m.after[id]; quiet && m.posts(id) != n {
+		m.rt.Fatalf("%s: sent something after its end", id)
+	}
+	c, err := m.mine.Call(context.Background(), "t", id)
+	if err != nil {
+		return
+	}
+	was, ended := m.ended[id]
+	switch {
+	case ended && (c.State != CallDone || c.Why != was.Why || c.Outcome.Text != was.Outcome.Text):
+		m.rt.Fatalf("%s ended twice: %+v, then %+v", id, was, c)
+	case c.State == CallDone:
+		m.ended[id] = c
+	case m.shut:
+		m.rt.Fatalf("%s goes on in a closed thread: %+v", id, c)
+	}
+}
+
+// paths are the posts that may come once: of answers, by their URL.
+func (m *rtModel) paths() map[string][]string {
+	m.tool.mu.Lock()
+	defer m.tool.mu.Unlock()
+	out := map[string][]string{}
+	for path, bodies := range m.tool.got {
+		if strings.HasPrefix(path, "/answers/") {
+			out[path] = slices.Clone(bodies)
+		}
+	}
+	return out
+}
+
+// TestRuntimeHistories: whatever tools, people, agents and crashes do in whatever order, an answer is posted at most once to each URL, nothing is
+// sent after a cancellation or a closure, nothing is sent twice, and a call ends once. In the end nothing is open for a call that is done.
+func TestHistories(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newRTWorld(t)
+		defer w.stop()
+		m := &rtModel{rtWorld: w, rt: rt, ended: map[string]Call{}, after: map[string]int{}}
+		if rapid.Bool().Draw(rt, "two processes") {
+			other, stop := w.process()
+			defer stop()
+			m.others = append(m.others, other)
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"":        m.check,
+			"invoke":  func(*rapid.T) { m.invoke() },
+			"asks":    func(*rapid.T) { m.asks() },
+			"again":   func(*rapid.T) { m.asksAgain() },
+			"answer":  func(*rapid.T) { m.answers() },
+			"answer2": func(*rapid.T) { m.answers() },
+			"both":    func(*rapid.T) { m.asks(); m.answers() },
+			"result":  func(*rapid.T) { m.ends() },
+			"cancel":  func(*rapid.T) { m.cancels() },
+			"close":   func(*rapid.T) { m.closes() },
+			"restart": func(*rapid.T) { m.restarts() },
+			"time":    func(*rapid.T) { m.passes() },
+		})
+		m.settles(m.others...)
+		for _, id := range rtIDs {
+			m.checkEnd(id)
+		}
+	})
+}
+
+func (m *rtModel) checkEnd(id string) {
+	c, err := m.mine.Call(context.Background(), "t", id)
+	if err != nil {
+		return
+	}
+	if n := len(m.sentFor(id)); n > 1 {
+		m.rt.Fatalf("%s was sent %d times", id, n)
+	}
+	open := m.openOf(id)
+	if c.State == CallDone && open > 0 || open > 1 {
+		m.rt.Fatalf("%s is %s, and %d things are asked about it", id, c.State, open)
+	}
+}
+
+func (m *rtModel) sentFor(id string) []string {
+	return slices.DeleteFunc(m.tool.bodies("/run"), func(b string) bool { return !strings.Contains(b, `"id":"`+id+`"`) })
+}

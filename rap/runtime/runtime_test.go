@@ -1,0 +1,264 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/rap/wire"
+)
+
+func TestCallsAToolThatAsks(t *testing.T) {
+	w := newRTWorld(t)
+	w.sent("a")
+	var in map[string]any
+	if err := json.Unmarshal([]byte(w.tool.waits("/run", 1)[0]), &in); err != nil {
+		t.Fatal(err)
+	}
+	if url, _ := in["callback_url"].(string); in["operation"] != "read" || !strings.HasPrefix(url, "http://127.0.0.1:1/callbacks/") || len(url) < 80 {
+		t.Errorf("sent: %v", in)
+	}
+	w.accepts("a", w.choice("a", "1?k=%2F"))
+	ref := w.asked(1)
+	w.shows("a", ref)
+	q := w.desk.questions[ref]
+	if q.Server != "files" || q.Prompt != "Write?" || q.Default != 1 || len(q.Choices) != 2 || q.Call.Tool != "read" || string(q.Call.Args) != `{"path":"/a"}` {
+		t.Errorf("asked: %+v", q)
+	}
+	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen, Selected: 0, By: "ann"})
+	if got := w.tool.waits("/answers/1", 1)[0]; got != `{"id":"a","selected":0}` {
+		t.Errorf("posted: %s", got)
+	}
+	w.accepts("a", rtResult("a", "done"))
+	c := w.ends("a", "")
+	if c.Outcome.Text != "done" || c.Failed {
+		t.Errorf("came to %+v", c)
+	}
+	w.settles()
+	for event, n := range map[string]int{"rap_invoked": 1, "rap_choice_asked": 1, "rap_choice_answered": 1, "rap_choice_delivered": 1, "rap_result": 1} {
+		if got := w.recorded(event); got != n {
+			t.Errorf("%s was recorded %d times, want %d", event, got, n)
+		}
+	}
+	if n := len(w.tool.bodies("/run")) + len(w.tool.bodies("/answers/1")); n != 2 {
+		t.Errorf("%d posts, want 2", n)
+	}
+}
+
+func TestIsTheSameCallAgain(t *testing.T) {
+	w := newRTWorld(t)
+	w.sent("a")
+	if c := w.invoke("a", "read", `{"path":"/a"}`); c.State != CallPending {
+		t.Errorf("the same call is %+v", c)
+	}
+	for name, edit := range map[string]func(*Invocation){
+		"arguments": func(in *Invocation) { in.Arguments = json.RawMessage(`{"path": "/a"}`) },
+		"operation": func(in *Invocation) { in.Operation = "send" },
+		"user":      func(in *Invocation) { in.User = "bob" },
+		"ancestors": func(in *Invocation) { in.Ancestors = []string{"root"} },
+		"call_id":   func(in *Invocation) { in.CallID = new("x") },
+	} {
+		in := rtInvocation("a", "read", `{"path":"/a"}`)
+		edit(&in)
+		if _, err := w.mine.Invoke(t.Context(), in); !errors.Is(err, ErrOtherCall) {
+			t.Errorf("%s: want ErrOtherCall, got %v", name, err)
+		}
+	}
+	if n := len(w.tool.bodies("/run")); n != 1 {
+		t.Errorf("sent %d times", n)
+	}
+	if _, err := w.mine.Call(t.Context(), "t", "b"); !errors.Is(err, ErrNoCall) {
+		t.Errorf("want ErrNoCall, got %v", err)
+	}
+}
+
+func TestIsInvokedByManyAtOnce(t *testing.T) {
+	w := newRTWorld(t)
+	other, stop := w.process()
+	defer stop()
+	var all sync.WaitGroup
+	for _, r := range []*Runtime{w.r, other, w.r, other, w.r, other} {
+		all.Go(func() {
+			for _, args := range []string{`{}`, `{"path":"/a"}`} {
+				if _, err := w.as(r, rtAsker()).Invoke(t.Context(), rtInvocation("a", "read", args)); err != nil && !errors.Is(err, ErrOtherCall) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	w.is("a", CallPending)
+	w.settles(other)
+	if n := len(w.tool.bodies("/run")); n != 1 {
+		t.Errorf("sent %d times", n)
+	}
+}
+
+func TestForgetsAfterADay(t *testing.T) {
+	w := newRTWorld(t)
+	w.sent("a")
+	token := w.kept("a").Part.Token
+	w.accepts("a", rtResult("a", "one"))
+	w.ends("a", "")
+	w.pass(keepEnded + time.Minute)
+	if code := w.posts(token, string(rtResult("a", "one").Append(nil))); code != http.StatusNotFound {
+		t.Errorf("a result a day later is answered with %d", code)
+	}
+	if _, err := w.mine.Call(t.Context(), "t", "a"); !errors.Is(err, ErrNoCall) {
+		t.Errorf("want ErrNoCall, got %v", err)
+	}
+	w.invoke("a", "read", `{"path":"/b"}`)
+	w.is("a", CallPending)
+	if w.kept("a").Part.Token == token {
+		t.Error("the callback URL is the old one")
+	}
+}
+
+func TestRefusesInvocations(t *testing.T) {
+	w := newRTWorld(t)
+	for name, in := range map[string]Invocation{
+		"no thread": {ID: "a", Operation: "read"}, "no id": {Thread: "t", Operation: "read"},
+		"bad thread": {Thread: "\xff", ID: "a", Operation: "read"}, "bad user": {Thread: "t", ID: "a", Operation: "read", User: "\xff"},
+		"bad call id": {Thread: "t", ID: "a", Operation: "read", CallID: new("\xff")}, "bad ancestor": {Thread: "t", ID: "a", Operation: "read", Ancestors: []string{"\xff"}},
+	} {
+		if _, err := w.mine.Invoke(t.Context(), in); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	for id, c := range map[string]struct {
+		operation, args string
+		why             Why
+	}{
+		"unknown": {"nothing", `{}`, WhyInvalid}, "wrong type": {"read", `{"path":1}`, WhyInvalid}, "no object": {"read", `[]`, WhyInvalid},
+		"twice": {"read", `{"path":"a","path":"b"}`, WhyInvalid}, "broken": {"read", `{`, WhyInvalid}, "not in the file": {"hidden", `{}`, WhyDenied},
+	} {
+		if got := w.invoke(id, c.operation, c.args); got.State != CallDone || got.Why != c.why || !got.Failed || !strings.HasPrefix(got.Outcome.Text, "Error: ") {
+			t.Errorf("%s: %+v", id, got)
+		}
+	}
+	if n := len(w.tool.bodies("/run")); n != 0 {
+		t.Errorf("sent %d times", n)
+	}
+}
+
+// TestH7_RuntimeSendsNoKeysThatFoldAlike: the agent's rules read the one, and a tool in Go the other.
+func TestH7_RuntimeSendsNoKeysThatFoldAlike(t *testing.T) {
+	w := newRTWorld(t)
+	for id, args := range map[string]string{"a": `{"path":"fine","PATH":"evil"}`, "b": `{"path":"fine","o":{"ſ":1,"s":2}}`} {
+		got := w.invoke(id, "wipe", args)
+		if got.State != CallDone || got.Why != WhyDenied || !strings.Contains(got.Outcome.Text, "differ in upper and lower case alone") {
+			t.Errorf("%s: %+v", args, got)
+		}
+	}
+	if n := len(w.tool.bodies("/run")); n != 0 {
+		t.Errorf("sent %d times", n)
+	}
+}
+
+func TestWithoutRules(t *testing.T) {
+	w := newRTWorld(t)
+	w.sets(func() { w.broken = errors.New("the file is being written") })
+	if _, err := w.mine.Invoke(t.Context(), rtInvocation("a", "read", `{}`)); err == nil {
+		t.Error("invoked without rules")
+	}
+	w.sets(func() { w.plan, w.broken = nil, nil })
+	if _, err := w.mine.Invoke(t.Context(), rtInvocation("a", "read", `{}`)); err == nil {
+		t.Error("invoked without a plan")
+	}
+	w.sets(func() { w.plan = rtPlan(t, rtAgent) })
+	w.invoke("a", "read", `{}`)
+	w.is("a", CallPending)
+}
+
+func TestConfig(t *testing.T) {
+	good := newRTWorld(t).cfg
+	for name, edit := range map[string]func(*Config){
+		"records": func(c *Config) { c.Records = nil }, "room": func(c *Config) { c.Room = "" },
+		"plan": func(c *Config) { c.Plan = nil }, "key": func(c *Config) { c.Key = c.Key[:31] },
+		"no callback URL": func(c *Config) { c.CallbackURL = "" }, "relative": func(c *Config) { c.CallbackURL = "/x" },
+		"ftp": func(c *Config) { c.CallbackURL = "ftp://x" }, "query": func(c *Config) { c.CallbackURL = "http://x/?a=b" },
+		"user":        func(c *Config) { c.CallbackURL = "http://u@x/" },
+		"unnamed":     func(c *Config) { c.Servers = []Server{{Peer: c.Servers[0].Peer}} },
+		"named twice": func(c *Config) { c.Servers = append([]Server{c.Servers[0]}, c.Servers...) },
+		"without URL": func(c *Config) { c.Servers = []Server{{Name: "x"}} },
+		"bad URL":     func(c *Config) { s := c.Servers[0]; s.Peer.URL = "ftp://x"; c.Servers = []Server{s} },
+		"plain http": func(c *Config) {
+			s := c.Servers[0]
+			s.Peer.URL = "http://tools.example"
+			c.Servers = []Server{s}
+		},
+		"fragment URL": func(c *Config) { c.CallbackURL = "http://x/#f" },
+	} {
+		cfg := good
+		edit(&cfg)
+		if _, err := New(cfg); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	good.Now, good.Log, good.Record = nil, nil, nil
+	if _, err := New(good); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWaits(t *testing.T) {
+	w := newRTWorld(t)
+	w.sent("a")
+	other, err := New(w.cfg) // another process
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if c, err := w.mine.Wait(ctx, "t", "a"); !errors.Is(err, context.Canceled) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if _, err := w.mine.Wait(t.Context(), "t", "b"); !errors.Is(err, ErrNoCall) {
+		t.Errorf("want ErrNoCall, got %v", err)
+	}
+	got := make(chan Call, 2)
+	for _, r := range []*Runtime{w.r, other} {
+		go func() {
+			c, _ := w.as(r, rtAsker()).Wait(t.Context(), "t", "a")
+			got <- c
+		}()
+	}
+	w.accepts("a", rtResult("a", "Error: no"))
+	for range 2 {
+		if c := <-got; c.State != CallDone || !c.Failed || c.Synthetic {
+			t.Errorf("waited for %+v", c)
+		}
+	}
+	w.until("nobody locks", func() bool {
+		w.r.threads.mu.Lock()
+		defer w.r.threads.mu.Unlock()
+		return len(w.r.threads.held) == 0
+	})
+}
+
+func TestOutcomes(t *testing.T) {
+	text := "text"
+	for name, c := range map[string]struct {
+		result wire.Result
+		failed bool
+		items  int
+		text   string
+	}{
+		"text":             {wire.Result{Text: &text}, false, 0, "text"},
+		"an error":         {wire.Result{Text: new("Error: no")}, true, 0, "Error: no"},
+		"content wins":     {wire.Result{Text: new("Error: no"), Content: []wire.Content{{Text: "yes"}}}, false, 1, ""},
+		"an error item":    {wire.Result{Text: &text, Content: []wire.Content{{Text: "Error: no"}}}, true, 1, ""},
+		"an empty content": {wire.Result{Text: &text, Content: []wire.Content{}}, false, 0, ""},
+	} {
+		o := outcomeOf(&c.result)
+		if failed(&o) != c.failed || len(o.Content) != c.items || o.Text != c.text {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+}

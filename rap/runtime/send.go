@@ -1,0 +1,142 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/rap/peer"
+	"github.com/assent-dev/assent/rap/wire"
+)
+
+// begin gives a call its time for a result, from the first attempt on.
+func (r *Runtime) begin(_ context.Context, c *call) (*durable.Ending, error) {
+	if !left(c) {
+		c.Deadline = r.now().Add(r.cfg.CallWithin)
+	}
+
+	return nil, nil
+}
+
+// send makes an attempt to send the invocation. That it is made was stored before. When the process dies in it, nobody knows
+// whether it arrived, and it is not made again: the call stays pending.
+func (r *Runtime) send(ctx context.Context, c *call) durable.Result[part] {
+	attempt := c.Run.Tries
+	if err := r.record(ctx, "rap_invoked", c, map[string]any{"attempt": attempt}); err != nil {
+		r.log.Warn("a call waits: "+plainError(err), "call", callName(c.Key))
+		return durable.Result[part]{
+			After: durable.NotBegun,
+			Pause: pause(1),
+			Keep:  func(c *call) { c.Run.Tries-- }, // without its place in the ledger no call leaves
+		}
+	}
+
+	s := r.servers[c.Part.Server]
+	err := s.peer.Post(ctx, c.Part.Endpoint, r.invocation(c))
+	wait, more := s.peer.Pause(attempt)
+	switch {
+	case err == nil || ctx.Err() != nil: // one that was stopped may have arrived
+		return durable.Result[part]{After: durable.HandedOn}
+	case !again(err):
+		return notSent(whyNotAccepted, err)
+	case !more:
+		return notSent(whyNotReached, err)
+	}
+
+	r.log.Warn("an attempt failed; it is made again", "call", callName(c.Key), "attempt", attempt, "error", plainError(err))
+	return durable.Result[part]{After: durable.NotBegun, Pause: wait}
+}
+
+func notSent(why durable.Why, err error) durable.Result[part] {
+	reason := "the tool server did not accept the call: " + plainError(err)
+
+	return durable.Result[part]{Ending: durable.Ending{Why: why, Reason: reason}}
+}
+
+func (r *Runtime) invocation(c *call) []byte {
+	p := &c.Part
+
+	return (&wire.Invocation{
+		Operation:   p.Operation,
+		Arguments:   c.Args(),
+		ID:          p.Wire.ID,
+		CallID:      p.CallID,
+		CallbackURL: r.callbackURL(p.Token),
+		GroupID:     p.Wire.Group,
+		Ancestors:   p.Wire.Ancestors,
+		UserID:      p.User,
+	}).Append(nil)
+}
+
+func (r *Runtime) callbackURL(token string) string { return r.callbacks + "/" + token }
+
+// again reports whether another attempt can help. All of 4xx is the peer's last word here, 429 included.
+func again(err error) bool {
+	if status, ok := errors.AsType[*peer.StatusError](err); ok && status.Code < http.StatusInternalServerError {
+		return false
+	}
+
+	return peer.Again(err)
+}
+
+// post makes an attempt to post the answer to a tool's question: the same bytes to the same URL each time.
+func (r *Runtime) post(ctx context.Context, c *call) durable.Sent[part] {
+	attempt := c.Errand.Tries
+	s := r.servers[c.Part.Server]
+	if s == nil {
+		return r.undelivered(c, errors.New("its tool server is not registered any more"))
+	}
+	if _, more := s.peer.Pause(attempt - 1); attempt > 1 && !more { // the process died in the last attempt
+		return r.undelivered(c, errors.New("the attempts are spent"))
+	}
+
+	q := c.Part.Choice
+	facts := map[string]any{"question": q.Number, "selected": q.Selected, "attempt": attempt, "answered_by": q.By}
+	if err := r.record(ctx, "rap_choice_answered", c, facts); err != nil {
+		r.log.Warn("an answer waits: "+plainError(err), "call", callName(c.Key))
+		return durable.Sent[part]{
+			Retry: true,
+			Pause: pause(1),
+			Keep:  func(c *call) { c.Errand.Tries-- }, // without its place in the ledger no answer leaves
+		}
+	}
+
+	err := s.peer.Post(ctx, q.URL, wire.Answer{ID: c.Part.Wire.ID, Selected: q.Selected}.Append(nil))
+	wait, more := s.peer.Pause(attempt)
+	switch {
+	case err == nil:
+		r.note(ctx, "rap_choice_delivered", c, map[string]any{"question": q.Number, "answered_by": q.By})
+		return durable.Sent[part]{Keep: func(c *call) { c.Part.Choice.State = choiceDelivered }}
+	case more && again(err):
+		return durable.Sent[part]{Retry: true, Pause: wait}
+	}
+
+	return r.undelivered(c, err)
+}
+
+// undelivered gives an answer up. The call stays pending until its result or its deadline; nothing is invoked again.
+func (r *Runtime) undelivered(c *call, cause error) durable.Sent[part] {
+	r.log.Warn("an answer could not be delivered", "call", callName(c.Key), "error", plainError(cause))
+
+	return durable.Sent[part]{Keep: func(c *call) {
+		c.Part.Choice.State = choiceFailed
+		c.Part.Told.Trouble = "the answer could not be delivered to the tool: " + plainError(cause)
+	}}
+}
+
+// lease is how long a request of a call's server may be under way.
+func (r *Runtime) lease(c *call) time.Duration {
+	const most, spare = 10 * time.Second, 15 * time.Second
+	if s := r.servers[c.Part.Server]; s != nil && s.Peer.Timeout > 0 {
+		return s.Peer.Timeout + spare
+	}
+
+	return most + spare
+}
+
+// pause is how long to wait after so many failures in a row of people's side, the rules or the ledger.
+func pause(fails int) time.Duration {
+	return min(time.Second<<min(fails-1, 6), time.Minute)
+}

@@ -1,0 +1,198 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/durable"
+)
+
+func TestTriesToSend(t *testing.T) {
+	for name, c := range map[string]struct {
+		status   int
+		attempts int
+		tells    bool
+	}{
+		"400": {400, 1, false}, "429": {429, 1, false}, "302": {302, 1, false}, "500": {500, 3, true}, "503": {503, 3, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newRTWorld(t)
+			w.tool.sets(func() { w.tool.status["/run"] = c.status })
+			w.invoke("a", "read", `{}`)
+			w.ends("a", WhyNotAccepted)
+			w.settles()
+			if c.tells {
+				w.tool.waits("/cancel_tool_call", 1)
+			}
+			if n := len(w.tool.bodies("/run")); n != c.attempts || w.recorded("rap_invoked") != n {
+				t.Errorf("sent %d times, recorded %d times, want %d", n, w.recorded("rap_invoked"), c.attempts)
+			}
+			if code := w.calls("a", rtResult("a", "late")); code != http.StatusOK {
+				t.Errorf("a late result is answered with %d", code)
+			}
+			w.ends("a", WhyNotAccepted)
+		})
+	}
+	for _, status := range []int{200, 202, 204} {
+		w := newRTWorld(t)
+		w.tool.sets(func() { w.tool.status["/run"] = status })
+		w.sent("a")
+		w.stop()
+	}
+}
+
+func TestSendsNothingAgainOnceTheToolSpoke(t *testing.T) {
+	w := newRTWorld(t)
+	w.tool.sets(func() {
+		w.tool.status["/run"] = 503
+		w.tool.onInvoke = func(string) { w.accepts("a", w.choice("a", "1")) }
+	})
+	w.invoke("a", "read", `{}`)
+	ref := w.asked(1)
+	w.settles()
+	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen, Selected: 0})
+	w.tool.waits("/answers/1", 1)
+	w.settles()
+	if c := w.is("a", CallPending); c.Trouble != "" || len(w.tool.bodies("/run")) != 1 {
+		t.Errorf("%+v, sent %d times", c, len(w.tool.bodies("/run")))
+	}
+}
+
+func TestTakesCallbacksBeforeTheAck(t *testing.T) {
+	w := newRTWorld(t)
+	ack := make(chan struct{})
+	w.tool.sets(func() { w.tool.block["/run"] = ack })
+	w.invoke("a", "read", `{}`)
+	w.invoke("b", "read", `{}`)
+	w.tool.waits("/run", 2)
+	w.accepts("a", w.choice("a", "1"))
+	w.accepts("b", rtResult("b", "done"))
+	w.ends("b", "")
+	w.desk.says(w.asked(1), hold.Answer{State: hold.AnswerDismissed})
+	if got := w.tool.waits("/answers/1", 1)[0]; got != `{"id":"a","selected":1}` {
+		t.Errorf("posted %s", got)
+	}
+	close(ack)
+	w.settles()
+	w.is("a", CallPending)
+	w.ends("b", "")
+}
+
+// TestRuntimeAfterACrashWhileSending takes the place of a process that was killed between keeping an attempt and its end: nobody knows whether it
+// arrived, and it is not made again.
+func TestAfterACrashWhileSending(t *testing.T) {
+	w := newRTWorld(t)
+	w.stop()
+	c := w.lost("a")
+	c.State = durable.Running
+	c.Run = durable.Attempt{Name: "dead", Tries: 1, Lease: w.now().Add(time.Minute)}
+	w.keeps(c)
+	w.start()
+	w.settles()
+	w.is("a", CallSending)
+	w.pass(time.Minute)
+	w.is("a", CallPending)
+	w.accepts("a", rtResult("a", "done"))
+	w.ends("a", "")
+	if n := len(w.tool.bodies("/run")); n != 0 {
+		t.Errorf("sent %d times", n)
+	}
+}
+
+// TestRuntimeAfterACrashBeforeSending finds a call that was registered and never begun.
+func TestAfterACrashBeforeSending(t *testing.T) {
+	w := newRTWorld(t)
+	w.stop()
+	w.keeps(w.lost("a"))
+	w.start()
+	w.tool.waits("/run", 1)
+	w.is("a", CallPending)
+}
+
+// lost is a call as a process leaves it that was killed once it was kept.
+func (w *rtWorld) lost(id string) *call {
+	w.t.Helper()
+	in := rtInvocation(id, "read", `{}`)
+	c, err := w.mine.newCall(context.Background(), &in)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// keeps stores a call as a process leaves it that was killed.
+func (w *rtWorld) keeps(c *call) {
+	w.t.Helper()
+	calls, err := durable.NewVault[call](w.sealing(), "calls")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	due := c.Run.Lease
+	switch {
+	case c.Errand != nil:
+		due = c.Errand.Lease
+	case due.IsZero():
+		due = w.now()
+	}
+	d := &durable.Doc[call]{Key: c.Key, Alias: c.Alias, Due: due, Body: *c}
+	if old, err := calls.Get(context.Background(), c.Key); err == nil {
+		d.Version = old.Version
+	}
+	d.Body.Format = 2
+	if err := calls.Put(context.Background(), d); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestSendsNothingThatTheLedgerLacks(t *testing.T) {
+	w := newRTWorld(t)
+	w.sets(func() { w.deaf = errors.New("the ledger is full") })
+	w.invoke("a", "read", `{}`)
+	w.until("tried", func() bool { return w.logged("the ledger is full") })
+	w.settles()
+	if n := len(w.tool.bodies("/run")); n != 0 {
+		t.Fatalf("sent %d times", n)
+	}
+	w.sets(func() { w.deaf = nil })
+	w.pass(time.Minute)
+	w.is("a", CallPending)
+	w.sets(func() { w.deaf = errors.New("the ledger is full") })
+	w.accepts("a", w.choice("a", "1"))
+	ref := w.asked(1)
+	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen, Selected: 0})
+	w.until("answered", func() bool { return w.kept("a").Errand != nil })
+	w.settles()
+	if n := len(w.tool.bodies("/answers/1")); n != 0 {
+		t.Fatalf("posted %d times", n)
+	}
+	w.sets(func() { w.deaf = nil })
+	w.pass(time.Minute)
+	w.tool.waits("/answers/1", 1)
+}
+
+func TestOfAServerThatIsGone(t *testing.T) {
+	w := newRTWorld(t)
+	w.sent("asks")
+	w.accepts("asks", w.choice("asks", "1"))
+	ref := w.asked(1)
+	w.shows("asks", ref)
+	w.stop()
+	w.keeps(w.lost("new"))
+	w.cfg.Servers[0].Name = "others"
+	w.start()
+	w.ends("new", WhyNotAccepted)
+	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen})
+	w.until("given up", func() bool { return w.kept("asks").Part.Told.Trouble != "" })
+	if code := w.calls("asks", w.choice("asks", "2")); code != http.StatusConflict && code != http.StatusNotFound {
+		t.Errorf("a question of a server that is gone is answered with %d", code)
+	}
+	if _, err := w.mine.Alive(t.Context(), "t", "asks"); err == nil {
+		t.Error("a server that is gone was asked")
+	}
+	w.accepts("asks", rtResult("asks", "done"))
+	w.ends("asks", "")
+}

@@ -1,0 +1,252 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/internal/names"
+	"github.com/assent-dev/assent/rap/wire"
+)
+
+const (
+	maxEvents      = 500     // kept of one call
+	maxEventBytes  = 8 << 20 // of their texts together
+	maxViews       = 64      // types of one thread
+	maxEventsAsked = 1000    // that one list returns
+)
+
+// thread is what is known of a thread beside its calls.
+type thread struct {
+	Next   int  `json:"next,omitempty"` // index of the next event
+	Closed bool `json:"closed,omitempty"`
+}
+
+// keptNews is an event as it is kept: a record of its own.
+type keptNews struct{ rap.Event }
+
+// keptEvent is what a call knows of one of its events.
+type keptEvent struct {
+	Index int `json:"index"`
+	Bytes int `json:"bytes"`
+}
+
+// keptView is the latest view of a type. Content is opaque.
+type keptView struct {
+	Type    string `json:"type"`
+	Content []byte `json:"content"`
+}
+
+// changeThread moves what is known of a thread, known or not.
+func (r *Runtime) changeThread(ctx context.Context, key string, change func(*thread)) (thread, error) {
+	for {
+		d, err := r.known.Get(ctx, key)
+		if errors.Is(err, approval.ErrNotFound) {
+			d, err = &durable.Doc[thread]{Key: key}, nil
+		}
+		if err != nil {
+			return thread{}, err
+		}
+		change(&d.Body)
+		d.Expires = r.now().Add(keepLive)
+		if err := r.known.Put(ctx, d); !errors.Is(err, approval.ErrVersion) || ctx.Err() != nil {
+			return d.Body, err
+		}
+	}
+}
+
+// closeThread marks a thread as closed, and reports whether it was before.
+func (r *Runtime) closeThread(ctx context.Context, key string) (before bool, err error) {
+	_, err = r.changeThread(ctx, key, func(t *thread) { before, t.Closed = t.Closed, true })
+	return before, err
+}
+
+func (r *Runtime) isClosed(ctx context.Context, key string) (bool, error) {
+	d, err := r.known.Get(ctx, key)
+	if errors.Is(err, approval.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return d.Body.Closed, nil
+}
+
+// eventKey places an event below the place of its thread.
+func eventKey(thread string, index int) string { return fmt.Sprintf("%s/%016d", thread, index) }
+
+// takeEvent keeps news of a subscription. What belongs to none, or to one that has ended, is discarded.
+func (r *Runtime) takeEvent(ctx context.Context, c *call, m *wire.Event) error {
+	if !c.Over() || !c.Part.Live {
+		return &refusal{http.StatusConflict, "an event of no subscription"}
+	}
+	t, err := r.changeThread(ctx, names.ThreadOf(c.Key), func(t *thread) { t.Next++ })
+	if err != nil {
+		return err
+	}
+	index := t.Next - 1
+	d := &durable.Doc[keptNews]{Key: eventKey(names.ThreadOf(c.Key), index), Expires: r.now().Add(keepLive)}
+	d.Body.Event = rap.Event{
+		Index:       index,
+		ID:          c.Part.ID,
+		Text:        m.Text,
+		Associative: m.Associative,
+		Final:       m.Final,
+	}
+	if err := r.events.Put(ctx, d); err != nil {
+		return err
+	}
+
+	var old []keptEvent
+	_, err = r.engine.Change(ctx, c.Key, func(c *call) error {
+		if !c.Part.Live { // it was closed meanwhile
+			return durable.ErrUnchanged
+		}
+		c.Part.Events = append(c.Part.Events, keptEvent{index, len(m.Text)})
+		old = c.Part.oldEvents()
+		if m.Final {
+			c.Part.Live = false
+			c.EndedAt = r.now()
+		}
+		return nil
+	})
+	if errors.Is(err, durable.ErrUnchanged) {
+		return r.events.Remove(ctx, d)
+	}
+	r.dropEvents(ctx, names.ThreadOf(c.Key), old)
+	r.newEvents.tell(c.Key)
+	return err
+}
+
+// mostEventsOf is how many events of a call are read at once. They may be large.
+const mostEventsOf = 20
+
+// eventsOf returns the next events of one call from an index on, and whether more may come.
+func (r *Runtime) eventsOf(ctx context.Context, key string, from int) (events []rap.Event, live bool, err error) {
+	c, err := r.engine.Get(ctx, key)
+	if errors.Is(err, approval.ErrNotFound) || err == nil && r.gone(c.Expires) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+
+	for _, one := range c.Part.Events {
+		if one.Index < from || len(events) == mostEventsOf {
+			continue
+		}
+		e, err := r.events.Get(ctx, eventKey(names.ThreadOf(key), one.Index))
+		switch {
+		case errors.Is(err, approval.ErrNotFound): // too old
+		case err != nil:
+			return nil, false, err
+		default:
+			events = append(events, e.Body.Event)
+		}
+	}
+	return events, c.Part.Live || len(events) == mostEventsOf, nil
+}
+
+// oldEvents gives up the events that are too many.
+func (p *part) oldEvents() []keptEvent {
+	bytes, keep := 0, 0
+	for i, e := range slices.Backward(p.Events) {
+		bytes += e.Bytes
+		if keep = len(p.Events) - i; keep > maxEvents || bytes > maxEventBytes && keep > 1 {
+			old := slices.Clone(p.Events[:i+1])
+			p.Events = slices.Delete(p.Events, 0, i+1)
+			return old
+		}
+	}
+	return nil
+}
+
+func (r *Runtime) dropEvents(ctx context.Context, thread string, old []keptEvent) {
+	for _, e := range old {
+		d, err := r.events.Get(ctx, eventKey(thread, e.Index))
+		if err == nil {
+			err = r.events.Remove(ctx, d)
+		}
+		if err != nil && !errors.Is(err, approval.ErrNotFound) {
+			r.log.Warn("an old event stays", "error", plainError(err))
+		}
+	}
+}
+
+// Events lists what came after results of subscriptions of a thread, in order, from an index on: at most 1000 at once. At most 500 are kept of one
+// call, and 8 MiB of their texts.
+func (t *Threads) Events(ctx context.Context, thread string, from int) ([]rap.Event, error) {
+	r, place := t.r, t.r.names.Thread(t.who, thread)
+	after := place + "/"
+	if from > 0 {
+		after = eventKey(place, from-1)
+	}
+	ds, err := r.events.List(ctx, place+"/", after, maxEventsAsked)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]rap.Event, 0, len(ds))
+	for _, d := range ds {
+		if !r.gone(d.Expires) {
+			out = append(out, d.Body.Event)
+		}
+	}
+	return out, nil
+}
+
+// takeView keeps the latest view of a type.
+func (r *Runtime) takeView(ctx context.Context, c *call, m *wire.View) error {
+	key := names.ThreadOf(c.Key) + "/" + durable.Hash(m.ViewType)
+	if !c.Over() && c.State != durable.Away {
+		if _, err := r.engine.Change(ctx, c.Key, func(c *call) error { heard(c); return nil }); err != nil {
+			return err
+		}
+	}
+	for {
+		d, err := r.views.Get(ctx, key)
+		if errors.Is(err, approval.ErrNotFound) {
+			d, err = &durable.Doc[keptView]{Key: key}, r.roomForView(ctx, c)
+		}
+		if err != nil {
+			return err
+		}
+		d.Body, d.Expires = keptView{m.ViewType, m.Content}, r.now().Add(keepLive)
+		if err := r.views.Put(ctx, d); !errors.Is(err, approval.ErrVersion) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func (r *Runtime) roomForView(ctx context.Context, c *call) error {
+	ds, err := r.views.List(ctx, names.ThreadOf(c.Key)+"/", "", maxViews)
+	if err == nil && len(ds) >= maxViews {
+		err = &refusal{http.StatusConflict, fmt.Sprintf("a thread has at most %d types of views", maxViews)}
+	}
+	return err
+}
+
+// Views returns the latest view of each type, as the tools sent them: not for models, not to be interpreted.
+func (t *Threads) Views(ctx context.Context, thread string) (map[string]json.RawMessage, error) {
+	r := t.r
+	ds, err := r.views.List(ctx, r.names.Thread(t.who, thread)+"/", "", maxViews+1)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]json.RawMessage, len(ds))
+	for _, d := range ds {
+		if !r.gone(d.Expires) {
+			out[d.Body.Type] = d.Body.Content
+		}
+	}
+	return out, nil
+}
+
+// gone reports whether something expired that may still be stored.
+func (r *Runtime) gone(expires time.Time) bool { return !expires.IsZero() && !r.now().Before(expires) }

@@ -1,0 +1,243 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/rap/internal/names"
+	"github.com/assent-dev/assent/rap/wire"
+)
+
+const (
+	toolsetPath = "/.well-known/rap-toolset" // nowhere else
+	toolsFor    = time.Hour                  // how long a session's toolsets are kept
+	retryAfter  = 10 * time.Second           // the same when a server could not be reached
+	maxSessions = 256                        // whose toolsets are kept
+	discoverFor = 30 * time.Second
+	oldAfter    = 500 * time.Millisecond // how long to wait for what is looked for again, before what is known serves
+)
+
+// Tools are the operations that a session may call.
+type Tools struct {
+	Offers   []Offer
+	Problems []Problem
+}
+
+// Offer is one available operation.
+type Offer struct {
+	Server string // registered name
+	wire.Tool
+	endpoint string
+}
+
+// Problem says why something of a server is not available.
+type Problem struct {
+	Server string
+	Tool   string // "" for all of the server
+	Err    error
+}
+
+// toolsets are what sessions were offered.
+type toolsets struct {
+	mu sync.Mutex
+	of map[string]*session
+}
+
+type session struct {
+	found chan struct{} // closed once the rest is there
+	at    time.Time     // of its last use
+	until time.Time
+	old   time.Time // when it serves no more, though something is looked for again
+	next  *session  // what is looked for again; nil: nothing is
+	tools Tools
+	by    map[string]*Offer
+}
+
+// Tools discovers what all servers offer a session (the root thread), once for each session and again after an hour. Problems says what is
+// not available, and why: a server that can't be reached, a manifest that is not valid, names that collide (neither is available then).
+func (t *Threads) Tools(ctx context.Context, session string) (Tools, error) {
+	s, _, err := t.r.found(ctx, t.r.names.Thread(t.who, session))
+	if err != nil {
+		return Tools{}, err
+	}
+	return Tools{Offers: slices.Clone(s.tools.Offers), Problems: slices.Clone(s.tools.Problems)}, nil
+}
+
+// errUnknown says that no loaded toolset has an operation.
+var errUnknown = errors.New("no such operation")
+
+// offered returns an operation that a session may call.
+func (r *Runtime) offered(ctx context.Context, session, operation string) (*Offer, error) {
+	s, next, err := r.found(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	if s.by[operation] == nil && next != nil { // a server may be there again
+		if s, err = next.wait(ctx, nil, nil); err != nil {
+			return nil, err
+		}
+	}
+	if o := s.by[operation]; o != nil {
+		return o, nil
+	}
+	for _, p := range s.tools.Problems {
+		if p.Tool == operation {
+			return nil, fmt.Errorf("%w: %w", errUnknown, p.Err)
+		}
+	}
+	return nil, errUnknown
+}
+
+// session names the session of a call: its root thread, for which toolsets are discovered.
+func (r *Runtime) session(c *call) string {
+	return r.names.Thread(c.Asker, names.Root(c.Part.Thread, c.Part.Ancestors))
+}
+
+// found returns what a session is offered. One server that hangs does not hold up the calls of all others: what was found while it could not be
+// reached serves until it answers: next is not nil then.
+func (r *Runtime) found(ctx context.Context, name string) (s, next *session, err error) {
+	s, old := r.toolsets.claim(name, r.now(), func(s *session) { go r.discover(s) })
+	if old == nil {
+		s, err = s.wait(ctx, nil, nil)
+		return s, nil, err
+	}
+	t := time.NewTimer(oldAfter)
+	defer t.Stop()
+	now, err := s.wait(ctx, t.C, old)
+	return now, s, err
+}
+
+// wait returns the session once it was found, or the old one when that takes too long.
+func (s *session) wait(ctx context.Context, late <-chan time.Time, old *session) (*session, error) {
+	select {
+	case <-s.found:
+		return s, nil
+	case <-late:
+		return old, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// claim returns what is kept of a session, or begins to find it; old is what may serve meanwhile.
+func (t *toolsets) claim(name string, now time.Time, find func(*session)) (s, old *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s = t.of[name]
+	if s != nil && s.next != nil && s.next.done() {
+		s = s.next
+		t.of[name] = s
+	}
+	switch {
+	case s == nil || s.over(now) && !now.Before(s.old):
+		t.forgetOldest()
+		s = &session{found: make(chan struct{})}
+		t.of[name] = s
+		find(s)
+	case s.over(now):
+		if old = s; s.next == nil {
+			s.next = &session{found: make(chan struct{})}
+			find(s.next)
+		}
+		s.at, s = now, s.next
+	}
+	s.at = now
+	return s, old
+}
+
+func (s *session) done() bool {
+	select {
+	case <-s.found:
+		return true
+	default:
+		return false
+	}
+}
+
+// over reports whether what was found is too old. What is still being looked for is not.
+func (s *session) over(now time.Time) bool { return s.done() && !now.Before(s.until) }
+
+func (t *toolsets) forgetOldest() {
+	if len(t.of) < maxSessions {
+		return
+	}
+	oldest := slices.MinFunc(slices.Collect(maps.Keys(t.of)), func(a, b string) int { return t.of[a].at.Compare(t.of[b].at) })
+	delete(t.of, oldest)
+}
+
+// discover asks all servers at once. It takes as long as its own bounds say, whoever asked for it.
+func (r *Runtime) discover(s *session) {
+	defer close(s.found)
+	ctx, done := context.WithTimeout(context.Background(), discoverFor)
+	defer done()
+	sets := make([]*wire.Toolset, len(r.cfg.Servers))
+	errs := make([]error, len(r.cfg.Servers))
+	var all sync.WaitGroup
+	for i, cfg := range r.cfg.Servers {
+		all.Go(func() { sets[i], errs[i] = r.servers[cfg.Name].toolset(ctx) })
+	}
+	all.Wait()
+	for i, cfg := range r.cfg.Servers {
+		s.add(cfg.Name, sets[i], errs[i])
+	}
+	s.settle()
+	s.until, s.old = r.now().Add(toolsFor), r.now().Add(toolsFor)
+	if slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, errUnreached) }) {
+		s.until = r.now().Add(retryAfter)
+	}
+	for _, p := range s.tools.Problems {
+		r.log.Warn("not available", "server", p.Server, "tool", p.Tool, "error", plainError(p.Err))
+	}
+}
+
+// errUnreached says that a server gave no manifest. It may later.
+var errUnreached = errors.New("the manifest could not be read")
+
+// toolset reads a server's manifest. All of it is valid, or none of it is used.
+func (s *toolServer) toolset(ctx context.Context) (*wire.Toolset, error) {
+	body, err := s.peer.Get(ctx, s.base+toolsetPath)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnreached, err)
+	}
+	set, err := wire.ParseToolset(body)
+	if err != nil {
+		return nil, fmt.Errorf("the manifest is not valid: %w", err)
+	}
+	if err := s.peer.Check(set.Endpoint); err != nil {
+		return nil, fmt.Errorf("the manifest is not valid: endpoint: %w", err)
+	}
+	return set, nil
+}
+
+func (s *session) add(server string, set *wire.Toolset, err error) {
+	if err != nil {
+		s.tools.Problems = append(s.tools.Problems, Problem{Server: server, Err: err})
+		return
+	}
+	for _, t := range set.Tools {
+		s.tools.Offers = append(s.tools.Offers, Offer{server, t, set.Endpoint})
+	}
+}
+
+// settle takes the names away that more than one server uses, from all of them.
+func (s *session) settle() {
+	count := map[string]int{}
+	for _, o := range s.tools.Offers {
+		count[o.Name]++
+	}
+	s.tools.Offers = slices.DeleteFunc(s.tools.Offers, func(o Offer) bool {
+		if count[o.Name] > 1 {
+			s.tools.Problems = append(s.tools.Problems, Problem{o.Server, o.Name, errors.New("another tool server has a tool of this name")})
+		}
+		return count[o.Name] > 1
+	})
+	s.by = make(map[string]*Offer, len(s.tools.Offers))
+	for i := range s.tools.Offers {
+		s.by[s.tools.Offers[i].Name] = &s.tools.Offers[i]
+	}
+}

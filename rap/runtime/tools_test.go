@@ -1,0 +1,207 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/rap/peer"
+)
+
+func (w *rtWorld) tools(session string) Tools {
+	w.t.Helper()
+	got, err := w.mine.Tools(w.t.Context(), session)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return got
+}
+
+func TestToolsOfASession(t *testing.T) {
+	w := newRTWorld(t)
+	for range 3 {
+		if got := w.tools("s"); len(got.Offers) != 4 || len(got.Problems) != 0 || got.Offers[0].Server != "files" || got.Offers[0].Name != "read" {
+			t.Fatalf("%+v", got)
+		}
+	}
+	in := rtInvocation("a", "read", `{}`)
+	in.Ancestors = []string{"s", "mid"}
+	if _, err := w.mine.Invoke(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(w.tool.bodies(toolsetPath)); n != 1 {
+		t.Errorf("fetched %d times", n)
+	}
+	w.tools("other")
+	w.pass(toolsFor)
+	w.tools("s")
+	if n := len(w.tool.bodies(toolsetPath)); n != 3 {
+		t.Errorf("fetched %d times", n)
+	}
+	for n := range 2 * maxSessions {
+		w.r.toolsets.claim(fmt.Sprint(n), w.now(), func(*session) {})
+	}
+	if n := len(w.r.toolsets.of); n != maxSessions {
+		t.Errorf("%d sessions are kept", n)
+	}
+}
+
+func TestToolsThatAreNotAvailable(t *testing.T) {
+	w := newRTWorld(t)
+	for name, manifest := range map[string]string{
+		"no JSON": "{", "no tools": `{"name":"x","endpoint":"` + w.tool.URL + `","tools":[]}`,
+		"endpoint elsewhere": strings.ReplaceAll(w.tool.manifest, w.tool.URL, "http://127.0.0.1:1"),
+		"one bad tool":       strings.Replace(w.tool.manifest, `"name":"wipe"`, `"name":"wipe it"`, 1),
+	} {
+		w.tool.sets(func() { w.tool.manifest = manifest })
+		if got := w.tools(name); len(got.Offers) != 0 || len(got.Problems) != 1 || got.Problems[0].Server != "files" {
+			t.Errorf("%s: %+v", name, got)
+		}
+		w.tools(name)
+	}
+	if n := len(w.tool.bodies(toolsetPath)); n != 4 {
+		t.Errorf("fetched %d times", n)
+	}
+}
+
+func TestToolsAfterTheServerCameBack(t *testing.T) {
+	w := newRTWorld(t)
+	w.tool.sets(func() { w.tool.status[toolsetPath] = 503 })
+	if c := w.invoke("a", "read", `{}`); c.Why != WhyInvalid {
+		t.Errorf("%+v", c)
+	}
+	w.tool.sets(func() { w.tool.status[toolsetPath] = 0 })
+	w.pass(retryAfter)
+	if c := w.invoke("b", "read", `{}`); c.State == CallDone {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestToolsWithOneName(t *testing.T) {
+	other := newRTTool(t)
+	other.manifest = strings.NewReplacer(`"read"`, `"look"`, `"hidden"`, `"sight"`).Replace(other.manifest)
+	w := newRTWorld(t, func(c *Config) {
+		c.Servers = append(c.Servers, Server{Name: "more", Peer: peer.Config{URL: other.URL}})
+	})
+	got := w.tools("t")
+	names := ""
+	for _, o := range got.Offers {
+		names += o.Server + ":" + o.Name + " "
+	}
+	if names != "files:read files:hidden more:look more:sight " || len(got.Problems) != 4 {
+		t.Errorf("%s, %+v", names, got.Problems)
+	}
+	if c := w.invoke("a", "wipe", `{}`); c.Why != WhyInvalid || !strings.Contains(c.Outcome.Text, "another tool server") {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestToolsWaitForNobody(t *testing.T) {
+	w := newRTWorld(t)
+	w.tool.sets(func() { w.tool.block[toolsetPath] = make(chan struct{}) })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := w.mine.Tools(ctx, "t"); err == nil {
+		t.Error("no error")
+	}
+	close(w.tool.block[toolsetPath])
+	w.tools("t")
+}
+
+func TestCancel(t *testing.T) {
+	w := newRTWorld(t)
+	w.sent("a")
+	if err := w.mine.Cancel(t.Context(), "t", "a", "no time"); err != nil {
+		t.Fatal(err)
+	}
+	if c := w.ends("a", WhyInterrupted); c.Outcome.Text != "Error: interrupted: no time" {
+		t.Errorf("%+v", c.Outcome)
+	}
+	if got := w.tool.waits("/cancel_tool_call", 1)[0]; got != `{"thread_id":"t","tool_call_id":"a"}` {
+		t.Errorf("told %s", got)
+	}
+	if err := w.mine.Cancel(t.Context(), "t", "a", ""); !errors.Is(err, ErrDone) {
+		t.Errorf("want ErrDone, got %v", err)
+	}
+	if err := w.mine.Cancel(t.Context(), "t", "b", ""); !errors.Is(err, ErrNoCall) {
+		t.Errorf("want ErrNoCall, got %v", err)
+	}
+	w.accepts("a", rtResult("a", "late"))
+	w.ends("a", WhyInterrupted)
+	if n := w.recorded("rap_cancelled"); n != 1 {
+		t.Errorf("recorded %d times", n)
+	}
+}
+
+func TestCancelWhileSending(t *testing.T) {
+	w := newRTWorld(t)
+	w.tool.sets(func() { w.tool.block["/run"] = make(chan struct{}) })
+	w.invoke("a", "read", `{}`)
+	w.tool.waits("/run", 1)
+	if err := w.mine.Cancel(t.Context(), "t", "a", ""); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the request has ended", w.r.engine.Idle)
+	w.ends("a", WhyInterrupted)
+	w.settles()
+	if n := len(w.tool.bodies("/run")); n != 1 {
+		t.Errorf("sent %d times", n)
+	}
+}
+
+func TestNoticesAreNotRepeated(t *testing.T) {
+	w := newRTWorld(t)
+	w.tool.sets(func() { w.tool.status["/cancel_tool_call"] = 500 })
+	for n := range 3 {
+		id := fmt.Sprint(n)
+		w.sent(id)
+		if err := w.mine.Cancel(t.Context(), "t", id, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.tool.waits("/cancel_tool_call", 3)
+	w.until("logged", func() bool { return strings.Count(w.text(), "not repeated") == 3 })
+	if n := len(w.tool.bodies("/cancel_tool_call")); n != 3 {
+		t.Errorf("told %d times", n)
+	}
+	for range maxNotices {
+		w.r.notices <- struct{}{}
+	}
+	w.r.tell("/close_thread", []byte("{}"))
+	if !w.logged("a notice was dropped") {
+		t.Error("a notice went out beside too many others")
+	}
+}
+
+func TestAlive(t *testing.T) {
+	w := newRTWorld(t)
+	w.sent("a")
+	answer, status := "", 0
+	w.tool.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
+		rw.Header().Set("Content-Type", "application/json")
+		rw.WriteHeader(max(status, 200))
+		_, _ = rw.Write([]byte(answer))
+	})
+	for name, c := range map[string]struct {
+		answer string
+		status int
+		alive  bool
+		fails  bool
+	}{
+		"alive": {answer: `{"alive":true}`, alive: true}, "dead": {answer: `{"alive":false}`}, "text": {answer: `{"alive":"true"}`},
+		"other case": {answer: `{"Alive":true}`}, "broken": {answer: `{`}, "list": {answer: `[]`}, "missing": {status: 404}, "lost": {status: 503, fails: true},
+	} {
+		answer, status = c.answer, c.status
+		alive, err := w.mine.Alive(t.Context(), "t", "a")
+		if alive != c.alive || (err != nil) != c.fails {
+			t.Errorf("%s: %t, %v", name, alive, err)
+		}
+	}
+	if _, err := w.mine.Alive(t.Context(), "t", "b"); !errors.Is(err, ErrNoCall) {
+		t.Errorf("want ErrNoCall, got %v", err)
+	}
+}

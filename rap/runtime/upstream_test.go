@@ -1,0 +1,49 @@
+package runtime
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/peer"
+)
+
+// The desk of an upstream server approves nothing and knows nothing.
+func TestRelayDeskApprovesNothing(t *testing.T) {
+	d := newRelay()
+	held, err := d.Open(t.Context(), "k", hold.Verdict{})
+	if err != nil || held.State != hold.Denied {
+		t.Errorf("%v, %v", held, err)
+	}
+	if _, err := d.Look(t.Context(), held.Ref); !errors.Is(err, hold.ErrNoRequest) {
+		t.Error(err)
+	}
+	if err := d.Claim(t.Context(), held.Ref, "k", hold.Verdict{}); !errors.Is(err, hold.ErrNotClaimed) {
+		t.Error(err)
+	}
+	ref, err := d.Ask(t.Context(), "q", hold.Question{Within: -2 * relayKept})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Ask(t.Context(), "q2", hold.Question{Within: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Answer(t.Context(), ref); !errors.Is(err, hold.ErrNoRequest) {
+		t.Errorf("what expired is known: %v", err)
+	}
+}
+
+func TestUpstreamMustBeThere(t *testing.T) {
+	for name, url := range map[string]string{"nobody": "http://127.0.0.1:1", "no address": "", "far": "http://tools.example"} {
+		_, err := Upstream(t.Context(), UpstreamConfig{
+			Common: rap.Common{Records: rap.NewMemory(), Room: "up", Key: bytes.Repeat([]byte{9}, 32)},
+			Server: Server{Name: "back", Peer: peer.Config{URL: url, Timeout: time.Second, Attempts: 1}}, CallbackURL: "http://127.0.0.1:2",
+		})
+		if err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+}
