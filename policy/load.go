@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/document"
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
@@ -44,7 +45,7 @@ func LoadFS(fsys fs.FS, prefix string) (*Set, []diag.Finding) {
 // found where they came from.
 func LoadFiles(files []File, origin string, unread ...diag.Finding) (*Set, []diag.Finding) {
 	findings := slices.Clone(unread)
-	if len(files) == 0 && !stops(findings) {
+	if len(files) == 0 && !document.Stops(findings) {
 		findings = append(findings, NoneFound(origin))
 	}
 	var policies []*Policy
@@ -58,7 +59,7 @@ func LoadFiles(files []File, origin string, unread ...diag.Finding) (*Set, []dia
 	set, found := NewSet(policies...)
 	findings = append(findings, found...)
 	diag.Sort(findings)
-	if stops(findings) {
+	if document.Stops(findings) {
 		set = Refuse(findings)
 	}
 	return set, findings
@@ -67,7 +68,7 @@ func LoadFiles(files []File, origin string, unread ...diag.Finding) (*Set, []dia
 // NoneFound is the finding about a place that holds no policy: more likely a lost mount than a
 // wish.
 func NoneFound(origin string) diag.Finding {
-	f := stop(ruleNoneFound, diag.Range{}, "no policy is here, so none would apply", "at least one "+Suffix+" file, or no registry at all")
+	f := document.Stop(ruleNoneFound, diag.Range{}, "no policy is here, so none would apply", "at least one "+Suffix+" file, or no registry at all")
 	f.File = origin
 	return f
 }
@@ -136,7 +137,7 @@ func (w *walker) read(name string) {
 }
 
 func (w *walker) stop(name, rule, message, expected string) {
-	f := stop(rule, diag.Range{}, message, expected)
+	f := document.Stop(rule, diag.Range{}, message, expected)
 	f.File = path.Join(w.prefix, name)
 	w.findings = append(w.findings, f)
 }
