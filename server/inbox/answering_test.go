@@ -43,6 +43,7 @@ func (h *house) many() (first *approval.Request) {
 
 // TestUsers3_4_TheQueueIsDense: at least twelve of 27 requests stand in the first view of a laptop, each with what it would do.
 func TestUsers3_4_TheQueueIsDense(t *testing.T) {
+	t.Parallel()
 	browser := chromium(t)
 	h := openArmed(t, time.Millisecond)
 	h.many()
@@ -69,6 +70,7 @@ func TestUsers3_4_TheQueueIsDense(t *testing.T) {
 
 // TestUsers3_9_APhoneShowsWhatAndTheButtonsAtOnce: what, why, who decides, and both buttons stand in the first view of a phone.
 func TestUsers3_9_APhoneShowsWhatAndTheButtonsAtOnce(t *testing.T) {
+	t.Parallel()
 	browser := chromium(t)
 	h := open(t)
 	r := h.many()
@@ -98,6 +100,7 @@ func TestUsers3_9_APhoneShowsWhatAndTheButtonsAtOnce(t *testing.T) {
 
 // TestUsers3_9_TheBarApprovesOnlyWhatWasScrolledThrough: on a phone the button is armed once the end of the call has been in view.
 func TestUsers3_9_TheBarApprovesOnlyWhatWasScrolledThrough(t *testing.T) {
+	t.Parallel()
 	browser := chromium(t)
 	h := openArmed(t, time.Millisecond)
 	r := h.ask(tool("place_order", `{"text":"`+strings.Repeat(`line\n`, 120)+`"}`))
@@ -413,6 +416,7 @@ func TestUsers3_21_HintsAreSaidInPlainWords(t *testing.T) {
 
 // TestUsers3_12_AnswersLeadOn: a key goes back to the list, and one goes on to what waits next.
 func TestUsers3_12_AnswersLeadOn(t *testing.T) {
+	t.Parallel()
 	browser := chromium(t)
 	h := openArmed(t, time.Millisecond)
 	first, second := h.ask(tool("place_order", `{"quantity":1}`)), h.ask(tool("place_order", `{"quantity":2}`))
@@ -440,6 +444,7 @@ func TestUsers3_12_AnswersLeadOn(t *testing.T) {
 
 // TestUsers3_13_TitlesCountAndNotificationsTell: on every page, without a word of what is asked.
 func TestUsers3_13_TitlesCountAndNotificationsTell(t *testing.T) {
+	t.Parallel()
 	browser := chromium(t)
 	h := openArmed(t, time.Millisecond)
 	h.ask(tool("place_order", `{"quantity":1}`))
@@ -463,6 +468,7 @@ func TestUsers3_13_TitlesCountAndNotificationsTell(t *testing.T) {
 
 // TestUsers3_14_TheListStaysUnderThePointer: what is read does not move when a request comes before it.
 func TestUsers3_14_TheListStaysUnderThePointer(t *testing.T) {
+	t.Parallel()
 	browser := chromium(t)
 	h := openArmed(t, time.Millisecond)
 	h.many()
@@ -482,6 +488,7 @@ func TestUsers3_14_TheListStaysUnderThePointer(t *testing.T) {
 
 // TestUsers3_18_TheTotalFollowsWhatIsTyped: uses times the largest number that each may have.
 func TestUsers3_18_TheTotalFollowsWhatIsTyped(t *testing.T) {
+	t.Parallel()
 	browser := chromium(t)
 	h := openArmed(t, time.Millisecond)
 	r := h.ask(tool("refund", `{"amount":340.00,"currency":"USD","order":"R-1"}`))
@@ -505,6 +512,7 @@ func TestUsers3_18_TheTotalFollowsWhatIsTyped(t *testing.T) {
 
 // TestPagesOfEveryKindFitAPhone: no request makes its page wider than the window.
 func TestPagesOfEveryKindFitAPhone(t *testing.T) {
+	t.Parallel()
 	browser := chromium(t)
 	h := openArmed(t, time.Millisecond)
 	h.many()

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,28 +24,70 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// chromium starts one real browser for a test. It fails when there is none: install the package chromium, or name it in
-// ASSENT_CHROMIUM.
+// TestMain ends the browser that the tests share.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := shared.end(); err != nil {
+		fmt.Fprintln(os.Stderr, "Chromium did not end:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// shared is the one real browser of all tests, which the first that needs it starts. Each tab is in a profile of its own, so that
+// tests can run at the same time.
+var shared sharedBrowser
+
+type sharedBrowser struct {
+	once    sync.Once
+	browser context.Context
+	stop    context.CancelFunc
+	folder  string
+	err     error
+}
+
+// chromium is the browser. It fails when there is none: install the package chromium, or name it in ASSENT_CHROMIUM.
 func chromium(t *testing.T) context.Context {
 	t.Helper()
+	shared.once.Do(shared.start)
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+
+	return shared.browser
+}
+
+func (s *sharedBrowser) start() {
 	path := cmp.Or(os.Getenv("ASSENT_CHROMIUM"), "/usr/bin/chromium")
 	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("this test needs Chromium: install the package chromium or set ASSENT_CHROMIUM: %v", err)
+		s.err = fmt.Errorf("this test needs Chromium: install the package chromium or set ASSENT_CHROMIUM: %w", err)
+		return
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()))
-	all, stop := chromedp.NewExecAllocator(context.Background(), options...) // ends by Cancel below, before the folder goes
+	if s.folder, s.err = os.MkdirTemp("", "assent-chromium-"); s.err != nil {
+		return
+	}
+	options := append(
+		chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(s.folder))
+	all, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	browser, end := chromedp.NewContext(all)
-	t.Cleanup(func() {
-		if err := chromedp.Cancel(browser); err != nil {
-			t.Errorf("Chromium did not end: %v", err)
-		}
+	s.browser = browser
+	s.stop = func() {
 		end()
 		stop()
-	})
-	if err := chromedp.Do(browser, chromedp.Navigate("about:blank")); err != nil {
-		t.Fatalf("start Chromium: %v", err)
 	}
-	return browser
+	if err := chromedp.Do(s.browser, chromedp.Navigate("about:blank")); err != nil {
+		s.err = fmt.Errorf("start Chromium: %w", err)
+	}
+}
+
+func (s *sharedBrowser) end() error {
+	if s.browser == nil {
+		return nil
+	}
+	err := chromedp.Cancel(s.browser)
+	s.stop()
+
+	return errors.Join(err, os.RemoveAll(s.folder))
 }
 
 // tab is one tab of a signed-in person. Whatever the browser complains about fails the test.
@@ -56,10 +99,12 @@ type tab struct {
 
 func (h *house) tab(t *testing.T, browser context.Context, who string) *tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(browser)
+	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext(), chromedp.WithNewWindow(true))
 	b := &tab{t: t, ctx: ctx, h: h}
 	complaints := chromedp.Console(ctx)
 	b.do(chromedp.Navigate("about:blank"))
+	// As if it had the focus: other tests have tabs, too.
+	call(b, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	call(b, network.SetCookie, network.SetCookieParams{Name: "who", Value: who, URL: h.url})
 	t.Cleanup(func() {
 		b.complaints(complaints)

@@ -13,15 +13,25 @@ import (
 
 // TestFlowsInChromium walks through what people do, in one browser.
 func TestFlowsInChromium(t *testing.T) {
+	t.Parallel()
 	browser := chromium(t)
-	h := open(t)
-	t.Run("a click right after the page came up decides nothing", func(t *testing.T) { armFlow(t, h.tab(t, browser, "bob")) })
-	t.Run("without JavaScript", func(t *testing.T) { plainFlow(t, h.tab(t, browser, "bob")) })
-	t.Run("keys", func(t *testing.T) { keyFlow(t, h.tab(t, browser, "bob")) })
-	t.Run("live", func(t *testing.T) { liveFlow(t, h.tab(t, browser, "alice")) })
-	t.Run("edit", func(t *testing.T) { editFlow(t, h.tab(t, browser, "bob")) })
-	t.Run("batch", func(t *testing.T) { batchFlow(t, h.tab(t, browser, "bob")) })
-	t.Run("hostile texts", func(t *testing.T) { hostileFlow(t, h.tab(t, browser, "carol")) })
+	for name, flow := range map[string]struct {
+		who  string
+		walk func(*testing.T, *tab)
+	}{
+		"a click right after the page came up decides nothing": {"bob", armFlow},
+		"without JavaScript": {"bob", plainFlow},
+		"keys":               {"bob", keyFlow},
+		"live":               {"alice", liveFlow},
+		"edit":               {"bob", editFlow},
+		"batch":              {"bob", batchFlow},
+		"hostile texts":      {"carol", hostileFlow},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			flow.walk(t, open(t).tab(t, browser, flow.who))
+		})
+	}
 }
 
 func (b *tab) asked(args string) *approval.Request {
@@ -103,6 +113,7 @@ func keyFlow(t *testing.T, b *tab) {
 }
 
 func liveFlow(t *testing.T, b *tab) {
+	b.asked(`{"quantity":50}`)
 	b.open("/?agent=trading-desk&target=tool+place_order")
 	b.armed()
 	b.click("input[name=id]")

@@ -323,6 +323,7 @@ func TestHostileQuestions(t *testing.T) {
 
 // TestQuestionInChromium answers a question with and without the script, and lets axe-core look at its page.
 func TestQuestionInChromium(t *testing.T) {
+	t.Parallel()
 	browser, axe := chromium(t), axeSource(t)
 	h := openArmed(t, time.Millisecond)
 	q := yesOrNo()
