@@ -17,7 +17,7 @@ import (
 const wire = `{"amount":25000,"currency":"EUR","to":"DE89370400440532013000","reference":"Invoice 4711"}`
 
 // many opens requests of many kinds: 27 of them.
-func (h *house) many() (first *approval.Request) {
+func (h *site) many() (first *approval.Request) {
 	h.t.Helper()
 	first = h.ask(tool("wire", wire))
 	h.ask(tool("pay", `{"iban":"DE02120300000000202051","amount":1200.5,"to":{"name":"Erika","note":"rent"}}`))

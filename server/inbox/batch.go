@@ -34,7 +34,7 @@ func (p batchPage) All() string {
 }
 
 type batchItem struct {
-	card
+	request
 	Binding string
 	Docs    []document
 	Facts   []fact
@@ -93,7 +93,7 @@ func (v *visit) batchItem(id string) (batchItem, error) {
 	if err != nil {
 		return batchItem{}, err
 	}
-	c, err := v.card(r)
+	c, err := v.outline(r)
 	if err != nil {
 		return batchItem{}, err
 	}

@@ -94,10 +94,10 @@ func (s *sharedBrowser) end() error {
 type tab struct {
 	t   *testing.T
 	ctx context.Context
-	h   *house
+	h   *site
 }
 
-func (h *house) tab(t *testing.T, browser context.Context, who string) *tab {
+func (h *site) tab(t *testing.T, browser context.Context, who string) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext(), chromedp.WithNewWindow(true))
 	b := &tab{t: t, ctx: ctx, h: h}

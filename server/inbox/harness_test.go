@@ -108,8 +108,8 @@ people:
   - {id: owner@example.com, name: Olga Owner, also: [olga], groups: [risk], owns: [trading-desk]}
 `
 
-// house is everything around the inbox, all of it real: a store in a file, the service, a directory, a plan, and the headers of sign-in.
-type house struct {
+// site is an inbox with everything around it, all of it real: a store in a file, the service, a directory, a plan, and the headers of sign-in.
+type site struct {
 	t       testing.TB
 	store   store.Store
 	service *approval.Service
@@ -124,28 +124,28 @@ type house struct {
 	change  func(*inbox.Config)
 }
 
-func (h *house) now() time.Time { return time.Now().Add(time.Duration(h.skew.Load())) }
+func (h *site) now() time.Time { return time.Now().Add(time.Duration(h.skew.Load())) }
 
-func (h *house) pass(d time.Duration) { h.skew.Add(int64(d)) }
+func (h *site) pass(d time.Duration) { h.skew.Add(int64(d)) }
 
-func (h *house) Plan(_ context.Context, _, agent string) (*approval.Compiled, error) {
+func (h *site) Plan(_ context.Context, _, agent string) (*approval.Compiled, error) {
 	if agent != "trading-desk" && agent != "other-agent" && !strings.Contains(agent, hostile) {
 		return nil, approval.ErrUnknownAgent
 	}
 	return &approval.Compiled{Agent: approval.Agent{ID: agent, Version: "2.3.0", Name: "Trading Desk"}, Plan: h.plan}, nil
 }
 
-func open(t testing.TB) *house { return openArmed(t, 0) }
+func open(t testing.TB) *site { return openArmed(t, 0) }
 
-// openArmed makes a house whose forms decide after some time; 0: the usual one.
-func openArmed(t testing.TB, arm time.Duration) *house {
+// openArmed makes a site whose forms decide after some time; 0: the usual one.
+func openArmed(t testing.TB, arm time.Duration) *site {
 	return openWith(t, func(c *inbox.Config) { c.Arm = arm })
 }
 
-// openWith makes a house whose inbox is another than the usual one.
-func openWith(t testing.TB, change func(*inbox.Config)) *house {
+// openWith makes a site whose inbox is another than the usual one.
+func openWith(t testing.TB, change func(*inbox.Config)) *site {
 	t.Helper()
-	h := &house{t: t, change: change}
+	h := &site{t: t, change: change}
 	agent, findings := schema.Parse("agents/trading-desk.agf.yaml", []byte(agentFile))
 	if agent == nil {
 		t.Fatal(findings)
@@ -188,7 +188,7 @@ func openWith(t testing.TB, change func(*inbox.Config)) *house {
 	return h
 }
 
-func (h *house) newHandler() http.Handler {
+func (h *site) newHandler() http.Handler {
 	cfg := inbox.Config{
 		Service: h.service, Store: h.store, Directory: h.people, Now: h.now, Logger: slog.New(slog.NewTextHandler(h.t.Output(), nil)), Who: h.who,
 		Administration: &administration.Desk{Service: h.service, Directory: h.people, Admins: admins},
@@ -206,7 +206,7 @@ func (h *house) newHandler() http.Handler {
 func admins(string) string { return "admins" }
 
 // who reads the name from a cookie: signing in is another package's business.
-func (h *house) who(r *http.Request) (string, approval.Person, bool, bool) {
+func (h *site) who(r *http.Request) (string, approval.Person, bool, bool) {
 	c, err := r.Cookie("who")
 	if err != nil {
 		return "", approval.Person{}, false, false
@@ -221,7 +221,7 @@ func tool(name, args string) *resolve.Call {
 }
 
 // ask opens a request.
-func (h *house) ask(call *resolve.Call) *approval.Request {
+func (h *site) ask(call *resolve.Call) *approval.Request {
 	h.t.Helper()
 	out, err := h.service.Open(h.t.Context(), approval.OpenInput{Tenant: tenant, Asker: approval.Asker{Token: "desk-runtime"}, Agent: "trading-desk", Call: call})
 	if err != nil {
@@ -233,14 +233,14 @@ func (h *house) ask(call *resolve.Call) *approval.Request {
 	return out.Request
 }
 
-func (h *house) seal() {
+func (h *site) seal() {
 	h.t.Helper()
 	if _, err := h.store.Seal(h.t.Context(), 1000, h.signer.Sign); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-func (h *house) request(id string) *approval.Request {
+func (h *site) request(id string) *approval.Request {
 	h.t.Helper()
 	r, err := h.store.Request(h.t.Context(), tenant, id)
 	if err != nil {
@@ -251,11 +251,11 @@ func (h *house) request(id string) *approval.Request {
 
 // browser is a person with a browser that knows no JavaScript.
 type browser struct {
-	h      *house
+	h      *site
 	client *http.Client
 }
 
-func (h *house) browser(who string) *browser {
+func (h *site) browser(who string) *browser {
 	h.t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -364,8 +364,8 @@ func (b *browser) answer(id, verdict string, more url.Values) page {
 	return b.post("/requests/"+id+"/vote", fields)
 }
 
-// fill makes a house in which something has happened.
-func (h *house) fill() (pending *approval.Request) {
+// fill makes a site in which something has happened.
+func (h *site) fill() (pending *approval.Request) {
 	h.t.Helper()
 	for i := range 3 {
 		r := h.ask(tool("place_order", fmt.Sprintf(`{"side":"buy","quantity":%d,"symbol":"ACME"}`, 100+i)))

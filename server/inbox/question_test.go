@@ -25,7 +25,7 @@ func yesOrNo() approval.Question {
 }
 
 // asks has a tool ask about a call.
-func (h *house) asks(principal string, c *resolve.Call, q approval.Question) *approval.Request {
+func (h *site) asks(principal string, c *resolve.Call, q approval.Question) *approval.Request {
 	h.t.Helper()
 	c.Principal = principal
 	out, err := h.service.Ask(h.t.Context(), approval.AskInput{Tenant: tenant, Agent: "trading-desk", Asker: approval.Asker{Token: "desk-runtime"}, Key: approval.NewKey(), Call: c, Question: q})
@@ -35,7 +35,7 @@ func (h *house) asks(principal string, c *resolve.Call, q approval.Question) *ap
 	return out.Request
 }
 
-func (h *house) asksBob(q approval.Question) *approval.Request {
+func (h *site) asksBob(q approval.Question) *approval.Request {
 	h.t.Helper()
 	return h.asks("bob", tool("place_order", order), q)
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// pageSize is how many cards a page of the queue has. Each is read whole, for its stages and hints, unless it is large.
+// pageSize is how many requests a page of the queue has. Each is read whole, for its stages and hints, unless it is large.
 const pageSize = 25
 
 const (
-	cardBytes  = 256 << 10 // of a request that is read for its card
-	queueBytes = 1 << 20   // of all that are read for one page
+	listedBytes = 256 << 10 // of a request that is read for its outline
+	queueBytes  = 1 << 20   // of all that are read for one page
 )
 
 // queuePage is the list of requests.
@@ -28,7 +28,7 @@ type queuePage struct {
 	Agent     string
 	Target    string
 	Principal string
-	Cards     []card
+	Requests  []request
 	Total     int
 	AtLeast   bool   // Total is no more than what was counted
 	Next      string // address of the next page
@@ -40,7 +40,7 @@ func (q queuePage) Filtered() bool { return q.Agent+q.Target+q.Principal != "" }
 
 // Batch reports whether some of what is listed can be answered together: questions can't.
 func (q queuePage) Batch() bool {
-	return q.Tab == "mine" && slices.ContainsFunc(q.Cards, card.Batchable)
+	return q.Tab == "mine" && slices.ContainsFunc(q.Requests, request.Batchable)
 }
 
 // Tabs are the lists with their addresses.
@@ -219,7 +219,7 @@ func (v *visit) readQueue() (queuePage, error) {
 		if err != nil {
 			return q, err
 		}
-		q.Cards = append(q.Cards, c)
+		q.Requests = append(q.Requests, c)
 	}
 	if q.Total, q.AtLeast, err = v.total(q.Tab, f, list); err != nil {
 		return q, err
@@ -251,24 +251,24 @@ func (v *visit) listOf(tab string, f approval.Filter) (approval.Page, error) {
 	return v.Store.Requests(v.ctx(), v.Tenant, f)
 }
 
-// queued draws the card of a request. Of those that are large, or when the page has read enough, it shows what the list
+// queued draws the outline of a request. Of those that are large, or when the page has read enough, it shows what the list
 // knows.
-func (v *visit) queued(s approval.Summary, room *int64) (card, error) {
-	if s.Bytes > cardBytes || s.Bytes > *room {
-		return briefCard(s), nil
+func (v *visit) queued(s approval.Summary, room *int64) (request, error) {
+	if s.Bytes > listedBytes || s.Bytes > *room {
+		return briefOutline(s), nil
 	}
 	*room -= s.Bytes
 	r, err := v.Store.Request(v.ctx(), v.Tenant, s.ID)
 	if err != nil {
-		return card{}, err
+		return request{}, err
 	}
 
-	return v.card(r)
+	return v.outline(r)
 }
 
-// briefCard is what a list knows of a request.
-func briefCard(s approval.Summary) card {
-	return card{
+// briefOutline is what a list knows of a request.
+func briefOutline(s approval.Summary) request {
+	return request{
 		ID: s.ID, Rules: s.Rules, Agent: s.Agent, Target: s.Target, Name: s.Target, Principal: s.Principal, State: s.State,
 		Pending: s.State == approval.Pending, Brief: true, StateWords: stateWords(&approval.Request{State: s.State, Cause: s.Cause}),
 		Message: s.Message, Hidden: s.Message == "", Created: s.Created, Deadline: s.Deadline,

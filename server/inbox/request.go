@@ -18,7 +18,7 @@ import (
 
 // requestPage is one request, whole.
 type requestPage struct {
-	card
+	request
 	Version   int64
 	Binding   string
 	Cause     approval.Cause
@@ -146,7 +146,7 @@ func (v *visit) readRequest(r *approval.Request, all bool) (requestPage, error) 
 	p.Full = full(p.Docs)
 	p.Huge = slices.ContainsFunc(p.Docs, func(d document) bool { return d.Huge })
 	var err error
-	if p.card, err = v.card(r); err != nil {
+	if p.request, err = v.outline(r); err != nil {
 		return p, err
 	}
 	if p.Question != nil {

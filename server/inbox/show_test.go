@@ -141,7 +141,7 @@ func TestBatch(t *testing.T) {
 // hostile is put wherever a text from outside can stand.
 const hostile = `"><script>document.title="owned"</script><img src=x onerror="document.title='owned'">{{.}}</textarea>` + "\u202e\U000e0041"
 
-func (h *house) hostileRequest() *approval.Request {
+func (h *site) hostileRequest() *approval.Request {
 	h.t.Helper()
 	quoted := `"\"><script>document.title=\"owned\"</script><img src=x onerror=\"document.title='owned'\">{{.}}</textarea>` + "\u202e\U000e0041" + `"`
 	c := tool("place_order", `{`+quoted+`:`+quoted+`,"side":`+quoted+`,"quantity":7}`)
@@ -158,7 +158,7 @@ func (h *house) hostileRequest() *approval.Request {
 	return again
 }
 
-func (h *house) hostilePages(r *approval.Request) []string {
+func (h *site) hostilePages(r *approval.Request) []string {
 	q := url.QueryEscape(hostile)
 	return []string{
 		"/", "/?tab=decided&agent=" + q, "/?tab=open&target=" + q + "&principal=" + q, "/requests/" + r.ID, "/requests/" + r.ID + "?said=" + q,

@@ -11,14 +11,14 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-func (h *house) devices() *tokens.Devices {
+func (h *site) devices() *tokens.Devices {
 	return &tokens.Devices{
 		Maker:  &tokens.Maker{Store: h.store, Directory: h.people, Record: h.service.Record, Now: h.now, Random: rand.Reader},
 		Values: h.store,
 	}
 }
 
-func (h *house) begin() tokens.Begun {
+func (h *site) begin() tokens.Begun {
 	h.t.Helper()
 	begun, err := h.devices().Begin(h.t.Context(), "laptop", "192.0.2.7:4711")
 	if err != nil {
@@ -61,7 +61,7 @@ func TestH3_APersonSignsTheirOwnCommandLineIn(t *testing.T) {
 	}
 }
 
-func (h *house) token(id string) store.Token {
+func (h *site) token(id string) store.Token {
 	h.t.Helper()
 	all, err := h.store.Tokens(h.t.Context(), tenant)
 	if err != nil {

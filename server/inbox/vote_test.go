@@ -124,12 +124,12 @@ func TestFormsCanNotBeForged(t *testing.T) {
 		"another person": func(f url.Values) {
 			f.Set("seen", h.browser("bob").get("/requests/"+r.ID).form(t, path, "approve").Get("seen"))
 		},
-		"form of the house": func(f url.Values) { f.Set("seen", alice.get("/freeze").form(t, "/auth/sign-out", "").Get("seen")) },
-		"another version":   func(f url.Values) { f.Set("version", "99") },
-		"no version":        func(f url.Values) { f.Del("version") },
-		"another binding":   func(f url.Values) { f.Set("binding", other.Binding()) },
-		"another id":        func(f url.Values) { f.Set("request", other.ID) },
-		"too old":           func(f url.Values) { h.pass(13 * time.Hour) },
+		"form of administration": func(f url.Values) { f.Set("seen", alice.get("/freeze").form(t, "/auth/sign-out", "").Get("seen")) },
+		"another version":        func(f url.Values) { f.Set("version", "99") },
+		"no version":             func(f url.Values) { f.Del("version") },
+		"another binding":        func(f url.Values) { f.Set("binding", other.Binding()) },
+		"another id":             func(f url.Values) { f.Set("request", other.ID) },
+		"too old":                func(f url.Values) { h.pass(13 * time.Hour) },
 	} {
 		fields := good()
 		h.pass(time.Second)
@@ -171,7 +171,7 @@ func TestReadingDecidesNothing(t *testing.T) {
 	}
 	bob := h.browser("carol")
 	fields := bob.get("/requests/"+r.ID).form(t, "/requests/"+r.ID+"/vote", `value="approve"`)
-	house := bob.get("/grants").form(t, "/grants/"+grants[0].ID+"/revoke", "")
+	general := bob.get("/grants").form(t, "/grants/"+grants[0].ID+"/revoke", "")
 	h.seal()
 	before, _, err := h.store.Checkpoint(t.Context(), tenant)
 	if err != nil {
@@ -183,7 +183,7 @@ func TestReadingDecidesNothing(t *testing.T) {
 			"/", "/queue", "/requests/" + r.ID, "/requests/" + r.ID + "/vote", "/requests/" + r.ID + "/edit", "/batch", "/batch?id=" + r.ID, "/grants",
 			"/grants/" + grants[0].ID + "/revoke", "/ledger", "/ledger/export", "/activity", "/deliveries", "/deliveries/1/redeliver", "/freeze", "/thaw", "/nothing", "/events",
 		} {
-			for _, f := range []url.Values{fields, house} {
+			for _, f := range []url.Values{fields, general} {
 				u, _ := url.Parse(h.url + path)
 				q := u.Query()
 				for k, v := range f {

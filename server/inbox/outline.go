@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// card is a request as lists show it.
-type card struct {
+// request is a request as lists show it.
+type request struct {
 	ID, Rules  string
 	Agent      string
 	Target     string  // with its kind: "tool wire"
@@ -45,7 +45,7 @@ type card struct {
 }
 
 // Title is what the call does, in one line of plain text.
-func (c card) Title() string {
+func (c request) Title() string {
 	if c.Question != nil {
 		return "question of " + safetext.Inspect(c.Question.Asker, safetext.Form{}).Spoken() + " about " + safetext.Inspect(c.Name, safetext.Form{}).Spoken()
 	}
@@ -54,15 +54,15 @@ func (c card) Title() string {
 }
 
 // Approvable reports whether the visitor is offered to approve: it waits for people, and their approval would count.
-func (c card) Approvable() bool { return c.Pending && c.Seat && c.Fills && c.Mine == "" }
+func (c request) Approvable() bool { return c.Pending && c.Seat && c.Fills && c.Mine == "" }
 
 // Batchable reports whether it may be answered together with others: what must be looked at twice is answered alone.
-func (c card) Batchable() bool {
+func (c request) Batchable() bool {
 	return c.Approvable() && c.Question == nil && !slices.ContainsFunc(c.Hints, func(h hint) bool { return h.Grave })
 }
 
 // Graves are the hints that must not be missed, for lists.
-func (c card) Graves() []hint {
+func (c request) Graves() []hint {
 	return slices.DeleteFunc(slices.Clone(c.Hints), func(h hint) bool { return !h.Grave && !h.Listed })
 }
 
@@ -83,14 +83,14 @@ type hint struct {
 	Text   string
 }
 
-// listPieces is what the hints of one page may look through, for all of its cards together.
+// listPieces is what the hints of one page may look through, for all requests on it together.
 const listPieces = 20_000
 
-// card draws a request for a list. Its hints look through the arguments and the tool's words as far as the budget for
+// outline draws a request for a list. Its hints look through the arguments and the tool's words as far as the budget for
 // that goes, and say where they did not.
-func (v *visit) card(r *approval.Request) (card, error) {
+func (v *visit) outline(r *approval.Request) (request, error) {
 	cur := r.Current()
-	c := card{
+	c := request{
 		ID: r.ID, Rules: approval.Summarize(r).Rules, Agent: r.Agent.ID, Target: cur.Call.Target(), Name: name(&cur.Call),
 		Kind: kindWords(&cur.Call), Summary: summarize(&cur.Call, r.Arguments()), Principal: r.Requester.Principal,
 		Unknown: r.Requester.Unknown, State: r.State, StateWords: stateWords(r), Message: cur.Decision.Message, From: messageFrom(cur),

@@ -23,7 +23,7 @@ func TestUsers3_1_ATakenSeatIsSaid(t *testing.T) {
 	if got := whyNot(idle, true); !strings.Contains(got, "the seats that you may fill are taken") || !strings.Contains(got, "deny") {
 		t.Errorf("%q", got)
 	}
-	if (card{Pending: true, Say: true, Seat: true}).Approvable() || !(card{Pending: true, Say: true, Seat: true, Fills: true}).Approvable() {
+	if (request{Pending: true, Say: true, Seat: true}).Approvable() || !(request{Pending: true, Say: true, Seat: true, Fills: true}).Approvable() {
 		t.Error("only an approval that fills a seat is offered")
 	}
 	for _, c := range []struct {
