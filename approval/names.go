@@ -9,8 +9,9 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// NameProblem says why no human, group or account can have a name, and what would be right; "" when one could. Such a name
-// is refused wherever it comes from: a name that looks like another one would let people pass for somebody else, or for
+// NameProblem says why no human, group or account can have a name, and what would
+// be right; "" when one could. Such a name is refused wherever it comes from: a
+// name that looks like another one would let people pass for somebody else, or for
 // nobody.
 func NameProblem(name string) (message, expected string) {
 	switch {
@@ -31,9 +32,12 @@ func NameProblem(name string) (message, expected string) {
 
 func oddSpace(r rune) bool { return r != ' ' && unicode.IsSpace(r) }
 
-// mixesAlphabets reports whether a word has letters of two alphabets that share their shapes.
+// mixesAlphabets reports whether a word has letters of two alphabets that share
+// their shapes.
 func mixesAlphabets(text string) bool {
-	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) {
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsMark(r)
+	}) {
 		if len(safetext.Alphabets(word)) > 1 {
 			return true
 		}

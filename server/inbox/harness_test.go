@@ -108,7 +108,8 @@ people:
   - {id: owner@example.com, name: Olga Owner, also: [olga], groups: [risk], owns: [trading-desk]}
 `
 
-// site is an inbox with everything around it, all of it real: a store in a file, the service, a directory, a plan, and the headers of sign-in.
+// site is an inbox with everything around it, all of it real: a store in a file,
+// the service, a directory, a plan, and the headers of sign-in.
 type site struct {
 	t       testing.TB
 	store   store.Store
@@ -132,7 +133,10 @@ func (h *site) Plan(_ context.Context, _, agent string) (*approval.Compiled, err
 	if agent != "trading-desk" && agent != "other-agent" && !strings.Contains(agent, hostile) {
 		return nil, approval.ErrUnknownAgent
 	}
-	return &approval.Compiled{Agent: approval.Agent{ID: agent, Version: "2.3.0", Name: "Trading Desk"}, Plan: h.plan}, nil
+	return &approval.Compiled{
+		Agent: approval.Agent{ID: agent, Version: "2.3.0", Name: "Trading Desk"},
+		Plan:  h.plan,
+	}, nil
 }
 
 func open(t testing.TB) *site { return openArmed(t, 0) }
@@ -167,7 +171,11 @@ func openWith(t testing.TB, change func(*inbox.Config)) *site {
 	if h.plan, err = resolve.Compile(agent, set, resolve.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if h.store, err = sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "assent.db"), sqlite.Options{Now: h.now}); err != nil {
+	if h.store, err = sqlite.Open(
+		t.Context(),
+		filepath.Join(t.TempDir(), "assent.db"),
+		sqlite.Options{Now: h.now},
+	); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { h.store.Close() })
@@ -175,12 +183,24 @@ func openWith(t testing.TB, change func(*inbox.Config)) *site {
 		t.Fatal(err)
 	}
 	plans := &administration.Planner{Next: h, Admins: admins}
-	h.service = approval.New(h.store, plans, h.people, h.now, rand.Reader, approval.Config{Route: func(event string, r *approval.Request) []approval.Delivery {
-		if event != approval.EventOpened {
-			return nil
-		}
-		return []approval.Delivery{{Target: "webhook:ops", Event: event, Subject: r.ID, Payload: "{}"}}
-	}})
+	h.service = approval.New(
+		h.store,
+		plans,
+		h.people,
+		h.now,
+		rand.Reader,
+		approval.Config{Route: func(event string, r *approval.Request) []approval.Delivery {
+			if event != approval.EventOpened {
+				return nil
+			}
+			return []approval.Delivery{{
+				Target:  "webhook:ops",
+				Event:   event,
+				Subject: r.ID,
+				Payload: "{}",
+			}}
+		}},
+	)
 	h.handler = h.newHandler()
 	server := httptest.NewServer(h.handler)
 	t.Cleanup(server.Close)
@@ -190,9 +210,17 @@ func openWith(t testing.TB, change func(*inbox.Config)) *site {
 
 func (h *site) newHandler() http.Handler {
 	cfg := inbox.Config{
-		Service: h.service, Store: h.store, Directory: h.people, Now: h.now, Logger: slog.New(slog.NewTextHandler(h.t.Output(), nil)), Who: h.who,
+		Service:        h.service,
+		Store:          h.store,
+		Directory:      h.people,
+		Now:            h.now,
+		Logger:         slog.New(slog.NewTextHandler(h.t.Output(), nil)),
+		Who:            h.who,
 		Administration: &administration.Desk{Service: h.service, Directory: h.people, Admins: admins},
-		Arm:            h.arm, Admins: h.admins, SignOut: "/auth/sign-out", PublicKey: h.signer.PublicKey(),
+		Arm:            h.arm,
+		Admins:         h.admins,
+		SignOut:        "/auth/sign-out",
+		PublicKey:      h.signer.PublicKey(),
 	}
 	h.change(&cfg)
 	pages := inbox.New(cfg)
@@ -217,13 +245,24 @@ func (h *site) who(r *http.Request) (string, approval.Person, bool, bool) {
 }
 
 func tool(name, args string) *resolve.Call {
-	return &resolve.Call{Kind: resolve.Tool, Tool: name, Args: []byte(args), Principal: "client-7", Session: "s-1"}
+	return &resolve.Call{
+		Kind:      resolve.Tool,
+		Tool:      name,
+		Args:      []byte(args),
+		Principal: "client-7",
+		Session:   "s-1",
+	}
 }
 
 // ask opens a request.
 func (h *site) ask(call *resolve.Call) *approval.Request {
 	h.t.Helper()
-	out, err := h.service.Open(h.t.Context(), approval.OpenInput{Tenant: tenant, Asker: approval.Asker{Token: "desk-runtime"}, Agent: "trading-desk", Call: call})
+	out, err := h.service.Open(h.t.Context(), approval.OpenInput{
+		Tenant: tenant,
+		Asker:  approval.Asker{Token: "desk-runtime"},
+		Agent:  "trading-desk",
+		Call:   call,
+	})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -369,14 +408,27 @@ func (h *site) fill() (pending *approval.Request) {
 	h.t.Helper()
 	for i := range 3 {
 		r := h.ask(tool("place_order", fmt.Sprintf(`{"side":"buy","quantity":%d,"symbol":"ACME"}`, 100+i)))
-		h.browser([]string{"alice", "bob"}[i%2]).answer(r.ID, []string{"approve", "deny", "approve"}[i], url.Values{"reason": {"as discussed " + strconv.Itoa(i)}})
+		h.browser([]string{"alice", "bob"}[i%2]).answer(
+			r.ID,
+			[]string{"approve", "deny", "approve"}[i],
+			url.Values{"reason": {"as discussed " + strconv.Itoa(i)}},
+		)
 	}
 	granted := h.ask(tool("refund", `{"amount":340.00,"currency":"USD","order":"R-1"}`))
-	h.browser("bob").answer(granted.ID, "approve", url.Values{"grant": {"on"}, "uses": {"20"}, "hours": {"8"}, "bound": {"at_most:amount"}})
+	h.browser("bob").answer(granted.ID, "approve", url.Values{
+		"grant": {"on"},
+		"uses":  {"20"},
+		"hours": {"8"},
+		"bound": {"at_most:amount"},
+	})
 	h.ask(tool("place_order", `{"side":"buy","quantity":1000,"symbol":"INIT"}`))
 	h.ask(tool("place_order", `{"side":"buy","quantity":2000,"symbol":"INIT"}`))
 	h.ask(tool("pay", `{"iban":"DE02120300000000202051","amount":1200,"to":{"name":"Erika","note":"rent"}}`))
-	r := h.ask(tool("execute_trade", `{"amount":20000,"currency":"USD","note":"Rebalance for client.\nCheck with p\u0430ypal\u202egnp","legs":[{"symbol":"ACME","quantity":120},{"symbol":"INIT","quantity":-40}]}`))
+	r := h.ask(tool(
+		"execute_trade",
+		`{"amount":20000,"currency":"USD","note":"Rebalance for client.\nCheck with `+
+			`p\u0430ypal\u202egnp","legs":[{"symbol":"ACME","quantity":120},{"symbol":"INIT","quantity":-40}]}`,
+	))
 	h.browser("alice").answer(r.ID, "approve", nil)
 	h.seal()
 	return h.request(r.ID)

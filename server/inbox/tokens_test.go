@@ -13,7 +13,13 @@ import (
 
 func (h *site) devices() *tokens.Devices {
 	return &tokens.Devices{
-		Maker:  &tokens.Maker{Store: h.store, Directory: h.people, Record: h.service.Record, Now: h.now, Random: rand.Reader},
+		Maker: &tokens.Maker{
+			Store:     h.store,
+			Directory: h.people,
+			Record:    h.service.Record,
+			Now:       h.now,
+			Random:    rand.Reader,
+		},
 		Values: h.store,
 	}
 }
@@ -91,7 +97,12 @@ func TestARefusedCommandLineGetsNothing(t *testing.T) {
 
 func TestNobodyEndsTheTokenOfSomebodyElse(t *testing.T) {
 	h := open(t)
-	made, _, err := h.devices().Maker.Make(t.Context(), tenant, tokens.Spec{Name: "runtime", Scopes: []string{"request"}}, tokens.By{Operator: true})
+	made, _, err := h.devices().Maker.Make(
+		t.Context(),
+		tenant,
+		tokens.Spec{Name: "runtime", Scopes: []string{"request"}},
+		tokens.By{Operator: true},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
