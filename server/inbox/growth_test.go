@@ -47,7 +47,7 @@ func costly() map[string]func(n int) string {
 func TestH5_ShowsTextsInLinearTime(t *testing.T) {
 	for name, text := range costly() {
 		t.Run(name, func(t *testing.T) {
-			growth.Linear(t, 10_000, func(n int) func() {
+			growth.Linear(t, 5_000, func(n int) func() {
 				s := text(n)
 				return func() {
 					for _, f := range []safetext.Form{
@@ -99,7 +99,7 @@ func TestH5_ShowsLargeCallsInLinearTime(t *testing.T) {
 	redact := hides.Redaction()
 	for name, text := range calls {
 		t.Run(name, func(t *testing.T) {
-			growth.Linear(t, 10_000, func(n int) func() {
+			growth.Linear(t, 5_000, func(n int) func() {
 				s := text(n)
 				return func() {
 					for _, all := range []bool{false, true} {
