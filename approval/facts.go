@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -47,10 +48,10 @@ func standInFacts(standIns []policy.StandIn) []any {
 }
 
 // countedFacts says whose approvals counted, with the groups that they held then, of those that are asked or stand in.
-func (r *Request) countedFacts(people []Person, now time.Time) []any {
-	asked := groupsOf(r.StagesAt(now))
-	out := make([]any, len(people))
-	for i, p := range people {
+func (r *Request) countedFacts(approvers []Person, now time.Time) []any {
+	asked := people.GroupsOf(r.StagesAt(now))
+	out := make([]any, len(approvers))
+	for i, p := range approvers {
 		groups := slices.DeleteFunc(slices.Clone(asked), func(g string) bool { return !p.Holds(g) })
 		out[i] = map[string]any{"person": p.ID, "groups": list(groups)}
 	}
@@ -151,7 +152,7 @@ func safeText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 func digestOf(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
-		h.Write([]byte(strconv.Itoa(len(p)) + ":" + p))
+		h.Write([]byte(prefixed(p)))
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -2,7 +2,6 @@ package approval
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -50,9 +49,9 @@ func (r *Request) CallsIn() []CallIn {
 	if r.State != Pending {
 		return out
 	}
-	for _, rung := range r.Ladder {
-		if rung.Kind == Escalate && !slices.Contains(r.Called, rung.To) {
-			out = append(out, CallIn{Group: rung.To, At: rung.At, For: r.standsInFor(rung.To)})
+	for _, next := range r.Scheduled {
+		if next.Kind == Escalate && !slices.Contains(r.Called, next.To) {
+			out = append(out, CallIn{Group: next.To, At: next.At, For: r.standsInFor(next.To)})
 		}
 	}
 
@@ -109,20 +108,6 @@ func groupWords(group string) string {
 	}
 
 	return group
-}
-
-// String says what is short: "2 of risk are needed, and only 1 may answer this".
-func (s Shortage) String() string {
-	who := s.Group
-	if who == "" {
-		who = "all approvers"
-	}
-	have := "only " + strconv.Itoa(s.Have) + " of them may answer this"
-	if s.Have == 0 {
-		have = "nobody of them may answer this"
-	}
-
-	return strconv.Itoa(s.Need) + " of " + who + ": " + have
 }
 
 // ShortageWords says which stages nobody can fill; "" when there are none.

@@ -12,8 +12,9 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Outcome is what a decision says. Outcomes are ordered: the smaller one wins. The zero value is Deny, so a decision
-// that was never made lets nothing run.
+// Outcome is what a decision says, and what opening a request comes to (approval.Opened). Outcomes are
+// ordered: the smaller one wins. The zero value is Deny, so a decision that was never made lets nothing
+// run.
 type Outcome uint8
 
 // The outcomes, strictest first.

@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/tokens"
 	"github.com/assent-dev/assent/store"
 )
 
 // backend wires the heavy half of the command.
-func backend() cli.Backend {
-	return cli.Backend{
-		OpenStore:   func(ctx context.Context, c cli.StoreConfig) (store.Store, error) { return openStore(ctx, c, nil) },
+func backend() operate.Backend {
+	return operate.Backend{
+		OpenStore:   func(ctx context.Context, c config.Store) (store.Store, error) { return openStore(ctx, c, nil) },
 		CreateToken: createToken, RevokeToken: revokeToken, Thaw: thaw, Prune: prune, Backup: backup, Restore: restore, RotateKey: rotateKey,
 		Serve: serve, Check: checkServe, CheckOIDC: checkOIDC, Gateway: serveGateway,
 	}
@@ -37,25 +38,16 @@ func maker(s store.Store) *tokens.Maker {
 
 // createToken makes a token for whoever holds the store.
 func createToken(ctx context.Context, s store.Store, tenant string, body openapi.TokenBody) (*openapi.CreatedToken, error) {
-	spec := tokens.Spec{Name: body.Name, Agents: body.Agents, Person: body.Person, Replaces: body.Replaces}
-	for _, scope := range body.Scopes {
-		spec.Scopes = append(spec.Scopes, string(scope))
-	}
-	if body.ExpiresIn != "" {
-		age, err := time.ParseDuration(body.ExpiresIn)
-		if err != nil {
-			return nil, fmt.Errorf("expires: %w", err)
-		}
-		spec.Age = age
+	spec, err := tokens.SpecOf(body)
+	if err != nil {
+		return nil, err
 	}
 	t, secret, err := maker(s).Make(ctx, tenant, spec, tokens.By{Operator: true})
 	if err != nil {
 		return nil, err
 	}
 
-	return &openapi.CreatedToken{Secret: secret, Token: openapi.Token{
-		ID: t.ID, Tenant: t.Tenant, Name: t.Name, Scopes: t.Scopes, Agents: t.Agents, Person: t.Person, Created: t.Created, Expires: t.Expires,
-	}}, nil
+	return &openapi.CreatedToken{Secret: secret, Token: tokens.Shown(t)}, nil
 }
 
 func revokeToken(ctx context.Context, s store.Store, tenant, id string) error {

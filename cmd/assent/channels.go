@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/internal/guard"
 	"github.com/assent-dev/assent/server/inbox"
 	"github.com/assent-dev/assent/server/notify"
@@ -26,7 +27,7 @@ func channels() []channel {
 		{
 			name:     slack.Channel,
 			answers:  true,
-			register: cli.SlackURL,
+			register: operate.SlackURL,
 			targets:  slackTargets,
 		},
 	}
@@ -40,19 +41,19 @@ type channel struct {
 	register string // what an operator calls the address that it posts answers to; "": it posts none
 	// targets are those that the configuration of a tenant names. nil: there are
 	// none to name.
-	targets func(t cli.TenantConfig) []target
+	targets func(t config.Tenant) []target
 }
 
 // target is one receiver of a channel.
 type target struct {
 	key   string // tells it from others of the tenant, where the channel may have several
-	route cli.RouteConfig
+	route config.Route
 	// check reads what the configuration names.
 	check func() []error
 	// open makes the sender. It may be an http.Handler too, which takes answers and
 	// checks by itself who posts them, and have a method Wait, which returns when
 	// it has ended what it works at.
-	open func(h *house) (notify.Sender, error)
+	open func(a *app) (notify.Sender, error)
 }
 
 // votingChannels are the names of the channels by which people answer.
@@ -108,7 +109,7 @@ func (t targeted) label() string {
 }
 
 // targetsOf lists all targets of a tenant.
-func targetsOf(t cli.TenantConfig) []targeted {
+func targetsOf(t config.Tenant) []targeted {
 	var all []targeted
 	for _, c := range channels() {
 		if c.targets == nil {
@@ -124,7 +125,7 @@ func targetsOf(t cli.TenantConfig) []targeted {
 
 // delivery is who hears of what happens, through all channels.
 type delivery struct {
-	cfg     cli.ServeConfig
+	cfg     config.Serve
 	all     []targeted
 	router  *notify.Router           // nil: nobody hears of anything
 	senders map[string]notify.Sender // by name of the target
@@ -133,7 +134,7 @@ type delivery struct {
 
 // newDelivery checks the routes. Senders come with connect, since some vote through
 // the service that the routes belong to.
-func newDelivery(cfg cli.ServeConfig, base string) (*delivery, error) {
+func newDelivery(cfg config.Serve, base string) (*delivery, error) {
 	d := &delivery{cfg: cfg, senders: map[string]notify.Sender{}}
 	var routes []notify.Route
 	var names []string
@@ -206,10 +207,10 @@ func (d *delivery) route(event string, r *approval.Request) []approval.Delivery 
 }
 
 // connect makes the senders.
-func (d *delivery) connect(h *house) error {
+func (d *delivery) connect(a *app) error {
 	var targets []notify.Target
 	for _, t := range d.all {
-		sender, err := t.open(h)
+		sender, err := t.open(a)
 		if err != nil {
 			return fmt.Errorf("tenant %s: %s: %w", t.tenant, t.label(), err)
 		}
@@ -221,7 +222,7 @@ func (d *delivery) connect(h *house) error {
 	}
 	report := func(job store.Job, r notify.Result, err error) {
 		if err != nil {
-			h.log.Warn(
+			a.log.Warn(
 				"delivery",
 				"target",
 				job.Target,
@@ -240,7 +241,7 @@ func (d *delivery) connect(h *house) error {
 	}
 	var err error
 	d.worker, err = notify.NewWorker(notify.WorkerConfig{
-		Outbox:  h.store,
+		Outbox:  a.store,
 		Targets: targets,
 		Drain:   d.cfg.Drain,
 		Report:  report,
@@ -260,13 +261,13 @@ func (d *delivery) mount(mux *http.ServeMux) {
 }
 
 // register lists the addresses that channels must be told to post answers to.
-func (d *delivery) register(base string) []cli.Address {
-	var out []cli.Address
+func (d *delivery) register(base string) []operate.Address {
+	var out []operate.Address
 	for _, t := range d.all {
 		if t.channel.register != "" {
 			out = append(
 				out,
-				cli.Address{Tenant: t.tenant, For: t.channel.register, URL: base + t.channel.path(t.tenant)},
+				operate.Address{Tenant: t.tenant, For: t.channel.register, URL: base + t.channel.path(t.tenant)},
 			)
 		}
 	}
@@ -287,24 +288,24 @@ func (d *delivery) run(ctx context.Context) {
 }
 
 // webhookTargets are the receivers of webhooks, of which a tenant may have several.
-func webhookTargets(t cli.TenantConfig) []target {
+func webhookTargets(t config.Tenant) []target {
 	var out []target
 	for _, w := range t.Webhooks {
 		out = append(out, target{
 			key:   w.Name,
-			route: w.RouteConfig,
+			route: w.Route,
 			check: func() []error {
 				_, err := newWebhook(w)
 				return []error{err}
 			},
-			open: func(*house) (notify.Sender, error) { return newWebhook(w) },
+			open: func(*app) (notify.Sender, error) { return newWebhook(w) },
 		})
 	}
 
 	return out
 }
 
-func newWebhook(w cli.WebhookConfig) (*webhook.Sender, error) {
+func newWebhook(w config.Webhook) (*webhook.Sender, error) {
 	address := w.URL
 	if w.URLFile != "" {
 		var err error
@@ -332,23 +333,23 @@ func newWebhook(w cli.WebhookConfig) (*webhook.Sender, error) {
 }
 
 // slackTargets is the Slack workspace of a tenant, where it has one.
-func slackTargets(t cli.TenantConfig) []target {
+func slackTargets(t config.Tenant) []target {
 	if t.Slack == nil {
 		return nil
 	}
 
 	return []target{{
-		route: t.Slack.RouteConfig,
+		route: t.Slack.Route,
 		check: func() []error {
 			_, token := readSecret(t.Slack.TokenFile)
 			_, signing := readSecret(t.Slack.SigningSecretFile)
 			return []error{token, signing}
 		},
-		open: func(h *house) (notify.Sender, error) { return newSlack(h, t.Name, t.Slack) },
+		open: func(a *app) (notify.Sender, error) { return newSlack(a, t.Name, t.Slack) },
 	}}
 }
 
-func newSlack(h *house, tenant string, s *cli.SlackConfig) (*slack.App, error) {
+func newSlack(a *app, tenant string, s *config.Slack) (*slack.App, error) {
 	token, err := readSecret(s.TokenFile)
 	if err != nil {
 		return nil, err
@@ -365,13 +366,13 @@ func newSlack(h *house, tenant string, s *cli.SlackConfig) (*slack.App, error) {
 		SigningSecret: signing,
 		Channels:      s.Channels,
 		Arguments:     s.Arguments,
-		Inbox:         h.base.String(),
+		Inbox:         a.base.String(),
 		API:           s.API,
 		Guard:         guard.Guard{Loopback: s.Loopback},
-		Report:        func(err error) { h.log.Warn("slack", "tenant", tenant, "error", err) },
-		Voter:         h.service,
-		Requests:      h.service,
-		People:        h.people,
-		Values:        h.store,
+		Report:        func(err error) { a.log.Warn("slack", "tenant", tenant, "error", err) },
+		Voter:         a.service,
+		Requests:      a.service,
+		People:        a.people,
+		Values:        a.store,
 	})
 }

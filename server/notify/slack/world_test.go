@@ -254,7 +254,7 @@ func (w *world) open(call *resolve.Call) *approval.Request {
 		Agent:  agentID,
 		Call:   call,
 	})
-	if err != nil || out.Outcome != approval.OpenPending {
+	if err != nil || out.Outcome != resolve.Ask {
 		w.t.Fatalf("open: %+v, %v", out, err)
 	}
 	return out.Request
