@@ -8,7 +8,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Answering is what tells whose answer a request waits for: the part of it that lists carry, so that they read no call.
+// Answering is what tells whose answer a request waits for: the part of it that
+// lists carry, so that they read no call.
 type Answering struct {
 	Agent     string         `json:"agent"` // id
 	Asked     time.Time      `json:"asked"` // stand-ins may come in some time after it
@@ -67,7 +68,8 @@ func seated(seatings []people.Seating, _ bool) int {
 	return n
 }
 
-// counted are the people whose approval of the current revision counts as of now, in the order they gave it.
+// counted are the people whose approval of the current revision counts as of now,
+// in the order they gave it.
 func (w standing) counted(a *Answering) []Person {
 	var out []Person
 	for _, id := range a.Approved {

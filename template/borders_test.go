@@ -6,11 +6,16 @@ import (
 	"testing"
 )
 
-// TestE3_IdentifiersAreOfASCII: letters, digits behind the first character, and underscores.
+// TestE3_IdentifiersAreOfASCII: letters, digits behind the first character, and
+// underscores.
 func TestE3_IdentifiersAreOfASCII(t *testing.T) {
 	identifier := regexp.MustCompile(`^[A-Za-z_][A-Za-z_0-9]*$`)
 	for c := range 256 {
-		for _, name := range []string{string([]byte{byte(c)}), string([]byte{'a', byte(c)}), string([]byte{byte(c), 'a'})} {
+		for _, name := range []string{
+			string([]byte{byte(c)}),
+			string([]byte{'a', byte(c)}),
+			string([]byte{byte(c), 'a'}),
+		} {
 			if isIdentifier(name) != identifier.MatchString(name) {
 				t.Errorf("%q is an identifier: %v", name, isIdentifier(name))
 			}
@@ -25,7 +30,16 @@ func TestE3_EveryRuleIsDescribed(t *testing.T) {
 		described[r.ID] = true
 	}
 	seen := map[string]bool{}
-	for _, text := range []string{"", strings.Repeat("x", MaxLength+1), "{{#a}}", "{{{a}}}", "{{a", "{{}}", "{{a b}}", "\u202e"} {
+	for _, text := range []string{
+		"",
+		strings.Repeat("x", MaxLength+1),
+		"{{#a}}",
+		"{{{a}}}",
+		"{{a",
+		"{{}}",
+		"{{a b}}",
+		"\u202e",
+	} {
 		_, problems := Parse(text)
 		for _, p := range problems {
 			if seen[p.Code] = true; !described[p.Code] {

@@ -25,7 +25,8 @@ type Facts struct {
 	ParentInput value.Value // of the delegating agent
 }
 
-// text returns a variable's value, not yet safe to show; false if it has none in this context.
+// text returns a variable's value, not yet safe to show; false if it has none in
+// this context.
 func (f *Facts) text(ctx Context, r reference) (safetext.Value, bool) {
 	if !r.in(ctx) {
 		return safetext.Value{}, false

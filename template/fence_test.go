@@ -18,7 +18,8 @@ import (
 // These tests are the fence around mustache: one for each hazard that was found in it (docs of the
 // dependency, section 4).
 
-// Whatever the author writes, mustache is given variables named v0, v1, t2… and nothing else.
+// Whatever the author writes, mustache is given variables named v0, v1, t2… and
+// nothing else.
 func TestFenceMustacheSeesGeneratedNamesOnly(t *testing.T) {
 	generated := regexp.MustCompile(`^[vt][0-9]+$`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -36,9 +37,41 @@ func TestFenceMustacheSeesGeneratedNamesOnly(t *testing.T) {
 
 // templates generates texts full of tags, broken ones too.
 func templates() *rapid.Generator[string] {
-	piece := rapid.SampledFrom([]string{"{{agent_id}}", "{{ tool_name }}", "{{tool_args.v}}", "{{tool_args}}", "{{{tool_args.v}}}", "{{&tool_args.v}}",
-		"{{tool_args.gone}}", "{{v0}}", "{{t0}}", "{{#tool_args}}", "{{/tool_args}}", "{{^x}}", "{{>/etc/hostname}}", "{{! c }}", "{{=<% %>=}}", "<%agent_id%>",
-		"{{", "}}", "{", "}", "{{}}", "{{.}}", "{{String}}", " ", "\n", "\t", "\r\n", "\r", "$", "Pay ", "⚠\ufe0f", "\u202e", "\u05d0"})
+	piece := rapid.SampledFrom([]string{
+		"{{agent_id}}",
+		"{{ tool_name }}",
+		"{{tool_args.v}}",
+		"{{tool_args}}",
+		"{{{tool_args.v}}}",
+		"{{&tool_args.v}}",
+		"{{tool_args.gone}}",
+		"{{v0}}",
+		"{{t0}}",
+		"{{#tool_args}}",
+		"{{/tool_args}}",
+		"{{^x}}",
+		"{{>/etc/hostname}}",
+		"{{! c }}",
+		"{{=<% %>=}}",
+		"<%agent_id%>",
+		"{{",
+		"}}",
+		"{",
+		"}",
+		"{{}}",
+		"{{.}}",
+		"{{String}}",
+		" ",
+		"\n",
+		"\t",
+		"\r\n",
+		"\r",
+		"$",
+		"Pay ",
+		"⚠\ufe0f",
+		"\u202e",
+		"\u05d0",
+	})
 	return rapid.Map(rapid.SliceOfN(piece, 0, 12), func(s []string) string { return strings.Join(s, "") })
 }
 
@@ -93,7 +126,8 @@ func TestFencePartialsReadNoFiles(t *testing.T) {
 
 // Names that are methods of the values that carry them must not call anything.
 func TestFenceMethodsAreNotCalled(t *testing.T) {
-	tmpl, _ := Parse("{{tool_args.amount.String}}{{tool_args.amount.Int64}}{{tool_args.amount.IsInt}}{{tool_args.Lookup}}{{String}}|{{tool_args.String}}")
+	tmpl, _ := Parse("{{tool_args.amount.String}}{{tool_args.amount.Int64}}{{tool_args.amount.IsInt}}" +
+		"{{tool_args.Lookup}}{{String}}|{{tool_args.String}}")
 	m := tmpl.Render(LocalTool, &Facts{Args: parseJSON(t, `{"amount":7,"String":"a key"}`)})
 	if m.Text != "|a key" || len(m.Missing) != 5 {
 		t.Errorf("%q, missing %q", m.Text, m.Missing)
@@ -102,7 +136,16 @@ func TestFenceMethodsAreNotCalled(t *testing.T) {
 
 // Numbers keep the digits of the source: no 1.2345678e+07, no rounding.
 func TestFenceNumbersKeepTheirLexeme(t *testing.T) {
-	for _, lexeme := range []string{"12345678", "1.2345678e7", "9007199254740993", "123456789012345678901234567890", "500.00", "0.10", "-0", "1E+2"} {
+	for _, lexeme := range []string{
+		"12345678",
+		"1.2345678e7",
+		"9007199254740993",
+		"123456789012345678901234567890",
+		"500.00",
+		"0.10",
+		"-0",
+		"1E+2",
+	} {
 		tmpl, _ := Parse("{{tool_args.n}} {{tool_args.o}}")
 		got := tmpl.Render(LocalTool, &Facts{Args: parseJSON(t, `{"n":`+lexeme+`,"o":{"n":[`+lexeme+`]}}`)}).Text
 		if want := lexeme + ` {"n":[` + lexeme + `]}`; got != want {
@@ -131,7 +174,8 @@ func TestFenceNoHTMLEscaping(t *testing.T) {
 	}
 }
 
-// Mustache reports its own panics on standard output, where a stdio protocol may be speaking.
+// Mustache reports its own panics on standard output, where a stdio protocol may be
+// speaking.
 func TestFenceNothingOnStandardOutput(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

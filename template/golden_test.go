@@ -60,15 +60,23 @@ func TestGoldenHostile(t *testing.T) {
 	golden.Equal(t, "hostile.golden", visibleIsolates(b.String()))
 }
 
-// visibleIsolates names our isolates, so that the golden files themselves are safe to read.
+// visibleIsolates names our isolates, so that the golden files themselves are safe
+// to read.
 func visibleIsolates(s string) string {
 	return strings.NewReplacer(safetext.Isolate, "[FSI]", safetext.PopIsolate, "[PDI]").Replace(s)
 }
 
 func TestGoldenCatalog(t *testing.T) {
-	f := &Facts{ToolName: "execute_trade", MCPServer: "broker", SkillID: "process-payment", RemoteAgent: "payments",
-		AgentAlias: "executor", AgentID: "trading-desk", Args: parseJSON(t, `{"amount":20000.00}`),
-		ParentInput: parseJSON(t, `{"risk_level":"high"}`)}
+	f := &Facts{
+		ToolName:    "execute_trade",
+		MCPServer:   "broker",
+		SkillID:     "process-payment",
+		RemoteAgent: "payments",
+		AgentAlias:  "executor",
+		AgentID:     "trading-desk",
+		Args:        parseJSON(t, `{"amount":20000.00}`),
+		ParentInput: parseJSON(t, `{"risk_level":"high"}`),
+	}
 	contexts := []Context{LocalTool, MCPTool, Skill, LocalDelegation, RemoteDelegation}
 	names := map[string]bool{}
 	var b strings.Builder

@@ -37,7 +37,8 @@ type Template struct {
 	engine  engine
 }
 
-// part is a stretch of the message: the author's text, already safe to show, or one variable.
+// part is a stretch of the message: the author's text, already safe to show, or one
+// variable.
 type part struct {
 	text string
 	key  string // name that mustache knows it by; "" for text that is written into the generated template
@@ -140,7 +141,8 @@ func (t *Template) addText(s string) {
 	t.parts = append(t.parts, p)
 }
 
-// source is the template that mustache compiles: brace-free text and generated names only.
+// source is the template that mustache compiles: brace-free text and generated
+// names only.
 func (t *Template) source() string {
 	var b strings.Builder
 	for _, p := range t.parts {
@@ -200,7 +202,8 @@ func (t *Template) Render(ctx Context, f *Facts) Message {
 	return m
 }
 
-// fixed starts the values of a rendering with the author's texts that mustache must not read.
+// fixed starts the values of a rendering with the author's texts that mustache must
+// not read.
 func (t *Template) fixed() map[string]string {
 	values := make(map[string]string, len(t.vars))
 	for _, p := range t.parts {

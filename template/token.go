@@ -91,8 +91,13 @@ func (s *scanner) content(body string, opened, length int) {
 		s.problem(ruleEmptyTag, s.pos, length, "the tag is empty", "name a variable, such as {{tool_name}}")
 		s.take(length)
 	case !raw && isLogic(name):
-		s.problem(ruleLogic, s.pos, length, logicWord(name)+" is not part of message templates; it is printed as it stands",
-			"plain variables only; put the decision into `condition`")
+		s.problem(
+			ruleLogic,
+			s.pos,
+			length,
+			logicWord(name)+" is not part of message templates; it is printed as it stands",
+			"plain variables only; put the decision into `condition`",
+		)
 		s.take(length)
 	case !validName(name):
 		s.problem(ruleName, s.pos, length, "this is not the name of a variable; it is printed as it stands",
@@ -106,8 +111,13 @@ func (s *scanner) content(body string, opened, length int) {
 // emit adds the variable of the tag at pos.
 func (s *scanner) emit(name string, raw bool, length int) {
 	if raw {
-		s.problem(ruleRaw, s.pos, length, "braces or an ampersand for raw output change nothing: messages are plain text",
-			"{{"+name+"}}")
+		s.problem(
+			ruleRaw,
+			s.pos,
+			length,
+			"braces or an ampersand for raw output change nothing: messages are plain text",
+			"{{"+name+"}}",
+		)
 	}
 	at := s.pos + strings.Index(s.src[s.pos:], name)
 	s.tokens = append(s.tokens, token{text: name, offset: at, variable: true})
@@ -120,8 +130,14 @@ func (s *scanner) unbalanced(length int, message, expected string) {
 }
 
 func (s *scanner) problem(rule string, offset, length int, message, expected string) {
-	s.problems = append(s.problems, Problem{Code: rule, Offset: offset, Length: length,
-		Message: message, Expected: expected, Severity: severityOf(rule)})
+	s.problems = append(s.problems, Problem{
+		Code:     rule,
+		Offset:   offset,
+		Length:   length,
+		Message:  message,
+		Expected: expected,
+		Severity: severityOf(rule),
+	})
 }
 
 // invisible reports each character of the author's text that will be shown as an escape.
@@ -129,8 +145,13 @@ func (s *scanner) invisible(text string, base int) {
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])
 		if !safetext.AuthorMay(r, n) && !strings.HasPrefix(text[i:], "\r\n") {
-			s.problem(ruleInvisible, base+i, n, "the template contains the invisible character "+safetext.Author(text[i:i+n]),
-				"remove it: it will be shown as this escape")
+			s.problem(
+				ruleInvisible,
+				base+i,
+				n,
+				"the template contains the invisible character "+safetext.Author(text[i:i+n]),
+				"remove it: it will be shown as this escape",
+			)
 		}
 		i += n
 	}
@@ -174,7 +195,8 @@ func validName(name string) bool {
 		return false
 	}
 	for _, key := range segments[1:] {
-		if key == "" || strings.ContainsAny(key, " {}") || strings.ContainsFunc(key, safetext.Hidden) || !utf8.ValidString(key) {
+		if key == "" || strings.ContainsAny(key, " {}") || strings.ContainsFunc(key, safetext.Hidden) ||
+			!utf8.ValidString(key) {
 			return false
 		}
 	}
@@ -192,13 +214,23 @@ func isIdentifier(s string) bool {
 }
 
 func emptyTemplate(text string) Problem {
-	return Problem{Code: ruleEmpty, Length: len(text), Message: "the message template is empty, so the default message is used",
-		Expected: "some text, or leave the field out", Severity: diag.Warning}
+	return Problem{
+		Code:     ruleEmpty,
+		Length:   len(text),
+		Message:  "the message template is empty, so the default message is used",
+		Expected: "some text, or leave the field out",
+		Severity: diag.Warning,
+	}
 }
 
 func tooLong(text string) Problem {
-	return Problem{Code: ruleTooLong, Length: len(text), Message: "the message template is longer than 16 KiB, so the default message is used",
-		Expected: "a few sentences that a person reads before approving", Severity: diag.Error}
+	return Problem{
+		Code:     ruleTooLong,
+		Length:   len(text),
+		Message:  "the message template is longer than 16 KiB, so the default message is used",
+		Expected: "a few sentences that a person reads before approving",
+		Severity: diag.Error,
+	}
 }
 
 func trim(s string) string { return strings.Trim(s, " \t") }

@@ -26,8 +26,12 @@ func TestParse(t *testing.T) {
 		{"inner spaces", "{{ tool_name }}{{\ttool_name}}", "tool_name tool_name", nil},
 		{"dollar", "${{tool_args.amount}}", "tool_args.amount", nil},
 		{"neighbours", "{{a}}{{b}}", "a b", nil},
-		{"keys with marks of their own", "{{tool_args.user-id}} {{tool_args.@type}} {{tool_args.größe}} {{tool_args.0.$x}}",
-			"tool_args.user-id tool_args.@type tool_args.größe tool_args.0.$x", nil},
+		{
+			"keys with marks of their own",
+			"{{tool_args.user-id}} {{tool_args.@type}} {{tool_args.größe}} {{tool_args.0.$x}}",
+			"tool_args.user-id tool_args.@type tool_args.größe tool_args.0.$x",
+			nil,
+		},
 		{"single braces are text", "{a} } { {", "", nil},
 		{"JSON around a variable", `{"a": {{x}}}`, "x", nil},
 
@@ -46,7 +50,12 @@ func TestParse(t *testing.T) {
 		{"triple with spaces", "{{{ a }}}", "a", []string{"template-raw-variable '{{{ a }}}'"}},
 		{"triple inside braces", "{{{{a}}}}", "", []string{"template-unbalanced '{{{{a}}}}'"}},
 		{"triple then a brace", "{{{a}}}}", "a", []string{"template-raw-variable '{{{a}}}'"}},
-		{"ampersand", "{{&a}}{{& b }}", "a b", []string{"template-raw-variable '{{&a}}'", "template-raw-variable '{{& b }}'"}},
+		{
+			"ampersand",
+			"{{&a}}{{& b }}",
+			"a b",
+			[]string{"template-raw-variable '{{&a}}'", "template-raw-variable '{{& b }}'"},
+		},
 		{"triple with a section", "{{{#a}}}", "", []string{"template-name '{{{#a}}}'"}},
 
 		{"never closed", "a {{b", "", []string{"template-unbalanced '{{'"}},
@@ -64,14 +73,28 @@ func TestParse(t *testing.T) {
 
 		{"two words", "{{a b}}", "", []string{"template-name '{{a b}}'"}},
 		{"filter", "{{a|upper}}", "", []string{"template-name '{{a|upper}}'"}},
-		{"empty segment", "{{a..b}} {{.a}} {{a.}} {{.}}", "",
-			[]string{"template-name '{{a..b}}'", "template-name '{{.a}}'", "template-name '{{a.}}'", "template-name '{{.}}'"}},
+		{
+			"empty segment",
+			"{{a..b}} {{.a}} {{a.}} {{.}}",
+			"",
+			[]string{
+				"template-name '{{a..b}}'",
+				"template-name '{{.a}}'",
+				"template-name '{{a.}}'",
+				"template-name '{{.}}'",
+			},
+		},
 		{"starts with a digit", "{{1a}}", "", []string{"template-name '{{1a}}'"}},
 		{"brace in a name", "{{a}b}}", "", []string{"template-name '{{a}b}}'"}},
 		{"brace in a key", "{{a.b}c}}", "", []string{"template-name '{{a.b}c}}'"}},
 		{"invisible character in a key", "{{a.b\u200b}}", "",
 			[]string{"template-name '{{a.b\u200b}}'", "template-invisible-character '\u200b'"}},
-		{"not UTF-8 in a key", "{{a.b\xff}}", "", []string{"template-name '{{a.b\xff}}'", "template-invisible-character '\xff'"}},
+		{
+			"not UTF-8 in a key",
+			"{{a.b\xff}}",
+			"",
+			[]string{"template-name '{{a.b\xff}}'", "template-invisible-character '\xff'"},
+		},
 
 		{"bidi control in the text", "a\u202e{{b}}", "b", []string{"template-invisible-character '\u202e'"}},
 		{"escape character in the text", "a\x1b[0m", "", []string{"template-invisible-character '\x1b'"}},
@@ -109,8 +132,30 @@ func TestParse(t *testing.T) {
 
 // What is no plain variable is printed as it was written, and values beside it still are.
 func TestVerbatim(t *testing.T) {
-	for _, text := range []string{"{{#a}}x{{/a}}", "{{^a}}", "{{>/etc/hostname}}", "{{! no }}", "{{=<% %>=}}<%agent_id%>", "{{= | =}}", "{{%x}}", "{{<p}}{{$b}}",
-		"{{{{a}}}}", "{{b", "{{a {{", "{{{a}}", "a }} b", "{{}}", "{{{}}}", "{{a b}}", "{{.}}", "{ } {a} {", "  {{! alone on its line }}\n", "{{ a\n}}", "{{{{{", "}}}}}"} {
+	for _, text := range []string{
+		"{{#a}}x{{/a}}",
+		"{{^a}}",
+		"{{>/etc/hostname}}",
+		"{{! no }}",
+		"{{=<% %>=}}<%agent_id%>",
+		"{{= | =}}",
+		"{{%x}}",
+		"{{<p}}{{$b}}",
+		"{{{{a}}}}",
+		"{{b",
+		"{{a {{",
+		"{{{a}}",
+		"a }} b",
+		"{{}}",
+		"{{{}}}",
+		"{{a b}}",
+		"{{.}}",
+		"{ } {a} {",
+		"  {{! alone on its line }}\n",
+		"{{ a\n}}",
+		"{{{{{",
+		"}}}}}",
+	} {
 		for _, full := range []string{text, "{{agent_id}}" + text, text + "\n\t{{agent_id}}", text + " {{agent_id}}{"} {
 			tmpl, _ := Parse(full)
 			got := tmpl.Render(LocalTool, &Facts{AgentID: "x"}).Text
@@ -136,7 +181,8 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// Each rule: the bad example is reported by that rule and no other, the good one not at all.
+// Each rule: the bad example is reported by that rule and no other, the good one
+// not at all.
 func TestRules(t *testing.T) {
 	ids := map[string]bool{}
 	for _, r := range Rules() {
@@ -188,7 +234,10 @@ func checkTemplate(t interface{ Fatalf(string, ...any) }, text, hostile string) 
 			t.Fatalf("%q: %+v points elsewhere", text, r)
 		}
 	}
-	args := value.Value{Kind: value.Object, Members: []value.Member{{Key: "v", Value: value.Value{Kind: value.String, Text: hostile}}}}
+	args := value.Value{
+		Kind:    value.Object,
+		Members: []value.Member{{Key: "v", Value: value.Value{Kind: value.String, Text: hostile}}},
+	}
 	m := tmpl.Render(LocalTool, &Facts{AgentID: hostile, ToolName: hostile, Args: args})
 	for _, r := range m.Text {
 		if forbidden(r) && !(safetext.AuthorMay(r, 0) && strings.ContainsRune(text, r)) {
@@ -199,7 +248,8 @@ func checkTemplate(t interface{ Fatalf(string, ...any) }, text, hostile string) 
 		return
 	}
 	plainMessage := tmpl.Render(LocalTool, &Facts{AgentID: "x"})
-	if got, want := strings.Count(m.Text, "\n"), strings.Count(text, "\n"); got != want || strings.Count(plainMessage.Text, "\n") != want {
+	if got, want := strings.Count(m.Text, "\n"), strings.Count(text, "\n"); got != want ||
+		strings.Count(plainMessage.Text, "\n") != want {
 		t.Fatalf("%q, %q: %d line breaks, the author wrote %d", text, hostile, got, want)
 	}
 	if open, shut := strings.Count(m.Text, safetext.Isolate), strings.Count(m.Text, safetext.PopIsolate); open != shut {
@@ -212,14 +262,33 @@ func checkTemplate(t interface{ Fatalf(string, ...any) }, text, hostile string) 
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"", "{{a}}", "{{{a}}}", "{{#a}}{{/a}}", "{{tool_args.v}}\r\n{{agent_id}}", "{{=<% %>=}}", "}}{{", "{{\n}}", "\u202e{{ & tool_name }}"} {
+	for _, s := range []string{
+		"",
+		"{{a}}",
+		"{{{a}}}",
+		"{{#a}}{{/a}}",
+		"{{tool_args.v}}\r\n{{agent_id}}",
+		"{{=<% %>=}}",
+		"}}{{",
+		"{{\n}}",
+		"\u202e{{ & tool_name }}",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) { checkTemplate(t, text, "x\n{{agent_id}}\u202e") })
 }
 
 func FuzzRender(f *testing.F) {
-	for _, s := range []string{"", "a\nb", "{{agent_id}}", "\u202e\u05d0", `\u{202e}`, "e\u0301\u0301", "\xff", strings.Repeat(" ", 3000)} {
+	for _, s := range []string{
+		"",
+		"a\nb",
+		"{{agent_id}}",
+		"\u202e\u05d0",
+		`\u{202e}`,
+		"e\u0301\u0301",
+		"\xff",
+		strings.Repeat(" ", 3000),
+	} {
 		f.Add("{{tool_args.v}} {{tool_args}} {{agent_id}}", s)
 	}
 	f.Fuzz(func(t *testing.T, text, hostile string) { checkTemplate(t, text, hostile) })
@@ -228,14 +297,56 @@ func FuzzRender(f *testing.F) {
 // forbidden reports whether no message may show a character of a value. Line feed, tab and our own
 // isolates are judged by each test.
 func forbidden(r rune) bool {
-	return safetext.Hidden(r) && r != '\n' && r != '\t' && !strings.ContainsRune(safetext.Isolate+safetext.PopIsolate, r)
+	return safetext.Hidden(r) && r != '\n' && r != '\t' &&
+		!strings.ContainsRune(safetext.Isolate+safetext.PopIsolate, r)
 }
 
 // deceiver generates texts that are dense in what matters here.
 func deceiver() *rapid.Generator[string] {
-	pieces := rapid.SampledFrom([]string{"\n", "\r\n", "\t", " ", "          ", "\x1b[2K", "\u202e", "\u2066", "\u2069", "\u200b", "\u200b\u200b\u200b",
-		"\U000e0041", "\ufe0f", "\u0301", "\u0338", "\u05d0", "\u0661", "é", "e", "1", "\\", "\\u{a}", "\\x{", "u{202e}", "…(", "\"", "{{", "}}", "{{agent_id}}",
-		"{", "}", "{{{v0}}}", "{{{t0}}}", "<b>", "\xff", "\xe2\x80", "\u00a0", "\u3164", "$", "東"})
+	pieces := rapid.SampledFrom([]string{
+		"\n",
+		"\r\n",
+		"\t",
+		" ",
+		"          ",
+		"\x1b[2K",
+		"\u202e",
+		"\u2066",
+		"\u2069",
+		"\u200b",
+		"\u200b\u200b\u200b",
+		"\U000e0041",
+		"\ufe0f",
+		"\u0301",
+		"\u0338",
+		"\u05d0",
+		"\u0661",
+		"é",
+		"e",
+		"1",
+		"\\",
+		"\\u{a}",
+		"\\x{",
+		"u{202e}",
+		"…(",
+		"\"",
+		"{{",
+		"}}",
+		"{{agent_id}}",
+		"{",
+		"}",
+		"{{{v0}}}",
+		"{{{t0}}}",
+		"<b>",
+		"\xff",
+		"\xe2\x80",
+		"\u00a0",
+		"\u3164",
+		"$",
+		"東",
+	})
 	any := rapid.StringOfN(rapid.Rune(), 0, 4, -1)
-	return rapid.Map(rapid.SliceOfN(rapid.OneOf(pieces, pieces, any), 0, 24), func(s []string) string { return strings.Join(s, "") })
+	return rapid.Map(rapid.SliceOfN(rapid.OneOf(pieces, pieces, any), 0, 24), func(s []string) string {
+		return strings.Join(s, "")
+	})
 }

@@ -18,21 +18,29 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// channels is the table of all channels. A new one is a folder of server/notify, a reader of its configuration, and a line here.
+// channels is the table of all channels. A new one is a folder of server/notify, a
+// reader of its configuration, and a line here.
 func channels() []channel {
 	return []channel{
 		{name: inbox.Channel, answers: true}, // pages of this server, which are sent to nobody
 		{name: "webhook", targets: webhookTargets},
-		{name: slack.Channel, answers: true, register: operate.SlackURL, targets: slackTargets},
+		{
+			name:     slack.Channel,
+			answers:  true,
+			register: operate.SlackURL,
+			targets:  slackTargets,
+		},
 	}
 }
 
-// channel is a way by which people and programs hear of requests, and by which people may answer them.
+// channel is a way by which people and programs hear of requests, and by which
+// people may answer them.
 type channel struct {
 	name     string // first part of the names of its targets, and of the address that it posts answers to
 	answers  bool   // people answer here: votes carry its name, so no client may give it as its own
 	register string // what an operator calls the address that it posts answers to; "": it posts none
-	// targets are those that the configuration of a tenant names. nil: there are none to name.
+	// targets are those that the configuration of a tenant names. nil: there are
+	// none to name.
 	targets func(t config.Tenant) []target
 }
 
@@ -42,8 +50,9 @@ type target struct {
 	route config.Route
 	// check reads what the configuration names.
 	check func() []error
-	// open makes the sender. It may be an http.Handler too, which takes answers and checks by itself who posts them, and have a
-	// method Wait, which returns when it has ended what it works at.
+	// open makes the sender. It may be an http.Handler too, which takes answers and
+	// checks by itself who posts them, and have a method Wait, which returns when
+	// it has ended what it works at.
 	open func(a *app) (notify.Sender, error)
 }
 
@@ -123,7 +132,8 @@ type delivery struct {
 	worker  *notify.Worker
 }
 
-// newDelivery checks the routes. Senders come with connect, since some vote through the service that the routes belong to.
+// newDelivery checks the routes. Senders come with connect, since some vote through
+// the service that the routes belong to.
 func newDelivery(cfg config.Serve, base string) (*delivery, error) {
 	d := &delivery{cfg: cfg, senders: map[string]notify.Sender{}}
 	var routes []notify.Route
@@ -154,7 +164,8 @@ func newDelivery(cfg config.Serve, base string) (*delivery, error) {
 	return d, err
 }
 
-// claim refuses targets that share a name, and tenants whose channel would post to the same address, or to none.
+// claim refuses targets that share a name, and tenants whose channel would post to
+// the same address, or to none.
 func (t targeted) claim(taken map[string]targeted) error {
 	if _, twice := taken[t.name()]; twice {
 		return fmt.Errorf("tenant %s: two %ss share a name: %s", t.tenant, t.channel.name, t.key)
@@ -165,10 +176,21 @@ func (t targeted) claim(taken map[string]targeted) error {
 	}
 	path, kind := t.channel.path(t.tenant), t.channel.name
 	if providerID(t.tenant) == "" {
-		return fmt.Errorf("tenant %q: %s: its name makes no address under /%s/: expected a letter of a-z or a digit in it", t.tenant, kind, kind)
+		return fmt.Errorf(
+			"tenant %q: %s: its name makes no address under /%s/: expected a letter of a-z or a digit in it",
+			t.tenant,
+			kind,
+			kind,
+		)
 	}
 	if other, twice := taken[path]; twice {
-		return fmt.Errorf("tenants %q and %q: %s: both names make the address %s: rename one of them", other.tenant, t.tenant, kind, path)
+		return fmt.Errorf(
+			"tenants %q and %q: %s: both names make the address %s: rename one of them",
+			other.tenant,
+			t.tenant,
+			kind,
+			path,
+		)
 	}
 	taken[path] = t
 
@@ -200,17 +222,36 @@ func (d *delivery) connect(a *app) error {
 	}
 	report := func(job store.Job, r notify.Result, err error) {
 		if err != nil {
-			a.log.Warn("delivery", "target", job.Target, "event", job.Event, "subject", job.Subject, "attempt", job.Attempt,
-				"result", string(r), "error", err)
+			a.log.Warn(
+				"delivery",
+				"target",
+				job.Target,
+				"event",
+				job.Event,
+				"subject",
+				job.Subject,
+				"attempt",
+				job.Attempt,
+				"result",
+				string(r),
+				"error",
+				err,
+			)
 		}
 	}
 	var err error
-	d.worker, err = notify.NewWorker(notify.WorkerConfig{Outbox: a.store, Targets: targets, Drain: d.cfg.Drain, Report: report})
+	d.worker, err = notify.NewWorker(notify.WorkerConfig{
+		Outbox:  a.store,
+		Targets: targets,
+		Drain:   d.cfg.Drain,
+		Report:  report,
+	})
 
 	return err
 }
 
-// mount puts the addresses that channels post answers to into the pages: claim has seen that no two are the same.
+// mount puts the addresses that channels post answers to into the pages: claim has
+// seen that no two are the same.
 func (d *delivery) mount(mux *http.ServeMux) {
 	for _, t := range d.all {
 		if takes, ok := d.senders[t.name()].(http.Handler); ok {
@@ -224,7 +265,10 @@ func (d *delivery) register(base string) []operate.Address {
 	var out []operate.Address
 	for _, t := range d.all {
 		if t.channel.register != "" {
-			out = append(out, operate.Address{Tenant: t.tenant, For: t.channel.register, URL: base + t.channel.path(t.tenant)})
+			out = append(
+				out,
+				operate.Address{Tenant: t.tenant, For: t.channel.register, URL: base + t.channel.path(t.tenant)},
+			)
 		}
 	}
 

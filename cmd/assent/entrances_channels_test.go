@@ -21,7 +21,8 @@ import (
 
 // view is a channel as people meet it.
 type view struct {
-	// shows is what people read of a request, without markup; nil: the channel carries no text of a call.
+	// shows is what people read of a request, without markup; nil: the channel
+	// carries no text of a call.
 	shows func(t *testing.T, w *entrances, r *approval.Request) string
 	// answers are the ways in which somebody answers; nil: nobody can.
 	answers []func(t *testing.T, w *entrances, who string, r *approval.Request) string
@@ -29,30 +30,57 @@ type view struct {
 	cuts string
 }
 
-// views are all channels of the product: those of the table, the terminal, and the API under it.
+// views are all channels of the product: those of the table, the terminal, and the
+// API under it.
 func views() map[string]view {
 	type answer = func(t *testing.T, w *entrances, who string, r *approval.Request) string
 	return map[string]view{
-		"inbox":    {shows: page, answers: []answer{votesInInbox, votesOnBatch}, cuts: "characters not shown"},
-		"webhook":  {},
-		"slack":    {shows: slackMessage, answers: []answer{clicksApprove, clicksDeny}, cuts: "the message is not shown here"},
+		"inbox":   {shows: page, answers: []answer{votesInInbox, votesOnBatch}, cuts: "characters not shown"},
+		"webhook": {},
+		"slack": {
+			shows:   slackMessage,
+			answers: []answer{clicksApprove, clicksDeny},
+			cuts:    "the message is not shown here",
+		},
 		"terminal": {shows: onTerminal, answers: []answer{onCommandLine}, cuts: "characters not shown"},
 		"HTTP API": {shows: overAPI, answers: []answer{votesOverHTTP}, cuts: "characters not shown"},
 	}
 }
 
-// hostileText tries to be something else on each channel. Its last words tell that all of it was read.
-const hostileText = "pay\u202egnp.exe\u2066x\u2069 zero\u200bwidth\ufeff" + "\x1b[2J\x1b]0;title\x07 \u009b31m red\r\nAgent: innocent\t|" +
+// hostileText tries to be something else on each channel. Its last words tell that
+// all of it was read.
+const hostileText = "pay\u202egnp.exe\u2066x\u2069 zero\u200bwidth\ufeff" +
+	"\x1b[2J\x1b]0;title\x07 \u009b31m red\r\nAgent: innocent\t|" +
 	" *bold* _it_ ~no~ `code` <!channel> <https://evil.example|click> :bomb: &lt;b&gt; <script>alert(1)</script>" +
-	" \U000e0041\U000e0042 mark\u0301\u0302\u0303\u0304\u0305\u0306 1\u0338 \u2800\u3164\ufe0f \ue000 \u2028 \\u{202e} שלום \xff end-of-text"
+	" \U000e0041\U000e0042 mark\u0301\u0302\u0303\u0304\u0305\u0306 1\u0338 \u2800\u3164\ufe0f \ue000 \u2028 " +
+	"\\u{202e} שלום \xff end-of-text"
 
 // spelledOut is what every channel must write for what it does not draw.
 var spelledOut = []string{
-	`\u{202e}`, `\u{2066}`, `\u{2069}`, `\u{200b}`, `\u{feff}`, `\u{9b}`, `\u{e0041}`, `\u{305}`, `\u{338}`, `\u{2800}`, `\u{3164}`,
-	`\u{fe0f}`, `\u{e000}`, `\u{2028}`, "end-of-text", "שלום", "<script>", "<!channel>", "<https://evil.example|click>", ":bomb:",
+	`\u{202e}`,
+	`\u{2066}`,
+	`\u{2069}`,
+	`\u{200b}`,
+	`\u{feff}`,
+	`\u{9b}`,
+	`\u{e0041}`,
+	`\u{305}`,
+	`\u{338}`,
+	`\u{2800}`,
+	`\u{3164}`,
+	`\u{fe0f}`,
+	`\u{e000}`,
+	`\u{2028}`,
+	"end-of-text",
+	"שלום",
+	"<script>",
+	"<!channel>",
+	"<https://evil.example|click>",
+	":bomb:",
 }
 
-// TestEveryChannelOfTheTableIsWalked, and no client may take the name of one by which people answer.
+// TestEveryChannelOfTheTableIsWalked, and no client may take the name of one by
+// which people answer.
 func TestEveryChannelOfTheTableIsWalked(t *testing.T) {
 	all := views()
 	for _, c := range channels() {
@@ -74,7 +102,8 @@ func TestEveryChannelOfTheTableIsWalked(t *testing.T) {
 	}
 }
 
-// TestOneTextIsShownAlikeOnEveryChannel: what can't be drawn is spelled out, markup stays text, and what is cut is said to be.
+// TestOneTextIsShownAlikeOnEveryChannel: what can't be drawn is spelled out, markup
+// stays text, and what is cut is said to be.
 func TestOneTextIsShownAlikeOnEveryChannel(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)
@@ -105,19 +134,22 @@ func TestOneTextIsShownAlikeOnEveryChannel(t *testing.T) {
 	}
 	t.Run("webhook", func(t *testing.T) {
 		for _, r := range []*approval.Request{hostile, long} {
-			if body := w.hooks.about(t, r); strings.Contains(body, "end-of-text") || strings.Contains(body, "innocent") {
+			if body := w.hooks.about(t, r); strings.Contains(body, "end-of-text") ||
+				strings.Contains(body, "innocent") {
 				t.Errorf("it carries text of the call: %s", body)
 			}
 		}
 	})
 }
 
-// TestOnePersonIsRefusedAlikeOnEveryChannel: for the same reason, whichever way they answer.
+// TestOnePersonIsRefusedAlikeOnEveryChannel: for the same reason, whichever way
+// they answer.
 func TestOnePersonIsRefusedAlikeOnEveryChannel(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)
 	refused := regexp.MustCompile(
-		approval.ErrNotEligible.Error() + ": " + approval.WhyPrincipal + `|You may not answer this: the agent acts for you\.`)
+		approval.ErrNotEligible.Error() + ": " + approval.WhyPrincipal +
+			`|You may not answer this: the agent acts for you\.`)
 	for name, v := range views() {
 		for _, answer := range v.answers {
 			r := w.asks(t, waysToAsk()[0], aliasOfZoe, 1)
@@ -134,12 +166,14 @@ func TestOnePersonIsRefusedAlikeOnEveryChannel(t *testing.T) {
 	}
 }
 
-// undrawable reports whether a character must not reach a reader. Line breaks and isolates are the channel's own.
+// undrawable reports whether a character must not reach a reader. Line breaks and
+// isolates are the channel's own.
 func undrawable(r rune) bool {
 	return safetext.Hidden(r) && r != '\n' && !strings.ContainsRune(safetext.Isolate+safetext.PopIsolate, r)
 }
 
-// plainly leaves away what a channel puts around and into text: white space, and isolates, which terminals spell out.
+// plainly leaves away what a channel puts around and into text: white space, and
+// isolates, which terminals spell out.
 func plainly(text string) string {
 	return strings.NewReplacer(
 		safetext.Isolate, "", safetext.PopIsolate, "", `\u{2068}`, "", `\u{2069}`, "", " ", "", "\n", "", "│", "",
@@ -151,7 +185,10 @@ func (w *entrances) asksAbout(t *testing.T, text string) *approval.Request {
 	t.Helper()
 	c := w.call(aliasOfZoe, 1)
 	call := mustJSON(t, map[string]any{
-		"kind": "tool", "tool": "restart", "principal": c.principal, "args": map[string]any{"word": c.word, "seats": 1, "text": text},
+		"kind":      "tool",
+		"tool":      "restart",
+		"principal": c.principal,
+		"args":      map[string]any{"word": c.word, "seats": 1, "text": text},
 	})
 	if _, err := w.client(t, "rt-mara").Open(t.Context(), "desk", call, client.OpenOptions{}); err != nil {
 		t.Fatal(err)

@@ -20,13 +20,17 @@ func (b borders) has(r rune) bool {
 	return false
 }
 
-// TestE3_TheRangesOfCharactersEndWhereUnicodeSays: each predicate, for every character there is.
+// TestE3_TheRangesOfCharactersEndWhereUnicodeSays: each predicate, for every
+// character there is.
 func TestE3_TheRangesOfCharactersEndWhereUnicodeSays(t *testing.T) {
 	for name, tt := range map[string]struct {
 		is   func(rune) bool
 		want borders
 	}{
-		"right to left": {RightToLeft, borders{0x590, 0x8ff, 0xfb1d, 0xfdff, 0xfe70, 0xfeff, 0x10800, 0x10fff, 0x1e800, 0x1efff}},
+		"right to left": {
+			RightToLeft,
+			borders{0x590, 0x8ff, 0xfb1d, 0xfdff, 0xfe70, 0xfeff, 0x10800, 0x10fff, 0x1e800, 0x1efff},
+		},
 		"overlays": {overlays, borders{
 			0x334, 0x338, 0x35c, 0x362, 0x20d0, 0x20ff, // across letters, double, for symbols
 			0x488, 0x489, 0x1abe, 0x1abe, 0xa670, 0xa672, // enclosing, in other blocks
@@ -55,7 +59,8 @@ func TestE3_EveryRightToLeftLetterIsIsolated(t *testing.T) {
 	}
 }
 
-// TestE3_RunsAreEscapedFromTheirBoundOn, wherever they stand, beside ASCII and beside other letters.
+// TestE3_RunsAreEscapedFromTheirBoundOn, wherever they stand, beside ASCII and
+// beside other letters.
 func TestE3_RunsAreEscapedFromTheirBoundOn(t *testing.T) {
 	spaces := func(n int) string { return strings.Repeat(" ", n) }
 	for _, beside := range []string{"", "a", "東"} {
@@ -72,11 +77,12 @@ func TestE3_RunsAreEscapedFromTheirBoundOn(t *testing.T) {
 	}
 }
 
-// TestEveryChannelSpellsOutTheSameCharacters: behind a letter and behind a digit. What is left out are ideographs, and planes
-// without characters.
+// TestEveryChannelSpellsOutTheSameCharacters: behind a letter and behind a digit.
+// What is left out are ideographs, and planes without characters.
 func TestEveryChannelSpellsOutTheSameCharacters(t *testing.T) {
 	for r := range unicode.MaxRune + 1 {
-		if r >= 0x3400 && r < 0xa000 || r >= 0xac00 && r < 0xd7a4 || r >= 0x17000 && r < 0x1d000 || r >= 0x20000 && r < 0xe0000 || r > 0xe0200 {
+		if r >= 0x3400 && r < 0xa000 || r >= 0xac00 && r < 0xd7a4 || r >= 0x17000 && r < 0x1d000 ||
+			r >= 0x20000 && r < 0xe0000 || r > 0xe0200 {
 			continue
 		}
 		if r == '\n' || r == '\t' || r == '\\' || r == '"' || r >= 0xd800 && r <= 0xdfff {
@@ -87,9 +93,12 @@ func TestEveryChannelSpellsOutTheSameCharacters(t *testing.T) {
 			raw := func(shown string) bool { return strings.ContainsRune(shown, r) }
 			want := raw(Escape(text))
 			channels := map[string]bool{
-				"terminal": raw(Terminal(text)), "JSON": raw(JSON(text)), "Slack": raw(Slack(text)) || r == '<' || r == '>',
-				"message in Slack": raw(SlackMessage(text)) || r == '<' || r == '>',
-				"page":             raw(drawn(Inspect(text, Form{}))), "message on a page": raw(drawn(Inspect(text, Form{Block: true}))),
+				"terminal":          raw(Terminal(text)),
+				"JSON":              raw(JSON(text)),
+				"Slack":             raw(Slack(text)) || r == '<' || r == '>',
+				"message in Slack":  raw(SlackMessage(text)) || r == '<' || r == '>',
+				"page":              raw(drawn(Inspect(text, Form{}))),
+				"message on a page": raw(drawn(Inspect(text, Form{Block: true}))),
 			}
 			if Classify(r) != Space {
 				channels["diagnostic"] = raw(Printable(text))

@@ -15,7 +15,8 @@ type verdictOfWord struct {
 	flags Flags
 }
 
-// judge tells what a word passes for: the same letters in ASCII, or in two alphabets at once.
+// judge tells what a word passes for: the same letters in ASCII, or in two
+// alphabets at once.
 func judge(word string) verdictOfWord {
 	v := verdictOfWord{flags: Flags{}}
 	if ascii(word) {
@@ -77,10 +78,22 @@ func strangers(word string) string {
 	return strings.Join(out, " ")
 }
 
-// Alphabets names the alphabets with letters that pass for each other's and that a word has letters of.
+// Alphabets names the alphabets with letters that pass for each other's and that a
+// word has letters of.
 func Alphabets(word string) []string {
 	var out []string
-	for _, name := range []string{"Latin", "Cyrillic", "Greek", "Armenian", "Cherokee", "Coptic", "Georgian", "Lisu", "Deseret", "Osage"} {
+	for _, name := range []string{
+		"Latin",
+		"Cyrillic",
+		"Greek",
+		"Armenian",
+		"Cherokee",
+		"Coptic",
+		"Georgian",
+		"Lisu",
+		"Deseret",
+		"Osage",
+	} {
 		if strings.ContainsFunc(word, func(r rune) bool { return unicode.Is(unicode.Scripts[name], r) }) {
 			out = append(out, name)
 		}
@@ -90,8 +103,9 @@ func Alphabets(word string) []string {
 
 func foreignDigit(r rune) bool { return r >= utf8.RuneSelf && unicode.IsDigit(r) }
 
-// alikeLetter is the ASCII letter or digit that a letter passes for. Fullwidth, mathematical, circled and similar letters are known to
-// NFKC; here stand the ones of other alphabets, and Latin letters that lost a dot or a bowl.
+// alikeLetter is the ASCII letter or digit that a letter passes for. Fullwidth,
+// mathematical, circled and similar letters are known to NFKC; here stand the ones
+// of other alphabets, and Latin letters that lost a dot or a bowl.
 func alikeLetter(r rune) (rune, bool) {
 	const from = "аАВсСԁеЕһНіІјЈкКӏӀМоОрРԛԚѕЅТхХуУүҮԝԜѵѴпгɡɑıȷʏԌЗзбЬ" +
 		"αΑΒεΕΖηΗιΙκΚΜνΝοΟρΡτΤυΥχΧγωϲϹϳ" +
@@ -112,8 +126,22 @@ func alikeSign(r rune) string {
 		return ""
 	}
 	for _, family := range []struct{ as, signs string }{
-		{"-", "‐‑‒−⁃﹘"}, {"/", "⁄∕⧸"}, {":", "։꞉׃∶"}, {".", "․。｡"}, {",", "‚٫、"}, {"'", "ʹʼ‛´ˈ"}, {`"`, "‟″〃"}, {"*", "∗⁎٭"},
-		{"<", "‹˂❮⟨"}, {">", "›˃❯⟩"}, {"!", "ǃ"}, {`\`, "⧵∖⑊"}, {"|", "∣❘‖ǁ"}, {"~", "⁓˜∼"}, {";", ";"}, {"_", "ˍ"},
+		{"-", "‐‑‒−⁃﹘"},
+		{"/", "⁄∕⧸"},
+		{":", "։꞉׃∶"},
+		{".", "․。｡"},
+		{",", "‚٫、"},
+		{"'", "ʹʼ‛´ˈ"},
+		{`"`, "‟″〃"},
+		{"*", "∗⁎٭"},
+		{"<", "‹˂❮⟨"},
+		{">", "›˃❯⟩"},
+		{"!", "ǃ"},
+		{`\`, "⧵∖⑊"},
+		{"|", "∣❘‖ǁ"},
+		{"~", "⁓˜∼"},
+		{";", ";"},
+		{"_", "ˍ"},
 	} {
 		if strings.ContainsRune(family.signs, r) {
 			return family.as
@@ -125,5 +153,6 @@ func alikeSign(r rune) string {
 	return ""
 }
 
-// quoteOfProse spares the quotation marks that every word processor writes: a note at each of them would train people not to look.
+// quoteOfProse spares the quotation marks that every word processor writes: a note
+// at each of them would train people not to look.
 func quoteOfProse(r rune) bool { return strings.ContainsRune("‘’“”", r) }

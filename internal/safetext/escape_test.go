@@ -11,9 +11,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// forbidden is written down anew from the promise in Escape's comment, for the tests to compare with: everything outside of
-// letters, marks, numbers, punctuation, symbols and the ASCII space; and what is inside but invisible. Line feed, tab and our own
-// isolates are judged by each test.
+// forbidden is written down anew from the promise in Escape's comment, for the
+// tests to compare with: everything outside of letters, marks, numbers,
+// punctuation, symbols and the ASCII space; and what is inside but invisible. Line
+// feed, tab and our own isolates are judged by each test.
 func forbidden(r rune) bool {
 	if r == '\n' || r == '\t' || string(r) == Isolate || string(r) == PopIsolate {
 		return false
@@ -92,7 +93,8 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// Every character of Unicode by itself: nothing forbidden is ever shown, everything is recoverable.
+// Every character of Unicode by itself: nothing forbidden is ever shown, everything
+// is recoverable.
 func TestEscapeEveryRune(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		in := "a" + string(r) + "b"
@@ -129,18 +131,60 @@ func unescape(s string) string {
 
 // deceiver generates texts that are dense in what matters here.
 func deceiver() *rapid.Generator[string] {
-	pieces := rapid.SampledFrom([]string{"\n", "\r\n", "\t", " ", "          ", "\x1b[2K", "\u202e", "\u2066", "\u2069", "\u200b", "\u200b\u200b\u200b",
-		"\U000e0041", "\ufe0f", "\u0301", "\u0338", "\u05d0", "\u0661", "é", "e", "1", "\\", "\\u{a}", "\\x{", "u{202e}", "…(", "\"", "{{", "}}", "{{agent_id}}",
-		"{", "}", "{{{v0}}}", "{{{t0}}}", "<b>", "\xff", "\xe2\x80", "\u00a0", "\u3164", "$", "東"})
+	pieces := rapid.SampledFrom([]string{
+		"\n",
+		"\r\n",
+		"\t",
+		" ",
+		"          ",
+		"\x1b[2K",
+		"\u202e",
+		"\u2066",
+		"\u2069",
+		"\u200b",
+		"\u200b\u200b\u200b",
+		"\U000e0041",
+		"\ufe0f",
+		"\u0301",
+		"\u0338",
+		"\u05d0",
+		"\u0661",
+		"é",
+		"e",
+		"1",
+		"\\",
+		"\\u{a}",
+		"\\x{",
+		"u{202e}",
+		"…(",
+		"\"",
+		"{{",
+		"}}",
+		"{{agent_id}}",
+		"{",
+		"}",
+		"{{{v0}}}",
+		"{{{t0}}}",
+		"<b>",
+		"\xff",
+		"\xe2\x80",
+		"\u00a0",
+		"\u3164",
+		"$",
+		"東",
+	})
 	any := rapid.StringOfN(rapid.Rune(), 0, 4, -1)
-	return rapid.Map(rapid.SliceOfN(rapid.OneOf(pieces, pieces, any), 0, 24), func(s []string) string { return strings.Join(s, "") })
+	return rapid.Map(rapid.SliceOfN(rapid.OneOf(pieces, pieces, any), 0, 24), func(s []string) string {
+		return strings.Join(s, "")
+	})
 }
 
 func TestEscapeProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := deceiver().Draw(t, "in")
 		out := Escape(in)
-		if strings.ContainsFunc(out, forbidden) || strings.ContainsAny(out, "\n\t"+Isolate+PopIsolate) || !utf8.ValidString(out) {
+		if strings.ContainsFunc(out, forbidden) || strings.ContainsAny(out, "\n\t"+Isolate+PopIsolate) ||
+			!utf8.ValidString(out) {
 			t.Fatalf("%q holds a forbidden character", out)
 		}
 		if back := unescape(out); back != in {
@@ -160,9 +204,19 @@ func TestShowCuts(t *testing.T) {
 		{"long run of one character", strings.Repeat("x", 5000), `xxxx\…(4994 characters not shown)…xx`, 6},
 		{"escapes are never split", "0123\u202e\u202e\u202e\u202dabcdefgh", `0123\…(8 characters not shown)…efgh`, 12},
 		{"a counted run costs little", "a" + strings.Repeat("\u200b", 5000) + "b", `a\u{200b*5000}b`, 20},
-		{"escapes at the tail", "abcdefghijklmnopqrstuvwxyz\u202e0", `abcdefghijklmnop\…(10 characters not shown)…\u{202e}0`, 25},
+		{
+			"escapes at the tail",
+			"abcdefghijklmnopqrstuvwxyz\u202e0",
+			`abcdefghijklmnop\…(10 characters not shown)…\u{202e}0`,
+			25,
+		},
 		{"isolated whole", "אאאאאאאאאאאאא", Isolate + `אאאאאאאא\…(1 characters not shown)…אאאא` + PopIsolate, 12},
-		{"backslashes are counted with their escape", "a" + strings.Repeat(`\`, 12) + "z", `a\…(12 characters not shown)…z`, 12},
+		{
+			"backslashes are counted with their escape",
+			"a" + strings.Repeat(`\`, 12) + "z",
+			`a\…(12 characters not shown)…z`,
+			12,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, cut := Value{Text: tt.in}.Show(tt.limit)
@@ -173,7 +227,8 @@ func TestShowCuts(t *testing.T) {
 	}
 }
 
-// In JSON each string is isolated by itself, so that no string can trade places with its neighbour; a cut string too.
+// In JSON each string is isolated by itself, so that no string can trade places
+// with its neighbour; a cut string too.
 func TestShowIsolatesStringsOfJSON(t *testing.T) {
 	for _, tt := range []struct {
 		in, want string
@@ -231,7 +286,15 @@ func TestShowProperties(t *testing.T) {
 }
 
 func FuzzEscape(f *testing.F) {
-	for _, s := range []string{"", "a\nb", "\u202e\u05d0", `\u{202e}`, "e\u0301\u0301", "\xff", strings.Repeat(" ", 3000)} {
+	for _, s := range []string{
+		"",
+		"a\nb",
+		"\u202e\u05d0",
+		`\u{202e}`,
+		"e\u0301\u0301",
+		"\xff",
+		strings.Repeat(" ", 3000),
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

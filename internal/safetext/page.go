@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Shown is a text from outside, ready to be looked at: what could hide, reorder or pass for something else is spelled out.
+// Shown is a text from outside, ready to be looked at: what could hide, reorder or
+// pass for something else is spelled out.
 type Shown struct {
 	Pieces []Piece
 	Flags  Flags
@@ -23,7 +24,8 @@ func (s Shown) Spoken() string {
 	return b.String()
 }
 
-// Piece is a run of shown text. Class "" is the text as it is; the others are the page's own spelling of it.
+// Piece is a run of shown text. Class "" is the text as it is; the others are the
+// page's own spelling of it.
 type Piece struct {
 	Class   string // "", or one of the classes below
 	Text    string
@@ -94,16 +96,18 @@ type Form struct {
 	Block  bool // line breaks are drawn; the text is a message, in which values are escaped already
 	Lines  bool // line breaks are drawn
 	Limit  int  // characters; more are cut out of the middle, with their number. 0: no limit
-	// Spend takes pieces out of what the page may still draw, and reports whether any are left. nil: there is no end.
+	// Spend takes pieces out of what the page may still draw, and reports whether
+	// any are left. nil: there is no end.
 	Spend func(pieces int) bool
 }
 
 // maxBreaks is how many line breaks within white space are drawn.
 const maxBreaks = 2
 
-// Inspect makes a text from outside safe and honest to look at on a page. It loses nothing without saying so, and different texts
-// never look the same: what is drawn otherwise stands in pieces of a class. Time and memory are linear in the text, and
-// end with the budget.
+// Inspect makes a text from outside safe and honest to look at on a page. It loses
+// nothing without saying so, and different texts never look the same: what is drawn
+// otherwise stands in pieces of a class. Time and memory are linear in the text,
+// and end with the budget.
 func Inspect(s string, f Form) Shown {
 	d := display{Form: f, flags: Flags{}}
 	if total := utf8.RuneCountInString(s); f.Limit > 0 && total > f.Limit {
@@ -145,7 +149,8 @@ type display struct {
 func (d *display) put(p Piece) {
 	p.Isolate = d.isolate
 	if n := len(d.pieces); n > 0 {
-		if last := &d.pieces[n-1]; last.Class == p.Class && last.Note == p.Note && !last.Break && last.Isolate == p.Isolate && p.Class != PieceNote {
+		if last := &d.pieces[n-1]; last.Class == p.Class && last.Note == p.Note && !last.Break &&
+			last.Isolate == p.Isolate && p.Class != PieceNote {
 			d.last = append(d.last, p.Text...)
 			last.Break = p.Break
 			return
@@ -190,8 +195,8 @@ func (d *display) text(s string) {
 	}
 }
 
-// plainRun is how many bytes from the start need no thought: ASCII that is neither space, quote, backslash nor the start of a word with
-// letters beyond ASCII.
+// plainRun is how many bytes from the start need no thought: ASCII that is neither
+// space, quote, backslash nor the start of a word with letters beyond ASCII.
 func plainRun(s string) int {
 	word := 0 // where the current word began
 	for i := 0; i < len(s); i++ {
@@ -218,8 +223,8 @@ func alphanumeric(c byte) bool {
 
 func spaces(s string) int { return len(s) - len(strings.TrimLeft(s, " ")) }
 
-// next shows what stands at the start of s and returns its length in bytes. closes says whether the end of an isolate
-// follows.
+// next shows what stands at the start of s and returns its length in bytes. closes
+// says whether the end of an isolate follows.
 func (d *display) next(s string, closes bool) int {
 	r, w := utf8.DecodeRuneInString(s)
 	class := Classify(r)
@@ -246,7 +251,8 @@ func (d *display) next(s string, closes bool) int {
 	return d.sign(s, r, w)
 }
 
-// isolated shows a value that the renderer of messages has isolated. Values can't contain isolates there: they are escaped before.
+// isolated shows a value that the renderer of messages has isolated. Values can't
+// contain isolates there: they are escaped before.
 func (d *display) isolated(s string) int {
 	end := strings.Index(s, PopIsolate)
 	d.isolate = true
@@ -262,7 +268,8 @@ func (d *display) invalid(s string) int {
 	return 1
 }
 
-// breaks draws line breaks. Where white space holds many of them it is counted, so that nothing is pushed out of sight.
+// breaks draws line breaks. Where white space holds many of them it is counted, so
+// that nothing is pushed out of sight.
 func (d *display) breaks(s string) int {
 	white := len(s) - len(strings.TrimLeft(s, " \n\t"))
 	if strings.Count(s[:white], "\n") > maxBreaks {
@@ -271,7 +278,12 @@ func (d *display) breaks(s string) int {
 	if d.Block || d.Lines {
 		d.put(Piece{Break: true})
 	} else {
-		d.put(Piece{Class: PieceMark, Text: `\n`, Note: "line break", Break: true})
+		d.put(Piece{
+			Class: PieceMark,
+			Text:  `\n`,
+			Note:  "line break",
+			Break: true,
+		})
 	}
 	return 1
 }
@@ -312,7 +324,8 @@ func spelled(s string) int {
 	return 0
 }
 
-// spelledOut is an escape of a message. Line breaks and tabs are spelled here as everywhere.
+// spelledOut is an escape of a message. Line breaks and tabs are spelled here as
+// everywhere.
 func spelledOut(escape string) Piece {
 	switch escape {
 	case `\u{a}`:
@@ -324,8 +337,9 @@ func spelledOut(escape string) Piece {
 	return Piece{Class: PieceEscape, Text: escape, Note: "a character that is spelled out"}
 }
 
-// backslash keeps spellings apart: in a JSON string it is doubled, elsewhere only where it would read as an escape. Messages come with
-// their values escaped already, see template.Render.
+// backslash keeps spellings apart: in a JSON string it is doubled, elsewhere only
+// where it would read as an escape. Messages come with their values escaped
+// already, see template.Render.
 func (d *display) backslash(s string) int {
 	switch n := spelled(s); {
 	case d.Block && n > 0:
@@ -343,7 +357,8 @@ func (d *display) backslash(s string) int {
 	return 1
 }
 
-// tags spells out tag characters, and what they say to a machine that reads them as letters.
+// tags spells out tag characters, and what they say to a machine that reads them as
+// letters.
 func (d *display) tags(s string) int {
 	d.flags["tag"] = true
 	var codes, says strings.Builder
@@ -382,7 +397,8 @@ func (d *display) escape(s string, r rune, class Class) int {
 	return x.n * len(x.unit)
 }
 
-// plainControl shows tabs, and the carriage return of a line break: they are part of any text, and hide nothing.
+// plainControl shows tabs, and the carriage return of a line break: they are part
+// of any text, and hide nothing.
 func (d *display) plainControl(s string) int {
 	if s[0] == '\r' {
 		d.put(Piece{Class: PieceMark, Text: `\r`, Note: "carriage return"})
@@ -432,7 +448,8 @@ func (d *display) marks(s string) int {
 	return w
 }
 
-// word shows letters, digits and their marks, with a note when they pass for something else.
+// word shows letters, digits and their marks, with a note when they pass for
+// something else.
 func (d *display) word(s string) int {
 	n := wordLen(s)
 	word := s[:n]
@@ -449,7 +466,8 @@ func (d *display) word(s string) int {
 	return n
 }
 
-// wordLen stops before anything that must be spelled out, marks beyond the fourth among it.
+// wordLen stops before anything that must be spelled out, marks beyond the fourth
+// among it.
 func wordLen(s string) int {
 	var following marks
 	for i, r := range s {

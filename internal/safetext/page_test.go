@@ -31,7 +31,8 @@ func (s Shown) plain() string {
 	return b.String()
 }
 
-// corpus are texts that were used, or could be, to make an approver see something else than what runs.
+// corpus are texts that were used, or could be, to make an approver see something
+// else than what runs.
 func corpus() []struct{ name, text string } {
 	tags := func(s string) string {
 		var b strings.Builder
@@ -105,7 +106,8 @@ func TestCorpus(t *testing.T) {
 	golden.Equal(t, "corpus.golden", b.String())
 }
 
-// TestNothingHiddenIsShown: whatever comes in, what goes to the page holds no character that hides, reorders or acts.
+// TestNothingHiddenIsShown: whatever comes in, what goes to the page holds no
+// character that hides, reorders or acts.
 func TestNothingHiddenIsShown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := string(rapid.SliceOfN(rapid.OneOf(
@@ -125,7 +127,8 @@ func TestNothingHiddenIsShown(t *testing.T) {
 	})
 }
 
-// TestDifferentTextsLookDifferent: the spelling can be undone, so no two strings look alike.
+// TestDifferentTextsLookDifferent: the spelling can be undone, so no two strings
+// look alike.
 func TestDifferentTextsLookDifferent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		gen := rapid.SliceOfN(rapid.SampledFrom([]rune("ab\\nu{2}x \n\t\u202e\u200b\U000e0041\"é\u0301\u0430")), 0, 12)
@@ -140,7 +143,8 @@ func TestDifferentTextsLookDifferent(t *testing.T) {
 
 func TestCutsAreAnnounced(t *testing.T) {
 	s := Inspect(strings.Repeat("a", 5000)+"END", Form{Limit: 300})
-	if got := s.plain(); !s.Cut || !strings.Contains(got, "4,703 of 5,003 characters not shown here") || !strings.HasSuffix(got, "END") {
+	if got := s.plain(); !s.Cut || !strings.Contains(got, "4,703 of 5,003 characters not shown here") ||
+		!strings.HasSuffix(got, "END") {
 		t.Errorf("cut %v: %s", s.Cut, got)
 	}
 	if s := Inspect(strings.Repeat("a", 300), Form{Limit: 300}); s.Cut {
@@ -149,12 +153,33 @@ func TestCutsAreAnnounced(t *testing.T) {
 }
 
 func TestConfusableTables(t *testing.T) {
-	for r, want := range map[rune]rune{'\u0430': 'a', '\u043e': 'o', '\u0455': 's', '\u0391': 'A', '\u03bf': 'o', '\u0578': 'n', '\u13aa': 'A', '\ua4dc': 'Z'} {
+	for r, want := range map[rune]rune{
+		'\u0430': 'a',
+		'\u043e': 'o',
+		'\u0455': 's',
+		'\u0391': 'A',
+		'\u03bf': 'o',
+		'\u0578': 'n',
+		'\u13aa': 'A',
+		'\ua4dc': 'Z',
+	} {
 		if got, ok := alikeLetter(r); !ok || got != want {
 			t.Errorf("alikeLetter(%U) = %q, want %q", r, got, want)
 		}
 	}
-	for r, want := range map[rune]string{'\u2215': "/", '\u2010': "-", '\u2024': ".", '\uff0f': "/", '\u201c': "", 'é': "", '/': "", '\u223c': "~", '\u2016': "|", '\u02cb': "", '\u2217': "*"} {
+	for r, want := range map[rune]string{
+		'\u2215': "/",
+		'\u2010': "-",
+		'\u2024': ".",
+		'\uff0f': "/",
+		'\u201c': "",
+		'é':      "",
+		'/':      "",
+		'\u223c': "~",
+		'\u2016': "|",
+		'\u02cb': "",
+		'\u2217': "*",
+	} {
 		if got := alikeSign(r); got != want {
 			t.Errorf("alikeSign(%U) = %q, want %q", r, got, want)
 		}
@@ -174,7 +199,12 @@ func FuzzInspect(f *testing.F) {
 }
 
 func TestCount(t *testing.T) {
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
+	for n, want := range map[int]string{
+		0:       "0",
+		999:     "999",
+		1000:    "1,000",
+		1234567: "1,234,567",
+	} {
 		if got := Count(n); got != want {
 			t.Errorf("Count(%d) = %s", n, got)
 		}

@@ -1,11 +1,14 @@
-// Package safetext makes text that came from elsewhere safe to look at, on every channel: lines of plain text, terminals, pages
-// and Slack. Such text may contain characters that are invisible, act on a terminal, reorder what stands around them, cover it, or
-// pass for other characters.
+// Package safetext makes text that came from elsewhere safe to look at, on every
+// channel: lines of plain text, terminals, pages and Slack. Such text may contain
+// characters that are invisible, act on a terminal, reorder what stands around
+// them, cover it, or pass for other characters.
 //
-// Classify is the one place that says what a character is. The channels differ only in how they write what must not be drawn as
-// it is: Escape for a line of plain text, Terminal for text that was escaped before, Printable for a diagnostic, JSON for a
-// document, Slack for a message there, and Inspect for a page. None of them drops a character, and each says how much a cut left
-// out. Two different texts never look the same.
+// Classify is the one place that says what a character is. The channels differ only
+// in how they write what must not be drawn as it is: Escape for a line of plain
+// text, Terminal for text that was escaped before, Printable for a diagnostic, JSON
+// for a document, Slack for a message there, and Inspect for a page. None of them
+// drops a character, and each says how much a cut left out. Two different texts
+// never look the same.
 package safetext
 
 import (
@@ -36,8 +39,9 @@ func (c Class) Hidden() bool { return c >= Space }
 // Hidden reports whether a character must be spelled out wherever it stands.
 func Hidden(r rune) bool { return Classify(r).Hidden() }
 
-// Classify says how a character may be drawn. Which characters are assigned follows the Unicode version of the Go release: a
-// character that is too new for it is Invisible.
+// Classify says how a character may be drawn. Which characters are assigned follows
+// the Unicode version of the Go release: a character that is too new for it is
+// Invisible.
 func Classify(r rune) Class {
 	switch {
 	case r >= ' ' && r <= '~':
@@ -77,7 +81,8 @@ func unprintable(r rune) Class {
 // tagBase is the tag character of NUL; the others follow in the order of ASCII.
 const tagBase = 0xe0000
 
-// blank lists the characters that Unicode calls symbols or letters and fonts draw as nothing.
+// blank lists the characters that Unicode calls symbols or letters and fonts draw
+// as nothing.
 func blank(r rune) bool {
 	switch r {
 	case '\u2800', // braille pattern without dots
@@ -93,11 +98,13 @@ func blank(r rune) bool {
 
 // overlays reports whether a mark strikes out, encloses or spans letters.
 func overlays(r rune) bool {
-	return r >= 0x334 && r <= 0x338 || r >= 0x35c && r <= 0x362 || r >= 0x20d0 && r <= 0x20ff || unicode.Is(unicode.Me, r)
+	return r >= 0x334 && r <= 0x338 || r >= 0x35c && r <= 0x362 || r >= 0x20d0 && r <= 0x20ff ||
+		unicode.Is(unicode.Me, r)
 }
 
-// RightToLeft reports whether a character belongs to the blocks that Unicode reserves for right-to-left scripts: the default
-// ranges of classes R and AL in DerivedBidiClass.txt, so that letters of later Unicode versions count too.
+// RightToLeft reports whether a character belongs to the blocks that Unicode
+// reserves for right-to-left scripts: the default ranges of classes R and AL in
+// DerivedBidiClass.txt, so that letters of later Unicode versions count too.
 func RightToLeft(r rune) bool {
 	return r >= 0x590 && r <= 0x8ff || r >= 0xfb1d && r <= 0xfdff || r >= 0xfe70 && r <= 0xfeff ||
 		r >= 0x10800 && r <= 0x10fff || r >= 0x1e800 && r <= 0x1efff
@@ -109,8 +116,8 @@ func broken(r rune, width int) bool { return r == utf8.RuneError && width == 1 }
 // maxMarks is how many combining marks may stand behind one letter.
 const maxMarks = 4
 
-// marks follows a text from character to character and counts how many combining marks may still be drawn. Zero: none, since no
-// letter stands before.
+// marks follows a text from character to character and counts how many combining
+// marks may still be drawn. Zero: none, since no letter stands before.
 type marks int
 
 // draws reports whether n times the character r may be drawn as they are here.

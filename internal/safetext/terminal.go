@@ -11,8 +11,9 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Terminal makes a text safe for a terminal that may hold text escaped before: only what is not drawn is spelled out, and line
-// breaks stay. Unlike Escape it can be applied again.
+// Terminal makes a text safe for a terminal that may hold text escaped before: only
+// what is not drawn is spelled out, and line breaks stay. Unlike Escape it can be
+// applied again.
 func Terminal(text string) string {
 	return rewrite(text, func(r rune, raw string) string {
 		if r == '\n' {
@@ -25,8 +26,8 @@ func Terminal(text string) string {
 // TerminalLine is Terminal with line breaks spelled out.
 func TerminalLine(text string) string { return strings.ReplaceAll(Terminal(text), "\n", `\u{a}`) }
 
-// JSON writes what is not drawn in a JSON text as JSON's own escapes. Such characters stand in strings only, so the document stays
-// the same.
+// JSON writes what is not drawn in a JSON text as JSON's own escapes. Such
+// characters stand in strings only, so the document stays the same.
 func JSON(text string) string {
 	return rewrite(text, func(r rune, raw string) string {
 		if r == '\n' {
@@ -39,8 +40,9 @@ func JSON(text string) string {
 	})
 }
 
-// Printable makes a text of a file safe to show in a diagnostic. Line feeds and tabs are \n and \t there, a byte that is not
-// UTF-8 is \x80, and any space is a space.
+// Printable makes a text of a file safe to show in a diagnostic. Line feeds and
+// tabs are \n and \t there, a byte that is not UTF-8 is \x80, and any space is a
+// space.
 func Printable(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return s
@@ -64,7 +66,8 @@ func printable(r rune, raw string) string {
 	return fmt.Sprintf(`\u{%x}`, r)
 }
 
-// Characters goes through a text as Printable shows it: each character, or byte that is none, with what stands for it.
+// Characters goes through a text as Printable shows it: each character, or byte
+// that is none, with what stands for it.
 func Characters(text string) iter.Seq2[string, string] { return rewritten(text, printable) }
 
 // rewritten replaces every character that may not be drawn where it stands.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
-	"github.com/assent-dev/assent/template"
 )
 
 // judged is a call as the rules saw it now.
@@ -41,7 +41,7 @@ func (g *Gateway) judge(ctx context.Context, r *record) (*judged, string) {
 	c := &r.Part
 	op := g.ops[c.Operation]
 	if op == nil {
-		name, _ := cutText(template.Escape(c.Operation), maxLabel)
+		name, _ := cutText(safetext.Line(c.Operation), maxLabel)
 		return nil, "unknown operation " + name + "; fetch the toolset again"
 	}
 	if err := op.tool.CheckArguments(r.Args()); err != nil {

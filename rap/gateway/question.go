@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/rap/internal/kept"
 	"github.com/assent-dev/assent/rap/wire"
-	"github.com/assent-dev/assent/template"
 )
 
 // What of a call is shown.
@@ -121,7 +120,7 @@ func show(r *record, j *judged) view {
 	v.arguments, v.cut = cutText(whole, maxArguments)
 	v.brief, _ = cutText(whole, maxLabel)
 	if label := labelOf(j.op, r.Args()); label != "" {
-		v.label, _ = cutText(template.Escape(label), maxLabel)
+		v.label, _ = cutText(safetext.Line(label), maxLabel)
 		v.brief = v.label
 	}
 	return v
@@ -143,7 +142,7 @@ func labelOf(op *operation, args json.RawMessage) (label string) {
 // prompt shows what we know first. What comes from the call stands on lines of its own and can't start another.
 func (v view) prompt(name, operation string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s asks: may this call run?\nOperation: %s\n", template.Escape(name), operation)
+	fmt.Fprintf(&b, "%s asks: may this call run?\nOperation: %s\n", safetext.Line(name), operation)
 	if v.label != "" {
 		fmt.Fprintf(&b, "In short: %s\n", v.label)
 	}
@@ -176,17 +175,13 @@ func compact(args []byte) string {
 // isolated makes JSON safe to show on one line. Strings with letters that run from right to left are isolated, so that they can't change the order of
 // what stands around them.
 func isolated(text string) string {
-	if !strings.ContainsFunc(text, runsLeft) {
-		return template.Escape(text)
+	if !strings.ContainsFunc(text, safetext.RightToLeft) {
+		return safetext.Escape(text)
 	}
 	var b strings.Builder
 	for len(text) > 0 {
 		at := stringIn(text)
-		if part := text[:at]; strings.ContainsFunc(part, runsLeft) {
-			b.WriteString("\u2068" + template.Escape(part) + "\u2069")
-		} else {
-			b.WriteString(template.Escape(part))
-		}
+		b.WriteString(safetext.Line(text[:at]))
 		text = text[at:]
 	}
 	return b.String()
@@ -209,12 +204,6 @@ func stringIn(text string) int {
 		}
 	}
 	return len(text)
-}
-
-// runsLeft recognises letters and digits of scripts that are written from right to left.
-func runsLeft(r rune) bool {
-	return r >= 0x590 && r <= 0x8ff || r >= 0xfb1d && r <= 0xfdff || r >= 0xfe70 && r <= 0xfeff || r >= 0x10800 && r <= 0x10fff || r >= 0x1e800 && r <= 0x1efff ||
-		unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko)
 }
 
 // cutText cuts a text that is too long, and says so.

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/wire"
-	"github.com/assent-dev/assent/template"
 )
 
 // gateClock stops a run that takes too long. It stands while people are asked.
@@ -83,15 +83,15 @@ func (g *Gateway) relayedPrompt(operation, prompt string) string {
 	prompt, _ = cutText(prompt, maxMessage)
 	lines := strings.Split(strings.ReplaceAll(prompt, "\r\n", "\n"), "\n")
 	for i, line := range lines {
-		lines[i] = template.Escape(line)
+		lines[i] = safetext.Line(line)
 	}
-	return fmt.Sprintf("%s asks, while %s runs:\n%s", template.Escape(g.cfg.Name), operation, strings.Join(lines, "\n"))
+	return fmt.Sprintf("%s asks, while %s runs:\n%s", safetext.Line(g.cfg.Name), operation, strings.Join(lines, "\n"))
 }
 
 func relayedLabels(labels []string) []string {
 	var out []string
 	for _, label := range labels {
-		label, _ = cutText(template.Escape(label), maxLabel)
+		label, _ = cutText(safetext.Line(label), maxLabel)
 		out = append(out, label)
 	}
 	return out

@@ -17,23 +17,51 @@ import (
 const wire = `{"amount":25000,"currency":"EUR","to":"DE89370400440532013000","reference":"Invoice 4711"}`
 
 // many opens requests of many kinds: 27 of them.
-func (h *house) many() (first *approval.Request) {
+func (h *site) many() (first *approval.Request) {
 	h.t.Helper()
 	first = h.ask(tool("wire", wire))
 	h.ask(tool("pay", `{"iban":"DE02120300000000202051","amount":1200.5,"to":{"name":"Erika","note":"rent"}}`))
 	h.ask(tool("vault", `{"path":"prod/db","auth":{"secret":"hunter2"}}`))
 	h.ask(tool("purge", `{"table":"customers"}`))
 	h.ask(tool("refund", `{"amount":340.00,"currency":"USD","order":"R-1093"}`))
-	h.ask(tool("execute_trade", `{"amount":1200000,"currency":"USD","note":"Rebalance.\nCheck with p\u0430ypal\u202egnp"}`))
-	code := `{"path":"internal/cache/ttl.go","message":"cache: honour the TTL\n\nEntries lived for ever.","diff":"--- a/ttl.go\n+++ b/ttl.go\n@@ -1,4 +1,4 @@\n func (c *Cache) ttl() time.Duration {\n-\treturn 0\n+\treturn c.cfg.TTL // \"as configured\"\n }\n"}`
-	commit := &resolve.Call{Kind: resolve.MCPTool, Server: "git", Tool: "commit_file", Args: []byte(code), Principal: "client-7", Session: "s-1", ToolDefinition: "sha256:" + strings.Repeat("ab", 32)}
+	h.ask(tool(
+		"execute_trade",
+		`{"amount":1200000,"currency":"USD","note":"Rebalance.\nCheck with p\u0430ypal\u202egnp"}`,
+	))
+	code := `{"path":"internal/cache/ttl.go","message":"cache: honour the TTL\n\nEntries lived for ` +
+		`ever.","diff":"--- a/ttl.go\n+++ b/ttl.go\n@@ -1,4 +1,4 @@\n func (c *Cache) ttl() time.Duration ` +
+		`{\n-\treturn 0\n+\treturn c.cfg.TTL // \"as configured\"\n }\n"}`
+	commit := &resolve.Call{
+		Kind:           resolve.MCPTool,
+		Server:         "git",
+		Tool:           "commit_file",
+		Args:           []byte(code),
+		Principal:      "client-7",
+		Session:        "s-1",
+		ToolDefinition: "sha256:" + strings.Repeat("ab", 32),
+	}
 	h.ask(commit)
-	hinted := &resolve.Call{Kind: resolve.MCPTool, Server: "git", Tool: "push", Args: []byte(`{"remote":"origin","force":true}`), Principal: "client-7", Session: "s-1", Annotations: map[string]bool{"destructiveHint": true}}
+	hinted := &resolve.Call{
+		Kind:        resolve.MCPTool,
+		Server:      "git",
+		Tool:        "push",
+		Args:        []byte(`{"remote":"origin","force":true}`),
+		Principal:   "client-7",
+		Session:     "s-1",
+		Annotations: map[string]bool{"destructiveHint": true},
+	}
 	h.ask(hinted)
 	unknown := tool("place_order", `{"side":"buy","quantity":7,"symbol":"ACME"}`)
 	unknown.Principal = "mallory"
 	h.ask(unknown)
-	h.ask(&resolve.Call{Kind: resolve.Delegation, Agent: "settler", Args: []byte(`{}`), ParentInput: []byte(`{"amount":50000,"desk":"fx"}`), Principal: "client-7", Session: "s-1"})
+	h.ask(&resolve.Call{
+		Kind:        resolve.Delegation,
+		Agent:       "settler",
+		Args:        []byte(`{}`),
+		ParentInput: []byte(`{"amount":50000,"desk":"fx"}`),
+		Principal:   "client-7",
+		Session:     "s-1",
+	})
 	for i := range 17 {
 		h.ask(tool("place_order", fmt.Sprintf(`{"side":"buy","quantity":%d,"symbol":"ACME"}`, 100*(i+1))))
 	}
@@ -41,8 +69,10 @@ func (h *house) many() (first *approval.Request) {
 	return first
 }
 
-// TestUsers3_4_TheQueueIsDense: at least twelve of 27 requests stand in the first view of a laptop, each with what it would do.
+// TestUsers3_4_TheQueueIsDense: at least twelve of 27 requests stand in the first
+// view of a laptop, each with what it would do.
 func TestUsers3_4_TheQueueIsDense(t *testing.T) {
+	t.Parallel()
 	browser := chromium(t)
 	h := openArmed(t, time.Millisecond)
 	h.many()
@@ -54,7 +84,8 @@ func TestUsers3_4_TheQueueIsDense(t *testing.T) {
 		b.shoot("queue-open-wide-" + scheme)
 		b.open("/")
 		b.armed()
-		inView := `[...document.querySelectorAll(".request")].filter((r) => r.getBoundingClientRect().bottom <= innerHeight).length`
+		inView := `[...document.querySelectorAll(".request")].filter((r) => r.getBoundingClientRect().bottom <= ` +
+			`innerHeight).length`
 		if n := eval[int](b, inView); n < 12 {
 			t.Errorf("%s: %d rows are in view", scheme, n)
 		}
@@ -67,15 +98,21 @@ func TestUsers3_4_TheQueueIsDense(t *testing.T) {
 	}
 }
 
-// TestUsers3_9_APhoneShowsWhatAndTheButtonsAtOnce: what, why, who decides, and both buttons stand in the first view of a phone.
+// TestUsers3_9_APhoneShowsWhatAndTheButtonsAtOnce: what, why, who decides, and both
+// buttons stand in the first view of a phone.
 func TestUsers3_9_APhoneShowsWhatAndTheButtonsAtOnce(t *testing.T) {
+	t.Parallel()
 	browser := chromium(t)
 	h := open(t)
 	r := h.many()
 	h.seal()
 	b := h.tab(t, browser, "bob")
 	inView := func(selector string) bool {
-		return eval[bool](b, `(()=>{const r=document.querySelector("`+selector+`")?.getBoundingClientRect(); return !!r && r.height>0 && r.top>=0 && r.top<innerHeight-60})()`)
+		return eval[bool](
+			b,
+			`(()=>{const r=document.querySelector("`+selector+
+				`")?.getBoundingClientRect(); return !!r && r.height>0 && r.top>=0 && r.top<innerHeight-60})()`,
+		)
 	}
 	for _, scheme := range []string{"light", "dark"} {
 		b.scheme(scheme)
@@ -86,7 +123,12 @@ func TestUsers3_9_APhoneShowsWhatAndTheButtonsAtOnce(t *testing.T) {
 				t.Errorf("%s: %s is not in the first view", scheme, selector)
 			}
 		}
-		bar := eval[string](b, `[...document.querySelectorAll(".bar-bottom .button")].filter((x) => { const r = x.getBoundingClientRect(); return r.width && r.bottom <= innerHeight }).map((x) => x.textContent).join(" ")`)
+		bar := eval[string](
+			b,
+			`[...document.querySelectorAll(".bar-bottom .button")].filter((x) => { const r = `+
+				`x.getBoundingClientRect(); return r.width && r.bottom <= innerHeight }).map((x) => `+
+				`x.textContent).join(" ")`,
+		)
 		if bar != "Approve Deny…" {
 			t.Errorf("%s: the bar shows %q", scheme, bar)
 		}
@@ -96,8 +138,10 @@ func TestUsers3_9_APhoneShowsWhatAndTheButtonsAtOnce(t *testing.T) {
 	}
 }
 
-// TestUsers3_9_TheBarApprovesOnlyWhatWasScrolledThrough: on a phone the button is armed once the end of the call has been in view.
+// TestUsers3_9_TheBarApprovesOnlyWhatWasScrolledThrough: on a phone the button is
+// armed once the end of the call has been in view.
 func TestUsers3_9_TheBarApprovesOnlyWhatWasScrolledThrough(t *testing.T) {
+	t.Parallel()
 	browser := chromium(t)
 	h := openArmed(t, time.Millisecond)
 	r := h.ask(tool("place_order", `{"text":"`+strings.Repeat(`line\n`, 120)+`"}`))
@@ -105,7 +149,10 @@ func TestUsers3_9_TheBarApprovesOnlyWhatWasScrolledThrough(t *testing.T) {
 	b.size(390, 844)
 	b.open("/requests/" + r.ID)
 	b.armed()
-	pressed := eval[string](b, `document.querySelector(".bar-bottom button").click(), document.getElementById("live").textContent`)
+	pressed := eval[string](
+		b,
+		`document.querySelector(".bar-bottom button").click(), document.getElementById("live").textContent`,
+	)
 	if !strings.Contains(pressed, "scroll to the end") || len(h.request(r.ID).Votes) != 0 {
 		t.Errorf("the page says %q", pressed)
 	}
@@ -115,14 +162,17 @@ func TestUsers3_9_TheBarApprovesOnlyWhatWasScrolledThrough(t *testing.T) {
 	b.until("the outcome", `document.querySelector(".said.good")?.textContent.includes("Approved.")`)
 }
 
-// TestUsers3_10_LinesOfATextAreLines: line breaks are drawn, with a mark, as are tabs; neither is an alarm, and both are spelt one way.
+// TestUsers3_10_LinesOfATextAreLines: line breaks are drawn, with a mark, as are
+// tabs; neither is an alarm, and both are spelt one way.
 func TestUsers3_10_LinesOfATextAreLines(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("place_order", `{"side":"one\ntwo\tthree","quantity":1234567}`))
 	p := h.browser("bob").get("/requests/" + r.ID)
 	for _, want := range []string{
-		`one<span class="mark" title="line break">\n</span><br>two<span class="mark" title="tab">\t</span>three`,     // the argument
-		`one<span class="mark" title="line break">\n</span>two<span class="mark" title="tab">\t</span>three 1234567`, // the message
+		// the argument
+		`one<span class="mark" title="line break">\n</span><br>two<span class="mark" title="tab">\t</span>three`,
+		// the message
+		`one<span class="mark" title="line break">\n</span>two<span class="mark" title="tab">\t</span>three 1234567`,
 		`1234567</span></span> <span class="size">(1,234,567)</span>`,
 	} {
 		if !strings.Contains(p.body, want) {
@@ -132,7 +182,8 @@ func TestUsers3_10_LinesOfATextAreLines(t *testing.T) {
 	p.lacks(t, `class="esc"`, `class="flags"`, `\u{a}`)
 }
 
-// TestM4_ASealServesOnePurpose: what the preview of an edit showed approves nothing but that edit.
+// TestM4_ASealServesOnePurpose: what the preview of an edit showed approves nothing
+// but that edit.
 func TestM4_ASealServesOnePurpose(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -173,14 +224,20 @@ func TestM4_ASealServesOnePurpose(t *testing.T) {
 	bob.post(edit, confirm).says(t, "The arguments are replaced", "Approved.")
 }
 
-// TestM4_AnEditShowsAllThatItApproves: the input of the agent that delegates, whom it is for, and the tool's definition, beside the new
-// arguments; and where one of them can't be shown whole, there is nothing to confirm.
+// TestM4_AnEditShowsAllThatItApproves: the input of the agent that delegates, whom
+// it is for, and the tool's definition, beside the new arguments; and where one of
+// them can't be shown whole, there is nothing to confirm.
 func TestM4_AnEditShowsAllThatItApproves(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
 	call := func(input string) *resolve.Call {
 		return &resolve.Call{
-			Kind: resolve.Delegation, Agent: "settler", Args: []byte(`{"mode":"all"}`), ParentInput: []byte(input), Principal: "client-7", Session: "s-1",
+			Kind:           resolve.Delegation,
+			Agent:          "settler",
+			Args:           []byte(`{"mode":"all"}`),
+			ParentInput:    []byte(input),
+			Principal:      "client-7",
+			Session:        "s-1",
 			ToolDefinition: "sha256:abcdef",
 		}
 	}
@@ -193,7 +250,15 @@ func TestM4_AnEditShowsAllThatItApproves(t *testing.T) {
 	}
 	r := h.ask(call(`{"amount":50000,"order":"DELETE EVERYTHING"}`))
 	p := preview(r)
-	p.says(t, "This is all that you approve", "DELETE EVERYTHING", "client-7", "sha256:abcdef", `"mode": "one"`, "desk-runtime")
+	p.says(
+		t,
+		"This is all that you approve",
+		"DELETE EVERYTHING",
+		"client-7",
+		"sha256:abcdef",
+		`"mode": "one"`,
+		"desk-runtime",
+	)
 	confirm := p.form(t, "/requests/"+r.ID+"/edit", "Replace and approve")
 	h.pass(time.Second)
 	bob.post("/requests/"+r.ID+"/edit", confirm).says(t, "The arguments are replaced")
@@ -207,7 +272,8 @@ func TestM4_AnEditShowsAllThatItApproves(t *testing.T) {
 	p.lacks(t, "Replace and approve")
 }
 
-// TestM4_WhatMovedIsNotConfirmed: an edit that the rules see in another way by now is not the one that the page showed.
+// TestM4_WhatMovedIsNotConfirmed: an edit that the rules see in another way by now
+// is not the one that the page showed.
 func TestM4_WhatMovedIsNotConfirmed(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -218,7 +284,12 @@ func TestM4_WhatMovedIsNotConfirmed(t *testing.T) {
 	fields.Set("step", "preview")
 	confirm := bob.post("/requests/"+r.ID+"/edit", fields).form(t, "/requests/"+r.ID+"/edit", "Replace and approve")
 	h.pass(time.Second)
-	if _, err := h.service.Open(t.Context(), approval.OpenInput{Tenant: tenant, Asker: approval.Asker{Token: "second"}, Agent: "trading-desk", Call: &r.Current().Call}); err != nil {
+	if _, err := h.service.Open(t.Context(), approval.OpenInput{
+		Tenant: tenant,
+		Asker:  approval.Asker{Token: "second"},
+		Agent:  "trading-desk",
+		Call:   &r.Current().Call,
+	}); err != nil {
 		t.Fatal(err) // somebody else asks for it too, which the page did not show
 	}
 	bob.post("/requests/"+r.ID+"/edit", confirm).says(t, "Nothing was decided")
@@ -227,8 +298,8 @@ func TestM4_WhatMovedIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// TestM11_HiddenValuesStayHiddenEverywhere: at any depth and in the parent's input, named by path, recorded, and not approvable where the policy
-// says so.
+// TestM11_HiddenValuesStayHiddenEverywhere: at any depth and in the parent's input,
+// named by path, recorded, and not approvable where the policy says so.
 func TestM11_HiddenValuesStayHiddenEverywhere(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -238,12 +309,22 @@ func TestM11_HiddenValuesStayHiddenEverywhere(t *testing.T) {
 		bob.get(path).lacks(t, "hunter2")
 	}
 	p := bob.get("/requests/" + r.ID)
-	p.says(t, "1 value is hidden by policy: auth.0.secret.", "A policy forbids approving it while they are hidden", "It can be denied")
+	p.says(
+		t,
+		"1 value is hidden by policy: auth.0.secret.",
+		"A policy forbids approving it while they are hidden",
+		"It can be denied",
+	)
 	p.lacks(t, `value="approve"`, "Edit the arguments")
 	forced := p.form(t, "/requests/"+r.ID+"/vote", `value="deny"`)
 	forced.Set("verdict", "approve")
 	h.pass(time.Second)
-	bob.post("/requests/"+r.ID+"/vote", forced).says(t, "Nothing was decided.", "forbids approving while it hides a value", "auth.0.secret")
+	bob.post("/requests/"+r.ID+"/vote", forced).says(
+		t,
+		"Nothing was decided.",
+		"forbids approving while it hides a value",
+		"auth.0.secret",
+	)
 	bob.answer(r.ID, "deny", nil).says(t, "Denied.")
 	if v := h.request(r.ID).Votes; len(v) != 1 || !slices.Equal(v[0].Hidden, []string{"auth.0.secret"}) {
 		t.Errorf("%+v", v)
@@ -258,7 +339,8 @@ func TestM11_HiddenValuesStayHiddenEverywhere(t *testing.T) {
 	bob.answer(plain.ID, "approve", nil).says(t, "Approved.")
 }
 
-// TestM6_AnUnknownPersonIsCalledOne: on the list, at the head of the page, and beside the fact.
+// TestM6_AnUnknownPersonIsCalledOne: on the list, at the head of the page, and
+// beside the fact.
 func TestM6_AnUnknownPersonIsCalledOne(t *testing.T) {
 	h := open(t)
 	c := tool("place_order", order)
@@ -266,17 +348,28 @@ func TestM6_AnUnknownPersonIsCalledOne(t *testing.T) {
 	r := h.ask(c)
 	bob := h.browser("bob")
 	bob.get("/").says(t, "Unknown person: mallory")
-	bob.get("/requests/"+r.ID).says(t, "for mallory (unknown person)", "nobody is known by this name, so one more person must agree", "0 of 2 approved")
+	bob.get("/requests/"+r.ID).says(
+		t,
+		"for mallory (unknown person)",
+		"nobody is known by this name, so one more person must agree",
+		"0 of 2 approved",
+	)
 	known := h.ask(tool("place_order", order))
 	bob.get("/requests/"+known.ID).lacks(t, "unknown person")
 }
 
-// TestUsers3_1_WaitingForMeHoldsWhatMyAnswerWouldChange: what I answered has a list of its own, and what I may not answer is on neither.
+// TestUsers3_1_WaitingForMeHoldsWhatMyAnswerWouldChange: what I answered has a list
+// of its own, and what I may not answer is on neither.
 func TestUsers3_1_WaitingForMeHoldsWhatMyAnswerWouldChange(t *testing.T) {
 	h := open(t)
 	big := h.ask(tool("execute_trade", trade))
-	alice, dave, bob, olga := h.browser("alice"), h.browser("dave"), h.browser("bob"), h.browser("olga")
-	lists := func(b *browser, tab string) bool { return strings.Contains(b.get("/?tab="+tab).body, "r-"+big.ID) }
+	alice := h.browser("alice")
+	dave := h.browser("dave")
+	bob := h.browser("bob")
+	olga := h.browser("olga")
+	lists := func(b *browser, tab string) bool {
+		return strings.Contains(b.get("/?tab="+tab).body, "r-"+big.ID)
+	}
 	if !lists(alice, "mine") || lists(alice, "others") {
 		t.Error("it waits for alice")
 	}
@@ -298,25 +391,38 @@ func TestUsers3_1_WaitingForMeHoldsWhatMyAnswerWouldChange(t *testing.T) {
 	bob.get("/requests/"+big.ID).says(t, "risk-leads is called in and may approve in place of desk-heads, risk")
 }
 
-// TestUsers3_3_AQuorumThatNobodyCanFillIsSaidBeforeAnybodyVotes: on the list and on the page, with the numbers.
+// TestUsers3_3_AQuorumThatNobodyCanFillIsSaidBeforeAnybodyVotes: on the list and on
+// the page, with the numbers.
 func TestUsers3_3_AQuorumThatNobodyCanFillIsSaidBeforeAnybodyVotes(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("purge", `{"table":"customers"}`))
 	bob := h.browser("bob")
 	bob.get("/").says(t, "Nobody can fill its quorum")
-	bob.get("/requests/"+r.ID).says(t, "Nobody can fill this quorum.", "9 of desk-heads: only 2 of them may answer this", "It can only be denied, or expire")
+	bob.get("/requests/"+r.ID).says(
+		t,
+		"Nobody can fill this quorum.",
+		"9 of desk-heads: only 2 of them may answer this",
+		"It can only be denied, or expire",
+	)
 	fine := h.ask(tool("wire", wire))
 	bob.get("/requests/"+fine.ID).lacks(t, "Nobody can fill")
 }
 
-// TestUsers3_6_EveryTextIsLabelledWithItsWriter: an agent's author, a policy's, or assent; the values are the agent's.
+// TestUsers3_6_EveryTextIsLabelledWithItsWriter: an agent's author, a policy's, or
+// assent; the values are the agent's.
 func TestUsers3_6_EveryTextIsLabelledWithItsWriter(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
 	for name, c := range map[string]struct{ args, says string }{
-		"place_order": {order, "By the author of the agent’s file, not checked by anybody. The values in it come from the call"},
-		"wire":        {wire, "By the author of a policy. The values in it come from the call"},
-		"big":         {`{"key":"AKIA"}`, "Made by assent from the call, since no rule has a message: its values are the agent’s."},
+		"place_order": {
+			order,
+			"By the author of the agent’s file, not checked by anybody. The values in it come from the call",
+		},
+		"wire": {wire, "By the author of a policy. The values in it come from the call"},
+		"big": {
+			`{"key":"AKIA"}`,
+			"Made by assent from the call, since no rule has a message: its values are the agent’s.",
+		},
 	} {
 		r := h.ask(tool(name, c.args))
 		bob.get("/requests/"+r.ID).says(t, c.says)
@@ -328,10 +434,16 @@ func TestUsers3_6_EveryTextIsLabelledWithItsWriter(t *testing.T) {
 func TestUsers3_8_WhyIsSaidInWords(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("wire", wire))
-	h.browser("bob").get("/requests/"+r.ID).says(t, "Wires above 10,000 need two of risk and a head.", "amount is 25,000, above 10,000", "policy acme.trade-controls, rule wires")
+	h.browser("bob").get("/requests/"+r.ID).says(
+		t,
+		"Wires above 10,000 need two of risk and a head.",
+		"amount is 25,000, above 10,000",
+		"policy acme.trade-controls, rule wires",
+	)
 }
 
-// TestUsers3_5_TitlesSayWhatWouldRun: from the call, so that five wires are five different lines.
+// TestUsers3_5_TitlesSayWhatWouldRun: from the call, so that five wires are five
+// different lines.
 func TestUsers3_5_TitlesSayWhatWouldRun(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("wire", wire))
@@ -342,7 +454,8 @@ func TestUsers3_5_TitlesSayWhatWouldRun(t *testing.T) {
 	p.says(t, what, "wire amount 25,000 EUR, to DE89370400440532013000, reference Invoice 4711 · assent")
 }
 
-// TestUsers3_15_ADenialNeedsAReason: in the form, in a batch, and whatever a form leaves out; and it is no success.
+// TestUsers3_15_ADenialNeedsAReason: in the form, in a batch, and whatever a form
+// leaves out; and it is no success.
 func TestUsers3_15_ADenialNeedsAReason(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -366,7 +479,8 @@ func TestUsers3_15_ADenialNeedsAReason(t *testing.T) {
 	}
 }
 
-// TestUsers3_16_ButtonsSayWhatTheyDo: ids and digests stand beside them; what must be looked at twice is answered alone.
+// TestUsers3_16_ButtonsSayWhatTheyDo: ids and digests stand beside them; what must
+// be looked at twice is answered alone.
 func TestUsers3_16_ButtonsSayWhatTheyDo(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -378,7 +492,10 @@ func TestUsers3_16_ButtonsSayWhatTheyDo(t *testing.T) {
 			t.Errorf("no %s", button)
 		}
 	}
-	if body := bob.get("/requests/" + one.ID).body; !strings.Contains(body, `data-armed>Approve</button> <span class="for">…`+one.ID[len(one.ID)-6:]) {
+	if body := bob.get("/requests/" + one.ID).body; !strings.Contains(
+		body,
+		`data-armed>Approve</button> <span class="for">…`+one.ID[len(one.ID)-6:],
+	) {
 		t.Error("the button and what it is for are one text")
 	}
 	bob.get("/batch?id="+one.ID+"&id="+odd.ID).says(t, "One of these is answered alone")
@@ -387,141 +504,39 @@ func TestUsers3_16_ButtonsSayWhatTheyDo(t *testing.T) {
 	}
 }
 
-// TestUsers3_17_WhoHasApprovedIsNotAskedAgain: the form goes, and what is missing is said.
+// TestUsers3_17_WhoHasApprovedIsNotAskedAgain: the form goes, and what is missing
+// is said.
 func TestUsers3_17_WhoHasApprovedIsNotAskedAgain(t *testing.T) {
 	h := open(t)
 	big := h.ask(tool("execute_trade", trade))
 	p := h.browser("alice").answer(big.ID, "approve", nil)
 	p.lacks(t, `value="approve"`, "Edit the arguments", "Approve…")
-	p.says(t, "You have approved this. Still missing: 1 of desk-heads (Bob Roe, Carol Poe may), 1 of risk (Bob Roe, Dave Moe may).")
+	p.says(
+		t,
+		"You have approved this. Still missing: 1 of desk-heads (Bob Roe, Carol Poe may), 1 of risk (Bob Roe, Dave "+
+			"Moe may).",
+	)
 	p.form(t, "/requests/"+big.ID+"/vote", `value="deny"`)
 }
 
-// TestUsers3_21_HintsAreSaidInPlainWords: what a server says of its tool, what that is worth, and nothing said is not "not not destructive".
+// TestUsers3_21_HintsAreSaidInPlainWords: what a server says of its tool, what that
+// is worth, and nothing said is not "not not destructive".
 func TestUsers3_21_HintsAreSaidInPlainWords(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
 	mcp := func(args string, hints map[string]bool) *approval.Request {
-		return h.ask(&resolve.Call{Kind: resolve.MCPTool, Server: "git", Tool: "push", Args: []byte(args), Principal: "client-7", Annotations: hints})
+		return h.ask(&resolve.Call{
+			Kind:        resolve.MCPTool,
+			Server:      "git",
+			Tool:        "push",
+			Args:        []byte(args),
+			Principal:   "client-7",
+			Annotations: hints,
+		})
 	}
 	bob.get("/requests/"+mcp(`{"n":1}`, nil).ID).says(t, "Not declared safe")
 	p := bob.get("/requests/" + mcp(`{"n":2}`, map[string]bool{"destructiveHint": false}).ID)
 	p.says(t, "Hint destructiveHint", "by its server, which is not believed: it takes the call out of no rule")
 	p.lacks(t, "stricter", "Not declared safe")
 	bob.get("/requests/"+mcp(`{"n":3}`, map[string]bool{"destructiveHint": true}).ID).says(t, "Declared destructive")
-}
-
-// TestUsers3_12_AnswersLeadOn: a key goes back to the list, and one goes on to what waits next.
-func TestUsers3_12_AnswersLeadOn(t *testing.T) {
-	browser := chromium(t)
-	h := openArmed(t, time.Millisecond)
-	first, second := h.ask(tool("place_order", `{"quantity":1}`)), h.ask(tool("place_order", `{"quantity":2}`))
-	b := h.tab(t, browser, "bob")
-	b.size(1280, 900)
-	at := func(path string) { t.Helper(); b.until(path, `location.pathname === "`+path+`"`) }
-	b.open("/requests/" + first.ID)
-	b.armed()
-	b.click("#approve-form button")
-	b.until("the outcome", `document.querySelector(".said.good")`)
-	b.armed()
-	b.press("n")
-	at("/requests/" + second.ID)
-	b.armed()
-	b.press("u")
-	at("/")
-	b.armed()
-	b.press("j")
-	b.press("\r")
-	at("/requests/" + second.ID)
-	if eval[bool](b, `!!document.getElementById("next")`) {
-		t.Error("nothing else waits")
-	}
-}
-
-// TestUsers3_13_TitlesCountAndNotificationsTell: on every page, without a word of what is asked.
-func TestUsers3_13_TitlesCountAndNotificationsTell(t *testing.T) {
-	browser := chromium(t)
-	h := openArmed(t, time.Millisecond)
-	h.ask(tool("place_order", `{"quantity":1}`))
-	b := h.tab(t, browser, "bob")
-	b.open("/ledger")
-	b.until("a count in the title", `document.title === "(1) Ledger · assent"`)
-	eval[chromedp.Void](b, `window.Notification = class { static permission = "granted"; static async requestPermission() { return "granted" } constructor(title, options) { window.told = options.body } addEventListener() {} }`)
-	b.click("#notify")
-	b.until("it is kept", `localStorage.getItem("assent-notify") === "on"`)
-	eval[chromedp.Void](b, `Object.defineProperty(document, "hidden", { value: true })`)
-	h.ask(tool("place_order", `{"quantity":4242}`))
-	h.seal()
-	b.until("the new count", `document.title === "(2) Ledger · assent"`)
-	b.until("the notification", `window.told === "2 waiting for you"`)
-	eval[chromedp.Void](b, "localStorage.clear()")
-	if p := h.browser("bob").get("/"); !strings.Contains(p.body, "<title>(2) Queue · assent</title>") {
-		t.Error("without a script the list's title counts too")
-	}
-	h.browser("bob").get("/waiting").says(t, `{"more":false,"total":2}`)
-}
-
-// TestUsers3_14_TheListStaysUnderThePointer: what is read does not move when a request comes before it.
-func TestUsers3_14_TheListStaysUnderThePointer(t *testing.T) {
-	browser := chromium(t)
-	h := openArmed(t, time.Millisecond)
-	h.many()
-	b := h.tab(t, browser, "bob")
-	b.size(390, 500)
-	b.open("/")
-	b.armed()
-	const row = `[...document.querySelectorAll(".request")][12]`
-	eval[chromedp.Void](b, row+`.classList.add("current"), window.kept = `+row+`.id, `+row+`.scrollIntoView(), window.top0 = document.getElementById(kept).getBoundingClientRect().top`)
-	h.ask(tool("execute_trade", trade)) // is due first
-	h.seal()
-	b.until("the new list", `document.getElementById("total").textContent.startsWith("28 ")`)
-	if moved := eval[float64](b, `Math.abs(document.getElementById(kept).getBoundingClientRect().top - top0)`); moved > 2 {
-		t.Errorf("the row moved by %.0f pixels", moved)
-	}
-}
-
-// TestUsers3_18_TheTotalFollowsWhatIsTyped: uses times the largest number that each may have.
-func TestUsers3_18_TheTotalFollowsWhatIsTyped(t *testing.T) {
-	browser := chromium(t)
-	h := openArmed(t, time.Millisecond)
-	r := h.ask(tool("refund", `{"amount":340.00,"currency":"USD","order":"R-1"}`))
-	b := h.tab(t, browser, "bob")
-	b.size(1280, 900)
-	b.open("/requests/" + r.ID)
-	b.armed()
-	b.click("details.grant summary")
-	total := `document.querySelector("output[data-each]").textContent`
-	if got := eval[string](b, total); got != "1 × 340.00 = 340.00 USD" {
-		t.Errorf("%q", got)
-	}
-	for uses, want := range map[string]string{"20": "20 × 340.00 = 6,800.00 USD", "10000": "10,000 × 340.00 = 3,400,000.00 USD", "": "…"} {
-		eval[chromedp.Void](b, `(()=>{const u=document.querySelector("input[name=uses]"); u.value="`+uses+`"; u.dispatchEvent(new Event("input",{bubbles:true}))})()`)
-		if got := eval[string](b, total); got != want {
-			t.Errorf("%s: %q, want %q", uses, got, want)
-		}
-	}
-	b.shoot("grant")
-}
-
-// TestPagesOfEveryKindFitAPhone: no request makes its page wider than the window.
-func TestPagesOfEveryKindFitAPhone(t *testing.T) {
-	browser := chromium(t)
-	h := openArmed(t, time.Millisecond)
-	h.many()
-	h.seal()
-	b := h.tab(t, browser, "bob")
-	list, err := h.store.Requests(t.Context(), tenant, approval.Filter{States: []approval.State{approval.Pending}, Limit: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, s := range list.Requests[17:] {
-		b.size(1280, 900)
-		b.open("/requests/" + s.ID)
-		b.shoot(fmt.Sprintf("kind-%d-wide", i))
-		b.size(390, 844)
-		b.shoot(fmt.Sprintf("kind-%d-narrow", i))
-		if over := eval[int](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
-			t.Errorf("%s: the page is %d pixels wider than a phone", s.Target, over)
-		}
-	}
 }

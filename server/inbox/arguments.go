@@ -53,9 +53,15 @@ func (n *node) Opens() string { return map[string]string{"object": "{", "array":
 // Closes is the other bracket.
 func (n *node) Closes() string { return map[string]string{"object": "}", "array": "]"}[n.Kind] }
 
-// inspectDocument draws a JSON text of a call. Unless all is asked for, what is long is cut, which Cut tells.
+// inspectDocument draws a JSON text of a call. Unless all is asked for, what is
+// long is cut, as Cut says.
 func inspectDocument(name, text string, redact policy.Redaction, all bool, b *budget) document {
-	d := document{Name: name, Bytes: len(text), Flags: safetext.Flags{}, Huge: len(text) > approvable}
+	d := document{
+		Name:  name,
+		Bytes: len(text),
+		Flags: safetext.Flags{},
+		Huge:  len(text) > approvable,
+	}
 	if text == "" { // a recorded call always has some; the retention took it
 		d.Problem, d.Cut = "The text is no longer kept; its digest is.", true
 		return d
@@ -66,7 +72,8 @@ func inspectDocument(name, text string, redact policy.Redaction, all bool, b *bu
 	case err != nil:
 		d.Problem = "This is not JSON that everybody reads alike (" + err.Error() + "). Only the raw text can be shown."
 	case tooDeep:
-		d.Problem = "This is nested more than " + strconv.Itoa(deepest) + " levels deep. Only the raw text can be shown."
+		d.Problem = "This is nested more than " + strconv.Itoa(deepest) +
+			" levels deep. Only the raw text can be shown."
 	case len(text) > largest:
 		d.Problem = "This has " + safetext.Count(len(text)) + " bytes, more than a page shows at once."
 	}
@@ -75,7 +82,8 @@ func inspectDocument(name, text string, redact policy.Redaction, all bool, b *bu
 	d.drawRaw(text, err != nil, redact, all, b)
 	if d.Cut && all && b.spent() && !d.Huge {
 		d.Huge = true
-		d.Problem = strings.TrimSpace(d.Problem + " It has more values and unusual characters than a page can spell out.")
+		d.Problem = strings.TrimSpace(d.Problem +
+			" It has more values and unusual characters than a page can spell out.")
 	}
 	return d
 }
@@ -84,17 +92,24 @@ func (d *document) drawTree(doc value.Value, ok bool, redact policy.Redaction, a
 	if !ok {
 		return
 	}
-	s := sketch{all: all && !d.Huge, left: largest, flags: d.Flags, budget: b}
+	s := sketch{
+		all:    all && !d.Huge,
+		left:   largest,
+		flags:  d.Flags,
+		budget: b,
+	}
 	d.Tree = s.node(doc, redact, false)
 	d.Redacted = s.redacted
 	d.Cut = d.Cut || s.cut
 }
 
-// drawRaw shows the exact text, unless policy hides a part of it: then its place in the text is not worth a leak.
+// drawRaw shows the exact text, unless policy hides a part of it: then its place in
+// the text is not worth a leak.
 func (d *document) drawRaw(text string, unreadable bool, redact policy.Redaction, all bool, b *budget) {
 	if d.Redacted > 0 || redact.Hides() && (unreadable || d.Tree == nil) {
 		if d.Tree == nil {
-			d.Cut, d.Problem = true, d.Problem+" Policy hides a part of it, so it is not shown here and can't be approved here."
+			d.Cut, d.Problem = true, d.Problem+
+				" Policy hides a part of it, so it is not shown here and can't be approved here."
 			d.Huge = true
 		}
 		return
@@ -136,7 +151,8 @@ type sketch struct {
 	budget   *budget
 }
 
-// node draws one value. What policy hides keeps its structure: keys, kinds and sizes stay in sight (threat 7).
+// node draws one value. What policy hides keeps its structure: keys, kinds and
+// sizes stay in sight.
 func (s *sketch) node(v value.Value, redact policy.Redaction, hide bool) *node {
 	n := &node{Kind: kindOf(v)}
 	s.budget.spend(valuePieces)
@@ -157,7 +173,9 @@ func (s *sketch) node(v value.Value, redact policy.Redaction, hide bool) *node {
 		}
 	}
 	if hide && v.Kind != value.Object && v.Kind != value.Array {
-		n.Redacted, n.Text, n.Grouped = true, safetext.Shown{}, ""
+		n.Redacted = true
+		n.Text = safetext.Shown{}
+		n.Grouped = ""
 		s.redacted++
 	}
 	return n

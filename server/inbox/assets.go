@@ -37,7 +37,8 @@ func loadAssets() map[string]asset {
 	return out
 }
 
-// asset serves a static file. Under the version that pages name it never changes; under another it is asked for again each time.
+// asset serves a static file. Under the version that pages name it never changes;
+// under another it is asked for again each time.
 func (s *site) asset(w http.ResponseWriter, r *http.Request) {
 	a, ok := s.assets[r.PathValue("name")]
 	if !ok {
@@ -59,14 +60,16 @@ func (s *site) asset(w http.ResponseWriter, r *http.Request) {
 	w.Write(a.body)
 }
 
-// parsePages parses every page with the layout. The templates are embedded, so a mistake in one is a fault of the build that any
-// test shows.
+// parsePages parses every page with the layout. The templates are embedded, so a
+// mistake in one is a fault of the build that any test shows.
 func parsePages(assets map[string]asset) map[string]*template.Template {
 	funcs := template.FuncMap{
-		"asset":   func(name string) string { return "/assets/" + name + "?v=" + assets[name].version },
-		"show":    func(s string) safetext.Shown { return safetext.Inspect(s, safetext.Form{}) },
-		"spoken":  func(s string) string { return safetext.Inspect(s, safetext.Form{}).Spoken() },
-		"brief":   func(s string) safetext.Shown { return safetext.Inspect(s, safetext.Form{Block: true, Limit: 300}) },
+		"asset":  func(name string) string { return "/assets/" + name + "?v=" + assets[name].version },
+		"show":   func(s string) safetext.Shown { return safetext.Inspect(s, safetext.Form{}) },
+		"spoken": func(s string) string { return safetext.Inspect(s, safetext.Form{}).Spoken() },
+		"brief": func(s string) safetext.Shown {
+			return safetext.Inspect(s, safetext.Form{Block: true, Limit: 300})
+		},
 		"lines":   func(s string) safetext.Shown { return safetext.Inspect(s, safetext.Form{Block: true}) },
 		"count":   safetext.Count,
 		"tail":    tail,
@@ -87,7 +90,11 @@ func parsePages(assets map[string]asset) map[string]*template.Template {
 			return safetext.Count(n) + " " + many
 		},
 	}
-	layout := template.Must(template.New("layout").Funcs(funcs).ParseFS(files, "templates/layout.html", "templates/parts.html"))
+	layout := template.Must(template.New("layout").Funcs(funcs).ParseFS(
+		files,
+		"templates/layout.html",
+		"templates/parts.html",
+	))
 	out := map[string]*template.Template{}
 	names, _ := fs.Glob(files, "templates/*.html")
 	for _, name := range names {

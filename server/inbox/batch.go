@@ -10,7 +10,8 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// mostBatch is how many requests are decided at once: what a person can be expected to read on one page.
+// mostBatch is how many requests are decided at once: what a person can be expected
+// to read on one page.
 const mostBatch = 20
 
 // batchPage shows several requests of the same rules, each whole, with one answer to all.
@@ -34,7 +35,7 @@ func (p batchPage) All() string {
 }
 
 type batchItem struct {
-	card
+	request
 	Binding string
 	Docs    []document
 	Facts   []fact
@@ -46,7 +47,11 @@ type batchItem struct {
 func (v *visit) batch() error {
 	ids := slices.Compact(slices.Sorted(slices.Values(v.r.URL.Query()["id"])))
 	if len(ids) == 0 || len(ids) > mostBatch {
-		return &problem{http.StatusBadRequest, "Choose requests first", fmt.Sprintf("Between 1 and %d requests can be answered together.", mostBatch)}
+		return &problem{
+			http.StatusBadRequest,
+			"Choose requests first",
+			fmt.Sprintf("Between 1 and %d requests can be answered together.", mostBatch),
+		}
 	}
 	if err := v.roomForBatch(ids); err != nil {
 		return err
@@ -58,7 +63,11 @@ func (v *visit) batch() error {
 			return err
 		}
 		if p.Rules != "" && p.Rules != item.Rules {
-			return &problem{http.StatusBadRequest, "These can't be answered together", "Only requests that the same rules ask about, for the same tool, can. Answer these one by one."}
+			return &problem{
+				http.StatusBadRequest,
+				"These can't be answered together",
+				"Only requests that the same rules ask about, for the same tool, can. Answer these one by one.",
+			}
 		}
 		p.Rules, p.Target = item.Rules, item.Target
 		p.Full = p.Full && item.Whole
@@ -67,7 +76,8 @@ func (v *visit) batch() error {
 	return v.show("batch", "Answer together", "queue", p)
 }
 
-// batchBytes is what the requests of a batch may have together: more is not read on one page.
+// batchBytes is what the requests of a batch may have together: more is not read on
+// one page.
 const batchBytes = 2 << 20
 
 // roomForBatch refuses what is too much for one page, before any of it is read.
@@ -81,9 +91,13 @@ func (v *visit) roomForBatch(ids []string) error {
 		sum += h.Bytes
 	}
 	if sum > batchBytes {
-		return &problem{http.StatusBadRequest, "Too much for one page",
-			"These requests have " + safetext.Count(int(sum)) + " bytes together, and a page shows " + safetext.Count(batchBytes) +
-				" at most. Choose fewer of them, or answer the large ones one by one."}
+		return &problem{
+			http.StatusBadRequest,
+			"Too much for one page",
+			"These requests have " + safetext.Count(int(sum)) + " bytes together, and a page shows " +
+				safetext.Count(batchBytes) +
+				" at most. Choose fewer of them, or answer the large ones one by one.",
+		}
 	}
 	return v.roomFor(sum)
 }
@@ -93,18 +107,30 @@ func (v *visit) batchItem(id string) (batchItem, error) {
 	if err != nil {
 		return batchItem{}, err
 	}
-	c, err := v.card(r)
+	c, err := v.outline(r)
 	if err != nil {
 		return batchItem{}, err
 	}
 	if c.Question != nil {
-		return batchItem{}, &problem{http.StatusConflict, "Questions are answered one by one", "…" + tail(id) + " is a question of a tool: its choices are its own, so no other answer fits it."}
+		return batchItem{}, &problem{
+			http.StatusConflict,
+			"Questions are answered one by one",
+			"…" + tail(id) + " is a question of a tool: its choices are its own, so no other answer fits it.",
+		}
 	}
 	if !c.Pending || !c.Seat {
-		return batchItem{}, &problem{http.StatusConflict, "One of these can't be answered by you", c.Target + " …" + tail(id) + ": " + lower(c.StateWords) + ". " + c.Why}
+		return batchItem{}, &problem{
+			http.StatusConflict,
+			"One of these can't be answered by you",
+			c.Target + " …" + tail(id) + ": " + lower(c.StateWords) + ". " + c.Why,
+		}
 	}
 	if !c.Batchable() {
-		return batchItem{}, &problem{http.StatusConflict, "One of these is answered alone", c.Target + " …" + tail(id) + ": you have answered it, or it has something to look at twice."}
+		return batchItem{}, &problem{
+			http.StatusConflict,
+			"One of these is answered alone",
+			c.Target + " …" + tail(id) + ": you have answered it, or it has something to look at twice.",
+		}
 	}
 	docs := v.documents(r, true)
 	whole := full(docs) && len(r.Unapprovable()) == 0
@@ -112,7 +138,8 @@ func (v *visit) batchItem(id string) (batchItem, error) {
 	return batchItem{c, r.Binding(), docs, facts(r), unseenOf(r), whole, v.sealSeen(toBatch, r, r, whole, "")}, nil
 }
 
-// batchVote gives one answer to all requests of a batch page. Each is counted on its own: one that moved on doesn't stop the others.
+// batchVote gives one answer to all requests of a batch page. Each is counted on
+// its own: one that moved on doesn't stop the others.
 func (v *visit) batchVote() error {
 	form := v.r.PostForm
 	verdict := approval.Verdict(form.Get("verdict"))
@@ -128,13 +155,24 @@ func (v *visit) batchVote() error {
 	if verdict == approval.Deny {
 		m.Kind = "done"
 		if reason, err = denial(form.Get("preset"), reason); err != nil {
-			return &problem{http.StatusBadRequest, "Nothing was decided", "Go back, and say " + errNoReason.Expected + "."}
+			return &problem{
+				http.StatusBadRequest,
+				"Nothing was decided",
+				"Go back, and say " + errNoReason.Expected + ".",
+			}
 		}
 	}
 	for _, in := range all {
 		voted, err := v.Service.Vote(v.ctx(), approval.VoteInput{
-			Tenant: v.Tenant, ID: in.Request, IfVersion: in.Version, Binding: in.Binding, Person: v.Person.ID, Verdict: verdict,
-			Reason: reason, Channel: Channel, Full: in.Full,
+			Tenant:    v.Tenant,
+			ID:        in.Request,
+			IfVersion: in.Version,
+			Binding:   in.Binding,
+			Person:    v.Person.ID,
+			Verdict:   verdict,
+			Reason:    reason,
+			Channel:   Channel,
+			Full:      in.Full,
 		})
 		line, kind := batchLine(voted, err)
 		if kind == "" {
@@ -148,7 +186,8 @@ func (v *visit) batchVote() error {
 	return v.tell("/", m)
 }
 
-// batchSeals reads what the page showed, and holds the batch to its rules: whole calls, one set of rules.
+// batchSeals reads what the page showed, and holds the batch to its rules: whole
+// calls, one set of rules.
 func (v *visit) batchSeals() ([]seen, error) {
 	var out []seen
 	rules := ""

@@ -1,15 +1,20 @@
 package inbox_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/assent-dev/assent/approval"
 )
 
-// TestPagesInChromium opens every page, light and dark, wide and narrow, and lets axe-core look at it.
+// TestPagesInChromium opens every page, light and dark, wide and narrow, and lets
+// axe-core look at it.
 func TestPagesInChromium(t *testing.T) {
+	t.Parallel()
 	browser, axe := chromium(t), axeSource(t)
 	h := openArmed(t, time.Millisecond)
 	r := h.fill()
@@ -21,25 +26,193 @@ func TestPagesInChromium(t *testing.T) {
 	long := h.ask(tool("big", `{"text":"`+strings.Repeat("lorem ipsum ", 8000)+`"}`))
 	order := h.ask(tool("place_order", `{"side":"buy","quantity":1000,"symbol":"INIT"}`))
 	other := h.ask(tool("place_order", `{"side":"buy","quantity":2000,"symbol":"INIT"}`))
-	tab := h.tab(t, browser, "bob")
 	for name, path := range map[string]string{
-		"queue": "/", "open": "/?tab=open", "decided": "/?tab=decided", "request": "/requests/" + r.ID, "hidden": "/requests/" + hidden.ID,
-		"order": "/requests/" + order.ID, "long": "/requests/" + long.ID, "batch": "/batch?id=" + order.ID + "&id=" + other.ID,
-		"grants": "/grants", "ledger": "/ledger", "activity": "/activity", "deliveries": "/deliveries?state=waiting", "freeze": "/freeze",
+		"queue":      "/",
+		"open":       "/?tab=open",
+		"decided":    "/?tab=decided",
+		"request":    "/requests/" + r.ID,
+		"hidden":     "/requests/" + hidden.ID,
+		"order":      "/requests/" + order.ID,
+		"long":       "/requests/" + long.ID,
+		"batch":      "/batch?id=" + order.ID + "&id=" + other.ID,
+		"grants":     "/grants",
+		"ledger":     "/ledger",
+		"activity":   "/activity",
+		"deliveries": "/deliveries?state=waiting",
+		"freeze":     "/freeze",
 	} {
-		tab.open(path)
-		tab.armed()
-		eval[chromedp.Void](tab, axe+";0")
-		for _, look := range []struct {
-			name   string
-			scheme string
-			width  int64
-		}{{"light-wide", "light", 1280}, {"dark-wide", "dark", 1280}, {"light-narrow", "light", 390}, {"dark-narrow", "dark", 390}} {
-			tab.scheme(look.scheme)
-			tab.size(look.width, 900)
-			tab.shoot(look.name + "-" + name)
-			tab.armed() // a window that changes may come to the front anew
-			tab.axe(look.name + " " + name)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab := h.tab(t, browser, "bob")
+			tab.open(path)
+			tab.armed()
+			eval[chromedp.Void](tab, axe+";0")
+			for _, look := range []struct {
+				name   string
+				scheme string
+				width  int64
+			}{
+				{"light-wide", "light", 1280},
+				{"dark-wide", "dark", 1280},
+				{"light-narrow", "light", 390},
+				{"dark-narrow", "dark", 390},
+			} {
+				tab.scheme(look.scheme)
+				tab.size(look.width, 900)
+				tab.shoot(look.name + "-" + name)
+				tab.armed() // a window that changes may come to the front anew
+				tab.axe(look.name + " " + name)
+			}
+		})
+	}
+}
+
+// TestUsers3_12_AnswersLeadOn: a key goes back to the list, and one goes on to what
+// waits next.
+func TestUsers3_12_AnswersLeadOn(t *testing.T) {
+	t.Parallel()
+	browser := chromium(t)
+	h := openArmed(t, time.Millisecond)
+	first, second := h.ask(tool("place_order", `{"quantity":1}`)), h.ask(tool("place_order", `{"quantity":2}`))
+	b := h.tab(t, browser, "bob")
+	b.size(1280, 900)
+	at := func(path string) {
+		t.Helper()
+		b.until(path, `location.pathname === "`+path+`"`)
+	}
+	b.open("/requests/" + first.ID)
+	b.armed()
+	b.click("#approve-form button")
+	b.until("the outcome", `document.querySelector(".said.good")`)
+	b.armed()
+	b.press("n")
+	at("/requests/" + second.ID)
+	b.armed()
+	b.press("u")
+	at("/")
+	b.armed()
+	b.press("j")
+	b.press("\r")
+	at("/requests/" + second.ID)
+	if eval[bool](b, `!!document.getElementById("next")`) {
+		t.Error("nothing else waits")
+	}
+}
+
+// TestUsers3_13_TitlesCountAndNotificationsTell: on every page, without a word of
+// what is asked.
+func TestUsers3_13_TitlesCountAndNotificationsTell(t *testing.T) {
+	t.Parallel()
+	browser := chromium(t)
+	h := openArmed(t, time.Millisecond)
+	h.ask(tool("place_order", `{"quantity":1}`))
+	b := h.tab(t, browser, "bob")
+	b.open("/ledger")
+	b.until("a count in the title", `document.title === "(1) Ledger · assent"`)
+	eval[chromedp.Void](
+		b,
+		`window.Notification = class { static permission = "granted"; static async requestPermission() { return `+
+			`"granted" } constructor(title, options) { window.told = options.body } addEventListener() {} }`,
+	)
+	b.click("#notify")
+	b.until("it is kept", `localStorage.getItem("assent-notify") === "on"`)
+	eval[chromedp.Void](b, `Object.defineProperty(document, "hidden", { value: true })`)
+	h.ask(tool("place_order", `{"quantity":4242}`))
+	h.seal()
+	b.until("the new count", `document.title === "(2) Ledger · assent"`)
+	b.until("the notification", `window.told === "2 waiting for you"`)
+	eval[chromedp.Void](b, "localStorage.clear()")
+	if p := h.browser("bob").get("/"); !strings.Contains(p.body, "<title>(2) Queue · assent</title>") {
+		t.Error("without a script the list's title counts too")
+	}
+	h.browser("bob").get("/waiting").says(t, `{"more":false,"total":2}`)
+}
+
+// TestUsers3_14_TheListStaysUnderThePointer: what is read does not move when a
+// request comes before it.
+func TestUsers3_14_TheListStaysUnderThePointer(t *testing.T) {
+	t.Parallel()
+	browser := chromium(t)
+	h := openArmed(t, time.Millisecond)
+	h.many()
+	b := h.tab(t, browser, "bob")
+	b.size(390, 500)
+	b.open("/")
+	b.armed()
+	const row = `[...document.querySelectorAll(".request")][12]`
+	eval[chromedp.Void](
+		b,
+		row+`.classList.add("current"), window.kept = `+row+`.id, `+row+
+			`.scrollIntoView(), window.top0 = document.getElementById(kept).getBoundingClientRect().top`,
+	)
+	h.ask(tool("execute_trade", trade)) // is due first
+	h.seal()
+	b.until("the new list", `document.getElementById("total").textContent.startsWith("28 ")`)
+	if moved := eval[float64](
+		b,
+		`Math.abs(document.getElementById(kept).getBoundingClientRect().top - top0)`,
+	); moved > 2 {
+		t.Errorf("the row moved by %.0f pixels", moved)
+	}
+}
+
+// TestUsers3_18_TheTotalFollowsWhatIsTyped: uses times the largest number that each
+// may have.
+func TestUsers3_18_TheTotalFollowsWhatIsTyped(t *testing.T) {
+	t.Parallel()
+	browser := chromium(t)
+	h := openArmed(t, time.Millisecond)
+	r := h.ask(tool("refund", `{"amount":340.00,"currency":"USD","order":"R-1"}`))
+	b := h.tab(t, browser, "bob")
+	b.size(1280, 900)
+	b.open("/requests/" + r.ID)
+	b.armed()
+	b.click("details.grant summary")
+	total := `document.querySelector("output[data-each]").textContent`
+	if got := eval[string](b, total); got != "1 × 340.00 = 340.00 USD" {
+		t.Errorf("%q", got)
+	}
+	for uses, want := range map[string]string{
+		"20":    "20 × 340.00 = 6,800.00 USD",
+		"10000": "10,000 × 340.00 = 3,400,000.00 USD",
+		"":      "…",
+	} {
+		eval[chromedp.Void](
+			b,
+			`(()=>{const u=document.querySelector("input[name=uses]"); u.value="`+uses+
+				`"; u.dispatchEvent(new Event("input",{bubbles:true}))})()`,
+		)
+		if got := eval[string](b, total); got != want {
+			t.Errorf("%s: %q, want %q", uses, got, want)
+		}
+	}
+	b.shoot("grant")
+}
+
+// TestPagesOfEveryKindFitAPhone: no request makes its page wider than the window.
+func TestPagesOfEveryKindFitAPhone(t *testing.T) {
+	t.Parallel()
+	browser := chromium(t)
+	h := openArmed(t, time.Millisecond)
+	h.many()
+	h.seal()
+	b := h.tab(t, browser, "bob")
+	list, err := h.store.Requests(
+		t.Context(),
+		tenant,
+		approval.Filter{States: []approval.State{approval.Pending}, Limit: 100},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range list.Requests[17:] {
+		b.size(1280, 900)
+		b.open("/requests/" + s.ID)
+		b.shoot(fmt.Sprintf("kind-%d-wide", i))
+		b.size(390, 844)
+		b.shoot(fmt.Sprintf("kind-%d-narrow", i))
+		if over := eval[int](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
+			t.Errorf("%s: the page is %d pixels wider than a phone", s.Target, over)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,43 +24,90 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// chromium starts one real browser for a test. It fails when there is none: install the package chromium, or name it in
-// ASSENT_CHROMIUM.
-func chromium(t *testing.T) context.Context {
-	t.Helper()
-	path := cmp.Or(os.Getenv("ASSENT_CHROMIUM"), "/usr/bin/chromium")
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("this test needs Chromium: install the package chromium or set ASSENT_CHROMIUM: %v", err)
+// TestMain ends the browser that the tests share.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := shared.end(); err != nil {
+		fmt.Fprintln(os.Stderr, "Chromium did not end:", err)
+		code = 1
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()))
-	all, stop := chromedp.NewExecAllocator(context.Background(), options...) // ends by Cancel below, before the folder goes
-	browser, end := chromedp.NewContext(all)
-	t.Cleanup(func() {
-		if err := chromedp.Cancel(browser); err != nil {
-			t.Errorf("Chromium did not end: %v", err)
-		}
-		end()
-		stop()
-	})
-	if err := chromedp.Do(browser, chromedp.Navigate("about:blank")); err != nil {
-		t.Fatalf("start Chromium: %v", err)
-	}
-	return browser
+	os.Exit(code)
 }
 
-// tab is one tab of a signed-in person. Whatever the browser complains about fails the test.
+// shared is the one real browser of all tests, which the first that needs it
+// starts. Each tab is in a profile of its own, so that tests can run at the same
+// time.
+var shared sharedBrowser
+
+type sharedBrowser struct {
+	once    sync.Once
+	browser context.Context
+	stop    context.CancelFunc
+	folder  string
+	err     error
+}
+
+// chromium is the browser. It fails when there is none: install the package
+// chromium, or name it in ASSENT_CHROMIUM.
+func chromium(t *testing.T) context.Context {
+	t.Helper()
+	shared.once.Do(shared.start)
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+
+	return shared.browser
+}
+
+func (s *sharedBrowser) start() {
+	path := cmp.Or(os.Getenv("ASSENT_CHROMIUM"), "/usr/bin/chromium")
+	if _, err := os.Stat(path); err != nil {
+		s.err = fmt.Errorf("this test needs Chromium: install the package chromium or set ASSENT_CHROMIUM: %w", err)
+		return
+	}
+	if s.folder, s.err = os.MkdirTemp("", "assent-chromium-"); s.err != nil {
+		return
+	}
+	options := append(
+		chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(s.folder))
+	all, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	browser, end := chromedp.NewContext(all)
+	s.browser = browser
+	s.stop = func() {
+		end()
+		stop()
+	}
+	if err := chromedp.Do(s.browser, chromedp.Navigate("about:blank")); err != nil {
+		s.err = fmt.Errorf("start Chromium: %w", err)
+	}
+}
+
+func (s *sharedBrowser) end() error {
+	if s.browser == nil {
+		return nil
+	}
+	err := chromedp.Cancel(s.browser)
+	s.stop()
+
+	return errors.Join(err, os.RemoveAll(s.folder))
+}
+
+// tab is one tab of a signed-in person. Whatever the browser complains about fails
+// the test.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
-	h   *house
+	h   *site
 }
 
-func (h *house) tab(t *testing.T, browser context.Context, who string) *tab {
+func (h *site) tab(t *testing.T, browser context.Context, who string) *tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(browser)
+	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext(), chromedp.WithNewWindow(true))
 	b := &tab{t: t, ctx: ctx, h: h}
 	complaints := chromedp.Console(ctx)
 	b.do(chromedp.Navigate("about:blank"))
+	// As if it had the focus: other tests have tabs, too.
+	call(b, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	call(b, network.SetCookie, network.SetCookieParams{Name: "who", Value: who, URL: h.url})
 	t.Cleanup(func() {
 		b.complaints(complaints)
@@ -68,8 +116,9 @@ func (h *house) tab(t *testing.T, browser context.Context, who string) *tab {
 	return b
 }
 
-// complaints fails the test for everything that the browser has to complain about: violations of the content security policy, errors,
-// warnings, exceptions. A last message of our own ends the reading.
+// complaints fails the test for everything that the browser has to complain about:
+// violations of the content security policy, errors, warnings, exceptions. A last
+// message of our own ends the reading.
 func (b *tab) complaints(console iter.Seq2[chromedp.ConsoleMessage, error]) {
 	const end = "that was all"
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{})
@@ -125,7 +174,13 @@ func (b *tab) size(width, height int64) { b.t.Helper(); b.do(chromedp.EmulateVie
 
 func (b *tab) scheme(name string) {
 	b.t.Helper()
-	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
+	call(
+		b,
+		emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}},
+		},
+	)
 }
 
 // until waits for a script to be true, across pages.
@@ -145,10 +200,15 @@ func (b *tab) until(what, script string) {
 	}
 }
 
-// armed waits until the page's forms decide, and have taken on the colours in which they do.
+// armed waits until the page's forms decide, and have taken on the colours in which
+// they do.
 func (b *tab) armed() {
 	b.t.Helper()
-	b.until("armed buttons", `document.documentElement.classList.contains("scripted") && !document.querySelector("[aria-disabled=true]:not([data-after])") && document.getAnimations().length === 0`)
+	b.until(
+		"armed buttons",
+		`document.documentElement.classList.contains("scripted") && `+
+			`!document.querySelector("[aria-disabled=true]:not([data-after])") && document.getAnimations().length === 0`,
+	)
 }
 
 // shoot keeps a picture in the folder that ASSENT_SHOTS names.
@@ -167,10 +227,16 @@ func (b *tab) shoot(name string) {
 	}
 }
 
-// axe runs axe-core, which was put into the page before: every finding fails the test. Pages must also not be wider than the window.
+// axe runs axe-core, which was put into the page before: every finding fails the
+// test. Pages must also not be wider than the window.
 func (b *tab) axe(name string) {
 	b.t.Helper()
-	found := eval[string](b, `axe.run(document,{resultTypes:["violations"]}).then(r=>JSON.stringify(r.violations.map(v=>({id:v.id,help:v.help,nodes:v.nodes.map(n=>n.html+" "+n.failureSummary)}))))`, chromedp.EvalAwaitPromise)
+	found := eval[string](
+		b,
+		`axe.run(document,{resultTypes:["violations"]}).then(r=>JSON.stringify(r.violations.map(v=>({id:v.id,`+
+			`help:v.help,nodes:v.nodes.map(n=>n.html+" "+n.failureSummary)}))))`,
+		chromedp.EvalAwaitPromise,
+	)
 	var violations []struct {
 		ID, Help string
 		Nodes    []string
@@ -181,19 +247,27 @@ func (b *tab) axe(name string) {
 	for _, v := range violations {
 		b.t.Errorf("%s: axe %s: %s\n  %s", name, v.ID, v.Help, strings.Join(v.Nodes, "\n  "))
 	}
-	if over := eval[float64](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); over > 0 {
+	if over := eval[float64](
+		b,
+		"document.documentElement.scrollWidth - document.documentElement.clientWidth",
+	); over > 0 {
 		b.t.Errorf("%s: the page is %v px wider than the window", name, over)
 	}
 }
 
-// axeSource is axe-core: the file that ASSENT_AXE names, else the npm package, fetched once into the user's cache.
+// axeSource is axe-core: the file that ASSENT_AXE names, else the npm package,
+// fetched once into the user's cache.
 func axeSource(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("ASSENT_AXE")
 	if path == "" {
 		var err error
 		if path, err = fetchAxe(t.Context()); err != nil {
-			t.Fatalf("this test needs axe-core: set ASSENT_AXE to its axe.min.js, or make `npm pack axe-core@4.14.1` work: %v", err)
+			t.Fatalf(
+				"this test needs axe-core: set ASSENT_AXE to its axe.min.js, or make `npm pack axe-core@4.14.1` "+
+					"work: %v",
+				err,
+			)
 		}
 	}
 	src, err := os.ReadFile(path)

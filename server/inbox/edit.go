@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// editPage shows what an edit would do, before it is done: all that would be approved by it.
+// editPage shows what an edit would do, before it is done: all that would be
+// approved by it.
 type editPage struct {
 	ID, Target string
 	Version    int64
@@ -33,7 +34,8 @@ type editPage struct {
 // Confirmable reports whether the edit can be made from this page.
 func (p editPage) Confirmable() bool { return p.Problem == "" }
 
-// edit shows what an edit would do (preview, or the same as a fragment for the script), or does it (confirm).
+// edit shows what an edit would do (preview, or the same as a fragment for the
+// script), or does it (confirm).
 func (v *visit) edit() error {
 	step := v.r.PostForm.Get("step")
 	to := toPreview
@@ -41,12 +43,26 @@ func (v *visit) edit() error {
 		to = toEdit
 	}
 	a, err := v.readAnswer(to)
-	if err != nil && !(step == "fragment" && errors.Is(err, errEarly)) { // a preview changes nothing, so it may come soon
-		return v.tell(requestPath(v.r.PathValue("id")), said{Request: v.r.PathValue("id"), Kind: "bad", Lines: []string{"Nothing was changed.", sentence(err.Error())}})
+	// a preview changes nothing, so it may come soon
+	if err != nil && !(step == "fragment" && errors.Is(err, errEarly)) {
+		return v.tell(
+			requestPath(v.r.PathValue("id")),
+			said{
+				Request: v.r.PathValue("id"),
+				Kind:    "bad",
+				Lines:   []string{"Nothing was changed.", sentence(err.Error())},
+			},
+		)
 	}
 	in := approval.EditInput{
-		Tenant: v.Tenant, ID: a.ID, IfVersion: a.seen.Version, Binding: a.seen.Binding, Person: v.Person.ID,
-		Args: strings.ReplaceAll(v.r.PostForm.Get("arguments"), "\r\n", "\n"), Reason: clean(v.r.PostForm.Get("reason")), Channel: Channel,
+		Tenant:    v.Tenant,
+		ID:        a.ID,
+		IfVersion: a.seen.Version,
+		Binding:   a.seen.Binding,
+		Person:    v.Person.ID,
+		Args:      strings.ReplaceAll(v.r.PostForm.Get("arguments"), "\r\n", "\n"),
+		Reason:    clean(v.r.PostForm.Get("reason")),
+		Channel:   Channel,
 	}
 	if step == "confirm" {
 		return v.confirmEdit(a, in)
@@ -67,7 +83,8 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// confirmEdit makes the edit, if the page showed this very text, and everything else that is approved with it.
+// confirmEdit makes the edit, if the page showed this very text, and everything
+// else that is approved with it.
 func (v *visit) confirmEdit(a answer, in approval.EditInput) error {
 	if a.seen.Edit != digest(in.Args) || !a.seen.Full {
 		return v.refused(a, approval.ErrNotShown)
@@ -95,7 +112,14 @@ func (v *visit) previewEdit(in approval.EditInput) (editPage, error) {
 	if err != nil {
 		return editPage{}, err
 	}
-	p := editPage{ID: r.ID, Target: r.Current().Call.Target(), Version: r.Version, Binding: r.Binding(), Args: in.Args, Note: in.Reason}
+	p := editPage{
+		ID:      r.ID,
+		Target:  r.Current().Call.Target(),
+		Version: r.Version,
+		Binding: r.Binding(),
+		Args:    in.Args,
+		Note:    in.Reason,
+	}
 	if editable(r) == "" {
 		p.Problem = "These arguments can't be edited here: policy hides a part of them, or they are too large."
 		return p, nil
@@ -122,7 +146,9 @@ func (v *visit) fillEdit(p *editPage, r *approval.Request, e *approval.Edited) {
 		p.Problem = "The rules deny the edited call, so the edit would be refused: " + e.Decision.Message + "."
 		return
 	}
-	p.Docs, p.Facts, p.Unseen = v.documents(after, true), facts(after), unseenOf(after)
+	p.Docs = v.documents(after, true)
+	p.Facts = facts(after)
+	p.Unseen = unseenOf(after)
 	p.Changes = v.showChanges(e.Changes, after.Arguments())
 	p.Grounds, p.Stages = after.Grounds(), after.Stages
 	whole := full(p.Docs)
@@ -132,7 +158,8 @@ func (v *visit) fillEdit(p *editPage, r *approval.Request, e *approval.Edited) {
 	case !whole:
 		p.Problem = "The edited call can't be shown fully, so it can't be approved here."
 	case p.Unseen.Forbidden:
-		p.Problem = "A policy forbids approving the edited call while it hides a value of it: " + strings.Join(p.Unseen.Paths, ", ") + "."
+		p.Problem = "A policy forbids approving the edited call while it hides a value of it: " +
+			strings.Join(p.Unseen.Paths, ", ") + "."
 	}
 	p.Seen = v.sealSeen(toEdit, r, after, p.Problem == "" && whole, digest(p.Args))
 }

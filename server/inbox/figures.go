@@ -39,7 +39,8 @@ type personFigures struct {
 	Flags   []string
 }
 
-// The budget of an approver (threats 1 and 16): beyond it answers are no longer decisions.
+// The budget of an approver (threats 1 and 16): beyond it answers are no longer
+// decisions.
 const (
 	busyHour   = 30 // votes within one hour
 	rubberRate = 95 // percent of approvals

@@ -16,7 +16,12 @@ func TestFigures(t *testing.T) {
 			if i < denied {
 				v = approval.Deny
 			}
-			out = append(out, approval.VoteFact{Person: person, Verdict: v, Waited: waited, At: noon.Add(time.Duration(i) * every)})
+			out = append(out, approval.VoteFact{
+				Person:  person,
+				Verdict: v,
+				Waited:  waited,
+				At:      noon.Add(time.Duration(i) * every),
+			})
 		}
 		return out
 	}
@@ -43,7 +48,8 @@ func TestFigures(t *testing.T) {
 		}
 	}
 	got := figure([]ask{{"x", noon}, {"x", noon}, {"y", noon.AddDate(0, 0, -1)}}, nil, noon.AddDate(0, 0, -1), noon)
-	if len(got.Agents) != 2 || got.Agents[0].Agent != "x" || got.Agents[0].Asks != 2 || got.Agents[0].Days[1].Asks != 2 || got.Agents[0].PerDay != 1 {
+	if len(got.Agents) != 2 || got.Agents[0].Agent != "x" || got.Agents[0].Asks != 2 ||
+		got.Agents[0].Days[1].Asks != 2 || got.Agents[0].PerDay != 1 {
 		t.Errorf("%+v", got.Agents)
 	}
 	if m := median([]time.Duration{4, 1, 3, 2}); m != 2 {
@@ -53,8 +59,13 @@ func TestFigures(t *testing.T) {
 
 func TestSpan(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		300 * time.Millisecond: "0.3 s", 90 * time.Second: "90 s", 5 * time.Minute: "5 min", 3 * time.Hour: "3 h", 3*time.Hour + 5*time.Minute: "3 h 5 min",
-		72 * time.Hour: "3 days", -time.Second: "0.0 s",
+		300 * time.Millisecond:      "0.3 s",
+		90 * time.Second:            "90 s",
+		5 * time.Minute:             "5 min",
+		3 * time.Hour:               "3 h",
+		3*time.Hour + 5*time.Minute: "3 h 5 min",
+		72 * time.Hour:              "3 days",
+		-time.Second:                "0.0 s",
 	} {
 		if got := span(d); got != want {
 			t.Errorf("span(%s) = %s, want %s", d, got, want)

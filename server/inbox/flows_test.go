@@ -13,15 +13,25 @@ import (
 
 // TestFlowsInChromium walks through what people do, in one browser.
 func TestFlowsInChromium(t *testing.T) {
+	t.Parallel()
 	browser := chromium(t)
-	h := open(t)
-	t.Run("a click right after the page came up decides nothing", func(t *testing.T) { armFlow(t, h.tab(t, browser, "bob")) })
-	t.Run("without JavaScript", func(t *testing.T) { plainFlow(t, h.tab(t, browser, "bob")) })
-	t.Run("keys", func(t *testing.T) { keyFlow(t, h.tab(t, browser, "bob")) })
-	t.Run("live", func(t *testing.T) { liveFlow(t, h.tab(t, browser, "alice")) })
-	t.Run("edit", func(t *testing.T) { editFlow(t, h.tab(t, browser, "bob")) })
-	t.Run("batch", func(t *testing.T) { batchFlow(t, h.tab(t, browser, "bob")) })
-	t.Run("hostile texts", func(t *testing.T) { hostileFlow(t, h.tab(t, browser, "carol")) })
+	for name, flow := range map[string]struct {
+		who  string
+		walk func(*testing.T, *tab)
+	}{
+		"a click right after the page came up decides nothing": {"bob", armFlow},
+		"without JavaScript": {"bob", plainFlow},
+		"keys":               {"bob", keyFlow},
+		"live":               {"alice", liveFlow},
+		"edit":               {"bob", editFlow},
+		"batch":              {"bob", batchFlow},
+		"hostile texts":      {"carol", hostileFlow},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			flow.walk(t, open(t).tab(t, browser, flow.who))
+		})
+	}
 }
 
 func (b *tab) asked(args string) *approval.Request {
@@ -32,18 +42,25 @@ func (b *tab) asked(args string) *approval.Request {
 func armFlow(t *testing.T, b *tab) {
 	r := b.asked(`{"quantity":1}`)
 	b.open("/requests/" + r.ID)
-	if got := eval[string](b, `document.querySelector("#approve-form button").click(), document.getElementById("live").textContent`); !strings.Contains(got, "Not yet") {
+	if got := eval[string](
+		b,
+		`document.querySelector("#approve-form button").click(), document.getElementById("live").textContent`,
+	); !strings.Contains(got, "Not yet") {
 		t.Errorf("the page says %q", got)
 	}
 	b.armed()
 	eval[chromedp.Void](b, `window.dispatchEvent(new Event("focus"))`) // coming back to the window starts the wait anew
 	b.click("#approve-form button")
-	if !strings.HasPrefix(eval[string](b, "location.pathname+location.search"), "/requests/"+r.ID) || len(b.h.request(r.ID).Votes) != 0 {
+	if !strings.HasPrefix(eval[string](b, "location.pathname+location.search"), "/requests/"+r.ID) ||
+		len(b.h.request(r.ID).Votes) != 0 {
 		t.Error("a click that came too soon decided")
 	}
 	b.armed()
 	b.click("#approve-form button")
-	b.until("the outcome", `document.querySelector(".said.good")?.textContent.includes("Approved. It may now run once")`)
+	b.until(
+		"the outcome",
+		`document.querySelector(".said.good")?.textContent.includes("Approved. It may now run once")`,
+	)
 	if got := b.h.request(r.ID); got.State != approval.Approved {
 		t.Error(got.State)
 	}
@@ -69,8 +86,15 @@ func keyFlow(t *testing.T, b *tab) {
 	first, second := b.asked(`{"quantity":3}`), b.asked(`{"quantity":4}`)
 	b.open("/")
 	b.armed()
-	focused := func() string { return eval[string](b, `document.activeElement.closest(".request")?.id ?? ""`) }
-	for _, step := range []struct{ key, want string }{{"j", first.ID}, {"j", second.ID}, {"j", second.ID}, {"k", first.ID}} {
+	focused := func() string {
+		return eval[string](b, `document.activeElement.closest(".request")?.id ?? ""`)
+	}
+	for _, step := range []struct{ key, want string }{
+		{"j", first.ID},
+		{"j", second.ID},
+		{"j", second.ID},
+		{"k", first.ID},
+	} {
 		if b.press(step.key); focused() != "r-"+step.want {
 			t.Errorf("%s leads to %s", step.key, focused())
 		}
@@ -103,13 +127,15 @@ func keyFlow(t *testing.T, b *tab) {
 }
 
 func liveFlow(t *testing.T, b *tab) {
+	b.asked(`{"quantity":50}`)
 	b.open("/?agent=trading-desk&target=tool+place_order")
 	b.armed()
 	b.click("input[name=id]")
 	r := b.asked(`{"quantity":5}`)
 	b.h.seal()
 	b.until("the new request", `document.getElementById("r-`+r.ID+`")`)
-	if !eval[bool](b, `document.querySelector("input[name=id]").checked`) || !strings.Contains(eval[string](b, `document.getElementById("live").textContent`), "waiting for you") {
+	if !eval[bool](b, `document.querySelector("input[name=id]").checked`) ||
+		!strings.Contains(eval[string](b, `document.getElementById("live").textContent`), "waiting for you") {
 		t.Error("the choice is lost, or nothing is said")
 	}
 	b.open("/requests/" + r.ID)
@@ -124,7 +150,12 @@ func editFlow(t *testing.T, b *tab) {
 	b.open("/requests/" + r.ID)
 	b.armed()
 	b.press("e") // the protocol types the key as well, though the page took it; no keyboard does
-	eval[chromedp.Void](b, `(()=>{const a=document.querySelector("#edit-form textarea"); a.value=a.value.replace(/^e/,"").replace("600","60"); a.dispatchEvent(new Event("input",{bubbles:true}))})()`)
+	eval[chromedp.Void](
+		b,
+		`(()=>{const a=document.querySelector("#edit-form textarea"); `+
+			`a.value=a.value.replace(/^e/,"").replace("600","60"); a.dispatchEvent(new `+
+			`Event("input",{bubbles:true}))})()`,
+	)
 	b.until("the live difference", `document.querySelector("#preview ins")?.textContent === "60"`)
 	b.shoot("flow-edit")
 	b.click("#edit-form button")
@@ -134,7 +165,8 @@ func editFlow(t *testing.T, b *tab) {
 	b.click("[data-guard] button.primary")
 	b.until("the outcome", `document.querySelector(".said.good")?.textContent.includes("The arguments are replaced")`)
 	b.shoot("flow-edited")
-	if got := b.h.request(r.ID); got.State != approval.Approved || !strings.Contains(string(got.Current().Call.Args), "60,") {
+	if got := b.h.request(r.ID); got.State != approval.Approved ||
+		!strings.Contains(string(got.Current().Call.Args), "60,") {
 		t.Errorf("%s %s", got.State, got.Current().Call.Args)
 	}
 }

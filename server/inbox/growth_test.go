@@ -47,7 +47,7 @@ func costly() map[string]func(n int) string {
 func TestH5_ShowsTextsInLinearTime(t *testing.T) {
 	for name, text := range costly() {
 		t.Run(name, func(t *testing.T) {
-			growth.Linear(t, 10_000, func(n int) func() {
+			growth.Linear(t, 5_000, func(n int) func() {
 				s := text(n)
 				return func() {
 					for _, f := range []safetext.Form{
@@ -61,8 +61,8 @@ func TestH5_ShowsTextsInLinearTime(t *testing.T) {
 	}
 }
 
-// TestH5_ShowsLargeCallsInLinearTime holds arguments and what is made of them: the tree, the raw text, the offer of a
-// standing approval, the editor.
+// TestH5_ShowsLargeCallsInLinearTime holds arguments and what is made of them: the
+// tree, the raw text, the offer of a standing approval, the editor.
 func TestH5_ShowsLargeCallsInLinearTime(t *testing.T) {
 	calls := map[string]func(n int) string{
 		"members": func(n int) string {
@@ -99,7 +99,7 @@ func TestH5_ShowsLargeCallsInLinearTime(t *testing.T) {
 	redact := hides.Redaction()
 	for name, text := range calls {
 		t.Run(name, func(t *testing.T) {
-			growth.Linear(t, 10_000, func(n int) func() {
+			growth.Linear(t, 5_000, func(n int) func() {
 				s := text(n)
 				return func() {
 					for _, all := range []bool{false, true} {
@@ -122,12 +122,15 @@ func manyMembers(n int) string {
 	return strings.Join(members, ",")
 }
 
-// TestH5_APageHasABudget: what a page draws ends, says what it left out, and is not shown fully then.
+// TestH5_APageHasABudget: what a page draws ends, says what it left out, and is not
+// shown fully then.
 func TestH5_APageHasABudget(t *testing.T) {
 	const pieces = 10_000
 	alike := `{"a":"` + strings.Repeat("а ", 30_000) + `"}`
 	for name, text := range map[string]string{
-		"texts": alike, "values": "[" + strings.Repeat("1,", 30_000) + "1]", "keys": "{" + manyMembers(20_000) + "}",
+		"texts":  alike,
+		"values": "[" + strings.Repeat("1,", 30_000) + "1]",
+		"keys":   "{" + manyMembers(20_000) + "}",
 	} {
 		b := newBudget(t.Context(), pieces)
 		d := inspectDocument("Arguments", text, policy.Redaction{}, true, b)
@@ -168,7 +171,13 @@ func countPieces(d document) int {
 func TestH5_NobodyDrawsForWhoLeft(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
-	d := inspectDocument("Arguments", `{"a":"`+strings.Repeat("а ", 300_000)+`"}`, policy.Redaction{}, true, newBudget(ctx, 100_000_000))
+	d := inspectDocument(
+		"Arguments",
+		`{"a":"`+strings.Repeat("а ", 300_000)+`"}`,
+		policy.Redaction{},
+		true,
+		newBudget(ctx, 100_000_000),
+	)
 	if n := countPieces(d); n > 3*lookAfter {
 		t.Errorf("%d pieces were drawn for nobody", n)
 	}
@@ -184,7 +193,8 @@ func TestH5_NobodyDrawsForWhoLeft(t *testing.T) {
 	}
 }
 
-// BenchmarkShow draws the largest call that a page shows whole, and the largest that there is.
+// BenchmarkShow draws the largest call that a page shows whole, and the largest
+// that there is.
 func BenchmarkShow(b *testing.B) {
 	for name, unit := range map[string]string{"plain": "x", "quotes": `\"`, "look-alikes": "а "} {
 		for _, size := range []int{approvable - 100, 8<<20 - 100} {

@@ -108,8 +108,9 @@ people:
   - {id: owner@example.com, name: Olga Owner, also: [olga], groups: [risk], owns: [trading-desk]}
 `
 
-// house is everything around the inbox, all of it real: a store in a file, the service, a directory, a plan, and the headers of sign-in.
-type house struct {
+// site is an inbox with everything around it, all of it real: a store in a file,
+// the service, a directory, a plan, and the headers of sign-in.
+type site struct {
 	t       testing.TB
 	store   store.Store
 	service *approval.Service
@@ -124,28 +125,31 @@ type house struct {
 	change  func(*inbox.Config)
 }
 
-func (h *house) now() time.Time { return time.Now().Add(time.Duration(h.skew.Load())) }
+func (h *site) now() time.Time { return time.Now().Add(time.Duration(h.skew.Load())) }
 
-func (h *house) pass(d time.Duration) { h.skew.Add(int64(d)) }
+func (h *site) pass(d time.Duration) { h.skew.Add(int64(d)) }
 
-func (h *house) Plan(_ context.Context, _, agent string) (*approval.Compiled, error) {
+func (h *site) Plan(_ context.Context, _, agent string) (*approval.Compiled, error) {
 	if agent != "trading-desk" && agent != "other-agent" && !strings.Contains(agent, hostile) {
 		return nil, approval.ErrUnknownAgent
 	}
-	return &approval.Compiled{Agent: approval.Agent{ID: agent, Version: "2.3.0", Name: "Trading Desk"}, Plan: h.plan}, nil
+	return &approval.Compiled{
+		Agent: approval.Agent{ID: agent, Version: "2.3.0", Name: "Trading Desk"},
+		Plan:  h.plan,
+	}, nil
 }
 
-func open(t testing.TB) *house { return openArmed(t, 0) }
+func open(t testing.TB) *site { return openArmed(t, 0) }
 
-// openArmed makes a house whose forms decide after some time; 0: the usual one.
-func openArmed(t testing.TB, arm time.Duration) *house {
+// openArmed makes a site whose forms decide after some time; 0: the usual one.
+func openArmed(t testing.TB, arm time.Duration) *site {
 	return openWith(t, func(c *inbox.Config) { c.Arm = arm })
 }
 
-// openWith makes a house whose inbox is another than the usual one.
-func openWith(t testing.TB, change func(*inbox.Config)) *house {
+// openWith makes a site whose inbox is another than the usual one.
+func openWith(t testing.TB, change func(*inbox.Config)) *site {
 	t.Helper()
-	h := &house{t: t, change: change}
+	h := &site{t: t, change: change}
 	agent, findings := schema.Parse("agents/trading-desk.agf.yaml", []byte(agentFile))
 	if agent == nil {
 		t.Fatal(findings)
@@ -167,7 +171,11 @@ func openWith(t testing.TB, change func(*inbox.Config)) *house {
 	if h.plan, err = resolve.Compile(agent, set, resolve.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if h.store, err = sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "assent.db"), sqlite.Options{Now: h.now}); err != nil {
+	if h.store, err = sqlite.Open(
+		t.Context(),
+		filepath.Join(t.TempDir(), "assent.db"),
+		sqlite.Options{Now: h.now},
+	); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { h.store.Close() })
@@ -175,12 +183,24 @@ func openWith(t testing.TB, change func(*inbox.Config)) *house {
 		t.Fatal(err)
 	}
 	plans := &administration.Planner{Next: h, Admins: admins}
-	h.service = approval.New(h.store, plans, h.people, h.now, rand.Reader, approval.Config{Route: func(event string, r *approval.Request) []approval.Delivery {
-		if event != approval.EventOpened {
-			return nil
-		}
-		return []approval.Delivery{{Target: "webhook:ops", Event: event, Subject: r.ID, Payload: "{}"}}
-	}})
+	h.service = approval.New(
+		h.store,
+		plans,
+		h.people,
+		h.now,
+		rand.Reader,
+		approval.Config{Route: func(event string, r *approval.Request) []approval.Delivery {
+			if event != approval.EventOpened {
+				return nil
+			}
+			return []approval.Delivery{{
+				Target:  "webhook:ops",
+				Event:   event,
+				Subject: r.ID,
+				Payload: "{}",
+			}}
+		}},
+	)
 	h.handler = h.newHandler()
 	server := httptest.NewServer(h.handler)
 	t.Cleanup(server.Close)
@@ -188,11 +208,19 @@ func openWith(t testing.TB, change func(*inbox.Config)) *house {
 	return h
 }
 
-func (h *house) newHandler() http.Handler {
+func (h *site) newHandler() http.Handler {
 	cfg := inbox.Config{
-		Service: h.service, Store: h.store, Directory: h.people, Now: h.now, Logger: slog.New(slog.NewTextHandler(h.t.Output(), nil)), Who: h.who,
+		Service:        h.service,
+		Store:          h.store,
+		Directory:      h.people,
+		Now:            h.now,
+		Logger:         slog.New(slog.NewTextHandler(h.t.Output(), nil)),
+		Who:            h.who,
 		Administration: &administration.Desk{Service: h.service, Directory: h.people, Admins: admins},
-		Arm:            h.arm, Admins: h.admins, SignOut: "/auth/sign-out", PublicKey: h.signer.PublicKey(),
+		Arm:            h.arm,
+		Admins:         h.admins,
+		SignOut:        "/auth/sign-out",
+		PublicKey:      h.signer.PublicKey(),
 	}
 	h.change(&cfg)
 	pages := inbox.New(cfg)
@@ -206,7 +234,7 @@ func (h *house) newHandler() http.Handler {
 func admins(string) string { return "admins" }
 
 // who reads the name from a cookie: signing in is another package's business.
-func (h *house) who(r *http.Request) (string, approval.Person, bool, bool) {
+func (h *site) who(r *http.Request) (string, approval.Person, bool, bool) {
 	c, err := r.Cookie("who")
 	if err != nil {
 		return "", approval.Person{}, false, false
@@ -217,13 +245,24 @@ func (h *house) who(r *http.Request) (string, approval.Person, bool, bool) {
 }
 
 func tool(name, args string) *resolve.Call {
-	return &resolve.Call{Kind: resolve.Tool, Tool: name, Args: []byte(args), Principal: "client-7", Session: "s-1"}
+	return &resolve.Call{
+		Kind:      resolve.Tool,
+		Tool:      name,
+		Args:      []byte(args),
+		Principal: "client-7",
+		Session:   "s-1",
+	}
 }
 
 // ask opens a request.
-func (h *house) ask(call *resolve.Call) *approval.Request {
+func (h *site) ask(call *resolve.Call) *approval.Request {
 	h.t.Helper()
-	out, err := h.service.Open(h.t.Context(), approval.OpenInput{Tenant: tenant, Asker: approval.Asker{Token: "desk-runtime"}, Agent: "trading-desk", Call: call})
+	out, err := h.service.Open(h.t.Context(), approval.OpenInput{
+		Tenant: tenant,
+		Asker:  approval.Asker{Token: "desk-runtime"},
+		Agent:  "trading-desk",
+		Call:   call,
+	})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -233,14 +272,14 @@ func (h *house) ask(call *resolve.Call) *approval.Request {
 	return out.Request
 }
 
-func (h *house) seal() {
+func (h *site) seal() {
 	h.t.Helper()
 	if _, err := h.store.Seal(h.t.Context(), 1000, h.signer.Sign); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-func (h *house) request(id string) *approval.Request {
+func (h *site) request(id string) *approval.Request {
 	h.t.Helper()
 	r, err := h.store.Request(h.t.Context(), tenant, id)
 	if err != nil {
@@ -251,11 +290,11 @@ func (h *house) request(id string) *approval.Request {
 
 // browser is a person with a browser that knows no JavaScript.
 type browser struct {
-	h      *house
+	h      *site
 	client *http.Client
 }
 
-func (h *house) browser(who string) *browser {
+func (h *site) browser(who string) *browser {
 	h.t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -364,19 +403,32 @@ func (b *browser) answer(id, verdict string, more url.Values) page {
 	return b.post("/requests/"+id+"/vote", fields)
 }
 
-// fill makes a house in which something has happened.
-func (h *house) fill() (pending *approval.Request) {
+// fill makes a site in which something has happened.
+func (h *site) fill() (pending *approval.Request) {
 	h.t.Helper()
 	for i := range 3 {
 		r := h.ask(tool("place_order", fmt.Sprintf(`{"side":"buy","quantity":%d,"symbol":"ACME"}`, 100+i)))
-		h.browser([]string{"alice", "bob"}[i%2]).answer(r.ID, []string{"approve", "deny", "approve"}[i], url.Values{"reason": {"as discussed " + strconv.Itoa(i)}})
+		h.browser([]string{"alice", "bob"}[i%2]).answer(
+			r.ID,
+			[]string{"approve", "deny", "approve"}[i],
+			url.Values{"reason": {"as discussed " + strconv.Itoa(i)}},
+		)
 	}
 	granted := h.ask(tool("refund", `{"amount":340.00,"currency":"USD","order":"R-1"}`))
-	h.browser("bob").answer(granted.ID, "approve", url.Values{"grant": {"on"}, "uses": {"20"}, "hours": {"8"}, "bound": {"at_most:amount"}})
+	h.browser("bob").answer(granted.ID, "approve", url.Values{
+		"grant": {"on"},
+		"uses":  {"20"},
+		"hours": {"8"},
+		"bound": {"at_most:amount"},
+	})
 	h.ask(tool("place_order", `{"side":"buy","quantity":1000,"symbol":"INIT"}`))
 	h.ask(tool("place_order", `{"side":"buy","quantity":2000,"symbol":"INIT"}`))
 	h.ask(tool("pay", `{"iban":"DE02120300000000202051","amount":1200,"to":{"name":"Erika","note":"rent"}}`))
-	r := h.ask(tool("execute_trade", `{"amount":20000,"currency":"USD","note":"Rebalance for client.\nCheck with p\u0430ypal\u202egnp","legs":[{"symbol":"ACME","quantity":120},{"symbol":"INIT","quantity":-40}]}`))
+	r := h.ask(tool(
+		"execute_trade",
+		`{"amount":20000,"currency":"USD","note":"Rebalance for client.\nCheck with `+
+			`p\u0430ypal\u202egnp","legs":[{"symbol":"ACME","quantity":120},{"symbol":"INIT","quantity":-40}]}`,
+	))
 	h.browser("alice").answer(r.ID, "approve", nil)
 	h.seal()
 	return h.request(r.ID)

@@ -88,7 +88,8 @@ func (v *visit) number(name string) int64 {
 	return max(0, n)
 }
 
-// laterThan is the address of the entries about a subject that come after these; "" when there are none.
+// laterThan is the address of the entries about a subject that come after these; ""
+// when there are none.
 func (v *visit) laterThan(subject string, list []ledger.SealedEntry) (string, error) {
 	if len(list) == 0 {
 		return "", nil
@@ -108,8 +109,8 @@ func (v *visit) entries(list []ledger.SealedEntry) []entry {
 	return out
 }
 
-// readEntry shows what people wrote, but neither arguments nor messages: those stand on the request's page, where policy says which of
-// their values are hidden.
+// readEntry shows what people wrote, but neither arguments nor messages: those
+// stand on the request's page, where policy says which of their values are hidden.
 func readEntry(e ledger.SealedEntry) entry {
 	out := entry{Index: e.Index}
 	leaf, err := ledger.ParseLeaf(e.Leaf)
@@ -117,7 +118,10 @@ func readEntry(e ledger.SealedEntry) entry {
 		out.Broken = err.Error()
 		return out
 	}
-	out.At, out.Type, out.Subject, out.Actor = leaf.Time, leaf.Type, leaf.Subject, leaf.Actor
+	out.At = leaf.Time
+	out.Type = leaf.Type
+	out.Subject = leaf.Subject
+	out.Actor = leaf.Actor
 	if len(leaf.Facts.Members) > 0 {
 		out.Facts = string(leaf.Facts.AppendJSON(nil))
 	}
@@ -140,7 +144,8 @@ func readEntry(e ledger.SealedEntry) entry {
 	return out
 }
 
-// export sends the whole ledger as a file that verifies offline. It is a POST, since it is recorded.
+// export sends the whole ledger as a file that verifies offline. It is a POST,
+// since it is recorded.
 func (v *visit) export() error {
 	if err := v.onlyAdmins(); err != nil {
 		return err
@@ -155,9 +160,20 @@ func (v *visit) export() error {
 		return err
 	}
 	if size == 0 || v.PublicKey == "" {
-		return &problem{http.StatusConflict, "Nothing to export yet", "The ledger has no signed checkpoint, or this server was not told its public key."}
+		return &problem{
+			http.StatusConflict,
+			"Nothing to export yet",
+			"The ledger has no signed checkpoint, or this server was not told its public key.",
+		}
 	}
-	if err := v.Service.Record(v.ctx(), v.Tenant, "exported", "", v.Person.ID, map[string]any{"size": size, "channel": Channel}); err != nil {
+	if err := v.Service.Record(
+		v.ctx(),
+		v.Tenant,
+		"exported",
+		"",
+		v.Person.ID,
+		map[string]any{"size": size, "channel": Channel},
+	); err != nil {
 		return err
 	}
 	h := v.w.Header()
@@ -172,7 +188,8 @@ func (v *visit) export() error {
 
 const exportBatch = 100 // entries
 
-// exportTime is how long a reader may take for one batch of entries; the whole may take as long as it needs.
+// exportTime is how long a reader may take for one batch of entries; the whole may
+// take as long as it needs.
 const exportTime = 30 * time.Second
 
 func (v *visit) writeExport(size int64, note []byte) error {

@@ -21,11 +21,12 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// soon is a fraction of the time that a browser gets for an answer, on a machine that others use too.
+// soon is a fraction of the time that a browser gets for an answer, on a machine
+// that others use too.
 const soon = 10 * time.Second
 
-// TestH5_TheLargestCallGetsItsPage: of a call of 8 MiB the page says that it can't be approved here; what can be is
-// shown fully, and approved.
+// TestH5_TheLargestCallGetsItsPage: of a call of 8 MiB the page says that it can't
+// be approved here; what can be is shown fully, and approved.
 func TestH5_TheLargestCallGetsItsPage(t *testing.T) {
 	h := open(t)
 	quotes := func(n int) string { return `{"a":"` + strings.Repeat(`\"`, n/2) + `"}` }
@@ -88,18 +89,25 @@ func shortText(p page) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// TestH5_ListsDoNotLookThroughEverything: prompts and arguments that are costly to look at don't make the queue costly,
-// which everybody opens; a batch that nobody could read is refused before it is read.
+// TestH5_ListsDoNotLookThroughEverything: prompts and arguments that are costly to
+// look at don't make the queue costly, which everybody opens; a batch that nobody
+// could read is refused before it is read.
 func TestH5_ListsDoNotLookThroughEverything(t *testing.T) {
 	h := open(t)
 	var ids []string
 	for i := range 12 {
 		prompt := fmt.Sprint(i) + strings.Repeat("а ", 20_000)
 		_, err := h.service.Ask(t.Context(), approval.AskInput{
-			Tenant: tenant, Asker: approval.Asker{Token: "desk-runtime"}, Agent: "trading-desk", Key: fmt.Sprint("k", i),
-			Call: tool("place_order", fmt.Sprintf(`{"quantity":%d}`, i)),
+			Tenant: tenant,
+			Asker:  approval.Asker{Token: "desk-runtime"},
+			Agent:  "trading-desk",
+			Key:    fmt.Sprint("k", i),
+			Call:   tool("place_order", fmt.Sprintf(`{"quantity":%d}`, i)),
 			Question: approval.Question{
-				Asker: "files", Prompt: prompt, Choices: []string{"Yes", "No"}, Groups: []string{"risk"},
+				Asker:   "files",
+				Prompt:  prompt,
+				Choices: []string{"Yes", "No"},
+				Groups:  []string{"risk"},
 			},
 		})
 		if err != nil {
@@ -133,7 +141,8 @@ func TestH5_ListsDoNotLookThroughEverything(t *testing.T) {
 	}
 }
 
-// TestH5_WhoLeavesGetsNoPage: nothing is written, and no turn is held, for a browser that is gone.
+// TestH5_WhoLeavesGetsNoPage: nothing is written, and no turn is held, for a
+// browser that is gone.
 func TestH5_WhoLeavesGetsNoPage(t *testing.T) {
 	limits := quota.Default(1<<30, 2)
 	shares := quota.New(limits)
@@ -155,8 +164,8 @@ func TestH5_WhoLeavesGetsNoPage(t *testing.T) {
 	}
 }
 
-// TestM9_StreamsOfOnePerson: one person's streams end at their part, others still get theirs, and the page says what to
-// do.
+// TestM9_StreamsOfOnePerson: one person's streams end at their part, others still
+// get theirs, and the page says what to do.
 func TestM9_StreamsOfOnePerson(t *testing.T) {
 	limits := quota.Default(1<<30, 2)
 	limits.Streams = quota.Parts{Total: 5, Tenant: 4, Caller: 3}
@@ -171,7 +180,10 @@ func TestM9_StreamsOfOnePerson(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return resp.StatusCode, func() { cancel(); resp.Body.Close() }
+		return resp.StatusCode, func() {
+			cancel()
+			resp.Body.Close()
+		}
 	}
 	var leave func()
 	for range 3 {
@@ -216,8 +228,8 @@ func (c *counted) Leaves(ctx context.Context, tenant string, from int64, limit i
 	return c.Store.Leaves(ctx, tenant, from, limit)
 }
 
-// TestM9_TheLiveListIsMadeOncePerChange: thirty tabs of one person ask for the list after a change, and it is made
-// once; their streams share one reader.
+// TestM9_TheLiveListIsMadeOncePerChange: thirty tabs of one person ask for the list
+// after a change, and it is made once; their streams share one reader.
 func TestM9_TheLiveListIsMadeOncePerChange(t *testing.T) {
 	counts := &counted{}
 	h := openWith(t, func(c *inbox.Config) {
@@ -248,7 +260,8 @@ func TestM9_TheLiveListIsMadeOncePerChange(t *testing.T) {
 	}
 }
 
-// TestL11_ABrokenCursorIsNoFault: the page says what is wrong, and nothing is logged as an error.
+// TestL11_ABrokenCursorIsNoFault: the page says what is wrong, and nothing is
+// logged as an error.
 func TestL11_ABrokenCursorIsNoFault(t *testing.T) {
 	var log strings.Builder
 	h := openWith(t, func(c *inbox.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })

@@ -10,7 +10,8 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// question is what a tool asks, ready to be looked at. Prompt and labels are the tool's own words: pages fence them.
+// question is what a tool asks, ready to be looked at. Prompt and labels are the
+// tool's own words: pages fence them.
 type question struct {
 	Asker   string // the tool server, by the name under which it is registered here
 	Prompt  safetext.Shown
@@ -37,20 +38,23 @@ func (c choice) Name() string {
 	return strings.TrimSpace(fmt.Sprintf("[%d] %s", c.Index, c.Label.Spoken()))
 }
 
-// What a page shows of a question before it asks to open the whole. Labels are never cut: whoever picks one has seen all.
+// What a page shows of a question before it asks to open the whole. Labels are
+// never cut: whoever picks one has seen all.
 const (
 	longPrompt  = 2000 // characters
 	briefPrompt = 300  // on lists
 	briefLabel  = 80
 )
 
-// questionBrief is a question as lists show it: the beginning of its prompt, how many choices there are, and the one
-// that was picked. It is nil for approvals of calls.
+// questionBrief is a question as lists show it: the beginning of its prompt, how
+// many choices there are, and the one that was picked. It is nil for approvals of
+// calls.
 func (v *visit) questionBrief(r *approval.Request) *question {
 	return v.question(r, briefPrompt, func(c choice) bool { return c.Picked })
 }
 
-// questionWhole is a question with all of its labels. limit is how many characters of the prompt are shown, 0 for all.
+// questionWhole is a question with all of its labels. limit is how many characters
+// of the prompt are shown, 0 for all.
 func (v *visit) questionWhole(r *approval.Request, limit int) *question {
 	return v.question(r, limit, func(choice) bool { return true })
 }
@@ -60,7 +64,12 @@ func (v *visit) question(r *approval.Request, limit int, labelled func(choice) b
 	if q == nil {
 		return nil
 	}
-	out := &question{Asker: q.Asker, Whom: v.whom(r), Flags: safetext.Flags{}, Hidden: len(r.Redact) > 0}
+	out := &question{
+		Asker:  q.Asker,
+		Whom:   v.whom(r),
+		Flags:  safetext.Flags{},
+		Hidden: len(r.Redact) > 0,
+	}
 	out.Prompt = safetext.Inspect(q.Prompt, safetext.Form{Lines: true, Limit: limit})
 	out.Flags.Add(out.Prompt.Flags)
 	out.Choices = choices(r, labelled)

@@ -20,22 +20,32 @@ import (
 // yesOrNo is the question of the protocol's own example.
 func yesOrNo() approval.Question {
 	return approval.Question{
-		Asker: "notes-server", Prompt: "Direct mode: allow writing to /srv/notes.txt?", Choices: []string{"Yes (this thread and all children)", "Yes once", "No"}, Default: 2,
+		Asker:   "notes-server",
+		Prompt:  "Direct mode: allow writing to /srv/notes.txt?",
+		Choices: []string{"Yes (this thread and all children)", "Yes once", "No"},
+		Default: 2,
 	}
 }
 
 // asks has a tool ask about a call.
-func (h *house) asks(principal string, c *resolve.Call, q approval.Question) *approval.Request {
+func (h *site) asks(principal string, c *resolve.Call, q approval.Question) *approval.Request {
 	h.t.Helper()
 	c.Principal = principal
-	out, err := h.service.Ask(h.t.Context(), approval.AskInput{Tenant: tenant, Agent: "trading-desk", Asker: approval.Asker{Token: "desk-runtime"}, Key: approval.NewKey(), Call: c, Question: q})
+	out, err := h.service.Ask(h.t.Context(), approval.AskInput{
+		Tenant:   tenant,
+		Agent:    "trading-desk",
+		Asker:    approval.Asker{Token: "desk-runtime"},
+		Key:      approval.NewKey(),
+		Call:     c,
+		Question: q,
+	})
 	if err != nil || out.Request == nil {
 		h.t.Fatal(out, err)
 	}
 	return out.Request
 }
 
-func (h *house) asksBob(q approval.Question) *approval.Request {
+func (h *site) asksBob(q approval.Question) *approval.Request {
 	h.t.Helper()
 	return h.asks("bob", tool("place_order", order), q)
 }
@@ -51,18 +61,46 @@ func (b *browser) pick(id, verdict string, choice ...string) page {
 	return b.post("/requests/"+id+"/vote", fields)
 }
 
-// TestAQuestionIsShownAsOne: what we know comes first, then the tool's words, then every label with its number; no form of approvals.
+// TestAQuestionIsShownAsOne: what we know comes first, then the tool's words, then
+// every label with its number; no form of approvals.
 func TestAQuestionIsShownAsOne(t *testing.T) {
 	h := open(t)
 	r := h.asksBob(yesOrNo())
 	bob := h.browser("bob")
 	list := bob.get("/")
-	list.says(t, "Question notes-server asks about place_order side buy quantity 100 symbol ACME", "may answer: Bob Roe (bob), for whom the agent acts")
+	list.says(
+		t,
+		"Question notes-server asks about place_order side buy quantity 100 symbol ACME",
+		"may answer: Bob Roe (bob), for whom the agent acts",
+	)
 	list.lacks(t, `name="id"`, "of 1 approved", "allow writing to") // a tool's words are read on its own page
 	p := bob.get("/requests/" + r.ID)
-	inOrder(t, p.text(), "tool server notes-server", `"symbol": "ACME"`, "Acts for", "Digest of all this", "The tool says", "allow writing to /srv/notes.txt?",
-		"[0] Yes (this thread and all children)", "[1] Yes once", "[2] No default: picked when you dismiss", "Dismiss", "picks the default, [2]", "May answer: Bob Roe", "nothing is picked")
-	p.lacks(t, `value="approve"`, `value="deny"`, `value="respond"`, "Edit the arguments", "standing approval", `name="reason"`)
+	inOrder(
+		t,
+		p.text(),
+		"tool server notes-server",
+		`"symbol": "ACME"`,
+		"Acts for",
+		"Digest of all this",
+		"The tool says",
+		"allow writing to /srv/notes.txt?",
+		"[0] Yes (this thread and all children)",
+		"[1] Yes once",
+		"[2] No default: picked when you dismiss",
+		"Dismiss",
+		"picks the default, [2]",
+		"May answer: Bob Roe",
+		"nothing is picked",
+	)
+	p.lacks(
+		t,
+		`value="approve"`,
+		`value="deny"`,
+		`value="respond"`,
+		"Edit the arguments",
+		"standing approval",
+		`name="reason"`,
+	)
 	if n := strings.Count(p.body, `<button class="button" name="choice"`); n != 3 {
 		t.Errorf("%d buttons for 3 choices", n)
 	}
@@ -88,9 +126,38 @@ func TestAnswersToQuestions(t *testing.T) {
 		chosen  int
 		says    []string
 	}{
-		"the first": {"choose", []string{"0"}, 0, []string{"Answered: the tool is told [0] “Yes (this thread and all children)”.", "picked [0] Yes (this thread"}},
-		"one":       {"choose", []string{"1"}, 1, []string{"Answered: the tool is told [1] “Yes once”.", "Answered: a person picked one of its choices", "Answered by Bob Roe (bob@example.com),", "picked [1] Yes once", "You have answered this."}},
-		"none":      {"dismiss", nil, 2, []string{"Dismissed: the tool is told its default, [2] “No”.", "Dismissed by Bob Roe", "the default [2] No", "You have dismissed this."}},
+		"the first": {
+			"choose",
+			[]string{"0"},
+			0,
+			[]string{
+				"Answered: the tool is told [0] “Yes (this thread and all children)”.",
+				"picked [0] Yes (this thread",
+			},
+		},
+		"one": {
+			"choose",
+			[]string{"1"},
+			1,
+			[]string{
+				"Answered: the tool is told [1] “Yes once”.",
+				"Answered: a person picked one of its choices",
+				"Answered by Bob Roe (bob@example.com),",
+				"picked [1] Yes once",
+				"You have answered this.",
+			},
+		},
+		"none": {
+			"dismiss",
+			nil,
+			2,
+			[]string{
+				"Dismissed: the tool is told its default, [2] “No”.",
+				"Dismissed by Bob Roe",
+				"the default [2] No",
+				"You have dismissed this.",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t)
@@ -100,7 +167,8 @@ func TestAnswersToQuestions(t *testing.T) {
 			p.says(t, c.says...)
 			p.lacks(t, "<button class=\"button\" name=\"choice\"", `value="dismiss"`)
 			got := h.request(r.ID)
-			if got.State != approval.Answered || got.Chosen == nil || *got.Chosen != c.chosen || got.By != "bob@example.com" || got.Votes[0].Channel != "inbox" || !got.Votes[0].Full {
+			if got.State != approval.Answered || got.Chosen == nil || *got.Chosen != c.chosen ||
+				got.By != "bob@example.com" || got.Votes[0].Channel != "inbox" || !got.Votes[0].Full {
 				t.Fatalf("%s %v %+v", got.State, got.Chosen, got.Votes)
 			}
 			h.seal()
@@ -112,15 +180,32 @@ func TestAnswersToQuestions(t *testing.T) {
 	}
 }
 
-// TestNoOtherTextIsAChoice: what can't be read is refused, and never falls back to a number.
+// TestNoOtherTextIsAChoice: what can't be read is refused, and never falls back to
+// a number.
 func TestNoOtherTextIsAChoice(t *testing.T) {
 	h := open(t)
 	r := h.asksBob(yesOrNo())
 	bob := h.browser("bob")
-	for _, choice := range [][]string{nil, {""}, {"Yes once"}, {"-1"}, {"+1"}, {"01"}, {" 1"}, {"1.0"}, {"1e0"}, {"0x1"}, {"3"}, {"99999999999999999999"}, {"0", "1"}, {"١"}} {
+	for _, choice := range [][]string{
+		nil,
+		{""},
+		{"Yes once"},
+		{"-1"},
+		{"+1"},
+		{"01"},
+		{" 1"},
+		{"1.0"},
+		{"1e0"},
+		{"0x1"},
+		{"3"},
+		{"99999999999999999999"},
+		{"0", "1"},
+		{"١"},
+	} {
 		bob.pick(r.ID, "choose", choice...).says(t, "Nothing was decided.", "Choice: expected the")
 	}
-	bob.pick(r.ID, "dismiss", "1").says(t, "Dismissed: the tool is told its default") // a number beside a dismissal means nothing
+	// a number beside a dismissal means nothing
+	bob.pick(r.ID, "dismiss", "1").says(t, "Dismissed: the tool is told its default")
 	for _, verdict := range []string{"approve", "deny", "respond"} {
 		r := h.asksBob(yesOrNo())
 		fields := bob.get("/requests/"+r.ID).form(t, "/requests/"+r.ID+"/vote", `value="dismiss"`)
@@ -149,7 +234,9 @@ func TestWhoMayNotAnswerReadsOnly(t *testing.T) {
 	h := open(t)
 	forRisk := yesOrNo()
 	forRisk.Groups = []string{"risk"}
-	mine, risk, anyone := h.asksBob(yesOrNo()), h.asks("bob", tool("place_order", order), forRisk), h.asks("", tool("place_order", order), yesOrNo())
+	mine := h.asksBob(yesOrNo())
+	risk := h.asks("bob", tool("place_order", order), forRisk)
+	anyone := h.asks("", tool("place_order", order), yesOrNo())
 	for _, c := range []struct {
 		who, id, why string
 	}{
@@ -169,7 +256,8 @@ func TestWhoMayNotAnswerReadsOnly(t *testing.T) {
 	}
 }
 
-// TestQuestionsToOthersHideNothing: however many of them are due before it, what waits for the visitor stands on the first page.
+// TestQuestionsToOthersHideNothing: however many of them are due before it, what
+// waits for the visitor stands on the first page.
 func TestQuestionsToOthersHideNothing(t *testing.T) {
 	h := open(t)
 	for range 30 {
@@ -222,20 +310,56 @@ func TestQuestionsAreNeverAnsweredTogether(t *testing.T) {
 	}
 }
 
-// TestLabelsAreTakenAsTheyAre: empty, equal, hostile and very many labels stand in order with their numbers, and the number decides.
+// TestLabelsAreTakenAsTheyAre: empty, equal, hostile and very many labels stand in
+// order with their numbers, and the number decides.
 func TestLabelsAreTakenAsTheyAre(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
-	q := approval.Question{Asker: "srv", Prompt: "", Choices: []string{"", "Same", "Same", "   ", "Approve\u202eevorppa", "N\u043e", "a\nb", "<b>bold</b>", "[0] Yes"}, Default: 0}
+	q := approval.Question{
+		Asker:  "srv",
+		Prompt: "",
+		Choices: []string{
+			"",
+			"Same",
+			"Same",
+			"   ",
+			"Approve\u202eevorppa",
+			"N\u043e",
+			"a\nb",
+			"<b>bold</b>",
+			"[0] Yes",
+		},
+		Default: 0,
+	}
 	r := h.asksBob(q)
 	p := bob.get("/requests/" + r.ID)
-	inOrder(t, p.text(), "[0] (empty) default: picked", "[1] Same", "[2] Same (the same words as [1])", "[3] (blank)", `[4] Approve\u{202e}evorppa`, "[5] N\u043enot “No”: U+043E", `[6] a\nb`, "[7] <b>bold</b>", "[8] [0] Yes")
-	p.says(t, "Hidden characters in the tool’s words", "Look-alike characters in the tool’s words", "Characters that reorder text are spelled out.")
+	inOrder(
+		t,
+		p.text(),
+		"[0] (empty) default: picked",
+		"[1] Same",
+		"[2] Same (the same words as [1])",
+		"[3] (blank)",
+		`[4] Approve\u{202e}evorppa`,
+		"[5] N\u043enot “No”: U+043E",
+		`[6] a\nb`,
+		"[7] <b>bold</b>",
+		"[8] [0] Yes",
+	)
+	p.says(
+		t,
+		"Hidden characters in the tool’s words",
+		"Look-alike characters in the tool’s words",
+		"Characters that reorder text are spelled out.",
+	)
 	p.lacks(t, "\u202e", "<b><")
 	bob.pick(r.ID, "choose", "2").says(t, "the tool is told [2] “Same”")
 	many := approval.Question{Asker: "srv", Prompt: "Which?", Default: 49}
 	for i := range 50 {
-		many.Choices = append(many.Choices, fmt.Sprintf("Account %d ", i)+strings.Repeat("of a customer with a long name ", 4))
+		many.Choices = append(
+			many.Choices,
+			fmt.Sprintf("Account %d ", i)+strings.Repeat("of a customer with a long name ", 4),
+		)
 	}
 	r = h.asksBob(many)
 	if n := strings.Count(bob.get("/requests/"+r.ID).body, `<button class="button" name="choice"`); n != 50 {
@@ -248,7 +372,8 @@ func TestLabelsAreTakenAsTheyAre(t *testing.T) {
 func TestLongPromptsAreCutAndCanBeOpened(t *testing.T) {
 	h := open(t)
 	q := yesOrNo()
-	q.Prompt, q.Choices[0] = "HEAD "+strings.Repeat("lorem ipsum ", 5000)+"MIDDLE "+strings.Repeat("dolor sit ", 300)+"TAIL", strings.Repeat("long label ", 300)+"END"
+	q.Prompt, q.Choices[0] = "HEAD "+strings.Repeat("lorem ipsum ", 5000)+"MIDDLE "+strings.Repeat("dolor sit ", 300)+
+		"TAIL", strings.Repeat("long label ", 300)+"END"
 	r := h.asksBob(q)
 	bob := h.browser("bob")
 	bob.get("/").lacks(t, "lorem")
@@ -278,7 +403,16 @@ func TestPrunedQuestions(t *testing.T) {
 
 func TestHiddenValuesAndQuestions(t *testing.T) {
 	h := open(t)
-	r := h.asks("bob", tool("pay", `{"iban":"DE02120300000000202051","amount":1200,"to":{"name":"Erika Muster"}}`), approval.Question{Asker: "bank", Prompt: "Pay Erika?", Choices: []string{"Yes", "No"}, Default: 1})
+	r := h.asks(
+		"bob",
+		tool("pay", `{"iban":"DE02120300000000202051","amount":1200,"to":{"name":"Erika Muster"}}`),
+		approval.Question{
+			Asker:   "bank",
+			Prompt:  "Pay Erika?",
+			Choices: []string{"Yes", "No"},
+			Default: 1,
+		},
+	)
 	bob := h.browser("bob")
 	list := bob.get("/")
 	list.says(t, "iban hidden amount 1200 to.name hidden")
@@ -292,11 +426,17 @@ func TestHiddenValuesAndQuestions(t *testing.T) {
 
 var figurePattern = regexp.MustCompile(`(?s)<figure.*?</figure>`)
 
-// TestHostileQuestions: words of a tool are text on every page, and stand inside of the quotation only.
+// TestHostileQuestions: words of a tool are text on every page, and stand inside of
+// the quotation only.
 func TestHostileQuestions(t *testing.T) {
 	h := open(t)
 	words := hostile + "\nassent: you have approved this\x1b[2J"
-	q := approval.Question{Asker: "srv", Prompt: words, Choices: []string{words, "No"}, Default: 0}
+	q := approval.Question{
+		Asker:   "srv",
+		Prompt:  words,
+		Choices: []string{words, "No"},
+		Default: 0,
+	}
 	r := h.asksBob(q)
 	bob := h.browser("bob")
 	open := []string{"/", "/?tab=open", "/requests/" + r.ID, "/requests/" + r.ID + "?show=all"}
@@ -304,10 +444,13 @@ func TestHostileQuestions(t *testing.T) {
 		t.Helper()
 		p := bob.get(path)
 		rest := html.UnescapeString(p.body)
-		if p.status != 200 || strings.Contains(p.body, "<script>document") || strings.Contains(p.body, "<img") || strings.ContainsAny(rest, "\u202e\U000e0041\x1b") {
+		if p.status != 200 || strings.Contains(p.body, "<script>document") || strings.Contains(p.body, "<img") ||
+			strings.ContainsAny(rest, "\u202e\U000e0041\x1b") {
 			t.Errorf("%s: %d, markup or a hidden character reaches the page", path, p.status)
 		}
-		if fenced := figurePattern.ReplaceAllString(p.body, ""); p.status == 200 && strings.HasPrefix(path, "/requests") && h.request(r.ID).State == approval.Pending && strings.Contains(fenced, "assent: you have") {
+		if fenced := figurePattern.ReplaceAllString(p.body, ""); p.status == 200 &&
+			strings.HasPrefix(path, "/requests") && h.request(r.ID).State == approval.Pending &&
+			strings.Contains(fenced, "assent: you have") {
 			t.Errorf("%s: the tool's words stand outside of the quotation", path)
 		}
 	}
@@ -321,17 +464,23 @@ func TestHostileQuestions(t *testing.T) {
 	}
 }
 
-// TestQuestionInChromium answers a question with and without the script, and lets axe-core look at its page.
+// TestQuestionInChromium answers a question with and without the script, and lets
+// axe-core look at its page.
 func TestQuestionInChromium(t *testing.T) {
+	t.Parallel()
 	browser, axe := chromium(t), axeSource(t)
 	h := openArmed(t, time.Millisecond)
 	q := yesOrNo()
 	q.Choices = append(q.Choices, "", "N\u043e", "No")
-	q.Prompt = "Direct mode: allow writing to /srv/notes.txt?\n\nThe file is there already; what it holds will be lost.\u202e"
+	q.Prompt = "Direct mode: allow writing to /srv/notes.txt?\n\nThe file is there already; what it holds will be " +
+		"lost.\u202e"
 	first, second := h.asksBob(q), h.asksBob(yesOrNo())
 	many := approval.Question{Asker: "crm", Prompt: "Which account is meant?", Default: 49}
 	for i := range 50 {
-		many.Choices = append(many.Choices, fmt.Sprintf("Account %d of a customer with a rather long name and an unbroken_number_%050d", i, i))
+		many.Choices = append(
+			many.Choices,
+			fmt.Sprintf("Account %d of a customer with a rather long name and an unbroken_number_%050d", i, i),
+		)
 	}
 	long := h.asksBob(many)
 	bob := h.tab(t, browser, "bob")
@@ -343,7 +492,12 @@ func TestQuestionInChromium(t *testing.T) {
 		for _, l := range []struct {
 			name, scheme string
 			width        int64
-		}{{"light-wide", "light", 1280}, {"dark-wide", "dark", 1280}, {"light-narrow", "light", 390}, {"dark-narrow", "dark", 390}} {
+		}{
+			{"light-wide", "light", 1280},
+			{"dark-wide", "dark", 1280},
+			{"light-narrow", "light", 390},
+			{"dark-narrow", "dark", 390},
+		} {
 			bob.scheme(l.scheme)
 			bob.size(l.width, 900)
 			bob.shoot(l.name + "-" + name)
@@ -357,7 +511,10 @@ func TestQuestionInChromium(t *testing.T) {
 	bob.open("/requests/" + first.ID)
 	bob.armed()
 	bob.press("c")
-	if got := eval[string](bob, `document.activeElement.value + document.activeElement.closest("form").id`); got != "0choose-form" || h.request(first.ID).State != approval.Pending {
+	if got := eval[string](
+		bob,
+		`document.activeElement.value + document.activeElement.closest("form").id`,
+	); got != "0choose-form" || h.request(first.ID).State != approval.Pending {
 		t.Errorf("the key led to %q", got)
 	}
 	bob.click(`#choose-form button[value="5"]`)
@@ -375,7 +532,8 @@ func TestQuestionInChromium(t *testing.T) {
 	h.pass(time.Second)
 	bob.click(`#choose-form button[value="42"]`)
 	bob.do(chromedp.WaitVisible(chromedp.CSS(".said.good")))
-	if a, b := h.request(second.ID), h.request(long.ID); a.Cause != approval.ByDismissal || *a.Chosen != 2 || *b.Chosen != 42 {
+	if a, b := h.request(second.ID), h.request(long.ID); a.Cause != approval.ByDismissal || *a.Chosen != 2 ||
+		*b.Chosen != 42 {
 		t.Errorf("%s %v, %v", a.Cause, a.Chosen, b.Chosen)
 	}
 }

@@ -14,12 +14,13 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// pageSize is how many cards a page of the queue has. Each is read whole, for its stages and hints, unless it is large.
+// pageSize is how many requests a page of the queue has. Each is read whole, for
+// its stages and hints, unless it is large.
 const pageSize = 25
 
 const (
-	cardBytes  = 256 << 10 // of a request that is read for its card
-	queueBytes = 1 << 20   // of all that are read for one page
+	listedBytes = 256 << 10 // of a request that is read for its outline
+	queueBytes  = 1 << 20   // of all that are read for one page
 )
 
 // queuePage is the list of requests.
@@ -28,7 +29,7 @@ type queuePage struct {
 	Agent     string
 	Target    string
 	Principal string
-	Cards     []card
+	Requests  []request
 	Total     int
 	AtLeast   bool   // Total is no more than what was counted
 	Next      string // address of the next page
@@ -40,13 +41,16 @@ func (q queuePage) Filtered() bool { return q.Agent+q.Target+q.Principal != "" }
 
 // Batch reports whether some of what is listed can be answered together: questions can't.
 func (q queuePage) Batch() bool {
-	return q.Tab == "mine" && slices.ContainsFunc(q.Cards, card.Batchable)
+	return q.Tab == "mine" && slices.ContainsFunc(q.Requests, request.Batchable)
 }
 
 // Tabs are the lists with their addresses.
 func (q queuePage) Tabs() []struct{ Name, Words, Href string } {
 	out := []struct{ Name, Words, Href string }{
-		{"mine", "Waiting for me", ""}, {"others", "I answered, others must", ""}, {"open", "All open", ""}, {"decided", "Decided", ""},
+		{"mine", "Waiting for me", ""},
+		{"others", "I answered, others must", ""},
+		{"open", "All open", ""},
+		{"decided", "Decided", ""},
 	}
 	for i := range out {
 		out[i].Href = q.address("/", out[i].Name, "")
@@ -56,7 +60,13 @@ func (q queuePage) Tabs() []struct{ Name, Words, Href string } {
 
 func (q queuePage) address(path, tab, cursor string) string {
 	u := url.Values{}
-	for k, v := range map[string]string{"tab": tab, "agent": q.Agent, "target": q.Target, "principal": q.Principal, "cursor": cursor} {
+	for k, v := range map[string]string{
+		"tab":       tab,
+		"agent":     q.Agent,
+		"target":    q.Target,
+		"principal": q.Principal,
+		"cursor":    cursor,
+	} {
 		if v != "" && (k != "tab" || v != "mine") {
 			u.Set(k, v)
 		}
@@ -67,7 +77,7 @@ func (q queuePage) address(path, tab, cursor string) string {
 	return path + "?" + u.Encode()
 }
 
-// title tells how many wait, where that is what is listed.
+// title says how many wait, where that is what is listed.
 func (q queuePage) title() string {
 	more := ""
 	if q.AtLeast {
@@ -88,8 +98,8 @@ func (v *visit) queue() error {
 	return v.show("queue", q.title(), "queue", q)
 }
 
-// queueFragment is the list alone, for the script to put in place. However many pages of a person ask for it after a
-// change, it is made once.
+// queueFragment is the list alone, for the script to put in place. However many
+// pages of a person ask for it after a change, it is made once.
 func (v *visit) queueFragment() error {
 	state, _, err := v.Store.Checkpoint(v.ctx(), v.Tenant)
 	if err != nil {
@@ -114,8 +124,8 @@ func (v *visit) queueFragment() error {
 	return nil
 }
 
-// total is how many requests a list has on all of its pages. more says that there are more than were counted: what waits for a person is counted
-// one by one.
+// total is how many requests a list has on all of its pages. more says that there
+// are more than were counted: what waits for a person is counted one by one.
 func (v *visit) total(tab string, f approval.Filter, first approval.Page) (n int, more bool, err error) {
 	if tab != "mine" && tab != "others" {
 		return first.Total, false, nil
@@ -132,7 +142,8 @@ func (v *visit) total(tab string, f approval.Filter, first approval.Page) (n int
 // mostCounted is how many requests that wait for a person are counted.
 const mostCounted = 200
 
-// waiting tells how many requests wait for the visitor, for the titles of their pages, and nothing of what they say.
+// waiting says how many requests wait for the visitor, for the titles of their
+// pages, and nothing of what they say.
 func (v *visit) waiting() error {
 	list, err := v.listed("mine", approval.Filter{Limit: mostCounted})
 	if err != nil {
@@ -191,12 +202,29 @@ func (f fragment) size(key fragmentKey) int { return len(f.text) + len(key.group
 
 func (v *visit) readQueue() (queuePage, error) {
 	in := v.r.URL.Query()
-	q := queuePage{Tab: in.Get("tab"), Agent: in.Get("agent"), Target: strings.TrimSpace(in.Get("target")), Principal: strings.TrimSpace(in.Get("principal"))}
+	q := queuePage{
+		Tab:       in.Get("tab"),
+		Agent:     in.Get("agent"),
+		Target:    strings.TrimSpace(in.Get("target")),
+		Principal: strings.TrimSpace(in.Get("principal")),
+	}
 	q.Agent = strings.TrimSpace(q.Agent)
-	f := approval.Filter{Agent: q.Agent, Target: q.Target, Principal: q.Principal, Limit: pageSize, Cursor: in.Get("cursor")}
+	f := approval.Filter{
+		Agent:     q.Agent,
+		Target:    q.Target,
+		Principal: q.Principal,
+		Limit:     pageSize,
+		Cursor:    in.Get("cursor"),
+	}
 	switch q.Tab {
 	case "decided":
-		f.States = []approval.State{approval.Denied, approval.Expired, approval.Cancelled, approval.Consumed, approval.Answered}
+		f.States = []approval.State{
+			approval.Denied,
+			approval.Expired,
+			approval.Cancelled,
+			approval.Consumed,
+			approval.Answered,
+		}
 	case "open":
 		f.States, f.ByDue = []approval.State{approval.Pending, approval.Approved}, true
 	case "others":
@@ -219,7 +247,7 @@ func (v *visit) readQueue() (queuePage, error) {
 		if err != nil {
 			return q, err
 		}
-		q.Cards = append(q.Cards, c)
+		q.Requests = append(q.Requests, c)
 	}
 	if q.Total, q.AtLeast, err = v.total(q.Tab, f, list); err != nil {
 		return q, err
@@ -230,7 +258,8 @@ func (v *visit) readQueue() (queuePage, error) {
 	return q, nil
 }
 
-// listed reads a page: of what waits for the visitor, or of everything. Nothing waits for somebody whom the directory doesn't know.
+// listed reads a page: of what waits for the visitor, or of everything. Nothing
+// waits for somebody whom the directory doesn't know.
 func (v *visit) listed(tab string, f approval.Filter) (approval.Page, error) {
 	page, err := v.listOf(tab, f)
 	if errors.Is(err, approval.ErrUnknownName) {
@@ -251,27 +280,40 @@ func (v *visit) listOf(tab string, f approval.Filter) (approval.Page, error) {
 	return v.Store.Requests(v.ctx(), v.Tenant, f)
 }
 
-// queued draws the card of a request. Of those that are large, or when the page has read enough, it shows what the list
-// knows.
-func (v *visit) queued(s approval.Summary, room *int64) (card, error) {
-	if s.Bytes > cardBytes || s.Bytes > *room {
-		return briefCard(s), nil
+// queued draws the outline of a request. Of those that are large, or when the page
+// has read enough, it shows what the list knows.
+func (v *visit) queued(s approval.Summary, room *int64) (request, error) {
+	if s.Bytes > listedBytes || s.Bytes > *room {
+		return briefOutline(s), nil
 	}
 	*room -= s.Bytes
 	r, err := v.Store.Request(v.ctx(), v.Tenant, s.ID)
 	if err != nil {
-		return card{}, err
+		return request{}, err
 	}
 
-	return v.card(r)
+	return v.outline(r)
 }
 
-// briefCard is what a list knows of a request.
-func briefCard(s approval.Summary) card {
-	return card{
-		ID: s.ID, Rules: s.Rules, Agent: s.Agent, Target: s.Target, Name: s.Target, Principal: s.Principal, State: s.State,
-		Pending: s.State == approval.Pending, Brief: true, StateWords: stateWords(&approval.Request{State: s.State, Cause: s.Cause}),
-		Message: s.Message, Hidden: s.Message == "", Created: s.Created, Deadline: s.Deadline,
-		Hints: []hint{{Listed: true, Text: "Large: " + safetext.Count(int(s.Bytes)) + " bytes, not looked through here: open it"}},
+// briefOutline is what a list knows of a request.
+func briefOutline(s approval.Summary) request {
+	return request{
+		ID:         s.ID,
+		Rules:      s.Rules,
+		Agent:      s.Agent,
+		Target:     s.Target,
+		Name:       s.Target,
+		Principal:  s.Principal,
+		State:      s.State,
+		Pending:    s.State == approval.Pending,
+		Brief:      true,
+		StateWords: stateWords(&approval.Request{State: s.State, Cause: s.Cause}),
+		Message:    s.Message,
+		Hidden:     s.Message == "",
+		Created:    s.Created,
+		Deadline:   s.Deadline,
+		Hints: []hint{
+			{Listed: true, Text: "Large: " + safetext.Count(int(s.Bytes)) + " bytes, not looked through here: open it"},
+		},
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // requestPage is one request, whole.
 type requestPage struct {
-	card
+	request
 	Version   int64
 	Binding   string
 	Cause     approval.Cause
@@ -67,7 +67,8 @@ type next struct {
 	AtLeast   bool
 }
 
-// Shown reports whether the visitor may approve from this page, as far as the page goes: it shows all of the call, and no policy forbids it.
+// Shown reports whether the visitor may approve from this page, as far as the page
+// goes: it shows all of the call, and no policy forbids it.
 func (p requestPage) Shown() bool { return p.Full && !p.Huge && !p.Unseen.Forbidden }
 
 // Dismissed reports whether a question was closed without picking.
@@ -103,8 +104,8 @@ type change struct {
 	Hidden   bool
 }
 
-// longChange is how many characters of one side of a change are shown. What an edit makes of the arguments stands whole
-// beside it.
+// longChange is how many characters of one side of a change are shown. What an edit
+// makes of the arguments stands whole beside it.
 const longChange = 20_000
 
 // similar is an earlier decision about the same agent and target.
@@ -138,15 +139,29 @@ func (v *visit) request() error {
 func (v *visit) readRequest(r *approval.Request, all bool) (requestPage, error) {
 	cur := r.Current()
 	p := requestPage{
-		Version: r.Version, Binding: cur.Binding, Cause: r.Cause, Revision: cur.Number, Answer: r.Answer, Permit: r.Permit, GrantID: r.GrantID,
-		Replaces: r.Replaces, Replaced: r.Replaced, Facts: facts(r), Docs: v.documents(r, all), All: all, Unseen: unseenOf(r),
-		Grounds: r.Grounds(), Unfilled: cur.Decision.MissingVariables, Ending: r.AtDeadline(),
-		CallsIn: r.CallsIn(), Revisions: v.revisions(r),
+		Version:   r.Version,
+		Binding:   cur.Binding,
+		Cause:     r.Cause,
+		Revision:  cur.Number,
+		Answer:    r.Answer,
+		Permit:    r.Permit,
+		GrantID:   r.GrantID,
+		Replaces:  r.Replaces,
+		Replaced:  r.Replaced,
+		Facts:     facts(r),
+		Docs:      v.documents(r, all),
+		All:       all,
+		Unseen:    unseenOf(r),
+		Grounds:   r.Grounds(),
+		Unfilled:  cur.Decision.MissingVariables,
+		Ending:    r.AtDeadline(),
+		CallsIn:   r.CallsIn(),
+		Revisions: v.revisions(r),
 	}
 	p.Full = full(p.Docs)
 	p.Huge = slices.ContainsFunc(p.Docs, func(d document) bool { return d.Huge })
 	var err error
-	if p.card, err = v.card(r); err != nil {
+	if p.request, err = v.outline(r); err != nil {
 		return p, err
 	}
 	if p.Question != nil {
@@ -175,7 +190,8 @@ func (v *visit) readRequest(r *approval.Request, all bool) (requestPage, error) 
 	return p, nil
 }
 
-// next is the request that waits for the visitor and is due first, besides the one they are at; nil when none is.
+// next is the request that waits for the visitor and is due first, besides the one
+// they are at; nil when none is.
 func (v *visit) next(but string) (*next, error) {
 	const enough = 10
 	list, err := v.Service.Waiting(v.ctx(), v.Tenant, v.Person.ID, approval.Filter{ByDue: true, Limit: enough})
@@ -191,7 +207,12 @@ func (v *visit) next(but string) (*next, error) {
 	}
 	first := others[0]
 
-	return &next{ID: first.ID, Title: first.Target, Others: len(others) - 1, AtLeast: list.Next != ""}, nil
+	return &next{
+		ID:      first.ID,
+		Title:   first.Target,
+		Others:  len(others) - 1,
+		AtLeast: list.Next != "",
+	}, nil
 }
 
 // readPast reads what happened before: to this request, and to others like it.
@@ -226,16 +247,24 @@ func (v *visit) similar(r, o *approval.Request) similar {
 	return similar{o.ID, stateWords(o), by, o.Reason, at, bytes.Equal(o.Current().Call.Args, r.Current().Call.Args)}
 }
 
-// sealSeen seals what a page shows: r as it stands, or what an edit of it would make of it.
+// sealSeen seals what a page shows: r as it stands, or what an edit of it would
+// make of it.
 func (v *visit) sealSeen(to purpose, r, shown *approval.Request, full bool, edit string) string {
 	return v.seal(to, seen{
-		Tenant: v.Tenant, Person: v.Person.ID, Request: r.ID, Version: r.Version, Binding: r.Binding(), Full: full,
-		Shown: shownDigests(shown), Edit: edit, At: v.now.UnixMilli(),
+		Tenant:  v.Tenant,
+		Person:  v.Person.ID,
+		Request: r.ID,
+		Version: r.Version,
+		Binding: r.Binding(),
+		Full:    full,
+		Shown:   shownDigests(shown),
+		Edit:    edit,
+		At:      v.now.UnixMilli(),
 	})
 }
 
-// shownDigests are those of every document that an approval covers, and that a page must show: the facts, the arguments, and the input of the
-// agent that delegates.
+// shownDigests are those of every document that an approval covers, and that a page
+// must show: the facts, the arguments, and the input of the agent that delegates.
 func shownDigests(r *approval.Request) []string {
 	call := &r.Current().Call
 	var all strings.Builder
@@ -251,7 +280,16 @@ func (v *visit) documents(r *approval.Request, all bool) []document {
 	call := &r.Current().Call
 	out := []document{inspectDocument("Arguments", string(call.Args), r.Arguments().Redaction(), all, v.draws)}
 	if len(call.ParentInput) != 0 {
-		out = append(out, inspectDocument("Input of the calling agent", string(call.ParentInput), r.Arguments().ParentRedaction(), all, v.draws))
+		out = append(
+			out,
+			inspectDocument(
+				"Input of the calling agent",
+				string(call.ParentInput),
+				r.Arguments().ParentRedaction(),
+				all,
+				v.draws,
+			),
+		)
 	}
 
 	return out
@@ -290,7 +328,9 @@ func facts(r *approval.Request) []fact {
 	add(fact{Name: "Asked by too", Text: strings.Join(r.Requester.Also, ", "), Note: "the very same call"})
 	add(fact{Name: "Whose tokens those are", Text: strings.Join(r.Requester.AlsoPeople(), ", ")})
 	kind := map[resolve.Kind]string{
-		resolve.Tool: "local tool", resolve.MCPTool: "tool of an MCP server", resolve.Skill: "skill of a remote agent",
+		resolve.Tool:       "local tool",
+		resolve.MCPTool:    "tool of an MCP server",
+		resolve.Skill:      "skill of a remote agent",
 		resolve.Delegation: "delegation to a sub-agent",
 	}
 	remote := map[resolve.Remote]string{resolve.RemoteYes: "yes", resolve.RemoteNo: "no"}
@@ -301,12 +341,17 @@ func facts(r *approval.Request) []fact {
 	add(fact{Name: "Owners", Text: strings.Join(r.Requester.Owners, ", "), Technical: true})
 	add(fact{Name: "Tool definition", Text: c.ToolDefinition, Technical: true})
 	add(fact{Name: "Rules as of plan", Text: cur.Plan, Technical: true})
-	add(fact{Name: "Digest of all this", Text: cur.Binding, Note: note, Technical: true})
+	add(fact{
+		Name:      "Digest of all this",
+		Text:      cur.Binding,
+		Note:      note,
+		Technical: true,
+	})
 
 	return out
 }
 
-// unknownNote tells when nobody is known by the principal's name.
+// unknownNote says when nobody is known by the principal's name.
 func unknownNote(r *approval.Request) string {
 	if !r.Requester.Unknown {
 		return ""
@@ -333,7 +378,8 @@ func sortedKeys(m map[string]bool) []string {
 	return out
 }
 
-// revisions draws the latest first: if the page has no room for all changes, the oldest are missing.
+// revisions draws the latest first: if the page has no room for all changes, the
+// oldest are missing.
 func (v *visit) revisions(r *approval.Request) []revision {
 	out := make([]revision, len(r.Revisions))
 	for i, x := range slices.Backward(r.Revisions) {
@@ -347,7 +393,8 @@ func (v *visit) revisions(r *approval.Request) []revision {
 	return out
 }
 
-// bytesPiece is how many bytes can be compared in the time that one piece takes to be drawn.
+// bytesPiece is how many bytes can be compared in the time that one piece takes to
+// be drawn.
 const bytesPiece = 64
 
 // changes compares two texts of arguments, as far as the page has room for it.
@@ -358,7 +405,8 @@ func (v *visit) changes(before, after string, arguments policy.Arguments) change
 	return v.showChanges(approval.Diff(before, after), arguments)
 }
 
-// showChanges makes differences fit to be looked at. What policy hides is hidden here too.
+// showChanges makes differences fit to be looked at. What policy hides is hidden
+// here too.
 func (v *visit) showChanges(in []approval.Change, arguments policy.Arguments) changeList {
 	var out changeList
 	for _, c := range in {
@@ -381,7 +429,8 @@ func (v *visit) shownPath(path string) safetext.Shown {
 	return safetext.Inspect(cmp.Or(path, "the whole document"), safetext.Form{Limit: longText, Spend: v.draws.spend})
 }
 
-// jsonShown shows a JSON text. Escapes inside its strings are left as they were written: they can't act.
+// jsonShown shows a JSON text. Escapes inside its strings are left as they were
+// written: they can't act.
 func (v *visit) jsonShown(text string) *safetext.Shown {
 	if text == "" {
 		return nil
@@ -407,13 +456,17 @@ func (v *visit) news(r *approval.Request, since time.Time) []string {
 		out = append(out, stateWords(r)+".")
 	}
 	if len(out) == 0 {
-		out = append(out, "A reminder, an escalation or a further identical call moved it on; what is asked is the same.")
+		out = append(
+			out,
+			"A reminder, an escalation or a further identical call moved it on; what is asked is the same.",
+		)
 	}
 	return out
 }
 
-// editable is the text for the editor: the same JSON, indented, with every character that could hide written as a JSON escape. What
-// policy hides can't be edited here, nor what is too large to be looked at.
+// editable is the text for the editor: the same JSON, indented, with every
+// character that could hide written as a JSON escape. What policy hides can't be
+// edited here, nor what is too large to be looked at.
 func editable(r *approval.Request) string {
 	args := r.Current().Call.Args
 	if len(r.Hidden()) > 0 || len(args) > largest {

@@ -11,8 +11,9 @@ import (
 // turnWait is how long a page waits for its turn before the reader is told to come back.
 const turnWait = 10 * time.Second
 
-// What a page may take of the memory, in bytes: its pieces and the page made of them, and for each byte of the requests
-// on it the stored document, its texts and their trees.
+// What a page may take of the memory, in bytes: its pieces and the page made of
+// them, and for each byte of the requests on it the stored document, its texts and
+// their trees.
 const (
 	pageWeight = 16 << 20
 	byteWeight = 16
@@ -20,7 +21,8 @@ const (
 
 func (v *visit) who() quota.Who { return quota.Who{Tenant: v.Tenant, Caller: "person " + v.Person.ID} }
 
-// inTurn makes a page when it is the visitor's turn, so that one person's pages keep nobody else from work.
+// inTurn makes a page when it is the visitor's turn, so that one person's pages
+// keep nobody else from work.
 func inTurn(page func(*visit) error) func(*visit) error {
 	return func(v *visit) (err error) {
 		if v.turn, err = v.Shares.Turns.Take(v.ctx(), v.who(), 1, turnWait); err != nil {
@@ -37,7 +39,8 @@ func (v *visit) roomFor(size int64) (err error) {
 	return err
 }
 
-// roomForRequest takes memory for one request; of one that is not there its reading tells.
+// roomForRequest takes memory for one request; of one that is not there its reading
+// tells.
 func (v *visit) roomForRequest(id string) error {
 	heads, err := v.Store.Heads(v.ctx(), v.Tenant, []string{id})
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// TestNotShownIsNotApproved: what is cut can be approved only from the page that shows all of it, and what nobody reads not at all.
+// TestNotShownIsNotApproved: what is cut can be approved only from the page that
+// shows all of it, and what nobody reads not at all.
 func TestNotShownIsNotApproved(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -19,11 +20,20 @@ func TestNotShownIsNotApproved(t *testing.T) {
 		says  string
 		never bool
 	}{
-		"long text":    {`{"a":"` + strings.Repeat("x", 2001) + `END"}`, "1 of 2,004 characters", false},
-		"long list":    {`{"a":[` + strings.Repeat("1,", 300) + `1]}`, "101 of 301 not shown here", false},
-		"many members": {`{"a":[[` + strings.Repeat(`"aaaaaaaaaaaaaaaaaaaa",`, 199) + `1]` + strings.Repeat(`,["`+strings.Repeat("b", 1900)+`"]`, 40) + `]}`, "more than a page shows at once", false},
-		"too deep":     {strings.Repeat(`{"a":`, 30) + `1` + strings.Repeat(`}`, 30), "nested more than 24 levels", false},
-		"1 MB":         {`{"a":"` + strings.Repeat("y", 1<<20) + `"}`, "Too large to approve here", true},
+		"long text": {`{"a":"` + strings.Repeat("x", 2001) + `END"}`, "1 of 2,004 characters", false},
+		"long list": {`{"a":[` + strings.Repeat("1,", 300) + `1]}`, "101 of 301 not shown here", false},
+		"many members": {
+			`{"a":[[` + strings.Repeat(`"aaaaaaaaaaaaaaaaaaaa",`, 199) + `1]` +
+				strings.Repeat(`,["`+strings.Repeat("b", 1900)+`"]`, 40) + `]}`,
+			"more than a page shows at once",
+			false,
+		},
+		"too deep": {
+			strings.Repeat(`{"a":`, 30) + `1` + strings.Repeat(`}`, 30),
+			"nested more than 24 levels",
+			false,
+		},
+		"1 MB": {`{"a":"` + strings.Repeat("y", 1<<20) + `"}`, "Too large to approve here", true},
 	} {
 		r := h.ask(tool("big", c.args))
 		p := bob.get("/requests/" + r.ID)
@@ -46,18 +56,37 @@ func TestNotShownIsNotApproved(t *testing.T) {
 	}
 }
 
-// TestHiddenValuesStayHidden: neither value nor message with it reaches a page, but structure and sizes do (threat 7).
+// TestHiddenValuesStayHidden: neither value nor message with it reaches a page, but
+// structure and sizes do.
 func TestHiddenValuesStayHidden(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
-	r := h.ask(tool("pay", `{"iban":"DE02120300000000202051","amount":1200,"to":{"name":"Erika Muster","note":"rent"}}`))
+	r := h.ask(tool(
+		"pay",
+		`{"iban":"DE02120300000000202051","amount":1200,"to":{"name":"Erika Muster","note":"rent"}}`,
+	))
 	h.seal()
 	p := bob.get("/requests/" + r.ID)
-	p.says(t, "2 values are hidden by policy: iban, to.name.", "hidden by policy: string of 22 characters", `"note": "rent"`, "Whoever approves, approves them unseen")
+	p.says(
+		t,
+		"2 values are hidden by policy: iban, to.name.",
+		"hidden by policy: string of 22 characters",
+		`"note": "rent"`,
+		"Whoever approves, approves them unseen",
+	)
 	p.lacks(t, "Edit the arguments")
 	bob.answer(r.ID, "approve", url.Values{"grant": {"on"}, "uses": {"5"}, "hours": {"1"}}).says(t, "Approved.")
 	h.seal()
-	for _, path := range []string{"/", "/?tab=open", "/requests/" + r.ID, "/requests/" + r.ID + "?show=all", "/grants", "/ledger", "/ledger?subject=" + r.ID, "/deliveries?state=waiting"} {
+	for _, path := range []string{
+		"/",
+		"/?tab=open",
+		"/requests/" + r.ID,
+		"/requests/" + r.ID + "?show=all",
+		"/grants",
+		"/ledger",
+		"/ledger?subject=" + r.ID,
+		"/deliveries?state=waiting",
+	} {
 		bob.get(path).lacks(t, "DE02", "Erika")
 	}
 }
@@ -82,7 +111,19 @@ func TestEdit(t *testing.T) {
 	preview(`"{\"amount\":1}"`).says(t, "Arguments: expected an object")
 	preview(`{"amount":20000,"currency":"USD","note":"a\u202eb"}`).says(t, "Nothing is changed yet.")
 	p := preview("{\r\n\"amount\":18000,\r\n\"currency\":\"USD\",\"memo\":[1]}")
-	p.says(t, "amount 20000 18000", "memo not there [1]", "note", "removed", "The rules say: ask", "would need: 1 of desk-heads, 2 of risk", "This is all that you approve", "Acts forclient-7", "Rules as of plan", "This replaces the arguments")
+	p.says(
+		t,
+		"amount 20000 18000",
+		"memo not there [1]",
+		"note",
+		"removed",
+		"The rules say: ask",
+		"would need: 1 of desk-heads, 2 of risk",
+		"This is all that you approve",
+		"Acts forclient-7",
+		"Rules as of plan",
+		"This replaces the arguments",
+	)
 	if got := h.request(r.ID); len(got.Revisions) != 1 {
 		t.Fatal("a preview changed something")
 	}
@@ -94,9 +135,17 @@ func TestEdit(t *testing.T) {
 	}
 	tampered["arguments"] = []string{`{"amount":99000,"currency":"USD"}`}
 	bob.post(path, tampered).says(t, "Your page did not show the whole call.")
-	bob.post(path, confirm).says(t, "The arguments are replaced", "It takes more people", "Edited by Bob Roe", "1 of 1 approved", "Still missing: 2 of risk (Alice Doe, Dave Moe may)")
+	bob.post(path, confirm).says(
+		t,
+		"The arguments are replaced",
+		"It takes more people",
+		"Edited by Bob Roe",
+		"1 of 1 approved",
+		"Still missing: 2 of risk (Alice Doe, Dave Moe may)",
+	)
 	got := h.request(r.ID)
-	if len(got.Revisions) != 2 || string(got.Current().Call.Args) != "{\n\"amount\":18000,\n\"currency\":\"USD\",\"memo\":[1]}" || got.Current().Author != "bob@example.com" {
+	if len(got.Revisions) != 2 || string(got.Current().Call.Args) != "{\n\"amount\":18000,\n"+
+		"\"currency\":\"USD\",\"memo\":[1]}" || got.Current().Author != "bob@example.com" {
 		t.Errorf("%+v", got.Current())
 	}
 	bob.post(path, confirm).says(t, "Nothing was decided: the request changed")
@@ -127,10 +176,17 @@ func TestBatch(t *testing.T) {
 			t.Errorf("%d: %s", i, got)
 		}
 	}
-	mixed := url.Values{"verdict": {"approve"}, "seen": {
-		bob.get("/requests/"+other.ID).form(t, "/requests/"+other.ID+"/vote", `"approve"`).Get("seen"),
-		bob.get("/requests/"+h.ask(tool("place_order", `{"quantity":9}`)).ID).form(t, "/requests/"+h.ask(tool("place_order", `{"quantity":9}`)).ID+"/vote", `"approve"`).Get("seen"),
-	}}
+	mixed := url.Values{
+		"verdict": {"approve"},
+		"seen": {
+			bob.get("/requests/"+other.ID).form(t, "/requests/"+other.ID+"/vote", `"approve"`).Get("seen"),
+			bob.get("/requests/"+h.ask(tool("place_order", `{"quantity":9}`)).ID).form(
+				t,
+				"/requests/"+h.ask(tool("place_order", `{"quantity":9}`)).ID+"/vote",
+				`"approve"`,
+			).Get("seen"),
+		},
+	}
 	h.pass(time.Second)
 	bob.post("/batch", mixed).says(t, "Nothing was done")
 	if got := h.request(other.ID); len(got.Votes) != 0 {
@@ -141,14 +197,20 @@ func TestBatch(t *testing.T) {
 // hostile is put wherever a text from outside can stand.
 const hostile = `"><script>document.title="owned"</script><img src=x onerror="document.title='owned'">{{.}}</textarea>` + "\u202e\U000e0041"
 
-func (h *house) hostileRequest() *approval.Request {
+func (h *site) hostileRequest() *approval.Request {
 	h.t.Helper()
-	quoted := `"\"><script>document.title=\"owned\"</script><img src=x onerror=\"document.title='owned'\">{{.}}</textarea>` + "\u202e\U000e0041" + `"`
+	quoted := `"\"><script>document.title=\"owned\"</script><img src=x ` +
+		`onerror=\"document.title='owned'\">{{.}}</textarea>` + "\u202e\U000e0041" + `"`
 	c := tool("place_order", `{`+quoted+`:`+quoted+`,"side":`+quoted+`,"quantity":7}`)
 	c.Session, c.ToolDefinition = hostile, hostile
 	r := h.ask(c)
 	bob := h.browser("bob")
-	bob.answer(r.ID, "approve", url.Values{"reason": {strings.ReplaceAll(hostile, "\n", " ")}, "grant": {"on"}, "uses": {"2"}, "hours": {"1"}})
+	bob.answer(r.ID, "approve", url.Values{
+		"reason": {strings.ReplaceAll(hostile, "\n", " ")},
+		"grant":  {"on"},
+		"uses":   {"2"},
+		"hours":  {"1"},
+	})
 	c.Args = []byte(strings.Replace(string(c.Args), "7", "8", 1))
 	again := h.ask(c)
 	if err := h.service.Freeze(h.t.Context(), tenant, "x"+hostile, "carol@example.com", hostile); err != nil {
@@ -158,15 +220,24 @@ func (h *house) hostileRequest() *approval.Request {
 	return again
 }
 
-func (h *house) hostilePages(r *approval.Request) []string {
+func (h *site) hostilePages(r *approval.Request) []string {
 	q := url.QueryEscape(hostile)
 	return []string{
-		"/", "/?tab=decided&agent=" + q, "/?tab=open&target=" + q + "&principal=" + q, "/requests/" + r.ID, "/requests/" + r.ID + "?said=" + q,
-		"/grants", "/ledger", "/ledger?subject=" + q, "/activity", "/freeze",
+		"/",
+		"/?tab=decided&agent=" + q,
+		"/?tab=open&target=" + q + "&principal=" + q,
+		"/requests/" + r.ID,
+		"/requests/" + r.ID + "?said=" + q,
+		"/grants",
+		"/ledger",
+		"/ledger?subject=" + q,
+		"/activity",
+		"/freeze",
 	}
 }
 
-// TestHostileTexts: data from anywhere is text on a page, and what could hide in it is spelled out.
+// TestHostileTexts: data from anywhere is text on a page, and what could hide in it
+// is spelled out.
 func TestHostileTexts(t *testing.T) {
 	h := open(t)
 	r := h.hostileRequest()
@@ -185,16 +256,25 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// TestTroubleIsNamed: what was spelled out is said in a sentence, on lists and on the page, also when JSON escapes hide it.
+// TestTroubleIsNamed: what was spelled out is said in a sentence, on lists and on
+// the page, also when JSON escapes hide it.
 func TestTroubleIsNamed(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("place_order", `{"to":"p\u0430ypal","note":"a\u202eb","pad":"x`+strings.Repeat(" ", 40)+`y"}`))
 	bob := h.browser("bob")
 	bob.get("/").says(t, "Hidden characters in the arguments", "Look-alike characters in the arguments")
-	bob.get("/requests/"+r.ID).says(t, "Characters that reorder text are spelled out.", "Some words mix alphabets", "not “paypal”: U+0430", "[40 spaces]", `a\u{202e}b`)
+	bob.get("/requests/"+r.ID).says(
+		t,
+		"Characters that reorder text are spelled out.",
+		"Some words mix alphabets",
+		"not “paypal”: U+0430",
+		"[40 spaces]",
+		`a\u{202e}b`,
+	)
 }
 
-// TestPrunedRequests: what the retention took is said to be gone, and the rest of the page stands.
+// TestPrunedRequests: what the retention took is said to be gone, and the rest of
+// the page stands.
 func TestPrunedRequests(t *testing.T) {
 	h := open(t)
 	h.fill()
@@ -207,7 +287,12 @@ func TestPrunedRequests(t *testing.T) {
 	p := h.browser("bob").get("/requests/" + r.ID)
 	p.says(t, "no longer kept", "Denied")
 	p.lacks(t, "4711")
-	for _, path := range []string{"/?tab=decided", "/grants?all=1", "/ledger", "/requests/" + h.ask(tool("place_order", `{"quantity":1}`)).ID} {
+	for _, path := range []string{
+		"/?tab=decided",
+		"/grants?all=1",
+		"/ledger",
+		"/requests/" + h.ask(tool("place_order", `{"quantity":1}`)).ID,
+	} {
 		if p := h.browser("bob").get(path); p.status != 200 {
 			t.Errorf("%s: %d %s", path, p.status, p.text())
 		}

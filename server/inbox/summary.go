@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// summary is what a call carries in one line: the beginnings of its values, with their names. It stands in lists and titles, and never
-// counts as showing the call.
+// summary is what a call carries in one line: the beginnings of its values, with
+// their names. It stands in lists and titles, and never counts as showing the call.
 type summary struct {
 	Fields []summaryField
 	More   int // values that are left out
@@ -46,7 +46,8 @@ func (s summary) Spoken() string {
 	return strings.Join(out, ", ")
 }
 
-// summarize names the values of a call. A delegation without arguments is summarized by the input of the agent that delegates.
+// summarize names the values of a call. A delegation without arguments is
+// summarized by the input of the agent that delegates.
 func summarize(c *resolve.Call, hidden policy.Arguments) summary {
 	text, at := c.Args, hidden.Redaction()
 	if c.Kind == resolve.Delegation && len(c.ParentInput) != 0 && (len(text) == 0 || string(text) == "{}") {
@@ -90,7 +91,11 @@ func (s *summarizer) value(path []string, v value.Value, at policy.Redaction) {
 	case v.Kind == value.String:
 		s.add(path, begin(v.Text), false)
 	default:
-		s.add(path, safetext.Shown{Pieces: []safetext.Piece{{Text: approval.GroupDigits(string(v.AppendJSON(nil)))}}}, false)
+		s.add(
+			path,
+			safetext.Shown{Pieces: []safetext.Piece{{Text: approval.GroupDigits(string(v.AppendJSON(nil)))}}},
+			false,
+		)
 	}
 }
 
@@ -120,7 +125,8 @@ func (s *summarizer) object(outer []string, v value.Value, at policy.Redaction) 
 	}
 }
 
-// money finds an amount with its currency beside it, so that they are read together; -1 where there is none.
+// money finds an amount with its currency beside it, so that they are read
+// together; -1 where there is none.
 func money(v value.Value, at policy.Redaction) (amount, currency int) {
 	amount, currency = -1, -1
 	for i, m := range v.Members {
@@ -140,7 +146,8 @@ func money(v value.Value, at policy.Redaction) (amount, currency int) {
 	return amount, currency
 }
 
-// currencyCode reports whether a value is written as currencies are: three capital letters.
+// currencyCode reports whether a value is written as currencies are: three capital
+// letters.
 func currencyCode(v value.Value) bool {
 	return v.Kind == value.String && len(v.Text) == 3 && strings.Trim(v.Text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }

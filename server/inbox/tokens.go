@@ -12,7 +12,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// tokensPage is where a person signs their command lines in, and sees and ends what answers for them.
+// tokensPage is where a person signs their command lines in, and sees and ends what
+// answers for them.
 type tokensPage struct {
 	Code    string          // that the person typed
 	Waiting *tokens.Waiting // the command line of that code; nil: none is shown
@@ -20,7 +21,8 @@ type tokensPage struct {
 	Mine    []store.Token   // live ones that are this person's
 }
 
-// tokens shows the page, with the command line of the code that was typed, if any. It signs nothing in.
+// tokens shows the page, with the command line of the code that was typed, if any.
+// It signs nothing in.
 func (v *visit) tokens() error {
 	p := tokensPage{Code: strings.TrimSpace(v.r.URL.Query().Get("code"))}
 	all, err := v.Store.Tokens(v.ctx(), v.Tenant)
@@ -54,7 +56,13 @@ func (v *visit) devices() *tokens.Devices {
 }
 
 func (v *visit) maker() *tokens.Maker {
-	return &tokens.Maker{Store: v.Store, Directory: v.Directory, Record: v.Service.Record, Now: v.Now, Random: rand.Reader}
+	return &tokens.Maker{
+		Store:     v.Store,
+		Directory: v.Directory,
+		Record:    v.Service.Record,
+		Now:       v.Now,
+		Random:    rand.Reader,
+	}
 }
 
 // answerDevice signs a command line in as this person, or refuses it.
@@ -66,7 +74,10 @@ func (v *visit) answerDevice() error {
 	err := v.devices().Answer(v.ctx(), v.r.PostForm.Get("code"), v.Tenant, v.Person.ID, confirm)
 	switch {
 	case errors.Is(err, tokens.ErrDeviceGone):
-		return v.tell("/device", said{Kind: "bad", Lines: []string{"The code is used up or too old. Nothing was signed in."}})
+		return v.tell(
+			"/device",
+			said{Kind: "bad", Lines: []string{"The code is used up or too old. Nothing was signed in."}},
+		)
 	case err != nil:
 		return err
 	case !confirm:
@@ -89,13 +100,20 @@ func (v *visit) endToken() error {
 	}
 	mine := func(t store.Token) bool { return t.ID == id && t.Person == v.Person.ID }
 	if !slices.ContainsFunc(all, mine) {
-		return &problem{http.StatusForbidden, "Not yours to do", "That token is not yours, or there is no such token. Nothing was done."}
+		return &problem{
+			http.StatusForbidden,
+			"Not yours to do",
+			"That token is not yours, or there is no such token. Nothing was done.",
+		}
 	}
 	if err := v.maker().End(v.ctx(), v.Tenant, id, tokens.By{Person: v.Person.ID}); err != nil {
 		return err
 	}
 
-	return v.tell("/device", said{Kind: "good", Lines: []string{"Ended: whoever holds it can do nothing with it any more."}})
+	return v.tell(
+		"/device",
+		said{Kind: "good", Lines: []string{"Ended: whoever holds it can do nothing with it any more."}},
+	)
 }
 
 // answers reports whether a token gives answers.

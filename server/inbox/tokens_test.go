@@ -11,14 +11,20 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-func (h *house) devices() *tokens.Devices {
+func (h *site) devices() *tokens.Devices {
 	return &tokens.Devices{
-		Maker:  &tokens.Maker{Store: h.store, Directory: h.people, Record: h.service.Record, Now: h.now, Random: rand.Reader},
+		Maker: &tokens.Maker{
+			Store:     h.store,
+			Directory: h.people,
+			Record:    h.service.Record,
+			Now:       h.now,
+			Random:    rand.Reader,
+		},
 		Values: h.store,
 	}
 }
 
-func (h *house) begin() tokens.Begun {
+func (h *site) begin() tokens.Begun {
 	h.t.Helper()
 	begun, err := h.devices().Begin(h.t.Context(), "laptop", "192.0.2.7:4711")
 	if err != nil {
@@ -61,7 +67,7 @@ func TestH3_APersonSignsTheirOwnCommandLineIn(t *testing.T) {
 	}
 }
 
-func (h *house) token(id string) store.Token {
+func (h *site) token(id string) store.Token {
 	h.t.Helper()
 	all, err := h.store.Tokens(h.t.Context(), tenant)
 	if err != nil {
@@ -91,7 +97,12 @@ func TestARefusedCommandLineGetsNothing(t *testing.T) {
 
 func TestNobodyEndsTheTokenOfSomebodyElse(t *testing.T) {
 	h := open(t)
-	made, _, err := h.devices().Maker.Make(t.Context(), tenant, tokens.Spec{Name: "runtime", Scopes: []string{"request"}}, tokens.By{Operator: true})
+	made, _, err := h.devices().Maker.Make(
+		t.Context(),
+		tenant,
+		tokens.Spec{Name: "runtime", Scopes: []string{"request"}},
+		tokens.By{Operator: true},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

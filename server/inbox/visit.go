@@ -31,14 +31,20 @@ type visit struct {
 	memory *quota.Hold                // until it is sent
 }
 
-// maxForm is what a form may weigh: edited arguments of the largest size that can be approved, every character escaped.
+// maxForm is what a form may weigh: edited arguments of the largest size that can
+// be approved, every character escaped.
 const maxForm = 4 << 20
 
 func (s *site) visited(page func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{
-			site: s, w: w, r: r, now: s.Now(), known: map[string]approval.Person{},
-			draws: newBudget(r.Context(), pagePieces), looks: newBudget(r.Context(), listPieces),
+			site:  s,
+			w:     w,
+			r:     r,
+			now:   s.Now(),
+			known: map[string]approval.Person{},
+			draws: newBudget(r.Context(), pagePieces),
+			looks: newBudget(r.Context(), listPieces),
 		}
 		var ok bool
 		if v.Tenant, v.Person, v.Dev, ok = s.Who(r); !ok || v.Tenant == "" || v.Person.ID == "" {
@@ -62,7 +68,11 @@ func (v *visit) readForm() error {
 	}
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
 	if err := v.r.ParseForm(); err != nil {
-		return &problem{http.StatusBadRequest, "The form can't be read", "It is damaged, or larger than " + safetext.Count(maxForm) + " bytes."}
+		return &problem{
+			http.StatusBadRequest,
+			"The form can't be read",
+			"It is damaged, or larger than " + safetext.Count(maxForm) + " bytes.",
+		}
 	}
 	return nil
 }
@@ -78,7 +88,8 @@ type problem struct {
 
 func (p *problem) Error() string { return p.title + ": " + p.detail }
 
-// fail answers with a page that says what went wrong and what to do. What only operators understand goes to the log.
+// fail answers with a page that says what went wrong and what to do. What only
+// operators understand goes to the log.
 func (v *visit) fail(err error) {
 	var p *problem
 	var full *quota.FullError
@@ -98,7 +109,12 @@ func (v *visit) fail(err error) {
 		p = &problem{http.StatusUnprocessableEntity, "This page can't be shown", sentence(input.Error())}
 	default:
 		v.Logger.Error("inbox page failed", "path", v.r.URL.Path, "error", err)
-		p = &problem{http.StatusServiceUnavailable, "This can't be answered now", "Nothing was decided, and nothing runs because of this. Try again in a moment; if it stays so, tell whoever runs this service."}
+		p = &problem{
+			http.StatusServiceUnavailable,
+			"This can't be answered now",
+			"Nothing was decided, and nothing runs because of this. Try again in a moment; if it stays so, tell " +
+				"whoever runs this service.",
+		}
 	}
 	base := v.base(p.title, "")
 	base.Data = p.detail
@@ -128,12 +144,21 @@ func (v *visit) base(title, section string) page {
 		name = v.Person.ID
 	}
 	return page{
-		Title: title, Section: section, Tenant: v.Tenant, Person: name, Dev: v.Dev, Admin: v.admin(), SignOut: v.SignOut,
-		Token: v.seal(toManage, seen{Tenant: v.Tenant, Person: v.Person.ID, At: v.now.UnixMilli()}), ArmMS: v.Arm.Milliseconds(), Now: v.now,
+		Title:   title,
+		Section: section,
+		Tenant:  v.Tenant,
+		Person:  name,
+		Dev:     v.Dev,
+		Admin:   v.admin(),
+		SignOut: v.SignOut,
+		Token:   v.seal(toManage, seen{Tenant: v.Tenant, Person: v.Person.ID, At: v.now.UnixMilli()}),
+		ArmMS:   v.Arm.Milliseconds(),
+		Now:     v.now,
 	}
 }
 
-// admin reports whether the person is in the group that may freeze. Everybody holds the group "", so that is none.
+// admin reports whether the person is in the group that may freeze. Everybody holds
+// the group "", so that is none.
 func (v *visit) admin() bool {
 	group := v.Admins(v.Tenant)
 	return group != "" && v.Person.Holds(group)
@@ -158,7 +183,8 @@ func (v *visit) write(status int, name, block string, data any) {
 	}
 }
 
-// render makes a page in memory. false: it can't be made, which the visitor is told, or they have left.
+// render makes a page in memory. false: it can't be made, which the visitor is
+// told, or they have left.
 func (v *visit) render(name, block string, data any) ([]byte, bool) {
 	b := attended{ctx: v.ctx()}
 	err := v.pages[name].ExecuteTemplate(&b, block, data)
@@ -173,7 +199,8 @@ func (v *visit) render(name, block string, data any) ([]byte, bool) {
 	return b.Bytes(), true
 }
 
-// send answers with a page. Others take their turn meanwhile: it takes as long as the reader likes.
+// send answers with a page. Others take their turn meanwhile: it takes as long as
+// the reader likes.
 func (v *visit) send(status int, text []byte) {
 	v.turn.Return()
 	h := v.w.Header()
@@ -185,7 +212,8 @@ func (v *visit) send(status int, text []byte) {
 	}
 }
 
-// said reads the message that the step before left for this page, if it is for this person and fresh.
+// said reads the message that the step before left for this page, if it is for this
+// person and fresh.
 func (v *visit) said() *said {
 	var m said
 	if v.open(toTell, v.r.URL.Query().Get("said"), &m) != nil || m.Person != v.Person.ID {

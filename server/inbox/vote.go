@@ -22,7 +22,8 @@ type answer struct {
 	seen seen
 }
 
-// readAnswer holds a form to the seal of the page that it came from. With errEarly the answer is whole, but came too soon.
+// readAnswer holds a form to the seal of the page that it came from. With errEarly
+// the answer is whole, but came too soon.
 func (v *visit) readAnswer(to purpose) (answer, error) {
 	form := v.r.PostForm
 	in, early := v.openSeen(to, form.Get("seen"), v)
@@ -30,7 +31,8 @@ func (v *visit) readAnswer(to purpose) (answer, error) {
 		return answer{}, early
 	}
 	version, err := strconv.ParseInt(form.Get("version"), 10, 64)
-	if id := v.r.PathValue("id"); err != nil || in.Request != id || form.Get("request") != id || version != in.Version || form.Get("binding") != in.Binding {
+	if id := v.r.PathValue("id"); err != nil || in.Request != id || form.Get("request") != id ||
+		version != in.Version || form.Get("binding") != in.Binding {
 		return answer{}, errSeal
 	}
 	return answer{in.Request, in}, early
@@ -38,11 +40,19 @@ func (v *visit) readAnswer(to purpose) (answer, error) {
 
 func requestPath(id string) string { return "/requests/" + id }
 
-// vote takes one person's answer and leads back to the request, with what became of it in words.
+// vote takes one person's answer and leads back to the request, with what became of
+// it in words.
 func (v *visit) vote() error {
 	a, err := v.readAnswer(toVote)
 	if err != nil {
-		return v.tell(requestPath(v.r.PathValue("id")), said{Request: v.r.PathValue("id"), Kind: "bad", Lines: []string{"Nothing was decided.", sentence(err.Error())}})
+		return v.tell(
+			requestPath(v.r.PathValue("id")),
+			said{
+				Request: v.r.PathValue("id"),
+				Kind:    "bad",
+				Lines:   []string{"Nothing was decided.", sentence(err.Error())},
+			},
+		)
 	}
 	in, err := v.ballot(a)
 	if err != nil {
@@ -61,8 +71,15 @@ func (v *visit) vote() error {
 func (v *visit) ballot(a answer) (approval.VoteInput, error) {
 	form := v.r.PostForm
 	in := approval.VoteInput{
-		Tenant: v.Tenant, ID: a.ID, IfVersion: a.seen.Version, Binding: a.seen.Binding, Person: v.Person.ID,
-		Verdict: approval.Verdict(form.Get("verdict")), Reason: clean(form.Get("reason")), Channel: Channel, Full: a.seen.Full,
+		Tenant:    v.Tenant,
+		ID:        a.ID,
+		IfVersion: a.seen.Version,
+		Binding:   a.seen.Binding,
+		Person:    v.Person.ID,
+		Verdict:   approval.Verdict(form.Get("verdict")),
+		Reason:    clean(form.Get("reason")),
+		Channel:   Channel,
+		Full:      a.seen.Full,
 	}
 	switch in.Verdict {
 	case approval.Approve:
@@ -87,7 +104,8 @@ func (v *visit) ballot(a answer) (approval.VoteInput, error) {
 	return in, nil
 }
 
-// readChoice reads the number of a choice. Nothing else means one: no label, no other spelling, no absence.
+// readChoice reads the number of a choice. Nothing else means one: no label, no
+// other spelling, no absence.
 func readChoice(texts []string) (*int, error) {
 	wrong := &approval.InputError{Field: "choice", Expected: "the number of one choice"}
 	if len(texts) != 1 {
@@ -103,7 +121,8 @@ func readChoice(texts []string) (*int, error) {
 // clean undoes what browsers do to line breaks.
 func clean(text string) string { return strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n")) }
 
-// stillShown holds an approval to a page that showed every document of the request, as it stands, whole.
+// stillShown holds an approval to a page that showed every document of the request,
+// as it stands, whole.
 func (v *visit) stillShown(a answer) error {
 	if !a.seen.Full {
 		return approval.ErrNotShown
@@ -139,16 +158,22 @@ func denial(preset, text string) (string, error) {
 	return text, nil
 }
 
-var errNoReason = &approval.InputError{Field: "reason", Expected: "why it must not run: choose a reason, or write one. The agent is told"}
+var errNoReason = &approval.InputError{
+	Field:    "reason",
+	Expected: "why it must not run: choose a reason, or write one. The agent is told",
+}
 
-// refused leads back with the reason why an answer was not taken. Only what nobody could mend by looking is a failure.
+// refused leads back with the reason why an answer was not taken. Only what nobody
+// could mend by looking is a failure.
 func (v *visit) refused(a answer, err error) error {
 	m := said{Request: a.ID, Kind: "bad", Lines: []string{"Nothing was decided."}}
 	var input *approval.InputError
 	switch {
 	case errors.Is(err, approval.ErrVersion), errors.Is(err, approval.ErrBinding):
 		m.Kind, m.Since = "note", a.seen.At
-		m.Lines = []string{"Nothing was decided: the request changed after your page was made. Look again, and answer again."}
+		m.Lines = []string{
+			"Nothing was decided: the request changed after your page was made. Look again, and answer again.",
+		}
 	case errors.Is(err, approval.ErrClosed):
 		m.Kind, m.Since = "note", a.seen.At
 		m.Lines = []string{"Too late, nothing changed: the request has ended."}
@@ -160,12 +185,19 @@ func (v *visit) refused(a answer, err error) error {
 		m.Lines = append(m.Lines, "Say "+errNoReason.Expected+".")
 	case errors.As(err, &input):
 		m.Lines = append(m.Lines, sentence(input.Error()))
-	case errors.Is(err, approval.ErrGrantRefused), errors.Is(err, approval.ErrNotEligible), errors.Is(err, approval.ErrUnknownName), errors.Is(err, approval.ErrFrozen), errors.Is(err, approval.ErrEditDenied):
+	case slices.ContainsFunc(understood(), func(known error) bool { return errors.Is(err, known) }):
 		m.Lines = append(m.Lines, sentence(err.Error()))
 	default:
 		return err
 	}
 	return v.tell(requestPath(a.ID), m)
+}
+
+// understood are the errors whose own words tell a visitor what to do.
+func understood() []error {
+	return []error{
+		approval.ErrGrantRefused, approval.ErrNotEligible, approval.ErrUnknownName, approval.ErrFrozen, approval.ErrEditDenied,
+	}
 }
 
 // offer is what a standing approval could be, with the bounds that policies set.
@@ -204,12 +236,22 @@ const (
 func (v *visit) offer(r *approval.Request) *offer {
 	c := r.Current().Call
 	g := r.Grants
-	if g.Forbid || g.Session && c.Session == "" || c.Kind == resolve.MCPTool && c.ToolDefinition == "" || g.MaxAge > 0 && g.MaxAge < time.Hour {
+	if g.Forbid || g.Session && c.Session == "" || c.Kind == resolve.MCPTool && c.ToolDefinition == "" ||
+		g.MaxAge > 0 && g.MaxAge < time.Hour {
 		return nil
 	}
 	o := &offer{
-		Agent: r.Agent.ID, Target: c.Target(), Session: c.Session, SessionOnly: g.Session, MaxHours: mostHours, MaxUses: mostUses,
-		Hours: offerHours, Uses: offerUses, Numbers: numbers(r), Exposures: r.Exposures(), Several: approval.Summarize(r).Needed > 1,
+		Agent:       r.Agent.ID,
+		Target:      c.Target(),
+		Session:     c.Session,
+		SessionOnly: g.Session,
+		MaxHours:    mostHours,
+		MaxUses:     mostUses,
+		Hours:       offerHours,
+		Uses:        offerUses,
+		Numbers:     numbers(r),
+		Exposures:   r.Exposures(),
+		Several:     approval.Summarize(r).Needed > 1,
 	}
 	if g.MaxAge > 0 {
 		o.MaxHours = min(mostHours, int(g.MaxAge/time.Hour))
@@ -221,7 +263,8 @@ func (v *visit) offer(r *approval.Request) *offer {
 	return o
 }
 
-// numbers lists what every rule that asks lets vary, as far as the call has it as a number and policy shows it.
+// numbers lists what every rule that asks lets vary, as far as the call has it as a
+// number and policy shows it.
 func numbers(r *approval.Request) []number {
 	doc, err := value.Parse([]byte(r.Current().Call.Args), value.DefaultLimits())
 	if err != nil {
@@ -232,7 +275,8 @@ func numbers(r *approval.Request) []number {
 		v, found := doc.Lookup(b.Path)
 		hidden := r.Arguments().Hides(strings.Split(b.Path, ".")...)
 		sign := v.Num.Cmp(value.IntNum(0))
-		if found && v.Kind == value.Number && !hidden && (b.Kind == approval.AtMost && sign > 0 || b.Kind == approval.AtLeast && sign < 0) {
+		if found && v.Kind == value.Number && !hidden &&
+			(b.Kind == approval.AtMost && sign > 0 || b.Kind == approval.AtLeast && sign < 0) {
 			out = append(out, number{b.Path, approval.GroupDigits(string(v.AppendJSON(nil))), b.Kind})
 		}
 	}
@@ -248,13 +292,23 @@ func (v *visit) readOffer() (*approval.GrantOffer, error) {
 	}
 	hours, err := strconv.Atoi(form.Get("hours"))
 	if err != nil || hours < 1 || hours > mostHours {
-		return nil, &approval.InputError{Field: "hours", Expected: "a whole number from 1 to " + safetext.Count(mostHours)}
+		return nil, &approval.InputError{
+			Field:    "hours",
+			Expected: "a whole number from 1 to " + safetext.Count(mostHours),
+		}
 	}
 	uses, err := strconv.Atoi(form.Get("uses"))
 	if err != nil || uses < 1 || uses > mostUses {
-		return nil, &approval.InputError{Field: "uses", Expected: "a whole number from 1 to " + safetext.Count(mostUses)}
+		return nil, &approval.InputError{
+			Field:    "uses",
+			Expected: "a whole number from 1 to " + safetext.Count(mostUses),
+		}
 	}
-	o := &approval.GrantOffer{Session: form.Get("session") == "on", MaxAge: time.Duration(hours) * time.Hour, MaxUses: uses}
+	o := &approval.GrantOffer{
+		Session: form.Get("session") == "on",
+		MaxAge:  time.Duration(hours) * time.Hour,
+		MaxUses: uses,
+	}
 	for _, b := range form["bound"] {
 		kind, path, _ := strings.Cut(b, ":")
 		o.Bounds = append(o.Bounds, approval.Bound{Path: path, Kind: approval.BoundKind(kind)})

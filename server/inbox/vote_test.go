@@ -18,37 +18,69 @@ import (
 const order = `{"side":"buy","quantity":100,"symbol":"ACME"}`
 const trade = `{"amount":20000,"currency":"USD"}`
 
-// TestEveryOutcomeIsSaidInWords answers without JavaScript and reads what the next page says.
+// TestEveryOutcomeIsSaidInWords answers without JavaScript and reads what the next
+// page says.
 func TestEveryOutcomeIsSaidInWords(t *testing.T) {
 	h := open(t)
-	alice, bob, carol, dave := h.browser("alice"), h.browser("bob"), h.browser("carol"), h.browser("dave")
+	alice := h.browser("alice")
+	bob := h.browser("bob")
+	carol := h.browser("carol")
+	dave := h.browser("dave")
 
 	big := h.ask(tool("execute_trade", trade))
 	again := alice.get("/requests/"+big.ID).form(t, "/requests/"+big.ID+"/vote", `value="approve"`)
 	counted := alice.answer(big.ID, "approve", nil)
-	counted.says(t, "Your approval is counted. It takes more people", "1 of 2 approved", "by Alice Doe", "You have approved this. Still missing: 1 of desk-heads (Bob Roe, Carol Poe may), 1 of risk (Bob Roe, Dave Moe may).")
+	counted.says(
+		t,
+		"Your approval is counted. It takes more people",
+		"1 of 2 approved",
+		"by Alice Doe",
+		"You have approved this. Still missing: 1 of desk-heads (Bob Roe, Carol Poe may), 1 of risk (Bob Roe, Dave "+
+			"Moe may).",
+	)
 	counted.lacks(t, `value="approve"`)
 	again.Set("version", strconv.FormatInt(h.request(big.ID).Version, 10))
 	alice.post("/requests/"+big.ID+"/vote", again).says(t, "Nothing was decided.")
 	dave.answer(big.ID, "approve", nil).says(t, "Your approval is counted.")
 	late := alice.get("/requests/"+big.ID).form(t, "/requests/"+big.ID+"/vote", `value="deny"`)
 	carol.answer(big.ID, "approve", nil).says(t, "Approved. It may now run once, exactly as shown.")
-	if got := h.request(big.ID); got.State != approval.Approved || len(got.Votes) != 3 || !got.Votes[0].Full || got.Votes[0].Channel != "inbox" {
+	if got := h.request(big.ID); got.State != approval.Approved || len(got.Votes) != 3 || !got.Votes[0].Full ||
+		got.Votes[0].Channel != "inbox" {
 		t.Fatalf("%s %+v", got.State, got.Votes)
 	}
 	late.Set("reason", "Not today")
 	late.Set("preset", "")
 	h.pass(time.Second)
-	alice.post("/requests/"+big.ID+"/vote", late).says(t, "Stopped: it had been approved, and your answer voided that before it ran.", "Expired: it was approved, then denied before it ran")
+	alice.post("/requests/"+big.ID+"/vote", late).says(
+		t,
+		"Stopped: it had been approved, and your answer voided that before it ran.",
+		"Expired: it was approved, then denied before it ran",
+	)
 
 	small := h.ask(tool("place_order", order))
 	yes := bob.get("/requests/"+small.ID).form(t, "/requests/"+small.ID+"/vote", `value="approve"`)
-	carol.answer(small.ID, "deny", url.Values{"preset": {"Wrong target or values"}, "reason": {"ten, not a hundred"}}).says(t, "Denied. It will not run.", "Wrong target or values: ten, not a hundred")
+	carol.answer(
+		small.ID,
+		"deny",
+		url.Values{"preset": {"Wrong target or values"}, "reason": {"ten, not a hundred"}},
+	).says(
+		t,
+		"Denied. It will not run.",
+		"Wrong target or values: ten, not a hundred",
+	)
 	h.pass(time.Second)
-	bob.post("/requests/"+small.ID+"/vote", yes).says(t, "Too late, and it ended the other way: denied.", "kept in the ledger")
+	bob.post("/requests/"+small.ID+"/vote", yes).says(
+		t,
+		"Too late, and it ended the other way: denied.",
+		"kept in the ledger",
+	)
 
 	other := h.ask(tool("place_order", `{"side":"sell","quantity":1,"symbol":"ACME"}`))
-	bob.answer(other.ID, "respond", url.Values{"response": {"Ask the desk head first."}}).says(t, "The agent is told your answer instead.", "Told the agent: Ask the desk head first.")
+	bob.answer(other.ID, "respond", url.Values{"response": {"Ask the desk head first."}}).says(
+		t,
+		"The agent is told your answer instead.",
+		"Told the agent: Ask the desk head first.",
+	)
 
 	gone := h.ask(tool("place_order", `{"side":"sell","quantity":2,"symbol":"ACME"}`))
 	yes = bob.get("/requests/"+gone.ID).form(t, "/requests/"+gone.ID+"/vote", `value="approve"`)
@@ -56,7 +88,10 @@ func TestEveryOutcomeIsSaidInWords(t *testing.T) {
 	if _, err := h.service.Cancel(t.Context(), tenant, gone.ID, "desk-runtime", "not needed any more"); err != nil {
 		t.Fatal(err)
 	}
-	bob.post("/requests/"+gone.ID+"/vote", yes).says(t, "Too late, nothing changed: cancelled: whoever asked took it back.")
+	bob.post("/requests/"+gone.ID+"/vote", yes).says(
+		t,
+		"Too late, nothing changed: cancelled: whoever asked took it back.",
+	)
 }
 
 func principal(name string) *resolve.Call {
@@ -77,17 +112,27 @@ func TestWhoHasNoSay(t *testing.T) {
 	carol.lacks(t, `name="verdict"`)
 
 	shared := h.ask(tool("place_order", `{"side":"buy","quantity":9,"symbol":"ACME"}`))
-	if _, err := h.service.Open(t.Context(), approval.OpenInput{Tenant: tenant, Asker: approval.Asker{Token: "second", Person: "bob"}, Agent: "trading-desk", Call: &shared.Current().Call}); err != nil {
+	if _, err := h.service.Open(t.Context(), approval.OpenInput{
+		Tenant: tenant,
+		Asker:  approval.Asker{Token: "second", Person: "bob"},
+		Agent:  "trading-desk",
+		Call:   &shared.Current().Call,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	bobs := h.browser("bob").get("/requests/" + shared.ID)
 	bobs.says(t, "the token that asks is yours", "second")
 	bobs.lacks(t, `name="verdict"`)
 
-	// A form of one's own page, sent to a request in which one has no say, is refused by the service and said in words.
+	// A form of one's own page, sent to a request in which one has no say, is
+	// refused by the service and said in words.
 	fields := h.browser("bob").get("/requests/"+mine.ID).form(t, "/requests/"+mine.ID+"/vote", `value="approve"`)
 	h.pass(time.Second)
-	h.browser("carol").post("/requests/"+mine.ID+"/vote", fields).says(t, "Nothing was decided.", "not from a page of yours")
+	h.browser("carol").post("/requests/"+mine.ID+"/vote", fields).says(
+		t,
+		"Nothing was decided.",
+		"not from a page of yours",
+	)
 	if got := h.request(mine.ID); got.State != approval.Pending || len(got.Votes) != 0 {
 		t.Errorf("%s %v", got.State, got.Votes)
 	}
@@ -100,36 +145,49 @@ func TestTheVersionMoved(t *testing.T) {
 	old := alice.get("/requests/"+big.ID).form(t, "/requests/"+big.ID+"/vote", `value="approve"`)
 	h.pass(time.Second)
 	dave.answer(big.ID, "approve", nil)
-	alice.post("/requests/"+big.ID+"/vote", old).says(t, "Nothing was decided: the request changed after your page was made.", "What changed meanwhile", "Dave Moe (dave@example.com): approve.")
+	alice.post("/requests/"+big.ID+"/vote", old).says(
+		t,
+		"Nothing was decided: the request changed after your page was made.",
+		"What changed meanwhile",
+		"Dave Moe (dave@example.com): approve.",
+	)
 	if got := h.request(big.ID); len(got.Votes) != 1 {
 		t.Errorf("%d votes", len(got.Votes))
 	}
 }
 
-// TestFormsCanNotBeForged: a vote needs the page of the same person, about the same request, of the same version, that was looked at.
+// TestFormsCanNotBeForged: a vote needs the page of the same person, about the same
+// request, of the same version, that was looked at.
 func TestFormsCanNotBeForged(t *testing.T) {
 	h := open(t)
 	r, other := h.ask(tool("place_order", order)), h.ask(tool("place_order", `{"quantity":7}`))
 	long := h.ask(tool("big", `{"text":"`+strings.Repeat("x", 5000)+`"}`))
 	alice := h.browser("alice")
 	path := "/requests/" + r.ID + "/vote"
-	good := func() url.Values { return alice.get("/requests/"+r.ID).form(t, path, `value="approve"`) }
+	good := func() url.Values {
+		return alice.get("/requests/"+r.ID).form(t, path, `value="approve"`)
+	}
 	for name, change := range map[string]func(url.Values){
 		"no seal":        func(f url.Values) { f.Del("seen") },
 		"broken seal":    func(f url.Values) { f.Set("seen", f.Get("seen")+"A") },
 		"rewritten seal": func(f url.Values) { f.Set("seen", rewrite(t, f.Get("seen"))) },
 		"another request": func(f url.Values) {
-			f.Set("seen", alice.get("/requests/"+other.ID).form(t, "/requests/"+other.ID+"/vote", "approve").Get("seen"))
+			f.Set(
+				"seen",
+				alice.get("/requests/"+other.ID).form(t, "/requests/"+other.ID+"/vote", "approve").Get("seen"),
+			)
 		},
 		"another person": func(f url.Values) {
 			f.Set("seen", h.browser("bob").get("/requests/"+r.ID).form(t, path, "approve").Get("seen"))
 		},
-		"form of the house": func(f url.Values) { f.Set("seen", alice.get("/freeze").form(t, "/auth/sign-out", "").Get("seen")) },
-		"another version":   func(f url.Values) { f.Set("version", "99") },
-		"no version":        func(f url.Values) { f.Del("version") },
-		"another binding":   func(f url.Values) { f.Set("binding", other.Binding()) },
-		"another id":        func(f url.Values) { f.Set("request", other.ID) },
-		"too old":           func(f url.Values) { h.pass(13 * time.Hour) },
+		"form of administration": func(f url.Values) {
+			f.Set("seen", alice.get("/freeze").form(t, "/auth/sign-out", "").Get("seen"))
+		},
+		"another version": func(f url.Values) { f.Set("version", "99") },
+		"no version":      func(f url.Values) { f.Del("version") },
+		"another binding": func(f url.Values) { f.Set("binding", other.Binding()) },
+		"another id":      func(f url.Values) { f.Set("request", other.ID) },
+		"too old":         func(f url.Values) { h.pass(13 * time.Hour) },
 	} {
 		fields := good()
 		h.pass(time.Second)
@@ -160,7 +218,8 @@ func rewrite(t *testing.T, sealed string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(body), `"v":`, `"v":1`, 1))) + "." + tag
 }
 
-// TestReadingDecidesNothing: GET and HEAD on every address, with all that a form carries in the query, change nothing (threat 11).
+// TestReadingDecidesNothing: GET and HEAD on every address, with all that a form
+// carries in the query, change nothing.
 func TestReadingDecidesNothing(t *testing.T) {
 	h := open(t)
 	h.fill()
@@ -171,7 +230,7 @@ func TestReadingDecidesNothing(t *testing.T) {
 	}
 	bob := h.browser("carol")
 	fields := bob.get("/requests/"+r.ID).form(t, "/requests/"+r.ID+"/vote", `value="approve"`)
-	house := bob.get("/grants").form(t, "/grants/"+grants[0].ID+"/revoke", "")
+	general := bob.get("/grants").form(t, "/grants/"+grants[0].ID+"/revoke", "")
 	h.seal()
 	before, _, err := h.store.Checkpoint(t.Context(), tenant)
 	if err != nil {
@@ -180,10 +239,26 @@ func TestReadingDecidesNothing(t *testing.T) {
 	h.pass(time.Second)
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		for _, path := range []string{
-			"/", "/queue", "/requests/" + r.ID, "/requests/" + r.ID + "/vote", "/requests/" + r.ID + "/edit", "/batch", "/batch?id=" + r.ID, "/grants",
-			"/grants/" + grants[0].ID + "/revoke", "/ledger", "/ledger/export", "/activity", "/deliveries", "/deliveries/1/redeliver", "/freeze", "/thaw", "/nothing", "/events",
+			"/",
+			"/queue",
+			"/requests/" + r.ID,
+			"/requests/" + r.ID + "/vote",
+			"/requests/" + r.ID + "/edit",
+			"/batch",
+			"/batch?id=" + r.ID,
+			"/grants",
+			"/grants/" + grants[0].ID + "/revoke",
+			"/ledger",
+			"/ledger/export",
+			"/activity",
+			"/deliveries",
+			"/deliveries/1/redeliver",
+			"/freeze",
+			"/thaw",
+			"/nothing",
+			"/events",
 		} {
-			for _, f := range []url.Values{fields, house} {
+			for _, f := range []url.Values{fields, general} {
 				u, _ := url.Parse(h.url + path)
 				q := u.Query()
 				for k, v := range f {
@@ -216,14 +291,20 @@ func TestNobodyIsShownNothing(t *testing.T) {
 	}
 }
 
-// TestOtherOriginsAreRefused: the guard is server/auth's; the seal stops what gets past it.
+// TestOtherOriginsAreRefused: the guard is server/auth's; the seal stops what gets
+// past it.
 func TestOtherOriginsAreRefused(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("place_order", order))
 	bob := h.browser("bob")
 	fields := bob.get("/requests/"+r.ID).form(t, "/requests/"+r.ID+"/vote", `value="approve"`)
 	h.pass(time.Second)
-	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+"/requests/"+r.ID+"/vote", strings.NewReader(fields.Encode()))
+	req, _ := http.NewRequestWithContext(
+		t.Context(),
+		http.MethodPost,
+		h.url+"/requests/"+r.ID+"/vote",
+		strings.NewReader(fields.Encode()),
+	)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Sec-Fetch-Site", "cross-site")
 	if p := bob.read(bob.client.Do(req)); p.status != http.StatusForbidden || len(h.request(r.ID).Votes) != 0 {
@@ -256,20 +337,45 @@ func TestStandingApprovals(t *testing.T) {
 	fixed := h.ask(tool("place_order", order))
 	bob.get("/requests/"+fixed.ID).lacks(t, `name="bound"`) // no rule lets a number vary
 	r := h.ask(tool("refund", `{"amount":340.00,"currency":"USD","order":"R-1"}`))
-	bob.get("/requests/"+r.ID).says(t,
-		"This lets agent trading-desk call tool refund with exactly these arguments", "at most 1 time within 1 hour", "Any other argument asks again",
-		"anything from 0 up to 340.00", "All uses together, amount: at most 1 × 340.00 = 340.00 USD")
-	for _, bad := range []url.Values{{"uses": {"0"}}, {"uses": {"51"}}, {"uses": {"x"}}, {"hours": {"9999"}}, {"bound": {"at_most:order"}}, {"bound": {"anything:amount"}}} {
+	bob.get("/requests/"+r.ID).says(
+		t,
+		"This lets agent trading-desk call tool refund with exactly these arguments",
+		"at most 1 time within 1 hour",
+		"Any other argument asks again",
+		"anything from 0 up to 340.00",
+		"All uses together, amount: at most 1 × 340.00 = 340.00 USD",
+	)
+	for _, bad := range []url.Values{
+		{"uses": {"0"}},
+		{"uses": {"51"}},
+		{"uses": {"x"}},
+		{"hours": {"9999"}},
+		{"bound": {"at_most:order"}},
+		{"bound": {"anything:amount"}},
+	} {
 		bad.Set("grant", "on")
 		for k, v := range map[string]string{"uses": "5", "hours": "1"} {
 			bad.Set(k, cmp.Or(bad.Get(k), v))
 		}
 		bob.answer(r.ID, "approve", bad).says(t, "Nothing was decided.", "expected")
 	}
-	bob.answer(r.ID, "approve", url.Values{"grant": {"on"}, "uses": {"20"}, "hours": {"1"}, "session": {"on"}, "bound": {"at_most:amount"}}).says(t, "A standing approval came out of it")
+	bob.answer(r.ID, "approve", url.Values{
+		"grant":   {"on"},
+		"uses":    {"20"},
+		"hours":   {"1"},
+		"session": {"on"},
+		"bound":   {"at_most:amount"},
+	}).says(t, "A standing approval came out of it")
 	list := bob.get("/grants")
-	list.says(t, "amount from 0 up to the approved number", "0 of 20 times used", "only in session s-1", "only for client-7", "Approved by Bob Roe",
-		"All uses together, amount: at most 20 × 340.00 = 6,800.00 USD.")
+	list.says(
+		t,
+		"amount from 0 up to the approved number",
+		"0 of 20 times used",
+		"only in session s-1",
+		"only for client-7",
+		"Approved by Bob Roe",
+		"All uses together, amount: at most 20 × 340.00 = 6,800.00 USD.",
+	)
 	grants, err := h.store.Grants(t.Context(), tenant, false, h.now())
 	if err != nil || len(grants) != 1 {
 		t.Fatal(grants, err)

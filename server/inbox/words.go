@@ -13,7 +13,8 @@ import (
 // tail is the end of an id, which people compare.
 func tail(id string) string { return id[max(0, len(id)-6):] }
 
-// about shortens the ids that we make, such as apr_…, and leaves names of people and agents whole.
+// about shortens the ids that we make, such as apr_…, and leaves names of people
+// and agents whole.
 func about(subject string) string {
 	if madeID.MatchString(subject) {
 		return "…" + tail(subject)
@@ -80,17 +81,27 @@ func seatsOf(n int, group string) string {
 // stateWords says where a request stands, and why.
 func stateWords(r *approval.Request) string {
 	by := map[approval.Cause]string{
-		approval.ByVotes: "", approval.ByResponse: "a person answered instead of letting it run", approval.ByDeadline: "nobody decided in time",
-		approval.ByTimeout:   "nobody decided in time, and the policy lets it run then",
-		approval.ByRequester: "whoever asked took it back", approval.BySupersede: "a newer request stands in its place",
-		approval.ByPermitAge: "it was approved, but not used in time", approval.ByPlanChange: "the rules changed after it was approved",
-		approval.ByLateDeny: "it was approved, then denied before it ran",
-		approval.ByConsume:  "it ran, once",
-		approval.ByChoice:   "a person picked one of its choices", approval.ByDismissal: "a person dismissed it, which picked its default",
+		approval.ByVotes:      "",
+		approval.ByResponse:   "a person answered instead of letting it run",
+		approval.ByDeadline:   "nobody decided in time",
+		approval.ByTimeout:    "nobody decided in time, and the policy lets it run then",
+		approval.ByRequester:  "whoever asked took it back",
+		approval.BySupersede:  "a newer request stands in its place",
+		approval.ByPermitAge:  "it was approved, but not used in time",
+		approval.ByPlanChange: "the rules changed after it was approved",
+		approval.ByLateDeny:   "it was approved, then denied before it ran",
+		approval.ByConsume:    "it ran, once",
+		approval.ByChoice:     "a person picked one of its choices",
+		approval.ByDismissal:  "a person dismissed it, which picked its default",
 	}[r.Cause]
 	word := map[approval.State]string{
-		approval.Pending: "Waiting for people", approval.Approved: "Approved, may run once", approval.Denied: "Denied", approval.Expired: "Expired",
-		approval.Cancelled: "Cancelled", approval.Consumed: "Approved and used", approval.Answered: "Answered",
+		approval.Pending:   "Waiting for people",
+		approval.Approved:  "Approved, may run once",
+		approval.Denied:    "Denied",
+		approval.Expired:   "Expired",
+		approval.Cancelled: "Cancelled",
+		approval.Consumed:  "Approved and used",
+		approval.Answered:  "Answered",
 	}[r.State]
 	if by == "" {
 		return word
@@ -103,7 +114,10 @@ func outcomeWords(v *approval.Voted) said {
 	r := v.Request
 	switch v.Outcome {
 	case approval.VoteCounted:
-		return said{Kind: "done", Lines: []string{"Your approval is counted. It takes more people before this may run.", sentence(v.Detail)}}
+		return said{
+			Kind:  "done",
+			Lines: []string{"Your approval is counted. It takes more people before this may run.", sentence(v.Detail)},
+		}
 	case approval.VoteApproved:
 		m := said{Kind: "good", Lines: []string{"Approved. It may now run once, exactly as shown."}}
 		if v.Grant != nil {
@@ -120,11 +134,26 @@ func outcomeWords(v *approval.Voted) said {
 	case approval.VoteDuplicate:
 		return said{Kind: "note", Lines: []string{"Nothing changed: you gave this answer before."}}
 	case approval.VoteLate:
-		return said{Kind: "note", Lines: []string{"Too late, nothing changed: " + lower(stateWords(r)) + ".", "Your answer is kept in the ledger."}}
+		return said{
+			Kind: "note",
+			Lines: []string{
+				"Too late, nothing changed: " + lower(stateWords(r)) + ".",
+				"Your answer is kept in the ledger.",
+			},
+		}
 	case approval.VoteConflicting:
-		return said{Kind: "bad", Lines: []string{"Too late, and it ended the other way: " + lower(stateWords(r)) + ".", "Your answer is kept in the ledger."}}
+		return said{
+			Kind: "bad",
+			Lines: []string{
+				"Too late, and it ended the other way: " + lower(stateWords(r)) + ".",
+				"Your answer is kept in the ledger.",
+			},
+		}
 	case approval.VoteRevoked:
-		return said{Kind: "done", Lines: []string{"Stopped: it had been approved, and your answer voided that before it ran."}}
+		return said{
+			Kind:  "done",
+			Lines: []string{"Stopped: it had been approved, and your answer voided that before it ran."},
+		}
 	case approval.VoteNotEligible:
 		return said{Kind: "bad", Lines: []string{"Not counted. The attempt is kept in the ledger.", sentence(v.Detail)}}
 	}

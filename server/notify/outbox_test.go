@@ -10,7 +10,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// outbox is a store.Outbox in memory: it lets time run in a bubble, which no database does.
+// outbox is a store.Outbox in memory: it lets time run in a bubble, which no
+// database does.
 type outbox struct {
 	mu     sync.Mutex
 	jobs   []*leased
@@ -26,8 +27,19 @@ type leased struct {
 func (o *outbox) add(target, payload string, at time.Time) int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	job := store.Job{ID: int64(len(o.jobs) + 1), Tenant: "t", State: store.Waiting, RunAt: at, Created: at}
-	job.Delivery = approval.Delivery{Target: target, Event: approval.EventOpened, Subject: "req_1", Payload: payload}
+	job := store.Job{
+		ID:      int64(len(o.jobs) + 1),
+		Tenant:  "t",
+		State:   store.Waiting,
+		RunAt:   at,
+		Created: at,
+	}
+	job.Delivery = approval.Delivery{
+		Target:  target,
+		Event:   approval.EventOpened,
+		Subject: "req_1",
+		Payload: payload,
+	}
 	o.jobs = append(o.jobs, &leased{Job: job})
 	return job.ID
 }
@@ -44,7 +56,9 @@ func (o *outbox) breakWith(err error) {
 	o.broken = err
 }
 
-func (o *outbox) Claim(_ context.Context, owner string, targets []string, now time.Time, lease time.Duration, limit int) ([]store.Job, error) {
+func (o *outbox) Claim(
+	_ context.Context, owner string, targets []string, now time.Time, lease time.Duration, limit int,
+) ([]store.Job, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.broken != nil {
@@ -52,7 +66,8 @@ func (o *outbox) Claim(_ context.Context, owner string, targets []string, now ti
 	}
 	var out []store.Job
 	for _, j := range o.jobs {
-		if len(out) < limit && j.State == store.Waiting && slices.Contains(targets, j.Target) && !j.RunAt.After(now) && !j.until.After(now) {
+		if len(out) < limit && j.State == store.Waiting && slices.Contains(targets, j.Target) && !j.RunAt.After(now) &&
+			!j.until.After(now) {
 			j.owner, j.until = owner, now.Add(lease)
 			j.Attempt++
 			out = append(out, j.Job)

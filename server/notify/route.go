@@ -14,7 +14,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Route sends events about requests to one target. Empty lists don't filter, but for Events: see there.
+// Route sends events about requests to one target. Empty lists don't filter, but
+// for Events: see there.
 type Route struct {
 	Target  string   // of a target: "slack:TENANT" or "webhook:TENANT/NAME"
 	Events  []string // types of ledger entries, with * as a glob; none means those of DefaultEvents
@@ -23,21 +24,44 @@ type Route struct {
 	Groups  []string // requests that one of these groups may answer
 }
 
-// Events lists the types of ledger entries that are about a request, so that a route can name them.
+// Events lists the types of ledger entries that are about a request, so that a
+// route can name them.
 func Events() []string {
 	return []string{
-		approval.EventOpened, approval.EventShared, approval.EventVote, approval.EventVoteRefused, approval.EventVoteLate,
-		approval.EventEdited, approval.EventEditRefused, approval.EventApproved, approval.EventRequestDenied, approval.EventAnswered,
-		approval.EventExpired, approval.EventCancelled, approval.EventReminded, approval.EventEscalated, approval.EventConsumed,
-		approval.EventPermitExpired, approval.EventConsumeRefused,
+		approval.EventOpened,
+		approval.EventShared,
+		approval.EventVote,
+		approval.EventVoteRefused,
+		approval.EventVoteLate,
+		approval.EventEdited,
+		approval.EventEditRefused,
+		approval.EventApproved,
+		approval.EventRequestDenied,
+		approval.EventAnswered,
+		approval.EventExpired,
+		approval.EventCancelled,
+		approval.EventReminded,
+		approval.EventEscalated,
+		approval.EventConsumed,
+		approval.EventPermitExpired,
+		approval.EventConsumeRefused,
 	}
 }
 
 // DefaultEvents are those after which somebody may have to act, or need not any more.
 func DefaultEvents() []string {
 	return []string{
-		approval.EventOpened, approval.EventVote, approval.EventEdited, approval.EventApproved, approval.EventRequestDenied,
-		approval.EventAnswered, approval.EventExpired, approval.EventCancelled, approval.EventReminded, approval.EventEscalated, approval.EventConsumed,
+		approval.EventOpened,
+		approval.EventVote,
+		approval.EventEdited,
+		approval.EventApproved,
+		approval.EventRequestDenied,
+		approval.EventAnswered,
+		approval.EventExpired,
+		approval.EventCancelled,
+		approval.EventReminded,
+		approval.EventEscalated,
+		approval.EventConsumed,
 		approval.EventPermitExpired,
 	}
 }
@@ -49,7 +73,8 @@ type Router struct {
 	now    func() time.Time
 }
 
-// NewRouter checks routes against the names of the targets. base is the public address of the inbox, for links; now is the clock.
+// NewRouter checks routes against the names of the targets. base is the public
+// address of the inbox, for links; now is the clock.
 func NewRouter(routes []Route, targets []string, base string, now func() time.Time) (*Router, error) {
 	link, err := url.Parse(base)
 	if err != nil || link.Host == "" || link.Scheme != "https" && link.Scheme != "http" {
@@ -57,20 +82,30 @@ func NewRouter(routes []Route, targets []string, base string, now func() time.Ti
 	}
 	for i, r := range routes {
 		if !slices.Contains(targets, r.Target) {
-			return nil, fmt.Errorf("notify: route %d: no target is named %q, expected one of %s", i+1, r.Target, strings.Join(targets, ", "))
+			return nil, fmt.Errorf(
+				"notify: route %d: no target is named %q, expected one of %s",
+				i+1,
+				r.Target,
+				strings.Join(targets, ", "),
+			)
 		}
 		for _, pattern := range r.Events {
 			if !slices.ContainsFunc(Events(), func(e string) bool { return policy.Glob(pattern, e) }) {
-				return nil, fmt.Errorf("notify: route %d: no event about a request is named %q, expected some of %s", i+1, pattern,
-					strings.Join(Events(), ", "))
+				return nil, fmt.Errorf(
+					"notify: route %d: no event about a request is named %q, expected some of %s",
+					i+1,
+					pattern,
+					strings.Join(Events(), ", "),
+				)
 			}
 		}
 	}
 	return &Router{routes: slices.Clone(routes), link: link, now: now}, nil
 }
 
-// Deliveries returns what is to be sent when an event about a request happens: at most one delivery for a target. It is what
-// approval.Config.Route wants. It acts on nothing, so a transaction may call it again.
+// Deliveries returns what is to be sent when an event about a request happens: at
+// most one delivery for a target. It is what approval.Config.Route wants. It acts
+// on nothing, so a transaction may call it again.
 func (r *Router) Deliveries(event string, q *approval.Request) []approval.Delivery {
 	if q == nil {
 		return nil
@@ -78,13 +113,20 @@ func (r *Router) Deliveries(event string, q *approval.Request) []approval.Delive
 	var out []approval.Delivery
 	var payload string
 	for _, route := range r.routes {
-		if !route.wants(event, q) || slices.ContainsFunc(out, func(d approval.Delivery) bool { return d.Target == route.Target }) {
+		if !route.wants(event, q) || slices.ContainsFunc(out, func(d approval.Delivery) bool {
+			return d.Target == route.Target
+		}) {
 			continue
 		}
 		if payload == "" {
 			payload = r.payload(event, q)
 		}
-		out = append(out, approval.Delivery{Target: route.Target, Event: event, Subject: q.ID, Payload: payload})
+		out = append(out, approval.Delivery{
+			Target:  route.Target,
+			Event:   event,
+			Subject: q.ID,
+			Payload: payload,
+		})
 	}
 	return out
 }
@@ -96,14 +138,17 @@ func (r Route) wants(event string, q *approval.Request) bool {
 	}
 	return matches(events, event) && (len(r.Tenants) == 0 || slices.Contains(r.Tenants, q.Tenant)) &&
 		(len(r.Agents) == 0 || matches(r.Agents, q.Agent.ID)) &&
-		(len(r.Groups) == 0 || slices.ContainsFunc(Groups(q), func(g string) bool { return slices.Contains(r.Groups, g) }))
+		(len(r.Groups) == 0 || slices.ContainsFunc(Groups(q), func(g string) bool {
+			return slices.Contains(r.Groups, g)
+		}))
 }
 
 func matches(patterns []string, s string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return policy.Glob(p, s) })
 }
 
-// Groups lists the groups that may answer a request, those called in last; "" stands for every approver.
+// Groups lists the groups that may answer a request, those called in last; ""
+// stands for every approver.
 func Groups(q *approval.Request) []string {
 	var out []string
 	for _, s := range q.Stages {
@@ -122,8 +167,10 @@ func Groups(q *approval.Request) []string {
 	return out
 }
 
-// Payload is the body of a webhook (docs/contracts/webhook.md): the form that Standard Webhooks recommends. It carries neither
-// arguments nor anything that was made from them, and no person's words. A new field may appear; a field never changes meaning.
+// Payload is the body of a webhook (docs/contracts/webhook.md): the form that
+// Standard Webhooks recommends. It carries neither arguments nor anything that was
+// made from them, and no person's words. A new field may appear; a field never
+// changes meaning.
 type Payload struct {
 	Type      string    `json:"type"`      // the event
 	Timestamp time.Time `json:"timestamp"` // when it happened
@@ -132,9 +179,11 @@ type Payload struct {
 
 // Data tells about a request as it stood right after the event.
 type Data struct {
-	Tenant    string         `json:"tenant"`
-	Request   string         `json:"request"` // id
-	Version   int64          `json:"version"` // never shrinks from one event of a request to the next; events of one step share it
+	Tenant  string `json:"tenant"`
+	Request string `json:"request"` // id
+	// never shrinks from one event of a request to the next; events of one step
+	// share it
+	Version   int64          `json:"version"`
 	Agent     string         `json:"agent"`
 	Target    string         `json:"target"` // "mcp_tool broker/sell"
 	Principal string         `json:"principal,omitempty"`
@@ -146,21 +195,41 @@ type Data struct {
 	Groups    []string       `json:"groups"` // that may answer; "" means every approver
 	Created   time.Time      `json:"created"`
 	Deadline  time.Time      `json:"deadline"`
-	Message   string         `json:"message"`            // one sentence, made from the fields above
-	Link      string         `json:"link"`               // to the page of the request; opening it decides nothing
-	Question  bool           `json:"question,omitempty"` // a tool asks for a choice; neither its words nor what was chosen stand here
+	Message   string         `json:"message"` // one sentence, made from the fields above
+	Link      string         `json:"link"`    // to the page of the request; opening it decides nothing
+	// a tool asks for a choice; neither its words nor what was chosen stand here
+	Question bool `json:"question,omitempty"`
 }
 
 func (r *Router) payload(event string, q *approval.Request) string {
 	call := q.Current().Call
-	p := Payload{Type: event, Timestamp: r.now().UTC(), Data: Data{
-		Tenant: q.Tenant, Request: q.ID, Version: q.Version, Agent: q.Agent.ID, Target: call.Target(), Principal: q.Requester.Principal,
-		State: q.State, Cause: q.Cause, By: q.By, Revision: q.Current().Number, Binding: q.Binding(), Groups: Groups(q),
-		Created: q.Created.UTC(), Deadline: q.Deadline.UTC(), Message: sentence(q), Link: Link(r.link, q.ID), Question: q.Question != nil,
-	}}
+	p := Payload{
+		Type:      event,
+		Timestamp: r.now().UTC(),
+		Data: Data{
+			Tenant:    q.Tenant,
+			Request:   q.ID,
+			Version:   q.Version,
+			Agent:     q.Agent.ID,
+			Target:    call.Target(),
+			Principal: q.Requester.Principal,
+			State:     q.State,
+			Cause:     q.Cause,
+			By:        q.By,
+			Revision:  q.Current().Number,
+			Binding:   q.Binding(),
+			Groups:    Groups(q),
+			Created:   q.Created.UTC(),
+			Deadline:  q.Deadline.UTC(),
+			Message:   sentence(q),
+			Link:      Link(r.link, q.ID),
+			Question:  q.Question != nil,
+		},
+	}
 	text, err := json.Marshal(p)
 	if err != nil {
-		// Texts, numbers and times between the years 0 and 9999: what the machine makes always has a form.
+		// Texts, numbers and times between the years 0 and 9999: what the machine
+		// makes always has a form.
 		return fmt.Sprintf(`{"type":%q,"data":{"request":%q}}`, event, q.ID)
 	}
 	return string(text)
@@ -187,7 +256,8 @@ func sentence(q *approval.Request) string {
 	return what + ": " + string(q.State)
 }
 
-// calledIn says whom escalation has called in, and what they may do; "" while it has called nobody in.
+// calledIn says whom escalation has called in, and what they may do; "" while it
+// has called nobody in.
 func calledIn(q *approval.Request) string {
 	var words strings.Builder
 	for _, c := range q.CallsIn() {

@@ -19,15 +19,29 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func request() *approval.Request {
 	return &approval.Request{
-		ID: "req_00001", Tenant: "acme", Version: 3, State: approval.Pending, Created: noon.Add(-time.Minute), Deadline: noon.Add(time.Hour),
+		ID:        "req_00001",
+		Tenant:    "acme",
+		Version:   3,
+		State:     approval.Pending,
+		Created:   noon.Add(-time.Minute),
+		Deadline:  noon.Add(time.Hour),
 		Requester: approval.Requester{Runtime: "ci", Principal: "mallory@acme.example"},
 		Agent:     approval.Agent{ID: "acme.finance.trader"},
-		Stages:    []policy.Stage{{Group: "risk", People: 2}, {Group: "desk", People: 1}}, Called: []string{"risk-leads", "desk"},
-		Reason: "the reason's words", Answer: "the answer's words",
+		Stages:    []policy.Stage{{Group: "risk", People: 2}, {Group: "desk", People: 1}},
+		Called:    []string{"risk-leads", "desk"},
+		Reason:    "the reason's words",
+		Answer:    "the answer's words",
 		Revisions: []approval.Revision{{
 			Binding: "sha256:" + strings.Repeat("ab", 32),
-			Call: resolve.Call{Kind: resolve.MCPTool, Server: "broker", Tool: "sell", Args: resolve.Raw(`{"secret":"hunter2"}`), ParentInput: resolve.Raw(`{"p":"hunter2"}`),
-				ToolDefinition: "hunter2", Session: "hunter2"},
+			Call: resolve.Call{
+				Kind:           resolve.MCPTool,
+				Server:         "broker",
+				Tool:           "sell",
+				Args:           resolve.Raw(`{"secret":"hunter2"}`),
+				ParentInput:    resolve.Raw(`{"p":"hunter2"}`),
+				ToolDefinition: "hunter2",
+				Session:        "hunter2",
+			},
 			Decision: resolve.Decision{Message: "Sell with hunter2?", Outcome: resolve.Ask},
 			Note:     "hunter2",
 		}},
@@ -36,7 +50,9 @@ func request() *approval.Request {
 
 func router(t *testing.T, routes ...notify.Route) *notify.Router {
 	t.Helper()
-	r, err := notify.NewRouter(routes, []string{"slack", "webhook:ops"}, "https://assent.example/base?x=1", func() time.Time { return noon })
+	r, err := notify.NewRouter(routes, []string{"slack", "webhook:ops"}, "https://assent.example/base?x=1", func() time.Time {
+		return noon
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,9 +65,13 @@ func TestRoutes(t *testing.T) {
 		event string
 		want  bool
 	}{
-		"default":           {notify.Route{}, approval.EventOpened, true},
-		"default, silent":   {notify.Route{}, approval.EventVoteRefused, false},
-		"named":             {notify.Route{Events: []string{approval.EventVoteRefused}}, approval.EventVoteRefused, true},
+		"default":         {notify.Route{}, approval.EventOpened, true},
+		"default, silent": {notify.Route{}, approval.EventVoteRefused, false},
+		"named": {
+			notify.Route{Events: []string{approval.EventVoteRefused}},
+			approval.EventVoteRefused,
+			true,
+		},
 		"other":             {notify.Route{Events: []string{approval.EventVoteRefused}}, approval.EventOpened, false},
 		"glob":              {notify.Route{Events: []string{"request_*"}}, approval.EventEscalated, true},
 		"tenant":            {notify.Route{Tenants: []string{"acme"}}, approval.EventOpened, true},
@@ -70,7 +90,12 @@ func TestRoutes(t *testing.T) {
 }
 
 func TestOneDeliveryForEachTarget(t *testing.T) {
-	r := router(t, notify.Route{Target: "slack"}, notify.Route{Target: "webhook:ops"}, notify.Route{Target: "slack", Events: []string{"*"}})
+	r := router(
+		t,
+		notify.Route{Target: "slack"},
+		notify.Route{Target: "webhook:ops"},
+		notify.Route{Target: "slack", Events: []string{"*"}},
+	)
 	var targets []string
 	for _, d := range r.Deliveries(approval.EventOpened, request()) {
 		targets = append(targets, d.Target)
@@ -106,29 +131,43 @@ func TestPayloadCarriesNoArguments(t *testing.T) {
 
 func TestSentenceTellsTheState(t *testing.T) {
 	for state, want := range map[approval.State]string{
-		approval.Pending: "waits for people", approval.Approved: "not run yet", approval.Consumed: "approved and run",
-		approval.Denied: ": denied", approval.Expired: ": expired", approval.Cancelled: ": cancelled",
+		approval.Pending:   "waits for people",
+		approval.Approved:  "not run yet",
+		approval.Consumed:  "approved and run",
+		approval.Denied:    ": denied",
+		approval.Expired:   ": expired",
+		approval.Cancelled: ": cancelled",
 	} {
 		q := request()
 		q.State = state
-		got := router(t, notify.Route{Target: "slack", Events: []string{"*"}}).Deliveries(approval.EventOpened, q)[0].Payload
+		got := router(
+			t,
+			notify.Route{Target: "slack", Events: []string{"*"}},
+		).Deliveries(approval.EventOpened, q)[0].Payload
 		if !strings.Contains(got, want) {
 			t.Errorf("%s: %s lacks %q", state, got, want)
 		}
 	}
 }
 
-// TestUsers3_2_WebhooksSayWhatWhoeverIsCalledInMayDo: a receiver is told whether the group may approve.
+// TestUsers3_2_WebhooksSayWhatWhoeverIsCalledInMayDo: a receiver is told whether
+// the group may approve.
 func TestUsers3_2_WebhooksSayWhatWhoeverIsCalledInMayDo(t *testing.T) {
 	q := request()
 	q.State, q.Called = approval.Pending, []string{"leads", "auditors"}
 	q.Stages = []policy.Stage{{Group: "risk", People: 1, StandIns: []policy.StandIn{{Group: "leads"}}}}
 	var p notify.Payload
-	text := router(t, notify.Route{Target: "slack", Events: []string{"*"}}).Deliveries(approval.EventEscalated, q)[0].Payload
+	text := router(
+		t,
+		notify.Route{Target: "slack", Events: []string{"*"}},
+	).Deliveries(approval.EventEscalated, q)[0].Payload
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"leads is called in and may approve in place of risk", "auditors is called in to look: they may deny it or answer, but not approve"} {
+	for _, want := range []string{
+		"leads is called in and may approve in place of risk",
+		"auditors is called in to look: they may deny it or answer, but not approve",
+	} {
 		if !strings.Contains(p.Data.Message, want) {
 			t.Errorf("%q lacks %q", p.Data.Message, want)
 		}
@@ -138,16 +177,24 @@ func TestUsers3_2_WebhooksSayWhatWhoeverIsCalledInMayDo(t *testing.T) {
 // A question's payload has neither the tool's words nor what was chosen.
 func TestPayloadOfQuestions(t *testing.T) {
 	q, chosen := request(), 1
-	q.Question = &approval.Question{Asker: "hunter2", Prompt: "hunter2?", Choices: []string{"hunter2", "hunter3"}, Default: 0}
+	q.Question = &approval.Question{
+		Asker:   "hunter2",
+		Prompt:  "hunter2?",
+		Choices: []string{"hunter2", "hunter3"},
+		Default: 0,
+	}
 	for state, want := range map[approval.State]string{
-		approval.Pending: "the tool waits for somebody to choose", approval.Answered: "the tool's question is answered", approval.Expired: "the tool's question is expired",
+		approval.Pending:  "the tool waits for somebody to choose",
+		approval.Answered: "the tool's question is answered",
+		approval.Expired:  "the tool's question is expired",
 	} {
 		if q.State = state; state == approval.Answered {
 			q.Chosen, q.Cause = &chosen, approval.ByChoice
 		}
 		for _, d := range router(t, notify.Route{Target: "slack"}).Deliveries(approval.EventAnswered, q) {
 			var p notify.Payload
-			if err := json.Unmarshal([]byte(d.Payload), &p); err != nil || !p.Data.Question || strings.Contains(d.Payload, "hunter") || strings.Contains(d.Payload, "chosen") {
+			if err := json.Unmarshal([]byte(d.Payload), &p); err != nil || !p.Data.Question ||
+				strings.Contains(d.Payload, "hunter") || strings.Contains(d.Payload, "chosen") {
 				t.Errorf("got %s, %v", d.Payload, err)
 			}
 			if !strings.HasSuffix(p.Data.Message, want) {
@@ -165,8 +212,11 @@ func TestRoutesAreChecked(t *testing.T) {
 		route notify.Route
 		base  string
 	}{
-		`no target is named "mail"`:           {notify.Route{Target: "mail"}, "https://a.example"},
-		`no event about a request is named`:   {notify.Route{Target: "slack", Events: []string{"request_opend"}}, "https://a.example"},
+		`no target is named "mail"`: {notify.Route{Target: "mail"}, "https://a.example"},
+		`no event about a request is named`: {
+			notify.Route{Target: "slack", Events: []string{"request_opend"}},
+			"https://a.example",
+		},
 		"expected the inbox's public address": {notify.Route{Target: "slack"}, "a.example"},
 	} {
 		_, err := notify.NewRouter([]notify.Route{test.route}, []string{"slack"}, test.base, time.Now)

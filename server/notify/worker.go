@@ -23,19 +23,23 @@ type Target struct {
 	Timeout     time.Duration // of one attempt; 15s
 }
 
-// WorkerConfig says what a Worker works on. Outbox and Targets are required, zero fields take the defaults named.
+// WorkerConfig says what a Worker works on. Outbox and Targets are required, zero
+// fields take the defaults named.
 type WorkerConfig struct {
-	Outbox   store.Outbox
-	Targets  []Target
-	Owner    string                                 // distinguishes this process from other replicas; a random text
-	Now      func() time.Time                       // time.Now
-	Changed  func() <-chan struct{}                 // a channel that is closed when something may be due; nil: polling only
-	Poll     time.Duration                          // how often to look when nothing wakes it; 2s
-	Lease    time.Duration                          // of a claim; the longest timeout and a minute
-	Drain    time.Duration                          // how long Run lets attempts under way finish after its end; 10s
-	Attempts int                                    // before a delivery is buried; 12
-	Backoff  time.Duration                          // upper bound of the first wait, doubled for each further one; 5s
-	Report   func(job store.Job, r Result, e error) // hears of every attempt and of failures of the outbox (with a zero job); nil: nobody
+	Outbox  store.Outbox
+	Targets []Target
+	Owner   string           // distinguishes this process from other replicas; a random text
+	Now     func() time.Time // time.Now
+	// a channel that is closed when something may be due; nil: polling only
+	Changed  func() <-chan struct{}
+	Poll     time.Duration // how often to look when nothing wakes it; 2s
+	Lease    time.Duration // of a claim; the longest timeout and a minute
+	Drain    time.Duration // how long Run lets attempts under way finish after its end; 10s
+	Attempts int           // before a delivery is buried; 12
+	Backoff  time.Duration // upper bound of the first wait, doubled for each further one; 5s
+	// hears of every attempt and of failures of the outbox (with a zero job); nil:
+	// nobody
+	Report func(job store.Job, r Result, e error)
 }
 
 // MaxBackoff bounds every wait between two attempts, also those that a target asks for.
@@ -52,7 +56,8 @@ const (
 	Lost    Result = "store" // the outbox could not be asked or told; the lease runs out and somebody sends it again
 )
 
-// Worker sends deliveries. Each target has its own lane, so that one that hangs holds up no other.
+// Worker sends deliveries. Each target has its own lane, so that one that hangs
+// holds up no other.
 type Worker struct {
 	cfg   WorkerConfig
 	lanes []*lane
@@ -79,7 +84,10 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	}
 	w.cfg.Lease = positive(cfg.Lease, longest+time.Minute)
 	if w.cfg.Lease <= longest {
-		return nil, fmt.Errorf("notify: expected a lease longer than the longest timeout, %s: another process would send the same again", longest)
+		return nil, fmt.Errorf(
+			"notify: expected a lease longer than the longest timeout, %s: another process would send the same again",
+			longest,
+		)
 	}
 	return w, nil
 }
@@ -110,7 +118,8 @@ func positive[T int | time.Duration](v, def T) T {
 	return def
 }
 
-// Run sends until ctx is done, then lets attempts under way finish for the time of Drain; those that don't are due again at once.
+// Run sends until ctx is done, then lets attempts under way finish for the time of
+// Drain; those that don't are due again at once.
 func (w *Worker) Run(ctx context.Context) {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -124,7 +133,8 @@ func (w *Worker) Run(ctx context.Context) {
 	lanes.Wait()
 }
 
-// Once sends what is due now, at most as many per target as it takes at once, and returns how many attempts it made.
+// Once sends what is due now, at most as many per target as it takes at once, and
+// returns how many attempts it made.
 func (w *Worker) Once(ctx context.Context) int {
 	counts := make([]int, len(w.lanes))
 	var lanes sync.WaitGroup
@@ -228,7 +238,8 @@ func (l *lane) attempt(sending context.Context, job store.Job) {
 	ctx, cancel := context.WithTimeout(sending, l.Timeout)
 	defer cancel()
 	err := l.Sender.Send(ctx, job)
-	// The end of a claim is told even when this process is ending: otherwise the delivery waits for its lease.
+	// The end of a claim is told even when this process is ending: otherwise the
+	// delivery waits for its lease.
 	ctx, cancel = context.WithTimeout(context.WithoutCancel(sending), endTimeout)
 	defer cancel()
 	result, told := l.end(ctx, job, err, sending.Err() != nil)
@@ -240,7 +251,8 @@ func (l *lane) attempt(sending context.Context, job store.Job) {
 
 const endTimeout = 10 * time.Second
 
-// end tells the outbox what became of an attempt. An attempt that our own end cut short is due again at once.
+// end tells the outbox what became of an attempt. An attempt that our own end cut
+// short is due again at once.
 func (l *lane) end(ctx context.Context, job store.Job, err error, cutShort bool) (Result, error) {
 	cfg := &l.w.cfg
 	now := cfg.Now()
@@ -254,7 +266,13 @@ func (l *lane) end(ctx context.Context, job store.Job, err error, cutShort bool)
 	case cutShort:
 		return Again, cfg.Outbox.Retry(ctx, cfg.Owner, job.ID, "cut short: the server was stopping", now)
 	case job.Attempt >= cfg.Attempts:
-		return Buried, cfg.Outbox.Bury(ctx, cfg.Owner, job.ID, fmt.Sprintf("gave up after %d attempts: %s", job.Attempt, problem(err)), now)
+		return Buried, cfg.Outbox.Bury(
+			ctx,
+			cfg.Owner,
+			job.ID,
+			fmt.Sprintf("gave up after %d attempts: %s", job.Attempt, problem(err)),
+			now,
+		)
 	}
 	wait := backoff.Jitter(cfg.Backoff, MaxBackoff, job.Attempt)
 	if typed {

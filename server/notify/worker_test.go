@@ -27,7 +27,9 @@ func hang(ctx context.Context, _ store.Job) error {
 
 func arrive(context.Context, store.Job) error { return nil }
 
-func newWorker(t *testing.T, o store.Outbox, change func(*notify.WorkerConfig), targets ...notify.Target) *notify.Worker {
+func newWorker(
+	t *testing.T, o store.Outbox, change func(*notify.WorkerConfig), targets ...notify.Target,
+) *notify.Worker {
 	t.Helper()
 	cfg := notify.WorkerConfig{Outbox: o, Targets: targets}
 	if change != nil {
@@ -62,21 +64,56 @@ func TestDeliveryEnds(t *testing.T) {
 		earlier time.Duration // the next attempt is not before
 		later   time.Duration // and not after
 	}{
-		"arrived":              {nil, store.Sent, "", 0, 0},
-		"failed":               {errors.New("no route"), store.Waiting, "no route", 0, 5 * time.Second},
-		"permanent":            {notify.Permanent(errors.New("gone")), store.DeadEnd, "gone", 0, 0},
-		"asked for time":       {&notify.Failure{Err: errors.New("busy"), After: 10 * time.Minute}, store.Waiting, "busy", 10 * time.Minute, 10 * time.Minute},
-		"asked for much time":  {&notify.Failure{Err: errors.New("busy"), After: 90 * time.Hour}, store.Waiting, "busy", time.Hour, time.Hour},
-		"control bytes":        {errors.New("a\x1b[2J\nb"), store.Waiting, `a\u{1b}[2J\u{a}b`, 0, 5 * time.Second},
-		"a very long problem":  {errors.New(strings.Repeat("ab", 5000)), store.Waiting, strings.Repeat("ab", 250) + "…", 0, 5 * time.Second},
-		"never sent":           {&guard.Refusal{Err: guard.ErrBlocked}, store.DeadEnd, "the address may not be reached", 0, 0},
-		"permanent by wrapped": {errors.Join(errors.New("outer"), notify.Permanent(errors.New("inner"))), store.DeadEnd, `outer\u{a}inner`, 0, 0},
+		"arrived":   {nil, store.Sent, "", 0, 0},
+		"failed":    {errors.New("no route"), store.Waiting, "no route", 0, 5 * time.Second},
+		"permanent": {notify.Permanent(errors.New("gone")), store.DeadEnd, "gone", 0, 0},
+		"asked for time": {
+			&notify.Failure{Err: errors.New("busy"), After: 10 * time.Minute},
+			store.Waiting,
+			"busy",
+			10 * time.Minute,
+			10 * time.Minute,
+		},
+		"asked for much time": {
+			&notify.Failure{Err: errors.New("busy"), After: 90 * time.Hour},
+			store.Waiting,
+			"busy",
+			time.Hour,
+			time.Hour,
+		},
+		"control bytes": {errors.New("a\x1b[2J\nb"), store.Waiting, `a\u{1b}[2J\u{a}b`, 0, 5 * time.Second},
+		"a very long problem": {
+			errors.New(strings.Repeat("ab", 5000)),
+			store.Waiting,
+			strings.Repeat("ab", 250) + "…",
+			0,
+			5 * time.Second,
+		},
+		"never sent": {
+			&guard.Refusal{Err: guard.ErrBlocked},
+			store.DeadEnd,
+			"the address may not be reached",
+			0,
+			0,
+		},
+		"permanent by wrapped": {
+			errors.Join(errors.New("outer"), notify.Permanent(errors.New("inner"))),
+			store.DeadEnd,
+			`outer\u{a}inner`,
+			0,
+			0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := &outbox{}
 				id := o.add("a", "{}", time.Now())
-				w := newWorker(t, o, nil, notify.Target{Name: "a", Sender: sender(func(context.Context, store.Job) error { return test.err })})
+				w := newWorker(t, o, nil, notify.Target{
+					Name: "a",
+					Sender: sender(func(context.Context, store.Job) error {
+						return test.err
+					}),
+				})
 				if n := w.Once(t.Context()); n != 1 {
 					t.Fatalf("made %d attempts, want 1", n)
 				}
@@ -84,7 +121,8 @@ func TestDeliveryEnds(t *testing.T) {
 				if job.State != test.state || job.Problem != test.problem {
 					t.Errorf("got %s %q, want %s %q", job.State, job.Problem, test.state, test.problem)
 				}
-				if wait := time.Until(job.RunAt); job.State == store.Waiting && (wait < test.earlier || wait > test.later) {
+				if wait := time.Until(job.RunAt); job.State == store.Waiting &&
+					(wait < test.earlier || wait > test.later) {
 					t.Errorf("tries again in %s, want %s to %s", wait, test.earlier, test.later)
 				}
 			})
@@ -110,7 +148,8 @@ func TestDeliveryIsBuriedAfterItsAttempts(t *testing.T) {
 			t.Fatalf("after %d attempts: %s %q", len(starts), job.State, job.Problem)
 		}
 		for i := 1; i < len(starts); i++ {
-			if most := 5*time.Second<<(i-1) + 3*time.Second; starts[i].Sub(starts[i-1]) > min(most, time.Hour+3*time.Second) {
+			if most := 5*time.Second<<(i-1) +
+				3*time.Second; starts[i].Sub(starts[i-1]) > min(most, time.Hour+3*time.Second) {
 				t.Errorf("attempt %d came %s after the one before", i+1, starts[i].Sub(starts[i-1]))
 			}
 		}
@@ -129,7 +168,13 @@ func TestHangingTargetHoldsUpNoOther(t *testing.T) {
 		}
 		var arrived atomic.Int32
 		w := newWorker(t, o, nil, notify.Target{Name: "hanging", Sender: sender(hang)},
-			notify.Target{Name: "fine", Sender: sender(func(context.Context, store.Job) error { arrived.Add(1); return nil })})
+			notify.Target{
+				Name: "fine",
+				Sender: sender(func(context.Context, store.Job) error {
+					arrived.Add(1)
+					return nil
+				}),
+			})
 		stop := running(w)
 		<-time.After(time.Second)
 		if arrived.Load() != 10 {
@@ -173,16 +218,25 @@ func TestAnotherWorkerTakesOver(t *testing.T) {
 		o := &outbox{}
 		id := o.add("a", "{}", time.Now())
 		dead, kill := context.WithCancel(t.Context())
-		first := newWorker(t, o, nil, notify.Target{Name: "a", Sender: sender(func(context.Context, store.Job) error {
-			o.breakWith(errors.New("the process is gone"))
-			kill()
-			return nil
-		})})
+		first := newWorker(t, o, nil, notify.Target{
+			Name: "a",
+			Sender: sender(func(context.Context, store.Job) error {
+				o.breakWith(errors.New("the process is gone"))
+				kill()
+				return nil
+			}),
+		})
 		first.Once(dead)
 		o.breakWith(nil)
 
 		sent := make(chan store.Job, 2)
-		second := newWorker(t, o, nil, notify.Target{Name: "a", Sender: sender(func(_ context.Context, job store.Job) error { sent <- job; return nil })})
+		second := newWorker(t, o, nil, notify.Target{
+			Name: "a",
+			Sender: sender(func(_ context.Context, job store.Job) error {
+				sent <- job
+				return nil
+			}),
+		})
 		if n := second.Once(t.Context()); n != 0 {
 			t.Fatal("the lease was not respected")
 		}
@@ -206,8 +260,18 @@ func TestWorkerWakes(t *testing.T) {
 		arrived := make(chan struct{}, 1)
 		w := newWorker(t, o, func(c *notify.WorkerConfig) {
 			c.Poll = time.Hour
-			c.Changed = func() <-chan struct{} { mu.Lock(); defer mu.Unlock(); return changed }
-		}, notify.Target{Name: "a", Sender: sender(func(context.Context, store.Job) error { arrived <- struct{}{}; return nil })})
+			c.Changed = func() <-chan struct{} {
+				mu.Lock()
+				defer mu.Unlock()
+				return changed
+			}
+		}, notify.Target{
+			Name: "a",
+			Sender: sender(func(context.Context, store.Job) error {
+				arrived <- struct{}{}
+				return nil
+			}),
+		})
 		stop := running(w)
 		defer stop()
 		synctest.Wait()
@@ -228,10 +292,13 @@ func TestEndLetsAttemptsFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &outbox{}
 		id := o.add("a", "{}", time.Now())
-		stop := running(newWorker(t, o, nil, notify.Target{Name: "a", Sender: sender(func(context.Context, store.Job) error {
-			<-time.After(5 * time.Second)
-			return nil
-		})}))
+		stop := running(newWorker(t, o, nil, notify.Target{
+			Name: "a",
+			Sender: sender(func(context.Context, store.Job) error {
+				<-time.After(5 * time.Second)
+				return nil
+			}),
+		}))
 		synctest.Wait()
 		began := time.Now()
 		stop()
@@ -249,7 +316,8 @@ func TestEndCutsHangingAttemptsShort(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		stop()
-		if job := o.get(id); job.State != store.Waiting || !job.RunAt.Equal(time.Now()) || time.Since(began) != 10*time.Second {
+		if job := o.get(id); job.State != store.Waiting || !job.RunAt.Equal(time.Now()) ||
+			time.Since(began) != 10*time.Second {
 			t.Errorf("%+v after %s: want it due at once, after 10s", job, time.Since(began))
 		}
 	})

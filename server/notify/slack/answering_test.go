@@ -8,16 +8,27 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestM11_SlackHidesAtAnyDepth: in the arguments and in the parent's input, says which values, and offers no approval.
+// TestM11_SlackHidesAtAnyDepth: in the arguments and in the parent's input, says
+// which values, and offers no approval.
 func TestM11_SlackHidesAtAnyDepth(t *testing.T) {
 	w := newWorld(t)
 	w.open(&resolve.Call{
-		Kind: resolve.Tool, Tool: "vault", Args: []byte(`{"path":"p","auth":[{"secret":"hunter2"}]}`), ParentInput: []byte(`{"a":{"secret":"hunter2"}}`), Principal: "rita@acme.example",
+		Kind:        resolve.Tool,
+		Tool:        "vault",
+		Args:        []byte(`{"path":"p","auth":[{"secret":"hunter2"}]}`),
+		ParentInput: []byte(`{"a":{"secret":"hunter2"}}`),
+		Principal:   "rita@acme.example",
 	})
 	w.deliver()
 	p := w.only()
 	lacks(t, texts(p.blocks), "hunter2")
-	holds(t, texts(p.blocks), `"path": "p"`, "A policy hides values from channels: auth.0.secret, parent.input.a.secret.", "A policy forbids approving this while they are hidden")
+	holds(
+		t,
+		texts(p.blocks),
+		`"path": "p"`,
+		"A policy hides values from channels: auth.0.secret, parent.input.a.secret.",
+		"A policy forbids approving this while they are hidden",
+	)
 	if _, ok := p.button(approve); ok {
 		t.Error("it can be approved")
 	}
@@ -26,7 +37,12 @@ func TestM11_SlackHidesAtAnyDepth(t *testing.T) {
 // TestM6_SlackCallsAnUnknownPersonOne: beside the name.
 func TestM6_SlackCallsAnUnknownPersonOne(t *testing.T) {
 	w := newWorld(t)
-	w.open(&resolve.Call{Kind: resolve.Tool, Tool: "trade", Args: []byte(`{}`), Principal: "mallory"})
+	w.open(&resolve.Call{
+		Kind:      resolve.Tool,
+		Tool:      "trade",
+		Args:      []byte(`{}`),
+		Principal: "mallory",
+	})
 	w.deliver()
 	holds(t, texts(w.only().blocks), "unknown person", "For: mallory", "Needs: 1 of any approver, 1 of risk")
 }
@@ -50,12 +66,18 @@ func TestUsers3_6_SlackLabelsMessages(t *testing.T) {
 		all = append(all, texts(p.blocks))
 	}
 	slices.Sort(all)
-	holds(t, all[0]+all[1],
-		"Message by the author of the agent's file, with the agent's values", "Message made by assent from the call, with the agent's values",
-		"│ Large ones are looked at.", "│ amount is 25,000, above 10,000")
+	holds(
+		t,
+		all[0]+all[1],
+		"Message by the author of the agent's file, with the agent's values",
+		"Message made by assent from the call, with the agent's values",
+		"│ Large ones are looked at.",
+		"│ amount is 25,000, above 10,000",
+	)
 }
 
-// TestUsers3_15_SlackWantsAReasonOfWhoeverMayDeny: the form can't be sent empty, and is not opened for anybody else.
+// TestUsers3_15_SlackWantsAReasonOfWhoeverMayDeny: the form can't be sent empty,
+// and is not opened for anybody else.
 func TestUsers3_15_SlackWantsAReasonOfWhoeverMayDeny(t *testing.T) {
 	w := newWorld(t)
 	r := w.ask("trade", `{"amount":5}`)

@@ -9,8 +9,9 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// printer writes JSON documents as lines that are ready to show: one for each member or item, in source order, with numbers as they
-// were spelt. Values at the paths that a policy hides are replaced by a mark; the structure stays.
+// printer writes JSON documents as lines that are ready to show: one for each
+// member or item, in source order, with numbers as they were spelt. Values at the
+// paths that a policy hides are replaced by a mark; the structure stays.
 type printer struct {
 	lines  []string
 	left   int  // lines that were not kept
@@ -77,7 +78,8 @@ func (p *printer) value(indent int, before string, v value.Value, after string, 
 	}
 }
 
-// below writes what stands at one key or index, unless it must be hidden. The mark is no JSON, so no text passes for it.
+// below writes what stands at one key or index, unless it must be hidden. The mark
+// is no JSON, so no text passes for it.
 func (p *printer) below(indent int, before, segment string, v value.Value, after string, redact policy.Redaction) {
 	deeper, hidden := redact.Step(segment)
 	if hidden {
@@ -88,7 +90,8 @@ func (p *printer) below(indent int, before, segment string, v value.Value, after
 	p.value(indent, before, v, after, deeper)
 }
 
-// quoted is a JSON string. Its text is isolated within the quotes, so that right-to-left letters can't reorder the JSON around it.
+// quoted is a JSON string. Its text is isolated within the quotes, so that
+// right-to-left letters can't reorder the JSON around it.
 func (p *printer) quoted(s string, limit int) string {
 	text := string(value.Value{Kind: value.String, Text: s}.AppendJSON(nil))
 	return `"` + p.short(text[1:len(text)-1], limit) + `"`
@@ -101,7 +104,8 @@ func comma(i, n int) string {
 	return ","
 }
 
-// pack joins lines into texts of at most maxText characters, at most most of them. What does not fit is counted.
+// pack joins lines into texts of at most maxText characters, at most most of them.
+// What does not fit is counted.
 func pack(lines []string, most int) (texts []string, left int) {
 	for i, line := range lines {
 		switch last := len(texts) - 1; {

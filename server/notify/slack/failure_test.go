@@ -17,7 +17,12 @@ import (
 
 // job is the delivery of a request's opening, as the worker hands it over.
 func (w *world) job(r *approval.Request, attempt int) store.Job {
-	return store.Job{ID: 1, Tenant: tenant, Attempt: attempt, Delivery: approval.Delivery{Target: "slack", Event: approval.EventOpened, Subject: r.ID}}
+	return store.Job{
+		ID:       1,
+		Tenant:   tenant,
+		Attempt:  attempt,
+		Delivery: approval.Delivery{Target: "slack", Event: approval.EventOpened, Subject: r.ID},
+	}
 }
 
 func TestFailuresOfSlack(t *testing.T) {
@@ -64,7 +69,8 @@ func TestHangingSlackEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	err := w.app.Send(ctx, w.job(r, 1))
-	if got, ok := errors.AsType[*notify.Failure](err); !ok || got.Permanent || !errors.Is(err, context.DeadlineExceeded) {
+	if got, ok := errors.AsType[*notify.Failure](err); !ok || got.Permanent ||
+		!errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -74,7 +80,8 @@ func TestWrongTokenIsBuried(t *testing.T) {
 	w.ask("trade", `{"amount":5}`)
 	w.deliver()
 	jobs, err := w.store.Jobs(t.Context(), tenant, store.DeadEnd, 10)
-	if err != nil || len(jobs) != 1 || !strings.Contains(jobs[0].Problem, "invalid_auth") || strings.Contains(jobs[0].Problem, "xoxb") {
+	if err != nil || len(jobs) != 1 || !strings.Contains(jobs[0].Problem, "invalid_auth") ||
+		strings.Contains(jobs[0].Problem, "xoxb") {
 		t.Errorf("got %+v, %v", jobs, err)
 	}
 }
@@ -87,7 +94,8 @@ func TestUnknownRequestIsBuried(t *testing.T) {
 	}
 }
 
-// One channel that fails doesn't keep the message from the other, and the attempt is repeated for it alone.
+// One channel that fails doesn't keep the message from the other, and the attempt
+// is repeated for it alone.
 func TestOneChannelFails(t *testing.T) {
 	w := newWorld(t)
 	w.ask("stuck", `{}`)
@@ -148,7 +156,8 @@ func TestCrashBetweenPostingAndRemembering(t *testing.T) {
 	}
 }
 
-// A decision while the message is being posted must not leave buttons behind, though the decision's own delivery finds no message yet.
+// A decision while the message is being posted must not leave buttons behind,
+// though the decision's own delivery finds no message yet.
 func TestDecisionWhilePosting(t *testing.T) {
 	w := newWorld(t)
 	r := w.ask("trade", `{"amount":5}`)
@@ -158,7 +167,13 @@ func TestDecisionWhilePosting(t *testing.T) {
 			return
 		}
 		_, err := w.service.Vote(t.Context(), approval.VoteInput{
-			Tenant: tenant, ID: r.ID, Binding: r.Binding(), Person: "bob@acme.example", Verdict: approval.Approve, Full: true, Channel: "cli",
+			Tenant:  tenant,
+			ID:      r.ID,
+			Binding: r.Binding(),
+			Person:  "bob@acme.example",
+			Verdict: approval.Approve,
+			Full:    true,
+			Channel: "cli",
 		})
 		if err != nil {
 			t.Error(err)
@@ -208,7 +223,13 @@ func TestResponseURLMustBeSlacks(t *testing.T) {
 	p := w.only()
 	b, _ := p.button(approve)
 	for _, to := range []string{
-		"https://evil.example/x", "http://hooks.slack.com/x", "https://slack.com.evil.example/", "https://evilslack.com/", "https://user@hooks.slack.com/", "", "::",
+		"https://evil.example/x",
+		"http://hooks.slack.com/x",
+		"https://slack.com.evil.example/",
+		"https://evilslack.com/",
+		"https://user@hooks.slack.com/",
+		"",
+		"::",
 		strings.Replace(w.slack.URL, "https", "http", 1) + "/response/1",
 	} {
 		w.report = nil

@@ -46,7 +46,12 @@ type posted struct {
 }
 
 func newFakeSlack(t testing.TB) *fakeSlack {
-	f := &fakeSlack{t: t, triggers: map[string]time.Time{}, uses: map[string]int{}, fail: map[string][]failure{}}
+	f := &fakeSlack{
+		t:        t,
+		triggers: map[string]time.Time{},
+		uses:     map[string]int{},
+		fail:     map[string][]failure{},
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/chat.postMessage", f.form(f.post))
 	mux.HandleFunc("POST /api/chat.update", f.form(f.update))
@@ -57,7 +62,8 @@ func newFakeSlack(t testing.TB) *fakeSlack {
 	return f
 }
 
-// method wraps one method with what all have in common: failures that were ordered, and the JSON of the answer.
+// method wraps one method with what all have in common: failures that were ordered,
+// and the JSON of the answer.
 func (f *fakeSlack) method(h func(*http.Request) (map[string]any, string)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := strings.TrimPrefix(r.URL.Path, "/api/")
@@ -141,7 +147,11 @@ func (f *fakeSlack) post(v url.Values) (map[string]any, string) {
 		f.t.Error("links could unfurl")
 	}
 	p := &posted{
-		channel: v.Get("channel"), ts: fmt.Sprintf("1700000000.%06d", len(f.messages)+1), thread: v.Get("thread_ts"), text: v.Get("text"), blocks: blocks,
+		channel:   v.Get("channel"),
+		ts:        fmt.Sprintf("1700000000.%06d", len(f.messages)+1),
+		thread:    v.Get("thread_ts"),
+		text:      v.Get("text"),
+		blocks:    blocks,
 		broadcast: v.Get("reply_broadcast") == "true",
 	}
 	f.messages = append(f.messages, p)
@@ -155,7 +165,9 @@ func (f *fakeSlack) update(v url.Values) (map[string]any, string) {
 			if code != "" {
 				return nil, code
 			}
-			p.text, p.blocks, p.edits = v.Get("text"), blocks, p.edits+1
+			p.text = v.Get("text")
+			p.blocks = blocks
+			p.edits = p.edits + 1
 			return map[string]any{"channel": p.channel, "ts": p.ts, "text": p.text}, ""
 		}
 	}
@@ -170,7 +182,8 @@ func (f *fakeSlack) open(r *http.Request) (map[string]any, string) {
 	if r.Header.Get("Authorization") != "Bearer "+botToken {
 		return nil, "invalid_auth"
 	}
-	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") || json.NewDecoder(r.Body).Decode(&body) != nil {
+	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") ||
+		json.NewDecoder(r.Body).Decode(&body) != nil {
 		return nil, "invalid_json"
 	}
 	minted, ok := f.triggers[body.Trigger]
@@ -390,7 +403,12 @@ func (e *element) button(ids map[string]bool) error {
 	}
 	ids[e.ActionID] = true
 	if c := e.Confirm; c != nil {
-		for most, t := range map[int]*textObj{100: c.Title, 300: c.Text, 30: c.Confirm, 29: c.Deny} {
+		for most, t := range map[int]*textObj{
+			100: c.Title,
+			300: c.Text,
+			30:  c.Confirm,
+			29:  c.Deny,
+		} {
 			if err := t.check(most); err != nil {
 				return fmt.Errorf("confirm: %w", err)
 			}
@@ -463,7 +481,11 @@ func texts(blocks []block) string {
 			}
 			out = append(out, line)
 			if e.Confirm != nil {
-				out = append(out, "  "+e.Confirm.Title.Text+" "+e.Confirm.Text.Text+" ["+e.Confirm.Confirm.Text+"] ["+e.Confirm.Deny.Text+"]")
+				out = append(
+					out,
+					"  "+e.Confirm.Title.Text+" "+e.Confirm.Text.Text+" ["+e.Confirm.Confirm.Text+"] ["+
+						e.Confirm.Deny.Text+"]",
+				)
 			}
 		}
 	}

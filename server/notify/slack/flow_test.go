@@ -35,19 +35,33 @@ func TestApproveInSlack(t *testing.T) {
 	r := w.ask("trade", `{"amount":5,"what":"gold"}`)
 	w.deliver()
 	p := w.only()
-	holds(t, texts(p.blocks), "Approval needed", "Agent: trader", "tool trade", "For: rita@acme.example", `"amount": 5`, `"what": "gold"`,
-		"Needs: 1 of risk", "acme.rules trades, acme.policy.yaml:", "https://assent.example/requests/"+r.ID)
+	holds(
+		t,
+		texts(p.blocks),
+		"Approval needed",
+		"Agent: trader",
+		"tool trade",
+		"For: rita@acme.example",
+		`"amount": 5`,
+		`"what": "gold"`,
+		"Needs: 1 of risk",
+		"acme.rules trades, acme.policy.yaml:",
+		"https://assent.example/requests/"+r.ID,
+	)
 	b, _ := p.button(approve)
-	if b.Confirm == nil || !strings.Contains(b.Confirm.Text.Text, r.ID) || !strings.Contains(b.Confirm.Text.Text, strings.TrimPrefix(r.Binding(), "sha256:")[:16]) {
+	if b.Confirm == nil || !strings.Contains(b.Confirm.Text.Text, r.ID) ||
+		!strings.Contains(b.Confirm.Text.Text, strings.TrimPrefix(r.Binding(), "sha256:")[:16]) {
 		t.Errorf("the confirmation names neither request nor binding: %+v", b.Confirm)
 	}
 	w.click(p, approve, "U0ALICE")
 	r = w.request(r.ID)
-	if r.State != approval.Approved || len(r.Votes) != 1 || r.Votes[0].Person != "alice@acme.example" || r.Votes[0].Channel != "slack" || !r.Votes[0].Full {
+	if r.State != approval.Approved || len(r.Votes) != 1 || r.Votes[0].Person != "alice@acme.example" ||
+		r.Votes[0].Channel != "slack" || !r.Votes[0].Full {
 		t.Fatalf("got %s by %+v", r.State, r.Votes)
 	}
 	holds(t, w.slack.heard(), "approved: it may run once")
-	w.closedMessage("Approved by alice@acme.example at 2026-03-01 12:00 UTC") // by the click itself, before any delivery
+	// by the click itself, before any delivery
+	w.closedMessage("Approved by alice@acme.example at 2026-03-01 12:00 UTC")
 	edits := w.only().edits
 	w.deliver()
 	w.closedMessage("Approved by alice@acme.example")
@@ -126,7 +140,12 @@ func TestWhoMayNot(t *testing.T) {
 			for _, action := range []string{approve, deny} {
 				b, _ := p.button(action)
 				payload := w.payload(p, action, b.Value, test.user)
-				payload["user"] = map[string]any{"id": test.user, "name": "alice@acme.example", "username": "alice", "team_id": test.team}
+				payload["user"] = map[string]any{
+					"id":       test.user,
+					"name":     "alice@acme.example",
+					"username": "alice",
+					"team_id":  test.team,
+				}
 				w.send(payload)
 				if name == "requester" && action == deny { // whoever may not deny is told before they write a reason
 					test.want = "not eligible to answer this request: the agent acts for this person"
@@ -184,7 +203,15 @@ func TestHiddenValuesStayHidden(t *testing.T) {
 	w.deliver()
 	p := w.only()
 	lacks(t, texts(p.blocks), "4111", "Zoe")
-	holds(t, texts(p.blocks), `"card": (hidden string),`, `"name": (hidden string),`, `"iban": "DE1"`, "A policy hides values", "message is not shown")
+	holds(
+		t,
+		texts(p.blocks),
+		`"card": (hidden string),`,
+		`"name": (hidden string),`,
+		`"iban": "DE1"`,
+		"A policy hides values",
+		"message is not shown",
+	)
 	w.closedMessage()
 	w.forge(p, r, "hidden", "not shown fully")
 }
@@ -227,7 +254,13 @@ func TestEditVoidsOldButtons(t *testing.T) {
 	w.deliver()
 	old := w.only()
 	if _, err := w.service.Edit(t.Context(), approval.EditInput{
-		Tenant: tenant, ID: r.ID, Binding: r.Binding(), Person: "bob@acme.example", Args: `{"amount":4}`, Channel: "inbox", Full: true,
+		Tenant:  tenant,
+		ID:      r.ID,
+		Binding: r.Binding(),
+		Person:  "bob@acme.example",
+		Args:    `{"amount":4}`,
+		Channel: "inbox",
+		Full:    true,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +278,13 @@ func TestWhateverChannelDecides(t *testing.T) {
 	for want, act := range map[string]func(w *world, r *approval.Request) error{
 		"Approved by bob@acme.example": func(w *world, r *approval.Request) error {
 			_, err := w.service.Vote(t.Context(), approval.VoteInput{
-				Tenant: tenant, ID: r.ID, Binding: r.Binding(), Person: "bob@acme.example", Verdict: approval.Approve, Full: true, Channel: "cli",
+				Tenant:  tenant,
+				ID:      r.ID,
+				Binding: r.Binding(),
+				Person:  "bob@acme.example",
+				Verdict: approval.Approve,
+				Full:    true,
+				Channel: "cli",
 			})
 			return err
 		},
@@ -274,7 +313,13 @@ func TestConsumedIsShown(t *testing.T) {
 	r := w.ask("trade", `{"amount":5}`)
 	w.deliver()
 	w.click(w.only(), approve, "U0ALICE")
-	if _, err := w.service.Consume(t.Context(), approval.ConsumeInput{Tenant: tenant, ID: r.ID, Asker: approval.Asker{Token: "ci"}, Binding: r.Binding(), Key: "k"}); err != nil {
+	if _, err := w.service.Consume(t.Context(), approval.ConsumeInput{
+		Tenant:  tenant,
+		ID:      r.ID,
+		Asker:   approval.Asker{Token: "ci"},
+		Binding: r.Binding(),
+		Key:     "k",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	w.deliver()
@@ -297,7 +342,8 @@ func TestReminderGoesIntoTheThreadOnce(t *testing.T) {
 	w := newWorld(t)
 	r := w.ask("trade", `{"amount":5}`)
 	w.deliver()
-	w.slack.order("chat.update", failure{status: 500}) // the version moved, so the reminder's delivery rewrites first, and fails
+	// the version moved, so the reminder's delivery rewrites first, and fails
+	w.slack.order("chat.update", failure{status: 500})
 	w.pass(30 * time.Minute)
 	w.deliver()
 	w.pass(2 * time.Minute)
@@ -373,14 +419,23 @@ func TestConfigIsChecked(t *testing.T) {
 		"ends in a slash":   func(c *slack.Config) { c.API = "https://slack.example/api" },
 	} {
 		cfg := slack.Config{
-			Tenant: tenant, Team: team, Token: botToken, SigningSecret: signing, Channels: map[string]string{"": "C0RISK"}, Inbox: "https://assent.example",
-			Voter: good.service, Requests: good.service, People: directory(t), Values: good.store,
+			Tenant:        tenant,
+			Team:          team,
+			Token:         botToken,
+			SigningSecret: signing,
+			Channels:      map[string]string{"": "C0RISK"},
+			Inbox:         "https://assent.example",
+			Voter:         good.service,
+			Requests:      good.service,
+			People:        directory(t),
+			Values:        good.store,
 		}
 		if _, err := slack.New(cfg); err != nil {
 			t.Fatal(err)
 		}
 		change(&cfg)
-		if _, err := slack.New(cfg); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "%!") {
+		if _, err := slack.New(cfg); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "%!") {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}

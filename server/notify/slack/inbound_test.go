@@ -17,7 +17,9 @@ func TestOnlySignedInteractionsCount(t *testing.T) {
 	w.deliver()
 	p := w.only()
 	b, _ := p.button(approve)
-	fresh := func() string { return encode(t, w.payload(p, approve, b.Value, "U0ALICE")) }
+	fresh := func() string {
+		return encode(t, w.payload(p, approve, b.Value, "U0ALICE"))
+	}
 	setBody := func(r *http.Request, body string) {
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
 	}
@@ -25,15 +27,25 @@ func TestOnlySignedInteractionsCount(t *testing.T) {
 		change func(*http.Request)
 		status int
 	}{
-		"no signature":         {func(r *http.Request) { r.Header.Del("X-Slack-Signature") }, 401},
-		"no timestamp":         {func(r *http.Request) { r.Header.Del("X-Slack-Request-Timestamp") }, 401},
-		"two signatures":       {func(r *http.Request) { r.Header.Add("X-Slack-Signature", r.Header.Get("X-Slack-Signature")) }, 401},
-		"empty signature":      {func(r *http.Request) { r.Header.Set("X-Slack-Signature", "v0=") }, 401},
-		"cut signature":        {func(r *http.Request) { r.Header.Set("X-Slack-Signature", r.Header.Get("X-Slack-Signature")[:20]) }, 401},
-		"another version":      {func(r *http.Request) { r.Header.Set("X-Slack-Signature", "v1"+r.Header.Get("X-Slack-Signature")[2:]) }, 401},
-		"timestamp moved":      {func(r *http.Request) { r.Header.Set("X-Slack-Request-Timestamp", "1772366401") }, 401},
-		"timestamp in words":   {func(r *http.Request) { r.Header.Set("X-Slack-Request-Timestamp", "now") }, 401},
-		"timestamp enormous":   {func(r *http.Request) { r.Header.Set("X-Slack-Request-Timestamp", "9223372036854775807") }, 401},
+		"no signature": {func(r *http.Request) { r.Header.Del("X-Slack-Signature") }, 401},
+		"no timestamp": {func(r *http.Request) { r.Header.Del("X-Slack-Request-Timestamp") }, 401},
+		"two signatures": {func(r *http.Request) {
+			r.Header.Add("X-Slack-Signature", r.Header.Get("X-Slack-Signature"))
+		}, 401},
+		"empty signature": {func(r *http.Request) { r.Header.Set("X-Slack-Signature", "v0=") }, 401},
+		"cut signature": {func(r *http.Request) {
+			r.Header.Set("X-Slack-Signature", r.Header.Get("X-Slack-Signature")[:20])
+		}, 401},
+		"another version": {func(r *http.Request) {
+			r.Header.Set("X-Slack-Signature", "v1"+r.Header.Get("X-Slack-Signature")[2:])
+		}, 401},
+		"timestamp moved": {func(r *http.Request) {
+			r.Header.Set("X-Slack-Request-Timestamp", "1772366401")
+		}, 401},
+		"timestamp in words": {func(r *http.Request) { r.Header.Set("X-Slack-Request-Timestamp", "now") }, 401},
+		"timestamp enormous": {func(r *http.Request) {
+			r.Header.Set("X-Slack-Request-Timestamp", "9223372036854775807")
+		}, 401},
 		"tampered body":        {func(r *http.Request) { setBody(r, fresh()) }, 401},
 		"body in another form": {func(r *http.Request) { setBody(r, strings.ReplaceAll(fresh(), "+", "%20")) }, 401},
 		"body too large":       {func(r *http.Request) { setBody(r, "payload="+strings.Repeat("x", 1<<20)) }, 413},
@@ -82,7 +94,9 @@ func TestReplayIsRefused(t *testing.T) {
 		t.Errorf("got %+v", got.Votes)
 	}
 	ahead := encode(t, w.payload(p, approve, b.Value, "U0BOB"))
-	early := func() *http.Request { return sign(t, w.inbound.URL, ahead, signing, w.clock().Add(4*time.Minute)) }
+	early := func() *http.Request {
+		return sign(t, w.inbound.URL, ahead, signing, w.clock().Add(4*time.Minute))
+	}
 	first, later := early(), early()
 	if status := w.post(first); status != http.StatusOK {
 		t.Fatalf("answered %d", status)
@@ -101,7 +115,13 @@ func TestNothingButAPostDoesAnything(t *testing.T) {
 	p := w.only()
 	b, _ := p.button(approve)
 	body := encode(t, w.payload(p, approve, b.Value, "U0ALICE"))
-	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodOptions} {
+	for _, method := range []string{
+		http.MethodGet,
+		http.MethodHead,
+		http.MethodPut,
+		http.MethodDelete,
+		http.MethodOptions,
+	} {
 		request := sign(t, w.inbound.URL+"?"+body, body, signing, w.clock())
 		request.Method = method
 		if status := w.post(request); status != http.StatusMethodNotAllowed {
@@ -140,28 +160,42 @@ func TestOtherInteractions(t *testing.T) {
 		body   string
 		status int
 	}{
-		"shortcut":              {with(func(p map[string]any) { p["type"] = "shortcut" }), 200},
-		"another app's button":  {with(func(p map[string]any) { p["actions"].([]any)[0].(map[string]any)["action_id"] = "other" }), 200},
-		"another form":          {view(map[string]any{"callback_id": "other"}), 200},
-		"no form":               {"hello", 400},
-		"no payload":            {"other=1", 400},
-		"two payloads":          {encode(t, good()) + "&payload=x", 400},
-		"a further field":       {encode(t, good()) + "&other=x", 400},
-		"no JSON":               {url.Values{"payload": {"{"}}.Encode(), 400},
-		"no type":               {url.Values{"payload": {"{}"}}.Encode(), 400},
-		"no action":             {with(func(p map[string]any) { p["actions"] = []any{} }), 400},
-		"two actions":           {with(func(p map[string]any) { p["actions"] = append(p["actions"].([]any), p["actions"].([]any)[0]) }), 400},
-		"value of nothing":      {value(""), 400},
-		"value with a path":     {value("../apr_x 0 0123456789abcdef"), 400},
-		"value with two lines":  {value(b.Value + "\n"), 400},
-		"value with less":       {value(r.ID + " 0 0123456789ab"), 400},
-		"value with sign":       {value(r.ID + " +0 0123456789abcdef"), 400},
-		"nobody":                {with(func(p map[string]any) { p["user"] = map[string]any{} }), 400},
-		"user with a colon":     {with(func(p map[string]any) { p["user"] = map[string]any{"id": "U0:ALICE", "team_id": team} }), 400},
-		"team with a colon":     {with(func(p map[string]any) { p["user"] = map[string]any{"id": "U0ALICE", "team_id": "T0:HOME"} }), 400},
-		"no team":               {with(func(p map[string]any) { p["team"] = nil; p["user"] = map[string]any{"id": "U0ALICE"} }), 400},
+		"shortcut": {with(func(p map[string]any) { p["type"] = "shortcut" }), 200},
+		"another app's button": {with(func(p map[string]any) {
+			p["actions"].([]any)[0].(map[string]any)["action_id"] = "other"
+		}), 200},
+		"another form":    {view(map[string]any{"callback_id": "other"}), 200},
+		"no form":         {"hello", 400},
+		"no payload":      {"other=1", 400},
+		"two payloads":    {encode(t, good()) + "&payload=x", 400},
+		"a further field": {encode(t, good()) + "&other=x", 400},
+		"no JSON":         {url.Values{"payload": {"{"}}.Encode(), 400},
+		"no type":         {url.Values{"payload": {"{}"}}.Encode(), 400},
+		"no action":       {with(func(p map[string]any) { p["actions"] = []any{} }), 400},
+		"two actions": {with(func(p map[string]any) {
+			p["actions"] = append(p["actions"].([]any), p["actions"].([]any)[0])
+		}), 400},
+		"value of nothing":     {value(""), 400},
+		"value with a path":    {value("../apr_x 0 0123456789abcdef"), 400},
+		"value with two lines": {value(b.Value + "\n"), 400},
+		"value with less":      {value(r.ID + " 0 0123456789ab"), 400},
+		"value with sign":      {value(r.ID + " +0 0123456789abcdef"), 400},
+		"nobody":               {with(func(p map[string]any) { p["user"] = map[string]any{} }), 400},
+		"user with a colon": {with(func(p map[string]any) {
+			p["user"] = map[string]any{"id": "U0:ALICE", "team_id": team}
+		}), 400},
+		"team with a colon": {with(func(p map[string]any) {
+			p["user"] = map[string]any{"id": "U0ALICE", "team_id": "T0:HOME"}
+		}), 400},
+		"no team": {with(func(p map[string]any) {
+			p["team"] = nil
+			p["user"] = map[string]any{"id": "U0ALICE"}
+		}), 400},
 		"form without metadata": {view(map[string]any{"callback_id": "assent_deny"}), 400},
-		"form with nonsense":    {view(map[string]any{"callback_id": "assent_deny", "private_metadata": `{"ticket":"x"}`}), 400},
+		"form with nonsense": {
+			view(map[string]any{"callback_id": "assent_deny", "private_metadata": `{"ticket":"x"}`}),
+			400,
+		},
 	} {
 		if status := w.post(w.signed(test.body)); status != test.status {
 			t.Errorf("%s: answered %d, want %d", name, status, test.status)

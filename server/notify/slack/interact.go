@@ -90,7 +90,8 @@ type wire struct {
 	} `json:"view"`
 }
 
-// parseInteraction reads a payload. Whatever is none of ours is stepNone, which is acknowledged and forgotten.
+// parseInteraction reads a payload. Whatever is none of ours is stepNone, which is
+// acknowledged and forgotten.
 func parseInteraction(payload []byte) (interaction, error) {
 	var w wire
 	if err := json.Unmarshal(payload, &w); err != nil || w.Type == "" {
@@ -114,7 +115,12 @@ func (in *interaction) clicked(w *wire) (err error) {
 		return errPayload
 	}
 	act := w.Actions[0]
-	in.origin = origin{Ticket: act.Value, Response: w.Response, Channel: w.Container.Channel, TS: w.Container.TS}
+	in.origin = origin{
+		Ticket:   act.Value,
+		Response: w.Response,
+		Channel:  w.Container.Channel,
+		TS:       w.Container.TS,
+	}
 	switch {
 	case act.ID == actionApprove:
 		in.step = stepApprove
@@ -143,7 +149,9 @@ func (in *interaction) picked(id, value string) error {
 	if id != actionChoose && id != chooseID(t.Choice) {
 		return errPayload
 	}
-	in.step, in.choice, in.origin.Ticket = stepChoose, &t.Choice, t.ticket.String()
+	in.step = stepChoose
+	in.choice = &t.Choice
+	in.origin.Ticket = t.ticket.String()
 	return in.identify()
 }
 
@@ -158,7 +166,8 @@ func (in *interaction) submitted(w *wire) error {
 	return in.identify()
 }
 
-// identify reads the ticket and holds the names to their forms, so that none of them can mean something else elsewhere.
+// identify reads the ticket and holds the names to their forms, so that none of
+// them can mean something else elsewhere.
 func (in *interaction) identify() (err error) {
 	if !userForm.MatchString(in.user) || !teamForm.MatchString(in.team) {
 		return errPayload
@@ -170,7 +179,8 @@ func (in *interaction) identify() (err error) {
 // name is who clicked, as the directory maps it.
 func (in *interaction) name() string { return "slack:" + in.team + ":" + in.user }
 
-// person maps who clicked. The short name is for our own workspace only: another one may have the same id for somebody else.
+// person maps who clicked. The short name is for our own workspace only: another
+// one may have the same id for somebody else.
 func (a *App) person(ctx context.Context, in *interaction) (approval.Person, bool, error) {
 	p, known, err := a.cfg.People.Person(ctx, a.cfg.Tenant, in.name())
 	if err != nil || known || in.team != a.cfg.Team {
@@ -213,10 +223,16 @@ func (a *App) act(ctx context.Context, in *interaction) string {
 	case in.step == stepChoose || in.step == stepDismiss:
 		return a.answer(ctx, in, person)
 	}
-	return a.vote(ctx, in, approval.VoteInput{Person: person.ID, Verdict: approval.Deny, Reason: in.reason, Full: a.showsAll(ctx, in) == nil})
+	return a.vote(ctx, in, approval.VoteInput{
+		Person:  person.ID,
+		Verdict: approval.Deny,
+		Reason:  in.reason,
+		Full:    a.showsAll(ctx, in) == nil,
+	})
 }
 
-// refuse has the attempt of somebody who is not mapped recorded; under such a name nothing counts.
+// refuse has the attempt of somebody who is not mapped recorded; under such a name
+// nothing counts.
 func (a *App) refuse(ctx context.Context, in *interaction) string {
 	verdict := approval.Deny
 	switch in.step {
@@ -228,7 +244,8 @@ func (a *App) refuse(ctx context.Context, in *interaction) string {
 		verdict = approval.Dismiss
 	}
 	_ = a.vote(ctx, in, approval.VoteInput{Person: in.name(), Verdict: verdict, Choice: in.choice})
-	return "Nothing was counted: your Slack account is not mapped to anybody who may answer. An administrator can map " + in.name() + "."
+	return "Nothing was counted: your Slack account is not mapped to anybody who may answer. " +
+		"An administrator can map " + in.name() + "."
 }
 
 func (a *App) approve(ctx context.Context, in *interaction, person approval.Person) string {
@@ -250,7 +267,8 @@ func (a *App) answer(ctx context.Context, in *interaction, person approval.Perso
 	return a.vote(ctx, in, v)
 }
 
-// showsAll reports whether the message of the button showed the call that stands, to its last character.
+// showsAll reports whether the message of the button showed the call that stands,
+// to its last character.
 func (a *App) showsAll(ctx context.Context, in *interaction) error {
 	r, err := a.cfg.Requests.Request(ctx, a.cfg.Tenant, in.ticket.Request)
 	switch {
@@ -266,7 +284,10 @@ func (a *App) showsAll(ctx context.Context, in *interaction) error {
 
 // vote gives an answer and returns what became of it.
 func (a *App) vote(ctx context.Context, in *interaction, v approval.VoteInput) string {
-	v.Tenant, v.ID, v.Binding, v.Channel = a.cfg.Tenant, in.ticket.Request, in.ticket.Binding, Channel
+	v.Tenant = a.cfg.Tenant
+	v.ID = in.ticket.Request
+	v.Binding = in.ticket.Binding
+	v.Channel = Channel
 	voted, err := a.cfg.Voter.Vote(ctx, v)
 	if err != nil {
 		return explain(err)
@@ -283,8 +304,15 @@ func (a *App) vote(ctx context.Context, in *interaction, v approval.VoteInput) s
 // explain says why nothing was counted. Errors that aren't ours stay out of Slack.
 func explain(err error) string {
 	for _, known := range []error{
-		approval.ErrVersion, approval.ErrBinding, approval.ErrNotShown, approval.ErrFrozen, approval.ErrClosed, approval.ErrNotFound,
-		approval.ErrUnknownName, approval.ErrNotEligible, approval.ErrHidden,
+		approval.ErrVersion,
+		approval.ErrBinding,
+		approval.ErrNotShown,
+		approval.ErrFrozen,
+		approval.ErrClosed,
+		approval.ErrNotFound,
+		approval.ErrUnknownName,
+		approval.ErrNotEligible,
+		approval.ErrHidden,
 	} {
 		if errors.Is(err, known) {
 			return "Nothing was counted: " + known.Error() + ". Look at the message again, or use the inbox."
@@ -326,10 +354,16 @@ func (a *App) ask(ctx context.Context, in *interaction, person approval.Person) 
 
 func denyForm(t ticket, metadata string) slack.ModalViewRequest {
 	input := slack.NewPlainTextInputBlockElement(plain("What should be different"), fieldReason)
-	input.Multiline, input.MinLength, input.MaxLength = true, 1, 900
+	input.Multiline = true
+	input.MinLength = 1
+	input.MaxLength = 900
 	return slack.ModalViewRequest{
-		Type: slack.VTModal, CallbackID: callbackDeny, PrivateMetadata: metadata,
-		Title: plain("Deny this call"), Submit: plain("Deny"), Close: plain("Cancel"),
+		Type:            slack.VTModal,
+		CallbackID:      callbackDeny,
+		PrivateMetadata: metadata,
+		Title:           plain("Deny this call"),
+		Submit:          plain("Deny"),
+		Close:           plain("Cancel"),
 		Blocks: slack.Blocks{BlockSet: []slack.Block{
 			section("Request " + short(t.Request) + ", binding " + short(t.Binding)),
 			slack.NewInputBlock(fieldReason, plain("Reason"), plain("The agent is told."), input),
@@ -344,8 +378,9 @@ func (a *App) tell(ctx context.Context, to, text string) error {
 	}
 	line, _ := safetext.CutSlack(text, maxText)
 	body, err := json.Marshal(slack.WebhookMessage{
-		Text: "assent answered", ResponseType: slack.ResponseTypeEphemeral,
-		Blocks: &slack.Blocks{BlockSet: []slack.Block{section(line)}},
+		Text:         "assent answered",
+		ResponseType: slack.ResponseTypeEphemeral,
+		Blocks:       &slack.Blocks{BlockSet: []slack.Block{section(line)}},
 	})
 	if err != nil {
 		return err
@@ -369,7 +404,8 @@ func (a *App) tell(ctx context.Context, to, text string) error {
 	return nil
 }
 
-// trusted reports whether a response URL is one of Slack's hosts, or of the configured API's.
+// trusted reports whether a response URL is one of Slack's hosts, or of the
+// configured API's.
 func (a *App) trusted(raw string) bool {
 	u, err := url.Parse(raw)
 	if err != nil || u.User != nil {
@@ -382,8 +418,9 @@ func (a *App) trusted(raw string) bool {
 	return u.Scheme == "https" && (strings.HasSuffix(host, ".slack.com") || strings.HasSuffix(host, ".slack-gov.com"))
 }
 
-// refresh rewrites the message that was clicked. Usually it is the one that we remember; after a crash between posting and
-// remembering there is a second one, which only its own clicks tell us of.
+// refresh rewrites the message that was clicked. Usually it is the one that we
+// remember; after a crash between posting and remembering there is a second one,
+// which only its own clicks tell us of.
 func (a *App) refresh(ctx context.Context, in *interaction) error {
 	channel := in.origin.Channel
 	if !slices.Contains(slices.Collect(maps.Values(a.cfg.Channels)), channel) || in.origin.TS == "" {

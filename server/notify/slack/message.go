@@ -38,7 +38,8 @@ const (
 	maxFacts = 2      // sections of facts
 )
 
-// render shows a request as it stands. short says which stages nobody can fill; "" when there are none.
+// render shows a request as it stands. short says which stages nobody can fill; ""
+// when there are none.
 func (a *App) render(r *approval.Request, short string) message {
 	if r.Question != nil {
 		return a.renderQuestion(r)
@@ -153,15 +154,22 @@ func at(t *time.Time) string {
 
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// facts are the lines that are made from the record, never from the author's or the agent's words.
+// facts are the lines that are made from the record, never from the author's or the
+// agent's words.
 func facts(r *approval.Request) []string {
 	rev := r.Current()
 	lines := []string{"Agent: " + short(r.Agent.ID), "Wants to run: " + short(rev.Call.Target())}
 	if r.Requester.Unknown {
-		lines = append(lines, "For an unknown person: nobody is known by the name that follows, so one more person must agree")
+		lines = append(
+			lines,
+			"For an unknown person: nobody is known by the name that follows, so one more person must agree",
+		)
 	}
 	for _, f := range []struct{ name, value string }{
-		{"For", r.Requester.Principal}, {"Asked by", r.Requester.Runtime}, {"And by", strings.Join(r.Requester.Also, ", ")}, {"Session", r.Requester.Session},
+		{"For", r.Requester.Principal},
+		{"Asked by", r.Requester.Runtime},
+		{"And by", strings.Join(r.Requester.Also, ", ")},
+		{"Session", r.Requester.Session},
 	} {
 		if f.value != "" {
 			lines = append(lines, f.name+": "+short(f.value))
@@ -200,7 +208,7 @@ func because(reasons []resolve.Reason) []string {
 	return lines
 }
 
-// needs tells the stages and how many people have approved so far.
+// needs lists the stages and how many people have approved so far.
 func needs(r *approval.Request) string {
 	var stages []string
 	for _, s := range r.Stages {
@@ -213,7 +221,8 @@ func needs(r *approval.Request) string {
 	return fmt.Sprintf("Needs: %s. Approvals so far: %d", listed(stages, 8), len(approvers(r)))
 }
 
-// call shows why the rules ask and the message, both fenced, and all that the call carries.
+// call shows why the rules ask and the message, both fenced, and all that the call
+// carries.
 func (m *message) call(r *approval.Request) {
 	p := carried(r)
 	m.why(r)
@@ -260,7 +269,8 @@ func carried(r *approval.Request) *printer {
 	return p
 }
 
-// context writes what else the binding covers. Names that the facts had to cut are written again in full.
+// context writes what else the binding covers. Names that the facts had to cut are
+// written again in full.
 func (p *printer) context(rev *approval.Revision) {
 	c, worth := &rev.Call, "not believed"
 	if rev.HintsBelieved {
@@ -269,7 +279,11 @@ func (p *printer) context(rev *approval.Revision) {
 	for _, hint := range slices.Sorted(maps.Keys(c.Annotations)) {
 		p.line(0, fmt.Sprintf("Hint of the server, %s: %s %t", worth, p.short(hint, maxKey), c.Annotations[hint]))
 	}
-	for _, f := range []struct{ name, value string }{{"Call", c.Target()}, {"Principal", c.Principal}, {"Session", c.Session}} {
+	for _, f := range []struct{ name, value string }{
+		{"Call", c.Target()},
+		{"Principal", c.Principal},
+		{"Session", c.Session},
+	} {
 		if _, whole := safetext.CutSlack(f.value, maxValue); !whole {
 			p.line(0, f.name+": "+p.short(f.value, maxString))
 		}
@@ -290,7 +304,8 @@ func (m *message) gaps(r *approval.Request, p *printer, left int) {
 		why = append(why, "A policy hides values from channels: "+paths+".")
 	}
 	if len(r.Unapprovable()) > 0 {
-		m.say("Not everything is shown. " + strings.Join(why, " ") + " A policy forbids approving this while they are hidden; it can be denied in the inbox.")
+		m.say("Not everything is shown. " + strings.Join(why, " ") +
+			" A policy forbids approving this while they are hidden; it can be denied in the inbox.")
 		return
 	}
 	if p.cut {
@@ -300,12 +315,13 @@ func (m *message) gaps(r *approval.Request, p *printer, left int) {
 		why = append(why, fmt.Sprintf("%d further lines do not fit.", left))
 	}
 	if len(why) > 0 {
-		m.say("Not everything is shown. " + strings.Join(why, " ") + " Read it in the inbox, it can only be approved there.")
+		m.say("Not everything is shown. " + strings.Join(why, " ") +
+			" Read it in the inbox, it can only be approved there.")
 	}
 }
 
-// words are the message with the call's values in it. Every line is fenced, so that none passes for a fact. Text that may hold a
-// hidden value stays out.
+// words are the message with the call's values in it. Every line is fenced, so that
+// none passes for a fact. Text that may hold a hidden value stays out.
 func (m *message) words(rev *approval.Revision, hidden bool) {
 	text := rev.Decision.Message
 	switch {

@@ -14,13 +14,19 @@ func form(payload string) []byte { return []byte(url.Values{"payload": {payload}
 
 func FuzzParseBody(f *testing.F) {
 	f.Add([]byte("payload="))
-	f.Add(form(`{"type":"block_actions","user":{"id":"U1","team_id":"T1"},"actions":[{"action_id":"assent_approve","value":"apr_1 0 0123456789abcdef"}]}`))
-	f.Add(form(`{"type":"block_actions","user":{"id":"U1"},"team":{"id":"T1"},"actions":[{"action_id":"assent_deny","value":"apr_1 2 0123456789abcdef"}]}`))
-	f.Add(form(`{"type":"view_submission","user":{"id":"U1","team_id":"T1"},"view":{"callback_id":"assent_deny","private_metadata":"{\"ticket\":\"apr_1 0 0123456789abcdef\"}"}}`))
+	f.Add(form(`{"type":"block_actions","user":{"id":"U1","team_id":"T1"},"actions":[{"action_id":"assent_approve",` +
+		`"value":"apr_1 0 0123456789abcdef"}]}`))
+	f.Add(form(`{"type":"block_actions","user":{"id":"U1"},"team":{"id":"T1"},"actions":[{"action_id":"assent_deny",` +
+		`"value":"apr_1 2 0123456789abcdef"}]}`))
+	f.Add(form(`{"type":"view_submission","user":{"id":"U1","team_id":"T1"},"view":{"callback_id":"assent_deny",` +
+		`"private_metadata":"{\"ticket\":\"apr_1 0 0123456789abcdef\"}"}}`))
 	f.Add(form(`{"type":"shortcut"}`))
-	f.Add(form(`{"type":"block_actions","user":{"id":"U1","team_id":"T1"},"actions":[{"action_id":"assent_choose_1","value":"qst_1 0 0123456789abcdef 1"}]}`))
-	f.Add(form(`{"type":"block_actions","user":{"id":"U1","team_id":"T1"},"actions":[{"action_id":"assent_choose","selected_option":{"value":"qst_1 0 0123456789abcdef 99"}}]}`))
-	f.Add(form(`{"type":"block_actions","user":{"id":"U1","team_id":"T1"},"actions":[{"action_id":"assent_dismiss","value":"qst_1 0 0123456789abcdef"}]}`))
+	f.Add(form(`{"type":"block_actions","user":{"id":"U1","team_id":"T1"},"actions":[{"action_id":"assent_choose_1",` +
+		`"value":"qst_1 0 0123456789abcdef 1"}]}`))
+	f.Add(form(`{"type":"block_actions","user":{"id":"U1","team_id":"T1"},"actions":[{"action_id":"assent_choose",` +
+		`"selected_option":{"value":"qst_1 0 0123456789abcdef 99"}}]}`))
+	f.Add(form(`{"type":"block_actions","user":{"id":"U1","team_id":"T1"},"actions":[{"action_id":"assent_dismiss",` +
+		`"value":"qst_1 0 0123456789abcdef"}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		in, err := parseBody(body)
 		if err != nil || in.step == stepNone {
@@ -106,7 +112,8 @@ func TestTicketsKeepWhatTheySay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := ticket{
 			Request:  "apr_" + rapid.StringMatching(`[0-9a-v]{26}`).Draw(t, "id"),
-			Revision: rapid.IntRange(0, 1000).Draw(t, "revision"), Binding: rapid.StringMatching(`[0-9a-f]{16}`).Draw(t, "binding"),
+			Revision: rapid.IntRange(0, 1000).Draw(t, "revision"),
+			Binding:  rapid.StringMatching(`[0-9a-f]{16}`).Draw(t, "binding"),
 		}
 		if got, err := parseTicket(want.String()); err != nil || got != want {
 			t.Fatalf("got %+v, %v", got, err)

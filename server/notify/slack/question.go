@@ -26,8 +26,9 @@ const (
 	maxLabel     = 2000
 )
 
-// renderQuestion shows what a tool asks: what we know first, then the tool's own words, every line of them fenced. It can be answered here
-// only when all labels are shown whole.
+// renderQuestion shows what a tool asks: what we know first, then the tool's own
+// words, every line of them fenced. It can be answered here only when all labels
+// are shown whole.
 func (a *App) renderQuestion(r *approval.Request) message {
 	title := "A tool asks"
 	if r.State != approval.Pending {
@@ -41,7 +42,8 @@ func (a *App) renderQuestion(r *approval.Request) message {
 	case !a.cfg.Arguments:
 		m.say("What the call carries and what the tool says is not shown in Slack. Read it in the inbox.")
 	case forOne(r):
-		m.say("This question is for one person, so what the call carries and what the tool says is not shown in a channel. Read and answer it in the inbox.")
+		m.say("This question is for one person, so what the call carries and what the tool says is not shown in a " +
+			"channel. Read and answer it in the inbox.")
 	default:
 		m.asked(r)
 	}
@@ -51,8 +53,8 @@ func (a *App) renderQuestion(r *approval.Request) message {
 	return m
 }
 
-// forOne reports whether a question is for the person whom the agent acts for and nobody else: what they are asked is not for a channel that others
-// read.
+// forOne reports whether a question is for the person whom the agent acts for and
+// nobody else: what they are asked is not for a channel that others read.
 func forOne(r *approval.Request) bool {
 	return len(r.Question.Groups) == 0 && r.Requester.Principal != ""
 }
@@ -98,8 +100,9 @@ func answerers(r *approval.Request) string {
 	return "any approver"
 }
 
-// asked shows what the call carries, then the tool's words: its labels whole or not at all, and of the rest as much as there is room for. What a
-// policy hides the words could repeat, so then they stay out.
+// asked shows what the call carries, then the tool's words: its labels whole or not
+// at all, and of the rest as much as there is room for. What a policy hides the
+// words could repeat, so then they stay out.
 func (m *message) asked(r *approval.Request) {
 	p := carried(r)
 	labels, all := choiceLines(r)
@@ -107,7 +110,8 @@ func (m *message) asked(r *approval.Request) {
 	room := m.room(sizeOf(choices))
 	m.arguments(p, min(maxArguments, room-1))
 	if p.hidden {
-		m.say("A policy hides values of this call. The tool's words are not shown here: they may repeat them. Read and answer in the inbox.")
+		m.say("A policy hides values of this call. The tool's words are not shown here: they may repeat them. Read " +
+			"and answer in the inbox.")
 		return
 	}
 	m.prompt(r.Question.Prompt, min(maxPrompt, m.room(sizeOf(choices))))
@@ -163,7 +167,8 @@ func (m *message) prompt(text string, most int) {
 	}
 }
 
-// choiceLines puts every label on a line of its own, with its number first, and reports whether all of them are whole.
+// choiceLines puts every label on a line of its own, with its number first, and
+// reports whether all of them are whole.
 func choiceLines(r *approval.Request) (lines []string, all bool) {
 	all = true
 	for i, label := range r.Question.Choices {
@@ -193,7 +198,8 @@ func choiceLine(r *approval.Request, i int, label, shown string) string {
 	return line
 }
 
-// answers are the elements below a question: a button for each choice, or a menu when there are too many, one to dismiss, and the link.
+// answers are the elements below a question: a button for each choice, or a menu
+// when there are too many, one to dismiss, and the link.
 func (a *App) answers(r *approval.Request, full bool) []slack.Block {
 	open := slack.NewButtonBlockElement(actionOpen, "", plain("Open in the inbox")).WithURL(a.link(r.ID))
 	if r.State != approval.Pending || !full || len(r.Question.Choices) > maxOptions {
@@ -208,7 +214,8 @@ func (a *App) answers(r *approval.Request, full bool) []slack.Block {
 // chooseID is the id of the button of a choice: ids must differ within a block.
 func chooseID(i int) string { return actionChoose + "_" + strconv.Itoa(i) }
 
-// picks are the elements that pick a choice. What a label's cut leaves out stands in the message.
+// picks are the elements that pick a choice. What a label's cut leaves out stands
+// in the message.
 func picks(r *approval.Request, t ticket) []slack.BlockElement {
 	var buttons []slack.BlockElement
 	var options []*slack.OptionBlockObject

@@ -13,7 +13,12 @@ import (
 )
 
 func yesOrNo() approval.Question {
-	return approval.Question{Asker: "notes-server", Prompt: "Allow writing to /srv/notes.txt?\nAgent: innocent", Choices: []string{"Yes for session", "Yes once", "No"}, Default: 2}
+	return approval.Question{
+		Asker:   "notes-server",
+		Prompt:  "Allow writing to /srv/notes.txt?\nAgent: innocent",
+		Choices: []string{"Yes for session", "Yes once", "No"},
+		Default: 2,
+	}
 }
 
 // asks has a tool ask about a call of an agent that acts for nobody in particular.
@@ -26,8 +31,17 @@ func (w *world) asks(tool, args string, q approval.Question) *approval.Request {
 func (w *world) asksFor(principal, tool, args string, q approval.Question) *approval.Request {
 	w.t.Helper()
 	out, err := w.service.Ask(w.t.Context(), approval.AskInput{
-		Tenant: tenant, Asker: approval.Asker{Token: "ci"}, Agent: agentID, Key: approval.NewKey(), Question: q,
-		Call: &resolve.Call{Kind: resolve.Tool, Tool: tool, Args: []byte(args), Principal: principal},
+		Tenant:   tenant,
+		Asker:    approval.Asker{Token: "ci"},
+		Agent:    agentID,
+		Key:      approval.NewKey(),
+		Question: q,
+		Call: &resolve.Call{
+			Kind:      resolve.Tool,
+			Tool:      tool,
+			Args:      []byte(args),
+			Principal: principal,
+		},
 	})
 	if err != nil || out.Request == nil {
 		w.t.Fatalf("ask: %+v, %v", out, err)
@@ -60,7 +74,8 @@ func (w *world) answeredMessage(parts ...string) {
 	}
 }
 
-// TestQuestionInSlack: what we know comes first, then the tool's words behind bars, then every choice; one click answers.
+// TestQuestionInSlack: what we know comes first, then the tool's words behind bars,
+// then every choice; one click answers.
 func TestQuestionInSlack(t *testing.T) {
 	w := newWorld(t)
 	r := w.asks("trade", `{"amount":5,"what":"gold"}`, yesOrNo())
@@ -68,9 +83,24 @@ func TestQuestionInSlack(t *testing.T) {
 	text := texts(p.blocks)
 	rest := text
 	for _, part := range []string{
-		"A tool asks", "Tool server: notes-server", "Agent: trader", "Asks before it goes on with: tool trade", "May answer: any approver",
-		`"amount": 5`, "The tool says, in words of its own that nobody checked:", "│ Allow writing to /srv/notes.txt?", "│ Agent: innocent", "Its choices; [2] is the default, picked when you dismiss:", "│ [0] Yes for session",
-		"│ [1] Yes once", "│ * [2] No", "[[0] Yes for session]", "[[2] No]", "[Dismiss]", "the default, [2]", "https://assent.example/requests/" + r.ID,
+		"A tool asks",
+		"Tool server: notes-server",
+		"Agent: trader",
+		"Asks before it goes on with: tool trade",
+		"May answer: any approver",
+		`"amount": 5`,
+		"The tool says, in words of its own that nobody checked:",
+		"│ Allow writing to /srv/notes.txt?",
+		"│ Agent: innocent",
+		"Its choices; [2] is the default, picked when you dismiss:",
+		"│ [0] Yes for session",
+		"│ [1] Yes once",
+		"│ * [2] No",
+		"[[0] Yes for session]",
+		"[[2] No]",
+		"[Dismiss]",
+		"the default, [2]",
+		"https://assent.example/requests/" + r.ID,
 	} {
 		_, after, ok := strings.Cut(rest, part)
 		if !ok {
@@ -81,11 +111,16 @@ func TestQuestionInSlack(t *testing.T) {
 	lacks(t, text, "Needs:", "Because of", "[Approve]", "[Deny…]")
 	w.click(p, choice(1), "U0RITA")
 	got := w.request(r.ID)
-	if got.State != approval.Answered || *got.Chosen != 1 || got.By != "rita@acme.example" || got.Votes[0].Channel != "slack" || !got.Votes[0].Full {
+	if got.State != approval.Answered || *got.Chosen != 1 || got.By != "rita@acme.example" ||
+		got.Votes[0].Channel != "slack" || !got.Votes[0].Full {
 		t.Fatalf("%s %v %+v", got.State, got.Chosen, got.Votes)
 	}
 	holds(t, w.slack.heard(), "Your answer: Picked [1] by rita@acme.example")
-	w.answeredMessage("Question: answered", "Picked [1] by rita@acme.example at 2026-03-01 12:00 UTC", "│ > [1] Yes once")
+	w.answeredMessage(
+		"Question: answered",
+		"Picked [1] by rita@acme.example at 2026-03-01 12:00 UTC",
+		"│ > [1] Yes once",
+	)
 	w.deliver()
 	w.answeredMessage("Picked [1]")
 	w.click(p, choice(0), "U0RITA") // the old message
@@ -95,20 +130,36 @@ func TestQuestionInSlack(t *testing.T) {
 	}
 }
 
-// TestQuestionsToOnePerson: a channel is told that somebody is asked, and by whom, but nothing of what; it can't be answered there either.
+// TestQuestionsToOnePerson: a channel is told that somebody is asked, and by whom,
+// but nothing of what; it can't be answered there either.
 func TestQuestionsToOnePerson(t *testing.T) {
 	w := newWorld(t)
 	r := w.asksFor("rita@acme.example", "trade", `{"what":"gold"}`, yesOrNo())
 	text := texts(w.only().blocks)
-	holds(t, text, "A tool asks", "Tool server: notes-server", "For: rita@acme.example", "May answer: rita@acme.example, for whom the agent acts", "answer it in the inbox",
-		"https://assent.example/requests/"+r.ID)
+	holds(
+		t,
+		text,
+		"A tool asks",
+		"Tool server: notes-server",
+		"For: rita@acme.example",
+		"May answer: rita@acme.example, for whom the agent acts",
+		"answer it in the inbox",
+		"https://assent.example/requests/"+r.ID,
+	)
 	lacks(t, text, "gold", "notes.txt", "innocent", "Yes once", "[0]", "[Dismiss]")
 	w.send(w.payload(w.only(), choice(0), r.ID+" 0 "+strings.TrimPrefix(r.Binding(), "sha256:")[:16]+" 0", "U0RITA"))
 	holds(t, w.slack.heard(), "not shown fully")
 	w.unanswered(r.ID, "a click on a button that was never there")
 	one := 1
 	if _, err := w.service.Vote(t.Context(), approval.VoteInput{
-		Tenant: tenant, ID: r.ID, Binding: r.Binding(), Person: "rita@acme.example", Verdict: approval.Choose, Choice: &one, Full: true, Channel: "inbox",
+		Tenant:  tenant,
+		ID:      r.ID,
+		Binding: r.Binding(),
+		Person:  "rita@acme.example",
+		Verdict: approval.Choose,
+		Choice:  &one,
+		Full:    true,
+		Channel: "inbox",
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +183,10 @@ func TestWhoeverElseAnswersIsRefused(t *testing.T) {
 	q := yesOrNo()
 	q.Groups = []string{"leads"}
 	r := w.asks("trade", `{}`, q)
-	for user, want := range map[string]string{"U0RITA": "is not eligible to answer", "U0NOBODY": "not mapped to anybody"} {
+	for user, want := range map[string]string{
+		"U0RITA":   "is not eligible to answer",
+		"U0NOBODY": "not mapped to anybody",
+	} {
 		for _, action := range []string{choice(0), dismiss} {
 			w.click(w.only(), action, user)
 			holds(t, w.slack.heard(), want)
@@ -141,7 +195,8 @@ func TestWhoeverElseAnswersIsRefused(t *testing.T) {
 	}
 }
 
-// TestNothingUnreadableIsAChoice: no value falls back to a number. What can't be read is refused.
+// TestNothingUnreadableIsAChoice: no value falls back to a number. What can't be
+// read is refused.
 func TestNothingUnreadableIsAChoice(t *testing.T) {
 	w := newWorld(t)
 	r := w.asks("trade", `{}`, yesOrNo())
@@ -169,7 +224,10 @@ func TestNothingUnreadableIsAChoice(t *testing.T) {
 		"a choice as a dismissal":  {dismiss, ticket + " 0"},
 		"a dismissal without more": {dismiss, ""},
 	} {
-		if status := w.post(w.signed(encode(t, w.payload(p, f.action, f.value, "U0RITA")))); status != http.StatusBadRequest {
+		if status := w.post(w.signed(encode(
+			t,
+			w.payload(p, f.action, f.value, "U0RITA"),
+		))); status != http.StatusBadRequest {
 			t.Errorf("%s: answered %d", name, status)
 		}
 		w.app.Wait()
@@ -206,7 +264,8 @@ func TestNothingUnreadableIsAChoice(t *testing.T) {
 	}
 }
 
-// TestManyChoices: more than a block holds become a menu, and more than a message holds are answered in the inbox.
+// TestManyChoices: more than a block holds become a menu, and more than a message
+// holds are answered in the inbox.
 func TestManyChoices(t *testing.T) {
 	w := newWorld(t)
 	q := approval.Question{Asker: "crm", Prompt: "Which?", Default: 0}
@@ -217,18 +276,29 @@ func TestManyChoices(t *testing.T) {
 	r := w.asks("trade", `{}`, q)
 	p := w.only()
 	menu, ok := p.button("assent_choose")
-	if !ok || len(menu.Options) != 60 || menu.Confirm == nil || menu.Options[41].Text.Text != "[41] Account 41" || !strings.HasSuffix(menu.Options[7].Text.Text, "…") {
+	if !ok || len(menu.Options) != 60 || menu.Confirm == nil || menu.Options[41].Text.Text != "[41] Account 41" ||
+		!strings.HasSuffix(menu.Options[7].Text.Text, "…") {
 		t.Fatalf("%+v", menu)
 	}
 	holds(t, texts(p.blocks), q.Choices[7], "│ [59] Account 59")
 	pick := func(selected any) map[string]any {
 		payload := w.payload(p, "assent_choose", "", "U0RITA")
-		payload["actions"] = []any{map[string]any{"type": "static_select", "action_id": "assent_choose", "block_id": "b", "selected_option": selected}}
+		payload["actions"] = []any{map[string]any{
+			"type":            "static_select",
+			"action_id":       "assent_choose",
+			"block_id":        "b",
+			"selected_option": selected,
+		}}
 		return payload
 	}
 	for name, selected := range map[string]any{
-		"nothing": nil, "no value": map[string]any{}, "a number": map[string]any{"value": "41"}, "a text": "x", "a list": []any{},
-		"a label": map[string]any{"value": strings.TrimSuffix(menu.Options[0].Value, "0") + "Account 41"}, "a number that is one": map[string]any{"value": 41},
+		"nothing":              nil,
+		"no value":             map[string]any{},
+		"a number":             map[string]any{"value": "41"},
+		"a text":               "x",
+		"a list":               []any{},
+		"a label":              map[string]any{"value": strings.TrimSuffix(menu.Options[0].Value, "0") + "Account 41"},
+		"a number that is one": map[string]any{"value": 41},
 	} {
 		if status := w.post(w.signed(encode(t, pick(selected)))); status != http.StatusBadRequest {
 			t.Errorf("%s: answered %d", name, status)
@@ -236,14 +306,18 @@ func TestManyChoices(t *testing.T) {
 		w.app.Wait()
 		w.unanswered(r.ID, name)
 	}
-	w.send(pick(map[string]any{"text": map[string]any{"type": "plain_text", "text": "[41] Account 41"}, "value": menu.Options[41].Value}))
+	w.send(pick(map[string]any{
+		"text":  map[string]any{"type": "plain_text", "text": "[41] Account 41"},
+		"value": menu.Options[41].Value,
+	}))
 	if got := w.request(r.ID); got.State != approval.Answered || *got.Chosen != 41 {
 		t.Errorf("%s %v", got.State, got.Chosen)
 	}
 	w.answeredMessage("Picked [41]", "│ > [41] Account 41")
 }
 
-// TestWhatDoesNotFitIsAnsweredInTheInbox: a click that a message without buttons could not have sent is refused.
+// TestWhatDoesNotFitIsAnsweredInTheInbox: a click that a message without buttons
+// could not have sent is refused.
 func TestWhatDoesNotFitIsAnsweredInTheInbox(t *testing.T) {
 	long := yesOrNo()
 	long.Choices[1] = strings.Repeat("x", 3000)
@@ -261,9 +335,11 @@ func TestWhatDoesNotFitIsAnsweredInTheInbox(t *testing.T) {
 		change     func(*slack.Config)
 		says       string
 	}{
-		"long label":    {long, "trade", `{}`, nil, "Not all of the choices fit here"},
-		"wide labels":   {wide, "trade", `{}`, nil, "Not all of the choices fit here"},
-		"no arguments":  {yesOrNo(), "trade", `{"what":"gold"}`, func(c *slack.Config) { c.Arguments = false }, "is not shown in Slack"},
+		"long label":  {long, "trade", `{}`, nil, "Not all of the choices fit here"},
+		"wide labels": {wide, "trade", `{}`, nil, "Not all of the choices fit here"},
+		"no arguments": {yesOrNo(), "trade", `{"what":"gold"}`, func(c *slack.Config) {
+			c.Arguments = false
+		}, "is not shown in Slack"},
 		"hidden values": {yesOrNo(), "pay", `{"card":"4111-1111","amount":5}`, nil, "they may repeat them"},
 	} {
 		var changes []func(*slack.Config)
@@ -277,7 +353,12 @@ func TestWhatDoesNotFitIsAnsweredInTheInbox(t *testing.T) {
 		if name == "no arguments" || name == "hidden values" {
 			lacks(t, texts(w.only().blocks), "notes.txt", "Yes once")
 		}
-		w.send(w.payload(w.only(), choice(0), r.ID+" 0 "+strings.TrimPrefix(r.Binding(), "sha256:")[:16]+" 0", "U0RITA"))
+		w.send(w.payload(
+			w.only(),
+			choice(0),
+			r.ID+" 0 "+strings.TrimPrefix(r.Binding(), "sha256:")[:16]+" 0",
+			"U0RITA",
+		))
 		holds(t, w.slack.heard(), "not shown fully")
 		w.unanswered(r.ID, name)
 	}
@@ -286,16 +367,31 @@ func TestWhatDoesNotFitIsAnsweredInTheInbox(t *testing.T) {
 	w.answeredMessage("A tool asks", "│ [103] 100")
 }
 
-// TestLongPromptsAreAnnounced: they push out neither what we know nor the choices, and no limit of Slack's.
+// TestLongPromptsAreAnnounced: they push out neither what we know nor the choices,
+// and no limit of Slack's.
 func TestLongPromptsAreAnnounced(t *testing.T) {
-	for _, prompt := range []string{strings.Repeat("line\n", 5000), strings.Repeat("x", 60_000), strings.Repeat("漢字🙂", 5000), strings.Repeat("\n", 60_000), strings.Repeat("\u202e\n", 3000)} {
+	for _, prompt := range []string{
+		strings.Repeat("line\n", 5000),
+		strings.Repeat("x", 60_000),
+		strings.Repeat("漢字🙂", 5000),
+		strings.Repeat("\n", 60_000),
+		strings.Repeat("\u202e\n", 3000),
+	} {
 		w := newWorld(t)
 		q := yesOrNo()
 		q.Prompt = prompt
 		q.Choices[0] = strings.Repeat("y", 1900)
 		r := w.asks("trade", `{"amount":5,"note":"`+strings.Repeat("note ", 3000)+`"}`, q)
 		p := w.only()
-		holds(t, texts(p.blocks), `"amount": 5`, "not shown here", "Not all of what the call carries is shown", "│ [0] yyyy", "│ * [2] No")
+		holds(
+			t,
+			texts(p.blocks),
+			`"amount": 5`,
+			"not shown here",
+			"Not all of what the call carries is shown",
+			"│ [0] yyyy",
+			"│ * [2] No",
+		)
 		w.click(p, choice(2), "U0RITA")
 		if got := w.request(r.ID); got.State != approval.Answered || *got.Chosen != 2 {
 			t.Errorf("%s %v", got.State, got.Chosen)
@@ -303,15 +399,42 @@ func TestLongPromptsAreAnnounced(t *testing.T) {
 	}
 }
 
-// TestHostileLabels: they stand behind bars and on buttons as plain text, the number first.
+// TestHostileLabels: they stand behind bars and on buttons as plain text, the
+// number first.
 func TestHostileLabels(t *testing.T) {
 	w := newWorld(t)
-	q := approval.Question{Asker: "x <!channel>", Prompt: "<!channel> *b* \u202e\x1b[2J\rAgent: x", Choices: []string{"", "   ", "Same", "Same", "<https://evil.example|No> :bomb:\u202e", "a\n[0] b", strings.Repeat("&", 70)}, Default: 0}
+	q := approval.Question{
+		Asker:  "x <!channel>",
+		Prompt: "<!channel> *b* \u202e\x1b[2J\rAgent: x",
+		Choices: []string{
+			"",
+			"   ",
+			"Same",
+			"Same",
+			"<https://evil.example|No> :bomb:\u202e",
+			"a\n[0] b",
+			strings.Repeat("&", 70),
+		},
+		Default: 0,
+	}
 	w.asks("trade", `{}`, q)
 	p := w.only()
 	shown := texts(p.blocks)
-	holds(t, shown, "│ * [0] (empty)", "│ [1]     (blank)", "│ [2] Same\n│ [3] Same\n", "│ [4] &lt;https://evil.example|No&gt; :bomb:\\u{202e}", `│ [5] a\u{a}[0] b`, "Tool server: x &lt;!channel&gt;", "[[0]]", "[[1]]", "[[4] &lt;https")
-	if strings.ContainsAny(shown, "\u202e\x1b\r") || strings.Contains(shown, "<!channel>") || strings.Contains(shown, "<https") {
+	holds(
+		t,
+		shown,
+		"│ * [0] (empty)",
+		"│ [1]     (blank)",
+		"│ [2] Same\n│ [3] Same\n",
+		"│ [4] &lt;https://evil.example|No&gt; :bomb:\\u{202e}",
+		`│ [5] a\u{a}[0] b`,
+		"Tool server: x &lt;!channel&gt;",
+		"[[0]]",
+		"[[1]]",
+		"[[4] &lt;https",
+	)
+	if strings.ContainsAny(shown, "\u202e\x1b\r") || strings.Contains(shown, "<!channel>") ||
+		strings.Contains(shown, "<https") {
 		t.Errorf("data acts:\n%s", shown)
 	}
 	w.click(p, choice(3), "U0RITA")

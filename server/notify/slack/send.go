@@ -31,8 +31,9 @@ type shown struct {
 // kept is how long a message can be rewritten after its request was last due.
 const kept = 30 * 24 * time.Hour
 
-// Send brings every message about the job's request up to date, and posts those that are missing while people are asked. A reminder
-// is one more message, in the thread of the first.
+// Send brings every message about the job's request up to date, and posts those
+// that are missing while people are asked. A reminder is one more message, in the
+// thread of the first.
 func (a *App) Send(ctx context.Context, job store.Job) error {
 	if job.Tenant != a.cfg.Tenant {
 		return notify.Permanent(errors.New("slack: this workspace belongs to another tenant"))
@@ -72,9 +73,10 @@ func (a *App) channels(r *approval.Request) []string {
 	return out
 }
 
-// show makes the message in one channel agree with the request. The request may change meanwhile, and other replicas may write the
-// same message: whoever wrote reads again, until what was written last is what stands. again rewrites in any case, since an attempt
-// before may have written without remembering it.
+// show makes the message in one channel agree with the request. The request may
+// change meanwhile, and other replicas may write the same message: whoever wrote
+// reads again, until what was written last is what stands. again rewrites in any
+// case, since an attempt before may have written without remembering it.
 func (a *App) show(ctx context.Context, channel, id string, again bool) error {
 	unlock, err := a.lock(ctx, id)
 	if err != nil {
@@ -145,8 +147,16 @@ func (a *App) remind(ctx context.Context, channel string, r *approval.Request, j
 		return err
 	}
 	text := "Still waiting for people: request " + r.ID + ", until " + clock(r.Deadline)
-	_, ts, err := a.api.PostMessageContext(ctx, first.Channel, slack.MsgOptionText(text, true), slack.MsgOptionTS(first.TS), slack.MsgOptionBroadcast(),
-		slack.MsgOptionBlocks(section(safetext.Slack(text))), slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl())
+	_, ts, err := a.api.PostMessageContext(
+		ctx,
+		first.Channel,
+		slack.MsgOptionText(text, true),
+		slack.MsgOptionTS(first.TS),
+		slack.MsgOptionBroadcast(),
+		slack.MsgOptionBlocks(section(safetext.Slack(text))),
+		slack.MsgOptionDisableLinkUnfurl(),
+		slack.MsgOptionDisableMediaUnfurl(),
+	)
 	if err != nil {
 		return err
 	}
@@ -185,7 +195,8 @@ func (a *App) remembered(ctx context.Context, channel, id string) (*shown, error
 	return s, nil
 }
 
-// locks keep two deliveries of this process from posting the same message; between replicas show's reading again has to do.
+// locks keep two deliveries of this process from posting the same message; between
+// replicas show's reading again has to do.
 type locks struct {
 	seed    maphash.Seed
 	stripes [64]chan struct{}
@@ -217,8 +228,9 @@ func code(err error) string {
 	return ""
 }
 
-// classify turns an error of Slack's API into the next step; text is how operators see it. Most errors with a name are a mistake of
-// ours or of the configuration, which no repetition mends.
+// classify turns an error of Slack's API into the next step; text is how operators
+// see it. Most errors with a name are a mistake of ours or of the configuration,
+// which no repetition mends.
 func classify(text, err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		text = fmt.Errorf("slack: %w", e.Err)
@@ -229,7 +241,8 @@ func classify(text, err error) error {
 	}
 	_, f.Permanent = errors.AsType[*guard.Refusal](err)
 	switch code(err) {
-	case "", "ratelimited", "rate_limited", "internal_error", "fatal_error", "service_unavailable", "request_timeout", "team_added_to_org":
+	case "", "ratelimited", "rate_limited", "internal_error", "fatal_error", "service_unavailable",
+		"request_timeout", "team_added_to_org":
 	default:
 		f.Permanent = true
 	}
@@ -239,7 +252,8 @@ func classify(text, err error) error {
 	return f
 }
 
-// join makes one failure of those of several channels: as long as one may still succeed, all are tried again.
+// join makes one failure of those of several channels: as long as one may still
+// succeed, all are tried again.
 func join(failures []error) error {
 	if len(failures) == 0 {
 		return nil

@@ -1,11 +1,15 @@
 // Package slack shows requests in Slack channels and takes answers from there.
 //
-// A message is a view of the durable request: whatever happened, and in whatever order deliveries arrive, it is rewritten until
-// it shows the request as it stands. Answers come as signed interactions (Slack's v0 signature). Who clicked is looked up in the
-// directory as slack:<team>:<user>; membership of a channel gives nobody a say, and an unmapped person is refused.
+// A message is a view of the durable request: whatever happened, and in whatever
+// order deliveries arrive, it is rewritten until it shows the request as it stands.
+// Answers come as signed interactions (Slack's v0 signature). Who clicked is looked
+// up in the directory as slack:<team>:<user>; membership of a channel gives nobody
+// a say, and an unmapped person is refused.
 //
-// Everything that comes from an agent, a call or a person is shown in plain_text objects, escaped, never as mrkdwn: it can't link,
-// mention, format or preview anything. The buttons exist only under a call that the message shows to its last character.
+// Everything that comes from an agent, a call or a person is shown in plain_text
+// objects, escaped, never as mrkdwn: it can't link, mention, format or preview
+// anything. The buttons exist only under a call that the message shows to its last
+// character.
 package slack
 
 import (
@@ -47,17 +51,22 @@ type Values interface {
 	DeleteValue(ctx context.Context, bucket, key string) error
 }
 
-// Config connects one tenant with one Slack workspace. Everything without a default is required.
+// Config connects one tenant with one Slack workspace. Everything without a default
+// is required.
 type Config struct {
 	Tenant        string
-	Team          string            // id of the workspace, T…
-	Token         string            // of the bot, xoxb-…
-	SigningSecret string            // of the app
-	Channels      map[string]string // group → id of the channel that its requests are shown in; "" stands for every other group
-	Arguments     bool              // show arguments and the author's message, and so offer buttons; default: neither
-	Inbox         string            // public address of the inbox
+	Team          string // id of the workspace, T…
+	Token         string // of the bot, xoxb-…
+	SigningSecret string // of the app
+	// group → id of the channel that its requests are shown in; "" stands for every
+	// other group
+	Channels  map[string]string
+	Arguments bool   // show arguments and the author's message, and so offer buttons; default: neither
+	Inbox     string // public address of the inbox
 
-	API    string      // base of Slack's API; https://slack.com/api/. Response URLs of its host are trusted besides Slack's own
+	// base of Slack's API; https://slack.com/api/. Response URLs of its host are
+	// trusted besides Slack's own
+	API    string
 	Guard  guard.Guard // what may be reached
 	Now    func() time.Time
 	Report func(error) // hears of work that failed after Slack got its acknowledgement; nil: nobody
@@ -68,7 +77,8 @@ type Config struct {
 	Values   Values
 }
 
-// App is both sides of the connection: a notify.Sender for what goes out and an http.Handler for the app's interactivity URL.
+// App is both sides of the connection: a notify.Sender for what goes out and an
+// http.Handler for the app's interactivity URL.
 type App struct {
 	cfg    Config
 	inbox  *url.URL
@@ -120,7 +130,14 @@ func New(cfg Config) (*App, error) {
 	if err != nil || inbox.Host == "" || inbox.Scheme != "https" && inbox.Scheme != "http" {
 		return nil, errors.New("slack: inbox: expected its public address as an http(s) URL")
 	}
-	a := &App{cfg: cfg, base: base, inbox: inbox, client: bounded(cfg.Guard.Client(apiTimeout)), slots: make(chan struct{}, maxWorks), locks: newLocks()}
+	a := &App{
+		cfg:    cfg,
+		base:   base,
+		inbox:  inbox,
+		client: bounded(cfg.Guard.Client(apiTimeout)),
+		slots:  make(chan struct{}, maxWorks),
+		locks:  newLocks(),
+	}
 	a.api = slack.New(cfg.Token, slack.OptionHTTPClient(a.client), slack.OptionAPIURL(cfg.API))
 	return a, nil
 }
@@ -167,5 +184,6 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// Wait returns when all work has ended that was begun by interactions. Call it after the server stopped taking them.
+// Wait returns when all work has ended that was begun by interactions. Call it
+// after the server stopped taking them.
 func (a *App) Wait() { a.works.Wait() }

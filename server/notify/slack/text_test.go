@@ -17,13 +17,45 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// anyText draws texts with what hurts: markup, entities, controls, bidi, tags, padding, emoji.
+// anyText draws texts with what hurts: markup, entities, controls, bidi, tags,
+// padding, emoji.
 func anyText() *rapid.Generator[string] {
 	piece := rapid.SampledFrom([]string{
-		"a", "é", "&", "<", ">", "&lt;", "<!channel>", "<@U1>", "*b*", "`", ":bomb:", "http://evil.example", "\n", "\r", "\t", "\x1b[2J", "\x00", "\u202e",
-		"\u2068", "\u2069", "\u200b", "\U000e0041", "שלום", "🙂", "\\", "\\u{", "\xff", "   ", strings.Repeat(" ", 50), "漢", "e\u0301",
+		"a",
+		"é",
+		"&",
+		"<",
+		">",
+		"&lt;",
+		"<!channel>",
+		"<@U1>",
+		"*b*",
+		"`",
+		":bomb:",
+		"http://evil.example",
+		"\n",
+		"\r",
+		"\t",
+		"\x1b[2J",
+		"\x00",
+		"\u202e",
+		"\u2068",
+		"\u2069",
+		"\u200b",
+		"\U000e0041",
+		"שלום",
+		"🙂",
+		"\\",
+		"\\u{",
+		"\xff",
+		"   ",
+		strings.Repeat(" ", 50),
+		"漢",
+		"e\u0301",
 	})
-	return rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(piece, 0, 60).Draw(t, "pieces"), "") })
+	return rapid.Custom(func(t *rapid.T) string {
+		return strings.Join(rapid.SliceOfN(piece, 0, 60).Draw(t, "pieces"), "")
+	})
 }
 
 func TestCutKeepsItsLimitAndSaysWhetherItCut(t *testing.T) {
@@ -33,7 +65,8 @@ func TestCutKeepsItsLimitAndSaysWhetherItCut(t *testing.T) {
 		if safetext.SlackLength(shown) > limit {
 			t.Fatalf("%d of %d: %q", safetext.SlackLength(shown), limit, shown)
 		}
-		if whole != (shown == safetext.Slack(s)) || !whole && !strings.Contains(shown, "characters are not shown here") {
+		if whole != (shown == safetext.Slack(s)) ||
+			!whole && !strings.Contains(shown, "characters are not shown here") {
 			t.Fatalf("whole is %t: %q", whole, shown)
 		}
 	})
@@ -63,7 +96,8 @@ func TestDifferentTextsLookDifferent(t *testing.T) {
 	})
 }
 
-// anyJSON draws a document whose strings are all secret, with the paths that lead to them.
+// anyJSON draws a document whose strings are all secret, with the paths that lead
+// to them.
 func anyJSON(t *rapid.T, depth int) any {
 	switch kind := rapid.IntRange(0, 3).Draw(t, "kind"); {
 	case kind == 0 && depth > 0:
@@ -102,8 +136,9 @@ func TestHiddenPathsAreNeverShown(t *testing.T) {
 	})
 }
 
-// secretsAt collects the strings below a path, by the two readings of value.Lookup. Strings that stand elsewhere too can't be told apart; the
-// generator makes that unlikely enough to be a finding worth a look.
+// secretsAt collects the strings below a path, by the two readings of value.Lookup.
+// Strings that stand elsewhere too can't be told apart; the generator makes that
+// unlikely enough to be a finding worth a look.
 func secretsAt(doc map[string]any, path string) []string {
 	var out []string
 	if v, ok := doc[path]; ok {
@@ -159,23 +194,41 @@ func TestUnreadableArguments(t *testing.T) {
 
 // hostile is a request in which everything tries to be something else.
 func hostile() *approval.Request {
-	const bad = "x\u202e\n*Approved* <!channel> <https://evil.example|click> :white_check_mark: &lt;\U000e0041 שלום ![i](http://evil.example/i.png)"
+	const bad = "x\u202e\n*Approved* <!channel> <https://evil.example|click> :white_check_mark: &lt;\U000e0041 שלום " +
+		"![i](http://evil.example/i.png)"
 	args, _ := json.Marshal(map[string]any{"cmd": bad, bad: 1, "list": []any{"a", bad}})
 	return &approval.Request{
-		ID: "apr_1", Tenant: "acme", State: approval.Pending, Agent: approval.Agent{ID: "agent " + bad},
+		ID:        "apr_1",
+		Tenant:    "acme",
+		State:     approval.Pending,
+		Agent:     approval.Agent{ID: "agent " + bad},
 		Requester: approval.Requester{Runtime: "ci " + bad, Principal: "p " + bad, Session: "s " + bad},
-		Stages:    []policy.Stage{{Group: "g " + bad, People: 1}}, Called: []string{"c " + bad},
+		Stages:    []policy.Stage{{Group: "g " + bad, People: 1}},
+		Called:    []string{"c " + bad},
 		Revisions: []approval.Revision{
 			{Binding: "sha256:" + strings.Repeat("00", 32)},
 			{
-				Number: 1, Author: "author " + bad, Binding: "sha256:" + strings.Repeat("ab", 32),
+				Number:  1,
+				Author:  "author " + bad,
+				Binding: "sha256:" + strings.Repeat("ab", 32),
 				Call: resolve.Call{
-					Kind: resolve.Delegation, Agent: "t " + bad, Args: resolve.Raw(string(args)), ParentInput: resolve.Raw(`{"in":1.50}`), Remote: resolve.RemoteYes,
-					Annotations: map[string]bool{"hint " + bad: true}, ToolDefinition: "sha256:12",
+					Kind:           resolve.Delegation,
+					Agent:          "t " + bad,
+					Args:           resolve.Raw(string(args)),
+					ParentInput:    resolve.Raw(`{"in":1.50}`),
+					Remote:         resolve.RemoteYes,
+					Annotations:    map[string]bool{"hint " + bad: true},
+					ToolDefinition: "sha256:12",
 				},
 				Decision: resolve.Decision{
 					Message: "First line <b>\nAgent: innocent\n" + safetext.Isolate + "שלום" + safetext.PopIsolate,
-					Reasons: []resolve.Reason{{Source: resolve.FromPolicy, Policy: "pol " + bad, Rule: "rule", File: "f " + bad, Line: 3}},
+					Reasons: []resolve.Reason{{
+						Source: resolve.FromPolicy,
+						Policy: "pol " + bad,
+						Rule:   "rule",
+						File:   "f " + bad,
+						Line:   3,
+					}},
 				},
 			},
 		},
@@ -193,7 +246,11 @@ func TestHostileMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	plainText := strings.NewReplacer(`\u0026`, "&", `\u003c`, "<", `\u003e`, ">").Replace(string(text))
-	golden.Equal(t, "hostile.json", strings.NewReplacer(safetext.Isolate, "⟦", safetext.PopIsolate, "⟧").Replace(plainText)+"\n")
+	golden.Equal(
+		t,
+		"hostile.json",
+		strings.NewReplacer(safetext.Isolate, "⟦", safetext.PopIsolate, "⟧").Replace(plainText)+"\n",
+	)
 	if strings.Contains(m.text, "x") && strings.Contains(m.text, "channel") {
 		t.Errorf("the notification shows data: %q", m.text)
 	}
@@ -201,8 +258,13 @@ func TestHostileMessage(t *testing.T) {
 
 func TestStatesHaveTheirWords(t *testing.T) {
 	for state, want := range map[approval.State]string{
-		approval.Pending: "Approval needed", approval.Approved: "Approved", approval.Denied: "Denied", approval.Expired: "Expired",
-		approval.Cancelled: "Cancelled", approval.Consumed: "Approved and run", approval.Answered: "Answered",
+		approval.Pending:   "Approval needed",
+		approval.Approved:  "Approved",
+		approval.Denied:    "Denied",
+		approval.Expired:   "Expired",
+		approval.Cancelled: "Cancelled",
+		approval.Consumed:  "Approved and run",
+		approval.Answered:  "Answered",
 	} {
 		if got := title(state); got != want {
 			t.Errorf("%s: got %q", state, got)
@@ -223,9 +285,14 @@ func TestManyStagesRulesAndVotersStayWithinLimits(t *testing.T) {
 		r.Stages = append(r.Stages, policy.Stage{Group: name, People: 1})
 		r.Called = append(r.Called, name)
 		r.Votes = append(r.Votes, approval.Vote{Person: name, Verdict: approval.Approve, Revision: 1})
-		r.Current().Decision.Reasons = append(r.Current().Decision.Reasons, resolve.Reason{Policy: name, Rule: name, File: name})
+		r.Current().Decision.Reasons = append(
+			r.Current().Decision.Reasons,
+			resolve.Reason{Policy: name, Rule: name, File: name},
+		)
 	}
-	r.State, r.By, r.Reason = approval.Approved, long, long
+	r.State = approval.Approved
+	r.By = long
+	r.Reason = long
 	r.Current().Decision.Message = strings.Repeat("line\n", 5000)
 	a := &App{cfg: Config{Arguments: true}, inbox: mustURL(t, "https://assent.example")}
 	m := a.render(r, "")

@@ -82,7 +82,8 @@ people:
 groups: {risk: {}, leads: {}}
 `
 
-// world is everything but Slack as it really is: the service on SQLite, people.yaml, routes, and a worker.
+// world is everything but Slack as it really is: the service on SQLite,
+// people.yaml, routes, and a worker.
 type world struct {
 	t       *testing.T
 	slack   *fakeSlack
@@ -101,20 +102,51 @@ type world struct {
 func newWorld(t *testing.T, change ...func(*slack.Config)) *world {
 	w := &world{t: t, slack: newFakeSlack(t), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	var err error
-	if w.store, err = sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "assent.db"), sqlite.Options{Now: w.clock}); err != nil {
+	if w.store, err = sqlite.Open(
+		t.Context(),
+		filepath.Join(t.TempDir(), "assent.db"),
+		sqlite.Options{Now: w.clock},
+	); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.store.Close() })
-	router, err := notify.NewRouter([]notify.Route{{Target: "slack"}}, []string{"slack"}, "https://assent.example", w.clock)
+	router, err := notify.NewRouter(
+		[]notify.Route{{Target: "slack"}},
+		[]string{"slack"},
+		"https://assent.example",
+		w.clock,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.service = approval.New(w.store, planner(t), directory(t), w.clock, rand.Reader, approval.Config{Route: router.Deliveries})
+	w.service = approval.New(
+		w.store,
+		planner(t),
+		directory(t),
+		w.clock,
+		rand.Reader,
+		approval.Config{Route: router.Deliveries},
+	)
 	cfg := slack.Config{
-		Tenant: tenant, Team: team, Token: botToken, SigningSecret: signing, Channels: map[string]string{"": "C0RISK", "leads": "C0LEADS"}, Arguments: true,
-		Inbox: "https://assent.example", API: w.slack.URL + "/api/", Guard: trusting(w.slack.Server), Now: w.clock,
-		Report: func(err error) { w.mu.Lock(); defer w.mu.Unlock(); w.report = append(w.report, err.Error()) },
-		Voter:  w.service, Requests: w.service, People: directory(t), Values: w.store,
+		Tenant:        tenant,
+		Team:          team,
+		Token:         botToken,
+		SigningSecret: signing,
+		Channels:      map[string]string{"": "C0RISK", "leads": "C0LEADS"},
+		Arguments:     true,
+		Inbox:         "https://assent.example",
+		API:           w.slack.URL + "/api/",
+		Guard:         trusting(w.slack.Server),
+		Now:           w.clock,
+		Report: func(err error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.report = append(w.report, err.Error())
+		},
+		Voter:    w.service,
+		Requests: w.service,
+		People:   directory(t),
+		Values:   w.store,
 	}
 	for _, c := range change {
 		c(&cfg)
@@ -130,7 +162,9 @@ func newWorld(t *testing.T, change ...func(*slack.Config)) *world {
 
 func (w *world) newWorker() *notify.Worker {
 	worker, err := notify.NewWorker(notify.WorkerConfig{
-		Outbox: w.store, Targets: []notify.Target{{Name: "slack", Sender: w.app, Concurrency: 2}}, Now: w.clock,
+		Outbox:  w.store,
+		Targets: []notify.Target{{Name: "slack", Sender: w.app, Concurrency: 2}},
+		Now:     w.clock,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -203,13 +237,23 @@ func (w *world) pass(d time.Duration) {
 // ask opens a request.
 func (w *world) ask(tool, args string) *approval.Request {
 	w.t.Helper()
-	return w.open(&resolve.Call{Kind: resolve.Tool, Tool: tool, Args: []byte(args), Principal: "rita@acme.example"})
+	return w.open(&resolve.Call{
+		Kind:      resolve.Tool,
+		Tool:      tool,
+		Args:      []byte(args),
+		Principal: "rita@acme.example",
+	})
 }
 
 // open asks about a call.
 func (w *world) open(call *resolve.Call) *approval.Request {
 	w.t.Helper()
-	out, err := w.service.Open(w.t.Context(), approval.OpenInput{Tenant: tenant, Asker: approval.Asker{Token: "ci"}, Agent: agentID, Call: call})
+	out, err := w.service.Open(w.t.Context(), approval.OpenInput{
+		Tenant: tenant,
+		Asker:  approval.Asker{Token: "ci"},
+		Agent:  agentID,
+		Call:   call,
+	})
 	if err != nil || out.Outcome != resolve.Ask {
 		w.t.Fatalf("open: %+v, %v", out, err)
 	}
@@ -268,12 +312,33 @@ func (w *world) payload(p posted, action, value, user string) map[string]any {
 	w.slack.triggers[trigger] = time.Now()
 	w.slack.mu.Unlock()
 	return map[string]any{
-		"type": "block_actions", "api_app_id": "A1", "token": "legacy", "trigger_id": trigger, "response_url": response,
-		"user": map[string]any{"id": user, "username": "alice", "name": "alice", "team_id": team}, "team": map[string]any{"id": team, "domain": "acme"},
-		"container": map[string]any{"type": "message", "message_ts": p.ts, "channel_id": p.channel, "is_ephemeral": false},
-		"channel":   map[string]any{"id": p.channel, "name": "risk"},
-		"message":   map[string]any{"type": "message", "ts": p.ts, "text": p.text},
-		"actions":   []any{map[string]any{"type": "button", "action_id": action, "block_id": "b1", "value": value, "action_ts": "1.1"}},
+		"type":         "block_actions",
+		"api_app_id":   "A1",
+		"token":        "legacy",
+		"trigger_id":   trigger,
+		"response_url": response,
+		"user": map[string]any{
+			"id":       user,
+			"username": "alice",
+			"name":     "alice",
+			"team_id":  team,
+		},
+		"team": map[string]any{"id": team, "domain": "acme"},
+		"container": map[string]any{
+			"type":         "message",
+			"message_ts":   p.ts,
+			"channel_id":   p.channel,
+			"is_ephemeral": false,
+		},
+		"channel": map[string]any{"id": p.channel, "name": "risk"},
+		"message": map[string]any{"type": "message", "ts": p.ts, "text": p.text},
+		"actions": []any{map[string]any{
+			"type":      "button",
+			"action_id": action,
+			"block_id":  "b1",
+			"value":     value,
+			"action_ts": "1.1",
+		}},
 	}
 }
 
@@ -352,9 +417,17 @@ func (w *world) submit(user, reason string) {
 	if err := json.Unmarshal(raw, &view); err != nil {
 		w.t.Fatal(err)
 	}
-	view["state"] = map[string]any{"values": map[string]any{"reason": map[string]any{"reason": map[string]any{"type": "plain_text_input", "value": reason}}}}
+	view["state"] = map[string]any{
+		"values": map[string]any{
+			"reason": map[string]any{"reason": map[string]any{"type": "plain_text_input", "value": reason}},
+		},
+	}
 	w.send(map[string]any{
-		"type": "view_submission", "team": map[string]any{"id": team}, "user": map[string]any{"id": user, "team_id": team}, "view": view, "response_urls": []any{},
+		"type":          "view_submission",
+		"team":          map[string]any{"id": team},
+		"user":          map[string]any{"id": user, "team_id": team},
+		"view":          view,
+		"response_urls": []any{},
 	})
 }
 

@@ -59,7 +59,8 @@ func sign(key []byte, id, timestamp string, body []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// signatures is the header's value: one signature for each key, so that receivers can change from one secret to the next.
+// signatures is the header's value: one signature for each key, so that receivers
+// can change from one secret to the next.
 func signatures(keys [][]byte, id, timestamp string, body []byte) string {
 	var all []string
 	for _, key := range keys {
@@ -68,15 +69,19 @@ func signatures(keys [][]byte, id, timestamp string, body []byte) string {
 	return strings.Join(all, " ")
 }
 
-// Verify is for receivers: it reports whether a message comes from whoever holds the secret, unchanged and within tolerance of
-// now. body is exactly what arrived. A receiver also remembers webhook-id values and ignores a repeated one: deliveries arrive at
-// least once. Errors are ErrHeaders, ErrStale, ErrSignature, or tell of a secret that is none.
+// Verify is for receivers: it reports whether a message comes from whoever holds
+// the secret, unchanged and within tolerance of now. body is exactly what arrived.
+// A receiver also remembers webhook-id values and ignores a repeated one:
+// deliveries arrive at least once. Errors are ErrHeaders, ErrStale, ErrSignature,
+// or tell of a secret that is none.
 func Verify(secret string, header http.Header, body []byte, now time.Time, tolerance time.Duration) error {
 	key, err := parseSecret(secret)
 	if err != nil {
 		return err
 	}
-	id, timestamp, given := single(header, HeaderID), single(header, HeaderTimestamp), single(header, HeaderSignature)
+	id := single(header, HeaderID)
+	timestamp := single(header, HeaderTimestamp)
+	given := single(header, HeaderSignature)
 	if id == "" || timestamp == "" || given == "" {
 		return ErrHeaders
 	}

@@ -43,18 +43,33 @@ func TestVerify(t *testing.T) {
 		"moved border of id":       {set("webhook-id", "msg_p5jXN8AQM9LWM0D4loKWxJek.1"), webhook.ErrSignature},
 		"another time":             {set("webhook-timestamp", "1614265331"), webhook.ErrSignature},
 		"another secret":           {func(m *message) { m.secret = other }, webhook.ErrSignature},
-		"another version":          {set("webhook-signature", strings.Replace(good, "v1,", "v2,", 1)), webhook.ErrSignature},
-		"cut signature":            {set("webhook-signature", good[:20]), webhook.ErrSignature},
-		"too many signatures":      {set("webhook-signature", strings.Repeat("v1,AAAA ", 16)+good), webhook.ErrSignature},
-		"too old":                  {func(m *message) { m.now = m.now.Add(5*time.Minute + time.Second) }, webhook.ErrStale},
-		"too new":                  {func(m *message) { m.now = m.now.Add(-5*time.Minute - time.Second) }, webhook.ErrStale},
-		"no time":                  {set("webhook-timestamp", "soon"), webhook.ErrHeaders},
-		"time in another form":     {set("webhook-timestamp", "+1614265330"), webhook.ErrHeaders},
-		"no signature":             {func(m *message) { m.header.Del("webhook-signature") }, webhook.ErrHeaders},
-		"no id":                    {func(m *message) { m.header.Del("webhook-id") }, webhook.ErrHeaders},
-		"two signature headers":    {func(m *message) { m.header.Add("webhook-signature", good) }, webhook.ErrHeaders},
+		"another version": {
+			set("webhook-signature", strings.Replace(good, "v1,", "v2,", 1)),
+			webhook.ErrSignature,
+		},
+		"cut signature": {set("webhook-signature", good[:20]), webhook.ErrSignature},
+		"too many signatures": {
+			set("webhook-signature", strings.Repeat("v1,AAAA ", 16)+good),
+			webhook.ErrSignature,
+		},
+		"too old": {func(m *message) {
+			m.now = m.now.Add(5*time.Minute + time.Second)
+		}, webhook.ErrStale},
+		"too new": {func(m *message) {
+			m.now = m.now.Add(-5*time.Minute - time.Second)
+		}, webhook.ErrStale},
+		"no time":               {set("webhook-timestamp", "soon"), webhook.ErrHeaders},
+		"time in another form":  {set("webhook-timestamp", "+1614265330"), webhook.ErrHeaders},
+		"no signature":          {func(m *message) { m.header.Del("webhook-signature") }, webhook.ErrHeaders},
+		"no id":                 {func(m *message) { m.header.Del("webhook-id") }, webhook.ErrHeaders},
+		"two signature headers": {func(m *message) { m.header.Add("webhook-signature", good) }, webhook.ErrHeaders},
 	} {
-		m := message{secret: vectorSecret, header: vectorHeader(), body: vectorBody, now: vectorTime}
+		m := message{
+			secret: vectorSecret,
+			header: vectorHeader(),
+			body:   vectorBody,
+			now:    vectorTime,
+		}
 		test.change(&m)
 		if err := webhook.Verify(m.secret, m.header, []byte(m.body), m.now, 5*time.Minute); !errors.Is(err, test.want) {
 			t.Errorf("%s: got %v, want %v", name, err, test.want)
@@ -70,16 +85,26 @@ type message struct {
 }
 
 func TestSecretsAreChecked(t *testing.T) {
-	long := func(n int) string { return "whsec_" + base64.StdEncoding.EncodeToString(make([]byte, n)) }
+	long := func(n int) string {
+		return "whsec_" + base64.StdEncoding.EncodeToString(make([]byte, n))
+	}
 	for secret, ok := range map[string]bool{
-		webhook.NewSecret(): true, long(24): true, long(64): true, long(23): false, long(65): false, "": false, "whsec_": false,
-		"whsec_*": false, strings.TrimPrefix(long(32), "whsec_"): false,
+		webhook.NewSecret():                    true,
+		long(24):                               true,
+		long(64):                               true,
+		long(23):                               false,
+		long(65):                               false,
+		"":                                     false,
+		"whsec_":                               false,
+		"whsec_*":                              false,
+		strings.TrimPrefix(long(32), "whsec_"): false,
 	} {
 		_, err := webhook.New(webhook.Config{URL: "https://example.com/", Secrets: []string{secret}})
 		if (err == nil) != ok {
 			t.Errorf("%q: got %v", secret, err)
 		}
-		if text := strings.TrimPrefix(secret, "whsec_"); err != nil && len(text) > 8 && strings.Contains(err.Error(), text) {
+		if text := strings.TrimPrefix(secret, "whsec_"); err != nil && len(text) > 8 &&
+			strings.Contains(err.Error(), text) {
 			t.Errorf("the error repeats the secret: %v", err)
 		}
 	}

@@ -55,17 +55,24 @@ func child(file, to string) error {
 
 func worker(s store.Store, to string, now func() time.Time) (*notify.Worker, error) {
 	sender, err := webhook.New(webhook.Config{
-		URL: to, Secrets: []string{vectorSecret}, Guard: guard.Guard{Loopback: true}, Timeout: time.Minute, Now: now,
+		URL:     to,
+		Secrets: []string{vectorSecret},
+		Guard:   guard.Guard{Loopback: true},
+		Timeout: time.Minute,
+		Now:     now,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return notify.NewWorker(notify.WorkerConfig{
-		Outbox: s, Now: now, Targets: []notify.Target{{Name: "webhook:ops", Sender: sender, Timeout: 30 * time.Second}},
+		Outbox:  s,
+		Now:     now,
+		Targets: []notify.Target{{Name: "webhook:ops", Sender: sender, Timeout: 30 * time.Second}},
 	})
 }
 
-// A process that is killed in the middle of an attempt leaves the delivery to others, who send the same message under the same id.
+// A process that is killed in the middle of an attempt leaves the delivery to
+// others, who send the same message under the same id.
 func TestKilledWorkerIsTakenOver(t *testing.T) {
 	ids := make(chan string, 4)
 	var calls atomic.Int32
@@ -129,12 +136,22 @@ func queued(t *testing.T, file string) store.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	record, err := ledger.Entry{Time: time.Now(), Tenant: "acme", Type: approval.EventOpened, Subject: "apr_1"}.Seal(rand.Reader)
+	record, err := ledger.Entry{
+		Time:    time.Now(),
+		Tenant:  "acme",
+		Type:    approval.EventOpened,
+		Subject: "apr_1",
+	}.Seal(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = s.Update(t.Context(), "acme", func(tx approval.Tx) error {
-		tx.Append(record, approval.Delivery{Target: "webhook:ops", Event: approval.EventOpened, Subject: "apr_1", Payload: "{}"})
+		tx.Append(record, approval.Delivery{
+			Target:  "webhook:ops",
+			Event:   approval.EventOpened,
+			Subject: "apr_1",
+			Payload: "{}",
+		})
 		return nil
 	})
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package webhook delivers events as Standard Webhooks (https://www.standardwebhooks.com): a JSON body, signed with a secret that
-// the receiver knows. docs/contracts/webhook.md is the contract.
+// Package webhook delivers events as Standard Webhooks
+// (https://www.standardwebhooks.com): a JSON body, signed with a secret that the
+// receiver knows. docs/contracts/webhook.md is the contract.
 package webhook
 
 import (
@@ -63,10 +64,12 @@ func New(cfg Config) (*Sender, error) {
 	return s, nil
 }
 
-// ID is the webhook-id of a delivery: the same for every attempt, and another one for every other delivery, also of a store that
-// was restored from a backup and counts on from there.
+// ID is the webhook-id of a delivery: the same for every attempt, and another one
+// for every other delivery, also of a store that was restored from a backup and
+// counts on from there.
 func ID(job store.Job) string {
-	text, _ := json.Marshal([]any{job.Tenant, job.ID, job.Created.UnixNano(), job.Target, job.Event, job.Subject}) // always has a form
+	// always has a form
+	text, _ := json.Marshal([]any{job.Tenant, job.ID, job.Created.UnixNano(), job.Target, job.Event, job.Subject})
 	sum := sha256.Sum256(text)
 	return "msg_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
 }
@@ -105,19 +108,23 @@ func (s *Sender) judge(answer *http.Response) error {
 		return nil
 	}
 	return &notify.Failure{
-		Err:       errors.New("the receiver answered " + strconv.Itoa(answer.StatusCode) + " " + http.StatusText(answer.StatusCode)),
+		Err: errors.New("the receiver answered " + strconv.Itoa(answer.StatusCode) + " " +
+			http.StatusText(answer.StatusCode)),
 		Permanent: permanent(answer.StatusCode),
 		After:     backoff.RetryAfter(answer.Header, s.now(), notify.MaxBackoff),
 	}
 }
 
-// permanent reports whether the same message will never be taken: it is not understood there, or the receiver has left. Other
-// refusals (401, 404, 5xx…) often are a deployment under way.
+// permanent reports whether the same message will never be taken: it is not
+// understood there, or the receiver has left. Other refusals (401, 404, 5xx…) often
+// are a deployment under way.
 func permanent(status int) bool {
 	switch status {
-	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusGone, http.StatusLengthRequired, http.StatusRequestEntityTooLarge,
-		http.StatusRequestURITooLong, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusNotImplemented,
-		http.StatusMovedPermanently, http.StatusPermanentRedirect: // no redirect is followed: the configured address is wrong
+	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusGone, http.StatusLengthRequired,
+		http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusUnsupportedMediaType,
+		http.StatusUnprocessableEntity, http.StatusNotImplemented,
+		// no redirect is followed: the configured address is wrong
+		http.StatusMovedPermanently, http.StatusPermanentRedirect:
 		return true
 	}
 	return false

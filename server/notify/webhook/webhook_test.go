@@ -25,8 +25,16 @@ var sentAt = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func delivery() store.Job {
 	return store.Job{
-		ID: 7, Tenant: "acme", Attempt: 1, Created: sentAt.Add(-time.Minute),
-		Delivery: approval.Delivery{Target: "webhook:ops", Event: approval.EventOpened, Subject: "req_1", Payload: `{"type":"request_opened","data":{}}`},
+		ID:      7,
+		Tenant:  "acme",
+		Attempt: 1,
+		Created: sentAt.Add(-time.Minute),
+		Delivery: approval.Delivery{
+			Target:  "webhook:ops",
+			Event:   approval.EventOpened,
+			Subject: "req_1",
+			Payload: `{"type":"request_opened","data":{}}`,
+		},
 	}
 }
 
@@ -47,7 +55,11 @@ func newSender(t *testing.T, s *httptest.Server, secrets ...string) *webhook.Sen
 		secrets = []string{vectorSecret}
 	}
 	out, err := webhook.New(webhook.Config{
-		URL: s.URL + "/secret-path", Secrets: secrets, Guard: trusting(s), Timeout: 2 * time.Second, Now: func() time.Time { return sentAt },
+		URL:     s.URL + "/secret-path",
+		Secrets: secrets,
+		Guard:   trusting(s),
+		Timeout: 2 * time.Second,
+		Now:     func() time.Time { return sentAt },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +75,9 @@ func receiver(t *testing.T, h http.HandlerFunc) *httptest.Server {
 }
 
 func TestReceiverCanVerify(t *testing.T) {
-	before, next, stranger := webhook.NewSecret(), webhook.NewSecret(), webhook.NewSecret()
+	before := webhook.NewSecret()
+	next := webhook.NewSecret()
+	stranger := webhook.NewSecret()
 	var header http.Header
 	var body []byte
 	s := receiver(t, func(w http.ResponseWriter, r *http.Request) {
@@ -83,20 +97,25 @@ func TestReceiverCanVerify(t *testing.T) {
 	if err := webhook.Verify(stranger, header, body, sentAt, time.Minute); !errors.Is(err, webhook.ErrSignature) {
 		t.Errorf("a stranger's secret: got %v", err)
 	}
-	if string(body) != job.Payload || header.Get("Content-Type") != "application/json" || header.Get("webhook-id") != webhook.ID(job) {
+	if string(body) != job.Payload || header.Get("Content-Type") != "application/json" ||
+		header.Get("webhook-id") != webhook.ID(job) {
 		t.Errorf("got %q with %v", body, header)
 	}
 }
 
 func TestIDIsStableAndDistinct(t *testing.T) {
 	again := delivery()
-	again.Attempt, again.Problem, again.RunAt = 5, "refused", sentAt
+	again.Attempt = 5
+	again.Problem = "refused"
+	again.RunAt = sentAt
 	if webhook.ID(again) != webhook.ID(delivery()) {
 		t.Error("another attempt has another id")
 	}
 	for name, change := range map[string]func(*store.Job){
-		"number": func(j *store.Job) { j.ID++ }, "tenant": func(j *store.Job) { j.Tenant = "b" },
-		"time": func(j *store.Job) { j.Created = j.Created.Add(1) }, "target": func(j *store.Job) { j.Target = "b" },
+		"number": func(j *store.Job) { j.ID++ },
+		"tenant": func(j *store.Job) { j.Tenant = "b" },
+		"time":   func(j *store.Job) { j.Created = j.Created.Add(1) },
+		"target": func(j *store.Job) { j.Target = "b" },
 	} {
 		other := delivery()
 		change(&other)
@@ -113,11 +132,15 @@ func TestAnswers(t *testing.T) {
 		permanent bool
 		wait      time.Duration
 	}{
-		"error":                 {status: 500},
-		"not there yet":         {status: 404},
-		"unauthorized":          {status: 401},
-		"too many, seconds":     {status: 429, after: "120", wait: 2 * time.Minute},
-		"too many, date":        {status: 429, after: sentAt.Add(time.Minute).Format(http.TimeFormat), wait: time.Minute},
+		"error":             {status: 500},
+		"not there yet":     {status: 404},
+		"unauthorized":      {status: 401},
+		"too many, seconds": {status: 429, after: "120", wait: 2 * time.Minute},
+		"too many, date": {
+			status: 429,
+			after:  sentAt.Add(time.Minute).Format(http.TimeFormat),
+			wait:   time.Minute,
+		},
 		"too many, past":        {status: 429, after: sentAt.Add(-time.Minute).Format(http.TimeFormat)},
 		"too many, long":        {status: 429, after: "99999999999", wait: time.Hour},
 		"too many, negative":    {status: 429, after: "-5"},
@@ -196,7 +219,8 @@ func TestEndlessAnswerIsIgnored(t *testing.T) {
 		}
 	})
 	began := time.Now()
-	if err := newSender(t, s).Send(t.Context(), delivery()); err != nil || time.Since(began) > 1900*time.Millisecond { // less than the timeout
+	// less than the timeout
+	if err := newSender(t, s).Send(t.Context(), delivery()); err != nil || time.Since(began) > 1900*time.Millisecond {
 		t.Errorf("got %v after %s", err, time.Since(began))
 	}
 }
@@ -225,7 +249,11 @@ func TestPlainHTTPToThisMachine(t *testing.T) {
 
 func TestUntrustedCertificateIsRefused(t *testing.T) {
 	s := receiver(t, func(http.ResponseWriter, *http.Request) { t.Error("the message was sent") })
-	sender, err := webhook.New(webhook.Config{URL: s.URL, Secrets: []string{vectorSecret}, Guard: guard.Guard{Loopback: true}})
+	sender, err := webhook.New(webhook.Config{
+		URL:     s.URL,
+		Secrets: []string{vectorSecret},
+		Guard:   guard.Guard{Loopback: true},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,8 @@ func (v *visit) grants() error {
 	return v.show("grants", "Standing approvals", "grants", p)
 }
 
-// grantDoc shows the approved arguments, without what policy hides. Grants from before that was kept have no rules.
+// grantDoc shows the approved arguments, without what policy hides. Grants from
+// before that was kept have no rules.
 func (v *visit) grantDoc(g *approval.Grant) (doc *document, long bool) {
 	if len(g.Rules) == 0 {
 		return nil, false
@@ -53,7 +54,13 @@ func (v *visit) grantDoc(g *approval.Grant) (doc *document, long bool) {
 	if !v.draws.spend(len(g.Call.Args) / bytesPiece) {
 		return nil, true
 	}
-	d := inspectDocument("Arguments", string(g.Call.Args), policy.Arguments{Redact: g.Redact}.Redaction(), false, v.draws)
+	d := inspectDocument(
+		"Arguments",
+		string(g.Call.Args),
+		policy.Arguments{Redact: g.Redact}.Redaction(),
+		false,
+		v.draws,
+	)
 
 	return &d, false
 }
@@ -62,10 +69,19 @@ func (v *visit) revoke() error {
 	if err := v.posted(); err != nil {
 		return err
 	}
-	if _, err := v.Service.Revoke(v.ctx(), v.Tenant, v.r.PathValue("id"), v.Person.ID, clean(v.r.PostForm.Get("reason"))); err != nil {
+	if _, err := v.Service.Revoke(
+		v.ctx(),
+		v.Tenant,
+		v.r.PathValue("id"),
+		v.Person.ID,
+		clean(v.r.PostForm.Get("reason")),
+	); err != nil {
 		return err
 	}
-	return v.tell("/grants", said{Kind: "good", Lines: []string{"Revoked: calls under this standing approval ask again from now on."}})
+	return v.tell(
+		"/grants",
+		said{Kind: "good", Lines: []string{"Revoked: calls under this standing approval ask again from now on."}},
+	)
 }
 
 // freezePage is the kill switch.
@@ -80,7 +96,8 @@ type freezeRow struct {
 	Lifts []lift
 }
 
-// lift is a request to lift a freeze that waits for an administrator, or that one has approved.
+// lift is a request to lift a freeze that waits for an administrator, or that one
+// has approved.
 type lift struct {
 	ID       string
 	Approved bool
@@ -107,7 +124,8 @@ func (v *visit) freeze() error {
 // lifts are the requests of this person to lift freezes, by agent.
 func (v *visit) lifts() (map[string][]lift, error) {
 	found, err := v.Store.Requests(v.ctx(), v.Tenant, approval.Filter{
-		Agent: administration.Agent, States: []approval.State{approval.Pending, approval.Approved},
+		Agent:  administration.Agent,
+		States: []approval.State{approval.Pending, approval.Approved},
 	})
 	if err != nil {
 		return nil, err
@@ -124,7 +142,10 @@ func (v *visit) lifts() (map[string][]lift, error) {
 		if !mine || json.Unmarshal([]byte(call.Args), &act) != nil {
 			continue
 		}
-		out[act.Agent] = append(out[act.Agent], lift{ID: r.ID, Approved: r.State == approval.Approved, Reason: act.Reason})
+		out[act.Agent] = append(
+			out[act.Agent],
+			lift{ID: r.ID, Approved: r.State == approval.Approved, Reason: act.Reason},
+		)
 	}
 
 	return out, nil
@@ -150,26 +171,49 @@ func (v *visit) throw() error {
 	if err := v.Service.Freeze(v.ctx(), v.Tenant, agent, v.Person.ID, clean(v.r.PostForm.Get("reason"))); err != nil {
 		return err
 	}
-	return v.tell("/freeze", said{Kind: "good", Lines: []string{"Frozen: " + agentWords(agent) + " is denied from now on, approved calls too."}})
+	return v.tell(
+		"/freeze",
+		said{
+			Kind:  "good",
+			Lines: []string{"Frozen: " + agentWords(agent) + " is denied from now on, approved calls too."},
+		},
+	)
 }
 
-// thaw lifts a freeze once another administrator has approved it; until then it leads to the request that asks them.
+// thaw lifts a freeze once another administrator has approved it; until then it
+// leads to the request that asks them.
 func (v *visit) thaw() error {
 	if err := v.onlyAdmins(); err != nil {
 		return err
 	}
 	if v.Administration == nil {
-		return &problem{http.StatusForbidden, "Not from here", "Nobody could be asked: an operator lifts it, with assent thaw --store."}
+		return &problem{
+			http.StatusForbidden,
+			"Not from here",
+			"Nobody could be asked: an operator lifts it, with assent thaw --store.",
+		}
 	}
 	agent := v.r.PostForm.Get("agent")
 	reason := clean(v.r.PostForm.Get("reason"))
 	args := administration.Lifting(agent, reason)
-	err := v.Administration.Take(v.ctx(), v.Tenant, approval.AdministrationAsker(Channel, v.Person.ID), administration.LiftFreeze, args)
+	err := v.Administration.Take(
+		v.ctx(),
+		v.Tenant,
+		approval.AdministrationAsker(Channel, v.Person.ID),
+		administration.LiftFreeze,
+		args,
+	)
 	var pending *administration.PendingError
 	var refused *administration.RefusedError
 	switch {
 	case errors.As(err, &pending):
-		return v.tell("/freeze", said{Kind: "note", Lines: []string{"Another administrator approves this first. Come back then, and lift it here."}})
+		return v.tell(
+			"/freeze",
+			said{
+				Kind:  "note",
+				Lines: []string{"Another administrator approves this first. Come back then, and lift it here."},
+			},
+		)
 	case errors.As(err, &refused):
 		return &problem{http.StatusConflict, "Nothing was done", sentence(refused.Error())}
 	case err != nil:

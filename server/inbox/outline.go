@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// card is a request as lists show it.
-type card struct {
+// request is a request as lists show it.
+type request struct {
 	ID, Rules  string
 	Agent      string
 	Target     string  // with its kind: "tool wire"
@@ -45,24 +45,27 @@ type card struct {
 }
 
 // Title is what the call does, in one line of plain text.
-func (c card) Title() string {
+func (c request) Title() string {
 	if c.Question != nil {
-		return "question of " + safetext.Inspect(c.Question.Asker, safetext.Form{}).Spoken() + " about " + safetext.Inspect(c.Name, safetext.Form{}).Spoken()
+		return "question of " + safetext.Inspect(c.Question.Asker, safetext.Form{}).Spoken() + " about " +
+			safetext.Inspect(c.Name, safetext.Form{}).Spoken()
 	}
 
 	return strings.TrimSpace(safetext.Inspect(c.Name, safetext.Form{}).Spoken() + " " + c.Summary.Spoken())
 }
 
-// Approvable reports whether the visitor is offered to approve: it waits for people, and their approval would count.
-func (c card) Approvable() bool { return c.Pending && c.Seat && c.Fills && c.Mine == "" }
+// Approvable reports whether the visitor is offered to approve: it waits for
+// people, and their approval would count.
+func (c request) Approvable() bool { return c.Pending && c.Seat && c.Fills && c.Mine == "" }
 
-// Batchable reports whether it may be answered together with others: what must be looked at twice is answered alone.
-func (c card) Batchable() bool {
+// Batchable reports whether it may be answered together with others: what must be
+// looked at twice is answered alone.
+func (c request) Batchable() bool {
 	return c.Approvable() && c.Question == nil && !slices.ContainsFunc(c.Hints, func(h hint) bool { return h.Grave })
 }
 
 // Graves are the hints that must not be missed, for lists.
-func (c card) Graves() []hint {
+func (c request) Graves() []hint {
 	return slices.DeleteFunc(slices.Clone(c.Hints), func(h hint) bool { return !h.Grave && !h.Listed })
 }
 
@@ -83,19 +86,35 @@ type hint struct {
 	Text   string
 }
 
-// listPieces is what the hints of one page may look through, for all of its cards together.
+// listPieces is what the hints of one page may look through, for all requests on it
+// together.
 const listPieces = 20_000
 
-// card draws a request for a list. Its hints look through the arguments and the tool's words as far as the budget for
-// that goes, and say where they did not.
-func (v *visit) card(r *approval.Request) (card, error) {
+// outline draws a request for a list. Its hints look through the arguments and the
+// tool's words as far as the budget for that goes, and say where they did not.
+func (v *visit) outline(r *approval.Request) (request, error) {
 	cur := r.Current()
-	c := card{
-		ID: r.ID, Rules: approval.Summarize(r).Rules, Agent: r.Agent.ID, Target: cur.Call.Target(), Name: name(&cur.Call),
-		Kind: kindWords(&cur.Call), Summary: summarize(&cur.Call, r.Arguments()), Principal: r.Requester.Principal,
-		Unknown: r.Requester.Unknown, State: r.State, StateWords: stateWords(r), Message: cur.Decision.Message, From: messageFrom(cur),
-		Hidden: len(r.Redact) > 0, Created: r.Created, Deadline: r.Deadline, Pending: r.State == approval.Pending, Hints: hints(r, v.looks),
-		Reason: r.Reason, Question: v.questionBrief(r),
+	c := request{
+		ID:         r.ID,
+		Rules:      approval.Summarize(r).Rules,
+		Agent:      r.Agent.ID,
+		Target:     cur.Call.Target(),
+		Name:       name(&cur.Call),
+		Kind:       kindWords(&cur.Call),
+		Summary:    summarize(&cur.Call, r.Arguments()),
+		Principal:  r.Requester.Principal,
+		Unknown:    r.Requester.Unknown,
+		State:      r.State,
+		StateWords: stateWords(r),
+		Message:    cur.Decision.Message,
+		From:       messageFrom(cur),
+		Hidden:     len(r.Redact) > 0,
+		Created:    r.Created,
+		Deadline:   r.Deadline,
+		Pending:    r.State == approval.Pending,
+		Hints:      hints(r, v.looks),
+		Reason:     r.Reason,
+		Question:   v.questionBrief(r),
 	}
 	if r.By != "" {
 		c.By = v.called(r.By)
@@ -117,15 +136,22 @@ func (v *visit) card(r *approval.Request) (card, error) {
 		return c, err
 	}
 	c.Mine = saidBy(r, v.Person.ID)
-	c.Say, c.Seat, c.Fills, c.Why = e.Answer, e.Approve, e.Waiting, whyNot(e, c.Pending && c.Mine == "")
+	c.Say = e.Answer
+	c.Seat = e.Approve
+	c.Fills = e.Waiting
+	c.Why = whyNot(e, c.Pending && c.Mine == "")
 
 	return c, nil
 }
 
-// saidBy is what a person has said to the current revision, as what they have done: "approved"; "" for nothing.
+// saidBy is what a person has said to the current revision, as what they have done:
+// "approved"; "" for nothing.
 func saidBy(r *approval.Request, person string) string {
 	words := map[approval.Verdict]string{
-		approval.Approve: "approved", approval.Deny: "denied", approval.Respond: "answered", approval.Choose: "answered",
+		approval.Approve: "approved",
+		approval.Deny:    "denied",
+		approval.Respond: "answered",
+		approval.Choose:  "answered",
 		approval.Dismiss: "dismissed",
 	}
 	out := ""
@@ -138,7 +164,8 @@ func saidBy(r *approval.Request, person string) string {
 	return out
 }
 
-// messageFrom says whose words a message is. The values in it come from the call, so they are the agent's.
+// messageFrom says whose words a message is. The values in it come from the call,
+// so they are the agent's.
 func messageFrom(rev *approval.Revision) string {
 	const values = " The values in it come from the call, so they are the agent’s."
 	switch rev.MessageFrom {
@@ -153,7 +180,8 @@ func messageFrom(rev *approval.Revision) string {
 	return "By the author of a rule, or made by assent from the call." + values
 }
 
-// whyNot says why the visitor may not approve, or may not answer at all; "" when they may. open: it waits for people, and they have said nothing.
+// whyNot says why the visitor may not approve, or may not answer at all; "" when
+// they may. open: it waits for people, and they have said nothing.
 func whyNot(e approval.Eligibility, open bool) string {
 	switch {
 	case e.Approve && !e.Waiting && open:
@@ -186,7 +214,12 @@ func (v *visit) stages(r *approval.Request) ([]stage, error) {
 	}
 	out := make([]stage, len(views))
 	for i, x := range views {
-		out[i] = stage{Group: x.Group, Needed: x.Needed, Missing: x.Missing, Could: names(x.Could)}
+		out[i] = stage{
+			Group:   x.Group,
+			Needed:  x.Needed,
+			Missing: x.Missing,
+			Could:   names(x.Could),
+		}
 		for _, id := range x.Seated {
 			out[i].Seated = append(out[i].Seated, v.called(id))
 		}
@@ -235,7 +268,10 @@ func hints(r *approval.Request, b *budget) []hint {
 		}
 	}
 	cur := r.Current()
-	add(hint{Grave: true, Text: "Runs unless somebody denies it"}, r.State == approval.Pending && r.OnTimeout == policy.TimeoutApprove)
+	add(
+		hint{Grave: true, Text: "Runs unless somebody denies it"},
+		r.State == approval.Pending && r.OnTimeout == policy.TimeoutApprove,
+	)
 	destructive, said := annotation(cur, "destructiveHint")
 	add(hint{Listed: true, Text: "Declared destructive"}, destructive && said)
 	add(hint{Text: "Not declared safe"}, destructive && !said && cur.Call.Kind == resolve.MCPTool)
@@ -249,7 +285,10 @@ func hints(r *approval.Request, b *budget) []hint {
 	}
 	add(hint{Listed: true, Text: "Unknown person: " + r.Requester.Principal}, r.Requester.Unknown)
 	add(hint{Text: "Long arguments: " + safetext.Count(len(cur.Call.Args)) + " bytes"}, len(cur.Call.Args) > largest)
-	add(hint{Listed: true, Text: "Not all of it was looked through for hidden and look-alike characters"}, !all || b.spent())
+	add(
+		hint{Listed: true, Text: "Not all of it was looked through for hidden and look-alike characters"},
+		!all || b.spent(),
+	)
 	unknown := func(x resolve.Reason) bool { return x.Code == resolve.ConditionUnknown }
 	add(hint{Text: "A condition could not be told true or false"}, slices.ContainsFunc(cur.Decision.Reasons, unknown))
 	add(hint{Listed: true, Text: "Edited by " + cur.Author}, cur.Number > 0)
@@ -259,7 +298,8 @@ func hints(r *approval.Request, b *budget) []hint {
 	return out
 }
 
-// flagsOf finds the trouble in arguments and the parent's input. all is false when it did not look at the whole.
+// flagsOf finds the trouble in arguments and the parent's input. all is false when
+// it did not look at the whole.
 func flagsOf(c *resolve.Call, b *budget) (found safetext.Flags, all bool) {
 	found, all = safetext.Flags{}, true
 	for _, text := range []string{string(c.Args), string(c.ParentInput)} {

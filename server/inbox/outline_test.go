@@ -9,7 +9,11 @@ import (
 
 func TestNamesStayWhole(t *testing.T) {
 	for subject, want := range map[string]string{
-		"apr_06gvuevv09vr8etigtedtonn80": "…tonn80", "tok_36f15908749bd4500d01": "…500d01", "mara@example.com": "mara@example.com", "all_agents": "all_agents", "": "",
+		"apr_06gvuevv09vr8etigtedtonn80": "…tonn80",
+		"tok_36f15908749bd4500d01":       "…500d01",
+		"mara@example.com":               "mara@example.com",
+		"all_agents":                     "all_agents",
+		"":                               "",
 	} {
 		if got := about(subject); got != want {
 			t.Errorf("%q: %q", subject, got)
@@ -17,13 +21,20 @@ func TestNamesStayWhole(t *testing.T) {
 	}
 }
 
-// TestUsers3_1_ATakenSeatIsSaid: whoever could only fill seats that are taken is told so, and not asked to approve.
+// TestUsers3_1_ATakenSeatIsSaid: whoever could only fill seats that are taken is
+// told so, and not asked to approve.
 func TestUsers3_1_ATakenSeatIsSaid(t *testing.T) {
 	idle := approval.Eligibility{Answer: true, Approve: true}
-	if got := whyNot(idle, true); !strings.Contains(got, "the seats that you may fill are taken") || !strings.Contains(got, "deny") {
+	if got := whyNot(idle, true); !strings.Contains(got, "the seats that you may fill are taken") ||
+		!strings.Contains(got, "deny") {
 		t.Errorf("%q", got)
 	}
-	if (card{Pending: true, Say: true, Seat: true}).Approvable() || !(card{Pending: true, Say: true, Seat: true, Fills: true}).Approvable() {
+	if (request{Pending: true, Say: true, Seat: true}).Approvable() || !(request{
+		Pending: true,
+		Say:     true,
+		Seat:    true,
+		Fills:   true,
+	}).Approvable() {
 		t.Error("only an approval that fills a seat is offered")
 	}
 	for _, c := range []struct {
@@ -32,7 +43,10 @@ func TestUsers3_1_ATakenSeatIsSaid(t *testing.T) {
 	}{
 		{approval.Eligibility{Why: "an owner of the agent"}, "You may not answer this: you own the agent."},
 		{approval.Eligibility{Why: "something new"}, "You may not answer this: something new."},
-		{approval.Eligibility{Answer: true, Waiting: true, Why: "called in to look"}, "You were called in to look: you may deny it or answer, but approvals must come from the groups below."},
+		{
+			approval.Eligibility{Answer: true, Waiting: true, Why: "called in to look"},
+			"You were called in to look: you may deny it or answer, but approvals must come from the groups below.",
+		},
 		{approval.Eligibility{Answer: true, Approve: true, Waiting: true}, ""},
 	} {
 		if got := whyNot(c.e, true); got != c.want {

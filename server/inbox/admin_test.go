@@ -37,7 +37,12 @@ func TestOnlyAdminsFreeze(t *testing.T) {
 	if p := bob.post("/freeze", theirs); p.status == http.StatusOK {
 		t.Errorf("somebody froze: %s", p.text())
 	}
-	carol.post("/freeze", fields).says(t, "Frozen: everything of agent trading-desk is denied from now on", "trading-desk is frozen", "looks odd")
+	carol.post("/freeze", fields).says(
+		t,
+		"Frozen: everything of agent trading-desk is denied from now on",
+		"trading-desk is frozen",
+		"looks odd",
+	)
 	bob.get("/").says(t, "everything of agent trading-desk is denied since")
 }
 
@@ -51,7 +56,12 @@ func TestH3_AFreezeIsLiftedByTwoAdministrators(t *testing.T) {
 	h.pass(time.Second)
 	thaw.Set("reason", "all fine")
 
-	carol.post("/thaw", thaw).says(t, "Another administrator approves this first.", "Lifting it waits for another administrator", "trading-desk is frozen")
+	carol.post("/thaw", thaw).says(
+		t,
+		"Another administrator approves this first.",
+		"Lifting it waits for another administrator",
+		"trading-desk is frozen",
+	)
 	carol.post("/thaw", thaw).says(t, "waits for another administrator")
 	asked, err := h.store.Requests(t.Context(), tenant, approval.Filter{Agent: administration.Agent})
 	if err != nil || len(asked.Requests) != 1 {
@@ -72,8 +82,8 @@ func TestH3_AFreezeIsLiftedByTwoAdministrators(t *testing.T) {
 	carol.post("/thaw", thaw).says(t, "The freeze of everything of agent trading-desk is lifted.", "Nothing is frozen.")
 }
 
-// TestM3_TheGroupThatMayFreezeIsTheTenants: another group than the usual one may be named for a tenant, and the usual
-// one is then one as any.
+// TestM3_TheGroupThatMayFreezeIsTheTenants: another group than the usual one may be
+// named for a tenant, and the usual one is then one as any.
 func TestM3_TheGroupThatMayFreezeIsTheTenants(t *testing.T) {
 	h := open(t)
 	h.admins = func(of string) string {
@@ -126,14 +136,18 @@ func TestExportVerifies(t *testing.T) {
 	if p.status != http.StatusOK {
 		t.Fatal(p.text())
 	}
-	if _, err := ledger.Verify(bytes.NewReader([]byte(p.body)), ledger.VerifyOptions{PublicKey: h.signer.PublicKey()}); err != nil {
+	if _, err := ledger.Verify(
+		bytes.NewReader([]byte(p.body)),
+		ledger.VerifyOptions{PublicKey: h.signer.PublicKey()},
+	); err != nil {
 		t.Error(err)
 	}
 	h.seal()
 	h.browser("carol").get("/ledger").says(t, "exported")
 }
 
-// TestExportTakesItsTime: the deadline that a server gives every answer is not the export's.
+// TestExportTakesItsTime: the deadline that a server gives every answer is not the
+// export's.
 func TestExportTakesItsTime(t *testing.T) {
 	h := open(t)
 	h.fill()
@@ -150,7 +164,10 @@ func TestExportTakesItsTime(t *testing.T) {
 	fields := h.browser("carol").get("/ledger").form(t, "/ledger/export", "")
 	h.pass(time.Second)
 	p := h.browser("carol").post("/ledger/export", fields)
-	if _, err := ledger.Verify(strings.NewReader(p.body), ledger.VerifyOptions{PublicKey: h.signer.PublicKey()}); err != nil {
+	if _, err := ledger.Verify(
+		strings.NewReader(p.body),
+		ledger.VerifyOptions{PublicKey: h.signer.PublicKey()},
+	); err != nil {
 		t.Error(err)
 	}
 }
@@ -174,7 +191,8 @@ func TestEventsTellTypeAndSubjectOnly(t *testing.T) {
 			continue
 		}
 		var got map[string]any
-		if err := json.Unmarshal([]byte(data), &got); err != nil || len(got) != 2 || got["subject"] != r.ID || got["type"] != approval.EventOpened {
+		if err := json.Unmarshal([]byte(data), &got); err != nil || len(got) != 2 || got["subject"] != r.ID ||
+			got["type"] != approval.EventOpened {
 			t.Fatalf("%s %v", data, err)
 		}
 		return
@@ -200,7 +218,8 @@ func TestEventsEndWithTheReader(t *testing.T) {
 	}
 }
 
-// TestFavicon: browsers ask for it on their own, signed in or not, and complain when it is missing.
+// TestFavicon: browsers ask for it on their own, signed in or not, and complain
+// when it is missing.
 func TestFavicon(t *testing.T) {
 	h := open(t)
 	resp, err := http.Get(h.url + "/favicon.ico")
@@ -209,7 +228,8 @@ func TestFavicon(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "image/svg+xml" || !bytes.Contains(body, []byte("<svg")) {
+	if err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "image/svg+xml" ||
+		!bytes.Contains(body, []byte("<svg")) {
 		t.Errorf("got %d %v %s, %v", resp.StatusCode, resp.Header, body, err)
 	}
 }
@@ -219,7 +239,11 @@ func TestAssets(t *testing.T) {
 	body := h.browser("bob").get("/").body
 	for _, name := range []string{"inbox.css", "inbox.js", "icon.svg"} {
 		at := regexp.MustCompile(`/assets/` + regexp.QuoteMeta(name) + `\?v=[0-9a-f]{12}`).FindString(body)
-		for path, cache := range map[string]string{at: "immutable", "/assets/" + name: "no-cache", "/assets/" + name + "?v=old": "no-cache"} {
+		for path, cache := range map[string]string{
+			at:                           "immutable",
+			"/assets/" + name:            "no-cache",
+			"/assets/" + name + "?v=old": "no-cache",
+		} {
 			resp, err := http.Get(h.url + path)
 			if err != nil {
 				t.Fatal(err)
@@ -245,9 +269,11 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// TestNothingInlineOrRemote: what the content security policy would stop is not written in the first place.
+// TestNothingInlineOrRemote: what the content security policy would stop is not
+// written in the first place.
 func TestNothingInlineOrRemote(t *testing.T) {
-	bad := regexp.MustCompile(`(?i)<style|\sstyle=|\son[a-z]+=|<script(?:[^>]*)>[^<]|javascript:|https?://|@import|url\(|innerHTML|eval\(`)
+	bad := regexp.MustCompile(`(?i)<style|\sstyle=|\son[a-z]+=|<script(?:[^>]*)>[^<]` +
+		`|javascript:|https?://|@import|url\(|innerHTML|eval\(`)
 	names, err := filepath.Glob("*/*.*")
 	if err != nil || len(names) < 10 {
 		t.Fatal(names, err)
@@ -293,7 +319,8 @@ func TestLists(t *testing.T) {
 	if p := bob.get("/requests/apr_none"); p.status != http.StatusNotFound {
 		t.Error(p.status)
 	}
-	if p := h.browser("alice").get("/queue"); strings.Contains(p.body, "<html") || !strings.Contains(p.body, `class="request"`) {
+	if p := h.browser("alice").get("/queue"); strings.Contains(p.body, "<html") ||
+		!strings.Contains(p.body, `class="request"`) {
 		t.Error("the fragment is no fragment")
 	}
 }
