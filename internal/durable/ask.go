@@ -224,9 +224,10 @@ func (e *Engine[P]) seekAnswer(ctx context.Context, c *Call[P]) error {
 		return e.move(ctx, c, func() { e.Finish(c, Ending{Why: Expired}) })
 	}
 
+	ref := c.Ask.Ref // the answer ends the asking, also where that can't be stored
 	err := e.lookAnswer(ctx, c, people, over)
 	if errors.Is(err, errConflict) && !asked {
-		e.unwanted(ctx, c, c.Ask.Ref)
+		e.unwanted(ctx, c, ref)
 	}
 	return err
 }
