@@ -14,7 +14,8 @@ import (
 	"github.com/assent-dev/assent/rap/internal/kept"
 )
 
-// SessionGrant is an allowance that a user gave for a session: any arguments of one operation, as long as the same rules ask about them.
+// SessionGrant is an allowance that a user gave for a session: any arguments of one operation, as
+// long as the same rules ask about them.
 type SessionGrant struct {
 	ID        string    `json:"id"`
 	Caller    string    `json:"caller"`
@@ -26,7 +27,8 @@ type SessionGrant struct {
 	Expires   time.Time `json:"expires"`
 }
 
-// gateGrant is a session grant with what it rests on. One that ended stays until it expires, so that no repetition of its making brings it back.
+// sessionGrant is a session grant with what it rests on. One that ended stays until it expires, so
+// that no repetition of its making brings it back.
 type sessionGrant struct {
 	SessionGrant
 	Asker  approval.Asker `json:"asker"`  // whose call it was given to
@@ -36,7 +38,7 @@ type sessionGrant struct {
 	Ended  string         `json:"ended,omitempty"`
 }
 
-// gateGrantKey places the grant that an answer to a call makes: below its session, once.
+// grantKey places the grant that an answer to a call makes: below its session, once.
 func grantKey(call string, c *call) string {
 	return threadPrefix(c.Caller, c.root()) + kept.Hash("grant of " + call)[:32]
 }
@@ -50,23 +52,32 @@ func (g *sessionGrant) open(now time.Time) bool {
 	return g.Ended == "" && g.Uses < g.MaxUses && now.Before(g.Expires)
 }
 
-// covers tells whether a call may run on a grant (U23, 4.3.11): the same asker and session, user and operation, as it is now, under the rules of now,
-// asked about by no rule that the user did not see. Threads hand grants down, never up.
+// covers reports whether a call may run on a grant: the same asker and session, user and operation,
+// as it is now, under the rules of now, asked about by no rule that the user did not see. Threads
+// hand grants down, never up.
 func (g *Gateway) covers(s *sessionGrant, r *record, j *judged) bool {
 	c := &r.Part
 	below := g.cfg.Grants.Children && slices.Contains(c.Ancestors, s.Thread)
-	if !s.Asker.Same(r.Asker) || s.Caller != c.Caller || s.Session != c.root() || s.User != c.User || s.Operation != c.Operation || s.Thread != c.Thread && !below {
+	switch {
+	case !s.Asker.Same(r.Asker), s.Caller != c.Caller, s.Session != c.root(), s.User != c.User:
+		return false
+	case s.Operation != c.Operation, s.Thread != c.Thread && !below, !s.Ground.covers(j.ground()):
 		return false
 	}
-	now := j.ground()
-	if s.Ground.Plan != now.Plan || s.Ground.Tool != now.Tool || slices.ContainsFunc(now.Rules, func(r string) bool { return !slices.Contains(s.Ground.Rules, r) }) {
-		return false
-	}
+
 	uses, life := g.bounds(j.Require)
 	return s.open(g.now()) && s.Uses < uses && g.now().Before(s.Made.Add(life))
 }
 
-// useGrant takes one use of a session grant that covers the call, and returns where it is kept; "" when none does.
+// covers reports whether the rules that ask now are among those that asked, and nothing else has
+// changed.
+func (g ground) covers(now ground) bool {
+	other := slices.ContainsFunc(now.Rules, func(rule string) bool { return !slices.Contains(g.Rules, rule) })
+	return g.Plan == now.Plan && g.Tool == now.Tool && !other
+}
+
+// useGrant takes one use of a session grant that covers the call, and returns where it is kept; ""
+// when none does.
 func (g *Gateway) useGrant(ctx context.Context, r *record, j *judged) (string, error) {
 	c := &r.Part
 	if !g.cfg.Grants.Offer || c.Stray {
@@ -94,7 +105,8 @@ func (g *Gateway) useGrant(ctx context.Context, r *record, j *judged) (string, e
 	return "", nil
 }
 
-// makeGrant stores what the user allowed for the session. This run is its first use. An ending says why nothing runs.
+// makeGrant stores what the user allowed for the session. This run is its first use. An ending says
+// why nothing runs.
 func (g *Gateway) makeGrant(ctx context.Context, r *record) (*durable.Ending, error) {
 	c := &r.Part
 	now := g.now()
@@ -145,7 +157,7 @@ func (g *Gateway) editGrant(ctx context.Context, key string, edit func(*sessionG
 	return nil, durable.ErrBusy
 }
 
-// inForce tells whether a grant whose use was taken still stands.
+// inForce reports whether a grant whose use was taken still stands.
 func (g *Gateway) inForce(ctx context.Context, key string) (bool, error) {
 	d, err := g.grants.Get(ctx, key)
 	if errors.Is(err, approval.ErrNotFound) {
@@ -166,7 +178,7 @@ func (g *Gateway) endGrant(ctx context.Context, key, how string) error {
 	return err
 }
 
-// dropGrants ends what was given in a thread, and in its whole session when it is the root (T14).
+// dropGrants ends what was given in a thread, and in its whole session when it is the root.
 func (g *Gateway) dropGrants(ctx context.Context, caller, thread string) error {
 	return g.eachGrant(ctx, callerPrefix(caller), func(d *durable.Doc[sessionGrant]) error {
 		if d.Body.Thread != thread && d.Body.Session != thread {
@@ -218,8 +230,14 @@ func (g *Gateway) Revoke(ctx context.Context, id string) error {
 
 func (g *Gateway) recordGrant(ctx context.Context, event string, s *sessionGrant) error {
 	err := g.cfg.Record(ctx, event, s.ID, cmp.Or(s.Asker.Token, g.cfg.Room), map[string]any{
-		"caller": s.Caller, "person": s.Asker.Person, "principal": s.User, "operation": s.Operation, "session": kept.Hash(s.Session),
-		"uses": s.Uses, "max_uses": s.MaxUses, "ended": s.Ended,
+		"caller":    s.Caller,
+		"person":    s.Asker.Person,
+		"principal": s.User,
+		"operation": s.Operation,
+		"session":   kept.Hash(s.Session),
+		"uses":      s.Uses,
+		"max_uses":  s.MaxUses,
+		"ended":     s.Ended,
 	})
 	if err != nil {
 		g.cfg.Log.ErrorContext(ctx, "the ledger takes no record", "event", event, "error", err)

@@ -20,7 +20,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// ServeHTTP answers runtimes. The Host header means nothing to it (T30).
+// ServeHTTP answers runtimes. The Host header means nothing to it.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	path := strings.TrimPrefix(req.URL.Path, g.base)
 	if token, ok := strings.CutPrefix(path, "/answer/"); ok {
@@ -58,8 +58,11 @@ func (g *Gateway) serve(w http.ResponseWriter, req *http.Request, method string,
 	next()
 }
 
+// handler answers a request of a caller.
+type handler func(w http.ResponseWriter, req *http.Request, c *caller)
+
 // known lets callers in that are who they say they are.
-func (g *Gateway) known(w http.ResponseWriter, req *http.Request, next func(http.ResponseWriter, *http.Request, *caller)) {
+func (g *Gateway) known(w http.ResponseWriter, req *http.Request, next handler) {
 	c, why := g.authenticate(req)
 	if c == nil {
 		g.refuse(req.Context(), "a request was refused", why, nil)
@@ -70,7 +73,8 @@ func (g *Gateway) known(w http.ResponseWriter, req *http.Request, next func(http
 	next(w, req, c)
 }
 
-// authenticate tells whose request it is, or why it is nobody's. A token that is wrong is not the same as none.
+// authenticate tells whose request it is, or why it is nobody's. A token that is wrong is not the
+// same as none.
 func (g *Gateway) authenticate(req *http.Request) (*caller, string) {
 	given := req.Header.Values("Authorization")
 	if len(given) == 0 {
@@ -90,10 +94,10 @@ func (g *Gateway) authenticate(req *http.Request) (*caller, string) {
 	return found, "no caller's token"
 }
 
-// local is the caller without a token: a program on this machine, which neither a browser nor a proxy is. What a page
-// of some site makes a browser send has an Origin, or asks for that site's name; what a proxy passes on came from
-// elsewhere. A proxy that says nothing of itself can't be told from a program: beside a proxy every caller needs a
-// token.
+// local is the caller without a token: a program on this machine, which neither a browser nor a
+// proxy is. What a page of some site makes a browser send has an Origin, or asks for that site's
+// name; what a proxy passes on came from elsewhere. A proxy that says nothing of itself can't be
+// told from a program: beside a proxy every caller needs a token.
 func (g *Gateway) local(req *http.Request) (*caller, string) {
 	at, err := netip.ParseAddrPort(req.RemoteAddr)
 	switch {
@@ -125,8 +129,8 @@ func proxyHeaders() []string {
 	}
 }
 
-// throughProxy reports whether a proxy has passed a request on: it says so, or speaks HTTP/1.0, which proxies do and
-// runtimes don't.
+// throughProxy reports whether a proxy has passed a request on: it says so, or speaks HTTP/1.0,
+// which proxies do and runtimes don't.
 func throughProxy(req *http.Request) bool {
 	if !req.ProtoAtLeast(1, 1) {
 		return true
@@ -152,7 +156,7 @@ func loopbackHost(host string) bool {
 	return strings.EqualFold(name, "localhost") || err == nil && addr.Unmap().IsLoopback()
 }
 
-// discover serves the manifest (D1).
+// discover serves the manifest.
 func (g *Gateway) discover(w http.ResponseWriter, _ *http.Request, _ *caller) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(g.toolset) // who went away needs none
@@ -198,7 +202,7 @@ func statusOf(err error) int {
 // maxNotice bounds the bodies that hold ids alone.
 const maxNotice = 64 << 10
 
-// cancelCall takes a cancellation: 200 without a word, whatever it is about (L2).
+// cancelCall takes a cancellation: 200 without a word, whatever it is about.
 func (g *Gateway) cancelCall(w http.ResponseWriter, req *http.Request, c *caller) {
 	body, err := g.body(w, req, maxNotice)
 	var in wire.CancelCall
@@ -213,7 +217,7 @@ func (g *Gateway) cancelCall(w http.ResponseWriter, req *http.Request, c *caller
 	g.noticed(req, "a cancellation had no effect", err)
 }
 
-// closeThread voids what is open in a thread, and the session grants that were given there (T14).
+// closeThread voids what is open in a thread, and the session grants that were given there.
 func (g *Gateway) closeThread(w http.ResponseWriter, req *http.Request, c *caller) {
 	body, err := g.body(w, req, maxNotice)
 	var in wire.CloseThread
@@ -229,7 +233,7 @@ func (g *Gateway) closeThread(w http.ResponseWriter, req *http.Request, c *calle
 	g.noticed(req, "a thread was not closed in full", err)
 }
 
-// tellClosed passes a closure on, once and without waiting (L6).
+// tellClosed passes a closure on, once and without waiting.
 func (g *Gateway) tellClosed(who approval.Asker, thread string) {
 	if g.cfg.Closed == nil {
 		return
@@ -249,7 +253,7 @@ func (g *Gateway) noticed(req *http.Request, what string, err error) {
 	}
 }
 
-// gateDetached keeps work going whose request went away: what was begun is ended.
+// detached keeps work going whose request went away: what was begun is ended.
 func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 }
@@ -300,7 +304,7 @@ func cancelEvents(r *record, why string) bool {
 	return true
 }
 
-// status tells whether a call is still worked on (a proposal of the protocol).
+// status reports whether a call is still worked on (a proposal of the protocol).
 func (g *Gateway) status(w http.ResponseWriter, req *http.Request, c *caller) {
 	body, err := g.body(w, req, maxNotice)
 	var in wire.Status

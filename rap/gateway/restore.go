@@ -9,8 +9,9 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// OutlivesRestore reports whether a record may stay in a store that was filled from a backup. Calls on their way may have run since, and would run
-// again; what a user allowed for a session may have been used up or ended. Calls that had ended stay, so that repetitions of them run nothing.
+// OutlivesRestore reports whether a record may stay in a store that was filled from a backup. Calls
+// on their way may have run since, and would run again; what a user allowed for a session may have
+// been used up or ended. Calls that had ended stay, so that repetitions of them run nothing.
 func OutlivesRestore(key []byte, r store.Record) (bool, error) {
 	place, kind, _ := kept.CutKind(r.Room)
 	switch {
