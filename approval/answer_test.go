@@ -12,7 +12,7 @@ import (
 )
 
 func TestVoteOutcomes(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("trade", `{}`))
 	counted := h.vote(r, "ann", approval.Approve, approval.VoteCounted)
 	if counted.Request.Version != r.Version+1 || counted.Detail == "" {
@@ -47,7 +47,7 @@ func TestVoteOutcomes(t *testing.T) {
 }
 
 func TestVoteResponds(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("pay", `{}`))
 	h.vote(r, "eve", approval.Respond, approval.VoteDenied)
 	for _, late := range []approval.Verdict{approval.Approve, approval.Deny} {
@@ -62,7 +62,7 @@ func TestVoteResponds(t *testing.T) {
 }
 
 func TestVoteRefuses(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("pay", `{}`))
 	type in = approval.VoteInput
 	for field, change := range map[string]func(*in){
@@ -101,7 +101,7 @@ func TestVoteRefuses(t *testing.T) {
 
 // Groups are taken when votes are counted: who left does not count, who came back does.
 func TestVoteCountsMembersAsOfNow(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.people.set(func(d *directory) { d.groups["fay"] = []string{"risk"} })
 	r := h.asked(tool("trade", `{}`))
 	h.vote(r, "ann", approval.Approve, approval.VoteCounted)
@@ -116,7 +116,7 @@ func TestVoteCountsMembersAsOfNow(t *testing.T) {
 
 // Who turns out to own the agent after they voted does not count either.
 func TestVoteCountsOwnersAsOfNow(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.people.set(func(d *directory) { d.groups["fay"] = []string{"risk"} })
 	r := h.asked(tool("trade", `{}`))
 	h.vote(r, "ann", approval.Approve, approval.VoteCounted)
@@ -128,7 +128,7 @@ func TestVoteCountsOwnersAsOfNow(t *testing.T) {
 
 // A directory that can't answer stops everything, and leaves nothing half done.
 func TestVoteWithoutADirectory(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("pay", `{}`))
 	broken := errors.New("the directory is away")
 	h.people.set(func(d *directory) { d.broken = broken })
@@ -142,12 +142,12 @@ func TestVoteWithoutADirectory(t *testing.T) {
 	h.happened("request_opened")
 }
 
-func (h *house) edit(r *approval.Request, person, args string) (*approval.Edited, error) {
+func (h *harness) edit(r *approval.Request, person, args string) (*approval.Edited, error) {
 	return h.s.Edit(context.Background(), approval.EditInput{Tenant: "t", ID: r.ID, IfVersion: r.Version, Binding: r.Binding(), Person: person, Args: args, Channel: "test", Full: true})
 }
 
 func TestEdit(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("refund", `{"amount":50,"to":"x"}`))
 	h.vote(r, "nobody", approval.Approve, approval.VoteNotEligible)
 	h.pass(5 * time.Minute)
@@ -192,7 +192,7 @@ func TestEdit(t *testing.T) {
 }
 
 func TestPreview(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("refund", `{"amount":50}`))
 	preview := func(args string) (*approval.Edited, error) {
 		return h.s.Preview(context.Background(), approval.EditInput{Tenant: "t", ID: r.ID, Binding: r.Binding(), Person: "cy", Args: args})
@@ -216,7 +216,7 @@ func TestPreview(t *testing.T) {
 
 // An edit never makes two cards of one call.
 func TestEditIntoAnotherRequest(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	one, two := h.asked(tool("pay", `{"n":1}`)), h.asked(tool("pay", `{"n":2}`))
 	_, err := h.edit(one, "eve", `{"n":2}`)
 	h.wrongField(err, "arguments")
@@ -229,7 +229,7 @@ func TestEditIntoAnotherRequest(t *testing.T) {
 
 // An older request that was edited into a call is found before a newer one that has ended.
 func TestOpenFindsAnEditedRequest(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	one := h.asked(tool("trade", `{"n":1}`))
 	h.pass(time.Second)
 	two := h.asked(tool("trade", `{"n":2}`))
@@ -245,7 +245,7 @@ func TestOpenFindsAnEditedRequest(t *testing.T) {
 }
 
 func TestEditHasAnEnd(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("trade", `{"n":0}`))
 	for i := 1; ; i++ {
 		out, err := h.edit(r, "ann", `{"n":`+strings.Repeat("1", i)+`}`)
@@ -261,7 +261,7 @@ func TestEditHasAnEnd(t *testing.T) {
 }
 
 func TestCancelAndRevokeRefuse(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	ctx := context.Background()
 	r := h.asked(tool("pay", `{}`))
 	_, err := h.s.Cancel(ctx, "t", r.ID, "runner", "\x00")
@@ -281,7 +281,7 @@ func TestCancelAndRevokeRefuse(t *testing.T) {
 
 // Two who vote at once lose nothing.
 func TestVoteAtOnce(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("trade", `{}`))
 	outcomes, wg := make([]approval.VoteOutcome, 32), sync.WaitGroup{}
 	for i := range outcomes {

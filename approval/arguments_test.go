@@ -14,7 +14,7 @@ import (
 
 // TestM10_LargeArgumentsOfCallsThatNobodyIsAskedAboutAreADigest: allowed, denied and covered calls; what people are asked about is whole.
 func TestM10_LargeArgumentsOfCallsThatNobodyIsAskedAboutAreADigest(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	large := func(n int) string { return fmt.Sprintf(`{"n":%d,"x":"%s"}`, n, strings.Repeat("x", 20<<10)) }
 	if o := h.open(tool("quote", large(1))); o.Word() != "allow" {
 		t.Fatal(o.Outcome)

@@ -10,7 +10,7 @@ import (
 
 // Nobody asks without a name: every way into the service wants one.
 func TestC1_AnAskerIsNeverEmpty(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	ctx := context.Background()
 	r := h.asked(tool("pay", `{}`))
 	nobody := approval.Asker{Person: "cy", Principal: "pat@acme"}
@@ -32,7 +32,7 @@ func TestC1_AnAskerIsNeverEmpty(t *testing.T) {
 
 // A name that passes to somebody else's token does not pass on what the name asked for.
 func TestM7_OneNameOfTwoPeopleIsTwoAskers(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	ctx := context.Background()
 	bens := as("shared", "bob")
 	r := h.asked(tool("pay", `{}`), bens)
@@ -56,7 +56,7 @@ func TestM7_OneNameOfTwoPeopleIsTwoAskers(t *testing.T) {
 
 // A standing approval, and the memory of a key, are their asker's as well.
 func TestM7_StandingApprovalsAndKeysAreOfOneAsker(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("pay", `{}`), as("shared", "bob"), key("k"))
 	h.vote(r, "cy", approval.Approve, approval.VoteApproved, func(in *approval.VoteInput) {
 		in.Grant = &approval.GrantOffer{MaxUses: 5}
@@ -79,7 +79,7 @@ func TestM7_StandingApprovalsAndKeysAreOfOneAsker(t *testing.T) {
 
 // A principal in a spelling that no human has is refused; one that nobody is known by takes one more person.
 func TestM6_APrincipalNobodyKnowsBarsOneMorePerson(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	acting := func(name, principal string) *resolve.Call {
 		c := tool(name, `{}`)
 		c.Principal = principal
@@ -115,7 +115,7 @@ func TestM6_APrincipalNobodyKnowsBarsOneMorePerson(t *testing.T) {
 
 // Where the runtime's owner says so, principals whom nobody knows are taken as they are.
 func TestAcceptUnknownPrincipals(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.cfg.AcceptUnknown = func(tenant string) bool { return tenant == "t" }
 	h.start()
 	c := tool("pay", `{}`)
@@ -137,7 +137,7 @@ func TestC1_AStandingApprovalIsHeldToWhoThePrincipalIsNow(t *testing.T) {
 		"nobody, who takes one more":         {alias: map[string]string{}, want: "pending"},
 		"nobody, where that takes none more": {accepts: true, alias: map[string]string{}, want: "granted"},
 	} {
-		h := newHouse(t)
+		h := newHarness(t)
 		h.cfg.AcceptUnknown = func(string) bool { return c.accepts }
 		h.start()
 		h.people.set(func(d *directory) { d.alias["pat@acme"] = "pat" })

@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/approval/ledger"
 )
 
-// leaves reads what a house has recorded, as a test can change it.
-func (h *house) leaves() []entry {
+// leaves reads what a service has recorded, as a test can change it.
+func (h *harness) leaves() []entry {
 	h.t.Helper()
 	h.history()
 	stored, err := h.store.Entries(context.Background(), "t", 0, 1000)
@@ -31,7 +31,7 @@ func (h *house) leaves() []entry {
 
 // enquiries are a question to a group, chosen; one to the user, dismissed; and one that nobody answered in time.
 func enquiries(t *testing.T) []entry {
-	h := newHouse(t)
+	h := newHarness(t)
 	first := h.put("1", groups("support"))
 	h.vote(first, "cy", approval.Choose, approval.VoteAnswered, index(1))
 	h.vote(h.put("2"), "pat", approval.Dismiss, approval.VoteAnswered)
@@ -129,7 +129,7 @@ func TestAuditFindsWhatCannotHappenToQuestions(t *testing.T) {
 
 // The tool's words are sealed, so that they can be redacted, and nothing of them stands in public.
 func TestToolsWordsAreSealed(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.vote(h.put("k"), "pat", approval.Choose, approval.VoteAnswered, index(0), func(in *approval.VoteInput) { in.Reason = "fine by me" })
 	h.history()
 	stored, err := h.store.Entries(context.Background(), "t", 0, 10)

@@ -22,7 +22,7 @@ func facts(e entry) map[string]any { return e["facts"].(map[string]any) }
 // story is what a real service wrote: a trade that two approve after an edit, a standing approval that is used twice and revoked, one run,
 // and a late word about it.
 func story(t *testing.T) []entry {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.people.set(func(d *directory) { d.groups["fay"] = []string{"risk"} })
 	r := h.asked(tool("trade", `{"n":1}`))
 	h.vote(r, "ann", approval.Approve, approval.VoteCounted)

@@ -14,7 +14,7 @@ import (
 
 // 64 workers, one permit: one runs it (threat 10).
 func TestConsumeAtOnce(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r, _ := h.approved(tool("pay", `{}`), nil)
 	errs, wg := make([]error, 64), sync.WaitGroup{}
 	for i := range errs {
@@ -37,7 +37,7 @@ func TestConsumeAtOnce(t *testing.T) {
 }
 
 func TestConsumeAgain(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r, _ := h.approved(tool("pay", `{}`), nil)
 	first, err := h.consume(r, tool("pay", `{}`), "mine")
 	if err != nil || first.State != approval.Consumed {
@@ -56,7 +56,7 @@ func TestConsumeAgain(t *testing.T) {
 
 // Whatever differs from what was approved by one thing is another call.
 func TestConsumeAnotherCall(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	const args = `{"amount":100,"to":"x"}`
 	call := tool("pay", args)
 	call.ToolDefinition = "sha256:abc"
@@ -94,7 +94,7 @@ func TestConsumeAnotherCall(t *testing.T) {
 }
 
 func TestConsumeTooEarlyOrTooLate(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	pending := h.asked(tool("pay", `{}`))
 	_, err := h.consume(pending, tool("pay", `{}`), "k")
 	h.fails(err, approval.ErrPending)
@@ -112,7 +112,7 @@ func TestConsumeTooEarlyOrTooLate(t *testing.T) {
 }
 
 func TestConsumeUnderOtherRules(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r, _ := h.approved(tool("pay", `{}`), nil)
 	h.plans.set(t, strings.Replace(policyFile, "within: 30m", "within: 29m", 1))
 	_, err := h.consume(r, tool("pay", `{}`), "k")
@@ -127,7 +127,7 @@ func TestConsumeUnderOtherRules(t *testing.T) {
 
 // A store that is lost in the middle lets nothing run, and what it held is there again afterwards.
 func TestLostStore(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	ctx := context.Background()
 	pending := h.asked(tool("trade", `{}`))
 	approved, _ := h.approved(tool("pay", `{}`), &approval.GrantOffer{})

@@ -21,7 +21,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-func (h *house) covers(call *resolve.Call) bool {
+func (h *harness) covers(call *resolve.Call) bool {
 	h.t.Helper()
 	out := h.open(call)
 	if !out.Granted() && out.Outcome != resolve.Ask && out.Denied == "" {
@@ -31,7 +31,7 @@ func (h *house) covers(call *resolve.Call) bool {
 }
 
 func TestGrantCoversWithinItsBounds(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	offer := &approval.GrantOffer{MaxUses: 20, Bounds: []approval.Bound{{Path: "amount", Kind: approval.AtMost}, {Path: "loss", Kind: approval.AtLeast}}}
 	_, g := h.approved(tool("spend", `{"amount":100,"loss":-5,"to":"x","list":[1,2]}`), offer)
 	if g == nil || g.MaxUses != 20 || !g.Expires.Equal(h.now().Add(time.Hour)) || !slices.Equal(g.By, []string{"cy"}) {
@@ -53,7 +53,7 @@ func TestGrantCoversWithinItsBounds(t *testing.T) {
 
 // A grant is pinned to everything around its call (threats 15 and 16).
 func TestGrantIsPinned(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	call := tool("pay", `{"n":1}`)
 	call.ToolDefinition, call.Annotations = "sha256:abc", map[string]bool{"readOnlyHint": false}
 	h.approved(call, &approval.GrantOffer{Session: true})
@@ -113,7 +113,7 @@ func TestGrantCoversWithinPolicies(t *testing.T) {
 }
 
 func TestGrantOffers(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	offer := func(call *resolve.Call, o approval.GrantOffer) (*approval.Voted, error) {
 		out := h.open(call)
 		if out.Request == nil {
@@ -185,7 +185,7 @@ func asJSON(t interface{ Fatal(...any) }, v any) []byte {
 }
 
 func TestGrantTakesAllApprovers(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	both := func(args string, a, b *approval.GrantOffer) *approval.Grant {
 		r := h.asked(tool("trade", args))
 		h.vote(r, "ann", approval.Approve, approval.VoteCounted, func(in *approval.VoteInput) { in.Grant = a })
@@ -206,7 +206,7 @@ func TestGrantTakesAllApprovers(t *testing.T) {
 }
 
 func TestGrantEnds(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	ctx := context.Background()
 	_, g := h.approved(tool("pay", `{}`), &approval.GrantOffer{MaxAge: time.Hour, MaxUses: 9})
 	if !h.covers(tool("pay", `{}`)) {
@@ -238,7 +238,7 @@ func TestGrantEnds(t *testing.T) {
 // A no to what a standing approval came out of ends it too.
 func TestLateDenyEndsTheGrant(t *testing.T) {
 	for _, consumed := range []bool{false, true} {
-		h := newHouse(t)
+		h := newHarness(t)
 		r, g := h.approved(tool("pay", `{}`), &approval.GrantOffer{})
 		want := approval.VoteRevoked
 		if consumed {
@@ -259,7 +259,7 @@ func TestLateDenyEndsTheGrant(t *testing.T) {
 }
 
 func TestFreezeStopsGrants(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.approved(tool("pay", `{}`), &approval.GrantOffer{})
 	h.open(tool("pay", `{}`), key("k"))
 	if err := h.s.Freeze(context.Background(), "t", "", "ann", ""); err != nil {
@@ -272,7 +272,7 @@ func TestFreezeStopsGrants(t *testing.T) {
 }
 
 func TestGrantUsesAtOnce(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.approved(tool("pay", `{}`), &approval.GrantOffer{MaxUses: 7})
 	granted, wg := make([]bool, 64), sync.WaitGroup{}
 	for i := range granted {
@@ -417,7 +417,7 @@ func flat(t *rapid.T, text string) map[string]value.Value {
 
 // A standing approval covers no call about which a rule asks that had not asked when it was given.
 func TestH2_AGrantCoversNoCallThatAnotherRuleAsksAbout(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	offer := &approval.GrantOffer{MaxUses: 9, Bounds: []approval.Bound{{Path: "days", Kind: approval.AtMost}}}
 	_, g := h.approved(tool("purge", `{"days":365}`), offer)
 	if g == nil || len(g.Rules) != 1 || g.Rules[0].Rule != "purge" {
@@ -435,7 +435,7 @@ func TestH2_AGrantCoversNoCallThatAnotherRuleAsksAbout(t *testing.T) {
 
 // Whoever approved a standing approval can't have it cover their own calls later.
 func TestH2_AGrantCoversNoCallOfItsApprovers(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.approved(tool("pay", `{}`), &approval.GrantOffer{MaxUses: 9})
 	if !h.covers(tool("pay", `{}`)) {
 		t.Fatal("not covered")
@@ -449,7 +449,7 @@ func TestH2_AGrantCoversNoCallOfItsApprovers(t *testing.T) {
 
 // The auditor recomputes what a standing approval rests on.
 func TestH2_TheAuditorFindsAGrantThatOutranARule(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	offer := &approval.GrantOffer{MaxUses: 9, Bounds: []approval.Bound{{Path: "days", Kind: approval.AtMost}}}
 	h.approved(tool("purge", `{"days":365}`), offer)
 	h.covers(tool("purge", `{"days":30}`))
@@ -480,7 +480,7 @@ func TestH2_TheAuditorFindsAGrantThatOutranARule(t *testing.T) {
 
 // No argument may vary unless every rule that asks lets it.
 func TestH2_BoundsAreWhatTheRulesName(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for name, offered := range map[string][]approval.Bound{
 		"an argument that no rule names": {{Path: "amount", Kind: approval.AtMost}},
 		"the other direction":            {{Path: "days", Kind: approval.AtLeast}},
@@ -501,7 +501,7 @@ func TestH2_BoundsAreWhatTheRulesName(t *testing.T) {
 
 // A standing approval is for one use within an hour, unless its approver says more.
 func TestH2_AGrantIsForOneUseUnlessMoreIsSaid(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	_, g := h.approved(tool("pay", `{}`), &approval.GrantOffer{Session: true})
 	if g.MaxUses != 1 || !g.Expires.Equal(h.now().Add(time.Hour)) {
 		t.Errorf("got %+v", g)

@@ -9,7 +9,7 @@ import (
 
 // What policy hid from whoever approved is on record, wherever in the arguments it stands.
 func TestM11_HiddenValuesAreRecordedAsHidden(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("login", `{"user":"u","password":"p","more":[{"password":{"old":"x"}}]}`))
 	out := h.vote(r, "cy", approval.Approve, approval.VoteApproved)
 	if got := out.Request.Votes[0].Hidden; !slices.Equal(got, []string{"password", "more.0.password"}) {
@@ -24,7 +24,7 @@ func TestM11_HiddenValuesAreRecordedAsHidden(t *testing.T) {
 
 // A rule may forbid approving what nobody can see; denying and editing it away stay possible.
 func TestM11_ARuleMayForbidApprovingHiddenValues(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("unlock", `{"user":"u","password":"p"}`))
 	_, err := h.tryVote(r, "cy", approval.Approve)
 	h.fails(err, approval.ErrHidden)
@@ -42,7 +42,7 @@ func TestM11_ARuleMayForbidApprovingHiddenValues(t *testing.T) {
 
 // An edit is approved by whoever was shown all of it.
 func TestM4_AnEditNeedsToBeShownFully(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("pay", `{}`))
 	in := approval.EditInput{Tenant: "t", ID: r.ID, Binding: r.Binding(), Person: "cy", Args: `{"n":1}`, Channel: "api"}
 	_, err := h.s.Edit(t.Context(), in)

@@ -12,7 +12,7 @@ import (
 )
 
 // wants opens a call with some arguments for a token.
-func (h *house) wants(token, tool, args string) (*approval.Opened, error) {
+func (h *harness) wants(token, tool, args string) (*approval.Opened, error) {
 	return h.s.Open(h.t.Context(), approval.OpenInput{
 		Tenant: "t", Asker: approval.Asker{Token: token}, Agent: "desk", Call: &resolve.Call{Kind: resolve.Tool, Tool: tool, Args: []byte(args)},
 	})
@@ -33,7 +33,7 @@ func limited(t *testing.T, err error, words ...string) {
 }
 
 func TestM10_OpenRequestsOfATokenAndOfATenantEnd(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.cfg.Quota = approval.Quota{Token: approval.Amounts{Open: 3}, Tenant: approval.Amounts{Open: 5}}
 	h.start()
 	var first *approval.Opened
@@ -83,7 +83,7 @@ func TestM10_OpenRequestsOfATokenAndOfATenantEnd(t *testing.T) {
 }
 
 func TestM10_BytesOfOpenRequestsEnd(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.cfg.Quota = approval.Quota{Token: approval.Amounts{OpenBytes: 100_000}}
 	h.start()
 	large := func(n int) string { return fmt.Sprintf(`{"n":%d,"text":"%s"}`, n, strings.Repeat("x", 60_000)) }
@@ -104,7 +104,7 @@ func TestM10_BytesOfOpenRequestsEnd(t *testing.T) {
 }
 
 func TestM10_BytesRecordedInAnHourEnd(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.cfg.Quota = approval.Quota{
 		Token: approval.Amounts{BytesPerHour: 100_000}, Tenant: approval.Amounts{BytesPerHour: 150_000},
 	}
@@ -137,7 +137,7 @@ func TestM10_BytesRecordedInAnHourEnd(t *testing.T) {
 }
 
 func TestM10_EditsOfOneRequestEnd(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	text := func(n int) string { return fmt.Sprintf(`{"amount":%d,"text":"%s"}`, n, strings.Repeat("x", 7<<20)) }
 	out, err := h.wants("one", "trade", text(0))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 func TestOpenAllowsAndDenies(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	if out := h.open(tool("quote", `{}`)); out.Word() != "allow" || out.Binding == "" {
 		t.Errorf("got %+v", out)
 	}
@@ -28,7 +28,7 @@ func TestOpenAllowsAndDenies(t *testing.T) {
 }
 
 func TestOpenRefusesWhatItCouldNotRecord(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	long := strings.Repeat("x", 4<<20)
 	for field, call := range map[string]*resolve.Call{
 		"call":                 nil,
@@ -48,7 +48,7 @@ func TestOpenRefusesWhatItCouldNotRecord(t *testing.T) {
 
 // Four megabytes of arguments are asked about, shown and consumed as they are.
 func TestOpenKeepsTheExactText(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for _, args := range []string{`{ "b" : 1.50, "a":"\u0000é" }`, `{"x":"` + strings.Repeat("x", 4<<20) + `"}`, `[]`, `"\ud83d\ude00"`} {
 		r := h.vote(h.asked(tool("pay", args)), "eve", approval.Approve, approval.VoteApproved).Request
 		got, err := h.consume(r, tool("pay", args), "k")
@@ -60,7 +60,7 @@ func TestOpenKeepsTheExactText(t *testing.T) {
 }
 
 func TestOpenSharesAndCoolsDown(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("pay", `{"n":1, "m":2}`))
 	again := h.open(tool("pay", `{"m":2.0,"n":1}`)) // the same call to everybody who reads it
 	if !again.Shared || again.Request.ID != r.ID {
@@ -81,7 +81,7 @@ func TestOpenSharesAndCoolsDown(t *testing.T) {
 }
 
 func TestOpenSharesAnApproval(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r, _ := h.approved(tool("pay", `{}`), nil)
 	out := h.open(tool("pay", `{}`))
 	if !out.Shared || out.Request.ID != r.ID || out.Request.State != approval.Approved {
@@ -100,7 +100,7 @@ func as(runtime, person string) func(*approval.OpenInput) {
 
 // Runtimes that ask for the very same call share its request, its permit, and the ban on voting.
 func TestOpenSharedByRuntimes(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("trade", `{}`))
 	h.vote(r, "ann", approval.Approve, approval.VoteCounted)
 	joined := h.open(tool("trade", `{}`), as("second", "ann")).Request
@@ -121,7 +121,7 @@ func TestOpenSharedByRuntimes(t *testing.T) {
 
 // Nobody uses what they have approved themselves.
 func TestOpenSharesNoPermitWithItsApprover(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r, _ := h.approved(tool("pay", `{}`), nil) // by cy
 	for _, in := range []func(*approval.OpenInput){as("second", "cy"), as("cy", "")} {
 		if out := h.open(tool("pay", `{}`), in); !out.Shared || h.request(r.ID).AskedBy(approval.Asker{Token: "second", Person: "cy"}) || h.request(r.ID).AskedBy(approval.Asker{Token: "cy"}) {
@@ -135,7 +135,7 @@ func TestOpenSharesNoPermitWithItsApprover(t *testing.T) {
 }
 
 func TestOpenIsSharedByFiftyMore(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("pay", `{}`))
 	for i := range 52 {
 		h.open(tool("pay", `{}`), as(fmt.Sprintf("r%d", i), "")) // the answer is still the request
@@ -148,7 +148,7 @@ func TestOpenIsSharedByFiftyMore(t *testing.T) {
 
 // An overdue request is not shared: time acts first.
 func TestOpenLetsTimeActFirst(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("vault", `{}`))
 	h.pass(time.Hour)
 	if next := h.asked(tool("vault", `{}`)); next.ID == r.ID {
@@ -161,7 +161,7 @@ func TestOpenLetsTimeActFirst(t *testing.T) {
 func key(k string) func(*approval.OpenInput) { return func(in *approval.OpenInput) { in.Key = k } }
 
 func TestOpenIdempotency(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("pay", `{}`), key("k"))
 	h.vote(r, "eve", approval.Approve, approval.VoteApproved)
 	if _, err := h.consume(r, tool("pay", `{}`), "c"); err != nil {
@@ -189,7 +189,7 @@ func TestOpenIdempotency(t *testing.T) {
 }
 
 func TestOpenReplaces(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	replaces := func(id string) func(*approval.OpenInput) { return func(in *approval.OpenInput) { in.Replaces = id } }
 	first := h.asked(tool("pay", `{"n":1}`))
 	second := h.asked(tool("pay", `{"n":2}`), replaces(first.ID))
@@ -223,7 +223,7 @@ func TestOpenReplaces(t *testing.T) {
 
 // A hundred runtimes ask for one call at once: one request (threat 26).
 func TestOpenAtOnce(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	ids, wg := make([]string, 64), sync.WaitGroup{}
 	for i := range ids {
 		wg.Go(func() {
@@ -242,7 +242,7 @@ func TestOpenAtOnce(t *testing.T) {
 }
 
 func TestFreeze(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	ctx := context.Background()
 	approved, _ := h.approved(tool("pay", `{}`), nil)
 	lost, _ := h.approved(tool("pay", `{"lost":1}`), nil)
@@ -286,7 +286,7 @@ func TestFreeze(t *testing.T) {
 }
 
 func TestRecord(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	if err := h.s.Record(context.Background(), "t", "token_created", "tok_1", "ann", map[string]any{"scopes": []any{"read"}}); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 // The same key is the same question; nothing else makes two questions one.
 func TestSameKeySameQuestion(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.put("k")
 	again, err := h.tryAsk("k")
 	if err != nil || !again.Shared || again.Request.ID != r.ID {
@@ -47,7 +47,7 @@ func TestSameKeySameQuestion(t *testing.T) {
 
 // A key is known for as long as the question can be answered, however short the service's memory.
 func TestKeyOutlivesTheQuestion(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.cfg.Remember = time.Minute
 	h.start()
 	long := func(in *approval.AskInput) { in.Within = time.Hour }
@@ -65,7 +65,7 @@ func TestKeyOutlivesTheQuestion(t *testing.T) {
 
 // Standing approvals, cool-downs and open requests of the call itself have nothing to do with its questions.
 func TestQuestionsStandAlone(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	pay := func(in *approval.AskInput) { in.Call = tool("pay", `{}`) }
 	h.approved(tool("pay", `{}`), &approval.GrantOffer{})
 	denied := tool("pay", `{"n":1}`)
@@ -79,7 +79,7 @@ func TestQuestionsStandAlone(t *testing.T) {
 }
 
 func TestQuestionsRefused(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for name, call := range map[string]*resolve.Call{"denied": tool("wire", `{}`), "not declared": tool("rm", `{}`), "unreadable": tool("quote", `{`)} {
 		out, err := h.tryAsk(name, func(in *approval.AskInput) { in.Call = call })
 		if err != nil || out.Outcome != resolve.Deny || out.Denied != "policy" || out.Request != nil {
@@ -99,7 +99,7 @@ func TestQuestionsRefused(t *testing.T) {
 }
 
 func TestQuestionsThatAreNone(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	many := func(n, size int) func(*approval.AskInput) {
 		return func(in *approval.AskInput) {
 			in.Question.Choices, in.Question.Default = nil, 0
@@ -155,7 +155,7 @@ func TestQuestionsThatAreNone(t *testing.T) {
 
 // Time ends a question without an answer, whatever comes after.
 func TestQuestionsExpire(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.put("k", func(in *approval.AskInput) { in.Within = time.Hour })
 	standard := h.put("standard")
 	h.pass(30 * time.Minute)
@@ -183,7 +183,7 @@ func TestQuestionsExpire(t *testing.T) {
 }
 
 func TestQuestionsAreWithdrawn(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.put("k")
 	if _, err := h.s.Cancel(context.Background(), "t", r.ID, "runner", "the call was interrupted"); err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func TestQuestionsAreWithdrawn(t *testing.T) {
 
 // The first answer stands, and no later one changes what the tool is told.
 func TestFirstAnswerWins(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.put("k", groups("risk", "support"), func(in *approval.AskInput) { in.Asker.Person = "" })
 	var all sync.WaitGroup
 	outcomes := make([]approval.VoteOutcome, 3)
@@ -225,7 +225,7 @@ func TestFirstAnswerWins(t *testing.T) {
 // A thrown kill switch takes no question away, and gives no answer out.
 func TestFreezeHoldsAnswersBack(t *testing.T) {
 	for _, agent := range []string{"", "desk"} {
-		h := newHouse(t)
+		h := newHarness(t)
 		ctx, r := context.Background(), h.put("k")
 		if err := h.s.Freeze(ctx, "t", agent, "dee", ""); err != nil {
 			t.Fatal(err)
@@ -255,7 +255,7 @@ func TestFreezeHoldsAnswersBack(t *testing.T) {
 
 // An answer is for the runtime that asked; a question is no approval, and an approval no question.
 func TestQuestionsApproveNothing(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	ctx, r, call := context.Background(), h.put("k"), h.asked(tool("pay", `{}`))
 	for id, runtime := range map[string]string{r.ID: "another", call.ID: "runner", "qst_0": "runner"} {
 		_, err := h.s.Answer(ctx, "t", id, approval.Asker{Token: runtime, Person: "dee"})
@@ -283,7 +283,7 @@ func TestQuestionsApproveNothing(t *testing.T) {
 
 // What policy hides of the call's arguments, a question's channels hide too.
 func TestQuestionsRedact(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.plans.set(t, strings.Replace(policyFile, "require: {stages: [{group: support}], within: 10m, grants: forbid}",
 		"require: {stages: [{group: support}], within: 10m, grants: forbid, arguments: {redact: [card]}}", 1))
 	r := h.put("k", func(in *approval.AskInput) { in.Call = tool("vault", `{"card":"4711"}`) })
@@ -294,7 +294,7 @@ func TestQuestionsRedact(t *testing.T) {
 
 // Questions are work for people, and say nothing about how they approve.
 func TestFiguresOfQuestions(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for i := range 32 {
 		h.vote(h.put(fmt.Sprint(i)), "pat", approval.Choose, approval.VoteAnswered, index(0))
 	}

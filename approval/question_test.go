@@ -14,7 +14,7 @@ import (
 // forSession is the question of the standard's own example.
 var forSession = approval.Question{Asker: "files", Prompt: "Write /etc/motd?", Choices: []string{"Yes for session", "Yes once", "No"}, Default: 2}
 
-func (h *house) tryAsk(key string, change ...func(*approval.AskInput)) (*approval.Opened, error) {
+func (h *harness) tryAsk(key string, change ...func(*approval.AskInput)) (*approval.Opened, error) {
 	in := approval.AskInput{Tenant: "t", Asker: deesRunner(), Agent: "desk", Key: key, Call: tool("quote", `{"path":"/etc/motd"}`), Question: forSession}
 	for _, c := range change {
 		c(&in)
@@ -26,7 +26,7 @@ func (h *house) tryAsk(key string, change ...func(*approval.AskInput)) (*approva
 // deesRunner is the token that puts questions in these tests.
 func deesRunner() approval.Asker { return approval.Asker{Token: "runner", Person: "dee"} }
 
-func (h *house) put(key string, change ...func(*approval.AskInput)) *approval.Request {
+func (h *harness) put(key string, change ...func(*approval.AskInput)) *approval.Request {
 	h.t.Helper()
 	out, err := h.tryAsk(key, change...)
 	if err != nil || out.Outcome != resolve.Ask || out.Shared {
@@ -46,7 +46,7 @@ func principal(name string) func(*approval.AskInput) {
 }
 
 func TestQuestion(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.put("k")
 	if !approval.QuestionID(r.ID) || r.State != approval.Pending || r.Question.Prompt != forSession.Prompt || r.Current().Decision.Message != "" || r.Current().Decision.Outcome != resolve.Ask {
 		t.Fatalf("got %+v", r)
@@ -69,7 +69,7 @@ func TestQuestion(t *testing.T) {
 }
 
 func TestDismissalPicksTheDefault(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.put("k")
 	out := h.vote(r, "pat@acme", approval.Dismiss, approval.VoteAnswered, func(in *approval.VoteInput) { in.Full = false })
 	if got := out.Request; got.Cause != approval.ByDismissal || *got.Chosen != 2 || out.Detail != "answered: choice [2] of 3, the default, since the question was dismissed" {
@@ -94,7 +94,7 @@ func TestWhoMayAnswer(t *testing.T) {
 		"a group":                        {groups("support"), []string{"bob", "cy"}},                // not the owner, not the user
 		"any of two groups":              {groups("risk", "leads", "risk"), []string{"ann", "bob"}}, // not dee, whose runtime it is
 	} {
-		h := newHouse(t)
+		h := newHarness(t)
 		for i, person := range []string{"ann", "bob", "cy", "dee", "eve", "olga", "pat", "pat@acme", "U123", "zoe", "runner", "desk", ""} {
 			r := h.put(fmt.Sprint(i), tt.ask)
 			out, err := h.tryVote(r, person, approval.Choose, index(0))
@@ -115,7 +115,7 @@ func TestWhoMayAnswer(t *testing.T) {
 }
 
 func TestAnswersThatAreNone(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.put("k")
 	for name, tt := range map[string]struct {
 		verdict approval.Verdict

@@ -15,7 +15,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-func (h *house) void(frozen ...approval.Freeze) approval.Voided {
+func (h *harness) void(frozen ...approval.Freeze) approval.Voided {
 	h.t.Helper()
 	out, err := h.s.Void(context.Background(), "t", "restore", frozen)
 	if err != nil {
@@ -29,7 +29,7 @@ func (h *house) void(frozen ...approval.Freeze) approval.Voided {
 
 // TestM1_ARestoreVoidsWhatCouldRunByItself: unused permits and standing approvals, of every agent; what waits, and what has ended, stays.
 func TestM1_ARestoreVoidsWhatCouldRunByItself(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	pay, refund := tool("pay", `{"n":1}`), tool("pay", `{"n":2}`)
 	unused, grant := h.approved(pay, &approval.GrantOffer{MaxUses: 3, MaxAge: time.Hour})
 	used, _ := h.approved(refund, nil)
@@ -79,7 +79,7 @@ func TestM1_ARestoreVoidsWhatCouldRunByItself(t *testing.T) {
 
 // TestM1_ARestoreVoidsAllPages of the list of requests.
 func TestM1_ARestoreVoidsAllPages(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	const n = 520 // more than a page
 	for i := range n {
 		h.approved(tool("pay", fmt.Sprintf(`{"n":%d}`, i)), nil)
@@ -91,7 +91,7 @@ func TestM1_ARestoreVoidsAllPages(t *testing.T) {
 
 // TestM1_ARestoreVoidsWhatNoIndexFinds: whoever has the database chooses the columns that find standing approvals, so all are looked at.
 func TestM1_ARestoreVoidsWhatNoIndexFinds(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	call := tool("pay", `{}`)
 	h.approved(call, &approval.GrantOffer{MaxUses: 3})
 	hide := func(column string) {
@@ -118,7 +118,7 @@ func TestM1_ARestoreVoidsWhatNoIndexFinds(t *testing.T) {
 
 // TestM1_AnAuditorFindsWhatARestoreLeft: an entry that tells of a restore, and before it what could still run.
 func TestM1_AnAuditorFindsWhatARestoreLeft(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	unused, grant := h.approved(tool("pay", `{"n":1}`), &approval.GrantOffer{MaxUses: 3, MaxAge: time.Hour})
 	spent, _ := h.approved(tool("pay", `{"n":2}`), &approval.GrantOffer{MaxUses: 1, MaxAge: time.Minute})
 	if _, err := h.consume(spent, tool("pay", `{"n":2}`), "k"); err != nil {

@@ -312,7 +312,7 @@ func stops(agent string) func(Freeze) bool {
 	return func(f Freeze) bool { return f.Agent == agent || f.Agent == "" && agent != AdministrationAgent }
 }
 
-// Record appends an event of the house itself to the ledger: a token made, a sign-in, an export.
+// Record appends an event that is about no request to the ledger: a token made, a sign-in, an export.
 func (s *Service) Record(ctx context.Context, tenant, event, subject, actor string, facts map[string]any) error {
 	return s.store.Update(ctx, tenant, func(tx Tx) error {
 		return s.append(tx, tenant, s.clock.Now(), nil, Event{Type: event, Subject: subject, Actor: actor, Facts: facts})

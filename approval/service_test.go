@@ -174,8 +174,8 @@ func (p *plans) set(t testing.TB, policies string) {
 	p.now = &approval.Compiled{Agent: approval.Agent{ID: "desk", Version: "1.0.0"}, Owners: []string{"olga"}, Plan: plan}
 }
 
-// house is a service over a real store, with a clock that the test moves.
-type house struct {
+// harness is a service over a real store, with a clock that the test moves.
+type harness struct {
 	t      *testing.T
 	path   string
 	store  store.Store
@@ -187,9 +187,9 @@ type house struct {
 	clock  time.Time
 }
 
-func newHouse(t *testing.T) *house {
+func newHarness(t *testing.T) *harness {
 	t.Helper()
-	h := &house{t: t, path: filepath.Join(t.TempDir(), "assent.db"), plans: &plans{}, clock: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
+	h := &harness{t: t, path: filepath.Join(t.TempDir(), "assent.db"), plans: &plans{}, clock: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
 	h.people = &directory{
 		groups: map[string][]string{"ann": {"risk"}, "bob": {"risk", "support"}, "cy": {"support"}, "dee": {"leads"}, "eve": nil, "olga": {"risk", "support"}, "pat": {"risk", "support"}},
 		alias:  map[string]string{"ann@acme": "ann", "pat@acme": "pat", "U123": "pat", "olga@acme": "olga"},
@@ -201,7 +201,7 @@ func newHouse(t *testing.T) *house {
 }
 
 // start opens the store and makes a new service on it: also a restart.
-func (h *house) start() {
+func (h *harness) start() {
 	h.t.Helper()
 	if h.store != nil {
 		h.store.Close()
@@ -213,13 +213,13 @@ func (h *house) start() {
 	h.s = approval.New(h.store, h.plans, h.people, h.now, rand.Reader, h.cfg)
 }
 
-func (h *house) now() time.Time {
+func (h *harness) now() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.clock
 }
 
-func (h *house) pass(d time.Duration) {
+func (h *harness) pass(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.clock = h.clock.Add(d)
@@ -232,7 +232,7 @@ func tool(name, args string) *resolve.Call {
 	return &resolve.Call{Kind: resolve.Tool, Tool: name, Args: []byte(args), Principal: "pat@acme", Session: "s1"}
 }
 
-func (h *house) open(call *resolve.Call, change ...func(*approval.OpenInput)) *approval.Opened {
+func (h *harness) open(call *resolve.Call, change ...func(*approval.OpenInput)) *approval.Opened {
 	h.t.Helper()
 	out, err := h.tryOpen(call, change...)
 	if err != nil {
@@ -241,7 +241,7 @@ func (h *house) open(call *resolve.Call, change ...func(*approval.OpenInput)) *a
 	return out
 }
 
-func (h *house) tryOpen(call *resolve.Call, change ...func(*approval.OpenInput)) (*approval.Opened, error) {
+func (h *harness) tryOpen(call *resolve.Call, change ...func(*approval.OpenInput)) (*approval.Opened, error) {
 	in := approval.OpenInput{Tenant: "t", Asker: runner(), Agent: "desk", Call: call}
 	for _, c := range change {
 		c(&in)
@@ -250,7 +250,7 @@ func (h *house) tryOpen(call *resolve.Call, change ...func(*approval.OpenInput))
 }
 
 // asked opens a call that must become a request.
-func (h *house) asked(call *resolve.Call, change ...func(*approval.OpenInput)) *approval.Request {
+func (h *harness) asked(call *resolve.Call, change ...func(*approval.OpenInput)) *approval.Request {
 	h.t.Helper()
 	out := h.open(call, change...)
 	if out.Outcome != resolve.Ask || out.Shared {
@@ -259,7 +259,7 @@ func (h *house) asked(call *resolve.Call, change ...func(*approval.OpenInput)) *
 	return out.Request
 }
 
-func (h *house) tryVote(r *approval.Request, person string, v approval.Verdict, change ...func(*approval.VoteInput)) (*approval.Voted, error) {
+func (h *harness) tryVote(r *approval.Request, person string, v approval.Verdict, change ...func(*approval.VoteInput)) (*approval.Voted, error) {
 	in := approval.VoteInput{Tenant: "t", ID: r.ID, Binding: r.Binding(), Person: person, Verdict: v, Channel: "test", Full: true}
 	switch v {
 	case approval.Respond:
@@ -273,7 +273,7 @@ func (h *house) tryVote(r *approval.Request, person string, v approval.Verdict, 
 	return h.s.Vote(context.Background(), in)
 }
 
-func (h *house) vote(r *approval.Request, person string, v approval.Verdict, want approval.VoteOutcome, change ...func(*approval.VoteInput)) *approval.Voted {
+func (h *harness) vote(r *approval.Request, person string, v approval.Verdict, want approval.VoteOutcome, change ...func(*approval.VoteInput)) *approval.Voted {
 	h.t.Helper()
 	out, err := h.tryVote(r, person, v, change...)
 	if err != nil || out.Outcome != want {
@@ -283,17 +283,17 @@ func (h *house) vote(r *approval.Request, person string, v approval.Verdict, wan
 }
 
 // approved opens a call and has cy approve it.
-func (h *house) approved(call *resolve.Call, offer *approval.GrantOffer) (*approval.Request, *approval.Grant) {
+func (h *harness) approved(call *resolve.Call, offer *approval.GrantOffer) (*approval.Request, *approval.Grant) {
 	h.t.Helper()
 	out := h.vote(h.asked(call), "cy", approval.Approve, approval.VoteApproved, func(in *approval.VoteInput) { in.Grant = offer })
 	return out.Request, out.Grant
 }
 
-func (h *house) consume(r *approval.Request, call *resolve.Call, key string) (*approval.Request, error) {
+func (h *harness) consume(r *approval.Request, call *resolve.Call, key string) (*approval.Request, error) {
 	return h.s.Consume(context.Background(), approval.ConsumeInput{Tenant: "t", ID: r.ID, Asker: runner(), Call: call, Key: key})
 }
 
-func (h *house) request(id string) *approval.Request {
+func (h *harness) request(id string) *approval.Request {
 	h.t.Helper()
 	r, err := h.s.Request(context.Background(), "t", id)
 	if err != nil {
@@ -302,14 +302,14 @@ func (h *house) request(id string) *approval.Request {
 	return r
 }
 
-func (h *house) tick(want int) {
+func (h *harness) tick(want int) {
 	h.t.Helper()
 	if n, err := h.s.Tick(context.Background()); err != nil || n != want {
 		h.t.Fatalf("tick: %d, %v, want %d", n, err, want)
 	}
 }
 
-func (h *house) is(id string, state approval.State, cause approval.Cause) *approval.Request {
+func (h *harness) is(id string, state approval.State, cause approval.Cause) *approval.Request {
 	h.t.Helper()
 	r := h.request(id)
 	if r.State != state || r.Cause != cause {
@@ -318,14 +318,14 @@ func (h *house) is(id string, state approval.State, cause approval.Cause) *appro
 	return r
 }
 
-func (h *house) fails(err, want error) {
+func (h *harness) fails(err, want error) {
 	h.t.Helper()
 	if !errors.Is(err, want) {
 		h.t.Fatalf("got %v, want %v", err, want)
 	}
 }
 
-func (h *house) wrongField(err error, field string) {
+func (h *harness) wrongField(err error, field string) {
 	h.t.Helper()
 	var in *approval.InputError
 	if !errors.As(err, &in) || in.Field != field {
@@ -334,7 +334,7 @@ func (h *house) wrongField(err error, field string) {
 }
 
 // history seals the ledger, audits it, and lists the types of its entries. Every test that ends with it proves that what happened could.
-func (h *house) history() []string {
+func (h *harness) history() []string {
 	h.t.Helper()
 	sign := func(ledger.Checkpoint) ([]byte, error) { return []byte("signed"), nil }
 	for n := 1; n > 0; {
@@ -362,7 +362,7 @@ func (h *house) history() []string {
 	return types
 }
 
-func (h *house) happened(want ...string) {
+func (h *harness) happened(want ...string) {
 	h.t.Helper()
 	if got := h.history(); !slices.Equal(got, want) {
 		h.t.Errorf("the ledger tells\n%v, want\n%v", got, want)
@@ -370,7 +370,7 @@ func (h *house) happened(want ...string) {
 }
 
 func TestHouse(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("pay", `{"n":1}`))
 	h.vote(r, "eve", approval.Approve, approval.VoteApproved)
 	h.happened("request_opened", "vote_counted", "request_approved")

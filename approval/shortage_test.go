@@ -16,7 +16,7 @@ import (
 // A quorum that nobody can fill is told before anybody votes: without those who may not answer, and with those who may
 // still come in.
 func TestUsers3_3_AQuorumNobodyCanFillIsTold(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.people.set(func(d *directory) {
 		d.groups = map[string][]string{"ann": {"risk"}, "pat": {"risk", "support"}, "olga": {"risk"}, "cy": {"support"}}
 	})

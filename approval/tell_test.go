@@ -19,7 +19,7 @@ import (
 
 // TestUsers3_2_EscalationIsSaidAsItIs: who is called in, when, whether they may approve, and what the deadline does.
 func TestUsers3_2_EscalationIsSaidAsItIs(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	may := h.asked(tool("nudge", `{}`))
 	look := h.asked(tool("glance", `{}`))
 	says := func(r *approval.Request, words ...string) {
@@ -92,7 +92,7 @@ func TestUsers3_8_GroundsSayWhatMadeARuleAsk(t *testing.T) {
 
 // TestUsers3_6_TheWriterOfAMessageIsRecorded: an agent's author, a policy's, or assent itself.
 func TestUsers3_6_TheWriterOfAMessageIsRecorded(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.plans.set(t, strings.Replace(policyFile, "{id: vault, match: {targets: [vault]}, approval: true,", `{id: vault, description: Nothing stays open., match: {targets: [vault]}, approval: {message_template: "Open it?"},`, 1))
 	r := h.asked(tool("vault", `{}`))
 	if got := h.request(r.ID).Current(); got.MessageFrom != resolve.FromPolicy || got.Decision.Reasons[0].Description != "Nothing stays open." {
@@ -191,7 +191,7 @@ func TestM11_HiddenValuesAreListedByTheirPaths(t *testing.T) {
 
 // TestUsers2_8_ARequestThatNobodyCanFillIsSaidAtOnce: by the answer to its opening, with who is needed and who is there.
 func TestUsers2_8_ARequestThatNobodyCanFillIsSaidAtOnce(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.people.members = true
 	opened := h.open(tool("trade", `{"n":1}`))
 	if len(opened.Unfillable) != 0 {
@@ -214,7 +214,7 @@ func TestUsers2_8_ARequestThatNobodyCanFillIsSaidAtOnce(t *testing.T) {
 
 // TestUsers3_1_WhatOneHasAnsweredIsAListOfItsOwn: it leaves what waits for them, and comes back with an edit.
 func TestUsers3_1_WhatOneHasAnsweredIsAListOfItsOwn(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("trade", `{"n":1}`))
 	ids := func(list func(context.Context, string, string, approval.Filter) (approval.Page, error), person string) []string {
 		t.Helper()
@@ -248,7 +248,7 @@ func TestUsers3_1_WhatOneHasAnsweredIsAListOfItsOwn(t *testing.T) {
 
 // TestUsers2_9_ACallThatCoolsDownIsToldWhatAPersonSaid: the message of the denial is no question, and holds the person's words.
 func TestUsers2_9_ACallThatCoolsDownIsToldWhatAPersonSaid(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.vote(h.asked(tool("pay", `{"n":1}`)), "cy", approval.Deny, approval.VoteDenied)
 	again := h.open(tool("pay", `{"n":1}`))
 	const want = "cy denied this very call: not like this. It is not asked again before 4 Mar 05:11 UTC"

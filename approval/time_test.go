@@ -12,7 +12,7 @@ import (
 
 // Everything that is scheduled, with a restart before each: reminder, escalation, reminder, once more the time, the end.
 func TestLadder(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("nudge", `{}`))
 	for _, next := range []struct {
 		pass time.Duration
@@ -43,7 +43,7 @@ func TestLadder(t *testing.T) {
 
 // Nobody was there all the time: it ends at once, with what was missed.
 func TestLadderAllAtOnce(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("nudge", `{}`))
 	h.pass(time.Hour)
 	h.tick(1)
@@ -58,7 +58,7 @@ func TestLadderAllAtOnce(t *testing.T) {
 
 // Whom escalation calls in may fill the seats of the rule that called them, from then on.
 func TestUsers3_2_EscalationLetsStandInsApprove(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("nudge", `{}`))
 	h.vote(r, "dee", approval.Approve, approval.VoteNotEligible)
 	h.pass(10*time.Minute - time.Second)
@@ -70,7 +70,7 @@ func TestUsers3_2_EscalationLetsStandInsApprove(t *testing.T) {
 
 // Whom escalation calls in to look may say no, and fills no seat.
 func TestEscalationToLookGivesNoSeat(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("glance", `{}`))
 	h.vote(r, "dee", approval.Deny, approval.VoteNotEligible)
 	h.pass(10 * time.Minute)
@@ -80,7 +80,7 @@ func TestEscalationToLookGivesNoSeat(t *testing.T) {
 }
 
 func TestDeadlineDenies(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("trade", `{}`))
 	h.vote(r, "ann", approval.Approve, approval.VoteCounted)
 	h.pass(30 * time.Minute)
@@ -90,7 +90,7 @@ func TestDeadlineDenies(t *testing.T) {
 }
 
 func TestDeadlineApproves(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.asked(tool("drift", `{}`))
 	h.pass(10 * time.Minute)
 	h.tick(1)
@@ -103,7 +103,7 @@ func TestDeadlineApproves(t *testing.T) {
 
 // A wall clock that jumps never revives what has ended, and never makes time stand still.
 func TestClockJumps(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r, _ := h.approved(tool("pay", `{}`), nil)
 	h.pass(20 * time.Minute)
 	h.tick(1)
@@ -123,7 +123,7 @@ func TestClockJumps(t *testing.T) {
 }
 
 func TestWait(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	ctx := context.Background()
 	r := h.asked(tool("pay", `{}`))
 	if got, err := h.s.Wait(ctx, "t", r.ID, r.Version-1, time.Hour); err != nil || got.Version != r.Version {
@@ -143,7 +143,7 @@ func TestWait(t *testing.T) {
 
 // Waiters wake at once, whatever changed the request: a vote, time, another service on the same store.
 func TestWaitWakes(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	other := approval.New(h.store, h.plans, h.people, h.now, zeros{}, h.cfg)
 	for name, change := range map[string]func(*approval.Request){
 		"vote": func(r *approval.Request) { h.vote(r, "eve", approval.Approve, approval.VoteApproved) },

@@ -35,7 +35,7 @@ func TestM9_OnlyWhoIsConcernedIsWoken(t *testing.T) {
 	const waiters, changes = 200, 40
 	for name, here := range map[string]bool{"changed here": true, "changed by another replica": false} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newHarness(t)
 			reads := &countedReads{Store: h.store}
 			waiting := approval.New(reads, h.plans, h.people, h.now, rand.Reader, h.cfg)
 			changing := h.s

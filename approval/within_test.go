@@ -14,7 +14,7 @@ func within(d time.Duration) func(*approval.OpenInput) {
 
 // Who asks may wait for less time than the rules give, and never has people given more.
 func TestD7_TheAskersTimeOnlyTightens(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for i, c := range []struct {
 		tool         string
 		within, want time.Duration
@@ -34,7 +34,7 @@ func TestD7_TheAskersTimeOnlyTightens(t *testing.T) {
 
 // Silence is consent after the time that the rules took for enough, and not after less.
 func TestD7_AShorterTimeIsNoConsent(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	short, long, plain := h.asked(tool("drift", `{"n":1}`), within(time.Minute)), h.asked(tool("drift", `{"n":2}`), within(time.Hour)), h.asked(tool("drift", `{"n":3}`))
 	h.pass(11 * time.Minute)
 	h.tick(3)
@@ -48,7 +48,7 @@ func TestD7_AShorterTimeIsNoConsent(t *testing.T) {
 
 // The same call under the same key is the same request, however long its asker waits by now; one that is shared keeps its time.
 func TestD7_TheTimeIsNoPartOfTheCall(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	first := h.asked(tool("pay", `{}`), key("k"), within(time.Hour))
 	for _, later := range []time.Duration{59 * time.Minute, time.Second, 0} {
 		out := h.open(tool("pay", `{}`), key("k"), within(later))

@@ -198,7 +198,7 @@ func label(t *testing.T, q hold.Question, word string) int {
 func (b *bothSides) chooses(nth int, word string) {
 	b.t.Helper()
 	q := b.desk.question(b.t, nth)
-	b.desk.answers(b.t, nth, hold.Answer{State: hold.AnswerChosen, Selected: label(b.t, q, word), By: "ann"})
+	b.desk.answers(b.t, nth, hold.Answer{State: hold.Chosen, Selected: label(b.t, q, word), By: "ann"})
 }
 
 func TestBothSides(t *testing.T) {
@@ -247,14 +247,14 @@ func TestBothSides(t *testing.T) {
 		"dismiss": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
 			q := b.desk.question(t, 1)
-			b.desk.answers(t, 1, hold.Answer{State: hold.AnswerDismissed, Selected: q.Default, By: "ann"})
+			b.desk.answers(t, 1, hold.Answer{State: hold.Dismissed, Selected: q.Default, By: "ann"})
 			b.fails("t", "1", "")
 			b.house.ran("write_file", 0)
 		},
 		"expires with the people": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
 			b.desk.question(t, 1)
-			b.desk.answers(t, 1, hold.Answer{State: hold.AnswerExpired})
+			b.desk.answers(t, 1, hold.Answer{State: hold.Expired})
 			b.fails("t", "1", runtime.WhyUnanswered)
 			b.gone("t", "1")
 			b.house.ran("write_file", 0)

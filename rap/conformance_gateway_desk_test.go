@@ -99,8 +99,8 @@ func (d *confDesk) Cancel(_ context.Context, ref, reason string) error {
 		d.news()
 	}
 	for _, a := range d.asked {
-		if a.ref == ref && a.answer.State == hold.AnswerOpen {
-			a.answer = hold.Answer{State: hold.AnswerCancelled, Reason: reason}
+		if a.ref == ref && a.answer.State == hold.Pending {
+			a.answer = hold.Answer{State: hold.Cancelled, Reason: reason}
 			d.news()
 		}
 	}
@@ -115,7 +115,7 @@ func (d *confDesk) Ask(_ context.Context, key string, q hold.Question) (string, 
 			return a.ref, nil
 		}
 	}
-	a := &confAsked{ref: fmt.Sprintf("q_%d", len(d.asked)+1), key: key, question: q, answer: hold.Answer{State: hold.AnswerOpen}}
+	a := &confAsked{ref: fmt.Sprintf("q_%d", len(d.asked)+1), key: key, question: q, answer: hold.Answer{State: hold.Pending}}
 	d.asked = append(d.asked, a)
 	d.news()
 	return a.ref, nil
@@ -184,7 +184,7 @@ func (d *confDesk) question(t *testing.T, nth int) hold.Question {
 // withdrawn waits until the nth question is.
 func (d *confDesk) withdrawn(t *testing.T, nth int) {
 	t.Helper()
-	d.until(t, "a withdrawn question", func() bool { return len(d.asked) >= nth && d.asked[nth-1].answer.State == hold.AnswerCancelled })
+	d.until(t, "a withdrawn question", func() bool { return len(d.asked) >= nth && d.asked[nth-1].answer.State == hold.Cancelled })
 }
 
 // answers has a person answer the nth question, or let it end.
@@ -193,7 +193,7 @@ func (d *confDesk) answers(t *testing.T, nth int, a hold.Answer) {
 	d.question(t, nth)
 	d.mu.Lock()
 	q := d.asked[nth-1]
-	if q.answer.State == hold.AnswerOpen {
+	if q.answer.State == hold.Pending {
 		q.answer = a
 	}
 	d.mu.Unlock()

@@ -74,10 +74,10 @@ func testR2(t *testing.T) {
 	w.answered(c, c.answerAt(""), 1)
 
 	// An end without an answer is no dismissal: nothing is posted, the call ends, and the tool is told.
-	for thread, end := range map[string]hold.AnswerState{"unanswered": hold.AnswerExpired, "withdrawn": hold.AnswerCancelled, "denied": hold.AnswerDenied} {
+	for thread, end := range map[string]hold.State{"unanswered": hold.Expired, "withdrawn": hold.Cancelled, "denied": hold.Denied} {
 		_, q, uri = w.asks(thread, "call_1")
 		w.desk.says(q.Ref, hold.Answer{State: end, Reason: "nobody came"})
-		why := map[bool]runtime.Why{true: runtime.WhyDenied, false: runtime.WhyUnanswered}[end == hold.AnswerDenied]
+		why := map[bool]runtime.Why{true: runtime.WhyDenied, false: runtime.WhyUnanswered}[end == hold.Denied]
 		w.gaveUp(thread, "call_1", why)
 		w.settles()
 		w.tools.exactly(uri, 0)

@@ -85,7 +85,7 @@ func (d *scriptedDesk) find(ref string) (shown, error) {
 
 // Ask shows a question.
 func (d *scriptedDesk) Ask(_ context.Context, key string, q hold.Question) (string, error) {
-	return d.put(key, &shown{Question: q, Answer: hold.Answer{State: hold.AnswerOpen}}).Ref, nil
+	return d.put(key, &shown{Question: q, Answer: hold.Answer{State: hold.Pending}}).Ref, nil
 }
 
 // Answer tells what the test has answered.
@@ -93,7 +93,7 @@ func (d *scriptedDesk) Answer(ctx context.Context, ref string) (hold.Answer, err
 	s, err := d.find(ref)
 	d.mu.Lock()
 	slow := d.slow[ref]
-	if slow == nil || slow.readers == 0 || s.Answer.State == hold.AnswerOpen {
+	if slow == nil || slow.readers == 0 || s.Answer.State == hold.Pending {
 		d.mu.Unlock()
 		return s.Answer, err
 	}
@@ -169,8 +169,8 @@ func (d *scriptedDesk) Cancel(_ context.Context, ref, _ string) error {
 				continue
 			}
 			s.Withdrawn++
-			if s.Answer.State == hold.AnswerOpen {
-				s.Answer = hold.Answer{State: hold.AnswerCancelled}
+			if s.Answer.State == hold.Pending {
+				s.Answer = hold.Answer{State: hold.Cancelled}
 			}
 		}
 	})
@@ -190,11 +190,11 @@ func (d *scriptedDesk) says(ref string, a hold.Answer) {
 }
 
 func (d *scriptedDesk) picks(ref string, k int) {
-	d.says(ref, hold.Answer{State: hold.AnswerChosen, Selected: k, By: "ann"})
+	d.says(ref, hold.Answer{State: hold.Chosen, Selected: k, By: "ann"})
 }
 
 func (d *scriptedDesk) dismisses(ref string, standard int) {
-	d.says(ref, hold.Answer{State: hold.AnswerDismissed, Selected: standard, By: "ann"})
+	d.says(ref, hold.Answer{State: hold.Dismissed, Selected: standard, By: "ann"})
 }
 
 func (d *scriptedDesk) look(match func(shown) bool) ([]shown, <-chan struct{}) {

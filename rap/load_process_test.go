@@ -210,9 +210,9 @@ func (d *loadDesk) Ask(_ context.Context, key string, _ hold.Question) (string, 
 
 func (d *loadDesk) Answer(_ context.Context, ref string) (hold.Answer, error) {
 	if !loadAnswered(ref, d.people) || !d.ripe(ref) {
-		return hold.Answer{State: hold.AnswerOpen}, nil
+		return hold.Answer{State: hold.Pending}, nil
 	}
-	return hold.Answer{State: hold.AnswerChosen, Selected: int(loadChance("choice of "+ref, 2)), By: "ann"}, nil
+	return hold.Answer{State: hold.Chosen, Selected: int(loadChance("choice of "+ref, 2)), By: "ann"}, nil
 }
 
 // loadAnswered tells whether people answer at all.

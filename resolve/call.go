@@ -24,8 +24,7 @@ const (
 	Delegation = policy.Delegation
 )
 
-// Remote reports whether a delegated agent is a local or a remote one, where an alias could be
-// both.
+// Remote says whether a delegated agent is a local or a remote one, where an alias could be both.
 type Remote uint8
 
 // The readings of a delegation's alias.

@@ -69,7 +69,7 @@ func TestQueriesAndHeadersAreThoseOfTheContract(t *testing.T) {
 }
 
 // concrete fills a pattern with names of things that are there.
-func concrete(h *house, pattern, request, grant string) (method, path string) {
+func concrete(h *harness, pattern, request, grant string) (method, path string) {
 	method, path, _ = strings.Cut(pattern, " ")
 	if strings.Contains(path, "/grants/") {
 		request = grant
@@ -79,7 +79,7 @@ func concrete(h *house, pattern, request, grant string) (method, path string) {
 
 // TestScopes tries every operation with a token of each scope alone: it passes the gate exactly when the contract says so.
 func TestScopes(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.ask(h.runtime(), `{"amount":1}`)
 	for pattern, scopes := range server.Routes() {
 		if strings.HasSuffix(pattern, "/v1/events") || len(scopes) == 0 || pattern == "GET /metrics" {
@@ -101,7 +101,7 @@ func TestScopes(t *testing.T) {
 }
 
 func TestCredentials(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	good := h.admin()
 	expired := h.token(store.Token{Scopes: []string{"admin"}, Expires: time.Now().Add(-time.Second)})
 	revoked := h.token(store.Token{Scopes: []string{"admin"}})
@@ -149,7 +149,7 @@ func TestCredentials(t *testing.T) {
 }
 
 func TestTokens(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	admin := h.admin()
 	for _, c := range []struct{ name, body, code string }{
 		{"no name", `{"scopes":["read"]}`, "bad_request"},
@@ -197,7 +197,7 @@ func TestTokens(t *testing.T) {
 
 // TestTenants: what one tenant has is not there for another, whatever it asks.
 func TestTenants(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
 	r := h.ask(rt, `{"amount":1}`)
 	offer := `{"verdict":"approve","shown_fully":true,"binding":"` + r.Binding() + `","grant":{"max_uses":5}}`
@@ -240,7 +240,7 @@ func TestTenants(t *testing.T) {
 
 // TestRuntimesSeeTheirOwn: a token that may only ask sees what its own name asked, and no more.
 func TestRuntimesSeeTheirOwn(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt := h.runtime()
 	r := h.ask(rt, `{"amount":1}`)
 	h.vote(h.voter("mara"), r, "approve").must(200)
@@ -262,7 +262,7 @@ func TestRuntimesSeeTheirOwn(t *testing.T) {
 
 // TestBoundToAgents: a token may be bound to some agents.
 func TestBoundToAgents(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.ask(h.token(store.Token{Name: "rt", Scopes: []string{"request"}}), `{"amount":1}`)
 	bound := h.token(store.Token{Name: "rt", Person: "mara", Scopes: []string{"decide", "request", "read", "vote", "admin"}, Agents: []string{"other"}})
 	for _, path := range []string{"/v1/agents/desk/decide", "/v1/agents/desk/requests"} {
@@ -287,7 +287,7 @@ func TestBoundToAgents(t *testing.T) {
 // TestReadingChangesNothing (threat 11): no GET and no HEAD of any operation, with the strongest tokens, changes anything. Only an export
 // is written down.
 func TestReadingChangesNothing(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	strong := h.token(store.Token{Name: "rt", Person: "mara", Scopes: []string{"decide", "request", "read", "vote"}})
 	admin := h.admin()
 	r := h.ask(strong, `{"amount":1}`)
@@ -316,7 +316,7 @@ func TestReadingChangesNothing(t *testing.T) {
 }
 
 func TestWhatIsNotThere(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt := h.runtime()
 	for _, c := range []struct {
 		method, path string
@@ -346,7 +346,7 @@ func TestWhatIsNotThere(t *testing.T) {
 }
 
 func TestBodies(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
 	r := h.ask(rt, `{"amount":1}`)
 	const open = "/v1/agents/desk/requests"
@@ -402,7 +402,7 @@ func TestBodies(t *testing.T) {
 
 // TestOtherNamesOfAPersonGiveNoVotes: an alias may pass to somebody else, so a token that names one speaks for nobody.
 func TestOtherNamesOfAPersonGiveNoVotes(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.ask(h.runtime(), `{"amount":1}`)
 	alias := h.token(store.Token{Name: "old", Person: "mara@example.com", Scopes: []string{"read", "vote", "request"}})
 	edit := `{"arguments":"{}","binding":"` + r.Binding() + `"}`

@@ -270,7 +270,7 @@ func (x *exchange) act(act administration.Act, args map[string]any) (asked bool,
 	return false, err
 }
 
-// record tells the ledger what happened to the house itself.
+// record notes in the ledger what happened to the server itself.
 func (x *exchange) record(event, subject string, facts map[string]any) error {
 	err := x.cfg.Service.Record(x.r.Context(), x.tenant(), event, subject, actor(x.token), facts)
 	x.wake()

@@ -17,7 +17,7 @@ import (
 // TestH3_AnAdminTokenIsNoApprover: whoever holds one makes no token that answers, none that asks and administers, and no token
 // at all without two administrators.
 func TestH3_AnAdminTokenIsNoApprover(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	admin := h.admin()
 	for _, body := range []string{
 		`{"name":"m","scopes":["vote"],"person":"mara"}`,
@@ -52,7 +52,7 @@ func TestH3_AnAdminTokenIsNoApprover(t *testing.T) {
 
 // TestH3_ATokenThatAsksDoesNotAdminister: a token from before that administers and asks does no administration.
 func TestH3_ATokenThatAsksDoesNotAdminister(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	both := h.token(store.Token{Name: "both", Scopes: []string{"request", "admin", "read"}})
 	for _, path := range []string{"/v1/tokens", "/v1/freezes/lift"} {
 		if a := h.do("POST", path, both, `{"name":"x","scopes":["read"]}`); a.str("code") != "missing_scope" {
@@ -63,7 +63,7 @@ func TestH3_ATokenThatAsksDoesNotAdminister(t *testing.T) {
 
 // TestH3_AnAdministratorNeedsAnother: the person of an admin token can't be the one who approves what it asks.
 func TestH3_AnAdministratorNeedsAnother(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	if err := h.svc.Freeze(t.Context(), "acme", "desk", "mara", "odd"); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestH3_AnAdministratorNeedsAnother(t *testing.T) {
 
 // TestH3_RuntimesCantSpeakForAdministration: for them the reserved agent is not there.
 func TestH3_RuntimesCantSpeakForAdministration(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt := h.runtime()
 	for path, body := range map[string]string{
 		"requests":  `{"call":{"kind":"tool","tool":"create_token","args":{"name":"x"}}}`,
@@ -102,7 +102,7 @@ func TestH3_RuntimesCantSpeakForAdministration(t *testing.T) {
 
 // TestL1_WhoLeftCanDoNothing: a token of somebody whom the directory doesn't know any more neither freezes nor revokes.
 func TestL1_WhoLeftCanDoNothing(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	mara, gone := h.voter("mara"), h.voter("eve")
 	r := h.ask(h.runtime(), `{"amount":1}`)
 	grant := h.do("POST", "/v1/requests/"+r.ID+"/votes", mara,
@@ -119,7 +119,7 @@ func TestL1_WhoLeftCanDoNothing(t *testing.T) {
 
 // TestH3_ACommandLineIsSignedInByItsPerson goes the whole way of a command line by HTTP.
 func TestH3_ACommandLineIsSignedInByItsPerson(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	begun := h.do("POST", "/v1/device", "", `{"name":"laptop"}`).must(201)
 	code := begun.str("device_code")
 	if url := begun.str("verification_url"); url != "https://assent.example/device" {
@@ -142,12 +142,12 @@ func TestH3_ACommandLineIsSignedInByItsPerson(t *testing.T) {
 
 	r := h.ask(h.runtime(), `{"amount":1}`)
 	h.vote(made.str("secret"), r, "approve").must(200)
-	h.clock.add(tokens.VoteAge)
+	h.clock.Add(tokens.VoteAge)
 	h.do("GET", "/v1/requests", made.str("secret"), "").must(401)
 }
 
 // confirm does what the inbox does when a person confirms a code.
-func (h *house) confirm(code, person string) {
+func (h *harness) confirm(code, person string) {
 	h.t.Helper()
 	devices := &tokens.Devices{Maker: &tokens.Maker{Store: h.store, Now: h.clock.Now}, Values: h.store}
 	if err := devices.Answer(h.t.Context(), code, "acme", person, true); err != nil {
@@ -156,7 +156,7 @@ func (h *house) confirm(code, person string) {
 }
 
 func TestTheClientSignsIn(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	c, err := client.New(h.url, "", client.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestTheClientSignsIn(t *testing.T) {
 
 // TestL15_ActsOfAdministratorsAreInTheLedger: exports, deliveries sent again, tokens, freezes.
 func TestL15_ActsOfAdministratorsAreInTheLedger(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	admin := h.admin()
 	h.do("POST", "/v1/freezes", admin, `{"agent":"desk","reason":"odd"}`).must(200)
 	h.administer("/v1/freezes/lift", admin, `{"agent":"desk","reason":"done"}`).must(200)

@@ -19,7 +19,7 @@ import (
 
 // TestNobodyAnswersWhatTheirOwnTokenAsked: whoever asks through one token must not answer through another, whatever the first one is called.
 func TestNobodyAnswersWhatTheirOwnTokenAsked(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	laptop := h.token(store.Token{Name: "laptop", Person: "mara", Scopes: []string{"request"}})
 	r := h.ask(laptop, `{"amount":1}`)
 	if got := h.vote(h.voter("mara"), r, "approve").must(200).str("outcome"); got != "not_eligible" {
@@ -32,12 +32,12 @@ func TestNobodyAnswersWhatTheirOwnTokenAsked(t *testing.T) {
 
 // TestEventStreamsEndWithTheirToken: a token that was revoked, or that expired, sees nothing more.
 func TestEventStreamsEndWithTheirToken(t *testing.T) {
-	for name, end := range map[string]func(h *house, id string){
-		"revoked": func(h *house, id string) { h.do("POST", "/v1/tokens/"+id+"/revoke", h.admin(), "").must(204) },
-		"expired": func(h *house, _ string) { h.clock.add(2 * time.Hour) },
+	for name, end := range map[string]func(h *harness, id string){
+		"revoked": func(h *harness, id string) { h.do("POST", "/v1/tokens/"+id+"/revoke", h.admin(), "").must(204) },
+		"expired": func(h *harness, _ string) { h.clock.Add(2 * time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newHarness(t)
 			spy := h.token(store.Token{Name: "spy", Scopes: []string{"read"}})
 			id := ""
 			tokens, err := h.store.Tokens(t.Context(), "acme")
@@ -71,7 +71,7 @@ func TestEventStreamsEndWithTheirToken(t *testing.T) {
 
 // TestLongPollsEndWithTheirToken: what happens after a token was revoked is not told to whoever began to wait before.
 func TestLongPollsEndWithTheirToken(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
 	r := h.ask(rt, `{"amount":1}`)
 	tokens, err := h.store.Tokens(t.Context(), "acme")
@@ -97,7 +97,7 @@ func TestLongPollsEndWithTheirToken(t *testing.T) {
 // TestSlowBodiesAreCutOff: whoever needn't sign in can't hold connections by sending a form a byte at a time.
 func TestSlowBodiesAreCutOff(t *testing.T) {
 	read := make(chan error, 1)
-	h := newHouse(t, func(c *server.Config) {
+	h := newHarness(t, func(c *server.Config) {
 		c.Timing.Body = 50 * time.Millisecond
 		c.Inbox = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, err := io.ReadAll(r.Body)
@@ -143,7 +143,7 @@ func TestSlowBodiesAreCutOff(t *testing.T) {
 
 // TestFreezesNameAgents: what can't be the name of an agent can't be frozen, so that nobody fills what every call reads.
 func TestFreezesNameAgents(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	mara := h.voter("mara")
 	for name, agent := range map[string]string{"long": strings.Repeat("a", 100_000), "control": `a\u0000b`, "line": `a\nb`} {
 		if a := h.do("POST", "/v1/freezes", mara, `{"agent":"`+agent+`"}`); a.status != 422 {

@@ -19,7 +19,7 @@ import (
 )
 
 func TestAuditVerifiesOffline(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
 	c := h.client(mara)
 	if a := h.do("GET", "/v1/audit/checkpoint", mara, "").must(200); a.get("size") != 0.0 || a.str("checkpoint") != "" || a.str("public_key") != h.signer.PublicKey() {
@@ -63,7 +63,7 @@ func TestAuditVerifiesOffline(t *testing.T) {
 }
 
 func TestDeliveries(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	admin := h.admin()
 	err := h.store.Update(t.Context(), "acme", func(tx approval.Tx) error {
 		record, err := ledger.Entry{Time: time.Now(), Tenant: "acme", Type: "mark"}.Seal(strings.NewReader(strings.Repeat("salt", 100)))
@@ -103,7 +103,7 @@ func TestDeliveries(t *testing.T) {
 
 // TestDo is the whole loop of a runtime, through the client.
 func TestDo(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	c, mara := h.client(h.runtime()), h.client(h.voter("mara"))
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
@@ -154,7 +154,7 @@ func TestDo(t *testing.T) {
 				t.Error(err)
 			}
 		}, "", "The request was taken back: never mind."},
-		{"no one in time", `{"kind":"tool","tool":"trade","args":{"amount":6}}`, func(*approval.Request) { h.clock.add(25 * time.Hour) }, "", "Nobody decided about this call in time"},
+		{"no one in time", `{"kind":"tool","tool":"trade","args":{"amount":6}}`, func(*approval.Request) { h.clock.Add(25 * time.Hour) }, "", "Nobody decided about this call in time"},
 	} {
 		if strings.HasPrefix(tt.name, "no one") { // tokens must outlive the wait
 			c = h.client(h.token(store.Token{Name: "rt", Scopes: []string{"request"}, Expires: time.Now().Add(99 * time.Hour)}))
@@ -181,7 +181,7 @@ func TestDo(t *testing.T) {
 
 // TestTheRestOfTheClient walks through what the other tests don't.
 func TestTheRestOfTheClient(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	ctx := t.Context()
 	c, mara, root := h.client(h.runtime()), h.client(h.voter("mara")), h.client(h.admin())
 	d, err := c.Decide(ctx, "desk", []byte(`{"kind":"tool","tool":"trade"}`))

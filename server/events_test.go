@@ -23,8 +23,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// mark records an entry of the house for acme.
-func (h *house) mark(subject string) {
+// mark records an entry of no request for acme.
+func (h *harness) mark(subject string) {
 	h.t.Helper()
 	if err := h.svc.Record(h.t.Context(), "acme", "mark", subject, "test", nil); err != nil {
 		h.t.Fatal(err)
@@ -32,7 +32,7 @@ func (h *house) mark(subject string) {
 }
 
 // take reads n events, or fails the test.
-func take(t *testing.T, h *house, token string, after int64, n int, do func(i int)) []client.Event {
+func take(t *testing.T, h *harness, token string, after int64, n int, do func(i int)) []client.Event {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -52,7 +52,7 @@ func take(t *testing.T, h *house, token string, after int64, n int, do func(i in
 }
 
 func TestEvents(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
 	r := h.ask(rt, `{"secret":"hunter2"}`)
 	h.vote(mara, r, "approve").must(200)
@@ -84,7 +84,7 @@ func TestEvents(t *testing.T) {
 
 // TestEventsGoOnAfterARestart: a watcher that began with what happens next misses nothing of what happens while the server is away.
 func TestEventsGoOnAfterARestart(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	mara := h.voter("mara")
 	h.mark("old")
 	h.size()
@@ -175,7 +175,7 @@ func (r *relay) pass(c net.Conn) {
 func TestManyWatchers(t *testing.T) {
 	const watchers, entries = 500, 40
 	counted := &counting{}
-	h := newHouse(t, func(c *server.Config) { counted.Store = c.Store; c.Store = counted; c.Timing.Heartbeat = time.Minute })
+	h := newHarness(t, func(c *server.Config) { counted.Store = c.Store; c.Store = counted; c.Timing.Heartbeat = time.Minute })
 	h.size()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -231,7 +231,7 @@ func (c *counting) Leaves(ctx context.Context, tenant string, from int64, limit 
 }
 
 func TestTooManyWatchers(t *testing.T) {
-	h := newHouse(t, func(c *server.Config) {
+	h := newHarness(t, func(c *server.Config) {
 		limits := quota.Default(1<<30, 2)
 		limits.Streams = quota.Parts{Total: 1, Tenant: 1, Caller: 1}
 		c.Shares = quota.New(limits)
@@ -249,7 +249,7 @@ func TestTooManyWatchers(t *testing.T) {
 }
 
 // stream opens the event stream and leaves it to the caller.
-func (h *house) stream(ctx context.Context, token, query string) io.Reader {
+func (h *harness) stream(ctx context.Context, token, query string) io.Reader {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, "GET", h.url+"/v1/events"+query, nil)
 	if err != nil {
@@ -268,7 +268,7 @@ func (h *house) stream(ctx context.Context, token, query string) io.Reader {
 }
 
 func TestHeartbeatsAndTheEnd(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	lines := bufio.NewScanner(h.stream(t.Context(), h.voter("mara"), ""))
 	var seen []string
 	for lines.Scan() && len(seen) < 6 {
@@ -287,7 +287,7 @@ func TestHeartbeatsAndTheEnd(t *testing.T) {
 
 // TestSlowReaders: who doesn't read is cut off; others don't notice.
 func TestSlowReaders(t *testing.T) {
-	h := newHouse(t, func(c *server.Config) { c.Timing.Slow = 100 * time.Millisecond })
+	h := newHarness(t, func(c *server.Config) { c.Timing.Slow = 100 * time.Millisecond })
 	mara := h.voter("mara")
 	const bulk = 25
 	for range bulk { // more than any buffer on the way takes, and than the server remembers
@@ -315,7 +315,7 @@ func TestSlowReaders(t *testing.T) {
 }
 
 func TestLongPoll(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
 	r := h.ask(rt, `{"amount":1}`)
 	var all sync.WaitGroup
@@ -351,7 +351,7 @@ func TestLongPoll(t *testing.T) {
 
 // TestNoRunWithoutTheStore (threat 19 of the wishes): a store that is lost denies.
 func TestNoRunWithoutTheStore(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
 	r := h.ask(rt, `{"amount":1}`)
 	h.vote(mara, r, "approve").must(200)
@@ -379,7 +379,7 @@ func TestNoRunWithoutTheStore(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	h := newHouse(t, func(c *server.Config) { c.MetricsToken = true; c.Timing.Gauges = 10 * time.Millisecond })
+	h := newHarness(t, func(c *server.Config) { c.MetricsToken = true; c.Timing.Gauges = 10 * time.Millisecond })
 	rt, mara := h.runtime(), h.voter("mara")
 	r := h.ask(rt, `{"amount":1}`)
 	h.ask(rt, `{"amount":2}`)
@@ -412,7 +412,7 @@ func TestMetrics(t *testing.T) {
 }
 
 func TestPanicsTellNothing(t *testing.T) {
-	h := newHouse(t, func(c *server.Config) {
+	h := newHarness(t, func(c *server.Config) {
 		c.Directory = broken{c.Directory}
 		c.Inbox = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/half" {

@@ -17,7 +17,7 @@ import (
 )
 
 func TestTheWayOfACall(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
 
 	quote := h.do("POST", "/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"quote"}}`).must(200)
@@ -69,7 +69,7 @@ func TestTheWayOfACall(t *testing.T) {
 
 // Two runtimes that ask for one call share the request and its permit; one that never asked doesn't know of it.
 func TestRuntimesShareARequest(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	first, mara := h.runtime(), h.voter("mara")
 	second := h.token(store.Token{Name: "rt2", Scopes: []string{"request"}})
 	stranger := h.token(store.Token{Name: "rt3", Scopes: []string{"request"}})
@@ -92,7 +92,7 @@ func TestRuntimesShareARequest(t *testing.T) {
 }
 
 func TestDecideRecordsNothing(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	before := h.size()
 	d := h.do("POST", "/v1/agents/desk/decide", h.runtime(), `{"kind":"tool","tool":"trade","args":{"amount":1,"amount":2}}`).must(200)
 	if d.str("outcome") != "deny" || !strings.Contains(d.text, "unreadable_arguments") {
@@ -108,7 +108,7 @@ func TestDecideRecordsNothing(t *testing.T) {
 
 // TestH7_TheAPIDeniesKeysThatFoldAlike, whether it is asked to decide or to open a request.
 func TestH7_TheAPIDeniesKeysThatFoldAlike(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for _, call := range []string{
 		`{"kind":"tool","tool":"quote","args":{"url":"https://fine.example","URL":"https://evil.example"}}`,
 		`{"kind":"tool","tool":"quote","args":{"list":[{"key":1,"\u212aey":2}]}}`,
@@ -124,7 +124,7 @@ func TestH7_TheAPIDeniesKeysThatFoldAlike(t *testing.T) {
 
 // TestUsers2_4_AnEditTakesAnObjectOfArguments: a person can't turn a call into one that no runtime may ask for.
 func TestUsers2_4_AnEditTakesAnObjectOfArguments(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.ask(h.runtime(), `{"amount":1}`)
 	for _, arguments := range []string{`"[1]"`, `"null"`, `"\"{}\""`} {
 		body := `{"arguments":` + arguments + `,"binding":"` + r.Binding() + `","shown_fully":true}`
@@ -137,7 +137,7 @@ func TestUsers2_4_AnEditTakesAnObjectOfArguments(t *testing.T) {
 // TestUsers2_4_TheAPITakesAnObjectOfArguments: what SDKs hand out as JSON text is refused with a sentence that says what to
 // send; nobody is asked about it, and no tool without a condition runs with it.
 func TestUsers2_4_TheAPITakesAnObjectOfArguments(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for args, want := range map[string]string{
 		`"{\"amount\":20000}"`: "args: expected an object; args is JSON text: send the object itself",
 		`"amount"`:             "args: expected an object, found JSON of kind string",
@@ -159,7 +159,7 @@ func TestUsers2_4_TheAPITakesAnObjectOfArguments(t *testing.T) {
 }
 
 func TestVotesNeedWhatWasSeen(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
 	r := h.ask(rt, `{"amount":1}`)
 	path := "/v1/requests/" + r.ID + "/votes"
@@ -196,7 +196,7 @@ func TestVotesNeedWhatWasSeen(t *testing.T) {
 }
 
 func TestVotesTellTheirChannel(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
 	for i, c := range []struct{ field, want string }{{"", "api"}, {`,"channel":"cli"`, "cli"}} {
 		r := h.ask(rt, fmt.Sprintf(`{"amount":%d}`, i))
@@ -215,7 +215,7 @@ func TestVotesTellTheirChannel(t *testing.T) {
 }
 
 func TestGrantOfferedAndUsed(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
 	r := h.do("POST", "/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"spend","args":{"amount":100}}}`).must(201).request("request")
 	body := `{"verdict":"approve","shown_fully":true,"binding":"` + r.Binding() + `","grant":{"max_age":"1h30m","max_uses":3,"bounds":[{"path":"amount","kind":"at_most"}]}}`
@@ -247,7 +247,7 @@ func TestGrantOfferedAndUsed(t *testing.T) {
 }
 
 func TestEdits(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
 	r := h.ask(rt, `{"amount":100}`)
 	body := func(arguments string) string {
@@ -279,7 +279,7 @@ func TestEdits(t *testing.T) {
 }
 
 func TestEditThatPolicyDenies(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.ask(h.runtime(), `{"amount":100}`)
 	h.rewrite("policies/controls.policy.yaml", "targets: [drop]", "targets: [drop, trade]")
 	a := h.do("POST", "/v1/requests/"+r.ID+"/edits", h.voter("mara"), `{"arguments":"{}","shown_fully":true,"binding":"`+r.Binding()+`"}`, "If-Match", `"1"`)
@@ -288,8 +288,8 @@ func TestEditThatPolicyDenies(t *testing.T) {
 	}
 }
 
-// rewrite changes a file of the house and loads the agents again.
-func (h *house) rewrite(file, old, now string) {
+// rewrite changes a file and loads the agents again.
+func (h *harness) rewrite(file, old, now string) {
 	h.t.Helper()
 	name := filepath.Join(h.dir, file)
 	src, err := os.ReadFile(name)
@@ -309,7 +309,7 @@ func (h *house) rewrite(file, old, now string) {
 }
 
 func TestRulesThatChangeVoidAnApproval(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt := h.runtime()
 	r := h.ask(rt, `{"amount":1}`)
 	h.vote(h.voter("mara"), r, "approve").must(200)
@@ -320,7 +320,7 @@ func TestRulesThatChangeVoidAnApproval(t *testing.T) {
 }
 
 func TestEndings(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
 
 	denied := h.ask(rt, `{"amount":1}`)
@@ -349,7 +349,7 @@ func TestEndings(t *testing.T) {
 	}
 
 	late := h.ask(rt, `{"amount":5}`)
-	h.clock.add(25 * time.Hour)
+	h.clock.Add(25 * time.Hour)
 	rt, mara = h.runtime(), h.voter("mara")
 	testwait.Until(t, "the deadline acts by itself", func() bool {
 		return h.do("GET", "/v1/requests/"+late.ID, rt, "").str("state") == "expired"
@@ -363,7 +363,7 @@ func TestEndings(t *testing.T) {
 }
 
 func TestFreeze(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt, mara, admin := h.runtime(), h.voter("mara"), h.admin()
 	r := h.ask(rt, `{"amount":1}`)
 	h.vote(mara, r, "approve").must(200)
@@ -390,7 +390,7 @@ func TestFreeze(t *testing.T) {
 }
 
 func TestIdempotencyKeys(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt := h.runtime()
 	open := func(token, key, args string) *answer {
 		return h.do("POST", "/v1/agents/desk/requests", token, `{"call":{"kind":"tool","tool":"trade","args":`+args+`}}`, "Idempotency-Key", key)
@@ -412,7 +412,7 @@ func TestIdempotencyKeys(t *testing.T) {
 }
 
 func TestListsAndFigures(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
 	one := h.ask(rt, `{"amount":1}`)
 	h.do("POST", "/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"wire","principal":"zed"}}`).must(201)

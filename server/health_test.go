@@ -16,7 +16,7 @@ import (
 // TestUsers4_3_ABrokenAgentDegrades: it leaves the server ready, its last good copy deciding, and everybody is told,
 // but not of whom it is.
 func TestUsers4_3_ABrokenAgentDegrades(t *testing.T) {
-	h := newHouse(t, func(c *server.Config) {
+	h := newHarness(t, func(c *server.Config) {
 		c.UnusableAgents = func() int { return 1 }
 		c.Loaded = func(tenant string) []openapi.Loaded {
 			return []openapi.Loaded{{Part: "agents", Digest: "sha256:aa", Problems: []string{"of " + tenant}}}
@@ -57,7 +57,7 @@ func TestUsers4_3_ABrokenAgentDegrades(t *testing.T) {
 
 // TestUsers4_4_AnAgentThatWasNeverGoodIsDenied, with the place of what is wrong.
 func TestUsers4_4_AnAgentThatWasNeverGoodIsDenied(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	text, err := os.ReadFile(filepath.Join(h.dir, "agents", "other.agf.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -77,10 +77,10 @@ func TestUsers4_4_AnAgentThatWasNeverGoodIsDenied(t *testing.T) {
 // TestUsers4_10_FiguresAreOfNow: what was opened, and what is frozen, shows at the next scrape, however seldom the
 // store is read otherwise.
 func TestUsers4_10_FiguresAreOfNow(t *testing.T) {
-	h := newHouse(t, func(c *server.Config) { c.Timing.Gauges, c.Version = time.Hour, "1.2.3" })
+	h := newHarness(t, func(c *server.Config) { c.Timing.Gauges, c.Version = time.Hour, "1.2.3" })
 	shows := func(lines ...string) {
 		t.Helper()
-		h.clock.add(2 * time.Second)
+		h.clock.Add(2 * time.Second)
 		text := h.do("GET", "/metrics", "", "").must(200).text
 		for _, line := range lines {
 			if !strings.Contains(text, "\n"+line) {
@@ -91,7 +91,7 @@ func TestUsers4_10_FiguresAreOfNow(t *testing.T) {
 	shows(`assent_build_info{goversion="go`, "assent_oldest_pending_seconds 0", "assent_frozen 0")
 	rt, mara := h.runtime(), h.voter("mara")
 	h.ask(rt, `{"amount":1}`)
-	h.clock.add(58 * time.Second)
+	h.clock.Add(58 * time.Second)
 	h.ask(rt, `{"amount":2}`)
 	h.do("POST", "/v1/freezes", mara, `{"reason":"a drill"}`).must(200)
 	shows(`assent_open_requests{state="pending"} 2`, "assent_oldest_pending_seconds 60", "assent_frozen 1")
@@ -102,7 +102,7 @@ func TestUsers4_10_FiguresAreOfNow(t *testing.T) {
 
 // TestL12_MetricsElsewhere: with a listener of their own the figures are not served beside the API.
 func TestL12_MetricsElsewhere(t *testing.T) {
-	h := newHouse(t, func(c *server.Config) { c.MetricsElsewhere = true })
+	h := newHarness(t, func(c *server.Config) { c.MetricsElsewhere = true })
 	h.do("GET", "/metrics", "", "").must(404)
 	own := httptest.NewRecorder()
 	h.srv.MetricsHandler().ServeHTTP(own, httptest.NewRequest("GET", "/metrics", nil))

@@ -51,7 +51,7 @@ func (a *answer) tooMany(words ...string) {
 }
 
 // other is a token of a tenant beside acme.
-func (h *house) other(scopes ...string) string {
+func (h *harness) other(scopes ...string) string {
 	return h.token(store.Token{Tenant: "beta", Name: "rt", Scopes: scopes})
 }
 
@@ -83,7 +83,7 @@ func peak(work func()) int64 {
 // TestH6_BodiesWeighWhatTheyTake: what is counted for a body is no less than what the asking of it takes at most, and
 // not absurdly more.
 func TestH6_BodiesWeighWhatTheyTake(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	const size = 1 << 20
 	for name, args := range map[string]string{
 		"a text":  `{"a":"` + strings.Repeat("x", size) + `"}`,
@@ -125,7 +125,7 @@ type upload struct {
 	in   *bufio.Reader
 }
 
-func (h *house) upload(token string, length int) *upload {
+func (h *harness) upload(token string, length int) *upload {
 	h.t.Helper()
 	at, err := url.Parse(h.url)
 	if err != nil {
@@ -160,7 +160,7 @@ func (u *upload) answer() *answer {
 // TestH6_MemoryIsTakenBeforeABodyIsRead: a token that has begun as many large calls as fit into its part is told so
 // before it sends more; another token of the tenant, and other tenants, go on; and what was begun gets its answer.
 func TestH6_MemoryIsTakenBeforeABodyIsRead(t *testing.T) {
-	h := newHouse(t, limited(func(l *quota.Limits) {
+	h := newHarness(t, limited(func(l *quota.Limits) {
 		l.Memory = quota.Parts{Total: 400 << 20, Tenant: 300 << 20, Caller: 150 << 20}
 	}))
 	greedy, fellow, other := h.runtime(), h.token(store.Token{Name: "rt2", Scopes: []string{"decide"}}), h.other("decide")
@@ -199,7 +199,7 @@ func TestH6_MemoryIsTakenBeforeABodyIsRead(t *testing.T) {
 // TestH6_BodiesOfUnknownLengthTakeWhatTheyHave: a body that doesn't say how long it is ends where there is no more
 // room.
 func TestH6_BodiesOfUnknownLengthTakeWhatTheyHave(t *testing.T) {
-	h := newHouse(t, limited(func(l *quota.Limits) {
+	h := newHarness(t, limited(func(l *quota.Limits) {
 		l.Memory = quota.Parts{Total: 150 << 20, Tenant: 100 << 20, Caller: 60 << 20}
 	}))
 	held := h.upload(h.other("decide"), 4<<20) // 88 MiB of memory
@@ -217,7 +217,7 @@ func TestH6_BodiesOfUnknownLengthTakeWhatTheyHave(t *testing.T) {
 }
 
 // chunked decides a call whose body does not say its length.
-func (h *house) chunked(token string, body io.Reader) int {
+func (h *harness) chunked(token string, body io.Reader) int {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(h.t.Context(), "POST", h.url+"/v1/agents/desk/decide", io.MultiReader(body))
 	if err != nil {
@@ -235,7 +235,7 @@ func (h *house) chunked(token string, body io.Reader) int {
 
 // TestH6_ACallMayHave50000Values: more are denied, in words that say how many there were.
 func TestH6_ACallMayHave50000Values(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt := h.runtime()
 	call := func(n int) string {
 		return `{"kind":"tool","tool":"quote","args":{"a":[` + strings.Repeat("1,", n-3) + `1]}}`
@@ -253,7 +253,7 @@ func TestH6_ACallMayHave50000Values(t *testing.T) {
 
 // TestH6_AFieldMayHave10000Values: beside calls there is nothing that could have more.
 func TestH6_AFieldMayHave10000Values(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt := h.runtime()
 	id := h.ask(rt, `{"quantity":1}`).ID
 	numbers := "[" + strings.Repeat("1,", 400_000) + "1]"
@@ -271,7 +271,7 @@ func TestH6_AFieldMayHave10000Values(t *testing.T) {
 // TestH6_LargeRequestsAreReadInTurn: many who read a request of 8 MiB at once share memory and turns, and nobody else
 // waits for them.
 func TestH6_LargeRequestsAreReadInTurn(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt, reader, other := h.runtime(), h.token(store.Token{Name: "reader", Scopes: []string{"read"}}), h.other("decide")
 	r := h.ask(rt, `{"a":"`+strings.Repeat(`\"`, 4_000_000)+`"}`)
 	ctx, stop := context.WithCancel(t.Context())
@@ -321,7 +321,7 @@ func TestH6_LargeRequestsAreReadInTurn(t *testing.T) {
 // TestM9_PollsOfOneTokenEnd: long polls have a part for each token and tenant. Whoever has no place may ask without
 // waiting.
 func TestM9_PollsOfOneTokenEnd(t *testing.T) {
-	h := newHouse(t, limited(func(l *quota.Limits) { l.Polls = quota.Parts{Total: 4, Tenant: 3, Caller: 2} }))
+	h := newHarness(t, limited(func(l *quota.Limits) { l.Polls = quota.Parts{Total: 4, Tenant: 3, Caller: 2} }))
 	rt, fellow := h.runtime(), h.token(store.Token{Name: "reader", Scopes: []string{"read"}})
 	r := h.ask(rt, `{"a":1}`)
 	path := "/v1/requests/" + r.ID
@@ -362,7 +362,7 @@ func TestM9_PollsOfOneTokenEnd(t *testing.T) {
 
 // TestM9_StreamsOfOneTokenEnd: so have event streams, and another tenant's are its own.
 func TestM9_StreamsOfOneTokenEnd(t *testing.T) {
-	h := newHouse(t, limited(func(l *quota.Limits) { l.Streams = quota.Parts{Total: 4, Tenant: 3, Caller: 2} }))
+	h := newHarness(t, limited(func(l *quota.Limits) { l.Streams = quota.Parts{Total: 4, Tenant: 3, Caller: 2} }))
 	mara, fellow := h.voter("mara"), h.token(store.Token{Name: "reader", Scopes: []string{"read"}})
 	for range 2 {
 		h.stream(t.Context(), mara, "")
@@ -379,7 +379,7 @@ func TestM9_StreamsOfOneTokenEnd(t *testing.T) {
 
 // TestM10_TooManyOpenRequestsAreRefused: as a problem that says what to do, and denies.
 func TestM10_TooManyOpenRequestsAreRefused(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.stop()
 	h.svc = approval.New(h.store, h.plans, h.people, h.clock.Now, rand.Reader,
 		approval.Config{Quota: approval.Quota{Token: approval.Amounts{Open: 1}}})
@@ -395,7 +395,7 @@ func TestM10_TooManyOpenRequestsAreRefused(t *testing.T) {
 
 // TestL13_ProblemsRepeatNoLongNames: whatever somebody sends, the answer that refuses it is short.
 func TestL13_ProblemsRepeatNoLongNames(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt, admin := h.runtime(), h.admin()
 	long := strings.Repeat("é", 400_000)
 	for name, c := range map[string]struct{ path, token, body string }{
@@ -432,7 +432,7 @@ func TestL13_ProblemsRepeatNoLongNames(t *testing.T) {
 
 // TestD18_WhatMayBeMadeCanBeRead: ids of RAP calls are read back by an address, in which each byte takes three.
 func TestD18_WhatMayBeMadeCanBeRead(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt := h.runtime()
 	id := url.QueryEscape(strings.Repeat("\u00e9", 4096))
 	a := h.do("GET", "/v1/agents/desk/rap/calls?thread="+id+"&id="+id, rt, "")

@@ -24,7 +24,7 @@ func contractPage(t *testing.T) string {
 
 // TestContractPage runs the examples of docs/contracts/http.md one after the other.
 func TestContractPage(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	known := map[string]string{"$RUNTIME": h.runtime(), "$MARA": h.voter("mara"), "$ADMIN": h.admin()}
 	example := regexp.MustCompile("(?s)```http\n(.*?)\n```\n```json ([0-9]+)\n(.*?)\n```")
 	all := example.FindAllStringSubmatch(contractPage(t), -1)

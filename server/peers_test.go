@@ -62,7 +62,7 @@ func alike(t *testing.T, what string, refused bool, a *answer) {
 }
 
 func TestD18_TheDocumentIsAsStrictAsTheServerAboutBodies(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	runtime, mara, admin := h.runtime(), h.voter("mara"), h.admin()
 	call := h.ask(runtime, `{"amount":20000}`)
 	tool := func(more string) string { return `{"kind":"tool","tool":"trade"` + more + `}` }
@@ -134,7 +134,7 @@ func TestD18_TheDocumentIsAsStrictAsTheServerAboutBodies(t *testing.T) {
 }
 
 func TestD18_TheDocumentIsAsStrictAsTheServerAboutParameters(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	runtime, mara, admin := h.runtime(), h.voter("mara"), h.admin()
 	call := h.ask(runtime, `{"amount":20000}`)
 	for _, c := range []struct {
@@ -184,7 +184,7 @@ func refusesText(t *testing.T, schema map[string]any, text string) bool {
 
 // Combinations that no schema of a parameter can express are understood and refused.
 func TestD18_RefusesCombinationsAsInvalid(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	if a := h.do("GET", "/v1/requests?mine=true&group=risk", h.voter("mara"), ""); a.status != 422 || a.str("field") != "group" {
 		t.Errorf("%d %s", a.status, a.text)
 	}

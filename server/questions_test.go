@@ -19,18 +19,18 @@ import (
 const motd = `{"call":{"kind":"tool","tool":"quote","args":{"path":"/etc/motd"},"principal":"mara@example.com"},` +
 	`"question":{"asker":"files","prompt":"Write <b>/etc/motd</b>?","choices":["Yes","","No"],"default":2}}`
 
-func (h *house) put(token, key, body string) *answer {
+func (h *harness) put(token, key, body string) *answer {
 	h.t.Helper()
 	return h.do("POST", "/v1/agents/desk/questions", token, body, "Idempotency-Key", key)
 }
 
-func (h *house) pick(token string, r *approval.Request, more string) *answer {
+func (h *harness) pick(token string, r *approval.Request, more string) *answer {
 	h.t.Helper()
 	return h.do("POST", "/v1/requests/"+r.ID+"/votes", token, `{"binding":"`+r.Binding()+`",`+more+`}`, "If-Match", version(r))
 }
 
 func TestTheWayOfAQuestion(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
 	opened := h.put(rt, "k", motd).must(201)
 	r := opened.request("request")
@@ -64,7 +64,7 @@ func TestTheWayOfAQuestion(t *testing.T) {
 }
 
 func TestQuestionsThatTheServerRefuses(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt := h.runtime()
 	question := func(q string) string { return `{"call":{"kind":"tool","tool":"quote"},"question":` + q + `}` }
 	for name, c := range map[string]struct{ body, field, code string }{
@@ -104,7 +104,7 @@ func TestQuestionsThatTheServerRefuses(t *testing.T) {
 
 // Answers to questions and to calls are not mixed up, and a question approves nothing.
 func TestWrongAnswersToQuestions(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
 	r, call := h.put(rt, "k", motd).must(201).request("request"), h.ask(rt, `{"amount":1}`)
 	for name, c := range map[string]struct {
@@ -144,7 +144,7 @@ func TestWrongAnswersToQuestions(t *testing.T) {
 
 // While the kill switch is thrown, no way leads the runtime to the answer; people still see it.
 func TestFrozenAnswersAreHeldBack(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt, mara, admin := h.runtime(), h.voter("mara"), h.admin()
 	r := h.put(rt, "k", motd).must(201).request("request")
 	h.do("POST", "/v1/freezes", mara, `{"agent":"desk"}`).must(200)
@@ -183,7 +183,7 @@ func TestFrozenAnswersAreHeldBack(t *testing.T) {
 }
 
 func TestClientAsks(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	ctx, rt, mara := t.Context(), h.client(h.runtime()), h.client(h.voter("mara"))
 	call := []byte(`{"kind":"tool","tool":"quote","args":{ "n": 1.0 },"principal":"mara"}`)
 	q := approval.Question{Asker: "files", Prompt: "Write <&> é?", Choices: []string{"", "Yes", "Yes"}, Default: 1}
@@ -228,7 +228,7 @@ func TestClientAsks(t *testing.T) {
 
 // What is sent on the stream of events tells that a question was put and answered, and none of the tool's words.
 func TestEventsOfQuestions(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	r := h.put(h.runtime(), "k", motd).must(201).request("request")
 	h.pick(h.voter("mara"), r, `"verdict":"choose","choice":1,"shown_fully":true`).must(200)
 	h.size()
@@ -249,7 +249,7 @@ func TestEventsOfQuestions(t *testing.T) {
 // TestQuestionsOfOthersAreNotMine: a question to one person is nobody else's to answer, and stands in nobody else's list of what is; however many there
 // are before one's own.
 func TestQuestionsOfOthersAreNotMine(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	rt, mara, ben := h.runtime(), h.voter("mara"), h.voter("ben")
 	own := h.put(rt, "own", strings.Replace(motd, "mara@example.com", "ben", 1)).must(201).request("request")
 	for i := range 7 {

@@ -86,11 +86,11 @@ func (s *toolServer) says(t *testing.T, nth int, message string) {
 	}
 }
 
-// withTools is a house whose agent desk has a runtime.
-func withTools(t *testing.T, tools *toolServer) *house {
+// withTools is a server whose agent desk has a runtime.
+func withTools(t *testing.T, tools *toolServer) *harness {
 	t.Helper()
 	var ours *runtime.Runtime
-	h := newHouse(t, func(c *server.Config) {
+	h := newHarness(t, func(c *server.Config) {
 		c.Tools = func(tenant, agent string) *runtime.Runtime {
 			if tenant != "acme" || agent != "desk" {
 				return nil

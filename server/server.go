@@ -80,7 +80,7 @@ type Config struct {
 // Timing is how often things happen.
 type Timing struct {
 	Tick      time.Duration // how often time acts on requests; 250ms
-	Seal      time.Duration // how often is looked for entries to seal when nothing woke the sealer; 250ms
+	Seal      time.Duration // interval at which unsealed entries are looked for if no write wakes the sealer; 250ms
 	Sweep     time.Duration // how often expired values are deleted; 1m
 	Heartbeat time.Duration // how long an event stream is silent at most; 15s
 	Body      time.Duration // how long a client may take to send a body; 30s
@@ -202,7 +202,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// inAPI tells whether a path belongs to the API, so that what is wrong about it is told in the API's way.
+// inAPI reports whether a path belongs to the API, so that what is wrong about it is told in the API's way.
 func inAPI(path string) bool {
 	return path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/healthz" || path == "/readyz" || path == "/metrics"
 }

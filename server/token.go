@@ -18,7 +18,7 @@ import (
 // scope is what a token may do.
 type scope = openapi.Scope
 
-// may tells whether a token has a scope that counts. A token that is bound to agents can't read or rule over all of them.
+// may reports whether a token has a scope that counts. A token that is bound to agents can't read or rule over all of them.
 func may(t *store.Token, s scope) bool {
 	if s == openapi.ScopeAdmin && asksForCalls(t) {
 		return false
@@ -107,7 +107,7 @@ func (x *exchange) stillMay(scopes ...scope) error {
 	return permit(t, scopes)
 }
 
-// actsFor tells whether a token may act for an agent.
+// actsFor reports whether a token may act for an agent.
 func actsFor(t *store.Token, agent string) bool {
 	return len(t.Agents) == 0 || slices.Contains(t.Agents, agent)
 }

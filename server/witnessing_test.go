@@ -68,7 +68,7 @@ func (o *otherLog) grow(size, since int64, leaves ...string) string {
 
 // TestH4_AWitnessAnswersWithWhatItKeeps, to those who may show and ask, of their tenant alone.
 func TestH4_AWitnessAnswersWithWhatItKeeps(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	them := h.token(store.Token{Name: "them", Scopes: []string{"witness"}})
 	signer, _, err := ledger.GenerateKey("theirs.example", rand.Reader)
 	if err != nil {
@@ -127,7 +127,7 @@ func TestH4_AWitnessAnswersWithWhatItKeeps(t *testing.T) {
 
 // TestH4_OnlyAdministratorsLetALogBeginAnew, and the ledger tells of it.
 func TestH4_OnlyAdministratorsLetALogBeginAnew(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	them, admin := h.token(store.Token{Name: "them", Scopes: []string{"witness"}}), h.admin()
 	signer, _, err := ledger.GenerateKey("theirs.example", rand.Reader)
 	if err != nil {

@@ -81,17 +81,24 @@ type Holder interface {
 	Cancel(ctx context.Context, ref, reason string) error
 }
 
-// State is the state of a held request, in the words of the runtime: it hides how people got there.
+// State is the state of what people are asked, in the words of the runtime: it hides how people got
+// there.
 type State string
 
-// The states of a held request.
+// The states of approvals and questions.
 const (
 	Pending   State = "pending"
-	Approved  State = "approved"
-	Denied    State = "denied" // by a person or by the rules
+	Denied    State = "denied" // by a person or by the rules; a denied question was never put to people
 	Expired   State = "expired"
 	Cancelled State = "cancelled"
+
+	// Of approvals alone.
+	Approved  State = "approved"
 	Responded State = "responded" // a person answered in place of the tool
+
+	// Of questions alone.
+	Chosen    State = "chosen"
+	Dismissed State = "dismissed" // an explicit act of a person, which picks the default
 )
 
 // Held is a request as its holder has it.

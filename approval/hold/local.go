@@ -9,7 +9,7 @@ import (
 )
 
 // AskFunc answers a tool's question in this process, and takes its time for it. ctx ends when nobody
-// needs the answer any more. AnswerOpen or an unknown state is no answer: the question ends as
+// needs the answer any more. Pending or an unknown state is no answer: the question ends as
 // cancelled.
 type AskFunc func(ctx context.Context, q Question) Answer
 
@@ -80,12 +80,12 @@ func (l *Local) settle(ref string, held Held, answer Answer) {
 
 // Ask puts a question to the function.
 func (l *Local) Ask(ctx context.Context, key string, q Question) (string, error) {
-	c := &local{held: Held{Ref: key, State: Pending}, answer: Answer{State: AnswerOpen}}
+	c := &local{held: Held{Ref: key, State: Pending}, answer: Answer{State: Pending}}
 	l.put(ctx, key, c, func(ctx context.Context) {
 		answer := l.ask(ctx, q)
-		picked := answer.State == AnswerChosen || answer.State == AnswerDismissed
-		if answer.State == AnswerOpen || answer.State == "" || picked && (answer.Selected < 0 || answer.Selected >= len(q.Choices)) {
-			answer = Answer{State: AnswerCancelled, Reason: "no answer was given"}
+		picked := answer.State == Chosen || answer.State == Dismissed
+		if answer.State == Pending || answer.State == "" || picked && (answer.Selected < 0 || answer.Selected >= len(q.Choices)) {
+			answer = Answer{State: Cancelled, Reason: "no answer was given"}
 		}
 		l.settle(key, Held{State: Responded}, answer)
 	})
@@ -155,7 +155,7 @@ func (l *Local) Claim(_ context.Context, ref, _ string, v Verdict) error {
 
 // Cancel withdraws what nobody needs any more.
 func (l *Local) Cancel(_ context.Context, ref, reason string) error {
-	l.settle(ref, Held{State: Cancelled, Reason: reason}, Answer{State: AnswerCancelled, Reason: reason})
+	l.settle(ref, Held{State: Cancelled, Reason: reason}, Answer{State: Cancelled, Reason: reason})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c := l.kept[ref]; c != nil {

@@ -13,12 +13,12 @@ import (
 // TestLocalAsks: a key is asked once, and what is no answer never becomes one.
 func TestLocalAsks(t *testing.T) {
 	for name, test := range map[string]struct{ given, want hold.Answer }{
-		"chosen":       {hold.Answer{State: hold.AnswerChosen, Selected: 1}, hold.Answer{State: hold.AnswerChosen, Selected: 1}},
-		"dismissed":    {hold.Answer{State: hold.AnswerDismissed}, hold.Answer{State: hold.AnswerDismissed}},
-		"out of range": {hold.Answer{State: hold.AnswerChosen, Selected: 2}, hold.Answer{State: hold.AnswerCancelled, Reason: "no answer was given"}},
-		"negative":     {hold.Answer{State: hold.AnswerDismissed, Selected: -1}, hold.Answer{State: hold.AnswerCancelled, Reason: "no answer was given"}},
-		"nothing":      {hold.Answer{}, hold.Answer{State: hold.AnswerCancelled, Reason: "no answer was given"}},
-		"still open":   {hold.Answer{State: hold.AnswerOpen}, hold.Answer{State: hold.AnswerCancelled, Reason: "no answer was given"}},
+		"chosen":       {hold.Answer{State: hold.Chosen, Selected: 1}, hold.Answer{State: hold.Chosen, Selected: 1}},
+		"dismissed":    {hold.Answer{State: hold.Dismissed}, hold.Answer{State: hold.Dismissed}},
+		"out of range": {hold.Answer{State: hold.Chosen, Selected: 2}, hold.Answer{State: hold.Cancelled, Reason: "no answer was given"}},
+		"negative":     {hold.Answer{State: hold.Dismissed, Selected: -1}, hold.Answer{State: hold.Cancelled, Reason: "no answer was given"}},
+		"nothing":      {hold.Answer{}, hold.Answer{State: hold.Cancelled, Reason: "no answer was given"}},
+		"still open":   {hold.Answer{State: hold.Pending}, hold.Answer{State: hold.Cancelled, Reason: "no answer was given"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			times, release := 0, make(chan struct{})
@@ -33,7 +33,7 @@ func TestLocalAsks(t *testing.T) {
 				}
 			}
 			synctest.Wait()
-			if got, err := l.Answer(t.Context(), "k"); err != nil || got.State != hold.AnswerOpen {
+			if got, err := l.Answer(t.Context(), "k"); err != nil || got.State != hold.Pending {
 				t.Errorf("%s: before: %+v, %v", name, got, err)
 			}
 			close(release)
@@ -50,7 +50,7 @@ func TestLocalWithdraws(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := hold.NewLocal(func(ctx context.Context, _ hold.Question) hold.Answer {
 			<-ctx.Done()
-			return hold.Answer{State: hold.AnswerChosen}
+			return hold.Answer{State: hold.Chosen}
 		}, nil)
 		request, end := context.WithCancel(t.Context())
 		if _, err := l.Ask(request, "k", hold.Question{Choices: []string{"a"}}); err != nil {
@@ -58,14 +58,14 @@ func TestLocalWithdraws(t *testing.T) {
 		}
 		end() // the request that brought it is over, the question is not
 		synctest.Wait()
-		if got, _ := l.Answer(t.Context(), "k"); got.State != hold.AnswerOpen {
+		if got, _ := l.Answer(t.Context(), "k"); got.State != hold.Pending {
 			t.Errorf("got %+v", got)
 		}
 		if err := l.Cancel(t.Context(), "k", "the call ended"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if got, _ := l.Answer(t.Context(), "k"); got != (hold.Answer{State: hold.AnswerCancelled, Reason: "the call ended"}) {
+		if got, _ := l.Answer(t.Context(), "k"); got != (hold.Answer{State: hold.Cancelled, Reason: "the call ended"}) {
 			t.Errorf("got %+v", got)
 		}
 		if _, err := l.Answer(t.Context(), "other"); !errors.Is(err, hold.ErrNoRequest) {
@@ -110,7 +110,7 @@ func TestLocalApproves(t *testing.T) {
 // TestLocalWatches: the desk tells what was answered, and that anything may have been at the start.
 func TestLocalWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := hold.NewLocal(func(context.Context, hold.Question) hold.Answer { return hold.Answer{State: hold.AnswerDismissed} }, nil)
+		l := hold.NewLocal(func(context.Context, hold.Question) hold.Answer { return hold.Answer{State: hold.Dismissed} }, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		var heard []string
 		ended := make(chan error)

@@ -41,23 +41,11 @@ type Question struct {
 	Within  time.Duration // until it expires
 }
 
-// Answer is the state of a question.
+// Answer is the state of a question: Pending, Chosen, Dismissed, Expired, Cancelled or Denied. An end
+// without an answer is never an answer.
 type Answer struct {
-	State    AnswerState
+	State    State
 	Selected int    // index, once chosen or dismissed
 	By       string // who answered
 	Reason   string // of an end without an answer
 }
-
-// AnswerState is the state of a question. An end without an answer is never an answer.
-type AnswerState string
-
-// The states of a question.
-const (
-	AnswerOpen      AnswerState = "open"
-	AnswerChosen    AnswerState = "chosen"
-	AnswerDismissed AnswerState = "dismissed" // an explicit act of a person, which picks the default
-	AnswerExpired   AnswerState = "expired"
-	AnswerCancelled AnswerState = "cancelled"
-	AnswerDenied    AnswerState = "denied" // never put to people: the rules deny the call, or the agent is frozen
-)

@@ -13,7 +13,7 @@ import (
 )
 
 // Ask puts a question to people. What is never put to anybody gets a reference too, of which Answer
-// says AnswerDenied.
+// says Denied.
 func (r *requests) Ask(ctx context.Context, key string, q Question) (string, error) {
 	switch {
 	case key == "":
@@ -51,7 +51,7 @@ func readable(q Question) error {
 // Answer returns the state of a question.
 func (r *requests) Answer(ctx context.Context, ref string) (Answer, error) {
 	if reason, ok := strings.CutPrefix(ref, deniedPrefix); ok {
-		return Answer{State: AnswerDenied, Reason: reason}, nil
+		return Answer{State: Denied, Reason: reason}, nil
 	}
 	if !approval.QuestionID(ref) {
 		return Answer{}, fmt.Errorf("%q is no question: %w", ref, ErrNoRequest)
@@ -64,7 +64,7 @@ func (r *requests) Answer(ctx context.Context, ref string) (Answer, error) {
 	unanswered := errors.Is(err, approval.ErrPending) || errors.Is(err, approval.ErrNotApproved)
 	switch {
 	case errors.Is(err, approval.ErrFrozen):
-		return Answer{State: AnswerOpen, Reason: "the agent is frozen by its operators: no answer is given out"}, nil
+		return Answer{State: Pending, Reason: "the agent is frozen by its operators: no answer is given out"}, nil
 	case err != nil && !unanswered, found == nil:
 		return Answer{}, fmt.Errorf("look at the question %s: %w", ref, err)
 	}
@@ -76,19 +76,19 @@ func (r *requests) Answer(ctx context.Context, ref string) (Answer, error) {
 func answerOf(r *approval.Request) (Answer, error) {
 	switch r.State {
 	case approval.Pending:
-		return Answer{State: AnswerOpen}, nil
+		return Answer{State: Pending}, nil
 	case approval.Expired:
-		return Answer{State: AnswerExpired, Reason: "nobody answered in time"}, nil
+		return Answer{State: Expired, Reason: "nobody answered in time"}, nil
 	case approval.Cancelled:
-		return Answer{State: AnswerCancelled, Reason: cmp.Or(r.Reason, "the question was withdrawn")}, nil
+		return Answer{State: Cancelled, Reason: cmp.Or(r.Reason, "the question was withdrawn")}, nil
 	}
 	if r.State != approval.Answered || r.Question == nil || r.Chosen == nil || *r.Chosen < 0 ||
 		*r.Chosen >= len(r.Question.Choices) {
 		return Answer{}, fmt.Errorf("look at the question %s: it is %s, which is no end of a question", r.ID, r.State)
 	}
-	state := AnswerChosen
+	state := Chosen
 	if r.Cause == approval.ByDismissal {
-		state = AnswerDismissed
+		state = Dismissed
 	}
 
 	return Answer{State: state, Selected: *r.Chosen, By: r.By}, nil

@@ -43,21 +43,21 @@ func TestQuestionsAreAnswered(t *testing.T) {
 		if q := r.Question; q.Prompt != motd().Prompt || fmt.Sprint(q.Choices) != fmt.Sprint(motd().Choices) || q.Default != 2 || q.Asker != "files" || string(r.Current().Call.Args) != `{ "path": "/etc/motd" }` {
 			t.Errorf("people are shown %+v", r)
 		}
-		answered(t, d, ref, hold.Answer{State: hold.AnswerOpen})
+		answered(t, d, ref, hold.Answer{State: hold.Pending})
 		chooses(h, ref, "mara", 0)
-		answered(t, d, ref, hold.Answer{State: hold.AnswerChosen, Selected: 0, By: "mara"})
+		answered(t, d, ref, hold.Answer{State: hold.Chosen, Selected: 0, By: "mara"})
 		must(t, d.Cancel(t.Context(), ref, "too late"))
-		answered(t, d, ref, hold.Answer{State: hold.AnswerChosen, Selected: 0, By: "mara"})
+		answered(t, d, ref, hold.Answer{State: hold.Chosen, Selected: 0, By: "mara"})
 
 		ref = put(t, d, "k2", motd())
 		h.Votes(ref, "mara", approval.Dismiss, approval.VoteAnswered, nil)
-		answered(t, d, ref, hold.Answer{State: hold.AnswerDismissed, Selected: 2, By: "mara"})
+		answered(t, d, ref, hold.Answer{State: hold.Dismissed, Selected: 2, By: "mara"})
 
 		q := motd()
 		q.Groups = []string{"ops"}
 		ref = put(t, d, "k3", q)
 		chooses(h, ref, "ben", 1)
-		answered(t, d, ref, hold.Answer{State: hold.AnswerChosen, Selected: 1, By: "ben"})
+		answered(t, d, ref, hold.Answer{State: hold.Chosen, Selected: 1, By: "ben"})
 	})
 }
 
@@ -71,13 +71,13 @@ func TestEndsWithoutAnAnswer(t *testing.T) {
 		must(t, d.Cancel(t.Context(), gone, "the call was interrupted"))
 		must(t, d.Cancel(t.Context(), gone, "again"))
 		must(t, d.Cancel(t.Context(), plain, ""))
-		answered(t, d, gone, hold.Answer{State: hold.AnswerCancelled, Reason: "the call was interrupted"})
-		answered(t, d, plain, hold.Answer{State: hold.AnswerCancelled, Reason: "the question was withdrawn"})
+		answered(t, d, gone, hold.Answer{State: hold.Cancelled, Reason: "the call was interrupted"})
+		answered(t, d, plain, hold.Answer{State: hold.Cancelled, Reason: "the question was withdrawn"})
 		w := watching(t, d)
 		h.Clock.Add(time.Minute)
 		w.until("the question expires", func(string) bool {
 			got, err := d.Answer(t.Context(), late)
-			return err == nil && got == hold.Answer{State: hold.AnswerExpired, Reason: "nobody answered in time"}
+			return err == nil && got == hold.Answer{State: hold.Expired, Reason: "nobody answered in time"}
 		})
 	})
 }
@@ -94,7 +94,7 @@ func TestQuestionsThatNobodyIsAsked(t *testing.T) {
 		must(t, err)
 		for ref, reason := range map[string]string{denied: `declares no local tool "drop"`, frozen: "agent files is frozen by mara"} {
 			got, err := d.Answer(t.Context(), ref)
-			if err != nil || got.State != hold.AnswerDenied || !strings.Contains(got.Reason, reason) {
+			if err != nil || got.State != hold.Denied || !strings.Contains(got.Reason, reason) {
 				t.Errorf("got %+v, %v, want %s", got, err, reason)
 			}
 			must(t, d.Cancel(t.Context(), ref, ""))
@@ -170,7 +170,7 @@ func TestQuestionsOfOthers(t *testing.T) {
 		if err := of("rt2", "files").Cancel(t.Context(), open, ""); !errors.Is(err, hold.ErrNoRequest) {
 			t.Errorf("another runtime withdrew it: %v", err)
 		}
-		answered(t, d, open, hold.Answer{State: hold.AnswerOpen})
+		answered(t, d, open, hold.Answer{State: hold.Pending})
 	})
 }
 
@@ -181,13 +181,13 @@ func TestFrozenAnswers(t *testing.T) {
 		ref := put(t, d, "k", motd())
 		must(t, h.Service.Freeze(t.Context(), "acme", "", "mara", ""))
 		chooses(h, ref, "mara", 1)
-		answered(t, d, ref, hold.Answer{State: hold.AnswerOpen, Reason: "the agent is frozen by its operators: no answer is given out"})
+		answered(t, d, ref, hold.Answer{State: hold.Pending, Reason: "the agent is frozen by its operators: no answer is given out"})
 		must(t, d.Cancel(t.Context(), ref, "")) // which is too late, and tells nothing
 		w := watching(t, d)
 		must(t, h.Service.Thaw(t.Context(), "acme", "", "mara", ""))
 		w.until("the answer is given out", func(ref2 string) bool {
 			got, err := d.Answer(t.Context(), ref)
-			return ref2 == "" && err == nil && got == hold.Answer{State: hold.AnswerChosen, Selected: 1, By: "mara"}
+			return ref2 == "" && err == nil && got == hold.Answer{State: hold.Chosen, Selected: 1, By: "mara"}
 		})
 	})
 }
@@ -215,7 +215,7 @@ func TestQuestionsAndApprovalsShareNoKeys(t *testing.T) {
 		if err := d.Claim(t.Context(), question, "run", v); !errors.Is(err, hold.ErrNotClaimed) && err == nil {
 			t.Error("a question let a call run")
 		}
-		answered(t, d, question, hold.Answer{State: hold.AnswerOpen})
+		answered(t, d, question, hold.Answer{State: hold.Pending})
 		must(t, d.Cancel(t.Context(), opened.Ref, ""))
 	})
 }

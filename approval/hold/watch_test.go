@@ -24,18 +24,18 @@ func TestWatchTellsWhatChanges(t *testing.T) {
 		q.Within = time.Minute
 		expired = put(t, d, "2", q)
 		w := watching(t, d)
-		state := func(ref string, want hold.AnswerState) func(string) bool {
+		state := func(ref string, want hold.State) func(string) bool {
 			return func(told string) bool {
 				got, err := d.Answer(t.Context(), ref)
 				return (told == ref || told == "") && err == nil && got.State == want
 			}
 		}
 		chooses(h, answeredOne, "mara", 1)
-		w.until("an answer", state(answeredOne, hold.AnswerChosen))
+		w.until("an answer", state(answeredOne, hold.Chosen))
 		must(t, d.Cancel(t.Context(), withdrawn, ""))
-		w.until("a withdrawal", state(withdrawn, hold.AnswerCancelled))
+		w.until("a withdrawal", state(withdrawn, hold.Cancelled))
 		h.Clock.Add(time.Minute)
-		w.until("the end of time", state(expired, hold.AnswerExpired))
+		w.until("the end of time", state(expired, hold.Expired))
 		if err := w.stop(); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
@@ -90,7 +90,7 @@ func TestWatchAfterTrouble(t *testing.T) {
 	chooses(h, second, "mara", 0)
 	w.until("the second answer", func(told string) bool {
 		got, err := d.Answer(t.Context(), second)
-		return err == nil && got.State == hold.AnswerChosen && (told == second || told == "")
+		return err == nil && got.State == hold.Chosen && (told == second || told == "")
 	})
 }
 

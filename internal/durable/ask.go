@@ -250,12 +250,12 @@ func (e *Engine[P]) lookAnswer(ctx context.Context, c *Call[P], people hold.Requ
 	switch {
 	case errors.Is(err, hold.ErrNoRequest):
 		return e.answeredBy(ctx, c, Ending{Why: Forgotten})
-	case (err != nil || a.State == hold.AnswerOpen) && over:
+	case (err != nil || a.State == hold.Pending) && over:
 		return e.move(ctx, c, func() { e.Finish(c, Ending{Why: Expired}) })
 	case err != nil:
 		e.cfg.Log.WarnContext(ctx, "people's side can't be reached", "call", c.Key, "error", err)
 		return e.lookLater(ctx, c, time.Time{})
-	case a.State == hold.AnswerOpen:
+	case a.State == hold.Pending:
 		return e.lookLater(ctx, c, time.Time{})
 	}
 

@@ -36,7 +36,7 @@ type Transport[P any] struct {
 	// Question is what is asked by a ruling Question, or by an Ask that the transport made. Optional.
 	Question func(c *Call[P]) hold.Question
 
-	// Answered goes by the answer to a question, which may be none (hold.AnswerExpired …). Nil lets the call go on: one
+	// Answered goes by the answer to a question, which may be none (hold.Expired …). Nil lets the call go on: one
 	// that was Asking is decided on again. Optional where there are no questions.
 	Answered func(c *Call[P], a hold.Answer) *Ending
 

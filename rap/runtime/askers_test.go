@@ -67,7 +67,7 @@ func TestC1_TheDeskIsAskedInTheNameOfWhoCalls(t *testing.T) {
 	w.start() // the records say who asks
 	for i, ref := range w.desk.refs() {
 		if i%2 == 1 {
-			w.desk.says(ref, hold.Answer{State: hold.AnswerChosen, Selected: 0, By: "zoe"})
+			w.desk.says(ref, hold.Answer{State: hold.Chosen, Selected: 0, By: "zoe"})
 		}
 	}
 	w.tool.waits("/run", len(all))
@@ -214,7 +214,7 @@ func TestD9_EverythingGoesOutUnderTheNamesOfTheInvocation(t *testing.T) {
 	if code := w.posts(token, string(ask.Append(nil))); code != 200 {
 		t.Fatal(code)
 	}
-	w.desk.says(w.asked(1), hold.Answer{State: hold.AnswerChosen, By: "ann"})
+	w.desk.says(w.asked(1), hold.Answer{State: hold.Chosen, By: "ann"})
 	answer, err := wire.ParseAnswer([]byte(w.tool.waits("/answers/1", 1)[0]))
 	if must(err); answer.ID != invoked.ID {
 		t.Errorf("answered %+v", answer)

@@ -34,7 +34,7 @@ func TestHeardWhileAsking(t *testing.T) {
 	w.shows("1", question)
 	w.until("the approval is withdrawn", func() bool { return w.desk.heldOf(approval).State == hold.Cancelled })
 	w.desk.holds(hold.Held{Ref: approval, State: hold.Approved})
-	w.desk.says(question, hold.Answer{State: hold.AnswerChosen, Selected: 0, By: "ann"})
+	w.desk.says(question, hold.Answer{State: hold.Chosen, Selected: 0, By: "ann"})
 	w.tool.waits("/answers/secret", 1)
 	w.settles()
 	if n := len(w.tool.bodies("/run")); n != 1 {

@@ -156,11 +156,11 @@ func firstBytes(text string, most int) string {
 func (r *Runtime) answeredChoice(c *call, a hold.Answer) *durable.Ending {
 	q := c.Part.Choice
 	switch {
-	case a.State == hold.AnswerChosen && a.Selected >= 0 && a.Selected < len(q.Labels):
+	case a.State == hold.Chosen && a.Selected >= 0 && a.Selected < len(q.Labels):
 		q.Selected = a.Selected
-	case a.State == hold.AnswerDismissed:
+	case a.State == hold.Dismissed:
 		q.Selected = q.Default
-	case a.State == hold.AnswerDenied:
+	case a.State == hold.Denied:
 		return &durable.Ending{Why: whyNotPut, Reason: withReason("its question was not put to anybody", a.Reason)}
 	default:
 		return &durable.Ending{Why: whyUnanswered, Reason: withReason("nobody answered its question", a.Reason)}

@@ -32,13 +32,13 @@ func TestAnswersOnce(t *testing.T) {
 		posted string
 		why    Why
 	}{
-		"chosen":       {hold.Answer{State: hold.AnswerChosen, Selected: 0}, `{"id":"a","selected":0}`, ""},
-		"dismissed":    {hold.Answer{State: hold.AnswerDismissed, Selected: 0}, `{"id":"a","selected":1}`, ""},
-		"expired":      {hold.Answer{State: hold.AnswerExpired}, "", WhyUnanswered},
-		"cancelled":    {hold.Answer{State: hold.AnswerCancelled}, "", WhyUnanswered},
-		"denied":       {hold.Answer{State: hold.AnswerDenied}, "", WhyDenied},
-		"out of range": {hold.Answer{State: hold.AnswerChosen, Selected: 2}, "", WhyUnanswered},
-		"negative":     {hold.Answer{State: hold.AnswerChosen, Selected: -1}, "", WhyUnanswered},
+		"chosen":       {hold.Answer{State: hold.Chosen, Selected: 0}, `{"id":"a","selected":0}`, ""},
+		"dismissed":    {hold.Answer{State: hold.Dismissed, Selected: 0}, `{"id":"a","selected":1}`, ""},
+		"expired":      {hold.Answer{State: hold.Expired}, "", WhyUnanswered},
+		"cancelled":    {hold.Answer{State: hold.Cancelled}, "", WhyUnanswered},
+		"denied":       {hold.Answer{State: hold.Denied}, "", WhyDenied},
+		"out of range": {hold.Answer{State: hold.Chosen, Selected: 2}, "", WhyUnanswered},
+		"negative":     {hold.Answer{State: hold.Chosen, Selected: -1}, "", WhyUnanswered},
 		"unknown":      {hold.Answer{State: "new"}, "", WhyUnanswered},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestTriesToAnswer(t *testing.T) {
 		w := newRTWorld(t)
 		ref := w.asking("a", "1")
 		w.tool.sets(func() { w.tool.status["/answers/1"] = status })
-		w.desk.says(ref, hold.Answer{State: hold.AnswerChosen, Selected: 0})
+		w.desk.says(ref, hold.Answer{State: hold.Chosen, Selected: 0})
 		w.until("given up", func() bool { c, _ := w.mine.Call(t.Context(), "t", "a"); return c.Trouble != "" })
 		w.settles()
 		if n := len(w.tool.bodies("/answers/1")); n != attempts {
@@ -95,7 +95,7 @@ func TestAfterACrashWhileAnswering(t *testing.T) {
 	w := newRTWorld(t)
 	ref := w.asking("a", "1")
 	w.stop()
-	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen, Selected: 0})
+	w.desk.says(ref, hold.Answer{State: hold.Chosen, Selected: 0})
 	w.answers("a", durable.Attempt{Name: "dead", Tries: 1, Lease: w.now().Add(time.Minute)})
 	w.start()
 	w.settles()
@@ -140,7 +140,7 @@ func TestWithdrawsQuestions(t *testing.T) {
 			w.pass(5 * time.Second)
 			w.until("withdrawn", func() bool { w.desk.mu.Lock(); defer w.desk.mu.Unlock(); return w.desk.cancelled[ref] == 1 })
 			w.settles()
-			w.desk.do(ref, func() { w.desk.answers[ref] = hold.Answer{State: hold.AnswerChosen} })
+			w.desk.do(ref, func() { w.desk.answers[ref] = hold.Answer{State: hold.Chosen} })
 			w.settles()
 			if n := len(w.tool.bodies("/answers/1")); n != 0 {
 				t.Errorf("posted %d times", n)
@@ -173,12 +173,12 @@ func TestReplacesQuestions(t *testing.T) {
 	if n := len(w.desk.refs()); n != 2 {
 		t.Fatalf("asked %d times", n)
 	}
-	w.desk.do(old, func() { w.desk.answers[old] = hold.Answer{State: hold.AnswerChosen} })
+	w.desk.do(old, func() { w.desk.answers[old] = hold.Answer{State: hold.Chosen} })
 	w.settles()
 	if n := len(w.tool.bodies("/answers/1")) + len(w.tool.bodies("/answers/2")); n != 0 {
 		t.Fatalf("an answer to the old question was posted")
 	}
-	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen, Selected: 0})
+	w.desk.says(ref, hold.Answer{State: hold.Chosen, Selected: 0})
 	w.tool.waits("/answers/2", 1)
 	w.settles()
 	if code := w.calls("a", w.choice("a", "3")); code != http.StatusConflict {
@@ -220,7 +220,7 @@ func TestFindsAnswersAfterARestart(t *testing.T) {
 	w := newRTWorld(t)
 	ref := w.asking("a", "1")
 	w.stop()
-	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen, Selected: 0})
+	w.desk.says(ref, hold.Answer{State: hold.Chosen, Selected: 0})
 	w.pass(16 * time.Minute) // answered in time, and nobody was there
 	w.start()
 	w.tool.waits("/answers/1", 1)
@@ -246,7 +246,7 @@ func TestWatchesAgain(t *testing.T) {
 	w.cfg.People = &rtDeaf{rtDesk: w.desk}
 	w.start()
 	ref := w.asking("a", "1")
-	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen})
+	w.desk.says(ref, hold.Answer{State: hold.Chosen})
 	w.tool.waits("/answers/1", 1)
 	if !w.logged("the stream broke") {
 		t.Error("nobody said why")

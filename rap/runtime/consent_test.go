@@ -155,12 +155,12 @@ func TestAsksAboutDestructiveTools(t *testing.T) {
 		answer hold.Answer
 		sent   bool
 	}{
-		"run it":    {hold.Answer{State: hold.AnswerChosen, Selected: 0, By: "ann"}, true},
-		"don't":     {hold.Answer{State: hold.AnswerChosen, Selected: 1}, false},
-		"dismissed": {hold.Answer{State: hold.AnswerDismissed, Selected: 0}, false},
-		"no index":  {hold.Answer{State: hold.AnswerChosen, Selected: -1}, false},
-		"expired":   {hold.Answer{State: hold.AnswerExpired}, false},
-		"denied":    {hold.Answer{State: hold.AnswerDenied, Reason: "frozen"}, false},
+		"run it":    {hold.Answer{State: hold.Chosen, Selected: 0, By: "ann"}, true},
+		"don't":     {hold.Answer{State: hold.Chosen, Selected: 1}, false},
+		"dismissed": {hold.Answer{State: hold.Dismissed, Selected: 0}, false},
+		"no index":  {hold.Answer{State: hold.Chosen, Selected: -1}, false},
+		"expired":   {hold.Answer{State: hold.Expired}, false},
+		"denied":    {hold.Answer{State: hold.Denied, Reason: "frozen"}, false},
 		"no state":  {hold.Answer{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestAllowsNothingByAnError(t *testing.T) {
 	w.desk.fails(errors.New("the desk is away"))
 	w.until("tried", func() bool { return strings.Count(w.text(), "the desk is away") >= 2 })
 	w.desk.holds(hold.Held{Ref: approval, State: hold.Approved})
-	w.desk.says(own, hold.Answer{State: hold.AnswerChosen})
+	w.desk.says(own, hold.Answer{State: hold.Chosen})
 	w.settles()
 	if n := len(w.tool.bodies("/run")); n != 0 {
 		t.Errorf("sent %d times", n)

@@ -176,11 +176,11 @@ func (r *Runtime) answered(c *call, a hold.Answer) *durable.Ending {
 
 func (r *Runtime) answeredOwn(c *call, a hold.Answer) *durable.Ending {
 	switch {
-	case a.State == hold.AnswerChosen && a.Selected == 0:
+	case a.State == hold.Chosen && a.Selected == 0:
 		c.Part.Agreed = true
 		c.Deadline = r.now().Add(r.cfg.CallWithin)
 		return nil
-	case a.State == hold.AnswerChosen || a.State == hold.AnswerDismissed:
+	case a.State == hold.Chosen || a.State == hold.Dismissed:
 		return &durable.Ending{Why: durable.Refused, Reason: "a person said not to run it"}
 	}
 

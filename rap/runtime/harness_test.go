@@ -438,7 +438,7 @@ func (w *rtWorld) openOf(id string) (n int) {
 			continue
 		}
 		a, _ := w.desk.Answer(context.Background(), ref)
-		if a.State == hold.AnswerOpen || w.desk.heldOf(ref).State == hold.Pending {
+		if a.State == hold.Pending || w.desk.heldOf(ref).State == hold.Pending {
 			n++
 		}
 	}

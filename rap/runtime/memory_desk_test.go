@@ -96,7 +96,7 @@ func (s rtSeat) Cancel(ctx context.Context, ref, reason string) error {
 }
 
 func (d *rtDesk) Ask(_ context.Context, key string, q hold.Question) (string, error) {
-	return d.put(key, func(ref string) { d.questions[ref], d.answers[ref] = q, hold.Answer{State: hold.AnswerOpen} })
+	return d.put(key, func(ref string) { d.questions[ref], d.answers[ref] = q, hold.Answer{State: hold.Pending} })
 }
 
 func (d *rtDesk) Answer(_ context.Context, ref string) (hold.Answer, error) {
@@ -147,8 +147,8 @@ func (d *rtDesk) Cancel(_ context.Context, ref, _ string) error {
 			return
 		}
 		d.cancelled[ref]++
-		if d.answers[ref].State == hold.AnswerOpen {
-			d.answers[ref] = hold.Answer{State: hold.AnswerCancelled}
+		if d.answers[ref].State == hold.Pending {
+			d.answers[ref] = hold.Answer{State: hold.Cancelled}
 		}
 		if d.held[ref].State == hold.Pending {
 			d.held[ref] = hold.Held{Ref: ref, State: hold.Cancelled}
@@ -174,7 +174,7 @@ func (d *rtDesk) Watch(ctx context.Context, changed func(string)) error {
 // says puts down how a question stands, if it is open still.
 func (d *rtDesk) says(ref string, a hold.Answer) {
 	d.do(ref, func() {
-		if d.answers[ref].State == hold.AnswerOpen {
+		if d.answers[ref].State == hold.Pending {
 			d.answers[ref] = a
 		}
 	})

@@ -87,7 +87,7 @@ func TestOldRecords(t *testing.T) {
 	w.is("sending", CallPending)
 	w.desk.holds(hold.Held{Ref: approval.Ref, State: hold.Approved, By: "ann"})
 	w.is("asking", CallPending)
-	w.desk.says(question, hold.Answer{State: hold.AnswerChosen, Selected: 1, By: "ann"})
+	w.desk.says(question, hold.Answer{State: hold.Chosen, Selected: 1, By: "ann"})
 	if got := w.tool.waits("/answers/open", 1)[0]; got != `{"id":"asked","selected":1}` {
 		t.Errorf("answered %s", got)
 	}

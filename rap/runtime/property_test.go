@@ -70,14 +70,14 @@ func (m *rtModel) answers() {
 		return
 	}
 	ref := rapid.SampledFrom(refs).Draw(m.rt, "ref")
-	state := rapid.SampledFrom([]hold.AnswerState{hold.AnswerChosen, hold.AnswerChosen, hold.AnswerChosen, hold.AnswerDismissed, hold.AnswerExpired, hold.AnswerDenied}).Draw(m.rt, "answer")
+	state := rapid.SampledFrom([]hold.State{hold.Chosen, hold.Chosen, hold.Chosen, hold.Dismissed, hold.Expired, hold.Denied}).Draw(m.rt, "answer")
 	held := m.desk.heldOf(ref)
 	if held.Ref == "" {
 		m.desk.says(ref, hold.Answer{State: state, Selected: rapid.IntRange(0, 1).Draw(m.rt, "selected"), By: "ann"})
 		return
 	}
 	if held.State == hold.Pending {
-		held.State = map[bool]hold.State{true: hold.Approved, false: hold.Denied}[state == hold.AnswerChosen]
+		held.State = map[bool]hold.State{true: hold.Approved, false: hold.Denied}[state == hold.Chosen]
 		m.desk.holds(held)
 	}
 }

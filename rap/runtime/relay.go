@@ -47,7 +47,7 @@ func (d *relay) Ask(_ context.Context, key string, q hold.Question) (string, err
 	d.sweep()
 	ref := "relayed " + durable.Hash(key)
 	if d.asked[ref] == nil {
-		d.asked[ref] = &relayed{Question: q, answer: hold.Answer{State: hold.AnswerOpen}, until: time.Now().Add(q.Within + relayKept)}
+		d.asked[ref] = &relayed{Question: q, answer: hold.Answer{State: hold.Pending}, until: time.Now().Add(q.Within + relayKept)}
 	}
 	return ref, nil
 }
@@ -77,13 +77,13 @@ func (d *relay) take(ref string) (hold.Question, bool) {
 		return hold.Question{}, false
 	}
 	q.taken = true
-	return q.Question, q.answer.State == hold.AnswerOpen
+	return q.Question, q.answer.State == hold.Pending
 }
 
 // settle ends a question and tells who watches.
 func (d *relay) settle(ref string, a hold.Answer) {
 	d.mu.Lock()
-	if q := d.asked[ref]; q != nil && q.answer.State == hold.AnswerOpen {
+	if q := d.asked[ref]; q != nil && q.answer.State == hold.Pending {
 		q.answer = a
 	}
 	d.mu.Unlock()
@@ -92,7 +92,7 @@ func (d *relay) settle(ref string, a hold.Answer) {
 
 // Cancel withdraws a question.
 func (d *relay) Cancel(_ context.Context, ref, reason string) error {
-	d.settle(ref, hold.Answer{State: hold.AnswerCancelled, Reason: reason})
+	d.settle(ref, hold.Answer{State: hold.Cancelled, Reason: reason})
 	return nil
 }
 

@@ -31,7 +31,7 @@ func TestCallsAToolThatAsks(t *testing.T) {
 	if q.Server != "files" || q.Prompt != "Write?" || q.Default != 1 || len(q.Choices) != 2 || q.Call.Tool != "read" || string(q.Call.Args) != `{"path":"/a"}` {
 		t.Errorf("asked: %+v", q)
 	}
-	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen, Selected: 0, By: "ann"})
+	w.desk.says(ref, hold.Answer{State: hold.Chosen, Selected: 0, By: "ann"})
 	if got := w.tool.waits("/answers/1", 1)[0]; got != `{"id":"a","selected":0}` {
 		t.Errorf("posted: %s", got)
 	}

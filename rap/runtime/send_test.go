@@ -54,7 +54,7 @@ func TestSendsNothingAgainOnceTheToolSpoke(t *testing.T) {
 	w.invoke("a", "read", `{}`)
 	ref := w.asked(1)
 	w.settles()
-	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen, Selected: 0})
+	w.desk.says(ref, hold.Answer{State: hold.Chosen, Selected: 0})
 	w.tool.waits("/answers/1", 1)
 	w.settles()
 	if c := w.is("a", CallPending); c.Trouble != "" || len(w.tool.bodies("/run")) != 1 {
@@ -72,7 +72,7 @@ func TestTakesCallbacksBeforeTheAck(t *testing.T) {
 	w.accepts("a", w.choice("a", "1"))
 	w.accepts("b", rtResult("b", "done"))
 	w.ends("b", "")
-	w.desk.says(w.asked(1), hold.Answer{State: hold.AnswerDismissed})
+	w.desk.says(w.asked(1), hold.Answer{State: hold.Dismissed})
 	if got := w.tool.waits("/answers/1", 1)[0]; got != `{"id":"a","selected":1}` {
 		t.Errorf("posted %s", got)
 	}
@@ -163,7 +163,7 @@ func TestSendsNothingThatTheLedgerLacks(t *testing.T) {
 	w.sets(func() { w.deaf = errors.New("the ledger is full") })
 	w.accepts("a", w.choice("a", "1"))
 	ref := w.asked(1)
-	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen, Selected: 0})
+	w.desk.says(ref, hold.Answer{State: hold.Chosen, Selected: 0})
 	w.until("answered", func() bool { return w.kept("a").Errand != nil })
 	w.settles()
 	if n := len(w.tool.bodies("/answers/1")); n != 0 {
@@ -185,7 +185,7 @@ func TestOfAServerThatIsGone(t *testing.T) {
 	w.cfg.Servers[0].Name = "others"
 	w.start()
 	w.ends("new", WhyNotAccepted)
-	w.desk.says(ref, hold.Answer{State: hold.AnswerChosen})
+	w.desk.says(ref, hold.Answer{State: hold.Chosen})
 	w.until("given up", func() bool { return w.kept("asks").Part.Told.Trouble != "" })
 	if code := w.calls("asks", w.choice("asks", "2")); code != http.StatusConflict && code != http.StatusNotFound {
 		t.Errorf("a question of a server that is gone is answered with %d", code)

@@ -199,10 +199,10 @@ func (u *UpstreamServer) relayAsked(ctx context.Context, ref string, job rap.Job
 	go func() {
 		index, err := job.Ask(ctx, q.Prompt, q.Choices, q.Default)
 		if err != nil {
-			u.relay.settle(ref, hold.Answer{State: hold.AnswerCancelled, Reason: relayReason(err)})
+			u.relay.settle(ref, hold.Answer{State: hold.Cancelled, Reason: relayReason(err)})
 			return
 		}
-		u.relay.settle(ref, hold.Answer{State: hold.AnswerChosen, Selected: index, By: job.Caller})
+		u.relay.settle(ref, hold.Answer{State: hold.Chosen, Selected: index, By: job.Caller})
 	}()
 }
 

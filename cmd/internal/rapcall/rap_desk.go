@@ -74,7 +74,7 @@ func (t *rapTerminal) ask(ctx context.Context, q hold.Question) hold.Answer {
 	}
 	answer := t.picked(ctx, q)
 	x := rapExchange{Prompt: q.Prompt, Choices: q.Choices, Default: q.Default, State: string(answer.State)}
-	if answer.State == hold.AnswerChosen || answer.State == hold.AnswerDismissed {
+	if answer.State == hold.Chosen || answer.State == hold.Dismissed {
 		x.Selected = &answer.Selected
 	}
 	t.told.Lock()
@@ -102,13 +102,13 @@ func (t *rapTerminal) picked(ctx context.Context, q hold.Question) hold.Answer {
 			return answer
 		}
 		t.Printf("--answer %s is none of these: nothing is answered\n", text)
-		return hold.Answer{State: hold.AnswerCancelled, Reason: "no such choice"}
+		return hold.Answer{State: hold.Cancelled, Reason: "no such choice"}
 	}
 	for {
 		t.Printf("your choice, or dismiss, which picks [%d]: ", q.Default)
 		line, ok := t.line(ctx)
 		if !ok {
-			return hold.Answer{State: hold.AnswerCancelled, Reason: "nobody was there to answer"}
+			return hold.Answer{State: hold.Cancelled, Reason: "nobody was there to answer"}
 		}
 		if answer, ok := readChoice(line, q); ok {
 			return answer
@@ -134,10 +134,10 @@ func (t *rapTerminal) line(ctx context.Context) (string, bool) {
 // readChoice understands an index and dismiss. Nothing else is an answer.
 func readChoice(text string, q hold.Question) (hold.Answer, bool) {
 	if text == "dismiss" {
-		return hold.Answer{State: hold.AnswerDismissed, Selected: q.Default, By: "you"}, true
+		return hold.Answer{State: hold.Dismissed, Selected: q.Default, By: "you"}, true
 	}
 	n, err := strconv.Atoi(text)
-	return hold.Answer{State: hold.AnswerChosen, Selected: n, By: "you"}, err == nil && text == strconv.Itoa(n) && n >= 0 && n < len(q.Choices)
+	return hold.Answer{State: hold.Chosen, Selected: n, By: "you"}, err == nil && text == strconv.Itoa(n) && n >= 0 && n < len(q.Choices)
 }
 
 // isAnswer reports whether a text could be an answer to some question; none is one that is asked for here.

@@ -21,6 +21,7 @@ import (
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/assenttest"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/administration"
@@ -30,8 +31,8 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-// house is a whole server on a loopback port: a real store in a file, real agents and policies, real people.
-type house struct {
+// harness is a whole server on a loopback port: a real store in a file, real agents and policies, real people.
+type harness struct {
 	t      *testing.T
 	dir    string
 	store  *fragile
@@ -42,27 +43,9 @@ type house struct {
 	srv    *server.Server
 	url    string
 	log    *testwait.Buffer
-	clock  *clock
+	clock  *assenttest.Clock
 	stop   func()
 	marks  int // entries that size made
-}
-
-// clock is a time that a test may move forward.
-type clock struct {
-	mu    sync.Mutex
-	ahead time.Duration
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Now().Add(c.ahead)
-}
-
-func (c *clock) add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ahead += d
 }
 
 // fragile is a real store that can be lost.
@@ -112,10 +95,10 @@ func (f *fragile) Seal(ctx context.Context, limit int, sign func(ledger.Checkpoi
 	return f.Store.Seal(ctx, limit, sign)
 }
 
-// newHouse starts a server that ends with the test.
-func newHouse(t *testing.T, change ...func(*server.Config)) *house {
+// newHarness starts a server that ends with the test.
+func newHarness(t *testing.T, change ...func(*server.Config)) *harness {
 	t.Helper()
-	h := &house{t: t, dir: t.TempDir(), log: &testwait.Buffer{}, clock: &clock{}}
+	h := &harness{t: t, dir: t.TempDir(), log: &testwait.Buffer{}, clock: &assenttest.Clock{}}
 	if err := os.CopyFS(h.dir, os.DirFS("testdata")); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +114,7 @@ func newHouse(t *testing.T, change ...func(*server.Config)) *house {
 }
 
 // open opens the store and what stands on it.
-func (h *house) open() {
+func (h *harness) open() {
 	h.t.Helper()
 	s, err := sqlite.Open(h.t.Context(), filepath.Join(h.dir, "assent.db"), sqlite.Options{Now: h.clock.Now})
 	if err != nil {
@@ -156,7 +139,7 @@ func (h *house) open() {
 }
 
 // start starts a server over the open store; stop ends it.
-func (h *house) start(change ...func(*server.Config)) {
+func (h *harness) start(change ...func(*server.Config)) {
 	h.t.Helper()
 	cfg := server.Config{
 		Channels: []string{"inbox", "slack"},
@@ -200,7 +183,7 @@ func (h *house) start(change ...func(*server.Config)) {
 }
 
 // token puts a token into the store, and returns its secret.
-func (h *house) token(tok store.Token) string {
+func (h *harness) token(tok store.Token) string {
 	h.t.Helper()
 	secret, hash, err := tokens.NewSecret(rand.Reader)
 	if err != nil {
@@ -227,7 +210,7 @@ func (h *house) token(tok store.Token) string {
 }
 
 // free has tokens of a name end, as where a new one stands in for an old one: a name is who asks.
-func (h *house) free(tok store.Token) {
+func (h *harness) free(tok store.Token) {
 	h.t.Helper()
 	all, err := h.store.Tokens(h.t.Context(), tok.Tenant)
 	if err != nil {
@@ -243,11 +226,11 @@ func (h *house) free(tok store.Token) {
 	}
 }
 
-func (h *house) runtime() string {
+func (h *harness) runtime() string {
 	return h.token(store.Token{Name: "rt", Scopes: []string{"decide", "request"}})
 }
 
-func (h *house) voter(person string) string {
+func (h *harness) voter(person string) string {
 	return h.token(store.Token{Name: "cli-" + person, Person: person, Scopes: []string{"read", "vote"}})
 }
 
@@ -255,7 +238,7 @@ func (h *house) voter(person string) string {
 func admins(string) string { return "admins" }
 
 // administer asks for an act of administration, has both administrators approve it, and does it.
-func (h *house) administer(path, token, body string) *answer {
+func (h *harness) administer(path, token, body string) *answer {
 	h.t.Helper()
 	h.approve(h.do("POST", path, token, body).must(202).request("request").ID, "ada", "abe")
 
@@ -263,7 +246,7 @@ func (h *house) administer(path, token, body string) *answer {
 }
 
 // approveAct has both administrators approve what a client was told that they are asked about.
-func (h *house) approveAct(err error) {
+func (h *harness) approveAct(err error) {
 	h.t.Helper()
 	var asked *client.AskedError
 	if !errors.As(err, &asked) {
@@ -273,7 +256,7 @@ func (h *house) approveAct(err error) {
 }
 
 // approve has people approve a request.
-func (h *house) approve(id string, people ...string) {
+func (h *harness) approve(id string, people ...string) {
 	h.t.Helper()
 	for _, person := range people {
 		h.vote(h.voter(person), h.request(id), "approve").must(200)
@@ -281,7 +264,7 @@ func (h *house) approve(id string, people ...string) {
 }
 
 // request reads a request from the store.
-func (h *house) request(id string) *approval.Request {
+func (h *harness) request(id string) *approval.Request {
 	h.t.Helper()
 	r, err := h.store.Request(h.t.Context(), "acme", id)
 	if err != nil {
@@ -291,7 +274,7 @@ func (h *house) request(id string) *approval.Request {
 	return r
 }
 
-func (h *house) admin() string {
+func (h *harness) admin() string {
 	return h.token(store.Token{Name: "root", Scopes: []string{"admin", "read"}})
 }
 
@@ -304,7 +287,7 @@ type answer struct {
 }
 
 // do makes one exchange, and holds the answer against openapi.yaml.
-func (h *house) do(method, path, token, body string, headers ...string) *answer {
+func (h *harness) do(method, path, token, body string, headers ...string) *answer {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, strings.NewReader(body))
 	if err != nil {
@@ -383,13 +366,13 @@ func (a *answer) request(path ...string) *approval.Request {
 }
 
 // ask opens a request for a trade.
-func (h *house) ask(token, args string) *approval.Request {
+func (h *harness) ask(token, args string) *approval.Request {
 	h.t.Helper()
 	return h.do("POST", "/v1/agents/desk/requests", token, `{"call":{"kind":"tool","tool":"trade","args":`+args+`}}`).must(http.StatusCreated).request("request")
 }
 
 // vote answers a request as it is.
-func (h *house) vote(token string, r *approval.Request, verdict string) *answer {
+func (h *harness) vote(token string, r *approval.Request, verdict string) *answer {
 	h.t.Helper()
 	body := `{"verdict":"` + verdict + `","binding":"` + r.Binding() + `","shown_fully":true`
 	if verdict == "deny" {
@@ -405,12 +388,12 @@ func version(r *approval.Request) string {
 }
 
 // consume presents an approved request's own call.
-func (h *house) consume(token string, r *approval.Request, key string) *answer {
+func (h *harness) consume(token string, r *approval.Request, key string) *answer {
 	h.t.Helper()
 	return h.do("POST", "/v1/requests/"+r.ID+"/consume", token, `{"binding":"`+r.Binding()+`","key":"`+key+`"}`)
 }
 
-func (h *house) client(token string) *client.Client {
+func (h *harness) client(token string) *client.Client {
 	h.t.Helper()
 	c, err := client.New(h.url, token, client.Options{Pause: time.Millisecond, MaxPause: 50 * time.Millisecond})
 	if err != nil {
@@ -420,7 +403,7 @@ func (h *house) client(token string) *client.Client {
 }
 
 // size is how many entries the ledger of acme has, everything sealed that was recorded before. It is told by an entry that it puts behind them.
-func (h *house) size() int {
+func (h *harness) size() int {
 	h.t.Helper()
 	h.marks++
 	mark := "mark-" + strconv.Itoa(h.marks)
