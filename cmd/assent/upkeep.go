@@ -17,7 +17,6 @@ import (
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/internal/cli"
 	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/server/auth"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/watermark"
@@ -201,7 +200,7 @@ func (r *restoring) endRoom(ctx context.Context, room string) error {
 		}
 		for _, record := range all {
 			after = record.Key
-			keep, err := gateway.OutlivesRestore(r.key.RAP, record)
+			keep, err := rap.OutlivesRestore(r.key.RAP, record)
 			if err != nil {
 				return err
 			}

@@ -17,8 +17,9 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/internal/wait"
 	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/internal/kept"
+	"github.com/assent-dev/assent/rap/internal/names"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/wire"
 )
@@ -201,12 +202,7 @@ func (g *Gateway) readCallers() error {
 
 // openRecords opens the records, and makes the engine that works on calls.
 func (g *Gateway) openRecords() (err error) {
-	sealing := durable.Sealing{
-		Records:   g.cfg.Records,
-		Namespace: g.cfg.Room,
-		Key:       g.cfg.Key,
-		Purpose:   kept.Purpose,
-	}
+	sealing := names.Sealing(g.cfg.Records, g.cfg.Room, g.cfg.Key)
 	if g.grants, err = durable.NewVault[sessionGrant](sealing, "grants"); err != nil {
 		return err
 	}
@@ -290,7 +286,7 @@ func (g *Gateway) countAgain(ctx context.Context) {
 		if err := g.count(ctx); err != nil && ctx.Err() == nil {
 			g.cfg.Log.ErrorContext(ctx, "open calls can't be counted", "error", err)
 		}
-		kept.Sleep(ctx, max(countEvery, 20*time.Since(start)))
+		_ = wait.Pause(ctx, max(countEvery, 20*time.Since(start)))
 	}
 }
 
@@ -344,13 +340,13 @@ func (g *Gateway) refuse(ctx context.Context, what string, reason any, r *record
 // subjectOf names a call in logs and the ledger.
 func subjectOf(r *record) string {
 	c := &r.Part
-	return "rap_" + kept.Hash(callKey(c.Caller, c.Thread, c.ID))[:20]
+	return "rap_" + durable.Hash(callKey(c.Caller, c.Thread, c.ID))[:20]
 }
 
 // record tells the ledger what happened: who asked, and for whom as that runtime says. The facts are our own words.
 func (g *Gateway) record(ctx context.Context, event string, r *record, facts map[string]any) error {
 	c := &r.Part
-	all := map[string]any{"caller": c.Caller, "thread": kept.Hash(c.Thread), "person": r.Asker.Person, "principal": c.User}
+	all := map[string]any{"caller": c.Caller, "thread": durable.Hash(c.Thread), "person": r.Asker.Person, "principal": c.User}
 	if g.ops[c.Operation] != nil {
 		all["operation"] = c.Operation
 	}

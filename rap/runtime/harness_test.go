@@ -19,6 +19,7 @@ import (
 	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/internal/names"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/wire"
 	"github.com/assent-dev/assent/resolve"
@@ -363,7 +364,7 @@ func (w *rtWorld) kept(id string) *call {
 
 // sealing is that of the runtime's records.
 func (w *rtWorld) sealing() durable.Sealing {
-	return durable.Sealing{Records: w.cfg.Records, Namespace: w.cfg.Room, Key: w.cfg.Key, Purpose: "assent rap "}
+	return names.Sealing(w.cfg.Records, w.cfg.Room, w.cfg.Key)
 }
 
 // calls back for a call and returns the status.

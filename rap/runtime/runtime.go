@@ -170,12 +170,7 @@ func (r *Runtime) openRecords() error {
 	only := r.cfg.Only != (approval.Asker{})
 	var errs [5]error
 	r.names, errs[0] = names.New(r.cfg.Key, r.cfg.Room, only)
-	sealing := durable.Sealing{
-		Records:   r.cfg.Records,
-		Namespace: r.cfg.Room,
-		Key:       r.cfg.Key,
-		Purpose:   "assent rap ",
-	}
+	sealing := names.Sealing(r.cfg.Records, r.cfg.Room, r.cfg.Key)
 	r.engine, errs[1] = r.newEngine(sealing)
 	r.known, errs[2] = durable.NewVault[thread](sealing, "threads")
 	r.events, errs[3] = durable.NewVault[keptNews](sealing, "events")
