@@ -138,43 +138,6 @@ func TestWithoutRecords(t *testing.T) {
 	h.runtime.result("c1")
 }
 
-// Posts are repeated with the same body while that can help, and no longer (T15, T16).
-func TestRepeatsPosts(t *testing.T) {
-	for name, tt := range map[string]struct {
-		kind     string
-		statuses []int
-		posts    int // of that kind
-		ran      int
-		want     string
-	}{
-		"question, once more":  {"*wire.Choice", []int{503, 429}, 3, 1, "did write {}"},
-		"question, refused":    {"*wire.Choice", []int{404}, 1, 0, "could not be put"},
-		"question, elsewhere":  {"*wire.Choice", []int{307}, 1, 0, "could not be put"},
-		"question, never":      {"*wire.Choice", []int{500, 500, 500, 500}, 4, 0, "could not be put"},
-		"result, once more":    {"*wire.Result", []int{500, 502}, 3, 1, "did write {}"},
-		"result, refused":      {"*wire.Result", []int{404}, 1, 1, ""},
-		"result, never":        {"*wire.Result", []int{500, 500, 500, 500}, 4, 1, ""},
-		"result, over and out": {"*wire.Result", []int{410}, 1, 1, ""},
-	} {
-		h := newHouse(t, nil)
-		h.runtime.mu.Lock()
-		h.runtime.status[tt.kind] = tt.statuses
-		h.runtime.mu.Unlock()
-		h.mustInvoke("c1", "write", `{}`)
-		if tt.ran > 0 {
-			h.answer(h.runtime.choice("c1"), 0)
-		}
-		h.runtime.until(name+": its end", func() bool { return !h.alive("c1") })
-		all := h.runtime.results("c1")
-		if got := strings.Join(all, ""); len(all) > 1 || !strings.Contains(got, tt.want) || tt.want == "" && got != "" || h.runs("c1") != tt.ran {
-			t.Errorf("%s: %q, %d runs", name, all, h.runs("c1"))
-		}
-		if bodies := h.runtime.bodies(tt.kind); len(bodies) != tt.posts || len(sorted(bodies)) != 1 {
-			t.Errorf("%s: %d posts of %d bodies", name, len(bodies), len(sorted(bodies)))
-		}
-	}
-}
-
 func sorted(bodies []string) map[string]bool {
 	out := map[string]bool{}
 	for _, b := range bodies {
