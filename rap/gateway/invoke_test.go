@@ -137,23 +137,3 @@ func TestWithoutRecords(t *testing.T) {
 	}
 	h.runtime.result("c1")
 }
-
-func sorted(bodies []string) map[string]bool {
-	out := map[string]bool{}
-	for _, b := range bodies {
-		out[b] = true
-	}
-	return out
-}
-
-// bodies are what was posted of a type, refused posts included.
-func (s *scripted) bodies(kind string) (out []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, body := range s.raw {
-		if cb, err := wire.ParseCallback(body); err == nil && fmt.Sprintf("%T", cb) == kind {
-			out = append(out, string(body))
-		}
-	}
-	return out
-}
