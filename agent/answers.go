@@ -107,6 +107,9 @@ func kindOf(c content.Content) string {
 	return fmt.Sprintf("a %T", c)
 }
 
+const textRounded = "the answer shows the call with rounded numbers: " +
+	"whoever answered keeps numbers as doubles, which can't hold this call's; let the tool take such a number as a text"
+
 // misfitCall holds the copy in the answer against the call that was asked about: whoever answered
 // something else was shown something else. Wires that carry no copy are bound by the id alone.
 func misfitCall(q *content.ToolApprovalRequest, a *content.ToolApprovalResponse) *Refusal {
@@ -115,8 +118,7 @@ func misfitCall(q *content.ToolApprovalRequest, a *content.ToolApprovalResponse)
 	case a.Edited != nil && !editable(q.Call):
 		return &Refusal{id, BadAnswer, "only calls of functions can be edited"}
 	case a.Call != nil && content.SameButRounded(q.Call, a.Call):
-		return &Refusal{id, OtherCall, "the answer shows the call with rounded numbers: whoever answered keeps numbers as doubles, " +
-			"which can't hold this call's; let the tool take such a number as a text"}
+		return &Refusal{id, OtherCall, textRounded}
 	case a.Call != nil && !content.SameCall(q.Call, a.Call):
 		return &Refusal{id, OtherCall, "the answer shows another call than the one that was asked about"}
 	case a.Edited == nil:

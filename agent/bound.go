@@ -16,7 +16,8 @@ import (
 
 // ErrThreadNeeded says that a call needs approval and nothing can keep the request: the options
 // carry no thread. Nothing has run.
-var ErrThreadNeeded = errors.New("a call needs approval, and there is no thread to keep the request in: set Options.Thread, or run a NewChatAgent on a thread")
+var ErrThreadNeeded = errors.New("a call needs approval, and there is no thread to keep the request in: " +
+	"set Options.Thread, or run a NewChatAgent on a thread")
 
 // Errors of what stands in the place of a model.
 var (
@@ -117,7 +118,12 @@ type run struct {
 }
 
 func (l *boundLoop) begin(opt *Options, yield func(*Update) bool) *run {
-	r := &run{boundLoop: l, opt: opt.Clone(), out: &sink{resp: &Response{}, yield: yield}, failed: NewFailures(l.cfg.MaxErrors)}
+	r := &run{
+		boundLoop: l,
+		opt:       opt.Clone(),
+		out:       &sink{resp: &Response{}, yield: yield},
+		failed:    NewFailures(l.cfg.MaxErrors),
+	}
 	r.t, r.lasting = r.opt.Thread, r.opt.Thread != nil
 	if !r.lasting {
 		r.t = NewThread("")
@@ -130,7 +136,7 @@ func (l *boundLoop) begin(opt *Options, yield func(*Update) bool) *run {
 func (r *run) do(ctx context.Context, messages []*content.Message) error {
 	if err := r.try(ctx, messages); err != nil {
 		r.takeBack(ctx)
-		return r.letGo(err)
+		return r.dropHeldBack(err)
 	}
 	r.adds.tellFinished(r.t)
 	if r.resumed {
@@ -142,9 +148,9 @@ func (r *run) do(ctx context.Context, messages []*content.Message) error {
 	return nil
 }
 
-// letGo drops what the user wrote while the conversation waited when runs with it fail again and
-// again: it may be what the service refuses, and would be refused for ever. Results stay.
-func (r *run) letGo(err error) error {
+// dropHeldBack drops, after two failed runs, the messages that the user wrote while the conversation
+// waited: the service may be refusing them, and would refuse them for ever. Results are kept.
+func (r *run) dropHeldBack(err error) error {
 	if !r.resumed || errors.Is(err, errGone) {
 		return err
 	}
@@ -191,7 +197,7 @@ func (r *run) takeBack(ctx context.Context) {
 	}
 }
 
-// begun tells whether a call was begun, or claimed, on an approval.
+// begun reports whether a call was begun, or claimed, on an approval.
 func (it *item) begun() bool {
 	return it.Key != "" || !it.Service && len(it.Asks) > 0 && (it.Stage == running || it.Stage == done && !it.Rejected)
 }
@@ -202,7 +208,8 @@ func (r *run) forget(ctx context.Context, it *item) {
 	for _, a := range it.Asks {
 		if a.Answer == nil {
 			r.t.close(it, a, howWithdrawn)
-			_ = r.record(context.WithoutCancel(ctx), it, Event{Type: howWithdrawn, RequestID: a.Request.InputRequestID()}) // the run has failed already
+			e := Event{Type: howWithdrawn, RequestID: a.Request.InputRequestID()}
+			_ = r.record(context.WithoutCancel(ctx), it, e) // the run has failed already
 		}
 	}
 }
@@ -254,7 +261,9 @@ func (r *run) tell(in input) (told bool, err error) {
 	}
 	r.adds.userSpeaks()
 	if len(r.t.heldBack) > 0 && !r.t.waiting() {
-		r.history, r.resumed, told = append(r.history, r.t.heldBack...), true, true
+		r.history = append(r.history, r.t.heldBack...)
+		r.resumed = true
+		told = true
 	}
 	r.history = append(r.history, tidyFor(r.opt, in.history[in.anchor:])...)
 	return told, nil
@@ -267,7 +276,9 @@ func (r *run) tellBatch(b *batch) error {
 		if r.opt.ConversationID == "" || m.Role != content.Assistant { // the service has what it made itself
 			r.history = append(r.history, m)
 		}
-		shown := slices.DeleteFunc(slices.Clone(m.Contents), func(c content.Content) bool { return isQuestion(c) || b.leads(c) })
+		shown := slices.DeleteFunc(slices.Clone(m.Contents), func(c content.Content) bool {
+			return isQuestion(c) || b.leads(c)
+		})
 		if len(shown) == 0 {
 			continue
 		}
@@ -333,7 +344,12 @@ type sink struct {
 // message adds a whole message to the response.
 func (s *sink) message(m *content.Message) error {
 	s.resp.Messages = append(s.resp.Messages, m)
-	return s.update(&Update{Role: m.Role, AuthorName: m.AuthorName, MessageID: m.ID, Contents: m.Contents})
+	return s.update(&Update{
+		Role:       m.Role,
+		AuthorName: m.AuthorName,
+		MessageID:  m.ID,
+		Contents:   m.Contents,
+	})
 }
 
 // update passes a piece on that the response gets elsewhere.

@@ -92,8 +92,7 @@ func TestAnswersThatCannotAct(t *testing.T) {
 				pay := NewFunction("pay", "", schema, func(ctx ctxOf, args json.RawMessage) (any, error) { return run.Invoke(ctx, call("", "", string(args))) })
 				k := talk(t, said(text("?"), call("1", "pay", `{"to":"bob","n":5}`)), said(text("ok")))
 				a := chat(k, LoopConfig{Audit: j.take}, nil, RequireApproval(pay), c.tool("look"))
-				th := NewThread("t")
-				q := approvalOf(t, r.run(a, th, content.UserText("pay")), 0)
+				th, q := r.asks(a, "pay")
 				before := string(sure(json.Marshal(th)))
 				resp := r.run(a, th, answers(tt.answers(q)...))
 				expect(t, "refused", refusals(resp), tt.refused)
@@ -156,8 +155,7 @@ func TestSeveralAnswersToOneRequest(t *testing.T) {
 				bothWays(t, func(t *testing.T, r runner) {
 					var c counted
 					a := chat(talk(t, said(call("1", "pay", "")), said(text("ok"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-					th := NewThread("t")
-					q := approvalOf(t, r.run(a, th, content.UserText("pay")), 0)
+					th, q := r.asks(a, "pay")
 					in := []*content.Message{answers()}
 					for _, reply := range tt.answers {
 						if apart {
@@ -182,8 +180,7 @@ func TestLateAnswersSayHowTheRequestEnded(t *testing.T) {
 		var c counted
 		k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(text("hm")), said(text("hm")))
 		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("pay")), 0)
+		th, q := r.asks(a, "pay")
 		r.run(a, th, answers(q.CreateRejection("no")))
 		th = reload(t, th)
 		resp := r.run(a, th, answers(q.CreateApproval(""), text("now")))
@@ -254,8 +251,7 @@ func TestRejectionTexts(t *testing.T) {
 			k := talk(t, said(call("1", "pay", "")), said(text("ok")))
 			var c counted
 			a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-			th := NewThread("t")
-			q := approvalOf(t, r.run(a, th, content.UserText("pay")), 0)
+			th, q := r.asks(a, "pay")
 			r.run(a, th, answers(q.CreateRejection(reason)))
 			expect(t, reason, k.last(), "user: \"pay\"\nassistant: 1=pay()\ntool: 1→\""+want+"\"\n")
 		})

@@ -108,8 +108,7 @@ func TestCrashAtEachSave(t *testing.T) {
 		bothWays(t, func(t *testing.T, r runner) {
 			w, store := &deeds{}, &keeper{}
 			a := crashScene(t, w, store, concurrent)
-			th := NewThread("t")
-			r.run(a, th, content.UserText("go"))
+			th := r.begin(a, "go")
 			finishScene(t, r, a, th)
 			if w.count("pay") != 1 || w.count("wait begun") != 1 || w.count("wait ended") != 1 || len(store.saved) < 6 {
 				t.Fatal(w.done, len(store.saved))
@@ -213,8 +212,7 @@ func TestTwoProcesses(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		w, store := &deeds{}, &keeper{}
 		a := crashScene(t, w, store, false)
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("go")), 0)
+		_, q := r.asks(a, "go")
 		one, two := sure(store.Load(t.Context(), "t")), sure(store.Load(t.Context(), "t"))
 		r.run(a, one, answers(q.CreateApproval("")))
 		if _, err := r.try(a, two, answers(q.CreateApproval(""))); !errors.Is(err, ErrConflict) {
@@ -232,8 +230,7 @@ func TestCancelledAfterTheCall(t *testing.T) {
 	pay := NewFunction("pay", "", nil, func(context.Context, json.RawMessage) (any, error) { cancel(); return "paid", nil })
 	k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(text("ok")))
 	a := chat(k, LoopConfig{}, store, RequireApproval(pay))
-	th := NewThread("t")
-	q := approvalOf(t, mustRun(t, a, th, content.UserText("go")), 0)
+	th, q := runner{t: t}.asks(a, "go")
 	a.Run(ctx, th, answers(q.CreateApproval("")))
 	th, err := store.Load(t.Context(), "t")
 	if err != nil {

@@ -161,8 +161,7 @@ func TestExpiry(t *testing.T) {
 			d := &changing{verdict: required(outcomeOf(resolve.Ask, "r"), time.Minute)}
 			k := talk(t, said(call("1", "pay", "")), said(text("ok")))
 			a := chat(k, LoopConfig{Decider: d, Now: cl.now, Audit: j.take}, nil, c.tool("pay"))
-			th := NewThread("t")
-			q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+			th, q := r.asks(a, "x")
 			if !q.Note.Expires.Equal(cl.at.Add(time.Minute)) {
 				t.Error(q.Note.Expires)
 			}
@@ -209,8 +208,7 @@ func TestApprovalOutlivesItsDeadline(t *testing.T) {
 	store := &keeper{}
 	k := talk(t, said(call("1", "pay", "")), said(text("ok")))
 	a := chat(k, LoopConfig{Decider: &changing{verdict: v}, Now: clk.now}, store, c.tool("pay"))
-	th := NewThread("t")
-	q := approvalOf(t, mustRun(t, a, th, content.UserText("x")), 0)
+	th, q := runner{t: t}.asks(a, "x")
 	store.failAt, store.err = 1, errors.New("disk full")
 	if _, err := a.Run(t.Context(), th, answers(q.CreateApproval(""))); err == nil {
 		t.Fatal("saved")

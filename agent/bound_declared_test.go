@@ -45,8 +45,7 @@ func TestDeclaredToolThatNeedsApproval(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		k := talk(t, said(call("1", "theirs", "")), said(text("ok")))
 		a := chat(k, LoopConfig{}, nil, markedDeclared{"theirs"})
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+		th, q := r.asks(a, "x")
 		result := content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "1", Result: json.RawMessage(`"done"`)})
 		resp := r.run(a, th, result)
 		expect(t, "refused", refusals(resp), "1 unknown_request")
@@ -62,8 +61,7 @@ func TestTwoDeclaredCallsOfOneID(t *testing.T) {
 	k := talk(t, said(call("1", "ui", `{"n":1}`), call("1", "ui", `{"n":2}`)), said(text("ok")))
 	k.keeps = "conv" // waits for ever
 	a := chat(k, LoopConfig{}, nil, declaredTool("ui"))
-	th := NewThread("t")
-	mustRun(t, a, th, content.UserText("x"))
+	th := runner{t: t}.begin(a, "x")
 	r := func(s string) *content.FunctionResult {
 		return &content.FunctionResult{CallID: "1", Result: json.RawMessage(s)}
 	}
@@ -81,8 +79,7 @@ func TestDeclaredCallOfAUsedID(t *testing.T) {
 	var c counted
 	k := talk(t, said(call("1", "pay", "")), said(call("1", "ui", "")), said(text("ok")))
 	a := chat(k, LoopConfig{}, nil, declaredTool("ui"), RequireApproval(c.tool("pay")))
-	th := NewThread("t")
-	mustRun(t, a, th, content.UserText("x"))
+	th := runner{t: t}.begin(a, "x")
 	mustRun(t, a, th, content.UserText("y"))
 	resp := mustRun(t, a, th, content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "1", Result: json.RawMessage("1")}))
 	if len(resp.Refused) > 0 {

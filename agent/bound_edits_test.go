@@ -33,8 +33,7 @@ func TestEdits(t *testing.T) {
 				})
 				k := talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok")))
 				a := chat(k, LoopConfig{Decider: decideFunc(byAmount)}, nil, pay)
-				th := NewThread("t")
-				q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+				th, q := r.asks(a, "x")
 				resp := r.run(a, reload(t, th), answers(sure(q.CreateEdit(json.RawMessage(tt.edit), ""))))
 				expect(t, "refused", refusals(resp), tt.refused)
 				if tt.refused != "" || tt.again {
@@ -62,8 +61,7 @@ func TestEditedCallThatIsAskedAboutAgain(t *testing.T) {
 			var c counted
 			k := talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok")))
 			a := chat(k, LoopConfig{Decider: decideFunc(byAmount)}, nil, c.tool("pay"))
-			th := NewThread("t")
-			q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+			th, q := r.asks(a, "x")
 			again := approvalOf(t, r.run(a, th, answers(sure(q.CreateEdit(json.RawMessage(`{"n":9}`), "")))), 0)
 			th = reload(t, th)
 			resp := r.run(a, th, answers(q.CreateApproval("")))
@@ -85,8 +83,7 @@ func TestEditSurvivesAuditFailure(t *testing.T) {
 		var c counted
 		j := &journal{failAt: func(e Event) bool { return e.Type == "answered" }}
 		a := chat(talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok"))), LoopConfig{Audit: j.take}, nil, RequireApproval(c.tool("pay")))
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("pay")), 0)
+		th, q := r.asks(a, "pay")
 		edit, _ := q.CreateEdit(json.RawMessage(`{"n":500}`), "")
 		if _, err := r.try(a, th, answers(edit)); !errors.Is(err, errAudit) {
 			t.Fatal(err)
@@ -104,8 +101,7 @@ func TestEditOfHostedCall(t *testing.T) {
 		var c counted
 		k := talk(t, said(mcpRequest("r1")), said(text("ok")))
 		a := chat(k, LoopConfig{}, nil, c.tool("wipe"))
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("wipe")), 0)
+		th, q := r.asks(a, "wipe")
 		forged := q.CreateApproval("")
 		forged.Edited = call("call-r1", "wipe", `{"all":false}`)
 		resp := r.run(a, th, answers(forged))
@@ -130,8 +126,7 @@ func TestEditWithoutASchema(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
 		a := chat(talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+		th, q := r.asks(a, "x")
 		edit := sure(q.CreateEdit(json.RawMessage(`{"n":4}`), ""))
 		resp := r.run(a, th, answers(edit, edit))
 		expect(t, "refused", refusals(resp), "ficc_1 repeated_answer")
@@ -174,8 +169,7 @@ func TestEditToNothing(t *testing.T) {
 	pay.def.Schema = json.RawMessage(`{"type":"object","required":["n"]}`)
 	k := talk(t, said(call("1", "pay", `{"n":1}`)), said(text("ok")))
 	a := chat(k, LoopConfig{}, nil, RequireApproval(pay))
-	th := NewThread("t")
-	q := approvalOf(t, mustRun(t, a, th, content.UserText("x")), 0)
+	th, q := runner{t: t}.asks(a, "x")
 	edit, err := q.CreateEdit(nil, "")
 	if err != nil {
 		t.Fatal(err)

@@ -51,6 +51,21 @@ func (r runner) run(a Agent, thread *Thread, messages ...*content.Message) *Resp
 	return resp
 }
 
+// begin runs an agent on a new thread.
+func (r runner) begin(a Agent, said string) *Thread {
+	r.t.Helper()
+	th := NewThread("t")
+	r.run(a, th, content.UserText(said))
+	return th
+}
+
+// asks runs an agent on a new thread until it asks about a call.
+func (r runner) asks(a Agent, said string) (*Thread, *content.ToolApprovalRequest) {
+	r.t.Helper()
+	th := NewThread("t")
+	return th, approvalOf(r.t, r.run(a, th, content.UserText(said)), 0)
+}
+
 // client is try for a loop without an agent around it.
 func (r runner) client(c ChatClient, messages []*content.Message, opt *Options) (*Response, error) {
 	if r.stream {

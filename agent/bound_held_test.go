@@ -74,8 +74,7 @@ func TestHeldRequests(t *testing.T) {
 				k := talk(t, said(text("?"), call("1", "pay", `{"n":5}`)), said(text("ok")))
 				v := required(outcomeOf(resolve.Ask, "r"), 0, policy.Stage{Group: "ops", People: 1})
 				a := chat(k, LoopConfig{Holder: h, Decider: &changing{verdict: v}, Audit: j.take}, nil, pay)
-				th := NewThread("t")
-				q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+				th, q := r.asks(a, "x")
 				if q.Note.Where != "https://inbox/1" || q.Note.Expires.Year() != 2027 || th.Pending()[0].Ref != "h1" {
 					t.Errorf("%+v %+v", q.Note, th.Pending())
 				}
@@ -120,8 +119,7 @@ func TestHolderErrors(t *testing.T) {
 				h := pendingStub()
 				k := talk(t, said(text("?"), call("1", "pay", "")), said(text("ok")))
 				a := chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay"))
-				th := NewThread("t")
-				r.run(a, th, content.UserText("x"))
+				th := r.begin(a, "x")
 				spoil(h)
 				if _, err := r.try(a, th); err == nil || len(c.runs) > 0 {
 					t.Fatal(err, c.runs)
@@ -169,8 +167,7 @@ func TestNotClaimed(t *testing.T) {
 		h.claimErr = fmt.Errorf("%w: taken", hold.ErrNotClaimed)
 		k := talk(t, said(text("?"), call("1", "pay", "")), said(text("ok")))
 		a := chat(k, LoopConfig{Holder: h, Decider: asks(), Audit: j.take}, nil, c.tool("pay"))
-		th := NewThread("t")
-		r.run(a, th, content.UserText("x"))
+		th := r.begin(a, "x")
 		h.later.State = hold.Approved
 		r.run(a, th)
 		if len(c.runs) > 0 || !strings.Contains(k.last(), "1→\"Tool call not run: ") || !strings.HasSuffix(j.tell(), "denied 1\n") {
@@ -187,8 +184,7 @@ func TestSupersedeWithdraws(t *testing.T) {
 			h.gone = gone
 			k := talk(t, said(call("1", "pay", "")), said(text("ok")))
 			a := chat(k, LoopConfig{Holder: h, Decider: asks(), OnNewMessage: Supersede}, nil, c.tool("pay"))
-			th := NewThread("t")
-			r.run(a, th, content.UserText("x"))
+			th := r.begin(a, "x")
 			_, err := r.try(a, th, content.UserText("y"))
 			if !errors.Is(err, gone) || h.log[len(h.log)-1] != "cancel h1" || len(c.runs) > 0 {
 				t.Error(err, h.log)
@@ -205,8 +201,7 @@ func TestDeadlineOfTheHolder(t *testing.T) {
 		h.later = h.now
 		d := &changing{verdict: required(outcomeOf(resolve.Ask, "r"), time.Minute)}
 		a := chat(talk(t, said(text("?"), call("1", "pay", ""))), LoopConfig{Holder: h, Decider: d, Now: cl.now}, nil, c.tool("pay"))
-		th := NewThread("t")
-		r.run(a, th, content.UserText("x"))
+		th := r.begin(a, "x")
 		cl.at = cl.at.Add(time.Hour)
 		if resp := r.run(a, th); len(resp.UserInputRequests()) != 1 {
 			t.Error("only the holder ends what it holds:", tell(resp.Messages))
@@ -225,8 +220,7 @@ func TestClaimKeys(t *testing.T) {
 				store = &keeper{}
 			}
 			a := chat(talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))), LoopConfig{Holder: keys, Decider: asks()}, store, c.tool("pay"))
-			th := NewThread("t")
-			r.run(a, th, content.UserText("x"))
+			th := r.begin(a, "x")
 			keys.later.State, keys.claimErr = hold.Approved, errors.New("away")
 			raw := sure(json.Marshal(th))
 			for range 2 { // two processes that both die before the run
@@ -286,8 +280,7 @@ func TestHostedRequestsAreHeld(t *testing.T) {
 				h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "r")}
 				k := talk(t, said(mcpRequest("r1")), said(text("ok")))
 				a := chat(k, LoopConfig{Holder: h, Decider: d}, nil)
-				th := NewThread("t")
-				q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+				th, q := r.asks(a, "x")
 				th = reload(t, th)
 				resp := r.run(a, th, answers(q.CreateApproval("")))
 				if expect(t, "refused", refusals(resp), "r1 held_elsewhere"); len(k.seen) != 1 {
@@ -324,8 +317,7 @@ func TestHolderFailsToAskAgain(t *testing.T) {
 		var c counted
 		h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "one")}
 		a := chat(talk(t, said(call("1", "pay", "")), said(text("ok"))), LoopConfig{Decider: d, Holder: h}, nil, c.tool("pay"))
-		th := NewThread("t")
-		r.run(a, th, content.UserText("pay"))
+		th := r.begin(a, "pay")
 		h.later.State, h.openErr, d.verdict = hold.Approved, errors.New("away"), outcomeOf(resolve.Ask, "two")
 		if _, err := r.try(a, th, answers()); err == nil {
 			t.Fatal("no error though the holder is away")
@@ -368,8 +360,7 @@ func TestAskedAgainAndApprovedAtOnce(t *testing.T) {
 	var c counted
 	k := talk(t, said(call("1", "pay", "")), said(text("ok")))
 	a := chat(k, LoopConfig{Holder: h, Decider: d}, nil, c.tool("pay"))
-	th := NewThread("t")
-	mustRun(t, a, th, content.UserText("x"))
+	th := runner{t: t}.begin(a, "x")
 	h.later = hold.Held{Ref: "h1", State: hold.Approved, By: "ann"}
 	h.now = hold.Held{Ref: "let:2", State: hold.Approved, By: "standing"}
 	d.verdict = outcomeOf(resolve.Ask, "r", "r2")
@@ -386,8 +377,7 @@ func TestHolderForgot(t *testing.T) {
 	var c counted
 	k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(text("ok")), said(text("ok")))
 	a := chat(k, LoopConfig{Holder: h, Decider: asks(), OnNewMessage: Supersede}, nil, c.tool("pay"))
-	th := NewThread("t")
-	mustRun(t, a, th, content.UserText("x"))
+	th := runner{t: t}.begin(a, "x")
 	h.lookErr = errors.New("not found")
 	for range 3 {
 		if _, err := a.Run(t.Context(), th, content.UserText("never mind, something else")); err != nil {
@@ -401,8 +391,7 @@ func TestHostedClaimRefusedTwice(t *testing.T) {
 	h, j := pendingStub(), &journal{}
 	h.claimErr = hold.ErrNotClaimed
 	a := chat(talk(t, said(mcpRequest("r1")), said(text("ok"))), LoopConfig{Holder: h, Decider: asks(), Audit: j.take}, nil)
-	th := NewThread("t")
-	mustRun(t, a, th, content.UserText("x"))
+	th := runner{t: t}.begin(a, "x")
 	h.later.State = hold.Approved
 	mustRun(t, a, th)
 	n := 0
@@ -421,8 +410,7 @@ func TestHostedClaimRefusedTwice(t *testing.T) {
 func TestHeldCallOfTheCallersIsNotClaimed(t *testing.T) {
 	h := pendingStub()
 	a := chat(talk(t, said(text("?"), call("1", "theirs", ""))), LoopConfig{Holder: h, Decider: asks()}, nil, declaredTool("theirs"))
-	th := NewThread("t")
-	mustRun(t, a, th, content.UserText("x"))
+	th := runner{t: t}.begin(a, "x")
 	h.later.State = hold.Approved
 	resp := mustRun(t, a, th)
 	if !strings.Contains(tell(resp.Messages), "1=theirs()") || h.log[len(h.log)-1] != "claim h1" {

@@ -275,8 +275,7 @@ func TestStreamLeftEarly(t *testing.T) {
 		var c counted
 		k := talk(t, said(text("?"), call("1", "pay", "")), said(text("a"), text("b"), call("2", "look", "")), said(text("c")), said(text("again")), said(text("again")), said(text("again")))
 		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
-		th := NewThread("t")
-		q := approvalOf(t, mustRun(t, a, th, content.UserText("x")), 0)
+		th, q := runner{t: t}.asks(a, "x")
 		n := 0
 		for _, err := range a.Stream(t.Context(), th, answers(q.CreateApproval(""))) {
 			if err != nil {
@@ -301,8 +300,7 @@ func TestStreamLeftEarly(t *testing.T) {
 func TestRefusedIsStreamed(t *testing.T) {
 	var c counted
 	a := chat(talk(t, said(text("?"), call("1", "pay", ""))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-	th := NewThread("t")
-	mustRun(t, a, th, content.UserText("x"))
+	th := runner{t: t}.begin(a, "x")
 	n := 0
 	for u, err := range a.Stream(t.Context(), th, answers(&content.ToolApprovalResponse{RequestID: "no"})) {
 		if err != nil || len(u.Refused) != 1 {
@@ -359,8 +357,7 @@ func TestReusedCallIDHidesHistory(t *testing.T) {
 		var c counted
 		k := talk(t, said(call("1", "look", "")), said(text("seen")), said(call("1", "pay", "")), said(text("yes?")))
 		a := chat(k, LoopConfig{}, nil, c.tool("look"), RequireApproval(c.tool("pay")))
-		th := NewThread("t")
-		r.run(a, th, content.UserText("look"))
+		th := r.begin(a, "look")
 		r.run(a, th, content.UserText("pay"))
 		r.run(a, th, content.UserText("still there?"))
 		expect(t, "sent", k.last(), "user: \"look\"\nassistant: 1=look()\ntool: 1→\"did look\"\nassistant: \"seen\"\nuser: \"pay\"\nuser: \"still there?\"\n")
@@ -373,8 +370,7 @@ func TestEmptyRunAsksTheModelAgain(t *testing.T) {
 			var c counted
 			k := talk(t, said(call("1", "pay", "")), said(text("asked again")))
 			a := chat(k, LoopConfig{OnNewMessage: p}, nil, RequireApproval(c.tool("pay")))
-			th := NewThread("t")
-			r.run(a, th, content.UserText("pay"))
+			th := r.begin(a, "pay")
 			resp := r.run(a, th)
 			if len(k.seen) != 1 || len(th.Pending()) != 1 || len(resp.UserInputRequests()) != 1 {
 				t.Errorf("policy %d: a run without messages: %d model turns, %d pending", p, len(k.seen), len(th.Pending()))
@@ -423,8 +419,7 @@ func TestLateAnswerAsksTheModel(t *testing.T) {
 		var c counted
 		k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(text("what?")))
 		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("pay")), 0)
+		th, q := r.asks(a, "pay")
 		r.run(a, th, answers(q.CreateApproval("")))
 		resp := r.run(a, th, answers(q.CreateApproval("")))
 		expect(t, "refused", refusals(resp), "ficc_1 closed_request")
@@ -441,8 +436,7 @@ func TestReasoningStaysWithItsCall(t *testing.T) {
 	var c counted
 	k := talk(t, said(&content.Reasoning{Text: "hm", Protected: "seal"}, call("1", "pay", "")), said(text("meanwhile")), said(text("ok")))
 	a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-	th := NewThread("t")
-	q := approvalOf(t, mustRun(t, a, th, content.UserText("x")), 0)
+	th, q := runner{t: t}.asks(a, "x")
 	mustRun(t, a, th, content.UserText("wait"))
 	if strings.Contains(k.last(), "Reasoning") {
 		t.Errorf("a thought without its call:\n%s", k.last())
@@ -481,8 +475,7 @@ func TestCallerChangesTheRequestInPlace(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
 		a := chat(talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("pay")), 0)
+		th, q := r.asks(a, "pay")
 		q.Call.(*content.FunctionCall).Arguments = json.RawMessage(`{"n":1}`)
 		resp := r.run(a, th, answers(q.CreateApproval("")))
 		expect(t, "refused", refusals(resp), "ficc_1 other_call")

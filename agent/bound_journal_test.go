@@ -103,8 +103,7 @@ func TestJournalFailsAtEnds(t *testing.T) {
 				h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "r")}
 				j := &journal{failAt: func(e Event) bool { return e.Type == kind }}
 				a := chat(talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))), LoopConfig{Holder: h, Decider: d, Audit: j.take}, nil, c.tool("pay"))
-				th := NewThread("t")
-				r.run(a, th, content.UserText("x"))
+				th := r.begin(a, "x")
 				h.later.State = state
 				if kind == "denied" {
 					d.verdict = outcomeOf(resolve.Deny, "r")
@@ -133,8 +132,7 @@ func TestEventsOfEnds(t *testing.T) {
 			return outcomeOf(resolve.Ask, "small"), nil
 		})
 		a := chat(talk(t, said(call("1", "pay", `{"n":5}`))), LoopConfig{Audit: j.take, Decider: d}, nil, c.tool("pay"))
-		th := NewThread("t")
-		q := approvalOf(t, mustRun(t, a, th, content.UserText("x")), 0)
+		th, q := runner{t: t}.asks(a, "x")
 		edit, _ := q.CreateEdit(json.RawMessage(`{"n":500}`), "")
 		mustRun(t, a, th, answers(edit))
 		if got := j.tell(); got == "requested 1 ficc_1\nrequested 1 ficc_1.2\n" {
@@ -162,8 +160,7 @@ func TestEventsOfEnds(t *testing.T) {
 	t.Run("a declared call that is superseded", func(t *testing.T) {
 		j := &journal{}
 		a := chat(talk(t, said(call("1", "theirs", "")), said(text("ok"))), LoopConfig{Audit: j.take, OnNewMessage: Supersede}, nil, declaredTool("theirs"))
-		th := NewThread("t")
-		mustRun(t, a, th, content.UserText("x"))
+		th := runner{t: t}.begin(a, "x")
 		mustRun(t, a, th, content.UserText("y"))
 		if !strings.Contains(j.tell(), "superseded 1") {
 			t.Errorf("no end:\n%s", j.tell())
@@ -180,8 +177,7 @@ func TestEventsOfEnds(t *testing.T) {
 			return v, nil
 		})
 		a := chat(talk(t, said(call("1", "pay", "")), said(text("ok"))), LoopConfig{Audit: j.take, Decider: d, Now: cl.now}, nil, c.tool("pay"))
-		th := NewThread("t")
-		mustRun(t, a, th, content.UserText("x"))
+		th := runner{t: t}.begin(a, "x")
 		cl.at = cl.at.Add(time.Hour)
 		if _, err := a.Run(t.Context(), th, content.UserText("y")); !errors.Is(err, errAudit) {
 			t.Fatal(err)
@@ -196,8 +192,7 @@ func TestEventsOfEnds(t *testing.T) {
 		store := &keeper{}
 		var c counted
 		a := chat(talk(t, said(call("1", "pay", "")), said(text("ok"))), LoopConfig{}, store, RequireApproval(c.tool("pay")))
-		th := NewThread("t")
-		q := approvalOf(t, mustRun(t, a, th, content.UserText("x")), 0)
+		th, q := runner{t: t}.asks(a, "x")
 		mustRun(t, a, th, answers(q.CreateApproval("")))
 		crashed, err := loaded(store.saved[1], "t")
 		if err != nil {
@@ -217,8 +212,7 @@ func TestEventsOfEnds(t *testing.T) {
 	t.Run("a result of the caller is recorded once the journal works again", func(t *testing.T) {
 		j := &journal{failAt: func(e Event) bool { return e.Type == "finished" }}
 		a := chat(talk(t, said(call("1", "theirs", "")), said(text("ok"))), LoopConfig{Audit: j.take}, nil, declaredTool("theirs"))
-		th := NewThread("t")
-		mustRun(t, a, th, content.UserText("x"))
+		th := runner{t: t}.begin(a, "x")
 		result := content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "1", Result: json.RawMessage(`1`)})
 		if _, err := a.Run(t.Context(), th, result); !errors.Is(err, errAudit) {
 			t.Fatal(err)

@@ -12,11 +12,11 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// what is done with a call.
-type what uint8
+// action is what is done with a call.
+type action uint8
 
 const (
-	runNow what = iota
+	runNow action = iota
 	mustAsk
 	callerRuns
 	refuse
@@ -24,12 +24,14 @@ const (
 
 // judgement is what is done with a call, and why.
 type judgement struct {
-	what    what
+	action  action
 	text    string // result of a refused call
 	verdict hold.Verdict
 	ground  ground
-	after   what // of a call that must be asked about: runNow or callerRuns
+	after   action // of a call that must be asked about: runNow or callerRuns
 }
+
+func (j *judgement) refuse(text string) { j.action, j.text = refuse, text }
 
 // marker is the rule of RequireApproval.
 const marker = "marker"
@@ -38,13 +40,13 @@ const marker = "marker"
 func (r *run) judge(ctx context.Context, call *content.FunctionCall, t Tool) judgement {
 	marked := r.marked(call.Name)
 	if err := r.readable(call, r.cfg.Decider != nil || marked); err != nil {
-		return judgement{what: refuse, text: "Error: " + err.Error()}
+		return judgement{action: refuse, text: "Error: " + err.Error()}
 	}
 	var j judgement
 	if r.cfg.Decider != nil {
 		v, err := r.cfg.Decider.Decide(ctx, t, call)
 		if err != nil {
-			return judgement{what: refuse, text: textUndecided}
+			return judgement{action: refuse, text: textUndecided}
 		}
 		j.verdict = v
 		j.ground.take(v)
@@ -54,32 +56,32 @@ func (r *run) judge(ctx context.Context, call *content.FunctionCall, t Tool) jud
 	}
 	switch {
 	case r.cfg.Decider != nil && j.verdict.Outcome == resolve.Deny:
-		j.what, j.text = refuse, denialText(j.verdict)
+		j.refuse(denialText(j.verdict))
 	case t == nil:
-		j.what, j.text = refuse, notFoundText(call.Name)
+		j.refuse(notFoundText(call.Name))
 	case !marked && (r.cfg.Decider == nil || j.verdict.Outcome == resolve.Allow):
-		j.what = runs(t)
+		j.action = runs(t)
 	case r.cfg.Holder != nil && (r.cfg.Decider == nil || j.verdict.Outcome == resolve.Allow):
-		j.what, j.text = refuse, "Tool call not run: it is marked to need approval, and no policy says whose, so nobody can be asked where requests are held."
+		j.refuse(textMarked)
 	case r.cfg.Holder == nil && len(j.ground.required().Stages) > 0:
-		j.what, j.text = refuse, "Tool call not run: it needs the approval of "+j.ground.people()+", and nothing here can ask them."
+		j.refuse(j.ground.cannotAsk())
 	default:
-		j.what, j.after = mustAsk, runs(t)
+		j.action, j.after = mustAsk, runs(t)
 		j.ground.Definition = DefinitionDigest(t)
 		if err := r.schemas.check(call, t); err != nil { // nobody is asked about what the function would refuse
-			j.what, j.text = refuse, "Error: "+err.Error()
+			j.refuse("Error: " + err.Error())
 		}
 	}
 	return j
 }
 
-// marked tells whether any tool of that name is marked, whichever of them would run.
+// marked reports whether any tool of that name is marked, whichever of them would run.
 func (r *run) marked(name string) bool {
 	is := func(t Tool) bool { return nameOf(t) == name && NeedsApproval(t) }
 	return slices.ContainsFunc(r.opt.Tools, is) || slices.ContainsFunc(r.cfg.Tools, is)
 }
 
-func runs(t Tool) what {
+func runs(t Tool) action {
 	if _, ok := t.(Function); ok {
 		return runNow
 	}
@@ -94,7 +96,7 @@ func (g *ground) take(v hold.Verdict) {
 	}
 }
 
-// covers tells whether who agreed to the one agreed to the other: no rule that they were not asked
+// covers reports whether who agreed to the one agreed to the other: no rule that they were not asked
 // for, nothing required on top.
 func (g ground) covers(other ground) bool {
 	for _, rule := range other.Rules {
@@ -112,7 +114,12 @@ func (g ground) required() policy.Require {
 	return *g.Require
 }
 
-// people tells whom the policies want.
+// cannotAsk is what the model is told when nobody here is one of the people whom the policies want.
+func (g ground) cannotAsk() string {
+	return "Tool call not run: it needs the approval of " + g.people() + ", and nothing here can ask them."
+}
+
+// people names those whom the policies want.
 func (g ground) people() string {
 	var all []string
 	for _, s := range g.required().Stages {
@@ -121,7 +128,7 @@ func (g ground) people() string {
 	return strings.Join(all, " and ")
 }
 
-// same tells whether nothing has changed since.
+// same reports whether nothing has changed since.
 func (g ground) same(other ground) bool {
 	return g.Binding == other.Binding && g.Definition == other.Definition && g.covers(other)
 }

@@ -81,7 +81,7 @@ func (r *run) leaveOut(ctx context.Context, it *item) error {
 	return nil
 }
 
-// clear tells whether a call may begin: it is approved, nothing that it was approved on has
+// clear reports whether a call may begin: it is approved, nothing that it was approved on has
 // changed.
 func (r *run) clear(ctx context.Context, it *item) (bool, error) {
 	poll := it.Stage == open && it.Poll && r.turn < 0 // not in the turn that asked
@@ -102,7 +102,7 @@ func (r *run) clear(ctx context.Context, it *item) (bool, error) {
 	it.tool = FindTool(call.Name, r.opt, r.cfg.Tools)
 	j := r.judge(ctx, call, it.tool)
 	switch {
-	case j.what == refuse:
+	case j.action == refuse:
 		if err := r.record(ctx, it, Event{Type: "denied", Detail: j.text}); err != nil {
 			return false, err
 		}
@@ -110,7 +110,7 @@ func (r *run) clear(ctx context.Context, it *item) (bool, error) {
 		return false, nil
 	case it.State != nil: // was begun before, with the approval that it needed
 		return true, nil
-	case j.what == mustAsk && !it.Ground.same(j.ground):
+	case j.action == mustAsk && !it.Ground.same(j.ground):
 		if err := r.ask(ctx, it, j); err != nil || it.Stage != approved {
 			return false, err
 		} // approved at once, by the holder
@@ -125,14 +125,14 @@ func (r *run) clear(ctx context.Context, it *item) (bool, error) {
 		}
 		it.settle("Tool call not run: " + refused + ".")
 		return false, nil
-	case j.what == callerRuns || j.after == callerRuns:
+	case j.action == callerRuns || j.after == callerRuns:
 		it.Stage = external
 		return false, nil
 	}
 	return true, nil
 }
 
-// overdue tells whether an approval that was given in time was not used in time. The holder's
+// overdue reports whether an approval that was given in time was not used in time. The holder's
 // permits have deadlines of their own.
 func (it *item) overdue(now time.Time) bool {
 	if it.Stage != approved || it.State != nil || len(it.Asks) == 0 || it.Asks[0].Ref != "" {
@@ -145,7 +145,7 @@ func (it *item) overdue(now time.Time) bool {
 // clearService takes the permit of what a service is about to run on a held approval.
 func (r *run) clearService(ctx context.Context, it *item) error {
 	j := r.judgeService(ctx, it)
-	if j.what != refuse {
+	if j.action != refuse {
 		refused, err := r.claim(ctx, it, j.verdict)
 		if err != nil {
 			return err
@@ -349,7 +349,10 @@ func (r *run) settleOutcome(ctx context.Context, it *item, o Outcome) error {
 	}
 	r.closeOpen(it, nil)
 	call := content.FunctionCall{CallID: it.Call.ID(), Name: it.Call.ToolName()}
-	it.Stage, it.Result, it.State, it.Unrecorded = done, o.Content(&call, r.cfg.DetailedErrors).Result, nil, true
+	it.Stage = done
+	it.Result = o.Content(&call, r.cfg.DetailedErrors).Result
+	it.State = nil
+	it.Unrecorded = true
 	it.ended = ""
 	if o.Err != nil {
 		it.ended = "failed: " + o.Err.Error()

@@ -51,8 +51,7 @@ func TestServiceWaitsForResults(t *testing.T) {
 			var c counted
 			k := kept(t, said(call("1", "pay", "")), said(text("ok")))
 			a := chat(k, LoopConfig{OnNewMessage: p}, nil, RequireApproval(c.tool("pay")))
-			th := NewThread("t")
-			q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+			th, q := r.asks(a, "x")
 			th = reload(t, th)
 			resp := r.run(a, th, content.UserText("one"))
 			if p == Supersede {
@@ -197,8 +196,7 @@ func TestPlanAllowsAHostedCall(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		k := talk(t, said(mcpRequest("r1")), said(text("ok")))
 		a := chat(k, LoopConfig{Decider: &changing{verdict: outcomeOf(resolve.Allow)}}, nil)
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+		th, q := r.asks(a, "x")
 		r.run(a, th, answers(q.CreateApproval("")))
 		expect(t, "pairs", hosted(k.seen[1]), "?r1, !yes r1")
 	})
@@ -208,8 +206,7 @@ func TestHostedRequestIsSuperseded(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		k := talk(t, said(mcpRequest("r1"), &content.StructuredInputRequest{RequestID: "s"}, &content.TextApprovalRequest{RequestID: "w"}), said(text("ok")))
 		a := chat(k, LoopConfig{OnNewMessage: Supersede}, nil)
-		th := NewThread("t")
-		r.run(a, th, content.UserText("x"))
+		th := r.begin(a, "x")
 		r.run(a, th, content.UserText("y"))
 		expect(t, "pairs", hosted(k.seen[1]), "?r1, ?s, ?w, !no r1, !no s, !no w")
 	})
@@ -219,8 +216,7 @@ func TestModelErrorAfterAHostedAnswer(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		k := talk(t, said(mcpRequest("r1")), fails, said(text("ok")), said(text("more")))
 		a := chat(k, LoopConfig{}, nil)
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+		th, q := r.asks(a, "x")
 		if _, err := r.try(a, th, answers(q.CreateApproval(""))); !errors.Is(err, errModel) {
 			t.Fatal(err)
 		}
@@ -235,8 +231,7 @@ func TestHeldBackLostOnModelError(t *testing.T) {
 		k := talk(t, said(call("1", "pay", "")), fails, said(text("ok")))
 		k.keeps = "conv"
 		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("pay")), 0)
+		th, q := r.asks(a, "pay")
 		r.run(a, th, content.UserText("by the way"))
 		if _, err := r.try(a, th, answers(q.CreateApproval(""))); err == nil {
 			t.Fatal("no error")
@@ -251,8 +246,7 @@ func TestStopWithServiceHistory(t *testing.T) {
 		k := talk(t, said(call("1", "halt", "")), said(text("ok")))
 		k.keeps = "conv"
 		a := chat(k, LoopConfig{}, nil, halting("halt"))
-		th := NewThread("t")
-		r.run(a, th, content.UserText("stop"))
+		th := r.begin(a, "stop")
 		r.run(a, th, content.UserText("more"))
 		expect(t, "sent", k.last(), "tool: 1→\"halted\"\nuser: \"more\"\n")
 	})
@@ -263,8 +257,7 @@ func TestApprovedStopWithServiceHistory(t *testing.T) {
 		k := talk(t, said(call("1", "halt", "")), said(text("ok")))
 		k.keeps = "conv"
 		a := chat(k, LoopConfig{}, nil, RequireApproval(halting("halt")))
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("stop")), 0)
+		th, q := r.asks(a, "stop")
 		r.run(a, th, content.UserText("held"))
 		r.run(a, th, answers(q.CreateApproval("")))
 		r.run(a, th, content.UserText("more"))
@@ -278,8 +271,7 @@ func TestLimitWithServiceHistory(t *testing.T) {
 		k := talk(t, said(call("1", "look", "")), said(call("2", "look", "")), said(text("ok")))
 		k.keeps = "conv"
 		a := chat(k, LoopConfig{MaxTurns: 1}, nil, c.tool("look"))
-		th := NewThread("t")
-		r.run(a, th, content.UserText("go"))
+		th := r.begin(a, "go")
 		r.run(a, th, content.UserText("more"))
 		expect(t, "sent", k.last(), "tool: 2→\""+textLimit+"\"\nuser: \"more\"\n")
 	})
@@ -291,8 +283,7 @@ func TestLateAnswerToServiceIsForwarded(t *testing.T) {
 			k := talk(t, said(mcpRequest("r1")), said(text("ok")), said(text("forwarded!")))
 			k.keeps = keeps
 			a := chat(k, LoopConfig{}, nil)
-			th := NewThread("t")
-			q := approvalOf(t, r.run(a, th, content.UserText("wipe")), 0)
+			th, q := r.asks(a, "wipe")
 			r.run(a, th, answers(q.CreateRejection("")))
 			resp, err := r.try(a, th, answers(q.CreateApproval(""), text("hi")))
 			if err != nil {
@@ -312,8 +303,7 @@ func TestPlanDeniedHostedThenForged(t *testing.T) {
 		q := mcpRequest("r1")
 		k := talk(t, said(q), said(text("ok")), said(text("forwarded!")))
 		a := chat(k, LoopConfig{Decider: deny}, nil)
-		th := NewThread("t")
-		r.run(a, th, content.UserText("wipe"))
+		th := r.begin(a, "wipe")
 		resp, _ := r.try(a, th, answers(q.CreateApproval(""), text("hi")))
 		if sent := hosted(k.seen[len(k.seen)-1]); strings.Contains(sent, "!yes") {
 			t.Errorf("a forged approval of a denied call went to the service: %s", sent)
@@ -328,8 +318,7 @@ func TestHostedNotDecidedAgain(t *testing.T) {
 		d := decideFunc(func(Tool, content.ToolCall) (hold.Verdict, error) { return outcomeOf(outcome, "x"), nil })
 		k := talk(t, said(mcpRequest("r1")), said(text("ok")))
 		a := chat(k, LoopConfig{Decider: d}, nil)
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("wipe")), 0)
+		th, q := r.asks(a, "wipe")
 		outcome = resolve.Deny
 		r.run(a, th, answers(q.CreateApproval("")))
 		expect(t, "pairs", hosted(k.seen[len(k.seen)-1]), "?r1, !no r1")
@@ -366,8 +355,7 @@ func TestHeldBackMessageThatTheServiceRefuses(t *testing.T) {
 	k := talk(t, said(call("1", "pay", "")), refuse, refuse, refuse, refuse)
 	k.keeps = "conv"
 	a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-	th := NewThread("t")
-	q := approvalOf(t, mustRun(t, a, th, content.UserText("x")), 0)
+	th, q := runner{t: t}.asks(a, "x")
 	mustRun(t, a, th, content.UserText("too big"))
 	_, err := a.Run(t.Context(), th, answers(q.CreateApproval("")))
 	for range 2 {
@@ -394,8 +382,7 @@ func TestServiceAsksTwiceUnderOneID(t *testing.T) {
 func TestServiceReusesAnID(t *testing.T) {
 	k := talk(t, said(mcpRequest("r")), said(mcpRequest("r")), said(text("ok")), said(text("end")))
 	a := chat(k, LoopConfig{}, nil)
-	th := NewThread("t")
-	q := approvalOf(t, mustRun(t, a, th, content.UserText("x")), 0)
+	th, q := runner{t: t}.asks(a, "x")
 	q = approvalOf(t, mustRun(t, a, th, answers(q.CreateRejection(""))), 0)
 	mustRun(t, a, th, answers(q.CreateApproval("")))
 	mustRun(t, a, th, content.UserText("y"))
@@ -415,7 +402,7 @@ func TestServiceRequestOfOurID(t *testing.T) {
 	if asked[0].InputRequestID() == asked[1].InputRequestID() {
 		t.Errorf("both are %q", asked[0].InputRequestID())
 	}
-	reviewStorable(t, th)
+	storable(t, th)
 }
 
 func TestResultForUnknownCall(t *testing.T) {

@@ -118,7 +118,7 @@ func presentContents(contents []content.Content, b *batch) []content.Content {
 	return out
 }
 
-// is tells whether a content of the response is what the item was made of.
+// is reports whether a content of the response is what the item was made of.
 func (it *item) is(c content.Content) bool {
 	return c == it.origin
 }

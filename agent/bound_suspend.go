@@ -17,10 +17,16 @@ const maxTries = 3
 func (r *run) again(it *item, s *Suspend) error {
 	r.closeOpen(it, nil)
 	if it.Tries++; it.Tries >= maxTries || !json.Valid(s.State) {
-		it.Stage, it.State, it.Result, it.Unrecorded, it.ended = done, nil, jsonText(textGivenUp), true, "failed: "+s.Err.Error()
+		it.Stage = done
+		it.State = nil
+		it.Result = jsonText(textGivenUp)
+		it.Unrecorded = true
+		it.ended = "failed: " + s.Err.Error()
 		return nil
 	}
-	it.Stage, it.State, it.Asks = approved, s.State, nil
+	it.Stage = approved
+	it.State = s.State
+	it.Asks = nil
 	return s.Err
 }
 
@@ -62,7 +68,8 @@ func askable(q content.InputRequest) error {
 		return nil
 	}
 	var bad *content.BadError
-	if err := content.CheckSchema(data.Schema, json.RawMessage("null")); errors.As(err, &bad) && bad.Code == content.BadSchema {
+	err := content.CheckSchema(data.Schema, json.RawMessage("null"))
+	if errors.As(err, &bad) && bad.Code == content.BadSchema {
 		return fmt.Errorf("the schema of the data can't be used: %w", err)
 	}
 	return nil
@@ -85,7 +92,10 @@ func (r *run) suspend(ctx context.Context, it *item, s *Suspend) error {
 		return err
 	}
 	r.closeOpen(it, asks)
-	it.Stage, it.State, it.Poll, it.Asks = open, s.State, s.Poll, asks
+	it.Stage = open
+	it.State = s.State
+	it.Poll = s.Poll
+	it.Asks = asks
 	if it.State == nil {
 		it.State = []byte("null")
 	}
@@ -127,7 +137,12 @@ func (r *run) askFor(ctx context.Context, it *item, q content.InputRequest) (*as
 	if approval, ok := outer.(*content.ToolApprovalRequest); ok && approval.Note.Agent == "" {
 		approval.Note.Agent = it.Call.ToolName() // a call of theirs is none of ours, whatever its name
 	}
-	a := &ask{Request: outer, Inner: q.InputRequestID(), Since: r.now(), Expires: noteOf(outer).Expires}
+	a := &ask{
+		Request: outer,
+		Inner:   q.InputRequestID(),
+		Since:   r.now(),
+		Expires: noteOf(outer).Expires,
+	}
 	return a, r.record(ctx, it, Event{Type: "requested", RequestID: id})
 }
 

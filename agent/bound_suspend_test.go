@@ -105,8 +105,7 @@ func TestPolledCallAfterFailedSave(t *testing.T) {
 		}}
 		k := &keeper{}
 		a := chat(talk(t, said(call("1", "wait", "")), said(text("ok"))), LoopConfig{}, k, tool)
-		th := NewThread("t")
-		r.run(a, th, content.UserText("go"))
+		th := r.begin(a, "go")
 		k.failAt, k.err = 1, errors.New("disk")
 		if _, err := r.try(a, th, answers()); err == nil {
 			t.Fatal("no error")
@@ -193,10 +192,9 @@ func TestPolledRequestsOfOneID(t *testing.T) {
 	}
 	f := &asking{name: "f", ask: two, resumed: func(json.RawMessage, []content.InputResponse) (any, error) { return nil, two() }}
 	a := chat(talk(t, said(call("1", "f", "")), said(text("ok"))), LoopConfig{}, nil, f)
-	th := NewThread("t")
-	mustRun(t, a, th, content.UserText("x"))
+	th := runner{t: t}.begin(a, "x")
 	mustRun(t, a, th)
-	reviewStorable(t, th)
+	storable(t, th)
 }
 
 // A suspended function without a state, stored in between, is resumed with a no.
@@ -206,8 +204,7 @@ func TestSuspendedWithoutStateStored(t *testing.T) {
 	}}
 	k := talk(t, said(call("1", "f", "")), said(text("ok")))
 	a := chat(k, LoopConfig{}, nil, f)
-	th := NewThread("t")
-	q := approvalOf(t, mustRun(t, a, th, content.UserText("x")), 0)
+	th, q := runner{t: t}.asks(a, "x")
 	mustRun(t, a, reload(t, th), answers(q.CreateRejection("")))
 	if !strings.Contains(k.last(), `"i false"`) {
 		t.Error(k.last())

@@ -16,13 +16,17 @@ import (
 const (
 	textSuperseded = "Tool call not run: the user went on without answering."
 	textExpired    = "Tool call not run: nobody approved it in time."
-	textLost       = "Error: the process ended while this call was running. Whether it took effect is not known; it was not run again."
-	textGivenUp    = "Error: this could not go on after parts of it had been done. What took effect is not known."
-	textForgotten  = "Tool call not run: its request is not known any more where it was held."
-	textStopped    = "Tool call not run: another call ended the run."
-	textLimit      = "Tool call not run: the limit of turns was reached."
-	textNobody     = "Tool call not run: a service asks about it, and no policy says whose approval it needs where requests are held."
-	textUndecided  = "Tool call not run: it could not be decided whether it may."
+	textLost       = "Error: the process ended while this call was running. " +
+		"Whether it took effect is not known; it was not run again."
+	textGivenUp   = "Error: this could not go on after parts of it had been done. What took effect is not known."
+	textForgotten = "Tool call not run: its request is not known any more where it was held."
+	textStopped   = "Tool call not run: another call ended the run."
+	textLimit     = "Tool call not run: the limit of turns was reached."
+	textNobody    = "Tool call not run: a service asks about it, " +
+		"and no policy says whose approval it needs where requests are held."
+	textMarked = "Tool call not run: it is marked to need approval, and no policy says whose, " +
+		"so nobody can be asked where requests are held."
+	textUndecided = "Tool call not run: it could not be decided whether it may."
 )
 
 var errNoHolder = errors.New("a request of this thread is held elsewhere, and there is no holder to ask")
@@ -67,7 +71,9 @@ func (r *run) findLost(ctx context.Context, it *item) error {
 		return err
 	}
 	r.closeOpen(it, nil)
-	it.Stage, it.Result, it.State = done, jsonText(textLost), nil
+	it.Stage = done
+	it.Result = jsonText(textLost)
+	it.State = nil
 	return nil
 }
 
@@ -178,8 +184,7 @@ func misfitResult(it *item, result *content.FunctionResult) *Refusal {
 // refuse records answers that can't act, and tells the caller.
 func (r *run) refuse(ctx context.Context, all ...Refusal) error {
 	for _, no := range all {
-		e := Event{Type: "refused", RequestID: no.RequestID, Detail: string(no.Reason) + ": " + no.Detail}
-		if err := r.audit(ctx, e); err != nil {
+		if err := r.audit(ctx, no.event()); err != nil {
 			return err
 		}
 	}
@@ -206,13 +211,23 @@ func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 	it, a := hit.item, hit.ask
 	response, approval := hit.answer.(*content.ToolApprovalResponse)
 	if approval && r.cfg.Holder != nil && it.State == nil {
-		return &Refusal{response.RequestID, HeldElsewhere, "approvals are given where requests are held, not in the messages"}, nil
+		return &Refusal{
+			RequestID: response.RequestID,
+			Reason:    HeldElsewhere,
+			Detail:    "approvals are given where requests are held, not in the messages",
+		}, nil
 	}
 	yes, by := !content.Rejects(hit.answer), "user"
 	if approval && response.By != "" {
 		by = response.By
 	}
-	event := Event{Type: "answered", RequestID: a.Request.InputRequestID(), Approved: &yes, By: by, Detail: reasonOf(hit.answer)}
+	event := Event{
+		Type:      "answered",
+		RequestID: a.Request.InputRequestID(),
+		Approved:  &yes,
+		By:        by,
+		Detail:    reasonOf(hit.answer),
+	}
 	if approval && response.Edited != nil && it.State == nil { // a suspended function decides edits itself
 		return r.edit(ctx, it, a, response, event)
 	}
@@ -231,23 +246,27 @@ func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 
 // edit puts the edited call in place of the asked one, as a new call that is decided again: a
 // denial refuses the answer, and rules that the person was not shown make a new request.
-func (r *run) edit(ctx context.Context, it *item, a *ask, response *content.ToolApprovalResponse, e Event) (*Refusal, error) {
+func (r *run) edit(
+	ctx context.Context, it *item, a *ask, response *content.ToolApprovalResponse, e Event,
+) (*Refusal, error) {
 	tool := FindTool(response.Edited.Name, r.opt, r.cfg.Tools)
 	if err := errors.Join(r.readable(response.Edited, true), r.schemas.check(response.Edited, tool)); err != nil {
 		return &Refusal{response.RequestID, BadAnswer, "the edited " + err.Error()}, nil
 	}
 	edited := content.CloneCall(response.Edited).(*content.FunctionCall)
 	j := r.judge(ctx, edited, tool)
-	if j.what == refuse {
+	if j.action == refuse {
 		return &Refusal{response.RequestID, BadAnswer, "the edited call: " + j.text}, nil
 	}
 	now := *it
-	now.Call, now.Ground, now.By = edited, j.ground, e.By
+	now.Call = edited
+	now.Ground = j.ground
+	now.By = e.By
 	if now.Asked == nil {
 		now.Asked = it.Call
 	}
 	asked := r.judge(ctx, it.Call.(*content.FunctionCall), tool) // as it is now: what was approved may have changed since
-	if j.what == mustAsk && (!it.Ground.covers(j.ground) || asked.what == mustAsk && !it.Ground.same(asked.ground)) {
+	if j.action == mustAsk && (!it.Ground.covers(j.ground) || asked.action == mustAsk && !it.Ground.same(asked.ground)) {
 		e.Detail = strings.TrimPrefix(e.Detail+"; edited, and asked again", "; ")
 		if err := r.record(ctx, &now, e); err != nil {
 			return nil, err
@@ -363,7 +382,12 @@ func (r *run) takeHeld(ctx context.Context, it *item, a *ask, held hold.Held) er
 	case hold.Denied:
 		return r.closeHeld(ctx, it, a, q.CreateRejection(held.Reason))
 	case hold.Responded:
-		if err := r.record(ctx, it, Event{Type: "answered", RequestID: q.RequestID, By: held.By, Detail: "a person answered in place of the tool"}); err != nil {
+		if err := r.record(ctx, it, Event{
+			Type:      "answered",
+			RequestID: q.RequestID,
+			By:        held.By,
+			Detail:    "a person answered in place of the tool",
+		}); err != nil {
 			return err
 		}
 		r.t.close(it, a, howAnswered)
@@ -382,7 +406,13 @@ func (r *run) takeHeld(ctx context.Context, it *item, a *ask, held hold.Held) er
 }
 
 func (r *run) closeHeld(ctx context.Context, it *item, a *ask, answer *content.ToolApprovalResponse) error {
-	event := Event{Type: "answered", RequestID: answer.RequestID, Approved: &answer.Approved, By: it.By, Detail: answer.Reason}
+	event := Event{
+		Type:      "answered",
+		RequestID: answer.RequestID,
+		Approved:  &answer.Approved,
+		By:        it.By,
+		Detail:    answer.Reason,
+	}
 	if err := r.record(ctx, it, event); err != nil {
 		return err
 	}
@@ -409,7 +439,9 @@ func (r *run) record(ctx context.Context, it *item, e Event) error {
 	if r.cfg.Audit == nil {
 		return nil
 	}
-	e.CallID, e.Tool, e.Arguments = it.Call.ID(), it.Call.ToolName(), string(it.Call.Args())
+	e.CallID = it.Call.ID()
+	e.Tool = it.Call.ToolName()
+	e.Arguments = string(it.Call.Args())
 	if e.By == "" {
 		e.By = it.By
 	}

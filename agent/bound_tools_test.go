@@ -215,8 +215,7 @@ func TestStopBesideARequest(t *testing.T) {
 		var c counted
 		k := talk(t, said(call("1", "halt", ""), call("2", "pay", ""), call("3", "look", "")), said(text("ok")))
 		a := chat(k, LoopConfig{}, nil, halting("halt"), RequireApproval(c.tool("pay")), c.tool("look"))
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+		th, q := r.asks(a, "x")
 		r.run(a, th, answers(q.CreateApproval("")))
 		if c.runs["pay"] != 1 || c.runs["look"] != 0 || len(k.seen) != 2 {
 			t.Errorf("ran %v, %d turns", c.runs, len(k.seen))
@@ -250,8 +249,7 @@ func TestMaxTurnsCountAnew(t *testing.T) {
 		var c counted
 		k := talk(t, said(call("1", "pay", "")), said(call("2", "look", "")), said(text("ok")))
 		a := chat(k, LoopConfig{MaxTurns: 1}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+		th, q := r.asks(a, "x")
 		resp := r.run(a, th, answers(q.CreateApproval("")))
 		if c.runs["look"] != 1 || !strings.HasSuffix(tell(resp.Messages), "assistant: \"ok\"\n") {
 			t.Error(tell(resp.Messages))
@@ -281,8 +279,7 @@ func TestErrorsOfApprovedCallsCount(t *testing.T) {
 		bad := toolOf("bad", func(context.Context) (any, error) { n++; return nil, errors.New("boom") })
 		k := talk(t, said(call("1", "bad", "")), said(text("ok")))
 		a := chat(k, LoopConfig{MaxErrors: -1}, nil, RequireApproval(bad))
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+		th, q := r.asks(a, "x")
 		var all *FunctionErrors
 		if _, err := r.try(a, th, answers(q.CreateApproval(""))); !errors.As(err, &all) {
 			t.Fatal(err)

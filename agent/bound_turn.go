@@ -112,10 +112,10 @@ func (r *run) handle(ctx context.Context, a *answer, last bool) (bool, error) {
 		return false, r.release(a)
 	}
 	all := r.judgeAll(ctx, b, last)
-	if !r.lasting && slices.ContainsFunc(all, func(j judgement) bool { return j.what == mustAsk }) {
+	if !r.lasting && slices.ContainsFunc(all, func(j judgement) bool { return j.action == mustAsk }) {
 		return false, ErrThreadNeeded
 	}
-	if !r.lasting && slices.ContainsFunc(all, func(j judgement) bool { return j.what == callerRuns }) {
+	if !r.lasting && slices.ContainsFunc(all, func(j judgement) bool { return j.action == callerRuns }) {
 		return false, r.release(a) // the caller gets all calls, as .NET has it: nothing here could keep the results of some
 	}
 	if err := r.applyAll(ctx, b, all); err != nil {
@@ -152,7 +152,9 @@ func (r *run) runTurn(ctx context.Context, b *batch) ([]Outcome, error) {
 // adopt takes over what a turn says of the whole run.
 func (r *run) adopt(resp *Response) {
 	out := r.out.resp
-	out.ID, out.Model, out.FinishReason = resp.ID, resp.Model, resp.FinishReason
+	out.ID = resp.ID
+	out.Model = resp.Model
+	out.FinishReason = resp.FinishReason
 	out.Refused = append(out.Refused, resp.Refused...)
 	if resp.Usage != nil {
 		out.Usage = addUsage(out.Usage, resp.Usage)
@@ -221,7 +223,13 @@ func (r *run) itemOf(c content.Content, served, ids map[string]bool) (*item, err
 			return nil, err
 		}
 		r.made = append(r.made, c.InputRequestID()) // none of ours gets it
-		return &item{Call: calledBy(c), Service: true, Stage: open, Asks: []*ask{{Request: c}}, origin: c}, nil
+		return &item{
+			Call:    calledBy(c),
+			Service: true,
+			Stage:   open,
+			Asks:    []*ask{{Request: c}},
+			origin:  c,
+		}, nil
 	}
 	return nil, nil
 }
@@ -250,7 +258,11 @@ func (r *run) checkQuestion(q content.InputRequest) error {
 	}
 	id := q.InputRequestID()
 	if _, open := r.t.find(id); open != nil || slices.Contains(r.made, id) {
-		return &content.BadError{Code: content.BadID, Where: "requestId", Detail: fmt.Sprintf("the model's side asks twice under the id %q", id)}
+		return &content.BadError{
+			Code:   content.BadID,
+			Where:  "requestId",
+			Detail: fmt.Sprintf("the model's side asks twice under the id %q", id),
+		}
 	}
 	return nil
 }
@@ -263,12 +275,12 @@ func calledBy(q content.InputRequest) content.ToolCall {
 	return &content.FunctionCall{CallID: q.InputRequestID(), Name: "input_request"}
 }
 
-// asked tells whether somebody was asked about a call of this batch, if only the holder.
+// asked reports whether somebody was asked about a call of this batch, if only the holder.
 func (b *batch) asked() bool {
 	return slices.ContainsFunc(b.Items, func(it *item) bool { return !it.Service && len(it.Asks) > 0 })
 }
 
-// serves tells whether the model's side asks something in this batch.
+// serves reports whether the model's side asks something in this batch.
 func (b *batch) serves() bool {
 	return slices.ContainsFunc(b.Items, func(it *item) bool { return it.Service })
 }
@@ -281,7 +293,7 @@ func (r *run) judgeAll(ctx context.Context, b *batch, last bool) []judgement {
 		case it.Service:
 			all[i] = r.judgeService(ctx, it)
 		case last:
-			all[i] = judgement{what: refuse, text: textLimit}
+			all[i] = judgement{action: refuse, text: textLimit}
 		default:
 			call := it.Call.(*content.FunctionCall) // nothing else is not the service's
 			it.tool = FindTool(call.Name, r.opt, r.cfg.Tools)
@@ -294,7 +306,7 @@ func (r *run) judgeAll(ctx context.Context, b *batch, last bool) []judgement {
 func (r *run) applyAll(ctx context.Context, b *batch, all []judgement) error {
 	asks := false
 	for i, it := range b.Items {
-		asks = asks || all[i].what == mustAsk && !it.Service
+		asks = asks || all[i].action == mustAsk && !it.Service
 	}
 	for i, it := range b.Items {
 		if err := r.apply(ctx, it, all[i], asks && r.cfg.WrapSiblings && r.cfg.Holder == nil); err != nil {
@@ -309,22 +321,22 @@ func (r *run) applyAll(ctx context.Context, b *batch, all []judgement) error {
 func (r *run) judgeService(ctx context.Context, it *item) judgement {
 	if _, mcp := it.Call.(*content.MCPCall); !mcp || r.cfg.Decider == nil {
 		if _, approval := it.Asks[0].Request.(*content.ToolApprovalRequest); approval && r.cfg.Holder != nil {
-			return judgement{what: refuse, text: textNobody}
+			return judgement{action: refuse, text: textNobody}
 		}
-		return judgement{what: mustAsk}
+		return judgement{action: mustAsk}
 	}
 	v, err := r.cfg.Decider.Decide(ctx, nil, it.Call)
-	j := judgement{what: mustAsk, verdict: v}
+	j := judgement{action: mustAsk, verdict: v}
 	j.ground.take(v)
 	switch {
 	case err != nil:
-		j.what, j.text = refuse, textUndecided
+		j.refuse(textUndecided)
 	case v.Outcome == resolve.Deny:
-		j.what, j.text = refuse, denialText(v)
+		j.refuse(denialText(v))
 	case r.cfg.Holder != nil && v.Outcome == resolve.Allow:
-		j.what, j.text = refuse, textNobody
+		j.refuse(textNobody)
 	case r.cfg.Holder == nil && len(j.ground.required().Stages) > 0:
-		j.what, j.text = refuse, "Tool call not run: it needs the approval of "+j.ground.people()+", and nothing here can ask them."
+		j.refuse(j.ground.cannotAsk())
 	}
 	return j
 }
@@ -333,24 +345,24 @@ func (r *run) judgeService(ctx context.Context, it *item) judgement {
 // take it along.
 func (r *run) apply(ctx context.Context, it *item, j judgement, wrap bool) error {
 	switch {
-	case it.Service && j.what == refuse:
+	case it.Service && j.action == refuse:
 		it.decline(j.text)
 		r.t.close(it, it.Asks[0], howAnswered)
 		return r.record(ctx, it, Event{Type: "denied", Detail: j.text})
 	case it.Service:
 		return r.askService(ctx, it, j)
-	case wrap && j.what == runNow:
+	case wrap && j.action == runNow:
 		if err := r.ask(ctx, it, j); err != nil {
 			return err
 		}
 		it.Asks[0].Request.(*content.ToolApprovalRequest).NoConfirmation = true
 		return nil
-	case j.what == mustAsk:
+	case j.action == mustAsk:
 		return r.ask(ctx, it, j)
-	case j.what == refuse:
+	case j.action == refuse:
 		it.settle(j.text)
 		return r.recordRefusal(ctx, it, j)
-	case j.what == callerRuns:
+	case j.action == callerRuns:
 		it.Stage = external
 	default:
 		it.Stage, it.Ground = approved, j.ground
@@ -375,7 +387,8 @@ func (r *run) askService(ctx context.Context, it *item, j judgement) error {
 		}
 		a.Request = &shown
 	}
-	if err := r.record(ctx, it, Event{Type: "requested", RequestID: a.Request.InputRequestID()}); err != nil || held == nil {
+	err := r.record(ctx, it, Event{Type: "requested", RequestID: a.Request.InputRequestID()})
+	if err != nil || held == nil {
 		return err
 	}
 	return r.takeHeld(ctx, it, a, *held)
@@ -427,7 +440,9 @@ func (r *run) runInTurn(ctx context.Context, items []*item) []Outcome {
 			for len(outs) < len(items) && !r.over(ctx, outs) {
 				outs = append(outs, unfinished(r.opt))
 				o := r.runItem(ctx, items[len(outs)-1])
-				outs[len(outs)-1], r.opt, r.stopped = o, o.Options, r.stopped || o.Stop
+				outs[len(outs)-1] = o
+				r.opt = o.Options
+				r.stopped = r.stopped || o.Stop
 			}
 		})
 		one.Wait()
@@ -435,7 +450,7 @@ func (r *run) runInTurn(ctx context.Context, items []*item) []Outcome {
 	return outs
 }
 
-// over tells whether no more calls begin.
+// over reports whether no more calls begin.
 func (r *run) over(ctx context.Context, outs []Outcome) bool {
 	return r.stopped || len(outs) > 0 && outs[len(outs)-1].Err != nil && ctx.Err() != nil
 }

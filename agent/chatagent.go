@@ -83,14 +83,18 @@ func checkInput(t *Thread, messages []*content.Message) error {
 	for i, m := range messages {
 		switch where := fmt.Sprintf("messages[%d]", i); {
 		case m == nil:
-			return &content.BadError{Code: content.BadShape, Where: where, Detail: "expected a message, found none"}
+			return badMessage(where, "expected a message, found none")
 		case m.Role == "":
-			return &content.BadError{Code: content.BadShape, Where: where + ".role", Detail: "expected a role such as user, found none"}
+			return badMessage(where+".role", "expected a role such as user, found none")
 		case slices.Contains(m.Contents, nil):
-			return &content.BadError{Code: content.BadShape, Where: where + ".contents", Detail: "expected contents, found one that is nil"}
+			return badMessage(where+".contents", "expected contents, found one that is nil")
 		}
 	}
 	return nil
+}
+
+func badMessage(where, detail string) error {
+	return &content.BadError{Code: content.BadShape, Where: where, Detail: detail}
 }
 
 // begin prepares the thread for a run. What the user says in it, beside answers and results, goes

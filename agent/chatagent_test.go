@@ -17,8 +17,7 @@ func TestChatAgentOptions(t *testing.T) {
 		cfg := ChatAgentConfig{Name: "n", Instructions: "be kind", Model: "big", Tools: []Tool{c.tool("a")},
 			Options: Options{Instructions: "x", Model: "y", Temperature: &heat, MaxTokens: 7, Tools: []Tool{c.tool("b")}, Extra: map[string]any{"z": 1}}}
 		a := NewChatAgent(k, cfg)
-		th := NewThread("t")
-		r.run(a, th, content.UserText("x"))
+		th := r.begin(a, "x")
 		got := k.options[0]
 		if a.Name() != "n" || got.Instructions != "be kind" || got.Model != "big" || *got.Temperature != 0.5 || got.MaxTokens != 7 || len(got.Tools) != 2 || got.Extra["z"] != 1 || got.Thread != th {
 			t.Errorf("%+v", got)
@@ -42,8 +41,7 @@ func TestChatAgentSaves(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		store := &keeper{}
 		a := chat(talk(t, said(text("one")), said(text("two")), said(text("three"))), LoopConfig{}, store)
-		th := NewThread("t")
-		r.run(a, th, content.UserText("x"))
+		th := r.begin(a, "x")
 		again := sure(store.Load(t.Context(), "t"))
 		r.run(a, again, content.UserText("y"))
 		expect(t, "kept", tell(again.Messages), "user: \"x\"\nassistant: \"one\"\nuser: \"y\"\nassistant: \"two\"\n")

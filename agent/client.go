@@ -68,9 +68,10 @@ func (o *Options) Clone() *Options {
 	return &out
 }
 
-// ErrOtherLoop says that calls of a thread wait for the loop of this package, which alone can go on
+// errOtherLoop says that calls of a thread wait for the loop of this package, which alone can go on
 // with them.
-var ErrOtherLoop = errors.New("calls of this thread wait for the loop of package agent, which alone can go on with them")
+var errOtherLoop = errors.New("calls of this thread wait for the loop of package agent, " +
+	"which alone can go on with them")
 
 // ClaimCalls is for loops of other packages: they run the calls of this run. It fails when calls of
 // the thread wait for the loop of this package: what is approved would run once more.
@@ -79,7 +80,7 @@ func (o *Options) ClaimCalls() error {
 		return nil
 	}
 	if len(o.Thread.batches) > 0 {
-		return ErrOtherLoop
+		return errOtherLoop
 	}
 	o.historyOf(o.Thread).loopRuns()
 	return nil
@@ -132,6 +133,10 @@ type Refusal struct {
 	Detail    string        `json:"detail"`
 }
 
+func (no Refusal) event() Event {
+	return Event{Type: "refused", RequestID: no.RequestID, Detail: string(no.Reason) + ": " + no.Detail}
+}
+
 // RefusalReason says why an answer could not act. Reasons may grow in number; a reason never
 // changes its meaning.
 type RefusalReason string
@@ -145,7 +150,7 @@ const (
 	Contradiction  RefusalReason = "contradiction"   // several answers that differ; a rejection among them stands
 	RepeatedAnswer RefusalReason = "repeated_answer" // the same answer again
 	BadAnswer      RefusalReason = "bad_answer"      // data or edited arguments that the schema refuses
-	NotOfUser      RefusalReason = "not_of_user"     // it stands in a message of another role: a model, a tool or a prompt does not answer
+	NotOfUser      RefusalReason = "not_of_user"     // in a message of another role: a model or a tool does not answer
 	HeldElsewhere  RefusalReason = "held_elsewhere"  // the holder's people decide; an answer in the messages has no say
 )
 

@@ -236,7 +236,9 @@ func (a *flowAgent) Run(ctx context.Context, t *Thread, messages ...*content.Mes
 	if f == nil { // a late answer starts nothing
 		return &Response{Refused: refused}, nil
 	}
-	_, err = guarded(ctx, nil, func(ctx context.Context, _ *content.FunctionCall) (any, error) { return nil, a.run(ctx, f) })
+	_, err = guarded(ctx, nil, func(ctx context.Context, _ *content.FunctionCall) (any, error) {
+		return nil, a.run(ctx, f)
+	})
 	if err == nil && len(f.opened) > 0 {
 		err = fmt.Errorf("the flow ended although it asks %q: return ErrWaiting", f.opened[0])
 	}
@@ -276,7 +278,9 @@ func (a *flowAgent) Stream(ctx context.Context, t *Thread, messages ...*content.
 
 // forgetOpened drops questions of a run that failed: nobody has seen them.
 func (f *Flow) forgetOpened() {
-	f.t.batches = slices.DeleteFunc(f.t.batches, func(b *batch) bool { return slices.Contains(f.opened, b.Items[0].Call.ID()) })
+	f.t.batches = slices.DeleteFunc(f.t.batches, func(b *batch) bool {
+		return slices.Contains(f.opened, b.Items[0].Call.ID())
+	})
 }
 
 // begin loads the flow of a thread, or starts one, and lets answers act.
@@ -303,7 +307,13 @@ func (a *flowAgent) begin(ctx context.Context, t *Thread, messages []*content.Me
 	hits, refused := t.match(in)
 	for _, hit := range hits {
 		yes := !content.Rejects(hit.answer)
-		e := Event{Type: "answered", RequestID: hit.answer.InputResponseTo(), CallID: hit.item.Call.ID(), Approved: &yes, Detail: reasonOf(hit.answer)}
+		e := Event{
+			Type:      "answered",
+			RequestID: hit.answer.InputResponseTo(),
+			CallID:    hit.item.Call.ID(),
+			Approved:  &yes,
+			Detail:    reasonOf(hit.answer),
+		}
 		if err := a.audit(ctx, t, e); err != nil {
 			return nil, nil, err
 		}
@@ -311,7 +321,7 @@ func (a *flowAgent) begin(ctx context.Context, t *Thread, messages []*content.Me
 		t.close(hit.item, hit.ask, howAnswered)
 	}
 	for _, no := range refused {
-		if err := a.audit(ctx, t, Event{Type: "refused", RequestID: no.RequestID, Detail: string(no.Reason) + ": " + no.Detail}); err != nil {
+		if err := a.audit(ctx, t, no.event()); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -347,7 +357,8 @@ func (a *flowAgent) expire(ctx context.Context, t *Thread) error {
 		if q.Expires.IsZero() || now.Before(q.Expires) {
 			continue
 		}
-		if err := a.audit(ctx, t, Event{Type: howExpired, RequestID: q.Request.InputRequestID(), CallID: it.Call.ID()}); err != nil {
+		e := Event{Type: howExpired, RequestID: q.Request.InputRequestID(), CallID: it.Call.ID()}
+		if err := a.audit(ctx, t, e); err != nil {
 			return err
 		}
 		it.Stage = done
@@ -360,7 +371,9 @@ func (a *flowAgent) audit(ctx context.Context, t *Thread, e Event) error {
 	if a.cfg.Audit == nil {
 		return nil
 	}
-	e.At, e.Thread, e.Tool = a.cfg.Now().UTC(), t.ID, a.name
+	e.At = a.cfg.Now().UTC()
+	e.Thread = t.ID
+	e.Tool = a.name
 	if err := a.cfg.Audit(ctx, e); err != nil {
 		return fmt.Errorf("the audit record: %w", err)
 	}

@@ -393,8 +393,7 @@ func TestFlowAnswerActsBeforeAudit(t *testing.T) {
 func TestFlowMessagesTwice(t *testing.T) {
 	j := &journal{failAt: func(e Event) bool { return e.Type == "refused" }}
 	a := flowOf(FlowConfig{Audit: j.take}, func(ctx ctxOf, f *Flow) error { return f.Approve(ctx, "k", "?") })
-	th := NewThread("t")
-	mustRun(t, a, th, content.UserText("x"))
+	th := runner{t: t}.begin(a, "x")
 	in := answers(&content.TextApprovalResponse{RequestID: "no"}, text("hi"))
 	if _, err := a.Run(t.Context(), th, in); !errors.Is(err, errAudit) {
 		t.Fatal(err)

@@ -74,9 +74,15 @@ func (h *history) checkpoint(t *Thread) (undo func()) {
 	if h == nil || !h.placed || t.ConversationID != "" {
 		return func() {}
 	}
-	before, messages, batches := *h, t.Messages, t.batches
+	before := *h
+	messages := t.Messages
+	batches := t.batches
 	t.Messages = slices.Concat(t.Messages, h.messages())
 	t.batches = slices.DeleteFunc(slices.Clone(t.batches), (*batch).finished)
 	*h = history{thread: t, placed: true, ran: true}
-	return func() { *h, t.Messages, t.batches = before, messages, batches }
+	return func() {
+		*h = before
+		t.Messages = messages
+		t.batches = batches
+	}
 }

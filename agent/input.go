@@ -148,7 +148,7 @@ func (t *Thread) tells(c content.Content) bool {
 	return true
 }
 
-// forService tells whether a question of the model's side has ended in some way.
+// forService reports whether a question of the model's side has ended in some way.
 func (t *Thread) forService(id string, how func(closedRequest) bool) bool {
 	return slices.ContainsFunc(t.closed, func(c closedRequest) bool { return c.Service && c.ID == id && how(c) })
 }
@@ -218,7 +218,7 @@ func pair(contents []content.Content, results map[string][]*content.FunctionResu
 	return kept, found
 }
 
-// inOrder tells whether each call of a history has exactly one result before anything but results
+// inOrder reports whether each call of a history has exactly one result before anything but results
 // follows.
 func inOrder(messages []*content.Message) bool {
 	var waiting []string

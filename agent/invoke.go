@@ -89,7 +89,7 @@ func Invoke(ctx context.Context, j Job, opt *Options, turn int) Outcome {
 func resume(ctx context.Context, j Job, opt *Options, state json.RawMessage, answers []content.InputResponse) Outcome {
 	f, ok := resumerOf(j.Tool)
 	if !ok {
-		return Outcome{Err: ErrNotResumer, Unknown: j.Tool == nil, Options: opt}
+		return Outcome{Err: errNotResumer, Unknown: j.Tool == nil, Options: opt}
 	}
 	again := func(ctx context.Context, call *content.FunctionCall) (any, error) {
 		return f.Resume(ctx, call, state, answers)
@@ -116,7 +116,7 @@ func (j Job) run(ctx context.Context, f Function, do functionBody, opt *Options,
 		return out
 	}
 	if _, ok := resumerOf(f); !ok {
-		out.Suspend, out.Err = nil, ErrNotResumer
+		out.Suspend, out.Err = nil, errNotResumer
 	}
 	return out
 }

@@ -149,7 +149,7 @@ func (a around) Unwrap() Tool { return a.Function }
 
 func TestSuspend(t *testing.T) {
 	suspends := fixed("f", nil, &Suspend{State: json.RawMessage(`1`)})
-	if _, o := toldOf(t, false, suspends, ""); !errors.Is(o.Err, ErrNotResumer) || o.Suspend != nil {
+	if _, o := toldOf(t, false, suspends, ""); !errors.Is(o.Err, errNotResumer) || o.Suspend != nil {
 		t.Errorf("no Resumer: %+v", o)
 	}
 	tool := RequireApproval(around{asker{suspends}})
@@ -164,7 +164,7 @@ func TestSuspend(t *testing.T) {
 		t.Error("a panic of Resume is no error")
 	}
 	for _, none := range []Tool{nil, suspends, onlyDeclared{"f"}, around{suspends}} {
-		if o := resume(t.Context(), Job{Call: j.Call, Tool: none}, nil, nil, nil); !errors.Is(o.Err, ErrNotResumer) {
+		if o := resume(t.Context(), Job{Call: j.Call, Tool: none}, nil, nil, nil); !errors.Is(o.Err, errNotResumer) {
 			t.Errorf("%T: %v", none, o.Err)
 		}
 	}

@@ -15,11 +15,22 @@ func StreamOf(resp *Response, err error) iter.Seq2[*Update, error] {
 			return
 		}
 		for _, m := range resp.Messages {
-			if !yield(&Update{Role: m.Role, AuthorName: m.AuthorName, MessageID: m.ID, Contents: m.Contents}, nil) {
+			if !yield(&Update{
+				Role:       m.Role,
+				AuthorName: m.AuthorName,
+				MessageID:  m.ID,
+				Contents:   m.Contents,
+			}, nil) {
 				return
 			}
 		}
-		u := &Update{ID: resp.ID, Model: resp.Model, ConversationID: resp.ConversationID, FinishReason: resp.FinishReason, Refused: resp.Refused}
+		u := &Update{
+			ID:             resp.ID,
+			Model:          resp.Model,
+			ConversationID: resp.ConversationID,
+			FinishReason:   resp.FinishReason,
+			Refused:        resp.Refused,
+		}
 		if resp.Usage != nil {
 			u.Contents = []content.Content{resp.Usage}
 		}
@@ -42,7 +53,13 @@ func join(updates []*Update) *Response {
 
 // note takes over what an update says of the whole response.
 func (r *Response) note(u *Update) {
-	r.Add(&Response{ID: u.ID, Model: u.Model, ConversationID: u.ConversationID, FinishReason: u.FinishReason, Refused: u.Refused})
+	r.Add(&Response{
+		ID:             u.ID,
+		Model:          u.Model,
+		ConversationID: u.ConversationID,
+		FinishReason:   u.FinishReason,
+		Refused:        u.Refused,
+	})
 }
 
 // Add takes over what a further part of a run says beside its messages: the latest names, all
@@ -98,7 +115,9 @@ func startsMessage(last *content.Message, u *Update) bool {
 func addUsage(a, b *content.Usage) *content.Usage {
 	sum := *b
 	if a != nil {
-		sum.Input, sum.Output, sum.Total = a.Input+b.Input, a.Output+b.Output, a.Total+b.Total
+		sum.Input = a.Input + b.Input
+		sum.Output = a.Output + b.Output
+		sum.Total = a.Total + b.Total
 	}
 	return &sum
 }

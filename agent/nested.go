@@ -41,7 +41,9 @@ type nested struct {
 	cfg   NestedConfig
 }
 
-var nestedSchema = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string","description":"What the agent shall do."}},"required":["input"],"additionalProperties":false}`)
+var nestedSchema = json.RawMessage(`{"type":"object",` +
+	`"properties":{"input":{"type":"string","description":"What the agent shall do."}},` +
+	`"required":["input"],"additionalProperties":false}`)
 
 // Definition describes a tool that takes one text.
 func (n *nested) Definition() Definition {
@@ -79,7 +81,9 @@ func (n *nested) newThread(ctx context.Context, callID string) (*Thread, error) 
 }
 
 // Resume goes on with the answers.
-func (n *nested) Resume(ctx context.Context, _ *content.FunctionCall, state json.RawMessage, answers []content.InputResponse) (any, error) {
+func (n *nested) Resume(
+	ctx context.Context, _ *content.FunctionCall, state json.RawMessage, answers []content.InputResponse,
+) (any, error) {
 	t := &Thread{}
 	if err := json.Unmarshal(state, t); err != nil {
 		return nil, fmt.Errorf("the thread of %s: %w", n.cfg.Name, err)
@@ -114,7 +118,8 @@ func (n *nested) run(ctx context.Context, t *Thread, messages ...*content.Messag
 	asked := resp.UserInputRequests()
 	switch {
 	case len(asked) == 0 && t.waiting():
-		return nil, errors.New("the agent waits for the results of calls that its caller runs, and has no caller here that could")
+		return nil, errors.New("the agent waits for the results of calls that its caller runs, " +
+			"and has no caller here that could")
 	case len(asked) == 0:
 		return resp.Text(), nil
 	}

@@ -102,8 +102,7 @@ func TestNestedFails(t *testing.T) {
 		inner := chat(talk(t, said(call("1", "pay", "")), fails, fails, fails), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
 		k := talk(t, said(call("o", "inner", `{"input":"x"}`)), said(text("sorry")))
 		a := chat(k, LoopConfig{}, nil, AsTool(inner, NestedConfig{Name: "inner"}))
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+		th, q := r.asks(a, "x")
 		th = reload(t, th)
 		for range maxTries - 1 { // it goes on with each run, since the payment is made
 			if _, err := r.try(a, th, answers(q.CreateApproval(""))); !errors.Is(err, errModel) {
@@ -171,8 +170,7 @@ func TestNestedIsDeniedMeanwhile(t *testing.T) {
 		d := &changing{verdict: outcomeOf(resolve.Allow)}
 		k := talk(t, said(call("o", "inner", `{"input":"x"}`)), said(text("done")))
 		a := chat(k, LoopConfig{Decider: d}, nil, AsTool(inner, NestedConfig{Name: "inner"}))
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+		th, q := r.asks(a, "x")
 		d.verdict = outcomeOf(resolve.Deny, "closed")
 		r.run(a, reload(t, th), answers(q.CreateApproval("")))
 		if len(c.runs) > 0 || !strings.Contains(k.last(), `o→"Tool call denied: rule closed."`) {
@@ -189,8 +187,7 @@ func TestNestedWithAHolder(t *testing.T) {
 		inner := chat(talk(t, said(call("1", "pay", "")), said(text("paid"))), LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay"))
 		k := talk(t, said(text("?"), call("o", "inner", `{"input":"x"}`)), said(text("done")))
 		a := chat(k, LoopConfig{}, nil, AsTool(inner, NestedConfig{Name: "inner", Poll: true}))
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+		th, q := r.asks(a, "x")
 		th = reload(t, th)
 		r.run(a, th, answers(q.CreateApproval("")))
 		if len(c.runs) > 0 {
@@ -290,8 +287,7 @@ func TestNestedModelFailsAfterTheCall(t *testing.T) {
 	inner := chat(talk(t, said(call("i", "pay", "")), fails, said(text("paid"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
 	k := talk(t, said(call("o", "test", `{"input":"pay"}`)), said(text("ok")), said(text("ok")))
 	outer := chat(k, LoopConfig{}, nil, AsTool(inner, NestedConfig{}))
-	th := NewThread("t")
-	q := approvalOf(t, mustRun(t, outer, th, content.UserText("x")), 0)
+	th, q := runner{t: t}.asks(outer, "x")
 	_, err := outer.Run(t.Context(), th, answers(q.CreateApproval("")))
 	if c.runs["pay"] != 1 {
 		t.Fatal(c.runs)
@@ -313,8 +309,7 @@ func TestAnswersThatNestedAgentsRefuse(t *testing.T) {
 	})
 	inner := chat(talk(t, said(call("i", "pay", `{"n":1}`)), said(text("paid"))), LoopConfig{Decider: d}, nil, c.tool("pay"))
 	outer := chat(talk(t, said(call("o", "test", `{"input":"pay"}`)), said(text("ok"))), LoopConfig{}, nil, AsTool(inner, NestedConfig{}))
-	th := NewThread("t")
-	q := approvalOf(t, mustRun(t, outer, th, content.UserText("x")), 0)
+	th, q := runner{t: t}.asks(outer, "x")
 	edit, _ := q.CreateEdit(json.RawMessage(`{"n":9}`), "")
 	resp := mustRun(t, outer, th, answers(edit))
 	if len(resp.UserInputRequests()) == 1 && len(resp.Refused) == 0 {
@@ -328,8 +323,7 @@ func TestEditOfNestedRequest(t *testing.T) {
 		inner := chat(talk(t, said(call("i1", "pay", `{"n":5}`)), said(text("paid"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
 		outer := chat(talk(t, said(call("o1", "teller", `{"input":"pay"}`)), said(text("done"))), LoopConfig{}, nil,
 			AsTool(inner, NestedConfig{Name: "teller"}), outerPay.tool("pay"))
-		th := NewThread("t")
-		q := approvalOf(t, r.run(outer, th, content.UserText("pay")), 0)
+		th, q := r.asks(outer, "pay")
 		edit, err := q.CreateEdit(json.RawMessage(`{"n":4}`), "")
 		if err != nil {
 			t.Fatal(err)

@@ -119,7 +119,7 @@ func (t *Thread) openAsks() []*ask {
 	return out
 }
 
-// waiting tells whether a call of the thread still waits for somebody.
+// waiting reports whether a call of the thread still waits for somebody.
 func (t *Thread) waiting() bool {
 	return slices.ContainsFunc(t.batches, func(b *batch) bool { return !b.finished() })
 }
@@ -168,7 +168,12 @@ func (t *Thread) externalCall(callID string) *item {
 
 // close remembers how a request ended.
 func (t *Thread) close(it *item, a *ask, how string) {
-	t.closed = append(t.closed, closedRequest{a.Request.InputRequestID(), how, it.Service, a.Answer != nil && !content.Rejects(a.Answer)})
+	t.closed = append(t.closed, closedRequest{
+		ID:      a.Request.InputRequestID(),
+		How:     how,
+		Service: it.Service,
+		Yes:     a.Answer != nil && !content.Rejects(a.Answer),
+	})
 	if over := len(t.closed) - maxClosed; over > 0 {
 		t.closed = slices.Delete(t.closed, 0, over)
 	}
@@ -247,7 +252,12 @@ func (b *batch) messages(dotNet bool) []*content.Message {
 			calls = append(append(calls, it.Lead...), it.Call)
 		}
 	}
-	first := &content.Message{ID: b.MessageID, Role: content.Assistant, AuthorName: b.AuthorName, Contents: append(calls, late...)}
+	first := &content.Message{
+		ID:         b.MessageID,
+		Role:       content.Assistant,
+		AuthorName: b.AuthorName,
+		Contents:   append(calls, late...),
+	}
 	out := []*content.Message{first}
 	for _, contents := range [][]content.Content{refused, results} {
 		if len(contents) > 0 {
@@ -264,5 +274,7 @@ func (b *batch) messages(dotNet bool) []*content.Message {
 func (it *item) settle(text string) { it.reject(jsonText(text)) }
 
 func (it *item) reject(result json.RawMessage) {
-	it.Stage, it.Rejected, it.Result = done, true, result
+	it.Stage = done
+	it.Rejected = true
+	it.Result = result
 }

@@ -85,7 +85,9 @@ func (d *byPlan) Decide(_ context.Context, t Tool, call content.ToolCall) (hold.
 	}
 	c := callOf(t, call)
 	c.Args = call.Args()
-	c.Principal, c.Session, c.ParentInput = d.opt.Principal, d.opt.Session, resolve.Raw(d.opt.ParentInput)
+	c.Principal = d.opt.Principal
+	c.Session = d.opt.Session
+	c.ParentInput = resolve.Raw(d.opt.ParentInput)
 	c.ToolDefinition = d.digest(t)
 	return hold.Verdict{Decision: d.plan.Decide(c), Call: c}, nil
 }
@@ -98,8 +100,15 @@ func callOf(t Tool, call content.ToolCall) *resolve.Call {
 	if target == nil {
 		return &resolve.Call{Kind: resolve.Tool, Tool: call.ToolName()}
 	}
-	return &resolve.Call{Kind: target.Kind, Tool: target.Tool, Server: target.Server, Agent: target.Agent, Skill: target.Skill,
-		Remote: target.Remote, Annotations: target.Annotations}
+	return &resolve.Call{
+		Kind:        target.Kind,
+		Tool:        target.Tool,
+		Server:      target.Server,
+		Agent:       target.Agent,
+		Skill:       target.Skill,
+		Remote:      target.Remote,
+		Annotations: target.Annotations,
+	}
 }
 
 func targetOf(t Tool) *Target {

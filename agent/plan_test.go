@@ -139,8 +139,7 @@ func TestPlanInALoop(t *testing.T) {
 		d := ByPlan(planOf(t, deskFile, deskPolicy), PlanOptions{})
 		k := talk(t, said(call("1", "trade", `{"amount":5}`), call("2", "trade", `{"amount":500}`), call("3", "trade", `{"amount":9500}`), call("4", "other", "")), said(text("ok")))
 		a := chat(k, LoopConfig{Decider: d}, nil, c.tool("trade"), c.tool("other"))
-		th := NewThread("t")
-		q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+		th, q := r.asks(a, "x")
 		if q.Note.Message != "Trade 500?" || len(c.runs) != 1 {
 			t.Fatal(q.Note, c.runs)
 		}

@@ -23,7 +23,8 @@ type VersionError struct{ Version int }
 
 // Error names both versions.
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("the thread has version %d, this release reads up to %d: use the release that stored it, or a newer one", e.Version, threadVersion)
+	return fmt.Sprintf("the thread has version %d, this release reads up to %d: "+
+		"use the release that stored it, or a newer one", e.Version, threadVersion)
 }
 
 type threadJSON struct {
@@ -343,7 +344,7 @@ func (a *ask) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// rejected tells whether the one thing that was asked about a call was refused. What a suspended
+// rejected reports whether the one thing that was asked about a call was refused. What a suspended
 // function asked is for it to judge.
 func (it *item) rejected() bool {
 	_, approval := it.Asks[0].Answer.(*content.ToolApprovalResponse)

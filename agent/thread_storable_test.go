@@ -9,77 +9,110 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-func TestThreadsThatCantBeStored(t *testing.T) {
-	store := func(t *testing.T, th *Thread) {
-		t.Helper()
-		raw, err := json.Marshal(th)
-		if err != nil {
-			t.Error("write:", err)
-			return
-		}
-		if _, err := loaded(raw, "t"); err != nil {
-			t.Error("read:", err)
+// storable fails the test unless the stored form of a thread can be read again.
+func storable(t *testing.T, th *Thread) {
+	t.Helper()
+	raw, err := json.Marshal(th)
+	if err != nil {
+		t.Errorf("the thread can't be written: %v", err)
+		return
+	}
+	if _, err := loaded(raw, "t"); err != nil {
+		t.Errorf("the thread can't be read back (%d bytes): %v", len(raw), err)
+	}
+}
+
+func suspending(s Suspend) *asking {
+	return &asking{name: "wait", ask: func() *Suspend { return &s }}
+}
+
+// TestWhateverIsSaidCanBeStored runs turns with what models, services and tools may write: a run may
+// refuse it, and the thread stays readable.
+func TestWhateverIsSaidCanBeStored(t *testing.T) {
+	deep := strings.Repeat(`{"a":`, 150) + "1" + strings.Repeat("}", 150)
+	schema := json.RawMessage(`oops`)
+	one := func(contents ...content.Content) []*content.Message {
+		return []*content.Message{content.NewMessage(content.Assistant, contents...)}
+	}
+	for name, turn := range map[string][]*content.Message{
+		"text request of the model's side": one(&content.TextApprovalRequest{RequestID: "r", Text: "?"}),
+		"no JSON":                          one(call("2", "look", "{oops")),
+		"a list for arguments":             one(call("2", "look", "[1]")),
+		"duplicate keys":                   one(call("2", "look", `{"a":1,"a":2}`)),
+		"no UTF-8 arguments":               one(call("2", "look", "{\"a\":\"\xff\"}")),
+		"deep":                             one(call("2", "look", deep)),
+		"surrogate":                        one(call("2", "look", `{"a":"\ud800"}`)),
+		"no UTF-8 name":                    one(call("2", "lo\xffok", `{}`)),
+		"no id":                            one(call("", "look", `{}`)),
+		"no name":                          one(call("2", "", `{}`)),
+		"null":                             one(call("2", "look", `null`)),
+		"blanks":                           one(call("2", "look", ` `)),
+		"bad id":                           one(call("a\xff", "look", `{}`)),
+		"no role":                          {{Contents: []content.Content{text("hi")}}},
+		"blank id of a request":            one(mcpRequest(" ")),
+		"no id of a request":               one(mcpRequest("")),
+		"no name of a tool":                one(&content.ToolApprovalRequest{RequestID: "r", Call: &content.MCPCall{CallID: "c"}}),
+		"schema twice a key":               one(&content.StructuredInputRequest{RequestID: "r", Schema: json.RawMessage(`{"a":1,"a":1}`)}),
+		"no schema":                        one(&content.StructuredInputRequest{RequestID: "r"}),
+		"no UTF-8":                         one(text("a\xff")),
+		"code interpreter":                 one(&content.ToolApprovalRequest{RequestID: "r", Call: &content.HostedCall{Kind: "codeInterpreterToolCall", CallID: "c"}}),
+		"a state that is no JSON":          one(call("2", "state", "")),
+		"a schema that is no JSON":         one(call("2", "schema", "")),
+	} {
+		for _, beside := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				var c counted
+				state := suspending(Suspend{State: schema, Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}})
+				form := suspending(Suspend{Requests: []content.InputRequest{&content.StructuredInputRequest{RequestID: "x", Schema: schema}}})
+				state.name, form.name = "state", "schema"
+				said := turn
+				if beside {
+					said = append(one(call("p", "pay", "")), turn...)
+				}
+				a := chat(talk(t, saidAll(said...), saidAll(content.AssistantText("ok"))), LoopConfig{}, nil,
+					c.tool("look"), RequireApproval(c.tool("pay")), state, form)
+				th := NewThread("t")
+				resp, err := a.Run(t.Context(), th, content.UserText("x"))
+				storable(t, th)
+				if err != nil || !beside {
+					return
+				}
+				mustRun(t, a, th, answers(approvalOf(t, resp, 0).CreateApproval("")))
+				storable(t, th)
+			})
 		}
 	}
-	t.Run("text request of the model's side", func(t *testing.T) {
-		a := chat(talk(t, said(&content.TextApprovalRequest{RequestID: "r", Text: "?"})), LoopConfig{}, nil)
-		th := NewThread("t")
-		mustRun(t, a, th, content.UserText("hi"))
-		store(t, th)
-	})
-	t.Run("arguments that are no JSON beside a request", func(t *testing.T) {
-		var c counted
-		a := chat(talk(t, said(call("1", "pay", ""), call("2", "look", "{oops"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
-		th := NewThread("t")
-		mustRun(t, a, th, content.UserText("hi"))
-		store(t, th)
-	})
-	t.Run("arguments that are no JSON in the history", func(t *testing.T) {
-		var c counted
-		a := chat(talk(t, said(call("2", "look", "{oops")), said(text("ok"))), LoopConfig{}, nil, c.tool("look"))
-		th := NewThread("t")
-		mustRun(t, a, th, content.UserText("hi"))
-		store(t, th)
-	})
-	t.Run("a list for arguments", func(t *testing.T) {
-		var c counted
-		a := chat(talk(t, said(call("1", "pay", ""), call("2", "look", "[1]"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
-		th := NewThread("t")
-		mustRun(t, a, th, content.UserText("hi"))
-		store(t, th)
-	})
-	t.Run("duplicate keys in arguments", func(t *testing.T) {
-		var c counted
-		a := chat(talk(t, said(call("1", "pay", ""), call("2", "look", `{"a":1,"a":2}`))), LoopConfig{}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
-		th := NewThread("t")
-		mustRun(t, a, th, content.UserText("hi"))
-		store(t, th)
-	})
-	t.Run("a result of the caller that is no JSON", func(t *testing.T) {
-		a := chat(talk(t, said(call("1", "theirs", ""), call("2", "theirs", ""))), LoopConfig{}, nil, declaredTool("theirs"))
-		th := NewThread("t")
-		mustRun(t, a, th, content.UserText("hi"))
-		mustRun(t, a, th, content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "1", Result: json.RawMessage(`oops`)}))
-		store(t, th)
-	})
-	t.Run("a state that is no JSON", func(t *testing.T) {
-		tool := &asking{name: "w", ask: func() *Suspend {
-			return &Suspend{State: json.RawMessage(`oops`), Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}}
-		}}
-		a := chat(talk(t, said(call("1", "w", "")), said(text("ok"))), LoopConfig{}, nil, tool)
-		th := NewThread("t")
-		mustRun(t, a, th, content.UserText("hi"))
-		store(t, th)
-	})
-	t.Run("a schema that is no JSON", func(t *testing.T) {
-		tool := &asking{name: "w", ask: func() *Suspend {
-			return &Suspend{Requests: []content.InputRequest{&content.StructuredInputRequest{RequestID: "x", Schema: json.RawMessage(`oops`)}}}
-		}}
-		a := chat(talk(t, said(call("1", "w", "")), said(text("ok"))), LoopConfig{}, nil, tool)
-		th := NewThread("t")
-		mustRun(t, a, th, content.UserText("hi"))
-		store(t, th)
-	})
+}
+
+// TestWhateverCallersSendCanBeStored gives a run what a caller may leave out or get wrong.
+func TestWhateverCallersSendCanBeStored(t *testing.T) {
+	result := func(id, raw string) *content.Message {
+		return content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: id, Result: json.RawMessage(raw)})
+	}
+	for name, message := range map[string]*content.Message{
+		"a result that is no JSON": result("1", `oops`),
+		"a result without a value": result("1", ``),
+		"a message without a role": {Contents: []content.Content{text("hi")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := talk(t, said(call("1", "theirs", ""), call("2", "theirs", "")), said(text("ok")))
+			a := chat(k, LoopConfig{}, nil, declaredTool("theirs"))
+			th := runner{t: t}.begin(a, "hi")
+			_, _ = a.Run(t.Context(), th, message) // it may be refused
+			storable(t, th)
+			mustRun(t, a, reload(t, th), result("2", ``))
+		})
+	}
+}
+
+// TestMoreThanAReaderTakes is an error when it is stored, not when it is loaded.
+func TestMoreThanAReaderTakes(t *testing.T) {
+	big := content.UserText(strings.Repeat("x", 23<<20))
+	th := NewThread("t")
+	_, _ = chat(talk(t, said(text("ok"))), LoopConfig{}, nil).Run(t.Context(), th, big, big, big)
+	if _, err := json.Marshal(th); err == nil {
+		storable(t, th)
+	}
 }
 
 // What a tool (a remote service behind it) gives as JSON must not make the thread unreadable.
@@ -93,25 +126,22 @@ func TestResultsOfToolsThatCantBeStored(t *testing.T) {
 			var c counted
 			t.Run("in the history", func(t *testing.T) {
 				a := chat(talk(t, said(call("1", "look", "")), said(text("ok"))), LoopConfig{}, nil, look)
-				th := NewThread("t")
-				mustRun(t, a, th, content.UserText("x"))
-				reviewStorable(t, th)
+				th := runner{t: t}.begin(a, "x")
+				storable(t, th)
 			})
 			t.Run("beside a request", func(t *testing.T) {
 				a := chat(talk(t, said(call("1", "look", ""), call("2", "pay", "")), said(text("ok"))), LoopConfig{}, nil, look, RequireApproval(c.tool("pay")))
-				th := NewThread("t")
-				q := approvalOf(t, mustRun(t, a, th, content.UserText("x")), 0)
-				reviewStorable(t, th)
+				th, q := runner{t: t}.asks(a, "x")
+				storable(t, th)
 				mustRun(t, a, th, answers(q.CreateApproval("")))
-				reviewStorable(t, th)
+				storable(t, th)
 			})
 			t.Run("approved, with a store", func(t *testing.T) {
 				ran := 0
 				pay := NewFunction("pay", "", nil, func(context.Context, json.RawMessage) (any, error) { ran++; return json.RawMessage(result), nil })
 				store := &keeper{}
 				a := chat(talk(t, said(call("2", "pay", "")), said(text("ok"))), LoopConfig{}, store, RequireApproval(pay))
-				th := NewThread("t")
-				q := approvalOf(t, mustRun(t, a, th, content.UserText("x")), 0)
+				th, q := runner{t: t}.asks(a, "x")
 				if _, err := a.Run(t.Context(), th, answers(q.CreateApproval(""))); err != nil {
 					t.Error("run:", err)
 				}
@@ -123,103 +153,13 @@ func TestResultsOfToolsThatCantBeStored(t *testing.T) {
 	}
 }
 
-// Arguments and names that a model may write.
-func TestModelOutputThatCantBeStored(t *testing.T) {
-	deep := strings.Repeat(`{"a":`, 150) + "1" + strings.Repeat("}", 150)
-	for name, c := range map[string]*content.FunctionCall{
-		"no UTF-8 arguments": call("1", "look", "{\"a\":\"\xff\"}"), "deep": call("1", "look", deep), "surrogate": call("1", "look", `{"a":"\ud800"}`),
-		"no UTF-8 name": call("1", "lo\xffok", `{}`), "no id": call("", "look", `{}`), "no name": call("1", "", `{}`), "null": call("1", "look", `null`), "blanks": call("1", "look", ` `),
-		"bad id": call("a\xff", "look", `{}`),
-	} {
-		t.Run(name, func(t *testing.T) {
-			var n counted
-			a := chat(talk(t, said(c, call("p", "pay", "")), said(text("ok"))), LoopConfig{}, nil, n.tool("look"), RequireApproval(n.tool("pay")))
-			th := NewThread("t")
-			q := approvalOf(t, mustRun(t, a, th, content.UserText("x")), 0)
-			reviewStorable(t, th)
-			mustRun(t, a, th, answers(q.CreateApproval("")))
-			reviewStorable(t, th)
-		})
-	}
-}
-
-// What a client or a model leaves out must not make the stored thread unreadable.
-func TestMoreThatCantBeStored(t *testing.T) {
-	ask := func(q content.InputRequest) []*content.Message {
-		return []*content.Message{content.NewMessage(content.Assistant, q)}
-	}
-	for name, ms := range map[string][]*content.Message{
-		"no role":               {{Contents: []content.Content{text("hi")}}},
-		"blank id of a request": ask(mcpRequest(" ")),
-		"no id of a request":    ask(mcpRequest("")),
-		"no name of a tool":     ask(&content.ToolApprovalRequest{RequestID: "r", Call: &content.MCPCall{CallID: "c"}}),
-		"schema twice a key":    ask(&content.StructuredInputRequest{RequestID: "r", Schema: json.RawMessage(`{"a":1,"a":1}`)}),
-		"no schema":             ask(&content.StructuredInputRequest{RequestID: "r"}),
-		"no UTF-8":              {content.AssistantText("a\xff")},
-		"code interpreter":      ask(&content.ToolApprovalRequest{RequestID: "r", Call: &content.HostedCall{Kind: "codeInterpreterToolCall", CallID: "c"}}),
-	} {
-		t.Run(name, func(t *testing.T) {
-			k := talk(t, saidAll(ms...))
-			a := chat(k, LoopConfig{}, nil)
-			th := NewThread("t")
-			if _, err := a.Run(t.Context(), th, content.UserText("x")); err != nil {
-				t.Log("refused at once:", err)
-			}
-			reviewStorable(t, th)
-		})
-	}
-	t.Run("a user's message without a role", func(t *testing.T) {
-		a := chat(talk(t, said(text("ok"))), LoopConfig{}, nil)
-		th := NewThread("t")
-		if _, err := a.Run(t.Context(), th, &content.Message{Contents: []content.Content{text("hi")}}); err != nil {
-			t.Log("refused at once:", err)
-		}
-		reviewStorable(t, th)
-	})
-	t.Run("more than a reader takes", func(t *testing.T) {
-		big := content.UserText(strings.Repeat("x", 23<<20))
-		a := chat(talk(t, said(text("ok"))), LoopConfig{}, nil)
-		th := NewThread("t")
-		if _, err := a.Run(t.Context(), th, big, big, big); err != nil {
-			t.Log("refused at once:", err)
-		}
-		if raw, err := json.Marshal(th); err == nil {
-			if _, err := loaded(raw, "t"); err != nil {
-				t.Errorf("written (%d MB), not read: %v", len(raw)>>20, err)
-			}
-		}
-	})
-}
-
-func TestResultWithoutAValueIsStored(t *testing.T) {
-	a := chat(talk(t, said(call("1", "theirs", ""), call("2", "theirs", "")), said(text("ok"))), LoopConfig{}, nil, declaredTool("theirs"))
-	th := NewThread("t")
-	mustRun(t, a, th, content.UserText("x"))
-	mustRun(t, a, th, content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "1"}))
-	th = reload(t, th)
-	mustRun(t, a, th, content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "2"}))
-}
-
 // Arguments come back to the letter, whatever letters they hold.
 func TestArgumentsToTheLetter(t *testing.T) {
 	var c counted
 	a := chat(talk(t, said(call("1", "pay", `{"a":"<&>"}`)), said(text("ok"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-	th := NewThread("t")
-	q := approvalOf(t, mustRun(t, a, th, content.UserText("x")), 0)
+	th, q := runner{t: t}.asks(a, "x")
 	mustRun(t, a, reload(t, th), answers(q.CreateApproval("")))
 	if c.runs[`pay{"a":"<&>"}`] != 1 {
 		t.Error(c.runs)
-	}
-}
-
-func reviewStorable(t *testing.T, th *Thread) {
-	t.Helper()
-	raw, err := json.Marshal(th)
-	if err != nil {
-		t.Errorf("the thread can't be written: %v", err)
-		return
-	}
-	if _, err := loaded(raw, "t"); err != nil {
-		t.Errorf("the thread can't be read back: %v", err)
 	}
 }

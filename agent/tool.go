@@ -42,7 +42,11 @@ type Wrapper interface {
 
 // NewFunction makes a function of its parts. The schema is the JSON Schema of the arguments, nil
 // for none.
-func NewFunction(name, description string, schema json.RawMessage, run func(ctx context.Context, arguments json.RawMessage) (any, error)) Function {
+func NewFunction(
+	name, description string,
+	schema json.RawMessage,
+	run func(ctx context.Context, arguments json.RawMessage) (any, error),
+) Function {
 	return &function{Definition{name, description, schema}, run}
 }
 
@@ -64,7 +68,7 @@ type marked struct{ Function }
 
 func (m *marked) Unwrap() Tool { return m.Function }
 
-// NeedsApproval tells whether a tool, or any that it wraps, is marked.
+// NeedsApproval reports whether a tool, or any that it wraps, is marked.
 func NeedsApproval(t Tool) bool {
 	for t != nil {
 		if _, ok := t.(*marked); ok {
@@ -126,11 +130,16 @@ type Resumer interface {
 	Function
 	// Resume goes on with the call; the answers are in the order of the requests, each validated
 	// against its request. It may suspend again.
-	Resume(ctx context.Context, call *content.FunctionCall, state json.RawMessage, answers []content.InputResponse) (any, error)
+	Resume(
+		ctx context.Context,
+		call *content.FunctionCall,
+		state json.RawMessage,
+		answers []content.InputResponse,
+	) (any, error)
 }
 
-// ErrNotResumer says that a tool suspended but can't be resumed.
-var ErrNotResumer = errors.New("the function asked for user input but is no Resumer")
+// errNotResumer says that a tool suspended but can't be resumed.
+var errNotResumer = errors.New("the function asked for user input but is no Resumer")
 
 // Invocation is what a running function can see and change of the loop that runs it.
 type Invocation struct {

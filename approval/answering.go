@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/policy"
 )
 
@@ -54,10 +55,10 @@ func (w standing) waitsFor(a *Answering, p Person) bool {
 	}
 	stages, approvers := a.stagesAt(w.now), w.counted(a)
 
-	return seated(Seat(stages, append(approvers, p))) > seated(Seat(stages, approvers))
+	return seated(people.Seat(stages, append(approvers, p))) > seated(people.Seat(stages, approvers))
 }
 
-func seated(seatings []Seating, _ bool) int {
+func seated(seatings []people.Seating, _ bool) int {
 	n := 0
 	for _, s := range seatings {
 		n += len(s.People)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/value"
 )
@@ -119,7 +120,7 @@ func (a *Auditor) vote(r *auditedRequest, e *auditEntry) {
 	a.votes++
 	v := auditedVote{person: e.Actor, verdict: Verdict(e.text("verdict")), revision: r.revision, at: e.Time}
 	voter := Person{ID: e.Actor, Groups: e.texts("groups")}
-	seat := slices.ContainsFunc(r.stagesAt(e.Time), func(s policy.Stage) bool { return fills(voter, s) })
+	seat := slices.ContainsFunc(r.stagesAt(e.Time), func(s policy.Stage) bool { return voter.Fills(s) })
 	switch {
 	case e.Actor == "" || slices.Contains(r.barred, e.Actor):
 		e.fail("%q asks, or owns the agent, or is nobody: none of them has a vote", e.Actor)
@@ -186,7 +187,7 @@ func (a *Auditor) approved(r *auditedRequest, e *auditEntry) {
 		}
 		return
 	}
-	var people []Person
+	var approvers []Person
 	for _, v := range e.list("by") {
 		person, _ := v.Get("person")
 		groups, _ := v.Get("groups")
@@ -194,9 +195,9 @@ func (a *Auditor) approved(r *auditedRequest, e *auditEntry) {
 			e.fail("there is no counted approval of this revision by %q", person.Text)
 			continue
 		}
-		people = append(people, Person{ID: person.Text, Groups: asTexts(groups.Items)})
+		approvers = append(approvers, Person{ID: person.Text, Groups: asTexts(groups.Items)})
 	}
-	if _, met := Seat(r.stagesAt(e.Time), people); !met || e.text("cause") != string(ByVotes) {
+	if _, met := people.Seat(r.stagesAt(e.Time), approvers); !met || e.text("cause") != string(ByVotes) {
 		e.fail("not enough different people who hold the groups approved this revision")
 	}
 }

@@ -115,7 +115,7 @@ func (w standing) barred(id string) string {
 
 // seats reports whether a person may fill a seat of some stage by now.
 func (w standing) seats(a *Answering, p Person) bool {
-	return slices.ContainsFunc(a.stagesAt(w.now), func(s policy.Stage) bool { return fills(p, s) })
+	return slices.ContainsFunc(a.stagesAt(w.now), func(s policy.Stage) bool { return p.Fills(s) })
 }
 
 // standing looks up everybody who matters for an answer to the request.

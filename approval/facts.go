@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -47,10 +48,10 @@ func standInFacts(standIns []policy.StandIn) []any {
 }
 
 // countedFacts says whose approvals counted, with the groups that they held then, of those that are asked or stand in.
-func (r *Request) countedFacts(people []Person, now time.Time) []any {
-	asked := groupsOf(r.StagesAt(now))
-	out := make([]any, len(people))
-	for i, p := range people {
+func (r *Request) countedFacts(approvers []Person, now time.Time) []any {
+	asked := people.GroupsOf(r.StagesAt(now))
+	out := make([]any, len(approvers))
+	for i, p := range approvers {
 		groups := slices.DeleteFunc(slices.Clone(asked), func(g string) bool { return !p.Holds(g) })
 		out[i] = map[string]any{"person": p.ID, "groups": list(groups)}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/policy"
 )
 
@@ -167,12 +168,12 @@ func (r *Request) said(v Vote) bool {
 
 // count approves when distinct people who hold the groups now fill every seat.
 func (r *Request) count(v Vote, w standing, now time.Time, cfg Config, events []Event) (VoteOutcome, []Event, error) {
-	people := r.approvers(w)
-	if _, met := Seat(r.StagesAt(now), people); !met {
+	approvers := r.approvers(w)
+	if _, met := people.Seat(r.StagesAt(now), approvers); !met {
 		return VoteCounted, events, nil
 	}
 	e := r.approve(ByVotes, v.Person, v.Reason, now, cfg)
-	e.Facts["by"] = r.countedFacts(people, now)
+	e.Facts["by"] = r.countedFacts(approvers, now)
 	return VoteApproved, append(events, e), nil
 }
 

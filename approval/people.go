@@ -2,20 +2,13 @@ package approval
 
 import (
 	"context"
-	"slices"
 
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/resolve"
 )
 
 // Person is one human, whatever name a channel knows them by.
-type Person struct {
-	ID     string   `json:"id"` // canonical
-	Name   string   `json:"name,omitempty"`
-	Groups []string `json:"groups"`
-}
-
-// Holds reports whether the person is in a group now. Every approver is in the group "".
-func (p Person) Holds(group string) bool { return group == "" || slices.Contains(p.Groups, group) }
+type Person = people.Person
 
 // Directory knows people and their groups as of now.
 type Directory interface {

@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/policy"
 )
 
-// Shortage is a stage that can't be filled: not enough different people hold the group, or stand in for it, and may answer.
-type Shortage struct {
-	Group string `json:"group"`
-	Need  int    `json:"need"` // people
-	Have  int    `json:"have"` // people who could fill the stage beside all others
-}
+// Shortage is a stage that can't be filled.
+type Shortage = people.Shortage
 
 // Shortages lists the stages of a pending request that nobody can fill as of now, with all stand-ins who may still come in.
 func (s *Service) Shortages(ctx context.Context, r *Request) ([]Shortage, error) {
@@ -26,7 +23,7 @@ func (s *Service) Shortages(ctx context.Context, r *Request) ([]Shortage, error)
 		return nil, err
 	}
 
-	return FindShortages(r.Stages, w.excluded, func(group string) ([]Person, error) {
+	return people.FindShortages(r.Stages, w.excluded, func(group string) ([]Person, error) {
 		members, err := s.people.Members(ctx, r.Tenant, group)
 		if err != nil {
 			return nil, fmt.Errorf("ask the directory: %w", err)
@@ -34,37 +31,6 @@ func (s *Service) Shortages(ctx context.Context, r *Request) ([]Shortage, error)
 
 		return members, nil
 	})
-}
-
-// FindShortages lists the stages that the members of the groups can't fill: by distinct people, none of them excluded. With
-// nobody excluded it holds for whoever asks, which is for those who load rules.
-func FindShortages(stages []policy.Stage, excluded map[string]string, members func(group string) ([]Person, error)) ([]Shortage, error) {
-	seats := 0
-	for _, stage := range stages {
-		seats += stage.People
-	}
-	// A group of which as many people may answer as there are seats is large enough whoever they are, so no more are needed.
-	var people []Person
-	for _, group := range groupsOf(stages) {
-		all, err := members(group)
-		if err != nil {
-			return nil, err
-		}
-		people = append(people, firstOf(all, excluded, seats)...)
-	}
-
-	seatings, met := Seat(stages, people)
-	if met {
-		return nil, nil
-	}
-	var out []Shortage
-	for _, x := range seatings {
-		if x.Missing > 0 {
-			out = append(out, Shortage{Group: x.Group, Need: len(x.People) + x.Missing, Have: len(x.People)})
-		}
-	}
-
-	return out, nil
 }
 
 // StageView is one stage of a request as of now.
@@ -85,7 +51,7 @@ func (s *Service) Stages(ctx context.Context, r *Request) ([]StageView, error) {
 		return nil, err
 	}
 	stages := a.stagesAt(w.now)
-	seatings, _ := Seat(stages, w.counted(&a))
+	seatings, _ := people.Seat(stages, w.counted(&a))
 
 	out := make([]StageView, len(seatings))
 	for i, x := range seatings {
@@ -106,7 +72,7 @@ func (s *Service) Stages(ctx context.Context, r *Request) ([]StageView, error) {
 // could lists the people who may fill a seat of a stage, and have not approved.
 func (s *Service) could(ctx context.Context, tenant string, stage policy.Stage, a *Answering, w standing) ([]Person, error) {
 	var out []Person
-	for _, group := range groupsOf([]policy.Stage{stage}) {
+	for _, group := range people.GroupsOf([]policy.Stage{stage}) {
 		members, err := s.people.Members(ctx, tenant, group)
 		if err != nil {
 			return nil, fmt.Errorf("ask the directory: %w", err)
@@ -121,39 +87,4 @@ func (s *Service) could(ctx context.Context, tenant string, stage policy.Stage, 
 	}
 
 	return out, nil
-}
-
-// groupsOf are the groups whose members may fill seats, each once.
-func groupsOf(stages []policy.Stage) []string {
-	var out []string
-	seen := map[string]bool{}
-	add := func(group string) {
-		if !seen[group] {
-			seen[group] = true
-			out = append(out, group)
-		}
-	}
-	for _, stage := range stages {
-		add(stage.Group)
-		for _, i := range stage.StandIns {
-			add(i.Group)
-		}
-	}
-
-	return out
-}
-
-// firstOf are up to so many of the people who are not excluded.
-func firstOf(people []Person, excluded map[string]string, most int) []Person {
-	var out []Person
-	for _, p := range people {
-		if _, barred := excluded[p.ID]; barred {
-			continue
-		}
-		if out = append(out, p); len(out) == most {
-			break
-		}
-	}
-
-	return out
 }

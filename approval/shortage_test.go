@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/policy"
 )
 
@@ -79,7 +80,7 @@ func TestShortagesAgreeWithSeatingEverybody(t *testing.T) {
 			return out, nil
 		}
 
-		got, err := approval.FindShortages(stages, excluded, members)
+		got, err := people.FindShortages(stages, excluded, members)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +90,7 @@ func TestShortagesAgreeWithSeatingEverybody(t *testing.T) {
 				may = append(may, p)
 			}
 		}
-		if _, met := approval.Seat(stages, may); met != (len(got) == 0) {
+		if _, met := people.Seat(stages, may); met != (len(got) == 0) {
 			t.Fatalf("seated %v, short %+v", met, got)
 		}
 	})

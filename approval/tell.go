@@ -2,7 +2,6 @@ package approval
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -109,20 +108,6 @@ func groupWords(group string) string {
 	}
 
 	return group
-}
-
-// String says what is short: "2 of risk are needed, and only 1 may answer this".
-func (s Shortage) String() string {
-	who := s.Group
-	if who == "" {
-		who = "all approvers"
-	}
-	have := "only " + strconv.Itoa(s.Have) + " of them may answer this"
-	if s.Have == 0 {
-		have = "nobody of them may answer this"
-	}
-
-	return strconv.Itoa(s.Need) + " of " + who + ": " + have
 }
 
 // ShortageWords says which stages nobody can fill; "" when there are none.

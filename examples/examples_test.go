@@ -17,7 +17,6 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/diag"
-	"github.com/assent-dev/assent/internal/cli"
 	"github.com/assent-dev/assent/internal/golden"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
@@ -193,34 +192,6 @@ func TestDecisions(t *testing.T) {
 				t.Errorf("%s:%d: no recorded call is asked or denied by this rule", r.file, r.line)
 			}
 		})
-	}
-}
-
-// TestCommands runs what README.md says.
-func TestCommands(t *testing.T) {
-	t.Chdir("..")
-	var out, errs bytes.Buffer
-	streams := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}
-	if code := (cli.Validate{Streams: streams}).Run([]string{"--strict", "--fail-on", "warning", "examples"}); code != 0 {
-		t.Errorf("agf-validate examples: exit %d\n%s%s", code, &out, &errs)
-	}
-	for _, name := range names() {
-		out.Reset()
-		folder := "examples/" + name
-		args := []string{
-			"decide", "--agent", folder + "/agent.agf.yaml", "--policies", folder + "/policies", "--call", folder + "/calls.jsonl",
-		}
-		for _, server := range trusted(name) {
-			args = append(args, "--trust-server", server)
-		}
-		code := (cli.Assent{Streams: streams}).Run(args)
-		want, err := os.ReadFile(folder + "/decisions.jsonl")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if code != 0 || !bytes.Equal(out.Bytes(), want) {
-			t.Errorf("assent decide on %s: exit %d, and not the recorded decisions\n%s", name, code, &errs)
-		}
 	}
 }
 

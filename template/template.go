@@ -13,9 +13,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cbroglie/mustache"
+
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/safetext"
-	"github.com/cbroglie/mustache"
 )
 
 // MaxLength is the length in bytes above which a template is refused: Render uses the default message instead.

@@ -74,7 +74,9 @@ func knownRequests(state *rounds.Book, messages []*content.Message) map[string]c
 	return known
 }
 
-func (b *binding) rebindAll(ctx context.Context, in rounds.Input, known map[string]content.InputRequest) ([]*content.Message, int, []agent.Refusal) {
+func (b *binding) rebindAll(
+	ctx context.Context, in rounds.Input, known map[string]content.InputRequest,
+) ([]*content.Message, int, []agent.Refusal) {
 	var refused []agent.Refusal
 	messages, fresh := rounds.Rewrite(in.Messages, in.FirstNew(), func(_ rounds.At, c content.Content) content.Content {
 		a, ok := c.(content.InputResponse)

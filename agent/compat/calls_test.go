@@ -4,15 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"reflect"
-	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
-	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/resolve"
 )
 
 func fn(name string, run func(ctx context.Context, arguments json.RawMessage) (any, error)) agent.Function {
@@ -51,15 +46,6 @@ func TestConcurrentCallsMayShareOne(t *testing.T) {
 	j := jobsOf(fixed("f", 1, nil))[0]
 	r := runWith(t.Context(), Config{Concurrent: true})
 	if outs, err := r.runAll([]job{j, j, j}, 0); err != nil || len(outs) != 3 || !j.Call.InformationalOnly {
-		t.Error(outs, err)
-	}
-}
-
-func TestAGoroutineThatEnds(t *testing.T) {
-	r := runWith(t.Context(), Config{Concurrent: true})
-	gone := fn("gone", func(context.Context, json.RawMessage) (any, error) { runtime.Goexit(); return nil, nil })
-	outs, err := r.runAll(jobsOf(gone, fixed("f", 1, nil)), 0)
-	if err != nil || outs[0].Err == nil || outs[0].Unknown || outs[1].Err != nil {
 		t.Error(outs, err)
 	}
 }
@@ -105,59 +91,11 @@ func TestFailuresInARow(t *testing.T) {
 	}
 }
 
-func TestAllErrorsOfTheLastTurn(t *testing.T) {
-	r := runWith(t.Context(), Config{MaxErrors: -1, Concurrent: true})
-	_, err := r.runAll(jobsOf(fixed("a", nil, errors.New("one")), fixed("b", nil, errors.New("two"))), 0)
-	if err == nil || !strings.Contains(err.Error(), "one") || !strings.Contains(err.Error(), "two") {
-		t.Error(err)
-	}
-}
-
 func TestSerialFailureLeavesTheRestAtTheLimit(t *testing.T) {
 	ran := false
 	r := runWith(t.Context(), Config{MaxErrors: -1})
 	after := fn("b", func(context.Context, json.RawMessage) (any, error) { ran = true; return nil, nil })
 	if _, err := r.runAll(jobsOf(fixed("a", nil, errors.New("one")), after), 0); err == nil || ran {
 		t.Error(err, ran)
-	}
-}
-
-// denial denies every call, with a message.
-type denial string
-
-func (d denial) Decide(context.Context, agent.Tool, content.ToolCall) (hold.Verdict, error) {
-	return hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Deny, Message: string(d)}}, nil
-}
-
-func TestRefusedCallsDoNotRun(t *testing.T) {
-	asked := &content.FunctionCall{}
-	ran := false
-	j := jobsOf(fn("f", func(context.Context, json.RawMessage) (any, error) { ran = true; return nil, nil }))[0]
-	j.asked = asked
-	r := runWith(t.Context(), Config{Decider: denial("no")})
-	outs, err := r.runAll([]job{j}, 0)
-	if err != nil || ran || string(outs[0].Result) != `"Tool call invocation rejected. no"` || !asked.InformationalOnly || !j.Call.InformationalOnly {
-		t.Error(outs, err, ran)
-	}
-}
-
-func TestConcurrentFunctionsAddTools(t *testing.T) {
-	adds := func(name string) agent.Function {
-		return fn(name, func(ctx context.Context, _ json.RawMessage) (any, error) {
-			inv := agent.InvocationOf(ctx)
-			inv.Options.Tools = append(inv.Options.Tools, fixed("by_"+name, nil, nil))
-			return nil, nil
-		})
-	}
-	for _, concurrent := range []bool{false, true} {
-		r := runWith(t.Context(), Config{Concurrent: concurrent})
-		_, err := r.runAll(jobsOf(adds("a"), adds("b")), 0)
-		var names []string
-		for _, tool := range r.opt.Tools {
-			names = append(names, tool.Definition().Name)
-		}
-		if err != nil || !reflect.DeepEqual(names, []string{"by_a", "by_b"}) {
-			t.Errorf("concurrent %v: %v %v", concurrent, names, err)
-		}
 	}
 }

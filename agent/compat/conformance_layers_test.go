@@ -2,6 +2,7 @@ package compat_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/compat"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/rounds"
 	"github.com/assent-dev/assent/agent/layer"
 )
 
@@ -256,14 +258,30 @@ func (r *layerRun) before(s *caseStep) error {
 		if r.c.Component == "invocable_bypass" {
 			key = layer.InvocableState
 		}
-		if err := layer.PutParked(r.thread, key, r.requests(s.StoredBefore)); err != nil {
+		if err := park(r.thread, key, r.requests(s.StoredBefore)); err != nil {
 			return err
 		}
 	}
 	if s.PendingBefore != nil {
-		return layer.PutOpen(r.thread, r.requests(s.PendingBefore))
+		return open(r.thread, r.requests(s.PendingBefore))
 	}
 	return nil
+}
+
+func park(t *agent.Thread, key string, requests []content.InputRequest) error {
+	state, err := rounds.Load[rounds.Parked](t, key)
+	for _, q := range requests {
+		err = errors.Join(err, state.Park(t, key, q))
+	}
+	return err
+}
+
+func open(t *agent.Thread, requests []content.InputRequest) error {
+	state, err := rounds.Load[rounds.Book](t, layer.BindingState)
+	for _, q := range requests {
+		err = errors.Join(err, state.Record(q))
+	}
+	return errors.Join(err, state.Keep(t, layer.BindingState))
 }
 
 func (r *layerRun) requests(list []caseContent) []content.InputRequest {

@@ -430,8 +430,10 @@ type logKeeper struct {
 }
 
 func (k *logKeeper) Enabled(context.Context, slog.Level) bool { return true }
-func (k *logKeeper) WithAttrs([]slog.Attr) slog.Handler       { return k }
-func (k *logKeeper) WithGroup(string) slog.Handler            { return k }
+
+func (k *logKeeper) WithAttrs([]slog.Attr) slog.Handler { return k }
+
+func (k *logKeeper) WithGroup(string) slog.Handler { return k }
 
 func (k *logKeeper) Handle(_ context.Context, r slog.Record) error {
 	k.mu.Lock()

@@ -116,7 +116,9 @@ func (l *loop) Respond(ctx context.Context, messages []*content.Message, opt *ag
 // Stream runs the loop piece by piece. From the first live call of a turn on, pieces are held until
 // it is known whether they must be asked about: to the call that needs approval or to the end of
 // the turn. When the model fails before, held pieces are dropped.
-func (l *loop) Stream(ctx context.Context, messages []*content.Message, opt *agent.Options) iter.Seq2[*agent.Update, error] {
+func (l *loop) Stream(
+	ctx context.Context, messages []*content.Message, opt *agent.Options,
+) iter.Seq2[*agent.Update, error] {
 	return func(yield func(*agent.Update, error) bool) {
 		if err := l.check(opt); err != nil {
 			yield(nil, err)

@@ -300,15 +300,6 @@ func TestDecider(t *testing.T) {
 	}
 }
 
-func TestUnknownToolIsUndecided(t *testing.T) {
-	d := &deciders{verdicts: []hold.Verdict{verdict(resolve.Allow, "")}, errs: []error{nil}}
-	both(t, compat.Config{Decider: d}, calling("nobody"), hello, nil, func(t *testing.T, r *agent.Response, err error) {
-		if err != nil || len(r.UserInputRequests()) != 1 {
-			t.Error(err)
-		}
-	})
-}
-
 func TestEditsAreRefused(t *testing.T) {
 	ran := 0
 	edited := answered(func(a *content.ToolApprovalResponse) { a.Edited = callOf("1", "f") })
@@ -319,30 +310,12 @@ func TestEditsAreRefused(t *testing.T) {
 	})
 }
 
-func TestAnswersWithoutCallDoNotCount(t *testing.T) {
-	both(t, compat.Config{}, oneThen("done"), answered(func(a *content.ToolApprovalResponse) { a.Call = nil }), nil, func(t *testing.T, _ *agent.Response, err error) {
-		unanswered, ok := errors.AsType[*compat.UnansweredError](err)
-		if !ok || !slices.Equal(unanswered.CallIDs, []string{"1"}) {
-			t.Error(err)
-		}
-	})
-}
-
 func TestDuplicateRequestNamesTheID(t *testing.T) {
 	input := func() []*content.Message { return append(answered(nil)(), answered(nil)()...) }
 	both(t, compat.Config{}, oneThen("done"), input, nil, func(t *testing.T, _ *agent.Response, err error) {
 		double, ok := errors.AsType[*compat.DuplicateRequestError](err)
 		if !ok || double.RequestID != "ficc_1" || !strings.Contains(err.Error(), "ficc_1") {
 			t.Error(err)
-		}
-	})
-}
-
-func TestSuspendIsAFailure(t *testing.T) {
-	f := agent.NewFunction("f", "", nil, func(context.Context, json.RawMessage) (any, error) { return nil, &agent.Suspend{} })
-	both(t, compat.Config{}, calling("f"), hello, &agent.Options{Tools: []agent.Tool{f}}, func(t *testing.T, r *agent.Response, err error) {
-		if err != nil || resultsOf(r.Messages) != `"Error: Function failed."` {
-			t.Error(err, listedMessages(r.Messages))
 		}
 	})
 }
@@ -363,25 +336,6 @@ func TestWhatIsSaidOfTheWholeAnswer(t *testing.T) {
 			t.Errorf("%v %+v", err, r)
 		}
 	})
-}
-
-func TestLastTurnOffersNoFunctions(t *testing.T) {
-	n := 0
-	opt := &agent.Options{Tools: []agent.Tool{counted(&n), declared{"d"}, &agent.HostedMCP{Name: "docs"}}}
-	var offered []int
-	model := func(n int, _ []*content.Message, opt *agent.Options) (*agent.Response, error) {
-		offered = append(offered, len(opt.Tools))
-		return turn(callOf(fmt.Sprint(n), "f")), nil
-	}
-	both(t, compat.Config{MaxTurns: 2}, model, hello, opt, func(t *testing.T, _ *agent.Response, err error) {
-		if err != nil || !slices.Equal(offered, []int{3, 3, 1}) || n != 2 {
-			t.Errorf("%v: offered %v, ran %d", err, offered, n)
-		}
-		offered, n = nil, 0
-	})
-	if len(opt.Tools) != 3 {
-		t.Error("the caller's options changed")
-	}
 }
 
 // TestHistoryAfterAConversationEnds: a service that stops keeping the history gets all of it.

@@ -67,7 +67,13 @@ func (cfg StandingConfig) begin(ctx context.Context, in rounds.Input) (*rounds.R
 	if err != nil {
 		return nil, err
 	}
-	d := &standingRun{cfg: cfg, ctx: ctx, in: in, t: t, state: state}
+	d := &standingRun{
+		cfg:   cfg,
+		ctx:   ctx,
+		in:    in,
+		t:     t,
+		state: state,
+	}
 	for _, m := range in.Messages {
 		for _, c := range m.Contents {
 			d.mint(c)
@@ -125,7 +131,10 @@ func (d *standingRun) mint(c content.Content) {
 }
 
 func sameRule(a, b layer.Rule) bool {
-	return a.Tool == b.Tool && a.AnyArguments == b.AnyArguments && (a.AnyArguments || sameTexts([]byte(a.Arguments), []byte(b.Arguments)))
+	if a.Tool != b.Tool || a.AnyArguments != b.AnyArguments {
+		return false
+	}
+	return a.AnyArguments || sameTexts([]byte(a.Arguments), []byte(b.Arguments))
 }
 
 // texts returns the text of each argument. No arguments, null and {} are none.
@@ -252,7 +261,9 @@ func (d *standingRun) round(in rounds.Input) (*rounds.Round, error) {
 }
 
 // sorter approves what comes out, lets the first of the others pass and queues the rest.
-func (d *standingRun) sorter(in rounds.Input) (func(content.Content) (bool, error), func(*agent.Response) (rounds.Ending, error)) {
+func (d *standingRun) sorter(
+	in rounds.Input,
+) (func(content.Content) (bool, error), func(*agent.Response) (rounds.Ending, error)) {
 	var shown []content.InputRequest
 	approved := 0
 	take := func(c content.Content) (bool, error) {

@@ -26,7 +26,7 @@ type life struct {
 	Dir        string // of the threads
 	Effects    string // file of what tools did
 	Kind       string // of agent: one of scenes
-	House      string // folder of the approval service, for the agent that has a holder
+	Service    string // folder of the approval service, for the agent that has a holder
 	Stream     bool
 	Concurrent bool
 	Message    json.RawMessage `json:",omitempty"` // in .NET's shape; nil for none

@@ -21,10 +21,10 @@ const refusedLine = "6"
 
 // scene is one thread that is brought to its end through as many processes as that takes.
 type scene struct {
-	t     *testing.T
-	life  // of each process
-	store *Store
-	house *house
+	t       *testing.T
+	life    // of each process
+	store   *Store
+	service *service
 	// strike says when to kill a process that stands at a gate: now, some time after it was let on,
 	// or never.
 	strike strike
@@ -60,9 +60,9 @@ func newScene(t *testing.T, l life, hit strike) *scene {
 		s.allowed["1"] = true
 	case "let":
 		s.allowed["1"], s.allowed["2"], s.allowed["3"] = true, true, true
-		s.House, _ = buildHouse(t)
+		s.Service, _ = newService(t)
 	case "held":
-		s.House, s.house = buildHouse(t)
+		s.Service, s.service = newService(t)
 	}
 	return s
 }
@@ -210,7 +210,7 @@ func (s *scene) next() (message *content.Message, over bool) {
 	reply := content.NewMessage(content.User)
 	for _, p := range open {
 		if p.Ref != "" {
-			n, approved := s.house.vote(s.t, p.Ref)
+			n, approved := s.service.vote(s.t, p.Ref)
 			if s.refs[n] = p.Ref; approved {
 				s.allowed[n] = true
 			}
@@ -287,7 +287,7 @@ func (s *scene) checkLines() {
 		if times > 1 || !s.allowed[n] {
 			s.t.Errorf("line %s was written %d times, allowed: %v", n, times, s.allowed[n])
 		}
-		if ref := s.refs[n]; s.house != nil && !s.house.used(s.t, ref) {
+		if ref := s.refs[n]; s.service != nil && !s.service.used(s.t, ref) {
 			s.t.Errorf("line %s was written and the run of %s was not taken", n, ref)
 		}
 	}

@@ -79,19 +79,3 @@ func (b *binding) begin(ctx context.Context, in rounds.Input) (*rounds.Round, er
 	}
 	return r, state.Keep(t, BindingState)
 }
-
-// PutOpen puts requests on record for a thread, as if Binding had let them out. It is for moving
-// threads in from elsewhere, over a loop of package compat: that of package agent knows only what
-// it asked itself.
-func PutOpen(t *agent.Thread, requests []content.InputRequest) error {
-	state, err := rounds.Load[rounds.Book](t, BindingState)
-	if err != nil {
-		return err
-	}
-	for _, q := range requests {
-		if err := state.Record(q); err != nil {
-			return err
-		}
-	}
-	return state.Keep(t, BindingState)
-}

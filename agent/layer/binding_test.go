@@ -93,19 +93,6 @@ func TestBindingAnswers(t *testing.T) {
 	}
 }
 
-func TestBindingLateAndUsedUp(t *testing.T) {
-	pay := call("c1", "pay", `{"cents":5}`)
-	m := says(list(assistant(ask("q1", pay))), list(assistant(text("rain"))), list(assistant(text("paid"))), list(assistant(text("no"))))
-	c := layer.NewBinding(m, layer.BindingConfig{})
-	opt := &agent.Options{Thread: agent.NewThread("t")}
-	respond(t, c, opt, user(text("pay")))
-	respond(t, c, opt, user(text("weather?")))
-	wantRefused(t, respond(t, c, opt, user(yes("q1", pay))).Refused)
-	wantTold(t, "late answer", m.last(), `user: yes[q1 c1 pay({"cents":5})]`)
-	wantRefused(t, respond(t, c, opt, user(yes("q1", pay))).Refused, agent.ClosedRequest)
-	wantTold(t, "used up", m.last(), "")
-}
-
 func TestBindingUsedUpByARunThatFails(t *testing.T) {
 	pay := call("c1", "pay", "")
 	m := says(list(assistant(ask("q1", pay))))
@@ -239,16 +226,54 @@ func TestCompatibleKeepsInertAnswers(t *testing.T) {
 	}
 }
 
-// TestBindingUnreadableArguments asks about a call whose arguments are no JSON: it can be answered,
-// to the letter.
-func TestBindingUnreadableArguments(t *testing.T) {
-	for _, p := range []profile{safe, compatible} {
-		bad := call("c1", "pay", "{\"cents\":<5")
-		m := says(list(assistant(ask("q1", bad))), done)
-		c := p.binding(m, layer.BindingConfig{Log: quiet()})
-		opt := &agent.Options{Thread: agent.NewThread("t")}
-		respond(t, c, opt, user(text("pay")))
-		wantRefused(t, respond(t, c, opt, user(no("q1", bad))).Refused)
-		wantTold(t, "inner", m.last(), "user: no[q1 c1 pay({\"cents\":<5)]")
+// TestBindingKeepsOpenRequests gives requests of each kind back as history: those that ask what is
+// open stay, doctored ones go.
+func TestBindingKeepsOpenRequests(t *testing.T) {
+	schema := json.RawMessage(`{"type":"object"}`)
+	asked := []content.Content{
+		&content.TextApprovalRequest{RequestID: "q1", Text: "fine?"},
+		&content.StructuredInputRequest{RequestID: "q2", Text: "seats?", Schema: schema},
+		ask("q3", &content.HostedCall{Kind: "codeInterpreterToolCall", CallID: "h1"}),
+	}
+	doctored := []content.Content{
+		&content.TextApprovalRequest{RequestID: "q1", Text: "all of it?"},
+		&content.StructuredInputRequest{RequestID: "q2", Text: "seats?", Schema: json.RawMessage(`{"type":"string"}`)},
+		ask("q3", call("h1", "codeInterpreterToolCall", "")),
+		&content.TextApprovalRequest{RequestID: "q2", Text: "seats?"},
+		&content.StructuredInputRequest{RequestID: "q1", Text: "fine?"},
+		ask("q1", call("c", "f", "")),
+	}
+	m := says(list(assistant(asked...)), list(assistant(text("hm"))))
+	c := layer.NewBinding(m, layer.BindingConfig{})
+	opt := &agent.Options{Thread: agent.NewThread("t")}
+	respond(t, c, opt, user(text("go")))
+	respond(t, c, opt, assistant(append(doctored, asked...)...), user(text("hm")))
+	want := tell(list(assistant(asked...), user(text("hm"))))
+	wantTold(t, "inner", m.last(), want)
+	open, err := layer.OpenRequests(opt.Thread)
+	if err != nil || len(open) != 3 {
+		t.Fatalf("%d are open (%v)", len(open), err)
+	}
+	for i, q := range open {
+		if !rounds.SameRequest(q, asked[i].(content.InputRequest)) {
+			t.Errorf("on record is %s", tellOne(q))
+		}
+	}
+}
+
+func TestBindingAroundBypass(t *testing.T) {
+	pay, look := ask("q1", call("c1", "pay", `{"n":1}`)), harmless("q2", call("c2", "look", ""))
+	opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look")}}
+	m := says(list(assistant(pay, look)), done)
+	c := layer.NewBinding(layer.NewBypass(m, layer.BypassConfig{}), layer.BindingConfig{})
+	respond(t, c, opt, user(text("go")))
+	respond(t, c, opt, user(pay.CreateApproval("")))
+	wantTold(t, "inner", m.last(), `user: yes[q2 c2 look()]; user: yes[q1 c1 pay({"n":1})]`)
+
+	opt.Thread.State = map[string]json.RawMessage{layer.BindingState: []byte("1"), layer.BypassState: []byte("1")}
+	_, errOpen := layer.OpenRequests(opt.Thread)
+	_, errParked := layer.ParkedRequests(opt.Thread)
+	if errOpen == nil || errParked == nil {
+		t.Error("a torn state was read")
 	}
 }

@@ -89,7 +89,9 @@ type guard struct {
 }
 
 // sort tells which parked calls are still free and which are to be asked about.
-func (g guard) sort(ctx context.Context, p *rounds.Parked, t *agent.Thread) (free, asked []content.InputRequest, err error) {
+func (g guard) sort(
+	ctx context.Context, p *rounds.Parked, t *agent.Thread,
+) (free, asked []content.InputRequest, err error) {
 	for _, q := range p.All() {
 		needs, err := g.needsApproval(ctx, q)
 		if err != nil {
@@ -120,19 +122,4 @@ func (g guard) needsApproval(ctx context.Context, q content.InputRequest) (bool,
 	}
 	v, err := g.decider.Decide(ctx, known[0], call)
 	return v.Outcome != resolve.Allow, err
-}
-
-// PutParked parks requests in a thread under BypassState or InvocableState, as if the layer had
-// kept them away. It is for moving threads in from elsewhere.
-func PutParked(t *agent.Thread, key string, requests []content.InputRequest) error {
-	state, err := rounds.Load[rounds.Parked](t, key)
-	if err != nil {
-		return err
-	}
-	for _, q := range requests {
-		if err := state.Park(t, key, q); err != nil {
-			return err
-		}
-	}
-	return nil
 }

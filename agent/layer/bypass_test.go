@@ -221,16 +221,3 @@ func TestInvocableInjects(t *testing.T) {
 		}
 	}
 }
-
-func TestInvocableLooksAgain(t *testing.T) {
-	m := says(list(assistant(call("c1", "look", ""), call("c2", "ui", ""))), list(assistant(text("hm"))))
-	c := layer.NewInvocableBypass(m, layer.BypassConfig{})
-	opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look"), declared("ui")}}
-	respond(t, c, opt, user(text("go")))
-	opt.Tools = []agent.Tool{agent.RequireApproval(function("look"))}
-	r := respond(t, c, opt, user(text("on")))
-	wantTold(t, "shown", r.Messages, `assistant: "hm", ask[ficc_c1 c1 look()]`)
-	if q := r.UserInputRequests()[0].(*content.ToolApprovalRequest); q.NoConfirmation {
-		t.Error("the request says that it needs no answer")
-	}
-}

@@ -11,7 +11,11 @@ import (
 // misfitEntry tells why an answer can't be one to a recorded request; nil when it can.
 func misfitEntry(e *rounds.Entry, a content.InputResponse, tools rounds.Toolbox) *agent.Refusal {
 	if answer := approval(a); e.Reused && answer != nil && answer.Call == nil {
-		return &agent.Refusal{RequestID: e.ID, Reason: agent.OtherCall, Detail: "two calls were asked about under this id, and the answer shows neither"}
+		return &agent.Refusal{
+			RequestID: e.ID,
+			Reason:    agent.OtherCall,
+			Detail:    "two calls were asked about under this id, and the answer shows neither",
+		}
 	}
 	return misfit(e.Request.InputRequest, a, tools)
 }
@@ -67,5 +71,6 @@ func agree(g *answers, fit []int) (int, []agent.Refusal) {
 		}
 		refused++
 	}
-	return stands, repeat(agent.Refusal{RequestID: g.id, Reason: agent.Contradiction, Detail: "several answers to one request differ"}, refused)
+	differ := agent.Refusal{RequestID: g.id, Reason: agent.Contradiction, Detail: "several answers to one request differ"}
+	return stands, repeat(differ, refused)
 }

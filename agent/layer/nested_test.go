@@ -46,11 +46,11 @@ func TestNestedRequests(t *testing.T) {
 	pay := call("i1", "pay", `{"n":1}`)
 	all := layer.Predicate{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}
 	t.Run("predicate", func(t *testing.T) {
-		d := newDesk(t, layer.StandingConfig{Predicates: []layer.Predicate{all}}, list(assistant(bank(ask("q1", pay)))))
+		d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{all}}, list(assistant(bank(ask("q1", pay)))))
 		wantTold(t, "shown", d.run(user(text("go"))).Messages, `assistant: ask[q1 i1 pay({"n":1})]`)
 	})
 	t.Run("rule", func(t *testing.T) {
-		d := newDesk(t, layer.StandingConfig{AllowToolScope: true}, list(assistant(bank(ask("q1", pay)))), done)
+		d := newPayer(t, layer.StandingConfig{AllowToolScope: true}, list(assistant(bank(ask("q1", pay)))), done)
 		d.run(user(text("go")))
 		d.run(user(always(yes("q1", pay), content.AlwaysTool)))
 		if wantTold(t, "inner", d.m.last(), `user: yes[q1 i1 pay({"n":1})]`); len(d.rules()) != 0 {
@@ -58,7 +58,7 @@ func TestNestedRequests(t *testing.T) {
 		}
 	})
 	t.Run("queue", func(t *testing.T) {
-		d := newDesk(t, layer.StandingConfig{OneAtATime: true}, list(assistant(ask("q0", pay), bank(ask("q1", pay)))), done)
+		d := newPayer(t, layer.StandingConfig{OneAtATime: true}, list(assistant(ask("q0", pay), bank(ask("q1", pay)))), done)
 		d.run(user(text("go")))
 		wantTold(t, "shown", d.run(user(always(yes("q0", pay), content.AlwaysArguments))).Messages, `assistant: ask[q1 i1 pay({"n":1})]`)
 	})

@@ -40,45 +40,6 @@ func TestRefusedInsideStaysAnswerable(t *testing.T) {
 	}
 }
 
-// With a holder the messages can't approve: an automatic approval is refused, and must not be tried
-// (and paid for with uses) forty times.
-func TestStandingAroundAHolder(t *testing.T) {
-	s := newShop()
-	m := says(list(assistant(call("c1", "pay", `{"n":1}`))))
-	tried := 0
-	loop := agent.NewFunctionInvoking(m, agent.LoopConfig{Decider: askAll{}, Holder: waitingHolder{}})
-	c := layer.NewStanding(loop, layer.StandingConfig{Log: quiet(), Predicates: []layer.Predicate{{Name: "p", Approve: func(context.Context, layer.Asked) bool { tried++; return true }}}})
-	a := agent.NewChatAgent(c, agent.ChatAgentConfig{Tools: s.tools})
-	r := runAgent(t, a, agent.NewThread("t"), false, user(text("buy")))
-	if len(r.Refused) > 1 {
-		t.Errorf("%d refusals, predicate asked %d times, %d requests shown", len(r.Refused), tried, len(r.UserInputRequests()))
-	}
-}
-
-// An answer that comes too late for the loop must make no rule either: it would approve every later
-// call.
-func TestLateAnswerMakesNoRule(t *testing.T) {
-	s := newShop()
-	m := says(list(assistant(call("c1", "pay", `{"n":1}`))), list(assistant(text("never mind"))), list(assistant(call("c2", "pay", `{"n":1}`))), list(assistant(text("paid"))))
-	loop := agent.NewFunctionInvoking(m, agent.LoopConfig{OnNewMessage: agent.Supersede})
-	a := agent.NewChatAgent(layer.NewStanding(layer.NewBinding(loop, layer.BindingConfig{Log: quiet()}), layer.StandingConfig{Log: quiet()}), agent.ChatAgentConfig{Tools: s.tools})
-	thread := agent.NewThread("t")
-	q := runAgent(t, a, thread, false, user(text("buy"))).UserInputRequests()[0].(*content.ToolApprovalRequest)
-	runAgent(t, a, thread, false, user(text("no, something else"))) // ends the request
-	r := runAgent(t, a, thread, false, user(q.CreateAlwaysApprove(content.AlwaysArguments, "")))
-	if len(r.Refused) != 1 {
-		t.Fatalf("refused %v", r.Refused)
-	}
-	rules, err := layer.Rules(thread)
-	if err != nil || len(rules) != 0 {
-		t.Errorf("a refused answer made rules: %v", rules)
-	}
-	runAgent(t, a, thread, false, user(text("go on")))
-	if len(s.runs) != 0 {
-		t.Errorf("ran %v: nobody approved it in time", s.runs)
-	}
-}
-
 type denyNine struct{}
 
 func (denyNine) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (hold.Verdict, error) {
@@ -89,25 +50,6 @@ func (denyNine) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (hol
 	}
 	return v, nil
 }
-
-type askAll struct{}
-
-func (askAll) Decide(context.Context, agent.Tool, content.ToolCall) (hold.Verdict, error) {
-	v := hold.Verdict{}
-	v.Outcome = resolve.Ask
-	return v, nil
-}
-
-type waitingHolder struct{}
-
-func (waitingHolder) Open(context.Context, string, hold.Verdict) (hold.Held, error) {
-	return hold.Held{Ref: "h", State: hold.Pending}, nil
-}
-func (waitingHolder) Look(context.Context, string) (hold.Held, error) {
-	return hold.Held{Ref: "h", State: hold.Pending}, nil
-}
-func (waitingHolder) Claim(context.Context, string, string, hold.Verdict) error { return nil }
-func (waitingHolder) Cancel(context.Context, string, string) error              { return nil }
 
 // refuses makes a response of requests that refuses answers too. A stream tells of them at its end.
 func refuses(messages []*content.Message, ids ...string) *agent.Response {
@@ -134,7 +76,7 @@ func TestWishesAreGrantedLast(t *testing.T) {
 			"beside another":     {refuses(append(pays("2", `{"n":5}`), pays("3", `{"n":6}`)...), "q1"), 0, "q2 q3"},
 			"failed":             {nil, 0, ""},
 		} {
-			d := newDesk(t, layer.StandingConfig{}, pays("1", `{"n":5}`))
+			d := newPayer(t, layer.StandingConfig{}, pays("1", `{"n":5}`))
 			d.run(user(text("pay")))
 			if row.then != nil {
 				d.m.turns = append(d.m.turns, row.then, &agent.Response{Messages: done})
@@ -168,7 +110,7 @@ func TestWishesAreGrantedLast(t *testing.T) {
 // TestReaderLeavesBeforeTheRule stops reading when the answer has gone in and nobody knows yet
 // whether it was taken.
 func TestReaderLeavesBeforeTheRule(t *testing.T) {
-	d := newDesk(t, layer.StandingConfig{}, pays("1", ""), list(assistant(text("a"), text("b"))), done)
+	d := newPayer(t, layer.StandingConfig{}, pays("1", ""), list(assistant(text("a"), text("b"))), done)
 	d.run(user(text("pay")))
 	for range d.c.Stream(t.Context(), list(user(always(yes("q1", call("c1", "pay", "")), content.AlwaysArguments))), d.opt) {
 		break
@@ -183,7 +125,7 @@ func TestReaderLeavesBeforeTheRule(t *testing.T) {
 func TestRefusedWishInAQueue(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		one, two := call("c1", "pay", `{"n":1}`), call("c2", "look", "")
-		d := newDesk(t, layer.StandingConfig{OneAtATime: true}, list(assistant(ask("q1", one), ask("q2", two), ask("q3", call("c3", "pay", `{"n":1}`)))))
+		d := newPayer(t, layer.StandingConfig{OneAtATime: true}, list(assistant(ask("q1", one), ask("q2", two), ask("q3", call("c3", "pay", `{"n":1}`)))))
 		then := refuses(list(assistant(text("hm"), ask("q3", call("c3", "pay", `{"n":1}`)))))
 		if refused {
 			then = refuses(then.Messages, "q1")
@@ -212,7 +154,7 @@ func TestRefusedAutomaticApproval(t *testing.T) {
 	for _, streaming := range []bool{false, true} {
 		tried := 0
 		all := layer.Predicate{Name: "all", Approve: func(context.Context, layer.Asked) bool { tried++; return true }}
-		d := newDesk(t, layer.StandingConfig{Predicates: []layer.Predicate{all}}, pays("1", ""))
+		d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{all}}, pays("1", ""))
 		d.m.turns = append(d.m.turns, refuses(pays("1", ""), "q1"), &agent.Response{Messages: pays("1", "")}, &agent.Response{Messages: done})
 		for _, what := range []string{"first", "later"} {
 			r, err := run(d.c, list(user(text("pay"))), d.opt, streaming)
@@ -233,7 +175,7 @@ func TestRefusedAutomaticApproval(t *testing.T) {
 // aside again and another one was shown.
 func TestRefusedAutomaticApprovalBesideAnother(t *testing.T) {
 	pay := layer.Predicate{Name: "pay", Approve: func(_ context.Context, a layer.Asked) bool { return a.Call.Name == "pay" }}
-	d := newDesk(t, layer.StandingConfig{Predicates: []layer.Predicate{pay}}, pays("1", ""))
+	d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{pay}}, pays("1", ""))
 	d.m.turns = append(d.m.turns, refuses(list(assistant(ask("q1", call("c1", "pay", "")), ask("q2", call("c2", "look", "")))), "q1"))
 	r, err := run(d.c, list(user(text("go"))), d.opt, true)
 	if err != nil {
@@ -245,7 +187,7 @@ func TestRefusedAutomaticApprovalBesideAnother(t *testing.T) {
 // TestReaderLeavesAtARefusal still knows of it in the next run.
 func TestReaderLeavesAtARefusal(t *testing.T) {
 	all := layer.Predicate{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}
-	d := newDesk(t, layer.StandingConfig{Predicates: []layer.Predicate{all}}, pays("1", ""))
+	d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{all}}, pays("1", ""))
 	d.m.turns = append(d.m.turns, refuses(pays("1", ""), "q1"), &agent.Response{Messages: pays("1", "")})
 	for u, err := range d.c.Stream(t.Context(), list(user(text("pay"))), d.opt) {
 		if err != nil || len(u.Refused) > 0 {
@@ -256,27 +198,13 @@ func TestReaderLeavesAtARefusal(t *testing.T) {
 	wantTold(t, "inner", d.m.last(), `user: "on"`)
 }
 
-// TestRefusedPersonIsNoRefusedRule has an answer of a person refused: a rule may still approve the
-// request.
-func TestRefusedPersonIsNoRefusedRule(t *testing.T) {
-	free := false
-	moody := layer.Predicate{Name: "moody", Approve: func(context.Context, layer.Asked) bool { return free }}
-	d := newDesk(t, layer.StandingConfig{Predicates: []layer.Predicate{moody}}, pays("1", ""))
-	d.m.turns = append(d.m.turns, refuses(pays("1", ""), "q1"), &agent.Response{Messages: pays("1", "")}, &agent.Response{Messages: done})
-	d.run(user(text("pay")))
-	wantRefused(t, d.run(user(yes("q1", call("c1", "pay", "")))).Refused, agent.ClosedRequest)
-	free = true
-	d.run(user(text("on")))
-	wantTold(t, "inner", d.m.last(), `user: "on"; assistant: ask[q1 c1 pay()]; user: yes (Approved by moody)[q1 c1 pay()]`)
-}
-
 // TestPersonBeforeRule answers a request by hand that a rule has approved meanwhile.
 func TestPersonBeforeRule(t *testing.T) {
 	pay, look := call("c1", "pay", ""), call("c2", "look", "")
 	yesNow := false
 	moody := layer.Predicate{Name: "moody", Approve: func(_ context.Context, a layer.Asked) bool { return yesNow && a.Call.Name == "pay" }}
 	both := list(assistant(ask("q1", pay), ask("q2", look)))
-	d := newDesk(t, layer.StandingConfig{Predicates: []layer.Predicate{moody}}, both, both, done)
+	d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{moody}}, both, both, done)
 	d.run(user(text("go")))
 	yesNow = true
 	wantTold(t, "shown", d.run(user(text("well?"))).Messages, "assistant: ask[q2 c2 look()]")

@@ -92,9 +92,17 @@ func (j *judge) forbids(call content.ToolCall) bool {
 // covers reports whether a rule is for such a call, uses aside.
 func (j *judge) covers(r *Rule, call *content.FunctionCall) bool {
 	now := j.cfg.Now()
-	return r.Tool == call.Name && r.Definition != "" && r.Definition == j.definition(call.Name) &&
-		!now.Before(r.Created) && now.Before(r.Expires) && !j.forbids(call) &&
-		(r.AnyArguments && j.cfg.AllowToolScope || !r.AnyArguments && content.SameArguments([]byte(r.Arguments), call.Arguments))
+	switch {
+	case r.Tool != call.Name, r.Definition == "", r.Definition != j.definition(call.Name):
+		return false
+	case now.Before(r.Created), !now.Before(r.Expires):
+		return false
+	case j.forbids(call):
+		return false
+	case r.AnyArguments:
+		return j.cfg.AllowToolScope
+	}
+	return content.SameArguments([]byte(r.Arguments), call.Arguments)
 }
 
 // match approves a request by a rule, which costs a use, or by a predicate; nil when a person must
@@ -128,7 +136,13 @@ func (j *judge) predicate(call *content.FunctionCall) string {
 }
 
 func (s *standing) asked(in rounds.Input, call *content.FunctionCall) Asked {
-	return Asked{Call: content.CloneCall(call).(*content.FunctionCall), Agent: s.cfg.Agent, Thread: in.Thread(), Messages: in.Messages, Options: in.Options}
+	return Asked{
+		Call:     content.CloneCall(call).(*content.FunctionCall),
+		Agent:    s.cfg.Agent,
+		Thread:   in.Thread(),
+		Messages: in.Messages,
+		Options:  in.Options,
+	}
 }
 
 // stands reports whether what approved a request still does.

@@ -114,12 +114,24 @@ func (s *standing) begin(ctx context.Context, in rounds.Input) (*rounds.Round, e
 	if err != nil {
 		return nil, err
 	}
-	j := &judge{s, ctx, in, t, state, rounds.ToolsOf(in.Options, s.cfg.Tools), 0, map[string]bool{}}
+	j := &judge{
+		standing: s,
+		ctx:      ctx,
+		in:       in,
+		t:        t,
+		state:    state,
+		tools:    rounds.ToolsOf(in.Options, s.cfg.Tools),
+		sent:     map[string]bool{},
+	}
 	first := in.FirstNew()
 	got := book{&state.Shown}.bind(in.Messages, first, j.tools)
 	if t == nil {
 		s.warn.NoThread(ctx, "Standing", "answers are refused and nothing is approved automatically")
-		return &rounds.Round{Messages: got.messages, Options: rounds.WithFresh(in.Options, got.fresh), Refused: got.refused}, nil
+		return &rounds.Round{
+			Messages: got.messages,
+			Options:  rounds.WithFresh(in.Options, got.fresh),
+			Refused:  got.refused,
+		}, nil
 	}
 	j.expire()
 	if len(state.Answers) == 0 {
@@ -183,7 +195,8 @@ func (j *judge) queued(accepted []settled) (*rounds.Round, error) {
 	if len(show) == 0 {
 		return nil, nil
 	}
-	return &rounds.Round{Silent: true, End: func(*agent.Response) (rounds.Ending, error) { return rounds.Ending{Extra: show}, nil }}, nil
+	end := func(*agent.Response) (rounds.Ending, error) { return rounds.Ending{Extra: show}, nil }
+	return &rounds.Round{Silent: true, End: end}, nil
 }
 
 func withoutScope(a content.InputResponse) content.InputResponse {
@@ -279,7 +292,14 @@ func (j *judge) round(in rounds.Input, left []content.InputRequest) *rounds.Roun
 		}
 		return j.again(in, whole, e)
 	}
-	return &rounds.Round{Messages: in.Messages, Options: in.Options, Told: j.told, Take: take, End: end, Left: func() { _ = j.keep() }}
+	return &rounds.Round{
+		Messages: in.Messages,
+		Options:  in.Options,
+		Told:     j.told,
+		Take:     take,
+		End:      end,
+		Left:     func() { _ = j.keep() },
+	}
 }
 
 // sort reports whether a request is shown now. Those that are not wait for their approval or in the
@@ -295,7 +315,8 @@ func (j *judge) sort(q content.InputRequest, shown int) (bool, error) {
 		}
 	}
 	if j.cfg.OneAtATime && shown > 0 {
-		if e := rounds.Find(j.state.Shown.Open, q.InputRequestID()); e != nil && rounds.SameRequest(e.Request.InputRequest, q) {
+		e := rounds.Find(j.state.Shown.Open, q.InputRequestID())
+		if e != nil && rounds.SameRequest(e.Request.InputRequest, q) {
 			return false, nil // it stands before the person already
 		}
 		snap, err := rounds.Snapshot(q)

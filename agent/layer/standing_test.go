@@ -14,8 +14,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// desk is a Standing with a clock, a thread and an inner client that always asks to pay.
-type desk struct {
+// payer is a Standing with a clock, a thread and an inner client that always asks to pay.
+type payer struct {
 	t   *testing.T
 	m   *model
 	c   agent.ChatClient
@@ -23,20 +23,20 @@ type desk struct {
 	now time.Time
 }
 
-func newDesk(t *testing.T, cfg layer.StandingConfig, turns ...[]*content.Message) *desk {
-	d := &desk{t: t, m: says(turns...), now: time.Unix(1e9, 0), opt: &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("pay"), function("look")}}}
+func newPayer(t *testing.T, cfg layer.StandingConfig, turns ...[]*content.Message) *payer {
+	d := &payer{t: t, m: says(turns...), now: time.Unix(1e9, 0), opt: &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("pay"), function("look")}}}
 	cfg.Now = func() time.Time { return d.now }
 	cfg.Log = quiet()
 	d.c = layer.NewStanding(d.m, cfg)
 	return d
 }
 
-func (d *desk) run(messages ...*content.Message) *agent.Response {
+func (d *payer) run(messages ...*content.Message) *agent.Response {
 	d.t.Helper()
 	return respond(d.t, d.c, d.opt, messages...)
 }
 
-func (d *desk) rules() []layer.Rule {
+func (d *payer) rules() []layer.Rule {
 	d.t.Helper()
 	rules, err := layer.Rules(d.opt.Thread)
 	if err != nil {
@@ -78,7 +78,7 @@ func TestStandingMints(t *testing.T) {
 		{"not a call", layer.StandingConfig{}, &content.TextApprovalResponse{RequestID: "q1", Approved: true}, nil, 0},
 	}
 	for _, row := range table {
-		d := newDesk(t, row.cfg, pays("1", `{"cents":5}`), done)
+		d := newPayer(t, row.cfg, pays("1", `{"cents":5}`), done)
 		d.run(user(text("pay")))
 		if row.tools != nil {
 			d.opt.Tools = row.tools
@@ -111,7 +111,7 @@ func TestStandingRules(t *testing.T) {
 		name   string
 		cfg    layer.StandingConfig
 		scope  content.AlwaysScope
-		change func(*desk)
+		change func(*payer)
 		args   string
 		shown  bool
 	}{
@@ -121,22 +121,22 @@ func TestStandingRules(t *testing.T) {
 		{"one more", layer.StandingConfig{}, content.AlwaysArguments, nil, `{"cents":5,"to":"x"}`, true},
 		{"unreadable", layer.StandingConfig{AllowToolScope: true}, content.AlwaysTool, nil, `[5]`, true},
 		{"any arguments", layer.StandingConfig{AllowToolScope: true}, content.AlwaysTool, nil, `{"cents":500}`, false},
-		{"just before its end", layer.StandingConfig{MaxAge: time.Hour}, content.AlwaysArguments, func(d *desk) { d.now = d.now.Add(time.Hour - 1) }, `{"cents":5}`, false},
-		{"expired", layer.StandingConfig{MaxAge: time.Hour}, content.AlwaysArguments, func(d *desk) { d.now = d.now.Add(time.Hour) }, `{"cents":5}`, true},
-		{"before its time", layer.StandingConfig{}, content.AlwaysArguments, func(d *desk) { d.now = d.now.Add(-time.Hour) }, `{"cents":5}`, true},
-		{"definition changed", layer.StandingConfig{}, content.AlwaysArguments, func(d *desk) {
+		{"just before its end", layer.StandingConfig{MaxAge: time.Hour}, content.AlwaysArguments, func(d *payer) { d.now = d.now.Add(time.Hour - 1) }, `{"cents":5}`, false},
+		{"expired", layer.StandingConfig{MaxAge: time.Hour}, content.AlwaysArguments, func(d *payer) { d.now = d.now.Add(time.Hour) }, `{"cents":5}`, true},
+		{"before its time", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) { d.now = d.now.Add(-time.Hour) }, `{"cents":5}`, true},
+		{"definition changed", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) {
 			d.opt.Tools = []agent.Tool{agent.NewFunction("pay", "does more", nil, nil)}
 		}, `{"cents":5}`, true},
-		{"schema changed", layer.StandingConfig{}, content.AlwaysArguments, func(d *desk) {
+		{"schema changed", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) {
 			d.opt.Tools = []agent.Tool{agent.NewFunction("pay", "does pay", json.RawMessage(`{}`), nil)}
 		}, `{"cents":5}`, true},
-		{"target changed", layer.StandingConfig{}, content.AlwaysArguments, func(d *desk) {
+		{"target changed", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) {
 			d.opt.Tools = []agent.Tool{agent.WithTarget(function("pay"), agent.Target{Kind: resolve.MCPTool, Server: "bank", Tool: "pay"})}
 		}, `{"cents":5}`, true},
-		{"a namesake came", layer.StandingConfig{}, content.AlwaysArguments, func(d *desk) { d.opt.Tools = append(d.opt.Tools, agent.NewFunction("pay", "another", nil, nil)) }, `{"cents":5}`, true},
-		{"tool gone", layer.StandingConfig{}, content.AlwaysArguments, func(d *desk) { d.opt.Tools = nil }, `{"cents":5}`, true},
-		{"marked since", layer.StandingConfig{}, content.AlwaysArguments, func(d *desk) { d.opt.Tools = []agent.Tool{marked} }, `{"cents":5}`, false},
-		{"revoked", layer.StandingConfig{}, content.AlwaysArguments, func(d *desk) {
+		{"a namesake came", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) { d.opt.Tools = append(d.opt.Tools, agent.NewFunction("pay", "another", nil, nil)) }, `{"cents":5}`, true},
+		{"tool gone", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) { d.opt.Tools = nil }, `{"cents":5}`, true},
+		{"marked since", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) { d.opt.Tools = []agent.Tool{marked} }, `{"cents":5}`, false},
+		{"revoked", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) {
 			if err := layer.Revoke(d.opt.Thread, d.rules()[0].ID); err != nil {
 				d.t.Error(err)
 			}
@@ -144,7 +144,7 @@ func TestStandingRules(t *testing.T) {
 	}
 	for _, row := range table {
 		t.Run(row.name, func(t *testing.T) {
-			d := newDesk(t, row.cfg, pays("1", `{"cents":5}`), done, pays("2", row.args), list(assistant(text("paid"))))
+			d := newPayer(t, row.cfg, pays("1", `{"cents":5}`), done, pays("2", row.args), list(assistant(text("paid"))))
 			d.run(user(text("pay")))
 			d.run(user(always(yes("q1", call("c1", "pay", `{"cents":5}`)), row.scope)))
 			if row.change != nil {
@@ -162,7 +162,7 @@ func TestStandingRules(t *testing.T) {
 }
 
 func TestStandingUsesEnd(t *testing.T) {
-	d := newDesk(t, layer.StandingConfig{MaxUses: 2}, pays("1", `{}`), done, pays("2", ""), pays("3", " { } "), pays("4", "{}"))
+	d := newPayer(t, layer.StandingConfig{MaxUses: 2}, pays("1", `{}`), done, pays("2", ""), pays("3", " { } "), pays("4", "{}"))
 	d.run(user(text("pay")))
 	d.run(user(always(yes("q1", call("c1", "pay", `{}`)), content.AlwaysArguments)))
 	wantTold(t, "third", d.run(user(text("thrice"))).Messages, "assistant: ask[q4 c4 pay({})]")
@@ -200,7 +200,7 @@ func TestStandingPredicates(t *testing.T) {
 		return layer.Predicate{Name: name, Approve: func(_ context.Context, a layer.Asked) bool { asked = append(asked, a); return ok }}
 	}
 	cfg := layer.StandingConfig{Agent: "clerk", Predicates: []layer.Predicate{says("", true), {Name: "none"}, says("never", false), says("small sums", true)}}
-	d := newDesk(t, cfg, list(assistant(text("Paying."), ask("q1", call("c1", "pay", "")))), done)
+	d := newPayer(t, cfg, list(assistant(text("Paying."), ask("q1", call("c1", "pay", "")))), done)
 	d.opt.Fresh = 1
 	r := d.run(user(text("pay")))
 	wantTold(t, "inner", d.m.last(), `user: "pay"; assistant: "Paying.", ask[q1 c1 pay()]; user: yes (Approved by small sums)[q1 c1 pay()]`)
@@ -216,7 +216,7 @@ func TestStandingWaits(t *testing.T) {
 	look := call("c3", "look", "")
 	for name, revoked := range map[string]bool{"kept": false, "revoked": true} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, layer.StandingConfig{}, pays("1", ""), done, list(assistant(ask("q2", call("c2", "pay", "")), ask("q3", look))), done)
+			d := newPayer(t, layer.StandingConfig{}, pays("1", ""), done, list(assistant(ask("q2", call("c2", "pay", "")), ask("q3", look))), done)
 			d.run(user(text("pay")))
 			d.run(user(always(yes("q1", call("c1", "pay", "")), content.AlwaysArguments)))
 			wantTold(t, "shown", d.run(user(text("both"))).Messages, "assistant: ask[q3 c3 look()]")
@@ -239,12 +239,12 @@ func TestStandingWaits(t *testing.T) {
 func TestStandingPredicateChangesItsMind(t *testing.T) {
 	n := 0
 	once := layer.Predicate{Name: "moody", Approve: func(context.Context, layer.Asked) bool { n++; return n == 1 }}
-	d := newDesk(t, layer.StandingConfig{Predicates: []layer.Predicate{once}}, pays("1", ""))
+	d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{once}}, pays("1", ""))
 	wantTold(t, "shown", d.run(user(text("pay"))).Messages, "assistant: ask[q1 c1 pay()]")
 }
 
 func TestStandingConversation(t *testing.T) {
-	d := newDesk(t, layer.StandingConfig{Predicates: []layer.Predicate{{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}}}, pays("1", ""), done)
+	d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}}}, pays("1", ""), done)
 	d.m.turns[0].ConversationID = "conv"
 	d.m.turns[0].Usage, d.m.turns[1].Usage = &content.Usage{Total: 3}, &content.Usage{Total: 4}
 	r := d.run(user(text("pay")))
@@ -261,7 +261,7 @@ func TestStandingRoundsEnd(t *testing.T) {
 		turns = append(turns, pays("1", ""))
 	}
 	for _, p := range []profile{safe, compatible} {
-		d := newDesk(t, layer.StandingConfig{}, turns...)
+		d := newPayer(t, layer.StandingConfig{}, turns...)
 		d.c = p.standing(d.m, layer.StandingConfig{Predicates: []layer.Predicate{all}, Log: quiet()})
 		r := d.run(user(text("pay")))
 		if len(d.m.seen) != 41 || len(r.UserInputRequests()) != 1 {
@@ -272,7 +272,7 @@ func TestStandingRoundsEnd(t *testing.T) {
 
 func TestStandingOneAtATime(t *testing.T) {
 	one, two, three := call("c1", "pay", `{"n":1}`), call("c2", "pay", `{"n":2}`), call("c3", "look", "")
-	d := newDesk(t, layer.StandingConfig{OneAtATime: true}, list(assistant(text("Three."), ask("q1", one), ask("q2", two), ask("q3", three), ask("q4", call("c4", "pay", `{"n":1}`)))), list(assistant(text("Three done."))), done)
+	d := newPayer(t, layer.StandingConfig{OneAtATime: true}, list(assistant(text("Three."), ask("q1", one), ask("q2", two), ask("q3", three), ask("q4", call("c4", "pay", `{"n":1}`)))), list(assistant(text("Three done."))), done)
 	wantTold(t, "first", d.run(user(text("go"))).Messages, `assistant: "Three.", ask[q1 c1 pay({"n":1})]`)
 	wantTold(t, "unanswered", d.run(user(text("why?"))).Messages, `assistant: ask[q1 c1 pay({"n":1})]`)
 	r := d.run(user(yes("q2", two)))
@@ -302,21 +302,4 @@ func TestStandingWithoutThread(t *testing.T) {
 	m = says(pays("1", ""), done)
 	r = respond(t, compat.NewStanding(m, compat.StandingConfig{Predicates: all}), nil, user(text("go")))
 	wantTold(t, "compatible", r.Messages, `assistant: "done"`)
-}
-
-// TestStandingCompatibleRules compares the text of arguments.
-func TestStandingCompatibleRules(t *testing.T) {
-	for args, shown := range map[string]bool{`{"a":5,"b":{"c":1}}`: false, `{"b":{"c":1},"a":5}`: false, `{"a":5.0,"b":{"c":1}}`: true, `{"a":5}`: true, ``: true, `[1]`: true} {
-		m := says(done, pays("2", args), done)
-		c := compat.NewStanding(m, compat.StandingConfig{})
-		opt := &agent.Options{Thread: agent.NewThread("t")}
-		rule := always(yes("q1", call("c1", "pay", `{"a":5,"b":{"c":1}}`)), content.AlwaysArguments)
-		respond(t, c, opt, user(rule, rule, always(yes("q1", call("c1", "pay", `[1]`)), content.AlwaysArguments), always(yes("q2", &content.MCPCall{CallID: "m"}), content.AlwaysTool)))
-		if rules, _ := layer.Rules(opt.Thread); len(rules) != 1 {
-			t.Fatalf("%d rules, want 1", len(rules))
-		}
-		if got := len(respond(t, c, opt, user(text("on"))).UserInputRequests()) == 1; got != shown {
-			t.Errorf("%s: shown is %t", args, got)
-		}
-	}
 }

@@ -2,6 +2,7 @@ package layer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -159,4 +160,69 @@ func drawAnswers(t *rapid.T, r *agent.Response) []*content.Message {
 		m.Contents = append(m.Contents, text("so"))
 	}
 	return list(m)
+}
+
+// TestRequestsThatCantBeRecorded ends the run: nobody could answer them.
+func TestRequestsThatCantBeRecorded(t *testing.T) {
+	all := layer.Predicate{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}
+	blank := []content.Content{ask("q0", call("c0", "pay", "")), ask(" ", call("c1", "look", "")), harmless("", call("c2", "look", ""))}
+	for _, p := range []profile{safe, compatible} {
+		for name, build := range clients(p, true) {
+			for _, streaming := range []bool{false, true} {
+				if name == "invocable" {
+					continue // it records no requests
+				}
+				opt := &agent.Options{Thread: agent.NewThread("t"), Tools: someTools}
+				if _, err := run(build(says(list(assistant(blank...)))), nil, opt, streaming); err == nil {
+					t.Errorf("%s, profile %t: a request without id was recorded", name, p)
+				}
+			}
+		}
+		c := p.standing(says(list(assistant(blank...))), layer.StandingConfig{Predicates: []layer.Predicate{all}, Log: quiet()})
+		if _, err := run(c, nil, &agent.Options{Thread: agent.NewThread("t")}, false); err == nil {
+			t.Errorf("profile %t: a request without id was approved", p)
+		}
+	}
+}
+
+// TestInnerErrorsPass looks at what a failing inner client leaves behind.
+func TestInnerErrorsPass(t *testing.T) {
+	for _, p := range []profile{safe, compatible} {
+		for name, build := range clients(p, false) {
+			for _, streaming := range []bool{false, true} {
+				if _, err := run(build(says()), list(user(text("go"))), &agent.Options{Thread: agent.NewThread("t")}, streaming); !errors.Is(err, errNoTurn) {
+					t.Errorf("%s: the error became %v", name, err)
+				}
+			}
+		}
+	}
+}
+
+// TestReaderLeaves stops reading at each update in turn. Nothing is sent after it, and what was
+// shown can be answered.
+func TestReaderLeaves(t *testing.T) {
+	turn := list(assistant(text("a"), ask("q1", call("c1", "pay", "")), text("b"), ask("q2", call("c2", "peek", "")), call("c3", "look", ""), call("c4", "ui", "")))
+	for _, p := range []profile{safe, compatible} {
+		for name, build := range clients(p, false) {
+			for stop := 1; stop < 8; stop++ {
+				opt := &agent.Options{Thread: agent.NewThread("t"), Tools: someTools}
+				n, shown := 0, false
+				for u, err := range build(says(turn, done)).Stream(context.Background(), list(user(yes("q9", call("c9", "pay", "")))), opt) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					r := agent.Response{Messages: list(assistant(u.Contents...))}
+					for _, q := range r.UserInputRequests() {
+						shown = shown || q.InputRequestID() == "q1"
+					}
+					if n++; n == stop {
+						break
+					}
+				}
+				if open, _ := layer.OpenRequests(opt.Thread); shown && len(open) == 0 && (name == "binding" || name == "all") {
+					t.Errorf("%s, profile %t: after %d updates nothing is on record", name, p, stop)
+				}
+			}
+		}
+	}
 }

@@ -35,8 +35,16 @@ func (j *judge) wish(a settled) {
 	}
 	now := j.cfg.Now()
 	j.state.Minted++
-	rule := Rule{ID: fmt.Sprintf("rule-%d", j.state.Minted), Tool: call.Name, AnyArguments: wide, RequestID: answer.RequestID,
-		Definition: digest, Created: now, Expires: now.Add(j.cfg.MaxAge), Left: j.cfg.MaxUses}
+	rule := Rule{
+		ID:           fmt.Sprintf("rule-%d", j.state.Minted),
+		Tool:         call.Name,
+		AnyArguments: wide,
+		RequestID:    answer.RequestID,
+		Definition:   digest,
+		Created:      now,
+		Expires:      now.Add(j.cfg.MaxAge),
+		Left:         j.cfg.MaxUses,
+	}
 	if !wide {
 		rule.Arguments = string(call.Arguments)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/safetext"
 )
 
 const (
@@ -17,11 +17,11 @@ const (
 	oidc    = "oidc"
 )
 
-// key is what two spellings of one name share. A name with a scheme ("slack:U012345", "oidc:issuer|subject") is an identifier that
+// Key is what two spellings of one name share. A name with a scheme ("slack:U012345", "oidc:issuer|subject") is an identifier that
 // its issuer may tell apart by case, so only the scheme's own case is dropped. Mail addresses and plain names are compared in NFC
 // and without case: no mail provider gives "Alice@" and "alice@" to two people, and taking two spellings for one human errs on the
 // side that refuses (nobody approves a call of their own under another spelling).
-func key(name string) string {
+func Key(name string) string {
 	if scheme, rest := split(name); scheme != "" {
 		return scheme + ":" + rest
 	}
@@ -53,15 +53,15 @@ func reserved() []string {
 	return []string{"anonymous", "nobody", "none", "null", "nil", "system", "undefined", "unknown"}
 }
 
-// wrong says what is wrong with a name and what would be right, "" when nothing is. Such a name is refused in a file and resolves
+// IdentityProblem says what is wrong with a name of a human and what would be right, "" when nothing is. Such a name is refused in a file and resolves
 // to nobody.
-func wrong(name string) (message, expected string) {
-	if message, expected = wrongText(name); message != "" {
+func IdentityProblem(name string) (message, expected string) {
+	if message, expected = TextProblem(name); message != "" {
 		return message, expected
 	}
 	scheme, rest := split(name)
 	switch {
-	case slices.Contains(reserved(), key(name)):
+	case slices.Contains(reserved(), Key(name)):
 		return "this name stands for nobody in particular", "a name that one human has"
 	case scheme == oidc && !isSubject(rest):
 		return "this is no subject of an identity provider", `"oidc:https://idp.example|subject", the issuer as the provider writes it`
@@ -73,13 +73,13 @@ func wrong(name string) (message, expected string) {
 	return "", ""
 }
 
-// wrongText says what is wrong with a text that people read: a name, a group.
-func wrongText(text string) (message, expected string) {
+// TextProblem says what is wrong with a text that people read: a name, a group.
+func TextProblem(text string) (message, expected string) {
 	if len(text) > maxName {
 		return "the text is too long", "at most 400 bytes"
 	}
 
-	return approval.NameProblem(text)
+	return NameProblem(text)
 }
 
 // isSubject checks what follows "oidc:".
@@ -92,8 +92,48 @@ func isSubject(s string) bool {
 	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http") && u.RawQuery == "" && u.Fragment == ""
 }
 
+// IsMail reports whether a name is a mail address as an identity provider may tell it.
+func IsMail(name string) bool {
+	scheme, _ := split(name)
+
+	return scheme == "" && isMail(name) && norm.NFC.IsNormalString(name)
+}
+
 // isMail is about form only: two sides of one @, without spaces.
 func isMail(s string) bool {
 	local, domain, _ := strings.Cut(s, "@")
 	return local != "" && domain != "" && !strings.ContainsAny(domain, "@") && !strings.ContainsAny(s, " ,;<>\"()")
+}
+
+// NameProblem says why no human, group or account can have a name, and what would be right; "" when one could. Such a name
+// is refused wherever it comes from: a name that looks like another one would let people pass for somebody else, or for
+// nobody.
+func NameProblem(name string) (message, expected string) {
+	switch {
+	case strings.TrimSpace(name) == "":
+		return "the text is empty", "a name"
+	case safetext.Printable(name) != name:
+		return "the text has characters that can't be seen: " + safetext.Printable(name), "the same without them"
+	case strings.TrimSpace(name) != name || strings.ContainsFunc(name, oddSpace):
+		return "the text has spaces at an end, or ones that are no plain spaces", "the same without them"
+	case norm.NFKC.String(name) != norm.NFC.String(name):
+		return "the text has letters that only look like plain ones", norm.NFKC.String(name)
+	case mixesAlphabets(name):
+		return "the text has a word with letters of two alphabets that look alike", "letters of one alphabet in each word"
+	}
+
+	return "", ""
+}
+
+func oddSpace(r rune) bool { return r != ' ' && unicode.IsSpace(r) }
+
+// mixesAlphabets reports whether a word has letters of two alphabets that share their shapes.
+func mixesAlphabets(text string) bool {
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) {
+		if len(safetext.Alphabets(word)) > 1 {
+			return true
+		}
+	}
+
+	return false
 }

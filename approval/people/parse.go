@@ -3,11 +3,9 @@ package people
 import (
 	_ "embed"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
-	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/jsonschema"
 	"github.com/assent-dev/assent/internal/yamldoc"
@@ -121,13 +119,13 @@ type taken struct{ person, name *yamldoc.Node }
 
 // name refuses a name that nobody may have, or that somebody has: one human must not be two people, nor two humans one (threat 22).
 func (r *reader) name(names map[string]taken, person, n *yamldoc.Node) {
-	if message, expected := wrong(n.Text); message != "" {
+	if message, expected := IdentityProblem(n.Text); message != "" {
 		r.add(stop(ruleName, n.Range, message, expected))
 		return
 	}
-	first, ok := names[key(n.Text)]
+	first, ok := names[Key(n.Text)]
 	if !ok {
-		names[key(n.Text)] = taken{person, n}
+		names[Key(n.Text)] = taken{person, n}
 		return
 	}
 	f := stop(ruleDuplicate, n.Range, fmt.Sprintf("%q is a name of %q already (line %d)", n.Text, first.person.Get("id").Text,
@@ -140,7 +138,7 @@ func (r *reader) name(names map[string]taken, person, n *yamldoc.Node) {
 }
 
 func (r *reader) text(n *yamldoc.Node) bool {
-	message, expected := wrongText(n.Text)
+	message, expected := TextProblem(n.Text)
 	if message != "" {
 		r.add(stop(ruleName, n.Range, message, expected))
 	}
@@ -184,13 +182,13 @@ func directory(root *yamldoc.Node) *Directory {
 	list := slices.Clone(root.Get("people").Items)
 	slices.SortFunc(list, func(a, b *yamldoc.Node) int { return strings.Compare(a.Get("id").Text, b.Get("id").Text) })
 	for i, n := range list {
-		p := approval.Person{ID: n.Get("id").Text, Groups: set(texts(n.Get("groups")))}
+		p := Person{ID: n.Get("id").Text, Groups: set(texts(n.Get("groups")))}
 		if shown := n.Get("name"); shown != nil {
 			p.Name = shown.Text
 		}
 		d.people = append(d.people, p)
 		for _, name := range append(texts(n.Get("also")), p.ID) {
-			d.names[key(name)] = i
+			d.names[Key(name)] = i
 		}
 		for _, agent := range set(texts(n.Get("owns"))) {
 			d.owners[agent] = append(d.owners[agent], p.ID)
@@ -201,11 +199,9 @@ func directory(root *yamldoc.Node) *Directory {
 
 // set sorts names and drops repetitions; never nil.
 func set(names []string) []string {
-	m := map[string]bool{}
-	for _, n := range names {
-		m[n] = true
-	}
-	return append([]string{}, slices.Sorted(maps.Keys(m))...)
+	sorted := slices.Sorted(slices.Values(names))
+
+	return append([]string{}, slices.Compact(sorted)...)
 }
 
 func items(n *yamldoc.Node) []*yamldoc.Node {

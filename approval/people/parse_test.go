@@ -17,6 +17,7 @@ import (
 	"github.com/assent-dev/assent/internal/jsonschema"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/schema"
+	"github.com/assent-dev/assent/server/directory"
 )
 
 func render(findings []diag.Finding) string {
@@ -145,7 +146,7 @@ func TestDirectoryIsImmutable(t *testing.T) {
 
 func TestTenants(t *testing.T) {
 	ctx := t.Context()
-	tenants := people.Tenants{
+	tenants := directory.Tenants{
 		"a": parse(t, "schema_version: \"1.0.0\"\npeople:\n  - {id: alice, groups: [g], owns: [x]}\ngroups: {g: {}}\n"),
 		"b": parse(t, "schema_version: \"1.0.0\"\npeople:\n  - {id: bob, groups: [g]}\n"),
 	}

@@ -8,7 +8,8 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/term"
 )
 
 const answeringAgent = `schema_version: "1.0.0"
@@ -62,25 +63,25 @@ people:
 `
 
 // answering runs the service with rules of every kind.
-func answering(t *testing.T) *testHouse {
+func answering(t *testing.T) *testServer {
 	t.Helper()
-	h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	for name, text := range map[string]string{"desk.agf.yaml": answeringAgent, "settler.agf.yaml": settlerAgent, "people.yaml": answeringPeople, "answering.policy.yaml": answeringPolicies} {
 		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return startWith(t, h, func(c *cli.ServeConfig) { c.Tenants[0].Policies = []string{h.dir} })
+	return startWith(t, h, func(c *config.Serve) { c.Tenants[0].Policies = []string{h.dir} })
 }
 
 // prints runs a command on a terminal and returns what it printed.
-func (h *testHouse) prints(t *testing.T, role string, code int, args ...string) string {
+func (h *testServer) prints(t *testing.T, role string, code int, args ...string) string {
 	t.Helper()
-	term := &terminal{}
-	if got := h.run(t, term, role, args...); got != code {
-		t.Errorf("assent %s: exit %d, want %d\n%s", strings.Join(args, " "), got, code, term.out.String())
+	screen := &terminal{}
+	if got := h.run(t, screen, role, args...); got != code {
+		t.Errorf("assent %s: exit %d, want %d\n%s", strings.Join(args, " "), got, code, screen.out.String())
 	}
-	return term.out.String()
+	return screen.out.String()
 }
 
 func holds(t *testing.T, text string, words ...string) {
@@ -97,17 +98,17 @@ func holds(t *testing.T, text string, words ...string) {
 func TestM11_TheTerminalHidesAndSaysWhatItHides(t *testing.T) {
 	h := answering(t)
 	vault := h.ask(t, `{"kind":"tool","tool":"vault","args":{"path":"p","auth":[{"secret":"hunter2"}]}}`)
-	shown := h.prints(t, "alice", cli.ExitOK, "show", "--all", vault.ID)
+	shown := h.prints(t, "alice", term.ExitOK, "show", "--all", vault.ID)
 	holds(t, shown, "1 value is hidden by policy (auth.0.secret): a policy forbids approving it unseen", "The message is not shown")
-	refused := h.prints(t, "alice", cli.ExitNo, "approve", "--yes", "--binding", vault.Binding(), vault.ID)
+	refused := h.prints(t, "alice", term.ExitNo, "approve", "--yes", "--binding", vault.Binding(), vault.ID)
 	holds(t, refused, "a policy forbids approving this call while it hides values of it (auth.0.secret): deny it")
 	settler := h.ask(t, `{"kind":"delegation","agent":"settler","args":{"n":1},"parent":{"input":{"note":"shown","card":{"pin":"hunter2"}}}}`)
-	approved := h.prints(t, "alice", cli.ExitOK, "approve", "--yes", "--binding", settler.Binding(), settler.ID)
+	approved := h.prints(t, "alice", term.ExitOK, "approve", "--yes", "--binding", settler.Binding(), settler.ID)
 	holds(t, approved, `"note": "shown"`, `"pin": "(hidden by policy)"`, "parent.input.card.pin", "whoever approves, approves them unseen")
 
 	refund := h.ask(t, `{"kind":"tool","tool":"refund","args":{"amount":340.00,"currency":"USD","card":"hunter2"}}`)
-	h.prints(t, "alice", cli.ExitOK, "approve", "--grant-uses", "20", "--at-most", "amount", "--yes", "--binding", refund.Binding(), refund.ID)
-	grants := h.prints(t, "alice", cli.ExitOK, "grants")
+	h.prints(t, "alice", term.ExitOK, "approve", "--grant-uses", "20", "--at-most", "amount", "--yes", "--binding", refund.Binding(), refund.ID)
+	grants := h.prints(t, "alice", term.ExitOK, "grants")
 	holds(t, grants, "(hidden by policy", "amount 20 × 340.00 = 6,800.00 USD")
 	for _, text := range []string{shown, refused, approved, grants} {
 		if strings.Contains(text, "hunter2") {
@@ -129,7 +130,7 @@ func TestM4_EditPrintsAllThatItApproves(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, more := range [][]string{{"--preview"}, {"--yes", "--binding", r.Binding()}} {
-		out := h.prints(t, "alice", cli.ExitOK, append([]string{"edit", r.ID, "--args", file}, more...)...)
+		out := h.prints(t, "alice", term.ExitOK, append([]string{"edit", r.ID, "--args", file}, more...)...)
 		holds(t, out, "This is all that you approve with it", `"mode": "one"`, "DELETE EVERYTHING", "runtime", "s-9", "sha256:abcdef", "Why", "Needs", "Binding  sha256:")
 	}
 	now, err := h.client(t, "alice").Request(t.Context(), r.ID)
@@ -142,7 +143,7 @@ func TestM4_EditPrintsAllThatItApproves(t *testing.T) {
 func TestUsers3_2_TheTerminalSaysWhoIsCalledIn(t *testing.T) {
 	h := answering(t)
 	r := h.ask(t, `{"kind":"tool","tool":"wire","args":{"amount":25000}}`)
-	holds(t, h.prints(t, "alice", cli.ExitOK, "show", r.ID),
+	holds(t, h.prints(t, "alice", term.ExitOK, "show", r.ID),
 		"2 of risk", "heads will be called in at", "and may approve in place of risk", "auditors will be called in at", "to look: they may deny it or answer, but not approve",
 		"there is as much time again", "Message, by the author of a policy", "Wires need two of risk.", "policy acme.answering, rule wires")
 }
@@ -154,7 +155,7 @@ func TestUsers3_3_TheTerminalSaysWhatNobodyCanFill(t *testing.T) {
 	if err := os.WriteFile(call, []byte(`{"kind":"tool","tool":"purge","args":{}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	holds(t, h.prints(t, "runtime", cli.ExitNo, "request", "--agent", "desk", "--call", call),
+	holds(t, h.prints(t, "runtime", term.ExitNo, "request", "--agent", "desk", "--call", call),
 		"pending", "not run", "nobody can fill this quorum: 9 of risk: only 2 of them may answer this; it can only be denied, or expire",
 		"next: the same command with --wait waits for the answer and takes the run")
 	opened, err := h.client(t, "runtime").Open(t.Context(), "desk", []byte(`{"kind":"tool","tool":"purge","args":{"n":1}}`), client.OpenOptions{})
@@ -168,17 +169,17 @@ func TestUsers3_1_TheTerminalListsWhatWaits(t *testing.T) {
 	h := answering(t)
 	wire := h.ask(t, `{"kind":"tool","tool":"wire","args":{"amount":25000}}`)
 	trade := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1}}`)
-	h.prints(t, "alice", cli.ExitOK, "approve", "--yes", "--binding", wire.Binding(), wire.ID)
-	mine := h.prints(t, "alice", cli.ExitOK, "list", "--mine")
+	h.prints(t, "alice", term.ExitOK, "approve", "--yes", "--binding", wire.Binding(), wire.ID)
+	mine := h.prints(t, "alice", term.ExitOK, "list", "--mine")
 	if strings.Contains(mine, wire.ID) || !strings.Contains(mine, trade.ID) {
 		t.Errorf("what alice has answered waits for others:\n%s", mine)
 	}
-	all := h.prints(t, "alice", cli.ExitOK, "list")
+	all := h.prints(t, "alice", term.ExitOK, "list")
 	holds(t, all, wire.ID, trade.ID)
 
-	h.prints(t, "alice", cli.ExitOK, "deny", trade.ID, "--reason", "not now")
+	h.prints(t, "alice", term.ExitOK, "deny", trade.ID, "--reason", "not now")
 	typed := &terminal{in: strings.NewReader("q")}
-	if code := h.run(t, typed, "alice", "watch"); code != cli.ExitOK {
+	if code := h.run(t, typed, "alice", "watch"); code != term.ExitOK {
 		t.Error(code)
 	}
 	holds(t, typed.out.String(), "1 wait for an answer, 0 of them for yours", "(this one does not wait for you)")
@@ -194,29 +195,29 @@ func TestUsers2_12_HooksCanStopOnTwo(t *testing.T) {
 	ask := func(code int, more ...string) string {
 		return h.prints(t, "runtime", code, append([]string{"request", "--agent", "desk", "--call", call}, more...)...)
 	}
-	ask(cli.ExitNo)
+	ask(term.ExitNo)
 	ask(2, "--denied-exit-code", "2")
 	for _, bad := range []string{"0", "-1", "126"} {
-		holds(t, ask(cli.ExitFailure, "--denied-exit-code", bad), "expected a number from 1 to 125")
+		holds(t, ask(term.ExitFailure, "--denied-exit-code", bad), "expected a number from 1 to 125")
 	}
 	list, err := h.client(t, "alice").Requests(t.Context(), client.Query{State: "pending"})
 	if err != nil || len(list.Requests) != 1 {
 		t.Fatal(list, err)
 	}
-	h.prints(t, "alice", cli.ExitOK, "deny", list.Requests[0].ID, "--reason", "not today")
+	h.prints(t, "alice", term.ExitOK, "deny", list.Requests[0].ID, "--reason", "not today")
 	holds(t, ask(2, "--denied-exit-code", "2", "--wait"), "alice denied this very call: not today.")
 	if err := os.WriteFile(call, []byte(`{"kind":"tool","tool":"quote","args":{}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ask(cli.ExitOK, "--denied-exit-code", "2", "--wait")
+	ask(term.ExitOK, "--denied-exit-code", "2", "--wait")
 	ask(1, "--denied-exit-code", "2", "--", "sh", "-c", "exit 1") // the command's own code stays its own
 }
 
 // TestUsers1_11_TerminalsAreTold: a command that waits for what is typed says so.
 func TestUsers1_11_TerminalsAreTold(t *testing.T) {
 	h := answering(t)
-	holds(t, h.prints(t, "runtime", cli.ExitOK, "decide", "--agent", filepath.Join(h.dir, "desk.agf.yaml")), "type one call as JSON on each line", "Ctrl-D")
-	holds(t, h.prints(t, "runtime", cli.ExitFailure, "request", "--agent", "desk"), "type one call as JSON")
+	holds(t, h.prints(t, "runtime", term.ExitOK, "decide", "--agent", filepath.Join(h.dir, "desk.agf.yaml")), "type one call as JSON on each line", "Ctrl-D")
+	holds(t, h.prints(t, "runtime", term.ExitFailure, "request", "--agent", "desk"), "type one call as JSON")
 }
 
 // TestUsers3_23_TheCallStandsBesideTheConfirmation: what was printed above may have left the screen.
@@ -224,7 +225,7 @@ func TestUsers3_23_TheCallStandsBesideTheConfirmation(t *testing.T) {
 	h := answering(t)
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1,"text":"`+strings.Repeat("x ", 300)+`"}}`)
 	typed := &terminal{in: strings.NewReader(last(r.ID) + "\n")}
-	if code := h.run(t, typed, "alice", "approve", "--all", r.ID); code != cli.ExitOK {
+	if code := h.run(t, typed, "alice", "approve", "--all", r.ID); code != term.ExitOK {
 		t.Fatal(code, typed.out.String())
 	}
 	_, end, _ := strings.Cut(typed.out.String(), "Binding  sha256:")
@@ -239,7 +240,7 @@ func TestUsers2_3_AnEditedCallIsToldFromAnother(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"n":2}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h.prints(t, "alice", cli.ExitOK, "edit", r.ID, "--args", file, "--yes", "--binding", r.Binding())
+	h.prints(t, "alice", term.ExitOK, "edit", r.ID, "--args", file, "--yes", "--binding", r.Binding())
 	_, err := h.client(t, "runtime").Consume(t.Context(), r.ID, []byte(`{"kind":"tool","tool":"trade","args":{"n":1}}`), "")
 	if err == nil || !strings.Contains(err.Error(), "an approver may have edited the call: read the request again") {
 		t.Errorf("%v", err)

@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/tokens"
 	"github.com/assent-dev/assent/store"
 )
 
 // backend wires the heavy half of the command.
-func backend() cli.Backend {
-	return cli.Backend{
-		OpenStore:   func(ctx context.Context, c cli.StoreConfig) (store.Store, error) { return openStore(ctx, c, nil) },
+func backend() operate.Backend {
+	return operate.Backend{
+		OpenStore:   func(ctx context.Context, c config.Store) (store.Store, error) { return openStore(ctx, c, nil) },
 		CreateToken: createToken, RevokeToken: revokeToken, Thaw: thaw, Prune: prune, Backup: backup, Restore: restore, RotateKey: rotateKey,
 		Serve: serve, Check: checkServe, CheckOIDC: checkOIDC, Gateway: serveGateway,
 	}

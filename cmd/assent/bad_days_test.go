@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/operate"
+	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/server/notify/webhook"
 )
 
@@ -93,8 +95,8 @@ func TestWebhookFromTheConfiguration(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hook := cli.WebhookConfig{Name: "ops", URLFile: filepath.Join(dir, "url"), SecretFiles: []string{filepath.Join(dir, "secret")}, Loopback: true}
-	h := startWith(t, &testHouse{dir: dir, token: map[string]string{}}, func(c *cli.ServeConfig) { c.Tenants[0].Webhooks = []cli.WebhookConfig{hook} })
+	hook := config.Webhook{Name: "ops", URLFile: filepath.Join(dir, "url"), SecretFiles: []string{filepath.Join(dir, "secret")}, Loopback: true}
+	h := startWith(t, &testServer{dir: dir, token: map[string]string{}}, func(c *config.Serve) { c.Tenants[0].Webhooks = []config.Webhook{hook} })
 	h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1}}`)
 	select {
 	case err := <-heard:
@@ -116,51 +118,51 @@ func TestStartRefuses(t *testing.T) {
 		}
 	}
 	file := func(name string) string { return filepath.Join(dir, name) }
-	hook := func(w cli.WebhookConfig) func(*cli.ServeConfig) {
-		return func(c *cli.ServeConfig) { c.Tenants[0].Webhooks = []cli.WebhookConfig{w} }
+	hook := func(w config.Webhook) func(*config.Serve) {
+		return func(c *config.Serve) { c.Tenants[0].Webhooks = []config.Webhook{w} }
 	}
-	for want, change := range map[string]func(*cli.ServeConfig){
-		"empty is empty": hook(cli.WebhookConfig{Name: "a", URL: "https://a.example",
+	for want, change := range map[string]func(*config.Serve){
+		"empty is empty": hook(config.Webhook{Name: "a", URL: "https://a.example",
 			SecretFiles: []string{file("empty")}}),
-		"webhook a: webhook": hook(cli.WebhookConfig{Name: "a", URL: "https://a.example",
+		"webhook a: webhook": hook(config.Webhook{Name: "a", URL: "https://a.example",
 			SecretFiles: []string{file("secret")}}),
-		"networks": hook(cli.WebhookConfig{Name: "a", URL: "https://a.example",
+		"networks": hook(config.Webhook{Name: "a", URL: "https://a.example",
 			SecretFiles: []string{file("secret")}, Networks: []string{"ten"}}),
-		"no event about": hook(cli.WebhookConfig{Name: "a", URL: "https://a.example",
-			RouteConfig: cli.RouteConfig{Events: []string{"nothing"}}}),
-		"share a name:": func(c *cli.ServeConfig) { c.Tenants[0].Webhooks = make([]cli.WebhookConfig, 2) },
-		"slack: open":   func(c *cli.ServeConfig) { c.Tenants[0].Slack = &cli.SlackConfig{TokenFile: file("nothing")} },
-		"the client's secret": func(c *cli.ServeConfig) {
-			c.Tenants[0].OIDC, c.Tenants[0].People = &cli.OIDCConfig{ClientSecretFile: file("nothing")}, file("closed.yaml")
+		"no event about": hook(config.Webhook{Name: "a", URL: "https://a.example",
+			Route: config.Route{Events: []string{"nothing"}}}),
+		"share a name:": func(c *config.Serve) { c.Tenants[0].Webhooks = make([]config.Webhook, 2) },
+		"slack: open":   func(c *config.Serve) { c.Tenants[0].Slack = &config.Slack{TokenFile: file("nothing")} },
+		"the client's secret": func(c *config.Serve) {
+			c.Tenants[0].OIDC, c.Tenants[0].People = &config.OIDC{ClientSecretFile: file("nothing")}, file("closed.yaml")
 		},
-		"expected https": func(c *cli.ServeConfig) {
-			c.Tenants[0].OIDC, c.Tenants[0].People = &cli.OIDCConfig{Issuer: "https://i.example", ClientID: "c"},
+		"expected https": func(c *config.Serve) {
+			c.Tenants[0].OIDC, c.Tenants[0].People = &config.OIDC{Issuer: "https://i.example", ClientID: "c"},
 				file("closed.yaml")
 		},
-		"groups: {\"admins\": {}}": func(c *cli.ServeConfig) { // TestM3: without a list any group of the provider would count
-			c.Tenants[0].OIDC, c.PublicURL = &cli.OIDCConfig{Issuer: "https://i.example", ClientID: "c"},
+		"groups: {\"admins\": {}}": func(c *config.Serve) { // TestM3: without a list any group of the provider would count
+			c.Tenants[0].OIDC, c.PublicURL = &config.OIDC{Issuer: "https://i.example", ClientID: "c"},
 				"https://assent.example"
 		},
-		"--metrics-listen":        func(c *cli.ServeConfig) { c.MetricsListen = "256.0.0.1:x" },
-		"--public-url":            func(c *cli.ServeConfig) { c.PublicURL = "ftp://x" },
-		"--listen":                func(c *cli.ServeConfig) { c.Listen = "256.0.0.1:x" },
-		"can be read by others":   func(c *cli.ServeConfig) { c.KeyFile = file("loose.key") },
-		"no such file":            func(c *cli.ServeConfig) { c.Store = file("nowhere/s.db") },
-		"file is not a database":  func(c *cli.ServeConfig) { c.Store = file("secret") },
-		"dev mode listens on":     func(c *cli.ServeConfig) { c.Dev, c.Listen = true, "0.0.0.0:0" },
-		"people.yaml: no such":    func(c *cli.ServeConfig) { c.Tenants[0].People = file("none/people.yaml") },
-		"connection refused|dial": func(c *cli.ServeConfig) { c.Store = "postgres://nobody@127.0.0.1:1/none?connect_timeout=2" },
+		"--metrics-listen":        func(c *config.Serve) { c.MetricsListen = "256.0.0.1:x" },
+		"--public-url":            func(c *config.Serve) { c.PublicURL = "ftp://x" },
+		"--listen":                func(c *config.Serve) { c.Listen = "256.0.0.1:x" },
+		"can be read by others":   func(c *config.Serve) { c.KeyFile = file("loose.key") },
+		"no such file":            func(c *config.Serve) { c.Store = file("nowhere/s.db") },
+		"file is not a database":  func(c *config.Serve) { c.Store = file("secret") },
+		"dev mode listens on":     func(c *config.Serve) { c.Dev, c.Listen = true, "0.0.0.0:0" },
+		"people.yaml: no such":    func(c *config.Serve) { c.Tenants[0].People = file("none/people.yaml") },
+		"connection refused|dial": func(c *config.Serve) { c.Store = "postgres://nobody@127.0.0.1:1/none?connect_timeout=2" },
 	} {
 		if err := os.WriteFile(file("loose.key"), []byte("x"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		cfg := cli.ServeConfig{
+		cfg := config.Serve{
 			Listen: "127.0.0.1:0", Store: file("s.db"), KeyFile: file("k"),
-			Tenants: []cli.TenantConfig{{Name: "default", Agents: []string{dir}, People: file("people.yaml")}},
+			Tenants: []config.Tenant{{Name: "default", Agents: []string{dir}, People: file("people.yaml")}},
 		}
 		change(&cfg)
 		var log bytes.Buffer
-		err := serve(t.Context(), cfg, &log, func(cli.Ready) { t.Errorf("%s: it answers", want) })
+		err := serve(t.Context(), cfg, &log, func(operate.Ready) { t.Errorf("%s: it answers", want) })
 		matched := false
 		for word := range strings.SplitSeq(want, "|") {
 			matched = matched || err != nil && strings.Contains(err.Error(), word)
@@ -196,17 +198,17 @@ func TestLostStoreAllowsNothing(t *testing.T) {
 		})
 	}()
 	<-held
-	term := &terminal{}
+	screen := &terminal{}
 	ran := filepath.Join(h.dir, "ran")
 	call := h.file(t, `{"kind":"tool","tool":"quote","args":{}}`)
 	done := make(chan int, 1)
 	go func() {
-		done <- h.run(t, term, "runtime", "request", "--agent", "desk", "--call", call, "--", "touch", ran)
+		done <- h.run(t, screen, "runtime", "request", "--agent", "desk", "--call", call, "--", "touch", ran)
 	}()
 	select {
 	case code := <-done:
-		if code != cli.ExitFailure {
-			t.Errorf("exit %d\n%s", code, term.out.String())
+		if code != term.ExitFailure {
+			t.Errorf("exit %d\n%s", code, screen.out.String())
 		}
 	case <-time.After(1 * time.Second): // it still tries: nothing may have run
 	}
@@ -214,7 +216,7 @@ func TestLostStoreAllowsNothing(t *testing.T) {
 		t.Error("it ran while nothing could be recorded")
 	}
 	close(release)
-	if code := <-done; code != cli.ExitOK {
-		t.Errorf("after the lock: exit %d\n%s", code, term.out.String())
+	if code := <-done; code != term.ExitOK {
+		t.Errorf("after the lock: exit %d\n%s", code, screen.out.String())
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/internal/guard"
 	"github.com/assent-dev/assent/server/inbox"
 	"github.com/assent-dev/assent/server/notify"
@@ -22,7 +23,7 @@ func channels() []channel {
 	return []channel{
 		{name: inbox.Channel, answers: true}, // pages of this server, which are sent to nobody
 		{name: "webhook", targets: webhookTargets},
-		{name: slack.Channel, answers: true, register: cli.SlackURL, targets: slackTargets},
+		{name: slack.Channel, answers: true, register: operate.SlackURL, targets: slackTargets},
 	}
 }
 
@@ -32,18 +33,18 @@ type channel struct {
 	answers  bool   // people answer here: votes carry its name, so no client may give it as its own
 	register string // what an operator calls the address that it posts answers to; "": it posts none
 	// targets are those that the configuration of a tenant names. nil: there are none to name.
-	targets func(t cli.TenantConfig) []target
+	targets func(t config.Tenant) []target
 }
 
 // target is one receiver of a channel.
 type target struct {
 	key   string // tells it from others of the tenant, where the channel may have several
-	route cli.RouteConfig
+	route config.Route
 	// check reads what the configuration names.
 	check func() []error
 	// open makes the sender. It may be an http.Handler too, which takes answers and checks by itself who posts them, and have a
 	// method Wait, which returns when it has ended what it works at.
-	open func(h *house) (notify.Sender, error)
+	open func(a *app) (notify.Sender, error)
 }
 
 // votingChannels are the names of the channels by which people answer.
@@ -99,7 +100,7 @@ func (t targeted) label() string {
 }
 
 // targetsOf lists all targets of a tenant.
-func targetsOf(t cli.TenantConfig) []targeted {
+func targetsOf(t config.Tenant) []targeted {
 	var all []targeted
 	for _, c := range channels() {
 		if c.targets == nil {
@@ -115,7 +116,7 @@ func targetsOf(t cli.TenantConfig) []targeted {
 
 // delivery is who hears of what happens, through all channels.
 type delivery struct {
-	cfg     cli.ServeConfig
+	cfg     config.Serve
 	all     []targeted
 	router  *notify.Router           // nil: nobody hears of anything
 	senders map[string]notify.Sender // by name of the target
@@ -123,7 +124,7 @@ type delivery struct {
 }
 
 // newDelivery checks the routes. Senders come with connect, since some vote through the service that the routes belong to.
-func newDelivery(cfg cli.ServeConfig, base string) (*delivery, error) {
+func newDelivery(cfg config.Serve, base string) (*delivery, error) {
 	d := &delivery{cfg: cfg, senders: map[string]notify.Sender{}}
 	var routes []notify.Route
 	var names []string
@@ -184,10 +185,10 @@ func (d *delivery) route(event string, r *approval.Request) []approval.Delivery 
 }
 
 // connect makes the senders.
-func (d *delivery) connect(h *house) error {
+func (d *delivery) connect(a *app) error {
 	var targets []notify.Target
 	for _, t := range d.all {
-		sender, err := t.open(h)
+		sender, err := t.open(a)
 		if err != nil {
 			return fmt.Errorf("tenant %s: %s: %w", t.tenant, t.label(), err)
 		}
@@ -199,12 +200,12 @@ func (d *delivery) connect(h *house) error {
 	}
 	report := func(job store.Job, r notify.Result, err error) {
 		if err != nil {
-			h.log.Warn("delivery", "target", job.Target, "event", job.Event, "subject", job.Subject, "attempt", job.Attempt,
+			a.log.Warn("delivery", "target", job.Target, "event", job.Event, "subject", job.Subject, "attempt", job.Attempt,
 				"result", string(r), "error", err)
 		}
 	}
 	var err error
-	d.worker, err = notify.NewWorker(notify.WorkerConfig{Outbox: h.store, Targets: targets, Drain: d.cfg.Drain, Report: report})
+	d.worker, err = notify.NewWorker(notify.WorkerConfig{Outbox: a.store, Targets: targets, Drain: d.cfg.Drain, Report: report})
 
 	return err
 }
@@ -219,11 +220,11 @@ func (d *delivery) mount(mux *http.ServeMux) {
 }
 
 // register lists the addresses that channels must be told to post answers to.
-func (d *delivery) register(base string) []cli.Address {
-	var out []cli.Address
+func (d *delivery) register(base string) []operate.Address {
+	var out []operate.Address
 	for _, t := range d.all {
 		if t.channel.register != "" {
-			out = append(out, cli.Address{Tenant: t.tenant, For: t.channel.register, URL: base + t.channel.path(t.tenant)})
+			out = append(out, operate.Address{Tenant: t.tenant, For: t.channel.register, URL: base + t.channel.path(t.tenant)})
 		}
 	}
 
@@ -243,24 +244,24 @@ func (d *delivery) run(ctx context.Context) {
 }
 
 // webhookTargets are the receivers of webhooks, of which a tenant may have several.
-func webhookTargets(t cli.TenantConfig) []target {
+func webhookTargets(t config.Tenant) []target {
 	var out []target
 	for _, w := range t.Webhooks {
 		out = append(out, target{
 			key:   w.Name,
-			route: w.RouteConfig,
+			route: w.Route,
 			check: func() []error {
 				_, err := newWebhook(w)
 				return []error{err}
 			},
-			open: func(*house) (notify.Sender, error) { return newWebhook(w) },
+			open: func(*app) (notify.Sender, error) { return newWebhook(w) },
 		})
 	}
 
 	return out
 }
 
-func newWebhook(w cli.WebhookConfig) (*webhook.Sender, error) {
+func newWebhook(w config.Webhook) (*webhook.Sender, error) {
 	address := w.URL
 	if w.URLFile != "" {
 		var err error
@@ -288,23 +289,23 @@ func newWebhook(w cli.WebhookConfig) (*webhook.Sender, error) {
 }
 
 // slackTargets is the Slack workspace of a tenant, where it has one.
-func slackTargets(t cli.TenantConfig) []target {
+func slackTargets(t config.Tenant) []target {
 	if t.Slack == nil {
 		return nil
 	}
 
 	return []target{{
-		route: t.Slack.RouteConfig,
+		route: t.Slack.Route,
 		check: func() []error {
 			_, token := readSecret(t.Slack.TokenFile)
 			_, signing := readSecret(t.Slack.SigningSecretFile)
 			return []error{token, signing}
 		},
-		open: func(h *house) (notify.Sender, error) { return newSlack(h, t.Name, t.Slack) },
+		open: func(a *app) (notify.Sender, error) { return newSlack(a, t.Name, t.Slack) },
 	}}
 }
 
-func newSlack(h *house, tenant string, s *cli.SlackConfig) (*slack.App, error) {
+func newSlack(a *app, tenant string, s *config.Slack) (*slack.App, error) {
 	token, err := readSecret(s.TokenFile)
 	if err != nil {
 		return nil, err
@@ -321,13 +322,13 @@ func newSlack(h *house, tenant string, s *cli.SlackConfig) (*slack.App, error) {
 		SigningSecret: signing,
 		Channels:      s.Channels,
 		Arguments:     s.Arguments,
-		Inbox:         h.base.String(),
+		Inbox:         a.base.String(),
 		API:           s.API,
 		Guard:         guard.Guard{Loopback: s.Loopback},
-		Report:        func(err error) { h.log.Warn("slack", "tenant", tenant, "error", err) },
-		Voter:         h.service,
-		Requests:      h.service,
-		People:        h.people,
-		Values:        h.store,
+		Report:        func(err error) { a.log.Warn("slack", "tenant", tenant, "error", err) },
+		Voter:         a.service,
+		Requests:      a.service,
+		People:        a.people,
+		Values:        a.store,
 	})
 }

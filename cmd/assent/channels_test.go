@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
 )
 
 // TestSlackPaths: names that make the same address, or none, are refused at the start.
@@ -18,11 +18,11 @@ func TestSlackPaths(t *testing.T) {
 		{[]string{"Acme", "acme"}, "/slack/acme"},
 		{[]string{"é"}, "makes no address under /slack/"},
 	} {
-		var cfg cli.ServeConfig
+		var cfg config.Serve
 		for _, name := range c.names {
-			cfg.Tenants = append(cfg.Tenants, cli.TenantConfig{Name: name, Slack: &cli.SlackConfig{}})
+			cfg.Tenants = append(cfg.Tenants, config.Tenant{Name: name, Notify: config.Notify{Slack: &config.Slack{}}})
 		}
-		cfg.Tenants = append(cfg.Tenants, cli.TenantConfig{Name: "a_b"}) // has no Slack, so no address
+		cfg.Tenants = append(cfg.Tenants, config.Tenant{Name: "a_b"}) // has no Slack, so no address
 		_, err := newDelivery(cfg, "https://assent.example")
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: got %v, want %q", c.names, err, c.want)

@@ -7,25 +7,26 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/assent-dev/assent/approval/people"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/server/auth"
+	"github.com/assent-dev/assent/server/directory"
 	"github.com/assent-dev/assent/server/plans"
 )
 
 // checker collects what is wrong with a configuration and its files.
 type checker struct {
-	cfg   cli.ServeConfig
-	found cli.Checked
+	cfg   config.Serve
+	found operate.Checked
 }
 
-func newChecker(cfg cli.ServeConfig) *checker {
-	none := []cli.TenantProblem{}
-	return &checker{cfg: cfg, found: cli.Checked{Tenants: []cli.CheckedTenant{}, Problems: none, Warnings: none}}
+func newChecker(cfg config.Serve) *checker {
+	none := []operate.TenantProblem{}
+	return &checker{cfg: cfg, found: operate.Checked{Tenants: []operate.CheckedTenant{}, Problems: none, Warnings: none}}
 }
 
 // checkServe reads everything that serve would, and tells what is wrong with it. It opens no store and reaches nobody.
-func checkServe(ctx context.Context, cfg cli.ServeConfig) cli.Checked {
+func checkServe(ctx context.Context, cfg config.Serve) operate.Checked {
 	c := newChecker(cfg)
 	if cfg.Dev {
 		c.wrong("", "--dev", auth.CheckDev(cfg.Listen))
@@ -51,11 +52,11 @@ func (c *checker) wrong(tenant, what string, all ...error) {
 		if what != "" {
 			text = what + ": " + text
 		}
-		c.found.Problems = append(c.found.Problems, cli.TenantProblem{Tenant: tenant, Problem: text})
+		c.found.Problems = append(c.found.Problems, operate.TenantProblem{Tenant: tenant, Problem: text})
 	}
 }
 
-func (c *checker) tenant(ctx context.Context, cfg cli.TenantConfig) {
+func (c *checker) tenant(ctx context.Context, cfg config.Tenant) {
 	quiet := slog.New(slog.DiscardHandler)
 	f := files{tenant: cfg.Name, log: quiet}
 	var err error
@@ -63,13 +64,13 @@ func (c *checker) tenant(ctx context.Context, cfg cli.TenantConfig) {
 		c.wrong(cfg.Name, "agents", err)
 	}
 	if cfg.People != "" {
-		f.watch, err = people.Watch(cfg.People, people.WatchOptions{ClosedGroups: cfg.OIDC != nil})
+		f.watch, err = directory.Watch(cfg.People, directory.WatchOptions{ClosedGroups: cfg.OIDC != nil})
 		c.people(cfg.Name, err)
 	}
 	if f.plans == nil {
 		return
 	}
-	c.found.Tenants = append(c.found.Tenants, cli.CheckedTenant{Tenant: cfg.Name, Loaded: f.loaded(false)})
+	c.found.Tenants = append(c.found.Tenants, operate.CheckedTenant{Tenant: cfg.Name, Loaded: f.loaded(false)})
 	for _, problem := range f.plans.Problems() {
 		for _, why := range problem.Why {
 			c.wrong(cfg.Name, "", errors.New(why))
@@ -81,33 +82,33 @@ func (c *checker) tenant(ctx context.Context, cfg cli.TenantConfig) {
 
 // people notes everything that is wrong with people.yaml, where the start would tell the first.
 func (c *checker) people(tenant string, err error) {
-	broken, ok := errors.AsType[*people.BrokenError](err)
+	broken, ok := errors.AsType[*directory.BrokenError](err)
 	if !ok {
 		c.wrong(tenant, "", err)
 		return
 	}
 	for i := range broken.Findings {
 		if broken.Findings[i].Stops {
-			c.wrong(tenant, "", &people.BrokenError{File: broken.File, Findings: broken.Findings[i : i+1]})
+			c.wrong(tenant, "", &directory.BrokenError{File: broken.File, Findings: broken.Findings[i : i+1]})
 		}
 	}
 }
 
 // groups warns of groups that policies name and nobody is in.
-func (c *checker) groups(ctx context.Context, cfg cli.TenantConfig, watch *people.Watched) {
+func (c *checker) groups(ctx context.Context, cfg config.Tenant, watch *directory.Watched) {
 	if watch == nil || watch.Err() != nil {
 		return
 	}
 	for _, group := range groupsOf(cfg.Policies) {
 		if members, err := watch.Members(ctx, cfg.Name, group); err != nil || len(members) == 0 {
-			c.found.Warnings = append(c.found.Warnings, cli.TenantProblem{Tenant: cfg.Name, Problem: fmt.Sprintf(
+			c.found.Warnings = append(c.found.Warnings, operate.TenantProblem{Tenant: cfg.Name, Problem: fmt.Sprintf(
 				"a policy asks the group %q, which nobody is in by people.yaml", group)})
 		}
 	}
 }
 
 // secrets reads the files of secrets, and what else the configuration names.
-func (c *checker) secrets(cfg cli.TenantConfig, agents *plans.Plans) {
+func (c *checker) secrets(cfg config.Tenant, agents *plans.Plans) {
 	if cfg.OIDC != nil {
 		providers, err := tenants{cfg.Name: {cfg: cfg}}.providers()
 		if err == nil {
@@ -124,7 +125,7 @@ func (c *checker) secrets(cfg cli.TenantConfig, agents *plans.Plans) {
 }
 
 // rap reads what runtimes and gateways are made of.
-func (c *checker) rap(cfg cli.TenantConfig, agents *plans.Plans) {
+func (c *checker) rap(cfg config.Tenant, agents *plans.Plans) {
 	for _, r := range cfg.RAP.Runtimes {
 		_, err := agents.Plan(context.Background(), cfg.Name, r.Agent)
 		if err != nil {
@@ -146,7 +147,7 @@ func (c *checker) rap(cfg cli.TenantConfig, agents *plans.Plans) {
 }
 
 // checkOIDC asks the identity providers of a configuration what they offer.
-func checkOIDC(ctx context.Context, cfg cli.ServeConfig) (cli.Checked, error) {
+func checkOIDC(ctx context.Context, cfg config.Serve) (operate.Checked, error) {
 	c := newChecker(cfg)
 	all := tenants{}
 	for _, t := range cfg.Tenants {
@@ -168,7 +169,7 @@ func (c *checker) provider(ctx context.Context, p auth.Provider) {
 		c.wrong(p.Tenant, p.Issuer, err)
 		return
 	}
-	c.found.Tenants = append(c.found.Tenants, cli.CheckedTenant{Tenant: p.Tenant, Provider: &cli.CheckedProvider{
+	c.found.Tenants = append(c.found.Tenants, operate.CheckedTenant{Tenant: p.Tenant, Provider: &operate.CheckedProvider{
 		Issuer: p.Issuer, Algorithms: offer.Algorithms, UserInfo: offer.UserInfo, Scopes: offer.Scopes,
 		ClockOff: offer.ClockAhead.String(),
 		Register: []string{offer.Redirect, offer.SignedOut},
@@ -177,6 +178,6 @@ func (c *checker) provider(ctx context.Context, p auth.Provider) {
 		c.wrong(p.Tenant, p.Issuer, errors.New(problem))
 	}
 	for _, hint := range offer.Hints {
-		c.found.Warnings = append(c.found.Warnings, cli.TenantProblem{Tenant: p.Tenant, Problem: hint})
+		c.found.Warnings = append(c.found.Warnings, operate.TenantProblem{Tenant: p.Tenant, Problem: hint})
 	}
 }

@@ -120,10 +120,10 @@ func onCommandLine(t *testing.T, w *entrances, who string, r *approval.Request) 
 
 func (w *entrances) commands(t *testing.T, who string, args ...string) string {
 	t.Helper()
-	term := &terminal{}
-	w.run(t, term, who+"-cli", args...)
+	screen := &terminal{}
+	w.run(t, screen, who+"-cli", args...)
 
-	return term.out.String()
+	return screen.out.String()
 }
 
 func editsOnCommandLine(t *testing.T, w *entrances, who string, r *approval.Request) string {

@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -127,9 +127,9 @@ func question(t *testing.T, w *entrances, c askedCall) {
 }
 
 func byCommand(t *testing.T, w *entrances, c askedCall) {
-	term := &terminal{in: strings.NewReader(string(c.text("restart")))}
-	if code := w.run(t, term, "rt-mara", "request", "--agent", "desk", "--call", "-"); code != cli.ExitNo {
-		t.Fatalf("exit %d\n%s", code, term.out.String())
+	screen := &terminal{in: strings.NewReader(string(c.text("restart")))}
+	if code := w.run(t, screen, "rt-mara", "request", "--agent", "desk", "--call", "-"); code != term.ExitNo {
+		t.Fatalf("exit %d\n%s", code, screen.out.String())
 	}
 }
 

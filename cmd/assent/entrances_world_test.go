@@ -13,7 +13,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -74,10 +74,10 @@ const (
 
 // entrances is a running service with every entrance of the product.
 type entrances struct {
-	*testHouse
+	*testServer
 	// replica is another server of the same store in this process. What an embedding program has is taken from it, and
 	// links by which people sign in.
-	replica  *house
+	replica  *app
 	machines *machines
 	runtime  *runtimePeer // what calls the gateways
 	gateway  string       // URL of the gateway that runs by itself
@@ -92,8 +92,8 @@ type entrances struct {
 func newEntrances(t *testing.T) *entrances {
 	t.Helper()
 	w := &entrances{
-		testHouse: &testHouse{dir: t.TempDir(), token: map[string]string{}},
-		machines:  newMachines(t), runtime: newRuntimePeer(t), slack: newSlackPeer(t), hooks: newHookPeer(t),
+		testServer: &testServer{dir: t.TempDir(), token: map[string]string{}},
+		machines:   newMachines(t), runtime: newRuntimePeer(t), slack: newSlackPeer(t), hooks: newHookPeer(t),
 		visitors: map[string]*visitor{}, seals: &sealsTaken{of: map[string]string{}},
 	}
 	w.machines.says(func(c machineCall) string {
@@ -110,8 +110,8 @@ func newEntrances(t *testing.T) *entrances {
 	} {
 		w.writes(t, name, text)
 	}
-	var cfg cli.ServeConfig
-	startWith(t, w.testHouse, func(c *cli.ServeConfig) {
+	var cfg config.Serve
+	startWith(t, w.testServer, func(c *config.Serve) {
 		w.configure(c)
 		cfg = *c
 	})
@@ -135,52 +135,52 @@ func (w *entrances) writes(t *testing.T, name, text string) {
 }
 
 // configure opens every entrance that a configuration has.
-func (w *entrances) configure(c *cli.ServeConfig) {
+func (w *entrances) configure(c *config.Serve) {
 	tenant := &c.Tenants[0]
 	c.Dev, c.DevPerson, tenant.Policies = true, "ben", []string{w.dir}
-	tenant.Slack = &cli.SlackConfig{
+	tenant.Slack = &config.Slack{
 		Team: slackTeam, TokenFile: filepath.Join(w.dir, "slack.token"),
 		SigningSecretFile: filepath.Join(w.dir, "slack.signing"),
 		Channels:          map[string]string{"": slackChannel}, Arguments: true,
 		API: w.slack.URL + "/api/", Loopback: true,
 	}
-	tenant.Webhooks = []cli.WebhookConfig{{
+	tenant.Webhooks = []config.Webhook{{
 		Name: "ops", URL: w.hooks.URL, SecretFiles: []string{filepath.Join(w.dir, "hook.secret")}, Loopback: true,
 	}}
-	behind := cli.RAPServerConfig{Name: "machines", URL: w.machines.URL, AnsweredBy: []string{"ops"}}
-	caller := cli.RAPCallerConfig{
+	behind := config.RAPServer{Name: "machines", URL: w.machines.URL, AnsweredBy: []string{"ops"}}
+	caller := config.RAPCaller{
 		Name: "laptop", Person: "mara", TokenFile: filepath.Join(w.dir, "caller.token"),
 		Callbacks: []string{w.runtime.URL},
 	}
-	tenant.RAP = &cli.RAPConfig{
-		Runtimes: []cli.RAPRuntimeConfig{{Agent: "desk", Servers: []cli.RAPServerConfig{behind}}},
-		Gateways: []cli.RAPGatewayConfig{
+	tenant.RAP = &config.RAP{
+		Runtimes: []config.RAPRuntime{{Agent: "desk", Servers: []config.RAPServer{behind}}},
+		Gateways: []config.RAPGateway{
 			{
-				Name: "front", Description: "Machines.", Agent: "desk", Callers: []cli.RAPCallerConfig{caller},
-				Operations: []cli.RAPOperationConfig{{
+				Name: "front", Description: "Machines.", Agent: "desk", Callers: []config.RAPCaller{caller},
+				Operations: []config.RAPOperation{{
 					Name: "restart", Description: "Restarts.", URL: w.machines.URL + "/restart",
 					SchemaFile: filepath.Join(w.dir, "word.json"),
 				}},
 			},
 			{
-				Name: "relay", Description: "Machines.", Agent: "desk", Callers: []cli.RAPCallerConfig{caller},
-				Upstream: []cli.RAPServerConfig{{Name: "machines", URL: w.machines.URL}},
+				Name: "relay", Description: "Machines.", Agent: "desk", Callers: []config.RAPCaller{caller},
+				Upstream: []config.RAPServer{{Name: "machines", URL: w.machines.URL}},
 			},
 		},
 	}
 }
 
 // replicate builds another server of the store, which answers nothing.
-func (w *entrances) replicate(t *testing.T, cfg cli.ServeConfig) {
+func (w *entrances) replicate(t *testing.T, cfg config.Serve) {
 	t.Helper()
-	cfg.Tenants = []cli.TenantConfig{cfg.Tenants[0]}
+	cfg.Tenants = []config.Tenant{cfg.Tenants[0]}
 	cfg.Tenants[0].Slack, cfg.Tenants[0].RAP, cfg.Tenants[0].Webhooks = nil, nil, nil
-	w.replica = &house{cfg: cfg, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	w.replica = &app{cfg: cfg, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	var err error
 	if w.replica.tenants, err = loadTenants(cfg, w.replica.log); err != nil {
 		t.Fatal(err)
 	}
-	if w.replica.store, err = openStore(t.Context(), cfg.StoreConfig(), nil); err != nil {
+	if w.replica.store, err = openStore(t.Context(), cfg.Location(), nil); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.replica.store.Close() })

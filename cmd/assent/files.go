@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/server"
+	"github.com/assent-dev/assent/server/directory"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/plans"
 )
@@ -28,7 +28,7 @@ const serverItself = "server"
 type files struct {
 	tenant string
 	plans  *plans.Plans
-	watch  *people.Watched // nil: the people don't change
+	watch  *directory.Watched // nil: the people don't change
 	log    *slog.Logger
 
 	broken   string            // what was last told of the people

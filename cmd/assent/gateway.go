@@ -14,7 +14,10 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/keyfile"
+	"github.com/assent-dev/assent/cmd/internal/operate"
+	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/resolve"
@@ -27,17 +30,17 @@ import (
 const ownTenant = "default"
 
 // serveGateway runs one RAP gateway without a service beside it, until ctx ends. Its store, ledger and key are as those of a service.
-func serveGateway(ctx context.Context, cfg cli.GatewayConfig, log io.Writer, ready func(cli.Ready)) (err error) {
+func serveGateway(ctx context.Context, cfg config.Gateway, log io.Writer, ready func(operate.Ready)) (err error) {
 	logs := logger(cfg.LogText, "", log)
 	agents, err := plans.Load(plans.Config{Agents: cfg.Agents, Policies: cfg.Policies,
-		DenyBroken: cfg.OnBrokenFiles == cli.DenyBroken, Logger: logs})
+		DenyBroken: cfg.OnBrokenFiles == config.DenyBroken, Logger: logs})
 	if err != nil {
 		return err
 	}
 	if _, err := agents.Plan(ctx, ownTenant, cfg.Agent); err != nil {
 		return noAgent(err)
 	}
-	s, err := openStore(ctx, cfg.StoreConfig(), logs)
+	s, err := openStore(ctx, cfg.Location(), logs)
 	if err != nil {
 		return err
 	}
@@ -60,7 +63,7 @@ func serveGateway(ctx context.Context, cfg cli.GatewayConfig, log io.Writer, rea
 }
 
 // standalone is what the gateway works with when there is no service in this process.
-func standalone(cfg cli.GatewayConfig, s store.Store, agents *plans.Plans, key cli.Key, logs *slog.Logger) (rap.Common, error) {
+func standalone(cfg config.Gateway, s store.Store, agents *plans.Plans, key keyfile.Key, logs *slog.Logger) (rap.Common, error) {
 	common := rap.Common{
 		Records: s, Room: "rap/gateway/" + cfg.Name, Key: key.RAP, Now: time.Now, Log: logs,
 		Plan: func(ctx context.Context) (*resolve.Plan, error) {
@@ -84,7 +87,7 @@ func standalone(cfg cli.GatewayConfig, s store.Store, agents *plans.Plans, key c
 			return common, fmt.Errorf("server_token_file: %w", err)
 		}
 		as := gateway.CallerAsker(common.Room, gateway.Caller{Name: caller.Name})
-		if clients[as.Token], err = client.New(cfg.Server, token, client.Options{UserAgent: "assent/" + cli.Version}); err != nil {
+		if clients[as.Token], err = client.New(cfg.Server, token, client.Options{UserAgent: "assent/" + term.Version}); err != nil {
 			return common, err
 		}
 	}
@@ -93,13 +96,13 @@ func standalone(cfg cli.GatewayConfig, s store.Store, agents *plans.Plans, key c
 }
 
 // runGateway answers until ctx ends. Sealing and sweeping are a service's own.
-func runGateway(ctx context.Context, cfg cli.GatewayConfig, common rap.Common, s store.Store, agents *plans.Plans, key cli.Key, listener net.Listener,
-	ready func(cli.Ready)) error {
+func runGateway(ctx context.Context, cfg config.Gateway, common rap.Common, s store.Store, agents *plans.Plans, key keyfile.Key, listener net.Listener,
+	ready func(operate.Ready)) error {
 	base, err := publicURL(cfg.PublicURL, listener.Addr())
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	g, err := newGateway(ctx, common, cfg.RAPGatewayConfig, strings.TrimSuffix(base.String(), "/"))
+	g, err := newGateway(ctx, common, cfg.RAPGateway, strings.TrimSuffix(base.String(), "/"))
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -108,20 +111,20 @@ func runGateway(ctx context.Context, cfg cli.GatewayConfig, common rap.Common, s
 	if err := rest.record(ctx, record); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	house := server.New(server.Config{
+	probes := server.New(server.Config{
 		Service: records(s), Store: s, Signer: key.Signer, Logger: common.Log, Checks: fileChecks(rest.err),
-		Shares: sharesOf(cli.LimitsConfig{}, roomy()),
+		Shares: sharesOf(config.Limits{}, roomy()),
 	})
 	mux := http.NewServeMux()
-	mux.Handle("/healthz", house)
-	mux.Handle("/readyz", house)
-	mux.Handle("/", house.Metered(g.handler))
+	mux.Handle("/healthz", probes)
+	mux.Handle("/readyz", probes)
+	mux.Handle("/", probes.Metered(g.handler))
 	answers := server.HTTPServer(mux)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var all sync.WaitGroup
 	var answered, worked error
-	all.Go(func() { worked = house.Run(ctx) })
+	all.Go(func() { worked = probes.Run(ctx) })
 	all.Go(func() { rest.follow(ctx, record) })
 	all.Go(func() { _ = g.run(ctx) }) // ends with ctx
 	all.Go(func() {
@@ -130,7 +133,7 @@ func runGateway(ctx context.Context, cfg cli.GatewayConfig, common rap.Common, s
 			cancel()
 		}
 	})
-	ready(cli.Ready{URL: base.String(), API: "http://" + listener.Addr().String()})
+	ready(operate.Ready{URL: base.String(), API: "http://" + listener.Addr().String()})
 	<-ctx.Done()
 	limit, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer stop()

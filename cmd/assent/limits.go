@@ -10,7 +10,7 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/quota"
 	"github.com/assent-dev/assent/value"
@@ -47,11 +47,11 @@ func memoryLimit(group func() (uint64, error)) int64 {
 }
 
 // sharesOf are the pools of a process with so much memory, by the configuration.
-func sharesOf(c cli.LimitsConfig, memory int64) *quota.Shares {
+func sharesOf(c config.Limits, memory int64) *quota.Shares {
 	l := quota.Default(memory, runtime.GOMAXPROCS(0))
 	for _, p := range []struct {
 		parts *quota.Parts
-		set   cli.Parts
+		set   config.Parts
 	}{{&l.Memory, c.Memory}, {&l.Turns, c.Heavy}, {&l.Streams, c.Streams}, {&l.Polls, c.Polls}} {
 		*p.parts = partsOf(*p.parts, p.set)
 	}
@@ -59,7 +59,7 @@ func sharesOf(c cli.LimitsConfig, memory int64) *quota.Shares {
 }
 
 // partsOf puts what is configured over the defaults. Where only one of them is, the others fit themselves to it.
-func partsOf(standard quota.Parts, set cli.Parts) quota.Parts {
+func partsOf(standard quota.Parts, set config.Parts) quota.Parts {
 	out := quota.Parts{
 		Total: cmp.Or(set.Total, standard.Total), Tenant: cmp.Or(set.Tenant, standard.Tenant),
 		Caller: cmp.Or(set.Token, standard.Caller),
@@ -84,11 +84,11 @@ func usualQuota() approval.Quota {
 	}
 }
 
-func quotaOf(c cli.LimitsConfig) approval.Quota {
+func quotaOf(c config.Limits) approval.Quota {
 	q := usualQuota()
 	for _, p := range []struct {
 		token, tenant *int64
-		set           cli.Parts
+		set           config.Parts
 	}{
 		{&q.Token.Open, &q.Tenant.Open, c.Open}, {&q.Token.OpenBytes, &q.Tenant.OpenBytes, c.OpenBytes},
 		{&q.Token.BytesPerHour, &q.Tenant.BytesPerHour, c.HourlyBytes},
@@ -99,6 +99,6 @@ func quotaOf(c cli.LimitsConfig) approval.Quota {
 }
 
 // callLimits bounds the arguments of calls.
-func callLimits(c cli.LimitsConfig) value.Limits {
+func callLimits(c config.Limits) value.Limits {
 	return value.Limits{MaxValues: cmp.Or(c.Values, resolve.DefaultValues)}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/server/quota"
 )
 
@@ -35,16 +35,16 @@ func TestH6_TheMemoryLimitIsTheGroups(t *testing.T) {
 func TestLimitsFitTogether(t *testing.T) {
 	standard := quota.Parts{Total: 100, Tenant: 50, Caller: 10}
 	for _, c := range []struct {
-		set  cli.Parts
+		set  config.Parts
 		want quota.Parts
 	}{
-		{cli.Parts{}, standard},
-		{cli.Parts{Total: 30}, quota.Parts{Total: 30, Tenant: 30, Caller: 10}},
-		{cli.Parts{Total: 5}, quota.Parts{Total: 5, Tenant: 5, Caller: 5}},
-		{cli.Parts{Tenant: 200}, quota.Parts{Total: 200, Tenant: 200, Caller: 10}},
-		{cli.Parts{Token: 70}, quota.Parts{Total: 100, Tenant: 70, Caller: 70}},
-		{cli.Parts{Token: 300}, quota.Parts{Total: 300, Tenant: 300, Caller: 300}},
-		{cli.Parts{Total: 9, Tenant: 8, Token: 7}, quota.Parts{Total: 9, Tenant: 8, Caller: 7}},
+		{config.Parts{}, standard},
+		{config.Parts{Total: 30}, quota.Parts{Total: 30, Tenant: 30, Caller: 10}},
+		{config.Parts{Total: 5}, quota.Parts{Total: 5, Tenant: 5, Caller: 5}},
+		{config.Parts{Tenant: 200}, quota.Parts{Total: 200, Tenant: 200, Caller: 10}},
+		{config.Parts{Token: 70}, quota.Parts{Total: 100, Tenant: 70, Caller: 70}},
+		{config.Parts{Token: 300}, quota.Parts{Total: 300, Tenant: 300, Caller: 300}},
+		{config.Parts{Total: 9, Tenant: 8, Token: 7}, quota.Parts{Total: 9, Tenant: 8, Caller: 7}},
 	} {
 		if got := partsOf(standard, c.set); got != c.want {
 			t.Errorf("%+v gives %+v, want %+v", c.set, got, c.want)
@@ -53,19 +53,19 @@ func TestLimitsFitTogether(t *testing.T) {
 }
 
 func TestQuotaOf(t *testing.T) {
-	got := quotaOf(cli.LimitsConfig{Open: cli.Parts{Token: 3}, HourlyBytes: cli.Parts{Tenant: 4}})
+	got := quotaOf(config.Limits{Open: config.Parts{Token: 3}, HourlyBytes: config.Parts{Tenant: 4}})
 	want := usualQuota()
 	want.Token.Open, want.Tenant.BytesPerHour = 3, 4
-	if got != want || quotaOf(cli.LimitsConfig{}) != usualQuota() || want == (approval.Quota{}) {
+	if got != want || quotaOf(config.Limits{}) != usualQuota() || want == (approval.Quota{}) {
 		t.Errorf("got %+v", got)
 	}
 }
 
 func TestCallLimits(t *testing.T) {
-	if got := callLimits(cli.LimitsConfig{}).MaxValues; got != 50_000 {
+	if got := callLimits(config.Limits{}).MaxValues; got != 50_000 {
 		t.Errorf("got %d", got)
 	}
-	if got := callLimits(cli.LimitsConfig{Values: 7}).MaxValues; got != 7 {
+	if got := callLimits(config.Limits{Values: 7}).MaxValues; got != 7 {
 		t.Errorf("got %d", got)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
 )
 
 // visitor is a person at a browser.
@@ -23,14 +23,14 @@ type visitor struct {
 }
 
 // signedIn opens the one-time link of a service that runs with --dev.
-func (h *testHouse) signedIn(t *testing.T) *visitor {
+func (h *testServer) signedIn(t *testing.T) *visitor {
 	t.Helper()
 
 	return h.signedInBy(t, strings.TrimPrefix(h.ready.Link, h.ready.URL))
 }
 
 // signedInBy opens the path of a one-time link.
-func (h *testHouse) signedInBy(t *testing.T, path string) *visitor {
+func (h *testServer) signedInBy(t *testing.T, path string) *visitor {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -104,25 +104,25 @@ func (v *visitor) confirm(code string) {
 
 // TestH3_ACommandLineSignsIn: a person signs their command line in, answers with it, and ends it.
 func TestH3_ACommandLineSignsIn(t *testing.T) {
-	h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
 		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	startWith(t, h, func(c *cli.ServeConfig) { c.Dev, c.DevPerson = true, "alice" })
+	startWith(t, h, func(c *config.Serve) { c.Dev, c.DevPerson = true, "alice" })
 	home := t.TempDir()
-	term := &terminal{env: map[string]string{"HOME": home, "ASSENT_TOKEN": ""}}
+	screen := &terminal{env: map[string]string{"HOME": home, "ASSENT_TOKEN": ""}}
 	left := make(chan int, 1)
-	go func() { left <- h.run(t, term, "", "login", "--name", "laptop") }()
-	term.saw(t, "Waiting until")
+	go func() { left <- h.run(t, screen, "", "login", "--name", "laptop") }()
+	screen.saw(t, "Waiting until")
 
-	h.signedIn(t).confirm(codePattern.FindString(term.out.String()))
+	h.signedIn(t).confirm(codePattern.FindString(screen.out.String()))
 
 	if code := <-left; code != 0 {
-		t.Fatalf("exit code %d:\n%s", code, term.out.String())
+		t.Fatalf("exit code %d:\n%s", code, screen.out.String())
 	}
-	term.saw(t, "signed in as alice until")
+	screen.saw(t, "signed in as alice until")
 	file := filepath.Join(home, ".config", "assent", "token")
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -130,7 +130,7 @@ func TestH3_ACommandLineSignsIn(t *testing.T) {
 	}
 
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{"amount":1}}`)
-	answer := &terminal{env: term.env}
+	answer := &terminal{env: screen.env}
 	binding := strings.TrimPrefix(r.Binding(), "sha256:")[:12]
 	if code := h.run(t, answer, "", "approve", r.ID, "--yes", "--binding", binding); code != 0 {
 		t.Fatalf("exit code %d:\n%s", code, answer.out.String())

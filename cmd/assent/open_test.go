@@ -8,18 +8,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
 )
 
 // TestOpenToAnybody: what is served without a session or a token is there, and names no tenant.
 func TestOpenToAnybody(t *testing.T) {
-	files := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	files := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
 		if err := os.WriteFile(filepath.Join(files.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h := startWith(t, files, func(c *cli.ServeConfig) {
+	h := startWith(t, files, func(c *config.Serve) {
 		c.Dev, c.DevPerson = true, "alice"
 		c.Tenants[0].Name = "acme-secret"
 	})

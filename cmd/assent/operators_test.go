@@ -14,13 +14,15 @@ import (
 
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/operate"
+	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
 // readyz asks whether the service may be sent traffic.
-func (h *testHouse) readyz(t *testing.T, path, token string) (int, openapi.Health) {
+func (h *testServer) readyz(t *testing.T, path, token string) (int, openapi.Health) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.ready.API+path, nil)
 	if err != nil {
@@ -42,7 +44,7 @@ func (h *testHouse) readyz(t *testing.T, path, token string) (int, openapi.Healt
 }
 
 // loadedEntries lists what the ledger tells about files in force, newest last.
-func (h *testHouse) loadedEntries(t *testing.T, kind string) []string {
+func (h *testServer) loadedEntries(t *testing.T, kind string) []string {
 	t.Helper()
 	s, err := openStore(t.Context(), h.where(), nil)
 	if err != nil {
@@ -86,12 +88,12 @@ func TestUsers4_3_ATypoReachesNobodyElse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	if err := os.CopyFS(h.dir, os.DirFS(other)); err != nil {
 		t.Fatal(err)
 	}
-	h = startWith(t, h, func(c *cli.ServeConfig) {
-		c.Tenants = append(c.Tenants, cli.TenantConfig{Name: "other", Agents: []string{other},
+	h = startWith(t, h, func(c *config.Serve) {
+		c.Tenants = append(c.Tenants, config.Tenant{Name: "other", Agents: []string{other},
 			People: filepath.Join(other, "people.yaml")})
 	})
 	testwait.Until(t, "ready", func() bool { status, _ := h.readyz(t, "/readyz", ""); return status == 200 })
@@ -122,14 +124,14 @@ func TestUsers4_3_ATypoReachesNobodyElse(t *testing.T) {
 // TestUsers4_4_PeopleAndAgentsAlike: in one tenant too, a typo leaves the last good agent and people in force; with
 // deny it denies.
 func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
-	for _, mode := range []string{cli.KeepLastGood, cli.DenyBroken} {
-		h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	for _, mode := range []string{config.KeepLastGood, config.DenyBroken} {
+		h := &testServer{dir: t.TempDir(), token: map[string]string{}}
 		for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
 			if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		h = startWith(t, h, func(c *cli.ServeConfig) { c.OnBrokenFiles = mode })
+		h = startWith(t, h, func(c *config.Serve) { c.OnBrokenFiles = mode })
 		r := h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
 		rewrite(t, filepath.Join(h.dir, "people.yaml"), "people: [", "people: {")
 		testwait.Until(t, "degraded", func() bool {
@@ -138,13 +140,13 @@ func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
 		})
 		_, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{Verdict: "approve",
 			Binding: r.Binding(), ShownFully: true})
-		if kept := err == nil; kept != (mode == cli.KeepLastGood) {
+		if kept := err == nil; kept != (mode == config.KeepLastGood) {
 			t.Errorf("%s: a vote by the last good people: %v", mode, err)
 		}
 		rewrite(t, filepath.Join(h.dir, "desk.agf.yaml"), "approval: true", "approval: yes")
 		testwait.Until(t, "the agent is noticed", func() bool { return len(h.loadedEntries(t, "agents_loaded")) == 2 })
 		_, err = h.client(t, "runtime").Decide(t.Context(), "desk", []byte(`{"kind":"tool","tool":"quote"}`))
-		if kept := err == nil; kept != (mode == cli.KeepLastGood) {
+		if kept := err == nil; kept != (mode == config.KeepLastGood) {
 			t.Errorf("%s: a decision by the last good agent: %v", mode, err)
 		}
 	}
@@ -196,13 +198,13 @@ func TestL15_TheLedgerSaysWhichFilesAreInForce(t *testing.T) {
 
 // TestL12_ListenersAndNames: the figures have a listener of their own, and the service answers for its own names.
 func TestL12_ListenersAndNames(t *testing.T) {
-	h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
 		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h = startWith(t, h, func(c *cli.ServeConfig) {
+	h = startWith(t, h, func(c *config.Serve) {
 		c.MetricsListen, c.PublicURL, c.Hosts = "127.0.0.1:0", "http://assent.example:7717", []string{"assent.internal"}
 	})
 	get := func(url, host string) (int, string) {
@@ -224,7 +226,7 @@ func TestL12_ListenersAndNames(t *testing.T) {
 		return resp.StatusCode, string(text)
 	}
 	if status, text := get(h.ready.Metrics, ""); status != 200 || !strings.Contains(text, "assent_build_info") ||
-		!strings.Contains(text, `version="`+cli.Version) {
+		!strings.Contains(text, `version="`+term.Version) {
 		t.Errorf("%d %s", status, text)
 	}
 	if status, _ := get(h.ready.API+"/metrics", ""); status != 404 {
@@ -247,15 +249,15 @@ func TestL12_ListenersAndNames(t *testing.T) {
 
 // TestUsers4_5_AProviderThatIsDownIsADegradedPart: the service stays ready, and says where its people come back to.
 func TestUsers4_5_AProviderThatIsDownIsADegradedPart(t *testing.T) {
-	h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	closed := testPeople + "groups: {admins: {}}\n"
 	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": closed} {
 		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h = startWith(t, h, func(c *cli.ServeConfig) {
-		c.PublicURL, c.Tenants[0].OIDC = "https://assent.example", &cli.OIDCConfig{Issuer: "https://127.0.0.1:1",
+	h = startWith(t, h, func(c *config.Serve) {
+		c.PublicURL, c.Tenants[0].OIDC = "https://assent.example", &config.OIDC{Issuer: "https://127.0.0.1:1",
 			ClientID: "x"}
 	})
 	testwait.Until(t, "degraded", func() bool {
@@ -263,7 +265,7 @@ func TestUsers4_5_AProviderThatIsDownIsADegradedPart(t *testing.T) {
 		last := health.Checks[len(health.Checks)-1]
 		return status == 200 && health.Degraded && last.Name == "sign_in" && !last.Ok
 	})
-	want := cli.Address{Tenant: "default", For: cli.RedirectURI, URL: "https://assent.example/auth/callback/default"}
+	want := operate.Address{Tenant: "default", For: operate.RedirectURI, URL: "https://assent.example/auth/callback/default"}
 	if len(h.ready.Register) != 2 || h.ready.Register[0] != want {
 		t.Errorf("to register: %+v", h.ready.Register)
 	}
@@ -301,7 +303,7 @@ func TestUsers4_12_WarnsOfPlainHTTP(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		h := &house{log: logger(true, "", &out), listener: listener, base: base}
+		h := &app{log: logger(true, "", &out), listener: listener, base: base}
 		h.warnOfPlainHTTP()
 		if err := listener.Close(); err != nil {
 			t.Error(err)

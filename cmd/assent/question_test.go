@@ -7,7 +7,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/term"
 )
 
 func yesOrNo() approval.Question {
@@ -15,7 +15,7 @@ func yesOrNo() approval.Question {
 }
 
 // asks has a tool ask about a call.
-func (h *testHouse) asks(t *testing.T, call string, q approval.Question) *approval.Request {
+func (h *testServer) asks(t *testing.T, call string, q approval.Question) *approval.Request {
 	t.Helper()
 	opened, err := h.client(t, "runtime").Ask(t.Context(), "desk", []byte(call), q, client.AskOptions{})
 	if err != nil || opened.Request == nil {
@@ -24,7 +24,7 @@ func (h *testHouse) asks(t *testing.T, call string, q approval.Question) *approv
 	return opened.Request
 }
 
-func (h *testHouse) holds(t *testing.T, id string, state approval.State, chosen int) *approval.Request {
+func (h *testServer) holds(t *testing.T, id string, state approval.State, chosen int) *approval.Request {
 	t.Helper()
 	r, err := h.client(t, "alice").Request(t.Context(), id)
 	if err != nil || r.State != state || state == approval.Answered && (r.Chosen == nil || *r.Chosen != chosen) {
@@ -41,23 +41,23 @@ func TestAnswerAsksForTheID(t *testing.T) {
 	r := h.asks(t, quoteForAlice, yesOrNo())
 	for _, command := range [][]string{{"choose", r.ID, "1"}, {"dismiss", r.ID}} {
 		for _, typed := range []string{"", "\n", "1\n", "yes\n", "Yes once\n", strings.ToUpper(last(r.ID)) + "\n"} {
-			term := &terminal{in: strings.NewReader(typed)}
-			if code := h.run(t, term, "alice", command...); code != cli.ExitNo || !strings.Contains(term.out.String(), "stopped: nothing was done") {
-				t.Errorf("%q, typed %q: exit %d\n%s", command, typed, code, term.out.String())
+			screen := &terminal{in: strings.NewReader(typed)}
+			if code := h.run(t, screen, "alice", command...); code != term.ExitNo || !strings.Contains(screen.out.String(), "stopped: nothing was done") {
+				t.Errorf("%q, typed %q: exit %d\n%s", command, typed, code, screen.out.String())
 			}
 		}
 		env := map[string]string{"ASSENT_SERVER": h.ready.API, "ASSENT_TOKEN": h.token["alice"]}
-		code := cli.Assent{Backend: backend(), Streams: cli.Streams{
+		code := program{Backend: backend(), Streams: term.Streams{
 			In: strings.NewReader(last(r.ID) + "\n"), Out: brokenWriter{}, Err: io.Discard, OutTerminal: true, InTerminal: true, Env: func(n string) string { return env[n] },
 		}}.Run(append(command, "--yes", "--binding", r.Binding()))
-		if code != cli.ExitFailure {
+		if code != term.ExitFailure {
 			t.Errorf("%q on a broken terminal: exit %d", command, code)
 		}
 	}
 	h.holds(t, r.ID, approval.Pending, 0)
-	term := &terminal{in: strings.NewReader(last(r.ID) + "\n")}
-	if code := h.run(t, term, "alice", "choose", r.ID, "1"); code != cli.ExitOK || !strings.Contains(term.out.String(), "[1] Yes once") || !strings.Contains(term.out.String(), "To answer "+r.ID) {
-		t.Fatalf("exit %d\n%s", code, term.out.String())
+	screen := &terminal{in: strings.NewReader(last(r.ID) + "\n")}
+	if code := h.run(t, screen, "alice", "choose", r.ID, "1"); code != term.ExitOK || !strings.Contains(screen.out.String(), "[1] Yes once") || !strings.Contains(screen.out.String(), "To answer "+r.ID) {
+		t.Fatalf("exit %d\n%s", code, screen.out.String())
 	}
 	if got := h.holds(t, r.ID, approval.Answered, 1); !got.Votes[0].Full || got.Votes[0].Channel != "cli" {
 		t.Errorf("%+v", got.Votes)
@@ -69,14 +69,14 @@ func TestApproveIsForCalls(t *testing.T) {
 	h := start(t, "")
 	r := h.asks(t, quoteForAlice, yesOrNo())
 	for _, args := range [][]string{{"approve", r.ID}, {"approve", r.ID, "--yes"}, {"approve", r.ID, "--yes", "--binding", r.Binding()}, {"deny", r.ID, "--reason", "no"}} {
-		term := &terminal{in: strings.NewReader(last(r.ID) + "\n")}
-		if code := h.run(t, term, "alice", args...); code != cli.ExitNo || !strings.Contains(term.out.String(), "assent choose "+r.ID+" NUMBER") {
-			t.Errorf("%q: exit %d\n%s", args, code, term.out.String())
+		screen := &terminal{in: strings.NewReader(last(r.ID) + "\n")}
+		if code := h.run(t, screen, "alice", args...); code != term.ExitNo || !strings.Contains(screen.out.String(), "assent choose "+r.ID+" NUMBER") {
+			t.Errorf("%q: exit %d\n%s", args, code, screen.out.String())
 		}
 	}
-	term := &terminal{}
-	if code := h.run(t, term, "alice", "list"); code != cli.ExitOK || !strings.Contains(term.out.String(), "only alice") {
-		t.Errorf("exit %d\n%s", code, term.out.String())
+	screen := &terminal{}
+	if code := h.run(t, screen, "alice", "list"); code != term.ExitOK || !strings.Contains(screen.out.String(), "only alice") {
+		t.Errorf("exit %d\n%s", code, screen.out.String())
 	}
 	h.holds(t, r.ID, approval.Pending, 0)
 }
@@ -90,22 +90,22 @@ func TestLongQuestions(t *testing.T) {
 		q.Choices = append(q.Choices, "more")
 	}
 	r := h.asks(t, quoteForAlice, q)
-	term := &terminal{}
-	h.run(t, term, "alice", "show", r.ID)
+	screen := &terminal{}
+	h.run(t, screen, "alice", "show", r.ID)
 	for _, want := range []string{"  | HEAD", "  | TAIL", "lines are left out here: --all shows them", q.Choices[0], "[62] more"} {
-		if !strings.Contains(term.out.String(), want) {
+		if !strings.Contains(screen.out.String(), want) {
 			t.Errorf("%.40q is not shown", want)
 		}
 	}
-	if strings.Contains(term.out.String(), "MIDDLE") {
+	if strings.Contains(screen.out.String(), "MIDDLE") {
 		t.Error("nothing is cut")
 	}
-	term = &terminal{}
-	if h.run(t, term, "alice", "show", r.ID, "--all"); !strings.Contains(term.out.String(), "  | MIDDLE") {
+	screen = &terminal{}
+	if h.run(t, screen, "alice", "show", r.ID, "--all"); !strings.Contains(screen.out.String(), "  | MIDDLE") {
 		t.Error("--all does not show it")
 	}
-	term = &terminal{in: strings.NewReader(last(r.ID) + "\n")}
-	if code := h.run(t, term, "alice", "choose", r.ID, "62"); code != cli.ExitOK {
+	screen = &terminal{in: strings.NewReader(last(r.ID) + "\n")}
+	if code := h.run(t, screen, "alice", "choose", r.ID, "62"); code != term.ExitOK {
 		t.Errorf("exit %d", code)
 	}
 	h.holds(t, r.ID, approval.Answered, 62)
@@ -116,57 +116,57 @@ func TestWatchAnswersQuestions(t *testing.T) {
 	h := start(t, "")
 	first := h.asks(t, quoteForAlice, yesOrNo())
 	in, keys := io.Pipe()
-	term := &terminal{in: in, env: map[string]string{"NO_COLOR": "1"}}
+	screen := &terminal{in: in, env: map[string]string{"NO_COLOR": "1"}}
 	ended := make(chan int, 1)
-	go func() { ended <- h.run(t, term, "alice", "watch") }()
+	go func() { ended <- h.run(t, screen, "alice", "watch") }()
 	typed := func(text string) {
 		if _, err := io.WriteString(keys, text); err != nil {
 			t.Error(err)
 		}
 	}
-	term.saw(t, "> …"+last(first.ID))
-	term.saw(t, "c choose  x dismiss")
+	screen.saw(t, "> …"+last(first.ID))
+	screen.saw(t, "c choose  x dismiss")
 	for _, key := range []string{"a", "d", "e"} {
 		typed(key)
-		term.saw(t, "answer with `assent choose "+first.ID)
+		screen.saw(t, "answer with `assent choose "+first.ID)
 		typed("\n")
 	}
 	typed("s")
-	term.saw(t, "asks before it goes on")
+	screen.saw(t, "asks before it goes on")
 	typed("\n7")
-	term.saw(t, "there is no choice 7")
+	screen.saw(t, "there is no choice 7")
 	typed("\n1")
-	term.saw(t, "Your answer: [1] Yes once")
+	screen.saw(t, "Your answer: [1] Yes once")
 	typed("\n") // no confirmation
-	term.saw(t, "stopped: nothing was done")
+	screen.saw(t, "stopped: nothing was done")
 	typed("\ncYes once\n")
-	term.saw(t, `"Yes once" is no NUMBER`)
+	screen.saw(t, `"Yes once" is no NUMBER`)
 	h.holds(t, first.ID, approval.Pending, 0)
 	typed("\nc0\n")
-	term.saw(t, "Your answer: [0] Yes for session")
+	screen.saw(t, "Your answer: [0] Yes for session")
 	typed(last(first.ID) + "\n")
-	term.saw(t, "answered: the tool is told [0] Yes for session")
+	screen.saw(t, "answered: the tool is told [0] Yes for session")
 	second := h.asks(t, quoteForAlice, yesOrNo())
 	typed("\n")
-	term.saw(t, "> …"+last(second.ID))
+	screen.saw(t, "> …"+last(second.ID))
 	typed("x")
-	term.saw(t, "dismiss, which picks the default [2] No")
+	screen.saw(t, "dismiss, which picks the default [2] No")
 	typed(last(second.ID) + "\n")
-	term.saw(t, "answered: the tool is told [2] No")
+	screen.saw(t, "answered: the tool is told [2] No")
 	third := h.asks(t, quoteForAlice, yesOrNo())
 	typed("\n")
-	term.saw(t, "> …"+last(third.ID))
+	screen.saw(t, "> …"+last(third.ID))
 	typed("cdismiss\n" + last(third.ID) + "\n")
 	typed("\n")
 	call := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1}}`)
-	term.saw(t, "> …"+last(call.ID))
+	screen.saw(t, "> …"+last(call.ID))
 	for _, key := range []string{"c", "0", "x"} {
 		typed(key)
-		term.saw(t, "this is no question of a tool but a call")
+		screen.saw(t, "this is no question of a tool but a call")
 	}
 	typed("q")
-	if code := <-ended; code != cli.ExitOK {
-		t.Errorf("exit %d\n%s", code, term.out.String())
+	if code := <-ended; code != term.ExitOK {
+		t.Errorf("exit %d\n%s", code, screen.out.String())
 	}
 	h.holds(t, first.ID, approval.Answered, 0)
 	h.holds(t, second.ID, approval.Answered, 2)
@@ -191,9 +191,9 @@ func TestHostileQuestions(t *testing.T) {
 			{"__complete", "choose", r.ID, ""}, {"list"}, {"list", "--json"}, {"choose", r.ID, "0", "--yes", "--binding", r.Binding()}, {"show", r.ID},
 			{"watch", "--lines", "--after", "-1", "--until", "request_answered"},
 		} {
-			term := &terminal{}
-			h.run(t, term, "alice", args...)
-			got := ours.ReplaceAllString(term.out.String(), "")
+			screen := &terminal{}
+			h.run(t, screen, "alice", args...)
+			got := ours.ReplaceAllString(screen.out.String(), "")
 			for _, c := range got {
 				tab := c == '\t' && args[0] == "__complete"
 				if c != '\n' && !tab && (c < ' ' || c >= 0x7f && c < 0xa0 || strings.ContainsRune("\u202e\u202c\u200b\u200d\u2060\ufeff\u2028\u2029\U000e0041", c)) {
@@ -224,9 +224,9 @@ applies: implicit
 rules: [{id: hide, match: {targets: [quote]}, approval: true, require: {arguments: {redact: [secret]}}}]
 `)
 	r := h.asks(t, `{"kind":"tool","tool":"quote","args":{"secret":"hunter2"},"principal":"alice"}`, yesOrNo())
-	term := &terminal{}
-	h.run(t, term, "alice", "show", r.ID)
-	if got := term.out.String(); strings.Contains(got, "hunter2") || !strings.Contains(got, "these words may repeat them") || !strings.Contains(got, "  | Allow writing?") {
+	screen := &terminal{}
+	h.run(t, screen, "alice", "show", r.ID)
+	if got := screen.out.String(); strings.Contains(got, "hunter2") || !strings.Contains(got, "these words may repeat them") || !strings.Contains(got, "  | Allow writing?") {
 		t.Errorf("%s", got)
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/rap/peer"
@@ -41,19 +41,19 @@ func (t *tools) runtime(tenant, agent string) *runtime.Runtime {
 func toolsKey(tenant, agent string) string { return tenant + "\x00" + agent }
 
 // buildTools makes what the tenants' configurations name.
-func (h *house) buildTools(ctx context.Context) error {
-	h.tools = &tools{runtimes: map[string]*runtime.Runtime{}, mounts: map[string]http.Handler{}}
-	for _, t := range h.cfg.Tenants {
+func (a *app) buildTools(ctx context.Context) error {
+	a.tools = &tools{runtimes: map[string]*runtime.Runtime{}, mounts: map[string]http.Handler{}}
+	for _, t := range a.cfg.Tenants {
 		if t.RAP == nil {
 			continue
 		}
 		for _, c := range t.RAP.Runtimes {
-			if err := h.addRuntime(ctx, t.Name, c); err != nil {
+			if err := a.addRuntime(ctx, t.Name, c); err != nil {
 				return fmt.Errorf("tenant %s: rap: runtime of %s: %w", t.Name, c.Agent, err)
 			}
 		}
 		for _, c := range t.RAP.Gateways {
-			if err := h.addGateway(ctx, t.Name, c); err != nil {
+			if err := a.addGateway(ctx, t.Name, c); err != nil {
 				return fmt.Errorf("tenant %s: rap: gateway %s: %w", t.Name, c.Name, err)
 			}
 		}
@@ -62,52 +62,52 @@ func (h *house) buildTools(ctx context.Context) error {
 }
 
 // place is the path of one part, and its name in the store.
-func (h *house) place(tenant, kind, name string) (path, room string, err error) {
+func (a *app) place(tenant, kind, name string) (path, room string, err error) {
 	one, two := providerID(tenant), providerID(name)
 	path = "/rap/" + one + "/" + kind + "/" + two
 	if one == "" || two == "" {
 		return "", "", errors.New("its name makes no address: expected a letter of a-z or a digit in it")
 	}
-	if h.tools.mounts[path] != nil {
+	if a.tools.mounts[path] != nil {
 		return "", "", fmt.Errorf("another one has the address %s: rename one of them", path)
 	}
 	return path, "rap/" + tenant + "/" + kind + "/" + name, nil
 }
 
 // common is what both sides of a tenant work with.
-func (h *house) common(tenant, agent, room string) rap.Common {
+func (a *app) common(tenant, agent, room string) rap.Common {
 	return rap.Common{
-		Records: h.store, Room: room, Key: h.key.RAP, Now: time.Now, Log: h.log.With("tenant", tenant, "room", room),
-		People: hold.Service(h.service, h.store, hold.Place{Tenant: tenant, Agent: agent, Inbox: h.base.String()}),
-		Plan:   func(ctx context.Context) (*resolve.Plan, error) { return h.planOf(ctx, tenant, agent) },
+		Records: a.store, Room: room, Key: a.key.RAP, Now: time.Now, Log: a.log.With("tenant", tenant, "room", room),
+		People: hold.Service(a.service, a.store, hold.Place{Tenant: tenant, Agent: agent, Inbox: a.base.String()}),
+		Plan:   func(ctx context.Context) (*resolve.Plan, error) { return a.planOf(ctx, tenant, agent) },
 		Record: func(ctx context.Context, event, subject, actor string, facts map[string]any) error {
-			return h.service.Record(ctx, tenant, event, subject, actor, facts)
+			return a.service.Record(ctx, tenant, event, subject, actor, facts)
 		},
 	}
 }
 
 // planOf returns an agent's plan, unless the kill switch is thrown: then there are no rules by which anything may run.
-func (h *house) planOf(ctx context.Context, tenant, agent string) (*resolve.Plan, error) {
-	freezes, err := h.store.Freezes(ctx, tenant)
+func (a *app) planOf(ctx context.Context, tenant, agent string) (*resolve.Plan, error) {
+	freezes, err := a.store.Freezes(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(freezes, func(f approval.Freeze) bool { return f.Agent == "" || f.Agent == agent }) {
 		return nil, approval.ErrFrozen
 	}
-	c, err := h.tenants.Plan(ctx, tenant, agent)
+	c, err := a.tenants.Plan(ctx, tenant, agent)
 	if err != nil {
 		return nil, err
 	}
 	return c.Plan, nil
 }
 
-func (h *house) addRuntime(ctx context.Context, tenant string, c cli.RAPRuntimeConfig) error {
-	path, room, err := h.place(tenant, "runtime", c.Agent)
+func (a *app) addRuntime(ctx context.Context, tenant string, c config.RAPRuntime) error {
+	path, room, err := a.place(tenant, "runtime", c.Agent)
 	if err != nil {
 		return err
 	}
-	if _, err := h.tenants.Plan(ctx, tenant, c.Agent); err != nil {
+	if _, err := a.tenants.Plan(ctx, tenant, c.Agent); err != nil {
 		return noAgent(err)
 	}
 	servers, err := rapServers(c.Servers)
@@ -115,13 +115,13 @@ func (h *house) addRuntime(ctx context.Context, tenant string, c cli.RAPRuntimeC
 		return err
 	}
 	runtime, err := runtime.New(runtime.Config{
-		Common: h.common(tenant, c.Agent, room), Servers: servers, CallbackURL: h.base.String() + path, CallWithin: c.CallWithin, ChoiceWithin: c.QuestionWithin,
+		Common: a.common(tenant, c.Agent, room), Servers: servers, CallbackURL: a.base.String() + path, CallWithin: c.CallWithin, ChoiceWithin: c.QuestionWithin,
 	})
 	if err != nil {
 		return err
 	}
-	h.tools.runtimes[toolsKey(tenant, c.Agent)] = runtime
-	h.tools.mounts[path], h.tools.workers = runtime, append(h.tools.workers, runtime.Run)
+	a.tools.runtimes[toolsKey(tenant, c.Agent)] = runtime
+	a.tools.mounts[path], a.tools.workers = runtime, append(a.tools.workers, runtime.Run)
 	return nil
 }
 
@@ -130,33 +130,33 @@ func noAgent(err error) error {
 	return fmt.Errorf("agent: %w: expected the id (metadata.id) of an agent whose file is in agents and can be used", err)
 }
 
-func (h *house) addGateway(ctx context.Context, tenant string, c cli.RAPGatewayConfig) error {
-	path, room, err := h.place(tenant, "gateway", c.Name)
+func (a *app) addGateway(ctx context.Context, tenant string, c config.RAPGateway) error {
+	path, room, err := a.place(tenant, "gateway", c.Name)
 	if err != nil {
 		return err
 	}
-	if _, err := h.tenants.Plan(ctx, tenant, c.Agent); err != nil {
+	if _, err := a.tenants.Plan(ctx, tenant, c.Agent); err != nil {
 		return noAgent(err)
 	}
-	if c.Callers, err = h.knownPeople(ctx, tenant, c.Callers); err != nil {
+	if c.Callers, err = a.knownPeople(ctx, tenant, c.Callers); err != nil {
 		return err
 	}
-	g, err := newGateway(ctx, h.common(tenant, c.Agent, room), c, h.base.String()+path)
+	g, err := newGateway(ctx, a.common(tenant, c.Agent, room), c, a.base.String()+path)
 	if err != nil {
 		return err
 	}
-	h.tools.mounts[path], h.tools.workers = g.handler, append(h.tools.workers, g.run)
+	a.tools.mounts[path], a.tools.workers = g.handler, append(a.tools.workers, g.run)
 	return nil
 }
 
 // knownPeople writes the people whose runtimes the callers are as the directory does: only then are they barred from approving.
-func (h *house) knownPeople(ctx context.Context, tenant string, callers []cli.RAPCallerConfig) ([]cli.RAPCallerConfig, error) {
+func (a *app) knownPeople(ctx context.Context, tenant string, callers []config.RAPCaller) ([]config.RAPCaller, error) {
 	callers = slices.Clone(callers)
 	for i, c := range callers {
 		if c.Person == "" {
 			continue
 		}
-		p, known, err := h.people.Person(ctx, tenant, c.Person)
+		p, known, err := a.people.Person(ctx, tenant, c.Person)
 		if err != nil {
 			return nil, fmt.Errorf("caller %s: ask the directory: %w", c.Name, err)
 		}
@@ -191,7 +191,7 @@ type mountedGateway struct {
 	workers []func(context.Context) error
 }
 
-func newGateway(ctx context.Context, common rap.Common, c cli.RAPGatewayConfig, public string) (*mountedGateway, error) {
+func newGateway(ctx context.Context, common rap.Common, c config.RAPGateway, public string) (*mountedGateway, error) {
 	cfg := gateway.Config{
 		Common: common, Name: c.Name, Description: c.Description, PublicURL: public, Ask: gateway.Whom(c.Ask), Within: c.Within, RunWithin: c.RunWithin,
 		MCPServer: c.MCPServer, SubscriptionWithin: c.SubscriptionWithin,
@@ -223,7 +223,7 @@ func newGateway(ctx context.Context, common rap.Common, c cli.RAPGatewayConfig, 
 
 // warnOfLocalCallers says that a gateway with a public address and a caller without a token is open to whatever a
 // silent proxy lets through.
-func warnOfLocalCallers(log *slog.Logger, c cli.RAPGatewayConfig, public string) {
+func warnOfLocalCallers(log *slog.Logger, c config.RAPGateway, public string) {
 	u, err := url.Parse(public)
 	if err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()) {
 		return
@@ -249,7 +249,7 @@ func warnOfAsking(log *slog.Logger, ask gateway.Whom, upstream bool) {
 }
 
 // upstream adds the operations of RAP tool servers behind the gateway.
-func (g *mountedGateway) upstream(ctx context.Context, mux *http.ServeMux, cfg *gateway.Config, servers []cli.RAPServerConfig) error {
+func (g *mountedGateway) upstream(ctx context.Context, mux *http.ServeMux, cfg *gateway.Config, servers []config.RAPServer) error {
 	all, err := rapServers(servers)
 	if err != nil {
 		return err
@@ -283,7 +283,7 @@ func (g *mountedGateway) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func rapServers(in []cli.RAPServerConfig) ([]runtime.Server, error) {
+func rapServers(in []config.RAPServer) ([]runtime.Server, error) {
 	var out []runtime.Server
 	for _, s := range in {
 		to, err := rapPeer(s.URL, s.Allow, s.Networks, s.TokenFile)
@@ -314,7 +314,7 @@ func rapPeer(url string, allow, networks []string, tokenFile string) (peer.Confi
 	return cfg, err
 }
 
-func rapCallers(in []cli.RAPCallerConfig) ([]gateway.Caller, error) {
+func rapCallers(in []config.RAPCaller) ([]gateway.Caller, error) {
 	var out []gateway.Caller
 	for _, c := range in {
 		callbacks, err := rapPeer("", c.Callbacks, c.Networks, c.CallbackTokenFile)
@@ -335,7 +335,7 @@ func rapCallers(in []cli.RAPCallerConfig) ([]gateway.Caller, error) {
 	return out, nil
 }
 
-func rapOperations(in []cli.RAPOperationConfig) ([]rap.Operation, error) {
+func rapOperations(in []config.RAPOperation) ([]rap.Operation, error) {
 	var out []rap.Operation
 	for _, o := range in {
 		schema, err := os.ReadFile(o.SchemaFile)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -136,9 +136,9 @@ func (m *machines) calls(operation string) []machineCall {
 }
 
 // opsFiles are the files of a service in front of the machines, with tokens of its people and of two runtimes.
-func opsFiles(t *testing.T) *testHouse {
+func opsFiles(t *testing.T) *testServer {
 	t.Helper()
-	h := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	for name, text := range map[string]string{"desk.agf.yaml": opsAgent, "people.yaml": opsPeople, "ops.policy.yaml": opsPolicy} {
 		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -169,12 +169,12 @@ func opsFiles(t *testing.T) *testHouse {
 }
 
 // hosts starts the service with a RAP runtime of the agent, at an address that stays the same.
-func (h *testHouse) hosts(t *testing.T, m *machines, listen string, changes ...func(*cli.RAPConfig)) {
+func (h *testServer) hosts(t *testing.T, m *machines, listen string, changes ...func(*config.RAP)) {
 	t.Helper()
-	startWith(t, h, func(c *cli.ServeConfig) {
+	startWith(t, h, func(c *config.Serve) {
 		c.Listen, c.Tenants[0].Policies = listen, []string{h.dir}
-		c.Tenants[0].RAP = &cli.RAPConfig{Runtimes: []cli.RAPRuntimeConfig{{
-			Agent: "desk", Servers: []cli.RAPServerConfig{{Name: "machines", URL: m.URL, AnsweredBy: []string{"ops"}}},
+		c.Tenants[0].RAP = &config.RAP{Runtimes: []config.RAPRuntime{{
+			Agent: "desk", Servers: []config.RAPServer{{Name: "machines", URL: m.URL, AnsweredBy: []string{"ops"}}},
 		}}}
 		for _, change := range changes {
 			change(c.Tenants[0].RAP)
@@ -183,7 +183,7 @@ func (h *testHouse) hosts(t *testing.T, m *machines, listen string, changes ...f
 }
 
 // calls makes a hosted call.
-func (h *testHouse) calls(t *testing.T, token string, call client.RAPCall) *openapi.RAPCall {
+func (h *testServer) calls(t *testing.T, token string, call client.RAPCall) *openapi.RAPCall {
 	t.Helper()
 	out, err := h.client(t, token).RAPInvoke(t.Context(), "desk", call)
 	if err != nil {
@@ -193,7 +193,7 @@ func (h *testHouse) calls(t *testing.T, token string, call client.RAPCall) *open
 }
 
 // awaitRequest waits for the one request or question that is pending.
-func (h *testHouse) awaitRequest(t *testing.T) *approval.Request {
+func (h *testServer) awaitRequest(t *testing.T) *approval.Request {
 	t.Helper()
 	r, err := h.client(t, "alice").Request(t.Context(), h.awaitPending(t, func(approval.Summary) bool { return true }))
 	if err != nil {
@@ -203,7 +203,7 @@ func (h *testHouse) awaitRequest(t *testing.T) *approval.Request {
 }
 
 // awaitPending waits until one request or question is pending that is as wanted, and returns its id.
-func (h *testHouse) awaitPending(t *testing.T, wanted func(approval.Summary) bool) string {
+func (h *testServer) awaitPending(t *testing.T, wanted func(approval.Summary) bool) string {
 	t.Helper()
 
 	alice := h.client(t, "alice")
@@ -220,7 +220,7 @@ func (h *testHouse) awaitPending(t *testing.T, wanted func(approval.Summary) boo
 }
 
 // votes answers a request with a person's token and returns what became of the answer; for a question, by its first choice.
-func (h *testHouse) votes(t *testing.T, token string, r *approval.Request, grant *openapi.GrantOffer) approval.VoteOutcome {
+func (h *testServer) votes(t *testing.T, token string, r *approval.Request, grant *openapi.GrantOffer) approval.VoteOutcome {
 	t.Helper()
 	outcome, _ := h.voted(t, token, r, grant)
 
@@ -228,7 +228,7 @@ func (h *testHouse) votes(t *testing.T, token string, r *approval.Request, grant
 }
 
 // voted is votes, with what the person is told.
-func (h *testHouse) voted(t *testing.T, token string, r *approval.Request, grant *openapi.GrantOffer) (approval.VoteOutcome, string) {
+func (h *testServer) voted(t *testing.T, token string, r *approval.Request, grant *openapi.GrantOffer) (approval.VoteOutcome, string) {
 	t.Helper()
 	body := openapi.VoteBody{Verdict: approval.Approve, Binding: r.Binding(), ShownFully: true}
 	if r.Question != nil {
@@ -247,7 +247,7 @@ func (h *testHouse) voted(t *testing.T, token string, r *approval.Request, grant
 }
 
 // ends waits for the end of a hosted call.
-func (h *testHouse) ends(t *testing.T, token, thread, id string) *openapi.RAPCall {
+func (h *testServer) ends(t *testing.T, token, thread, id string) *openapi.RAPCall {
 	t.Helper()
 	call, err := h.client(t, token).RAPWait(t.Context(), "desk", thread, id, 20*time.Second)
 	if err != nil || call.State != openapi.RAPCallStateDone {
@@ -268,7 +268,7 @@ type ledgerEntry struct {
 }
 
 // rapEntries are the entries of the ledger about RAP calls.
-func (h *testHouse) rapEntries(t *testing.T) []ledgerEntry {
+func (h *testServer) rapEntries(t *testing.T) []ledgerEntry {
 	t.Helper()
 	var out bytes.Buffer
 	if err := h.client(t, "alice").Export(t.Context(), &out); err != nil {
@@ -289,7 +289,7 @@ func (h *testHouse) rapEntries(t *testing.T) []ledgerEntry {
 }
 
 // names wants every entry about RAP calls to say which token asked, of whom, and for whom, each in its place.
-func (h *testHouse) names(t *testing.T, actor, person string, principals ...string) {
+func (h *testServer) names(t *testing.T, actor, person string, principals ...string) {
 	t.Helper()
 	var entries []ledgerEntry
 	testwait.Until(t, "the entries are sealed", func() bool {
@@ -403,11 +403,11 @@ func TestC1_ThePersonOfAGatewaysCallerApprovesNoneOfItsCalls(t *testing.T) {
 		}
 	}
 	back := newRuntimePeer(t)
-	startWith(t, h, func(c *cli.ServeConfig) {
-		c.Tenants[0].RAP = &cli.RAPConfig{Gateways: []cli.RAPGatewayConfig{{
+	startWith(t, h, func(c *config.Serve) {
+		c.Tenants[0].RAP = &config.RAP{Gateways: []config.RAPGateway{{
 			Name: "quotes", Description: "Prices.", Agent: "tool",
-			Callers:    []cli.RAPCallerConfig{{Name: "laptop", Person: "mara", TokenFile: filepath.Join(h.dir, "caller.token"), Callbacks: []string{back.URL}}},
-			Operations: []cli.RAPOperationConfig{{Name: "quote", Description: "Last price.", SchemaFile: filepath.Join(h.dir, "quote.json"), URL: wrapped.URL}},
+			Callers:    []config.RAPCaller{{Name: "laptop", Person: "mara", TokenFile: filepath.Join(h.dir, "caller.token"), Callbacks: []string{back.URL}}},
+			Operations: []config.RAPOperation{{Name: "quote", Description: "Last price.", SchemaFile: filepath.Join(h.dir, "quote.json"), URL: wrapped.URL}},
 		}}}
 	})
 	back.invoke(t, h.ready.API+"/rap/default/gateway/quotes", "secret-of-the-caller", `{"operation":"quote","arguments":{"of":"ACME"},"id":"c1","callback_url":"`+back.URL+`/cb","group_id":"g","user_id":"zoe"}`)

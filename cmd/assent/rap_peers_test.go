@@ -15,7 +15,8 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
@@ -72,8 +73,8 @@ func TestD1_AnyPortIsForProgramsOfThisMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		code := cli.Assent{Backend: backend(), Streams: cli.Streams{Out: &out, Err: &out}}.Run([]string{"rap", "gateway", "--config", file})
-		if code != cli.ExitFailure || !strings.Contains(out.String(), c.want) {
+		code := program{Backend: backend(), Streams: term.Streams{Out: &out, Err: &out}}.Run([]string{"rap", "gateway", "--config", file})
+		if code != term.ExitFailure || !strings.Contains(out.String(), c.want) {
 			t.Errorf("%s: exit %d\n%s", name, code, out.String())
 		}
 	}
@@ -162,7 +163,7 @@ func rapCall(t *testing.T, out, errOut *testwait.Buffer, args ...string) (ended 
 	t.Helper()
 	ended = make(chan int, 1)
 	go func() {
-		ended <- cli.Assent{Streams: cli.Streams{In: strings.NewReader(""), Out: out, Err: errOut}}.Run(append([]string{"rap", "call"}, args...))
+		ended <- program{Streams: term.Streams{In: strings.NewReader(""), Out: out, Err: errOut}}.Run(append([]string{"rap", "call"}, args...))
 	}()
 	return ended
 }
@@ -178,7 +179,7 @@ func TestD6_CallFollowsASubscription(t *testing.T) {
 	m.event(t, sent, "line 1", false)
 	testwait.Until(t, "the first event", func() bool { return out.String() == "still running\nline 1\n" })
 	m.event(t, sent, "exit \x1b[2J0", true)
-	if code := <-ended; code != cli.ExitOK || out.String() != "still running\nline 1\nexit \\u{1b}[2J0\n" {
+	if code := <-ended; code != term.ExitOK || out.String() != "still running\nline 1\nexit \\u{1b}[2J0\n" {
 		t.Errorf("exit %d\n%q\n%s", code, out.String(), errOut.String())
 	}
 
@@ -196,7 +197,7 @@ func TestD6_CallFollowsASubscription(t *testing.T) {
 		}
 		Ended string
 	}
-	if err := json.Unmarshal([]byte(text.String()), &end); err != nil || code != cli.ExitNo || end.Ended != "final" || len(end.Events) != 2 || !end.Events[1].Final {
+	if err := json.Unmarshal([]byte(text.String()), &end); err != nil || code != term.ExitNo || end.Ended != "final" || len(end.Events) != 2 || !end.Events[1].Final {
 		t.Errorf("exit %d, %v\n%s", code, err, text.String())
 	}
 
@@ -220,7 +221,7 @@ func TestD6_CallFollowsASubscription(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if code := <-ended; code != cli.ExitNo || !strings.Contains(errOut.String(), c.want) {
+		if code := <-ended; code != term.ExitNo || !strings.Contains(errOut.String(), c.want) {
 			t.Errorf("%s: exit %d\n%s%s", name, code, out.String(), errOut.String())
 		}
 		m.heard(t, "/cancel_tool_call")
@@ -232,11 +233,11 @@ func TestD6_CallFollowsASubscription(t *testing.T) {
 func TestD7_ApproversSeeTheDeadlineOfTheGateway(t *testing.T) {
 	runtime, h := newRuntimePeer(t), opsFiles(t)
 	m := newMachines(t)
-	startWith(t, h, func(c *cli.ServeConfig) {
+	startWith(t, h, func(c *config.Serve) {
 		c.Tenants[0].Policies = []string{h.dir}
-		c.Tenants[0].RAP = &cli.RAPConfig{Gateways: []cli.RAPGatewayConfig{{
-			Name: "front", Agent: "desk", Within: 9 * time.Minute, Upstream: []cli.RAPServerConfig{{Name: "machines", URL: m.URL}},
-			Callers: []cli.RAPCallerConfig{{Name: "here", Callbacks: []string{runtime.URL}}},
+		c.Tenants[0].RAP = &config.RAP{Gateways: []config.RAPGateway{{
+			Name: "front", Agent: "desk", Within: 9 * time.Minute, Upstream: []config.RAPServer{{Name: "machines", URL: m.URL}},
+			Callers: []config.RAPCaller{{Name: "here", Callbacks: []string{runtime.URL}}},
 		}}}
 	})
 	for file, text := range map[string]string{"rt2.token": h.token["rt2"]} {
@@ -297,10 +298,10 @@ func TestL10_ApproversAreAskedWhereThereAreSome(t *testing.T) {
 		approver bool
 	}{"by itself": {"", true}, "approvers": {"approvers", true}, "user": {"user", false}} {
 		runtime, h, m := newRuntimePeer(t), opsFiles(t), newMachines(t)
-		startWith(t, h, func(cfg *cli.ServeConfig) {
-			cfg.Tenants[0].RAP = &cli.RAPConfig{Gateways: []cli.RAPGatewayConfig{{
-				Name: "front", Agent: "asks", Ask: c.ask, Upstream: []cli.RAPServerConfig{{Name: "machines", URL: m.URL}},
-				Callers: []cli.RAPCallerConfig{{Name: "here", Callbacks: []string{runtime.URL}}},
+		startWith(t, h, func(cfg *config.Serve) {
+			cfg.Tenants[0].RAP = &config.RAP{Gateways: []config.RAPGateway{{
+				Name: "front", Agent: "asks", Ask: c.ask, Upstream: []config.RAPServer{{Name: "machines", URL: m.URL}},
+				Callers: []config.RAPCaller{{Name: "here", Callbacks: []string{runtime.URL}}},
 			}}}
 			text := strings.NewReplacer("id: desk", "id: asks", "{alias: look}", "{alias: look, approval: true}").Replace(opsAgent)
 			if err := os.WriteFile(filepath.Join(h.dir, "asks.agf.yaml"), []byte(text), 0o600); err != nil {

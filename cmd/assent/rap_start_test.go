@@ -10,7 +10,8 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/term"
 )
 
 // TestGatewayStartRefusals: what only the start can tell names the field that is wrong, and what helps.
@@ -41,8 +42,8 @@ operations: {name: quote, description: Last price., schema: quote.json, url: "ht
 			}
 		}
 		var out, errOut bytes.Buffer
-		code := cli.Assent{Backend: backend(), Streams: cli.Streams{Out: &out, Err: &errOut}}.Run([]string{"rap", "gateway", "--config", filepath.Join(dir, "gateway.yaml")})
-		if code != cli.ExitFailure || out.Len() != 0 || !strings.Contains(errOut.String(), c.want) {
+		code := program{Backend: backend(), Streams: term.Streams{Out: &out, Err: &errOut}}.Run([]string{"rap", "gateway", "--config", filepath.Join(dir, "gateway.yaml")})
+		if code != term.ExitFailure || out.Len() != 0 || !strings.Contains(errOut.String(), c.want) {
 			t.Errorf("%s: exit %d\n%s%s", name, code, out.String(), errOut.String())
 		}
 	}
@@ -60,8 +61,8 @@ func (nobody) Members(_ context.Context, _, group string) ([]approval.Person, er
 
 // TestGroupsThatNobodyIsIn: questions that nobody could answer are announced before the first one expires.
 func TestGroupsThatNobodyIsIn(t *testing.T) {
-	ts := tenants{"acme": {cfg: cli.TenantConfig{RAP: &cli.RAPConfig{Runtimes: []cli.RAPRuntimeConfig{{
-		Agent: "desk", Servers: []cli.RAPServerConfig{{Name: "files", AnsweredBy: []string{"risk", "rsik"}}, {Name: "shell"}},
+	ts := tenants{"acme": {cfg: config.Tenant{RAP: &config.RAP{Runtimes: []config.RAPRuntime{{
+		Agent: "desk", Servers: []config.RAPServer{{Name: "files", AnsweredBy: []string{"risk", "rsik"}}, {Name: "shell"}},
 	}}}}}}
 	var log bytes.Buffer
 	ts.warnOfEmptyGroups(t.Context(), nobody{}, slog.New(slog.NewTextHandler(&log, nil)))
@@ -79,7 +80,7 @@ func TestL9_WarnsOfACallerWithoutATokenBesideAPublicURL(t *testing.T) {
 	} {
 		for _, token := range []string{"", "a.token"} {
 			var log bytes.Buffer
-			c := cli.RAPGatewayConfig{Callers: []cli.RAPCallerConfig{{Name: "here", TokenFile: token}}}
+			c := config.RAPGateway{Callers: []config.RAPCaller{{Name: "here", TokenFile: token}}}
 			warnOfLocalCallers(slog.New(slog.NewTextHandler(&log, nil)), c, public)
 			if got := strings.Contains(log.String(), "caller=here"); got != (warned && token == "") {
 				t.Errorf("%s, token %q: warned %t", public, token, got)

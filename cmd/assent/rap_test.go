@@ -19,7 +19,9 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/operate"
+	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -94,26 +96,26 @@ operations: {name: quote, description: Last price., schema: quote.json, url: "`+
 }
 
 // gatewayOf runs assent rap gateway with a configuration, beside files, until the test ends. It returns what the log says, too.
-func gatewayOf(t *testing.T, files map[string]string, config string) (url string, log *testwait.Buffer) {
+func gatewayOf(t *testing.T, files map[string]string, text string) (url string, log *testwait.Buffer) {
 	t.Helper()
 	dir := t.TempDir()
 	files = maps.Clone(files)
-	files["gateway.yaml"] = config + "\nstore: gateway.db\nlisten: 127.0.0.1:0\n"
+	files["gateway.yaml"] = text + "\nstore: gateway.db\nlisten: 127.0.0.1:0\n"
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	ready, ended := make(chan cli.Ready, 1), make(chan error, 1)
+	ready, ended := make(chan operate.Ready, 1), make(chan error, 1)
 	log = &testwait.Buffer{}
 	b := backend()
 	serves := b.Gateway
-	b.Gateway = func(_ context.Context, c cli.GatewayConfig, w io.Writer, tell func(cli.Ready)) error {
-		return serves(ctx, c, w, func(r cli.Ready) { tell(r); ready <- r })
+	b.Gateway = func(_ context.Context, c config.Gateway, w io.Writer, tell func(operate.Ready)) error {
+		return serves(ctx, c, w, func(r operate.Ready) { tell(r); ready <- r })
 	}
 	go func() {
-		if code := (cli.Assent{Backend: b, Streams: cli.Streams{Out: io.Discard, Err: log}}).Run([]string{"rap", "gateway", "--config", filepath.Join(dir, "gateway.yaml")}); code != 0 {
+		if code := (program{Backend: b, Streams: term.Streams{Out: io.Discard, Err: log}}).Run([]string{"rap", "gateway", "--config", filepath.Join(dir, "gateway.yaml")}); code != 0 {
 			t.Errorf("exit %d\n%s", code, log.String())
 		}
 		ended <- nil
@@ -136,15 +138,15 @@ func TestRAP(t *testing.T) {
 	wrapped := newEndpoint(t)
 	listen := freeAddress(t)
 	gateway := gatewayFor(t, wrapped.URL, "http://"+listen)
-	files := &testHouse{dir: t.TempDir(), token: map[string]string{}}
+	files := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
 		if err := os.WriteFile(filepath.Join(files.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h := startWith(t, files, func(c *cli.ServeConfig) {
+	h := startWith(t, files, func(c *config.Serve) {
 		c.Listen = listen
-		c.Tenants[0].RAP = &cli.RAPConfig{Runtimes: []cli.RAPRuntimeConfig{{Agent: "desk", Servers: []cli.RAPServerConfig{{Name: "quotes", URL: gateway}}}}}
+		c.Tenants[0].RAP = &config.RAP{Runtimes: []config.RAPRuntime{{Agent: "desk", Servers: []config.RAPServer{{Name: "quotes", URL: gateway}}}}}
 	})
 	agent := h.client(t, "runtime")
 	tools, err := agent.RAPTools(t.Context(), "desk", "s1")
@@ -195,7 +197,7 @@ func TestRAP(t *testing.T) {
 }
 
 // testFrozen: the kill switch stops calls before they leave.
-func (h *testHouse) testFrozen(t *testing.T, agent *client.Client, wrapped *endpoint) {
+func (h *testServer) testFrozen(t *testing.T, agent *client.Client, wrapped *endpoint) {
 	t.Helper()
 	if code := h.run(t, &terminal{}, "alice", "freeze", "--agent", "desk", "--reason", "odd"); code != 0 {
 		t.Fatalf("exit %d", code)
@@ -214,12 +216,12 @@ func (h *testHouse) testFrozen(t *testing.T, agent *client.Client, wrapped *endp
 }
 
 // awaitQuestion waits for the one question that is open, and returns its id.
-func (h *testHouse) awaitQuestion(t *testing.T) string {
+func (h *testServer) awaitQuestion(t *testing.T) string {
 	t.Helper()
 	return h.awaitPending(t, func(s approval.Summary) bool { return s.Question })
 }
 
-func (h *testHouse) rapDone(t *testing.T, thread, id string) *openapi.RAPCall {
+func (h *testServer) rapDone(t *testing.T, thread, id string) *openapi.RAPCall {
 	t.Helper()
 	call, err := h.client(t, "runtime").RAPWait(t.Context(), "desk", thread, id, 20*time.Second)
 	if err != nil || call.State != openapi.RAPCallStateDone {
@@ -244,7 +246,7 @@ func TestRAPCall(t *testing.T) {
 	url := gatewayFor(t, wrapped.URL, "http://"+listen)
 	run := func(in string, args ...string) (string, int) {
 		var out, errOut bytes.Buffer
-		code := cli.Assent{Streams: cli.Streams{In: strings.NewReader(in), Out: &out, Err: &errOut, InTerminal: in != ""}}.Run(
+		code := program{Streams: term.Streams{In: strings.NewReader(in), Out: &out, Err: &errOut, InTerminal: in != ""}}.Run(
 			append([]string{"rap", "call", "--url", url, "--listen", listen}, args...))
 		return out.String() + errOut.String(), code
 	}
@@ -312,14 +314,14 @@ func TestRAPCallTellsWhatIsWrong(t *testing.T) {
 		code int
 		want []string
 	}{
-		"a message and a sign-in": {[]string{"--url", base, "ask", "--within", "1s"}, cli.ExitNo, []string{"a callback was refused", "status=400", "group_id: expected a string", "sign in: https://idp.example/a?state=1"}},
-		"another origin":          {[]string{"--url", strings.Replace(base, "127.0.0.1", "localhost", 1), "ask"}, cli.ExitFailure, []string{"--allow ORIGIN takes another one"}},
-		"another operation":       {[]string{"--url", base, "asks"}, cli.ExitNo, []string{"offers no asks, but ask, no\n", "no such operation"}},
-		"no callbacks":            {[]string{"--url", base, "no"}, cli.ExitNo, []string{"the peer answered 403", "was to answer at http://127.0.0.1:", "--listen and --callback-url"}},
-		"no answer":               {[]string{"--url", base, "ask", "--answer", "yes"}, cli.ExitFailure, []string{`"yes": expected the INDEX of a choice`}},
+		"a message and a sign-in": {[]string{"--url", base, "ask", "--within", "1s"}, term.ExitNo, []string{"a callback was refused", "status=400", "group_id: expected a string", "sign in: https://idp.example/a?state=1"}},
+		"another origin":          {[]string{"--url", strings.Replace(base, "127.0.0.1", "localhost", 1), "ask"}, term.ExitFailure, []string{"--allow ORIGIN takes another one"}},
+		"another operation":       {[]string{"--url", base, "asks"}, term.ExitNo, []string{"offers no asks, but ask, no\n", "no such operation"}},
+		"no callbacks":            {[]string{"--url", base, "no"}, term.ExitNo, []string{"the peer answered 403", "was to answer at http://127.0.0.1:", "--listen and --callback-url"}},
+		"no answer":               {[]string{"--url", base, "ask", "--answer", "yes"}, term.ExitFailure, []string{`"yes": expected the INDEX of a choice`}},
 	} {
 		var out, errOut bytes.Buffer
-		code := cli.Assent{Streams: cli.Streams{Out: &out, Err: &errOut}}.Run(append([]string{"rap", "call"}, c.args...))
+		code := program{Streams: term.Streams{Out: &out, Err: &errOut}}.Run(append([]string{"rap", "call"}, c.args...))
 		if code != c.code {
 			t.Errorf("%s: exit %d\n%s", name, code, errOut.String())
 		}

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/policy"
 )
 
@@ -44,7 +45,7 @@ func (t *tenant) warnOfShortStages(log *slog.Logger, stages []policy.Stage, memb
 	if t.cfg.OIDC != nil {
 		hint += ", unless sign-ins bring them"
 	}
-	short, err := approval.FindShortages(stages, nil, members)
+	short, err := people.FindShortages(stages, nil, members)
 	if err != nil {
 		log.Warn("who can fill the stages of a rule is not known", "error", err)
 		return

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval/people"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
 )
 
 const wirePolicy = `schema_version: "1.0.0"
@@ -67,7 +67,7 @@ func TestUsers3_3_ServeWarnsOfStagesThatNobodyCanFill(t *testing.T) {
 	if directory == nil {
 		t.Fatal(findings)
 	}
-	ts := tenants{"acme": {cfg: cli.TenantConfig{Policies: []string{dir}}, groups: groupsOf([]string{dir})}}
+	ts := tenants{"acme": {cfg: config.Tenant{Policies: []string{dir}}, groups: groupsOf([]string{dir})}}
 
 	var log bytes.Buffer
 	to := slog.New(slog.NewTextHandler(&log, nil))

@@ -13,7 +13,9 @@ import (
 	"sync"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/keyfile"
+	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/postgres"
 	"github.com/assent-dev/assent/store/sqlite"
@@ -23,7 +25,7 @@ import (
 // keyedStore is a store with the key that it is bound to, and what is remembered outside of it.
 type keyedStore struct {
 	store.Store
-	key  cli.Key
+	key  keyfile.Key
 	mark *watermark.Watermark // nil: nothing is
 }
 
@@ -38,7 +40,7 @@ func (s *keyedStore) Close() error {
 
 // openStore opens either engine with the key in a file. Only who may make a store gets a new one, and a key for it: a misspelt path must not look
 // like an empty store, nor a secret that was not mounted like a first start. log hears of what does not fit; nil: nobody does.
-func openStore(ctx context.Context, c cli.StoreConfig, log *slog.Logger) (s *keyedStore, err error) {
+func openStore(ctx context.Context, c config.Store, log *slog.Logger) (s *keyedStore, err error) {
 	if c, err = c.WithDefaults(); err != nil {
 		return nil, err
 	}
@@ -75,26 +77,26 @@ func isPostgres(where string) bool {
 }
 
 // storeKey reads the key, or makes one for a store that is empty.
-func storeKey(ctx context.Context, c cli.StoreConfig) (key cli.Key, made bool, err error) {
+func storeKey(ctx context.Context, c config.Store) (key keyfile.Key, made bool, err error) {
 	if _, err := os.Stat(c.Where); err != nil && !isPostgres(c.Where) && !c.Create {
-		return cli.Key{}, false, fmt.Errorf("the store: %w (assent serve makes one)", err)
+		return keyfile.Key{}, false, fmt.Errorf("the store: %w (assent serve makes one)", err)
 	}
-	key, err = cli.LoadKey(c.KeyFile)
+	key, err = keyfile.Load(c.KeyFile)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return key, false, err
 	}
 	if err := mayGetKey(ctx, c); err != nil {
-		return cli.Key{}, false, err
+		return keyfile.Key{}, false, err
 	}
 	if !c.Create {
-		return cli.Key{}, false, err
+		return keyfile.Key{}, false, err
 	}
 	host, _ := os.Hostname() // only a name for people to tell keys apart
-	return cli.MakeKey(c.KeyFile, host)
+	return keyfile.Make(c.KeyFile, host)
 }
 
 // mayGetKey refuses a store that holds anything: its key is somewhere.
-func mayGetKey(ctx context.Context, c cli.StoreConfig) error {
+func mayGetKey(ctx context.Context, c config.Store) error {
 	if _, err := os.Stat(c.Where); err != nil && !isPostgres(c.Where) {
 		return nil
 	}
@@ -117,8 +119,8 @@ func mayGetKey(ctx context.Context, c cli.StoreConfig) error {
 }
 
 // openWatermark opens what the configuration names.
-func openWatermark(c cli.StoreConfig, log *slog.Logger) (*watermark.Watermark, error) {
-	if c.Watermark == cli.NoWatermark {
+func openWatermark(c config.Store, log *slog.Logger) (*watermark.Watermark, error) {
+	if c.Watermark == config.NoWatermark {
 		if log != nil {
 			log.Warn("nothing is remembered outside of the database: a database that was put back to an older state is not noticed", "hint", "give --watermark FILE on a volume of its own")
 		}
@@ -174,18 +176,18 @@ func alarm(log *slog.Logger) func(*store.TamperedError) {
 }
 
 // warnOfRole says when the database would let this process erase what happened.
-func (h *house) warnOfRole(ctx context.Context) error {
-	id, err := h.store.Identity(ctx)
+func (a *app) warnOfRole(ctx context.Context) error {
+	id, err := a.store.Identity(ctx)
 	if err == nil && id.Erases {
-		h.log.Warn("the database lets this server delete entries of the ledger", "hint", "connect with a role that can only add to it: docs/guides/postgresql.md")
+		a.log.Warn("the database lets this server delete entries of the ledger", "hint", "connect with a role that can only add to it: docs/guides/postgresql.md")
 	}
 	return err
 }
 
 // recordStart notes in the ledger of each tenant that a process began to serve it.
-func recordStart(ctx context.Context, s store.Store, key cli.Key, tenants ...string) error {
+func recordStart(ctx context.Context, s store.Store, key keyfile.Key, tenants ...string) error {
 	for _, tenant := range tenants {
-		facts := map[string]any{"version": cli.Version, "public_key": key.Signer.PublicKey()}
+		facts := map[string]any{"version": term.Version, "public_key": key.Signer.PublicKey()}
 		if err := records(s).Record(ctx, tenant, approval.EventStarted, "", serverName, facts); err != nil {
 			return fmt.Errorf("record the start: %w", err)
 		}

@@ -16,7 +16,8 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
@@ -33,8 +34,8 @@ func TestUsers4_2_CommandsRefuseAnotherKeyAndRotateIt(t *testing.T) { runScript(
 
 func TestM1_ARestoreRunsNothingTwice(t *testing.T) { runScript(t, "restore.txtar") }
 
-// sql runs statements on the database of a house, as somebody does who has it and not the key.
-func (h *testHouse) sql(t *testing.T, queries ...string) {
+// sql runs statements on the database of a server, as somebody does who has it and not the key.
+func (h *testServer) sql(t *testing.T, queries ...string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(h.dir, "s.db")+"?_pragma=busy_timeout(30000)")
 	if err != nil {
@@ -51,7 +52,7 @@ func (h *testHouse) sql(t *testing.T, queries ...string) {
 }
 
 // readiness asks which checks fail.
-func (h *testHouse) readiness(t *testing.T) (status int, failing []string) {
+func (h *testServer) readiness(t *testing.T) (status int, failing []string) {
 	t.Helper()
 	res, err := http.Get(h.ready.API + "/readyz")
 	if err != nil {
@@ -125,7 +126,7 @@ func TestH4_AForgedApprovalRunsNothingAndIsNotSigned(t *testing.T) {
 }
 
 // sealed is how many entries the ledger has that are signed.
-func (h *testHouse) sealed(t *testing.T) (int64, error) {
+func (h *testServer) sealed(t *testing.T) (int64, error) {
 	t.Helper()
 	c, err := h.client(t, "alice").Checkpoint(t.Context())
 	if err != nil {
@@ -198,7 +199,7 @@ func TestL15_StartsBackupsPruningAndRotationsAreInTheLedger(t *testing.T) {
 		return err
 	})
 	for event, want := range map[string]map[string]string{
-		approval.EventStarted: {"version": cli.Version, "public_key": before}, approval.EventBackedUp: {"sha256": ""}, approval.EventKeyRotated: {"old": before, "new": after},
+		approval.EventStarted: {"version": term.Version, "public_key": before}, approval.EventBackedUp: {"sha256": ""}, approval.EventKeyRotated: {"old": before, "new": after},
 	} {
 		leaf, there := facts[event]
 		if !there {
@@ -216,9 +217,9 @@ func TestL15_StartsBackupsPruningAndRotationsAreInTheLedger(t *testing.T) {
 	}
 }
 
-func openWith(t *testing.T, where cli.StoreConfig, key string) error {
+func openWith(t *testing.T, where config.Store, key string) error {
 	t.Helper()
-	where.KeyFile, where.Watermark = key, cli.NoWatermark
+	where.KeyFile, where.Watermark = key, config.NoWatermark
 	s, err := openStore(t.Context(), where, nil)
 	if err == nil {
 		err = s.Close()

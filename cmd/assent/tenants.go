@@ -14,9 +14,10 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/people"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/auth"
+	"github.com/assent-dev/assent/server/directory"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/plans"
 	"github.com/assent-dev/assent/value"
@@ -25,18 +26,18 @@ import (
 // tenant is what one tenant is made of.
 type tenant struct {
 	files
-	cfg    cli.TenantConfig
-	people people.Base
+	cfg    config.Tenant
+	people directory.Base
 	groups []string // that policies name
 }
 
 // tenants are all of them by name. It is the Planner of the service.
 type tenants map[string]*tenant
 
-func loadTenants(cfg cli.ServeConfig, log *slog.Logger) (tenants, error) {
+func loadTenants(cfg config.Serve, log *slog.Logger) (tenants, error) {
 	out := tenants{}
 	for _, c := range cfg.Tenants {
-		t, err := loadTenant(c, cfg.OnBrokenFiles == cli.DenyBroken, callLimits(cfg.Limits), log)
+		t, err := loadTenant(c, cfg.OnBrokenFiles == config.DenyBroken, callLimits(cfg.Limits), log)
 		if err != nil {
 			return nil, fmt.Errorf("tenant %s: %w", c.Name, err)
 		}
@@ -45,7 +46,7 @@ func loadTenants(cfg cli.ServeConfig, log *slog.Logger) (tenants, error) {
 	return out, nil
 }
 
-func loadTenant(cfg cli.TenantConfig, denyBroken bool, limits value.Limits, log *slog.Logger) (t *tenant, err error) {
+func loadTenant(cfg config.Tenant, denyBroken bool, limits value.Limits, log *slog.Logger) (t *tenant, err error) {
 	t = &tenant{files: files{tenant: cfg.Name, log: log}, cfg: cfg, groups: groupsOf(cfg.Policies)}
 	log = log.With("tenant", cfg.Name)
 	options := resolve.Options{Limits: limits, TrustedServers: cfg.TrustedServers, CaseSensitive: cfg.CaseSensitive}
@@ -58,13 +59,13 @@ func loadTenant(cfg cli.TenantConfig, denyBroken bool, limits value.Limits, log 
 		t.people, err = everybody(append(slices.Clone(t.groups), t.admins()))
 		return t, err
 	}
-	if t.watch, err = people.Watch(cfg.People, people.WatchOptions{ClosedGroups: cfg.OIDC != nil,
+	if t.watch, err = directory.Watch(cfg.People, directory.WatchOptions{ClosedGroups: cfg.OIDC != nil,
 		DenyBroken: denyBroken}); err != nil {
 		return nil, err
 	}
 	t.people = t.watch
 	if !cfg.Admins.FromSignIn {
-		t.people = people.Reserve(t.people, t.admins())
+		t.people = directory.Reserve(t.people, t.admins())
 	}
 	return t, nil
 }
@@ -90,7 +91,7 @@ func groupsOf(dirs []string) []string {
 }
 
 // everybody is the directory of --dev without people.yaml: one approver, you, who is in every group.
-func everybody(groups []string) (people.Base, error) {
+func everybody(groups []string) (directory.Base, error) {
 	var text strings.Builder
 	text.WriteString("schema_version: \"1.0.0\"\npeople:\n  - id: you\n    name: You\n    groups: [")
 	for _, g := range groups {
@@ -99,7 +100,7 @@ func everybody(groups []string) (people.Base, error) {
 	text.WriteString("]\n")
 	d, findings := people.Parse("the people of --dev", []byte(text.String()))
 	if d == nil {
-		return nil, &people.BrokenError{File: "the people of --dev", Findings: findings}
+		return nil, &directory.BrokenError{File: "the people of --dev", Findings: findings}
 	}
 	return d, nil
 }
@@ -113,8 +114,8 @@ func (ts tenants) Plan(ctx context.Context, name, agent string) (*approval.Compi
 	return t.plans.Plan(ctx, name, agent)
 }
 
-func (ts tenants) directories() people.Tenants {
-	out := people.Tenants{}
+func (ts tenants) directories() directory.Tenants {
+	out := directory.Tenants{}
 	for name, t := range ts {
 		out[name] = t.people
 	}

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -23,7 +23,7 @@ action_space: {local_tools: [{alias: grep}]}
 	if err := os.WriteFile(filepath.Join(agents, "desk.agf.yaml"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	all, err := loadTenants(cli.ServeConfig{Tenants: []cli.TenantConfig{
+	all, err := loadTenants(config.Serve{Tenants: []config.Tenant{
 		{Name: "acme", Agents: []string{agents}, CaseSensitive: []string{"tool grep"}},
 		{Name: "beta", Agents: []string{agents}},
 	}}, slog.New(slog.DiscardHandler))

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/term"
 )
 
 func last(id string) string { return id[len(id)-6:] }
@@ -22,14 +22,14 @@ func TestApproveAsksForTheID(t *testing.T) {
 		if typed == last(r.ID) {
 			typed = strings.ToUpper(typed) + "\n"
 		}
-		term := &terminal{in: strings.NewReader(typed)}
-		if code := h.run(t, term, "alice", "approve", r.ID); code != cli.ExitNo || !strings.Contains(term.out.String(), "stopped: nothing was done") {
-			t.Errorf("typed %q: exit %d\n%s", typed, code, term.out.String())
+		screen := &terminal{in: strings.NewReader(typed)}
+		if code := h.run(t, screen, "alice", "approve", r.ID); code != term.ExitNo || !strings.Contains(screen.out.String(), "stopped: nothing was done") {
+			t.Errorf("typed %q: exit %d\n%s", typed, code, screen.out.String())
 		}
 	}
-	term := &terminal{in: strings.NewReader(last(r.ID) + "\n")}
-	if code := h.run(t, term, "alice", "approve", r.ID); code != cli.ExitOK || !strings.Contains(term.out.String(), "approved: it may run now, once") {
-		t.Fatalf("exit %d\n%s", code, term.out.String())
+	screen := &terminal{in: strings.NewReader(last(r.ID) + "\n")}
+	if code := h.run(t, screen, "alice", "approve", r.ID); code != term.ExitOK || !strings.Contains(screen.out.String(), "approved: it may run now, once") {
+		t.Fatalf("exit %d\n%s", code, screen.out.String())
 	}
 	now, err := h.client(t, "alice").Request(t.Context(), r.ID)
 	if err != nil || now.State != approval.Approved || len(now.Votes) != 1 || !now.Votes[0].Full || now.GrantID != "" {
@@ -44,17 +44,17 @@ func TestLongCallIsNotShownFully(t *testing.T) {
 	wide := h.ask(t, `{"kind":"tool","tool":"trade","args":{"text":"`+strings.Repeat("a b ", 5000)+`"}}`)
 	huge := h.ask(t, `{"kind":"tool","tool":"trade","args":{"text":"`+strings.Repeat("x", 1<<20)+`"}}`)
 	for _, r := range []*approval.Request{many, wide} {
-		term := &terminal{in: strings.NewReader(last(r.ID) + "\n")}
-		if code := h.run(t, term, "alice", "approve", r.ID); code != cli.ExitNo || !strings.Contains(term.out.String(), "left out here: --all shows them") {
-			t.Errorf("exit %d\n%.2000s", code, term.out.String())
+		screen := &terminal{in: strings.NewReader(last(r.ID) + "\n")}
+		if code := h.run(t, screen, "alice", "approve", r.ID); code != term.ExitNo || !strings.Contains(screen.out.String(), "left out here: --all shows them") {
+			t.Errorf("exit %d\n%.2000s", code, screen.out.String())
 		}
-		term = &terminal{in: strings.NewReader(last(r.ID) + "\n")}
-		if code := h.run(t, term, "alice", "approve", "--all", r.ID); code != cli.ExitOK {
-			t.Errorf("exit %d\n%.2000s", code, term.out.String())
+		screen = &terminal{in: strings.NewReader(last(r.ID) + "\n")}
+		if code := h.run(t, screen, "alice", "approve", "--all", r.ID); code != term.ExitOK {
+			t.Errorf("exit %d\n%.2000s", code, screen.out.String())
 		}
 	}
-	term := &terminal{in: strings.NewReader(last(huge.ID) + "\n")}
-	if code := h.run(t, term, "alice", "approve", "--all", huge.ID); code != cli.ExitNo || !strings.Contains(term.out.String(), "can't be approved, only denied") {
+	screen := &terminal{in: strings.NewReader(last(huge.ID) + "\n")}
+	if code := h.run(t, screen, "alice", "approve", "--all", huge.ID); code != term.ExitNo || !strings.Contains(screen.out.String(), "can't be approved, only denied") {
 		t.Errorf("exit %d", code)
 	}
 }
@@ -64,11 +64,11 @@ func TestBrokenTerminalApprovesNothing(t *testing.T) {
 	h := start(t, "")
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1}}`)
 	env := map[string]string{"ASSENT_SERVER": h.ready.API, "ASSENT_TOKEN": h.token["alice"]}
-	code := cli.Assent{Backend: backend(), Streams: cli.Streams{
+	code := program{Backend: backend(), Streams: term.Streams{
 		In: strings.NewReader(last(r.ID) + "\n"), Out: brokenWriter{}, Err: io.Discard, OutTerminal: true, InTerminal: true, Env: func(n string) string { return env[n] },
 	}}.Run([]string{"approve", r.ID, "--yes", "--binding", r.Binding()})
 	now, err := h.client(t, "alice").Request(t.Context(), r.ID)
-	if code != cli.ExitFailure || err != nil || now.State != approval.Pending || len(now.Votes) != 0 {
+	if code != term.ExitFailure || err != nil || now.State != approval.Pending || len(now.Votes) != 0 {
 		t.Errorf("exit %d, %+v, %v", code, now, err)
 	}
 }
@@ -96,9 +96,9 @@ func TestEditInEditor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer typed.Close()
-	term := &terminal{in: in, env: map[string]string{"EDITOR": editor + " " + modes}}
-	if code := h.run(t, term, "alice", "edit", r.ID, "--reason", "limit"); code != cli.ExitOK {
-		t.Fatalf("exit %d\n%s", code, term.out.String())
+	screen := &terminal{in: in, env: map[string]string{"EDITOR": editor + " " + modes}}
+	if code := h.run(t, screen, "alice", "edit", r.ID, "--reason", "limit"); code != term.ExitOK {
+		t.Fatalf("exit %d\n%s", code, screen.out.String())
 	}
 	if mode, err := os.ReadFile(modes); err != nil || string(mode) != "mode 600\n" {
 		t.Errorf("%q, %v", mode, err)
@@ -109,9 +109,9 @@ func TestEditInEditor(t *testing.T) {
 	}
 	r = h.ask(t, `{"kind":"tool","tool":"trade","args":{"amount":1}}`)
 	for editor, want := range map[string]string{"true": "were not changed", "false": "the editor false"} {
-		term = &terminal{env: map[string]string{"VISUAL": editor}}
-		if code := h.run(t, term, "alice", "edit", r.ID); code == cli.ExitOK || !strings.Contains(term.out.String(), want) {
-			t.Errorf("%s: exit %d\n%s", editor, code, term.out.String())
+		screen = &terminal{env: map[string]string{"VISUAL": editor}}
+		if code := h.run(t, screen, "alice", "edit", r.ID); code == term.ExitOK || !strings.Contains(screen.out.String(), want) {
+			t.Errorf("%s: exit %d\n%s", editor, code, screen.out.String())
 		}
 	}
 }
@@ -124,17 +124,17 @@ applies: implicit
 rules: [{id: hide, match: {targets: [trade]}, approval: true, require: {arguments: {redact: [secret, deep.inner, list.1]}}}]
 `)
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1,"secret":"hunter2","deep":{"inner":"hunter3","outer":1},"list":["a","hunter4"]}}`)
-	term := &terminal{}
-	if code := h.run(t, term, "alice", "show", r.ID); code != cli.ExitOK {
-		t.Fatalf("exit %d\n%s", code, term.out.String())
+	screen := &terminal{}
+	if code := h.run(t, screen, "alice", "show", r.ID); code != term.ExitOK {
+		t.Fatalf("exit %d\n%s", code, screen.out.String())
 	}
-	got := term.out.String()
+	got := screen.out.String()
 	if arguments, _, _ := strings.Cut(got, "Message"); strings.Contains(arguments, "hunter") || !strings.Contains(got, "3 values are hidden by policy") || !strings.Contains(got, `"outer": 1`) {
 		t.Errorf("%s", got)
 	}
-	term = &terminal{env: map[string]string{"EDITOR": "cat"}}
-	if code := h.run(t, term, "alice", "edit", r.ID); code != cli.ExitFailure || strings.Contains(term.out.String(), "hunter") {
-		t.Errorf("exit %d\n%s", code, term.out.String())
+	screen = &terminal{env: map[string]string{"EDITOR": "cat"}}
+	if code := h.run(t, screen, "alice", "edit", r.ID); code != term.ExitFailure || strings.Contains(screen.out.String(), "hunter") {
+		t.Errorf("exit %d\n%s", code, screen.out.String())
 	}
 }
 
@@ -142,38 +142,38 @@ rules: [{id: hide, match: {targets: [trade]}, approval: true, require: {argument
 func TestWatchOnATerminal(t *testing.T) {
 	h := start(t, "")
 	in, keys := io.Pipe()
-	term := &terminal{in: in}
+	screen := &terminal{in: in}
 	ended := make(chan int, 1)
-	go func() { ended <- h.run(t, term, "alice", "watch") }()
-	term.saw(t, "0 wait for an answer")
+	go func() { ended <- h.run(t, screen, "alice", "watch") }()
+	screen.saw(t, "0 wait for an answer")
 	first := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1}}`)
-	term.saw(t, "> …"+last(first.ID))
+	screen.saw(t, "> …"+last(first.ID))
 	second := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":2}}`)
-	term.saw(t, last(second.ID))
+	screen.saw(t, last(second.ID))
 	typed := func(text string) {
 		if _, err := io.WriteString(keys, text); err != nil {
 			t.Error(err)
 		}
 	}
 	typed("j")
-	term.saw(t, "> …"+last(second.ID))
+	screen.saw(t, "> …"+last(second.ID))
 	typed("a")
-	term.saw(t, "To approve "+second.ID)
+	screen.saw(t, "To approve "+second.ID)
 	typed(last(first.ID) + "\n") // of the other one
-	term.saw(t, "stopped: nothing was done")
+	screen.saw(t, "stopped: nothing was done")
 	typed("\n")
 	typed("x\x1b[A") // keys that mean nothing
 	typed("a")
 	typed(last(second.ID) + "\n")
-	term.saw(t, "approved: it may run now, once")
+	screen.saw(t, "approved: it may run now, once")
 	typed("\n")
 	typed("d")
-	term.saw(t, "write the reason")
+	screen.saw(t, "write the reason")
 	typed("no need\n")
-	term.saw(t, "denied: it will not run")
+	screen.saw(t, "denied: it will not run")
 	typed("\nq")
-	if code := <-ended; code != cli.ExitOK {
-		t.Errorf("exit %d\n%s", code, term.out.String())
+	if code := <-ended; code != term.ExitOK {
+		t.Errorf("exit %d\n%s", code, screen.out.String())
 	}
 	for id, state := range map[string]approval.State{first.ID: approval.Denied, second.ID: approval.Approved} {
 		if r, err := h.client(t, "alice").Request(t.Context(), id); err != nil || r.State != state || r.Votes[0].Channel != "watch" {
@@ -190,9 +190,9 @@ func TestNoColor(t *testing.T) {
 		env  map[string]string
 		want bool
 	}{{nil, true}, {map[string]string{"NO_COLOR": "1"}, false}, {map[string]string{"TERM": "dumb"}, false}} {
-		term := &terminal{env: tt.env}
-		h.run(t, term, "alice", "show", r.ID)
-		if got := strings.Contains(term.out.String(), "\x1b["); got != tt.want {
+		screen := &terminal{env: tt.env}
+		h.run(t, screen, "alice", "show", r.ID)
+		if got := strings.Contains(screen.out.String(), "\x1b["); got != tt.want {
 			t.Errorf("%v: colour %t", tt.env, got)
 		}
 	}
@@ -231,9 +231,9 @@ rules: [{id: r, match: {targets: [trade]}, approval: {message_template: "Trade {
 		[]string{"approve", ids[2], "--yes", "--binding", "sha256:" + decoded + decoded}, []string{"revoke", decoded}, []string{decoded}, []string{"serve", "--agents", decoded},
 	)
 	for _, args := range runs {
-		term := &terminal{}
-		h.run(t, term, "alice", args...)
-		got := ours.ReplaceAllString(term.out.String(), "")
+		screen := &terminal{}
+		h.run(t, screen, "alice", args...)
+		got := ours.ReplaceAllString(screen.out.String(), "")
 		for _, r := range got {
 			if r != '\n' && (r < ' ' || r >= 0x7f && r < 0xa0 || strings.ContainsRune("\u202e\u202c\u200b\u200d\u2060\ufeff\u2028\u2029\U000e0041", r)) {
 				t.Errorf("%q shows %U:\n%q", args, r, got)
@@ -252,7 +252,7 @@ rules: [{id: r, match: {targets: [trade]}, approval: {message_template: "Trade {
 }
 
 // file writes a file and returns its name.
-func (h *testHouse) file(t *testing.T, text string) string {
+func (h *testServer) file(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -14,10 +14,12 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
-	"github.com/assent-dev/assent/approval/people"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/keyfile"
+	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/server/auth"
+	"github.com/assent-dev/assent/server/directory"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/watermark"
 )
@@ -43,8 +45,8 @@ func backup(ctx context.Context, s store.Store, w io.Writer) error {
 
 // restore fills a store, or takes it as it is, and voids what must not outlive that. Until it is done no service opens the store, so it can be
 // run again.
-func restore(ctx context.Context, c cli.StoreConfig, from io.Reader) (done cli.Restored, err error) {
-	if _, err := cli.LoadKey(c.KeyFile); err != nil {
+func restore(ctx context.Context, c config.Store, from io.Reader) (done operate.Restored, err error) {
+	if _, err := keyfile.Load(c.KeyFile); err != nil {
 		return done, fmt.Errorf("%w; it must be the key that signed the ledger of the backup: give --key", err)
 	}
 	s, err := openStore(ctx, c, nil)
@@ -77,7 +79,7 @@ func restore(ctx context.Context, c cli.StoreConfig, from io.Reader) (done cli.R
 type restoring struct {
 	*keyedStore
 	how  string
-	done cli.Restored
+	done operate.Restored
 }
 
 func (r *restoring) void(ctx context.Context) error {
@@ -158,7 +160,7 @@ func (r *restoring) endTokens(ctx context.Context, tenant string) (n int, err er
 func (r *restoring) endSignIns(ctx context.Context, tenants []string) error {
 	buckets := auth.Buckets()
 	for _, tenant := range tenants {
-		buckets = append(buckets, people.Bucket(tenant))
+		buckets = append(buckets, directory.Bucket(tenant))
 	}
 	for _, bucket := range buckets {
 		all, err := r.ListValues(ctx, bucket, time.Time{})
@@ -230,17 +232,17 @@ func sealWhole(ctx context.Context, s store.Store, sign func(ledger.Checkpoint) 
 }
 
 // rotateKey binds a store to the key in another file.
-func rotateKey(ctx context.Context, c cli.StoreConfig, keyFile, mark string) (before, after string, err error) {
-	old, err := cli.LoadKey(c.KeyFile)
+func rotateKey(ctx context.Context, c config.Store, keyFile, mark string) (before, after string, err error) {
+	old, err := keyfile.Load(c.KeyFile)
 	if err != nil {
 		return "", "", err
 	}
 	host, _ := os.Hostname() // only a name for people to tell keys apart
-	next, _, err := cli.MakeKey(keyFile, host)
+	next, _, err := keyfile.Make(keyFile, host)
 	if err != nil {
 		return "", "", err
 	}
-	if c.Watermark != cli.NoWatermark && mark != cli.NoWatermark {
+	if c.Watermark != config.NoWatermark && mark != config.NoWatermark {
 		if err := watermark.Copy(c.Watermark, mark); err != nil {
 			return "", "", err
 		}

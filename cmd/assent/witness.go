@@ -6,22 +6,22 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/internal/guard"
 	"github.com/assent-dev/assent/server/witness"
 )
 
 // buildWitness makes what shows the ledgers to witnesses.
-func (h *house) buildWitness() error {
-	cfg := witness.Config{Store: h.store, PublicKey: h.key.Signer.PublicKey(), Log: h.log, Now: time.Now}
-	for _, c := range h.cfg.Witnesses {
+func (a *app) buildWitness() error {
+	cfg := witness.Config{Store: a.store, PublicKey: a.key.Signer.PublicKey(), Log: a.log, Now: time.Now}
+	for _, c := range a.cfg.Witnesses {
 		w, err := newWitness(c)
 		if err != nil {
 			return fmt.Errorf("witness %s: %w", c.Name, err)
 		}
 		cfg.Targets = append(cfg.Targets, witness.Target{Name: c.Name, Witness: w, Every: c.Every, Required: c.Required})
 	}
-	h.witness = witness.New(cfg)
+	a.witness = witness.New(cfg)
 	return nil
 }
 
@@ -30,13 +30,13 @@ const askTime = 10 * time.Second
 
 // askWitnesses shows the ledgers once before anything is answered, so that a log which a witness contradicts is stopped from the first call on. That a
 // witness can't be reached keeps nobody from starting: the log tells of it.
-func (h *house) askWitnesses(ctx context.Context) {
+func (a *app) askWitnesses(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	_ = h.witness.Round(ctx)
+	_ = a.witness.Round(ctx)
 }
 
-func newWitness(c cli.WitnessConfig) (witness.Witness, error) {
+func newWitness(c config.Witness) (witness.Witness, error) {
 	if c.File != "" {
 		return witness.File(c.File, time.Now), nil
 	}

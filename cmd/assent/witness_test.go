@@ -15,14 +15,16 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/client"
-	"github.com/assent-dev/assent/internal/cli"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/operate"
+	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
 )
 
 // witnessToken makes a token of a running service, and returns the file that holds it.
-func (h *testHouse) witnessToken(t *testing.T) string {
+func (h *testServer) witnessToken(t *testing.T) string {
 	t.Helper()
 	s, err := openStore(t.Context(), h.where(), nil)
 	if err != nil {
@@ -37,7 +39,7 @@ func (h *testHouse) witnessToken(t *testing.T) string {
 }
 
 // kept asks a service what it keeps of the other's ledger.
-func (h *testHouse) kept(t *testing.T, tokenFile string) (out openapi.Witnessed, status int) {
+func (h *testServer) kept(t *testing.T, tokenFile string) (out openapi.Witnessed, status int) {
 	t.Helper()
 	token, err := os.ReadFile(tokenFile)
 	if err != nil {
@@ -71,10 +73,10 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 	if _, status := second.kept(t, token); status != http.StatusNotFound {
 		t.Fatalf("status %d before anything was shown", status)
 	}
-	w := cli.WitnessConfig{Name: "second", Assent: second.ready.API, TokenFile: token, Loopback: true, Every: 20 * time.Millisecond, Required: true}
-	witnessed := func(key string) func(*cli.ServeConfig) {
-		return func(c *cli.ServeConfig) {
-			c.Witnesses, c.KeyFile, c.Watermark = []cli.WitnessConfig{w}, key, cli.NoWatermark
+	w := config.Witness{Name: "second", Assent: second.ready.API, TokenFile: token, Loopback: true, Every: 20 * time.Millisecond, Required: true}
+	witnessed := func(key string) func(*config.Serve) {
+		return func(c *config.Serve) {
+			c.Witnesses, c.KeyFile, c.Watermark = []config.Witness{w}, key, config.NoWatermark
 		}
 	}
 	dir := t.TempDir()
@@ -84,23 +86,23 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 		}
 	}
 	key, next := filepath.Join(dir, "k"), filepath.Join(dir, "next")
-	h := startWith(t, &testHouse{dir: dir, token: map[string]string{}}, witnessed(key))
+	h := startWith(t, &testServer{dir: dir, token: map[string]string{}}, witnessed(key))
 	h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
 	testwait.Until(t, "the ledger is shown", func() bool { kept, _ := second.kept(t, token); return kept.Size == 6 })
 	export := filepath.Join(h.dir, "export.jsonl")
 	verify := func(want int, says string, more ...string) {
 		t.Helper()
-		term := &terminal{}
+		screen := &terminal{}
 		args := append([]string{"audit", "verify", export, "--public-key", key + ".pub", "--witness", second.ready.API}, more...)
-		if code := h.run(t, term, "", args...); code != want || !strings.Contains(term.out.String(), says) {
-			t.Fatalf("exit %d, want %d and %q\n%s", code, want, says, term.out.String())
+		if code := h.run(t, screen, "", args...); code != want || !strings.Contains(screen.out.String(), says) {
+			t.Fatalf("exit %d, want %d and %q\n%s", code, want, says, screen.out.String())
 		}
 	}
-	if code := h.run(t, &terminal{}, "alice", "audit", "export", "--out", export); code != cli.ExitOK {
+	if code := h.run(t, &terminal{}, "alice", "audit", "export", "--out", export); code != term.ExitOK {
 		t.Fatalf("exit %d", code)
 	}
-	verify(cli.ExitOK, "begins with the 6 entries of the older checkpoint", "--witness-token-file", token)
-	verify(cli.ExitFailure, "it answers 401")
+	verify(term.ExitOK, "begins with the 6 entries of the older checkpoint", "--witness-token-file", token)
+	verify(term.ExitFailure, "it answers 401")
 	if err := h.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -115,11 +117,11 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	where := cli.StoreConfig{Where: filepath.Join(h.dir, "s.db"), KeyFile: key, Watermark: cli.NoWatermark}
-	if _, _, err := rotateKey(t.Context(), where, next, cli.NoWatermark); err != nil {
+	where := config.Store{Where: filepath.Join(h.dir, "s.db"), KeyFile: key, Watermark: config.NoWatermark}
+	if _, _, err := rotateKey(t.Context(), where, next, config.NoWatermark); err != nil {
 		t.Fatal(err)
 	}
-	h = startWith(t, &testHouse{dir: dir, token: map[string]string{}}, witnessed(next))
+	h = startWith(t, &testServer{dir: dir, token: map[string]string{}}, witnessed(next))
 	testwait.Until(t, "the witness follows the key", func() bool {
 		kept, _ := second.kept(t, token)
 		public, err := os.ReadFile(next + ".pub")
@@ -133,15 +135,15 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 	}
 	exec("DELETE FROM requests WHERE version = 1; DELETE FROM entries; INSERT INTO entries SELECT * FROM saved_entries; DELETE FROM hashes; INSERT INTO hashes SELECT * FROM saved_hashes; " +
 		"DELETE FROM trees; INSERT INTO trees SELECT * FROM saved")
-	cfg := cli.ServeConfig{
+	cfg := config.Serve{
 		Listen: "127.0.0.1:0", Store: where.Where, Drain: time.Second,
-		Tenants: []cli.TenantConfig{{Name: "default", Agents: []string{dir}, People: filepath.Join(dir, "people.yaml")}},
+		Tenants: []config.Tenant{{Name: "default", Agents: []string{dir}, People: filepath.Join(dir, "people.yaml")}},
 	}
 	witnessed(next)(&cfg)
 	ctx, cancel := context.WithCancel(t.Context())
-	ready, ended := make(chan cli.Ready, 1), make(chan error, 1)
+	ready, ended := make(chan operate.Ready, 1), make(chan error, 1)
 	var log testwait.Buffer
-	go func() { ended <- serve(ctx, cfg, &log, func(r cli.Ready) { ready <- r }) }()
+	go func() { ended <- serve(ctx, cfg, &log, func(r operate.Ready) { ready <- r }) }()
 	select {
 	case h.ready = <-ready:
 	case err := <-ended:

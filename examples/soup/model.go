@@ -36,6 +36,8 @@ func (script) Respond(_ context.Context, messages []*content.Message, _ *agent.O
 }
 
 // Stream is Respond in one piece.
-func (s script) Stream(ctx context.Context, messages []*content.Message, opt *agent.Options) iter.Seq2[*agent.Update, error] {
+func (s script) Stream(
+	ctx context.Context, messages []*content.Message, opt *agent.Options,
+) iter.Seq2[*agent.Update, error] {
 	return agent.StreamOf(s.Respond(ctx, messages, opt))
 }

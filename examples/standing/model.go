@@ -47,6 +47,8 @@ func report(results *content.Message) string {
 	return "I have not paid."
 }
 
-func (s script) Stream(ctx context.Context, messages []*content.Message, opt *agent.Options) iter.Seq2[*agent.Update, error] {
+func (s script) Stream(
+	ctx context.Context, messages []*content.Message, opt *agent.Options,
+) iter.Seq2[*agent.Update, error] {
 	return agent.StreamOf(s.Respond(ctx, messages, opt))
 }

@@ -79,8 +79,10 @@ func newOffice(dir string, client agent.ChatClient, p page) (*office, error) {
 	}
 	loop := agent.NewFunctionInvoking(client, agent.LoopConfig{Decider: rules})
 	return &office{store: store, page: p, agent: agent.NewChatAgent(loop, agent.ChatAgentConfig{
-		Name: "travel", Instructions: instructions, Store: store,
-		Tools: []agent.Tool{searchFlights(), &bookFlight{ledger: filepath.Join(dir, "bookings.jsonl")}},
+		Name:         "travel",
+		Instructions: instructions,
+		Store:        store,
+		Tools:        []agent.Tool{searchFlights(), &bookFlight{ledger: filepath.Join(dir, "bookings.jsonl")}},
 	})}, nil
 }
 

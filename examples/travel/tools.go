@@ -27,7 +27,7 @@ func flights(to string) []flight {
 	}[to]
 }
 
-// onSale tells whether a flight is to be had for a price: what is approved must be what is paid.
+// onSale reports whether a flight is to be had for a price: what is approved must be what is paid.
 func onSale(want order) bool {
 	for _, city := range []string{"Lisbon", "Porto", "Tokyo"} {
 		if slices.ContainsFunc(flights(city), func(f flight) bool { return f.Flight == want.Flight && f.Price == want.Price }) {
@@ -90,7 +90,9 @@ func (*bookFlight) Invoke(_ context.Context, call *content.FunctionCall) (any, e
 }
 
 // Resume goes on with the passenger's name, which the schema has accepted.
-func (b *bookFlight) Resume(_ context.Context, call *content.FunctionCall, _ json.RawMessage, answers []content.InputResponse) (any, error) {
+func (b *bookFlight) Resume(
+	_ context.Context, call *content.FunctionCall, _ json.RawMessage, answers []content.InputResponse,
+) (any, error) {
 	want, err := orderOf(call)
 	if err != nil {
 		return nil, err

@@ -70,7 +70,7 @@ func New(t testing.TB, file string) *Server {
 	return s
 }
 
-// updating tells whether the test runs with -update. The flag is looked up since it belongs to another package.
+// updating reports whether the test runs with -update. The flag is looked up since it belongs to another package.
 func updating() bool {
 	f := flag.Lookup("update")
 	return f != nil && f.Value.String() == "true"

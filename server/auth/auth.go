@@ -27,7 +27,7 @@ import (
 	"github.com/alexedwards/scs/v2"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/server/directory"
 	"github.com/assent-dev/assent/server/quota"
 	"github.com/assent-dev/assent/store"
 )
@@ -39,10 +39,10 @@ const (
 	LinkAge  = 10 * time.Minute // a one-time link, and a sign-in under way
 )
 
-// Directory knows people; people.Joined is one.
+// Directory knows people; directory.Joined is one.
 type Directory interface {
 	Person(ctx context.Context, tenant, name string) (approval.Person, bool, error)
-	SignIn(ctx context.Context, tenant string, c people.Claims, until time.Time) (approval.Person, error)
+	SignIn(ctx context.Context, tenant string, c directory.Claims, until time.Time) (approval.Person, error)
 }
 
 // Config says who may sign in, and where what is needed for it is.

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/server/directory"
 	"github.com/assent-dev/assent/server/quota"
 )
 
@@ -98,7 +99,7 @@ func (a *Auth) finish(w http.ResponseWriter, r *http.Request, p *provider, f flo
 		return err
 	}
 	who, err := a.cfg.People.SignIn(r.Context(), p.Tenant, c, a.cfg.Now().Add(Absolute))
-	if errors.Is(err, people.ErrUnknown) || errors.Is(err, people.ErrConflict) {
+	if errors.Is(err, directory.ErrUnknown) || errors.Is(err, directory.ErrConflict) {
 		return &refusedError{c, err}
 	}
 	if err == nil {
@@ -112,7 +113,7 @@ func (a *Auth) finish(w http.ResponseWriter, r *http.Request, p *provider, f flo
 
 // refusedError is a sign-in of somebody whom the provider vouches for, and whom the directory doesn't let in.
 type refusedError struct {
-	claims people.Claims
+	claims directory.Claims
 	err    error
 }
 
@@ -179,10 +180,10 @@ func (a *Auth) fail(w http.ResponseWriter, r *http.Request, p *provider, err err
 		m.Text = "This sign-in was begun in another browser or tab, or more than ten minutes ago."
 	case errors.Is(err, errDeclined):
 		m.Title, m.Text = "Not signed in", p.Title+" didn't sign you in."
-	case errors.Is(err, people.ErrUnknown):
+	case errors.Is(err, directory.ErrUnknown):
 		m.Title = "Not in the directory"
 		m.Text = p.Title + " knows you, but the directory of people here doesn't. Whoever runs assent can add you, or a group that you are in."
-	case errors.Is(err, people.ErrConflict):
+	case errors.Is(err, directory.ErrConflict):
 		m.Title = "Two people in one account"
 		m.Text = "The names of this account belong to two people of the directory. Whoever runs assent can mend it."
 	case errors.Is(err, errStore):

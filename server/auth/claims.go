@@ -10,15 +10,15 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
-	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/server/directory"
 )
 
 // claims are what a provider says about a person, in the ID token and, for what that lacks, at its UserInfo endpoint:
 // OpenID Connect lets a provider leave everything but the subject to the latter.
 func (p *provider) claims(
 	ctx context.Context, d *discovered, token *oidc.IDToken, tokens *oauth2.Token,
-) (people.Claims, error) {
-	c := people.Claims{Issuer: token.Issuer, Subject: token.Subject}
+) (directory.Claims, error) {
+	c := directory.Claims{Issuer: token.Issuer, Subject: token.Subject}
 	said := map[string]any{}
 	if err := token.Claims(&said); err != nil {
 		return c, fmt.Errorf("read the ID token: %w", err)
@@ -67,7 +67,7 @@ func (p *provider) complete(said, more map[string]any) {
 }
 
 // read reads what the directory needs. Claims of odd types bring nothing: no address, no groups.
-func (p *provider) read(c *people.Claims, said map[string]any) {
+func (p *provider) read(c *directory.Claims, said map[string]any) {
 	c.Email, _ = said[claimEmail].(string)
 	c.Name, _ = said[claimName].(string)
 	c.EmailVerified = said[claimVerified] == true || said[claimVerified] == "true" // some send text

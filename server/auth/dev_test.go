@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/server/auth"
+	"github.com/assent-dev/assent/server/directory"
 )
 
 func (h *house) link(person string) string {
@@ -121,7 +121,7 @@ func TestDevLinkRefused(t *testing.T) {
 		t.Errorf("another tenant: %v", err)
 	}
 	gone := h.link("bob")
-	h.people.set(func() { h.people.base = people.Tenants{} })
+	h.people.set(func() { h.people.base = directory.Tenants{} })
 	if res := h.browser().do(http.MethodPost, gone, nil); res.StatusCode != http.StatusGone {
 		t.Errorf("taken out of the directory: %d", res.StatusCode)
 	}
@@ -129,7 +129,7 @@ func TestDevLinkRefused(t *testing.T) {
 	if res := h.browser().do(http.MethodPost, gone, nil); res.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("store lost: %d", res.StatusCode)
 	}
-	h.people.set(func() { h.people.base = people.Tenants{"acme": read(t, directory)} })
+	h.people.set(func() { h.people.base = directory.Tenants{"acme": read(t, peopleFile)} })
 	if _, err := h.auth.DevLink(t.Context(), "acme", "bob"); err == nil {
 		t.Error("a link that is nowhere")
 	}

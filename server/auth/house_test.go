@@ -22,6 +22,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/server/auth"
+	"github.com/assent-dev/assent/server/directory"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -148,7 +149,7 @@ func (r *records) PutRecord(_ context.Context, rec store.Record) (int64, error) 
 	return 1, r.lost
 }
 
-const directory = `schema_version: "1.0.0"
+const peopleFile = `schema_version: "1.0.0"
 people:
   - {id: alice@example.com, name: Alice Doe, groups: [desk-heads]}
   - {id: bob, groups: [risk]}
@@ -177,11 +178,11 @@ type house struct {
 // switched is a directory that can be replaced or lost.
 type switched struct {
 	mu   sync.Mutex
-	base people.Base
+	base directory.Base
 	lost error
 }
 
-func (s *switched) get() (people.Base, error) {
+func (s *switched) get() (directory.Base, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.base, s.lost
@@ -230,13 +231,13 @@ func open(t *testing.T, dev bool) *house {
 	t.Helper()
 	h := &house{
 		t: t, values: &values{all: map[[2]string]value{}}, used: &records{all: map[[2]string]store.Record{}},
-		people: &switched{base: people.Tenants{"acme": read(t, directory)}}, now: time.Now(),
+		people: &switched{base: directory.Tenants{"acme": read(t, peopleFile)}}, now: time.Now(),
 	}
 	h.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serve(w, r) }))
 	h.cfg = auth.Config{
 		URL: "http://" + h.server.Listener.Addr().String(), Dev: dev, Values: h.values, Records: h.used, Now: h.clock,
 		Key: []byte("a key of the server's, thirty-two"), Record: h.record,
-		People: people.With(h.people, h.values, h.clock), Log: slog.New(slog.NewTextHandler(&guarded{h: h}, nil)),
+		People: directory.With(h.people, h.values, h.clock), Log: slog.New(slog.NewTextHandler(&guarded{h: h}, nil)),
 	}
 	if dev {
 		h.server.Start()

@@ -14,7 +14,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
-	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/server/directory"
 )
 
 const (
@@ -245,26 +245,26 @@ func (p *provider) endSession(back string) string {
 }
 
 // exchange turns a code into what the provider says about the person. The tokens end here.
-func (p *provider) exchange(ctx context.Context, code string, f flow) (people.Claims, error) {
+func (p *provider) exchange(ctx context.Context, code string, f flow) (directory.Claims, error) {
 	d, err := p.discover(ctx)
 	if err != nil {
-		return people.Claims{}, err
+		return directory.Claims{}, err
 	}
 	ctx = oidc.ClientContext(ctx, p.client)
 	tokens, err := d.oauth.Exchange(ctx, code, oauth2.VerifierOption(f.Verifier))
 	if err != nil {
-		return people.Claims{}, exchangeError(err)
+		return directory.Claims{}, exchangeError(err)
 	}
 	raw, ok := tokens.Extra("id_token").(string)
 	if !ok {
-		return people.Claims{}, errors.New("the provider sent no ID token")
+		return directory.Claims{}, errors.New("the provider sent no ID token")
 	}
 	token, d, err := p.verify(ctx, d, raw)
 	if err == nil {
 		err = p.confirm(token, tokens.AccessToken, f)
 	}
 	if err != nil {
-		return people.Claims{}, err
+		return directory.Claims{}, err
 	}
 	return p.claims(ctx, d, token, tokens)
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/server/auth"
+	"github.com/assent-dev/assent/server/directory"
 )
 
 func TestSignIn(t *testing.T) {
@@ -322,7 +322,7 @@ func TestSignInThatCannotBeKept(t *testing.T) {
 func TestConflict(t *testing.T) {
 	h := open(t, false)
 	both := "schema_version: \"1.0.0\"\npeople:\n  - {id: alice@example.com}\n  - {id: bob, also: [\"oidc:" + h.idp.URL + "|abc123\"]}\n"
-	h.people.set(func() { h.people.base = people.Tenants{"acme": read(t, both)} })
+	h.people.set(func() { h.people.base = directory.Tenants{"acme": read(t, both)} })
 	if res := h.browser().get("/auth/start/corp"); res.StatusCode != http.StatusForbidden || !strings.Contains(res.body, "two people") {
 		t.Errorf("%d %s", res.StatusCode, res.body)
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/server/auth"
+	"github.com/assent-dev/assent/server/directory"
 )
 
 // signedIn is a browser whose person is signed in.
@@ -134,7 +134,7 @@ func TestSignOut(t *testing.T) {
 		t.Errorf("no way to sign out of the provider (%s):\n%s", end, res.body)
 	}
 	bob := read(t, "schema_version: \"1.0.0\"\npeople:\n  - {id: alice@example.com, groups: [desk-heads]}\n  - {id: bob}\ngroups: {desk-heads: {}, x: {}}\n")
-	h.people.set(func() { h.people.base = people.Tenants{"acme": bob} })
+	h.people.set(func() { h.people.base = directory.Tenants{"acme": bob} })
 	h.idp.set(func() { h.idp.claims = map[string]any{"sub": "b", "email": "bob@example.com", "groups": []string{"x"}} })
 	other := h.browser()
 	other.get("/auth/start/corp")
@@ -256,12 +256,12 @@ func TestMiddleware(t *testing.T) {
 	}
 	h.people.set(func() {
 		h.people.lost = nil
-		h.people.base = people.Tenants{"acme": read(t, strings.Replace(directory, "[desk-heads]", "[]", 1))}
+		h.people.base = directory.Tenants{"acme": read(t, strings.Replace(peopleFile, "[desk-heads]", "[]", 1))}
 	})
 	if got := b.who(); got != "true acme alice@example.com [risk] oidc corp /who" {
 		t.Errorf("groups are those of now: %s", got)
 	}
-	h.people.set(func() { h.people.base = people.Tenants{} })
+	h.people.set(func() { h.people.base = directory.Tenants{} })
 	if res := b.get("/"); res.StatusCode != http.StatusForbidden || !strings.Contains(res.body, "Sign out") {
 		t.Errorf("taken out of the directory: %d %s", res.StatusCode, res.body)
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/server/auth"
+	"github.com/assent-dev/assent/server/directory"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"
 )
@@ -28,7 +28,7 @@ func (h *house) onSQLite() store.Store {
 		}
 	})
 	h.cfg.Values, h.cfg.Records = s, s
-	h.cfg.People = people.With(h.people, s, h.clock)
+	h.cfg.People = directory.With(h.people, s, h.clock)
 	h.restart()
 	return s
 }
@@ -58,7 +58,7 @@ func TestSignInOnSQLite(t *testing.T) {
 		t.Error("idle")
 	}
 	b = h.signedIn()
-	h.people.set(func() { h.people.base = people.Tenants{"acme": read(t, "schema_version: \"1.0.0\"\npeople: []\n")} })
+	h.people.set(func() { h.people.base = directory.Tenants{"acme": read(t, "schema_version: \"1.0.0\"\npeople: []\n")} })
 	if res := b.get("/"); res.StatusCode != http.StatusForbidden {
 		t.Errorf("taken out of the directory: %d", res.StatusCode)
 	}

@@ -24,7 +24,7 @@ type Book struct {
 type Entry struct {
 	ID       string   `json:"id"`
 	Request  *Request `json:"request,omitempty"`
-	Reused   bool     `json:"reused,omitempty"`   // another call was asked about under this id, so an answer must show which it means
+	Reused   bool     `json:"reused,omitempty"`   // two calls had this id: an answer must show which it means
 	Approved bool     `json:"approved,omitempty"` // of a closed one
 }
 
@@ -37,7 +37,7 @@ func (r *Request) MarshalJSON() ([]byte, error) { return WriteContent(r.InputReq
 
 // UnmarshalJSON reads the content; anything but a request is an error.
 func (r *Request) UnmarshalJSON(raw []byte) error {
-	c, err := ReadContent(raw)
+	c, err := readContent(raw)
 	if err != nil {
 		return err
 	}

@@ -160,12 +160,12 @@ func (w *Warner) NoThread(ctx context.Context, layer, consequence string) {
 	}
 }
 
-// Invocable returns the calls of functions that run here when they stand beside calls that the
+// invocable returns the calls of functions that run here when they stand beside calls that the
 // caller runs.
-func (b Toolbox) Invocable(messages []*content.Message) []*content.FunctionCall {
+func (b Toolbox) invocable(messages []*content.Message) []*content.FunctionCall {
 	var mine []*content.FunctionCall
 	theirs := false
-	for _, call := range OpenCalls(messages) {
+	for _, call := range openCalls(messages) {
 		switch {
 		case len(b.Functions(call.Name)) > 0:
 			mine = append(mine, call)

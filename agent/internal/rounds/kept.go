@@ -30,8 +30,8 @@ func WriteContent(c content.Content) ([]byte, error) {
 	return json.Marshal(k)
 }
 
-// ReadContent reads what WriteContent writes.
-func ReadContent(raw []byte) (content.Content, error) {
+// readContent reads what WriteContent writes.
+func readContent(raw []byte) (content.Content, error) {
 	var k kept
 	if err := json.Unmarshal(raw, &k); err != nil {
 		return nil, err

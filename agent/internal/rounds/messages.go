@@ -16,7 +16,9 @@ func Each(messages []*content.Message, do func(At, content.Content)) {
 
 // Rewrite puts other contents into the messages, nil for none, and leaves out the messages that
 // this empties.
-func Rewrite(messages []*content.Message, first int, other func(At, content.Content) content.Content) (out []*content.Message, fresh int) {
+func Rewrite(
+	messages []*content.Message, first int, other func(At, content.Content) content.Content,
+) (out []*content.Message, fresh int) {
 	for i, m := range messages {
 		changed := false
 		var kept []content.Content
@@ -41,8 +43,8 @@ func Rewrite(messages []*content.Message, first int, other func(At, content.Cont
 	return out, fresh
 }
 
-// OpenCalls returns the live calls of functions that have no result in the same messages.
-func OpenCalls(messages []*content.Message) []*content.FunctionCall {
+// openCalls returns the live calls of functions that have no result in the same messages.
+func openCalls(messages []*content.Message) []*content.FunctionCall {
 	done := map[string]bool{}
 	Each(messages, func(_ At, c content.Content) {
 		if r, ok := c.(*content.FunctionResult); ok {

@@ -34,7 +34,10 @@ func (p *Parked) Park(t *agent.Thread, key string, q content.InputRequest) error
 		return err
 	}
 	p.Thread = t.ID
-	p.Requests = append(slices.DeleteFunc(p.Requests, func(old *Request) bool { return old.InputRequestID() == q.InputRequestID() }), snap)
+	p.Requests = slices.DeleteFunc(p.Requests, func(old *Request) bool {
+		return old.InputRequestID() == q.InputRequestID()
+	})
+	p.Requests = append(p.Requests, snap)
 	return t.Put(key, p)
 }
 
@@ -61,7 +64,9 @@ func Approvals(requests []content.InputRequest) []content.Content {
 
 // SettleParked approves the parked calls that are free and asks about the others when the run has
 // gone well; a run that failed leaves both where they are.
-func SettleParked(in Input, state *Parked, key string, free, asked []content.InputRequest, take func(content.Content) (bool, error)) *Round {
+func SettleParked(
+	in Input, state *Parked, key string, free, asked []content.InputRequest, take func(content.Content) (bool, error),
+) *Round {
 	t := in.Thread()
 	injected := in.InsertAnswers(Approvals(free))
 	seen := map[string]bool{}
@@ -130,6 +135,6 @@ func ParkInvocable(
 		q := &content.ToolApprovalRequest{RequestID: "ficc_" + call.CallID, Call: call, NoConfirmation: true}
 		return false, state.Park(t, key, q)
 	})
-	r.Choose = func(messages []*content.Message) { mine = tools.Invocable(messages) }
+	r.Choose = func(messages []*content.Message) { mine = tools.invocable(messages) }
 	return r, nil
 }

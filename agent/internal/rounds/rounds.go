@@ -129,7 +129,9 @@ func (r *Round) finish(whole *agent.Response) (Ending, error) {
 }
 
 // Stream runs the rounds piece by piece.
-func (s *stack) Stream(ctx context.Context, messages []*content.Message, opt *agent.Options) iter.Seq2[*agent.Update, error] {
+func (s *stack) Stream(
+	ctx context.Context, messages []*content.Message, opt *agent.Options,
+) iter.Seq2[*agent.Update, error] {
 	return func(yield func(*agent.Update, error) bool) {
 		r, err := s.begin(ctx, Input{Messages: messages, Options: opt, Streaming: true})
 		for err == nil && r != nil {
@@ -174,7 +176,7 @@ func (s *stack) pass(ctx context.Context, r *Round, yield func(*agent.Update) bo
 			continue
 		}
 		all, held = append(all, u), append(held, u)
-		if r.Choose != nil && len(OpenCalls(agent.Join(held).Messages)) > 0 {
+		if r.Choose != nil && len(openCalls(agent.Join(held).Messages)) > 0 {
 			continue
 		}
 		if err := out.release(held); err != nil {

@@ -17,7 +17,7 @@ type Standing[Rule any] struct {
 	Rules   []Rule            `json:"rules,omitempty"`
 	Wishes  []Rule            `json:"wishes,omitempty"` // rules to be, of answers that the inner client has not taken yet
 	Minted  int               `json:"minted,omitempty"` // rules and wishes so far, for ids
-	Manual  []string          `json:"manual,omitempty"` // requests for whose automatic approval was refused: a person answers them
+	Manual  []string          `json:"manual,omitempty"` // requests that only a person answers now
 }
 
 // Waiting is a request that is approved automatically, and by what.
@@ -51,7 +51,7 @@ func WithoutScopes(messages []*content.Message) []*content.Message {
 func (s *Standing[Rule]) Collected(key string) ([]content.Content, error) {
 	var out []content.Content
 	for _, raw := range s.Answers {
-		c, err := ReadContent(raw)
+		c, err := readContent(raw)
 		if err != nil {
 			return nil, fmt.Errorf("the state %q of the thread: %w", key, err)
 		}

@@ -64,7 +64,9 @@ func (s *strainer) update(u *agent.Update) (*agent.Update, error) {
 		return &out, nil
 	}
 	s.head = &agent.Update{Role: out.Role, MessageID: out.MessageID, AuthorName: out.AuthorName}
-	out.Role, out.MessageID, out.AuthorName = "", "", ""
+	out.Role = ""
+	out.MessageID = ""
+	out.AuthorName = ""
 	if out.ID == "" && out.Model == "" && out.ConversationID == "" && out.FinishReason == "" && len(out.Refused) == 0 {
 		return nil, nil
 	}
@@ -78,9 +80,8 @@ func (s *strainer) follow(u *agent.Update) {
 		return
 	}
 	s.head = nil
-	other := h.MessageID != "" && u.MessageID != "" && h.MessageID != u.MessageID || u.Role != "" && h.Role != "" && u.Role != h.Role ||
-		u.AuthorName != "" && h.AuthorName != "" && u.AuthorName != h.AuthorName
-	if other {
+	differ := func(a, b string) bool { return a != "" && b != "" && a != b }
+	if differ(h.MessageID, u.MessageID) || differ(string(h.Role), string(u.Role)) || differ(h.AuthorName, u.AuthorName) {
 		return
 	}
 	fill := func(to *string, v string) {

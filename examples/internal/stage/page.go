@@ -23,7 +23,12 @@ type Page struct {
 
 // NewPage returns a page for a user and an agent of these names.
 func NewPage(w io.Writer, user, agent string) *Page {
-	return &Page{w: w, user: user, agent: agent, tools: map[string]string{}}
+	return &Page{
+		w:     w,
+		user:  user,
+		agent: agent,
+		tools: map[string]string{},
+	}
 }
 
 func (p *Page) print(format string, args ...any) {

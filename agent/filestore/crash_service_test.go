@@ -1,0 +1,150 @@
+package filestore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/server/plans"
+	"github.com/assent-dev/assent/store"
+	"github.com/assent-dev/assent/store/sqlite"
+)
+
+var serviceFiles = map[string]string{
+	"agents/clerk.agf.yaml": `schema_version: "1.0.0"
+metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Moves money.}
+interface: {input: {type: object}, output: {type: object}}
+execution_policy: {id: agf.react, config: {instructions: Be careful., model: any}}
+action_space:
+  local_tools:
+    - {alias: pay, approval: true}
+    - {alias: look}
+`,
+	"policies/risk.policy.yaml": `schema_version: "1.0.0"
+policy_ref: crash.risk
+description: Somebody of risk.
+applies: implicit
+rules:
+  - id: risk
+    match: {targets: [pay]}
+    approval: true
+    require: {stages: [{group: risk, people: 1}]}
+`,
+	"people.yaml": "schema_version: \"1.0.0\"\npeople:\n  - {id: mara, groups: [risk]}\n",
+}
+
+// service is the approval service on its file, as each process opens it for itself.
+type service struct {
+	asking *approval.Service
+	store  store.Store
+	plans  *plans.Plans
+}
+
+func newService(t *testing.T) (string, *service) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range serviceFiles {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err := openService(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.store.Close() })
+	return dir, h
+}
+
+func openService(ctx context.Context, dir string) (*service, error) {
+	src, err := os.ReadFile(filepath.Join(dir, "people.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	known, findings := people.Parse("people.yaml", src)
+	if known == nil {
+		return nil, fmt.Errorf("people: %v", findings)
+	}
+	p, err := plans.Load(plans.Config{Agents: []string{filepath.Join(dir, "agents")}, Policies: []string{filepath.Join(dir, "policies")}})
+	if err != nil {
+		return nil, err
+	}
+	s, err := sqlite.Open(ctx, filepath.Join(dir, "assent.db"), sqlite.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return &service{approval.New(s, p, known, time.Now, rand.Reader, approval.Config{AcceptUnknown: func(string) bool { return true }}), s, p}, nil
+}
+
+// ask makes what decides and holds in a child.
+func (w *worker) ask() (agent.Decider, hold.Holder, error) {
+	ctx := context.Background()
+	h, err := openService(ctx, w.Service)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := h.plans.Plan(ctx, "acme", "clerk")
+	if err != nil {
+		return nil, nil, err
+	}
+	people := hold.Service(h.asking, h.store, hold.Place{Tenant: "acme", Agent: "clerk"})
+	holder := people.As(approval.Asker{Token: "rt"})
+	return agent.ByPlan(c.Plan, agent.PlanOptions{Principal: "bob", Session: threadID}), holder, nil
+}
+
+// careful asks about everything, also what the service lets pass without asking anybody.
+type careful struct{}
+
+func (careful) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (hold.Verdict, error) {
+	call := &resolve.Call{Kind: resolve.Tool, Tool: c.ToolName(), Args: c.Args(), Principal: "bob", Session: threadID}
+	return hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: call}, nil
+}
+
+// vote lets mara answer, and tells the number of the call. A request that has ended by then is left
+// alone.
+func (h *service) vote(t *testing.T, ref string) (n string, approved bool) {
+	t.Helper()
+	r, err := h.asking.Request(t.Context(), "acme", ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n = lineOf([]byte(r.Current().Call.Args))
+	if r.State != approval.Pending {
+		return n, r.State == approval.Approved || r.State == approval.Consumed
+	}
+	in := approval.VoteInput{Tenant: "acme", ID: ref, IfVersion: r.Version, Binding: r.Binding(), Person: "mara", Verdict: approval.Approve, Full: true, Channel: "test"}
+	if n == refusedLine {
+		in.Verdict = approval.Deny
+		in.Reason = "not this line"
+	}
+	v, err := h.asking.Vote(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Outcome != approval.VoteApproved && v.Outcome != approval.VoteDenied {
+		t.Fatalf("mara's word on call %s came to %s", n, v.Outcome)
+	}
+	return n, v.Outcome == approval.VoteApproved
+}
+
+// used tells whether the one run that this request allowed was taken.
+func (h *service) used(t *testing.T, ref string) bool {
+	t.Helper()
+	r, err := h.asking.Request(t.Context(), "acme", ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.State == approval.Consumed
+}

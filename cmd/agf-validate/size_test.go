@@ -1,0 +1,64 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What a validator may come to: it is fetched by every job that checks a file.
+const (
+	mostPackages = 190
+	mostBytes    = 9_000_000
+)
+
+// static runs the go command as make build does.
+func static(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("go", args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Stderr = t.Output()
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v", strings.Join(args, " "), err)
+	}
+
+	return string(out)
+}
+
+// TestLinksOnlyWhatChecksFiles: no server, client, store or protocol is behind a check of files.
+func TestLinksOnlyWhatChecksFiles(t *testing.T) {
+	const ours = "github.com/assent-dev/assent/"
+	linked := strings.Fields(static(t, "list", "-deps", "."))
+	if len(linked) >= mostPackages {
+		t.Errorf("agf-validate links %d packages, expected fewer than %d", len(linked), mostPackages)
+	}
+	for _, path := range linked {
+		for _, forbidden := range []string{
+			"net/http", "crypto/tls", "database/sql", "log/slog", "os/exec",
+			ours + "store", ours + "client", ours + "server", ours + "rap", ours + "agent",
+			ours + "approval/ledger", ours + "approval/hold",
+		} {
+			if path == forbidden || strings.HasPrefix(path, forbidden+"/") {
+				t.Errorf("agf-validate links %s", path)
+			}
+		}
+		if path == ours+"approval" {
+			t.Errorf("agf-validate links %s: people.yaml is read without it", path)
+		}
+	}
+}
+
+func TestBinaryIsSmall(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "agf-validate")
+	static(t, "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, ".")
+	info, err := os.Stat(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() >= mostBytes {
+		t.Errorf("agf-validate has %d bytes, expected fewer than %d", info.Size(), mostBytes)
+	}
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/cmd/internal/answer"
+	"github.com/assent-dev/assent/cmd/internal/audit"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/decide"
+	"github.com/assent-dev/assent/cmd/internal/demo"
+	"github.com/assent-dev/assent/cmd/internal/operate"
+	"github.com/assent-dev/assent/cmd/internal/rapcall"
+	"github.com/assent-dev/assent/cmd/internal/remote"
+	"github.com/assent-dev/assent/cmd/internal/request"
+	"github.com/assent-dev/assent/cmd/internal/term"
+)
+
+// program is the command assent.
+type program struct {
+	term.Streams
+
+	Backend operate.Backend
+}
+
+// Run executes the command and returns its exit code.
+func (p program) Run(args []string) int { return term.Run(p.command(), p.Streams, args) }
+
+func (p program) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "assent",
+		Short:   "Decide when an agent must stop and ask, ask people, and prove what ran",
+		Version: term.Version,
+		Args:    term.NoCommand,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.SetVersionTemplate("assent {{.Version}}\n")
+
+	caller := remote.Caller{Reader: config.Reader{Streams: p.Streams}}
+	operator := operate.Commands{Caller: caller, Backend: p.Backend}
+	decider := decide.Decider{Streams: p.Streams}
+	group := func(id, title string, commands ...*cobra.Command) {
+		cmd.AddGroup(&cobra.Group{ID: id, Title: title})
+		for _, c := range commands {
+			c.GroupID = id
+			cmd.AddCommand(c)
+		}
+	}
+	group("decide", "For runtimes:", decider.Command(), request.Command(caller), p.rapCommand(operator))
+	group("answer", "For the people who answer:", answer.Commands(caller)...)
+	group("audit", "For auditors:", audit.Commands(caller)...)
+	group("operate", "For operators:", slices.Insert(operator.All(), 1, demo.Command(operator))...)
+
+	return cmd
+}
+
+func (p program) rapCommand(operator operate.Commands) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rap COMMAND",
+		Short: "Tools that speak RAP: put them behind approvals, call them, ask people for them",
+		Long:  "rap speaks the Reactive Agent Protocol, user choice included (docs/contracts/rap.md).",
+		Args:  term.NoCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(rapcall.Command(p.Streams))
+	cmd.AddCommand(operator.RAP()...)
+
+	return cmd
+}

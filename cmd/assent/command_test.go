@@ -1,0 +1,52 @@
+package main
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/cmd/internal/testfiles"
+)
+
+// TestAssentContract: the page names every command with every flag of its.
+func TestAssentContract(t *testing.T) {
+	text := testfiles.Contract(t, "assent.md")
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		for _, child := range cmd.Commands() {
+			walk(child)
+		}
+		if !cmd.Runnable() || cmd.HasSubCommands() || cmd.Name() == "decide" {
+			return
+		}
+		usage := regexp.MustCompile("(?m)^" + cmd.CommandPath() + "( .*)?$").FindString(text)
+		if slices.Contains([]string{"serve", "runtime", "check"}, cmd.Name()) {
+			usage += strings.Join(testfiles.FirstCells(text), "\n")
+		}
+		for _, m := range regexp.MustCompile(`--([a-z-]+)`).FindAllStringSubmatch(cmd.LocalFlags().FlagUsages(), -1) {
+			common := slices.Contains([]string{"server", "token-file", "json", "help"}, m[1])
+			if usage == "" || !common && !regexp.MustCompile(`--`+m[1]+`\b`).MatchString(usage) {
+				t.Errorf("%s --%s is not in docs/contracts/assent.md", cmd.CommandPath(), m[1])
+			}
+		}
+	}
+	walk(program{}.command())
+}
+
+// TestUsers1_16_AMisspeltCommandOfAssentNamesTheNearest, below groups of commands too.
+func TestUsers1_16_AMisspeltCommandOfAssentNamesTheNearest(t *testing.T) {
+	for args, want := range map[string]string{
+		"srve": "did you mean serve", "token creat": "did you mean create", "audit verfy": "did you mean verify", "rap gatewy": "did you mean gateway", "xyzzy": "--help` lists them",
+	} {
+		var out, errOut bytes.Buffer
+		code := program{Streams: term.Streams{In: strings.NewReader(""), Out: &out, Err: &errOut}}.Run(strings.Fields(args))
+		if code != term.ExitFailure || !strings.Contains(errOut.String(), want) {
+			t.Errorf("%s: exit %d %s", args, code, errOut.String())
+		}
+	}
+}

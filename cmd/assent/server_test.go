@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/operate"
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/internal/testwait"
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/store"
+)
+
+const testAgent = `schema_version: "1.0.0"
+metadata: {id: desk, name: Desk, version: "1.0.0", description: Trades}
+interface: {input: {type: object}, output: {type: object}}
+execution_policy: {id: agf.react, config: {instructions: Trade., model: any}}
+action_space: {local_tools: [{alias: quote}, {alias: trade, approval: true}]}
+`
+
+const testPeople = `schema_version: "1.0.0"
+people: [{id: alice, groups: [admins]}]
+`
+
+// testServer is a running service of a test, with a client for each role.
+type testServer struct {
+	dir   string
+	ready operate.Ready
+	token map[string]string // by role
+	stop  func() error
+}
+
+// start runs the service in this process until the test ends.
+func start(t *testing.T, policies string) *testServer {
+	t.Helper()
+	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
+	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople, "desk.policy.yaml": policies} {
+		if text == "" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return startWith(t, h, func(c *config.Serve) {
+		if policies != "" {
+			c.Tenants[0].Policies = []string{h.dir}
+		}
+	})
+}
+
+// startWith runs the service on the files of a test server, after a change of its configuration.
+func startWith(t *testing.T, h *testServer, change func(*config.Serve)) *testServer {
+	t.Helper()
+	cfg := config.Serve{
+		Listen: "127.0.0.1:0", Store: filepath.Join(h.dir, "s.db"), KeyFile: filepath.Join(h.dir, "k"), Drain: 5 * time.Second,
+		Tenants: []config.Tenant{{Name: "default", Agents: []string{h.dir}, People: filepath.Join(h.dir, "people.yaml")}},
+	}
+	change(&cfg)
+	h.tokens(t, cfg.Location())
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, ended := make(chan operate.Ready, 1), make(chan error, 1)
+	var log bytes.Buffer
+	go func() { ended <- serve(ctx, cfg, &log, func(r operate.Ready) { ready <- r }) }()
+	h.stop = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+	select {
+	case h.ready = <-ready:
+	case err := <-ended:
+		cancel()
+		t.Fatalf("%v\n%s", err, log.String())
+	case <-time.After(30 * time.Second):
+		t.Fatal("the service does not answer")
+	}
+	t.Cleanup(func() {
+		if err := h.stop(); err != nil {
+			t.Errorf("%v\n%s", err, log.String())
+		}
+	})
+	return h
+}
+
+// where is the store of the server, with its key.
+func (h *testServer) where() config.Store {
+	return config.Store{Where: filepath.Join(h.dir, "s.db"), KeyFile: filepath.Join(h.dir, "k")}
+}
+
+// live is the id of the live token of a name, "" when there is none.
+func (h *testServer) live(t *testing.T, s store.Store, name string) string {
+	t.Helper()
+	all, err := s.Tokens(t.Context(), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range all {
+		if other.Name == name && other.Revoked == nil {
+			return other.ID
+		}
+	}
+
+	return ""
+}
+
+func (h *testServer) tokens(t *testing.T, c config.Store) {
+	t.Helper()
+	s, err := openStore(t.Context(), c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, body := range []openapi.TokenBody{
+		{Name: "runtime", Scopes: []openapi.Scope{openapi.ScopeRequest, openapi.ScopeDecide}},
+		{Name: "alice", Scopes: []openapi.Scope{openapi.ScopeRead, openapi.ScopeVote, openapi.ScopeAdmin}, Person: "alice"},
+	} {
+		if h.token[body.Name] != "" { // from before a restart
+			continue
+		}
+		body.ExpiresIn = "1h"
+		body.Replaces = h.live(t, s, body.Name)
+		made, err := createToken(t.Context(), s, "default", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.token[body.Name] = made.Secret
+	}
+}
+
+// client speaks as a role.
+func (h *testServer) client(t *testing.T, role string) *client.Client {
+	t.Helper()
+	c, err := client.New(h.ready.API, h.token[role], client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// ask opens a request for a call.
+func (h *testServer) ask(t *testing.T, call string) *approval.Request {
+	t.Helper()
+	opened, err := h.client(t, "runtime").Open(t.Context(), "desk", []byte(call), client.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opened.Request == nil {
+		t.Fatalf("the call asks nobody: %+v", opened)
+	}
+	return opened.Request
+}
+
+// terminal is a person at a terminal: what they type, and what they see.
+type terminal struct {
+	in   io.Reader
+	out  testwait.Buffer
+	env  map[string]string
+	raws int
+}
+
+// run runs a command as a role, on a terminal.
+func (h *testServer) run(t *testing.T, screen *terminal, role string, args ...string) int {
+	t.Helper()
+	env := map[string]string{"ASSENT_SERVER": h.ready.API, "ASSENT_TOKEN": h.token[role]}
+	for k, v := range screen.env {
+		env[k] = v
+	}
+	if screen.in == nil {
+		screen.in = strings.NewReader("")
+	}
+	return program{Backend: backend(), Streams: term.Streams{
+		In: screen.in, Out: &screen.out, Err: &screen.out, OutTerminal: true, ErrTerminal: true, InTerminal: true,
+		Env: func(name string) string { return env[name] }, Size: func() (int, int) { return 120, 30 },
+		Raw: func() (func(), error) {
+			screen.raws++
+			return func() {}, nil
+		},
+	}}.Run(args)
+}
+
+// saw waits until the terminal shows a text.
+func (screen *terminal) saw(t *testing.T, text string) {
+	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Logf("the terminal shows\n%s", screen.out.String())
+		}
+	}()
+	testwait.Until(t, fmt.Sprintf("the terminal shows %q", text), func() bool {
+		return strings.Contains(screen.out.String(), text)
+	})
+}

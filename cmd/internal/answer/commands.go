@@ -1,0 +1,25 @@
+// Package answer is the commands of the people who answer requests: what waits, one request in full, and each way to answer it.
+package answer
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/cmd/internal/remote"
+)
+
+type commands struct {
+	remote.Caller
+
+	channel string // what votes say they came through
+}
+
+// Commands are the commands of this package, in the order of the help.
+func Commands(caller remote.Caller) []*cobra.Command {
+	a := commands{Caller: caller, channel: "cli"}
+
+	return []*cobra.Command{
+		a.listCommand(), a.showCommand(),
+		a.approveCommand(), a.denyCommand(), a.respondCommand(), a.chooseCommand(), a.dismissCommand(), a.editCommand(), a.cancelCommand(),
+		a.watchCommand(), a.grantsCommand(), a.revokeCommand(), a.loginCommand(),
+	}
+}

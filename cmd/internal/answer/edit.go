@@ -1,0 +1,187 @@
+package answer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/cmd/internal/remote"
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/server/openapi"
+)
+
+// editFlags are the flags of assent edit.
+type editFlags struct {
+	remote.Connection
+	args    string
+	reason  string
+	yes     bool
+	preview bool
+	binding string
+}
+
+func (a commands) editCommand() *cobra.Command {
+	var f editFlags
+	cmd := &cobra.Command{
+		Use:   "edit ID [--args FILE|-] [--reason TEXT] [--preview] [--yes --binding PREFIX]",
+		Short: "Approve a request with other arguments",
+		Long: "edit opens the arguments in $VISUAL or $EDITOR, or takes them from --args. The edited call is a new call: it is decided again in full,\n" +
+			"votes on the old arguments no longer count, and yours counts for the new ones. What changes is shown before it is asked for.",
+		Args:              term.OneOf("the ID of a request, as `assent list` shows it"),
+		ValidArgsFunction: a.completeIDs(&f.Connection),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.edit(cmd.Context(), f, args[0]) },
+	}
+	flags := remote.Connected(cmd, &f.Connection).Flags()
+	flags.StringVar(&f.args, "args", "", "`FILE` of the new arguments, JSON; - for standard input")
+	flags.StringVar(&f.reason, "reason", "", "`TEXT` for the record")
+	flags.BoolVar(&f.preview, "preview", false, "only show what the edit would do")
+	flags.BoolVar(&f.yes, "yes", false, "don't ask; needs --binding")
+	flags.StringVar(&f.binding, "binding", "", "`PREFIX` of the binding that you looked at before; another call is refused")
+	return cmd
+}
+
+func (f editFlags) check(terminal bool) error {
+	switch {
+	case f.yes && f.binding == "":
+		return errors.New("--yes needs --binding: the prefix of the binding that you looked at (assent show prints it)")
+	case f.args == "" && !terminal:
+		return errors.New("there is no terminal for an editor: give the arguments with --args")
+	case !f.yes && !f.preview && (!terminal || f.args == "-"):
+		return errors.New("there is no terminal to ask at: give --yes --binding PREFIX, or --preview")
+	}
+	return nil
+}
+
+func (a commands) edit(ctx context.Context, f editFlags, id string) error {
+	if err := f.check(a.person(f.AsJSON)); err != nil {
+		return err
+	}
+	server, r, err := a.lookAtCall(ctx, f.Connection, id, f.binding)
+	if err != nil {
+		return err
+	}
+	args, err := a.newArguments(f, r)
+	if err != nil {
+		return err
+	}
+	body := openapi.EditBody{Arguments: args, Binding: r.Binding(), Reason: f.reason, Channel: a.answersOn()}
+	preview, err := server.Edit(ctx, r.ID, r.Version, body, true)
+	if err != nil {
+		return remote.Explain(err)
+	}
+	if f.preview && f.AsJSON {
+		return a.Printer().Document(preview)
+	}
+	if err := a.showEdit(f, r, preview); err != nil || f.preview {
+		return err
+	}
+	return a.sendEdit(ctx, server, f, r, body)
+}
+
+// showEdit prints what changed, and then all that the edit approves: the request as it would stand. Then it asks.
+func (a commands) showEdit(f editFlags, r *approval.Request, e *approval.Edited) error {
+	p := a.shownOn(f.AsJSON)
+	s := &view{Printer: p, now: time.Now(), all: true}
+	arguments := r.Arguments()
+	if e.Request != nil {
+		arguments = e.Request.Arguments()
+	}
+	s.Printf("%s: %s, edited\n", term.Bold.Of(r.ID), r.Current().Call.Target())
+	s.changes(e.Changes, arguments)
+	s.Printf("\nDecided again: %s\n", e.Decision.Outcome)
+	if e.Decision.Outcome == resolve.Deny || e.Request == nil {
+		s.reasons(e.Decision.Reasons)
+		return term.No(errors.New("the edited call is denied, so the edit is refused"))
+	}
+	s.Printf("\nThis is all that you approve with it:\n\n")
+	whole := a.showWhole(p, e.Request, true)
+	switch {
+	case f.preview:
+		return p.Done()
+	case whole != nil:
+		return whole
+	case f.yes:
+		return p.Done()
+	}
+
+	printReminder(p, e.Request)
+
+	return a.confirm(p, "approve the edited "+r.ID, r.ID, e.Binding)
+}
+
+func (a commands) sendEdit(ctx context.Context, server *client.Client, f editFlags, r *approval.Request, body openapi.EditBody) error {
+	body.ShownFully = true // showEdit printed the whole call, or stopped
+	edited, err := server.Edit(ctx, r.ID, r.Version, body, false)
+	if err != nil {
+		return remote.Explain(err)
+	}
+	p := a.Printer()
+	if f.AsJSON {
+		return p.Document(edited)
+	}
+	if edited.Voted == nil {
+		return errors.New("the server did not say what became of the edit: look at the request")
+	}
+	printVoted(p, edited.Voted)
+	if err := p.Done(); err != nil {
+		return err
+	}
+	if !effective(edited.Voted.Outcome) {
+		return term.Exit(term.ExitNo)
+	}
+	return nil
+}
+
+func (a commands) newArguments(f editFlags, r *approval.Request) (string, error) {
+	if f.args != "" {
+		text, err := term.ReadFile(f.args, a.In)
+		if err != nil {
+			return "", fmt.Errorf("--args: %w", err)
+		}
+		return strings.TrimRight(string(text), "\n"), nil
+	}
+	if len(r.Hidden()) > 0 {
+		return "", errors.New("policies hide values of these arguments, so no editor is opened: give all arguments with --args")
+	}
+	before := indentJSON(string(r.Current().Call.Args))
+	after, err := a.editText(before)
+	if err != nil {
+		return "", err
+	}
+	if after == before {
+		return "", term.No(errors.New("the arguments were not changed: nothing was done"))
+	}
+	return after, nil
+}
+
+// editText lets a person edit a text in a file that nobody else can read.
+func (a commands) editText(text string) (edited string, err error) {
+	dir, err := os.MkdirTemp("", "assent-*")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	file := filepath.Join(dir, "arguments.json")
+	if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
+		return "", err
+	}
+	editor := cmp.Or(a.Getenv("VISUAL"), a.Getenv("EDITOR"), "vi")
+	cmd := exec.Command("sh", "-c", editor+` "$@"`, editor, file) // an editor may bring flags of its own, as git has it
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.In, a.Out, a.Err
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("the editor %s: %w", editor, err)
+	}
+	out, err := term.ReadFile(file, nil)
+	return strings.TrimRight(string(out), "\n"), err
+}

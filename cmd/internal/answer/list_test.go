@@ -1,0 +1,71 @@
+package answer
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// TestTextsAreSafeProperty: whatever a text is, each of its lines stays behind its mark.
+func TestTextsAreSafeProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := hostile().Draw(t, "text")
+		var out bytes.Buffer
+		s := &view{Printer: &term.Printer{W: &out}}
+		s.text("| ", strings.ReplaceAll(text, "\n", " "), term.Scrub)
+		if got := out.String(); testfiles.Hidden(got) || strings.Count(got, "\n") != 1 {
+			t.Fatalf("%q", got)
+		}
+	})
+}
+
+// TestHiddenMessage: the author's message could repeat what policy hides.
+func TestHiddenMessage(t *testing.T) {
+	var out bytes.Buffer
+	r := &approval.Request{Redact: []string{"ssn"}, Revisions: []approval.Revision{{
+		Call: resolve.Call{Args: resolve.Raw(`{"ssn":"SECRET"}`)}, Decision: resolve.Decision{Message: "Pay to SECRET?"},
+	}}}
+	(&view{Printer: &term.Printer{W: &out}, all: true}).request(r)
+	if strings.Contains(out.String(), "SECRET") {
+		t.Error(out.String())
+	}
+}
+
+func TestListWithoutAMessage(t *testing.T) {
+	var out bytes.Buffer
+	p := &term.Printer{W: &out}
+	p.Table(summaryRows([]approval.Summary{{ID: "apr_1"}, {ID: "apr_2", Message: "Pay?"}}, time.Now()))
+	lines := strings.Split(out.String(), "\n")
+	if !strings.Contains(lines[1], "hidden by policy") || !strings.Contains(lines[2], "Pay?") {
+		t.Error(out.String())
+	}
+}
+
+func TestWatchShowsWhatWouldRun(t *testing.T) {
+	var out strings.Builder
+	now := time.Now()
+	rows := waitingRows([]approval.Summary{{
+		ID: "apr_06gvuikiueh5nv27o518u9ifn0", Agent: "trading-desk", Target: "tool rebalance_portfolio", Message: "Rebalance?", Deadline: now.Add(26 * time.Hour),
+	}}, now)
+	p := &term.Printer{W: &out}
+	p.Table(rows)
+	line := cutTo(strings.Split(out.String(), "\n")[1], 77)
+	for _, want := range []string{"…u9ifn0", "in 1d 2h", "0/1", "tool rebalance_portfolio", "trading-desk", "Reb"} {
+		if !strings.Contains(line, want) {
+			t.Errorf("%q is not on the first 77 columns: %s", want, line)
+		}
+	}
+}
+
+// hostile draws texts with many characters that must not reach a terminal.
+func hostile() *rapid.Generator[string] {
+	return rapid.StringOf(rapid.OneOf(rapid.Rune(), rapid.RuneFrom([]rune(testfiles.Odd))))
+}

@@ -1,0 +1,300 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/cmd/internal/remote"
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/template"
+)
+
+// question prints what a tool asks: what we know first, then the tool's own words behind bars of their own.
+func (s *view) question(r *approval.Request) {
+	q, rev := r.Question, r.Current()
+	s.Printf("%s  %s  %s\n", term.Bold.Of(r.ID), s.state(r.State, r.Cause), strings.Replace(s.timing(r), "decided", "answered", 1))
+	s.Printf("Tool server %s asks before it goes on with %s of %s\n\n", term.Bold.Of(q.Asker), term.Bold.Of(rev.Call.Target()), term.Bold.Of(agentName(r.Agent)))
+	s.call(r)
+	s.asker(r)
+	s.Printf("\nThe tool says, in words of its own that nobody checked:\n")
+	if len(r.Redact) > 0 {
+		s.Printf("  %s\n", term.Yellow.Of("policy hides values of this call; these words may repeat them"))
+	}
+	s.text("  | ", q.Prompt, template.Escape)
+	s.choices(r)
+	s.Printf("\nMay answer\n  %s\n", answerers(r))
+	for i := range r.Votes {
+		s.vote(&r.Votes[i], rev.Number)
+	}
+	s.answered(r)
+	s.Printf("\nBinding  %s (version %d)\n", rev.Binding, r.Version)
+}
+
+// choices prints all labels, whole and in the tool's order, each on one line. The number is what decides: labels may be empty or equal. Our marks
+// stand before the number, where no label can imitate them.
+func (s *view) choices(r *approval.Request) {
+	s.Printf("\nIts choices; [%d] is the default, picked when you dismiss:\n", r.Question.Default)
+	for i, label := range r.Question.Choices {
+		mark := "  "
+		if i == r.Question.Default {
+			mark = "* "
+		}
+		if r.Chosen != nil && *r.Chosen == i {
+			mark = "> "
+		}
+		s.Printf("%s[%d] %s", term.Yellow.Of(mark), i, label)
+		switch {
+		case len(r.Current().Call.Args) == 0: // a call always has some: the retention took them, and these words
+			s.Printf("%s", term.Dim.Of("(no longer kept)"))
+		case label == "":
+			s.Printf("%s", term.Dim.Of("(empty)"))
+		case strings.TrimSpace(label) == "":
+			s.Printf("%s", term.Dim.Of(" (blank)"))
+		}
+		s.Printf("\n")
+	}
+}
+
+// answerers says who may answer a question.
+func answerers(r *approval.Request) string {
+	switch {
+	case len(r.Question.Groups) > 0:
+		return "one of " + GroupNames(r.Question.Groups)
+	case r.Requester.Principal != "":
+		return r.Requester.Principal + ", for whom the agent acts"
+	}
+	return "any approver"
+}
+
+// answered prints how to answer, or how it ended.
+func (s *view) answered(r *approval.Request) {
+	s.Printf("\n")
+	if r.State == approval.Pending {
+		s.Printf("Answer with `assent choose %s NUMBER`, or `assent dismiss %s`.\n", r.ID, r.ID)
+		s.Printf("Without an answer by %s nothing is picked, not the default either (expired).\n", term.Stamp(r.Deadline))
+		return
+	}
+	if r.Chosen != nil {
+		s.Printf("%s [%d] by %s.\n", map[bool]string{true: "Dismissed, which picked the default", false: "Picked"}[r.Cause == approval.ByDismissal], *r.Chosen, r.By)
+	} else {
+		s.field("by", r.By)
+	}
+	s.field("reason", r.Reason)
+}
+
+// isQuestion refuses to answer a question as if it were a call.
+func isQuestion(r *approval.Request) error {
+	if r.Question == nil {
+		return nil
+	}
+	return notACall(r.ID)
+}
+
+func notACall(id string) error {
+	id = term.ScrubLine(id)
+	return term.No(fmt.Errorf("%s is a question of a tool, not a call to approve or deny: answer with `assent choose %s NUMBER` or `assent dismiss %s`", id, id, id))
+}
+
+// chooseFlags are the flags of assent choose and assent dismiss.
+type chooseFlags struct {
+	remote.Connection
+	reason  string
+	yes     bool
+	binding string
+	all     bool
+}
+
+func (a commands) chooseCommand() *cobra.Command {
+	var f chooseFlags
+	cmd := &cobra.Command{
+		Use:   "choose ID NUMBER [--reason TEXT] [--all] [--yes --binding PREFIX]",
+		Short: "Answer a tool's question with one of its choices",
+		Long: "choose shows the question and asks for the last 6 characters of the id. NUMBER is the one in brackets in front of the choice; its words\n" +
+			"are never taken for it. Without a terminal it asks nothing: --yes answers, and --binding must name the call that you looked at before.",
+		Args:              idAndNumber,
+		ValidArgsFunction: a.completeChoices(&f.Connection),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			number, err := readNumber(args[1])
+			if err != nil {
+				return err
+			}
+			return a.answerQuestion(cmd.Context(), f, args[0], &number)
+		},
+	}
+	return answering(cmd, &f)
+}
+
+func (a commands) dismissCommand() *cobra.Command {
+	var f chooseFlags
+	cmd := &cobra.Command{
+		Use:   "dismiss ID [--reason TEXT] [--all] [--yes --binding PREFIX]",
+		Short: "Close a tool's question without picking, which picks its default",
+		Long: "dismiss shows the question and asks for the last 6 characters of the id. The tool is told its default: it can't tell a dismissal from\n" +
+			"a choice. Without a terminal it asks nothing: --yes dismisses, and --binding must name the call that you looked at before.",
+		Args:              term.OneOf("the ID of a request, as `assent list` shows it"),
+		ValidArgsFunction: a.completeIDs(&f.Connection),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.answerQuestion(cmd.Context(), f, args[0], nil) },
+	}
+	return answering(cmd, &f)
+}
+
+// answering adds the flags of an answer to a question.
+func answering(cmd *cobra.Command, f *chooseFlags) *cobra.Command {
+	flags := remote.Connected(cmd, &f.Connection).Flags()
+	flags.StringVar(&f.reason, "reason", "", "`TEXT` for the record")
+	flags.BoolVar(&f.yes, "yes", false, "don't ask; needs --binding")
+	flags.StringVar(&f.binding, "binding", "", "`PREFIX` of the binding that you looked at, at least 12 digits; another call is refused")
+	flags.BoolVar(&f.all, "all", false, "leave nothing out, however long arguments and prompt are")
+	return cmd
+}
+
+func idAndNumber(_ *cobra.Command, args []string) error {
+	if len(args) != 2 {
+		return fmt.Errorf("want the ID of a request and the NUMBER of a choice, got %d arguments", len(args))
+	}
+	return nil
+}
+
+// readNumber reads the number of a choice: exactly as it is printed, or nothing.
+func readNumber(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || strconv.Itoa(n) != text {
+		return 0, fmt.Errorf("%q is no NUMBER: expected the one in brackets in front of a choice, without the brackets", text)
+	}
+	return n, nil
+}
+
+// answerQuestion shows a question and answers it: with the choice of that number, or by dismissing it when there is none.
+func (a commands) answerQuestion(ctx context.Context, f chooseFlags, id string, number *int) error {
+	if f.yes && f.binding == "" {
+		return errors.New("--yes needs --binding: the prefix of the binding that you looked at (assent show prints it)")
+	}
+	if !f.yes && !a.person(f.AsJSON) {
+		return errors.New("there is no terminal to ask at: answer with --yes --binding PREFIX what you looked at before (assent show)")
+	}
+	server, r, err := a.look(ctx, f.Connection, id, f.binding)
+	if err != nil {
+		return err
+	}
+	what, err := picked(r, number)
+	if err != nil {
+		return err
+	}
+	shown := a.shownOn(f.AsJSON)
+	(&view{Printer: shown, now: time.Now(), all: f.all}).question(r)
+	shown.Printf("\n%s\n", what)
+	if !f.yes {
+		if err := a.confirm(shown, "answer "+r.ID, r.ID, r.Binding()); err != nil {
+			return err
+		}
+	}
+	if err := shown.Done(); err != nil { // what was not printed was not shown
+		return err
+	}
+	return a.sendAnswer(ctx, server, r, f, number)
+}
+
+func (a commands) sendAnswer(ctx context.Context, server *client.Client, r *approval.Request, f chooseFlags, number *int) error {
+	body := openapi.VoteBody{Verdict: approval.Dismiss, Binding: r.Binding(), Reason: f.reason, ShownFully: true}
+	if number != nil {
+		body.Verdict, body.Choice = approval.Choose, number
+	}
+	return a.vote(ctx, server, r, body, f.AsJSON)
+}
+
+// picked says what an answer picks, or why it can't.
+func picked(r *approval.Request, number *int) (string, error) {
+	q := r.Question
+	switch {
+	case q == nil:
+		id := term.ScrubLine(r.ID)
+		return "", term.No(fmt.Errorf("%s is no question of a tool but a call: answer with `assent approve %s` or `assent deny %s`", id, id, id))
+	case q.Default < 0 || q.Default >= len(q.Choices):
+		return "", fmt.Errorf("the question %s names a default that is none of its choices", term.ScrubLine(r.ID))
+	case number == nil:
+		return "Your answer: dismiss, which picks the default " + choiceOf(r, q.Default), nil
+	case *number >= len(q.Choices):
+		return "", fmt.Errorf("there is no choice %d: expected a NUMBER from 0 to %d", *number, len(q.Choices)-1)
+	}
+	return "Your answer: " + choiceOf(r, *number), nil
+}
+
+// choiceOf is a choice with its number.
+func choiceOf(r *approval.Request, number int) string {
+	if number < 0 || number >= len(r.Question.Choices) {
+		return fmt.Sprintf("[%d]", number)
+	}
+	return fmt.Sprintf("[%d] %s", number, r.Question.Choices[number])
+}
+
+// completeChoices offers pending requests, then the numbers of the choices. Whatever goes wrong, there is just nothing to offer.
+func (a commands) completeChoices(c *remote.Connection) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) != 1 {
+			return a.completeIDs(c)(cmd, args, typed)
+		}
+		server, err := a.Dial(*c)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		r, err := server.Request(cmd.Context(), args[0])
+		if err != nil || r.Question == nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		out := make([]string, len(r.Question.Choices))
+		for i, label := range r.Question.Choices {
+			out[i] = strconv.Itoa(i) + "\t" + template.Escape(label)
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// ask lets a person at watch pick a number or dismiss; what they type there is confirmed before it counts.
+func (b *inbox) ask(ctx context.Context, key byte) error {
+	f := chooseFlags{Connection: b.flags.Connection, all: true}
+	switch {
+	case key == 'x':
+		return b.answerQuestion(ctx, f, b.selected, nil)
+	case key >= '0' && key <= '9':
+		number := int(key - '0')
+		return b.answerQuestion(ctx, f, b.selected, &number)
+	}
+	r, err := b.server.Request(ctx, b.selected)
+	if err != nil {
+		return remote.Explain(err)
+	}
+	if r.Question == nil {
+		_, err := picked(r, nil)
+		return err
+	}
+	(&view{Printer: &b.out, now: time.Now(), all: true}).question(r)
+	b.out.Printf("\nTo answer …%s write the number of a choice, or dismiss; an empty line stops: ", term.Bold.Of(lastOf(r.ID)))
+	if err := b.out.Done(); err != nil {
+		return err
+	}
+	text, err := readAnswer(b.In)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	switch text {
+	case "":
+		return errors.New("stopped: nothing was done")
+	case "dismiss":
+		return b.answerQuestion(ctx, f, b.selected, nil)
+	}
+	number, err := readNumber(text)
+	if err != nil {
+		return err
+	}
+	return b.answerQuestion(ctx, f, b.selected, &number)
+}

@@ -1,0 +1,431 @@
+package answer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/cmd/internal/remote"
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/server/openapi"
+)
+
+// approveFlags are the flags of assent approve.
+type approveFlags struct {
+	remote.Connection
+	reason  string
+	yes     bool
+	binding string
+	all     bool
+	grant   grantFlags
+}
+
+// grantFlags offer a standing approval beside the vote.
+type grantFlags struct {
+	age     string
+	uses    int
+	session bool
+	atMost  []string
+	atLeast []string
+}
+
+func (a commands) approveCommand() *cobra.Command {
+	var f approveFlags
+	cmd := &cobra.Command{
+		Use:   "approve ID [--reason TEXT] [--grant-age 8h] [--grant-uses N] [--grant-session] [--at-most PATH]... [--yes --binding PREFIX]",
+		Short: "Approve a request, after showing the whole call",
+		Long: "approve shows the whole call and asks for the last 6 characters of the id. Without a terminal it asks nothing: --yes approves, and\n" +
+			"--binding must name the call that you looked at before.\n\n" +
+			"The grant flags offer a standing approval for exactly this call, within the bounds of the policies: --at-most and --at-least let\n" +
+			"one number differ, with the approved number as the edge.",
+		Args:              term.OneOf("the ID of a request, as `assent list` shows it"),
+		ValidArgsFunction: a.completeIDs(&f.Connection),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.approve(cmd.Context(), f, args[0]) },
+	}
+	flags := remote.Connected(cmd, &f.Connection).Flags()
+	flags.StringVar(&f.reason, "reason", "", "`TEXT` for the record")
+	flags.BoolVar(&f.yes, "yes", false, "don't ask; needs --binding")
+	flags.StringVar(&f.binding, "binding", "", "`PREFIX` of the binding that you looked at, at least 12 digits; another call is refused")
+	flags.BoolVar(&f.all, "all", false, "leave nothing out, however long the arguments are")
+	flags.StringVar(&f.grant.age, "grant-age", "", "offer a standing approval for this `TIME`, such as 8h")
+	flags.IntVar(&f.grant.uses, "grant-uses", 0, "offer a standing approval for `N` uses")
+	flags.BoolVar(&f.grant.session, "grant-session", false, "offer a standing approval for the running session only")
+	flags.StringArrayVar(&f.grant.atMost, "at-most", nil, "with a grant: `PATH` of a number that may be smaller (repeatable)")
+	flags.StringArrayVar(&f.grant.atLeast, "at-least", nil, "with a grant: `PATH` of a number that may be larger (repeatable)")
+	return cmd
+}
+
+// offer is the standing approval that the flags offer, or nil.
+func (g grantFlags) offer() (*openapi.GrantOffer, error) {
+	if g.age == "" && g.uses == 0 && !g.session {
+		if len(g.atMost)+len(g.atLeast) > 0 {
+			return nil, errors.New("--at-most and --at-least bound a grant: give --grant-age, --grant-uses or --grant-session too")
+		}
+		return nil, nil
+	}
+	offer := &openapi.GrantOffer{MaxUses: g.uses, Session: g.session}
+	if g.uses < 0 {
+		return nil, fmt.Errorf("--grant-uses: %d is no number of uses", g.uses)
+	}
+	if g.age != "" {
+		age, err := term.ParseAge(g.age)
+		if err != nil {
+			return nil, fmt.Errorf("--grant-age: %w", err)
+		}
+		offer.MaxAge = age.String()
+	}
+	for _, path := range g.atMost {
+		offer.Bounds = append(offer.Bounds, approval.Bound{Path: path, Kind: approval.AtMost})
+	}
+	for _, path := range g.atLeast {
+		offer.Bounds = append(offer.Bounds, approval.Bound{Path: path, Kind: approval.AtLeast})
+	}
+	return offer, nil
+}
+
+func (a commands) approve(ctx context.Context, f approveFlags, id string) error {
+	offer, err := f.grant.offer()
+	if err != nil {
+		return err
+	}
+	if approval.QuestionID(id) { // whatever else is missing, approve is not the way
+		return notACall(id)
+	}
+	if f.yes && f.binding == "" {
+		return errors.New("--yes needs --binding: the prefix of the binding that you looked at (assent show prints it)")
+	}
+	if !f.yes && !a.person(f.AsJSON) {
+		return errors.New("there is no terminal to ask at: approve with --yes --binding PREFIX what you looked at before (assent show)")
+	}
+	server, r, err := a.lookAtCall(ctx, f.Connection, id, f.binding)
+	if err != nil {
+		return err
+	}
+	if offer != nil && r.Grants.Forbid {
+		return term.No(errors.New("policy forbids standing approvals of this call: approve it without the --grant flags"))
+	}
+	shown := a.shownOn(f.AsJSON)
+	if err := a.showWhole(shown, r, f.all); err != nil {
+		return err
+	}
+	printOffered(shown, offer, r)
+	if !f.yes {
+		printReminder(shown, r)
+		if err := a.confirm(shown, "approve "+r.ID, r.ID, r.Binding()); err != nil {
+			return err
+		}
+	}
+	if err := shown.Done(); err != nil { // what was not printed was not shown
+		return err
+	}
+	body := openapi.VoteBody{Verdict: approval.Approve, Binding: r.Binding(), Reason: f.reason, ShownFully: true}
+	if offer != nil {
+		body.Grant = *offer
+	}
+	return a.vote(ctx, server, r, body, f.AsJSON)
+}
+
+// person tells whether somebody sees what is shown and can answer.
+func (a commands) person(asJSON bool) bool {
+	return a.InTerminal && (a.OutTerminal || asJSON && a.ErrTerminal)
+}
+
+// shownOn is where a request is shown before it is answered: not in the way of a JSON document.
+func (a commands) shownOn(asJSON bool) *term.Printer {
+	p := a.Printer()
+	if asJSON {
+		p.W, p.Color = a.Err, false
+	}
+	return p
+}
+
+// showWhole prints the request, and refuses when it could not be shown in full.
+func (a commands) showWhole(p *term.Printer, r *approval.Request, all bool) error {
+	s := &view{Printer: p, now: time.Now(), all: all}
+	s.request(r)
+	switch args := r.Current().Call.Args; {
+	case p.Err != nil:
+		return p.Done()
+	case len(args) > maxApprovable:
+		return term.No(fmt.Errorf("the arguments have %d bytes: more than %d can't be approved, only denied", len(args), maxApprovable))
+	case len(r.Unapprovable()) > 0:
+		return term.No(fmt.Errorf("a policy forbids approving this call while it hides values of it (%s): deny it", term.ScrubLine(strings.Join(r.Hidden(), ", "))))
+	case s.cut:
+		return term.No(errors.New("the call was not shown in full, so it can't be approved: give --all and read it"))
+	}
+	return nil
+}
+
+// sameBinding checks that a binding begins with what somebody looked at.
+func sameBinding(prefix, binding string) error {
+	const least = 12
+	const scheme = "sha256:"
+	prefix = strings.TrimPrefix(prefix, scheme)
+	switch {
+	case prefix == "":
+		return nil
+	case len(prefix) < least:
+		return fmt.Errorf("--binding: expected at least %d hexadecimal digits", least)
+	case !strings.HasPrefix(strings.TrimPrefix(binding, scheme), prefix):
+		return term.No(fmt.Errorf("this is another call than the one you looked at: its binding is %s", term.ScrubLine(binding)))
+	}
+	return nil
+}
+
+// printOffered spells out the standing approval that goes with the vote, and what all of its uses may come to.
+func printOffered(p *term.Printer, offer *openapi.GrantOffer, r *approval.Request) {
+	if offer == nil {
+		return
+	}
+	p.Printf("\n%s: this also lets %s run %s with these arguments without asking", term.Yellow.Of("standing approval"), r.Agent.ID, r.Current().Call.Target())
+	p.Printf(", for %s", cmp.Or(offer.MaxAge, "as long as the server's default, 1h unless it says otherwise"))
+	switch offer.MaxUses {
+	case 0:
+		p.Printf(", as often as the server's default, once unless it says otherwise")
+	case 1:
+		p.Printf(", once")
+	default:
+		p.Printf(", at most %d times", offer.MaxUses)
+	}
+	if offer.Session {
+		p.Printf(", only in session %s", r.Requester.Session)
+	}
+	for _, b := range offer.Bounds {
+		p.Printf(", %s %s the approved number", b.Path, strings.ReplaceAll(string(b.Kind), "_", " "))
+	}
+	p.Printf(". Any other argument asks again.\n")
+	for _, e := range r.Exposures() {
+		p.Printf("  all uses together, %s: at most %s\n", e.Path, e.Words(max(offer.MaxUses, 1)))
+	}
+}
+
+// printReminder repeats what is approved in one line, right before it is asked: what was printed above may have left the screen.
+func printReminder(p *term.Printer, r *approval.Request) {
+	args, _ := approval.Redact(string(r.Current().Call.Args), r.Arguments().Redaction())
+	p.Printf("\n%s %s\n", term.Bold.Of(r.Current().Call.Target()), term.Shorten(args, 160))
+}
+
+// confirm asks for the last characters of the id: keys meant for something else never decide (threat 13).
+func (a commands) confirm(p *term.Printer, what, id, binding string) error {
+	name := lastOf(id)
+	p.Printf("\nTo %s (binding %s…) type %s, anything else stops: ", what, shortBinding(binding), term.Bold.Of(name))
+	if err := p.Done(); err != nil {
+		return err
+	}
+	line, err := readAnswer(a.In)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	if line != name {
+		return term.No(errors.New("stopped: nothing was done"))
+	}
+	return nil
+}
+
+// readAnswer reads one line, byte by byte: what comes behind it is for the next question.
+func readAnswer(in io.Reader) (string, error) {
+	var line []byte
+	one := make([]byte, 1)
+	for len(line) < 4096 {
+		if _, err := io.ReadFull(in, one); err != nil {
+			return strings.TrimSpace(string(line)), err
+		}
+		if one[0] == '\n' {
+			break
+		}
+		line = append(line, one[0])
+	}
+	return strings.TrimSpace(string(line)), nil
+}
+
+func lastOf(id string) string { return id[max(0, len(id)-6):] }
+
+func shortBinding(binding string) string {
+	digits := strings.TrimPrefix(binding, "sha256:")
+	return digits[:min(12, len(digits))]
+}
+
+// answersOn is the channel of an answer, for the record.
+func (a commands) answersOn() string { return cmp.Or(a.channel, "cli") }
+
+// vote gives the answer and says what became of it.
+func (a commands) vote(ctx context.Context, server *client.Client, r *approval.Request, body openapi.VoteBody, asJSON bool) error {
+	body.Channel = a.answersOn()
+	voted, err := server.Vote(ctx, r.ID, r.Version, body)
+	if err != nil {
+		return remote.Explain(err)
+	}
+	p := a.Printer()
+	if asJSON {
+		if err := p.Document(voted); err != nil {
+			return err
+		}
+	} else {
+		printVoted(p, voted)
+	}
+	if err := p.Done(); err != nil {
+		return err
+	}
+	if !effective(voted.Outcome) {
+		return term.Exit(term.ExitNo)
+	}
+	return nil
+}
+
+// effective tells whether an answer did what its giver wanted, or had been given before.
+func effective(o approval.VoteOutcome) bool {
+	return slices.Contains([]approval.VoteOutcome{approval.VoteCounted, approval.VoteApproved, approval.VoteDenied, approval.VoteDuplicate, approval.VoteRevoked, approval.VoteAnswered}, o)
+}
+
+func printVoted(p *term.Printer, v *approval.Voted) {
+	words := map[approval.VoteOutcome]string{
+		approval.VoteCounted:     "counted; more people are needed",
+		approval.VoteApproved:    "approved: it may run now, once",
+		approval.VoteDenied:      "denied: it will not run",
+		approval.VoteDuplicate:   "you had said so before; nothing changed",
+		approval.VoteLate:        "too late: the request had ended; your answer is on record",
+		approval.VoteConflicting: "too late: it had ended the other way; your answer is on record",
+		approval.VoteRevoked:     "denied in time: the approval is void, it will not run",
+		approval.VoteNotEligible: "not counted; the attempt is on record",
+	}
+	look := term.Red
+	if effective(v.Outcome) {
+		look = term.Green
+	}
+	if v.Outcome == approval.VoteAnswered && v.Request.Question != nil && v.Request.Chosen != nil {
+		p.Printf("%s: %s%s\n", v.Request.ID, look.Of("answered: the tool is told "), choiceOf(v.Request, *v.Request.Chosen))
+		return
+	}
+	p.Printf("%s: %s\n", v.Request.ID, look.Of(cmp.Or(words[v.Outcome], string(v.Outcome))))
+	if v.Detail != "" {
+		p.Printf("  %s\n", v.Detail)
+	}
+	if v.Grant != nil {
+		p.Printf("  standing approval %s, %s, %d uses\n", v.Grant.ID, "until "+term.Stamp(v.Grant.Expires), v.Grant.MaxUses)
+	}
+}
+
+// answerFlags are the flags of deny and respond.
+type answerFlags struct {
+	remote.Connection
+	reason  string
+	binding string
+}
+
+func (a commands) denyCommand() *cobra.Command {
+	var f answerFlags
+	cmd := &cobra.Command{
+		Use:               "deny ID --reason TEXT",
+		Short:             "Deny a request",
+		Args:              term.OneOf("the ID of a request, as `assent list` shows it"),
+		ValidArgsFunction: a.completeIDs(&f.Connection),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.TrimSpace(f.reason) == "" {
+				return errors.New("--reason: expected a text; the agent and the record get it")
+			}
+			return a.refuse(cmd.Context(), f, args[0], openapi.VoteBody{Verdict: approval.Deny, Reason: f.reason})
+		},
+	}
+	flags := remote.Connected(cmd, &f.Connection).Flags()
+	flags.StringVar(&f.reason, "reason", "", "`TEXT` for the agent and for the record")
+	flags.StringVar(&f.binding, "binding", "", "`PREFIX` of the binding that you looked at; another call is refused")
+	return cmd
+}
+
+func (a commands) respondCommand() *cobra.Command {
+	var f answerFlags
+	cmd := &cobra.Command{
+		Use:               "respond ID TEXT",
+		Short:             "Answer the agent instead of letting the call run",
+		Args:              idAndText,
+		ValidArgsFunction: a.completeIDs(&f.Connection),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.TrimSpace(args[1]) == "" {
+				return errors.New("expected a TEXT that the agent is told")
+			}
+			return a.refuse(cmd.Context(), f, args[0], openapi.VoteBody{Verdict: approval.Respond, Response: args[1], Reason: f.reason})
+		},
+	}
+	flags := remote.Connected(cmd, &f.Connection).Flags()
+	flags.StringVar(&f.reason, "reason", "", "`TEXT` for the record")
+	flags.StringVar(&f.binding, "binding", "", "`PREFIX` of the binding that you looked at; another call is refused")
+	return cmd
+}
+
+func idAndText(_ *cobra.Command, args []string) error {
+	if len(args) != 2 {
+		return fmt.Errorf("want the ID of a request and a TEXT in quotes, got %d arguments", len(args))
+	}
+	return nil
+}
+
+// refuse gives an answer after which the call does not run. That needs no showing.
+func (a commands) refuse(ctx context.Context, f answerFlags, id string, body openapi.VoteBody) error {
+	server, r, err := a.lookAtCall(ctx, f.Connection, id, f.binding)
+	if err != nil {
+		return err
+	}
+	body.Binding = r.Binding()
+	return a.vote(ctx, server, r, body, f.AsJSON)
+}
+
+func (a commands) cancelCommand() *cobra.Command {
+	var f answerFlags
+	cmd := &cobra.Command{
+		Use:               "cancel ID [--reason TEXT]",
+		Short:             "Take a request back",
+		Args:              term.OneOf("the ID of a request, as `assent list` shows it"),
+		ValidArgsFunction: a.completeIDs(&f.Connection),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.cancel(cmd.Context(), f, args[0]) },
+	}
+	remote.Connected(cmd, &f.Connection).Flags().StringVar(&f.reason, "reason", "", "`TEXT` for the record")
+	return cmd
+}
+
+func (a commands) cancel(ctx context.Context, f answerFlags, id string) error {
+	server, err := a.Dial(f.Connection)
+	if err != nil {
+		return err
+	}
+	r, err := server.Cancel(ctx, id, f.reason)
+	if err != nil {
+		return remote.Explain(err)
+	}
+	p := a.Printer()
+	if f.AsJSON {
+		return p.Document(r)
+	}
+	p.Printf("%s: %s\n", r.ID, string(r.State))
+	return p.Done()
+}
+
+// look reads the request that an answer is for, and holds it to the binding that its giver names.
+func (a commands) look(ctx context.Context, c remote.Connection, id, binding string) (*client.Client, *approval.Request, error) {
+	server, err := a.Dial(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := server.Request(ctx, id)
+	if err != nil {
+		return nil, nil, remote.Explain(err)
+	}
+	return server, r, sameBinding(binding, r.Binding())
+}
+
+// lookAtCall is look for answers to calls: a question of a tool is refused.
+func (a commands) lookAtCall(ctx context.Context, c remote.Connection, id, binding string) (*client.Client, *approval.Request, error) {
+	server, r, err := a.look(ctx, c, id, binding)
+	if err != nil {
+		return nil, nil, err
+	}
+	return server, r, isQuestion(r)
+}

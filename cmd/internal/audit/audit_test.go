@@ -1,0 +1,125 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/remote"
+	"github.com/assent-dev/assent/cmd/internal/system"
+	"github.com/assent-dev/assent/cmd/internal/term"
+)
+
+// exported is a ledger of one entry, and who signed its checkpoint.
+func exported(t *testing.T, e ledger.Entry) (export, checkpoint []byte, publicKey string) {
+	t.Helper()
+	signer, _, err := ledger.GenerateKey("acme.example", rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := e.Seal(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := ledger.Extend(0, nil, [][]byte{record.Leaf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	note, err := signer.Sign(ledger.Checkpoint{Origin: ledger.Origin("default"), Size: 1, Root: tree.Root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	w, err := ledger.NewWriter(&out, note, signer.PublicKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Write(record.Leaf, record.Openings), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes(), note, signer.PublicKey()
+}
+
+// verify runs the command on an export.
+func verify(export []byte, flags ...string) (code int, said string) {
+	var out bytes.Buffer
+	streams := term.Streams{In: bytes.NewReader(export), Out: &out, Err: &out}
+	code = term.Run(commands{remote.Caller{Reader: config.Reader{Streams: streams}}}.auditCommand(), streams, append([]string{"verify", "-"}, flags...))
+	return code, out.String()
+}
+
+// TestVerifyReadsWhatTheLedgerTells: a ledger can be whole and rightly signed, and still tell of what must not happen: then whoever runs the
+// service wrote it.
+func TestVerifyReadsWhatTheLedgerTells(t *testing.T) {
+	export, _, key := exported(t, ledger.Entry{
+		Time: time.Unix(1, 0), Tenant: "default", Type: approval.EventConsumed, Subject: "apr_1", Actor: "bot",
+		Facts: map[string]any{"agent": "a", "target": "tool t", "state": "consumed", "binding": "sha256:00", "revision": 0},
+	})
+	code, said := verify(export, "--public-key", key)
+	if code != term.ExitNo || !strings.Contains(said, "NOT VERIFIED: entry 0: apr_1") || !strings.Contains(said, "the signatures hold") {
+		t.Errorf("exit %d\n%s", code, said)
+	}
+}
+
+// TestL6_AnExportIsNotProvenByItsOwnKey: what was compared with nothing from outside is right in itself, and says so by its exit code.
+func TestL6_AnExportIsNotProvenByItsOwnKey(t *testing.T) {
+	export, checkpoint, key := exported(t, ledger.Entry{Time: time.Unix(1, 0), Tenant: "default", Type: approval.EventStarted, Subject: "server", Actor: "server"})
+	kept := filepath.Join(t.TempDir(), "kept")
+	if err := os.WriteFile(kept, checkpoint, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, _, other := exported(t, ledger.Entry{Time: time.Unix(1, 0), Tenant: "default", Type: approval.EventStarted, Subject: "server", Actor: "server"})
+
+	for name, c := range map[string]struct {
+		flags []string
+		code  int
+		says  []string
+	}{
+		"nothing":          {nil, term.ExitLoose, []string{"verified: all 1 entries", "not pinned", "give --public-key", "not anchored", "give --since"}},
+		"the key":          {[]string{"--public-key", key}, term.ExitLoose, []string{"verified: all 1 entries", "not anchored"}},
+		"a checkpoint":     {[]string{"--since", kept}, term.ExitLoose, []string{"verified: all 1 entries", "not pinned"}},
+		"both":             {[]string{"--public-key", key, "--since", kept}, term.ExitOK, []string{"verified: all 1 entries", "begins with the 1 entries"}},
+		"one of two keys":  {[]string{"--public-key", other, "--public-key", key, "--since", kept}, term.ExitOK, nil},
+		"another key":      {[]string{"--public-key", other, "--since", kept}, term.ExitNo, []string{"NOT VERIFIED"}},
+		"as a document":    {[]string{"--json"}, term.ExitLoose, []string{`"verified": true`, `"key_pinned": false`, `"anchored": false`}},
+		"nothing readable": {[]string{"--since", kept + "2"}, term.ExitFailure, []string{"no such file"}},
+	} {
+		code, said := verify(export, c.flags...)
+		if code != c.code {
+			t.Errorf("%s: exit %d, want %d\n%s", name, code, c.code, said)
+		}
+		for _, text := range c.says {
+			if !strings.Contains(said, text) {
+				t.Errorf("%s: %q is missing in\n%s", name, text, said)
+			}
+		}
+	}
+	if code, said := verify(bytes.Replace(export, []byte("server"), []byte("sErver"), 1)); code != term.ExitNo {
+		t.Errorf("changed: exit %d\n%s", code, said)
+	}
+}
+
+// TestL16_WhatIsExportedIsItsOwnersAlone, as a backup is, and takes nobody's place.
+func TestL16_WhatIsExportedIsItsOwnersAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "export")
+	fill := func(w io.Writer) error { _, err := io.WriteString(w, "all"); return err }
+	if err := system.Create(path, 0o600, fill); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if err := system.Create(path, 0o600, fill); err == nil {
+		t.Error("a file is written over")
+	}
+}

@@ -1,0 +1,214 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/cmd/internal/term"
+)
+
+// What commands assume unless they are told otherwise.
+const (
+	DefaultStore  = "./assent.db"
+	DefaultTenant = "default"
+)
+
+// What files that can't be used mean (Serve.OnBrokenFiles).
+const (
+	KeepLastGood = "keep" // what was in force stays in force
+	DenyBroken   = "deny" // what they would decide is denied
+)
+
+// Serve says what to serve; see assent serve --help. Files are paths, not contents.
+type Serve struct {
+	Listen        string   `doc:"listen"`
+	MetricsListen string   `doc:"metrics_listen"` // a listener of its own for /metrics; "" leaves it beside the API
+	PublicURL     string   `doc:"public_url"`     // how people reach it; "" means http:// and the address
+	Hosts         []string `doc:"hosts"`          // further names by which it is reached, beside those of Listen and PublicURL
+	Store         string   `doc:"store"`          // path or postgres:// URL
+	StoreFile     string   `doc:"store_file"`     // file that holds Store
+	KeyFile       string   `doc:"key"`            // "" means assent.key beside a store that is a file
+	Watermark     string   `doc:"watermark"`      // file; "" means one beside the key, NoWatermark none
+	Kept          `doc:"ledger"`
+	OnBrokenFiles string        `doc:"on_broken_files"` // KeepLastGood or DenyBroken
+	LogLevel      string        `doc:"log_level"`       // one of LogLevels
+	Drain         time.Duration `doc:"drain"`
+	Dev           bool          `doc:"dev"`
+	DevPerson     string        `doc:"dev_person"` // whose sign-in link Dev makes
+	Tenants       []Tenant      `doc:"tenants"`    // at least one, names unique
+	Witnesses     []Witness     `doc:"witness"`
+	Limits        Limits        `doc:"limits"`
+	LogText       bool          // for a person; else JSON
+}
+
+// Kept is what the ledger keeps.
+type Kept struct {
+	// KeepArgs is up to how many bytes it keeps the arguments of a call that nobody is asked about; 0: approval.Config's.
+	KeepArgs int `doc:"keep_arguments"`
+}
+
+// Tenant is one tenant.
+type Tenant struct {
+	Name     string   `doc:"name"`
+	Agents   []string `doc:"agents"`
+	Policies []string `doc:"policies"`
+	People   string   `doc:"people"` // "" with Dev: one approver, you, who is in every group
+	// TrustedServers are the MCP servers and remote agents whose annotations are believed, by globs over their aliases.
+	TrustedServers []string `doc:"trusted_servers"`
+	// CaseSensitive names targets, such as "mcp_tool files/grep", whose arguments may have keys that differ in case alone.
+	CaseSensitive []string `doc:"case_sensitive_arguments"`
+	// UnknownPrincipals is AcceptUnknown, or what makes calls for principals whom the directory doesn't know ask one more person.
+	UnknownPrincipals string `doc:"unknown_principals"`
+	Admins            Admins `doc:"admins"`
+	OIDC              *OIDC  `doc:"oidc"`
+	Notify            `doc:"notify"`
+	RAP               *RAP `doc:"rap"`
+}
+
+// AcceptUnknown is the word for taking calls for principals whom the directory doesn't know as they are.
+const AcceptUnknown = "accept"
+
+// Notify is who hears of what happens.
+type Notify struct {
+	Webhooks []Webhook `doc:"webhooks"`
+	Slack    *Slack    `doc:"slack"`
+}
+
+// Admins says who may freeze, thaw and redeliver in the inbox.
+type Admins struct {
+	Group      string `doc:"group"`
+	FromSignIn bool   `doc:"from_sign_in"` // an identity provider may put people into it, not only people.yaml
+}
+
+// OIDC is how people of a tenant sign in.
+type OIDC struct {
+	Name             string   `doc:"name"` // of the provider, on the button; "" means the issuer's host
+	Issuer           string   `doc:"issuer"`
+	ClientID         string   `doc:"client_id"`
+	ClientSecretFile string   `doc:"client_secret_file"`
+	Scopes           []string `doc:"scopes"` // beside openid; none: email and profile
+	GroupsClaim      string   `doc:"groups_claim"`
+}
+
+// Route picks events; empty lists don't filter, but for Events, where none means those after which somebody may have to act.
+type Route struct {
+	Events []string `doc:"events"`
+	Agents []string `doc:"agents"`
+	Groups []string `doc:"groups"`
+}
+
+// Webhook is one receiver of webhooks.
+type Webhook struct {
+	Route
+	Name        string   `doc:"name"`
+	URLFile     string   `doc:"url_file"` // paths of webhooks are often secrets; this or URL
+	URL         string   `doc:"url"`
+	SecretFiles []string `doc:"secret_file"` // whsec_…; each signs, which lets a receiver change secrets
+	Loopback    bool     `doc:"loopback"`    // this machine may be reached, by plain http too
+	Networks    []string `doc:"networks"`    // private networks that may be reached
+}
+
+// Slack is one Slack workspace.
+type Slack struct {
+	Route
+	Team              string            `doc:"team"`
+	TokenFile         string            `doc:"token_file"`
+	SigningSecretFile string            `doc:"signing_secret_file"`
+	Channels          map[string]string `doc:"channels"`  // by group; "" for every other
+	Arguments         bool              `doc:"arguments"` // show arguments, and so offer buttons
+	API               string            `doc:"api"`       // base of Slack's API; "" for https://slack.com/api/
+	Loopback          bool              `doc:"loopback"`  // may be reached on this machine, by plain http too
+}
+
+// Location is what the service opens its store with.
+func (c *Serve) Location() Store {
+	return Store{Where: c.Store, KeyFile: c.KeyFile, Watermark: c.Watermark, Create: true}
+}
+
+// check refuses what could not work, before anything is opened.
+func (c *Serve) check() error {
+	where, err := c.Location().WithDefaults()
+	if err != nil {
+		return err
+	}
+	c.KeyFile, c.Watermark = where.KeyFile, where.Watermark
+	names := map[string]bool{}
+	for i := range c.Tenants {
+		if err := c.checkTenant(&c.Tenants[i]); err != nil {
+			return err
+		}
+		if names[c.Tenants[i].Name] {
+			return fmt.Errorf("two tenants are called %q", c.Tenants[i].Name)
+		}
+		names[c.Tenants[i].Name] = true
+	}
+	return nil
+}
+
+func (c *Serve) checkTenant(t *Tenant) error {
+	switch {
+	case len(t.Agents) == 0:
+		return fmt.Errorf("tenant %s: --agents: expected at least one directory; without agents every call is denied", t.Name)
+	case t.People == "" && !c.Dev:
+		return fmt.Errorf("tenant %s: --people: expected people.yaml, or nobody could answer (--dev makes do without)", t.Name)
+	case t.People != "" && c.Dev && c.DevPerson == "":
+		return fmt.Errorf("tenant %s: --dev-person: expected the id of a person of %s, whom the link signs in", t.Name, t.People)
+	case t.People == "" && c.DevPerson == "":
+		c.DevPerson = DevPerson
+	}
+	if err := c.CheckSignIn(t); err != nil {
+		return err
+	}
+	for _, path := range slices.Concat(t.Agents, t.Policies) {
+		if err := term.Exists(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Serve) CheckSignIn(t *Tenant) error {
+	switch {
+	case t.OIDC == nil:
+		return nil
+	case t.OIDC.Issuer == "" || t.OIDC.ClientID == "":
+		return fmt.Errorf("tenant %s: signing in needs --oidc-issuer and --oidc-client-id both", t.Name)
+	case c.PublicURL == "":
+		return fmt.Errorf("tenant %s: signing in at %s needs --public-url: where the provider sends people back to",
+			t.Name, t.OIDC.Issuer)
+	}
+	return nil
+}
+
+func isAddress(text string) bool {
+	_, port, err := net.SplitHostPort(text)
+	return err == nil && port != ""
+}
+
+func hostName(text string) bool {
+	return text != "" && !strings.ContainsAny(text, ":/ @\\")
+}
+
+// DevPerson is who answers with --dev and without people.yaml.
+const DevPerson = "you"
+
+func IsURL(store string) bool {
+	return strings.HasPrefix(store, "postgres://") || strings.HasPrefix(store, "postgresql://")
+}
+
+// checkStore refuses the URL of something else, which would be taken for a path.
+func checkStore(store string) error {
+	scheme, rest, found := strings.Cut(store, ":")
+	switch {
+	case IsURL(store) || !found:
+	case strings.HasPrefix(rest, "//"):
+		return fmt.Errorf("--store: expected a path, or a postgres:// URL, and found %s://", scheme)
+	case strings.HasPrefix(scheme, "postgres"): // it is not repeated: it may hold a password
+		return errors.New("--store: expected a path, or a URL that begins with postgres://")
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package config
+
+import (
+	"github.com/assent-dev/assent/internal/document"
+	"github.com/assent-dev/assent/internal/yamldoc"
+)
+
+// serveFile is the file of `assent serve`: what one tenant has may stand at its top.
+type serveFile struct {
+	Serve
+	Tenant
+	Name string `doc:"tenant"`
+}
+
+// tenants are those of the file: the list, or the one at the top.
+func (f *serveFile) tenants() []Tenant {
+	if len(f.Tenants) > 0 {
+		return f.Tenants
+	}
+	one := f.Tenant
+	one.Name = f.Name
+
+	return []Tenant{one}
+}
+
+// readServe reads the file of `assent serve`; without one, what there is by default.
+func (a Reader) readServe(file string) (Serve, error) {
+	var f serveFile
+	if file == "" {
+		decoder("").Default(schemaOf("serve"), document.Target(&f))
+	} else if err := a.read(file, "serve", &f); err != nil {
+		return f.Serve, err
+	}
+	f.Tenants = f.tenants()
+
+	return f.Serve, nil
+}
+
+func checkServeFile(d *document.Decoder, n *yamldoc.Node, f *serveFile) {
+	oneStore(d, n)
+	if len(f.Tenants) > 0 && (f.Name != DefaultTenant || len(f.Agents) > 0 || f.People != "") {
+		d.Wrong(n, "the file has tenants, and a tenant beside them", "everything of a tenant below tenants", "")
+	}
+}
+
+// oneStore refuses a file that says twice where the store is.
+func oneStore(d *document.Decoder, n *yamldoc.Node) {
+	if n.Get("store") != nil && n.Get("store_file") != nil {
+		d.Wrong(n, "store and store_file both say where the store is", "one of them", "")
+	}
+}
+
+func checkWebhook(d *document.Decoder, n *yamldoc.Node, w *Webhook) {
+	if (w.URL == "") == (w.URLFile == "") {
+		d.Wrong(n, "this webhook needs one address", "one of url and url_file", "")
+	}
+}

@@ -1,0 +1,67 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/cmd/internal/term"
+)
+
+// StoreFlags say which store a command works on itself.
+type StoreFlags struct {
+	Store
+	File string // that holds where it is
+}
+
+var ErrTwoStores = errors.New("--store and --store-file both say where the store is: expected one of them")
+
+// StoreFlag adds the flags of a store to a command.
+func StoreFlag(cmd *cobra.Command, f *StoreFlags, standard, usage string) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.Where, "store", standard, usage)
+	flags.StringVar(&f.File, "store-file", "", "`FILE` that holds what --store would say, for a URL with a password")
+	flags.StringVar(&f.KeyFile, "key", "", "`FILE` of the ledger's key; assent.key beside a store that is a file")
+	flags.StringVar(&f.Watermark, "watermark", "", "`FILE` that remembers how far the ledger had come, or none; FILE.watermark beside the key")
+}
+
+// Locate tells where the store is by the flags, else by ASSENT_STORE, else by the standard of the flag.
+func (f StoreFlags) Locate(a Reader, cmd *cobra.Command) (Store, error) {
+	stored, filed := cmd.Flags().Changed("store"), cmd.Flags().Changed("store-file")
+	if stored && filed {
+		return f.Store, ErrTwoStores
+	}
+	c, err := f.Config(a, stored || filed)
+	if err == nil && c.Where == "" {
+		err = errors.New("--store: expected a path, or a postgres:// URL; --store-file and ASSENT_STORE can say it too")
+	}
+	return c, err
+}
+
+// Config is which store the flags say, with ASSENT_STORE before them unless they were given.
+func (f StoreFlags) Config(a Reader, given bool) (c Store, err error) {
+	c = f.Store
+	c.Where, err = a.whereStore(f.Where, f.File, given)
+	return c, err
+}
+
+// whereStore tells where the store is. The environment goes before everything but flags that were given; a file that
+// holds it goes before the text beside it.
+func (a Reader) whereStore(store, file string, given bool) (string, error) {
+	if env := a.Getenv("ASSENT_STORE"); env != "" && !given {
+		return env, nil
+	}
+	if file == "" {
+		return store, nil
+	}
+	text, err := term.ReadFile(file, nil)
+	if err != nil {
+		return "", fmt.Errorf("the file that says where the store is: %w", err)
+	}
+	if where := strings.TrimSpace(string(text)); where != "" {
+		return where, nil
+	}
+	return "", fmt.Errorf("the file that says where the store is: %s is empty", file)
+}

@@ -1,0 +1,245 @@
+// Package decide is `assent decide`: calls in, decisions out, without a server.
+package decide
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/schema"
+	"github.com/assent-dev/assent/value"
+)
+
+// Decider is the command `assent decide`.
+type Decider struct{ term.Streams }
+
+// Flags are the flags of assent decide.
+type Flags struct {
+	Agent    string
+	parents  []string
+	Policies []string
+	trusted  []string
+	call     string
+	indent   bool
+
+	caseSensitive []string
+}
+
+// readsInput counts the files that are standard input.
+func (f Flags) readsInput() int {
+	n := 0
+	for _, file := range append([]string{f.Agent, f.call}, f.parents...) {
+		if file == "-" {
+			n++
+		}
+	}
+	return n
+}
+
+func (a Decider) Command() *cobra.Command {
+	var f Flags
+	cmd := &cobra.Command{
+		Use:   "decide --agent FILE [--parent FILE]... [--policies DIR]... [--call FILE|-]",
+		Short: "Decide calls: one JSON call per line in, one JSON decision per line out",
+		Long: "decide reads one JSON call per line and writes one JSON decision per line (docs/contracts/decide.md).\n" +
+			"Exit code 0: every line was a valid call, whatever the outcome; 2: something could not be read.",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return a.decide(f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.Agent, "agent", "", "`FILE` of the agent, .agf.yaml")
+	flags.StringArrayVar(&f.parents, "parent", nil, "`FILE` of an agent that delegates to this one (repeatable, outermost first)")
+	flags.StringArrayVar(&f.Policies, "policies", nil, "`DIR` of *.policy.yaml that the agent may name, or that apply by selector (repeatable)")
+	flags.StringArrayVar(&f.trusted, "trust-server", nil, "`ALIAS` of an MCP server or remote agent whose annotations are believed; * stands for any run of characters (repeatable)")
+	flags.StringVar(&f.call, "call", "-", "`FILE` of calls, - for standard input")
+	flags.StringArrayVar(&f.caseSensitive, "case-sensitive-arguments", nil,
+		"`TARGET`, such as \"tool grep\" or \"mcp_tool files/grep\", whose arguments may have keys that differ in case alone (repeatable)")
+	flags.BoolVar(&f.indent, "indent", false, "spread each decision over several lines, for people")
+	if err := cmd.MarkFlagRequired("agent"); err != nil {
+		panic(err) // the flag is defined three lines above
+	}
+	return cmd
+}
+
+func (a Decider) decide(f Flags) error {
+	if f.readsInput() > 1 {
+		return errors.New("standard input can be only one of --agent, --parent and --call")
+	}
+	plan, err := a.Compile(f)
+	if err != nil {
+		return err
+	}
+	in := a.In
+	if f.call != "-" {
+		file, err := os.Open(f.call)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		in = file
+	} else {
+		a.ExpectTyping(`one call as JSON on each line, such as {"kind":"tool","tool":"NAME","args":{}}`)
+	}
+	return decideLines(plan, in, a.Out, f.indent)
+}
+
+// Compile loads the agents from the outermost parent inwards, and their policies.
+func (a Decider) Compile(f Flags) (*resolve.Plan, error) {
+	var registry policy.Registry
+	if len(f.Policies) > 0 {
+		set, err := loadPolicies(f.Policies, a.Err)
+		if err != nil {
+			return nil, err
+		}
+		registry = set
+	}
+	var plan *resolve.Plan
+	for _, file := range append(f.parents[:len(f.parents):len(f.parents)], f.Agent) {
+		var err error
+		opt := resolve.Options{Parent: plan, TrustedServers: f.trusted, CaseSensitive: f.caseSensitive}
+		if plan, err = a.compileFile(file, registry, opt); err != nil {
+			return nil, err
+		}
+	}
+	return plan, nil
+}
+
+// compileFile loads one agent. What is wrong with it goes to standard error.
+func (a Decider) compileFile(file string, registry policy.Registry, opt resolve.Options) (*resolve.Plan, error) {
+	src, err := term.ReadFile(file, a.In)
+	if err != nil {
+		return nil, err
+	}
+	texts := map[string][]byte{file: src}
+	agent, findings := schema.Parse(file, src)
+	if agent == nil {
+		term.PrintFindings(a.Err, term.Stopping(findings), texts)
+		return nil, fmt.Errorf("the agent %s can't be used", file)
+	}
+	plan, err := resolve.Compile(agent, registry, opt)
+	var unresolved *resolve.UnresolvedError
+	if err != nil && !errors.As(err, &unresolved) {
+		return nil, err
+	}
+	term.PrintFindings(a.Err, plan.Findings(), texts)
+	return plan, nil
+}
+
+// maxLine bounds one line of calls, in bytes: the largest arguments with their escapes, and an envelope.
+const maxLine = 16 << 20
+
+// decideLines answers every line, and tells at the end whether one was no valid call.
+func decideLines(plan *resolve.Plan, in io.Reader, out io.Writer, indent bool) error {
+	lines := bufio.NewReaderSize(in, 64<<10)
+	w := bufio.NewWriter(out)
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	if indent {
+		encoder.SetIndent("", "  ")
+	}
+	unreadable := 0
+	for {
+		line, err := readLine(lines)
+		if err == io.EOF {
+			break
+		}
+		if err != nil && !errors.Is(err, errLineTooLong) {
+			return fmt.Errorf("read calls: %w", err)
+		}
+		decision, ok := decideLine(plan, line, err)
+		if !ok {
+			unreadable++
+		}
+		if err := encoder.Encode(decision); err != nil {
+			return fmt.Errorf("write decisions: %w", err)
+		}
+		if lines.Buffered() == 0 { // whoever pipes one call at a time waits for this answer
+			if err := w.Flush(); err != nil {
+				return fmt.Errorf("write decisions: %w", err)
+			}
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("write decisions: %w", err)
+	}
+	if unreadable > 0 {
+		return fmt.Errorf("%d of the lines were no valid call", unreadable)
+	}
+	return nil
+}
+
+// decideLine answers one line; false when it was no valid call.
+func decideLine(plan *resolve.Plan, line []byte, tooLong error) (resolve.Decision, bool) {
+	if tooLong != nil {
+		return resolve.Unreadable(tooLong), false
+	}
+	call, err := resolve.ParseCall(line, value.Limits{})
+	if err != nil {
+		return resolve.Unreadable(err), false
+	}
+	d := plan.Decide(call)
+	if d.Outcome == resolve.Allow {
+		if d.Binding, err = plan.Bind(call); err != nil {
+			return resolve.Unreadable(err), true
+		}
+	}
+	return d, true
+}
+
+var errLineTooLong = fmt.Errorf("the line is longer than %d MiB", maxLine>>20)
+
+// readLine returns the next line that is not blank, without its end. A line over the bound is skipped to its end.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	for {
+		line, err := readAnyLine(r)
+		if err != nil || len(bytes.Trim(line, " \t\r\n")) > 0 {
+			return line, err
+		}
+	}
+}
+
+func readAnyLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		tooLong := len(line)+len(part) > maxLine
+		if !tooLong {
+			line = append(line, part...)
+		}
+		switch {
+		case err == bufio.ErrBufferFull && tooLong:
+			return nil, skipLine(r)
+		case err == bufio.ErrBufferFull:
+			continue
+		case tooLong:
+			return nil, errLineTooLong
+		case err == io.EOF && len(line) > 0:
+			return line, nil
+		case err != nil:
+			return nil, err
+		}
+		return bytes.TrimRight(line, "\r\n"), nil
+	}
+}
+
+func skipLine(r *bufio.Reader) error {
+	for {
+		_, err := r.ReadSlice('\n')
+		if err == bufio.ErrBufferFull {
+			continue
+		}
+		if err != nil && err != io.EOF {
+			return err
+		}
+		return errLineTooLong
+	}
+}

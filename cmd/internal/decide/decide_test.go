@@ -1,0 +1,294 @@
+package decide
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/value"
+)
+
+// run runs assent decide and returns its exit code.
+func run(s term.Streams, args ...string) int { return term.Run(Decider{Streams: s}.Command(), s, args) }
+
+// TestOneBrokenPolicyAmongAHundred refuses the whole directory and says which file.
+func TestOneBrokenPolicyAmongAHundred(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 100 {
+		testfiles.Write(t, filepath.Join(dir, "p", fmt.Sprintf("p%02d.policy.yaml", i)), fmt.Sprintf("schema_version: \"1.0.0\"\npolicy_ref: acme.p%d\nrules: [{id: r, approval: true}]\n", i))
+	}
+	testfiles.Write(t, filepath.Join(dir, "p", "p50.policy.yaml"), "schema_version: \"1.0.0\"\npolicy_ref: acme.p50\nrules: [{id: r, aproval: true}]\n")
+	agent := testfiles.Write(t, filepath.Join(dir, "a.agf.yaml"), testfiles.Agent)
+	var out, errOut bytes.Buffer
+	code := run(term.Streams{In: strings.NewReader(`{"kind":"tool","tool":"quote"}`), Out: &out, Err: &errOut}, "--agent", agent, "--policies", filepath.Join(dir, "p"))
+	if code != term.ExitFailure || out.Len() != 0 || !strings.Contains(errOut.String(), "p50.policy.yaml:3:17") {
+		t.Errorf("exit %d, out %q\n%s", code, out.String(), errOut.String())
+	}
+}
+
+// decided runs assent decide on one agent and returns its decisions, one a line, and its exit code.
+func decided(t *testing.T, agent, calls string, flags ...string) (string, int) {
+	t.Helper()
+	file := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), agent)
+	var out, errOut bytes.Buffer
+	code := run(term.Streams{In: strings.NewReader(calls), Out: &out, Err: &errOut}, append([]string{"--agent", file}, flags...)...)
+	return out.String() + errOut.String(), code
+}
+
+// TestH7_DecideTakesKeysThatFoldAlikeWhereItIsTold: by target, and not otherwise.
+func TestH7_DecideTakesKeysThatFoldAlikeWhereItIsTold(t *testing.T) {
+	const call = `{"kind":"tool","tool":"quote","args":{"i":1,"I":2}}`
+	for _, tt := range []struct {
+		flags []string
+		want  string
+		code  int
+	}{
+		{nil, `"unreadable_arguments"`, term.ExitOK},
+		{[]string{"--case-sensitive-arguments", "tool trade"}, `"unreadable_arguments"`, term.ExitOK},
+		{[]string{"--case-sensitive-arguments", "tool trade", "--case-sensitive-arguments", "tool quote"}, `"outcome":"allow"`, term.ExitOK},
+		{[]string{"--case-sensitive-arguments", "quote"}, `"quote" is no target, expected one such as "tool pay"`, term.ExitFailure},
+	} {
+		if out, code := decided(t, testfiles.Agent, call, tt.flags...); code != tt.code || !strings.Contains(out, tt.want) {
+			t.Errorf("%q: exit %d\n%s", tt.flags, code, out)
+		}
+	}
+}
+
+// TestUsers2_4_DecideTakesAnObjectOfArguments: a line with anything else is no valid call, and the others are still answered.
+func TestUsers2_4_DecideTakesAnObjectOfArguments(t *testing.T) {
+	calls := `{"kind":"tool","tool":"quote","args":"{\"symbol\":\"ACME\"}"}
+{"kind":"tool","tool":"quote","args":{"symbol":"ACME"}}
+`
+	out, code := decided(t, testfiles.Agent, calls)
+	lines := strings.Split(out, "\n")
+	if code != term.ExitFailure || !strings.Contains(lines[0], `"code":"unreadable_call","detail":"args: expected an object; args is JSON text: send the object itself"`) ||
+		!strings.Contains(lines[1], `"outcome":"allow"`) || !strings.Contains(lines[2], "1 of the lines were no valid call") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+}
+
+// TestE7_DecideDoesWhatItsContractSays, line by line: what is no valid call, which hints count, what an answer leaves out.
+func TestE7_DecideDoesWhatItsContractSays(t *testing.T) {
+	dir := t.TempDir()
+	testfiles.Write(t, filepath.Join(dir, "g.policy.yaml"), `schema_version: "1.0.0"
+policy_ref: g
+applies: implicit
+agents: {labels: {tier: prod}}
+rules:
+  - {id: deletes, match: {kinds: [mcp_tool], annotations: {destructiveHint: true}}, deny: Not on files.}
+  - {id: is-asked, match: {servers: [files], annotations: {destructiveHint: true}}, approval: true, require: {within: 5m}}
+  - {id: goes-out, match: {kinds: [delegation]}, approval: true}
+`)
+	const agent = `schema_version: "1.0.0"
+metadata: {id: d, name: D, version: "1.0.0", description: d, labels: {tier: prod}}
+interface: {input: {type: object}, output: {type: object}}
+action_space:
+  local_tools: [{alias: pay, approval: true}]
+  mcp_servers: [{alias: files}]
+  remote_agents: [{alias: bank, protocol: a2a, url: "https://bank.example"}]
+execution_policy: {id: agf.react, config: {instructions: x, model: any}}
+`
+	for line, want := range map[string]string{
+		`{"kind":"tool","tool":"pay","session":""}`:                                                  "deny unreadable_call",
+		`{"kind":"tool","tool":"pay","principal":""}`:                                                "deny unreadable_call",
+		`{"kind":"tool","tool":"pay","tool_definition":""}`:                                          "deny unreadable_call",
+		`{"kind":"mcp_tool","server":"files","tool":"rm","annotations":null}`:                        "deny unreadable_call",
+		`{"kind":"mcp_tool","server":"files","tool":"rm"}`:                                           "deny denied always",
+		`{"kind":"mcp_tool","server":"files","tool":"rm","annotations":{"destructiveHint":false}}`:   "allow",
+		`{"kind":"mcp_tool","server":"files","tool":"rm","annotations":{"destructiveHint":"false"}}`: "deny denied always",
+		`{"kind":"tool","tool":"pay","args":{"a":1,"a":2}}`:                                          "deny unreadable_arguments",
+		`{"kind":"tool","tool":"pay"}`:                                                               "ask always",
+		`{"kind":"skill","agent":"bank","skill":"pay"}`:                                              "ask always",
+	} {
+		out, _ := decided(t, agent, line, "--policies", dir, "--trust-server", "files")
+		var d struct {
+			Outcome string
+			Reasons []struct{ Code string }
+			Require *struct{} `json:"require"`
+		}
+		if err := json.NewDecoder(strings.NewReader(out)).Decode(&d); err != nil {
+			t.Fatalf("%s: %v\n%s", line, err, out)
+		}
+		got := d.Outcome
+		for _, reason := range d.Reasons {
+			got += " " + reason.Code
+		}
+		if got != want || d.Outcome == "deny" && d.Require != nil {
+			t.Errorf("%s: expected %s\n%s", line, want, out)
+		}
+	}
+}
+
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent+"x: 1\n")
+	var errOut bytes.Buffer
+	in := strings.NewReader(`{"kind":"tool","tool":"quote"}`)
+	if code := run(term.Streams{In: in, Out: brokenPipe{}, Err: &errOut}, "--agent", agent); code != term.ExitFailure || !strings.Contains(errOut.String(), "broken pipe") {
+		t.Errorf("assent: exit %d, %s", code, errOut.String())
+	}
+}
+
+// TestLongLines: a line over the bound is one denied line, the next one is answered.
+func TestLongLines(t *testing.T) {
+	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent)
+	long := `{"kind":"tool","tool":"quote","args":{"a":"` + strings.Repeat("x", maxLine) + `"}}`
+	fifty := `{"kind":"tool","tool":"quote","args":{"a":"` + strings.Repeat("x", 9<<20) + `"}}`
+	for name, in := range map[string]string{
+		"in the middle": long + "\n" + fifty + "\r\n{\"kind\":\"tool\",\"tool\":\"quote\"}\n",
+		"at the end":    "{\"kind\":\"tool\",\"tool\":\"quote\"}\n" + fifty + "\n" + long,
+	} {
+		var out, errOut bytes.Buffer
+		code := run(term.Streams{In: strings.NewReader(in), Out: &out, Err: &errOut}, "--agent", agent)
+		got := out.String()
+		if code != term.ExitFailure || strings.Count(got, "\n") != 3 || strings.Count(got, "unreadable_call") != 1 || strings.Count(got, "unreadable_arguments") != 1 || strings.Count(got, `"allow"`) != 1 {
+			t.Errorf("%s: exit %d\n%.2000s", name, code, got)
+		}
+	}
+}
+
+// TestLineThatOnlyBeginsAsACall: the bound cuts no line short, also when the last one ends without a line break.
+func TestLineThatOnlyBeginsAsACall(t *testing.T) {
+	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent)
+	call := `{"kind":"tool","tool":"quote"}`
+	in := call + strings.Repeat(" ", maxLine-len(call)-10) + strings.Repeat("x", 20)
+	var out, errOut bytes.Buffer
+	code := run(term.Streams{In: strings.NewReader(in), Out: &out, Err: &errOut}, "--agent", agent)
+	if code != term.ExitFailure || !strings.Contains(out.String(), errLineTooLong.Error()) {
+		t.Errorf("exit %d, %s", code, out.String())
+	}
+}
+
+// TestOddLines: what looks blank but is no JSON white space is a line, and gets an answer.
+func TestOddLines(t *testing.T) {
+	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent)
+	call := `{"kind":"tool","tool":"quote"}`
+	var out bytes.Buffer
+	in := call + "\r\n\r\n \t\n\u00a0\n\x00\n\v\n" + call + "\x00\n\ufeff" + call + "\n" + call
+	code := run(term.Streams{In: strings.NewReader(in), Out: &out, Err: io.Discard}, "--agent", agent)
+	if got := out.String(); code != term.ExitFailure || strings.Count(got, `"allow"`) != 2 || strings.Count(got, "unreadable_call") != 5 || strings.Count(got, "\n") != 7 {
+		t.Errorf("exit %d\n%s", code, got)
+	}
+}
+
+// TestStandardInputIsReadOnce: an agent from standard input leaves no calls there to decide.
+func TestStandardInputIsReadOnce(t *testing.T) {
+	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent)
+	for _, args := range [][]string{{"--agent", "-"}, {"--agent", agent, "--parent", "-"}, {"--agent", "-", "--parent", "-", "--call", agent}} {
+		var errOut bytes.Buffer
+		code := run(term.Streams{In: strings.NewReader(testfiles.Agent), Out: io.Discard, Err: &errOut}, args...)
+		if code != term.ExitFailure || !strings.Contains(errOut.String(), "standard input") {
+			t.Errorf("%v: exit %d, %s", args, code, errOut.String())
+		}
+	}
+}
+
+// TestDecideAnswersEachLineAtOnce: a runtime that pipes one call at a time gets its answer before it sends the next.
+func TestDecideAnswersEachLineAtOnce(t *testing.T) {
+	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent)
+	callsOut, calls := io.Pipe()
+	answers, answersIn := io.Pipe()
+	done := make(chan int)
+	go func() {
+		done <- run(term.Streams{In: callsOut, Out: answersIn, Err: io.Discard}, "--agent", agent)
+	}()
+	buf := make([]byte, 4096)
+	for range 3 {
+		if _, err := io.WriteString(calls, `{"kind":"tool","tool":"trade"}`+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		n, err := answers.Read(buf)
+		if err != nil || !strings.HasPrefix(string(buf[:n]), `{"outcome":"ask"`) {
+			t.Fatalf("%s, %v", buf[:n], err)
+		}
+	}
+	calls.Close()
+	if code := <-done; code != term.ExitOK {
+		t.Errorf("exit %d", code)
+	}
+}
+
+type failing struct{}
+
+func (failing) Read([]byte) (int, error) { return 0, errors.New("unplugged") }
+
+func TestInputThatBreaks(t *testing.T) {
+	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent)
+	var errOut bytes.Buffer
+	if code := run(term.Streams{In: failing{}, Out: io.Discard, Err: &errOut}, "--agent", agent); code != term.ExitFailure || !strings.Contains(errOut.String(), "unplugged") {
+		t.Errorf("exit %d, %s", code, errOut.String())
+	}
+}
+
+func TestDecideContractNamesEveryCode(t *testing.T) {
+	rows := testfiles.FirstCells(testfiles.Contract(t, "decide.md"))
+	for _, code := range []resolve.Code{
+		resolve.Always, resolve.ConditionTrue, resolve.ConditionUnknown, resolve.AllowListMisspelt, resolve.NotDeclared, resolve.NotAllowed,
+		resolve.Denied, resolve.PolicyUnresolved, resolve.UnreadableArguments, resolve.UnreadableCall,
+	} {
+		if !slices.Contains(rows, string(code)) {
+			t.Errorf("code %s is not in docs/contracts/decide.md", code)
+		}
+	}
+}
+
+// TestDecideContractCalls: the calls that the contract shows are calls, and every field of its table is read.
+func TestDecideContractCalls(t *testing.T) {
+	text := testfiles.Contract(t, "decide.md")
+	_, after, ok := strings.Cut(text, "```json\n")
+	calls, _, closed := strings.Cut(after, "```")
+	if !ok || !closed {
+		t.Fatal("the contract shows no calls")
+	}
+	for _, line := range strings.Split(strings.TrimSpace(calls), "\n") {
+		if _, err := resolve.ParseCall([]byte(line), value.Limits{}); err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	fields, _, _ := strings.Cut(text[strings.Index(text, "## Call"):], "## Decision")
+	for _, cell := range testfiles.FirstCells(fields) {
+		_, err := resolve.ParseCall([]byte(`{"kind":"tool","tool":"x","`+cell+`":"x"}`), value.Limits{})
+		if err != nil && strings.Contains(err.Error(), "unknown field") {
+			t.Errorf("the contract promises the field %s: %v", cell, err)
+		}
+	}
+}
+
+// TestUsers1_5_DecideShowsTheLineOfABrokenPolicy, on standard error.
+func TestUsers1_5_DecideShowsTheLineOfABrokenPolicy(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	testfiles.Write(t, "policies/broken.policy.yaml", "schema_version: \"1.0.0\"\npolicy_ref: acme.broken\nrules:\n  - {id: r, aproval: true}\n")
+	out, code := decided(t, testfiles.Agent, `{"kind":"tool","tool":"quote"}`, "--policies", "policies")
+	if code != term.ExitFailure || !strings.Contains(out, "    4 |   - {id: r, aproval: true}\n") || strings.Contains(out, "outcome") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+}
+
+func TestContractNamesEveryFlag(t *testing.T) {
+	testfiles.CheckFlags(t, "decide.md", Decider{}.Command().Flags().FlagUsages())
+}
+
+// TestHugeFileIsRefused: a 100 MB agent file is not read to its end.
+func TestHugeFileIsRefused(t *testing.T) {
+	path := testfiles.Write(t, filepath.Join(t.TempDir(), "huge.agf.yaml"), testfiles.Agent)
+	if err := os.Truncate(path, 100<<20); err != nil {
+		t.Fatal(err)
+	}
+	if code := run(term.Streams{Out: io.Discard, Err: io.Discard}, "--agent", path); code != term.ExitFailure {
+		t.Errorf("exit %d", code)
+	}
+}

@@ -1,0 +1,28 @@
+// Package operate is the commands of operators: the service itself, and what is done to it and to its store.
+package operate
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/cmd/internal/remote"
+)
+
+// Commands are the commands of operators.
+type Commands struct {
+	remote.Caller
+	// Backend is the heavy half, wired by cmd/assent. Commands whose part is nil say that they are not built in.
+	Backend Backend
+}
+
+// All are the commands of this package, in the order of the help.
+func (a Commands) All() []*cobra.Command {
+	return []*cobra.Command{
+		a.serveCommand(), a.tokenCommand(), a.freezeCommand(), a.thawCommand(), a.deliveriesCommand(),
+		a.backupCommand(), a.restoreCommand(), a.pruneCommand(), a.keyCommand(), a.oidcCommand(), a.schemaCommand(),
+	}
+}
+
+// RAP are the commands below `assent rap` that run a server.
+func (a Commands) RAP() []*cobra.Command {
+	return []*cobra.Command{a.rapGatewayCommand(), a.rapRuntimeCommand()}
+}

@@ -1,0 +1,133 @@
+package operate
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/cmd/internal/remote"
+	"github.com/assent-dev/assent/cmd/internal/system"
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/store"
+)
+
+func (a Commands) freezeCommand() *cobra.Command {
+	var c remote.Connection
+	var agent, reason string
+	var list bool
+	cmd := &cobra.Command{
+		Use:   "freeze [--agent ID] [--reason TEXT]",
+		Short: "Throw the kill switch: deny everything of an agent, or of all, from now on",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return remote.Ask(a.Caller, c, func(s *client.Client) (openapi.Freezes, error) {
+				if list {
+					freezes, err := s.Freezes(cmd.Context())
+					return openapi.Freezes{Freezes: freezes}, err
+				}
+				freezes, err := s.Freeze(cmd.Context(), agent, reason)
+				return openapi.Freezes{Freezes: freezes}, err
+			}, printFreezes)
+		},
+	}
+	flags := remote.Connected(cmd, &c).Flags()
+	flags.StringVar(&agent, "agent", "", "only of the agent with this `ID`; without it, of every agent")
+	flags.StringVar(&reason, "reason", "", "`TEXT` for the record")
+	flags.BoolVar(&list, "list", false, "freeze nothing, only list what is frozen")
+	cmd.MarkFlagsMutuallyExclusive("list", "agent")
+
+	return cmd
+}
+
+// thawFlags are the flags of assent thaw.
+type thawFlags struct {
+	Place
+	agent  string
+	reason string
+	wait   bool
+}
+
+func (a Commands) thawCommand() *cobra.Command {
+	var f thawFlags
+	cmd := &cobra.Command{
+		Use:   "thaw [--agent ID] [--reason TEXT] [--wait]",
+		Short: "Lift a freeze, once administrators have approved it",
+		Long: "Through the API and the inbox, two people stand behind lifting a freeze. With --store, whoever holds the store and its key lifts\n" +
+			"it alone; the ledger says so.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := system.UntilSignal(cmd)
+			defer stop()
+			return a.thaw(ctx, f)
+		},
+	}
+	flags := placed(cmd, &f.Place).Flags()
+	flags.StringVar(&f.agent, "agent", "", "only of the agent with this `ID`; without it, the freeze of every agent")
+	flags.StringVar(&f.reason, "reason", "", "`TEXT` for the record")
+	flags.BoolVar(&f.wait, "wait", false, "wait until administrators have approved it")
+
+	return cmd
+}
+
+func (a Commands) thaw(ctx context.Context, f thawFlags) error {
+	left, err := a.thawed(ctx, f)
+	if err != nil {
+		return err
+	}
+	p := a.Printer()
+	doc := openapi.Freezes{Freezes: left}
+	if f.AsJSON {
+		return p.Document(doc)
+	}
+	printFreezes(p, doc)
+
+	return p.Done()
+}
+
+// thawed lifts a freeze, and lists what is frozen then.
+func (a Commands) thawed(ctx context.Context, f thawFlags) (left []approval.Freeze, err error) {
+	if !f.direct() {
+		server, err := a.Dial(f.Connection)
+		if err != nil {
+			return nil, err
+		}
+		return administer(ctx, a, f.wait, func() ([]approval.Freeze, error) { return server.LiftFreeze(ctx, f.agent, f.reason) })
+	}
+	if a.Backend.Thaw == nil {
+		return nil, ErrNoBackend
+	}
+	where, err := a.directStore(f.Place)
+	if err != nil {
+		return nil, err
+	}
+	err = a.withStore(ctx, where, func(s store.Store) error {
+		if err := a.Backend.Thaw(ctx, s, f.Tenant, f.agent, f.reason); err != nil {
+			return err
+		}
+		left, err = s.Freezes(ctx, f.Tenant)
+		return err
+	})
+
+	return left, err
+}
+
+func printFreezes(p *term.Printer, f openapi.Freezes) {
+	for _, x := range f.Freezes {
+		who := "everything"
+		if x.Agent != "" {
+			who = "agent " + x.Agent
+		}
+		p.Printf("%s: %s, by %s, %s", term.Red.Of("frozen"), who, x.By, term.Ago(x.At, time.Now()))
+		if x.Reason != "" {
+			p.Printf(": %s", x.Reason)
+		}
+		p.Printf("\n")
+	}
+	if len(f.Freezes) == 0 {
+		p.Printf("nothing is frozen\n")
+	}
+}

@@ -1,0 +1,95 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/system"
+	"github.com/assent-dev/assent/cmd/internal/term"
+)
+
+func (a Commands) rapGatewayCommand() *cobra.Command {
+	var flags *config.Flags
+	var file string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "gateway --config FILE",
+		Short: "Put tools behind approvals, for any RAP runtime",
+		Long: "gateway is a RAP tool server. It wraps HTTP/JSON endpoints and other RAP tool servers, decides each call by an agent's file and policies, and\n" +
+			"where people must be asked it asks the runtime's user, the approvers of an assent server, or both (docs/contracts/rap.md).",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := a.Gateway(file, flags)
+			if err != nil {
+				return err
+			}
+			ctx, stop := system.UntilSignal(cmd)
+			defer stop()
+			return a.rapGateway(ctx, cfg, asJSON)
+		},
+	}
+	flags = config.NewGatewayFlags(cmd)
+	cmd.Flags().StringVar(&file, "config", "", "YAML `FILE`")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "tell in JSON where it answers")
+	term.Required(cmd, "config")
+	return cmd
+}
+
+func (a Commands) rapGateway(ctx context.Context, cfg config.Gateway, asJSON bool) error {
+	if a.Backend.Gateway == nil {
+		return ErrNoBackend
+	}
+	p := a.Printer()
+	err := a.Backend.Gateway(ctx, cfg, a.Err, func(r Ready) {
+		if asJSON {
+			p.Err = p.JSONLine(r)
+			return
+		}
+		p.Printf("the gateway %s serves RAP at %s\n", cfg.Name, r.URL)
+	})
+	return errors.Join(err, p.Done())
+}
+
+func (a Commands) rapRuntimeCommand() *cobra.Command {
+	var f *config.ServeFlags
+	var agent string
+	var servers []string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "runtime --agents DIR --agent ID --tools NAME=URL... [--people FILE] [--dev]",
+		Short: "Run the approval service with a RAP runtime for one agent",
+		Long: "runtime is assent serve with the tool servers of one agent: the agent calls them through POST /v1/agents/ID/rap/calls, its file decides, and\n" +
+			"what tools ask is answered in the inbox, at the command line or in Slack. More servers, agents and settings stand in the file of\n" +
+			"assent serve --config (docs/contracts/rap.md).",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			runtime := config.RAPRuntime{Agent: agent}
+			for _, text := range servers {
+				name, url, ok := strings.Cut(text, "=")
+				if !ok || name == "" || url == "" {
+					return fmt.Errorf("--tools %q: expected NAME=URL", text)
+				}
+				runtime.Servers = append(runtime.Servers, config.RAPServer{Name: name, URL: url})
+			}
+			f.RAP = &config.RAP{Runtimes: []config.RAPRuntime{runtime}}
+			cfg, err := a.Serve(f)
+			if err != nil {
+				return err
+			}
+			ctx, stop := system.UntilSignal(cmd)
+			defer stop()
+			return a.serve(ctx, cfg, asJSON)
+		},
+	}
+	f = config.NewServeFlags(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "tell in JSON where it answers")
+	cmd.Flags().StringVar(&agent, "agent", "", "`ID` of the agent that calls")
+	cmd.Flags().StringArrayVar(&servers, "tools", nil, "a tool server, `NAME=URL` (repeatable)")
+	term.Required(cmd, "agent", "tools")
+	return cmd
+}

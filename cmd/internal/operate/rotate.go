@@ -1,0 +1,76 @@
+package operate
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/term"
+)
+
+func (a Commands) keyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "key",
+		Short: "Change the key that a store is signed with",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.rotateCommand())
+	return cmd
+}
+
+func (a Commands) rotateCommand() *cobra.Command {
+	var of config.StoreFlags
+	var next, watermark string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "rotate --store STORE --key OLD --new-key NEW",
+		Short: "Bind a store to another key",
+		Long: "Stop all servers of the store first: whoever holds the old key can write nothing from then on. NEW is made, with NEW.pub, when it is not there. The\n" +
+			"last entry of each ledger under the old key names the new one, and the checkpoint there is signed by both, so that auditors who have the old\n" +
+			"public key can go on (assent audit verify). All rows are authenticated with the new key, in one transaction. Give servers the new file as\n" +
+			"--key then, and NEW.watermark as --watermark where it is not beside it.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			where, err := of.Locate(a.Reader, cmd)
+			if err != nil {
+				return err
+			}
+			return a.rotate(cmd.Context(), where, next, watermark, asJSON)
+		},
+	}
+	config.StoreFlag(cmd, &of, "", "`PATH` or postgres:// URL")
+	cmd.Flags().StringVar(&next, "new-key", "", "`FILE` of the new key")
+	cmd.Flags().StringVar(&watermark, "new-watermark", "", "`FILE` of the new key's watermark, or none; FILE.watermark beside the new key")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON document")
+	term.Required(cmd, "new-key")
+	return cmd
+}
+
+func (a Commands) rotate(ctx context.Context, c config.Store, next, watermark string, asJSON bool) (err error) {
+	if a.Backend.RotateKey == nil {
+		return ErrNoBackend
+	}
+	if c, err = c.WithDefaults(); err != nil {
+		return err
+	}
+	if next == c.KeyFile {
+		return errors.New("--new-key: expected another file than that of the old key: auditors may still need the old one")
+	}
+	if watermark == "" {
+		watermark = next + ".watermark"
+	}
+	before, after, err := a.Backend.RotateKey(ctx, c, next, watermark)
+	if err != nil {
+		return err
+	}
+	p := a.Printer()
+	if asJSON {
+		return p.Document(map[string]string{"store": config.ShownStore(c.Where), "old": before, "new": after})
+	}
+	p.Printf("the store is signed by %s from now on, and no longer by %s\n", after, before)
+	p.Printf("start the servers with --key %s; keep %s.pub for auditors\n", next, c.KeyFile)
+	return p.Done()
+}

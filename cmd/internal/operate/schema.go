@@ -1,0 +1,28 @@
+package operate
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/term"
+)
+
+func (a Commands) schemaCommand() *cobra.Command {
+	kinds := []string{"serve", "gateway"}
+
+	return &cobra.Command{
+		Use:       "schema serve|gateway",
+		Short:     "Print the JSON Schema of a configuration, for editors",
+		Args:      term.OneOf("serve or gateway", kinds...),
+		ValidArgs: kinds,
+		RunE: func(_ *cobra.Command, args []string) error {
+			text, err := config.JSON(args[0])
+			if err != nil {
+				return err
+			}
+			_, err = a.Out.Write(text)
+
+			return err
+		},
+	}
+}

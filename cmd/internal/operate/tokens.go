@@ -1,0 +1,323 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/remote"
+	"github.com/assent-dev/assent/cmd/internal/system"
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/store"
+)
+
+// TokenFlags are the flags of the token commands.
+type TokenFlags struct {
+	Place
+	name    string
+	scopes  []string
+	agents  []string
+	person  string
+	expires string
+	replace string
+	wait    bool
+}
+
+// Place is where administration happens: at a server, or on a store itself.
+type Place struct {
+	remote.Connection
+	config.StoreFlags
+	Tenant string
+}
+
+// direct tells whether the store is worked on itself, which needs no token: that is how the first one comes about.
+func (p Place) direct() bool { return p.Where != "" || p.File != "" }
+
+// placed adds the flags that say where a command administers.
+func placed(cmd *cobra.Command, p *Place) *cobra.Command {
+	flags := remote.Connected(cmd, &p.Connection).Flags()
+	config.StoreFlag(cmd, &p.StoreFlags, "", "work on this store itself: `PATH` or postgres:// URL")
+	flags.StringVar(&p.Tenant, "tenant", config.DefaultTenant, "with --store: `NAME` of the tenant")
+
+	return cmd
+}
+
+func (a Commands) tokenCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Make, list and revoke the tokens of runtimes and command lines",
+		Long: "Through the API with a token of scope admin; or with --store on the store itself, as whoever may write to it. That is how the first\n" +
+			"token is made.",
+		Args: term.NoCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())
+	return cmd
+}
+
+func (a Commands) tokenCreateCommand() *cobra.Command {
+	var f TokenFlags
+	cmd := &cobra.Command{
+		Use:   "create --name NAME --scopes SCOPE,... [--agents ID,...] [--person ID] [--expires 90d] [--replaces ID] [--wait]",
+		Short: "Make a token and print its secret, once",
+		Long: "Through the API, administrators approve it first: the command says which request asks them, and makes the token when it is\n" +
+			"given again, or at once with --wait. A token that answers for a person (vote) is made by that person: `assent login`, or the\n" +
+			"inbox. With --store, whoever holds the store and its key makes any token; the ledger says so.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := system.UntilSignal(cmd)
+			defer stop()
+			return a.createToken(ctx, f)
+		},
+	}
+	flags := placed(cmd, &f.Place).Flags()
+	flags.StringVar(&f.name, "name", "", "`NAME` of the runtime: letters, digits and ._-")
+	flags.StringSliceVar(&f.scopes, "scopes", nil, "what it may do, `SCOPES` separated by commas: "+strings.Join(scopeNames(), ", "))
+	flags.StringSliceVar(&f.agents, "agents", nil, "`IDS` of the agents that it may act for, separated by commas; * for all of them")
+	flags.StringVar(&f.person, "person", "", "`ID` of the person whose token it is: who then can't answer what it asks; the scope vote needs it")
+	flags.StringVar(&f.expires, "expires", "", "how long it is good: a `TIME` such as 720h or 90d; 90d, at most 365d; with the scope vote 12h, at most 7d")
+	flags.StringVar(&f.replace, "replaces", "", "`ID` of a token of the same name and person, which ends")
+	flags.BoolVar(&f.wait, "wait", false, "wait until administrators have approved it")
+	term.Offer(cmd, "scopes", scopeNames()...)
+	for _, name := range []string{"name", "scopes"} {
+		if err := cmd.MarkFlagRequired(name); err != nil {
+			panic(err) // both flags are defined above
+		}
+	}
+	return cmd
+}
+
+func scopeNames() []string {
+	return []string{string(openapi.ScopeDecide), string(openapi.ScopeRequest), string(openapi.ScopeRead), string(openapi.ScopeVote), string(openapi.ScopeAdmin),
+		string(openapi.ScopeWitness)}
+}
+
+func (a Commands) createToken(ctx context.Context, f TokenFlags) error {
+	body, err := f.body()
+	if err != nil {
+		return err
+	}
+	var made *openapi.CreatedToken
+	if f.direct() {
+		made, err = a.CreateDirectly(ctx, f, body)
+	} else {
+		made, err = a.createThroughAPI(ctx, f, body)
+	}
+	if err != nil {
+		return err
+	}
+	p := a.Printer()
+	if f.AsJSON {
+		return p.Document(made)
+	}
+	if f.direct() && f.person != "" {
+		fmt.Fprintf(a.Err, "assent: a store knows no people: nobody checked that %s is in people.yaml, "+
+			"and answers of anybody else are refused\n", term.ScrubLine(f.person))
+	}
+	fmt.Fprintf(a.Err, "token %s of %s, good until %s; the secret is shown this once:\n", term.ScrubLine(made.Token.ID), term.ScrubLine(made.Token.Name), term.Stamp(made.Token.Expires))
+	p.Printf("%s\n", made.Secret)
+	return p.Done()
+}
+
+// body is the token that the flags ask for.
+func (f TokenFlags) body() (openapi.TokenBody, error) {
+	body := openapi.TokenBody{Name: f.name, Agents: f.agents, Person: f.person, Replaces: f.replace}
+	for _, s := range f.scopes {
+		body.Scopes = append(body.Scopes, openapi.Scope(s))
+	}
+	if f.expires == "" {
+		return body, nil
+	}
+	age, err := term.ParseAge(f.expires)
+	if err != nil || age == 0 {
+		return body, fmt.Errorf("--expires: %q is no time, expected one such as 720h or 90d", f.expires)
+	}
+	body.ExpiresIn = age.String()
+
+	return body, nil
+}
+
+func (a Commands) createThroughAPI(ctx context.Context, f TokenFlags, body openapi.TokenBody) (*openapi.CreatedToken, error) {
+	server, err := a.Dial(f.Connection)
+	if err != nil {
+		return nil, err
+	}
+
+	return administer(ctx, a, f.wait, func() (*openapi.CreatedToken, error) { return server.CreateToken(ctx, body) })
+}
+
+// administerPause is how long to wait before asking again whether administrators have approved an act.
+const administerPause = 2 * time.Second
+
+// administer does what administrators may have to approve first. It says that they are asked, and with wait goes on once they
+// have approved it.
+func administer[T any](ctx context.Context, a Commands, wait bool, act func() (T, error)) (T, error) {
+	told := ""
+	for {
+		out, err := act()
+		var asked *client.AskedError
+		if !errors.As(err, &asked) {
+			return out, remote.Explain(err)
+		}
+		id := term.ScrubLine(asked.Request.ID)
+		if !wait {
+			text := "administrators are asked first: " + id + "; give the same command again once they have approved it, or wait with --wait"
+			return out, term.No(errors.New(text))
+		}
+		if told != id {
+			fmt.Fprintf(a.Err, "assent: %s waits for administrators, %s\n", id, term.Until(asked.Request.Deadline, time.Now()))
+			told = id
+		}
+		select {
+		case <-ctx.Done():
+			return out, term.No(errors.New("stopped waiting: " + id + " stays open"))
+		case <-time.After(administerPause):
+		}
+	}
+}
+
+// asks reports whether the token asks for calls of agents, and nobody said for which.
+func (f TokenFlags) asks() bool {
+	return len(f.agents) == 0 && (slices.Contains(f.scopes, string(openapi.ScopeRequest)) || slices.Contains(f.scopes, string(openapi.ScopeDecide)))
+}
+
+func (a Commands) CreateDirectly(ctx context.Context, f TokenFlags, body openapi.TokenBody) (made *openapi.CreatedToken, err error) {
+	if a.Backend.CreateToken == nil {
+		return nil, ErrNoBackend
+	}
+	where, err := a.directStore(f.Place)
+	if err != nil {
+		return nil, err
+	}
+	where.Create = true
+	err = a.withStore(ctx, where, func(s store.Store) error {
+		made, err = a.Backend.CreateToken(ctx, s, f.Tenant, body)
+		return err
+	})
+	if err == nil && f.asks() && len(made.Token.Agents) == 0 {
+		fmt.Fprintln(a.Err, "assent: warning: the token may act for every agent of the tenant, also later ones; --agents binds it to some")
+	}
+	return made, err
+}
+
+// directStore tells where the store is that is worked on itself. The environment alone never makes a command do that.
+func (a Commands) directStore(p Place) (config.Store, error) {
+	if p.Where != "" && p.File != "" {
+		return p.Store, config.ErrTwoStores
+	}
+	return p.Config(a.Reader, true)
+}
+
+func (a Commands) tokenListCommand() *cobra.Command {
+	var f TokenFlags
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List tokens; nobody keeps their secrets",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return a.listTokens(cmd.Context(), f) },
+	}
+	return placed(cmd, &f.Place)
+}
+
+func (a Commands) listTokens(ctx context.Context, f TokenFlags) error {
+	if !f.direct() {
+		return remote.Ask(a.Caller, f.Connection, func(s *client.Client) (openapi.Tokens, error) {
+			list, err := s.Tokens(ctx)
+			return openapi.Tokens{Tokens: list}, err
+		}, printTokens)
+	}
+	where, err := a.directStore(f.Place)
+	if err != nil {
+		return err
+	}
+	return a.withStore(ctx, where, func(s store.Store) error {
+		list, err := s.Tokens(ctx, f.Tenant)
+		if err != nil {
+			return err
+		}
+		doc := openapi.Tokens{Tokens: []openapi.Token{}}
+		for _, t := range list {
+			doc.Tokens = append(doc.Tokens, openapi.Token{
+				ID: t.ID, Tenant: t.Tenant, Name: t.Name, Scopes: t.Scopes, Agents: t.Agents, Person: t.Person, Maker: t.Maker, Created: t.Created, Expires: t.Expires, Revoked: t.Revoked,
+			})
+		}
+		p := a.Printer()
+		if f.AsJSON {
+			return p.Document(doc)
+		}
+		printTokens(p, doc)
+		return p.Done()
+	})
+}
+
+func printTokens(p *term.Printer, t openapi.Tokens) {
+	if len(t.Tokens) == 0 {
+		p.Printf("no tokens\n")
+		return
+	}
+	rows := [][]term.Styled{term.Heading("ID", "NAME", "SCOPES", "ENDS", "PERSON", "AGENTS", "MADE BY")}
+	for _, x := range t.Tokens {
+		end := term.Until(x.Expires, time.Now())
+		if end == "now" {
+			end = "expired"
+		}
+		if x.Revoked != nil {
+			end = "revoked"
+		}
+		agents := strings.Join(x.Agents, ",")
+		if agents == "" {
+			agents = "all"
+		}
+		rows = append(rows, []term.Styled{term.Bold.Of(x.ID), term.Cell(x.Name), term.Cell(strings.Join(x.Scopes, ",")), term.Cell(end), term.Cell(x.Person), term.Cell(agents), term.Cell(x.Maker)})
+	}
+	p.Table(rows)
+}
+
+func (a Commands) tokenRevokeCommand() *cobra.Command {
+	var f TokenFlags
+	cmd := &cobra.Command{
+		Use:   "revoke ID",
+		Short: "End a token",
+		Args:  term.OneOf("the ID of a token, as `assent token list` shows it"),
+		RunE:  func(cmd *cobra.Command, args []string) error { return a.revokeToken(cmd.Context(), f, args[0]) },
+	}
+	return placed(cmd, &f.Place)
+}
+
+func (a Commands) revokeToken(ctx context.Context, f TokenFlags, id string) error {
+	if f.direct() {
+		if a.Backend.RevokeToken == nil {
+			return ErrNoBackend
+		}
+		where, err := a.directStore(f.Place)
+		if err != nil {
+			return err
+		}
+		err = a.withStore(ctx, where, func(s store.Store) error { return a.Backend.RevokeToken(ctx, s, f.Tenant, id) })
+		if err != nil {
+			return err
+		}
+	} else {
+		server, err := a.Dial(f.Connection)
+		if err != nil {
+			return err
+		}
+		if err := server.RevokeToken(ctx, id); err != nil {
+			return remote.Explain(err)
+		}
+	}
+	p := a.Printer()
+	if f.AsJSON {
+		return p.Document(map[string]string{"revoked": id})
+	}
+	p.Printf("%s: revoked\n", id)
+	return p.Done()
+}

@@ -1,0 +1,205 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/system"
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/store"
+)
+
+func (a Commands) backupCommand() *cobra.Command {
+	var from config.StoreFlags
+	var to string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "backup --store STORE --to FILE",
+		Short: "Write everything that a store holds to one file, while it is in use",
+		Long: "The file holds what the store holds, arguments and hashes of tokens included: it is made readable for its owner only. The ledger's key is not in\n" +
+			"it; nothing restores a backup without that key.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			where, err := from.Locate(a.Reader, cmd)
+			if err != nil {
+				return err
+			}
+			return a.backup(cmd.Context(), where, to, asJSON)
+		},
+	}
+	config.StoreFlag(cmd, &from, config.DefaultStore, "`PATH` or postgres:// URL; ASSENT_STORE")
+	cmd.Flags().StringVar(&to, "to", "", "`FILE` to write; it must not exist yet")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON document")
+	term.Required(cmd, "to")
+	return cmd
+}
+
+func (a Commands) backup(ctx context.Context, c config.Store, to string, asJSON bool) error {
+	if a.Backend.Backup == nil {
+		return ErrNoBackend
+	}
+	if term.Exists(to) == nil {
+		return fmt.Errorf("%s exists: a backup never overwrites anything", to)
+	}
+	err := a.withStore(ctx, c, func(s store.Store) error {
+		return system.Create(to, 0o600, func(w io.Writer) error { return a.Backend.Backup(ctx, s, w) })
+	})
+	if err != nil {
+		return err
+	}
+	p := a.Printer()
+	if asJSON {
+		return p.Document(map[string]string{"store": config.ShownStore(c.Where), "to": to})
+	}
+	p.Printf("%s: written\n", to)
+	return p.Done()
+}
+
+func (a Commands) restoreCommand() *cobra.Command {
+	var into config.StoreFlags
+	var from string
+	var inPlace, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "restore --store STORE (--from FILE | --in-place)",
+		Short: "Fill an empty store from a backup, or go on from a snapshot that was put back",
+		Long: "What happened after the backup was made is lost, so nothing that it still holds may run by itself: permits that nobody used, standing approvals,\n" +
+			"sessions and RAP calls on their way are void, and what was frozen or revoked stays so, also where only the files beside the key know it. Requests\n" +
+			"that wait can be answered. The ledger tells of it. --in-place does the same to a store that was put back as a whole, such as by a snapshot of its\n" +
+			"volume; no server may run on it meanwhile.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if (from == "") != inPlace {
+				return errors.New("expected one of --from FILE and --in-place")
+			}
+			where, err := into.Locate(a.Reader, cmd)
+			if err != nil {
+				return err
+			}
+			return a.restore(cmd.Context(), where, from, asJSON)
+		},
+	}
+	config.StoreFlag(cmd, &into, "", "`PATH` or postgres:// URL; it may be of the other engine than the backup's")
+	cmd.Flags().StringVar(&from, "from", "", "`FILE` that assent backup wrote")
+	cmd.Flags().BoolVar(&inPlace, "in-place", false, "go on from what the store holds, as after a snapshot was put back")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON document")
+	return cmd
+}
+
+// Restored says what a restore took back.
+type Restored struct {
+	Permits  int `json:"permits"`
+	Grants   int `json:"grants"`
+	Sessions int `json:"sessions"`
+	Calls    int `json:"calls"`   // RAP calls on their way, and what users of gateways allowed for a session
+	Tokens   int `json:"tokens"`  // that were good in the backup, and known to be revoked
+	Freezes  int `json:"freezes"` // that only the watermark knew
+	Lost     int `json:"lost"`    // ledger entries that are known to have been behind the backup
+}
+
+func (a Commands) restore(ctx context.Context, c config.Store, from string, asJSON bool) (err error) {
+	if a.Backend.Restore == nil {
+		return ErrNoBackend
+	}
+	var in io.Reader
+	if from != "" {
+		f, err := os.Open(from)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in = f
+	}
+	if c, err = c.WithDefaults(); err != nil {
+		return err
+	}
+	c.Create, c.Unfinished = from != "", true
+	done, err := a.Backend.Restore(ctx, c, in)
+	if err != nil {
+		return err
+	}
+	p := a.Printer()
+	if asJSON {
+		return p.Document(struct {
+			Store string `json:"store"`
+			From  string `json:"from,omitempty"`
+			Restored
+		}{config.ShownStore(c.Where), from, done})
+	}
+	if from == "" {
+		p.Printf("restored in place\n")
+	} else {
+		p.Printf("restored from %s\n", from)
+	}
+	printRestored(p, done)
+	return p.Done()
+}
+
+func printRestored(p *term.Printer, r Restored) {
+	for _, line := range []struct {
+		n    int
+		text string
+	}{
+		{r.Lost, "ledger entries behind it are lost"}, {r.Permits, "permits that nobody had used are void"}, {r.Grants, "standing approvals are void"},
+		{r.Sessions, "sessions and sign-ins ended"}, {r.Calls, "RAP calls on their way ended"}, {r.Tokens, "tokens are revoked, as they were"},
+		{r.Freezes, "freezes are in force, as they were"},
+	} {
+		if line.n > 0 {
+			p.Printf("  %d %s\n", line.n, line.text)
+		}
+	}
+}
+
+func (a Commands) pruneCommand() *cobra.Command {
+	var of config.StoreFlags
+	var tenant, age string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "prune --store STORE --older-than 90d",
+		Short: "Redact what people wrote and what calls carried, of requests that ended long ago",
+		Long:  "What ended before that time loses its arguments and texts. The ledger's entries and hashes stay, so it verifies as before.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d, err := term.ParseAge(age)
+			if err != nil {
+				return fmt.Errorf("--older-than: %w", err)
+			}
+			where, err := of.Locate(a.Reader, cmd)
+			if err != nil {
+				return err
+			}
+			return a.prune(cmd.Context(), where, tenant, d, asJSON)
+		},
+	}
+	config.StoreFlag(cmd, &of, config.DefaultStore, "`PATH` or postgres:// URL; ASSENT_STORE")
+	flags := cmd.Flags()
+	flags.StringVar(&tenant, "tenant", config.DefaultTenant, "`NAME` of the tenant")
+	flags.StringVar(&age, "older-than", "", "`TIME` such as 90d")
+	flags.BoolVar(&asJSON, "json", false, "print a JSON document")
+	term.Required(cmd, "older-than")
+	return cmd
+}
+
+func (a Commands) prune(ctx context.Context, c config.Store, tenant string, age time.Duration, asJSON bool) error {
+	if a.Backend.Prune == nil {
+		return ErrNoBackend
+	}
+	return a.withStore(ctx, c, func(s store.Store) error {
+		requests, entries, err := a.Backend.Prune(ctx, s, tenant, time.Now().Add(-age))
+		if err != nil {
+			return err
+		}
+		p := a.Printer()
+		if asJSON {
+			return p.Document(map[string]int{"requests": requests, "entries": entries})
+		}
+		p.Printf("redacted %d requests and %d ledger entries\n", requests, entries)
+		return p.Done()
+	})
+}

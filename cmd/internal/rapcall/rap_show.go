@@ -1,0 +1,198 @@
+package rapcall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/runtime"
+)
+
+// rapEnd is the JSON document of a call that has ended, with what was asked on the way.
+type rapEnd struct {
+	runtime.Call
+	Asked  []rapExchange `json:"asked"`
+	Events []rap.Event   `json:"events,omitempty"` // that came after the result
+	Ended  rapEnded      `json:"ended,omitempty"`  // how the subscription did
+}
+
+// rapEnded is how the events after a result came to an end.
+type rapEnded string
+
+const (
+	rapFinal       rapEnded = "final"       // the tool said that it was the last one
+	rapInterrupted rapEnded = "interrupted" // somebody stopped here
+	rapTimeout     rapEnded = "timeout"     // --within was over
+)
+
+// rapFollow waits for what the call comes to, and prints it.
+func (a command) rapFollow(ctx context.Context, f rapCallFlags, threads *runtime.Threads, terminal *rapTerminal, in runtime.Invocation, until time.Time) error {
+	call, err := terminal.wait(ctx, threads, in)
+	if errors.Is(err, context.Canceled) {
+		_ = threads.Cancel(context.WithoutCancel(ctx), in.Thread, in.ID, "stopped at the terminal") // as well as it goes: we are leaving
+		return term.No(errors.New("stopped waiting: the tool server is told so"))
+	}
+	if err != nil {
+		return err
+	}
+	if terminal.Err != nil {
+		return terminal.Done()
+	}
+	terminal.refused(call)
+	end := rapEnd{Call: call, Asked: terminal.exchanges()}
+	if !call.Subscription {
+		return a.rapPrint(f, end)
+	}
+	return a.rapEvents(ctx, f, threads, end, until)
+}
+
+// rapEvents prints the events after a result as they come, until the last of them.
+func (a command) rapEvents(ctx context.Context, f rapCallFlags, threads *runtime.Threads, end rapEnd, until time.Time) error {
+	p := a.Printer()
+	if !f.asJSON {
+		printOutcome(p, end.Outcome)
+	}
+	limit, stop := context.WithDeadline(ctx, until)
+	defer stop()
+	err := eachEvent(limit, threads, end.Call, func(e rap.Event) {
+		end.Events = append(end.Events, e)
+		if !f.asJSON {
+			p.Raw(term.Scrub(e.Text) + "\n")
+		}
+	})
+	end.Ended = rapFinal
+	if limit.Err() != nil && err != nil {
+		end.Ended, err = rapInterrupted, errors.New("stopped listening: the tool server is told so")
+		if ctx.Err() == nil {
+			end.Ended, err = rapTimeout, fmt.Errorf("its events went on for longer than --within %s: the tool server is told that nobody listens any more", f.within)
+		}
+		_ = threads.Cancel(context.WithoutCancel(ctx), end.Thread, end.ID, "nobody listens any more") // as well as it goes: we are leaving
+		err = term.No(err)
+	}
+	if last := len(end.Events) - 1; err == nil && strings.HasPrefix(end.Events[last].Text, "Error:") {
+		err = term.Exit(term.ExitNo)
+	}
+	if f.asJSON {
+		return errors.Join(p.Document(end), err)
+	}
+	return errors.Join(p.Done(), err)
+}
+
+// eachEvent shows the events of a call as they come. It ends without an error after the last one.
+func eachEvent(ctx context.Context, threads *runtime.Threads, call runtime.Call, show func(rap.Event)) error {
+	look := time.NewTicker(rapLook)
+	defer look.Stop()
+	for next := 0; ; {
+		events, err := threads.Events(ctx, call.Thread, next)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			next = e.Index + 1
+			if e.ID != call.ID {
+				continue
+			}
+			show(e)
+			if e.Final {
+				return nil
+			}
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// wait is Runtime.Wait that tells on the way where the tool wants its user to sign in: until that is done there is no result.
+func (t *rapTerminal) wait(ctx context.Context, threads *runtime.Threads, in runtime.Invocation) (runtime.Call, error) {
+	told := ""
+	for {
+		soon, done := context.WithTimeout(ctx, rapLook)
+		call, err := threads.Wait(soon, in.Thread, in.ID)
+		done()
+		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return call, err
+		}
+		if call.SignIn != "" && call.SignIn != told {
+			told = call.SignIn
+			t.Printf("the tool wants you to sign in: %s\n", told)
+		}
+	}
+}
+
+// rapLook is how often a call is looked at while something of it is waited for.
+const rapLook = 300 * time.Millisecond
+
+// rapNews is where what goes on is told, by several at once, until the end.
+type rapNews struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (n *rapNews) Write(text []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.w == nil {
+		return len(text), nil
+	}
+	return n.w.Write(text)
+}
+
+// end drops what is told from now on.
+func (n *rapNews) end() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.w = nil
+}
+
+// rapLog tells what the runtime refuses, without the time: somebody looks on.
+func rapLog(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+		if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+}
+
+// rapPrint prints how a call ended.
+func (a command) rapPrint(f rapCallFlags, end rapEnd) error {
+	p := a.Printer()
+	var no error
+	if end.Failed || end.Synthetic || end.Outcome == nil {
+		no = term.Exit(term.ExitNo)
+	}
+	if f.asJSON {
+		return errors.Join(p.Document(end), no)
+	}
+	if end.Outcome != nil {
+		printOutcome(p, end.Outcome)
+	}
+	if end.Synthetic {
+		p.Printf("(%s: these are the runtime's words, not the tool's)\n", string(end.Why))
+	}
+	return errors.Join(p.Done(), no)
+}
+
+func printOutcome(p *term.Printer, o *rap.Outcome) {
+	if o.Content == nil {
+		p.Raw(term.Scrub(o.Text) + "\n")
+		return
+	}
+	for _, c := range o.Content {
+		if c.MediaType != "" {
+			p.Printf("[image %s, %d bytes of base64]\n", c.MediaType, len(c.Image))
+			continue
+		}
+		p.Raw(term.Scrub(c.Text) + "\n")
+	}
+}

@@ -1,0 +1,32 @@
+package term
+
+import (
+	"io"
+
+	"github.com/assent-dev/assent/diag"
+)
+
+// PrintFindings prints findings that stop a command to its error stream.
+func PrintFindings(w io.Writer, findings []diag.Finding, texts map[string][]byte) {
+	out := diag.NewText(w, diag.Options{Source: func(file string) []byte { return texts[file] }})
+	diag.Sort(findings)
+	for start := 0; start < len(findings); {
+		end := start + 1
+		for end < len(findings) && findings[end].File == findings[start].File {
+			end++
+		}
+		// The stream is the last resort: when it can't be written there is nobody left to tell.
+		_ = out.File(diag.Report{File: findings[start].File, Findings: findings[start:end]})
+		start = end
+	}
+}
+
+func Stopping(findings []diag.Finding) []diag.Finding {
+	var kept []diag.Finding
+	for _, f := range findings {
+		if f.Stops {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}

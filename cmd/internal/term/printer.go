@@ -1,0 +1,216 @@
+package term
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/assent-dev/assent/internal/safetext"
+	"github.com/assent-dev/assent/template"
+)
+
+// ExpectTyping tells a person at a terminal that the command waits for what they type.
+func (a Streams) ExpectTyping(what string) {
+	if a.InTerminal {
+		fmt.Fprintf(a.Err, "assent: type %s; Ctrl-D ends\n", what)
+	}
+}
+
+// WriteOut writes a text byte for byte, but to a terminal only what is safe there.
+func (a Streams) WriteOut(text string, safe func(string) string) error {
+	if a.OutTerminal {
+		text = safe(text)
+	}
+	if _, err := io.WriteString(a.Out, text); err != nil {
+		return fmt.Errorf("write the output: %w", err)
+	}
+	return nil
+}
+
+// Shorten cuts a text for a list, at its first line's end too, and shows that it did. Where it matters the whole text is printed.
+func Shorten(text string, most int) string {
+	first, _, more := strings.Cut(text, "\n")
+	runes := []rune(first)
+	if len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	if more {
+		return first + "…"
+	}
+	return first
+}
+
+// Printer is the one way of data to the terminal. Formats are constants of ours; every argument is escaped, so nothing in it can
+// move the cursor, start a line, reorder text or be invisible (threat 5). The first failed write is kept, see done.
+type Printer struct {
+	W     io.Writer
+	Color bool
+	Err   error
+}
+
+func (a Streams) Printer() *Printer {
+	return &Printer{W: a.Out, Color: a.OutTerminal && a.Getenv("NO_COLOR") == "" && a.Getenv("TERM") != "dumb"}
+}
+
+// Style is how a piece of text looks on a terminal with colour.
+type Style string
+
+const (
+	Bold   Style = "\x1b[1m"
+	Dim    Style = "\x1b[2m"
+	Red    Style = "\x1b[31m"
+	Green  Style = "\x1b[32m"
+	Yellow Style = "\x1b[33m"
+	Plain  Style = ""
+	reset        = "\x1b[0m"
+)
+
+// Styled is an argument of printf with a style. Its text is a string, which is escaped like any other, or ready.
+type Styled struct {
+	style Style
+	text  any
+}
+
+// Of gives a text this style.
+func (s Style) Of(text any) Styled { return Styled{style: s, text: text} }
+
+// Cell is a plain cell of a table.
+func Cell(text string) Styled { return Plain.Of(text) }
+
+// Ready is a text in which data is escaped already, such as the message of a decision. It is kept on one line and scrubbed all the
+// same.
+type Ready string
+
+// Printf prints a constant format. Arguments may be texts, styled texts, numbers, booleans.
+func (p *Printer) Printf(format string, args ...any) {
+	safe := make([]any, len(args))
+	for i, arg := range args {
+		safe[i] = p.safe(arg)
+	}
+	p.Raw(fmt.Sprintf(format, safe...))
+}
+
+func (p *Printer) safe(arg any) any {
+	switch x := arg.(type) {
+	case int, int64, float64, bool:
+		return x
+	case Styled:
+		return p.Paint(x.style, safeText(x.text))
+	}
+	return safeText(arg)
+}
+
+func safeText(text any) string {
+	switch x := text.(type) {
+	case string:
+		return template.Escape(x)
+	case Ready:
+		return ScrubLine(string(x))
+	}
+	return template.Escape(fmt.Sprint(text))
+}
+
+func (p *Printer) Paint(s Style, text string) string {
+	if !p.Color || s == Plain || text == "" {
+		return text
+	}
+	return string(s) + text + reset
+}
+
+// Raw writes what is safe.
+func (p *Printer) Raw(text string) {
+	if p.Err == nil {
+		_, p.Err = io.WriteString(p.W, text)
+	}
+}
+
+// Done tells whether everything was written.
+func (p *Printer) Done() error {
+	if p.Err != nil {
+		return fmt.Errorf("write the output: %w", p.Err)
+	}
+	return nil
+}
+
+// Table prints rows in columns two spaces apart; the last one is left as long as it is. The first row is the heading.
+func (p *Printer) Table(rows [][]Styled) {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(safeText(cell.text)))
+		}
+	}
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			text := safeText(cell.text)
+			line.WriteString(p.Paint(cell.style, text))
+			if i < len(row)-1 {
+				line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+2))
+			}
+		}
+		p.Raw(strings.TrimRight(line.String(), " ") + "\n")
+	}
+}
+
+// Heading makes the first row of a table.
+func Heading(names ...string) []Styled {
+	out := make([]Styled, len(names))
+	for i, n := range names {
+		out[i] = Dim.Of(n)
+	}
+	return out
+}
+
+// Document prints a JSON document as the API gave it, spread over lines.
+func (p *Printer) Document(doc any) error {
+	text, err := encodeJSON(doc)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, text, "", "  "); err != nil {
+		return fmt.Errorf("the document is no JSON: %w", err)
+	}
+	p.Raw(JSONSafe(out.String()) + "\n")
+	return p.Done()
+}
+
+// JSONLine prints a JSON document on one line.
+func (p *Printer) JSONLine(doc any) error {
+	text, err := encodeJSON(doc)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := json.Compact(&out, text); err != nil {
+		return fmt.Errorf("the document is no JSON: %w", err)
+	}
+	p.Raw(JSONSafe(out.String()) + "\n")
+	return p.Done()
+}
+
+func encodeJSON(doc any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(doc); err != nil {
+		return nil, fmt.Errorf("write JSON: %w", err)
+	}
+	return bytes.TrimRight(out.Bytes(), "\n"), nil
+}
+
+// JSONSafe writes every character of a JSON text that must not reach a terminal as its escape.
+func JSONSafe(text string) string { return safetext.JSON(text) }
+
+// Scrub makes a text safe that may hold text escaped before; lines stay. Unlike template.Escape it can be applied again.
+func Scrub(text string) string { return safetext.Terminal(text) }
+
+// ScrubLine is Scrub for a text that must stay on one line.
+func ScrubLine(text string) string { return safetext.TerminalLine(text) }

@@ -1,0 +1,182 @@
+package validate
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+)
+
+// fileKind is what a file claims to be.
+type fileKind uint8
+
+const (
+	unknownKind fileKind = iota // decided by its content
+	agentKind
+	policyKind
+	peopleKind
+)
+
+// kindOf goes by the name, as the standard does. Names that are nearly right count too: a walk that passed over agent.agf.yml
+// would call an agent clean that nobody has looked at.
+func kindOf(name string) fileKind {
+	name = strings.ToLower(name)
+	for _, ending := range []string{".yaml", ".yml", ".json"} {
+		switch base := strings.TrimSuffix(name, ending); {
+		case base == name:
+		case filepath.Base(base) == "people":
+			return peopleKind
+		case strings.HasSuffix(base, ".agf"):
+			return agentKind
+		case strings.HasSuffix(base, ".policy"):
+			return policyKind
+		}
+	}
+	return unknownKind
+}
+
+// input is one file to check: where to read it, and the directory that its sub-agents must stay in.
+type input struct {
+	path string // "-" is standard input
+	root string
+	kind fileKind // never unknownKind once it is looked at
+	src  []byte   // nil until it is read
+	err  error    // met while walking or reading
+}
+
+// look reads an input whose name does not say what it is, and lets its content say it. A file called people.yaml is taken
+// for what it is called unless it is something else.
+func (in *input) look(stdin io.Reader) {
+	if in.err != nil || in.kind == agentKind || in.kind == policyKind {
+		return
+	}
+	if in.src, in.err = term.ReadFile(in.path, stdin); in.err != nil {
+		return
+	}
+	switch content := lint.ContentOf(in.src); {
+	case content == lint.PolicyContent:
+		in.kind = policyKind
+	case content == lint.PeopleContent:
+		in.kind = peopleKind
+	case in.kind == unknownKind:
+		in.kind = agentKind
+	}
+}
+
+// name is how findings call the file.
+func (in *input) name() string {
+	if in.path == "-" {
+		return "<stdin>"
+	}
+	return in.path
+}
+
+// files is where the sub-agents of a file are looked for; nil for standard input.
+func (in *input) files() *lint.Files {
+	if in.path == "-" {
+		return nil
+	}
+	rel, err := filepath.Rel(in.root, in.path)
+	if err != nil || !filepath.IsLocal(rel) {
+		return nil
+	}
+	return &lint.Files{FS: os.DirFS(in.root), Path: filepath.ToSlash(rel)}
+}
+
+// errNothingHere makes a gate that looks at nothing fail: a moved directory is more likely than a wish.
+var errNothingHere = errors.New("no *.agf.yaml and no *.policy.yaml is here, so nothing was checked")
+
+// walk lists every input in a fixed order: arguments as given, directories in lexical order. A file that several arguments
+// lead to is listed once.
+func walk(paths []string, stdin io.Reader) []input {
+	var all []input
+	send := func(in input) {
+		in.look(stdin)
+		all = append(all, in)
+	}
+	if len(paths) > 1 {
+		send = once(send)
+	}
+	for _, p := range paths {
+		info, err := os.Stat(p)
+		switch {
+		case p == "-":
+			send(input{path: p})
+		case err != nil:
+			send(input{path: p, err: missing(p, err)})
+		case !info.IsDir():
+			send(input{path: p, root: rootOf(p), kind: kindOf(p)})
+		default:
+			walkDir(p, send)
+		}
+	}
+	return all
+}
+
+// missing is the error of a path that is not there, which may be a command that is misspelt.
+func missing(path string, err error) error {
+	near := diag.Nearest(path, []string{"explain", "schema", "rules", "help", "completion"})
+	if near == "" || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return fmt.Errorf("%s is no file, and no command: did you mean %q", path, near)
+}
+
+// key tells whether two paths are one file.
+func key(path string) string {
+	if abs, err := filepath.Abs(path); err == nil && path != "-" {
+		return abs
+	}
+	return path
+}
+
+// once passes on the first input of each path.
+func once(send func(input)) func(input) {
+	seen := map[string]bool{}
+	return func(in input) {
+		if !seen[key(in.path)] {
+			seen[key(in.path)] = true
+			send(in)
+		}
+	}
+}
+
+func walkDir(dir string, send func(input)) {
+	found := false
+	// The separator makes the walk enter a directory that is given as a link. The callback never returns an error: what can't
+	// be read is an input with an error.
+	_ = filepath.WalkDir(dir+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
+		in := input{path: path, root: dir, kind: kindOf(d.Name()), err: err}
+		if err == nil && (d.IsDir() || in.kind == unknownKind || in.kind == peopleKind && !in.people()) {
+			return nil
+		}
+		found = true
+		send(in)
+		return nil
+	})
+	if !found {
+		send(input{path: dir, err: fmt.Errorf("%s: %w", dir, errNothingHere)})
+	}
+}
+
+// people reports whether a file that is called people.yaml, which others may call theirs so too, is a directory of people.
+func (in input) people() bool {
+	src, err := term.ReadFile(in.path, nil)
+	return err == nil && lint.ContentOf(src) == lint.PeopleContent
+}
+
+// rootOf is the directory that a single file's sub-agents must stay in: the working directory when the file lies below it,
+// else the file's own.
+func rootOf(path string) string {
+	if filepath.IsLocal(path) {
+		return "."
+	}
+	return filepath.Dir(path)
+}

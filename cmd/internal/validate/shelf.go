@@ -1,0 +1,138 @@
+package validate
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/policy"
+)
+
+// shelf is what --policies gave a check: the sound policies, and what is wrong with the others. A broken one is reported like
+// any file that is checked, and does not keep the rest from being checked.
+type shelf struct {
+	set     *policy.Set               // of the sound ones; nil without --policies
+	unread  []string                  // see lint.Options.Unread
+	flawed  []policy.File             // those with findings, in the order of reading; without text when they can't be read
+	found   map[string][]diag.Finding // by key of the file; of a document that does not load the linter tells them
+	missing bool                      // a file or directory could not be read
+}
+
+// readShelf reads directories of policies.
+func readShelf(dirs []string) *shelf {
+	s := &shelf{found: map[string][]diag.Finding{}}
+	if len(dirs) == 0 {
+		return s
+	}
+	var sound []*policy.Policy
+	texts := map[string][]byte{}
+	for _, dir := range dirs {
+		files, unread := policy.ReadFS(os.DirFS(dir), dir)
+		if len(files) == 0 && len(unread) == 0 {
+			unread = []diag.Finding{policy.NoneFound(dir)}
+		}
+		for _, f := range unread { // nobody knows which policies that would have been
+			s.note(policy.File{Name: f.File}, f)
+			s.unread = append(s.unread, "")
+			s.missing = s.missing || f.Rule != "policy-file-name"
+		}
+		for _, f := range files {
+			texts[f.Name] = f.Text
+			if p, _ := policy.Parse(f.Name, f.Text); p != nil {
+				sound = append(sound, p)
+				continue
+			}
+			s.unread = append(s.unread, policy.RefOf(f.Text))
+			s.note(f)
+		}
+	}
+	s.keep(sound, texts)
+	return s
+}
+
+// note takes in a file with findings.
+func (s *shelf) note(f policy.File, found ...diag.Finding) {
+	if _, known := s.found[key(f.Name)]; !known {
+		s.flawed = append(s.flawed, f)
+	}
+	s.found[key(f.Name)] = append(s.found[key(f.Name)], found...)
+}
+
+// keep makes the registry of sound policies; of several with one policy_ref the first is kept, and the others are reported.
+func (s *shelf) keep(sound []*policy.Policy, texts map[string][]byte) {
+	_, repeated := policy.NewSet(sound...)
+	for _, f := range repeated {
+		s.note(policy.File{Name: f.File, Text: texts[f.File]}, f)
+	}
+	known := map[string]bool{}
+	unique := slices.DeleteFunc(sound, func(p *policy.Policy) bool {
+		twice := known[p.Ref]
+		known[p.Ref] = true
+		return twice
+	})
+	s.set, _ = policy.NewSet(unique...)
+}
+
+// take adds what the shelf gives a linter.
+func (s *shelf) take(opt *lint.Options) {
+	if s.set != nil {
+		opt.Registry, opt.Unread = s.set, s.unread
+	}
+}
+
+// reports prints what is wrong on the shelf, but for files that are checked themselves.
+func (s *shelf) reports(c *checker, checked []input) {
+	own := map[string]bool{}
+	for _, in := range checked {
+		own[key(in.path)] = true
+	}
+	w := c.linter.Worker()
+	for _, f := range s.flawed {
+		if own[key(f.Name)] {
+			continue
+		}
+		if found := s.found[key(f.Name)]; len(found) > 0 {
+			c.show(c.linter.Other(f.Name, found), f.Text)
+		} else {
+			c.show(w.Policy(f.Name, f.Text), f.Text)
+		}
+	}
+	c.unread = c.unread || s.missing
+}
+
+// fleet parses all agents of a run, when there are policies to compare with them.
+func fleet(inputs []input, workers int) *lint.Fleet {
+	is := func(k fileKind) func(input) bool { return func(in input) bool { return in.kind == k && in.err == nil } }
+	if !slices.ContainsFunc(inputs, is(policyKind)) || !slices.ContainsFunc(inputs, is(agentKind)) {
+		return nil
+	}
+	subjects := make([]*lint.Subject, len(inputs))
+	todo := make(chan int)
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for i := range todo {
+				in := inputs[i]
+				src, err := in.src, error(nil)
+				if src == nil {
+					src, err = term.ReadFile(in.path, strings.NewReader(""))
+				}
+				if err == nil {
+					subjects[i] = lint.NewSubject(in.name(), src, in.files())
+				}
+			}
+		})
+	}
+	for i := range inputs {
+		if is(agentKind)(inputs[i]) {
+			todo <- i
+		}
+	}
+	close(todo)
+	running.Wait()
+	return lint.NewFleet(subjects)
+}

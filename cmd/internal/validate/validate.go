@@ -1,0 +1,202 @@
+// Package validate is agf-validate: it checks agents, policies and people.yaml.
+package validate
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/rules"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/schema"
+)
+
+// Program is the command agf-validate (docs/contracts/agf-validate.md).
+type Program struct {
+	term.Streams
+	// Workers is how many files are checked at once; 0 means one per processor.
+	Workers int
+}
+
+// Run executes the command and returns its exit code.
+func (v Program) Run(args []string) int { return term.Run(v.command(), v.Streams, args) }
+
+// validateFlags are the flags of a check.
+type validateFlags struct {
+	format   string
+	failOn   string
+	config   string
+	policies []string
+	people   string
+	strict   bool
+	noColor  bool
+}
+
+func (v Program) command() *cobra.Command {
+	var f validateFlags
+	cmd := &cobra.Command{
+		Use:   "agf-validate [flags] PATH...",
+		Short: "Check Agent Format agents, governance policies and people.yaml",
+		Long: "agf-validate checks *.agf.yaml and *.policy.yaml files and people.yaml: PATH is a file, a directory to walk, or - for standard input.\n" +
+			"Exit code 0: clean, 1: findings at or above --fail-on, 2: usage, or something could not be read.",
+		Version: term.Version,
+		Args:    paths,
+		RunE:    func(_ *cobra.Command, args []string) error { return v.check(f, args) },
+	}
+	cmd.SetVersionTemplate("agf-validate {{.Version}}\n")
+	flags := cmd.Flags()
+	flags.StringVar(&f.format, "format", "text", "`FORMAT` of the output: "+strings.Join(diag.Formats(), ", "))
+	flags.StringVar(&f.failOn, "fail-on", "error", "least `SEVERITY` that makes the exit code 1: error, warning or info")
+	flags.StringVar(&f.config, "config", "", "YAML `FILE` that re-grades or switches off rules")
+	flags.StringArrayVar(&f.policies, "policies", nil, "`DIR` of *.policy.yaml that agents may name (repeatable)")
+	flags.StringVar(&f.people, "people", "", "people.yaml `FILE`: policies must ask groups that it knows, and no more people than it has")
+	flags.BoolVar(&f.strict, "strict", false, "unknown fields are errors")
+	flags.BoolVar(&f.noColor, "no-color", false, "never colour the output")
+	term.Offer(cmd, "format", diag.Formats()...)
+	term.Offer(cmd, "fail-on", "error", "warning", "info")
+	cmd.AddCommand(v.explainCommand(), v.schemaCommand(), v.rulesCommand())
+	return cmd
+}
+
+// completeRules offers the ids of all rules.
+func completeRules(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	ids := []string{"semantics"}
+	for _, info := range infos() {
+		ids = append(ids, info.ID)
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}
+
+// paths wants at least one argument, and standard input once at most, since a second reading of it would be empty.
+func paths(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errors.New("name files, directories, or - for standard input; --help tells more")
+	}
+	if i := slices.Index(args, "-"); i >= 0 && slices.Contains(args[i+1:], "-") {
+		return errors.New("standard input can be checked only once")
+	}
+	return nil
+}
+
+// check runs over all paths.
+func (v Program) check(f validateFlags, paths []string) error {
+	failOn, err := diag.ParseSeverity(f.failOn)
+	if err != nil {
+		return fmt.Errorf("--fail-on: %w", err)
+	}
+	opt := lint.Options{Strict: f.strict}
+	if opt.Config, err = v.readConfig(f.config); err != nil {
+		return err
+	}
+	if f.people != "" {
+		directory, err := v.readPeople(f.people)
+		if err != nil {
+			return err
+		}
+		opt.People = directory
+	}
+	shown := &sources{}
+	out, err := diag.New(f.format, v.Out, diag.Options{
+		Color: v.OutTerminal && !f.noColor && v.Getenv("NO_COLOR") == "", Source: shown.text, Rules: infos(),
+		Width: v.Width, FailOn: failOn, Tool: "agf-validate", Version: term.Version, HelpURL: term.HelpURL,
+	})
+	if err != nil {
+		return fmt.Errorf("--format: %w", err)
+	}
+	inputs, policies := walk(paths, v.In), readShelf(f.policies)
+	policies.take(&opt)
+	opt.Fleet = fleet(inputs, v.workers())
+	c := &checker{
+		linter: lint.New(rules.All(), opt), streams: v.Streams, out: out, shown: shown, failOn: failOn,
+		progress: newProgress(v.Err, v.ErrTerminal), shelf: policies,
+	}
+	policies.reports(c, inputs)
+	return c.run(inputs, v.workers())
+}
+
+func (v Program) workers() int {
+	if v.Workers > 0 {
+		return v.Workers
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+func (v Program) readPeople(path string) (*people.Directory, error) {
+	src, err := term.ReadFile(path, v.In)
+	if err != nil {
+		return nil, err
+	}
+	directory, findings := people.Parse(path, src)
+	if directory == nil {
+		term.PrintFindings(v.Err, findings, map[string][]byte{path: src})
+		return nil, fmt.Errorf("the people in %s can't be used", path)
+	}
+
+	return directory, nil
+}
+
+// readConfig reads the owner's configuration, nil when none is named.
+func (v Program) readConfig(path string) (*lint.Config, error) {
+	if path == "" {
+		return nil, nil
+	}
+	src, err := term.ReadFile(path, v.In)
+	if err != nil {
+		return nil, err
+	}
+	config, findings := lint.ParseConfig(path, src, infos())
+	if worst(findings) < diag.Error {
+		return config, nil
+	}
+	term.PrintFindings(v.Err, findings, map[string][]byte{path: src})
+	return nil, fmt.Errorf("the configuration %s can't be used", path)
+}
+
+func (v Program) explainCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain RULE",
+		Short: "Explain a rule, or `semantics`: our answers where the standard is silent",
+		Args:  term.OneOf("a rule id, or semantics: `agf-validate rules` lists the rules"),
+		RunE:  func(_ *cobra.Command, args []string) error { return explain(v.Out, args[0]) },
+
+		ValidArgsFunction: completeRules,
+	}
+}
+
+func (v Program) schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:       "schema agent|policy|people",
+		Short:     "Print our JSON Schema, for editors",
+		Args:      term.OneOf("agent, policy or people", "agent", "policy", "people"),
+		ValidArgs: []string{"agent", "policy", "people"},
+		RunE: func(_ *cobra.Command, args []string) error {
+			text := map[string]func() []byte{"agent": schema.JSON, "policy": policy.JSON, "people": people.JSON}[args[0]]
+			_, err := v.Out.Write(text())
+			return err
+		},
+	}
+}
+
+func (v Program) rulesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "rules",
+		Short: "List every rule with its severity",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			for _, info := range infos() {
+				if _, err := fmt.Fprintf(v.Out, "%-32s %-8s %s\n", info.ID, info.Severity, info.Title); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,315 @@
+package directory
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/people"
+)
+
+// What stops a sign-in. In both cases nobody is signed in.
+var (
+	// ErrUnknown says that the provider knows the human and the directory doesn't.
+	ErrUnknown = errors.New("nobody is known here by these names")
+	// ErrConflict says that the names of one sign-in belong to two people.
+	ErrConflict = errors.New("the names of this account belong to two people")
+)
+
+// Claims is what an identity provider says about the human who signed in. The caller has verified it.
+type Claims struct {
+	Issuer        string
+	Subject       string
+	Email         string
+	EmailVerified bool
+	Name          string
+	Groups        []string
+}
+
+// Values keeps what sign-ins brought; store.Values is one.
+type Values interface {
+	SetValue(ctx context.Context, bucket, key string, value []byte, expires time.Time) error
+	Value(ctx context.Context, bucket, key string, now time.Time) ([]byte, error)
+	ListValues(ctx context.Context, bucket string, now time.Time) (map[string][]byte, error)
+}
+
+// Joined is a directory from files together with the groups that sign-ins brought.
+type Joined struct {
+	base   Base
+	values Values
+	now    func() time.Time
+}
+
+// With joins a directory with what sign-ins bring. Somebody whom the files know has the groups of the files and those
+// of the latest sign-in; somebody whom only the provider knows is a person while a sign-in holds that brought at least
+// one group which the files list. A value that can't be read is an error: it lets nobody in.
+func With(base Base, values Values, now func() time.Time) *Joined {
+	return &Joined{base: base, values: values, now: now}
+}
+
+// record is what is kept of a sign-in, under the key of the person; under the keys of the names that the provider gave stands the
+// same, so that each of them leads to the one person.
+type record struct {
+	ID     string   `json:"id"`
+	Listed bool     `json:"listed"` // the files knew the person
+	By     string   `json:"by"`     // Subject of the account
+	Name   string   `json:"name,omitempty"`
+	Groups []string `json:"groups"`
+}
+
+const (
+	personKey = "person/"
+	nameKey   = "name/"
+)
+
+// Bucket is where it is kept what sign-ins brought to a tenant.
+func Bucket(tenant string) string { return "claims:" + tenant }
+
+// SignIn takes note of a sign-in, until its groups lapse, and returns who it is. Names are tried exactly: the subject, then the
+// verified mail address.
+func (j *Joined) SignIn(ctx context.Context, tenant string, c Claims, until time.Time) (approval.Person, error) {
+	names := c.names()
+	if len(names) == 0 {
+		return approval.Person{}, ErrUnknown
+	}
+	r, err := j.identify(ctx, tenant, names, c)
+	if err != nil {
+		return approval.Person{}, err
+	}
+	for _, g := range unique(c.Groups) {
+		if message, _ := people.TextProblem(g); message == "" && j.base.Declares(tenant, g) {
+			r.Groups = append(r.Groups, g)
+		}
+	}
+	if !r.Listed && len(r.Groups) == 0 {
+		return approval.Person{}, ErrUnknown
+	}
+	if err := j.keep(ctx, tenant, r, names, until); err != nil {
+		return approval.Person{}, err
+	}
+	p, ok, err := j.Person(ctx, tenant, r.ID)
+	if err == nil && !ok {
+		err = ErrUnknown
+	}
+	return p, err
+}
+
+// names are the names that the claims prove. An address that isn't in its usual spelling (NFC) proves nothing: two mailboxes could
+// share its key.
+func (c Claims) names() []string {
+	names := []string{people.Subject(c.Issuer, c.Subject)}
+	if message, _ := people.IdentityProblem(names[0]); message != "" {
+		return nil
+	}
+	if c.EmailVerified && people.IsMail(c.Email) {
+		if message, _ := people.IdentityProblem(c.Email); message == "" {
+			names = append(names, c.Email)
+		}
+	}
+	return names
+}
+
+// identify finds the one person whom all names lead to. A new account of somebody whom no file knows gets its address as id, or its
+// subject, and keeps it while its sign-in holds, so that one human doesn't become two.
+func (j *Joined) identify(ctx context.Context, tenant string, names []string, c Claims) (record, error) {
+	r := record{By: names[0], Groups: []string{}}
+	if message, _ := people.TextProblem(c.Name); message == "" {
+		r.Name = c.Name
+	}
+	for _, name := range names {
+		id, listed, err := j.holder(ctx, tenant, name, names[0])
+		switch {
+		case err != nil:
+			return record{}, err
+		case id == "":
+		case r.ID != "" && r.ID != id:
+			return record{}, fmt.Errorf("%w: %s and %s", ErrConflict, r.ID, id)
+		default:
+			r.ID, r.Listed = id, listed
+		}
+	}
+	if r.ID == "" {
+		r.ID = names[len(names)-1]
+	}
+	return r, nil
+}
+
+// holder tells who has a name, "" when nobody has. A name that another account signed in with is in use.
+func (j *Joined) holder(ctx context.Context, tenant, name, account string) (id string, listed bool, err error) {
+	p, ok, err := j.base.Person(ctx, tenant, name)
+	if err != nil || ok {
+		return p.ID, ok, err
+	}
+	held, err := j.record(ctx, tenant, nameKey+people.Key(name))
+	switch {
+	case err != nil || held == nil:
+		return "", false, err
+	case held.By != account:
+		return "", false, fmt.Errorf("%w: another account signed in as %s not long ago", ErrConflict, name)
+	}
+	p, ok, err = j.base.Person(ctx, tenant, held.ID)
+	if ok {
+		return p.ID, true, err
+	}
+	if held.Listed { // taken out of the file: a new start
+		return "", false, err
+	}
+	return held.ID, false, err
+}
+
+func (j *Joined) keep(ctx context.Context, tenant string, r record, names []string, until time.Time) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("keep the sign-in: %w", err)
+	}
+	keys := []string{personKey + people.Key(r.ID), nameKey + people.Key(r.ID)} // the id stays a name when the address has changed since
+	for _, name := range names {
+		keys = append(keys, nameKey+people.Key(name))
+	}
+	for _, k := range keys {
+		if err := j.values.SetValue(ctx, Bucket(tenant), k, text, until); err != nil {
+			return fmt.Errorf("keep the sign-in: %w", err)
+		}
+	}
+	return nil
+}
+
+// record reads what is kept under a key; nil when there is nothing, or no longer.
+func (j *Joined) record(ctx context.Context, tenant, k string) (*record, error) {
+	text, err := j.values.Value(ctx, Bucket(tenant), k, j.now())
+	if errors.Is(err, approval.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the sign-in: %w", err)
+	}
+	return parseRecord(text)
+}
+
+func parseRecord(text []byte) (*record, error) {
+	r := new(record)
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("read the sign-in: %w", err)
+	}
+	return r, nil
+}
+
+// Person resolves any name of a human, in the files and among those who signed in.
+func (j *Joined) Person(ctx context.Context, tenant, name string) (approval.Person, bool, error) {
+	if message, _ := people.IdentityProblem(name); message != "" {
+		return approval.Person{}, false, nil
+	}
+	p, ok, err := j.base.Person(ctx, tenant, name)
+	if err != nil {
+		return approval.Person{}, false, err
+	}
+	k := personKey + people.Key(p.ID)
+	if !ok {
+		k = nameKey + people.Key(name)
+	}
+	r, err := j.record(ctx, tenant, k)
+	switch {
+	case err != nil:
+		return approval.Person{}, false, err
+	case ok:
+		return j.with(tenant, p, r), true, nil
+	case r == nil:
+		return approval.Person{}, false, nil
+	}
+	return j.signedIn(ctx, tenant, r.ID)
+}
+
+// signedIn returns somebody by the id that a sign-in led to.
+func (j *Joined) signedIn(ctx context.Context, tenant, id string) (approval.Person, bool, error) {
+	p, listed, err := j.base.Person(ctx, tenant, id)
+	if err != nil {
+		return approval.Person{}, false, err
+	}
+	r, err := j.record(ctx, tenant, personKey+people.Key(id))
+	if err != nil || r == nil && !listed {
+		return approval.Person{}, false, err
+	}
+	if listed {
+		return j.with(tenant, p, r), true, nil
+	}
+	p, ok := j.stranger(tenant, r)
+	return p, ok, nil
+}
+
+// with adds the groups of a sign-in to somebody whom the files know.
+func (j *Joined) with(tenant string, p approval.Person, r *record) approval.Person {
+	if r != nil {
+		p.Groups = unique(append(p.Groups, j.allowed(tenant, r.Groups)...))
+	}
+	return p
+}
+
+// stranger is somebody whom the files don't know. Whoever was taken out of the files since the sign-in is nobody until the next one.
+func (j *Joined) stranger(tenant string, r *record) (approval.Person, bool) {
+	p := approval.Person{ID: r.ID, Name: r.Name, Groups: j.allowed(tenant, r.Groups)}
+	return p, !r.Listed && len(p.Groups) > 0
+}
+
+// allowed asks the files again: their list of groups may have changed since the sign-in.
+func (j *Joined) allowed(tenant string, groups []string) []string {
+	return slices.DeleteFunc(slices.Clone(groups), func(g string) bool { return !j.base.Declares(tenant, g) })
+}
+
+// Members lists who is in a group, by id; group "" lists everybody.
+func (j *Joined) Members(ctx context.Context, tenant, group string) ([]approval.Person, error) {
+	all, err := j.base.Members(ctx, tenant, "")
+	if err != nil {
+		return nil, err
+	}
+	kept, err := j.values.ListValues(ctx, Bucket(tenant), j.now())
+	if err != nil {
+		return nil, fmt.Errorf("read the sign-ins: %w", err)
+	}
+	records := map[string]*record{}
+	for k, text := range kept {
+		r, err := parseRecord(text)
+		if err != nil {
+			return nil, err
+		}
+		if k == personKey+people.Key(r.ID) {
+			records[people.Key(r.ID)] = r
+		}
+	}
+	return j.members(tenant, group, all, records), nil
+}
+
+func (j *Joined) members(tenant, group string, listed []approval.Person, records map[string]*record) []approval.Person {
+	var members []approval.Person
+	add := func(p approval.Person) {
+		if p.Holds(group) {
+			members = append(members, p)
+		}
+	}
+	for _, p := range listed {
+		add(j.with(tenant, p, records[people.Key(p.ID)]))
+		delete(records, people.Key(p.ID))
+	}
+	for _, r := range records {
+		if p, ok := j.stranger(tenant, r); ok {
+			add(p)
+		}
+	}
+	slices.SortFunc(members, byID)
+	return members
+}
+
+// Owners lists who owns an agent by the files; sign-ins bring no agents.
+func (j *Joined) Owners(ctx context.Context, tenant, agent string) ([]string, error) {
+	return j.base.Owners(ctx, tenant, agent)
+}
+
+// unique sorts names and drops repetitions; never nil.
+func unique(names []string) []string {
+	sorted := slices.Sorted(slices.Values(names))
+
+	return append([]string{}, slices.Compact(sorted)...)
+}
