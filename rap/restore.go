@@ -9,8 +9,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// RoomPrefix begins the names of rooms whose records are of this package.
-const RoomPrefix = "rap/"
+// RoomPrefix begins the namespaces whose records are of this package.
+const NamespacePrefix = "rap/"
 
 // purpose is that of both sides' keys, as package names has it.
 const purpose = "assent rap "
@@ -20,14 +20,14 @@ func documents[T any](side, kind string, key []byte) (*durable.Vault[T], error) 
 	return durable.NewVault[T](durable.Sealing{Namespace: side, Key: key, Purpose: purpose}, kind)
 }
 
-// cutKind parts the name of a room into that of its side and the kind of its documents.
-func cutKind(room string) (side, kind string, ok bool) {
-	i := strings.LastIndexByte(room, '/')
+// cutKind parts a namespace into that of its side and the kind of its documents.
+func cutKind(namespace string) (side, kind string, ok bool) {
+	i := strings.LastIndexByte(namespace, '/')
 	if i < 0 {
-		return room, "", false
+		return namespace, "", false
 	}
 
-	return room[:i], room[i+1:], true
+	return namespace[:i], namespace[i+1:], true
 }
 
 // OutlivesRestore reports whether a record may stay in a store that was filled from a backup. Calls on their way may have run
@@ -65,14 +65,14 @@ func (r restored) ended() bool {
 }
 
 // Reseal returns what store.Rotation wants: values sealed with a key derived from the next one.
-func Reseal(before, after []byte) func(room, key string, value []byte) ([]byte, error) {
-	return func(room, key string, value []byte) ([]byte, error) {
-		if !strings.HasPrefix(room, RoomPrefix) {
+func Reseal(before, after []byte) func(namespace, key string, value []byte) ([]byte, error) {
+	return func(namespace, key string, value []byte) ([]byte, error) {
+		if !strings.HasPrefix(namespace, NamespacePrefix) {
 			return value, nil
 		}
-		side, kind, ok := cutKind(room)
+		side, kind, ok := cutKind(namespace)
 		if !ok {
-			return nil, errors.New("the room has no kind")
+			return nil, errors.New("the namespace has no kind")
 		}
 
 		from, err1 := documents[struct{}](side, kind, before)

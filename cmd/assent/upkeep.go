@@ -181,7 +181,7 @@ func (r *restoring) endSignIns(ctx context.Context, tenants []string) error {
 
 // endCalls deletes RAP calls on their way, and what users allowed for a session.
 func (r *restoring) endCalls(ctx context.Context) error {
-	rooms, err := r.Rooms(ctx, rap.RoomPrefix)
+	rooms, err := r.Rooms(ctx, rap.NamespacePrefix)
 	if err != nil {
 		return err
 	}

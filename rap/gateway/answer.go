@@ -16,7 +16,7 @@ import (
 const longestToken = 128
 
 // answer takes the answer to a question, at an address that nobody knows who was not told. To everybody else it is not there, whatever became of the
-// call (T9, T31).
+// call.
 func (g *Gateway) answer(w http.ResponseWriter, req *http.Request, token string) {
 	r, err := g.asked(req.Context(), token)
 	if err != nil {

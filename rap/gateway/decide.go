@@ -36,7 +36,7 @@ func (j *judged) verdict(within time.Duration) hold.Verdict {
 	return v
 }
 
-// judge validates a call (I11) and asks the rules. The words say why it is not to run.
+// judge validates a call and asks the rules. The words say why it is not to run.
 func (g *Gateway) judge(ctx context.Context, r *record) (*judged, string) {
 	c := &r.Part
 	op := g.ops[c.Operation]
@@ -64,7 +64,7 @@ func (g *Gateway) judge(ctx context.Context, r *record) (*judged, string) {
 }
 
 // present is a call as rules know it. The caller stands in the session: sessions of two callers have nothing in common, whatever they call them
-// (T19). Of the annotations only what tightens is told.
+// . Of the annotations only what tightens is told.
 func (g *Gateway) present(r *record, op *operation) *resolve.Call {
 	c := &r.Part
 	call := &resolve.Call{

@@ -49,7 +49,7 @@ func (g *sessionGrant) open(now time.Time) bool {
 	return g.Ended == "" && g.Uses < g.MaxUses && now.Before(g.Expires)
 }
 
-// covers tells whether a call may run on a grant (U23, 4.3.11): the same asker and session, user and operation, as it is now, under the rules of now,
+// covers reports whether a call may run on a grant: the same asker and session, user and operation, as it is now, under the rules of now,
 // asked about by no rule that the user did not see. Threads hand grants down, never up.
 func (g *Gateway) covers(s *sessionGrant, r *record, j *judged) bool {
 	c := &r.Part
@@ -144,7 +144,7 @@ func (g *Gateway) editGrant(ctx context.Context, key string, edit func(*sessionG
 	return nil, durable.ErrBusy
 }
 
-// inForce tells whether a grant whose use was taken still stands.
+// inForce reports whether a grant whose use was taken still stands.
 func (g *Gateway) inForce(ctx context.Context, key string) (bool, error) {
 	d, err := g.grants.Get(ctx, key)
 	if errors.Is(err, approval.ErrNotFound) {
@@ -165,7 +165,7 @@ func (g *Gateway) endGrant(ctx context.Context, key, how string) error {
 	return err
 }
 
-// dropGrants ends what was given in a thread, and in its whole session when it is the root (T14).
+// dropGrants ends what was given in a thread, and in its whole session when it is the root.
 func (g *Gateway) dropGrants(ctx context.Context, caller, thread string) error {
 	return g.eachGrant(ctx, callerPrefix(caller), func(d *durable.Doc[sessionGrant]) error {
 		if d.Body.Thread != thread && d.Body.Session != thread {
@@ -216,7 +216,7 @@ func (g *Gateway) Revoke(ctx context.Context, id string) error {
 }
 
 func (g *Gateway) recordGrant(ctx context.Context, event string, s *sessionGrant) error {
-	err := g.cfg.Record(ctx, event, s.ID, cmp.Or(s.Asker.Token, g.cfg.Room), map[string]any{
+	err := g.cfg.Record(ctx, event, s.ID, cmp.Or(s.Asker.Token, g.cfg.Namespace), map[string]any{
 		"caller": s.Caller, "person": s.Asker.Person, "principal": s.User, "operation": s.Operation, "session": durable.Hash(s.Session),
 		"uses": s.Uses, "max_uses": s.MaxUses, "ended": s.Ended,
 	})

@@ -20,7 +20,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// ServeHTTP answers runtimes. The Host header means nothing to it (T30).
+// ServeHTTP answers runtimes. The Host header means nothing to it.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	path := strings.TrimPrefix(req.URL.Path, g.base)
 	if token, ok := strings.CutPrefix(path, "/answer/"); ok {
@@ -152,7 +152,7 @@ func loopbackHost(host string) bool {
 	return strings.EqualFold(name, "localhost") || err == nil && addr.Unmap().IsLoopback()
 }
 
-// discover serves the manifest (D1).
+// discover serves the manifest.
 func (g *Gateway) discover(w http.ResponseWriter, _ *http.Request, _ *caller) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(g.toolset) // who went away needs none
@@ -198,7 +198,7 @@ func statusOf(err error) int {
 // maxNotice bounds the bodies that hold ids alone.
 const maxNotice = 64 << 10
 
-// cancelCall takes a cancellation: 200 without a word, whatever it is about (L2).
+// cancelCall takes a cancellation: 200 without a word, whatever it is about.
 func (g *Gateway) cancelCall(w http.ResponseWriter, req *http.Request, c *caller) {
 	body, err := g.body(w, req, maxNotice)
 	var in wire.CancelCall
@@ -213,7 +213,7 @@ func (g *Gateway) cancelCall(w http.ResponseWriter, req *http.Request, c *caller
 	g.noticed(req, "a cancellation had no effect", err)
 }
 
-// closeThread voids what is open in a thread, and the session grants that were given there (T14).
+// closeThread voids what is open in a thread, and the session grants that were given there.
 func (g *Gateway) closeThread(w http.ResponseWriter, req *http.Request, c *caller) {
 	body, err := g.body(w, req, maxNotice)
 	var in wire.CloseThread
@@ -229,7 +229,7 @@ func (g *Gateway) closeThread(w http.ResponseWriter, req *http.Request, c *calle
 	g.noticed(req, "a thread was not closed in full", err)
 }
 
-// tellClosed passes a closure on, once and without waiting (L6).
+// tellClosed passes a closure on, once and without waiting.
 func (g *Gateway) tellClosed(who approval.Asker, thread string) {
 	if g.cfg.Closed == nil {
 		return
@@ -300,7 +300,7 @@ func cancelEvents(r *record, why string) bool {
 	return true
 }
 
-// status tells whether a call is still worked on (a proposal of the protocol).
+// status reports whether a call is still worked on (a proposal of the protocol).
 func (g *Gateway) status(w http.ResponseWriter, req *http.Request, c *caller) {
 	body, err := g.body(w, req, maxNotice)
 	var in wire.Status

@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// invoke acknowledges an invocation as soon as it is kept (I9, I10): nothing is decided before, and nobody is reached.
+// invoke acknowledges an invocation as soon as it is kept: nothing is decided before, and nobody is reached.
 func (g *Gateway) invoke(w http.ResponseWriter, req *http.Request, c *caller) {
 	if !c.enter(req.Context()) {
 		g.busy(w, req, "1", "too many invocations at once")
@@ -39,7 +39,7 @@ func (g *Gateway) invoke(w http.ResponseWriter, req *http.Request, c *caller) {
 		return
 	}
 	r := g.received(c, &in, digest)
-	if err != nil { // its sender can be told by a result (T21)
+	if err != nil { // its sender can be told by a result
 		g.misfit(r, "the invocation is not valid: "+err.Error())
 	}
 	g.keep(w, req, r)

@@ -8,7 +8,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// gateLimits bounds what one caller may have open, and how fast it may come (I16). The counts are this process's own and are counted anew from the
+// gateLimits bounds what one caller may have open, and how fast it may come. The counts are this process's own and are counted anew from the
 // store now and then, so several processes agree within that time.
 type limits struct {
 	open, thread, rate int
@@ -27,7 +27,7 @@ func newLimits(cfg *Config) *limits {
 	}
 }
 
-// hurried counts an invocation and tells whether it came too fast.
+// hurried counts an invocation and reports whether it came too fast.
 func (l *limits) hurried(caller string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -47,7 +47,7 @@ func TestCallsOfTheVersionBeforeGoOn(t *testing.T) {
 				b.asked["apr_old"] = &hold.Held{Ref: "apr_old", State: c.held}
 			})
 			text := fmt.Sprintf(oldRecord, c.phase, h.runtime.url(), h.binding(t), c.more)
-			v, err := durable.NewVault[json.RawMessage](names.Sealing(h.cfg.Records, h.cfg.Room, h.cfg.Key), "calls")
+			v, err := durable.NewVault[json.RawMessage](names.Sealing(h.cfg.Records, h.cfg.Namespace, h.cfg.Key), "calls")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -69,7 +69,7 @@ func (g *Gateway) askedUser(ctx context.Context, r *record) {
 	_ = g.record(ctx, "rap_user_asked", r, facts)
 }
 
-// offer tells what a user may allow a session; no uses at all where the rules or the configuration don't want it (U10).
+// offer tells what a user may allow a session; no uses at all where the rules or the configuration don't want it.
 func (g *Gateway) offer(r *policy.Require) (uses int, life time.Duration) {
 	if !g.cfg.Grants.Offer {
 		return 0, 0

@@ -101,7 +101,7 @@ func (cfg *Config) fill() {
 
 func (g *Gateway) checkParts() error {
 	switch {
-	case g.cfg.Records == nil || g.cfg.Room == "" || g.cfg.Plan == nil:
+	case g.cfg.Records == nil || g.cfg.Namespace == "" || g.cfg.Plan == nil:
 		return errors.New("expected records, a room and a plan")
 	case g.cfg.Ask != AskUser && g.cfg.Ask != AskApprovers && g.cfg.Ask != AskBoth:
 		return fmt.Errorf("ask: expected %q, %q or %q", AskUser, AskApprovers, AskBoth)
@@ -123,7 +123,7 @@ func (g *Gateway) readURL() error {
 	return nil
 }
 
-// readOperations writes the manifest, which has to be one that a strict runtime takes (D1, T35).
+// readOperations writes the manifest, which has to be one that a strict runtime takes.
 func (g *Gateway) readOperations() error {
 	set := wire.Toolset{Name: g.cfg.Name, Description: g.cfg.Description, Endpoint: g.url + "/invoke"}
 	g.ops = map[string]*operation{}
@@ -187,7 +187,7 @@ func (g *Gateway) readCallers() error {
 			return fmt.Errorf("callers[%d]: answers_signed: it has no token to sign with", i)
 		}
 		seen["name "+c.Name], seen["hash "+string(out.hash)] = true, true
-		out.asker = CallerAsker(g.cfg.Room, c)
+		out.asker = CallerAsker(g.cfg.Namespace, c)
 		if err := out.asker.Check(); err != nil {
 			return fmt.Errorf("callers[%d]: %w", i, err)
 		}
@@ -202,7 +202,7 @@ func (g *Gateway) readCallers() error {
 
 // openRecords opens the records, and makes the engine that works on calls.
 func (g *Gateway) openRecords() (err error) {
-	sealing := names.Sealing(g.cfg.Records, g.cfg.Room, g.cfg.Key)
+	sealing := names.Sealing(g.cfg.Records, g.cfg.Namespace, g.cfg.Key)
 	if g.grants, err = durable.NewVault[sessionGrant](sealing, "grants"); err != nil {
 		return err
 	}
@@ -353,7 +353,7 @@ func (g *Gateway) record(ctx context.Context, event string, r *record, facts map
 	for name, fact := range facts {
 		all[name] = fact
 	}
-	if err := g.cfg.Record(ctx, event, subjectOf(r), cmp.Or(r.Asker.Token, g.cfg.Room), all); err != nil {
+	if err := g.cfg.Record(ctx, event, subjectOf(r), cmp.Or(r.Asker.Token, g.cfg.Namespace), all); err != nil {
 		g.cfg.Log.ErrorContext(ctx, "the ledger takes no record", "event", event, "error", err)
 		return err
 	}

@@ -141,7 +141,7 @@ func TestWithoutRules(t *testing.T) {
 func TestConfig(t *testing.T) {
 	good := newRTWorld(t).cfg
 	for name, edit := range map[string]func(*Config){
-		"records": func(c *Config) { c.Records = nil }, "room": func(c *Config) { c.Room = "" },
+		"records": func(c *Config) { c.Records = nil }, "room": func(c *Config) { c.Namespace = "" },
 		"plan": func(c *Config) { c.Plan = nil }, "key": func(c *Config) { c.Key = c.Key[:31] },
 		"no callback URL": func(c *Config) { c.CallbackURL = "" }, "relative": func(c *Config) { c.CallbackURL = "/x" },
 		"ftp": func(c *Config) { c.CallbackURL = "ftp://x" }, "query": func(c *Config) { c.CallbackURL = "http://x/?a=b" },

@@ -17,7 +17,7 @@ const (
 
 const maxChoices = 10_000
 
-// ParseCallback reads a callback of any type (C7). Errors are *Error.
+// ParseCallback reads a callback of any type. Errors are *Error.
 func ParseCallback(body []byte) (Callback, error) {
 	o := document(body, "type", "group_id", "id", "call_id", // of most
 		"text", "content", "display_as", "subscription", // of results; events have a text, too, and views a content
@@ -49,7 +49,7 @@ func (o object) callback(kind string) Callback {
 	return nil
 }
 
-// choice reads a user_choice (U3 to U8): an index that is not there is not the first.
+// choice reads a user_choice: an index that is not there is not the first.
 func (o object) choice() *Choice {
 	c := &Choice{
 		GroupID: o.id("group_id"), ID: o.id("id"), CallID: o.optionalID("call_id"), Prompt: o.Need("prompt"),

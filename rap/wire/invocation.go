@@ -10,7 +10,7 @@ import (
 const maxAncestors = 1000
 
 // ParseInvocation reads an invocation. After an error the invocation holds CallbackURL, GroupID, ID and CallID, each where it is valid by
-// itself: with the first three the sender can still be told by a result (T20, T21). Errors are *Error.
+// itself: with the first three the sender can still be told by a result. Errors are *Error.
 func ParseInvocation(body []byte) (Invocation, error) {
 	o := document(body, "operation", "arguments", "id", "call_id", "callback_url", "group_id", "thread_ancestors", "user_id")
 	sender := Invocation{ID: o.id("id"), CallID: o.optionalID("call_id"), CallbackURL: o.url("callback_url"), GroupID: o.id("group_id")}
@@ -29,7 +29,7 @@ func ParseInvocation(body []byte) (Invocation, error) {
 	return all, nil
 }
 
-// arguments are {} when nothing is said (5.3).
+// arguments are {} when nothing is said.
 func (o object) arguments() json.RawMessage {
 	if o.Raw("arguments") == nil {
 		return json.RawMessage("{}")

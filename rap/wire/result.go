@@ -12,7 +12,7 @@ import (
 // maxItems bounds the items of a result and the segments of how to show it.
 const maxItems = 1000
 
-// result reads a tool_result, which has text, content or both (C3).
+// result reads a tool_result, which has text, content or both.
 func (o object) result() *Result {
 	r := &Result{
 		GroupID: o.id("group_id"), ID: o.id("id"), CallID: o.optionalID("call_id"), Text: o.Optional("text"),

@@ -17,7 +17,7 @@ const (
 	maxSchemas = 1 << 20 // bytes of all schemas
 )
 
-// ParseToolset reads a manifest (D3). All of it is valid, or none of it is used (D4): names, endpoint, at least one tool, schemas that can be used,
+// ParseToolset reads a manifest. All of it is valid, or none of it is used: names, endpoint, at least one tool, schemas that can be used,
 // and annotations of the right type. Names of tools are made of [A-Za-z0-9_.-]. Errors are *Error.
 func ParseToolset(body []byte) (*Toolset, error) {
 	o := document(body, "name", "description", "endpoint", "tools", "needsMigration")
@@ -114,7 +114,7 @@ func plainly(s string) string {
 	return s
 }
 
-// CheckArguments holds the arguments of a call to the tool's schema (I3, I11), which a stranger may have written: what compiling and checking
+// CheckArguments holds the arguments of a call to the tool's schema, which a stranger may have written: what compiling and checking
 // may cost is bounded. No arguments are {}. Errors name the place; they may quote the arguments.
 func (t *Tool) CheckArguments(args json.RawMessage) error {
 	doc, err := decodeArguments(args)

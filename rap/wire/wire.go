@@ -58,7 +58,7 @@ type Annotations struct {
 // Invocation asks a tool server to run an operation.
 type Invocation struct {
 	Operation   string
-	Arguments   json.RawMessage // an object, byte for byte; {} when absent or null (5.3)
+	Arguments   json.RawMessage // an object, byte for byte; {} when absent or null
 	ID          string          // of the call; opaque
 	CallID      *string         // echoed; nil when absent or null
 	CallbackURL string
