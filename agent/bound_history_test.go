@@ -441,7 +441,9 @@ func TestReasoningStaysWithItsCall(t *testing.T) {
 	if strings.Contains(k.last(), "Reasoning") {
 		t.Errorf("a thought without its call:\n%s", k.last())
 	}
-	mustRun(t, a, th, answers(q.CreateApproval("")))
+	if resp := mustRun(t, a, th, answers(q.CreateApproval(""))); strings.Contains(tell(resp.Messages), "Reasoning") {
+		t.Errorf("a thought is shown twice:\n%s", tell(resp.Messages))
+	}
 	if !strings.Contains(k.last(), "assistant: *content.Reasoning 1=pay()") {
 		t.Errorf("a call without its thought:\n%s", k.last())
 	}

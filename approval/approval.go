@@ -57,7 +57,7 @@ const (
 	ByDismissal  Cause = "dismissal"    // a person closed a question without picking, which picks its default
 )
 
-// Kind of an answer.
+// Verdict is the answer that a person gives.
 type Verdict string
 
 // The answers a person can give. An edit is no verdict of its own: it makes a new revision, which its author approves.
@@ -82,7 +82,7 @@ const (
 	VoteLate        VoteOutcome = "late"         // the request had ended before; recorded, nothing changed
 	VoteConflicting VoteOutcome = "conflicting"  // the request had ended the other way; recorded
 	VoteRevoked     VoteOutcome = "revoked"      // a late deny that voided a permit before it was used
-	VoteNotEligible VoteOutcome = "not_eligible" // this person has no say here; recorded as a refusal
+	VoteNotEligible VoteOutcome = "not_eligible" // not eligible to answer this request; recorded as a refusal
 )
 
 // newID makes a sortable id: the prefix, then 48 bits of time (milliseconds) and 80 of randomness.

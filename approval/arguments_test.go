@@ -9,16 +9,17 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/resolve"
 )
 
 // TestM10_LargeArgumentsOfCallsThatNobodyIsAskedAboutAreADigest: allowed, denied and covered calls; what people are asked about is whole.
 func TestM10_LargeArgumentsOfCallsThatNobodyIsAskedAboutAreADigest(t *testing.T) {
 	h := newHouse(t)
 	large := func(n int) string { return fmt.Sprintf(`{"n":%d,"x":"%s"}`, n, strings.Repeat("x", 20<<10)) }
-	if o := h.open(tool("quote", large(1))); o.Outcome != approval.OpenAllow {
+	if o := h.open(tool("quote", large(1))); o.Word() != "allow" {
 		t.Fatal(o.Outcome)
 	}
-	if o := h.open(tool("wire", large(2))); o.Outcome != approval.OpenDeny {
+	if o := h.open(tool("wire", large(2))); o.Outcome != resolve.Deny {
 		t.Fatal(o.Outcome)
 	}
 	_, g := h.approved(tool("pay", large(3)), &approval.GrantOffer{MaxUses: 2})

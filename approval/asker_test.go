@@ -61,17 +61,17 @@ func TestM7_StandingApprovalsAndKeysAreOfOneAsker(t *testing.T) {
 	h.vote(r, "cy", approval.Approve, approval.VoteApproved, func(in *approval.VoteInput) {
 		in.Grant = &approval.GrantOffer{MaxUses: 5}
 	})
-	if out := h.open(tool("pay", `{}`), as("shared", "bob")); out.Outcome != approval.OpenGranted {
+	if out := h.open(tool("pay", `{}`), as("shared", "bob")); !out.Granted() {
 		t.Fatalf("got %+v", out)
 	}
 	for name, other := range map[string]func(*approval.OpenInput){
 		"another person's": as("shared", "eve"), "nobody's": as("shared", ""), "another name": as("other", "bob"),
 	} {
-		if out := h.open(tool("pay", `{}`), other); out.Outcome == approval.OpenGranted {
+		if out := h.open(tool("pay", `{}`), other); out.Granted() {
 			t.Errorf("%s token uses the standing approval", name)
 		}
 	}
-	if out := h.open(tool("pay", `{"n":9}`), as("shared", "eve"), key("k")); out.Outcome != approval.OpenPending || out.Shared {
+	if out := h.open(tool("pay", `{"n":9}`), as("shared", "eve"), key("k")); out.Outcome != resolve.Ask || out.Shared {
 		t.Errorf("a key is shared by two askers: %+v", out)
 	}
 	h.history()
@@ -130,12 +130,12 @@ func TestC1_AStandingApprovalIsHeldToWhoThePrincipalIsNow(t *testing.T) {
 	for name, c := range map[string]struct {
 		accepts bool              // principals whom nobody knows, as they are
 		alias   map[string]string // by which the directory knows people, later
-		want    approval.OpenOutcome
+		want    string
 	}{
-		"as it was":                          {alias: map[string]string{"pat@acme": "pat"}, want: approval.OpenGranted},
-		"who gave it":                        {alias: map[string]string{"pat@acme": "cy"}, want: approval.OpenPending},
-		"nobody, who takes one more":         {alias: map[string]string{}, want: approval.OpenPending},
-		"nobody, where that takes none more": {accepts: true, alias: map[string]string{}, want: approval.OpenGranted},
+		"as it was":                          {alias: map[string]string{"pat@acme": "pat"}, want: "granted"},
+		"who gave it":                        {alias: map[string]string{"pat@acme": "cy"}, want: "pending"},
+		"nobody, who takes one more":         {alias: map[string]string{}, want: "pending"},
+		"nobody, where that takes none more": {accepts: true, alias: map[string]string{}, want: "granted"},
 	} {
 		h := newHouse(t)
 		h.cfg.AcceptUnknown = func(string) bool { return c.accepts }
@@ -145,8 +145,8 @@ func TestC1_AStandingApprovalIsHeldToWhoThePrincipalIsNow(t *testing.T) {
 		call.Principal = "pat@acme"
 		h.approved(call, &approval.GrantOffer{MaxUses: 5})
 		h.people.set(func(d *directory) { d.alias = c.alias })
-		if out := h.open(call); out.Outcome != c.want {
-			t.Errorf("%s: got %s, want %s", name, out.Outcome, c.want)
+		if out := h.open(call); out.Word() != c.want {
+			t.Errorf("%s: got %s, want %s", name, out.Word(), c.want)
 		}
 		h.history()
 	}

@@ -22,7 +22,7 @@ func (r *Request) ask(now time.Time, cfg Config) []Event {
 		r.Within = cfg.Within
 	}
 	r.Deadline = now.Add(r.Within)
-	r.Ladder = ladder(now, r.Deadline, nil)
+	r.Scheduled = scheduled(now, r.Deadline, nil)
 	r.schedule()
 	q := r.Question
 	e := r.opened(map[string]any{"question": true, "asker": q.Asker, "choices": len(q.Choices), "default": q.Default})

@@ -152,7 +152,7 @@ func safeText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 func digestOf(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
-		h.Write([]byte(strconv.Itoa(len(p)) + ":" + p))
+		h.Write([]byte(prefixed(p)))
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -24,10 +24,10 @@ import (
 func (h *house) covers(call *resolve.Call) bool {
 	h.t.Helper()
 	out := h.open(call)
-	if out.Outcome != approval.OpenGranted && out.Outcome != approval.OpenPending && out.Denied == "" {
+	if !out.Granted() && out.Outcome != resolve.Ask && out.Denied == "" {
 		h.t.Fatalf("got %+v", out)
 	}
-	return out.Outcome == approval.OpenGranted
+	return out.Granted()
 }
 
 func TestGrantCoversWithinItsBounds(t *testing.T) {
@@ -68,7 +68,7 @@ func TestGrantIsPinned(t *testing.T) {
 			t.Errorf("another %s is covered", name)
 		}
 	}
-	if out := h.open(call, func(in *approval.OpenInput) { in.Asker = approval.Asker{Token: "other"} }); out.Outcome == approval.OpenGranted {
+	if out := h.open(call, func(in *approval.OpenInput) { in.Asker = approval.Asker{Token: "other"} }); out.Granted() {
 		t.Error("another runtime uses the grant")
 	}
 	if !h.covers(call) {
@@ -213,7 +213,7 @@ func TestGrantEnds(t *testing.T) {
 		t.Fatal("not covered")
 	}
 	out := h.open(tool("pay", `{}`), key("k"))
-	if again := h.open(tool("pay", `{}`), key("k")); again.Outcome != approval.OpenGranted || again.Grant.Uses != out.Grant.Uses {
+	if again := h.open(tool("pay", `{}`), key("k")); !again.Granted() || again.Grant.Uses != out.Grant.Uses {
 		t.Errorf("a repetition is a use of its own: %+v", again)
 	}
 	if _, err := h.s.Revoke(ctx, "t", g.ID, "ann", "enough"); err != nil {
@@ -223,7 +223,7 @@ func TestGrantEnds(t *testing.T) {
 		t.Errorf("got %+v, %v", dead, err)
 	}
 	for _, o := range []*approval.Opened{h.open(tool("pay", `{}`)), h.open(tool("pay", `{}`), key("k"))} {
-		if o.Outcome == approval.OpenGranted {
+		if o.Granted() {
 			t.Error("a revoked grant lets a call run, or its remembered answer does")
 		}
 	}
@@ -278,7 +278,7 @@ func TestGrantUsesAtOnce(t *testing.T) {
 	for i := range granted {
 		wg.Go(func() {
 			out, err := h.tryOpen(tool("pay", `{}`))
-			granted[i] = err == nil && out.Outcome == approval.OpenGranted
+			granted[i] = err == nil && out.Granted()
 		})
 	}
 	wg.Wait()
@@ -427,7 +427,7 @@ func TestH2_AGrantCoversNoCallThatAnotherRuleAsksAbout(t *testing.T) {
 		t.Error("a call that the same rule alone asks about is not covered")
 	}
 	out := h.open(tool("purge", `{"days":1}`))
-	if out.Outcome != approval.OpenPending || out.Request.Stages[0].Group != "risk" || out.Request.Stages[0].People != 2 {
+	if out.Outcome != resolve.Ask || out.Request.Stages[0].Group != "risk" || out.Request.Stages[0].People != 2 {
 		t.Errorf("two of risk are not asked: %+v", out)
 	}
 	h.history()

@@ -11,17 +11,6 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Outcome of opening a request.
-type OpenOutcome string
-
-// The outcomes of Open.
-const (
-	OpenAllow   OpenOutcome = "allow"   // run it
-	OpenDeny    OpenOutcome = "deny"    // don't
-	OpenGranted OpenOutcome = "granted" // run it: a standing approval covers it, and this use of it is counted
-	OpenPending OpenOutcome = "pending" // people are asked (or have answered, when an identical call was asked before: see the request's state)
-)
-
 // OpenInput is a call that wants to run.
 type OpenInput struct {
 	Tenant   string
@@ -33,19 +22,6 @@ type OpenInput struct {
 	// Within is how long the asker waits for an answer. It can only tighten: where the rules give less time, theirs holds.
 	// 0: as the rules say.
 	Within time.Duration
-}
-
-// Opened is the answer to Open.
-type Opened struct {
-	Outcome  OpenOutcome      `json:"outcome"`
-	Decision resolve.Decision `json:"decision"`
-	Binding  string           `json:"binding,omitempty"`
-	Request  *Request         `json:"request,omitempty"` // when pending; and the denied one during a cool-down
-	Grant    *Grant           `json:"grant,omitempty"`
-	Shared   bool             `json:"shared,omitempty"` // an identical call had been asked before: same request
-	// Unfillable lists what the approval needs and nobody can give as of now: the request can only be denied, or expire.
-	Unfillable []Shortage `json:"unfillable,omitempty"`
-	Denied     string     `json:"denied,omitempty"` // "policy", "frozen", "cooling_down"
 }
 
 // VoteInput is one person's answer.

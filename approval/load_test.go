@@ -55,7 +55,7 @@ func TestM10_OpenRequestsOfATokenAndOfATenantEnd(t *testing.T) {
 	if again, err := h.wants("one", "pay", `{"n":0}`); err != nil || !again.Shared {
 		t.Errorf("what is open already: %+v, %v", again, err)
 	}
-	if out, err := h.wants("one", "quote", `{"n":9}`); err != nil || out.Outcome != approval.OpenAllow {
+	if out, err := h.wants("one", "quote", `{"n":9}`); err != nil || out.Word() != "allow" {
 		t.Errorf("what nobody is asked about: %+v, %v", out, err)
 	}
 	for i := range 2 {

@@ -22,7 +22,7 @@ func (r *Request) open(now time.Time, require policy.Require, cfg Config) []Even
 		r.Within = cfg.Within
 	}
 	r.Deadline = now.Add(r.Within)
-	r.Ladder = ladder(now, r.Deadline, require.Escalate)
+	r.Scheduled = scheduled(now, r.Deadline, require.Escalate)
 	r.schedule()
 	return []Event{r.opened(nil)}
 }
@@ -93,14 +93,14 @@ func oneMore(stages []policy.Stage) []policy.Stage {
 	return append([]policy.Stage{anyone()}, stages...)
 }
 
-// ladder puts a reminder at half of the time and at nine tenths, and the escalations where the policies want them.
-func ladder(from, deadline time.Time, escalate []policy.Escalation) []Rung {
+// scheduled puts a reminder at half of the time and at nine tenths, and the escalations where the policies want them.
+func scheduled(from, deadline time.Time, escalate []policy.Escalation) []Scheduled {
 	whole := deadline.Sub(from)
-	out := []Rung{{At: from.Add(whole / 2), Kind: Remind}, {At: from.Add(whole / 10 * 9), Kind: Remind}}
+	out := []Scheduled{{At: from.Add(whole / 2), Kind: Remind}, {At: from.Add(whole / 10 * 9), Kind: Remind}}
 	for _, e := range escalate {
-		out = append(out, Rung{At: from.Add(e.After), Kind: Escalate, To: e.To})
+		out = append(out, Scheduled{At: from.Add(e.After), Kind: Escalate, To: e.To})
 	}
-	slices.SortStableFunc(out, func(a, b Rung) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(out, func(a, b Scheduled) int { return a.At.Compare(b.At) })
 	return out
 }
 
@@ -110,8 +110,8 @@ func (r *Request) schedule() {
 	switch {
 	case r.State == Approved:
 		r.Due = &r.Permit.Expires
-	case r.State == Pending && len(r.Ladder) > 0 && r.Ladder[0].At.Before(r.Deadline):
-		r.Due = &r.Ladder[0].At
+	case r.State == Pending && len(r.Scheduled) > 0 && r.Scheduled[0].At.Before(r.Deadline):
+		r.Due = &r.Scheduled[0].At
 	case r.State == Pending:
 		r.Due = &r.Deadline
 	}
@@ -194,7 +194,7 @@ func (r *Request) approvers(w standing) []Person {
 
 func (r *Request) approve(cause Cause, by, reason string, now time.Time, cfg Config) Event {
 	r.State, r.Cause, r.By, r.Reason, r.Decided = Approved, cause, by, reason, &now
-	r.Ladder, r.Permit = nil, &Permit{Expires: now.Add(cfg.PermitAge)}
+	r.Scheduled, r.Permit = nil, &Permit{Expires: now.Add(cfg.PermitAge)}
 	r.schedule()
 	return r.event(EventApproved, by, map[string]any{"expires": stamp(r.Permit.Expires)}).sealing("reason", reason)
 }
@@ -257,7 +257,7 @@ func (r *Request) close(s State, cause Cause, by, reason string, now time.Time) 
 		r.Decided = &now
 	}
 	r.State, r.Cause, r.By, r.Reason, r.Closed = s, cause, by, reason, &now
-	r.Ladder = nil
+	r.Scheduled = nil
 	r.schedule()
 }
 
@@ -297,31 +297,31 @@ func delayed(q policy.Require, later time.Duration) policy.Require {
 	return q
 }
 
-// escalations adds rungs that an edited call demands and the request does not have. Each group is called once, at its earliest time.
+// escalations schedules what an edited call demands and the request does not have yet. Each group is called once, at its earliest time.
 func (r *Request) escalations(more []policy.Escalation, from time.Time) {
 	for _, e := range more {
-		rung := Rung{At: from.Add(e.After), Kind: Escalate, To: e.To}
-		same := func(g Rung) bool { return g.Kind == Escalate && g.To == e.To }
-		sooner := func(g Rung) bool { return same(g) && !g.At.After(rung.At) }
-		if !slices.Contains(r.Called, e.To) && !slices.ContainsFunc(r.Ladder, sooner) {
-			r.Ladder = append(slices.DeleteFunc(r.Ladder, same), rung)
+		next := Scheduled{At: from.Add(e.After), Kind: Escalate, To: e.To}
+		same := func(g Scheduled) bool { return g.Kind == Escalate && g.To == e.To }
+		sooner := func(g Scheduled) bool { return same(g) && !g.At.After(next.At) }
+		if !slices.Contains(r.Called, e.To) && !slices.ContainsFunc(r.Scheduled, sooner) {
+			r.Scheduled = append(slices.DeleteFunc(r.Scheduled, same), next)
 		}
 	}
-	slices.SortStableFunc(r.Ladder, func(a, b Rung) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(r.Scheduled, func(a, b Scheduled) int { return a.At.Compare(b.At) })
 }
 
-// tick lets time act: rungs that have come, then the deadline, or the end of a permit that nobody used.
+// tick lets time act: what is scheduled for now, then the deadline, or the end of a permit that nobody used.
 func (r *Request) tick(now time.Time, cfg Config) []Event {
 	var events []Event
 	if r.State == Approved && !now.Before(r.Permit.Expires) {
 		r.close(Expired, ByPermitAge, r.By, r.Reason, now)
 		return []Event{r.event(EventPermitExpired, "", nil)}
 	}
-	for r.State == Pending && len(r.Ladder) > 0 && !now.Before(r.Ladder[0].At) {
-		rung := r.Ladder[0]
-		r.Ladder = r.Ladder[1:]
-		if now.Before(r.Deadline) || rung.Kind == Escalate {
-			events = append(events, r.climb(rung)...)
+	for r.State == Pending && len(r.Scheduled) > 0 && !now.Before(r.Scheduled[0].At) {
+		next := r.Scheduled[0]
+		r.Scheduled = r.Scheduled[1:]
+		if now.Before(r.Deadline) || next.Kind == Escalate {
+			events = append(events, r.act(next)...)
 		}
 	}
 	if r.State == Pending && !now.Before(r.Deadline) {
@@ -331,15 +331,15 @@ func (r *Request) tick(now time.Time, cfg Config) []Event {
 	return events
 }
 
-func (r *Request) climb(rung Rung) []Event {
-	if rung.Kind == Remind {
+func (r *Request) act(next Scheduled) []Event {
+	if next.Kind == Remind {
 		return []Event{r.event(EventReminded, "", map[string]any{"deadline": stamp(r.Deadline)})}
 	}
-	if slices.Contains(r.Called, rung.To) {
+	if slices.Contains(r.Called, next.To) {
 		return nil
 	}
-	r.Called = append(r.Called, rung.To)
-	return []Event{r.event(EventEscalated, "", map[string]any{"to": rung.To, "deadline": stamp(r.Deadline)})}
+	r.Called = append(r.Called, next.To)
+	return []Event{r.event(EventEscalated, "", map[string]any{"to": next.To, "deadline": stamp(r.Deadline)})}
 }
 
 // timeout is what happens when nobody decided: once more the same time for those who are called in, where the policies say escalate;

@@ -23,7 +23,7 @@ type model struct {
 	created   time.Time
 	deadline  time.Time
 	called    map[string]bool
-	ladder    map[string]time.Time // group → when it is called in
+	scheduled map[string]time.Time // group → when it is called in
 	expires   time.Time
 	key, by   string
 	consumed  int
@@ -69,8 +69,8 @@ func (m *model) join(q policy.Require, now time.Time) {
 	}
 	for _, e := range q.Escalate {
 		at := now.Add(e.After)
-		if have, ok := m.ladder[e.To]; !m.called[e.To] && (!ok || at.Before(have)) {
-			m.ladder[e.To] = at
+		if have, ok := m.scheduled[e.To]; !m.called[e.To] && (!ok || at.Before(have)) {
+			m.scheduled[e.To] = at
 		}
 	}
 	for _, p := range q.Arguments.Redact {
@@ -103,11 +103,11 @@ func (m *model) pass(now time.Time, cfg Config) {
 	if m.state != Pending {
 		return
 	}
-	for g, at := range m.ladder {
+	for g, at := range m.scheduled {
 		// A group is called in when its time comes, though not later than the end of the request.
 		if !now.Before(at) && (at.Before(m.deadline) || !now.Before(m.deadline)) {
 			m.called[g] = true
-			delete(m.ladder, g)
+			delete(m.scheduled, g)
 		}
 	}
 	if now.Before(m.deadline) {

@@ -137,7 +137,7 @@ func (x *trial) open(q policy.Require) {
 	}
 	x.m = &model{state: Pending, approvals: map[string]bool{}, answers: map[string]bool{}, stages: map[string]int{}, fallback: policy.TimeoutDeny,
 		standIns: map[string]map[string]time.Time{}, lookers: map[string]bool{},
-		created: x.now, called: map[string]bool{}, ladder: map[string]time.Time{}, redact: map[string]bool{}}
+		created: x.now, called: map[string]bool{}, scheduled: map[string]time.Time{}, redact: map[string]bool{}}
 	if q.OnTimeout != "" {
 		x.m.fallback = q.OnTimeout
 	}

@@ -41,7 +41,7 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 		}
 	}
 	out, err := o.commit(ctx, o.run)
-	if err != nil || out.Outcome != OpenPending || out.Shared {
+	if err != nil || out.Outcome != resolve.Ask || out.Shared {
 		return out, err
 	}
 	// The request stands whatever the directory says now: who looks at it later is told again.
@@ -189,7 +189,7 @@ func (o *opening) run(tx Tx) error {
 	}
 	switch o.d.Outcome {
 	case resolve.Allow:
-		o.out.Outcome = OpenAllow
+		o.out.Outcome = resolve.Allow
 		return o.record(tx, nil, o.event(EventAllowed, nil))
 	case resolve.Ask:
 		return o.ask(tx)
@@ -222,7 +222,8 @@ func (o *opening) remembered(tx Tx) (bool, error) {
 	if m.Grant != "" {
 		return o.grantedBefore(tx, m.Grant)
 	}
-	o.out.Outcome, o.out.Shared = OpenPending, true
+	o.out.Outcome = resolve.Ask
+	o.out.Shared = true
 	o.out.Request, err = tx.Request(m.Request)
 	return true, err
 }
@@ -238,7 +239,8 @@ func (o *opening) grantedBefore(tx Tx, id string) (bool, error) {
 	if o.d.Outcome != resolve.Ask || !o.covered(&before) {
 		return false, nil
 	}
-	o.out.Outcome, o.out.Grant = OpenGranted, g
+	o.out.Outcome = resolve.Allow
+	o.out.Grant = g
 	return true, nil
 }
 
@@ -288,7 +290,8 @@ func (o *opening) record(tx Tx, r *Request, events ...Event) error {
 }
 
 func (o *opening) deny(tx Tx, why string) error {
-	o.out.Outcome, o.out.Denied = OpenDeny, why
+	o.out.Outcome = resolve.Deny
+	o.out.Denied = why
 	return o.record(tx, nil, o.event(EventDenied, map[string]any{"why": why}))
 }
 
@@ -337,7 +340,9 @@ func (o *opening) ask(tx Tx) error {
 // share answers with the open request for this very call.
 func (o *opening) share(tx Tx) error {
 	r := o.last
-	o.out.Outcome, o.out.Request, o.out.Shared = OpenPending, r, true
+	o.out.Outcome = resolve.Ask
+	o.out.Request = r
+	o.out.Shared = true
 	o.remember(tx, Memory{Request: r.ID})
 	var facts map[string]any
 	if o.joins(r) {
@@ -407,7 +412,8 @@ func (o *opening) granted(tx Tx) (bool, error) {
 		}
 		g.Uses++
 		tx.SaveGrant(g)
-		o.out.Outcome, o.out.Grant = OpenGranted, g
+		o.out.Outcome = resolve.Allow
+		o.out.Grant = g
 		o.remember(tx, Memory{Grant: g.ID})
 		e := g.event(EventGrantUsed, o.in.Asker.Token, map[string]any{
 			"binding": o.binding, "plan": o.c.Plan.Version(), "principal": o.call.Principal, "session": o.call.Session,
@@ -460,7 +466,8 @@ func (o *opening) create(tx Tx) error {
 	events := r.open(o.now, o.inTime(require(&o.d)), o.s.cfg)
 	o.made = r
 	o.remember(tx, Memory{Request: id})
-	o.out.Outcome, o.out.Request = OpenPending, r
+	o.out.Outcome = resolve.Ask
+	o.out.Request = r
 	return o.record(tx, r, events...)
 }
 

@@ -14,11 +14,11 @@ import (
 
 func TestOpenAllowsAndDenies(t *testing.T) {
 	h := newHouse(t)
-	if out := h.open(tool("quote", `{}`)); out.Outcome != approval.OpenAllow || out.Binding == "" {
+	if out := h.open(tool("quote", `{}`)); out.Word() != "allow" || out.Binding == "" {
 		t.Errorf("got %+v", out)
 	}
 	for _, call := range []*resolve.Call{tool("wire", `{}`), tool("unheard", `{}`), tool("pay", `{"a":1,"a":2}`), tool("pay", "\xff\x00")} {
-		if out := h.open(call); out.Outcome != approval.OpenDeny || out.Denied != "policy" || out.Request != nil {
+		if out := h.open(call); out.Outcome != resolve.Deny || out.Denied != "policy" || out.Request != nil {
 			t.Errorf("%s %q: got %+v", call.Tool, call.Args, out)
 		}
 	}
@@ -72,7 +72,7 @@ func TestOpenSharesAndCoolsDown(t *testing.T) {
 	h.vote(r, "eve", approval.Deny, approval.VoteDenied)
 	h.pass(5*time.Minute - time.Second)
 	cool := h.open(tool("pay", `{"n":1,"m":2}`))
-	if cool.Outcome != approval.OpenDeny || cool.Denied != "cooling_down" || cool.Request == nil || cool.Request.ID != r.ID {
+	if cool.Outcome != resolve.Deny || cool.Denied != "cooling_down" || cool.Request == nil || cool.Request.ID != r.ID {
 		t.Errorf("got %+v", cool)
 	}
 	h.pass(time.Second)
@@ -199,7 +199,7 @@ func TestOpenReplaces(t *testing.T) {
 	}
 	third := h.asked(tool("pay", `{"n":2}`), replaces(second.ID)) // the same call in its own place
 	h.is(second.ID, approval.Cancelled, approval.BySupersede)
-	if out := h.open(tool("quote", `{}`), replaces(third.ID)); out.Outcome != approval.OpenAllow {
+	if out := h.open(tool("quote", `{}`), replaces(third.ID)); out.Word() != "allow" {
 		t.Errorf("got %+v", out)
 	}
 	h.is(third.ID, approval.Cancelled, approval.BySupersede) // whatever becomes of the call
@@ -253,7 +253,7 @@ func TestFreeze(t *testing.T) {
 		t.Fatal("a freeze must not fail for its reason:", err)
 	}
 	for _, name := range []string{"quote", "pay", "wire"} {
-		if out := h.open(tool(name, `{}`)); out.Outcome != approval.OpenDeny || out.Denied != "frozen" || len(out.Decision.Reasons) == 0 {
+		if out := h.open(tool(name, `{}`)); out.Outcome != resolve.Deny || out.Denied != "frozen" || len(out.Decision.Reasons) == 0 {
 			t.Errorf("%s: got %+v", name, out)
 		}
 	}

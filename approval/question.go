@@ -182,7 +182,10 @@ func (o *opening) put(tx Tx) error {
 	events := r.ask(o.now, o.s.cfg)
 	o.made = r
 	o.remember(tx, Memory{Request: id, Expires: r.Deadline})
-	o.out.Outcome, o.out.Request, o.out.Decision, o.out.Binding = OpenPending, r, r.Current().Decision, bound
+	o.out.Outcome = resolve.Ask
+	o.out.Request = r
+	o.out.Decision = r.Current().Decision
+	o.out.Binding = bound
 	return o.record(tx, r, events...)
 }
 

@@ -72,7 +72,7 @@ func TestQuestionsStandAlone(t *testing.T) {
 	h.vote(h.asked(denied), "cy", approval.Deny, approval.VoteDenied)
 	h.put("granted", pay)
 	h.put("cools down", func(in *approval.AskInput) { in.Call = denied })
-	if out := h.open(tool("pay", `{}`)); out.Outcome != approval.OpenGranted {
+	if out := h.open(tool("pay", `{}`)); !out.Granted() {
 		t.Errorf("got %+v", out)
 	}
 	h.history()
@@ -82,11 +82,11 @@ func TestQuestionsRefused(t *testing.T) {
 	h := newHouse(t)
 	for name, call := range map[string]*resolve.Call{"denied": tool("wire", `{}`), "not declared": tool("rm", `{}`), "unreadable": tool("quote", `{`)} {
 		out, err := h.tryAsk(name, func(in *approval.AskInput) { in.Call = call })
-		if err != nil || out.Outcome != approval.OpenDeny || out.Denied != "policy" || out.Request != nil {
+		if err != nil || out.Outcome != resolve.Deny || out.Denied != "policy" || out.Request != nil {
 			t.Errorf("%s: got %+v, %v", name, out, err)
 		}
 	}
-	if out, err := h.tryAsk("asks", func(in *approval.AskInput) { in.Call = tool("trade", `{}`) }); err != nil || out.Outcome != approval.OpenPending {
+	if out, err := h.tryAsk("asks", func(in *approval.AskInput) { in.Call = tool("trade", `{}`) }); err != nil || out.Outcome != resolve.Ask {
 		t.Errorf("got %+v, %v", out, err) // whether the call may run was decided before
 	}
 	_, err := h.tryAsk("k", func(in *approval.AskInput) { in.Agent = "nobody" })

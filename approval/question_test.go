@@ -29,7 +29,7 @@ func deesRunner() approval.Asker { return approval.Asker{Token: "runner", Person
 func (h *house) put(key string, change ...func(*approval.AskInput)) *approval.Request {
 	h.t.Helper()
 	out, err := h.tryAsk(key, change...)
-	if err != nil || out.Outcome != approval.OpenPending || out.Shared {
+	if err != nil || out.Outcome != resolve.Ask || out.Shared {
 		h.t.Fatalf("got %+v, %v, want a new question", out, err)
 	}
 	return out.Request

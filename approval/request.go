@@ -39,7 +39,7 @@ type Request struct {
 	Stages    []policy.Stage `json:"stages"`
 	OnTimeout policy.Timeout `json:"on_timeout"`
 	Within    time.Duration  `json:"within"`           // from opening to the first deadline, in nanoseconds
-	Ladder    []Rung         `json:"ladder,omitempty"` // reminders and escalations still to come, by time
+	Scheduled []Scheduled    `json:"ladder,omitempty"` // reminders and escalations still to come, by time
 	Called    []string       `json:"called,omitempty"` // groups that escalation has called in
 	Grants    policy.Grants  `json:"grants,omitzero"`  // what standing approvals may come out of this
 	Redact    []string       `json:"redact,omitempty"` // paths whose values channels hide
@@ -76,7 +76,7 @@ type Agent struct {
 }
 
 // Revision is one form of the call: as asked, or as an approver edited it. An edit is a new call: new digest, full decision
-// again (design §2).
+// again.
 type Revision struct {
 	Number   int              `json:"number"` // 0 as asked
 	Call     resolve.Call     `json:"call"`   // Recorded
@@ -92,20 +92,20 @@ type Revision struct {
 	At            time.Time `json:"at"`
 }
 
-// Rung is a thing that happens at a time while nobody decides.
-type Rung struct {
-	At   time.Time `json:"at"`
-	Kind RungKind  `json:"kind"`
-	To   string    `json:"to,omitempty"` // group, for escalate
+// Scheduled is a reminder or an escalation that is due at a time unless the request is decided first.
+type Scheduled struct {
+	At   time.Time     `json:"at"`
+	Kind ScheduledKind `json:"kind"`
+	To   string        `json:"to,omitempty"` // group, for escalate
 }
 
-// RungKind is remind or escalate.
-type RungKind string
+// ScheduledKind says what is scheduled.
+type ScheduledKind string
 
-// The rungs of the ladder.
+// What is scheduled.
 const (
-	Remind   RungKind = "remind"
-	Escalate RungKind = "escalate"
+	Remind   ScheduledKind = "remind"
+	Escalate ScheduledKind = "escalate"
 )
 
 // Vote is one person's answer to one revision.
@@ -141,7 +141,7 @@ func (r *Request) Current() *Revision { return &r.Revisions[len(r.Revisions)-1] 
 // decisions, votes given, times) is shared.
 func (r *Request) Clone() *Request {
 	c := *r
-	c.Revisions, c.Stages, c.Ladder, c.Called = slices.Clone(r.Revisions), slices.Clone(r.Stages), slices.Clone(r.Ladder), slices.Clone(r.Called)
+	c.Revisions, c.Stages, c.Scheduled, c.Called = slices.Clone(r.Revisions), slices.Clone(r.Stages), slices.Clone(r.Scheduled), slices.Clone(r.Called)
 	c.Redact, c.Lookers, c.Votes = slices.Clone(r.Redact), slices.Clone(r.Lookers), slices.Clone(r.Votes)
 	c.Requester.Also, c.Requester.AlsoOf = slices.Clone(r.Requester.Also), slices.Clone(r.Requester.AlsoOf)
 	if r.Permit != nil {

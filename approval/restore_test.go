@@ -12,6 +12,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/resolve"
 )
 
 func (h *house) void(frozen ...approval.Freeze) approval.Voided {
@@ -110,7 +111,7 @@ func TestM1_ARestoreVoidsWhatNoIndexFinds(t *testing.T) {
 		t.Errorf("%d standing approvals are voided", got.Grants)
 	}
 	hide("NULL")
-	if out := h.open(call, key("k")); out.Outcome != approval.OpenPending {
+	if out := h.open(call, key("k")); out.Outcome != resolve.Ask {
 		t.Errorf("a voided standing approval lets a call run: %+v", out)
 	}
 }

@@ -253,7 +253,7 @@ func (h *house) tryOpen(call *resolve.Call, change ...func(*approval.OpenInput))
 func (h *house) asked(call *resolve.Call, change ...func(*approval.OpenInput)) *approval.Request {
 	h.t.Helper()
 	out := h.open(call, change...)
-	if out.Outcome != approval.OpenPending || out.Shared {
+	if out.Outcome != resolve.Ask || out.Shared {
 		h.t.Fatalf("got %s (%s, shared %v), want a new request", out.Outcome, out.Denied, out.Shared)
 	}
 	return out.Request

@@ -49,9 +49,9 @@ func (r *Request) CallsIn() []CallIn {
 	if r.State != Pending {
 		return out
 	}
-	for _, rung := range r.Ladder {
-		if rung.Kind == Escalate && !slices.Contains(r.Called, rung.To) {
-			out = append(out, CallIn{Group: rung.To, At: rung.At, For: r.standsInFor(rung.To)})
+	for _, next := range r.Scheduled {
+		if next.Kind == Escalate && !slices.Contains(r.Called, next.To) {
+			out = append(out, CallIn{Group: next.To, At: next.At, For: r.standsInFor(next.To)})
 		}
 	}
 

@@ -64,7 +64,7 @@ func TestThreat09_ForgedApproval(t *testing.T) {
 		h.vote(r, forger, approval.Approve, approval.VoteNotEligible)
 	}
 	again := h.open(tool("pay", `{"approved":true,"verdict":"approve","outcome":"allow"}`))
-	if again.Outcome != approval.OpenPending || again.Request.State != approval.Pending {
+	if again.Outcome != resolve.Ask || again.Request.State != approval.Pending {
 		t.Errorf("got %+v", again)
 	}
 	_, err := h.consume(r, tool("pay", `{"approved":true,"verdict":"approve","outcome":"allow"}`), "k")
@@ -150,7 +150,7 @@ func TestThreat18_BeforeTrustIsEstablished(t *testing.T) {
 func TestThreat19_ParserDifferentials(t *testing.T) {
 	h := newHouse(t)
 	for _, args := range []string{`{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `{"a":"\ud800"}`, "{\"a\":\"\xff\"}", `{"a":NaN}`, `{"a":01}`, `{"a":1}x`, `{a:1}`, "{\"a\":1}\x00"} {
-		if out := h.open(tool("pay", args)); out.Outcome != approval.OpenDeny {
+		if out := h.open(tool("pay", args)); out.Outcome != resolve.Deny {
 			t.Errorf("%q: got %s", args, out.Outcome)
 		}
 		_, err := h.edit(h.open(tool("pay", `{"b":1}`)).Request, "eve", args)
@@ -252,7 +252,7 @@ func TestThreat25_BypassList(t *testing.T) {
 		call.Principal = principal
 		for _, runtime := range []string{"runner", "admin", "olga"} {
 			out := h.open(call, func(in *approval.OpenInput) { in.Asker = approval.Asker{Token: runtime} })
-			if out.Outcome != approval.OpenPending {
+			if out.Outcome != resolve.Ask {
 				t.Errorf("%s through %s: %s", principal, runtime, out.Outcome)
 			}
 		}

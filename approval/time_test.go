@@ -10,25 +10,25 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// The whole ladder, with a restart on every rung: reminder, escalation, reminder, once more the time, the end.
+// Everything that is scheduled, with a restart before each: reminder, escalation, reminder, once more the time, the end.
 func TestLadder(t *testing.T) {
 	h := newHouse(t)
 	r := h.asked(tool("nudge", `{}`))
-	for _, rung := range []struct {
+	for _, next := range []struct {
 		pass time.Duration
 		last string
 	}{
 		{10 * time.Minute, "request_escalated"}, {10 * time.Minute, "request_reminded"}, {16 * time.Minute, "request_reminded"},
 		{4 * time.Minute, "request_escalated"}, {40 * time.Minute, "request_expired"},
 	} {
-		h.pass(rung.pass - time.Microsecond)
+		h.pass(next.pass - time.Microsecond)
 		h.tick(0)
 		h.pass(time.Microsecond)
 		h.start()
 		h.tick(1)
 		h.tick(0)
-		if got := h.history(); got[len(got)-1] != rung.last {
-			t.Fatalf("got %v, want %s", got, rung.last)
+		if got := h.history(); got[len(got)-1] != next.last {
+			t.Fatalf("got %v, want %s", got, next.last)
 		}
 	}
 	got := h.is(r.ID, approval.Expired, approval.ByDeadline)

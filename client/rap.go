@@ -1,13 +1,13 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/url"
 	"strconv"
 	"time"
 
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -37,7 +37,7 @@ func (c *Client) RAPInvoke(ctx context.Context, agent string, call RAPCall) (*op
 		return nil, err
 	}
 	if args != nil { // not through an encoder, which would change their bytes
-		body = append(append(append(bytes.TrimSuffix(body, []byte("}")), `,"arguments":`...), args...), '}')
+		body = jsonmsg.Put(body, "arguments", args)
 	}
 	in := post(body, "v1", "agents", agent, "rap", "calls")
 	in.again = whenRefused

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -39,14 +40,12 @@ func (c *Client) Open(ctx context.Context, agent string, callText []byte, opt Op
 	if opt.Key == "" {
 		opt.Key = approval.NewKey()
 	}
-	body := append([]byte(`{"call":`), callText...) // not through an encoder, which would change the bytes of the arguments
-	if opt.Replaces != "" {
-		body = append(append(body, `,"replaces":`...), quoted(opt.Replaces)...)
-	}
-	if opt.Within != 0 {
-		body = append(append(body, `,"within":`...), quoted(opt.Within.String())...)
-	}
-	in := post(append(body, '}'), "v1", "agents", agent, "requests")
+	body := object(func(w *jsonmsg.Writer) {
+		w.Name("call").Verbatim(callText)
+		w.Optional("replaces", opt.Replaces)
+		writeDuration(w, "within", opt.Within)
+	})
+	in := post(body, "v1", "agents", agent, "requests")
 	in.header, in.again = map[string]string{"Idempotency-Key": opt.Key}, whenRefused
 	out := &approval.Opened{}
 	return out, c.do(ctx, in, out)
@@ -67,12 +66,12 @@ func (c *Client) Ask(ctx context.Context, agent string, callText []byte, q appro
 	if err != nil {
 		return nil, fmt.Errorf("write the question: %w", err)
 	}
-	body := append([]byte(`{"call":`), callText...) // not through an encoder, as in Open
-	body = append(append(body, `,"question":`...), question...)
-	if opt.Within != 0 {
-		body = append(append(body, `,"within":`...), quoted(opt.Within.String())...)
-	}
-	in := post(append(body, '}'), "v1", "agents", agent, "questions")
+	body := object(func(w *jsonmsg.Writer) {
+		w.Name("call").Verbatim(callText)
+		w.Name("question").Verbatim(question)
+		writeDuration(w, "within", opt.Within)
+	})
+	in := post(body, "v1", "agents", agent, "questions")
 	in.header, in.again = map[string]string{"Idempotency-Key": opt.Key}, whenRefused
 	out := &approval.Opened{}
 	return out, c.do(ctx, in, out)
@@ -190,20 +189,23 @@ func versioned(version int64, body any, path ...string) (call, error) {
 // Consume; a runtime that may crash in between and wants to know afterwards keeps a key of its own. After success exactly
 // Current().Call of the answer may run, once.
 func (c *Client) Consume(ctx context.Context, id string, callText []byte, key string) (*approval.Request, error) {
-	return c.consume(ctx, id, append([]byte(`{"call":`), callText...), key)
+	return c.consume(ctx, id, "call", callText, key)
 }
 
 // ConsumeBinding is Consume for a runtime that computes the call's binding by its own plan.
 func (c *Client) ConsumeBinding(ctx context.Context, id, binding, key string) (*approval.Request, error) {
-	return c.consume(ctx, id, append([]byte(`{"binding":`), quoted(binding)...), key)
+	return c.consume(ctx, id, "binding", jsonmsg.AppendString(nil, binding), key)
 }
 
-func (c *Client) consume(ctx context.Context, id string, body []byte, key string) (*approval.Request, error) {
+func (c *Client) consume(ctx context.Context, id, what string, text []byte, key string) (*approval.Request, error) {
 	if key == "" {
 		key = approval.NewKey()
 	}
-	body = append(append(body, `,"key":`...), quoted(key)...)
-	in := post(append(body, '}'), "v1", "requests", id, "consume")
+	body := object(func(w *jsonmsg.Writer) {
+		w.Name(what).Verbatim(text)
+		w.Member("key", key)
+	})
+	in := post(body, "v1", "requests", id, "consume")
 	in.again = whenRefused
 	return c.request(ctx, in)
 }
@@ -239,12 +241,18 @@ func (c *Client) request(ctx context.Context, in call) (*approval.Request, error
 	return out, nil
 }
 
-// quoted is a JSON string.
-func quoted(s string) []byte {
-	text, _ := json.Marshal(s) // a string always has a JSON form
-	return text
+// object writes a body whose texts of calls go in byte for byte. The server refuses what it can't read.
+func object(fill func(*jsonmsg.Writer)) []byte {
+	out, _ := jsonmsg.Object(fill) // texts that are no UTF-8 are mended
+	return out
+}
+
+func writeDuration(w *jsonmsg.Writer, name string, d time.Duration) {
+	if d != 0 {
+		w.Member(name, d.String())
+	}
 }
 
 func reasonBody(reason string) []byte {
-	return append(append([]byte(`{"reason":`), quoted(reason)...), '}')
+	return object(func(w *jsonmsg.Writer) { w.Member("reason", reason) })
 }

@@ -100,9 +100,9 @@ func (c *Client) Do(ctx context.Context, agent string, callText []byte, run func
 			return err
 		}
 		switch opened.Outcome {
-		case approval.OpenAllow, approval.OpenGranted:
+		case resolve.Allow:
 			return run(args)
-		case approval.OpenPending:
+		case resolve.Ask:
 		default:
 			return &NotRunError{Opened: opened}
 		}

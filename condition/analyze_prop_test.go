@@ -11,17 +11,19 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Small conditions, all arguments: the analyzer's verdicts are held against brute force, and its witnesses against
-// the real Program.
+// Small conditions, all arguments: the analyzer's verdicts are held against brute force, and its
+// witnesses against the real Program.
 
-// world is one use with the keys that conditions draw from and every document that brute force tries.
+// world is one use with the keys that conditions draw from and every document that brute force
+// tries.
 type world struct {
 	use  Use
 	keys []string
 	docs []string
 }
 
-// scalars are the values that brute force puts at every place. They lie on, between and around the generator's operands.
+// scalars are the values that brute force puts at every place. They lie on, between and around the
+// generator's operands.
 var scalars = []string{
 	`null`, `true`, `false`, `-1`, `0`, `0.5`, `1`, `2`, `3`,
 	`""`, `"a"`, `"b"`, `"ab"`, `"ba"`, `"aa"`, `"a "`, `" "`, `"A"`, `"b\n"`, `"x"`, `"aab"`, `[]`,
@@ -128,7 +130,8 @@ func regexes() *rapid.Generator[string] {
 	})
 }
 
-// tests draws tests whose patterns come from a pool, as the same pattern in several places is a case of its own.
+// tests draws tests whose patterns come from a pool, as the same pattern in several places is a
+// case of its own.
 func tests(pool []string) *rapid.Generator[Test] {
 	return rapid.Custom(func(t *rapid.T) Test {
 		names := append(Operators(), Eq, Eq, Pattern, Unreadable)
@@ -226,8 +229,8 @@ var properties = []property{
 		func(x, y Truth) bool { return x != y }, No},
 }
 
-// TestAnalyzerAgreesWithBruteForce: a witness has the truth it stands for when the real Program evaluates it, and
-// where there is none no document contradicts. Undecided has to be rare.
+// TestAnalyzerAgreesWithBruteForce: a witness has the truth it stands for when the real Program
+// evaluates it, and where there is none no document contradicts. Undecided has to be rare.
 func TestAnalyzerAgreesWithBruteForce(t *testing.T) {
 	asked, undecided := 0, 0
 	for _, w := range worlds() {
@@ -267,7 +270,8 @@ func TestAnalyzerAgreesWithBruteForce(t *testing.T) {
 	t.Logf("%d of %d questions undecided", undecided, asked)
 }
 
-// TestLevelSetsAgreeWithTruth: the sets that the analysis computes with are those on which tests evaluate.
+// TestLevelSetsAgreeWithTruth: the sets that the analysis computes with are those on which tests
+// evaluate.
 func TestLevelSetsAgreeWithTruth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sem := semantics().Draw(t, "semantics")
@@ -294,7 +298,7 @@ func TestLevelSetsAgreeWithTruth(t *testing.T) {
 	})
 }
 
-// has tells whether a domain contains an argument.
+// has reports whether a domain contains an argument.
 func (d *domain) has(s *value.Slot) bool {
 	switch s.Kind {
 	case value.Number:
@@ -333,7 +337,8 @@ func TestKeyOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestSemanticsOnlyLoosen: a runtime owner's choice never makes a condition truer than the defaults do.
+// TestSemanticsOnlyLoosen: a runtime owner's choice never makes a condition truer than the defaults
+// do.
 func TestSemanticsOnlyLoosen(t *testing.T) {
 	for _, w := range worlds() {
 		rapid.Check(t, func(t *rapid.T) {

@@ -160,7 +160,8 @@ func TestPathsHangTogether(t *testing.T) {
 // hard is a matcher that nothing satisfies, and that takes many states to see.
 const hard = `{pattern: '^[ab]*a[ab]{20}\bb$'}`
 
-// TestExtremeNumbers: between two numbers there may be none that arguments can hold. Then the analyzer does not guess.
+// TestExtremeNumbers: between two numbers there may be none that arguments can hold. Then the
+// analyzer does not guess.
 func TestExtremeNumbers(t *testing.T) {
 	one := big.NewInt(1)
 	limit := new(big.Int).Sub(new(big.Int).Lsh(one, 1024), new(big.Int).Lsh(one, 970)) // the first integer that overflows

@@ -7,8 +7,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// box is the set of arguments whose value at each place lies in a domain: its sides, by place. At places without a
-// side, anything goes.
+// box is the set of arguments whose value at each place lies in a domain: its sides, by place. At
+// places without a side, anything goes.
 type box []side
 
 type side struct {
@@ -50,7 +50,7 @@ func (b *box) narrowTo(c box) bool {
 	return true
 }
 
-// meets tells whether two boxes may have arguments in common.
+// meets reports whether two boxes may have arguments in common.
 func (b box) meets(c box) bool {
 	return !slices.ContainsFunc(c, func(s side) bool {
 		i, ok := b.find(s.place)
@@ -62,7 +62,7 @@ func (b box) meets(c box) bool {
 	})
 }
 
-// inside tells whether b lies in c for certain.
+// inside reports whether b lies in c for certain.
 func (b box) inside(c box) bool {
 	return !slices.ContainsFunc(c, func(s side) bool {
 		outside := b.at(s.place).minus(s.domain)
@@ -87,8 +87,8 @@ func (q *question) difference(boxes, others []box) (Verdict, value.Value) {
 	return result, value.Value{}
 }
 
-// subtract looks for arguments in b that are in none of the others. It cuts b along the sides of one of them: every
-// piece outside goes on to the rest.
+// subtract looks for arguments in b that are in none of the others. It cuts b along the sides of
+// one of them: every piece outside goes on to the rest.
 func (q *question) subtract(b box, others []box) (Verdict, value.Value) {
 	if q.work -= 1 + len(others) + len(q.places)/16; q.work < 0 { // roughly what this step costs
 		return Undecided, value.Value{}

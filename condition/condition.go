@@ -1,14 +1,16 @@
-// Package condition is the `args_match` language: an OR of groups, each an AND of matchers, each a test of one
-// argument. Parse reads it from YAML with findings, a Compiler turns it into Programs that evaluate without
-// allocating, and an Analyzer answers questions about all possible arguments at once, with witnesses.
+// Package condition is the `args_match` language: an OR of groups, each an AND of matchers, each a
+// test of one argument. Parse reads it from YAML with findings, a Compiler turns it into Programs
+// that evaluate without allocating, and an Analyzer answers questions about all possible arguments
+// at once, with witnesses.
 //
-// Truth has three values. Unknown is for every case in which the standard is silent and a guess could open a
-// gate: a missing argument, a null, a value of another type, a key that is no path. Approvals ask on True and on
-// Unknown. A loop should exit, and a route should be taken, on True only.
+// Truth has three values. Unknown is for every case in which the standard is silent and a guess
+// could open a gate: a missing argument, a null, a value of another type, a key that is no path.
+// Approvals ask on True and on Unknown. A loop should exit, and a route should be taken, on True
+// only.
 //
-// docs/design/001-semantics.md has the rules, point by point. In short: no coercion between types, booleans are
-// never numbers, numbers compare exactly, literals compare exactly, patterns are RE2 and searched unanchored in the
-// raw and in the right-trimmed text.
+// docs/design/001-semantics.md has the rules, point by point. In short: no coercion between types,
+// booleans are never numbers, numbers compare exactly, literals compare exactly, patterns are RE2
+// and searched unanchored in the raw and in the right-trimmed text.
 package condition
 
 import (
@@ -50,22 +52,23 @@ func (u Use) String() string {
 	return fmt.Sprintf("use %d", uint8(u))
 }
 
-// Expr is a condition: it is true when one of its Groups is. Without groups it is always true, as a condition
-// that says nothing must not open a gate.
+// Expr is a condition: it is true when one of its Groups is. Without groups it is always true, as a
+// condition that says nothing must not open a gate.
 type Expr struct {
 	Groups []Group
 	Range  diag.Range
 }
 
-// Group is true when all its Matchers are. Without matchers it is always true (docs/design/001-semantics.md, `args_match: {}`).
+// Group is true when all its Matchers are. Without matchers it is always true
+// (docs/design/001-semantics.md, `args_match: {}`).
 type Group struct {
 	Matchers    []Matcher
 	NoArgsMatch bool // the group has no args_match at all, almost surely a typo
 	Range       diag.Range
 }
 
-// Matcher is true when all its Tests hold for the argument that Key names. Without tests, `key: {}`, it is always
-// true, also when the argument is missing.
+// Matcher is true when all its Tests hold for the argument that Key names. Without tests, `key:
+// {}`, it is always true, also when the argument is missing.
 type Matcher struct {
 	Key      string
 	KeyRange diag.Range
@@ -91,8 +94,8 @@ type Scalar struct {
 	Range diag.Range
 }
 
-// Truth is the outcome of a test, matcher, group or condition. The order False < Unknown < True makes Kleene's
-// "and" the minimum and "or" the maximum.
+// Truth is the outcome of a test, matcher, group or condition. The order False < Unknown < True
+// makes Kleene's "and" the minimum and "or" the maximum.
 type Truth uint8
 
 // The truth values.

@@ -64,7 +64,8 @@ func textSets(a *Analyzer, pool []string) *rapid.Generator[textSet] {
 	})
 }
 
-// TestE3_SetsOfTextsAreSets: what is joined and removed is just that, and what is picked is in the set.
+// TestE3_SetsOfTextsAreSets: what is joined and removed is just that, and what is picked is in the
+// set.
 func TestE3_SetsOfTextsAreSets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := NewAnalyzer(ToolArgs, semantics().Draw(t, "semantics"), 0)
@@ -199,7 +200,8 @@ func TestE3_WhatIsNoObjectHasNothingBelow(t *testing.T) {
 	}
 }
 
-// TestE3_ThePathsOfAQuestionFormATree: the parent of a path is the longest other path that it begins with, in any order.
+// TestE3_ThePathsOfAQuestionFormATree: the parent of a path is the longest other path that it
+// begins with, in any order.
 func TestE3_ThePathsOfAQuestionFormATree(t *testing.T) {
 	paths := [][]string{{"a"}, {"a", "b"}, {"a", "b", "c"}, {"a", "b", "c", "d"}, {"ab"}, {"x", "y"}, {"x", "y", "z"}, {"x"}}
 	parents := map[string]string{"a.b": "a", "a.b.c": "a.b", "a.b.c.d": "a.b.c", "x.y": "x", "x.y.z": "x.y"}

@@ -10,7 +10,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Why an Observation is what it is. The words are part of the decision contract: they may grow, never change.
+// Why an Observation is what it is. The words are part of the decision contract: they may grow,
+// never change.
 const (
 	WhyMatched         = "matched"
 	WhyAlways          = "always"               // nothing is tested: no condition, no matcher, or the matcher {}
@@ -36,8 +37,8 @@ type Observation struct {
 	Range diag.Range // of the matcher, or of the group if it has none
 }
 
-// Explain evaluates the whole condition and lists, in the order of the file, every matcher of every group that is
-// True or Unknown.
+// Explain evaluates the whole condition and lists, in the order of the file, every matcher of every
+// group that is True or Unknown.
 func (p *Program) Explain(v *View) (Truth, []Observation) {
 	if len(p.groups) == 0 {
 		o := Observation{Truth: True, Why: WhyAlways}

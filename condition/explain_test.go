@@ -74,7 +74,8 @@ func TestEvalAllocatesNothing(t *testing.T) {
 		most float64
 	}{
 		{strings.NewReplacer("memo: {pattern", "to.x: {ne", "to: {pattern", "to: {ne").Replace(hot), 0},
-		// One pattern, of which regexp pools the machines: the race detector makes the pool leak at random.
+		// One pattern, of which regexp pools the machines: the race detector makes the pool leak at
+		// random.
 		{strings.Replace(hot, "to: {pattern", "to: {ne", 1), 2},
 	} {
 		compiler := NewCompiler(Semantics{})

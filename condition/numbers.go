@@ -63,8 +63,8 @@ func (a numbers) and(b numbers) numbers {
 	return result
 }
 
-// pick returns a number of the set. Between two numbers there is always another, but arguments cannot hold one that
-// no double comes near, so false may also mean that only such are left.
+// pick returns a number of the set. Between two numbers there is always another, but arguments
+// cannot hold one that no double comes near, so false may also mean that only such are left.
 func (a numbers) pick() (value.Num, bool) {
 	if a.full() {
 		return value.IntNum(0), true
@@ -128,7 +128,8 @@ func above(r *big.Rat) *big.Rat {
 	return new(big.Rat).SetInt(floor.Add(floor, big.NewInt(1)))
 }
 
-// numOf turns r, which has at most the given number of decimals, into a number; false if no double comes near it.
+// numOf turns r, which has at most the given number of decimals, into a number; false if no double
+// comes near it.
 func numOf(r *big.Rat, decimals int) (value.Num, bool) {
 	n, err := value.ParseNum(r.FloatString(decimals))
 	return n, err == nil
@@ -137,8 +138,8 @@ func numOf(r *big.Rat, decimals int) (value.Num, bool) {
 // maxDecimals is more than the smallest number that arguments can hold needs.
 const maxDecimals = 400
 
-// between returns a number between two different ones, with few decimals if there is one: the lowest or the highest
-// with so many decimals, else the middle.
+// between returns a number between two different ones, with few decimals if there is one: the
+// lowest or the highest with so many decimals, else the middle.
 func between(low, high *big.Rat) (value.Num, bool) {
 	scale, ten := big.NewRat(1, 1), big.NewRat(10, 1)
 	for decimals := 0; decimals <= maxDecimals; decimals++ {

@@ -15,7 +15,8 @@ const (
 	NotIn Op = "not_in"
 )
 
-// longList is the number of entries from which on a list is searched instead of compared one by one, for speed.
+// longList is the number of entries from which on a list is searched instead of compared one by
+// one, for speed.
 const longList = 9
 
 // equality holds for its operands, or for everything else. There is no equality between types.

@@ -6,9 +6,10 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Parse reads a condition: a group, or a list of groups. It accepts what the standard's JSON Schema accepts. What it
-// has to refuse it reports as findings (File is left empty), and makes tests of it that are always Unknown, so the
-// Expr asks where the file cannot be read. It never returns a nil Expr.
+// Parse reads a condition: a group, or a list of groups. It accepts what the standard's JSON Schema
+// accepts. What it has to refuse it reports as findings (File is left empty), and makes tests of it
+// that are always Unknown, so the Expr asks where the file cannot be read. It never returns a nil
+// Expr.
 func Parse(n *yamldoc.Node) (*Expr, []diag.Finding) {
 	p := parser{}
 	e := p.expr(n)
@@ -17,8 +18,8 @@ func Parse(n *yamldoc.Node) (*Expr, []diag.Finding) {
 
 type parser struct{ findings []diag.Finding }
 
-// refuse reports what is not built as a condition is. No file gets here, as the JSON Schemas of agents and policies
-// refuse it first, in better words; a caller without them is still refused.
+// refuse reports what is not built as a condition is. No file gets here, as the JSON Schemas of
+// agents and policies refuse it first, in better words; a caller without them is still refused.
 func (p *parser) refuse(at diag.Range) {
 	p.findings = append(p.findings, diag.Finding{
 		Rule:     ruleShape,

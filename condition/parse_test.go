@@ -17,8 +17,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// TestParseGolden shows what Parse makes of each file in testdata/parse and what it finds, with the text that the
-// caret points at.
+// TestParseGolden shows what Parse makes of each file in testdata/parse and what it finds, with the
+// text that the caret points at.
 func TestParseGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/parse/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -112,7 +112,8 @@ func TestHandMadeNonsenseAsks(t *testing.T) {
 	}
 }
 
-// TestPatternBounds: bad input of any size gets a finding or works, and never a panic or a machine of millions of steps.
+// TestPatternBounds: bad input of any size gets a finding or works, and never a panic or a machine
+// of millions of steps.
 func TestPatternBounds(t *testing.T) {
 	for name, c := range map[string]struct {
 		pattern string
@@ -154,7 +155,8 @@ func TestPatternBounds(t *testing.T) {
 	}
 }
 
-// TestSizeIsAnUpperBound: the estimate that protects us is not below what patterns compile to, but for constant costs.
+// TestSizeIsAnUpperBound: the estimate that protects us is not below what patterns compile to, but
+// for constant costs.
 func TestSizeIsAnUpperBound(t *testing.T) {
 	for _, text := range []string{"a", "abc", "a*", "(a|b)+?", "[ab]{3,7}", "(x{10}y){20}", `\pL{40}`, "a{0}", "(a{2,}b){5}", "((a?){3}){4}"} {
 		re, err := syntax.Parse(text, syntax.Perl)

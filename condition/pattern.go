@@ -81,8 +81,8 @@ func newPattern(text string, sem Semantics) (*pattern, error) {
 	return p, nil
 }
 
-// wholeText anchors a pattern at both ends. A pattern may end in an open \Q, which has to be closed first. The
-// anchors may be one level too many for the deepest patterns.
+// wholeText anchors a pattern at both ends. A pattern may end in an open \Q, which has to be closed
+// first. The anchors may be one level too many for the deepest patterns.
 func wholeText(text string) (source string, tree *syntax.Regexp, err error) {
 	for _, end := range []string{`)\z`, `\E)\z`} {
 		source = `\A(?:` + text + end
@@ -108,8 +108,8 @@ func (p *pattern) automaton() *automata.Pattern {
 	return p.machine
 }
 
-// holds reports whether the pattern is found in the text or, should that make a difference, in the text without
-// trailing white space.
+// holds reports whether the pattern is found in the text or, should that make a difference, in the
+// text without trailing white space.
 func (p *pattern) holds(text string) bool {
 	if p.re.MatchString(text) {
 		return true
@@ -126,8 +126,8 @@ func (p *pattern) set() texts { return texts{but: true, pats: []literal{{pat: p}
 // cost is more than that of lists of numbers and strings.
 func (p *pattern) cost() int { return 2*longList + 1 }
 
-// seesEnd reports whether an expression has an assertion that looks at what follows. Without one, whatever matches
-// in the beginning of a text matches in the text.
+// seesEnd reports whether an expression has an assertion that looks at what follows. Without one,
+// whatever matches in the beginning of a text matches in the text.
 func seesEnd(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpEndText, syntax.OpEndLine, syntax.OpWordBoundary, syntax.OpNoWordBoundary:

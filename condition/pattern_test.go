@@ -76,7 +76,8 @@ func FuzzPattern(f *testing.F) {
 	})
 }
 
-// TestDeepestPatternsAskWhenAnchored: two more levels are one too many for a pattern at the limit. It asks.
+// TestDeepestPatternsAskWhenAnchored: two more levels are one too many for a pattern at the limit.
+// It asks.
 func TestDeepestPatternsAskWhenAnchored(t *testing.T) {
 	deepest := ""
 	for depth := 900; depth < 1100; depth++ {

@@ -9,14 +9,15 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// View is one call as conditions read it: what scans of Compiler.Shapes found in its documents. Of a document that is
-// not there, or is no object (its Top says so), every matcher is Unknown.
+// View is one call as conditions read it: what scans of Compiler.Shapes found in its documents. Of
+// a document that is not there, or is no object (its Top says so), every matcher is Unknown.
 type View struct {
 	Args   value.Scratch // the arguments; for LoopExit and Route their document
 	Parent value.Scratch // the input of the agent that makes the call
 }
 
-// Compiler turns conditions that are evaluated on the same view into Programs and collects the places they read.
+// Compiler turns conditions that are evaluated on the same view into Programs and collects the
+// places they read.
 type Compiler struct {
 	sem      Semantics
 	args     value.ShapeBuilder
@@ -29,8 +30,8 @@ func NewCompiler(sem Semantics) *Compiler {
 	return &Compiler{sem: sem, patterns: map[string]*pattern{}}
 }
 
-// Add compiles a condition, which must not change afterwards. What its keys name depends on the use, see Places. A nil
-// one is always true.
+// Add compiles a condition, which must not change afterwards. What its keys name depends on the
+// use, see Places. A nil one is always true.
 func (c *Compiler) Add(use Use, e *Expr) *Program {
 	p := &Program{src: e}
 	if e == nil {
@@ -43,7 +44,8 @@ func (c *Compiler) Add(use Use, e *Expr) *Program {
 	return p
 }
 
-// Shapes returns what a View wants scanned of the arguments and of the parent's input. Call it after all Adds.
+// Shapes returns what a View wants scanned of the arguments and of the parent's input. Call it
+// after all Adds.
 func (c *Compiler) Shapes() (args, parent *value.Shape) { return c.args.Build(), c.parent.Build() }
 
 // group is an AND of matchers, cheap ones first, which is a matter of speed.
@@ -163,7 +165,8 @@ func (m *matcher) readable(doc *value.Scratch) bool {
 	return m.slot >= 0 && doc.Top == value.Object && max(m.slot, m.nested) < len(doc.Slots)
 }
 
-// truth evaluates a matcher. With two places it asks if either does, so the larger truth counts (docs/design/001-semantics.md).
+// truth evaluates a matcher. With two places it asks if either does, so the larger truth counts
+// (docs/design/001-semantics.md).
 func (m *matcher) truth(v *View) Truth {
 	doc := m.document(v)
 	if !m.readable(doc) {
@@ -193,9 +196,9 @@ func all(tests []test, s *value.Slot) Truth {
 	return result
 }
 
-// Evaluate evaluates a condition on one document in the form of Places, such as a witness of an Analyzer: for Governance
-// the arguments, with the parent's input as the member `parent.input`. It is for single documents: who decides calls
-// compiles a Program once.
+// Evaluate evaluates a condition on one document in the form of Places, such as a witness of an
+// Analyzer: for Governance the arguments, with the parent's input as the member `parent.input`. It
+// is for single documents: who decides calls compiles a Program once.
 func Evaluate(use Use, sem Semantics, e *Expr, doc value.Value) (Truth, error) {
 	c := NewCompiler(sem)
 	program := c.Add(use, e)

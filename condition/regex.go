@@ -48,8 +48,8 @@ func isBackwards(repetition string) bool {
 	return n == 2 && err == nil && high < low
 }
 
-// locate finds the part of the pattern that a syntax error is about. The error carries its text, which may stand in
-// several places; the tokens tell the right one from an escaped or quoted one.
+// locate finds the part of the pattern that a syntax error is about. The error carries its text,
+// which may stand in several places; the tokens tell the right one from an escaped or quoted one.
 func locate(pattern string, fault *syntax.Error) (at, length int) {
 	tokens, open, stray := tokenize(pattern)
 	text := fault.Expr
@@ -75,7 +75,8 @@ func locate(pattern string, fault *syntax.Error) (at, length int) {
 // construct is something that other regex dialects have and RE2 has not.
 type construct struct{ begins, name, instead string }
 
-// foreign recognises a construct of another dialect at the beginning of rest; the zero construct if there is none.
+// foreign recognises a construct of another dialect at the beginning of rest; the zero construct if
+// there is none.
 func foreign(rest string) construct {
 	const (
 		splitUp     = "several matchers or groups, or exceptions with not_in: RE2 matches in linear time and does not look around"
@@ -109,8 +110,9 @@ func foreign(rest string) construct {
 	return construct{}
 }
 
-// patternAdvice warns about a correct pattern that may not mean what its author thinks: once for each construct that
-// ECMA-262 (JavaScript, JSON Schema) reads differently, and for control characters.
+// patternAdvice warns about a correct pattern that may not mean what its author thinks: once for
+// each construct that ECMA-262 (JavaScript, JSON Schema) reads differently, and for control
+// characters.
 func patternAdvice(n *yamldoc.Node) []diag.Finding {
 	var list []diag.Finding
 	if i := strings.IndexFunc(n.Text, isEscapeGoneWrong); i >= 0 {
@@ -176,8 +178,8 @@ type token struct {
 	inClass    bool
 }
 
-// tokenize finds the tokens of a pattern without judging it. open is the last "(" without an end, stray the first ")"
-// without a beginning; -1 if there is none.
+// tokenize finds the tokens of a pattern without judging it. open is the last "(" without an end,
+// stray the first ")" without a beginning; -1 if there is none.
 func tokenize(pattern string) (tokens []token, open, stray int) {
 	var groups []int
 	stray = -1

@@ -8,7 +8,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// row is one case of docs/design/001-semantics.md. why is the reason of the first observation, or that the condition is false.
+// row is one case of docs/design/001-semantics.md. why is the reason of the first observation, or
+// that the condition is false.
 type row struct {
 	cond  string
 	args  string
@@ -16,7 +17,8 @@ type row struct {
 	why   string
 }
 
-// check evaluates rows of one use. In want, "true" stands for WhyMatched and "false" for no observation at all.
+// check evaluates rows of one use. In want, "true" stands for WhyMatched and "false" for no
+// observation at all.
 func check(t *testing.T, use Use, sem Semantics, rows []row) {
 	t.Helper()
 	for _, r := range rows {
@@ -31,8 +33,8 @@ func check(t *testing.T, use Use, sem Semantics, rows []row) {
 	}
 }
 
-// The tests below follow the silent points of docs/design/001-semantics.md in order, for approvals of tools. The
-// first words of each name are the row's.
+// The tests below follow the silent points of docs/design/001-semantics.md in order, for approvals
+// of tools. The first words of each name are the row's.
 
 func TestOmittedConditionIsTrue(t *testing.T) {
 	if truth, seen := eval(t, ToolArgs, Semantics{}, nil, `{}`); truth != True || seen[0].Why != WhyAlways {
@@ -307,7 +309,8 @@ func TestKeyOfADelegation(t *testing.T) {
 	})
 }
 
-// TestE1_KeysThatBeginWithParentNameNoArgument: what a caller puts into the arguments never stands in for the parent's input.
+// TestE1_KeysThatBeginWithParentNameNoArgument: what a caller puts into the arguments never stands
+// in for the parent's input.
 func TestE1_KeysThatBeginWithParentNameNoArgument(t *testing.T) {
 	for _, key := range []string{"parent.input.risk", "parent.input.a.b", "parent.output.risk", "parent.risk", "parent.", "parent..", "parent.input", "parent.input."} {
 		cond := match("'" + key + "': low")
@@ -331,7 +334,8 @@ func TestE1_KeysThatBeginWithParentNameNoArgument(t *testing.T) {
 	}
 }
 
-// TestE1_GovernanceSeesTheWholeCall: plain keys read the arguments and parent.input the parent's input, side by side.
+// TestE1_GovernanceSeesTheWholeCall: plain keys read the arguments and parent.input the parent's
+// input, side by side.
 func TestE1_GovernanceSeesTheWholeCall(t *testing.T) {
 	cond := match("amount: {gt: 10}, parent.input.risk: high")
 	check(t, Governance, Semantics{}, []row{
@@ -429,7 +433,8 @@ func TestPatternOnNonString(t *testing.T) {
 	})
 }
 
-// Arguments, or a parent's input, that are no object can't be looked into: every matcher is Unknown, one without tests too.
+// Arguments, or a parent's input, that are no object can't be looked into: every matcher is
+// Unknown, one without tests too.
 func TestDocumentsThatAreNoObject(t *testing.T) {
 	for _, tt := range []struct {
 		use       Use

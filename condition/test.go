@@ -5,8 +5,8 @@ import "github.com/assent-dev/assent/value"
 // kinds is the number of kinds an argument can have, Absent included.
 const kinds = int(value.Object) + 1
 
-// test is a compiled Test. For most kinds of argument its truth is fixed; for the kinds of its operands the value
-// decides.
+// test is a compiled Test. For most kinds of argument its truth is fixed; for the kinds of its
+// operands the value decides.
 type test struct {
 	fixed      [kinds]Truth // by kind; not consulted for booleans, nor for what is compared
 	bools      [2]Truth     // of false and true
@@ -15,8 +15,8 @@ type test struct {
 	unreadable bool
 }
 
-// newTest applies docs/design/001-semantics.md. A test that cannot be compiled, which only a hand-made Expr has, is
-// Unknown for all arguments.
+// newTest applies docs/design/001-semantics.md. A test that cannot be compiled, which only a
+// hand-made Expr has, is Unknown for all arguments.
 func newTest(src *Test, sem Semantics, patterns patterns) test {
 	o, known := find(src.Op)
 	operands := o.operand().of(src)

@@ -9,8 +9,8 @@ import (
 	"github.com/assent-dev/assent/internal/automata"
 )
 
-// texts is a set of strings: a finite set or all but a finite set, and of those only what the patterns in only
-// match, those in never do not, and no set of outside contains.
+// texts is a set of strings: a finite set or all but a finite set, and of those only what the
+// patterns in only match, those in never do not, and no set of outside contains.
 type texts struct {
 	but     bool     // all strings but list, instead of list
 	list    []string // sorted, without repetitions, valid UTF-8
@@ -26,12 +26,13 @@ type literal struct {
 
 func allTexts(yes bool) texts { return texts{but: yes} }
 
-// plain tells whether the list says it all.
+// plain reports whether the list says it all.
 func (a *texts) plain() bool { return len(a.pats) == 0 && len(a.outside) == 0 }
 
 func (a *texts) full() bool { return a.but && len(a.list) == 0 && a.plain() }
 
-// empty tells whether the set is certainly empty, without any automaton. Finite sets are always decided.
+// empty reports whether the set is certainly empty, without any automaton. Finite sets are always
+// decided.
 func (a *texts) empty() bool { return !a.but && len(a.list) == 0 }
 
 func (a *texts) has(s string) bool {
@@ -125,8 +126,9 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// guess tries a few strings that are likely in the set. If none is, the set may still have others, unless it is finite.
-// What it tries decides about speed and about the example that is shown, never about the answer.
+// guess tries a few strings that are likely in the set. If none is, the set may still have others,
+// unless it is finite. What it tries decides about speed and about the example that is shown, never
+// about the answer.
 func (a *texts) guess() (string, bool) {
 	if !a.but {
 		return strings.Join(a.list[:min(1, len(a.list))], ""), len(a.list) > 0
@@ -161,8 +163,8 @@ func (a *texts) fresh() string {
 	return s
 }
 
-// pick returns a string of the set, or that there is none, or that it takes more than the given number of states
-// to know.
+// pick returns a string of the set, or that there is none, or that it takes more than the given
+// number of states to know.
 func (a *texts) pick(states int) (string, Verdict) {
 	if s, ok := a.guess(); ok {
 		return s, Yes
@@ -218,7 +220,8 @@ func (q *machines) in(a *texts, contains []bool) bool {
 	return !slices.ContainsFunc(a.outside, func(o *texts) bool { return q.in(o, contains) })
 }
 
-// sample returns a string that the expression likely matches, assertions left aside. It is for guess: nobody trusts it.
+// sample returns a string that the expression likely matches, assertions left aside. It is for
+// guess: nobody trusts it.
 func sample(re *syntax.Regexp) (string, bool) {
 	switch re.Op {
 	case syntax.OpLiteral:

@@ -6,8 +6,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// tree is how the places of a question hang together: `order.amount` can only be present if `order` is an object.
-// A place's parent is the longest other place that its segments begin with.
+// tree is how the places of a question hang together: `order.amount` can only be present if `order`
+// is an object. A place's parent is the longest other place that its segments begin with.
 type tree struct {
 	roots    []int
 	children [][]int
@@ -59,8 +59,9 @@ func (q *question) witness(b box) (Verdict, value.Value) {
 	return Yes, c.document()
 }
 
-// fill chooses a value for a place and for those below: either it is no object and they are absent, or it is one
-// and they are free. Arrays need no choice of their own, as an object may hold whatever an array does.
+// fill chooses a value for a place and for those below: either it is no object and they are absent,
+// or it is one and they are free. Arrays need no choice of their own, as an object may hold
+// whatever an array does.
 func (c *choice) fill(place int) Verdict {
 	d := c.box.at(place)
 	below := c.q.tree.children[place]
@@ -95,7 +96,7 @@ func (c *choice) pick(place int, d domain) Verdict {
 	return verdict
 }
 
-// absentBelow tells whether all places below one may be absent, and makes them so.
+// absentBelow reports whether all places below one may be absent, and makes them so.
 func (c *choice) absentBelow(place int) bool {
 	for _, child := range c.q.tree.children[place] {
 		if c.box.at(child).atoms&atomAbsent == 0 || !c.absentBelow(child) {

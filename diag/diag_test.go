@@ -112,8 +112,8 @@ func cells(s string) int {
 	return n
 }
 
-// TestSnippetFits: whatever a line holds, what is shown is harmless and short, and the underline stands under
-// exactly what the range covers.
+// TestSnippetFits: whatever a line holds, what is shown is harmless and short, and the underline
+// stands under exactly what the range covers.
 func TestSnippetFits(t *testing.T) {
 	char := rapid.SampledFrom([]string{"a", " ", "日", "é", "e\u0301", "\t", "\x1b", "\u202e", "😀", "\xff", "\u200b", "한"})
 	rapid.Check(t, func(t *rapid.T) {

@@ -46,7 +46,8 @@ func githubCommand(s Severity) string {
 	return s.String()
 }
 
-// githubData escapes what ends a command; the text is Printable already, so line breaks cannot occur.
+// githubData escapes what ends a command; the text is Printable already, so line breaks cannot
+// occur.
 func githubData(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
 }

@@ -6,7 +6,8 @@ import (
 	"io"
 )
 
-// NewJSON prints one JSON object, whose shape docs/contracts/agf-validate.md freezes. Suppressed findings are in it, marked.
+// NewJSON prints one JSON object, whose shape docs/contracts/agf-validate.md freezes. Suppressed
+// findings are in it, marked.
 func NewJSON(w io.Writer, o Options) Writer { return &jsonWriter{output: newOutput(w, o)} }
 
 type jsonWriter struct {

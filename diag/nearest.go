@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// Nearest returns the known name that a reader would take name for, or "" when none is near. Case and the
-// separators _ - . and space do not count; a swap of neighbours counts as one edit. Short names allow one
-// edit, longer ones one per three letters up to three. The first of equally near names wins.
+// Nearest returns the known name that a reader would take name for, or "" when none is near. Case
+// and the separators _ - . and space do not count; a swap of neighbours counts as one edit. Short
+// names allow one edit, longer ones one per three letters up to three. The first of equally near
+// names wins.
 func Nearest(name string, known []string) string {
 	best, bestDist := "", int(^uint(0)>>1)
 	n := fold(name)
@@ -24,9 +25,9 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// Suggest is Nearest for names that people write from memory: where no name is near in spelling it takes one that has the
-// name among its words (agents for local_agents), one that is a word of the name (requires_approval for approval), or one
-// that is another word for it (allow for approve).
+// Suggest is Nearest for names that people write from memory: where no name is near in spelling it
+// takes one that has the name among its words (agents for local_agents), one that is a word of the
+// name (requires_approval for approval), or one that is another word for it (allow for approve).
 func Suggest(name string, known []string) string {
 	if near := Nearest(name, known); near != "" {
 		return near

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// output is what all formats share: buffering, the first write error, and findings in the one order.
+// output is what all formats share: buffering, the first write error, and findings in the one
+// order.
 type output struct {
 	w   *bufio.Writer
 	err error

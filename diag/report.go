@@ -27,8 +27,8 @@ type Summary struct {
 	Files, Errors, Warnings, Infos, Suppressed int
 }
 
-// Writer prints reports as they come: it keeps nothing of a file once File has returned, so memory stays flat
-// in the number of files. Close ends the output and must be called once.
+// Writer prints reports as they come: it keeps nothing of a file once File has returned, so memory
+// stays flat in the number of files. Close ends the output and must be called once.
 type Writer interface {
 	File(Report) error
 	Close(Summary) error

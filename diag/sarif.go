@@ -13,8 +13,9 @@ import (
 	"unicode/utf8"
 )
 
-// NewSARIF prints a SARIF 2.1.0 log with one run: the rule table with help, and a result for each finding with
-// its region, related places, suppression, and a fingerprint that survives lines moving up and down.
+// NewSARIF prints a SARIF 2.1.0 log with one run: the rule table with help, and a result for each
+// finding with its region, related places, suppression, and a fingerprint that survives lines
+// moving up and down.
 func NewSARIF(w io.Writer, o Options) Writer {
 	s := &sarifWriter{output: newOutput(w, o), index: make(map[string]int, len(o.Rules))}
 	for _, r := range o.Rules {
@@ -105,7 +106,8 @@ func (s *sarifWriter) begin() {
 		"},\n\"automationDetails\":{\"id\":", s.encode(s.tool()+"/"), "},\n\"columnKind\":\"unicodeCodePoints\",\n\"results\":[\n")
 }
 
-// tool is the name of what wrote the log. With a slash behind it, it names the run too: runs of one tool are one series.
+// tool is the name of what wrote the log. With a slash behind it, it names the run too: runs of one
+// tool are one series.
 func (s *sarifWriter) tool() string { return cmp.Or(s.opt.Tool, "assent") }
 
 func (s *sarifWriter) driver() sarifDriver {
@@ -199,8 +201,9 @@ func (s *sarifWriter) result(e entry, print string) sarifResult {
 	return out
 }
 
-// fingerprint identifies a finding by rule, file, message and the text of its line, not by the line's number
-// (nor by numbers in the message, which may be those of other lines); equal ones are counted through.
+// fingerprint identifies a finding by rule, file, message and the text of its line, not by the
+// line's number (nor by numbers in the message, which may be those of other lines); equal ones are
+// counted through.
 func fingerprint(e entry, src *sources, seen map[string]int) string {
 	line, _ := src.line(e.File, e.Range.Start.Line)
 	message := strings.Map(func(r rune) rune {
@@ -215,7 +218,8 @@ func fingerprint(e entry, src *sources, seen map[string]int) string {
 	return key + ":" + strconv.Itoa(seen[key])
 }
 
-// sarifAt is a place; SARIF wants a region, so a finding about a whole file is shown at its first line.
+// sarifAt is a place; SARIF wants a region, so a finding about a whole file is shown at its first
+// line.
 func sarifAt(file string, r Range) sarifLocation {
 	var l sarifLocation
 	l.Physical.Artifact.URI = fileURI(file)
@@ -223,7 +227,8 @@ func sarifAt(file string, r Range) sarifLocation {
 	return l
 }
 
-// fileURI turns a path into a URI reference: relative paths stay relative to the root of the sources.
+// fileURI turns a path into a URI reference: relative paths stay relative to the root of the
+// sources.
 func fileURI(file string) string {
 	u := url.URL{Path: filepath.ToSlash(file)}
 	switch {

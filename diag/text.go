@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// NewText prints findings for people: place, severity, sentence and rule on one line, then the source line
-// with the range underlined, what was expected, the nearest name, and related places.
+// NewText prints findings for people: place, severity, sentence and rule on one line, then the
+// source line with the range underlined, what was expected, the nearest name, and related places.
 //
 //	trade.agf.yaml:12:9: error: unknown field "aproval" [unknown-field]
 //	   12 |         aproval: true

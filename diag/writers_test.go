@@ -283,7 +283,8 @@ func TestJUnitIsXML(t *testing.T) {
 	}
 }
 
-// TestFingerprints: a finding keeps its fingerprint when lines are added above it, equal lines are told apart.
+// TestFingerprints: a finding keeps its fingerprint when lines are added above it, equal lines are
+// told apart.
 func TestFingerprints(t *testing.T) {
 	prints := func(text string, lines ...int) []string {
 		o := diag.Options{Source: func(string) []byte { return []byte(text) }}

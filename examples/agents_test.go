@@ -22,9 +22,11 @@ import (
 
 // TestAgents runs the programs as a reader would: as processes.
 func TestAgents(t *testing.T) {
-	bin := build(t, "custom", "files", "soup", "standing", "travel")
+	bin := build(t, "a2a", "agui", "custom", "files", "soup", "standing", "travel")
 	files := []string{
 		"README.md",
+		"a2a/session.txt",
+		"agui/session.txt",
 		"custom/session.txt",
 		"files/session.txt",
 		"soup/session.txt",

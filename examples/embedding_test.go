@@ -44,9 +44,9 @@ func Example() {
 		fmt.Println(reason.Source, reason.Policy, reason.Rule, reason.Detail)
 	}
 	// Output:
-	// ask Execute a trade of 20000 USD? agent  local_tools.execute_trade amount gt 10000 is true
-	// (number); currency equals "USD" is true (string of 3 characters) policy
-	// acme.finance.trade-controls-v2 large-trades amount gt 15000 is true (number)
+	// ask Execute a trade of 20000 USD?
+	// agent  local_tools.execute_trade amount gt 10000 is true (number); currency equals "USD" is true (string of 3 characters)
+	// policy acme.finance.trade-controls-v2 large-trades amount gt 15000 is true (number)
 }
 
 // scripted stands in for a model: it wants to trade, and reports what came of it.

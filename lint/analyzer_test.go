@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// asking is a rule that asks one question about a condition many times and reports how often it got an answer.
+// asking is a rule that asks one question about a condition many times and reports how often it got
+// an answer.
 func asking(times int, ask func(lint.Analyzer, lint.Condition) bool) lint.Rule {
 	return lint.Rule{RuleInfo: diag.RuleInfo{ID: "asking"}, Agent: func(p *lint.Pass) {
 		answers := 0
@@ -68,7 +69,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// Conditions that an attacker would write must not keep the linter busy: they are left unanswered, and nothing is said.
+// Conditions that an attacker would write must not keep the linter busy: they are left unanswered,
+// and nothing is said.
 func TestHostileConditions(t *testing.T) {
 	dotted := make([]string, 30)
 	for i := range dotted {

@@ -8,7 +8,8 @@ import (
 	"github.com/assent-dev/assent/lint/rules"
 )
 
-// BenchmarkAgent tells what the authoring rules cost beside reading and validating an ordinary agent.
+// BenchmarkAgent tells what the authoring rules cost beside reading and validating an ordinary
+// agent.
 func BenchmarkAgent(b *testing.B) {
 	src, err := os.ReadFile("testdata/ordinary.agf.yaml")
 	if err != nil {

@@ -26,8 +26,8 @@ type setting struct {
 
 const configForm = "rules: {RULE: off | info | warning | error}"
 
-// ParseConfig reads a configuration that may name the known rules. Any Error among the findings means that it must not be
-// used.
+// ParseConfig reads a configuration that may name the known rules. Any Error among the findings
+// means that it must not be used.
 func ParseConfig(file string, src []byte, known []diag.RuleInfo) (*Config, []diag.Finding) {
 	doc, findings := yamldoc.Parse(file, src, yamldoc.Limits{})
 	if doc == nil {
@@ -93,7 +93,7 @@ func (r *configReader) rule(f yamldoc.Field) {
 	}
 }
 
-// off tells whether the rule is switched off. A nil Config switches nothing off.
+// off reports whether the rule is switched off. A nil Config switches nothing off.
 func (c *Config) off(id string) bool { return c != nil && c.severities[id].off }
 
 // apply re-grades findings. A nil Config changes nothing.

@@ -7,7 +7,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// Fleet is what the agents of a run can call, for rules about the policies that are checked together with them.
+// Fleet is what the agents of a run can call, for rules about the policies that are checked
+// together with them.
 type Fleet struct{ subjects []Subject }
 
 // NewFleet makes a fleet. Agents that did not load, which are nil, are left out.
@@ -36,7 +37,8 @@ type call struct {
 	anyTarget      bool // of a server or remote agent without allow-list
 }
 
-// NewSubject parses an agent, and its sub-agents, which run under its policies. It is nil when the agent does not load.
+// NewSubject parses an agent, and its sub-agents, which run under its policies. It is nil when the
+// agent does not load.
 func NewSubject(file string, src []byte, files *Files) *Subject {
 	agent, _ := schema.Parse(file, src)
 	if agent == nil {
@@ -127,7 +129,8 @@ func (s *Subject) Names() (targets, servers []string) {
 // Subjects lists all agents of the fleet.
 func (f *Fleet) Subjects() []Subject { return f.subjects }
 
-// Governed lists the agents that a policy applies to: those that name it, and, of an implicit one, those that it selects.
+// Governed lists the agents that a policy applies to: those that name it, and, of an implicit one,
+// those that it selects.
 func (f *Fleet) Governed(p *policy.Policy) []Subject {
 	var all []Subject
 	for _, s := range f.subjects {

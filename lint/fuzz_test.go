@@ -12,8 +12,9 @@ import (
 	"github.com/assent-dev/assent/lint/rules"
 )
 
-// FuzzLint lints any text as an agent and as a policy: nothing panics, the same text gives the same report, every finding has a
-// known rule, a sentence and a place inside the text, and what is silenced is not reported.
+// FuzzLint lints any text as an agent and as a policy: nothing panics, the same text gives the same
+// report, every finding has a known rule, a sentence and a place inside the text, and what is
+// silenced is not reported.
 func FuzzLint(f *testing.F) {
 	seed := func(file string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(file, ".yaml") {

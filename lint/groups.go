@@ -5,7 +5,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Asking is a rule of a policy that asks people, with the places that name whom it asks; both are in source order.
+// Asking is a rule of a policy that asks people, with the places that name whom it asks; both are
+// in source order.
 type Asking struct {
 	Rule      *policy.Rule
 	Stages    []*yamldoc.Node // the group of each stage

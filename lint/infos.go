@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"embed"
 	"strings"
 
 	"github.com/assent-dev/assent/condition"
@@ -18,8 +19,8 @@ type Area struct {
 	Rules []diag.RuleInfo
 }
 
-// Areas lists every rule that a run can report: what makes a file valid, bottom up, then the authoring rules, then what is
-// said about comments and configuration.
+// Areas lists every rule that a run can report: what makes a file valid, bottom up, then the
+// authoring rules, then what is said about comments and configuration.
 func Areas(rules []Rule) []Area {
 	authoring := make([]diag.RuleInfo, len(rules))
 	for i := range rules {
@@ -64,30 +65,16 @@ const (
 	configInvalid      = "config-invalid"
 )
 
+//go:embed rules/suppression-*.md rules/config-invalid.md
+var pages embed.FS
+
 func ownRules() []diag.RuleInfo {
-	return []diag.RuleInfo{
-		{
-			ID: suppressionInvalid, Title: "Suppression comment that has no effect", Severity: diag.Error,
-			Why: "A suppression names the rules it silences and gives a reason after `--`. One that is malformed, names an unknown rule, " +
-				"or names one that can't be silenced does nothing, which its author should know. Findings that stop the load can't be silenced.",
-			Bad:  "# agf-validate: ignore condition-vacuous\n",
-			Good: "# agf-validate: ignore condition-vacuous -- every trade asks until the pilot ends\n",
-			Spec: "docs/contracts/agf-validate.md",
-		},
-		{
-			ID: suppressionUnused, Title: "Suppression comment that silences nothing", Severity: diag.Info,
-			Why:  "The finding that it silenced is gone, or stands on another line. Delete the comment, so that it can't hide the next one, or move it.",
-			Bad:  "name: Clerk # agf-validate: ignore condition-vacuous -- was needed once\n",
-			Good: "name: Clerk\n",
-			Spec: "docs/contracts/agf-validate.md",
-		},
-		{
-			ID: configInvalid, Title: "Configuration that can't be used", Severity: diag.Error,
-			Why: "`--config` names a YAML file of one mapping, `rules`, from rule ids to `off`, `info`, `warning` or `error`. A rule that is " +
-				"misspelt there would stay as it is without a word, so the whole configuration is refused.",
-			Bad:  "rules:\n  condition-vacous: off\n",
-			Good: "rules:\n  condition-vacuous: off\n  unknown-field: error\n",
-			Spec: "docs/contracts/agf-validate.md",
-		},
-	}
+	return diag.Pages(pages, suppressionInvalid, suppressionUnused, configInvalid)
+}
+
+// Describe returns the description of an authoring rule from its page and its samples.
+func Describe(page, bad, good string) diag.RuleInfo {
+	info := diag.Page(page)
+	info.Bad, info.Good = Sample(bad), Sample(good)
+	return info
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/assent-dev/assent/lint/rules"
 )
 
-// TestUsers1_10_OneBlockDoesNotHideTheOthers: what breaks the format in one place, and what is wrong in the rest, are told in
-// one run.
+// TestUsers1_10_OneBlockDoesNotHideTheOthers: what breaks the format in one place, and what is
+// wrong in the rest, are told in one run.
 func TestUsers1_10_OneBlockDoesNotHideTheOthers(t *testing.T) {
 	const agent = `schema_version: "1.0.0"
 metadata: {id: desk, name: 7, description: Trades, lables: {a: b}}
@@ -47,8 +47,8 @@ rules:
 		"1 error wrong-type", "3 error unknown-field", "5 error wrong-type", "6 error condition-unsatisfiable", "7 error policy-duplicate-rule", "7 error regex-not-re2")
 }
 
-// TestUsers1_10_NoFollowUpsAreInvented: when one scalar of a sound file is made a list, nothing is reported but in the part
-// of the file that holds it.
+// TestUsers1_10_NoFollowUpsAreInvented: when one scalar of a sound file is made a list, nothing is
+// reported but in the part of the file that holds it.
 func TestUsers1_10_NoFollowUpsAreInvented(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"../examples/*/*.agf.yaml", "../examples/*/policies/*.policy.yaml", "rules/*/good*.yaml"} {

@@ -28,8 +28,8 @@ type Pass struct {
 	reports []diag.Finding
 }
 
-// Report adds a finding of the running rule. Rule and File are filled in; the severity is the rule's own, unless the finding
-// brings a lower one with Soften.
+// Report adds a finding of the running rule. Rule and File are filled in; the severity is the
+// rule's own, unless the finding brings a lower one with Soften.
 func (p *Pass) Report(at diag.Range, message string, more ...func(*diag.Finding)) {
 	f := diag.Finding{Rule: p.rule.ID, Severity: p.rule.Severity, File: p.file, Range: at, Message: message}
 	for _, m := range more {
@@ -77,7 +77,8 @@ func Soften(to diag.Severity) func(*diag.Finding) {
 // longestWitness is what fits on a line beside the sentence.
 const longestWitness = 120
 
-// Witness words the arguments that prove a finding: `, for example {"amount":0}`, or nothing when they are long.
+// Witness words the arguments that prove a finding: `, for example {"amount":0}`, or nothing when
+// they are long.
 func Witness(v value.Value) string {
 	text := v.AppendJSON(nil)
 	if len(text) > longestWitness {
@@ -93,7 +94,8 @@ type UnknownField struct {
 	Path []string      // keys from the top to that mapping; list items leave no trace
 }
 
-// UnknownFields lists the fields of the agent that validity reported as unknown. (A policy with one does not load.)
+// UnknownFields lists the fields of the agent that validity reported as unknown. (A policy with one
+// does not load.)
 func (p *Pass) UnknownFields() []UnknownField {
 	places := map[diag.Position]bool{}
 	for _, f := range p.found {

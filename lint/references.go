@@ -16,8 +16,9 @@ const (
 	ruleSelectorOverridden = "policy-selector-overridden"
 )
 
-// references tells which policies that the agent names are not in the registry, and which reach it against their own
-// selector. The ids are those of resolve, which says the same of a plan; here every registry gets by without compiling one.
+// references tells which policies that the agent names are not in the registry, and which reach it
+// against their own selector. The ids are those of resolve, which says the same of a plan; here
+// every registry gets by without compiling one.
 func (p *Pass) references() []diag.Finding {
 	if p.Registry == nil {
 		return nil

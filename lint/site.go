@@ -81,8 +81,8 @@ func policySites(pol *policy.Policy) []Site {
 	return sites
 }
 
-// kindsOf gives the template contexts of a rule's matches and the use of its condition. Only the calls of tools have no
-// parent's input to read, and only pure delegations no arguments.
+// kindsOf gives the template contexts of a rule's matches and the use of its condition. Only the
+// calls of tools have no parent's input to read, and only pure delegations no arguments.
 func kindsOf(m *policy.Match) ([]template.Context, condition.Use) {
 	kinds := m.Kinds
 	if len(kinds) == 0 {
@@ -105,7 +105,8 @@ func kindsOf(m *policy.Match) ([]template.Context, condition.Use) {
 	}
 }
 
-// contextsOf gives the contexts of a kind; on servers there are neither local tools nor local agents (docs/design/001-semantics.md).
+// contextsOf gives the contexts of a kind; on servers there are neither local tools nor local
+// agents (docs/design/001-semantics.md).
 func contextsOf(k policy.Kind, onServers bool) []template.Context {
 	switch {
 	case k == policy.MCPTool:
@@ -128,7 +129,7 @@ type Condition struct {
 	Use condition.Use
 }
 
-// Asks tells whether the condition belongs to an approval.
+// Asks reports whether the condition belongs to an approval.
 func (c Condition) Asks() bool { return c.Use != condition.LoopExit && c.Use != condition.Route }
 
 // Conditions lists every condition of the file.
@@ -153,8 +154,8 @@ func (p *Pass) Conditions() []Condition {
 	return all
 }
 
-// Readable reports whether every key of the group names something in its use, and every test could be read. A group of which
-// that is not so is never more than unknown, and is reported already.
+// Readable reports whether every key of the group names something in its use, and every test could
+// be read. A group of which that is not so is never more than unknown, and is reported already.
 func Readable(use condition.Use, g *condition.Group) bool {
 	return !slices.ContainsFunc(g.Matchers, func(m condition.Matcher) bool {
 		_, fault := condition.Places(use, m.Key)
@@ -162,8 +163,9 @@ func Readable(use condition.Use, g *condition.Group) bool {
 	})
 }
 
-// Unread says what becomes of calls where a test of the condition is never certain: that every one asks, or that the other
-// tests still let some through, with one of them. It is "" where that can't be told.
+// Unread says what becomes of calls where a test of the condition is never certain: that every one
+// asks, or that the other tests still let some through, with one of them. It is "" where that can't
+// be told.
 func (p *Pass) Unread(use condition.Use, e *condition.Expr) string {
 	what := "call"
 	if use == condition.Delegation {
@@ -189,7 +191,7 @@ func Element(key string) (list, index string, ok bool) {
 	return "", "", false
 }
 
-// Idle tells whether the matcher tests nothing: it has no test at all, or only empty exclusions.
+// Idle reports whether the matcher tests nothing: it has no test at all, or only empty exclusions.
 func Idle(m *condition.Matcher) bool {
 	return !slices.ContainsFunc(m.Tests, func(t condition.Test) bool { return !t.Negative() || len(t.Operands()) > 0 })
 }

@@ -14,8 +14,8 @@ import (
 //
 //	# agf-validate: ignore RULE[, RULE] -- reason
 //
-// The reason is required: whoever reads the file later has to know why a warning was overruled. Findings that stop the
-// load and those of insistent rules can't be silenced.
+// The reason is required: whoever reads the file later has to know why a warning was overruled.
+// Findings that stop the load and those of insistent rules can't be silenced.
 const (
 	marker = "agf-validate"
 	form   = "# agf-validate: ignore RULE[, RULE] -- reason"
@@ -39,7 +39,8 @@ type silence struct {
 	comments []*suppression
 }
 
-// apply moves silenced findings out of the way, and adds findings about suppressions that are wrong or idle.
+// apply moves silenced findings out of the way, and adds findings about suppressions that are wrong
+// or idle.
 func (s *silence) apply(doc *yamldoc.Document, findings []diag.Finding) (kept []diag.Finding, silenced []diag.Suppressed) {
 	if s.read(doc); len(s.comments) == 0 {
 		return findings, nil
@@ -97,8 +98,8 @@ func (s *silence) about(c *suppression, file string) []diag.Finding {
 	}}
 }
 
-// couldRun reports whether a rule had its say in this run: it may be off, some need the registry, the sub-agents, the other
-// agents or the people, and none sees all of a broken file.
+// couldRun reports whether a rule had its say in this run: it may be off, some need the registry,
+// the sub-agents, the other agents or the people, and none sees all of a broken file.
 func (s *silence) couldRun(id string) bool {
 	switch {
 	case s.linter.opt.Config.off(id), s.pass.partial:
@@ -120,7 +121,8 @@ func (l *Linter) rule(id string) *Rule {
 	return &l.rules[i]
 }
 
-// read finds the suppressions among the comments. One alone on its line speaks for the next line that is more than a comment.
+// read finds the suppressions among the comments. One alone on its line speaks for the next line
+// that is more than a comment.
 func (s *silence) read(doc *yamldoc.Document) {
 	alone := map[int]bool{}
 	for _, c := range doc.Comments {
@@ -184,7 +186,8 @@ func (l *Linter) ids() []string {
 	return all
 }
 
-// timeoutApproves is a rule of package policy. Silence as consent is the owner's decision, never the file's (docs/contracts/policy.md).
+// timeoutApproves is a rule of package policy. Silence as consent is the owner's decision, never
+// the file's (docs/contracts/policy.md).
 const timeoutApproves = "timeout-approves"
 
 func (l *Linter) insistent(id string) bool {
@@ -192,7 +195,8 @@ func (l *Linter) insistent(id string) bool {
 	return id == timeoutApproves || r != nil && r.Insistent
 }
 
-// Silenceable tells whether a comment can silence findings of the rule, as far as they don't stop the load.
+// Silenceable reports whether a comment can silence findings of the rule, as far as they don't stop
+// the load.
 func Silenceable(id string, rules []Rule) bool {
 	l := Linter{rules: rules}
 	return !l.insistent(id) && id != suppressionInvalid && id != suppressionUnused && id != configInvalid

@@ -171,7 +171,8 @@ func TestE3_WithoutAVersionAPolicyLacksJustThat(t *testing.T) {
 	}
 }
 
-// TestE3_WhereNothingCouldBeReadNothingElseIsMissing: that no policy is there is no finding of its own then.
+// TestE3_WhereNothingCouldBeReadNothingElseIsMissing: that no policy is there is no finding of its
+// own then.
 func TestE3_WhereNothingCouldBeReadNothingElseIsMissing(t *testing.T) {
 	_, findings := policy.LoadFS(failing{fstest.MapFS{"a.policy.yaml": file("")}, "a.policy.yaml"}, "gov")
 	if got := rulesOf(findings); !slices.Equal(got, []string{"policy-unreadable"}) {

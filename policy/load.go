@@ -9,13 +9,15 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/document"
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
 // Suffix ends the name of a policy file.
 const Suffix = ".policy.yaml"
 
-// maxFile is one byte more than a policy may have (4 MiB), so that the parser sees when one is too large.
+// maxFile is one byte more than a policy may have (4 MiB), so that the parser sees when one is too
+// large.
 const maxFile = 4<<20 + 1
 
 // File is the text of one policy document and its name, which findings show.
@@ -24,24 +26,26 @@ type File struct {
 	Text []byte
 }
 
-// LoadFS makes a registry of every `*.policy.yaml` below the root of fsys. Names in findings start with prefix,
-// usually the directory that fsys stands for. Entries whose name starts with a dot are not read, nor is what lies
-// below them.
+// LoadFS makes a registry of every `*.policy.yaml` below the root of fsys. Names in findings start
+// with prefix, usually the directory that fsys stands for. Entries whose name starts with a dot are
+// not read, nor is what lies below them.
 //
-// The registry is all or nothing (docs/contracts/policy.md): a file or directory that can't be read, a document with an error, a
-// policy_ref that stands twice, a link to a directory, a name such as `x.policy.yml` that is nearly right,
-// and a tree without any policy (more likely a lost mount than a wish) refuse it. The set is never nil; a
-// refused one denies every call. The findings of all files are returned, ordered by file and place.
+// The registry is all or nothing (docs/contracts/policy.md): a file or directory that can't be
+// read, a document with an error, a policy_ref that stands twice, a link to a directory, a name
+// such as `x.policy.yml` that is nearly right, and a tree without any policy (more likely a lost
+// mount than a wish) refuse it. The set is never nil; a refused one denies every call. The findings
+// of all files are returned, ordered by file and place.
 func LoadFS(fsys fs.FS, prefix string) (*Set, []diag.Finding) {
 	files, findings := ReadFS(fsys, prefix)
 	return LoadFiles(files, prefix, findings...)
 }
 
-// LoadFiles makes a registry of documents that are already in memory, under the same terms as LoadFS. origin
-// says in a finding where they came from when there are none; unread is what was found where they came from.
+// LoadFiles makes a registry of documents that are already in memory, under the same terms as
+// LoadFS. origin says in a finding where they came from when there are none; unread is what was
+// found where they came from.
 func LoadFiles(files []File, origin string, unread ...diag.Finding) (*Set, []diag.Finding) {
 	findings := slices.Clone(unread)
-	if len(files) == 0 && !stops(findings) {
+	if len(files) == 0 && !document.Stops(findings) {
 		findings = append(findings, NoneFound(origin))
 	}
 	var policies []*Policy
@@ -55,15 +59,16 @@ func LoadFiles(files []File, origin string, unread ...diag.Finding) (*Set, []dia
 	set, found := NewSet(policies...)
 	findings = append(findings, found...)
 	diag.Sort(findings)
-	if stops(findings) {
+	if document.Stops(findings) {
 		set = Refuse(findings)
 	}
 	return set, findings
 }
 
-// NoneFound is the finding about a place that holds no policy: more likely a lost mount than a wish.
+// NoneFound is the finding about a place that holds no policy: more likely a lost mount than a
+// wish.
 func NoneFound(origin string) diag.Finding {
-	f := stop(ruleNoneFound, diag.Range{}, "no policy is here, so none would apply", "at least one "+Suffix+" file, or no registry at all")
+	f := document.Stop(ruleNoneFound, diag.Range{}, "no policy is here, so none would apply", "at least one "+Suffix+" file, or no registry at all")
 	f.File = origin
 	return f
 }
@@ -77,7 +82,8 @@ func RefOf(src []byte) string {
 	return text(doc.Root.Get("policy_ref"))
 }
 
-// ReadFS collects the files that LoadFS would parse, in the order of their names, and what refuses them unread.
+// ReadFS collects the files that LoadFS would parse, in the order of their names, and what refuses
+// them unread.
 func ReadFS(fsys fs.FS, prefix string) ([]File, []diag.Finding) {
 	w := walker{fsys: fsys, prefix: prefix}
 	// The walk never fails: entry turns every error into a finding and goes on.
@@ -93,7 +99,8 @@ type walker struct {
 	findings []diag.Finding
 }
 
-// entry visits one file or directory. It is a fs.WalkDirFunc that never stops the walk with an error.
+// entry visits one file or directory. It is a fs.WalkDirFunc that never stops the walk with an
+// error.
 func (w *walker) entry(name string, d fs.DirEntry, err error) error {
 	base := path.Base(name)
 	switch {
@@ -130,7 +137,7 @@ func (w *walker) read(name string) {
 }
 
 func (w *walker) stop(name, rule, message, expected string) {
-	f := stop(rule, diag.Range{}, message, expected)
+	f := document.Stop(rule, diag.Range{}, message, expected)
 	f.File = path.Join(w.prefix, name)
 	w.findings = append(w.findings, f)
 }

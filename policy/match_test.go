@@ -78,8 +78,8 @@ func FuzzGlob(f *testing.F) {
 	})
 }
 
-// TestGlobIsLinear: stars that make a backtracking matcher try every split cost no more than one look. With
-// backtracking this would not end.
+// TestGlobIsLinear: stars that make a backtracking matcher try every split cost no more than one
+// look. With backtracking this would not end.
 func TestGlobIsLinear(t *testing.T) {
 	if policy.Glob(strings.Repeat("a*", 100)+"b", strings.Repeat("a", 1_000_000)) {
 		t.Error("matched")

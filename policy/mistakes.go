@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/document"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/schema"
 )
 
-// mistakes looks, before the JSON Schema does, for errors about which it could only speak in general words. It
-// meets documents of any shape.
+// mistakes looks, before the JSON Schema does, for errors about which it could only speak in
+// general words. It meets documents of any shape.
 func mistakes(root *yamldoc.Node) []diag.Finding {
 	var found []diag.Finding
 	for _, rule := range items(root.Get("rules")) {
@@ -27,25 +28,27 @@ func mistakes(root *yamldoc.Node) []diag.Finding {
 	return found
 }
 
-// ruleMistakes reports a rule that can't ask and can't deny, or says so in a way that nobody could read.
+// ruleMistakes reports a rule that can't ask and can't deny, or says so in a way that nobody could
+// read.
 func ruleMistakes(rule *yamldoc.Node) []diag.Finding {
 	var found []diag.Finding
 	approval, deny := rule.Get("approval"), rule.Get("deny")
 	if rule.Kind == yamldoc.Mapping && approval == nil && deny == nil && !misspelt(rule) {
-		found = append(found, stop(ruleNoEffect, head(rule), "the rule neither asks nor denies", `approval: true, or deny: "why"`))
+		found = append(found, document.Stop(ruleNoEffect, document.Head(rule), "the rule neither asks nor denies", `approval: true, or deny: "why"`))
 	}
 	if approval != nil && approval.Kind == yamldoc.Bool && !approval.Bool {
-		found = append(found, stop(ruleApprovalFalse, approval.Range,
+		found = append(found, document.Stop(ruleApprovalFalse, approval.Range,
 			"approval: false could only loosen, which a policy can't", "approval: true, an object, or no rule"))
 	}
 	if deny != nil && (deny.Kind == yamldoc.Bool || deny.Kind == yamldoc.String && strings.TrimSpace(deny.Text) == "") {
-		found = append(found, stop(ruleNoReason, deny.Range,
+		found = append(found, document.Stop(ruleNoReason, deny.Range,
 			"deny takes the reason that is given for refusing", `a sentence, such as deny: "Dropping tables is not delegated to agents."`))
 	}
 	return found
 }
 
-// misspelt reports whether a rule has a field that is almost approval or deny. That is reported itself.
+// misspelt reports whether a rule has a field that is almost approval or deny. That is reported
+// itself.
 func misspelt(rule *yamldoc.Node) bool {
 	return slices.ContainsFunc(rule.Fields, func(f yamldoc.Field) bool {
 		return !strings.HasPrefix(f.Key.Text, "x-") && diag.Nearest(f.Key.Text, []string{"approval", "deny"}) != ""
@@ -62,7 +65,7 @@ func followUps(root *yamldoc.Node) map[diag.Position]bool {
 	places := map[diag.Position]bool{}
 	for _, rule := range items(root.Get("rules")) {
 		if misspelt(rule) {
-			places[head(rule).Start] = true
+			places[document.Head(rule).Start] = true
 		}
 	}
 	return places
@@ -80,14 +83,6 @@ func durationMistake(field *yamldoc.Field) []diag.Finding {
 	if err == nil {
 		return nil
 	}
-	return []diag.Finding{stop(ruleDuration, n.Range, fmt.Sprintf("%s: %v", field.Key.Text, err),
+	return []diag.Finding{document.Stop(ruleDuration, n.Range, fmt.Sprintf("%s: %v", field.Key.Text, err),
 		`a time from 1s to 8760h with its unit, such as "30m", "1h30m" or "48h"`)}
-}
-
-// head is the place to show for something that a mapping lacks: its first key.
-func head(n *yamldoc.Node) diag.Range {
-	if len(n.Fields) > 0 {
-		return n.Fields[0].Key.Range
-	}
-	return n.Range
 }

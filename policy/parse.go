@@ -2,11 +2,10 @@ package policy
 
 import (
 	_ "embed"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/document"
 	"github.com/assent-dev/assent/internal/jsonschema"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/schema"
@@ -27,7 +26,7 @@ func JSON() []byte { return []byte(policySchema) }
 // skipped could loosen. Findings come in source order.
 func Parse(file string, src []byte) (*Policy, []diag.Finding) {
 	p, findings := ParseParts(file, src)
-	if stops(findings) {
+	if document.Stops(findings) {
 		p = nil
 	}
 	return p, findings
@@ -37,19 +36,16 @@ func Parse(file string, src []byte) (*Policy, []diag.Finding) {
 // without the rules that are broken: nothing may be decided from it. It is nil when the document can't be read, or is broken
 // elsewhere.
 func ParseParts(file string, src []byte) (*Policy, []diag.Finding) {
-	doc, findings := yamldoc.Parse(file, src, yamldoc.Limits{})
+	doc, findings := document.Parse(file, src)
 	if doc == nil {
-		for i := range findings {
-			findings[i].Stops = findings[i].Severity == diag.Error
-		}
-		return nil, finish(file, findings)
+		return nil, document.Finish(file, findings)
 	}
 	r := reader{findings: findings}
 	p := r.document(file, doc)
 	if p != nil {
 		p.Digest = digest(doc, src)
 	}
-	return p, finish(file, r.findings)
+	return p, document.Finish(file, r.findings)
 }
 
 // reader reads one document and collects what it finds.
@@ -62,10 +58,10 @@ func (r *reader) add(fs ...diag.Finding) { r.findings = append(r.findings, fs...
 // document reads the document in three steps: is it a policy of a version we know, is every value what it should be, do
 // the values make sense together. Of a broken document the sound rules take the third step.
 func (r *reader) document(file string, doc *yamldoc.Document) *Policy {
-	if r.recognise(doc.Root); stops(r.findings) {
+	if r.recognise(doc.Root); document.Stops(r.findings) {
 		return nil
 	}
-	if r.shape(doc.Root); stops(r.findings) {
+	if r.shape(doc.Root); document.Stops(r.findings) {
 		if doc = r.sound(doc); doc == nil {
 			return nil
 		}
@@ -118,28 +114,12 @@ func (r *reader) recognise(root *yamldoc.Node) {
 		r.add(foreign(root))
 		return
 	}
-	n := root.Get("schema_version")
-	if n == nil || n.Kind != yamldoc.String {
-		return // the JSON Schema reports it
-	}
-	parts := strings.Split(n.Text, ".")
-	if len(parts) != 3 {
-		return
-	}
-	switch major, minor := strings.TrimLeft(parts[0], "0"), strings.TrimLeft(parts[1], "0"); {
-	case major != "1":
-		r.add(stop(ruleUnsupportedVersion, n.Range,
-			fmt.Sprintf("schema_version %s is of a major version that assent does not know", n.Text), `"1.0.0"`))
-	case minor != "":
-		r.add(warn(ruleNewerVersion, n.Range,
-			fmt.Sprintf("schema_version %s is newer than 1.0; a field that it adds is refused as unknown", n.Text),
-			`"1.0.0", or an assent that knows the newer version`))
-	}
+	r.add(document.Version(root, ruleUnsupportedVersion, ruleNewerVersion)...)
 }
 
 // foreign says what a document seems to be instead of a policy, and how its parts are written in one.
 func foreign(root *yamldoc.Node) diag.Finding {
-	f := stop(ruleForeign, head(root), "this is no assent policy: it has neither policy_ref nor rules",
+	f := document.Stop(ruleForeign, document.Head(root), "this is no assent policy: it has neither policy_ref nor rules",
 		`schema_version: "1.0.0", policy_ref and rules; print the format with "agf-validate schema policy"`)
 	if root.Get("action_space") != nil || root.Get("execution_policy") != nil || root.Get("metadata") != nil {
 		f.Message = "this is an agent, not a policy"
@@ -184,7 +164,7 @@ func (r *reader) shape(root *yamldoc.Node) {
 			r.add(f)
 		}
 	}
-	if !stops(r.findings) {
+	if !document.Stops(r.findings) {
 		r.add(violations...)
 	}
 }
@@ -197,23 +177,4 @@ func digest(doc *yamldoc.Document, src []byte) value.Digest {
 		return value.SumCanonical(src)
 	}
 	return content.Digest()
-}
-
-// stop makes the finding of an error that stops the load.
-func stop(rule string, at diag.Range, message, expected string) diag.Finding {
-	return diag.Finding{Rule: rule, Severity: diag.Error, Stops: true, Range: at, Message: message, Expected: expected}
-}
-
-func warn(rule string, at diag.Range, message, expected string) diag.Finding {
-	return diag.Finding{Rule: rule, Severity: diag.Warning, Range: at, Message: message, Expected: expected}
-}
-
-func stops(fs []diag.Finding) bool {
-	return slices.ContainsFunc(fs, func(f diag.Finding) bool { return f.Stops })
-}
-
-func finish(file string, fs []diag.Finding) []diag.Finding {
-	diag.Stamp(fs, file)
-	diag.Sort(fs)
-	return fs
 }

@@ -41,8 +41,8 @@ func render(findings []diag.Finding) string {
 	return b.String()
 }
 
-// TestGoldenFindings shows every finding of the documents in testdata: good ones have none, odd ones have some
-// and load, bad ones don't load.
+// TestGoldenFindings shows every finding of the documents in testdata: good ones have none, odd
+// ones have some and load, bad ones don't load.
 func TestGoldenFindings(t *testing.T) {
 	for _, dir := range []string{"good", "odd", "bad"} {
 		t.Run(dir, func(t *testing.T) {
@@ -149,7 +149,8 @@ func TestRequireAsItIsPrinted(t *testing.T) {
 	golden.Equal(t, "require.golden", all.String())
 }
 
-// TestLeavingOnTimeoutOutMeansDeny: otherwise a second policy that approves by timeout would decide alone.
+// TestLeavingOnTimeoutOutMeansDeny: otherwise a second policy that approves by timeout would decide
+// alone.
 func TestLeavingOnTimeoutOutMeansDeny(t *testing.T) {
 	const head = "schema_version: \"1.0.0\"\npolicy_ref: p\nrules:\n"
 	silent := parse(t, head+"  - {id: a, approval: true}\n").Rules[0].Require

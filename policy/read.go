@@ -76,8 +76,8 @@ func readMatch(n *yamldoc.Node) Match {
 	return m
 }
 
-// readRequire reads `require`, absent or not, in normal form. A rule that asks always has a word on timeouts and on
-// arguments that may vary: see Timeout and Grants.
+// readRequire reads `require`, absent or not, in normal form. A rule that asks always has a word on
+// timeouts and on arguments that may vary: see Timeout and Grants.
 func readRequire(n *yamldoc.Node, asks bool) Require {
 	q := Require{
 		Within:    duration(n.Get("within")),

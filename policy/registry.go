@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/document"
 )
 
 // Registry resolves the policies that agents name and lists the implicit ones.
@@ -43,15 +44,16 @@ func (e *RefusedError) Error() string {
 	return text
 }
 
-// NewSet makes a registry of policies. It never returns nil: when a policy_ref stands twice (or a policy is
-// nil, which is one that could not be parsed), the findings say so and the set is refused, see Refuse.
+// NewSet makes a registry of policies. It never returns nil: when a policy_ref stands twice (or a
+// policy is nil, which is one that could not be parsed), the findings say so and the set is
+// refused, see Refuse.
 func NewSet(policies ...*Policy) (*Set, []diag.Finding) {
 	s := &Set{byRef: make(map[string]*Policy, len(policies))}
 	var findings []diag.Finding
 	for _, p := range policies {
 		switch first := s.byRef[refOf(p)]; {
 		case p == nil:
-			findings = append(findings, stop(ruleUnreadable, diag.Range{}, "a policy could not be read", "a policy without errors"))
+			findings = append(findings, document.Stop(ruleUnreadable, diag.Range{}, "a policy could not be read", "a policy without errors"))
 		case first != nil:
 			findings = append(findings, duplicateRef(first, p))
 		default:
@@ -67,12 +69,12 @@ func NewSet(policies ...*Policy) (*Set, []diag.Finding) {
 	return s, nil
 }
 
-// Refuse makes a registry that holds nothing and denies every call, because of findings. Those that don't stop a
-// load are left out of its error.
+// Refuse makes a registry that holds nothing and denies every call, because of findings. Those that
+// don't stop a load are left out of its error.
 func Refuse(findings []diag.Finding) *Set {
 	reasons := slices.DeleteFunc(slices.Clone(findings), func(f diag.Finding) bool { return !f.Stops })
 	if len(reasons) == 0 {
-		reasons = []diag.Finding{stop(ruleUnreadable, diag.Range{}, "no reason was given", "")}
+		reasons = []diag.Finding{document.Stop(ruleUnreadable, diag.Range{}, "no reason was given", "")}
 	}
 	return &Set{err: &RefusedError{Findings: reasons}}
 }
@@ -85,7 +87,7 @@ func refOf(p *Policy) string {
 }
 
 func duplicateRef(first, second *Policy) diag.Finding {
-	f := stop(ruleDuplicateRef, second.Range,
+	f := document.Stop(ruleDuplicateRef, second.Range,
 		fmt.Sprintf("policy_ref %q stands twice (first in %s)", second.Ref, place(first.File, first.Range)),
 		"a policy_ref of its own for every policy of the registry")
 	f.File = second.File

@@ -78,7 +78,8 @@ func TestLoadFS(t *testing.T) {
 	}
 }
 
-// TestLoadFSIsAllOrNothing: one broken file among a hundred refuses them all, and the finding names it.
+// TestLoadFSIsAllOrNothing: one broken file among a hundred refuses them all, and the finding names
+// it.
 func TestLoadFSIsAllOrNothing(t *testing.T) {
 	tree := fstest.MapFS{}
 	for i := range 100 {
@@ -122,7 +123,8 @@ func TestLoadFSRefuses(t *testing.T) {
 	}
 }
 
-// TestLoadFSOnDisk reads links the way they really are: a link to a file is the file, one to a directory is refused.
+// TestLoadFSOnDisk reads links the way they really are: a link to a file is the file, one to a
+// directory is refused.
 func TestLoadFSOnDisk(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	write := func(name, text string) {

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Require is what an approval must fulfil: who, by when, and what happens otherwise (docs/contracts/policy.md). The zero
-// value requires nothing beyond one approver.
+// Require is what an approval must fulfil: who, by when, and what happens otherwise
+// (docs/contracts/policy.md). The zero value requires nothing beyond one approver.
 //
-// Requirements form a lattice: Tighter is its partial order, Join its least upper bound, the zero value its
-// bottom. So the order in which policies are joined can't matter, joining twice changes nothing, and one more
-// policy never loosens (docs/design/001-semantics.md).
+// Requirements form a lattice: Tighter is its partial order, Join its least upper bound, the zero
+// value its bottom. So the order in which policies are joined can't matter, joining twice changes
+// nothing, and one more policy never loosens (docs/design/001-semantics.md).
 //
-// What would be a permission in one policy can't reach another one's demands, which is what makes "strictest wins"
-// safe. Grants bounds what the runtime owner offers anyway; `session` doesn't switch grants on, and an argument may
-// vary under a grant only where every rule that asks names it. The people whom Escalate calls in may fill seats of the
-// stages of their own rule only.
+// What would be a permission in one policy can't reach another one's demands, which is what makes
+// "strictest wins" safe. Grants bounds what the runtime owner offers anyway; `session` doesn't
+// switch grants on, and an argument may vary under a grant only where every rule that asks names
+// it. The people whom Escalate calls in may fill seats of the stages of their own rule only.
 type Require struct {
 	Stages    []Stage       // all of them, by distinct people; ordered by group
 	Within    time.Duration // 0: no deadline
@@ -26,13 +26,14 @@ type Require struct {
 	Arguments Arguments
 }
 
-// Stage asks for a number of distinct people of one group. People are distinct across stages too, and the
-// requester never counts.
+// Stage asks for a number of distinct people of one group. People are distinct across stages too,
+// and the requester never counts.
 type Stage struct {
 	Group  string
 	People int
-	// StandIns are the groups whose members may fill seats of this stage as well once escalation has called them in;
-	// ordered by group. They follow from Escalate of the rule that has the stage, and can't be written in a file.
+	// StandIns are the groups whose members may fill seats of this stage as well once escalation
+	// has called them in; ordered by group. They follow from Escalate of the rule that has the
+	// stage, and can't be written in a file.
 	StandIns []StandIn
 }
 
@@ -45,18 +46,18 @@ type StandIn struct {
 // Timeout says what happens when nobody decided within the deadline.
 type Timeout string
 
-// The endings of an approval that nobody decided. The empty Timeout is "no opinion": it is what the agent
-// file's own rules have, which cannot speak about deadlines, and gives way to any policy's word. A parsed policy
-// rule always has an opinion, since leaving `on_timeout` out there means deny; otherwise a second policy
-// could turn the first one's deny into something weaker.
+// The endings of an approval that nobody decided. The empty Timeout is "no opinion": it is what the
+// agent file's own rules have, which cannot speak about deadlines, and gives way to any policy's
+// word. A parsed policy rule always has an opinion, since leaving `on_timeout` out there means
+// deny; otherwise a second policy could turn the first one's deny into something weaker.
 const (
 	TimeoutApprove  Timeout = "approve"  // only where the runtime owner opted in; recorded as "by timeout"
 	TimeoutEscalate Timeout = "escalate" // to the groups of Escalate, then deny
 	TimeoutDeny     Timeout = "deny"
 )
 
-// Escalation calls another group in when nobody has decided for some time. Each group is called once, at its
-// earliest time.
+// Escalation calls another group in when nobody has decided for some time. Each group is called
+// once, at its earliest time.
 type Escalation struct {
 	After time.Duration
 	To    string
@@ -68,7 +69,8 @@ type May string
 
 // What people may do who are called in.
 const (
-	// MayApprove: fill open seats of the stages of the rule that escalates to them, deny and respond.
+	// MayApprove: fill open seats of the stages of the rule that escalates to them, deny and
+	// respond.
 	MayApprove May = "approve"
 	// MayLook: deny and respond, but fill no seat.
 	MayLook May = "look"
@@ -80,13 +82,14 @@ type Grants struct {
 	Session bool          // only for the running session
 	MaxAge  time.Duration // 0: no bound
 	MaxUses int           // 0: no bound
-	// Bounds lists the arguments that may differ from the approved ones, and how; ordered. Nil is "no opinion", which only
-	// the zero value has; a rule that asks always has one, and it is "none" unless the rule names some. Where a
-	// requirement is used, no opinion permits nothing.
+	// Bounds lists the arguments that may differ from the approved ones, and how; ordered. Nil is
+	// "no opinion", which only the zero value has; a rule that asks always has one, and it is
+	// "none" unless the rule names some. Where a requirement is used, no opinion permits nothing.
 	Bounds []Bound
 }
 
-// Bound lets one argument differ from the approved one, in one direction. The approved number is the edge.
+// Bound lets one argument differ from the approved one, in one direction. The approved number is
+// the edge.
 type Bound struct {
 	Path string    `json:"path"` // whole key, or dotted path
 	Kind BoundKind `json:"kind"`
@@ -101,10 +104,12 @@ const (
 	AtLeast BoundKind = "at_least" // between the approved number, which is not positive, and zero
 )
 
-// Arguments says what channels may show of a call's arguments. The zero value is `full`: everything.
+// Arguments says what channels may show of a call's arguments. The zero value is `full`:
+// everything.
 type Arguments struct {
 	Redact []string // paths whose values are hidden, ordered; a first segment ** stands for any place
-	// ForbidHidden forbids approving a call of which a value is hidden. It means nothing without Redact.
+	// ForbidHidden forbids approving a call of which a value is hidden. It means nothing without
+	// Redact.
 	ForbidHidden bool
 }
 
@@ -122,13 +127,14 @@ func (a Require) IsZero() bool {
 		a.Grants.noOpinion() && len(a.Arguments.Redact) == 0 && !a.Arguments.ForbidHidden
 }
 
-// Join is the loosest requirement that is at least as tight as both: the least upper bound of Tighter. It
-// shares no memory with a or b.
+// Join is the loosest requirement that is at least as tight as both: the least upper bound of
+// Tighter. It shares no memory with a or b.
 //
-// Stages of one group join to the larger number and don't add up: each says "n distinct people of this group
-// agreed", so two people of risk fulfil two policies that each want two of risk, and joining a policy with itself
-// changes nothing. Different groups stay different stages, and no one person may sit in two of them. Where two rules
-// have the same stage, only people whom both call in may stand in; whom one of them calls in to look stands in nowhere.
+// Stages of one group join to the larger number and don't add up: each says "n distinct people of
+// this group agreed", so two people of risk fulfil two policies that each want two of risk, and
+// joining a policy with itself changes nothing. Different groups stay different stages, and no one
+// person may sit in two of them. Where two rules have the same stage, only people whom both call in
+// may stand in; whom one of them calls in to look stands in nowhere.
 func (a Require) Join(b Require) Require {
 	escalate := normalEscalations(slices.Concat(a.Escalate, b.Escalate))
 
@@ -153,8 +159,9 @@ func (a Require) withStandIns() Require {
 	return a.Join(Require{})
 }
 
-// Tighter reports whether a demands at least what b demands: whoever fulfils a fulfils b. It is a partial
-// order over joined or parsed requirements (a value built by hand is put in order by Join with itself).
+// Tighter reports whether a demands at least what b demands: whoever fulfils a fulfils b. It is a
+// partial order over joined or parsed requirements (a value built by hand is put in order by Join
+// with itself).
 func Tighter(a, b Require) bool {
 	for _, s := range b.Stages {
 		if !slices.ContainsFunc(a.Stages, func(t Stage) bool { return t.tighter(s) }) {
@@ -177,7 +184,8 @@ func (s Stage) tighter(t Stage) bool {
 	})
 }
 
-// standsIn returns from when on people of a group may fill seats of the stage; false when they never may.
+// standsIn returns from when on people of a group may fill seats of the stage; false when they
+// never may.
 func (s Stage) standsIn(group string) (time.Duration, bool) {
 	i := slices.IndexFunc(s.StandIns, func(i StandIn) bool { return i.Group == group })
 	if i < 0 {
@@ -213,8 +221,8 @@ func (a Grants) noOpinion() bool {
 	return !a.Forbid && !a.Session && a.MaxAge == 0 && a.MaxUses == 0 && a.Bounds == nil
 }
 
-// IsZero reports whether the bounds say nothing that a policy file would have to say: no argument may vary unless a file
-// says so.
+// IsZero reports whether the bounds say nothing that a policy file would have to say: no argument
+// may vary unless a file says so.
 func (a Grants) IsZero() bool {
 	return !a.Forbid && !a.Session && a.MaxAge == 0 && a.MaxUses == 0 && len(a.Bounds) == 0
 }
@@ -306,8 +314,9 @@ func stricter(a, b Timeout) Timeout {
 	return []Timeout{"", TimeoutApprove, TimeoutEscalate, TimeoutDeny}[top]
 }
 
-// normalStages sorts by group and merges the stages of one group: the largest number, and the stand-ins that all of
-// them have, at their latest time. Groups that are called in to look stand in nowhere.
+// normalStages sorts by group and merges the stages of one group: the largest number, and the
+// stand-ins that all of them have, at their latest time. Groups that are called in to look stand in
+// nowhere.
 func normalStages(in []Stage, lookers map[string]bool) []Stage {
 	in = slices.Clone(in)
 	slices.SortStableFunc(in, func(a, b Stage) int { return cmp.Compare(a.Group, b.Group) })
@@ -337,7 +346,8 @@ func lookers(escalate []Escalation) map[string]bool {
 	return out
 }
 
-// normalStandIns sorts by group and keeps the earliest time of each: one rule may call a group in twice.
+// normalStandIns sorts by group and keeps the earliest time of each: one rule may call a group in
+// twice.
 func normalStandIns(in []StandIn, lookers map[string]bool) []StandIn {
 	out := slices.DeleteFunc(slices.Clone(in), func(i StandIn) bool { return lookers[i.Group] })
 	slices.SortFunc(out, func(a, b StandIn) int { return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.After, b.After)) })
@@ -356,8 +366,8 @@ func bothStandIn(a, b Stage) []StandIn {
 	return out
 }
 
-// normalEscalations keeps the earliest call of each group, to look if any of them is, and sorts by time. It owns its
-// argument.
+// normalEscalations keeps the earliest call of each group, to look if any of them is, and sorts by
+// time. It owns its argument.
 func normalEscalations(in []Escalation) []Escalation {
 	slices.SortFunc(in, func(a, b Escalation) int { return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.After, b.After)) })
 	var out []Escalation

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// The JSON of a Require has the field names and words of the policy file (docs/contracts/policy.md), so that a decision prints what a
-// policy says. What always holds is always written: on_timeout (unset denies) and arguments (unset is full).
+// The JSON of a Require has the field names and words of the policy file
+// (docs/contracts/policy.md), so that a decision prints what a policy says. What always holds is
+// always written: on_timeout (unset denies) and arguments (unset is full).
 
 // span is a duration in JSON: "30m".
 type span time.Duration
@@ -40,8 +41,8 @@ func (a Require) MarshalJSON() ([]byte, error) {
 	return json.Marshal(requireJSON{a.Stages, span(a.Within), a.Fallback(), a.Escalate, a.Grants, a.Arguments})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and refuses fields and words that it doesn't know: a stored
-// requirement that is not understood must not be taken for a weaker one.
+// UnmarshalJSON reads what MarshalJSON writes, and refuses fields and words that it doesn't know: a
+// stored requirement that is not understood must not be taken for a weaker one.
 func (a *Require) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return errors.New("read require: null says nothing about what is required")
@@ -114,7 +115,8 @@ type escalationJSON struct {
 	May   May    `json:"may,omitempty"` // absent: approve
 }
 
-// MarshalJSON writes {"after":"10m","to":"risk-leads"}, with "may":"look" for those who may not approve.
+// MarshalJSON writes {"after":"10m","to":"risk-leads"}, with "may":"look" for those who may not
+// approve.
 func (e Escalation) MarshalJSON() ([]byte, error) {
 	out := escalationJSON{After: span(e.After), To: e.To}
 	if e.May == MayLook {
@@ -191,7 +193,8 @@ type argumentsJSON struct {
 	ApproveHidden *bool    `json:"approve_hidden,omitempty"` // absent: true
 }
 
-// MarshalJSON writes "full" or {"redact":[paths]}, with "approve_hidden":false where that is forbidden.
+// MarshalJSON writes "full" or {"redact":[paths]}, with "approve_hidden":false where that is
+// forbidden.
 func (a Arguments) MarshalJSON() ([]byte, error) {
 	if len(a.Redact) == 0 {
 		return []byte(`"full"`), nil

@@ -12,7 +12,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// requires draws requirements in normal form from so few words that groups, times and paths often meet.
+// requires draws requirements in normal form from so few words that groups, times and paths often
+// meet.
 func requires() *rapid.Generator[policy.Require] {
 	group := rapid.SampledFrom([]string{"risk", "desk", "audit"})
 	moment := rapid.Custom(func(t *rapid.T) time.Duration {
@@ -117,7 +118,8 @@ func TestJoinIsTheLeastUpperBound(t *testing.T) {
 	})
 }
 
-// TestRequireSurvivesJSON: what is stored with a request is what was decided, up to words that are now explicit.
+// TestRequireSurvivesJSON: what is stored with a request is what was decided, up to words that are
+// now explicit.
 func TestRequireSurvivesJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := requires().Draw(t, "a")
@@ -258,7 +260,8 @@ func TestRequireIsZero(t *testing.T) {
 	}
 }
 
-// TestRequireRefusesJSON: a stored requirement that is not understood is not taken for a weaker one.
+// TestRequireRefusesJSON: a stored requirement that is not understood is not taken for a weaker
+// one.
 func TestRequireRefusesJSON(t *testing.T) {
 	for text, want := range map[string]string{
 		`null`:                                  "null says nothing",

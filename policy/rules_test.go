@@ -27,7 +27,8 @@ func knownRules() map[string]bool {
 	return known
 }
 
-// TestRulesShowWhatTheyMean: the bad example of every rule is reported by it and the good one by nothing.
+// TestRulesShowWhatTheyMean: the bad example of every rule is reported by it and the good one by
+// nothing.
 func TestRulesShowWhatTheyMean(t *testing.T) {
 	for _, r := range policy.Rules() {
 		t.Run(r.ID, func(t *testing.T) {
@@ -57,7 +58,8 @@ func complete(example string) string {
 	return example
 }
 
-// TestRuleTableIsClosed: rule ids are unique, and each one that the code may emit is tested somewhere.
+// TestRuleTableIsClosed: rule ids are unique, and each one that the code may emit is tested
+// somewhere.
 func TestRuleTableIsClosed(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range policy.Rules() {

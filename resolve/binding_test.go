@@ -19,8 +19,9 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// boundObject is the object under a binding, from a call's JSON form alone, as docs/contracts/decide.md tells it.
-// It shares nothing with the package: encoding/json reads the call, and the writer below writes it.
+// boundObject is the object under a binding, from a call's JSON form alone, as
+// docs/contracts/decide.md tells it. It shares nothing with the package: encoding/json reads the
+// call, and the writer below writes it.
 func boundObject(t interface{ Fatal(...any) }, line, agent, version, plan string) string {
 	var call map[string]any
 	d := json.NewDecoder(strings.NewReader(line))
@@ -137,7 +138,8 @@ func canonicalNumber(lexeme string) string {
 	}
 }
 
-// spelling is the JSON of a random text: no two of its characters fold alike, and each is plain or an escape.
+// spelling is the JSON of a random text: no two of its characters fold alike, and each is plain or
+// an escape.
 func spelling(t *rapid.T) string {
 	characters := []rune("az09é\"\\/<\b\t\n\f\r\x01\x1f\x7f\u2028\ud7ff\ue000\ufffd\U00010000\U0010ffff")
 	var b strings.Builder
@@ -225,7 +227,8 @@ func callLine(t *rapid.T) string {
 	return "{" + strings.Join(rapid.Permutation(fields).Draw(t, "order"), ",") + "}"
 }
 
-// TestD24_TheBindingIsComputedFromItsPage: the rules of docs/contracts/decide.md are all that it takes.
+// TestD24_TheBindingIsComputedFromItsPage: the rules of docs/contracts/decide.md are all that it
+// takes.
 func TestD24_TheBindingIsComputedFromItsPage(t *testing.T) {
 	metadata := parseAgent(t, "agent.agf.yaml", deskTools).Metadata
 	p := plan(t, resolve.Options{}, deskTools)

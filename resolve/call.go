@@ -24,7 +24,8 @@ const (
 	Delegation = policy.Delegation
 )
 
-// Remote tells whether a delegated agent is a local or a remote one, where an alias could be both.
+// Remote reports whether a delegated agent is a local or a remote one, where an alias could be
+// both.
 type Remote uint8
 
 // The readings of a delegation's alias.
@@ -54,8 +55,8 @@ func (r *Remote) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Call is what an agent is about to do. Which names are read depends on Kind: Tool for a local tool,
-// Server and Tool for an MCP tool, Agent and Skill for a skill, Agent for a delegation.
+// Call is what an agent is about to do. Which names are read depends on Kind: Tool for a local
+// tool, Server and Tool for an MCP tool, Agent and Skill for a skill, Agent for a delegation.
 //
 // A call has two forms in JSON, and both keep the bytes of its arguments. A caller presents it with
 // the arguments as they are (ParseCall, JSON). A request records it with their text in a string
@@ -67,13 +68,14 @@ type Call struct {
 	Agent  string `json:"agent,omitempty"`
 	Skill  string `json:"skill,omitempty"`
 
-	// Args is the raw JSON of the arguments: exactly the bytes that will be forwarded. They are checked
-	// strictly and must not change during the call.
+	// Args is the raw JSON of the arguments: exactly the bytes that will be forwarded. They are
+	// checked strictly and must not change during the call.
 	Args Raw `json:"args"`
-	// Values are decoded arguments, read when Args is nil. Both nil mean {}. They are never recorded.
+	// Values are decoded arguments, read when Args is nil. Both nil mean {}. They are never
+	// recorded.
 	Values map[string]any `json:"-"`
-	// ParentInput is the raw JSON of the calling agent's own input, on which delegation conditions rest;
-	// nil when unknown.
+	// ParentInput is the raw JSON of the calling agent's own input, on which delegation conditions
+	// rest; nil when unknown.
 	ParentInput Raw `json:"parent_input,omitempty"`
 	// Annotations are the MCP hints that the server reported; a hint that is not there takes MCP's
 	// default.
@@ -81,8 +83,8 @@ type Call struct {
 	// Remote tells local and remote agents of one alias apart.
 	Remote Remote `json:"remote,omitempty"`
 
-	// Principal, Session and ToolDefinition (a digest of the tool's definition) go into the binding as
-	// they are.
+	// Principal, Session and ToolDefinition (a digest of the tool's definition) go into the binding
+	// as they are.
 	Principal      string `json:"principal,omitempty"`
 	Session        string `json:"session,omitempty"`
 	ToolDefinition string `json:"tool_definition,omitempty"`
@@ -91,19 +93,23 @@ type Call struct {
 // Raw is a JSON text that is kept byte for byte. In a document it is a string.
 type Raw []byte
 
+// String returns the text.
+func (r Raw) String() string { return string(r) }
+
 // MarshalText returns the text.
 func (r Raw) MarshalText() ([]byte, error) { return r, nil }
 
-// UnmarshalText takes a copy of the text. An empty one stays empty: a plan can't read it, while absent
-// arguments (nil) are the empty object.
+// UnmarshalText takes a copy of the text. An empty one stays empty: a plan can't read it, while
+// absent arguments (nil) are the empty object.
 func (r *Raw) UnmarshalText(text []byte) error {
 	*r = append(Raw{}, text...)
 
 	return nil
 }
 
-// Recorded returns a copy of the call for a record: absent arguments are the empty object, and nothing
-// is shared with the caller. Decoded arguments are left out, since only their text can be approved.
+// Recorded returns a copy of the call for a record: absent arguments are the empty object, and
+// nothing is shared with the caller. Decoded arguments are left out, since only their text can be
+// approved.
 func (c *Call) Recorded() Call {
 	out := *c
 	out.Values = nil
@@ -164,9 +170,10 @@ func (e *CallError) Error() string {
 // Unwrap returns the cause.
 func (e *CallError) Unwrap() error { return e.Err }
 
-// ParseCall reads one call in its JSON form (docs/contracts/decide.md). The envelope is read strictly: unknown, repeated,
-// wrong-case and mistyped fields are refused with a *CallError, arguments that are no object among them. The arguments and
-// the parent's input are kept as raw bytes; whether they are readable is decided by Plan.Decide.
+// ParseCall reads one call in its JSON form (docs/contracts/decide.md). The envelope is read
+// strictly: unknown, repeated, wrong-case and mistyped fields are refused with a *CallError,
+// arguments that are no object among them. The arguments and the parent's input are kept as raw
+// bytes; whether they are readable is decided by Plan.Decide.
 func ParseCall(line []byte, lim value.Limits) (*Call, error) {
 	c := &Call{}
 	seen := map[string]bool{}
@@ -188,7 +195,8 @@ func ParseCall(line []byte, lim value.Limits) (*Call, error) {
 	return c, nil
 }
 
-// mostEnveloped is how many JSON values a field of a call may have beside the arguments and the parent's input.
+// mostEnveloped is how many JSON values a field of a call may have beside the arguments and the
+// parent's input.
 const mostEnveloped = 10_000
 
 func (c *Call) set(field string, raw []byte, lim value.Limits) error {
@@ -246,8 +254,8 @@ func holdsObject(text string, lim value.Limits) bool {
 	return err == nil && v.Kind == value.Object
 }
 
-// wellFormed refuses text that is no JSON at all. JSON that is only unreadable (duplicate keys, bombs) passes here: the
-// call is then valid, and denied for its arguments.
+// wellFormed refuses text that is no JSON at all. JSON that is only unreadable (duplicate keys,
+// bombs) passes here: the call is then valid, and denied for its arguments.
 func wellFormed(raw []byte, lim value.Limits) error {
 	var bad *value.Error
 	var shape value.ShapeBuilder
@@ -307,7 +315,8 @@ func (c *Call) setAnnotations(raw []byte, lim value.Limits) error {
 	}
 	c.Annotations = make(map[string]bool, len(v.Members))
 	for _, m := range v.Members {
-		// The title and hints of other types carry nothing a rule can match; a mistyped boolean hint counts as absent.
+		// The title and hints of other types carry nothing a rule can match; a mistyped boolean
+		// hint counts as absent.
 		if m.Value.Kind == value.Bool {
 			c.Annotations[m.Key] = m.Value.Bool
 		}

@@ -87,8 +87,9 @@ func TestArgumentsThatAreNoObject(t *testing.T) {
 	}
 }
 
-// TestOnlyObjectsAreLookedInto: an element of an array is no argument named "0", and an owner's answer for missing arguments
-// is none for arguments or a parent's input that are not there to look into.
+// TestOnlyObjectsAreLookedInto: an element of an array is no argument named "0", and an owner's
+// answer for missing arguments is none for arguments or a parent's input that are not there to look
+// into.
 func TestOnlyObjectsAreLookedInto(t *testing.T) {
 	const agent = `action_space:
   local_tools: [{alias: trade, approval: {condition: {args_match: {"0": risky}}}}]

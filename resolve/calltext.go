@@ -4,82 +4,53 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"unicode/utf8"
+
+	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// JSON writes the call as ParseCall reads it (docs/contracts/decide.md): the arguments byte for byte.
-// It is no MarshalJSON, since encoding/json changes the white space of what a Marshaler returns.
+// JSON writes the call as ParseCall reads it (docs/contracts/decide.md): the arguments byte for
+// byte. It is no MarshalJSON, since encoding/json changes the white space of what a Marshaler
+// returns.
 func (c *Call) JSON() ([]byte, error) {
 	if c.Args == nil && c.Values != nil {
 		return nil, errors.New("the call holds decoded arguments: expected their exact text, which is what is approved")
 	}
-	o := &callObject{}
-	o.text("kind", string(c.Kind))
-	o.text("tool", c.Tool)
-	o.text("server", c.Server)
-	o.text("agent", c.Agent)
-	o.text("skill", c.Skill)
-	o.raw("args", c.Args)
+	out, err := jsonmsg.Object(c.members)
+	if err != nil {
+		return nil, fmt.Errorf("the call's %w", err)
+	}
+	return out, nil
+}
+
+func (c *Call) members(w *jsonmsg.Writer) {
+	w.Optional("kind", string(c.Kind))
+	w.Optional("tool", c.Tool)
+	w.Optional("server", c.Server)
+	w.Optional("agent", c.Agent)
+	w.Optional("skill", c.Skill)
+	writeRaw(w, "args", c.Args)
 	if c.ParentInput != nil {
-		in := &callObject{}
-		in.raw("input", c.ParentInput)
-		o.object("parent", in)
+		w.Name("parent").Object(func(w *jsonmsg.Writer) { writeRaw(w, "input", c.ParentInput) })
 	}
 	if len(c.Annotations) > 0 {
-		o.value("annotations", c.Annotations)
+		w.Name("annotations").Value(c.Annotations)
 	}
 	if c.Remote != RemoteUnstated {
-		o.value("remote", c.Remote)
+		w.Name("remote").Value(c.Remote)
 	}
-	o.text("principal", c.Principal)
-	o.text("session", c.Session)
-	o.text("tool_definition", c.ToolDefinition)
-	return o.end()
+	w.Optional("principal", c.Principal)
+	w.Optional("session", c.Session)
+	w.Optional("tool_definition", c.ToolDefinition)
 }
 
-// callObject writes a JSON object. What is put in must be JSON by itself, so that no value can become a field.
-type callObject struct {
-	out []byte
-	err error
-}
-
-// raw puts a JSON text in, byte for byte; nil is nothing.
-func (o *callObject) raw(name string, text []byte) {
+// writeRaw puts a JSON text in, byte for byte; nil is nothing. Arguments that two readers could read
+// differently are written too: deciding denies them.
+func writeRaw(w *jsonmsg.Writer, name string, text []byte) {
 	switch {
-	case text == nil || o.err != nil:
+	case text == nil:
 	case !json.Valid(text):
-		o.err = fmt.Errorf("the call's %s: expected JSON", name)
+		w.Fail(&jsonmsg.Error{Path: name, Expected: "JSON"})
 	default:
-		o.out = append(append(append(o.out, `,"`+name...), `":`...), text...)
+		w.Name(name).Verbatim(text)
 	}
-}
-
-// text puts a string in; "" is nothing. An encoder would mend broken UTF-8, and so name something else.
-func (o *callObject) text(name, s string) {
-	switch {
-	case s == "":
-	case !utf8.ValidString(s):
-		o.err = errors.Join(o.err, fmt.Errorf("the call's %s: expected UTF-8", name))
-	default:
-		o.value(name, s)
-	}
-}
-
-func (o *callObject) value(name string, v any) {
-	text, err := json.Marshal(v)
-	o.err = errors.Join(o.err, err)
-	o.raw(name, text)
-}
-
-func (o *callObject) object(name string, in *callObject) {
-	text, err := in.end()
-	o.err = errors.Join(o.err, err)
-	o.raw(name, text)
-}
-
-func (o *callObject) end() ([]byte, error) {
-	if o.err != nil {
-		return nil, o.err
-	}
-	return append(append([]byte{'{'}, o.out[min(1, len(o.out)):]...), '}'), nil
 }

@@ -17,8 +17,9 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// TestCases runs every story in testdata: an agent, its policies, calls, and the decisions they must get. The prose on top
-// of a file says what it proves. Files named parent.agf.yaml are compiled first and tighten the agent.
+// TestCases runs every story in testdata: an agent, its policies, calls, and the decisions they
+// must get. The prose on top of a file says what it proves. Files named parent.agf.yaml are
+// compiled first and tighten the agent.
 func TestCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {

@@ -22,32 +22,36 @@ import (
 // Options are the runtime owner's choices for a plan. The zero value is the default.
 type Options struct {
 	Semantics Semantics
-	// Limits bounds the arguments of a call. MaxValues is DefaultValues unless it says otherwise. FoldKeys is always on,
-	// see CaseSensitive.
+	// Limits bounds the arguments of a call. MaxValues is DefaultValues unless it says otherwise.
+	// FoldKeys is always on, see CaseSensitive.
 	Limits value.Limits
-	// CaseSensitive names the targets whose arguments may have keys that differ in case alone: "tool pay",
-	// "mcp_tool broker/sell", "skill payments/refund", "delegation clerk". For all others such arguments are unreadable,
-	// since many tools take the two keys for one. Under a Parent it needs the parent's word as well.
+	// CaseSensitive names the targets whose arguments may have keys that differ in case alone:
+	// "tool pay", "mcp_tool broker/sell", "skill payments/refund", "delegation clerk". For all
+	// others such arguments are unreadable, since many tools take the two keys for one. Under a
+	// Parent it needs the parent's word as well.
 	CaseSensitive []string
-	// TrustValues says that Call.Values come from a JSON decoder, which lets through neither NaN nor broken text nor anything
-	// but JSON types, and that no object in them has keys that differ in case alone. Then only what conditions read is looked
-	// at before a call is allowed; all of it is still checked when the call asks or is bound.
+	// TrustValues says that Call.Values come from a JSON decoder, which lets through neither NaN
+	// nor broken text nor anything but JSON types, and that no object in them has keys that differ
+	// in case alone. Then only what conditions read is looked at before a call is allowed; all of
+	// it is still checked when the call asks or is bound.
 	TrustValues bool
 	// AgentAlias is the alias under which the agent runs, for messages; "" means its metadata.id.
 	AgentAlias string
-	// Parent is the plan of the agent that delegates to this one. Its approvals, allow-lists, policies, limits and Semantics
-	// hold here too, and AllowTimeoutApprove needs its word as well: a child can only tighten (Agent Format,
-	// tighten_only_invariant).
+	// Parent is the plan of the agent that delegates to this one. Its approvals, allow-lists,
+	// policies, limits and Semantics hold here too, and AllowTimeoutApprove needs its word as well:
+	// a child can only tighten (Agent Format, tighten_only_invariant).
 	Parent *Plan
-	// AllowTimeoutApprove lets policies approve by timeout. Without it such a fallback is read as deny.
+	// AllowTimeoutApprove lets policies approve by timeout. Without it such a fallback is read as
+	// deny.
 	AllowTimeoutApprove bool
-	// TrustedServers names the MCP servers and remote agents whose annotations are believed, by globs over their aliases. The
-	// hints of all others can bring a call under a rule, and never out of one.
+	// TrustedServers names the MCP servers and remote agents whose annotations are believed, by
+	// globs over their aliases. The hints of all others can bring a call under a rule, and never
+	// out of one.
 	TrustedServers []string
 }
 
-// UnresolvedError says which required policies are missing, or that the registry can't be read. The plan that comes
-// with it is usable and denies every call.
+// UnresolvedError says which required policies are missing, or that the registry can't be read. The
+// plan that comes with it is usable and denies every call.
 type UnresolvedError struct {
 	Refs     []string
 	Registry error // nil unless the registry itself failed
@@ -64,8 +68,9 @@ func (e *UnresolvedError) Error() string {
 // Unwrap returns the registry's error.
 func (e *UnresolvedError) Unwrap() error { return e.Registry }
 
-// DefaultValues is how many JSON values the arguments of a call may have, unless Options.Limits says otherwise. Nobody
-// can look through so many, and each takes some 500 bytes of memory while a message is made of it.
+// DefaultValues is how many JSON values the arguments of a call may have, unless Options.Limits
+// says otherwise. Nobody can look through so many, and each takes some 500 bytes of memory while a
+// message is made of it.
 const DefaultValues = 50_000
 
 // Plan is an agent compiled with its policies. It is immutable and safe for concurrent use.
@@ -95,10 +100,11 @@ type layer struct {
 	policies []*policy.Policy
 }
 
-// Compile resolves the agent's policies and prepares every declared target. A nil registry holds no policies.
+// Compile resolves the agent's policies and prepares every declared target. A nil registry holds no
+// policies.
 //
-// When a required policy is missing or the registry can't be read, Compile returns a plan that denies every call
-// together with an *UnresolvedError. Every other error comes without a plan.
+// When a required policy is missing or the registry can't be read, Compile returns a plan that
+// denies every call together with an *UnresolvedError. Every other error comes without a plan.
 func Compile(agent *schema.Agent, registry policy.Registry, opt Options) (*Plan, error) {
 	if agent == nil {
 		return nil, errors.New("no agent to compile: the file has findings that stop the load")
@@ -152,7 +158,8 @@ func CheckTarget(name string) error {
 	return err
 }
 
-// parsePlace reads the name of a target: its kind, a space, and its name, behind that of its container and a slash.
+// parsePlace reads the name of a target: its kind, a space, and its name, behind that of its
+// container and a slash.
 func parsePlace(name string) (place, error) {
 	kind, rest, _ := strings.Cut(name, " ")
 	container, inside, contained := strings.Cut(rest, "/")
@@ -173,13 +180,15 @@ func parsePlace(name string) (place, error) {
 	return at, nil
 }
 
-// Findings tells what compiling found: policies that are missing, advisory or weakened. They never loosen a decision.
+// Findings tells what compiling found: policies that are missing, advisory or weakened. They never
+// loosen a decision.
 func (p *Plan) Findings() []diag.Finding { return p.findings }
 
 // Version identifies the agent, policies and semantics that this plan was compiled from.
 func (p *Plan) Version() string { return p.version.String() }
 
-// Limits returns the strictest budget and limits of this agent and its parents (Agent Format, constraints).
+// Limits returns the strictest budget and limits of this agent and its parents (Agent Format,
+// constraints).
 func (p *Plan) Limits() (schema.Budget, schema.Limits) {
 	var b schema.Budget
 	var l schema.Limits
@@ -201,7 +210,8 @@ func least(a, b *int64) *int64 {
 	return a
 }
 
-// resolvePolicies makes the agent's own layer: what it names, then what the runtime owner applies by selector.
+// resolvePolicies makes the agent's own layer: what it names, then what the runtime owner applies
+// by selector.
 func (p *Plan) resolvePolicies(registry policy.Registry) (layer, error) {
 	own := layer{agent: p.agent}
 	if registry == nil {
@@ -226,7 +236,8 @@ func (p *Plan) resolvePolicies(registry policy.Registry) (layer, error) {
 	return own, nil
 }
 
-// namedPolicies adds the policies that the agent names, and returns the required ones that are not there, which stop it.
+// namedPolicies adds the policies that the agent names, and returns the required ones that are not
+// there, which stop it.
 func (p *Plan) namedPolicies(registry policy.Registry, own *layer) (missing []string) {
 	for _, ref := range p.agent.Constraints.Policies {
 		pol, ok := registry.Policy(ref.Ref)
@@ -283,7 +294,8 @@ func (p *Plan) addStop(ref, detail string, at diag.Range) {
 	})
 }
 
-// byRef sorts policies by their reference and drops repetitions, so that neither order nor repetition in files matters.
+// byRef sorts policies by their reference and drops repetitions, so that neither order nor
+// repetition in files matters.
 func byRef(policies []*policy.Policy) []*policy.Policy {
 	slices.SortStableFunc(policies, func(a, b *policy.Policy) int {
 		return cmp.Or(strings.Compare(a.Ref, b.Ref), bytes.Compare(a.Digest[:], b.Digest[:]))
@@ -323,7 +335,8 @@ func comparePlaces(a, b place) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.container, b.container), cmp.Compare(a.name, b.name))
 }
 
-// appendNode writes a YAML node so that different documents give different text; comments and layout leave no trace.
+// appendNode writes a YAML node so that different documents give different text; comments and
+// layout leave no trace.
 func appendNode(dst []byte, n *yamldoc.Node) []byte {
 	dst = append(strconv.AppendInt(dst, int64(n.Kind), 10), strconv.Quote(n.Text)...)
 	dst = append(dst, '(')

@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Decide answers one call. It allocates nothing when the answer is allow. Every problem with the call itself is in the
-// decision: it denies, with a reason.
+// Decide answers one call. It allocates nothing when the answer is allow. Every problem with the
+// call itself is in the decision: it denies, with a reason.
 func (p *Plan) Decide(c *Call) Decision {
 	t := p.find(c)
 	if t == nil {
@@ -48,7 +48,8 @@ func (t *target) silent(c *Call, v *condition.View) bool {
 	return true
 }
 
-// readArgs scans the arguments. What no rule reads is checked all the same: it is forwarded and bound.
+// readArgs scans the arguments. What no rule reads is checked all the same: it is forwarded and
+// bound.
 func (p *Plan) readArgs(c *Call, t *target, sc *value.Scratch) error {
 	switch {
 	case c.Args != nil:
@@ -75,8 +76,8 @@ func (p *Plan) readParent(c *Call, t *target, sc *value.Scratch) error {
 	return t.parent.Scan(c.ParentInput, p.parentLimits(), sc)
 }
 
-// argumentLimits bounds the arguments of a call. Keys that differ in case alone are refused, unless the owner says that
-// this target takes them.
+// argumentLimits bounds the arguments of a call. Keys that differ in case alone are refused, unless
+// the owner says that this target takes them.
 func (p *Plan) argumentLimits(called place) value.Limits {
 	if called.kind == Delegation {
 		called.container = "" // one alias, whether local or remote
@@ -134,8 +135,8 @@ func (e *explanation) parse() {
 	e.noInput = e.plan.readParent(e.call, e.target, &e.view.Parent) != nil
 }
 
-// readable reports whether the document that a gate is about can be read. When it can't, which denies the call, the
-// rules of that gate are left out.
+// readable reports whether the document that a gate is about can be read. When it can't, which
+// denies the call, the rules of that gate are left out.
 func (e *explanation) readable(gate *place) bool {
 	if gate.kind == Delegation {
 		return !e.noInput
@@ -189,7 +190,8 @@ func conditionCode(t condition.Truth) Code {
 	return ConditionUnknown
 }
 
-// describe puts the matchers that spoke into one sentence: what each tested, and the class of what it saw.
+// describe puts the matchers that spoke into one sentence: what each tested, and the class of what
+// it saw.
 func describe(seen []condition.Observation) string {
 	b := make([]byte, 0, 128*len(seen))
 	for i := range seen {
@@ -231,8 +233,9 @@ func matchers(seen []condition.Observation) []Matcher {
 	return out
 }
 
-// decision turns the reasons into the answer, which is never allow: whoever explains has found the call not silent, and
-// when the reason is gone, since the caller changed the arguments meanwhile, it asks.
+// decision turns the reasons into the answer, which is never allow: whoever explains has found the
+// call not silent, and when the reason is gone, since the caller changed the arguments meanwhile,
+// it asks.
 func (e *explanation) decision() Decision {
 	slices.SortStableFunc(e.reasons, func(a, b Reason) int { return cmp.Compare(a.outcome, b.outcome) })
 	d := Decision{Outcome: Ask, Reasons: e.reasons}
@@ -251,8 +254,8 @@ func (e *explanation) decision() Decision {
 	return d
 }
 
-// require joins what the rules that ask demand. The agent's own rules can't say which arguments may vary under a standing
-// approval, so where one of them asks none may.
+// require joins what the rules that ask demand. The agent's own rules can't say which arguments may
+// vary under a standing approval, so where one of them asks none may.
 func (e *explanation) require() *policy.Require {
 	var joined *policy.Require
 	varies := true

@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// TestE3_EveryServerOfOneReferenceCounts: a child's server is the parent's by its reference, wherever the two stand in
-// their lists, and all of the parent's that share it have their say.
+// TestE3_EveryServerOfOneReferenceCounts: a child's server is the parent's by its reference,
+// wherever the two stand in their lists, and all of the parent's that share it have their say.
 func TestE3_EveryServerOfOneReferenceCounts(t *testing.T) {
 	const other, child = "{alias: other, server_ref: o}", "{alias: mine, server_ref: shared}"
 	own := func(servers ...string) string {
@@ -33,7 +33,8 @@ func TestE3_EveryServerOfOneReferenceCounts(t *testing.T) {
 	}
 }
 
-// TestE3_NamesThatCallersBringUpAreKeptUpToABound: the last that fits is prepared once, the next every time.
+// TestE3_NamesThatCallersBringUpAreKeptUpToABound: the last that fits is prepared once, the next
+// every time.
 func TestE3_NamesThatCallersBringUpAreKeptUpToABound(t *testing.T) {
 	const most, longest = 4096, 256
 	p := plan(t, resolve.Options{}, deskTools)
@@ -96,8 +97,8 @@ func (h byHand) Policy(string) (*policy.Policy, bool) { return nil, false }
 func (h byHand) Implicit() []*policy.Policy           { return h }
 func (h byHand) Err() error                           { return nil }
 
-// TestE3_PoliciesBuiltByHandAllCount, although nothing but their references tells them apart; one that demands nothing
-// leaves nothing in the answer.
+// TestE3_PoliciesBuiltByHandAllCount, although nothing but their references tells them apart; one
+// that demands nothing leaves nothing in the answer.
 func TestE3_PoliciesBuiltByHandAllCount(t *testing.T) {
 	always := func(ref string) *policy.Policy {
 		rule := policy.Rule{ID: "r", Approval: &schema.Approval{Form: schema.Always, Condition: &condition.Expr{}}}

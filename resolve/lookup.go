@@ -7,9 +7,9 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// container is an MCP server or a remote agent. Its listed names are prepared when the plan is compiled. Names that only
-// calls bring up (a server without allow-list) are prepared on first sight and kept, up to a bound, since callers choose
-// them.
+// container is an MCP server or a remote agent. Its listed names are prepared when the plan is
+// compiled. Names that only calls bring up (a server without allow-list) are prepared on first
+// sight and kept, up to a bound, since callers choose them.
 type container struct {
 	kind  Kind
 	alias string
@@ -75,7 +75,8 @@ func (p *Plan) contain(kind Kind, alias string, listed *[]schema.ToolRef) *conta
 	return c
 }
 
-// inContainer compiles a tool of a server or a skill. A skill has two gates: its own and its agent's.
+// inContainer compiles a tool of a server or a skill. A skill has two gates: its own and its
+// agent's.
 func (p *Plan) inContainer(at place) *target {
 	if at.kind == Skill {
 		return p.build(at, remoteAgentPlace(at.container))
@@ -119,8 +120,8 @@ func (p *Plan) within(c *container, at place) *target {
 	return t
 }
 
-// delegate returns what a delegation meets. An alias declared both local and remote and not told apart meets the gates of
-// both; one declared the other way than the call says is not declared.
+// delegate returns what a delegation meets. An alias declared both local and remote and not told
+// apart meets the gates of both; one declared the other way than the call says is not declared.
 func (p *Plan) delegate(c *Call) *target {
 	d := p.delegates[c.Agent]
 	known, unknown := d.local, localAgent(c.Agent)

@@ -8,7 +8,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// quote prints a name from a call inside a sentence: short, and without characters that could disturb a reader.
+// quote prints a name from a call inside a sentence: short, and without characters that could
+// disturb a reader.
 func quote(name string) string {
 	const most = 64
 	if runes := []rune(name); len(runes) > most {

@@ -20,8 +20,9 @@ applies: implicit
 rules: [{id: destroys, match: {annotations: {destructiveHint: true}}, approval: true}]
 `
 
-// TestM5_HintsAreBelievedWhereEveryAgentOnTheWayTrusts: a server's own word takes a call out of a rule only when the agent
-// and all that delegate to it trust the server; and whom they trust is part of the plan's version.
+// TestM5_HintsAreBelievedWhereEveryAgentOnTheWayTrusts: a server's own word takes a call out of a
+// rule only when the agent and all that delegate to it trust the server; and whom they trust is
+// part of the plan's version.
 func TestM5_HintsAreBelievedWhereEveryAgentOnTheWayTrusts(t *testing.T) {
 	trusting := resolve.Options{TrustedServers: []string{"fi*"}}
 	beside := func(parent *resolve.Plan) resolve.Options {
@@ -50,8 +51,8 @@ func TestM5_HintsAreBelievedWhereEveryAgentOnTheWayTrusts(t *testing.T) {
 	}
 }
 
-// TestH2_NothingVariesWhereTheAgentAsks: a policy names what may vary under a standing approval, and the agent's own rule
-// can't, so under both nothing may.
+// TestH2_NothingVariesWhereTheAgentAsks: a policy names what may vary under a standing approval,
+// and the agent's own rule can't, so under both nothing may.
 func TestH2_NothingVariesWhereTheAgentAsks(t *testing.T) {
 	const bounding = `schema_version: "1.0.0"
 policy_ref: p
@@ -81,7 +82,8 @@ func TestH7_TargetsAreNamedWhole(t *testing.T) {
 	}
 }
 
-// A call of no known kind has no target, and is bound all the same: who asks about it can tell it from another.
+// A call of no known kind has no target, and is bound all the same: who asks about it can tell it
+// from another.
 func TestCallsOfNoKindAreBound(t *testing.T) {
 	p := plan(t, resolve.Options{}, hinted)
 	one, err := p.Bind(&resolve.Call{Kind: "gate", Args: []byte(`{"a":1}`)})

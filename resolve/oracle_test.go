@@ -27,8 +27,9 @@ func decode(t interface{ Fatal(...any) }, args []byte) map[string]any {
 	return v
 }
 
-// oracle decides a call the slow way, from the typed documents and docs/design/001-semantics.md, without a plan: every rule of
-// every policy is looked at for every call. It knows nothing of slicing, slots or caches.
+// oracle decides a call the slow way, from the typed documents and docs/design/001-semantics.md,
+// without a plan: every rule of every policy is looked at for every call. It knows nothing of
+// slicing, slots or caches.
 type oracle struct {
 	agent    *schema.Agent
 	policies []*policy.Policy
@@ -37,7 +38,8 @@ type oracle struct {
 	outside  bool // somebody else's server or agent is called, whose hints nobody trusts here
 }
 
-// TestSliceEqualsEverything: deciding on what a plan has sliced for a target equals deciding on everything.
+// TestSliceEqualsEverything: deciding on what a plan has sliced for a target equals deciding on
+// everything.
 func TestSliceEqualsEverything(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		agent, texts, call := agentText(rt), policiesText(rt), callOf(rt)
@@ -182,7 +184,8 @@ func (o *oracle) delegation() {
 	}
 }
 
-// governance looks at every rule there is. In a call of two gates a rule speaks once. Its condition sees the whole call.
+// governance looks at every rule there is. In a call of two gates a rule speaks once. Its condition
+// sees the whole call.
 func (o *oracle) governance(met map[*policy.Rule]bool, kind resolve.Kind, target, server string) {
 	use := condition.Governance
 	if o.call.Kind == resolve.Delegation {

@@ -12,7 +12,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestE1_APolicyAboutSkillsReadsTheParentsInput: the arguments of a call can't answer for the input of the agent that makes it.
+// TestE1_APolicyAboutSkillsReadsTheParentsInput: the arguments of a call can't answer for the input
+// of the agent that makes it.
 func TestE1_APolicyAboutSkillsReadsTheParentsInput(t *testing.T) {
 	const agent = "action_space: {remote_agents: [{alias: payments, allowed_skills: [pay]}]}\n"
 	for _, match := range []string{"kinds: [skill]", "targets: [pay]", "kinds: [skill], targets: [pay], servers: [payments]", "servers: [payments]"} {
@@ -38,7 +39,8 @@ func TestE1_APolicyAboutSkillsReadsTheParentsInput(t *testing.T) {
 	}
 }
 
-// TestE1_AnAgentsFileReadsNoParentFromArguments: where there is no parent to read, the test is unknown and asks.
+// TestE1_AnAgentsFileReadsNoParentFromArguments: where there is no parent to read, the test is
+// unknown and asks.
 func TestE1_AnAgentsFileReadsNoParentFromArguments(t *testing.T) {
 	const approval = "approval: {condition: {args_match: {parent.input.risk: high}}}"
 	p := plan(t, resolve.Options{}, `action_space:
@@ -59,8 +61,9 @@ func TestE1_AnAgentsFileReadsNoParentFromArguments(t *testing.T) {
 	}
 }
 
-// TestE1_OneViewOfACall: plain keys read the arguments and parent.input the parent's input at whichever gate a rule stands;
-// a pure delegation has no arguments to read, even if it carries some.
+// TestE1_OneViewOfACall: plain keys read the arguments and parent.input the parent's input at
+// whichever gate a rule stands; a pure delegation has no arguments to read, even if it carries
+// some.
 func TestE1_OneViewOfACall(t *testing.T) {
 	const agent = "action_space: {remote_agents: [{alias: payments}], local_agents: [{alias: sub, source: s.agf.yaml}]}\n"
 	cond := "approval: {condition: {args_match: {amount: {gt: 10}, parent.input.risk: high}}}}"
@@ -103,7 +106,8 @@ func forged(t *rapid.T) string {
 	}).Draw(t, "forged")
 }
 
-// TestE1_NoArgumentStandsInForTheParent: no argument named parent…, literal or nested, changes any decision.
+// TestE1_NoArgumentStandsInForTheParent: no argument named parent…, literal or nested, changes any
+// decision.
 func TestE1_NoArgumentStandsInForTheParent(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := plan(t, resolve.Options{}, agentText(rt), policiesText(rt)...)
@@ -184,7 +188,8 @@ func (m matched) widened(t *rapid.T) matched {
 	return m
 }
 
-// TestE1_WideningAMatchNeverLoosens: a rule that meets more calls decides those that it met as before, and demands as much.
+// TestE1_WideningAMatchNeverLoosens: a rule that meets more calls decides those that it met as
+// before, and demands as much.
 func TestE1_WideningAMatchNeverLoosens(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		agent, call, rule := agentText(rt), callOf(rt), matchedRule(rt)

@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// The generators below write small worlds: an agent with a few names, policies over the same names, and calls that hit,
-// miss or dodge them. Names are few so that things collide.
+// The generators below write small worlds: an agent with a few names, policies over the same names,
+// and calls that hit, miss or dodge them. Names are few so that things collide.
 
 func names() *rapid.Generator[string] { return rapid.SampledFrom([]string{"a", "b", "ab"}) }
 
@@ -88,7 +88,8 @@ func agentText(t *rapid.T) string {
 	}) + "\n"
 }
 
-// ruleText draws one policy rule; its parts are returned so that a property can weaken or repeat them.
+// ruleText draws one policy rule; its parts are returned so that a property can weaken or repeat
+// them.
 func ruleText(t *rapid.T, id string) string {
 	glob := rapid.SampledFrom([]string{"a", "b", "a*", "*", "*b"})
 	text := "{id: " + id
@@ -200,8 +201,8 @@ func contains(all, some []string) bool {
 	return true
 }
 
-// TestMorePoliciesNeverLoosen: adding a policy keeps every reason, never raises the outcome, and only tightens what is
-// required.
+// TestMorePoliciesNeverLoosen: adding a policy keeps every reason, never raises the outcome, and
+// only tightens what is required.
 func TestMorePoliciesNeverLoosen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		agent, policies, call := agentText(rt), policiesText(rt), callOf(rt)
@@ -230,7 +231,8 @@ func TestMoreRulesNeverLoosen(t *testing.T) {
 	})
 }
 
-// TestMoreStagesNeverLoosen: a stage added to a rule stands in what is required, and nothing else becomes weaker.
+// TestMoreStagesNeverLoosen: a stage added to a rule stands in what is required, and nothing else
+// becomes weaker.
 func TestMoreStagesNeverLoosen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		agent, call := agentText(rt), callOf(rt)
@@ -260,8 +262,8 @@ func TestParentsOnlyTighten(t *testing.T) {
 	})
 }
 
-// TestOrderNeverMatters: policies in another order of files, the agent's lists reversed, arguments with their keys the
-// other way round: the same rules speak with the same outcome and requirements.
+// TestOrderNeverMatters: policies in another order of files, the agent's lists reversed, arguments
+// with their keys the other way round: the same rules speak with the same outcome and requirements.
 func TestOrderNeverMatters(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		agent, policies, call := agentText(rt), policiesText(rt), callOf(rt)
@@ -310,7 +312,8 @@ func TestDenyBeatsAskBeatsAllow(t *testing.T) {
 	})
 }
 
-// TestRawAndDecodedAgree: the same arguments as bytes and as Go values get the same decision, binding and all.
+// TestRawAndDecodedAgree: the same arguments as bytes and as Go values get the same decision,
+// binding and all.
 func TestRawAndDecodedAgree(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		call := callOf(rt)
@@ -325,8 +328,8 @@ func TestRawAndDecodedAgree(t *testing.T) {
 	})
 }
 
-// TestOrderInsideFilesNeverMatters: tools, servers, list entries, OR groups, matchers, operators and policy rules turned
-// round: the same rules speak, with the same outcome and requirements.
+// TestOrderInsideFilesNeverMatters: tools, servers, list entries, OR groups, matchers, operators
+// and policy rules turned round: the same rules speak, with the same outcome and requirements.
 func TestOrderInsideFilesNeverMatters(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text, texts, call := agentText(rt), policiesText(rt), callOf(rt)

@@ -26,7 +26,8 @@ func TestMatchers(t *testing.T) {
 	}
 }
 
-// TestWhoseMessage: the agent's own template before any policy's, at whichever gate it stands; an empty one says nothing.
+// TestWhoseMessage: the agent's own template before any policy's, at whichever gate it stands; an
+// empty one says nothing.
 func TestWhoseMessage(t *testing.T) {
 	const agent = `action_space:
   local_tools: [{alias: trade, approval: {message_template: ""}}, {alias: mine, approval: {message_template: "mine"}}]
@@ -64,7 +65,8 @@ func TestDenyBesideApproval(t *testing.T) {
 	}
 }
 
-// TestManyReasonsKeepTheirOrder: denials first, and otherwise by policy and position, however many there are.
+// TestManyReasonsKeepTheirOrder: denials first, and otherwise by policy and position, however many
+// there are.
 func TestManyReasonsKeepTheirOrder(t *testing.T) {
 	var rules, denials, asks []string
 	for i := range 40 {
@@ -85,8 +87,9 @@ func TestManyReasonsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// TestGrandparents: what holds in an agent holds in everything below it, with the policies it was compiled with, also where
-// the registry has another version of them by now. Servers without a server_ref are the same only by alias.
+// TestGrandparents: what holds in an agent holds in everything below it, with the policies it was
+// compiled with, also where the registry has another version of them by now. Servers without a
+// server_ref are the same only by alias.
 func TestGrandparents(t *testing.T) {
 	space := func(server, approval string) string {
 		return "action_space: {local_tools: [{alias: trade" + approval + "}, {alias: other}], mcp_servers: [{alias: " + server + approval + "}]}\n"
@@ -107,7 +110,8 @@ func TestGrandparents(t *testing.T) {
 	}
 }
 
-// TestParentsBindTheOwnersChoices: a child compiled with looser choices than its parent's decides by the parent's.
+// TestParentsBindTheOwnersChoices: a child compiled with looser choices than its parent's decides
+// by the parent's.
 func TestParentsBindTheOwnersChoices(t *testing.T) {
 	const pol = "policy_ref: p\napplies: implicit\nrules: [{id: r, match: {targets: [trade]}, approval: true, require: {on_timeout: approve}}]\n"
 	loose := resolve.Options{Semantics: resolve.Semantics{Undeclared: resolve.UndeclaredAsk}, AllowTimeoutApprove: true}

@@ -1,8 +1,10 @@
-// Package resolve compiles an agent with its policies into a Plan, and decides calls with it: allow, ask or deny.
+// Package resolve compiles an agent with its policies into a Plan, and decides calls with it:
+// allow, ask or deny.
 //
-// It is pure: no clock, no network, no disk. A Plan is immutable and safe for concurrent use, and the same plan and
-// call always give the same decision, byte for byte. Deny beats ask beats allow; every rule that denied or asked is
-// in the answer; no policy, order or further input can loosen a decision (Agent Format, HITL: governance union).
+// It is pure: no clock, no network, no disk. A Plan is immutable and safe for concurrent use, and
+// the same plan and call always give the same decision, byte for byte. Deny beats ask beats allow;
+// every rule that denied or asked is in the answer; no policy, order or further input can loosen a
+// decision (Agent Format, HITL: governance union).
 package resolve
 
 import (
@@ -12,8 +14,9 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Outcome is what a decision says. Outcomes are ordered: the smaller one wins. The zero value is Deny, so a decision
-// that was never made lets nothing run.
+// Outcome is what a decision says, and what opening a request comes to (approval.Opened). Outcomes are
+// ordered: the smaller one wins. The zero value is Deny, so a decision that was never made lets nothing
+// run.
 type Outcome uint8
 
 // The outcomes, strictest first.
@@ -92,7 +95,8 @@ type Reason struct {
 	File   string `json:"file,omitempty"`
 	Line   int    `json:"line,omitempty"`
 	Column int    `json:"column,omitempty"`
-	// Matchers are the tests that made the condition true or unknown. They tell the class of a value, never the value.
+	// Matchers are the tests that made the condition true or unknown. They tell the class of a
+	// value, never the value.
 	Matchers []Matcher `json:"matchers,omitempty"`
 
 	outcome Outcome
@@ -113,17 +117,19 @@ type Matcher struct {
 // Decision is the answer for one call.
 type Decision struct {
 	Outcome Outcome `json:"outcome"`
-	// Message is the text for the approver. It is always shown beside the full arguments, never instead of them.
+	// Message is the text for the approver. It is always shown beside the full arguments, never
+	// instead of them.
 	Message string `json:"message"`
-	// MessageFrom is whose template the message was made of: FromAgent, FromServer or FromPolicy; FromDefault for none.
-	// It is set when the outcome is ask.
+	// MessageFrom is whose template the message was made of: FromAgent, FromServer or FromPolicy;
+	// FromDefault for none. It is set when the outcome is ask.
 	MessageFrom Source   `json:"-"`
 	Reasons     []Reason `json:"reasons"` // every rule that denied or asked, denials first; nil when allowed
-	// Require joins what the asking policy rules demand of the approval; nil when they demand nothing.
+	// Require joins what the asking policy rules demand of the approval; nil when they demand
+	// nothing.
 	Require          *policy.Require `json:"require,omitempty"`
 	MissingVariables []string        `json:"missing_variables"` // template variables without a value
-	// Binding identifies exactly this call under exactly this plan: "sha256:…". It is set when the outcome is ask; see
-	// Plan.Bind for the others.
+	// Binding identifies exactly this call under exactly this plan: "sha256:…". It is set when the
+	// outcome is ask; see Plan.Bind for the others.
 	Binding string `json:"binding,omitempty"`
 }
 

@@ -148,7 +148,8 @@ func TestBoundNumbersStayApart(t *testing.T) {
 	}
 }
 
-// TestTrustedValues: values that come from a JSON decoder are looked at where conditions read, and wholly when they ask.
+// TestTrustedValues: values that come from a JSON decoder are looked at where conditions read, and
+// wholly when they ask.
 func TestTrustedValues(t *testing.T) {
 	p := plan(t, resolve.Options{TrustValues: true}, deskTools)
 	call := func(v map[string]any) *resolve.Call {
@@ -179,8 +180,8 @@ func TestAgentWithoutActionSpace(t *testing.T) {
 	}
 }
 
-// TestSkillReplacesNothingElse: where a skill's approval stands instead of its agent's, policies at the delegation gate, a
-// parent's approval and the check of the parent's input still hold.
+// TestSkillReplacesNothingElse: where a skill's approval stands instead of its agent's, policies at
+// the delegation gate, a parent's approval and the check of the parent's input still hold.
 func TestSkillReplacesNothingElse(t *testing.T) {
 	opt := resolve.Options{Semantics: resolve.Semantics{RemoteApproval: resolve.SkillReplaces}}
 	call := &resolve.Call{Kind: resolve.Skill, Agent: "payments", Skill: "list", ParentInput: []byte(`{}`)}
@@ -203,7 +204,8 @@ func TestSkillReplacesNothingElse(t *testing.T) {
 	}
 }
 
-// TestLongNamesAreNotKept: callers choose the names of tools on an open server; what a plan remembers of them is bounded.
+// TestLongNamesAreNotKept: callers choose the names of tools on an open server; what a plan
+// remembers of them is bounded.
 func TestLongNamesAreNotKept(t *testing.T) {
 	p := plan(t, resolve.Options{}, deskTools)
 	kept := func(name string) bool {
@@ -252,7 +254,8 @@ func TestSemanticsSwitches(t *testing.T) {
 	}
 }
 
-// TestPoints: the table of silent points names every field of Semantics, so that no switch is undocumented.
+// TestPoints: the table of silent points names every field of Semantics, so that no switch is
+// undocumented.
 func TestPoints(t *testing.T) {
 	names := map[string]bool{}
 	for _, p := range resolve.Points() {
@@ -367,8 +370,8 @@ func TestMessageAlias(t *testing.T) {
 	}
 }
 
-// TestMessageOfPolicies: when no rule of the agent has a template, the first policy by reference and position gives it, across
-// the two gates of a skill call too.
+// TestMessageOfPolicies: when no rule of the agent has a template, the first policy by reference
+// and position gives it, across the two gates of a skill call too.
 func TestMessageOfPolicies(t *testing.T) {
 	const agent = "action_space: {remote_agents: [{alias: a, approval: true}]}\n"
 	rule := func(id, kinds, text string) string {
@@ -394,8 +397,8 @@ func TestVacuousConditionSaysSo(t *testing.T) {
 	}
 }
 
-// TestNamesSeenAreBounded: a server without allow-list takes any name, and callers choose names: what a plan keeps of them
-// is bounded, and the answer past the bound is the same.
+// TestNamesSeenAreBounded: a server without allow-list takes any name, and callers choose names:
+// what a plan keeps of them is bounded, and the answer past the bound is the same.
 func TestNamesSeenAreBounded(t *testing.T) {
 	p := plan(t, resolve.Options{}, deskTools)
 	call := func(i int) *resolve.Call {

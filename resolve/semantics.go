@@ -2,13 +2,16 @@ package resolve
 
 import "github.com/assent-dev/assent/condition"
 
-// Semantics answers the questions on which Agent Format is silent. The zero value is assent's fail-safe default for
-// every one of them; docs/design/001-semantics.md gives the reasons. A runtime owner may switch a point, an agent's file
-// can't. The choice is part of the plan's version, so a switch voids what was approved before it.
+// Semantics answers the questions on which Agent Format is silent. The zero value is assent's
+// fail-safe default for every one of them; docs/design/001-semantics.md gives the reasons. A
+// runtime owner may switch a point, an agent's file can't. The choice is part of the plan's
+// version, so a switch voids what was approved before it.
 type Semantics struct {
-	// Conditions holds the points about matchers: missing and mistyped arguments, regular expressions.
+	// Conditions holds the points about matchers: missing and mistyped arguments, regular
+	// expressions.
 	Conditions condition.Semantics
-	// Undeclared says what happens to a tool, server, skill or agent that the file does not declare.
+	// Undeclared says what happens to a tool, server, skill or agent that the file does not
+	// declare.
 	Undeclared Undeclared
 	// EmptyAllowList says what `allowed_tools: []` and `allowed_skills: []` allow.
 	EmptyAllowList EmptyAllowList
@@ -16,7 +19,8 @@ type Semantics struct {
 	RemoteApproval RemoteApproval
 }
 
-// Undeclared is the answer for a call to something that the file does not declare, or that an allow-list leaves out.
+// Undeclared is the answer for a call to something that the file does not declare, or that an
+// allow-list leaves out.
 type Undeclared uint8
 
 // The answers for undeclared targets.

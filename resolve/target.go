@@ -12,14 +12,16 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// place names one gate: what is called, and in which container (MCP server or remote agent) it stands.
+// place names one gate: what is called, and in which container (MCP server or remote agent) it
+// stands.
 type place struct {
 	kind      Kind
 	container string // "" for local tools and local agents
 	name      string
 }
 
-// target is what one call meets, compiled: every rule of its gates, and which slots of its documents they read.
+// target is what one call meets, compiled: every rule of its gates, and which slots of its
+// documents they read.
 type target struct {
 	gates  []place // never empty; the call is shown as the first
 	args   *value.Shape
@@ -46,7 +48,8 @@ type rule struct {
 	template   *template.Template // nil: none
 }
 
-// meets reports whether the rule concerns the call at all: a policy may look at annotations, which only the call knows.
+// meets reports whether the rule concerns the call at all: a policy may look at annotations, which
+// only the call knows.
 func (r *rule) meets(c *Call) bool {
 	return r.match == nil || r.match.Annotated(c.Annotations, r.trusted)
 }
@@ -71,8 +74,8 @@ type builder struct {
 	layer int   // the agent whose file is being read
 }
 
-// build gathers every rule of every layer that can concern the gates of a target. It never fails: a place that nobody
-// declared gets a rule that denies it, beside all policy rules that meet it.
+// build gathers every rule of every layer that can concern the gates of a target. It never fails: a
+// place that nobody declared gets a rule that denies it, beside all policy rules that meet it.
 func (p *Plan) build(gates ...place) *target {
 	b := &builder{plan: p, gates: gates, met: map[*policy.Rule]bool{}, compiler: condition.NewCompiler(p.opt.Semantics.Conditions)}
 	for i, at := range gates {
@@ -104,8 +107,8 @@ func useOf(k Kind) condition.Use {
 	}
 }
 
-// declared adds what one agent's file says about the gate. An ancestor that does not know the place has nothing to say;
-// the agent itself must declare it.
+// declared adds what one agent's file says about the gate. An ancestor that does not know the place
+// has nothing to say; the agent itself must declare it.
 func (b *builder) declared(a *schema.Agent) {
 	known := false
 	switch b.at.kind {
@@ -158,8 +161,8 @@ func (b *builder) delegation(a *schema.Agent) bool {
 	return true
 }
 
-// replaced reports whether the owner chose that the called skill's own approval stands instead of its agent's. Each file
-// speaks for itself only: neither policies nor a parent's approval go away.
+// replaced reports whether the owner chose that the called skill's own approval stands instead of
+// its agent's. Each file speaks for itself only: neither policies nor a parent's approval go away.
 func (b *builder) replaced(r *schema.RemoteAgent) bool {
 	called := b.gates[0]
 	if b.plan.opt.Semantics.RemoteApproval != SkillReplaces || called.kind != Skill || r.AllowedSkills == nil {
@@ -170,7 +173,8 @@ func (b *builder) replaced(r *schema.RemoteAgent) bool {
 	})
 }
 
-// mcpTool adds the server's rules. A child's server is the parent's when they share the server_ref, or the alias.
+// mcpTool adds the server's rules. A child's server is the parent's when they share the server_ref,
+// or the alias.
 func (b *builder) mcpTool(a *schema.Agent) bool {
 	known := false
 	for i := range a.ActionSpace.MCPServers {
@@ -216,7 +220,8 @@ type list struct {
 	blanket  *schema.Approval
 }
 
-// listed adds the rules of every entry that names the place: the strictest of several wins because all are added.
+// listed adds the rules of every entry that names the place: the strictest of several wins because
+// all are added.
 func (b *builder) listed(a *schema.Agent, l list) {
 	entries := l.entries
 	if entries != nil && len(*entries) == 0 && b.plan.opt.Semantics.EmptyAllowList == EmptyIsAbsent {
@@ -275,7 +280,8 @@ func (b *builder) asking(use condition.Use, ap *schema.Approval) rule {
 	return r
 }
 
-// governed adds the policy rules of all layers that meet the place, sorted by policy_ref, then position.
+// governed adds the policy rules of all layers that meet the place, sorted by policy_ref, then
+// position.
 func (b *builder) governed() {
 	var policies []*policy.Policy
 	for i := range b.plan.layers {
@@ -290,8 +296,8 @@ func (b *builder) governed() {
 	}
 }
 
-// concerns reports whether a policy rule meets the gate. Its condition sees the whole call at any gate, so a call of two
-// gates meets it once, at the first that it fits.
+// concerns reports whether a policy rule meets the gate. Its condition sees the whole call at any
+// gate, so a call of two gates meets it once, at the first that it fits.
 func (b *builder) concerns(r *policy.Rule) bool {
 	if b.met[r] || !r.Match.Target(b.at.kind, b.at.name, b.at.container) {
 		return false
@@ -300,7 +306,8 @@ func (b *builder) concerns(r *policy.Rule) bool {
 	return true
 }
 
-// governance is what the keys of a policy's condition name: a pure delegation has no arguments to read.
+// governance is what the keys of a policy's condition name: a pure delegation has no arguments to
+// read.
 func (b *builder) governance() condition.Use {
 	if b.gates[0].kind == Delegation {
 		return condition.Delegation
@@ -335,7 +342,8 @@ func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
 	b.rules = append(b.rules, ask)
 }
 
-// requirement returns what a policy demands, with approval by timeout taken out unless the owner opted in.
+// requirement returns what a policy demands, with approval by timeout taken out unless the owner
+// opted in.
 func (p *Plan) requirement(r *policy.Require) *policy.Require {
 	if r.OnTimeout != policy.TimeoutApprove || p.opt.AllowTimeoutApprove {
 		return r
@@ -345,8 +353,8 @@ func (p *Plan) requirement(r *policy.Require) *policy.Require {
 	return &tightened
 }
 
-// Trusts reports whether the hints of an MCP server or a remote agent are believed, here and in every agent that delegates
-// to this one.
+// Trusts reports whether the hints of an MCP server or a remote agent are believed, here and in
+// every agent that delegates to this one.
 func (p *Plan) Trusts(server string) bool {
 	named := slices.ContainsFunc(p.opt.TrustedServers, func(pattern string) bool { return policy.Glob(pattern, server) })
 

@@ -21,8 +21,8 @@ func threePolicies() []string {
 	return texts
 }
 
-// TestE8_TheVersionCoversEveryPolicy: whatever changes in any of them, the first or the last, own or a parent's, voids what
-// was approved before.
+// TestE8_TheVersionCoversEveryPolicy: whatever changes in any of them, the first or the last, own
+// or a parent's, voids what was approved before.
 func TestE8_TheVersionCoversEveryPolicy(t *testing.T) {
 	for i := range threePolicies() {
 		for _, change := range []struct{ old, new string }{{"id: one", "id: uno"}, {"id: two", "id: due"}, {"approval: true}]", "approval: true, require: {within: 5m}}]"}} {
@@ -49,7 +49,8 @@ func TestE8_TheVersionCoversEveryPolicy(t *testing.T) {
 	}
 }
 
-// TestE8_TheVersionCoversEverythingElse: the agent's whole document, its parents, what is missing, and the owner's choices.
+// TestE8_TheVersionCoversEverythingElse: the agent's whole document, its parents, what is missing,
+// and the owner's choices.
 func TestE8_TheVersionCoversEverythingElse(t *testing.T) {
 	const agent = `action_space:
   local_tools: [{alias: a}, {alias: b, approval: {condition: [{args_match: {k: 1}}, {args_match: {k: 2, l: "3"}}]}}]
@@ -103,7 +104,8 @@ func TestE8_TheVersionCoversEverythingElse(t *testing.T) {
 	}
 }
 
-// TestE8_AnApprovalEndsWithAnyChangeOfItsPolicies: the binding of a call under one set of policies is that of no other.
+// TestE8_AnApprovalEndsWithAnyChangeOfItsPolicies: the binding of a call under one set of policies
+// is that of no other.
 func TestE8_AnApprovalEndsWithAnyChangeOfItsPolicies(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		agent, texts, call := agentText(rt), policiesText(rt), callOf(rt)
@@ -121,7 +123,8 @@ func TestE8_AnApprovalEndsWithAnyChangeOfItsPolicies(t *testing.T) {
 	})
 }
 
-// TestE2_TheMessageOfAToolListedTwiceIsItsOwn, whichever of its entries comes first; a parent's does not go before it.
+// TestE2_TheMessageOfAToolListedTwiceIsItsOwn, whichever of its entries comes first; a parent's
+// does not go before it.
 func TestE2_TheMessageOfAToolListedTwiceIsItsOwn(t *testing.T) {
 	space := func(entries, blanket string) string {
 		return "action_space: {mcp_servers: [{alias: db, approval: " + blanket + ", allowed_tools: [" + entries + "]}]}\n"
@@ -150,8 +153,8 @@ func TestE2_TheMessageOfAToolListedTwiceIsItsOwn(t *testing.T) {
 	}
 }
 
-// TestH7_KeysThatFoldAlikeAreUnreadable: in raw and in decoded arguments, in the parent's input, with rules and without, for
-// every kind of call. Nothing is bound either.
+// TestH7_KeysThatFoldAlikeAreUnreadable: in raw and in decoded arguments, in the parent's input,
+// with rules and without, for every kind of call. Nothing is bound either.
 func TestH7_KeysThatFoldAlikeAreUnreadable(t *testing.T) {
 	const agent = `action_space:
   local_tools: [{alias: fetch, approval: {condition: {args_match: {url: {pattern: "^http:"}}}}}, {alias: free}]
@@ -186,7 +189,8 @@ func TestH7_KeysThatFoldAlikeAreUnreadable(t *testing.T) {
 	}
 }
 
-// TestH7_TheOwnerNamesToolsThatTellKeysApart: by target; the parent's input is never excepted, and a child needs its parent's word.
+// TestH7_TheOwnerNamesToolsThatTellKeysApart: by target; the parent's input is never excepted, and
+// a child needs its parent's word.
 func TestH7_TheOwnerNamesToolsThatTellKeysApart(t *testing.T) {
 	const agent = `action_space:
   local_tools: [{alias: grep}, {alias: other}]

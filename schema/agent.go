@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-// Agent is one parsed `.agf.yaml` with the standard's defaults applied. It is not changed after Parse.
+// Agent is one parsed `.agf.yaml` with the standard's defaults applied. It is not changed after
+// Parse.
 type Agent struct {
 	File          string
 	Doc           *yamldoc.Document
@@ -21,12 +22,13 @@ type Agent struct {
 	Constraints   Constraints
 	ActionSpace   ActionSpace
 	Policy        ExecutionPolicy
-	// Cut names the top-level blocks that lack something that is in the file or ought to be; nil of an agent from Parse, see
-	// ParseParts.
+	// Cut names the top-level blocks that lack something that is in the file or ought to be; nil of
+	// an agent from Parse, see ParseParts.
 	Cut map[string]bool
 }
 
-// HasFileAgents tells whether the agent names sub-agents that stand in files, so that LoadGraph has something to load.
+// HasFileAgents reports whether the agent names sub-agents that stand in files, so that LoadGraph
+// has something to load.
 func (a *Agent) HasFileAgents() bool {
 	return slices.ContainsFunc(a.ActionSpace.LocalAgents, func(l LocalAgent) bool { return l.SourceType == sourceFile })
 }
@@ -122,7 +124,8 @@ type LocalAgent struct {
 	Range               diag.Range
 }
 
-// RemoteAgent is an agent reached over A2A; its approval gates the delegation, each skill may have its own.
+// RemoteAgent is an agent reached over A2A; its approval gates the delegation, each skill may have
+// its own.
 type RemoteAgent struct {
 	Alias             string
 	AllowedSkills     *[]ToolRef    // nil when absent: every skill; empty: none
@@ -170,8 +173,8 @@ type Template struct {
 	Node   *yamldoc.Node
 }
 
-// ExecutionPolicy says how the agent runs. Which fields are set depends on ID; a policy of a vendor has
-// only its Config.
+// ExecutionPolicy says how the agent runs. Which fields are set depends on ID; a policy of a vendor
+// has only its Config.
 type ExecutionPolicy struct {
 	ID      string
 	IDRange diag.Range

@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// check applies the rules of the standard that a JSON Schema can't see (docs/design/001-semantics.md).
+// check applies the rules of the standard that a JSON Schema can't see
+// (docs/design/001-semantics.md).
 func (r *reader) check(a *Agent) {
 	r.aliases(&a.ActionSpace)
 	if !a.Cut["execution_policy"] {
@@ -28,8 +29,8 @@ func (r *reader) check(a *Agent) {
 	c.policy(&a.Policy)
 }
 
-// version compares schema_version with 1.0, the one we know: another major is refused, a newer minor is
-// read as far as we know it, the patch says nothing.
+// version compares schema_version with 1.0, the one we know: another major is refused, a newer
+// minor is read as far as we know it, the patch says nothing.
 func (r *reader) version(n *yamldoc.Node) {
 	parts := strings.Split(text(n), ".")
 	if len(parts) != 3 || strings.Trim(text(n), "0123456789.") != "" {

@@ -28,8 +28,8 @@ type shape struct {
 	byID   map[string]*shape // execution_policy: its shape for each id of the standard
 }
 
-// vocabulary is the shape of a whole agent file, drawn from the JSON Schema so that there is one source of
-// names. It is a constant of the program.
+// vocabulary is the shape of a whole agent file, drawn from the JSON Schema so that there is one
+// source of names. It is a constant of the program.
 var vocabulary = sync.OnceValue(func() *shape {
 	var schema schemaNode
 	if err := json.Unmarshal([]byte(agentSchema), &schema); err != nil {
@@ -87,8 +87,8 @@ func (n schemaNode) named(name string, defs map[string]schemaNode) *shape {
 	return s
 }
 
-// fields reports every field that the format doesn't know. Names that start with x- are extensions, which the
-// format leaves to vendors, and $schema at the top is for editors.
+// fields reports every field that the format doesn't know. Names that start with x- are extensions,
+// which the format leaves to vendors, and $schema at the top is for editors.
 func (r *reader) fields(root *yamldoc.Node) {
 	w := fieldWalk{reader: r}
 	w.visit("", root, vocabulary())
@@ -126,7 +126,8 @@ func (w *fieldWalk) visit(step string, n *yamldoc.Node, s *shape) {
 	w.places = w.places[:len(w.places)-1]
 }
 
-// child returns the shape behind a field, nil when there is nothing to walk. An unknown field is reported.
+// child returns the shape behind a field, nil when there is nothing to walk. An unknown field is
+// reported.
 func (w *fieldWalk) child(n, key *yamldoc.Node, s *shape) *shape {
 	name := key.Text
 	switch known, ok := s.fields[name]; {
@@ -201,8 +202,8 @@ func hasAny(n *yamldoc.Node, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return n.Field(name) != nil })
 }
 
-// home looks for the place where a field of that name belongs: anywhere below this one, else in the objects
-// close above. Further off, a name such as description belongs everywhere.
+// home looks for the place where a field of that name belongs: anywhere below this one, else in the
+// objects close above. Further off, a name such as description belongs everywhere.
 func (w *fieldWalk) home(name string) string {
 	here := len(w.places) - 1
 	if path := w.places[here].shape.find(name, 4); path != "" {
@@ -216,8 +217,8 @@ func (w *fieldWalk) home(name string) string {
 	return ""
 }
 
-// find returns the path to a field of that name at most depth steps below s, the shallowest, "" when there is
-// none.
+// find returns the path to a field of that name at most depth steps below s, the shallowest, ""
+// when there is none.
 func (s *shape) find(name string, depth int) string {
 	if s == nil || depth == 0 || s.open {
 		return ""

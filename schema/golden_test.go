@@ -25,8 +25,8 @@ func TestGood(t *testing.T) {
 	}
 }
 
-// TestBad reads every file of testdata/bad and compares what is found with the .golden file beside it.
-// Findings of other packages are held to their line and rule.
+// TestBad reads every file of testdata/bad and compares what is found with the .golden file beside
+// it. Findings of other packages are held to their line and rule.
 func TestBad(t *testing.T) {
 	own := map[string]bool{}
 	for _, r := range Rules() {
@@ -49,7 +49,8 @@ func TestBad(t *testing.T) {
 	}
 }
 
-// TestEveryRuleIsReported makes sure that all rule ids are described, and that testdata shows each of ours.
+// TestEveryRuleIsReported makes sure that all rule ids are described, and that testdata shows each
+// of ours.
 func TestEveryRuleIsReported(t *testing.T) {
 	described := map[string]bool{}
 	for _, rules := range [][]diag.RuleInfo{Rules(), yamldoc.Rules(), condition.Rules(), template.Rules()} {
@@ -119,8 +120,8 @@ func span(r diag.Range) string {
 	return fmt.Sprintf("%d:%d-%d:%d", r.Start.Line, r.Start.Column, r.End.Line, r.End.Column)
 }
 
-// TestPublishedAgents reads the public agent files that may stand beside the repository; testdata holds our own
-// equals of them. Those that the official schema rejects say so in their names.
+// TestPublishedAgents reads the public agent files that may stand beside the repository; testdata
+// holds our own equals of them. Those that the official schema rejects say so in their names.
 func TestPublishedAgents(t *testing.T) {
 	files, err := filepath.Glob("../../shared/corpus/*/*.agf.yaml")
 	if err != nil {

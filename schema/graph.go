@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// Graph is an agent with the local sub-agents that its files name, loaded and linked. It may hold cycles,
-// which are reported.
+// Graph is an agent with the local sub-agents that its files name, loaded and linked. It may hold
+// cycles, which are reported.
 type Graph struct {
 	Root     *Member
 	Members  []*Member  // root first, then in the order of first mention; each file once
@@ -53,10 +53,11 @@ var (
 	errIrregular = errors.New("it is no regular file")
 )
 
-// LoadGraph reads root and, file by file, the sub-agents of source type file that it reaches. Sources are
-// slash-separated, relative to the file that names them, and can't leave fsys. A chain of more than 16 files
-// below the root stops the load, as do files that are missing or unreadable (docs/design/001-semantics.md); cycles are
-// reported. The graph is nil exactly when some finding stops the load. Findings carry their files.
+// LoadGraph reads root and, file by file, the sub-agents of source type file that it reaches.
+// Sources are slash-separated, relative to the file that names them, and can't leave fsys. A chain
+// of more than 16 files below the root stops the load, as do files that are missing or unreadable
+// (docs/design/001-semantics.md); cycles are reported. The graph is nil exactly when some finding
+// stops the load. Findings carry their files.
 func LoadGraph(fsys fs.FS, root string) (*Graph, []diag.Finding) {
 	l := loader{fsys: fsys}
 	src, err := l.read(path.Clean(root))
@@ -74,8 +75,8 @@ func LoadGraph(fsys fs.FS, root string) (*Graph, []diag.Finding) {
 	return graph, append(findings, linked...)
 }
 
-// LoadGraph is the function of that name for an agent that is parsed already and stands at root in fsys. It does
-// not repeat the findings of that file alone.
+// LoadGraph is the function of that name for an agent that is parsed already and stands at root in
+// fsys. It does not repeat the findings of that file alone.
 func (a *Agent) LoadGraph(fsys fs.FS, root string) (*Graph, []diag.Finding) {
 	l := loader{fsys: fsys, graph: &Graph{}, byPath: map[string]*Member{}}
 	l.graph.Root = l.link(path.Clean(root), a)
@@ -188,8 +189,8 @@ func resolveSource(from, source string) (string, *diag.Finding) {
 	return file, nil
 }
 
-// cycle shows the way from the file round to itself. It does not stop the load: how deep agents delegate at
-// run time is bounded elsewhere.
+// cycle shows the way from the file round to itself. It does not stop the load: how deep agents
+// delegate at run time is bounded elsewhere.
 func (l *loader) cycle(file string) diag.Finding {
 	ring := append(slices.Clone(l.chain[slices.Index(l.chain, file):]), file)
 	return diag.Finding{
@@ -225,7 +226,8 @@ func reason(err error) string {
 	}
 }
 
-// read returns the file's bytes, one more than is ever parsed when it is too large: Parse refuses it then.
+// read returns the file's bytes, one more than is ever parsed when it is too large: Parse refuses
+// it then.
 func (l *loader) read(file string) ([]byte, error) {
 	info, err := fs.Stat(l.fsys, file) // before it is opened: a named pipe without a writer would hold us there
 	switch {

@@ -9,9 +9,10 @@ import (
 	"strconv"
 )
 
-// mutants yields documents made from seeds, always the same ones in the same order: each seed, each seed with
-// one place taken out or replaced by a third of the values (the next third at the next place), and then random
-// ones with up to four changes. Documents are plain decoded JSON and may not be changed.
+// mutants yields documents made from seeds, always the same ones in the same order: each seed, each
+// seed with one place taken out or replaced by a third of the values (the next third at the next
+// place), and then random ones with up to four changes. Documents are plain decoded JSON and may
+// not be changed.
 func mutants(seeds []any, names []string, random int) iter.Seq[any] {
 	return func(yield func(any) bool) {
 		values := values()
@@ -36,8 +37,8 @@ func mutants(seeds []any, names []string, random int) iter.Seq[any] {
 	}
 }
 
-// values are what a place is replaced by: every type, the edges of every keyword, and small objects that are
-// right somewhere and wrong elsewhere.
+// values are what a place is replaced by: every type, the edges of every keyword, and small objects
+// that are right somewhere and wrong elsewhere.
 func values() []any {
 	texts := []string{
 		"", "a", "A_1", "a-b", "-a", "_a", "9a", "a.b", "é", "a\n", "a b", "1.0.0", "1.0", "1.0.0\n", "1.0.0-rc1", "01.2.30", "٣.0.0", "9.9.9",
@@ -80,7 +81,8 @@ func every(n, i int, values []any) []any {
 	return some
 }
 
-// changes yields the document with one place taken out, twice there, renamed, or replaced by each of the values.
+// changes yields the document with one place taken out, twice there, renamed, or replaced by each
+// of the values.
 func changes(doc any, at []string, values []any) iter.Seq[any] {
 	return func(yield func(any) bool) {
 		for _, v := range values {

@@ -29,13 +29,15 @@ func (n *names) has(name string) bool {
 	return ok
 }
 
-// A file may hold as many names as it likes; what is said about one of them stays short and quick to find.
+// A file may hold as many names as it likes; what is said about one of them stays short and quick
+// to find.
 const (
 	maxListed   = 20
 	maxCompared = 200
 )
 
-// nearest returns the name that was likely meant, "" when none is near or there are too many to tell.
+// nearest returns the name that was likely meant, "" when none is near or there are too many to
+// tell.
 func (n *names) nearest(name string) string {
 	if len(n.list) > maxCompared {
 		return ""

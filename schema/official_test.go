@@ -24,16 +24,16 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// The official schema stands beside the repository on the machines that may use it. Its verdicts on every
-// document of the test are recorded, so the comparison is made everywhere.
+// The official schema stands beside the repository on the machines that may use it. Its verdicts on
+// every document of the test are recorded, so the comparison is made everywhere.
 const (
 	officialFile = "../../shared/agentformat-schema.json"
 	verdictsFile = "testdata/official-verdicts.golden"
 	witnessFile  = "testdata/official-witnesses.golden"
 )
 
-// TestOfficialVerdicts is the differential test: our JSON Schema accepts and rejects exactly what the official
-// one does.
+// TestOfficialVerdicts is the differential test: our JSON Schema accepts and rejects exactly what
+// the official one does.
 func TestOfficialVerdicts(t *testing.T) {
 	corpus := documents(t)
 	docs := corpus.docs
@@ -63,8 +63,9 @@ func TestOfficialVerdicts(t *testing.T) {
 	}
 }
 
-// TestParseKeepsTheVerdict writes mutants out as JSON and reads them: what the official schema rejects gives no
-// agent, and what it accepts gives one unless a rule stops it that no JSON Schema can see.
+// TestParseKeepsTheVerdict writes mutants out as JSON and reads them: what the official schema
+// rejects gives no agent, and what it accepts gives one unless a rule stops it that no JSON Schema
+// can see.
 func TestParseKeepsTheVerdict(t *testing.T) {
 	corpus := documents(t)
 	want := readVerdicts(t, corpus)
@@ -89,9 +90,9 @@ func TestParseKeepsTheVerdict(t *testing.T) {
 	}
 }
 
-// TestVerdictsNeedEveryKeyword takes each keyword out of our schema, one after the other. For each the
-// differential test must hold a document, its witness, whose verdict changes: else that test would not have
-// noticed the absence. Witnesses are looked for with -update and kept in testdata.
+// TestVerdictsNeedEveryKeyword takes each keyword out of our schema, one after the other. For each
+// the differential test must hold a document, its witness, whose verdict changes: else that test
+// would not have noticed the absence. Witnesses are looked for with -update and kept in testdata.
 func TestVerdictsNeedEveryKeyword(t *testing.T) {
 	corpus := documents(t)
 	docs, want := corpus.docs, readVerdicts(t, corpus)
@@ -147,7 +148,8 @@ func weakened(t *testing.T) iter.Seq2[string, *jsonschema.Schema] {
 	}
 }
 
-// asserts tells whether the place of our schema is a keyword, or an item of one, that can reject something.
+// asserts reports whether the place of our schema is a keyword, or an item of one, that can reject
+// something.
 func asserts(at []string) bool {
 	if len(at) == 0 || slices.Contains(at, "if") {
 		return false // of an if: without `required` a missing id is reported seven times, but rejected all the same
@@ -293,8 +295,8 @@ func officialSchema(t *testing.T) (*jsonschema.Schema, bool) {
 	return s, true
 }
 
-// record is what testdata keeps of the official verdicts: one bit for each document, and the digest of the
-// documents that the bits are about.
+// record is what testdata keeps of the official verdicts: one bit for each document, and the digest
+// of the documents that the bits are about.
 type record struct {
 	Documents int    `json:"documents"`
 	Digest    string `json:"digest"`

@@ -240,8 +240,8 @@ func TestParsePath(t *testing.T) {
 	}
 }
 
-// TestPathsAreWhatTheGrammarSays draws texts near the grammar: those and only those that follow it are read,
-// and the path is the text.
+// TestPathsAreWhatTheGrammarSays draws texts near the grammar: those and only those that follow it
+// are read, and the path is the text.
 func TestPathsAreWhatTheGrammarSays(t *testing.T) {
 	segment := rapid.SampledFrom([]string{"parent", "input", "output", "a", "_b", "C9", "[]", "", "9", "a-b", "é", "x[]"})
 	rapid.Check(t, func(t *rapid.T) {
@@ -274,8 +274,8 @@ func TestVendorIDs(t *testing.T) {
 	}
 }
 
-// TestUnknownFieldsNeverStop adds unknown fields everywhere in good files: they still load, each is reported,
-// and x- fields are not.
+// TestUnknownFieldsNeverStop adds unknown fields everywhere in good files: they still load, each is
+// reported, and x- fields are not.
 func TestUnknownFieldsNeverStop(t *testing.T) {
 	good := agents(t, "good")
 	rapid.Check(t, func(t *rapid.T) {
@@ -344,8 +344,9 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestManyMistakes: the time that a file takes grows with its size and not faster, so a hostile one is bounded
-// by the size that is read at all. Each case would take minutes if something looked back at the whole file.
+// TestManyMistakes: the time that a file takes grows with its size and not faster, so a hostile one
+// is bounded by the size that is read at all. Each case would take minutes if something looked back
+// at the whole file.
 func TestManyMistakes(t *testing.T) {
 	const n = 20_000
 	lines := func(format string) string {

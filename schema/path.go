@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Path is a path expression, `source.direction.field(.field | .[])*` (Agent Format, path expressions).
+// Path is a path expression, `source.direction.field(.field | .[])*` (Agent Format, path
+// expressions).
 type Path struct {
 	Source    string   // "parent" or the alias of a step
 	Direction string   // "input" or "output"
@@ -18,7 +19,7 @@ const parent = "parent"
 // pathForm is what authors are told when a path is not one.
 const pathForm = "source.direction.field, such as parent.input.query or researcher.output.result"
 
-// iterates tells whether the path walks the items of a list.
+// iterates reports whether the path walks the items of a list.
 func (p Path) iterates() bool {
 	for _, f := range p.Fields {
 		if f == "[]" {
@@ -71,7 +72,7 @@ func badSegment(i int, s string) (message, expected string) {
 	}
 }
 
-// isName tells whether s may be an alias or a field of a path: [A-Za-z_][A-Za-z0-9_]*.
+// isName reports whether s may be an alias or a field of a path: [A-Za-z_][A-Za-z0-9_]*.
 func isName(s string) bool {
 	for i, c := range []byte(s) {
 		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'

@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// agent fills the typed agent from a document that has passed the JSON Schema. Reading is total all the same:
-// a node of an unexpected kind reads as absent.
+// agent fills the typed agent from a document that has passed the JSON Schema. Reading is total all
+// the same: a node of an unexpected kind reads as absent.
 func (r *reader) agent(file string, doc *yamldoc.Document) *Agent {
 	root := doc.Root
 	version := root.Get("schema_version")
@@ -179,7 +179,8 @@ func readReact(n *yamldoc.Node) *React {
 		Model: text(n.Get("model")), Provider: text(n.Get("provider")), ToolChoice: text(n.Get("tool_choice")),
 		MaxSteps: countOr(n.Get("max_steps"), 10),
 	}
-	// Its problems are for lint: the prompt is no approval message, the names in it are the agent's inputs.
+	// Its problems are for lint: the prompt is no approval message, the names in it are the agent's
+	// inputs.
 	if prompt := n.Get("user_prompt_template"); isText(prompt) {
 		parsed, _ := template.Parse(prompt.Text)
 		react.UserPromptTemplate = &Template{Text: prompt.Text, Parsed: parsed, Node: prompt}
@@ -225,7 +226,8 @@ func readMappings(n *yamldoc.Node) []Mapping {
 	return mappings
 }
 
-// readOutput reads output_from. A bare text is a strategy if it is one of their keywords, else an alias.
+// readOutput reads output_from. A bare text is a strategy if it is one of their keywords, else an
+// alias.
 func readOutput(n *yamldoc.Node, absent string) Output {
 	if n == nil {
 		return Output{Strategy: absent}
@@ -245,7 +247,7 @@ func readOutput(n *yamldoc.Node, absent string) Output {
 	return out
 }
 
-// isStrategy tells whether a bare output_from is a keyword.
+// isStrategy reports whether a bare output_from is a keyword.
 func isStrategy(s string) bool { return s == "last" || s == "first" || s == "merge" }
 
 func isText(n *yamldoc.Node) bool { return n != nil && n.Kind == yamldoc.String }
@@ -266,8 +268,8 @@ func boolean(n *yamldoc.Node, absent bool) bool {
 	return n.Bool
 }
 
-// count reads a whole number, nil when absent. A number over the range of int64 bounds as little as its
-// largest does.
+// count reads a whole number, nil when absent. A number over the range of int64 bounds as little as
+// its largest does.
 func count(n *yamldoc.Node) *int64 {
 	if n == nil || n.Kind != yamldoc.Number || !n.Finite {
 		return nil

@@ -106,7 +106,8 @@ func (c *references) output(p *ExecutionPolicy) {
 	}
 }
 
-// orStrategy adds to a finding about an unknown alias that a bare output_from may be a strategy too.
+// orStrategy adds to a finding about an unknown alias that a bare output_from may be a strategy
+// too.
 func (c *references) orStrategy(f *diag.Finding, name string) {
 	if !isText(c.agent.Policy.Config.Get("output_from")) {
 		return
@@ -117,8 +118,8 @@ func (c *references) orStrategy(f *diag.Finding, name string) {
 	}
 }
 
-// keywordClash reports a bare last, first or merge where an agent of that name is declared too. The object
-// form says which one is meant.
+// keywordClash reports a bare last, first or merge where an agent of that name is declared too. The
+// object form says which one is meant.
 func (c *references) keywordClash(out Output) {
 	if !isText(c.agent.Policy.Config.Get("output_from")) {
 		return
@@ -203,7 +204,7 @@ func (c *references) path(at func(offset, length int) diag.Range, text string, s
 	return p, true
 }
 
-// check tells whether a path reads something that exists when it is read.
+// check reports whether a path reads something that exists when it is read.
 func (s sources) check(p Path) (diag.Finding, bool) {
 	f := diag.Finding{Rule: ruleUnknownSource, Severity: diag.Error}
 	switch {

@@ -9,15 +9,16 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// Violations asks a JSON Schema about a document and returns its failures as findings at the places that they
-// speak of; each stops the load. A number that is not finite is no JSON at all, so then only such numbers are
-// reported. Governance policies are judged by it too.
+// Violations asks a JSON Schema about a document and returns its failures as findings at the places
+// that they speak of; each stops the load. A number that is not finite is no JSON at all, so then
+// only such numbers are reported. Governance policies are judged by it too.
 func Violations(root *yamldoc.Node, s *jsonschema.Schema) []diag.Finding {
 	_, findings := violations(root, s)
 	return findings
 }
 
-// violations is Violations with the failures behind them; there are none of numbers that are not finite.
+// violations is Violations with the failures behind them; there are none of numbers that are not
+// finite.
 func violations(root *yamldoc.Node, s *jsonschema.Schema) (failures []jsonschema.Failure, findings []diag.Finding) {
 	if findings = notFinite(root, nil); len(findings) > 0 {
 		return nil, findings
@@ -83,7 +84,8 @@ func (l locator) violation(failure jsonschema.Failure) diag.Finding {
 	return f
 }
 
-// inWords says in words what a pattern or an alternative of the JSON Schema wants, "" when it speaks for itself.
+// inWords says in words what a pattern or an alternative of the JSON Schema wants, "" when it
+// speaks for itself.
 func inWords(failure jsonschema.Failure) string {
 	if len(failure.Path) == 0 {
 		return ""
@@ -105,7 +107,8 @@ func inWords(failure jsonschema.Failure) string {
 	return ""
 }
 
-// wrongType words the two mistakes that YAML invites: a key with nothing behind it, and text without quotes.
+// wrongType words the two mistakes that YAML invites: a key with nothing behind it, and text
+// without quotes.
 func (s spot) wrongType(f *diag.Finding) {
 	switch {
 	case s.node.Kind == yamldoc.Null && s.key != nil:
@@ -115,7 +118,8 @@ func (s spot) wrongType(f *diag.Finding) {
 	}
 }
 
-// prefixed puts the path before a message, as an author would say it: action_space.local_tools[0].alias.
+// prefixed puts the path before a message, as an author would say it:
+// action_space.local_tools[0].alias.
 func prefixed(path []string, message string) string {
 	var places []place
 	for _, p := range path {
@@ -135,7 +139,8 @@ type spot struct {
 	node, key *yamldoc.Node
 }
 
-// locator finds nodes by their paths. It keeps an index of each mapping on the way, as failures may be many.
+// locator finds nodes by their paths. It keeps an index of each mapping on the way, as failures may
+// be many.
 type locator struct {
 	root  *yamldoc.Node
 	index map[*yamldoc.Node]map[string]int
@@ -182,7 +187,8 @@ func (l locator) key(n *yamldoc.Node, name string) *yamldoc.Node {
 	return nil
 }
 
-// head is the range to show for something that a mapping lacks: its key, or the first of its own keys.
+// head is the range to show for something that a mapping lacks: its key, or the first of its own
+// keys.
 func (s spot) head() diag.Range {
 	switch {
 	case s.key != nil:

@@ -63,7 +63,8 @@ func TestViolationsOfAnotherSchema(t *testing.T) {
 	}
 }
 
-// TestLocateStopsWhereThePathDoes: a path that a document does not have leads to the last value on it.
+// TestLocateStopsWhereThePathDoes: a path that a document does not have leads to the last value on
+// it.
 func TestLocateStopsWhereThePathDoes(t *testing.T) {
 	doc, _ := yamldoc.Parse("", []byte("a: [b, {c: d}]"), yamldoc.Limits{})
 	l := locator{root: doc.Root, index: map[*yamldoc.Node]map[string]int{}}

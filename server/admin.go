@@ -186,20 +186,15 @@ func (x *exchange) stats() error {
 }
 
 func (x *exchange) listTokens() error {
-	tokens, err := x.cfg.Store.Tokens(x.r.Context(), x.tenant())
+	all, err := x.cfg.Store.Tokens(x.r.Context(), x.tenant())
 	if err != nil {
 		return err
 	}
-	out := openapi.Tokens{Tokens: make([]openapi.Token, len(tokens))}
-	for i, t := range tokens {
-		out.Tokens[i] = shown(t)
+	out := openapi.Tokens{Tokens: make([]openapi.Token, len(all))}
+	for i, t := range all {
+		out.Tokens[i] = tokens.Shown(t)
 	}
 	return x.answer(http.StatusOK, out)
-}
-
-// shown is a token without its hash.
-func shown(t store.Token) openapi.Token {
-	return openapi.Token{ID: t.ID, Tenant: t.Tenant, Name: t.Name, Scopes: some(t.Scopes), Agents: t.Agents, Person: t.Person, Maker: t.Maker, Created: t.Created, Expires: t.Expires, Revoked: t.Revoked}
 }
 
 // maker makes and ends tokens for this server.
@@ -233,7 +228,7 @@ func (x *exchange) createToken() error {
 	}
 	x.wake()
 
-	return x.answer(http.StatusCreated, openapi.CreatedToken{Token: shown(t), Secret: secret})
+	return x.answer(http.StatusCreated, openapi.CreatedToken{Token: tokens.Shown(t), Secret: secret})
 }
 
 // tokenAct is what people are shown of a token that is to be made. It is the same each time that the token is asked for.

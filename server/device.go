@@ -58,5 +58,5 @@ func (x *exchange) takeDeviceToken() error {
 	}
 	x.wake()
 
-	return x.answer(http.StatusCreated, openapi.CreatedToken{Token: shown(t), Secret: secret})
+	return x.answer(http.StatusCreated, openapi.CreatedToken{Token: tokens.Shown(t), Secret: secret})
 }

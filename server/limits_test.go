@@ -97,7 +97,7 @@ func TestH6_BodiesWeighWhatTheyTake(t *testing.T) {
 			took := peak(func() {
 				call := &resolve.Call{Kind: resolve.Tool, Tool: "trade", Args: bytes.Clone([]byte(args))}
 				out, err := h.svc.Open(t.Context(), approval.OpenInput{Tenant: "acme", Asker: approval.Asker{Token: "rt"}, Agent: "desk", Call: call})
-				if err != nil || out.Outcome != approval.OpenPending {
+				if err != nil || out.Outcome != resolve.Ask {
 					t.Errorf("%+v, %v", out, err)
 				}
 			})

@@ -74,12 +74,12 @@ func (x *exchange) openRequest() error {
 		return err
 	}
 	x.wake()
-	x.metrics.called(string(opened.Outcome))
+	x.metrics.called(opened.Word())
 	return x.opened(opened)
 }
 
 func (x *exchange) opened(o *approval.Opened) error {
-	if o.Outcome != approval.OpenPending || o.Shared {
+	if o.Outcome != resolve.Ask || o.Shared {
 		return x.answer(http.StatusOK, o)
 	}
 	x.w.Header().Set("Location", "/v1/requests/"+o.Request.ID)

@@ -9,7 +9,6 @@ package server
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +25,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/administration"
@@ -370,11 +370,8 @@ func (x *exchange) answer(status int, v any) error {
 
 // encode writes JSON as it is: no escapes for HTML, which would change texts that were signed or bound.
 func encode(v any) ([]byte, error) {
-	var out strings.Builder
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return []byte(out.String()), err
+	text, err := jsonmsg.Marshal(v)
+	return append(text, '\n'), err
 }
 
 // wake tells the sealer that there is something to seal.

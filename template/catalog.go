@@ -83,7 +83,8 @@ func catalog() [9]entry {
 	}
 }
 
-// reference is a variable's name taken apart: a root and, for documents, the path below it ("" for the whole document).
+// reference is a variable's name taken apart: a root and, for documents, the path below it ("" for
+// the whole document).
 type reference struct {
 	root     root
 	path     string
@@ -105,7 +106,8 @@ func refer(name string) reference {
 
 func (r reference) in(ctx Context) bool { return r.contexts>>ctx&1 == 1 }
 
-// Variables returns the catalog's names for a context. Below tool_args, skill_args and parent.input any path is allowed.
+// Variables returns the catalog's names for a context. Below tool_args, skill_args and parent.input
+// any path is allowed.
 func Variables(ctx Context) []string {
 	var names []string
 	for _, e := range catalog() {
@@ -127,8 +129,9 @@ func Check(ctx Context, name string) Fit {
 	return Known
 }
 
-// Suggest returns the name that an author probably meant by one that does not fit the context: the same thing by the context's
-// own name, a name spelt nearly so, or else the argument of that name. It returns "" for a name that fits.
+// Suggest returns the name that an author probably meant by one that does not fit the context: the
+// same thing by the context's own name, a name spelt nearly so, or else the argument of that name.
+// It returns "" for a name that fits.
 func Suggest(ctx Context, name string) string {
 	r := refer(name)
 	switch {
@@ -142,7 +145,8 @@ func Suggest(ctx Context, name string) string {
 	return suggestUnknown(ctx, name)
 }
 
-// suggestUnknown looks for a misspelt root; an unknown name is otherwise most often an argument without its prefix.
+// suggestUnknown looks for a misspelt root; an unknown name is otherwise most often an argument
+// without its prefix.
 func suggestUnknown(ctx Context, name string) string {
 	head, rest, _ := strings.Cut(name, ".")
 	switch near := diag.Nearest(head, Variables(ctx)); near {

@@ -7,15 +7,17 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Facts is what is known of the call, the source of every variable. An empty string and an Absent value mean "not known".
+// Facts is what is known of the call, the source of every variable. An empty string and an Absent
+// value mean "not known".
 type Facts struct {
 	ToolName    string // the local tool's alias; for MCP tools, which have none, the tool's name
 	MCPServer   string // alias
 	SkillID     string
 	RemoteAgent string // alias
 
-	// AgentAlias has two meanings in the standard. For tools and skills it is the executing agent's own alias; a root agent has
-	// none, then agent_alias shows AgentID. For delegation it is the alias of the agent that is being called.
+	// AgentAlias has two meanings in the standard. For tools and skills it is the executing agent's
+	// own alias; a root agent has none, then agent_alias shows AgentID. For delegation it is the
+	// alias of the agent that is being called.
 	AgentAlias string
 	AgentID    string // metadata.id of the executing agent; for delegation that is the parent
 
@@ -74,7 +76,8 @@ func (f *Facts) alias(ctx Context) string {
 	return f.AgentID
 }
 
-// remote is the remote agent's alias: in a delegation that is the agent being called, by either field.
+// remote is the remote agent's alias: in a delegation that is the agent being called, by either
+// field.
 func (f *Facts) remote(ctx Context) string {
 	if f.RemoteAgent == "" && ctx == RemoteDelegation {
 		return f.AgentAlias
@@ -82,7 +85,8 @@ func (f *Facts) remote(ctx Context) string {
 	return f.RemoteAgent
 }
 
-// documentText reads a path below v. The whole document is always JSON, even if it is just a string.
+// documentText reads a path below v. The whole document is always JSON, even if it is just a
+// string.
 func documentText(v value.Value, path string) (safetext.Value, bool) {
 	if path == "" {
 		return jsonText(v)
@@ -102,8 +106,8 @@ func jsonText(v value.Value) (safetext.Value, bool) {
 	return safetext.Value{Text: string(v.AppendJSON(nil)), JSON: true}, true
 }
 
-// Default is the message for a call whose rule has no template: who asks to do what, with all arguments. Names are quoted, so
-// that none can pose as part of the sentence.
+// Default is the message for a call whose rule has no template: who asks to do what, with all
+// arguments. Names are quoted, so that none can pose as part of the sentence.
 func Default(ctx Context, f *Facts) string {
 	text, _ := defaultText(ctx, f)
 	return text

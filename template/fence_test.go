@@ -15,7 +15,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// These tests are the fence around mustache: one for each hazard that was found in it (docs of the dependency, section 4).
+// These tests are the fence around mustache: one for each hazard that was found in it (docs of the
+// dependency, section 4).
 
 // Whatever the author writes, mustache is given variables named v0, v1, t2… and nothing else.
 func TestFenceMustacheSeesGeneratedNamesOnly(t *testing.T) {
@@ -47,7 +48,8 @@ func TestFenceProperties(t *testing.T) {
 	})
 }
 
-// The message is the author's text with each value shown in its place, computed here without a template.
+// The message is the author's text with each value shown in its place, computed here without a
+// template.
 func TestRenderIsConcatenation(t *testing.T) {
 	literal := rapid.SampledFrom([]string{"Pay ", "$", "\n", "{ ", " }", "a\tb", ".", "é "})
 	rapid.Check(t, func(t *rapid.T) {
@@ -109,7 +111,8 @@ func TestFenceNumbersKeepTheirLexeme(t *testing.T) {
 	}
 }
 
-// Mustache decides by a variable of the process whether a missing name is an error: it must not matter.
+// Mustache decides by a variable of the process whether a missing name is an error: it must not
+// matter.
 func TestFenceProcessWideStrictness(t *testing.T) {
 	mustache.AllowMissingVariables = false
 	defer func() { mustache.AllowMissingVariables = true }()

@@ -136,7 +136,8 @@ func (s *scanner) invisible(text string, base int) {
 	}
 }
 
-// isLogic reports whether a tag starts like one of mustache's other tags, those of inheritance and pragmas included.
+// isLogic reports whether a tag starts like one of mustache's other tags, those of inheritance and
+// pragmas included.
 func isLogic(tag string) bool { return logicWord(tag) != "" }
 
 func logicWord(tag string) string {
@@ -165,7 +166,8 @@ func logicWord(tag string) string {
 	return ""
 }
 
-// validName reports whether name is an identifier and, after dots, keys of any visible characters but braces and white space.
+// validName reports whether name is an identifier and, after dots, keys of any visible characters
+// but braces and white space.
 func validName(name string) bool {
 	segments := strings.Split(name, ".")
 	if !isIdentifier(segments[0]) {

@@ -225,8 +225,8 @@ func FuzzRender(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, hostile string) { checkTemplate(t, text, hostile) })
 }
 
-// forbidden reports whether no message may show a character of a value. Line feed, tab and our own isolates are judged by each
-// test.
+// forbidden reports whether no message may show a character of a value. Line feed, tab and our own
+// isolates are judged by each test.
 func forbidden(r rune) bool {
 	return safetext.Hidden(r) && r != '\n' && r != '\t' && !strings.ContainsRune(safetext.Isolate+safetext.PopIsolate, r)
 }

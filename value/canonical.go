@@ -19,13 +19,14 @@ func SumCanonical(b []byte) Digest { return sha256.Sum256(b) }
 // Digest is the SHA-256 of the canonical form.
 func (v Value) Digest() Digest { return SumCanonical(v.AppendCanonical(nil)) }
 
-// AppendJSON writes v compactly, in source order, with numbers as they were spelt. An Absent value is written as null.
+// AppendJSON writes v compactly, in source order, with numbers as they were spelt. An Absent value
+// is written as null.
 func (v Value) AppendJSON(dst []byte) []byte {
 	return v.append(dst, Num.appendText, false)
 }
 
-// AppendCanonical writes v by RFC 8785: no white space, keys ordered by their UTF-16 code units, the shortest escapes,
-// and numbers as Num.Canonical has them.
+// AppendCanonical writes v by RFC 8785: no white space, keys ordered by their UTF-16 code units,
+// the shortest escapes, and numbers as Num.Canonical has them.
 func (v Value) AppendCanonical(dst []byte) []byte {
 	return v.append(dst, Num.appendCanonical, true)
 }
@@ -78,8 +79,9 @@ func appendObject(dst []byte, members []Member, number func(Num, []byte) []byte,
 	return append(dst, '}')
 }
 
-// cmpUTF16 orders as UTF-16 code units do. That is the order of the UTF-8 bytes but for code points above U+FFFF (first
-// byte 0xf0 and up): their surrogates stand before U+E000 to U+FFFF (first byte 0xee or 0xef).
+// cmpUTF16 orders as UTF-16 code units do. That is the order of the UTF-8 bytes but for code points
+// above U+FFFF (first byte 0xf0 and up): their surrogates stand before U+E000 to U+FFFF (first byte
+// 0xee or 0xef).
 func cmpUTF16(a, b string) int {
 	for i := range min(len(a), len(b)) {
 		x, y := a[i], b[i]

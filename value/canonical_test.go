@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The documents of RFC 8785, sections 3.2.2 to 3.2.4. Its array holds 333333333.33333329, which the RFC rounds to
-// 333333333.3333333 since a reader into doubles would; here such digits stay (TestCanonicalKeepsWhatADoubleWouldRound),
-// so the rounded number stands in its place.
+// The documents of RFC 8785, sections 3.2.2 to 3.2.4. Its array holds 333333333.33333329, which the
+// RFC rounds to 333333333.3333333 since a reader into doubles would; here such digits stay
+// (TestCanonicalKeepsWhatADoubleWouldRound), so the rounded number stands in its place.
 func TestCanonicalOfRFC8785(t *testing.T) {
 	for _, tt := range []struct{ name, src, want string }{
 		{"primitives", `{

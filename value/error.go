@@ -56,8 +56,8 @@ func goError(code ErrorCode, detail string) *Error {
 	return &Error{Code: code, Offset: -1, Detail: detail}
 }
 
-// at adds the outer segment of the path to an error that comes up from an element or a member. What is too large is so
-// as a whole.
+// at adds the outer segment of the path to an error that comes up from an element or a member. What
+// is too large is so as a whole.
 func (e *Error) at(segment string) *Error {
 	if e.Code == TooLarge {
 		return e

@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// This file says what is wrong with a text and how to mend it. Nothing here runs on a sound document.
+// This file says what is wrong with a text and how to mend it. Nothing here runs on a sound
+// document.
 
 // found names what stands at text[offset:].
 func found(text string, offset int) string {

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Fill does for a decoded Go value (see FromGo) what Scan does for text: it checks all of it and fills sc.Slots and
-// sc.Top. Integers, integral floats, json.Number, texts and booleans need no allocation. The value must not change
-// during the call nor while the slots are in use.
+// Fill does for a decoded Go value (see FromGo) what Scan does for text: it checks all of it and
+// fills sc.Slots and sc.Top. Integers, integral floats, json.Number, texts and booleans need no
+// allocation. The value must not change during the call nor while the slots are in use.
 func (s *Shape) Fill(doc any, lim Limits, sc *Scratch) error {
 	sc.prepare(s.slots)
 	f := filler{budget: newBudget(lim), nodes: s.nodes, sc: sc}
@@ -18,15 +18,16 @@ func (s *Shape) Fill(doc any, lim Limits, sc *Scratch) error {
 		return nil
 	}
 	sc.Reset()
-	// Maps are walked in any order, so of several faults any may have been met. FromGo always tells the same one.
+	// Maps are walked in any order, so of several faults any may have been met. FromGo always tells
+	// the same one.
 	if _, err := FromGo(doc, lim); err != nil {
 		return err
 	}
 	return goError(UnsupportedType, "the value changed while it was read")
 }
 
-// Look is Fill for a map that a JSON decoder made: it checks only what the slots read, by looking it up. What nobody reads
-// is taken on trust.
+// Look is Fill for a map that a JSON decoder made: it checks only what the slots read, by looking
+// it up. What nobody reads is taken on trust.
 func (s *Shape) Look(doc map[string]any, lim Limits, sc *Scratch) error {
 	sc.prepare(s.slots)
 	sc.Top = Object
@@ -77,7 +78,8 @@ func (l *looker) fill(v any, at int32, level int) bool {
 	return f.value(v, at, f.lim.MaxDepth-level) != Absent
 }
 
-// leaf fills a slot from the ordinary kinds of value, for which there is nothing to count. It is false for all others.
+// leaf fills a slot from the ordinary kinds of value, for which there is nothing to count. It is
+// false for all others.
 func leaf(v any, s *Slot) bool {
 	switch v := v.(type) {
 	case float64:
@@ -273,7 +275,8 @@ type name struct {
 	text string
 }
 
-// distinct closes a map: Object, or Absent if two of its keys, the names from outer on, count as one.
+// distinct closes a map: Object, or Absent if two of its keys, the names from outer on, count as
+// one.
 func (f *filler) distinct(outer int) Kind {
 	open := f.sc.names[outer:]
 	kind := Object

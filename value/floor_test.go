@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// The floor is what a person writes by hand for speed: one pass that checks the syntax and fills slots, and nothing
-// else. No duplicate keys, no UTF-8, no surrogates, no limits, no exact numbers. Scan is measured against it, both
-// interleaved in one process, since absolute times on a shared machine say little.
+// The floor is what a person writes by hand for speed: one pass that checks the syntax and fills
+// slots, and nothing else. No duplicate keys, no UTF-8, no surrogates, no limits, no exact numbers.
+// Scan is measured against it, both interleaved in one process, since absolute times on a shared
+// machine say little.
 
 type floorSlot struct {
 	kind Kind
@@ -256,7 +257,8 @@ func TestFloorReadsTheSame(t *testing.T) {
 	}
 }
 
-// BenchmarkScanOverFloor reports the tenth percentile of interleaved bursts of both and their ratio.
+// BenchmarkScanOverFloor reports the tenth percentile of interleaved bursts of both and their
+// ratio.
 func BenchmarkScanOverFloor(b *testing.B) {
 	for _, w := range workloads() {
 		b.Run(w.name, func(b *testing.B) {

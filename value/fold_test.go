@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestH7_KeysThatFoldAlikeAreRefused: whoever reads without regard to case takes the one of two keys that nobody decided about.
+// TestH7_KeysThatFoldAlikeAreRefused: whoever reads without regard to case takes the one of two
+// keys that nobody decided about.
 func TestH7_KeysThatFoldAlikeAreRefused(t *testing.T) {
 	long := strings.Repeat("key ", 40)
 	for _, tt := range []struct{ src, message string }{
@@ -47,7 +48,8 @@ func TestH7_KeysThatFoldAlikeAreRefused(t *testing.T) {
 	}
 }
 
-// TestH7_RepeatedKeysKeepTheirOwnCode, also beside keys that fold alike; of several pairs that whose second comes first.
+// TestH7_RepeatedKeysKeepTheirOwnCode, also beside keys that fold alike; of several pairs that
+// whose second comes first.
 func TestH7_RepeatedKeysKeepTheirOwnCode(t *testing.T) {
 	many := func(pairs ...string) string {
 		var b strings.Builder
@@ -84,7 +86,8 @@ func foldedKeys(t *rapid.T) []string {
 	return rapid.SliceOfNDistinct(key, 0, 40, rapid.ID[string]).Draw(t, "keys")
 }
 
-// TestH7_AllReadersFoldAsEncodingJSONDoes: the scan, the tree, Go values, and a map of the keys as strings.EqualFold has them.
+// TestH7_AllReadersFoldAsEncodingJSONDoes: the scan, the tree, Go values, and a map of the keys as
+// strings.EqualFold has them.
 func TestH7_AllReadersFoldAsEncodingJSONDoes(t *testing.T) {
 	sc := &Scratch{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -127,7 +130,8 @@ func TestH7_AllReadersFoldAsEncodingJSONDoes(t *testing.T) {
 	})
 }
 
-// The hash of keys that fold alike is one, whatever their length in bytes: otherwise they would never be compared.
+// The hash of keys that fold alike is one, whatever their length in bytes: otherwise they would
+// never be compared.
 func TestH7_HashFolds(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
@@ -158,8 +162,8 @@ func TestH7_FoldingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestH7_FoldingTakesLinearTime: keys made to collide, in case or in both ends, cost in proportion to their bytes. Pairs
-// compared one by one would take a hundred times as long.
+// TestH7_FoldingTakesLinearTime: keys made to collide, in case or in both ends, cost in proportion
+// to their bytes. Pairs compared one by one would take a hundred times as long.
 func TestH7_FoldingTakesLinearTime(t *testing.T) {
 	object := func(n int, key func(i int) string) []byte {
 		var b strings.Builder
@@ -168,7 +172,8 @@ func TestH7_FoldingTakesLinearTime(t *testing.T) {
 		}
 		return []byte("{" + b.String()[1:] + "}")
 	}
-	// mixed writes a long key in capital or small letters, one by one as the bits of i say, between ends that are alike.
+	// mixed writes a long key in capital or small letters, one by one as the bits of i say, between
+	// ends that are alike.
 	mixed := func(letters string, length int) func(i int) string {
 		return func(i int) string {
 			var b strings.Builder

@@ -9,9 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// FromGo takes over a decoded Go value: nil, bool, string, every integer and float type, json.Number, json.RawMessage,
-// []any, map[string]any (keys in sorted order) and Value. As in encoding/json a nil map, slice or raw message is null.
-// Everything is checked as Parse does; the error is an *Error with a Path.
+// FromGo takes over a decoded Go value: nil, bool, string, every integer and float type,
+// json.Number, json.RawMessage, []any, map[string]any (keys in sorted order) and Value. As in
+// encoding/json a nil map, slice or raw message is null. Everything is checked as Parse does; the
+// error is an *Error with a Path.
 func FromGo(v any, lim Limits) (Value, error) {
 	r := goReader{newBudget(lim)}
 	out, err := r.value(v, r.lim.MaxDepth)
@@ -21,8 +22,9 @@ func FromGo(v any, lim Limits) (Value, error) {
 	return out, nil
 }
 
-// budget is what Limits leaves for the rest of a Go value. Every value costs one byte, and texts, keys and raw messages
-// their length. It also ends walks through values that share their parts many times over.
+// budget is what Limits leaves for the rest of a Go value. Every value costs one byte, and texts,
+// keys and raw messages their length. It also ends walks through values that share their parts many
+// times over.
 type budget struct {
 	lim    Limits
 	bytes  int

@@ -28,8 +28,8 @@ func (p *scanner) keyText(k keyRef) string {
 	return p.text[k.start:k.end]
 }
 
-// repeats reports, as an error, that key counts as one of keys[outer:]. In large objects, and for long keys that share a
-// hash, it leaves that to anyRepeated: later is true then.
+// repeats reports, as an error, that key counts as one of keys[outer:]. In large objects, and for
+// long keys that share a hash, it leaves that to anyRepeated: later is true then.
 func (p *scanner) repeats(outer int, key keyRef) (repeated, later bool) {
 	open := p.keys[outer:]
 	if len(open) >= manyKeys {
@@ -52,7 +52,8 @@ func (p *scanner) repeats(outer int, key keyRef) (repeated, later bool) {
 	return false, false
 }
 
-// anyRepeated reports, as an error, that two of keys[outer:] count as one: the pair whose second stands first.
+// anyRepeated reports, as an error, that two of keys[outer:] count as one: the pair whose second
+// stands first.
 func (p *scanner) anyRepeated(outer int) bool {
 	open := p.keys[outer:]
 	slices.SortFunc(open, func(a, b keyRef) int {
@@ -101,14 +102,15 @@ func repetition(first, second string) (code ErrorCode, detail string) {
 		shorten(first), shorten(second))
 }
 
-// mix makes a hash of the two ends of a key. Bit 5 is what tells capital from small letters in ASCII: it is left out.
+// mix makes a hash of the two ends of a key. Bit 5 is what tells capital from small letters in
+// ASCII: it is left out.
 func mix(first, last uint64) uint32 {
 	const spaces = ' ' * ones
 	return uint32(((first | spaces) ^ bits.RotateLeft64(last|spaces, 29)) * 0x9E3779B97F4A7C15 >> 32)
 }
 
-// ends is the first and last eight bytes of s as little-endian words, or all of it padded with zeros. Up to 16 bytes
-// nothing is left out.
+// ends is the first and last eight bytes of s as little-endian words, or all of it padded with
+// zeros. Up to 16 bytes nothing is left out.
 func ends(s string) (first, last uint64) {
 	n := len(s)
 	switch {

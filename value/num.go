@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Num is an exact decimal number, as large and as long as a document writes it, as long as a double comes near it.
-// The zero value is 0. Compare with Cmp: == tells spellings apart.
+// Num is an exact decimal number, as large and as long as a document writes it, as long as a double
+// comes near it. The zero value is 0. Compare with Cmp: == tells spellings apart.
 type Num struct {
 	lex string // source lexeme, "" when made from a Go number
 
-	// A narrow number is ±mant × 10^exp with at most 19 digits. A wide one has more: mant holds the first 19
-	// significant digits, exp the power of ten of the very first, and lex all of them.
+	// A narrow number is ±mant × 10^exp with at most 19 digits. A wide one has more: mant holds the
+	// first 19 significant digits, exp the power of ten of the very first, and lex all of them.
 	mant uint64
 	exp  int32
 	neg  bool
@@ -24,8 +24,9 @@ type Num struct {
 // maxDigits is how many decimal digits always fit in the mantissa.
 const maxDigits = 19
 
-// ParseNum reads a number in JSON's grammar. It refuses, with code number-range, what no double comes near: what
-// overflows and what is not zero but rounds to it, since readers disagree about those.
+// ParseNum reads a number in JSON's grammar. It refuses, with code number-range, what no double
+// comes near: what overflows and what is not zero but rounds to it, since readers disagree about
+// those.
 func ParseNum(lex string) (Num, error) {
 	n, end, fault := scanWhole(lex)
 	if fault != "" {
@@ -108,7 +109,8 @@ func wholeFloat(f float64) (int64, bool) {
 	return i, float64(i) == f && i < 1<<53 && i > -1<<53
 }
 
-// Cmp is -1, 0 or +1 as a is less than, equal to or greater than b. It is exact and allocates nothing.
+// Cmp is -1, 0 or +1 as a is less than, equal to or greater than b. It is exact and allocates
+// nothing.
 func (a Num) Cmp(b Num) int { return a.CmpTo(&b) }
 
 // CmpTo is Cmp without copying, for hot paths.
@@ -140,8 +142,8 @@ func (n Num) sign() int {
 	return 1
 }
 
-// cmpMagnitude compares two numbers other than zero without their signs: by the power of their first digit, then by
-// their first 19 digits, then by the rest.
+// cmpMagnitude compares two numbers other than zero without their signs: by the power of their
+// first digit, then by their first 19 digits, then by the rest.
 func cmpMagnitude(a, b Num) int {
 	if a.exp == b.exp && !a.wide && !b.wide {
 		return cmp.Compare(a.mant, b.mant)
@@ -203,7 +205,7 @@ func nextDigit(s string) (byte, string) {
 	return s[0], s[1:]
 }
 
-// IsInt tells whether the number has no fraction: 1.0 and 1e2 have none.
+// IsInt reports whether the number has no fraction: 1.0 and 1e2 have none.
 func (n Num) IsInt() bool {
 	switch {
 	case n.wide:
@@ -233,15 +235,17 @@ func (n Num) appendText(dst []byte) []byte {
 	return n.format(dst, math.MinInt32, math.MaxInt32)
 }
 
-// Canonical is the one text of this number: RFC 8785's layout over the exact digits. It is byte for byte RFC 8785
-// where that keeps the value, as it does for every number of up to 15 digits and every shortest double; where RFC 8785
-// would round to a neighbour (9007199254740993), the digits stay. So different numbers never have the same text.
+// Canonical is the one text of this number: RFC 8785's layout over the exact digits. It is byte for
+// byte RFC 8785 where that keeps the value, as it does for every number of up to 15 digits and
+// every shortest double; where RFC 8785 would round to a neighbour (9007199254740993), the digits
+// stay. So different numbers never have the same text.
 func (n Num) Canonical() string { return string(n.appendCanonical(nil)) }
 
 // appendCanonical uses ECMAScript's bounds for when an exponent is written.
 func (n Num) appendCanonical(dst []byte) []byte { return n.format(dst, -7, 21) }
 
-// format writes the number plainly if the power of its first digit is between low and high, both excluded, else as d.ddde±d.
+// format writes the number plainly if the power of its first digit is between low and high, both
+// excluded, else as d.ddde±d.
 func (n Num) format(dst []byte, low, high int) []byte {
 	if n.mant == 0 {
 		return append(dst, '0')
@@ -303,7 +307,8 @@ func (n Num) appendDigits(dst []byte) []byte {
 	return dst
 }
 
-// scanNum reads the longest number at s[i:]. On a fault (syntax or number-range) end is where it is.
+// scanNum reads the longest number at s[i:]. On a fault (syntax or number-range) end is where it
+// is.
 func scanNum(s string, i int) (n Num, end int, fault ErrorCode) {
 	start := i
 	if i < len(s) && s[i] == '-' {
@@ -339,7 +344,8 @@ func scanNum(s string, i int) (n Num, end int, fault ErrorCode) {
 	return n, i, ""
 }
 
-// scanLong finishes a number that has an exponent or may have too many digits: s[start:i] is its sign and digits.
+// scanLong finishes a number that has an exponent or may have too many digits: s[start:i] is its
+// sign and digits.
 func scanLong(s string, start, i int) (n Num, end int, fault ErrorCode) {
 	digits := s[start:i]
 	exp, i, ok := scanExponent(s, i)
@@ -370,7 +376,8 @@ func scanLong(s string, start, i int) (n Num, end int, fault ErrorCode) {
 	return n, i, ""
 }
 
-// scanExponent reads e±d at s[i:], if any. Exponents beyond any document's length are cut: they stay out of range.
+// scanExponent reads e±d at s[i:], if any. Exponents beyond any document's length are cut: they
+// stay out of range.
 func scanExponent(s string, i int) (exp, end int, ok bool) {
 	if i == len(s) || s[i]|0x20 != 'e' {
 		return 0, i, true
@@ -408,7 +415,7 @@ func powerAt(digits string, at int) int {
 	return point - at
 }
 
-// inRange tells whether the double nearest to d.ddd × 10^power is neither infinite nor zero.
+// inRange reports whether the double nearest to d.ddd × 10^power is neither infinite nor zero.
 func inRange(sig string, power int) bool {
 	if power < 308 && power > -324 {
 		return true

@@ -2,8 +2,8 @@ package value
 
 import "bytes"
 
-// Parse reads one JSON document strictly and builds its tree. It accepts exactly what Shape.Scan accepts, since that is
-// what validates. The error is an *Error.
+// Parse reads one JSON document strictly and builds its tree. It accepts exactly what Shape.Scan
+// accepts, since that is what validates. The error is an *Error.
 func Parse(src []byte, lim Limits) (Value, error) {
 	lim = lim.orDefault()
 	v, _, err := parse(src, lim, lim.MaxDepth)
@@ -25,14 +25,15 @@ func parse(src []byte, lim Limits, depth int) (v Value, values int, err *Error) 
 	return b.value(), p.values, nil
 }
 
-// A builder makes the tree of a text that is known to be sound. Texts without escapes share its memory.
+// A builder makes the tree of a text that is known to be sound. Texts without escapes share its
+// memory.
 type builder struct {
 	src  []byte
 	text string
 	pos  int
 
-	// What the open arrays and objects hold so far, innermost last: each is copied once, at its full length. The
-	// outermost object, which is all of ordinary arguments, keeps what is left.
+	// What the open arrays and objects hold so far, innermost last: each is copied once, at its
+	// full length. The outermost object, which is all of ordinary arguments, keeps what is left.
 	openItems   []Value
 	openMembers []Member
 	level       int
@@ -68,7 +69,8 @@ func (b *builder) space() {
 	}
 }
 
-// more steps over the opening bracket or comma and any space, and is false behind the closing bracket.
+// more steps over the opening bracket or comma and any space, and is false behind the closing
+// bracket.
 func (b *builder) more() bool {
 	b.space()
 	c := b.src[b.pos]

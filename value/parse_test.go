@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// refused are texts with the place and the reason that Parse, Scan and Fill (of the raw message) give.
+// refused are texts with the place and the reason that Parse, Scan and Fill (of the raw message)
+// give.
 var refused = []struct {
 	name, src string
 	code      ErrorCode
@@ -191,8 +192,9 @@ func TestManyKeys(t *testing.T) {
 	}
 }
 
-// Neither many keys, nor keys that all hash alike, nor many objects of the largest size that is compared pairwise take
-// more than in proportion. The bound is wide: quadratic work on these would take minutes.
+// Neither many keys, nor keys that all hash alike, nor many objects of the largest size that is
+// compared pairwise take more than in proportion. The bound is wide: quadratic work on these would
+// take minutes.
 func TestManyKeysTakeLinearTime(t *testing.T) {
 	write := func(n int, key func(i int) string) []byte {
 		var b strings.Builder

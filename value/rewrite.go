@@ -2,9 +2,9 @@ package value
 
 import "slices"
 
-// AppendCanonicalText writes a JSON text in its canonical form, as Parse and AppendCanonical do, without building its
-// tree: it takes memory for the keys of the objects that are open, and no more. The error is an *Error, and then dst is
-// as it was.
+// AppendCanonicalText writes a JSON text in its canonical form, as Parse and AppendCanonical do,
+// without building its tree: it takes memory for the keys of the objects that are open, and no
+// more. The error is an *Error, and then dst is as it was.
 func AppendCanonicalText(dst, src []byte, lim Limits) ([]byte, error) {
 	lim = lim.orDefault()
 	var keys [32]keyRef
@@ -17,8 +17,8 @@ func AppendCanonicalText(dst, src []byte, lim Limits) ([]byte, error) {
 	return w.out, nil
 }
 
-// rewriter writes a sound text anew, in the order in which it stands, and puts the members of each object in order when
-// the object is complete.
+// rewriter writes a sound text anew, in the order in which it stands, and puts the members of each
+// object in order when the object is complete.
 type rewriter struct {
 	builder
 	out     []byte

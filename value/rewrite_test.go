@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/internal/growth"
 )
 
-// drawText writes some JSON with every freedom that a text has: white space, escapes, spellings of numbers, the order
-// of keys.
+// drawText writes some JSON with every freedom that a text has: white space, escapes, spellings of
+// numbers, the order of keys.
 func drawText(t *rapid.T, depth int) string {
 	space := rapid.SampledFrom([]string{"", "", " ", "\n\t", "\r "})
 	text := func() string {
@@ -51,7 +51,8 @@ func drawText(t *rapid.T, depth int) string {
 	return "{" + space.Draw(t, "inside") + strings.Join(members, ",") + space.Draw(t, "end") + "}"
 }
 
-// TestCanonicalTextIsThatOfTheTree: with and without a tree the same is written, and the same is refused.
+// TestCanonicalTextIsThatOfTheTree: with and without a tree the same is written, and the same is
+// refused.
 func TestCanonicalTextIsThatOfTheTree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sameCanonical(t, []byte(drawText(t, 4)), Limits{})
@@ -124,8 +125,8 @@ func TestH6_WritesCanonicalTextsInLinearTime(t *testing.T) {
 	}
 }
 
-// TestH6_ANumberTakesNoTree: writing the canonical form of a million numbers takes the memory of the text, not of a
-// tree.
+// TestH6_ANumberTakesNoTree: writing the canonical form of a million numbers takes the memory of
+// the text, not of a tree.
 func TestH6_ANumberTakesNoTree(t *testing.T) {
 	src := []byte("[" + strings.Repeat("1,", 1_000_000) + "1]")
 	lim := Limits{MaxValues: 2_000_000}

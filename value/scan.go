@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// Scan validates the whole text and fills sc.Slots and sc.Top from it, in one pass and, once sc is warm, without
-// allocating. On an error, an *Error, every slot is Absent. src must not change during the call nor while the slots are
-// in use.
+// Scan validates the whole text and fills sc.Slots and sc.Top from it, in one pass and, once sc is
+// warm, without allocating. On an error, an *Error, every slot is Absent. src must not change
+// during the call nor while the slots are in use.
 func (s *Shape) Scan(src []byte, lim Limits, sc *Scratch) error {
 	sc.prepare(s.slots)
 	var p scanner
@@ -22,8 +22,8 @@ func (s *Shape) Scan(src []byte, lim Limits, sc *Scratch) error {
 	return nil
 }
 
-// A scanner reads one text. Its methods take the offset where they begin and return the one behind what they read, or
-// failed once err is set.
+// A scanner reads one text. Its methods take the offset where they begin and return the one behind
+// what they read, or failed once err is set.
 type scanner struct {
 	src    []byte
 	text   string // the same bytes
@@ -38,7 +38,8 @@ type scanner struct {
 
 const failed = -1
 
-// start sets the fields one by one: building the whole struct and copying it is half the time of a small document.
+// start sets the fields one by one: building the whole struct and copying it is half the time of a
+// small document.
 func (p *scanner) start(src []byte, nodes []node, sc *Scratch, lim Limits) {
 	p.src, p.text = src, view(src)
 	p.nodes, p.slots = nodes, sc.Slots
@@ -347,8 +348,8 @@ const (
 	highs = 0x80 * ones
 )
 
-// stops sets the high bit of the lowest byte that is a quote, a backslash, a control character or not ASCII. Bits above
-// it mean nothing.
+// stops sets the high bit of the lowest byte that is a quote, a backslash, a control character or
+// not ASCII. Bits above it mean nothing.
 func stops(w uint64) uint64 {
 	return (((w ^ '"'*ones) - ones) | ((w ^ '\\'*ones) - ones) | (w - ' '*ones) | w) & highs
 }
@@ -385,6 +386,7 @@ func textEnd(src []byte, i int) int {
 	return i
 }
 
-// view shares b as a string. This is the one unsafe step: b must not change while the string is in use, which Scan
-// demands of its caller, and the Scratch's own buffer is only appended to until the next scan.
+// view shares b as a string. This is the one unsafe step: b must not change while the string is in
+// use, which Scan demands of its caller, and the Scratch's own buffer is only appended to until the
+// next scan.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

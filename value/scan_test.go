@@ -269,7 +269,8 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// TestRepeatedKeyIsFoundInObjectsOfEverySize, also around the size from where on keys are sorted instead of compared.
+// TestRepeatedKeyIsFoundInObjectsOfEverySize, also around the size from where on keys are sorted
+// instead of compared.
 func TestRepeatedKeyIsFoundInObjectsOfEverySize(t *testing.T) {
 	for size := 2; size <= 2*manyKeys+2; size++ {
 		for first := range size - 1 {

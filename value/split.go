@@ -11,10 +11,11 @@ type RawMember struct {
 	Raw []byte // without surrounding white space
 }
 
-// SplitObject walks through the top-level members of a JSON object without judging their values: it only matches
-// brackets and strings, at any depth and without recursion. It serves envelopes whose payload must be refused on its own
-// terms later. Repeated keys come as they stand. Where the text turns out not to be one object the walk ends with an
-// *Error with code Syntax. Whoever stops early has paid for no more than was seen.
+// SplitObject walks through the top-level members of a JSON object without judging their values: it
+// only matches brackets and strings, at any depth and without recursion. It serves envelopes whose
+// payload must be refused on its own terms later. Repeated keys come as they stand. Where the text
+// turns out not to be one object the walk ends with an *Error with code Syntax. Whoever stops early
+// has paid for no more than was seen.
 func SplitObject(src []byte) iter.Seq2[RawMember, error] {
 	return func(yield func(RawMember, error) bool) {
 		s := splitter{src: src}

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// restOfString reads on in a string that begins at start from i, where its run of ordinary ASCII text ends, to the closing
-// quote. It checks every escape and all UTF-8.
+// restOfString reads on in a string that begins at start from i, where its run of ordinary ASCII
+// text ends, to the closing quote. It checks every escape and all UTF-8.
 func (p *scanner) restOfString(start, i int) (end int, escaped bool) {
 	for i >= 0 {
 		if i = plainEnd(p.src, i); i >= len(p.src) {

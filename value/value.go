@@ -1,9 +1,9 @@
 // Package value reads the JSON arguments of a call so that no two readers can disagree about them.
 //
-// Parse builds a tree; Shape.Scan validates raw bytes in one pass and fills only the slots a plan reads,
-// without decoding or allocating. Both refuse the same documents: duplicate keys at any depth (compared
-// after unescaping), invalid UTF-8, lone surrogates, trailing data, and anything over the Limits.
-// Numbers are exact decimals. AppendCanonical writes RFC 8785, Digest its SHA-256.
+// Parse builds a tree; Shape.Scan validates raw bytes in one pass and fills only the slots a plan
+// reads, without decoding or allocating. Both refuse the same documents: duplicate keys at any
+// depth (compared after unescaping), invalid UTF-8, lone surrogates, trailing data, and anything
+// over the Limits. Numbers are exact decimals. AppendCanonical writes RFC 8785, Digest its SHA-256.
 package value
 
 import "strings"
@@ -43,8 +43,8 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// Value is one JSON value in source order. Whoever builds one by hand keeps texts valid UTF-8 and keys distinct;
-// FromGo checks both.
+// Value is one JSON value in source order. Whoever builds one by hand keeps texts valid UTF-8 and
+// keys distinct; FromGo checks both.
 type Value struct {
 	Kind    Kind
 	Bool    bool
@@ -60,14 +60,15 @@ type Member struct {
 	Value Value
 }
 
-// Limits bounds what Parse, Scan, FromGo and Fill accept. A zero field takes the default of DefaultLimits. Since a tree
-// is larger than its text, a document may by default hold no more than one value per eight of MaxBytes (but always
-// 4,096).
+// Limits bounds what Parse, Scan, FromGo and Fill accept. A zero field takes the default of
+// DefaultLimits. Since a tree is larger than its text, a document may by default hold no more than
+// one value per eight of MaxBytes (but always 4,096).
 type Limits struct {
 	MaxBytes  int // of the whole document; for Go values the bytes of texts and keys and one per value
 	MaxDepth  int // of nested arrays and objects
 	MaxValues int // of the whole document, arrays and objects counted too
-	// FoldKeys refuses keys of one object that differ in case alone, which some readers take for one.
+	// FoldKeys refuses keys of one object that differ in case alone, which some readers take for
+	// one.
 	FoldKeys bool
 }
 
@@ -99,8 +100,8 @@ func (l Limits) orDefault() Limits {
 
 func (l Limits) maxValues() int { return l.MaxValues }
 
-// Get walks down the segments: a key of an object, or the decimal index of an array (no sign, no leading zero).
-// Without segments it is v itself.
+// Get walks down the segments: a key of an object, or the decimal index of an array (no sign, no
+// leading zero). Without segments it is v itself.
 func (v Value) Get(segments ...string) (Value, bool) {
 	for _, s := range segments {
 		next, ok := v.child(s)
@@ -112,8 +113,9 @@ func (v Value) Get(segments ...string) (Value, bool) {
 	return v, v.Kind != Absent
 }
 
-// Lookup finds a template's or a matcher's name: the whole path as a literal key of the object v, else its
-// dotted segments as Get walks them. Half-literal keys are not tried (docs/design/001-semantics.md).
+// Lookup finds a template's or a matcher's name: the whole path as a literal key of the object v,
+// else its dotted segments as Get walks them. Half-literal keys are not tried
+// (docs/design/001-semantics.md).
 func (v Value) Lookup(path string) (Value, bool) {
 	if v.Kind == Object {
 		if found, ok := v.child(path); ok {
@@ -148,7 +150,8 @@ func (v Value) child(segment string) (Value, bool) {
 	return Value{}, false
 }
 
-// arrayIndex reads a decimal index. Nine digits are more elements than any document holds within the limits.
+// arrayIndex reads a decimal index. Nine digits are more elements than any document holds within
+// the limits.
 func arrayIndex(segment string) (int, bool) {
 	if segment == "" || len(segment) > 9 || segment[0] == '0' && segment != "0" {
 		return 0, false

@@ -121,7 +121,8 @@ func values(depth int) *rapid.Generator[Value] {
 	})
 }
 
-// spell writes v in one of the ways in which JSON allows it: any white space, any escapes, any order of keys.
+// spell writes v in one of the ways in which JSON allows it: any white space, any escapes, any
+// order of keys.
 func spell(t *rapid.T, v Value) string {
 	space := func() string {
 		return rapid.SampledFrom([]string{"", "", "", " ", "\n", "\t\r "}).Draw(t, "space")
@@ -175,7 +176,8 @@ func mutations() *rapid.Generator[string] {
 	})
 }
 
-// oracle judges a document by encoding/json and rules of its own, without any code of this package but its limits.
+// oracle judges a document by encoding/json and rules of its own, without any code of this package
+// but its limits.
 func oracle(src string) bool {
 	if !json.Valid([]byte(src)) || !utf8.ValidString(src) || loneSurrogate(src) {
 		return false
@@ -215,7 +217,8 @@ func oracleValue(dec *json.Decoder, depth int) bool {
 	return err == nil
 }
 
-// oracleNumber is what encoding/json does for a float64, and a check that no other than zero becomes zero.
+// oracleNumber is what encoding/json does for a float64, and a check that no other than zero
+// becomes zero.
 func oracleNumber(lex string) bool {
 	var f float64
 	if json.Unmarshal([]byte(lex), &f) != nil {

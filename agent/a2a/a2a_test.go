@@ -17,13 +17,24 @@ import (
 // requests are those that the fixtures name.
 func requests() map[string]content.InputRequest {
 	return map[string]content.InputRequest{
-		"call": &content.ToolApprovalRequest{RequestID: "r1", Note: content.Note{Message: "Send 5 to bob?"},
-			Call: &content.FunctionCall{CallID: "call_1", Name: "transfer", Arguments: json.RawMessage(`{"to":"bob","amount":5}`)}},
+		"call": &content.ToolApprovalRequest{
+			RequestID: "r1",
+			Note:      content.Note{Message: "Send 5 to bob?"},
+			Call:      &content.FunctionCall{CallID: "call_1", Name: "transfer", Arguments: json.RawMessage(`{"to":"bob","amount":5}`)},
+		},
 		"text": &content.TextApprovalRequest{RequestID: "r2", Text: "Do you agree?"},
-		"input": &content.StructuredInputRequest{RequestID: "r3", Text: "Where?",
-			Schema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`)},
+		"input": &content.StructuredInputRequest{
+			RequestID: "r3",
+			Text:      "Where?",
+			Schema:    json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`),
+		},
 		"hosted": &content.ToolApprovalRequest{RequestID: "r4",
-			Call: &content.MCPCall{CallID: "call_4", Name: "search", ServerName: "docs", Arguments: json.RawMessage(`{"q":"x"}`)}},
+			Call: &content.MCPCall{
+				CallID:     "call_4",
+				Name:       "search",
+				ServerName: "docs",
+				Arguments:  json.RawMessage(`{"q":"x"}`),
+			}},
 		"word": &content.StructuredInputRequest{RequestID: "r5", Text: "Where?", Schema: json.RawMessage(`{"type":"string"}`)},
 	}
 }
@@ -89,7 +100,12 @@ func describe(c content.Content) answer {
 	case *content.TextApprovalResponse:
 		return answer{ID: c.RequestID, Approved: &c.Approved, Reason: c.Reason}
 	case *content.StructuredInputResponse:
-		return answer{ID: c.RequestID, Data: c.Data, Declined: c.Declined, Reason: c.Reason}
+		return answer{
+			ID:       c.RequestID,
+			Data:     c.Data,
+			Declined: c.Declined,
+			Reason:   c.Reason,
+		}
 	}
 	return answer{}
 }
@@ -98,7 +114,12 @@ func (a answer) response() content.InputResponse {
 	if a.Approved != nil {
 		return &content.TextApprovalResponse{RequestID: a.ID, Approved: *a.Approved, Reason: a.Reason}
 	}
-	return &content.StructuredInputResponse{RequestID: a.ID, Data: a.Data, Declined: a.Declined, Reason: a.Reason}
+	return &content.StructuredInputResponse{
+		RequestID: a.ID,
+		Data:      a.Data,
+		Declined:  a.Declined,
+		Reason:    a.Reason,
+	}
 }
 
 func TestStatus(t *testing.T) {
@@ -119,8 +140,12 @@ func TestErrorsSayWhy(t *testing.T) {
 	if !errors.As(err, &cause) || !strings.Contains(err.Error(), cause.Detail) {
 		t.Errorf("error %v hides its cause", err)
 	}
-	_, err = asked("input").Answers(&Message{Role: RoleUser, TaskID: "task-1", Parts: []Part{{MediaType: ResponseMediaType,
-		Data: json.RawMessage(`{"$type":"structuredInputResponse","requestId":"r3","structuredData":{}}`)}}})
+	_, err = asked("input").Answers(&Message{
+		Role:   RoleUser,
+		TaskID: "task-1",
+		Parts: []Part{{MediaType: ResponseMediaType,
+			Data: json.RawMessage(`{"$type":"structuredInputResponse","requestId":"r3","structuredData":{}}`)}},
+	})
 	var bad *content.BadError
 	if !errors.As(err, &bad) || bad.Code != content.BadData || !strings.Contains(err.Error(), `"r3"`) {
 		t.Errorf("error %v", err)
@@ -209,7 +234,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// isRecorded tells whether the call in an answer is the one of its request, name, id and arguments.
+// isRecorded reports whether the call in an answer is the one of its request, name,
+// id and arguments.
 func isRecorded(r *content.ToolApprovalResponse) bool {
 	for _, q := range requests() {
 		if q, ok := q.(*content.ToolApprovalRequest); ok && q.RequestID == r.RequestID {
@@ -321,8 +347,9 @@ func checkReply(t *testing.T, task *Task, c questionCase) {
 	}
 }
 
-// TestPeerChoosesNothing is about a peer that names a tool of ours, an id of an open request of ours and a place to sign in
-// (adk-js #755): nothing of it becomes a call, an approval, an answer, an id or a link.
+// TestPeerChoosesNothing is about a peer that names a tool of ours, an id of an
+// open request of ours and a place to sign in (adk-js #755): nothing of it becomes
+// a call, an approval, an answer, an id or a link.
 func TestPeerChoosesNothing(t *testing.T) {
 	for _, c := range questionCases(t) {
 		task, err := DecodeTask(c.Task)
@@ -347,8 +374,8 @@ func TestPeerChoosesNothing(t *testing.T) {
 	}
 }
 
-// TestRoundTrip asks as one agent, answers as another and expects the answers that were given: both directions with nothing but the wire
-// between them.
+// TestRoundTrip asks as one agent, answers as another and expects the answers that
+// were given: both directions with nothing but the wire between them.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"call", "text", "input", "hosted", "word"}), 1, 5, rapid.ID).Draw(t, "asked")

@@ -14,8 +14,9 @@ type Asked struct {
 	Requests  []content.InputRequest // the open ones, from the thread
 }
 
-// Status is the status that asks: input required, with a text for people and a data part for each request. It fails when there is nothing
-// to ask or a request can't be written; errors are of type *Error.
+// Status is the status that asks: input required, with a text for people and a data
+// part for each request. It fails when there is nothing to ask or a request can't
+// be written; errors are of type *Error.
 func (a Asked) Status(messageID string) (*Status, error) {
 	byID, err := a.byID()
 	if err != nil {
@@ -24,7 +25,13 @@ func (a Asked) Status(messageID string) (*Status, error) {
 	if len(byID) == 0 || messageID == "" || a.TaskID == "" {
 		return nil, refuse(BadRequest, "", "a task with an id, a message id and a request are needed")
 	}
-	m := &Message{MessageID: messageID, ContextID: a.ContextID, TaskID: a.TaskID, Role: RoleAgent, Parts: []Part{textPart(a.text())}}
+	m := &Message{
+		MessageID: messageID,
+		ContextID: a.ContextID,
+		TaskID:    a.TaskID,
+		Role:      RoleAgent,
+		Parts:     []Part{textPart(a.text())},
+	}
 	for _, q := range a.Requests {
 		data, err := content.DotNet().AppendContent(nil, q)
 		if err != nil {
@@ -99,9 +106,11 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-// Answers turns a message to the task into the contents of the next message of its thread. Each part must be the answer to one open
-// request; requests may be left open. A text decides nothing, with one exception: where the only open request is for data and its schema
-// takes a text, a message of texts is that data. Errors are of type *Error; then nothing may act.
+// Answers turns a message to the task into the contents of the next message of its
+// thread. Each part must be the answer to one open request; requests may be left
+// open. A text decides nothing, with one exception: where the only open request is
+// for data and its schema takes a text, a message of texts is that data. Errors are
+// of type *Error; then nothing may act.
 func (a Asked) Answers(m *Message) ([]content.Content, error) {
 	byID, err := a.byID()
 	if err != nil {
@@ -214,8 +223,9 @@ func bind(q content.InputRequest, said content.InputResponse) (content.Content, 
 func bindCall(q *content.ToolApprovalRequest, r *content.ToolApprovalResponse) (content.Content, error) {
 	switch {
 	case content.SameButRounded(q.Call, r.Call):
-		return nil, refuse(OtherCall, q.RequestID, "the answer shows the call with rounded numbers: the other side keeps numbers as doubles, "+
-			"which can't hold this call's, so it can't answer this request; cancel the task, or let the tool take such a number as a text")
+		return nil, refuse(OtherCall, q.RequestID,
+			"the answer shows the call with rounded numbers: the other side keeps numbers as doubles, "+
+				"which can't hold this call's, so it can't answer this request; cancel the task, or let the tool take such a number as a text")
 	case !content.SameCall(q.Call, r.Call):
 		return nil, refuse(OtherCall, q.RequestID, "the answer shows another call than the one that was asked about")
 	case r.Always != content.AlwaysNot:

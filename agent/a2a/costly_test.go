@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A remote task asks for data by a small schema that would take for ever: it is refused instead of read.
+// A remote task asks for data by a small schema that would take for ever: it is
+// refused instead of read.
 func TestCostlySchemaOfAPeer(t *testing.T) {
 	var schema strings.Builder
 	schema.WriteString(`{"$ref":"#/$defs/a0","$defs":{`)

@@ -17,12 +17,15 @@ type question struct {
 	remote content.InputRequest // as the peer wrote it; nil when it asked in words
 }
 
-// Questions are what a remote task that waits for input asks the user here; nil for a task that doesn't wait. A task that waits for
-// authentication is an *AuthRequiredError; other errors are of type *Error.
+// Questions are what a remote task that waits for input asks the user here; nil for
+// a task that doesn't wait. A task that waits for authentication is an
+// *AuthRequiredError; other errors are of type *Error.
 //
-// A question is a text to consent to or a wish for data, whatever the peer made of it: what it wants to run on its side is described in
-// the text. The ids are ours and unique within the task only, fit for agent.Suspend. Where a peer of ours has requests in data parts its
-// text parts only say the same; any other message is one question in words, answered in words.
+// A question is a text to consent to or a wish for data, whatever the peer made of
+// it: what it wants to run on its side is described in the text. The ids are ours
+// and unique within the task only, fit for agent.Suspend. Where a peer of ours has
+// requests in data parts its text parts only say the same; any other message is one
+// question in words, answered in words.
 func (t *Task) Questions() ([]content.InputRequest, error) {
 	all, err := t.questions()
 	if err != nil {
@@ -77,7 +80,8 @@ func (t *Task) asked() ([]question, error) {
 	}
 	if len(out) == 0 {
 		text := firstOf(t.text(), "The remote agent needs input.")
-		out = append(out, question{ask: &content.StructuredInputRequest{RequestID: localID(1), Text: text, Schema: json.RawMessage(plainSchema)}})
+		out = append(out, question{ask: &content.StructuredInputRequest{RequestID: localID(1), Text: text,
+			Schema: json.RawMessage(plainSchema)}})
 	}
 	return out, nil
 }
@@ -103,8 +107,8 @@ func readRequest(i int, p Part) (content.InputRequest, error) {
 
 func localID(n int) string { return "a2a_" + strconv.Itoa(n) }
 
-// local makes a question of a peer's request. Nothing but its words and its schema is taken over: a call would look like one of ours, a link
-// could lead anywhere.
+// local makes a question of a peer's request. Nothing but its words and its schema
+// is taken over: a call would look like one of ours, a link could lead anywhere.
 func local(remote content.InputRequest, n int) (content.InputRequest, error) {
 	q, isInput := remote.(*content.StructuredInputRequest)
 	if !isInput {
@@ -117,8 +121,10 @@ func local(remote content.InputRequest, n int) (content.InputRequest, error) {
 	return &content.StructuredInputRequest{RequestID: localID(n), Text: words(q), Schema: q.Schema}, nil
 }
 
-// Reply is the message that answers the questions of a remote task. Each must be answered once, by a response to it. Errors are of type
-// *Error; one with the code Declined says that the user declined what was asked in words, which A2A can only tell by cancelling the task.
+// Reply is the message that answers the questions of a remote task. Each must be
+// answered once, by a response to it. Errors are of type *Error; one with the code
+// Declined says that the user declined what was asked in words, which A2A can only
+// tell by cancelling the task.
 func (t *Task) Reply(messageID string, answers []content.InputResponse) (*Message, error) {
 	all, err := t.questions()
 	if err != nil {
@@ -128,7 +134,12 @@ func (t *Task) Reply(messageID string, answers []content.InputResponse) (*Messag
 	if err != nil {
 		return nil, err
 	}
-	out := &Message{MessageID: messageID, ContextID: t.ContextID, TaskID: t.ID, Role: RoleUser}
+	out := &Message{
+		MessageID: messageID,
+		ContextID: t.ContextID,
+		TaskID:    t.ID,
+		Role:      RoleUser,
+	}
 	if len(all) == 0 || messageID == "" {
 		return nil, refuse(BadMessage, "", "a question and a message id are needed")
 	}
@@ -199,11 +210,21 @@ func forPeer(remote content.InputRequest, bound content.Content) content.Content
 	switch r := bound.(type) {
 	case *content.TextApprovalResponse:
 		if q, ok := remote.(*content.ToolApprovalRequest); ok {
-			return &content.ToolApprovalResponse{RequestID: q.RequestID, Approved: r.Approved, Call: content.CloneCall(q.Call), Reason: r.Reason}
+			return &content.ToolApprovalResponse{
+				RequestID: q.RequestID,
+				Approved:  r.Approved,
+				Call:      content.CloneCall(q.Call),
+				Reason:    r.Reason,
+			}
 		}
 		return &content.TextApprovalResponse{RequestID: remote.InputRequestID(), Approved: r.Approved, Reason: r.Reason}
 	case *content.StructuredInputResponse:
-		return &content.StructuredInputResponse{RequestID: remote.InputRequestID(), Data: r.Data, Declined: r.Declined, Reason: r.Reason}
+		return &content.StructuredInputResponse{
+			RequestID: remote.InputRequestID(),
+			Data:      r.Data,
+			Declined:  r.Declined,
+			Reason:    r.Reason,
+		}
 	}
 	return bound
 }

@@ -9,20 +9,25 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Code says why a resume list is refused. The codes are those of Microsoft's Agent Framework for Python.
+// Code says why a resume list is refused. The codes are those of Microsoft's Agent
+// Framework for Python.
 type Code string
 
 // The codes of a ResumeError.
 const (
-	CodeRequired         Code = "APPROVAL_RESUME_REQUIRED"          // requests are open and there is no resume list
-	CodeInvalid          Code = "APPROVAL_RESUME_INVALID"           // the list or an entry has the wrong shape, or an id stands in it twice
-	CodeInvalidResponse  Code = "APPROVAL_RESUME_INVALID_RESPONSE"  // data or edited arguments that the request does not take
+	CodeRequired Code = "APPROVAL_RESUME_REQUIRED" // requests are open and there is no resume list
+	// the list or an entry has the wrong shape, or an id stands in it twice
+	CodeInvalid Code = "APPROVAL_RESUME_INVALID"
+	// data or edited arguments that the request does not take
+	CodeInvalidResponse  Code = "APPROVAL_RESUME_INVALID_RESPONSE"
 	CodeNotFound         Code = "APPROVAL_RESUME_NOT_FOUND"         // no such request is open
 	CodeMissingInterrupt Code = "APPROVAL_RESUME_MISSING_INTERRUPT" // an open request is left out
-	CodeCancelled        Code = "APPROVAL_RESUME_CANCELLED"         // an entry is cancelled and Resume.FailCancelled is set
+	// an entry is cancelled and Resume.FailCancelled is set
+	CodeCancelled Code = "APPROVAL_RESUME_CANCELLED"
 )
 
-// ResumeError refuses a resume list as a whole: nothing in it acts. It names ids and members, never values.
+// ResumeError refuses a resume list as a whole: nothing in it acts. It names ids
+// and members, never values.
 type ResumeError struct {
 	Code        Code
 	InterruptID string // "" when it is about the list
@@ -57,8 +62,8 @@ const ReasonCancelled = "cancelled by the user"
 type Resume struct {
 	// Pending are the open requests, from the thread.
 	Pending []content.InputRequest
-	// FailCancelled makes a cancelled entry an error with CodeCancelled, as in Python. Else it rejects its request, so that the thread
-	// goes on.
+	// FailCancelled makes a cancelled entry an error with CodeCancelled, as in
+	// Python. Else it rejects its request, so that the thread goes on.
 	FailCancelled bool
 }
 
@@ -67,8 +72,9 @@ func Answers(pending []content.InputRequest, resume json.RawMessage) ([]content.
 	return Resume{Pending: pending}.Answers(resume)
 }
 
-// Answers turns a resume list into the contents of the next message, in the order of the open requests. The list must answer each of them
-// exactly once. Errors are of type *ResumeError; then nothing may act.
+// Answers turns a resume list into the contents of the next message, in the order
+// of the open requests. The list must answer each of them exactly once. Errors are
+// of type *ResumeError; then nothing may act.
 func (r Resume) Answers(resume json.RawMessage) ([]content.Content, error) {
 	byID, err := r.byID()
 	if err != nil {
@@ -148,7 +154,8 @@ func readEntries(items []value.Value) (map[string]entry, error) {
 	return out, nil
 }
 
-// readEntry takes no spelling but the protocol's own: a lenient reader and a strict one before it could see different answers.
+// readEntry takes no spelling but the protocol's own: a lenient reader and a strict
+// one before it could see different answers.
 func readEntry(i int, item value.Value) (string, entry, error) {
 	var e entry
 	if item.Kind != value.Object {
@@ -213,12 +220,18 @@ func (r Resume) answer(q content.InputRequest, e entry) (content.Content, error)
 func answerInput(q *content.StructuredInputRequest, payload value.Value) (content.Content, error) {
 	out, err := q.CreateResponse(payload.AppendJSON(nil))
 	if err != nil {
-		return nil, &ResumeError{Code: CodeInvalidResponse, InterruptID: q.RequestID, Detail: err.Error(), Err: err}
+		return nil, &ResumeError{
+			Code:        CodeInvalidResponse,
+			InterruptID: q.RequestID,
+			Detail:      err.Error(),
+			Err:         err,
+		}
 	}
 	return out, nil
 }
 
-// answerText takes {"approved": …} or a bare boolean, which AG-UI makes the default of a confirmation.
+// answerText takes {"approved": …} or a bare boolean, which AG-UI makes the default
+// of a confirmation.
 func answerText(q *content.TextApprovalRequest, payload value.Value) (content.Content, error) {
 	d := decision{approved: payload.Bool}
 	if payload.Kind != value.Bool {

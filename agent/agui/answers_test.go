@@ -23,7 +23,12 @@ func requests() map[string]content.InputRequest {
 		"text":  &content.TextApprovalRequest{RequestID: "r2", Text: "Do you agree?"},
 		"input": &content.StructuredInputRequest{RequestID: "r3", Text: "Where?", Schema: json.RawMessage(citySchema)},
 		"hosted": &content.ToolApprovalRequest{RequestID: "r4",
-			Call: &content.MCPCall{CallID: "call_4", Name: "search", ServerName: "docs", Arguments: json.RawMessage(`{"q":"x"}`)}},
+			Call: &content.MCPCall{
+				CallID:     "call_4",
+				Name:       "search",
+				ServerName: "docs",
+				Arguments:  json.RawMessage(`{"q":"x"}`),
+			}},
 		"reserved": &content.ToolApprovalRequest{RequestID: "r5",
 			Call: &content.FunctionCall{CallID: "call_5", Name: "vote", Arguments: json.RawMessage(`{"approved":false,"reason":"theirs"}`)}},
 		"unreadable": &content.ToolApprovalRequest{RequestID: "r6",
@@ -140,7 +145,8 @@ func sameJSON(t *testing.T, got any, want json.RawMessage) {
 	}
 }
 
-// TestBadTexts are resume lists that are no JSON that everybody reads alike, so they can't stand in a fixture.
+// TestBadTexts are resume lists that are no JSON that everybody reads alike, so
+// they can't stand in a fixture.
 func TestBadTexts(t *testing.T) {
 	for _, resume := range []string{
 		`[`, `[{}] x`, "\xff", ` `,
@@ -171,8 +177,8 @@ func TestUnanswerable(t *testing.T) {
 	}
 }
 
-// TestTheRecordedCall checks that what runs is what was recorded: the answer's call equals the request's whatever the client sends, and
-// is not the same object.
+// TestTheRecordedCall checks that what runs is what was recorded: the answer's call
+// equals the request's whatever the client sends, and is not the same object.
 func TestTheRecordedCall(t *testing.T) {
 	q := requests()["call"].(*content.ToolApprovalRequest)
 	for _, payload := range []string{`{"approved":true}`, `{"approved":true,"amount":1}`, `{"approved":false}`} {
@@ -190,8 +196,8 @@ func TestTheRecordedCall(t *testing.T) {
 	}
 }
 
-// TestSchemasAgree checks the responseSchema of an interrupt against the reader: a payload that the reader takes for an approval is one
-// that the schema takes, too.
+// TestSchemasAgree checks the responseSchema of an interrupt against the reader: a
+// payload that the reader takes for an approval is one that the schema takes, too.
 func TestSchemasAgree(t *testing.T) {
 	for _, c := range resumeCases(t) {
 		if c.Code != "" || len(c.open()) != 1 {
@@ -215,7 +221,8 @@ func TestSchemasAgree(t *testing.T) {
 	}
 }
 
-// TestOneEntryPerRequest draws lists of ids: only a permutation of the open ones is answered.
+// TestOneEntryPerRequest draws lists of ids: only a permutation of the open ones is
+// answered.
 func TestOneEntryPerRequest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ids := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 1, 4, rapid.ID).Draw(t, "open")

@@ -12,7 +12,8 @@ import (
 // RequestApprovalTool is the name of the tool by which the .NET sample asks.
 const RequestApprovalTool = "request_approval"
 
-// asCall is the call that tells a request, where the run asks as the .NET sample does and can. All other requests are interrupts.
+// asCall is the call that tells a request, where the run asks as the .NET sample
+// does and can. All other requests are interrupts.
 func (r Run) asCall(q content.InputRequest) (*content.FunctionCall, bool) {
 	approval, ok := q.(*content.ToolApprovalRequest)
 	if !ok || !r.DotNet {
@@ -22,8 +23,9 @@ func (r Run) asCall(q content.InputRequest) (*content.FunctionCall, bool) {
 	return call, err == nil
 }
 
-// RequestApproval is the call of request_approval that asks an AG-UI client in the manner of the .NET sample. Its call id is the id of the
-// request. Only calls of functions can be asked about in this way.
+// RequestApproval is the call of request_approval that asks an AG-UI client in the
+// manner of the .NET sample. Its call id is the id of the request. Only calls of
+// functions can be asked about in this way.
 func RequestApproval(q *content.ToolApprovalRequest) (*content.FunctionCall, error) {
 	if _, ok := q.Call.(*content.FunctionCall); !ok || q.RequestID == "" {
 		return nil, fmt.Errorf("the request %q: request_approval asks about calls of functions only", q.RequestID)
@@ -45,12 +47,20 @@ func RequestApproval(q *content.ToolApprovalRequest) (*content.FunctionCall, err
 	return &content.FunctionCall{CallID: q.RequestID, Name: RequestApprovalTool, Arguments: doc}, nil
 }
 
-// ApprovalResult reads the result of a call of request_approval, {"approval_id": …, "approved": …} or the same as a text, and answers the
-// open request of that id. Errors are of type *ResumeError; then nothing may act.
-func ApprovalResult(pending []content.InputRequest, result *content.FunctionResult) (*content.ToolApprovalResponse, error) {
+// ApprovalResult reads the result of a call of request_approval, {"approval_id": …,
+// "approved": …} or the same as a text, and answers the open request of that id.
+// Errors are of type *ResumeError; then nothing may act.
+func ApprovalResult(
+	pending []content.InputRequest, result *content.FunctionResult,
+) (*content.ToolApprovalResponse, error) {
 	doc, err := value.Parse(orNull(result.Result), value.Limits{})
 	if err != nil {
-		return nil, &ResumeError{Code: CodeInvalid, InterruptID: result.CallID, Detail: err.Error(), Err: err}
+		return nil, &ResumeError{
+			Code:        CodeInvalid,
+			InterruptID: result.CallID,
+			Detail:      err.Error(),
+			Err:         err,
+		}
 	}
 	doc = unwrap(doc)
 	id, approved, err := readApprovalResult(doc)

@@ -36,8 +36,10 @@ func decide(id string, payload value.Value, args arguments) (decision, error) {
 	return d, d.readReason(id, payload, args)
 }
 
-// readReason reads why. On the approval of a call with an argument of this name the member would be a guess: Microsoft's Agent Framework for
-// Python takes it for an edit of the argument. So it is refused, unless it changes nothing; with editedArgs it can be nothing but a reason.
+// readReason reads why. On the approval of a call with an argument of this name the
+// member would be a guess: Microsoft's Agent Framework for Python takes it for an
+// edit of the argument. So it is refused, unless it changes nothing; with
+// editedArgs it can be nothing but a reason.
 func (d *decision) readReason(id string, payload value.Value, args arguments) error {
 	v, ok := payload.Get(reasonKey)
 	if !ok {
@@ -47,8 +49,9 @@ func (d *decision) readReason(id string, payload value.Value, args arguments) er
 		if content.SameArguments(v.AppendJSON(nil), argument.AppendJSON(nil)) {
 			return nil
 		}
-		return refuse(CodeInvalidResponse, id, "the call has an argument named reason: edit it in editedArgs, with all other arguments; "+
-			"beside these, reason is about the decision")
+		return refuse(CodeInvalidResponse, id,
+			"the call has an argument named reason: edit it in editedArgs, with all other arguments; "+
+				"beside these, reason is about the decision")
 	}
 	if v.Kind != value.String {
 		return refuse(CodeInvalid, id, "reason must be a text")
@@ -101,7 +104,8 @@ func (d *decision) readWhole(id string, payload value.Value) error {
 	return nil
 }
 
-// approve approves the call, with the edited arguments where they differ from what was asked.
+// approve approves the call, with the edited arguments where they differ from what
+// was asked.
 func approve(q *content.ToolApprovalRequest, args arguments, d decision) (content.Content, error) {
 	if len(d.edits) == 0 && !d.whole {
 		return q.CreateApproval(d.reason), nil
@@ -119,12 +123,18 @@ func approve(q *content.ToolApprovalRequest, args arguments, d decision) (conten
 	}
 	out, err := q.CreateEdit(doc, d.reason)
 	if err != nil {
-		return nil, &ResumeError{Code: CodeInvalidResponse, InterruptID: q.RequestID, Detail: err.Error(), Err: err}
+		return nil, &ResumeError{
+			Code:        CodeInvalidResponse,
+			InterruptID: q.RequestID,
+			Detail:      err.Error(),
+			Err:         err,
+		}
 	}
 	return out, nil
 }
 
-// merge puts edits in the place of arguments of the same name and type. An edit adds no argument and takes none away.
+// merge puts edits in the place of arguments of the same name and type. An edit
+// adds no argument and takes none away.
 func merge(id string, members []value.Member, d decision) ([]value.Member, error) {
 	edits := map[string]value.Value{}
 	for _, m := range d.edits {
@@ -139,7 +149,8 @@ func merge(id string, members []value.Member, d decision) ([]value.Member, error
 		case !ok && d.whole:
 			problems = append(problems, refuse(CodeInvalidResponse, id, "editedArgs lacks the argument %q", m.Key))
 		case ok && !sameType(m.Value, v):
-			problems = append(problems, refuse(CodeInvalidResponse, id, "the argument %q must stay of type %s", m.Key, typeName(m.Value)))
+			problems = append(problems, refuse(CodeInvalidResponse, id, "the argument %q must stay of type %s",
+				m.Key, typeName(m.Value)))
 		case ok:
 			m.Value = v
 		}
@@ -153,7 +164,8 @@ func merge(id string, members []value.Member, d decision) ([]value.Member, error
 	return out, errors.Join(problems...)
 }
 
-// sameType lets a whole number stand for one with a fraction, and not the other way round.
+// sameType lets a whole number stand for one with a fraction, and not the other way
+// round.
 func sameType(old, edited value.Value) bool {
 	if old.Kind == value.Number && edited.Kind == value.Number {
 		return !old.Num.IsInt() || edited.Num.IsInt()

@@ -91,16 +91,20 @@ func TestEvents(t *testing.T) {
 	checkGolden(t, "testdata/asking-dotnet.jsonl", Run{ThreadID: "t1", RunID: "run-1", DotNet: true}.Events(asking()))
 }
 
-// TestResumedRun expects that a call that was shown is not shown again, while its result is.
+// TestResumedRun expects that a call that was shown is not shown again, while its
+// result is.
 func TestResumedRun(t *testing.T) {
 	run := Run{ThreadID: "t1", RunID: "run-2", Shown: []string{"call_1"}}
 	checkGolden(t, "testdata/resumed.jsonl", run.Events(stream(nil,
 		says("m3", &content.FunctionCall{CallID: "call_1", Name: "transfer", Arguments: json.RawMessage(`{}`)}, &content.FunctionCall{CallID: "call_2", Name: "f"}),
-		&agent.Update{Role: content.ToolRole, Contents: []content.Content{
-			&content.FunctionResult{CallID: "call_1", Result: json.RawMessage(`{"ok":true}`)},
-			&content.FunctionResult{CallID: "call_2"},
-			&content.MCPResult{CallID: "call_3", Outputs: []content.Content{text("a"), text("b")}},
-		}},
+		&agent.Update{
+			Role: content.ToolRole,
+			Contents: []content.Content{
+				&content.FunctionResult{CallID: "call_1", Result: json.RawMessage(`{"ok":true}`)},
+				&content.FunctionResult{CallID: "call_2"},
+				&content.MCPResult{CallID: "call_3", Outputs: []content.Content{text("a"), text("b")}},
+			},
+		},
 		nil,
 		says("m3", &content.FunctionCall{CallID: "call_2", Name: "f"}), // a second time, as some services do
 		&agent.Update{Role: content.User, Contents: []content.Content{text("not the assistant's")}},
@@ -129,7 +133,9 @@ func TestFailures(t *testing.T) {
 			var last Event
 			var problem error
 			for e, err := range (Run{ThreadID: "t", RunID: "r"}).Events(c.stream) {
-				types, last, problem = append(types, e.Type), e, err
+				types = append(types, e.Type)
+				last = e
+				problem = err
 			}
 			want := []EventType{RunStarted, TextMessageStart, TextMessageContent, TextMessageEnd, RunError}
 			if !slices.Equal(types, want) || problem == nil {
@@ -142,7 +148,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestReaderStops stops after each event, and expects neither another event nor another piece of the stream.
+// TestReaderStops stops after each event, and expects neither another event nor
+// another piece of the stream.
 func TestReaderStops(t *testing.T) {
 	for stop := 1; stop <= 8; stop++ {
 		pulled := 0

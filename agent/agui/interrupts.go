@@ -19,7 +19,8 @@ const (
 	reasonInput        = "input_required"
 )
 
-// The names in the payload of an answer. Arguments of these names are edited inside editedArgs.
+// The names in the payload of an answer. Arguments of these names are edited inside
+// editedArgs.
 const (
 	approvedKey = "approved"
 	acceptedKey = "accepted" // the older name of approved
@@ -28,7 +29,12 @@ const (
 )
 
 func (r Run) finished(asked []content.InputRequest) (Event, error) {
-	out := Event{Type: RunFinished, ThreadID: r.ThreadID, RunID: r.RunID, Outcome: &Ending{Type: "success"}}
+	out := Event{
+		Type:     RunFinished,
+		ThreadID: r.ThreadID,
+		RunID:    r.RunID,
+		Outcome:  &Ending{Type: "success"},
+	}
 	var all []Interrupt
 	for _, q := range asked {
 		if _, ok := r.asCall(q); ok {
@@ -49,7 +55,8 @@ func (r Run) finished(asked []content.InputRequest) (Event, error) {
 	return out, nil
 }
 
-// InterruptOf is the interrupt of one request. It fails when the request has no id or holds what is no JSON.
+// InterruptOf is the interrupt of one request. It fails when the request has no id
+// or holds what is no JSON.
 func InterruptOf(q content.InputRequest) (Interrupt, error) {
 	if q == nil || q.InputRequestID() == "" {
 		return Interrupt{}, fmt.Errorf("a request without an id can't be answered")
@@ -149,7 +156,8 @@ func noteOf(n content.Note) (out obj) {
 	return out
 }
 
-// approvalSchema describes the payload of an answer: whether, why, and for functions with which arguments instead.
+// approvalSchema describes the payload of an answer: whether, why, and for
+// functions with which arguments instead.
 func approvalSchema(call content.ToolCall, args arguments) obj {
 	props := obj{
 		{approvedKey, obj{{"type", "boolean"}, {"description", "Whether this is approved."}}},
@@ -276,9 +284,7 @@ type pair struct {
 func (o obj) MarshalJSON() ([]byte, error) {
 	return jsonmsg.Object(func(w *jsonmsg.Writer) {
 		for _, p := range o {
-			val, err := jsonmsg.Marshal(p.val)
-			w.Fail(err)
-			w.Name(p.key).Verbatim(val)
+			w.Name(p.key).Value(p.val)
 		}
 	})
 }

@@ -24,10 +24,17 @@ func TestD11_ShowsTheServerOfAHostedCall(t *testing.T) {
 	}
 }
 
-// A reason is never taken for an edit of an argument of that name, nor an edit for a reason.
+// A reason is never taken for an edit of an argument of that name, nor an edit for
+// a reason.
 func TestD14_TellsAReasonFromAnArgumentOfThatName(t *testing.T) {
-	q := &content.ToolApprovalRequest{RequestID: "r", Call: &content.FunctionCall{CallID: "c", Name: "refund",
-		Arguments: json.RawMessage(`{"amount":5,"reason":"damaged"}`)}}
+	q := &content.ToolApprovalRequest{
+		RequestID: "r",
+		Call: &content.FunctionCall{
+			CallID:    "c",
+			Name:      "refund",
+			Arguments: json.RawMessage(`{"amount":5,"reason":"damaged"}`),
+		},
+	}
 	for _, c := range []struct {
 		payload  string
 		approved bool
@@ -41,10 +48,18 @@ func TestD14_TellsAReasonFromAnArgumentOfThatName(t *testing.T) {
 		{payload: `{"approved":true,"amount":4,"reason":"looks fine"}`, code: CodeInvalidResponse},
 		{payload: `{"approved":true,"amount":5,"reason":"damaged"}`, approved: true, args: `{"amount":5,"reason":"damaged"}`},
 		{payload: `{"approved":true,"amount":4,"reason":"damaged"}`, approved: true, args: `{"amount":4,"reason":"damaged"}`},
-		{payload: `{"approved":true,"reason":"looks fine","editedArgs":{"amount":5,"reason":"lost"}}`, approved: true,
-			args: `{"amount":5,"reason":"lost"}`, reason: "looks fine"},
-		{payload: `{"approved":true,"reason":"looks fine","editedArgs":{"amount":5,"reason":"damaged"}}`, approved: true,
-			args: `{"amount":5,"reason":"damaged"}`, reason: "looks fine"},
+		{
+			payload:  `{"approved":true,"reason":"looks fine","editedArgs":{"amount":5,"reason":"lost"}}`,
+			approved: true,
+			args:     `{"amount":5,"reason":"lost"}`,
+			reason:   "looks fine",
+		},
+		{
+			payload:  `{"approved":true,"reason":"looks fine","editedArgs":{"amount":5,"reason":"damaged"}}`,
+			approved: true,
+			args:     `{"amount":5,"reason":"damaged"}`,
+			reason:   "looks fine",
+		},
 		{payload: `{"approved":false,"reason":"not today"}`, args: `{"amount":5,"reason":"damaged"}`, reason: "not today"},
 		{payload: `{"approved":false,"reason":5}`, code: CodeInvalid},
 	} {

@@ -20,7 +20,9 @@ func (s *script) Respond(context.Context, []*content.Message, *agent.Options) (*
 	return &agent.Response{Messages: []*content.Message{m}}, nil
 }
 
-func (s *script) Stream(ctx context.Context, messages []*content.Message, opt *agent.Options) iter.Seq2[*agent.Update, error] {
+func (s *script) Stream(
+	ctx context.Context, messages []*content.Message, opt *agent.Options,
+) iter.Seq2[*agent.Update, error] {
 	return func(yield func(*agent.Update, error) bool) {
 		resp, err := s.Respond(ctx, messages, opt)
 		if err != nil {
@@ -41,7 +43,8 @@ func transferAgent(ran *[]string) agent.Agent {
 	call := &content.FunctionCall{CallID: "call_1", Name: "transfer", Arguments: json.RawMessage(`{"to":"bob","amount":5}`)}
 	model := &script{[]*content.Message{content.NewMessage(content.Assistant, text("One moment."), call), content.AssistantText("Done.")}}
 	return agent.NewChatAgent(agent.NewFunctionInvoking(model, agent.LoopConfig{}), agent.ChatAgentConfig{
-		Name: "bank", Tools: []agent.Tool{agent.RequireApproval(agent.NewFunction("transfer", "", nil, run))},
+		Name:  "bank",
+		Tools: []agent.Tool{agent.RequireApproval(agent.NewFunction("transfer", "", nil, run))},
 	})
 }
 
@@ -60,7 +63,8 @@ func all(t *testing.T, events iter.Seq2[Event, error]) (names string, last Event
 
 const askingRun = "RUN_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END RUN_FINISHED"
 
-// TestInterruptAndResume is a whole conversation over the wire: asked, refused resumes, edited, done.
+// TestInterruptAndResume is a whole conversation over the wire: asked, refused
+// resumes, edited, done.
 func TestInterruptAndResume(t *testing.T) {
 	var ran []string
 	bank, thread := transferAgent(&ran), agent.NewThread("t1")

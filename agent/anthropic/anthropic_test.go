@@ -78,7 +78,9 @@ func hold(t *testing.T, r *agent.Response, reason, want string) {
 }
 
 // ask takes one turn, whole or as a stream, and adds it to the history.
-func ask(t *testing.T, c agent.ChatClient, stream bool, history *[]*content.Message, opt *agent.Options) *agent.Response {
+func ask(
+	t *testing.T, c agent.ChatClient, stream bool, history *[]*content.Message, opt *agent.Options,
+) *agent.Response {
 	t.Helper()
 	r, err := c.Respond, error(nil)
 	if stream {
@@ -109,8 +111,12 @@ func TestText(t *testing.T) {
 	half := 0.5
 	c := dial(t, "text.json", anthropic.WithMaxTokens(100), anthropic.WithParameters(map[string]any{"top_p": 0.9, "stop_sequences": []string{"x"}}))
 	history := []*content.Message{content.NewMessage(content.System, &content.Text{Text: "Speak English."}, &content.Text{Text: " "}), content.UserText("Hello <&>")}
-	r := ask(t, c, false, &history, &agent.Options{Instructions: "Be brief.", Temperature: &half, MaxTokens: 200,
-		Extra: map[string]any{anthropic.Parameters: map[string]any{"stop_sequences": []string{"###"}}}})
+	r := ask(t, c, false, &history, &agent.Options{
+		Instructions: "Be brief.",
+		Temperature:  &half,
+		MaxTokens:    200,
+		Extra:        map[string]any{anthropic.Parameters: map[string]any{"stop_sequences": []string{"###"}}},
+	})
 	hold(t, r, "stop", `text "Hi!"`)
 	want := `usage 17+5=22 {"cache_creation_input_tokens":3,"cache_read_input_tokens":4,"input_tokens":10,"output_tokens":5}`
 	if got := line(r.Usage); got != want || r.Model != "claude-sonnet-4-5-20250929" || r.Text() != "Hi!" {
@@ -190,8 +196,13 @@ func TestRefusal(t *testing.T) {
 
 func TestServices(t *testing.T) {
 	c := dial(t, "services.json")
-	docs := &agent.HostedMCP{Name: "docs", URL: "https://docs.example.com/mcp", Headers: map[string]string{"authorization": "Bearer s3cret"},
-		Allowed: []string{"search", "read", "search"}, Approval: "never"}
+	docs := &agent.HostedMCP{
+		Name:     "docs",
+		URL:      "https://docs.example.com/mcp",
+		Headers:  map[string]string{"authorization": "Bearer s3cret"},
+		Allowed:  []string{"search", "read", "search"},
+		Approval: "never",
+	}
 	open := &agent.HostedMCP{Name: "open", URL: "https://open.example.com/mcp", Approval: "never"}
 	search := anthropic.ServerTool("web_search", json.RawMessage(`{"type": "web_search_20250305", "name": "web_search", "max_uses": 5}`))
 	history := []*content.Message{content.UserText("Look it up")}
@@ -213,8 +224,20 @@ func TestErrors(t *testing.T) {
 	c := dial(t, "errors.json", anthropic.WithModel("m"))
 	messages := []*content.Message{content.UserText("Hi")}
 	for i, want := range []anthropic.StatusError{
-		{Status: 429, Type: "rate_limit_error", Message: "Slow down", RetryAfter: 17 * time.Second, RequestID: "req_429"},
-		{Status: 529, Type: "overloaded_error", Message: "Overloaded", RetryAfter: 250 * time.Millisecond, RequestID: "req_529"},
+		{
+			Status:     429,
+			Type:       "rate_limit_error",
+			Message:    "Slow down",
+			RetryAfter: 17 * time.Second,
+			RequestID:  "req_429",
+		},
+		{
+			Status:     529,
+			Type:       "overloaded_error",
+			Message:    "Overloaded",
+			RetryAfter: 250 * time.Millisecond,
+			RequestID:  "req_529",
+		},
 		{Status: 400, Type: "invalid_request_error", Message: "max_tokens: too large"},
 		{Status: 502},
 	} {
@@ -315,30 +338,39 @@ func TestRequestsThatAreNotSent(t *testing.T) {
 		change(h)
 		return &agent.Options{Tools: []agent.Tool{h}}
 	}
-	extra := func(v any) *agent.Options { return &agent.Options{Extra: map[string]any{anthropic.Parameters: v}} }
+	extra := func(v any) *agent.Options {
+		return &agent.Options{Extra: map[string]any{anthropic.Parameters: v}}
+	}
 	tool := func(t agent.Tool) *agent.Options { return &agent.Options{Tools: []agent.Tool{t}} }
 	for name, c := range map[string]struct {
 		opt  *agent.Options
 		want error
 	}{
-		"conversation":      {&agent.Options{ConversationID: "c"}, anthropic.ErrUnsupported},
-		"max tokens":        {&agent.Options{MaxTokens: -1}, anthropic.ErrContent},
-		"temperature":       {&agent.Options{Temperature: &nan}, anthropic.ErrContent},
-		"default approval":  {hosted(func(h *agent.HostedMCP) { h.Approval = "" }), anthropic.ErrUnsupported},
-		"always approval":   {hosted(func(h *agent.HostedMCP) { h.Approval = "always" }), anthropic.ErrUnsupported},
-		"listed approval":   {hosted(func(h *agent.HostedMCP) { h.Approval = "listed"; h.Ask = []string{"x"} }), anthropic.ErrUnsupported},
+		"conversation":     {&agent.Options{ConversationID: "c"}, anthropic.ErrUnsupported},
+		"max tokens":       {&agent.Options{MaxTokens: -1}, anthropic.ErrContent},
+		"temperature":      {&agent.Options{Temperature: &nan}, anthropic.ErrContent},
+		"default approval": {hosted(func(h *agent.HostedMCP) { h.Approval = "" }), anthropic.ErrUnsupported},
+		"always approval":  {hosted(func(h *agent.HostedMCP) { h.Approval = "always" }), anthropic.ErrUnsupported},
+		"listed approval": {hosted(func(h *agent.HostedMCP) {
+			h.Approval = "listed"
+			h.Ask = []string{"x"}
+		}), anthropic.ErrUnsupported},
 		"never, but listed": {hosted(func(h *agent.HostedMCP) { h.Ask = []string{"x"} }), anthropic.ErrUnsupported},
-		"other header":      {hosted(func(h *agent.HostedMCP) { h.Headers = map[string]string{"X-Key": "Bearer k"} }), anthropic.ErrUnsupported},
-		"other scheme":      {hosted(func(h *agent.HostedMCP) { h.Headers = map[string]string{"Authorization": "Basic k"} }), anthropic.ErrUnsupported},
-		"no URL":            {hosted(func(h *agent.HostedMCP) { h.URL = "" }), anthropic.ErrContent},
-		"no tool":           {tool(nil), anthropic.ErrContent},
-		"no name":           {tool(agent.NewFunction("", "", nil, nil)), anthropic.ErrContent},
-		"tool's schema":     {tool(agent.NewFunction("f", "", json.RawMessage(`true`), nil)), anthropic.ErrContent},
-		"server tool":       {tool(anthropic.ServerTool("x", json.RawMessage(`[]`))), anthropic.ErrContent},
-		"schema":            {&agent.Options{Schema: json.RawMessage(`{`)}, anthropic.ErrContent},
-		"parameters":        {extra("x"), anthropic.ErrUnsupported},
-		"our parameter":     {extra(map[string]any{"messages": []any{}}), anthropic.ErrUnsupported},
-		"odd parameter":     {extra(map[string]any{"x": func() {}}), anthropic.ErrContent},
+		"other header": {hosted(func(h *agent.HostedMCP) {
+			h.Headers = map[string]string{"X-Key": "Bearer k"}
+		}), anthropic.ErrUnsupported},
+		"other scheme": {hosted(func(h *agent.HostedMCP) {
+			h.Headers = map[string]string{"Authorization": "Basic k"}
+		}), anthropic.ErrUnsupported},
+		"no URL":        {hosted(func(h *agent.HostedMCP) { h.URL = "" }), anthropic.ErrContent},
+		"no tool":       {tool(nil), anthropic.ErrContent},
+		"no name":       {tool(agent.NewFunction("", "", nil, nil)), anthropic.ErrContent},
+		"tool's schema": {tool(agent.NewFunction("f", "", json.RawMessage(`true`), nil)), anthropic.ErrContent},
+		"server tool":   {tool(anthropic.ServerTool("x", json.RawMessage(`[]`))), anthropic.ErrContent},
+		"schema":        {&agent.Options{Schema: json.RawMessage(`{`)}, anthropic.ErrContent},
+		"parameters":    {extra("x"), anthropic.ErrUnsupported},
+		"our parameter": {extra(map[string]any{"messages": []any{}}), anthropic.ErrUnsupported},
+		"odd parameter": {extra(map[string]any{"x": func() {}}), anthropic.ErrContent},
 		"odd output": {&agent.Options{Schema: json.RawMessage(`{}`), Extra: map[string]any{anthropic.Parameters: map[string]any{"output_config": 1}}},
 			anthropic.ErrContent},
 	} {

@@ -16,19 +16,22 @@ import (
 var (
 	// ErrUnsupported says that the API has no such thing.
 	ErrUnsupported = errors.New("the Messages API does not have that")
-	// ErrHistory says that the messages are no valid history: a call without exactly one result beside it, a result without its
-	// call, or a content where it can't stand.
+	// ErrHistory says that the messages are no valid history: a call without
+	// exactly one result beside it, a result without its call, or a content where
+	// it can't stand.
 	ErrHistory = errors.New("not a valid history")
 	// ErrContent says that a content or a definition can't be read.
 	ErrContent = errors.New("not readable")
 
 	// ErrBadResponse says that the service answered something that is no message.
 	ErrBadResponse = errors.New("anthropic: the response is not a message")
-	// ErrCut says that a stream ended before its message did. What came before is not an answer.
+	// ErrCut says that a stream ended before its message did. What came before is
+	// not an answer.
 	ErrCut = errors.New("anthropic: the stream ended before the message did")
 )
 
-// RequestError says why a request was not sent. Its cause is ErrUnsupported, ErrHistory or ErrContent.
+// RequestError says why a request was not sent. Its cause is ErrUnsupported,
+// ErrHistory or ErrContent.
 type RequestError struct {
 	Where  string // such as messages[2].contents[0]
 	Detail string
@@ -61,7 +64,8 @@ func badResponse(format string, args ...any) error {
 
 // StatusError is an error that the service told, after the SDK's retries.
 type StatusError struct {
-	// Status is the HTTP status. It is 200 for an error that came in the middle of a stream; Type tells more then.
+	// Status is the HTTP status. It is 200 for an error that came in the middle of
+	// a stream; Type tells more then.
 	Status     int
 	Type       string // such as rate_limit_error, overloaded_error, invalid_request_error; "" when the body told none
 	Message    string
@@ -102,7 +106,8 @@ func callError(err error) error {
 	return out
 }
 
-// errorOf reads the body, or event, of an error. One that can't be read leaves the status.
+// errorOf reads the body, or event, of an error. One that can't be read leaves the
+// status.
 func errorOf(status int, raw []byte) *StatusError {
 	var body struct {
 		Error struct {
@@ -114,7 +119,12 @@ func errorOf(status int, raw []byte) *StatusError {
 	if json.Unmarshal(raw, &body) != nil {
 		return &StatusError{Status: status}
 	}
-	return &StatusError{Status: status, Type: body.Error.Type, Message: body.Error.Message, RequestID: body.RequestID}
+	return &StatusError{
+		Status:    status,
+		Type:      body.Error.Type,
+		Message:   body.Error.Message,
+		RequestID: body.RequestID,
+	}
 }
 
 // longestWait bounds what a header can make a caller wait.

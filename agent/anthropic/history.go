@@ -32,8 +32,9 @@ type history struct {
 	mcp    bool // there are blocks of the MCP connector
 }
 
-// newHistory looks which inert calls go on. Loops mark the calls that they have run: those are sent with their results. An inert call
-// without one was never anybody's to run.
+// newHistory looks which inert calls go on. Loops mark the calls that they have
+// run: those are sent with their results. An inert call without one was never
+// anybody's to run.
 func newHistory(messages []*content.Message) *history {
 	h := &history{open: map[string]bool{}, inert: map[string]bool{}, skip: map[*content.FunctionCall]bool{}}
 	waiting := map[string]int{} // results whose call is further up
@@ -72,7 +73,8 @@ func (h *history) addSystem(s string) {
 // blank holds for texts that the API refuses as blocks.
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// add takes one message. Contents find their turn by themselves, so that a message may hold calls and their results.
+// add takes one message. Contents find their turn by themselves, so that a message
+// may hold calls and their results.
 func (h *history) add(where string, m *content.Message) error {
 	if m == nil {
 		return badContent(where, "there is no message")
@@ -149,7 +151,8 @@ func (h *history) putCall(where, role string, c *content.FunctionCall) error {
 	return nil
 }
 
-// putResult puts the result of a call into the turn after it. Results of inert calls are left out with their calls.
+// putResult puts the result of a call into the turn after it. Results of inert
+// calls are left out with their calls.
 func (h *history) putResult(where string, r *content.FunctionResult) error {
 	if !h.open[r.CallID] {
 		if h.inert[r.CallID] {
@@ -166,7 +169,8 @@ func (h *history) putResult(where string, r *content.FunctionResult) error {
 	return nil
 }
 
-// turn returns the last turn when it has the role, or begins another one. The assistant can't go on before all its calls have results.
+// turn returns the last turn when it has the role, or begins another one. The
+// assistant can't go on before all its calls have results.
 func (h *history) turn(where, role string) (*turn, error) {
 	if n := len(h.turns); n > 0 && h.turns[n-1].role == role {
 		return h.turns[n-1], nil
@@ -181,7 +185,7 @@ func (h *history) turn(where, role string) (*turn, error) {
 	return t, nil
 }
 
-// closed tells whether every call has its result.
+// closed reports whether every call has its result.
 func (h *history) closed(where string) error {
 	if len(h.open) == 0 {
 		return nil

@@ -108,7 +108,8 @@ func TestArgumentsGoBackAsTheyCame(t *testing.T) {
 	}
 }
 
-// A message that holds calls and results finds its turns; results stand first, whatever was said between; inert calls go on only with their results.
+// A message that holds calls and results finds its turns; results stand first,
+// whatever was said between; inert calls go on only with their results.
 func TestTurns(t *testing.T) {
 	body, err := anthropic.Body([]*content.Message{
 		content.UserText("Hi"),
@@ -191,8 +192,9 @@ type wireTurn struct {
 	} `json:"content"`
 }
 
-// accepts holds a request to the rules of the service: roles alternate, no turn and no text is blank, each call has its result among the
-// first blocks of the very next turn of the user, and there are no other results.
+// accepts holds a request to the rules of the service: roles alternate, no turn and
+// no text is blank, each call has its result among the first blocks of the very
+// next turn of the user, and there are no other results.
 func accepts(body []byte) ([]wireTurn, error) {
 	var q struct{ Messages []wireTurn }
 	if err := json.Unmarshal(body, &q); err != nil {
@@ -283,7 +285,8 @@ func chatter(t *rapid.T, role content.Role) []content.Content {
 	return rapid.SliceOfN(rapid.SampledFrom(kinds), 0, 3).Draw(t, "chatter")
 }
 
-// round draws a turn of the assistant with its calls, and their results in some order over some messages.
+// round draws a turn of the assistant with its calls, and their results in some
+// order over some messages.
 func round(t *rapid.T, live *int) []*content.Message {
 	n := rapid.IntRange(0, 3).Draw(t, "calls")
 	ask := says(chatter(t, content.Assistant)...)

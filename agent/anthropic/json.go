@@ -6,7 +6,8 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// Requests are written by hand, since encoding/json would rewrite the texts that must go back as they came.
+// Requests are written by hand, since encoding/json would rewrite the texts that
+// must go back as they came.
 
 // pair is one member of an object to write; one without a value is left out.
 type pair struct {
@@ -46,10 +47,12 @@ func array[T ~[]byte](elements []T) []byte {
 	return w.Text
 }
 
-// isObject reports whether a text is one JSON object. A model may say a name twice: that goes back as it came.
+// isObject reports whether a text is one JSON object. A model may say a name twice:
+// that goes back as it came.
 func isObject(raw []byte) bool { return jsonmsg.IsObject(raw) && json.Valid(raw) }
 
-// withMember is the object with another value for one member, which is added when it is missing.
+// withMember is the object with another value for one member, which is added when
+// it is missing.
 func withMember(raw []byte, key string, v []byte) []byte {
 	var pairs []pair
 	found := false

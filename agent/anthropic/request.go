@@ -24,7 +24,8 @@ type request struct {
 // written are the parameters that this package writes itself.
 var written = []string{"model", "max_tokens", "system", "messages", "tools", "mcp_servers", "temperature", "stream"}
 
-// check refuses what the API has no word for before anything is built, and writes the plain parameters.
+// check refuses what the API has no word for before anything is built, and writes
+// the plain parameters.
 func (q *request) check(opt *agent.Options) error {
 	switch {
 	case opt.ConversationID != "":
@@ -150,8 +151,9 @@ func define(where string, t agent.Tool) ([]byte, error) {
 	return object(text("name", d.Name), optional("description", d.Description), pair{"input_schema", schema}), nil
 }
 
-// ServerTool is a tool that the service knows by itself, such as a web search, by its definition in the API. What the service runs, it
-// runs without asking; only calls that come back as calls of functions can be approved.
+// ServerTool is a tool that the service knows by itself, such as a web search, by
+// its definition in the API. What the service runs, it runs without asking; only
+// calls that come back as calls of functions can be approved.
 func ServerTool(name string, definition json.RawMessage) agent.Tool {
 	return &serverTool{name, definition}
 }
@@ -163,8 +165,8 @@ type serverTool struct {
 
 func (s *serverTool) Definition() agent.Definition { return agent.Definition{Name: s.name} }
 
-// connect writes a server of the MCP connector. The connector never asks, so a server whose calls somebody wants to be asked about can't be
-// given to it.
+// connect writes a server of the MCP connector. The connector never asks, so a
+// server whose calls need approval can't be given to it.
 func connect(where string, h *agent.HostedMCP) ([]byte, error) {
 	if h.Approval != "never" || len(h.Ask) > 0 {
 		return nil, unsupported(where+".approval", "the MCP connector asks nobody; only \"never\" can be had")
@@ -180,7 +182,8 @@ func connect(where string, h *agent.HostedMCP) ([]byte, error) {
 		}
 		token = rest
 	}
-	return object(text("type", "url"), text("name", h.Name), text("url", h.URL), optional("authorization_token", token)), nil
+	return object(text("type", "url"), text("name", h.Name), text("url", h.URL), optional("authorization_token",
+		token)), nil
 }
 
 // toolset says which tools of a server may be called.

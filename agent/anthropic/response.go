@@ -65,7 +65,13 @@ func parseResponse(raw []byte) (*agent.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &agent.Response{Messages: []*content.Message{out}, ID: m.ID, Model: m.Model, FinishReason: finishReason(m.StopReason), Usage: usage}, nil
+	return &agent.Response{
+		Messages:     []*content.Message{out},
+		ID:           m.ID,
+		Model:        m.Model,
+		FinishReason: finishReason(m.StopReason),
+		Usage:        usage,
+	}, nil
 }
 
 // contents tells why the model refused, when the service says so.
@@ -91,7 +97,8 @@ func finishReason(stop string) string {
 	return stop
 }
 
-// usageOf counts all of the input, cached or not. The counts of the API itself are in the properties.
+// usageOf counts all of the input, cached or not. The counts of the API itself are
+// in the properties.
 func usageOf(counts map[string]json.RawMessage) (*content.Usage, error) {
 	if len(counts) == 0 {
 		return nil, nil
@@ -207,14 +214,24 @@ func (b *wireBlock) call() (content.Content, error) {
 	if b.ID == "" || b.Name == "" {
 		return nil, badResponse("a call without an id or a name")
 	}
-	return &content.FunctionCall{CallID: b.ID, Name: b.Name, Arguments: arguments(b.Input), Common: keep("caller", b.Caller)}, nil
+	return &content.FunctionCall{
+		CallID:    b.ID,
+		Name:      b.Name,
+		Arguments: arguments(b.Input),
+		Common:    keep("caller", b.Caller),
+	}, nil
 }
 
 func (b *wireBlock) mcpCall() (content.Content, error) {
 	if b.ID == "" || b.Name == "" {
 		return nil, badResponse("a call without an id or a name")
 	}
-	return &content.MCPCall{CallID: b.ID, Name: b.Name, ServerName: b.ServerName, Arguments: arguments(b.Input)}, nil
+	return &content.MCPCall{
+		CallID:     b.ID,
+		Name:       b.Name,
+		ServerName: b.ServerName,
+		Arguments:  arguments(b.Input),
+	}, nil
 }
 
 // arguments of a call that takes none are an empty object.

@@ -51,8 +51,14 @@ func TestResponses(t *testing.T) {
 
 func TestFinishReasons(t *testing.T) {
 	for stop, want := range map[string]string{
-		"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "model_context_window_exceeded": "length", "tool_use": "tool_calls",
-		"refusal": "content_filter", "pause_turn": "pause_turn", "new": "new",
+		"end_turn":                      "stop",
+		"stop_sequence":                 "stop",
+		"max_tokens":                    "length",
+		"model_context_window_exceeded": "length",
+		"tool_use":                      "tool_calls",
+		"refusal":                       "content_filter",
+		"pause_turn":                    "pause_turn",
+		"new":                           "new",
 	} {
 		r, err := anthropic.ParseResponse([]byte(strings.Replace(answer(""), "end_turn", stop, 1)))
 		if err != nil || r.FinishReason != want {
@@ -80,7 +86,8 @@ func fixtures(t testing.TB) []replay.Response {
 	return out
 }
 
-// goesBack sends an answer with a result for each call: whatever was read as a message must be one that can be sent.
+// goesBack sends an answer with a result for each call: whatever was read as a
+// message must be one that can be sent.
 func goesBack(t *testing.T, r *agent.Response) {
 	history := append([]*content.Message{content.UserText("Hi")}, r.Messages...)
 	seen := map[string]bool{}

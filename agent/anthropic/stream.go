@@ -28,7 +28,8 @@ type stream struct {
 	ended   bool
 }
 
-// readStream tells the updates of one message. Whatever ends it before the service said that it is complete is an error.
+// readStream tells the updates of one message. Whatever ends it before the service
+// said that it is complete is an error.
 func readStream(status int, in events, yield func(*agent.Update, error) bool) {
 	s := &stream{status: status}
 	for in.Next() {
@@ -63,7 +64,8 @@ type wireEvent struct {
 	Usage   json.RawMessage `json:"usage"`
 }
 
-// take reads one event. Events of other types are left out, as the API asks of its clients.
+// take reads one event. Events of other types are left out, as the API asks of its
+// clients.
 func (s *stream) take(e ssestream.Event) ([]*agent.Update, error) {
 	if e.Type == "error" {
 		return nil, errorOf(s.status, e.Data)
@@ -118,7 +120,13 @@ func (s *stream) start(w *wireEvent) ([]*agent.Update, error) {
 
 func (s *stream) update(contents ...content.Content) *agent.Update {
 	m := s.message
-	return &agent.Update{Role: content.Assistant, MessageID: m.ID, ID: m.ID, Model: m.Model, Contents: contents}
+	return &agent.Update{
+		Role:      content.Assistant,
+		MessageID: m.ID,
+		ID:        m.ID,
+		Model:     m.Model,
+		Contents:  contents,
+	}
 }
 
 // change applies an event to the message.
@@ -186,7 +194,8 @@ func (s *stream) block(w *wireEvent) (*building, error) {
 	return nil, badResponse("the event %q is of no open block", w.Type)
 }
 
-// tell returns what is new. Blocks may overlap; contents come in the order of the blocks all the same.
+// tell returns what is new. Blocks may overlap; contents come in the order of the
+// blocks all the same.
 func (s *stream) tell() ([]*agent.Update, error) {
 	var out []*agent.Update
 	for len(s.blocks) > 0 {
@@ -226,7 +235,8 @@ func (s *stream) finish() (*agent.Update, error) {
 	return out, nil
 }
 
-// building is a block in the making. Texts and thoughts are told as they come, everything else when it is whole.
+// building is a block in the making. Texts and thoughts are told as they come,
+// everything else when it is whole.
 type building struct {
 	index     int
 	content   content.Content
@@ -255,7 +265,8 @@ func (b *building) add(s string) {
 	b.any = b.any || s != ""
 }
 
-// delta changes the block. A delta that is not understood is an error: without it the block could not go back as it was.
+// delta changes the block. A delta that is not understood is an error: without it
+// the block could not go back as it was.
 func (b *building) delta(raw json.RawMessage) error {
 	var d struct {
 		Type      string          `json:"type"`
@@ -329,7 +340,8 @@ func (b *building) cited(c *content.Text) content.Content {
 	return nil
 }
 
-// sealed closes a thought. One that has no text, or no seal, is marked, so that it is not joined with another.
+// sealed closes a thought. One that has no text, or no seal, is marked, so that it
+// is not joined with another.
 func (b *building) sealed(c *content.Reasoning) content.Content {
 	out := &content.Reasoning{Protected: b.seal}
 	if !b.any || b.seal == "" {

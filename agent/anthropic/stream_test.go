@@ -12,7 +12,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// feed writes events, one per line, as a stream. The type of the data is the name of the event.
+// feed writes events, one per line, as a stream. The type of the data is the name
+// of the event.
 func feed(lines string) string {
 	var out strings.Builder
 	for l := range strings.Lines(strings.TrimSpace(lines)) {

@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Code says what is wrong with a content. Codes may grow in number; a code never changes its meaning.
+// Code says what is wrong with a content. Codes may grow in number; a code never
+// changes its meaning.
 type Code string
 
 // The codes of a BadError.
@@ -46,7 +47,12 @@ func (e *BadError) Unwrap() error { return e.Err }
 
 // CreateApproval answers that the call may run.
 func (r *ToolApprovalRequest) CreateApproval(reason string) *ToolApprovalResponse {
-	return &ToolApprovalResponse{RequestID: r.RequestID, Approved: true, Call: CloneCall(r.Call), Reason: reason}
+	return &ToolApprovalResponse{
+		RequestID: r.RequestID,
+		Approved:  true,
+		Call:      CloneCall(r.Call),
+		Reason:    reason,
+	}
 }
 
 // CreateRejection answers that the call must not run.
@@ -54,8 +60,9 @@ func (r *ToolApprovalRequest) CreateRejection(reason string) *ToolApprovalRespon
 	return &ToolApprovalResponse{RequestID: r.RequestID, Call: CloneCall(r.Call), Reason: reason}
 }
 
-// CreateEdit approves the call with other arguments, which must be one JSON object. Only function calls can be edited, and never
-// their name: another tool is another call with approvals of its own.
+// CreateEdit approves the call with other arguments, which must be one JSON object.
+// Only function calls can be edited, and never their name: another tool is another
+// call with approvals of its own.
 func (r *ToolApprovalRequest) CreateEdit(arguments json.RawMessage, reason string) (*ToolApprovalResponse, error) {
 	call, ok := CloneCall(r.Call).(*FunctionCall)
 	if !ok {
@@ -66,7 +73,13 @@ func (r *ToolApprovalRequest) CreateEdit(arguments json.RawMessage, reason strin
 	if err := edited.CheckArguments(); err != nil {
 		return nil, err
 	}
-	return &ToolApprovalResponse{RequestID: r.RequestID, Approved: true, Call: call, Reason: reason, Edited: &edited}, nil
+	return &ToolApprovalResponse{
+		RequestID: r.RequestID,
+		Approved:  true,
+		Call:      call,
+		Reason:    reason,
+		Edited:    &edited,
+	}, nil
 }
 
 // CreateAlwaysApprove approves the call and asks for a standing approval.
@@ -100,7 +113,8 @@ func (r *StructuredInputRequest) CreateRejection(reason string) *StructuredInput
 	return &StructuredInputResponse{RequestID: r.RequestID, Declined: true, Reason: reason}
 }
 
-// Check tells whether the schema of the request accepts the data of a response. The error is a *BadError.
+// Check reports whether the schema of the request accepts the data of a response. The
+// error is a *BadError.
 func (r *StructuredInputRequest) Check(response *StructuredInputResponse) error {
 	if response.Declined {
 		return nil
@@ -108,8 +122,9 @@ func (r *StructuredInputRequest) Check(response *StructuredInputResponse) error 
 	return CheckSchema(r.Schema, response.Data)
 }
 
-// CheckSchema tells whether a JSON Schema accepts a JSON text. The error is a *BadError: BadSchema, BadJSON or BadData. A nil
-// schema accepts everything readable. Who checks often keeps a Schema.
+// CheckSchema reports whether a JSON Schema accepts a JSON text. The error is a
+// *BadError: BadSchema, BadJSON or BadData. A nil schema accepts everything
+// readable. Who checks often keeps a Schema.
 func CheckSchema(schema, data json.RawMessage) error {
 	v, err := parse(data)
 	if err != nil || schema == nil {
@@ -130,10 +145,12 @@ func parse(data json.RawMessage) (value.Value, error) {
 	return v, nil
 }
 
-// Schema is a JSON Schema of whatever make that judges data again and again. It is safe for concurrent use.
+// Schema is a JSON Schema of whatever make that judges data again and again. It is
+// safe for concurrent use.
 type Schema struct{ compiled *jsonschema.Untrusted }
 
-// NewSchema compiles a JSON Schema. One that can't be used, or whose use could cost too much, is a *BadError with code BadSchema.
+// NewSchema compiles a JSON Schema. One that can't be used, or whose use could cost
+// too much, is a *BadError with code BadSchema.
 func NewSchema(schema json.RawMessage) (*Schema, error) {
 	compiled, err := jsonschema.CompileUntrusted("schema.json", schema)
 	if err != nil {
@@ -142,7 +159,8 @@ func NewSchema(schema json.RawMessage) (*Schema, error) {
 	return &Schema{compiled}, nil
 }
 
-// CheckValue tells whether the schema accepts a value. The error is a *BadError: BadData, or BadSchema when to find out would cost too much.
+// CheckValue reports whether the schema accepts a value. The error is a *BadError:
+// BadData, or BadSchema when to find out would cost too much.
 func (s *Schema) CheckValue(v value.Value) error {
 	failures, err := s.compiled.Validate(plain(v))
 	if err != nil {
@@ -184,7 +202,8 @@ func plain(v value.Value) any {
 	return nil
 }
 
-// sentence says what was expected where. The words of a failure may quote the value, which is the user's.
+// sentence says what was expected where. The words of a failure may quote the
+// value, which is the user's.
 func sentence(f jsonschema.Failure) string {
 	out := "the schema's " + f.Keyword + " refuses it"
 	switch {
@@ -199,14 +218,16 @@ func sentence(f jsonschema.Failure) string {
 	return out
 }
 
-// CheckArguments tells whether the arguments are absent or one JSON object that everybody reads alike. The error is a *BadError.
+// CheckArguments reports whether the arguments are absent or one JSON object that
+// everybody reads alike. The error is a *BadError.
 func (c *FunctionCall) CheckArguments() error {
 	var t trail
 	t.checkArguments(c.Arguments, "arguments", value.Limits{})
 	return t.problem()
 }
 
-// CloneCall copies a call, so that flags set on one are not seen on the other. Texts are shared; nobody changes them in place.
+// CloneCall copies a call, so that flags set on one are not seen on the other.
+// Texts are shared and never changed in place.
 func CloneCall(c ToolCall) ToolCall {
 	switch c := c.(type) {
 	case *FunctionCall:
@@ -222,13 +243,16 @@ func CloneCall(c ToolCall) ToolCall {
 	return nil
 }
 
-// SameCall tells whether two calls are the same: kind, call id, name and, in canonical form, arguments (and the server of an MCP
-// call). Calls with unreadable arguments are the same only letter by letter.
+// SameCall reports whether two calls are the same: kind, call id, name and, in
+// canonical form, arguments (and the server of an MCP call). Calls with unreadable
+// arguments are the same only letter by letter.
 func SameCall(a, b ToolCall) bool { return sameCall(a, b, SameArguments) }
 
-// SameButRounded reports whether two calls differ only by numbers that are the same once they are read as doubles. That is what becomes of
-// a call on its way through a JSON that knows no other numbers, such as protobuf's or JavaScript's: whole numbers above 2^53 come back
-// rounded. Such calls are different calls; this says why.
+// SameButRounded reports whether two calls differ only by numbers that are the same
+// once they are read as doubles. That is what becomes of a call on its way through
+// a JSON that knows no other numbers, such as protobuf's or JavaScript's: whole
+// numbers above 2^53 come back rounded. Such calls are different calls; this says
+// why.
 func SameButRounded(a, b ToolCall) bool { return !SameCall(a, b) && sameCall(a, b, sameRounded) }
 
 func sameCall(a, b ToolCall, same func(a, b []byte) bool) bool {
@@ -249,7 +273,8 @@ func sameCall(a, b ToolCall, same func(a, b []byte) bool) bool {
 	return false
 }
 
-// SameArguments compares arguments in canonical form (RFC 8785, exact numbers). None, null and {} are the same.
+// SameArguments compares arguments in canonical form (RFC 8785, exact numbers).
+// None, null and {} are the same.
 func SameArguments(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -295,7 +320,7 @@ func rounded(v value.Value) value.Value {
 	return v
 }
 
-// Rejects tells whether a response is a no: not approved, or declined.
+// Rejects reports whether a response is a no: not approved, or declined.
 func Rejects(a InputResponse) bool {
 	switch a := a.(type) {
 	case *ToolApprovalResponse:
@@ -308,7 +333,7 @@ func Rejects(a InputResponse) bool {
 	return true
 }
 
-// SameAnswer tells whether two responses to one request do the same. Reasons do nothing.
+// SameAnswer reports whether two responses to one request do the same. Reasons do nothing.
 func SameAnswer(a, b InputResponse) bool {
 	if Rejects(a) != Rejects(b) {
 		return false

@@ -12,9 +12,19 @@ import (
 )
 
 func TestAnswersOfACall(t *testing.T) {
-	request := &content.ToolApprovalRequest{RequestID: "r", Call: transfer(), NoConfirmation: true, Note: note()}
+	request := &content.ToolApprovalRequest{
+		RequestID:      "r",
+		Call:           transfer(),
+		NoConfirmation: true,
+		Note:           note(),
+	}
 	approved := request.CreateApproval("fine")
-	want := &content.ToolApprovalResponse{RequestID: "r", Approved: true, Call: transfer(), Reason: "fine"}
+	want := &content.ToolApprovalResponse{
+		RequestID: "r",
+		Approved:  true,
+		Call:      transfer(),
+		Reason:    "fine",
+	}
 	if !reflect.DeepEqual(approved, want) {
 		t.Errorf("%#v", approved)
 	}
@@ -40,7 +50,13 @@ func TestEdit(t *testing.T) {
 	}
 	args[1] = 'x'
 	edited := &content.FunctionCall{CallID: "call_1", Name: "transfer", Arguments: raw(`{"amount":4}`)}
-	want := &content.ToolApprovalResponse{RequestID: "r", Approved: true, Call: transfer(), Reason: "less", Edited: edited}
+	want := &content.ToolApprovalResponse{
+		RequestID: "r",
+		Approved:  true,
+		Call:      transfer(),
+		Reason:    "less",
+		Edited:    edited,
+	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%#v", got)
 	}
@@ -149,14 +165,23 @@ func TestSameCall(t *testing.T) {
 		want bool
 	}{
 		{"itself", transfer(), transfer(), true},
-		{"flags and properties", transfer(), other(func(c *content.FunctionCall) { c.InformationalOnly, c.Properties = true, raw(`{}`) }), true},
-		{"order and spelling", transfer(), other(func(c *content.FunctionCall) { c.Arguments = raw(`{"to":"Zo\u00eb", "amount":5.0}`) }), true},
+		{"flags and properties", transfer(), other(func(c *content.FunctionCall) {
+			c.InformationalOnly, c.Properties = true, raw(`{}`)
+		}), true},
+		{"order and spelling", transfer(), other(func(c *content.FunctionCall) {
+			c.Arguments = raw(`{"to":"Zo\u00eb", "amount":5.0}`)
+		}), true},
 		{"arguments", transfer(), other(func(c *content.FunctionCall) { c.Arguments = raw(`{"amount":5}`) }), false},
 		{"call id", transfer(), other(func(c *content.FunctionCall) { c.CallID = "x" }), false},
 		{"name", transfer(), other(func(c *content.FunctionCall) { c.Name = "Transfer" }), false},
 		{"kind", transfer(), &content.MCPCall{CallID: "call_1", Name: "transfer", Arguments: transfer().Arguments}, false},
 		{"kind, from the other side", &content.MCPCall{CallID: "call_1", Name: "transfer", Arguments: transfer().Arguments}, transfer(), false},
-		{"server", listFiles(), &content.MCPCall{CallID: "call_2", Name: "list_files", ServerName: "other", Arguments: listFiles().Arguments}, false},
+		{"server", listFiles(), &content.MCPCall{
+			CallID:     "call_2",
+			Name:       "list_files",
+			ServerName: "other",
+			Arguments:  listFiles().Arguments,
+		}, false},
 		{"mcp", listFiles(), listFiles(), true},
 		{"hosted", &content.HostedCall{Kind: "toolCall", CallID: "h"}, &content.HostedCall{Kind: "toolCall", CallID: "h"}, true},
 		{"hosted kinds", &content.HostedCall{Kind: "toolCall", CallID: "h"}, &content.HostedCall{Kind: "webSearchToolCall", CallID: "h"}, false},

@@ -136,7 +136,13 @@ func TestBadAppend(t *testing.T) {
 		return &content.ToolApprovalRequest{RequestID: "r", Call: c}
 	}
 	answer := func(always content.AlwaysScope, approved bool, edited *content.FunctionCall) content.Content {
-		return &content.ToolApprovalResponse{RequestID: "r", Approved: approved, Call: transfer(), Always: always, Edited: edited}
+		return &content.ToolApprovalResponse{
+			RequestID: "r",
+			Approved:  approved,
+			Call:      transfer(),
+			Always:    always,
+			Edited:    edited,
+		}
 	}
 	for _, c := range []struct {
 		shape string

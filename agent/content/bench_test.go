@@ -8,7 +8,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// megabyte is an array of messages as a long thread has them: questions, calls with results, approvals and answers.
+// megabyte is an array of messages as a long thread has them: questions, calls with
+// results, approvals and answers.
 func megabyte(tb testing.TB) []byte {
 	tb.Helper()
 	var ms []*content.Message
@@ -35,9 +36,15 @@ func conversation(i int) []*content.Message {
 	response.Common = content.Common{}
 	return []*content.Message{
 		{ID: fmt.Sprint("u", i), Role: content.User, Contents: []content.Content{&content.Text{Text: "Please pay the rent for August, and then tell me what is left on the account.\nThanks!"}}},
-		{ID: fmt.Sprint("a", i), Role: content.Assistant, AuthorName: "bank", CreatedAt: "2026-08-05T12:00:00Z", Contents: []content.Content{
-			&content.Text{Text: "I'll transfer the rent. This needs your approval, since it is over the limit that you have set."}, request,
-		}},
+		{
+			ID:         fmt.Sprint("a", i),
+			Role:       content.Assistant,
+			AuthorName: "bank",
+			CreatedAt:  "2026-08-05T12:00:00Z",
+			Contents: []content.Content{
+				&content.Text{Text: "I'll transfer the rent. This needs your approval, since it is over the limit that you have set."}, request,
+			},
+		},
 		{Role: content.User, Contents: []content.Content{response}},
 		{Role: content.Assistant, Contents: []content.Content{call}},
 		{Role: content.ToolRole, Contents: []content.Content{&content.FunctionResult{CallID: id, Result: raw(fmt.Sprintf(`{"balance":%d.25,"currency":"EUR","status":"done"}`, i))}}},
@@ -45,8 +52,8 @@ func conversation(i int) []*content.Message {
 	}
 }
 
-// plainMessage and plainContent are what a program would decode into by itself: one struct for all kinds of contents, raw where the
-// value may be anything.
+// plainMessage and plainContent are what a program would decode into by itself: one
+// struct for all kinds of contents, raw where the value may be anything.
 type plainMessage struct {
 	Role       string         `json:"role"`
 	AuthorName string         `json:"authorName"`

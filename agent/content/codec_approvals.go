@@ -83,8 +83,8 @@ func (e *encoder) toolRequest(c *ToolApprovalRequest) {
 	e.closeWith(toolRequestKind, &c.Common, props)
 }
 
-// toolResponse writes an answer. An edit has a discriminator of its own, so that whoever does not know it refuses it instead of
-// running the original call.
+// toolResponse writes an answer. An edit has a discriminator of its own, so that
+// a reader that does not know it refuses it instead of running the original call.
 func (e *encoder) toolResponse(c *ToolApprovalResponse) {
 	e.checkAlways(c, "")
 	switch {
@@ -108,7 +108,8 @@ func (e *encoder) answer(k kind, c *ToolApprovalResponse) {
 	e.closeWith(k, &c.Common, e.reason(c))
 }
 
-// reason writes the reason where the shape has it, and returns the properties, which are Python's place for it.
+// reason writes the reason where the shape has it, and returns the properties,
+// which are Python's place for it.
 func (e *encoder) reason(c *ToolApprovalResponse) json.RawMessage {
 	props := e.properties(&c.Common)
 	if e.w.shape != python {
@@ -118,7 +119,8 @@ func (e *encoder) reason(c *ToolApprovalResponse) json.RawMessage {
 	props = withAnswer(props, c)
 	again := ToolApprovalResponse{Common: Common{Properties: props}}
 	if takeAnswer(&again); again.Always != c.Always || again.Reason != c.Reason {
-		e.fail(BadShape, e.w.name(propertiesField), "the properties say something else than the answer: "+answerProperty, nil)
+		e.fail(BadShape, e.w.name(propertiesField),
+			"the properties say something else than the answer: "+answerProperty, nil)
 	}
 	return props
 }

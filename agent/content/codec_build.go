@@ -18,7 +18,12 @@ func (o *object) content() Content {
 	case uriKind:
 		return &URI{Common: o.common(), URI: o.need(uriField), MediaType: o.text(mediaTypeField)}
 	case errorKind:
-		return &Error{Common: o.common(), Message: o.text(messageField), Code: o.text(codeField), Details: o.text(errorDetailsField)}
+		return &Error{
+			Common:  o.common(),
+			Message: o.text(messageField),
+			Code:    o.text(codeField),
+			Details: o.text(errorDetailsField),
+		}
 	case usageKind:
 		return o.usage()
 	case resultKind:
@@ -45,7 +50,12 @@ func (o *object) input() Content {
 		r.Note = o.takeNote(&r.Common)
 		return r
 	case textResponseKind:
-		return &TextApprovalResponse{Common: o.common(), RequestID: o.id(), Approved: o.needFlag(approvedField), Reason: o.text(reasonField)}
+		return &TextApprovalResponse{
+			Common:    o.common(),
+			RequestID: o.id(),
+			Approved:  o.needFlag(approvedField),
+			Reason:    o.text(reasonField),
+		}
 	case inputRequestKind:
 		return o.inputRequest()
 	}
@@ -54,7 +64,12 @@ func (o *object) input() Content {
 
 // data knows its media type from its URI where a shape does not write it again.
 func (o *object) data() *Data {
-	out := &Data{Common: o.common(), URI: o.need(uriField), MediaType: o.text(mediaTypeField), Name: o.text(nameField)}
+	out := &Data{
+		Common:    o.common(),
+		URI:       o.need(uriField),
+		MediaType: o.text(mediaTypeField),
+		Name:      o.text(nameField),
+	}
 	if out.MediaType == "" {
 		out.MediaType = mediaTypeOf(out.URI)
 	}
@@ -74,7 +89,9 @@ func (o *object) usage() *Usage {
 	counts := object{d: o.d, kind: countsKind}
 	o.d.enter(o.name(usageField), -1)
 	counts.sortAll(o.d.splitAt(at))
-	out.Input, out.Output, out.Total = counts.count(inputField), counts.count(outputField), counts.count(totalField)
+	out.Input = counts.count(inputField)
+	out.Output = counts.count(outputField)
+	out.Total = counts.count(totalField)
 	out.Counts = counts.extra
 	o.d.leave()
 	return out
@@ -101,7 +118,8 @@ func (o *object) mcpResult() *MCPResult {
 	return out
 }
 
-// isList reports whether a value is a list of contents. Python's outputs may be lists of anything.
+// isList reports whether a value is a list of contents. Python's outputs may be
+// lists of anything.
 func (d *decoder) isList(at jsonmsg.Span) bool {
 	all := d.text[at.From] == '['
 	if !all || d.w.shape != python {
@@ -115,7 +133,12 @@ func (d *decoder) isList(at jsonmsg.Span) bool {
 }
 
 func (o *object) inputRequest() *StructuredInputRequest {
-	r := &StructuredInputRequest{Common: o.common(), RequestID: o.id(), Text: o.text(textField), Schema: o.raw(schemaField)}
+	r := &StructuredInputRequest{
+		Common:    o.common(),
+		RequestID: o.id(),
+		Text:      o.text(textField),
+		Schema:    o.raw(schemaField),
+	}
 	if r.Schema != nil && !isSchema(r.Schema) {
 		o.bad(BadShape, schemaField, "a JSON Schema: an object")
 	}
@@ -123,14 +146,19 @@ func (o *object) inputRequest() *StructuredInputRequest {
 	return r
 }
 
-// isSchema tells whether a text can be a JSON Schema by its type.
+// isSchema reports whether a text can be a JSON Schema by its type.
 func isSchema(raw json.RawMessage) bool {
 	return jsonmsg.IsObject(raw) || jsonmsg.Describe(raw) == "a boolean"
 }
 
 // inputResponse tells null, which may be the data asked for, from no data.
 func (o *object) inputResponse() *StructuredInputResponse {
-	r := &StructuredInputResponse{Common: o.common(), RequestID: o.id(), Declined: o.flag(declinedField, false), Reason: o.text(reasonField)}
+	r := &StructuredInputResponse{
+		Common:    o.common(),
+		RequestID: o.id(),
+		Declined:  o.flag(declinedField, false),
+		Reason:    o.text(reasonField),
+	}
 	if at := o.at[structuredField]; at.Exists() {
 		r.Data = o.d.raw(at)
 	}

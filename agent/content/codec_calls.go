@@ -11,13 +11,19 @@ import (
 func (o *object) call() ToolCall {
 	if o.kind == mcpCallKind {
 		return &MCPCall{
-			Common: o.common(), CallID: o.need(callIDField), Name: o.need(toolNameField),
-			ServerName: o.text(serverNameField), Arguments: o.arguments(),
+			Common:     o.common(),
+			CallID:     o.need(callIDField),
+			Name:       o.need(toolNameField),
+			ServerName: o.text(serverNameField),
+			Arguments:  o.arguments(),
 		}
 	}
 	return &FunctionCall{
-		Common: o.common(), CallID: o.need(callIDField), Name: o.need(nameField),
-		Arguments: o.arguments(), InformationalOnly: o.flag(informationalField, false) || o.saysHosted(),
+		Common:            o.common(),
+		CallID:            o.need(callIDField),
+		Name:              o.need(nameField),
+		Arguments:         o.arguments(),
+		InformationalOnly: o.flag(informationalField, false) || o.saysHosted(),
 	}
 }
 
@@ -37,7 +43,8 @@ func (o *object) askedCall(f field) ToolCall {
 	return call.checkedCall()
 }
 
-// callKind finds the kind of a call. Without a discriminator it is the one expected there.
+// callKind finds the kind of a call. Without a discriminator it is the one expected
+// there.
 func (d *decoder) callKind(members []named, only kind) kindRef {
 	ref := kindRef{kind: cmp.Or(only, callKind)}
 	name := d.discriminator(members)
@@ -45,7 +52,8 @@ func (d *decoder) callKind(members []named, only kind) kindRef {
 		return ref
 	}
 	if ref = d.w.kinds[name]; only != unknownKind && ref.kind != only {
-		d.fail(BadKind, d.w.name(typeField), "expected "+kindNames[only][d.w.shape]+", found another kind of content", nil)
+		d.fail(BadKind, d.w.name(typeField),
+			"expected "+kindNames[only][d.w.shape]+", found another kind of content", nil)
 	}
 	switch ref.kind {
 	case callKind, mcpCallKind, hostedKind:
@@ -55,13 +63,15 @@ func (d *decoder) callKind(members []named, only kind) kindRef {
 	return kindRef{kind: hostedKind}
 }
 
-// checkedCall makes a call of which nobody can read the arguments differently: a person is asked about it.
+// checkedCall makes a call whose arguments all readers understand alike: a
+// person is asked about it.
 func (o *object) checkedCall() ToolCall {
 	if o.kind == hostedKind {
 		return &HostedCall{Common: o.common(), Kind: o.ref.hosted, CallID: o.text(callIDField)}
 	}
 	call := o.call()
-	if o.has(argumentsField) && o.d.text[o.at[argumentsField].From] != '{' { // an object was checked with the whole document
+	// an object was checked with the whole document
+	if o.has(argumentsField) && o.d.text[o.at[argumentsField].From] != '{' {
 		o.d.checkArguments(call.Args(), o.name(argumentsField), limits)
 	}
 	if f, ok := call.(*FunctionCall); ok && o.d.w.shape == python {
@@ -89,8 +99,11 @@ func (o *object) toolRequest() *ToolApprovalRequest {
 
 func (o *object) toolResponse() *ToolApprovalResponse {
 	r := &ToolApprovalResponse{
-		Common: o.common(), RequestID: o.id(), Approved: o.needFlag(approvedField),
-		Call: o.askedCall(toolCallField), Reason: o.text(reasonField),
+		Common:    o.common(),
+		RequestID: o.id(),
+		Approved:  o.needFlag(approvedField),
+		Call:      o.askedCall(toolCallField),
+		Reason:    o.text(reasonField),
 	}
 	if o.d.w.shape == python {
 		takeAnswer(r)
@@ -106,7 +119,8 @@ func (o *object) toolResponse() *ToolApprovalResponse {
 	return r
 }
 
-// checkEdit refuses what is no edit of the call: another tool is another call, with approvals of its own.
+// checkEdit refuses what is no edit of the call: another tool is another call, with
+// approvals of its own.
 func (t *trail) checkEdit(r *ToolApprovalResponse, w *wire) {
 	call, ok := r.Call.(*FunctionCall)
 	switch {

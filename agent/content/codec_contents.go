@@ -83,7 +83,7 @@ func (e *encoder) input(c Content) {
 	}
 }
 
-// absent tells whether there is no content, or a nil pointer to one.
+// absent reports whether there is no content, or a nil pointer to one.
 func absent(c Content) bool { return c == nil || reflect.ValueOf(c).IsNil() }
 
 // openInput begins a request or a response with its id.
@@ -145,7 +145,8 @@ func (e *encoder) mcpResult(c *MCPResult) {
 	e.close(mcpResultKind, &c.Common)
 }
 
-// value writes the output of an MCP server that is no list of contents. A list of objects would be read as one.
+// value writes the output of an MCP server that is no list of contents. A list of
+// objects would be read as one.
 func (e *encoder) value(output json.RawMessage) {
 	e.raw(outputsField, output)
 	if e.err != nil {
@@ -153,11 +154,13 @@ func (e *encoder) value(output json.RawMessage) {
 	}
 	d := newDecoder(e.w, jsonmsg.Trim(output))
 	if d.text[0] == '"' || d.isList(jsonmsg.Span{}) {
-		e.fail(BadShape, e.w.name(outputsField), "expected a value that is neither a text nor a list of contents, found "+jsonmsg.Describe(output), nil)
+		e.fail(BadShape, e.w.name(outputsField),
+			"expected a value that is neither a text nor a list of contents, found "+jsonmsg.Describe(output), nil)
 	}
 }
 
-// unknown writes a content byte for byte, as long as this shape does not know it: else it would turn into something nobody sent.
+// unknown writes a content byte for byte, as long as this shape does not know it:
+// else it would turn into something that was not sent.
 func (e *encoder) unknown(c *Unknown) {
 	kind, err := e.checker.Check(c.Raw, limits)
 	switch {
@@ -181,7 +184,8 @@ func (e *encoder) inputRequest(c *StructuredInputRequest) {
 	e.openInput(inputRequestKind, c.RequestID)
 	e.optional(textField, c.Text)
 	if c.Schema != nil && !isSchema(c.Schema) {
-		e.fail(BadShape, e.w.name(schemaField), "expected a JSON Schema: an object, found "+jsonmsg.Describe(c.Schema), nil)
+		e.fail(BadShape, e.w.name(schemaField),
+			"expected a JSON Schema: an object, found "+jsonmsg.Describe(c.Schema), nil)
 	}
 	e.raw(schemaField, c.Schema)
 	e.asking()

@@ -6,15 +6,17 @@ import (
 	"slices"
 )
 
-// Python has one type for calls that run here and calls that a service runs. hosted tells them apart; releases before 1.22 know only a
-// property, server_label. The name of a server alone says nothing: calls that run here may carry one, too.
+// Python has one type for calls that run here and calls that a service runs. hosted
+// tells them apart; releases before 1.22 know only a property, server_label. The
+// name of a server alone says nothing: calls that run here may carry one, too.
 const labelProperty = "server_label"
 
 func hostedMember() string { return fieldNames[hostedField][python] }
 func serverMember() string { return fieldNames[serverNameField][python] }
 
-// saysHosted reports whether a call says that a service runs it. Outside of an approval such a call is history, and nothing here may run
-// it, which is what InformationalOnly says in every shape. The member itself is kept.
+// saysHosted reports whether a call says that a service runs it. Outside of an
+// approval such a call is history, and nothing here may run it, which is what
+// InformationalOnly says in every shape. The member itself is kept.
 func (o *object) saysHosted() bool {
 	if o.d.w.shape != python {
 		return false
@@ -23,7 +25,8 @@ func (o *object) saysHosted() bool {
 	return hosted
 }
 
-// hosted reads the member hosted, if there is one. The library refuses everything but true and false, null too.
+// hosted reads the member hosted, if there is one. The library refuses everything
+// but true and false, null too.
 func (t *trail) hosted(members []Member) (hosted, stated bool) {
 	raw := memberOf(members, hostedMember())
 	switch {
@@ -35,8 +38,9 @@ func (t *trail) hosted(members []Member) (hosted, stated bool) {
 	return string(raw) == "true", true
 }
 
-// ownedCall makes the call of an approval an MCP call where a service runs it. What some releases of the library take for a call of a
-// service and others for one that runs here is refused.
+// ownedCall makes the call of an approval an MCP call where a service runs it. What
+// some releases of the library take for a call of a service and others for one that
+// runs here is refused.
 func (d *decoder) ownedCall(c *FunctionCall) ToolCall {
 	hosted, stated := d.hosted(c.Extra)
 	label, properties := jsonmsg.Take(c.Properties, labelProperty)
@@ -49,22 +53,31 @@ func (d *decoder) ownedCall(c *FunctionCall) ToolCall {
 		return c
 	}
 
-	out := &MCPCall{Common: c.Common, CallID: c.CallID, Name: c.Name, Arguments: c.Arguments}
+	out := &MCPCall{
+		Common:    c.Common,
+		CallID:    c.CallID,
+		Name:      c.Name,
+		Arguments: c.Arguments,
+	}
 	out.ServerName = d.serverOf(memberOf(c.Extra, serverMember()), label)
 	out.Properties = properties
-	out.Extra = slices.DeleteFunc(slices.Clone(c.Extra), func(m Member) bool { return m.Key == hostedMember() || m.Key == serverMember() })
+	out.Extra = slices.DeleteFunc(slices.Clone(c.Extra), func(m Member) bool {
+		return m.Key == hostedMember() || m.Key == serverMember()
+	})
 	if len(out.Extra) == 0 {
 		out.Extra = nil
 	}
 	return out
 }
 
-// serverOf is the name of the server of a hosted call: the member, or the property of older releases. Two names are no name.
+// serverOf is the name of the server of a hosted call: the member, or the property
+// of older releases. Two names are no name.
 func (d *decoder) serverOf(member, label json.RawMessage) string {
 	name, named := d.optionalText(serverMember(), member)
 	old, labelled := d.optionalText(propertiesName()+"."+labelProperty, label)
 	if named && labelled && name != old {
-		d.fail(BadShape, serverMember(), "expected the server that the property "+labelProperty+" names, found another", nil)
+		d.fail(BadShape, serverMember(),
+			"expected the server that the property "+labelProperty+" names, found another", nil)
 	}
 	if named {
 		return name
@@ -100,7 +113,8 @@ func (e *encoder) askedToolCall(c ToolCall) {
 	}
 }
 
-// hostedMCPCall writes what today's releases look at, and for those before 1.22 the label.
+// hostedMCPCall writes what today's releases look at, and for those before 1.22 the
+// label.
 func (e *encoder) hostedMCPCall(c *MCPCall) {
 	e.open(hostedMCPKind)
 	e.str(callIDField, c.CallID)
@@ -116,18 +130,20 @@ func (e *encoder) hostedMCPCall(c *MCPCall) {
 	e.closeWith(hostedMCPKind, &c.Common, properties)
 }
 
-// checkLocal refuses a call of a function that a reader would take for one that a service runs.
+// checkLocal refuses a call of a function that a reader would take for one that a
+// service runs.
 func (e *encoder) checkLocal(c *FunctionCall) {
 	if label, _ := jsonmsg.Take(e.properties(&c.Common), labelProperty); label != nil {
-		e.fail(BadKind, e.w.name(propertiesField), "a call of a function would be read as a hosted one: "+labelProperty, nil)
+		e.fail(BadKind, e.w.name(propertiesField),
+			"a call of a function would be read as a hosted one: "+labelProperty, nil)
 	}
 	if hosted, _ := e.hosted(c.Extra); hosted {
 		e.fail(BadKind, hostedMember(), "a call of a function would be read as a hosted one", nil)
 	}
 }
 
-// checkOwner refuses a call that is to be run here and says that a service runs it, such as one with a member of that name from
-// another shape.
+// checkOwner refuses a call that is to be run here and says that a service runs it,
+// such as one with a member of that name from another shape.
 func (e *encoder) checkOwner(c *FunctionCall) {
 	if e.w.shape != python {
 		return

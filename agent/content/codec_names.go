@@ -64,7 +64,8 @@ var kindNames = [kinds][shapes]string{
 	hostedMCPKind:     {"", "function_call", ""},
 }
 
-// hostedNames are the calls of a service that may stand in an approval. The first column is a HostedCall's Kind.
+// hostedNames are the calls of a service that may stand in an approval. The first
+// column is a HostedCall's Kind.
 var hostedNames = [][shapes]string{
 	{"codeInterpreterToolCall", "code_interpreter_tool_call", "codeInterpreterToolCall"},
 	{"imageGenerationToolCall", "image_generation_tool_call", "imageGenerationToolCall"},
@@ -191,7 +192,8 @@ var kindFields = [kinds][]field{
 	hostedMCPKind:     {callIDField, nameField, argumentsField, serverNameField, hostedField},
 }
 
-// olderKinds are discriminators of .NET releases before 10.4, with the kind of call they are about.
+// olderKinds are discriminators of .NET releases before 10.4, with the kind of call
+// they are about.
 var olderKinds = map[string]kindRef{
 	"functionApprovalRequest":       {kind: toolRequestKind, call: callKind},
 	"functionApprovalResponse":      {kind: toolResponseKind, call: callKind},
@@ -302,7 +304,8 @@ func (w *wire) field(k kind, key string) field {
 	return noField
 }
 
-// folded judges a key that is a known name in other letters. .NET wants its $type as it is; beyond ASCII, readers fold differently.
+// folded judges a key that is a known name in other letters. .NET wants its $type
+// as it is; beyond ASCII, readers fold differently.
 func (w *wire) folded(m member, key string) field {
 	if len(key) != len(m.name) || (m.field == typeField && w.shape == dotNet) {
 		return oddField
@@ -310,7 +313,7 @@ func (w *wire) folded(m member, key string) field {
 	return m.field
 }
 
-// isType tells whether a key is the discriminator for some reader.
+// isType reports whether a key is the discriminator for some reader.
 func (w *wire) isType(key string) bool {
 	name := w.name(typeField)
 	return key == name || w.fold && strings.EqualFold(key, name)

@@ -19,7 +19,8 @@ type object struct {
 
 func (o *object) name(f field) string { return o.d.w.name(f) }
 
-// value steps over a member of a message. The contents are read meanwhile, so that a thread is walked over once.
+// value steps over a member of a message. The contents are read meanwhile, so that
+// a thread is walked over once.
 func (o *object) value(c *jsonmsg.Cursor, f field) jsonmsg.Span {
 	at := c.Next()
 	if f != contentsField || o.d.text[at] != '[' || o.at[f].Exists() {
@@ -50,7 +51,7 @@ func (o *object) sort(f field, m named) {
 	}
 }
 
-// has tells whether there is a value that is not null.
+// has reports whether there is a value that is not null.
 func (o *object) has(f field) bool {
 	at := o.at[f]
 	return at.Exists() && o.d.text[at.From] != 'n'
@@ -110,7 +111,8 @@ func (o *object) flag(f field, absent bool) bool {
 	return absent
 }
 
-// needFlag reads a boolean that must be there: nobody is taken to have approved, or not, by saying nothing.
+// needFlag reads a boolean that must be there: silence is neither an approval nor a
+// rejection.
 func (o *object) needFlag(f field) bool {
 	if !o.has(f) {
 		o.bad(BadShape, f, "true or false")

@@ -18,7 +18,8 @@ const (
 	alwaysProperty      = "always_approve"
 )
 
-// takeNote moves assent's note out of the properties. One that can't be read stays there: nothing rests on it.
+// takeNote moves assent's note out of the properties. One that can't be read stays
+// there: nothing rests on it.
 func (o *object) takeNote(c *Common) Note {
 	if c.Properties == nil || !jsonmsg.IsObject(c.Properties) {
 		return Note{}

@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// decoder reads one document. After an error it goes on to the end of what it is at and returns nothing of use.
+// decoder reads one document. After an error it goes on to the end of what it is at
+// and returns nothing of use.
 type decoder struct {
 	trail
 	w       *wire
@@ -35,7 +36,8 @@ func (d *decoder) cursor(at int) *jsonmsg.Cursor {
 	return c
 }
 
-// split reads the object before a cursor. Its members stay until the next object is split.
+// split reads the object before a cursor. Its members stay until the next object is
+// split.
 func (d *decoder) split(c *jsonmsg.Cursor) []named {
 	d.members = d.members[:0]
 	for name := range c.Members() {
@@ -77,7 +79,8 @@ func (t *trail) problem() error {
 	return t.err
 }
 
-// fail keeps the first error, at a member of where the codec is ("" for the place itself).
+// fail keeps the first error, at a member of where the codec is ("" for the place
+// itself).
 func (t *trail) fail(code Code, name, detail string, cause error) {
 	if t.err != nil {
 		return
@@ -86,10 +89,16 @@ func (t *trail) fail(code Code, name, detail string, cause error) {
 	for _, s := range append(t.path, step{name, -1}) {
 		s.append(&b)
 	}
-	t.err = &BadError{Code: code, Where: b.String(), Detail: detail, Err: cause}
+	t.err = &BadError{
+		Code:   code,
+		Where:  b.String(),
+		Detail: detail,
+		Err:    cause,
+	}
 }
 
-// checkObject fails unless a text is one object: with one code where it is no JSON, with another where it is something else.
+// checkObject fails unless a text is one object: with one code where it is no JSON,
+// with another where it is something else.
 func (t *trail) checkObject(name string, raw []byte, lim value.Limits, unsound, other Code) bool {
 	kind, err := t.checker.Check(raw, lim)
 	switch {
@@ -155,7 +164,8 @@ func (d *decoder) message(c *jsonmsg.Cursor) *Message {
 	return m
 }
 
-// messageType refuses what only looks like a message. Python's older releases said chat_message.
+// messageType refuses what only looks like a message. Python's older releases said
+// chat_message.
 func (d *decoder) messageType(o *object) {
 	switch o.text(typeField) {
 	case "", "message", "chat_message":
@@ -186,7 +196,8 @@ func (d *decoder) oldRole(at jsonmsg.Span) Role {
 	return role
 }
 
-// knownRole shares the texts of known roles, and reads them in any case where a shape does.
+// knownRole shares the texts of known roles, and reads them in any case where a
+// shape does.
 func (w *wire) knownRole(role string) Role {
 	for _, known := range [...]Role{User, Assistant, ToolRole, System} {
 		if role == string(known) || w.shape == dotNet && strings.EqualFold(role, string(known)) {
@@ -249,7 +260,8 @@ func (d *decoder) discriminator(members []named) string {
 	return ""
 }
 
-// checkOneType refuses an unknown object that gives its kind twice: two readers could take it for two things.
+// checkOneType refuses an unknown object that gives its kind twice: two readers
+// could take it for two things.
 func (d *decoder) checkOneType(members []named) {
 	seen := false
 	for _, m := range members {
@@ -260,7 +272,8 @@ func (d *decoder) checkOneType(members []named) {
 	}
 }
 
-// raw copies the text of a value, next to others: few texts of a document are kept raw, and most of them are short.
+// raw copies the text of a value, next to others: few texts of a document are kept
+// raw, and most of them are short.
 func (d *decoder) raw(at jsonmsg.Span) json.RawMessage {
 	s := d.text[at.From:at.To]
 	if cap(d.raws)-len(d.raws) < len(s) {

@@ -231,7 +231,8 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// Whatever a model writes as arguments can be kept, also what is too deep to stand in a document.
+// Whatever a model writes as arguments can be kept, also what is too deep to stand
+// in a document.
 func TestDeepArgumentsAreKept(t *testing.T) {
 	for _, depth := range []int{90, 100, 127, 500} {
 		call := &content.FunctionCall{CallID: "c", Name: "n", Arguments: raw(`{"a":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`)}

@@ -1,12 +1,16 @@
-// Package content holds chat messages and what stands in them: text, calls and their results, and the pairs with which an agent asks
-// its user and the user answers. It writes and reads them in the JSON shapes of the ecosystem.
+// Package content holds chat messages and what stands in them: text, calls and
+// their results, and the pairs with which an agent asks its user and the user
+// answers. It writes and reads them in the JSON shapes of the ecosystem.
 //
-// The pairs follow the accepted design of user-input contents (option 5): function approval, text approval and structured input. A run of
-// an agent ends with requests in its messages and goes on when it is run again with the responses. Each response is made from its
-// request (CreateApproval, CreateRejection, CreateEdit, CreateResponse), and carries a copy of what was asked; whoever receives one
-// looks its request up and never believes the copy.
+// The pairs follow the accepted design of user-input contents: function
+// approval, text approval and structured input. A run of an agent ends with
+// requests in its messages and goes on when it is run again with the responses.
+// Each response is made from its request (CreateApproval, CreateRejection,
+// CreateEdit, CreateResponse), and carries a copy of what was asked; who
+// receives one looks its request up and never believes the copy.
 //
-// A content that this package does not know is an *Unknown and is written as it was read, byte for byte.
+// A content that this package does not know is an *Unknown and is written as it was
+// read, byte for byte.
 package content
 
 import (
@@ -28,7 +32,7 @@ const (
 
 // Message is one message of a chat.
 type Message struct {
-	ID         string // of the message; "" when nobody gave one
+	ID         string // of the message; "" for none
 	Role       Role
 	AuthorName string
 	CreatedAt  string // RFC 3339, as it was read; "" when unknown
@@ -86,20 +90,24 @@ type Member struct {
 
 // Common is what messages and contents have in common.
 type Common struct {
-	// Properties is the text of the additionalProperties object; nil for none. Every side may write it, so nothing rests on it.
+	// Properties is the text of the additionalProperties object; nil for none.
+	// Every side may write it, so nothing rests on it.
 	Properties json.RawMessage
-	// Extra holds members that are unknown here, in source order. They are written back as they came.
+	// Extra holds members that are unknown here, in source order. They are written
+	// back as they came.
 	Extra []Member
 }
 
 func (c *Common) common() *Common { return c }
 
-// Content is one part of a message. The types of this package are all there are; what they don't know is an *Unknown.
+// Content is one part of a message. The types of this package are all there are;
+// what they don't know is an *Unknown.
 type Content interface {
 	common() *Common
 }
 
-// CommonOf returns what a content has in common with the others, to be read or changed in place.
+// CommonOf returns what a content has in common with the others, to be read or
+// changed in place.
 func CommonOf(c Content) *Common { return c.common() }
 
 // Text is plain text.
@@ -146,7 +154,8 @@ type Usage struct {
 	Counts []Member
 }
 
-// ToolCall is a call of some tool: *FunctionCall for those that run here, *MCPCall and *HostedCall for those that a service runs.
+// ToolCall is a call of some tool: *FunctionCall for those that run here, *MCPCall
+// and *HostedCall for those that a service runs.
 type ToolCall interface {
 	Content
 	ID() string       // call id
@@ -159,10 +168,11 @@ type FunctionCall struct {
 	Common
 	CallID string
 	Name   string
-	// Arguments is the text of the arguments exactly as the model wrote it; nil for none. A model may write what is no JSON
-	// object; CheckArguments tells.
+	// Arguments is the text of the arguments exactly as the model wrote it; nil for
+	// none. A model may write what is no JSON object; CheckArguments tells.
 	Arguments json.RawMessage
-	// InformationalOnly says that the call has been handled: it is neither asked about nor run.
+	// InformationalOnly says that the call has been handled: it is neither asked
+	// about nor run.
 	InformationalOnly bool
 }
 
@@ -205,8 +215,9 @@ type MCPResult struct {
 	Common
 	CallID  string
 	Outputs []Content
-	// Value is what the server gave where that is neither a text nor a list of contents, as Python allows; nil for none. The other
-	// shapes have no place for it and get a text that holds it.
+	// Value is what the server gave where that is neither a text nor a list of
+	// contents, as Python allows; nil for none. The other shapes have no place for
+	// it and get a text that holds it.
 	Value json.RawMessage
 }
 
@@ -218,7 +229,8 @@ func (r *MCPResult) Contents() []Content {
 	return r.Outputs
 }
 
-// ServerWords returns words that tell a person on which server a call runs, with a space before them; "" for every call but an MCPCall.
+// ServerWords returns words that tell a person on which server a call runs, with a
+// space before them; "" for every call but an MCPCall.
 func ServerWords(c ToolCall) string {
 	mcp, ok := c.(*MCPCall)
 	switch {
@@ -230,8 +242,9 @@ func ServerWords(c ToolCall) string {
 	return " on the server " + strconv.Quote(mcp.ServerName)
 }
 
-// HostedCall is a call of another hosted tool (code interpreter, image generation, web search, or one that is only called a tool call).
-// It can stand in an approval; nothing of it but its id is read.
+// HostedCall is a call of another hosted tool (code interpreter, image generation,
+// web search, or one that is only called a tool call). It can stand in an approval;
+// nothing of it but its id is read.
 type HostedCall struct {
 	Common
 	Kind   string // discriminator, such as codeInterpreterToolCall
@@ -259,7 +272,8 @@ type InputResponse interface {
 	InputResponseTo() string // id of the request
 }
 
-// Note is what assent tells the person beside a request. It travels in the additional properties ("assent"), is shown and never believed.
+// Note is what assent tells the person beside a request. It travels in the
+// additional properties ("assent"), is shown and never believed.
 type Note struct {
 	Message string    // rendered for the approver
 	Expires time.Time // when the request ends without an answer; zero for never
@@ -272,8 +286,8 @@ type ToolApprovalRequest struct {
 	Common
 	RequestID string
 	Call      ToolCall
-	// NoConfirmation says that the call is here only because a sibling needs approval (requiresConfirmation: false). It still
-	// needs a response.
+	// NoConfirmation says that the call is here only because a sibling needs
+	// approval (requiresConfirmation: false). It still needs a response.
 	NoConfirmation bool
 	Note           Note
 }
@@ -285,19 +299,22 @@ type ToolApprovalResponse struct {
 	Approved  bool
 	Call      ToolCall // a copy of the call; nil where a wire does not carry it
 	Reason    string
-	// Edited is the call that shall run instead; nil for none. It has a discriminator of its own on every wire, so that a reader
-	// that does not know edits refuses it instead of running the original.
+	// Edited is the call that shall run instead; nil for none. It has a
+	// discriminator of its own on every wire, so that a reader that does not know
+	// edits refuses it instead of running the original.
 	Edited *FunctionCall
 	// Always asks for a standing approval beside the answer; see AlwaysScope.
 	Always AlwaysScope
-	// By is who or what answers, for the record; "" for the user. It is known in this process only: no wire carries it.
+	// By is who or what answers, for the record; "" for the user. It is known in
+	// this process only: no wire carries it.
 	By string
 }
 
 // AlwaysScope is how much a standing approval covers.
 type AlwaysScope uint8
 
-// The scopes of the ecosystem. assent's own standing approvals take bounds on top (agent/layer).
+// The scopes of the ecosystem. assent's own standing approvals take bounds on top
+// (agent/layer).
 const (
 	AlwaysNot       AlwaysScope = iota
 	AlwaysTool                  // any call of this tool

@@ -23,10 +23,13 @@ func doubling() string {
 	return b.String()
 }
 
-// soon runs CheckSchema and fails when it takes longer than it may: a second, with room for the race detector on a busy machine.
+// soon runs CheckSchema and fails when it takes longer than it may: a second, with
+// room for the race detector on a busy machine.
 func soon(t interface{ Fatalf(string, ...any) }, schema, data string) error {
 	done := make(chan error, 1)
-	go func() { done <- content.CheckSchema(json.RawMessage(schema), json.RawMessage(data)) }()
+	go func() {
+		done <- content.CheckSchema(json.RawMessage(schema), json.RawMessage(data))
+	}()
 	select {
 	case err := <-done:
 		return err
@@ -36,13 +39,21 @@ func soon(t interface{ Fatalf(string, ...any) }, schema, data string) error {
 	}
 }
 
-// Schemas come from peers (A2A), services and tools. A small one must not take the process down.
+// Schemas come from peers (A2A), services and tools. A small one must not take the
+// process down.
 func TestHostileSchemas(t *testing.T) {
 	for name, schema := range map[string]string{
-		"itself": `{"$ref":"#"}`, "allOf itself": `{"allOf":[{"$ref":"#"}]}`, "two": `{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},"$ref":"#/$defs/a"}`,
-		"elsewhere": `{"$ref":"http://127.0.0.1:1/x.json"}`, "file": `{"$ref":"file:///etc/passwd"}`, "doubling": doubling(), "pattern": `{"pattern":"(a{1000}){1000}"}`,
-		"dynamic": `{"$dynamicRef":"#"}`, "draft": `{"$schema":"http://127.0.0.1:1/s"}`, "deep": strings.Repeat(`{"not":`, 100) + "{}" + strings.Repeat("}", 100),
-		"large": `{"title":"` + strings.Repeat("x", 1<<20) + `"}`,
+		"itself":       `{"$ref":"#"}`,
+		"allOf itself": `{"allOf":[{"$ref":"#"}]}`,
+		"two":          `{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},"$ref":"#/$defs/a"}`,
+		"elsewhere":    `{"$ref":"http://127.0.0.1:1/x.json"}`,
+		"file":         `{"$ref":"file:///etc/passwd"}`,
+		"doubling":     doubling(),
+		"pattern":      `{"pattern":"(a{1000}){1000}"}`,
+		"dynamic":      `{"$dynamicRef":"#"}`,
+		"draft":        `{"$schema":"http://127.0.0.1:1/s"}`,
+		"deep":         strings.Repeat(`{"not":`, 100) + "{}" + strings.Repeat("}", 100),
+		"large":        `{"title":"` + strings.Repeat("x", 1<<20) + `"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if bad := badError(t, soon(t, schema, `"x"`)); bad.Code != content.BadSchema {
@@ -52,7 +63,8 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
-// A schema whose cost only shows with data is refused there: each level of the data doubles the work.
+// A schema whose cost only shows with data is refused there: each level of the data
+// doubles the work.
 func TestHostileSchemaAndData(t *testing.T) {
 	const schema = `{"properties":{"a":{"allOf":[{"$ref":"#"},{"$ref":"#"}]}}}`
 	if err := soon(t, schema, `{"a":{"a":1}}`); err != nil {

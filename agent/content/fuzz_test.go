@@ -15,7 +15,8 @@ func FuzzDotNet(f *testing.F)      { fuzz(f, shapes()[0]) }
 func FuzzPython(f *testing.F)      { fuzz(f, shapes()[1]) }
 func FuzzGoFramework(f *testing.F) { fuzz(f, shapes()[2]) }
 
-// fuzz wants a codec to write again whatever it read, to read the same in it, and from then on to write the same bytes.
+// fuzz wants a codec to write again whatever it read, to read the same in it, and
+// from then on to write the same bytes.
 func fuzz(f *testing.F, s shape) {
 	seeds, err := filepath.Glob(filepath.Join("testdata", s.name, "*.json"))
 	if err != nil || len(seeds) == 0 {
@@ -41,7 +42,8 @@ func fuzz(f *testing.F, s shape) {
 	})
 }
 
-// translated wants a content to stay what it is in every other shape that takes it: above all, no answer may turn into another.
+// translated wants a content to stay what it is in every other shape that takes it:
+// above all, no answer may turn into another.
 func translated(t *testing.T, c content.Content) {
 	t.Helper()
 	for _, s := range shapes() {

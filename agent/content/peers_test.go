@@ -10,7 +10,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// pythonRequest is an approval request of Python about a call with these members beside its id and its name.
+// pythonRequest is an approval request of Python about a call with these members
+// beside its id and its name.
 func pythonRequest(members string) string {
 	return `{"type":"function_approval_request","id":"r","function_call":{"type":"function_call","call_id":"c","name":"list"` + members + `}}`
 }
@@ -79,7 +80,8 @@ func TestD11_RefusesCallsThatReadersTakeForDifferentOnes(t *testing.T) {
 	}
 }
 
-// The library needs to infer nothing, and its releases before 1.22 refuse the member hosted.
+// The library needs to infer nothing, and its releases before 1.22 refuse the
+// member hosted.
 func TestD11_WritesHostedCallsWithOwnerAndServer(t *testing.T) {
 	for server, want := range map[string]string{
 		"drive": `"server_name":"drive","hosted":true,"additional_properties":{"a":1,"server_label":"drive"}`,
@@ -94,7 +96,8 @@ func TestD11_WritesHostedCallsWithOwnerAndServer(t *testing.T) {
 	}
 }
 
-// A member of this name that came through another shape must not make a local call one of a service, nor the other way round.
+// A member of this name that came through another shape must not make a local call
+// one of a service, nor the other way round.
 func TestD11_WritesNoCallThatTurnsIntoAnother(t *testing.T) {
 	local := withExtra(transfer(), "hosted", `true`).(content.ToolCall)
 	hosted := withExtra(listFiles(), "hosted", `false`).(content.ToolCall)
@@ -118,7 +121,8 @@ func TestD11_WritesNoCallThatTurnsIntoAnother(t *testing.T) {
 	}
 }
 
-// Outside of an approval a hosted call is history. In every shape nobody may run it again.
+// Outside of an approval a hosted call is history. In every shape nobody may run it
+// again.
 func TestD11_ReadsHostedCallsOfAHistoryAsHandled(t *testing.T) {
 	c, err := content.Python().DecodeContent([]byte(`{"type":"function_call","call_id":"c","name":"list","hosted":true,"server_name":"drive"}`))
 	if err != nil {
@@ -199,7 +203,8 @@ func TestD12_RefusesValuesThatWouldBeReadAsContents(t *testing.T) {
 	}
 }
 
-// pythonMembers are the members that a content of release 1.23 takes; make peers holds them against the library.
+// pythonMembers are the members that a content of release 1.23 takes; make peers
+// holds them against the library.
 func pythonMembers(t *testing.T) []string {
 	t.Helper()
 	src, err := os.ReadFile("testdata/python_members.txt")
@@ -209,7 +214,8 @@ func pythonMembers(t *testing.T) []string {
 	return strings.Fields(string(src))
 }
 
-// What the page says of a Python that doesn't know our types: it refuses those with members of their own and reads the others.
+// What the page says of a Python that doesn't know our types: it refuses those with
+// members of their own and reads the others.
 func TestD13_SaysWhatPythonDoesWithOurTypes(t *testing.T) {
 	if !strings.Contains(strings.Join(strings.Fields(page(t)), " "), "Python refuses members that it doesn't know, and so edits, schemas, data and reasons.") {
 		t.Error("the page says something else")
@@ -242,8 +248,16 @@ func TestD13_SaysWhatPythonDoesWithOurTypes(t *testing.T) {
 			refused[name] = refused[name] || !slices.Contains(known, member)
 		}
 	}
-	want := map[string]bool{"edit": true, "reason": true, "schema": true, "data": true, "no data": true,
-		"text request": false, "text response": false, "request for input": false}
+	want := map[string]bool{
+		"edit":              true,
+		"reason":            true,
+		"schema":            true,
+		"data":              true,
+		"no data":           true,
+		"text request":      false,
+		"text response":     false,
+		"request for input": false,
+	}
 	for name, refuses := range want {
 		if refused[name] != refuses {
 			t.Errorf("%s: refused %v, want %v", name, refused[name], refuses)

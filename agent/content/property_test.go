@@ -43,7 +43,12 @@ func (g gen) args() []byte {
 }
 
 func (g gen) function() *content.FunctionCall {
-	c := &content.FunctionCall{CallID: g.id(), Name: g.text(), Arguments: g.args(), InformationalOnly: g.flag()}
+	c := &content.FunctionCall{
+		CallID:            g.id(),
+		Name:              g.text(),
+		Arguments:         g.args(),
+		InformationalOnly: g.flag(),
+	}
 	g.common(c)
 	return c
 }
@@ -54,7 +59,12 @@ func (g gen) call() content.ToolCall {
 	case 0:
 		return g.function()
 	case 1:
-		c = &content.MCPCall{CallID: g.id(), Name: g.text(), ServerName: g.text(), Arguments: g.args()}
+		c = &content.MCPCall{
+			CallID:     g.id(),
+			Name:       g.text(),
+			ServerName: g.text(),
+			Arguments:  g.args(),
+		}
 	default:
 		c = &content.HostedCall{Kind: rapid.SampledFrom([]string{"toolCall", "webSearchToolCall", "imageGenerationToolCall"}).Draw(g.t, "kind"), CallID: g.id()}
 	}
@@ -114,19 +124,34 @@ func (g gen) one() content.Content {
 	case 8:
 		return &content.MCPResult{CallID: g.id(), Outputs: []content.Content{g.any(), &content.Unknown{Raw: raw(`{ "k":1 }`)}}}
 	case 9:
-		return &content.ToolApprovalRequest{RequestID: g.id(), Call: g.call(), NoConfirmation: g.flag(), Note: g.note()}
+		return &content.ToolApprovalRequest{
+			RequestID:      g.id(),
+			Call:           g.call(),
+			NoConfirmation: g.flag(),
+			Note:           g.note(),
+		}
 	case 10:
 		return g.response()
 	case 11:
 		return &content.TextApprovalRequest{RequestID: g.id(), Text: g.text(), Note: g.note()}
 	case 12:
-		return &content.StructuredInputRequest{RequestID: g.id(), Text: g.text(), Schema: raw(`{"type": "string"}`), Note: g.note()}
+		return &content.StructuredInputRequest{
+			RequestID: g.id(),
+			Text:      g.text(),
+			Schema:    raw(`{"type": "string"}`),
+			Note:      g.note(),
+		}
 	}
 	return &content.StructuredInputResponse{RequestID: g.id(), Data: g.raw(), Reason: g.text()}
 }
 
 func (g gen) message() *content.Message {
-	m := &content.Message{Role: content.Role(g.id()), ID: g.text(), AuthorName: g.text(), Common: g.values()}
+	m := &content.Message{
+		Role:       content.Role(g.id()),
+		ID:         g.text(),
+		AuthorName: g.text(),
+		Common:     g.values(),
+	}
 	for range rapid.IntRange(0, 3).Draw(g.t, "contents") {
 		m.Contents = append(m.Contents, g.any())
 	}

@@ -95,9 +95,14 @@ func TestUnreadableEvents(t *testing.T) {
 
 func TestReportedFailures(t *testing.T) {
 	for src, want := range map[string]StatusError{
-		`{"type":"error","error":{"type":"invalid_request_error","code":"bad","message":"no","param":"input"}}`: {Type: "invalid_request_error", Code: "bad", Message: "no", Param: "input"},
-		`{"type":"error","code":null,"message":"no"}`:                                                           {Message: "no"},
-		`{"type":"error","code":{"x":1},"message":7}`:                                                           {Code: `{"x":1}`},
+		`{"type":"error","error":{"type":"invalid_request_error","code":"bad","message":"no","param":"input"}}`: {
+			Type:    "invalid_request_error",
+			Code:    "bad",
+			Message: "no",
+			Param:   "input",
+		},
+		`{"type":"error","code":null,"message":"no"}`: {Message: "no"},
+		`{"type":"error","code":{"x":1},"message":7}`: {Code: `{"x":1}`},
 	} {
 		_, over, err := responses{}.answer(&agent.Options{}).event([]byte(src))
 		var got *StatusError
@@ -108,7 +113,12 @@ func TestReportedFailures(t *testing.T) {
 }
 
 func TestWhyIncomplete(t *testing.T) {
-	for why, want := range map[string]string{"": "incomplete", "stop": "incomplete", "max_output_tokens": "length", "steered": "steered"} {
+	for why, want := range map[string]string{
+		"":                  "incomplete",
+		"stop":              "incomplete",
+		"max_output_tokens": "length",
+		"steered":           "steered",
+	} {
 		src := `{"status":"incomplete","incomplete_details":{"reason":"` + why + `"},"output":[{"type":"function_call","call_id":"a","name":"f","arguments":""}]}`
 		updates, err := responses{}.answer(&agent.Options{}).whole([]byte(src))
 		if err != nil {
@@ -120,7 +130,9 @@ func TestWhyIncomplete(t *testing.T) {
 
 // Services that leave out the index, or repeat what they said, are understood.
 func TestLooseChunks(t *testing.T) {
-	chunk := func(calls string) string { return `{"id":"c","choices":[{"delta":{"tool_calls":[` + calls + `]}}]}` }
+	chunk := func(calls string) string {
+		return `{"id":"c","choices":[{"delta":{"tool_calls":[` + calls + `]}}]}`
+	}
 	a := &chatAnswer{}
 	var updates []*agent.Update
 	for _, src := range []string{
@@ -143,7 +155,8 @@ func TestLooseChunks(t *testing.T) {
 	shows(t, agent.Join(append(updates, last...)), "c  stop", "assistant c", `  call a f "{}"`, `  call b g "[1]"`)
 }
 
-// However a service cuts the texts and arguments of an answer into pieces, the answer is the same as at once.
+// However a service cuts the texts and arguments of an answer into pieces, the
+// answer is the same as at once.
 func TestPiecesMakeTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringN(0, 20, -1).Draw(t, "text")
@@ -198,7 +211,8 @@ func chatWhole(text string, args []string) []byte {
 	return chunk("message", text, "tool_calls", calls)
 }
 
-// chatPieces streams the first text as text and the others as arguments, a few runes of any of them at a time.
+// chatPieces streams the first text as text and the others as arguments, a few
+// runes of any of them at a time.
 func chatPieces(t *rapid.T, all []string) []*agent.Update {
 	a := &chatAnswer{}
 	left := make([][]rune, len(all))

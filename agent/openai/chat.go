@@ -66,7 +66,8 @@ func (c chat) tools(tools []agent.Tool) ([][]byte, error) {
 	return out, nil
 }
 
-// chatWriter writes messages. Contents gather until a result, which has a message of its own, or the end of their message.
+// chatWriter writes messages. Contents gather until a result, which has a message
+// of its own, or the end of their message.
 type chatWriter struct {
 	parts
 	history *history
@@ -131,7 +132,8 @@ func (w *chatWriter) user(where string, c content.Content) error {
 	switch c := c.(type) {
 	case *content.URI:
 		if !isImage(c.MediaType) {
-			return bad(content.BadKind, where, "Chat Completions takes addresses of images only, not of %q", c.MediaType)
+			return bad(content.BadKind, where, "Chat Completions takes addresses of images only, not of %q",
+				c.MediaType)
 		}
 		w.image(c.URI)
 		return nil
@@ -168,7 +170,12 @@ func (w *chatWriter) data(where string, c *content.Data) error {
 }
 
 func (w *chatWriter) audio(where, kind, uri string) error {
-	formats := map[string]string{"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+	formats := map[string]string{
+		"audio/wav":   "wav",
+		"audio/x-wav": "wav",
+		"audio/mpeg":  "mp3",
+		"audio/mp3":   "mp3",
+	}
 	head, data, _ := strings.Cut(uri, ",")
 	if formats[kind] == "" || !strings.HasSuffix(head, ";base64") {
 		return bad(content.BadKind, where, "Chat Completions takes wav and mp3 in base64 only, not %q", kind)
@@ -249,5 +256,8 @@ func (w *chatWriter) flush(role content.Role) {
 	})
 	w.fail(err)
 	w.out = append(w.out, raw)
-	w.made, w.texts, w.refusal, w.calls = nil, nil, "", nil
+	w.made = nil
+	w.texts = nil
+	w.refusal = ""
+	w.calls = nil
 }

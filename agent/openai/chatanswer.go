@@ -11,7 +11,8 @@ import (
 
 func (chat) answer(*agent.Options) answer { return &chatAnswer{} }
 
-// chatAnswer gathers what one answer says. Texts are handed on as they come; calls only at the end, when it is known that they are whole.
+// chatAnswer gathers what one answer says. Texts are handed on as they come; calls
+// only at the end, when it is known that they are whole.
 type chatAnswer struct {
 	id, model string
 	refusal   string
@@ -95,7 +96,8 @@ func keep(to *string, v string) {
 
 func (a *chatAnswer) count(u object, there bool) {
 	if there {
-		a.usage = &content.Usage{Input: number(u, "prompt_tokens"), Output: number(u, "completion_tokens"), Total: number(u, "total_tokens")}
+		a.usage = &content.Usage{Input: number(u, "prompt_tokens"), Output: number(u, "completion_tokens"),
+			Total: number(u, "total_tokens")}
 	}
 }
 
@@ -159,7 +161,13 @@ func (a *chatAnswer) at(index int64) *chatCall {
 }
 
 func (a *chatAnswer) update(contents ...content.Content) *agent.Update {
-	return &agent.Update{Role: content.Assistant, MessageID: a.id, ID: a.id, Model: a.model, Contents: contents}
+	return &agent.Update{
+		Role:      content.Assistant,
+		MessageID: a.id,
+		ID:        a.id,
+		Model:     a.model,
+		Contents:  contents,
+	}
 }
 
 // end gives the rest, if the answer is complete.
@@ -176,7 +184,10 @@ func (a *chatAnswer) end() ([]*agent.Update, error) {
 			return nil, bad(content.BadShape, fmt.Sprintf("tool_calls[%d]", i), "the call has no id or no name")
 		}
 		u.Contents = append(u.Contents, &content.FunctionCall{
-			CallID: c.id, Name: c.name, Arguments: arguments(string(c.arguments)), InformationalOnly: isShort(a.finish),
+			CallID:            c.id,
+			Name:              c.name,
+			Arguments:         arguments(string(c.arguments)),
+			InformationalOnly: isShort(a.finish),
 		})
 	}
 	if a.usage != nil {
@@ -186,5 +197,5 @@ func (a *chatAnswer) end() ([]*agent.Update, error) {
 	return []*agent.Update{u}, nil
 }
 
-// isShort tells whether an answer ended before the model was done.
+// isShort reports whether an answer ended before the model was done.
 func isShort(finish string) bool { return finish != "stop" && finish != "tool_calls" }

@@ -15,12 +15,14 @@ import (
 	sdk "github.com/openai/openai-go/v3"
 )
 
-// ErrCut says that the connection ended in the middle of an answer. It always comes with io.ErrUnexpectedEOF or the connection's error.
+// ErrCut says that the connection ended in the middle of an answer. It always comes
+// with io.ErrUnexpectedEOF or the connection's error.
 var ErrCut = errors.New("openai: the answer was cut in the middle")
 
 // StatusError is a failure that the service reports.
 type StatusError struct {
-	// Status is the HTTP status; 0 when the failure was told inside an answer that had begun well.
+	// Status is the HTTP status; 0 when the failure was told inside an answer that
+	// had begun well.
 	Status int
 	Code   string // the service's, such as rate_limit_exceeded
 	Type   string
@@ -55,10 +57,18 @@ func statusError(res *http.Response, err error) error {
 	if res == nil || res.StatusCode < 400 {
 		return fmt.Errorf("openai: %w", err)
 	}
-	out := &StatusError{Status: res.StatusCode, RetryAfter: backoff.RetryAfter(res.Header, time.Now(), longestWait), RequestID: res.Header.Get("X-Request-Id"), Err: err}
+	out := &StatusError{
+		Status:     res.StatusCode,
+		RetryAfter: backoff.RetryAfter(res.Header, time.Now(), longestWait),
+		RequestID:  res.Header.Get("X-Request-Id"),
+		Err:        err,
+	}
 	var known *sdk.Error
 	if errors.As(err, &known) {
-		out.Code, out.Type, out.Param, out.Message = known.Code, known.Type, known.Param, known.Message
+		out.Code = known.Code
+		out.Type = known.Type
+		out.Param = known.Param
+		out.Message = known.Message
 	}
 	return out
 }

@@ -65,7 +65,8 @@ func FuzzResponses(f *testing.F) {
 	})
 }
 
-// checkAnswer reads a text whole and as a stream. Whatever can be read can be sent back, and an unfinished answer holds no calls.
+// checkAnswer reads a text whole and as a stream. Whatever can be read can be sent
+// back, and an unfinished answer holds no calls.
 func checkAnswer(t *testing.T, whole, streamed answer, src []byte, send func([]*content.Message) error) {
 	if updates, err := whole.whole(src); err == nil {
 		if err := send(agent.Join(updates).Messages); err != nil {

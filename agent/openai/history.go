@@ -12,7 +12,8 @@ import (
 // refusalCode marks an Error content that is a model's refusal, as the .NET library does.
 const refusalCode = "Refusal"
 
-// history holds results to their calls, and answers to their requests, while messages are written.
+// history holds results to their calls, and answers to their requests, while
+// messages are written.
 type history struct {
 	kept            bool // by the service: it may know what isn't here
 	open            map[string]int
@@ -24,8 +25,13 @@ type history struct {
 
 func newHistory(messages []*content.Message, kept bool) *history {
 	h := &history{
-		kept: kept, open: map[string]int{}, handled: map[[2]int]bool{}, inert: map[string]bool{},
-		results: map[string]*content.MCPResult{}, asked: map[string]bool{}, answered: map[string]bool{},
+		kept:     kept,
+		open:     map[string]int{},
+		handled:  map[[2]int]bool{},
+		inert:    map[string]bool{},
+		results:  map[string]*content.MCPResult{},
+		asked:    map[string]bool{},
+		answered: map[string]bool{},
 	}
 	waiting := map[string]int{} // results whose call is further up
 	for i, m := range slices.Backward(messages) {
@@ -56,8 +62,9 @@ func (h *history) look(at [2]int, c content.Content, waiting map[string]int) {
 	}
 }
 
-// skips tells whether a content is not sent. Loops mark calls that they have run: those go on with their results. An inert call
-// without one was never anybody's to run.
+// skips reports whether a content is not sent. Loops mark calls that they have run:
+// those go on with their results. An inert call without one was never anybody's to
+// run.
 func (h *history) skips(i, j int, c content.Content) bool {
 	if call, ok := c.(*content.FunctionCall); ok {
 		return call.InformationalOnly && !h.handled[[2]int{i, j}]
@@ -65,7 +72,8 @@ func (h *history) skips(i, j int, c content.Content) bool {
 	return silent(c)
 }
 
-// result tells whether a result is sent. Those of inert calls that weren't sent are not; one whose call isn't open is refused.
+// result reports whether a result is sent. Those of inert calls that weren't sent are
+// not; one whose call isn't open is refused.
 func (h *history) result(where string, c *content.FunctionResult) (bool, error) {
 	switch {
 	case c.CallID == "":
@@ -95,7 +103,7 @@ func (h *history) answer(where string, c *content.ToolApprovalResponse) error {
 	return nil
 }
 
-// silent tells whether a content is never sent to a model.
+// silent reports whether a content is never sent to a model.
 func silent(c content.Content) bool {
 	switch c := c.(type) {
 	case *content.ToolApprovalRequest:
@@ -125,7 +133,8 @@ func kindOf(c content.Content) string {
 	return strings.TrimPrefix(fmt.Sprintf("%T", c), "*content.")
 }
 
-// resultText is what a model reads of a result: a string without its quotes, everything else as JSON.
+// resultText is what a model reads of a result: a string without its quotes,
+// everything else as JSON.
 func resultText(raw json.RawMessage) string {
 	var s string
 	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
@@ -134,7 +143,8 @@ func resultText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// argumentsText is the text of arguments on the wire, which wants an object even where a model wrote nothing.
+// argumentsText is the text of arguments on the wire, which wants an object even
+// where a model wrote nothing.
 func argumentsText(args []byte) string {
 	if len(args) == 0 {
 		return "{}"

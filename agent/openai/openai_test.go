@@ -127,10 +127,13 @@ func TestChatText(t *testing.T) {
 func TestChatTools(t *testing.T) {
 	m := chatOn(t, "chat_tools.json", Config{})
 	question := content.UserText("Weather in Oslo and Bergen?")
-	r := ask(t, m, &agent.Options{Model: "gpt-4.1", Tools: []agent.Tool{
-		declared("weather", "Tells the weather.", `{"type":"object","properties":{"city":{"type":"string"},"days":{"maximum":1.0}}}`),
-		agent.RequireApproval(declared("now", "", "").(agent.Function)),
-	}}, question)
+	r := ask(t, m, &agent.Options{
+		Model: "gpt-4.1",
+		Tools: []agent.Tool{
+			declared("weather", "Tells the weather.", `{"type":"object","properties":{"city":{"type":"string"},"days":{"maximum":1.0}}}`),
+			agent.RequireApproval(declared("now", "", "").(agent.Function)),
+		},
+	}, question)
 	shows(t, r, "chatcmpl-2 gpt-4.1-2025-04-14 tool_calls", "usage 82 17 99", "assistant chatcmpl-2",
 		`  call call_a weather "{ \"city\":\"Oslo\",\n\"days\":1.0}"`,
 		`  call call_b weather "{\"city\": \"Bergen\", \"city\": \"x\""`,
@@ -191,10 +194,28 @@ func TestFailures(t *testing.T) {
 		want   StatusError
 		text   string
 	}{
-		{false, StatusError{Status: 429, Code: "rate_limit_exceeded", Type: "requests", Message: "Rate limit reached for key sk-secret", RetryAfter: 3e9, RequestID: "req_2"}, "openai: status 429: rate_limit_exceeded"},
+		{false, StatusError{
+			Status:     429,
+			Code:       "rate_limit_exceeded",
+			Type:       "requests",
+			Message:    "Rate limit reached for key sk-secret",
+			RetryAfter: 3e9,
+			RequestID:  "req_2",
+		}, "openai: status 429: rate_limit_exceeded"},
 		{false, StatusError{Status: 500}, "openai: status 500"},
-		{false, StatusError{Status: 400, Type: "invalid_request_error", Param: "messages[0]", Message: "Invalid parameter"}, "openai: status 400: invalid_request_error"},
-		{true, StatusError{Status: 429, Code: "insufficient_quota", Type: "insufficient_quota", Message: "Quota", RetryAfter: 25e7}, "openai: status 429: insufficient_quota"},
+		{false, StatusError{
+			Status:  400,
+			Type:    "invalid_request_error",
+			Param:   "messages[0]",
+			Message: "Invalid parameter",
+		}, "openai: status 400: invalid_request_error"},
+		{true, StatusError{
+			Status:     429,
+			Code:       "insufficient_quota",
+			Type:       "insufficient_quota",
+			Message:    "Quota",
+			RetryAfter: 25e7,
+		}, "openai: status 429: insufficient_quota"},
 		{true, StatusError{Code: "503", Type: "server_error", Message: "The server had an error"}, "openai: the service reports a failure: 503"},
 		{false, StatusError{Code: "overloaded", Type: "server_error", Message: "no"}, "openai: the service reports a failure: overloaded"},
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// A message of parts is one with an id and a status by the service's own types, which some servers hold every request to.
+// A message of parts is one with an id and a status by the service's own types,
+// which some servers hold every request to.
 func TestD21_SendsWhatAnAssistantSaidAsText(t *testing.T) {
 	items, err := inputItems([]*content.Message{content.NewMessage(content.Assistant,
 		&content.Text{Text: "A"}, &content.Text{Text: " cat."}, &content.Error{Code: refusalCode, Message: "No more."}, call("c"),

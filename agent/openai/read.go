@@ -26,7 +26,12 @@ func badMessage(err error) error {
 	case errors.As(err, new(*content.BadError)):
 		return err
 	case errors.As(err, &unsound) && problem != nil:
-		return &content.BadError{Code: content.BadJSON, Where: problem.Path, Detail: unsound.Error(), Err: err}
+		return &content.BadError{
+			Code:   content.BadJSON,
+			Where:  problem.Path,
+			Detail: unsound.Error(),
+			Err:    err,
+		}
 	case unsound != nil:
 		return &content.BadError{Code: content.BadJSON, Detail: unsound.Error(), Err: err}
 	case problem != nil:
@@ -35,7 +40,8 @@ func badMessage(err error) error {
 	return err
 }
 
-// request writes a whole request, which everybody must be able to read alike: members may stand twice by the caller's own.
+// request writes a whole request, which everybody must be able to read alike:
+// members may stand twice by the caller's own.
 func request(fill func(*jsonmsg.Writer)) ([]byte, error) {
 	out, err := jsonmsg.Object(fill)
 	if err == nil {
@@ -53,7 +59,12 @@ func splice(w *jsonmsg.Writer, where string, src []byte) {
 		return
 	}
 	if kind, err := jsonmsg.Check(src, jsonmsg.Limits()); err != nil || kind != value.Object {
-		w.Fail(&content.BadError{Code: content.BadShape, Where: where, Detail: "expected an object", Err: err})
+		w.Fail(&content.BadError{
+			Code:   content.BadShape,
+			Where:  where,
+			Detail: "expected an object",
+			Err:    err,
+		})
 		return
 	}
 	w.Splice(src)

@@ -64,8 +64,18 @@ func bothRefuse() []refused {
 	nan := math.NaN()
 	tool := func(ts ...agent.Tool) *agent.Options { return &agent.Options{Tools: ts} }
 	return []refused{
-		{name: "result without call", messages: says(content.ToolRole, gives("a")), code: content.BadShape, detail: `messages[0].contents[0]: expected a call "a"`},
-		{name: "second result", messages: says(content.Assistant, call("a"), gives("a"), gives("a")), code: content.BadShape, detail: "contents[2]"},
+		{
+			name:     "result without call",
+			messages: says(content.ToolRole, gives("a")),
+			code:     content.BadShape,
+			detail:   `messages[0].contents[0]: expected a call "a"`,
+		},
+		{
+			name:     "second result",
+			messages: says(content.Assistant, call("a"), gives("a"), gives("a")),
+			code:     content.BadShape,
+			detail:   "contents[2]",
+		},
 		{name: "result before its call", messages: says(content.Assistant, gives("a"), call("a")), code: content.BadShape},
 		{name: "result without id", messages: says(content.ToolRole, gives("")), code: content.BadID},
 		{name: "call without id", messages: says(content.Assistant, call("")), code: content.BadID},
@@ -79,14 +89,50 @@ func bothRefuse() []refused {
 		{name: "answer about a hosted call", messages: says(content.User, &content.ToolApprovalResponse{RequestID: "r", Call: &content.HostedCall{}}), code: content.BadKind},
 		{name: "answer about nothing", messages: says(content.User, &content.ToolApprovalResponse{RequestID: "r"}), code: content.BadKind},
 		{name: "no UTF-8", messages: says(content.User, &content.Text{Text: "a\xff"}), code: content.BadJSON},
-		{name: "no model", cfg: Config{Model: " "}, opt: &agent.Options{Temperature: &nan}, code: content.BadShape, detail: "temperature"},
-		{name: "tool without name", opt: tool(declared("", "", "")), code: content.BadShape, detail: "a tool has no name"},
-		{name: "schema that is none", opt: tool(declared("f", "", "true")), code: content.BadSchema, detail: "tools.f"},
+		{
+			name:   "no model",
+			cfg:    Config{Model: " "},
+			opt:    &agent.Options{Temperature: &nan},
+			code:   content.BadShape,
+			detail: "temperature",
+		},
+		{
+			name:   "tool without name",
+			opt:    tool(declared("", "", "")),
+			code:   content.BadShape,
+			detail: "a tool has no name",
+		},
+		{
+			name:   "schema that is none",
+			opt:    tool(declared("f", "", "true")),
+			code:   content.BadSchema,
+			detail: "tools.f",
+		},
 		{name: "schema that goes on", opt: tool(declared("f", "", `{},"strict":false,"x":{}`)), code: content.BadSchema},
-		{name: "answer's schema", opt: &agent.Options{Schema: json.RawMessage(`[`)}, code: content.BadSchema, detail: "schema"},
-		{name: "extra twice", cfg: Config{Extra: json.RawMessage(`{"model":"other"}`)}, code: content.BadJSON, detail: "model"},
-		{name: "extra list", cfg: Config{Extra: json.RawMessage(`[]`)}, code: content.BadShape, detail: "Config.Extra"},
-		{name: "extra map", opt: &agent.Options{Extra: map[string]any{ExtraKey: map[string]any{}}}, code: content.BadShape, detail: "Options.Extra"},
+		{
+			name:   "answer's schema",
+			opt:    &agent.Options{Schema: json.RawMessage(`[`)},
+			code:   content.BadSchema,
+			detail: "schema",
+		},
+		{
+			name:   "extra twice",
+			cfg:    Config{Extra: json.RawMessage(`{"model":"other"}`)},
+			code:   content.BadJSON,
+			detail: "model",
+		},
+		{
+			name:   "extra list",
+			cfg:    Config{Extra: json.RawMessage(`[]`)},
+			code:   content.BadShape,
+			detail: "Config.Extra",
+		},
+		{
+			name:   "extra map",
+			opt:    &agent.Options{Extra: map[string]any{ExtraKey: map[string]any{}}},
+			code:   content.BadShape,
+			detail: "Options.Extra",
+		},
 	}
 }
 
@@ -104,13 +150,48 @@ func TestRefused(t *testing.T) {
 
 func TestChatRefused(t *testing.T) {
 	for _, c := range []refused{
-		{name: "conversation", opt: &agent.Options{ConversationID: "c"}, code: content.BadShape, detail: "ConversationID"},
-		{name: "hosted server", opt: &agent.Options{Tools: mcpTools()}, code: content.BadKind, detail: "tools.dice"},
-		{name: "MCP call", messages: says(content.Assistant, &content.MCPCall{CallID: "a", Name: "f"}), code: content.BadKind, detail: "MCPCall"},
-		{name: "MCP request", messages: says(content.Assistant, mcpAsk("r")), code: content.BadKind, detail: "ToolApprovalRequest"},
-		{name: "MCP answer", messages: says(content.User, mcpAsk("r").CreateApproval("")), code: content.BadKind, detail: "ToolApprovalResponse"},
-		{name: "address of a film", messages: says(content.User, &content.URI{URI: "https://x", MediaType: "video/mp4"}), code: content.BadKind, detail: "video/mp4"},
-		{name: "sound of another kind", messages: says(content.User, &content.Data{URI: "data:audio/ogg;base64,x"}), code: content.BadKind, detail: "audio/ogg"},
+		{
+			name:   "conversation",
+			opt:    &agent.Options{ConversationID: "c"},
+			code:   content.BadShape,
+			detail: "ConversationID",
+		},
+		{
+			name:   "hosted server",
+			opt:    &agent.Options{Tools: mcpTools()},
+			code:   content.BadKind,
+			detail: "tools.dice",
+		},
+		{
+			name:     "MCP call",
+			messages: says(content.Assistant, &content.MCPCall{CallID: "a", Name: "f"}),
+			code:     content.BadKind,
+			detail:   "MCPCall",
+		},
+		{
+			name:     "MCP request",
+			messages: says(content.Assistant, mcpAsk("r")),
+			code:     content.BadKind,
+			detail:   "ToolApprovalRequest",
+		},
+		{
+			name:     "MCP answer",
+			messages: says(content.User, mcpAsk("r").CreateApproval("")),
+			code:     content.BadKind,
+			detail:   "ToolApprovalResponse",
+		},
+		{
+			name:     "address of a film",
+			messages: says(content.User, &content.URI{URI: "https://x", MediaType: "video/mp4"}),
+			code:     content.BadKind,
+			detail:   "video/mp4",
+		},
+		{
+			name:     "sound of another kind",
+			messages: says(content.User, &content.Data{URI: "data:audio/ogg;base64,x"}),
+			code:     content.BadKind,
+			detail:   "audio/ogg",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, true) })
 	}
@@ -120,25 +201,90 @@ func TestResponsesRefused(t *testing.T) {
 	edited := mcpAsk("r").CreateApproval("")
 	edited.Edited = call("r")
 	server := func(approval string, ask ...string) *agent.Options {
-		return &agent.Options{Tools: []agent.Tool{&agent.HostedMCP{Name: "dice", URL: "https://dice.example/mcp", Approval: approval, Ask: ask}}}
+		return &agent.Options{Tools: []agent.Tool{&agent.HostedMCP{
+			Name:     "dice",
+			URL:      "https://dice.example/mcp",
+			Approval: approval,
+			Ask:      ask,
+		}}}
 	}
 	stored, going := Config{Store: true}, &agent.Options{ConversationID: "resp_1"}
 	for _, c := range []refused{
-		{name: "conversation that isn't kept", opt: going, code: content.BadShape, detail: "Config.Store"},
-		{name: "server without address", opt: &agent.Options{Tools: []agent.Tool{wrapped{&agent.HostedMCP{Name: "dice"}}}}, code: content.BadShape, detail: "tools.dice: an MCP server"},
-		{name: "approval that nobody knows", opt: server("sometimes"), code: content.BadShape, detail: "sometimes"},
-		{name: "listed without list", opt: server("listed"), code: content.BadShape, detail: "tools.dice"},
-		{name: "answer without request", messages: says(content.User, mcpAsk("r").CreateApproval("")), code: content.BadShape, detail: `request "r"`},
-		{name: "second answer", messages: says(content.Assistant, mcpAsk("r"), mcpAsk("r").CreateRejection(""), mcpAsk("r").CreateApproval("")), code: content.BadShape, detail: "contents[2]"},
-		{name: "second answer, kept", cfg: stored, opt: going, messages: says(content.User, mcpAsk("r").CreateRejection(""), mcpAsk("r").CreateApproval("")), code: content.BadShape, detail: "contents[1]"},
-		{name: "second answer beside its request, kept", cfg: stored, opt: going, messages: says(content.Assistant, mcpAsk("r"), mcpAsk("r").CreateRejection(""), mcpAsk("r").CreateApproval("")), code: content.BadShape, detail: "contents[2]"},
-		{name: "request of a user", cfg: stored, opt: going, messages: says(content.User, mcpAsk("r")), code: content.BadKind},
-		{name: "edit", messages: says(content.Assistant, mcpAsk("r"), edited), code: content.BadKind, detail: "edited"},
+		{
+			name:   "conversation that isn't kept",
+			opt:    going,
+			code:   content.BadShape,
+			detail: "Config.Store",
+		},
+		{
+			name:   "server without address",
+			opt:    &agent.Options{Tools: []agent.Tool{wrapped{&agent.HostedMCP{Name: "dice"}}}},
+			code:   content.BadShape,
+			detail: "tools.dice: an MCP server",
+		},
+		{
+			name:   "approval that nobody knows",
+			opt:    server("sometimes"),
+			code:   content.BadShape,
+			detail: "sometimes",
+		},
+		{
+			name:   "listed without list",
+			opt:    server("listed"),
+			code:   content.BadShape,
+			detail: "tools.dice",
+		},
+		{
+			name:     "answer without request",
+			messages: says(content.User, mcpAsk("r").CreateApproval("")),
+			code:     content.BadShape,
+			detail:   `request "r"`,
+		},
+		{
+			name:     "second answer",
+			messages: says(content.Assistant, mcpAsk("r"), mcpAsk("r").CreateRejection(""), mcpAsk("r").CreateApproval("")),
+			code:     content.BadShape,
+			detail:   "contents[2]",
+		},
+		{
+			name:     "second answer, kept",
+			cfg:      stored,
+			opt:      going,
+			messages: says(content.User, mcpAsk("r").CreateRejection(""), mcpAsk("r").CreateApproval("")),
+			code:     content.BadShape,
+			detail:   "contents[1]",
+		},
+		{
+			name:     "second answer beside its request, kept",
+			cfg:      stored,
+			opt:      going,
+			messages: says(content.Assistant, mcpAsk("r"), mcpAsk("r").CreateRejection(""), mcpAsk("r").CreateApproval("")),
+			code:     content.BadShape,
+			detail:   "contents[2]",
+		},
+		{
+			name:     "request of a user",
+			cfg:      stored,
+			opt:      going,
+			messages: says(content.User, mcpAsk("r")),
+			code:     content.BadKind,
+		},
+		{
+			name:     "edit",
+			messages: says(content.Assistant, mcpAsk("r"), edited),
+			code:     content.BadKind,
+			detail:   "edited",
+		},
 		{name: "answer without id", messages: says(content.Assistant, mcpAsk("").CreateApproval("")), code: content.BadID},
 		{name: "request without id", messages: says(content.Assistant, mcpAsk("")), code: content.BadID},
 		{name: "MCP call without id", messages: says(content.Assistant, &content.MCPCall{Name: "f"}), code: content.BadID},
-		{name: "MCP result of another kind", messages: says(content.Assistant, &content.MCPCall{CallID: "a", Name: "f"},
-			&content.MCPResult{CallID: "a", Outputs: []content.Content{&content.Data{}}}), code: content.BadKind, detail: "Data"},
+		{
+			name: "MCP result of another kind",
+			messages: says(content.Assistant, &content.MCPCall{CallID: "a", Name: "f"},
+				&content.MCPResult{CallID: "a", Outputs: []content.Content{&content.Data{}}}),
+			code:   content.BadKind,
+			detail: "Data",
+		},
 		{name: "refusal of a user", messages: says(content.User, &content.Error{Code: refusalCode}), code: content.BadKind},
 		{name: "hosted call", messages: says(content.Assistant, &content.HostedCall{}), code: content.BadKind},
 		{name: "unknown that is no JSON", messages: says(content.Assistant, &content.Unknown{Kind: "x", Raw: json.RawMessage(`{"type":"x"},{}`)}), code: content.BadKind},
@@ -147,7 +293,8 @@ func TestResponsesRefused(t *testing.T) {
 	}
 }
 
-// What people are asked about functions, what they answer, and what was handled elsewhere is nobody's business at the service.
+// What people are asked about functions, what they answer, and what was handled
+// elsewhere is nobody's business at the service.
 func TestSilent(t *testing.T) {
 	inert := call("a")
 	inert.InformationalOnly = true
@@ -164,7 +311,8 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// A loop marks the calls that it has run; with their results they are history like any other.
+// A loop marks the calls that it has run; with their results they are history like
+// any other.
 func TestHandledCallsAreSent(t *testing.T) {
 	inert, again := call("a"), call("a")
 	inert.InformationalOnly, again.InformationalOnly = true, true

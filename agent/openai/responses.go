@@ -13,7 +13,8 @@ type responses struct{ cfg Config }
 
 func (responses) path() string { return "responses" }
 
-// namedConversation begins the ids of conversations that were made for themselves; others are ids of the last response.
+// namedConversation begins the ids of conversations that were made for themselves;
+// others are ids of the last response.
 const namedConversation = "conv_"
 
 func (r responses) request(messages []*content.Message, opt *agent.Options, stream bool) ([]byte, error) {
@@ -81,11 +82,13 @@ func (r responses) tools(tools []agent.Tool) ([][]byte, error) {
 	return out, nil
 }
 
-// itemWriter writes input items. What a message says gathers into one message item until something else stands between.
+// itemWriter writes input items. What a message says gathers into one message item
+// until something else stands between.
 //
-// What an assistant said goes back as plain text: a message of parts (output_text, refusal) is one with an id and a status of the service,
-// by the service's own types, and servers that hold requests to these types refuse it without them. A service that keeps nothing
-// would not know the id.
+// What an assistant said goes back as plain text: a message of parts (output_text,
+// refusal) is one with an id and a status of the service, by the service's own
+// types, and servers that hold requests to these types refuse it without them. A
+// service that keeps nothing would not know the id.
 type itemWriter struct {
 	history *history
 	parts
@@ -96,7 +99,8 @@ type itemWriter struct {
 	phase string
 }
 
-// inputItems writes messages as input; kept tells that the service has the history, stored that it has items by their ids.
+// inputItems writes messages as input; kept tells that the service has the history,
+// stored that it has items by their ids.
 func inputItems(messages []*content.Message, kept, stored bool) ([][]byte, error) {
 	w := &itemWriter{history: newHistory(messages, kept), stored: stored}
 	for i, m := range messages {
@@ -231,7 +235,9 @@ func (w *itemWriter) flush(role content.Role) {
 			p.Name("content").Elements(w.made)
 		})
 	}
-	w.made, w.said, w.phase = nil, "", ""
+	w.made = nil
+	w.said = ""
+	w.phase = ""
 }
 
 // add writes one item.
@@ -264,7 +270,8 @@ func (w *itemWriter) result(where string, c *content.FunctionResult) error {
 	return nil
 }
 
-// reasoning goes back sealed. Its id is sent only where the service can look it up: without storing, an id makes it look in vain.
+// reasoning goes back sealed. Its id is sent only where the service can look it up:
+// without storing, an id makes it look in vain.
 func (w *itemWriter) reasoning(c *content.Reasoning) error {
 	id := property(c, itemKey)
 	if !w.stored {

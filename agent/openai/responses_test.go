@@ -13,7 +13,13 @@ func TestResponsesText(t *testing.T) {
 	cfg := Config{Strict: true, Include: []string{"reasoning.encrypted_content"}, Extra: json.RawMessage(`{"reasoning":{"effort":"low"}}`)}
 	m := responsesOn(t, "responses_text.json", cfg)
 	one := 1.0
-	opt := &agent.Options{Model: "gpt-5", Instructions: "Be brief.", Temperature: &one, MaxTokens: 100, Schema: json.RawMessage(`{"type":"object"}`)}
+	opt := &agent.Options{
+		Model:        "gpt-5",
+		Instructions: "Be brief.",
+		Temperature:  &one,
+		MaxTokens:    100,
+		Schema:       json.RawMessage(`{"type":"object"}`),
+	}
 	r := ask(t, m, opt,
 		content.NewMessage(content.System, &content.Text{Text: "Today is Monday."}),
 		content.NewMessage(content.User,
@@ -111,10 +117,21 @@ func TestResponsesCut(t *testing.T) {
 // mcpTools are servers with every kind of approval.
 func mcpTools() []agent.Tool {
 	return []agent.Tool{
-		&agent.HostedMCP{Name: "dice", URL: "https://dice.example/mcp", Headers: map[string]string{"X-Tenant": "a", "Authorization": "Bearer dice"},
-			Allowed: []string{"roll", "look"}, Approval: "listed", Ask: []string{"roll"}},
+		&agent.HostedMCP{
+			Name:     "dice",
+			URL:      "https://dice.example/mcp",
+			Headers:  map[string]string{"X-Tenant": "a", "Authorization": "Bearer dice"},
+			Allowed:  []string{"roll", "look"},
+			Approval: "listed",
+			Ask:      []string{"roll"},
+		},
 		&agent.HostedMCP{Name: "wiki", URL: "https://wiki.example/mcp"},
-		&agent.HostedMCP{Name: "time", URL: "https://time.example/mcp", Allowed: []string{}, Approval: "never"},
+		&agent.HostedMCP{
+			Name:     "time",
+			URL:      "https://time.example/mcp",
+			Allowed:  []string{},
+			Approval: "never",
+		},
 	}
 }
 

@@ -12,8 +12,9 @@ func (r responses) answer(opt *agent.Options) answer {
 	return &responseAnswer{store: r.cfg.Store, conversation: opt.ConversationID, streamed: map[string]string{}}
 }
 
-// responseAnswer reads one response, whole or by its events. From the first call of a function or question about a call on, everything
-// is held back until the response is complete: only then is it known whether they may act.
+// responseAnswer reads one response, whole or by its events. From the first call of
+// a function or question about a call on, everything is held back until the
+// response is complete: only then is it known whether they may act.
 type responseAnswer struct {
 	store        bool
 	conversation string
@@ -96,7 +97,8 @@ func (a *responseAnswer) terminal(o object) ([]*agent.Update, bool, error) {
 	a.begin(response)
 	out, err := a.finish(response)
 	if err == nil && len(items) > a.items {
-		return nil, true, bad(content.BadShape, "response.output", "the events told %d of %d items", a.items, len(items))
+		return nil, true, bad(content.BadShape, "response.output", "the events told %d of %d items", a.items,
+			len(items))
 	}
 	return out, true, err
 }
@@ -129,7 +131,13 @@ func (a *responseAnswer) say(contents ...content.Content) []*agent.Update {
 }
 
 func (a *responseAnswer) update(contents []content.Content) *agent.Update {
-	return &agent.Update{Role: content.Assistant, MessageID: a.id, ID: a.id, Model: a.model, Contents: contents}
+	return &agent.Update{
+		Role:      content.Assistant,
+		MessageID: a.id,
+		ID:        a.id,
+		Model:     a.model,
+		Contents:  contents,
+	}
 }
 
 // item reads an item that is done.
@@ -158,7 +166,9 @@ func (a *responseAnswer) item(o object) []*agent.Update {
 func functionCall(o object) *content.FunctionCall {
 	status := o.Text("status")
 	return &content.FunctionCall{
-		CallID: o.NonEmpty("call_id"), Name: o.NonEmpty("name"), Arguments: arguments(o.Text("arguments")),
+		CallID:            o.NonEmpty("call_id"),
+		Name:              o.NonEmpty("name"),
+		Arguments:         arguments(o.Text("arguments")),
 		InformationalOnly: status != "" && status != "completed",
 	}
 }
@@ -191,7 +201,8 @@ func (a *responseAnswer) message(o object) []content.Content {
 	return out
 }
 
-// rest is what of an item's text has not been handed on. Pieces that are not the beginning of the whole can't be taken back.
+// rest is what of an item's text has not been handed on. Pieces that are not the
+// beginning of the whole can't be taken back.
 func (a *responseAnswer) rest(o object, whole string) string {
 	id := o.Text("id")
 	rest, ok := strings.CutPrefix(whole, a.streamed[id])
@@ -239,7 +250,8 @@ func (a *responseAnswer) finish(o object) ([]*agent.Update, error) {
 	last := a.update(a.held)
 	if o.Has("usage") {
 		u := o.Object("usage")
-		last.Contents = append(last.Contents, &content.Usage{Input: number(u, "input_tokens"), Output: number(u, "output_tokens"), Total: number(u, "total_tokens")})
+		last.Contents = append(last.Contents, &content.Usage{Input: number(u, "input_tokens"), Output: number(u,
+			"output_tokens"), Total: number(u, "total_tokens")})
 	}
 	last.FinishReason = reason
 	last.ConversationID = a.continues()
@@ -267,7 +279,8 @@ func (a *responseAnswer) reason(o object) (string, error) {
 	}
 }
 
-// continues is the conversation that the next request goes on with; "" when nothing is kept.
+// continues is the conversation that the next request goes on with; "" when nothing
+// is kept.
 func (a *responseAnswer) continues() string {
 	switch {
 	case !a.store:

@@ -82,7 +82,8 @@ func server(w *jsonmsg.Writer, h *agent.HostedMCP) {
 	approval(w, h)
 }
 
-// approval writes when the service asks. What it can't tell for sure it refuses, since the service's default may be to run.
+// approval writes when the service asks. What it can't tell for sure it refuses,
+// since the service's default may be to run.
 func approval(w *jsonmsg.Writer, h *agent.HostedMCP) {
 	switch {
 	case h.Approval == "" || h.Approval == "always":
@@ -92,7 +93,8 @@ func approval(w *jsonmsg.Writer, h *agent.HostedMCP) {
 	case h.Approval == "listed" && len(h.Ask) > 0:
 		w.Name("require_approval").Object(func(w *jsonmsg.Writer) { listed(w, h) })
 	default:
-		w.Fail(bad(content.BadShape, "tools."+h.Name, "approval %q with %d tools to ask for: expected always, never or listed with some", h.Approval, len(h.Ask)))
+		w.Fail(bad(content.BadShape, "tools."+h.Name,
+			"approval %q with %d tools to ask for: expected always, never or listed with some", h.Approval, len(h.Ask)))
 	}
 }
 
@@ -127,7 +129,8 @@ func common(w *jsonmsg.Writer, cfg Config, opt *agent.Options, tools [][]byte, s
 	}
 	raw, ok := extra.(json.RawMessage)
 	if !ok {
-		w.Fail(bad(content.BadShape, "Options.Extra", "expected a json.RawMessage under %q, found a %T", ExtraKey, extra))
+		w.Fail(bad(content.BadShape, "Options.Extra", "expected a json.RawMessage under %q, found a %T", ExtraKey,
+			extra))
 	}
 	splice(w, "Options.Extra", raw)
 }

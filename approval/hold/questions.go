@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
 )
 
 // Ask puts a question to people. What is never put to anybody gets a reference too, of which Answer
@@ -27,13 +28,13 @@ func (r *requests) Ask(ctx context.Context, key string, q Question) (string, err
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("put a question: %w", err)
-	case o.Outcome == approval.OpenDeny:
+	case o.Outcome == resolve.Deny:
 		return deniedPrefix + deniedReason(o), nil
-	case o.Outcome == approval.OpenPending && o.Request != nil && approval.QuestionID(o.Request.ID):
+	case o.Outcome == resolve.Ask && o.Request != nil && approval.QuestionID(o.Request.ID):
 		return o.Request.ID, nil
 	}
 
-	return "", fmt.Errorf("put a question: an answer that makes no sense: %q without what belongs to it", o.Outcome)
+	return "", fmt.Errorf("put a question: an answer that makes no sense: %q without what belongs to it", o.Word())
 }
 
 // readable refuses texts that an encoder on the way to people would mend, and so change.

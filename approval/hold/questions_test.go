@@ -237,15 +237,15 @@ func TestAnswersThatMakeNoSense(t *testing.T) {
 		}
 	}
 	for name, o := range map[string]*approval.Opened{
-		"allowed": {Outcome: approval.OpenAllow}, "granted": {Outcome: approval.OpenGranted}, "nothing": {Outcome: approval.OpenPending},
-		"an approval": {Outcome: approval.OpenPending, Request: &approval.Request{ID: "apr_1"}}, "odd": {},
+		"allowed": {Outcome: resolve.Allow}, "granted": {Outcome: resolve.Allow, Grant: &approval.Grant{}}, "nothing": {Outcome: resolve.Ask},
+		"an approval": {Outcome: resolve.Ask, Request: &approval.Request{ID: "apr_1"}},
 	} {
 		d := hold.Over(fixed{opened: o}, "files", "")
 		if ref, err := d.Ask(context.Background(), "k", motd()); err == nil || ref != "" {
 			t.Errorf("%s: got %q, %v", name, ref, err)
 		}
 	}
-	d := hold.Over(fixed{opened: &approval.Opened{Outcome: approval.OpenDeny}}, "files", "")
+	d := hold.Over(fixed{opened: &approval.Opened{Outcome: resolve.Deny}}, "files", "")
 	if ref, err := d.Ask(context.Background(), "k", motd()); err != nil || ref != "denied:the rules deny the call" {
 		t.Errorf("got %q, %v", ref, err)
 	}

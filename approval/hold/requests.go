@@ -45,17 +45,17 @@ func (r *requests) Open(ctx context.Context, key string, v Verdict) (Held, error
 // opened says what became of a call; free is the reference of one that nobody is asked about.
 func (r *requests) opened(o *approval.Opened, free string) (Held, error) {
 	switch {
-	case o.Outcome == approval.OpenAllow:
-		return Held{Ref: free, State: Approved}, nil
-	case o.Outcome == approval.OpenGranted && o.Grant != nil:
+	case o.Granted():
 		return Held{Ref: free, State: Approved, By: grantors(o.Grant), Expires: o.Grant.Expires}, nil
-	case o.Outcome == approval.OpenPending && o.Request != nil && len(o.Request.Revisions) > 0:
+	case o.Outcome == resolve.Allow:
+		return Held{Ref: free, State: Approved}, nil
+	case o.Outcome == resolve.Ask && o.Request != nil && len(o.Request.Revisions) > 0:
 		return r.held(o.Request), nil
-	case o.Outcome == approval.OpenDeny:
+	case o.Outcome == resolve.Deny:
 		return Held{State: Denied, Reason: deniedReason(o)}, nil
 	}
 
-	return Held{}, fmt.Errorf("ask for approval: an answer that makes no sense: %q without what belongs to it", o.Outcome)
+	return Held{}, fmt.Errorf("ask for approval: an answer that makes no sense: %q without what belongs to it", o.Word())
 }
 
 // Look returns the state of a request.
@@ -132,9 +132,9 @@ func (r *requests) claimAllowed(ctx context.Context, a allowed, text []byte, v V
 		return fmt.Errorf("present the call again: %w", err)
 	}
 	switch o.Outcome {
-	case approval.OpenAllow, approval.OpenGranted:
+	case resolve.Allow:
 		return nil
-	case approval.OpenPending:
+	case resolve.Ask:
 		return &ClaimError{State: Pending, Detail: "the rules want people to be asked now", Err: approval.ErrPending}
 	}
 	if o.Denied == frozen {

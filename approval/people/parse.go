@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/document"
 	"github.com/assent-dev/assent/internal/jsonschema"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/schema"
@@ -24,16 +25,14 @@ func JSON() []byte { return []byte(peopleSchema) }
 // Parse reads one people.yaml. The directory is nil exactly when some finding stops the load: a file that is half understood would
 // let the wrong people answer. Findings come in source order.
 func Parse(file string, src []byte) (*Directory, []diag.Finding) {
-	doc, findings := yamldoc.Parse(file, src, yamldoc.Limits{})
-	r := reader{findings: findings}
+	doc, findings := document.Parse(file, src)
 	if doc == nil {
-		for i := range r.findings {
-			r.findings[i].Stops = r.findings[i].Severity == diag.Error
-		}
-		return nil, r.finish(file)
+		return nil, document.Finish(file, findings)
 	}
+	r := reader{findings: findings}
 	d := r.document(doc.Root)
-	return d, r.finish(file)
+
+	return d, document.Finish(file, r.findings)
 }
 
 // reader reads one document and collects what it finds.
@@ -43,20 +42,10 @@ type reader struct {
 
 func (r *reader) add(f diag.Finding) { r.findings = append(r.findings, f) }
 
-func (r *reader) stopped() bool {
-	return slices.ContainsFunc(r.findings, func(f diag.Finding) bool { return f.Stops })
-}
-
-func (r *reader) finish(file string) []diag.Finding {
-	diag.Stamp(r.findings, file)
-	diag.Sort(r.findings)
-	return r.findings
-}
-
 // document reads in steps, each only when the one before found nothing that stops.
 func (r *reader) document(root *yamldoc.Node) *Directory {
 	for _, step := range []func(*yamldoc.Node){r.recognise, r.shape, r.check} {
-		if step(root); r.stopped() {
+		if step(root); document.Stops(r.findings) {
 			return nil
 		}
 	}
@@ -66,29 +55,11 @@ func (r *reader) document(root *yamldoc.Node) *Directory {
 // recognise refuses what is no directory, or one of a major version that we don't know, with one finding.
 func (r *reader) recognise(root *yamldoc.Node) {
 	if root.Get("people") == nil && root.Get("groups") == nil {
-		r.add(stop(ruleForeign, head(root), "this is no directory of people: it has no list of people",
+		r.add(document.Stop(ruleForeign, document.Head(root), "this is no directory of people: it has no list of people",
 			`schema_version: "1.0.0" and people`))
 		return
 	}
-	n := root.Get("schema_version")
-	if n == nil || n.Kind != yamldoc.String {
-		return // the JSON Schema reports it
-	}
-	parts := strings.Split(n.Text, ".")
-	if len(parts) != 3 {
-		return
-	}
-	switch major, minor := strings.TrimLeft(parts[0], "0"), strings.TrimLeft(parts[1], "0"); {
-	case major != "1":
-		r.add(stop(ruleUnsupportedVersion, n.Range,
-			fmt.Sprintf("schema_version %s is of a major version that assent does not know", n.Text), `"1.0.0"`))
-	case minor != "":
-		f := stop(ruleNewerVersion, n.Range,
-			fmt.Sprintf("schema_version %s is newer than 1.0; a field that it adds is refused as unknown", n.Text),
-			`"1.0.0", or an assent that knows the newer version`)
-		f.Severity, f.Stops = diag.Warning, false
-		r.add(f)
-	}
+	r.findings = append(r.findings, document.Version(root, ruleUnsupportedVersion, ruleNewerVersion)...)
 }
 
 // shape checks every value against the JSON Schema.
@@ -120,7 +91,7 @@ type taken struct{ person, name *yamldoc.Node }
 // name refuses a name that nobody may have, or that somebody has: one human must not be two people, nor two humans one (threat 22).
 func (r *reader) name(names map[string]taken, person, n *yamldoc.Node) {
 	if message, expected := IdentityProblem(n.Text); message != "" {
-		r.add(stop(ruleName, n.Range, message, expected))
+		r.add(document.Stop(ruleName, n.Range, message, expected))
 		return
 	}
 	first, ok := names[Key(n.Text)]
@@ -128,7 +99,7 @@ func (r *reader) name(names map[string]taken, person, n *yamldoc.Node) {
 		names[Key(n.Text)] = taken{person, n}
 		return
 	}
-	f := stop(ruleDuplicate, n.Range, fmt.Sprintf("%q is a name of %q already (line %d)", n.Text, first.person.Get("id").Text,
+	f := document.Stop(ruleDuplicate, n.Range, fmt.Sprintf("%q is a name of %q already (line %d)", n.Text, first.person.Get("id").Text,
 		first.name.Range.Start.Line), "each name at one person; case doesn't tell names apart")
 	if first.person == person {
 		f.Message = fmt.Sprintf("%q stands twice at one person", n.Text)
@@ -140,7 +111,7 @@ func (r *reader) name(names map[string]taken, person, n *yamldoc.Node) {
 func (r *reader) text(n *yamldoc.Node) bool {
 	message, expected := TextProblem(n.Text)
 	if message != "" {
-		r.add(stop(ruleName, n.Range, message, expected))
+		r.add(document.Stop(ruleName, n.Range, message, expected))
 	}
 	return message == ""
 }
@@ -165,7 +136,7 @@ func (r *reader) group(n *yamldoc.Node, declared []string, closed bool) {
 	if len(declared) > 0 && len(declared) <= 10 {
 		expected += ": " + strings.Join(declared, ", ")
 	}
-	f := stop(ruleUnknownGroup, n.Range, fmt.Sprintf("there is no group %q", n.Text), expected)
+	f := document.Stop(ruleUnknownGroup, n.Range, fmt.Sprintf("there is no group %q", n.Text), expected)
 	f.Nearest = diag.Nearest(n.Text, declared)
 	r.add(f)
 }
@@ -217,17 +188,4 @@ func texts(n *yamldoc.Node) []string {
 		all = append(all, item.Text)
 	}
 	return all
-}
-
-// head is the place to show for something that a mapping lacks: its first key.
-func head(n *yamldoc.Node) diag.Range {
-	if len(n.Fields) > 0 {
-		return n.Fields[0].Key.Range
-	}
-	return n.Range
-}
-
-// stop makes the finding of an error that stops the load.
-func stop(rule string, at diag.Range, message, expected string) diag.Finding {
-	return diag.Finding{Rule: rule, Severity: diag.Error, Stops: true, Range: at, Message: message, Expected: expected}
 }

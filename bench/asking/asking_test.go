@@ -125,7 +125,7 @@ func (w world) open(ctx context.Context) (*approval.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Outcome != approval.OpenPending {
+	if o.Outcome != resolve.Ask {
 		return nil, fmt.Errorf("opened as %s", o.Outcome)
 	}
 	return o.Request, nil

@@ -38,25 +38,16 @@ func maker(s store.Store) *tokens.Maker {
 
 // createToken makes a token for whoever holds the store.
 func createToken(ctx context.Context, s store.Store, tenant string, body openapi.TokenBody) (*openapi.CreatedToken, error) {
-	spec := tokens.Spec{Name: body.Name, Agents: body.Agents, Person: body.Person, Replaces: body.Replaces}
-	for _, scope := range body.Scopes {
-		spec.Scopes = append(spec.Scopes, string(scope))
-	}
-	if body.ExpiresIn != "" {
-		age, err := time.ParseDuration(body.ExpiresIn)
-		if err != nil {
-			return nil, fmt.Errorf("expires: %w", err)
-		}
-		spec.Age = age
+	spec, err := tokens.SpecOf(body)
+	if err != nil {
+		return nil, err
 	}
 	t, secret, err := maker(s).Make(ctx, tenant, spec, tokens.By{Operator: true})
 	if err != nil {
 		return nil, err
 	}
 
-	return &openapi.CreatedToken{Secret: secret, Token: openapi.Token{
-		ID: t.ID, Tenant: t.Tenant, Name: t.Name, Scopes: t.Scopes, Agents: t.Agents, Person: t.Person, Created: t.Created, Expires: t.Expires,
-	}}, nil
+	return &openapi.CreatedToken{Secret: secret, Token: tokens.Shown(t)}, nil
 }
 
 func revokeToken(ctx context.Context, s store.Store, tenant, id string) error {

@@ -19,6 +19,7 @@ import (
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/internal/testwait"
+	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -575,7 +576,7 @@ func TestH1_AStandingApprovalIsForTheTokenThatAsked(t *testing.T) {
 		t.Errorf("asked by %+v, %d runs", r.Requester, len(m.calls("restart")))
 	}
 	opened, err := h.client(t, "rt2").Open(t.Context(), "desk", []byte(`{"kind":"tool","tool":"restart","args":{"machine":"db1"}}`), client.OpenOptions{})
-	if err != nil || opened.Outcome != approval.OpenPending {
+	if err != nil || opened.Outcome != resolve.Ask {
 		t.Errorf("the control: %+v, %v", opened, err)
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// rule is a pattern beside the standard library's reading of it, which all answers are held against.
+// rule is a pattern beside the standard library's reading of it, which all answers are held
+// against.
 type rule struct {
 	text    string
 	trim    bool
@@ -90,7 +91,8 @@ func TestPatternAgreesWithRegexp(t *testing.T) {
 	})
 }
 
-// allTexts are the texts of up to n characters of an alphabet that tells the generator's atoms apart.
+// allTexts are the texts of up to n characters of an alphabet that tells the generator's atoms
+// apart.
 func allTexts(n int) []string {
 	list, last := []string{""}, []string{""}
 	for range n {

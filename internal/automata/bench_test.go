@@ -2,7 +2,8 @@ package automata
 
 import "testing"
 
-// BenchmarkFind builds machines and proves things of them: the last pattern is what byte automata explode on.
+// BenchmarkFind builds machines and proves things of them: the last pattern is what byte automata
+// explode on.
 func BenchmarkFind(b *testing.B) {
 	for _, c := range []struct {
 		name     string

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Pattern is the set of texts in which a regular expression matches somewhere; with trim also those in which it
-// matches once trailing white space (unicode.IsSpace) is cut off.
+// Pattern is the set of texts in which a regular expression matches somewhere; with trim also those
+// in which it matches once trailing white space (unicode.IsSpace) is cut off.
 type Pattern struct {
 	prog  *syntax.Prog
 	part  *partition
@@ -96,15 +96,17 @@ func (p *Pattern) prepare(trim bool) {
 	p.shown = p.part.samples()
 }
 
-// noteEmpty records what an empty-width instruction looks at. Cutting white space off the end matters only to
-// those that see the end: the others match in the cut text only if they match in the whole one.
+// noteEmpty records what an empty-width instruction looks at. Cutting white space off the end
+// matters only to those that see the end: the others match in the cut text only if they match in
+// the whole one.
 func (p *Pattern) noteEmpty(op syntax.EmptyOp, trim bool) {
 	p.lines = p.lines || op&(syntax.EmptyBeginLine|syntax.EmptyEndLine) != 0
 	p.words = p.words || op&(syntax.EmptyWordBoundary|syntax.EmptyNoWordBoundary) != 0
 	p.trim = p.trim || trim && op&^(syntax.EmptyBeginLine|syntax.EmptyBeginText) != 0
 }
 
-// instRunes returns the set of characters that decides whether an instruction consumes one; empty if none or any do.
+// instRunes returns the set of characters that decides whether an instruction consumes one; empty
+// if none or any do.
 func instRunes(in *syntax.Inst) []rune {
 	switch in.Op {
 	case syntax.InstRuneAnyNotNL:
@@ -163,8 +165,8 @@ func consumes(in *syntax.Inst, r rune) bool {
 	return false
 }
 
-// remember returns the stand-in for a character that was read: characters that no assertion of this pattern can
-// tell apart share one, so that states stay few.
+// remember returns the stand-in for a character that was read: characters that no assertion of this
+// pattern can tell apart share one, so that states stay few.
 func (p *Pattern) remember(r rune) rune {
 	switch {
 	case p.lines && r == '\n':
@@ -175,13 +177,14 @@ func (p *Pattern) remember(r rune) rune {
 	return nothing
 }
 
-// endsAfter tells whether the text matches if it ends after prev.
+// endsAfter reports whether the text matches if it ends after prev.
 func (p *Pattern) endsAfter(pcs []uint32, prev rune) bool {
 	return p.close(pcs, syntax.EmptyOpContext(prev, edge))
 }
 
-// close follows all instructions that consume nothing, from the given ones and, since a search may begin anywhere,
-// from the start. It leaves those reached in p.found and tells whether a match is among them.
+// close follows all instructions that consume nothing, from the given ones and, since a search may
+// begin anywhere, from the start. It leaves those reached in p.found and reports whether a match is
+// among them.
 func (p *Pattern) close(pcs []uint32, holds syntax.EmptyOp) bool {
 	p.gen++
 	p.found = p.found[:0]

@@ -13,16 +13,16 @@ const (
 	noClass      = -1
 )
 
-// partition splits all characters into classes that no instruction of a machine can tell apart. Interval i is
-// lo[i] … lo[i+1]-1 (the last one ends at utf8.MaxRune) and belongs to class[i].
+// partition splits all characters into classes that no instruction of a machine can tell apart.
+// Interval i is lo[i] … lo[i+1]-1 (the last one ends at utf8.MaxRune) and belongs to class[i].
 type partition struct {
 	lo    []rune
 	class []int
 	n     int // number of classes
 }
 
-// newPartition refines the trivial partition by every set in turn. A set is a list of inclusive, sorted, disjoint
-// ranges: lo, hi, lo, hi, …
+// newPartition refines the trivial partition by every set in turn. A set is a list of inclusive,
+// sorted, disjoint ranges: lo, hi, lo, hi, …
 func newPartition(sets [][]rune) *partition {
 	p := &partition{lo: boundaries(sets), n: 1}
 	p.class = make([]int, len(p.lo))
@@ -51,7 +51,8 @@ func boundaries(sets [][]rune) []rune {
 	return slices.Compact(cuts)
 }
 
-// refine moves the part of every class that lies in the set to a class of its own, unless the whole class does.
+// refine moves the part of every class that lies in the set to a class of its own, unless the whole
+// class does.
 func (p *partition) refine(set []rune) {
 	size, inside := make([]int, p.n), make([]int, p.n)
 	in := make([]bool, len(p.lo))
@@ -96,8 +97,8 @@ func (p *partition) samples() []rune {
 	return out
 }
 
-// letter is one class of the common refinement of several partitions: the class it has in each of them, and the
-// character that stands for it in a witness.
+// letter is one class of the common refinement of several partitions: the class it has in each of
+// them, and the character that stands for it in a witness.
 type letter struct {
 	class []int
 	shown rune
@@ -144,7 +145,8 @@ func appendInt(b []byte, n int) []byte {
 	return append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
 }
 
-// bestRune picks the character of lo … hi that reads best in a witness, and says how well it reads (less is better).
+// bestRune picks the character of lo … hi that reads best in a witness, and says how well it reads
+// (less is better).
 func bestRune(lo, hi rune) (rune, int) {
 	for rank, liked := range [...][2]rune{{'a', 'z'}, {'0', '9'}, {'A', 'Z'}, {'!', '~'}, {' ', ' '}} {
 		if from := max(lo, liked[0]); from <= min(hi, liked[1]) {

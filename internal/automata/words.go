@@ -16,7 +16,8 @@ const (
 	wordsStart
 )
 
-// NewWords makes a trie of the texts. Texts that are not valid UTF-8 are left out, as no argument can hold them.
+// NewWords makes a trie of the texts. Texts that are not valid UTF-8 are left out, as no argument
+// can hold them.
 func NewWords(texts []string) *Words {
 	w := &Words{class: map[rune]int{}, edges: make([]map[int]int, wordsStart+1), ends: make([]bool, wordsStart+1)}
 	var sets [][]rune

@@ -15,6 +15,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store/postgres/pgtest"
 )
@@ -79,7 +80,7 @@ func (s *script) run(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if opened.Outcome != approval.OpenPending {
+		if opened.Outcome != resolve.Ask {
 			return fmt.Errorf("opened: %s", opened.Outcome)
 		}
 		if opened.Shared {

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -83,8 +84,12 @@ func (d *Decoder) text(n *yamldoc.Node, s *Schema, v reflect.Value) {
 	if !plain && !number {
 		text = ""
 	}
-	if problem, expected := d.Set(s, v, text); problem != "" {
-		d.Wrong(n, "this "+problem, expected, diag.Nearest(text, s.Enum))
+	switch problem, expected := d.Set(s, v, text); {
+	case problem == "":
+	case len(s.Enum) > 0:
+		d.Wrong(n, fmt.Sprintf("%q %s", text, problem), expected, diag.Nearest(text, s.Enum))
+	default:
+		d.Wrong(n, "this "+problem, expected, "")
 	}
 }
 
@@ -99,7 +104,7 @@ func (d *Decoder) Set(s *Schema, v reflect.Value, text string) (problem, expecte
 		return problem, expected
 	}
 	if len(s.Enum) > 0 && !slices.Contains(s.Enum, text) {
-		return "is none of the words here", alternatives(s.Enum)
+		return "is not known here", alternatives(s.Enum)
 	}
 	var value any = text
 	if read := d.Formats[s.Format].Read; read != nil {
@@ -112,11 +117,11 @@ func (d *Decoder) Set(s *Schema, v reflect.Value, text string) (problem, expecte
 	return "", ""
 }
 
-// alternatives joins words: "keep or deny".
+// alternatives joins words: "keep or deny"; of many, "one of a, b, c, d".
 func alternatives(words []string) string {
 	last := len(words) - 1
-	if last < 1 {
-		return strings.Join(words, "")
+	if last > 2 {
+		return "one of " + strings.Join(words, ", ")
 	}
 
 	return strings.Join(words[:last], ", ") + " or " + words[last]
@@ -151,7 +156,7 @@ func (d *Decoder) mapping(n *yamldoc.Node, s *Schema, v reflect.Value) {
 func (d *Decoder) whole(n *yamldoc.Node, s *Schema, v reflect.Value) {
 	missing := slices.DeleteFunc(slices.Clone(s.Required), func(name string) bool { return n.Get(name) != nil })
 	if len(missing) > 0 {
-		d.Wrong(n, "this "+s.Title+" lacks "+strings.Join(missing, " and "), s.Lacking, "")
+		d.Wrong(n, "this "+s.Title+" lacks "+cmp.Or(s.Lacks, strings.Join(missing, " and ")), s.Lacking, "")
 	}
 	if check := d.Checks[s.name]; check != nil {
 		check(d, n, v.Addr().Interface())
@@ -264,8 +269,3 @@ func article(k yamldoc.Kind) string {
 
 // Target is the struct that a pointer leads to.
 func Target(pointer any) reflect.Value { return reflect.ValueOf(pointer).Elem() }
-
-// Stopping are the findings that stop.
-func Stopping(findings []diag.Finding) []diag.Finding {
-	return slices.DeleteFunc(slices.Clone(findings), func(f diag.Finding) bool { return !f.Stops })
-}

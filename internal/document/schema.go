@@ -29,6 +29,7 @@ type Schema struct {
 	Flag    string   `json:"x-flag"`    // of the command line; its help is the description
 	Commas  bool     `json:"x-commas"`  // the flag takes several values, separated by commas
 	Unique  string   `json:"x-unique"`  // the property that tells items of a list apart
+	Lacks   string   `json:"x-lacks"`   // instead of the names of required properties that are missing
 	Lacking string   `json:"x-lacking"` // what is expected where required properties are missing
 	Extends []string `json:"x-extends"` // $defs whose properties are properties here too
 

@@ -23,7 +23,8 @@ type Cursor struct {
 	dec    jsontext.Decoder
 }
 
-// NewCursor returns a cursor before the first value of a checked text. What it yields shares text, and src is only looked at.
+// NewCursor returns a cursor before the first value of a checked text. What it
+// yields shares text, and src is only looked at.
 func NewCursor(src []byte, text string) *Cursor {
 	c := &Cursor{src: src, text: text}
 	c.Start(0)
@@ -60,7 +61,8 @@ func (c *Cursor) Skip() Span {
 	return Span{int32(end - len(raw)), int32(end)}
 }
 
-// Members reads the object before the cursor. At each name the cursor stands before the value, which is passed over unless it is read.
+// Members reads the object before the cursor. At each name the cursor stands before
+// the value, which is passed over unless it is read.
 func (c *Cursor) Members() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for more := c.enter('}'); more; more = c.more('}') {
@@ -72,7 +74,8 @@ func (c *Cursor) Members() iter.Seq[string] {
 	}
 }
 
-// Elements reads the array before the cursor. At each index the cursor stands before the element, which is passed over unless it is read.
+// Elements reads the array before the cursor. At each index the cursor stands
+// before the element, which is passed over unless it is read.
 func (c *Cursor) Elements() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		i := 0
@@ -86,7 +89,8 @@ func (c *Cursor) Elements() iter.Seq[int] {
 	}
 }
 
-// enter steps into an object or an array, more to its next member or element, and out of it where there is none.
+// enter steps into an object or an array, more to its next member or element, and
+// out of it where there is none.
 func (c *Cursor) enter(closing jsontext.Kind) bool {
 	_, err := c.dec.ReadToken()
 	return err == nil && c.more(closing)
@@ -115,7 +119,8 @@ func String(raw string) string {
 	return string(out)
 }
 
-// ReadString is String for a text that may be anything; it is false for what is no string that all readers understand alike.
+// ReadString is String for a text that may be anything; it is false for what is no
+// string that all readers understand alike.
 func ReadString[T ~[]byte | ~string](raw T) (string, bool) {
 	raw = raw[skipSpace(raw, 0):]
 	if len(raw) == 0 || raw[0] != '"' {

@@ -13,7 +13,9 @@ type Member struct {
 	all Span // of the member in the text of the object
 }
 
-// Members splits the text of an object, which was checked, into its members in source order. What is no object has none.
+// Members splits the text of an object, which was checked, into its members in
+// source order. What is no object has none, nor has what was not checked and can't
+// be read.
 func Members(object []byte) []Member {
 	if !IsObject(object) {
 		return nil
@@ -24,6 +26,9 @@ func Members(object []byte) []Member {
 	c := NewCursor(object, text)
 	for more := c.enter('}'); more; more = c.more('}') {
 		name, value := c.Skip(), c.Skip()
+		if !value.Exists() {
+			return nil
+		}
 		out = append(out, Member{
 			Name: String(text[name.From:name.To]),
 			Raw:  object[value.From:value.To:value.To],
@@ -39,7 +44,8 @@ func Get(object []byte, name string) json.RawMessage {
 	return taken
 }
 
-// Take returns a member of an object and the object without it, nil when nothing is left. What is no object has no members.
+// Take returns a member of an object and the object without it, nil when nothing is
+// left. What is no object has no members.
 func Take(object []byte, name string) (taken, rest json.RawMessage) {
 	all := Members(object)
 	i := slices.IndexFunc(all, func(m Member) bool { return m.Name == name })
@@ -59,7 +65,8 @@ func Take(object []byte, name string) (taken, rest json.RawMessage) {
 	return all[i].Raw, slices.Concat(object[:cut.From], object[cut.To:])
 }
 
-// Put returns an object with a member in the last place. Nothing else of its text changes. What is no object is replaced by one.
+// Put returns an object with a member in the last place. Nothing else of its text
+// changes. What is no object is replaced by one.
 func Put(object []byte, name string, raw []byte) json.RawMessage {
 	_, rest := Take(object, name)
 	all := Members(rest)

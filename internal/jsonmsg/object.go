@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Reader keeps the first thing that is wrong with a message and goes on, so that what reads a message reads like the message.
+// Reader keeps the first thing that is wrong with a message and goes on, so that
+// what reads a message reads like the message.
 type Reader struct {
 	err     error
 	checked bool // the whole text is sound
@@ -27,8 +28,9 @@ func (r *Reader) Fail(err error) {
 // Err is the first thing that is wrong: an *Error, unless a caller of Fail had another.
 func (r *Reader) Err() error { return r.err }
 
-// Fields is an object whose members are read by name. Names are exact. Who asks for a member that is missing or is something else gets
-// nothing of it, and the reader an error.
+// Fields is an object whose members are read by name. Names are exact. Who asks for
+// a member that is missing or is something else gets nothing of it, and the reader
+// an error.
 type Fields struct {
 	*Reader
 	Path    string // "tools[2]"; "" for the message as a whole
@@ -36,7 +38,8 @@ type Fields struct {
 	members []Member
 }
 
-// Read reads a message that must be one object that all readers understand alike. Of any other there is nothing but an error.
+// Read reads a message that must be one object that all readers understand alike.
+// Of any other there is nothing but an error.
 func Read(text []byte, lim value.Limits) Fields {
 	out := Salvage(text, lim)
 	if out.err != nil {
@@ -45,8 +48,9 @@ func Read(text []byte, lim value.Limits) Fields {
 	return out
 }
 
-// Salvage is Read that tells apart what it can of a message that is not sound, beside the error: the members of known names, each of which
-// is checked where it is read.
+// Salvage is Read that tells apart what it can of a message that is not sound,
+// beside the error: the members of known names, each of which is checked where it
+// is read.
 func Salvage(text []byte, lim value.Limits, known ...string) Fields {
 	r := &Reader{}
 	_, err := Check(text, lim)
@@ -61,8 +65,9 @@ func Salvage(text []byte, lim value.Limits, known ...string) Fields {
 	return r.Fields("", text, known...)
 }
 
-// Fields reads the text of an object that stands at a path, or only its members of known names. In a text that is not sound a name may
-// stand twice: no reading of such an object is right.
+// Fields reads the text of an object that stands at a path, or only its members of
+// known names. In a text that is not sound a name may stand twice: no reading of
+// such an object is right.
 func (r *Reader) Fields(path string, raw []byte, known ...string) Fields {
 	out := Fields{Reader: r, Path: path, Source: raw}
 	if !IsObject(raw) {
@@ -127,7 +132,8 @@ func (f Fields) Raw(name string) []byte {
 // Has reports whether a member is there and not null.
 func (f Fields) Has(name string) bool { return f.Raw(name) != nil }
 
-// String reads the text of a string that stands at a path. It is false for what is no string.
+// String reads the text of a string that stands at a path. It is false for what is
+// no string.
 func (r *Reader) String(path string, raw []byte) (string, bool) {
 	s, ok := ReadString(raw)
 	switch {
@@ -188,8 +194,8 @@ func (f Fields) Bool(name string) *bool {
 	return &is
 }
 
-// Int is a whole number within bounds in digits alone: some readers refuse 1.0 and 1e0, or take them for something else. It is 0 when
-// it is absent.
+// Int is a whole number within bounds in digits alone: some readers refuse 1.0 and
+// 1e0, or take them for something else. It is 0 when it is absent.
 func (f Fields) Int(name string, least, most int64) int64 {
 	raw := f.Raw(name)
 	if raw == nil {
@@ -214,7 +220,8 @@ func (f Fields) Object(name string) Fields {
 // Required is an object that must be there.
 func (f Fields) Required(name string) Fields { return f.Reader.Fields(f.At(name), f.Raw(name)) }
 
-// Elements walks over the elements of an array with their paths, at most so many. What is no array has none.
+// Elements walks over the elements of an array with their paths, at most so many.
+// What is no array has none.
 func (f Fields) Elements(name string, most int) iter.Seq2[string, []byte] {
 	path, raw := f.At(name), f.Raw(name)
 	return func(yield func(string, []byte) bool) {
@@ -251,14 +258,4 @@ func (f Fields) Objects(name string) []Fields {
 		out = append(out, f.Reader.Fields(path, raw))
 	}
 	return out
-}
-
-// Unknown is the first member whose name is not known; false when there is none.
-func (f Fields) Unknown(known ...string) (string, bool) {
-	for _, m := range f.members {
-		if !slices.Contains(known, m.Name) {
-			return m.Name, true
-		}
-	}
-	return "", false
 }

@@ -11,11 +11,13 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Limits bounds a message: 64 MiB and 128 levels. A thread with pictures in it is larger than the arguments of a call.
+// Limits bounds a message: 64 MiB and 128 levels. A thread with pictures in it is
+// larger than the arguments of a call.
 func Limits() value.Limits { return value.Limits{MaxBytes: 64 << 20, MaxDepth: 128} }
 
-// A Writer writes one value, whose text it appends to Text. Commas are its own matter. It keeps its first error and goes on, so that
-// what writes a message reads like the message.
+// A Writer writes one value, whose text it appends to Text. Commas are its own
+// matter. It keeps its first error and goes on, so that what writes a message reads
+// like the message.
 type Writer struct {
 	Text []byte
 
@@ -142,7 +144,15 @@ func (w *Writer) Float(f float64) {
 	w.Text = strconv.AppendFloat(w.Text, f, 'g', -1, 64)
 }
 
-// Raw writes the text of a value byte for byte. It is checked, so that no text can close an object and go on behind it.
+// Value writes what Marshal makes of a Go value.
+func (w *Writer) Value(v any) {
+	text, err := Marshal(v)
+	w.Fail(err)
+	w.Verbatim(text)
+}
+
+// Raw writes the text of a value byte for byte. It is checked, so that no text can
+// close an object and go on behind it.
 func (w *Writer) Raw(raw []byte) {
 	if _, err := w.checker.Check(raw, Limits()); err != nil {
 		w.Fail(&Error{Path: w.member, Expected: "JSON", Err: err})
@@ -169,7 +179,7 @@ func (w *Writer) Splice(object []byte) {
 	}
 }
 
-// AppendString appends a string. Bytes that are no UTF-8 become U+FFFD.
+// AppendString appends a string. Each byte that is no UTF-8 becomes U+FFFD.
 func AppendString(dst []byte, s string) []byte {
 	dst, _ = jsontext.AppendQuote(dst, s) // it mends what it complains about
 	return dst

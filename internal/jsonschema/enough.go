@@ -6,7 +6,8 @@ import (
 	v5 "github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// Bounds of what is explained: beyond them nobody reads, and to look for what was meant would take long.
+// Bounds of what is explained: beyond them nobody reads, and to look for what was meant would take
+// long.
 const (
 	maxFailures = 1_000
 	maxWords    = 10_000_000 // units of some nanoseconds
@@ -18,7 +19,7 @@ type estimate struct {
 	failures, units int
 }
 
-// explainable tells whether errors can be explained at a bounded cost.
+// explainable reports whether errors can be explained at a bounded cost.
 func (u *Untrusted) explainable(doc any, invalid *v5.ValidationError) bool {
 	e := estimate{explainer: explainer{schema: u.schema.raw, doc: doc}}
 	return e.add(invalid, 1)

@@ -10,8 +10,8 @@ import (
 	v5 "github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// explainer turns v5's tree of errors into failures. It takes only places from v5: the words are made from the
-// schema and the document, which say more than v5's texts.
+// explainer turns v5's tree of errors into failures. It takes only places from v5: the words are
+// made from the schema and the document, which say more than v5's texts.
 type explainer struct {
 	schema any
 	doc    any
@@ -50,9 +50,10 @@ func comparePaths(a, b []string) int {
 	})
 }
 
-// alternatives picks the branch of a oneOf or anyOf that the author most likely meant. Branches for other types
-// of value come last; when there are only such, they become one failure that names all types. Then come
-// branches that another tag (a const or enum one level down) announces; then the one that got furthest.
+// alternatives picks the branch of a oneOf or anyOf that the author most likely meant. Branches for
+// other types of value come last; when there are only such, they become one failure that names all
+// types. Then come branches that another tag (a const or enum one level down) announces; then the
+// one that got furthest.
 func (e *explainer) alternatives(ve *v5.ValidationError) []Failure {
 	at := segments(ve.InstanceLocation)
 	var branches [][]Failure
@@ -84,7 +85,8 @@ func isOther(branch []Failure, at []string) bool {
 	return slices.ContainsFunc(branch, func(f Failure) bool { return f.other && slices.Equal(f.Path, at) })
 }
 
-// wrongTag returns the failure of a branch that wants another tag, a const or enum one level below a path.
+// wrongTag returns the failure of a branch that wants another tag, a const or enum one level below
+// a path.
 func wrongTag(branch []Failure, at []string) *Failure {
 	for i, f := range branch {
 		if (f.Keyword == "const" || f.Keyword == "enum") && len(f.Path) == len(at)+1 {
@@ -131,7 +133,8 @@ func rank(want string) int {
 	return 0
 }
 
-// joinMissing makes one failure of branches that each want just another property; nil if they are not so.
+// joinMissing makes one failure of branches that each want just another property; nil if they are
+// not so.
 func joinMissing(branches [][]Failure, at []string) []Failure {
 	if len(branches) < 2 {
 		return nil
@@ -159,8 +162,8 @@ func tidy(fs []Failure) []Failure {
 	})
 }
 
-// explained reports an unevaluated property of an object in which something else is wrong: the branch that
-// would have evaluated it failed.
+// explained reports an unevaluated property of an object in which something else is wrong: the
+// branch that would have evaluated it failed.
 func explained(f Failure, fs []Failure) bool {
 	return slices.ContainsFunc(fs, func(g Failure) bool {
 		return g.Keyword != f.Keyword && len(g.Path) >= len(f.Path) && slices.Equal(g.Path[:len(f.Path)], f.Path)

@@ -17,8 +17,8 @@ const (
 	maxPrograms = 40_000 // instructions of all
 )
 
-// inspector looks at the text of an untrusted schema before anything compiles it. It takes every object for a schema: what stands in a
-// const may be the target of a reference.
+// inspector looks at the text of an untrusted schema before anything compiles it. It takes every
+// object for a schema: what stands in a const may be the target of a reference.
 type inspector struct {
 	root     any
 	id       string // of the root
@@ -135,7 +135,8 @@ func (in *inspector) pattern(p string) error {
 	return nil
 }
 
-// program estimates the instructions of a pattern, without compiling it. Compile says what is wrong with a bad one.
+// program estimates the instructions of a pattern, without compiling it. Compile says what is wrong
+// with a bad one.
 func program(p string) int {
 	if len(p) > maxPattern {
 		return maxProgram + 1
@@ -161,7 +162,8 @@ func instructions(re *syntax.Regexp) int {
 	return min(n, maxProgram+1)
 }
 
-// modestRegex judges the format "regex", which older drafts assert by compiling what stands in the document.
+// modestRegex judges the format "regex", which older drafts assert by compiling what stands in the
+// document.
 func modestRegex(v any) bool {
 	s, ok := v.(string)
 	if !ok {
@@ -174,8 +176,8 @@ func modestRegex(v any) bool {
 	return err == nil
 }
 
-// targets bounds what the references lead to: a pointer that is spelt in another way, or that leads to where no schema is expected, has all
-// below it compiled once more.
+// targets bounds what the references lead to: a pointer that is spelt in another way, or that leads
+// to where no schema is expected, has all below it compiled once more.
 func (in *inspector) targets() error {
 	sum := 0
 	for ref := range in.refs {

@@ -44,8 +44,8 @@ func (f Failure) line() string {
 	return s + "\n"
 }
 
-// TestGolden judges each document of testdata/*.json by the schema beside it: the first line of a pair of
-// files is easy to read, and every word an author may see is in them.
+// TestGolden judges each document of testdata/*.json by the schema beside it: the first line of a
+// pair of files is easy to read, and every word an author may see is in them.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) == 0 {
@@ -147,7 +147,8 @@ func TestValidateFailsClosed(t *testing.T) {
 	}
 }
 
-// TestOfficialTypos breaks the smallest agent in one place at a time: each mistake is one failure, at its place.
+// TestOfficialTypos breaks the smallest agent in one place at a time: each mistake is one failure,
+// at its place.
 func TestOfficialTypos(t *testing.T) {
 	schema, err := os.ReadFile("testdata/agent-like.json")
 	if err != nil {

@@ -7,8 +7,9 @@ import (
 	v5 "github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// meter counts what validating costs and stops it over the budget. It is an extension of v5, which calls it at the end of each visit of a
-// schema, except for those that end at the type. Those have no children, so each is paid by its parent.
+// meter counts what validating costs and stops it over the budget. It is an extension of v5, which
+// calls it at the end of each visit of a schema, except for those that end at the type. Those have
+// no children, so each is paid by its parent.
 type meter struct{ left int }
 
 // overBudget is what the meter panics with, for v5 has no other way out. Validate recovers it.
@@ -96,7 +97,8 @@ func (t *toll) ofKind(v any) int {
 	return units
 }
 
-// placeCost is what it costs to say where an error is: v5 puts the path together segment by segment.
+// placeCost is what it costs to say where an error is: v5 puts the path together segment by
+// segment.
 func placeCost(at *v5.ValidationError) int {
 	segments := strings.Count(at.KeywordLocation, "/")
 	return 1 + segments + segments*len(at.KeywordLocation)/1000 + (len(at.AbsoluteKeywordLocation)+len(at.InstanceLocation))/500

@@ -10,7 +10,8 @@ import (
 	v5 "github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// Bounds of a schema and a document together: the meter notes what a schema cost only once it is through.
+// Bounds of a schema and a document together: the meter notes what a schema cost only once it is
+// through.
 const (
 	maxProduct = 20_000_000  // schemas for the same value times values
 	maxMatch   = 300_000_000 // instructions of patterns times bytes of text, 10 ns each

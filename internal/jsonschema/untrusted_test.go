@@ -130,7 +130,8 @@ func TestUntrustedRefuses(t *testing.T) {
 	}
 }
 
-// A reference in the dynamic scope can turn back to where it came from, which only validating shows.
+// A reference in the dynamic scope can turn back to where it came from, which only validating
+// shows.
 func TestUntrustedDynamicLoop(t *testing.T) {
 	_, err := judge(`{"$dynamicAnchor":"n","$ref":"#/$defs/a","$defs":{"a":{"allOf":[{"$dynamicRef":"#n"}]}}}`, `1`)
 	if err == nil || errors.Is(err, ErrCostly) {
@@ -263,7 +264,8 @@ func anySchema(depth int) *rapid.Generator[string] {
 	})
 }
 
-// FuzzUntrusted holds that no small schema and document take long: a second, with room for the race detector on a busy machine.
+// FuzzUntrusted holds that no small schema and document take long: a second, with room for the race
+// detector on a busy machine.
 func FuzzUntrusted(f *testing.F) {
 	f.Add(doubling("allOf", ref), `"x"`)
 	f.Add(`{"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]}`, nested("[", "", "]", 60))

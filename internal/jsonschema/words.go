@@ -45,7 +45,8 @@ func (e *explainer) leaf(ve *v5.ValidationError) []Failure {
 	return []Failure{f}
 }
 
-// notAllowed is for schemas that are just false: an unknown property, or a place where nothing may stand.
+// notAllowed is for schemas that are just false: an unknown property, or a place where nothing may
+// stand.
 func (e *explainer) notAllowed(f Failure, where []string) []Failure {
 	owner, _ := lookup(e.schema, where[:max(0, len(where)-1)]).(map[string]any)
 	switch f.Keyword {
@@ -79,7 +80,8 @@ func (e *explainer) unknown(f Failure, owner map[string]any) []Failure {
 	return out
 }
 
-// required makes one failure of the missing properties, and one more of each whose name stands there misspelt.
+// required makes one failure of the missing properties, and one more of each whose name stands
+// there misspelt.
 func (e *explainer) required(f Failure, found, operand any, owner map[string]any) []Failure {
 	object, _ := found.(map[string]any)
 	names, _ := operand.([]any)
@@ -208,8 +210,8 @@ func count(n, unit string) string {
 	return n + " " + unit + "s"
 }
 
-// dependent words dependentRequired, whose location ends in the property and an index, and falls back to the
-// words of v5 for keywords that none of our schemas use.
+// dependent words dependentRequired, whose location ends in the property and an index, and falls
+// back to the words of v5 for keywords that none of our schemas use.
 func (f *Failure) dependent(operand any, where []string, fallback string) {
 	if len(where) < 3 || where[len(where)-3] != "dependentRequired" {
 		f.say(fallback, "")

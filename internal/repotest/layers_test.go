@@ -47,7 +47,7 @@ func layers() []layer {
 		{"agent", 10},
 		{"policy/policyhttp", 9},
 		{"internal/guard", 9},
-		{"internal/backoff", 8},
+		{"internal/backoff", 9},
 		{"internal/wait", 8},
 		{"store", 9},
 		{"server/openapi", 10},

@@ -7,7 +7,8 @@ import (
 )
 
 // check refuses texts that are not UTF-8 and characters that YAML forbids or that two readers treat
-// differently, and warns of characters that make a line look other than it reads. It stops at the first error.
+// differently, and warns of characters that make a line look other than it reads. It stops at the
+// first error.
 func (s *source) check(f *findings) {
 	if name := otherEncoding(s.text); name != "" {
 		f.fail(ruleEncoding, start(), "the file is "+name, "UTF-8")
@@ -37,7 +38,8 @@ func (s *source) check(f *findings) {
 	}
 }
 
-// otherEncoding recognises UTF-16 and UTF-32 by their marks, and UTF-16 without one by the zero bytes in ASCII.
+// otherEncoding recognises UTF-16 and UTF-32 by their marks, and UTF-16 without one by the zero
+// bytes in ASCII.
 func otherEncoding(text []byte) string {
 	switch {
 	case bytes.HasPrefix(text, []byte{0xff, 0xfe, 0, 0}), bytes.HasPrefix(text, []byte{0, 0, 0xfe, 0xff}):
@@ -50,8 +52,8 @@ func otherEncoding(text []byte) string {
 	return ""
 }
 
-// forbidden names the characters that a YAML 1.2 text may not hold, and the three line breaks that only
-// YAML 1.1 knows.
+// forbidden names the characters that a YAML 1.2 text may not hold, and the three line breaks that
+// only YAML 1.1 knows.
 func forbidden(r rune) string {
 	switch {
 	case r == 0x85 || r == 0x2028 || r == 0x2029:

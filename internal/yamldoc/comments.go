@@ -6,8 +6,8 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// comments collects the comments of a file while its tokens go by in source order: a '#' can only start a
-// comment between two tokens.
+// comments collects the comments of a file while its tokens go by in source order: a '#' can only
+// start a comment between two tokens.
 type comments struct {
 	any  bool // the file has a '#' at all
 	from int  // everything before this offset is done
@@ -94,7 +94,8 @@ func skipSpace(s *source, at int) int {
 	return at
 }
 
-// closing returns the offset after the bracket that closes a flow collection whose last part ends at from.
+// closing returns the offset after the bracket that closes a flow collection whose last part ends
+// at from.
 func (c *comments) closing(s *source, from int) int {
 	for at := skipSpace(s, from); at < len(s.text); at = skipSpace(s, at+1) {
 		if s.text[at] == ']' || s.text[at] == '}' {

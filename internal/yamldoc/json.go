@@ -10,8 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// jsonReader builds nodes from a text that encoding/json has found well-formed, so it need not look for
-// syntax errors; it finds what well-formed JSON may still hide: duplicate keys, lone surrogates, depth.
+// jsonReader builds nodes from a text that encoding/json has found well-formed, so it need not look
+// for syntax errors; it finds what well-formed JSON may still hide: duplicate keys, lone
+// surrogates, depth.
 type jsonReader struct {
 	builder
 	pos  int

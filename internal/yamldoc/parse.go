@@ -33,8 +33,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Parse reads one YAML or JSON document. The Document is nil if a finding is an Error; every Error stops the
-// load. The document does not share memory with src.
+// Parse reads one YAML or JSON document. The Document is nil if a finding is an Error; every Error
+// stops the load. The document does not share memory with src.
 func Parse(file string, src []byte, lim Limits) (*Document, []diag.Finding) {
 	root, comments, list := parse(file, src, lim.withDefaults())
 	diag.Stamp(list, file)
@@ -81,8 +81,8 @@ func start() diag.Range {
 	return diag.Range{Start: one, End: one}
 }
 
-// isJSON decides how a text is read: as JSON if its name says so or if it is JSON, which matters for escapes
-// such as \ud83d\ude00 that YAML lacks.
+// isJSON decides how a text is read: as JSON if its name says so or if it is JSON, which matters
+// for escapes such as \ud83d\ude00 that YAML lacks.
 func isJSON(file string, text []byte) bool {
 	if strings.HasSuffix(strings.ToLower(file), ".json") {
 		return true
@@ -145,8 +145,9 @@ func next(d *yaml.Decoder) (y *yaml.Node, err error) {
 	return y, nil
 }
 
-// withoutVersion returns the text with its %YAML line, if any, turned into a comment of the same length: yaml.v3
-// knows no version but 1.1. It warns when the line asks for another version than the one we read by.
+// withoutVersion returns the text with its %YAML line, if any, turned into a comment of the same
+// length: yaml.v3 knows no version but 1.1. It warns when the line asks for another version than
+// the one we read by.
 func (b *builder) withoutVersion() []byte {
 	at, ok := b.version()
 	if !ok {

@@ -57,7 +57,8 @@ func resolveNumber(text string) resolved {
 	}
 }
 
-// decimal reports whether s is an unsigned decimal number, and whether it has a point or an exponent.
+// decimal reports whether s is an unsigned decimal number, and whether it has a point or an
+// exponent.
 func decimal(s string) (ok, float bool) {
 	whole, rest := digits(s)
 	fraction := 0
@@ -118,11 +119,12 @@ func all(s string, ok func(byte) bool) bool {
 func isInfinity(s string) bool { return s == ".inf" || s == ".Inf" || s == ".INF" }
 func isNaN(s string) bool      { return s == ".nan" || s == ".NaN" || s == ".NAN" }
 
-// maxNumber bounds the length of a number: nobody writes longer ones, and exact arithmetic on them is slow.
+// maxNumber bounds the length of a number: nobody writes longer ones, and exact arithmetic on them
+// is slow.
 const maxNumber = 1000
 
-// jsonNumber rewrites a finite YAML 1.2 number as a JSON number of the same value. It is false for numbers
-// longer than maxNumber.
+// jsonNumber rewrites a finite YAML 1.2 number as a JSON number of the same value. It is false for
+// numbers longer than maxNumber.
 func jsonNumber(text string) (string, bool) {
 	if len(text) > maxNumber {
 		return "", false
@@ -175,8 +177,8 @@ type trap struct {
 	key     bool   // matters for keys too
 }
 
-// trapOf compares our reading of a plain scalar with the one of YAML 1.1 (as its types are published and as
-// PyYAML reads them); it is zero when both agree.
+// trapOf compares our reading of a plain scalar with the one of YAML 1.1 (as its types are
+// published and as PyYAML reads them); it is zero when both agree.
 func trapOf(text string, r resolved) trap {
 	if text == "" {
 		return trap{}

@@ -20,7 +20,8 @@ type source struct {
 	maps map[*Node][]run // built by At when first asked
 }
 
-// stretch is how many bytes lie between two entries of source.runes: what one lookup may have to count.
+// stretch is how many bytes lie between two entries of source.runes: what one lookup may have to
+// count.
 const stretch = 256
 
 func newSource(text []byte) *source {
@@ -61,14 +62,15 @@ func (s *source) countRunes() {
 	}
 }
 
-// runesBefore counts the code points that start before offset. Only texts with wide lines have s.runes.
+// runesBefore counts the code points that start before offset. Only texts with wide lines have
+// s.runes.
 func (s *source) runesBefore(offset int) int {
 	k := min(offset/stretch, len(s.runes)-1)
 	return s.runes[k] + utf8.RuneCount(s.text[k*stretch:offset]) - s.split(k, offset)
 }
 
-// split corrects a count that starts at the k-th stretch: the bytes there that go on with a code point of the
-// stretch before are counted with that one.
+// split corrects a count that starts at the k-th stretch: the bytes there that go on with a code
+// point of the stretch before are counted with that one.
 func (s *source) split(k, offset int) int {
 	n := 0
 	for i := k * stretch; i < offset && !utf8.RuneStart(s.text[i]); i++ {
@@ -101,7 +103,8 @@ func (s *source) position(offset int) diag.Position {
 	return diag.Position{Line: line, Column: column}
 }
 
-// offset turns a line and column into an offset; what lies outside the text goes to its nearest end.
+// offset turns a line and column into an offset; what lies outside the text goes to its nearest
+// end.
 func (s *source) offset(line, column int) int {
 	if line < 1 || line > len(s.lines) {
 		return len(s.text)

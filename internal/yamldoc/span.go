@@ -21,16 +21,17 @@ const (
 	folded
 )
 
-// run maps a stretch of a scalar's text to the stretch of the file that made it. When both are equally long
-// they are the same bytes; otherwise (an escape, a folded line break) the run is one piece.
+// run maps a stretch of a scalar's text to the stretch of the file that made it. When both are
+// equally long they are the same bytes; otherwise (an escape, a folded line break) the run is one
+// piece.
 type run struct {
 	text, textLen int
 	src, srcLen   int
 }
 
-// At returns the file range of length bytes at offset in a scalar's Text, whatever the style: escapes, line
-// folding and indentation are looked through. Stretches outside the text are cut to it; of a collection it is
-// the whole range.
+// At returns the file range of length bytes at offset in a scalar's Text, whatever the style:
+// escapes, line folding and indentation are looked through. Stretches outside the text are cut to
+// it; of a collection it is the whole range.
 func (n *Node) At(offset, length int) diag.Range {
 	if n.src == nil || n.Kind >= Sequence {
 		return n.Range
@@ -49,7 +50,8 @@ func (n *Node) At(offset, length int) diag.Range {
 	return n.src.span(start, end)
 }
 
-// startOf returns where the byte at a text offset comes from; at the end of the text, where it ends.
+// startOf returns where the byte at a text offset comes from; at the end of the text, where it
+// ends.
 func startOf(runs []run, offset int) int {
 	i := sort.Search(len(runs), func(i int) bool { return runs[i].text+runs[i].textLen > offset })
 	if i == len(runs) {
@@ -191,8 +193,9 @@ func (m *mapper) verbatim(st style) int {
 	return i - m.pos
 }
 
-// space maps a stretch of white space: without a line break it stands for itself; one break is folded into a
-// space; each further one is a line feed. After an escaped break, blanks are indentation.
+// space maps a stretch of white space: without a line break it stands for itself; one break is
+// folded into a space; each further one is a line feed. After an escaped break, blanks are
+// indentation.
 func (m *mapper) space(joined bool) {
 	start, end := m.pos, m.pos
 	for end < len(m.s.text) && isSpace(m.s.text[end]) {
@@ -227,7 +230,8 @@ func (m *mapper) space(joined bool) {
 	m.pos = end
 }
 
-// escape maps one escape of a double-quoted scalar and reports whether it was an escaped line break.
+// escape maps one escape of a double-quoted scalar and reports whether it was an escaped line
+// break.
 func (m *mapper) escape() bool {
 	c := m.s.at(m.pos + 1)
 	if isBreak(c) {
@@ -252,7 +256,8 @@ func (m *mapper) escape() bool {
 	return false
 }
 
-// codePoint reads a hexadecimal escape at pos, and the second half of a JSON surrogate pair with it.
+// codePoint reads a hexadecimal escape at pos, and the second half of a JSON surrogate pair with
+// it.
 func (m *mapper) codePoint(digits int) (textLen, srcLen int) {
 	r := m.hex(m.pos+2, digits)
 	if utf16.IsSurrogate(r) && m.s.at(m.pos+6) == '\\' && m.s.at(m.pos+7) == 'u' {
@@ -302,8 +307,8 @@ func (m *mapper) block(fold bool) {
 	m.breaks(breaks[:min(len(breaks), len(m.want)-m.made)], false)
 }
 
-// breaks notes the line breaks between two lines of content: as they are, or folded (the first is a space when
-// it is alone, and nothing when more follow).
+// breaks notes the line breaks between two lines of content: as they are, or folded (the first is a
+// space when it is alone, and nothing when more follow).
 func (m *mapper) breaks(at []int, fold bool) {
 	if fold && len(at) > 1 {
 		at = at[1:]
@@ -313,8 +318,9 @@ func (m *mapper) breaks(at []int, fold bool) {
 	}
 }
 
-// blockLayout finds the indentation of a block scalar whose indicator stands at offset, and the offset of the
-// first line after the header. The indentation is -1 when the text holds no line that shows it.
+// blockLayout finds the indentation of a block scalar whose indicator stands at offset, and the
+// offset of the first line after the header. The indentation is -1 when the text holds no line that
+// shows it.
 func (s *source) blockLayout(offset int, text string) (indent, line int) {
 	line = s.afterBreak(s.lineEnd(offset))
 	for at := line; at < len(s.text); at = s.afterBreak(s.lineEnd(at)) {
@@ -325,8 +331,8 @@ func (s *source) blockLayout(offset int, text string) (indent, line int) {
 	return -1, line
 }
 
-// leadingSpaces counts the spaces in front of the first line of text that holds anything else; it is huge when
-// there is none, so that an indentation taken from it is negative.
+// leadingSpaces counts the spaces in front of the first line of text that holds anything else; it
+// is huge when there is none, so that an indentation taken from it is negative.
 func leadingSpaces(text string) int {
 	n := 0
 	for i := 0; i < len(text); i++ {
@@ -342,8 +348,8 @@ func leadingSpaces(text string) int {
 	return 1 << 30
 }
 
-// blockLine returns the content of the block scalar's line that starts at offset, and whether the line belongs
-// to a block of that indentation at all.
+// blockLine returns the content of the block scalar's line that starts at offset, and whether the
+// line belongs to a block of that indentation at all.
 func (s *source) blockLine(offset, indent int) (from, end int, inside bool) {
 	spaces := s.spaces(offset)
 	end = s.lineEnd(offset + spaces)

@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// unit is a piece of a scalar: the text it means, how it is written, and which part of the writing is shown for
-// the text (folded breaks come with indentation that nobody wants underlined).
+// unit is a piece of a scalar: the text it means, how it is written, and which part of the writing
+// is shown for the text (folded breaks come with indentation that nobody wants underlined).
 type unit struct{ text, src, shown string }
 
 func same(s string) unit { return unit{s, s, s} }
@@ -238,7 +238,8 @@ func TestAtOfCollections(t *testing.T) {
 	}
 }
 
-// TestSourceRoundTrip: offsets and positions are each other's inverse, wherever line breaks and wide characters are.
+// TestSourceRoundTrip: offsets and positions are each other's inverse, wherever line breaks and
+// wide characters are.
 func TestSourceRoundTrip(t *testing.T) {
 	piece := rapid.SampledFrom([]string{"a", "bc ", "é", "日本", "😀", "\n", "\r\n", "\r", strings.Repeat("x", 300), strings.Repeat("ö", 300)})
 	rapid.Check(t, func(t *rapid.T) {
@@ -258,7 +259,8 @@ func TestSourceRoundTrip(t *testing.T) {
 	})
 }
 
-// TestJSONAgrees: a JSON text means the same to encoding/json, to our JSON reader and to the YAML reader.
+// TestJSONAgrees: a JSON text means the same to encoding/json, to our JSON reader and to the YAML
+// reader.
 func TestJSONAgrees(t *testing.T) {
 	leaf := rapid.OneOf(
 		rapid.Map(rapid.SampledFrom([]string{"", "a", "é\n\"", "😀", "yes", "1", " x ", "\\", "#", ": "}), func(s string) any { return s }),
@@ -295,7 +297,8 @@ func TestJSONAgrees(t *testing.T) {
 	})
 }
 
-// Fuzzing found it: a fault that yaml.v3 notices in the middle of a wide character began after it ended.
+// Fuzzing found it: a fault that yaml.v3 notices in the middle of a wide character began after it
+// ended.
 func TestFaultInsideAWideCharacter(t *testing.T) {
 	for _, text := range []string{"'é", "a: '€", "a: \"\\u00e9 日本", "'\U0001f600", "x: 'é\U0001f600é", "- '日", "\"\U0001f600\U0001f600"} {
 		for cut := range len(text) + 1 {

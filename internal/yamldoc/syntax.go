@@ -10,10 +10,10 @@ import (
 	yaml "gopkg.in/yaml.v3"
 )
 
-// syntax reports what yaml.v3 could not read. Its messages carry no column and often a wrong line (the line
-// before, or where the surrounding mapping starts), so the place is searched for: the text is cut short after
-// ever fewer lines until what is left reads well; the line after that is at fault. Within the line, the fault
-// is where the message first appears.
+// syntax reports what yaml.v3 could not read. Its messages carry no column and often a wrong line
+// (the line before, or where the surrounding mapping starts), so the place is searched for: the
+// text is cut short after ever fewer lines until what is left reads well; the line after that is at
+// fault. Within the line, the fault is where the message first appears.
 func (b *builder) syntax(err error) {
 	p := prober{s: b.src, budget: 8 << 20}
 	p.problem, p.hint = splitError(err)
@@ -180,8 +180,8 @@ func (s *source) tokenEnd(at int) int {
 	return end
 }
 
-// explain puts a problem of yaml.v3 into plain words: what is wrong, how to mend it, and whether it is about
-// the indentation of the line. c is the byte at the place.
+// explain puts a problem of yaml.v3 into plain words: what is wrong, how to mend it, and whether it
+// is about the indentation of the line. c is the byte at the place.
 func explain(problem string, c byte) (message, expected string, indent bool) {
 	switch problem {
 	case "did not find expected key":

@@ -16,8 +16,8 @@ type builder struct {
 	src  *source
 	lim  Limits
 	slab []Node // nodes not yet handed out
-	// size counts the nodes of the tree as readers will walk it, aliases expanded; added is the part of
-	// that which aliases add.
+	// size counts the nodes of the tree as readers will walk it, aliases expanded; added is the
+	// part of that which aliases add.
 	size, added int
 	anchors     map[*yaml.Node]anchored
 	comments    comments
@@ -36,7 +36,8 @@ type findings struct {
 	errors int
 }
 
-// maxFindings bounds the errors, and the warnings, that one file may cause: past it they help nobody.
+// maxFindings bounds the errors, and the warnings, that one file may cause: past it they help
+// nobody.
 const maxFindings = 1000
 
 func (f *findings) fail(rule string, at diag.Range, message, expected string, related ...diag.Related) {
@@ -67,8 +68,8 @@ func (b *builder) new(kind Kind, start, end int) *Node {
 	return n
 }
 
-// node builds one node and returns it with its height: how many collections lie above its deepest leaf. The
-// node is nil only when the builder has failed.
+// node builds one node and returns it with its height: how many collections lie above its deepest
+// leaf. The node is nil only when the builder has failed.
 func (b *builder) node(y *yaml.Node, depth int) (*Node, int) {
 	if b.size++; b.size > b.lim.MaxNodes {
 		b.tooLarge(y)
@@ -144,7 +145,8 @@ func (b *builder) tooDeep(y *yaml.Node) {
 	b.refuse(ruleTooDeep, y, fmt.Sprintf("more than %d levels of nesting", b.lim.MaxDepth), "a flatter document")
 }
 
-// collection builds a sequence or mapping. Its range runs from its first byte to the end of its last part.
+// collection builds a sequence or mapping. Its range runs from its first byte to the end of its
+// last part.
 func (b *builder) collection(y *yaml.Node, depth int) (*Node, int) {
 	if depth >= b.lim.MaxDepth {
 		b.tooDeep(y)
@@ -384,8 +386,8 @@ func quote(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// properties returns where the content of y starts: after its anchor and tag. In front of a block collection
-// they belong to its first part if they start where that part starts.
+// properties returns where the content of y starts: after its anchor and tag. In front of a block
+// collection they belong to its first part if they start where that part starts.
 func (b *builder) properties(y *yaml.Node) int {
 	at := b.src.offset(y.Line, y.Column)
 	if c := b.src.at(at); c != '&' && c != '!' {
@@ -408,8 +410,8 @@ func (b *builder) properties(y *yaml.Node) int {
 	return at
 }
 
-// anchorEnd returns the offset after an anchor or alias. Its name must be all that stands there: yaml.v3 ends
-// names at characters that YAML 1.2 takes into them, such as the colon of &a:b.
+// anchorEnd returns the offset after an anchor or alias. Its name must be all that stands there:
+// yaml.v3 ends names at characters that YAML 1.2 takes into them, such as the colon of &a:b.
 func (b *builder) anchorEnd(at int, name string) int {
 	end := at + 1 + len(name)
 	if written := b.src.propertyEnd(at); written != end {
@@ -452,7 +454,8 @@ func (b *builder) checkTag(y *yaml.Node, n *Node) {
 		"the value without a tag, in quotes if it is text")
 }
 
-// checkBang refuses the tag "!", which makes text of a plain scalar and of which yaml.v3 leaves no trace.
+// checkBang refuses the tag "!", which makes text of a plain scalar and of which yaml.v3 leaves no
+// trace.
 func (b *builder) checkBang(y *yaml.Node, n *Node) {
 	if n.style != plain || n.Kind == String || n.Kind >= Sequence {
 		return

@@ -166,7 +166,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestRules: each rule's bad example is reported by that rule, its good one by none, and nothing else exists.
+// TestRules: each rule's bad example is reported by that rule, its good one by none, and nothing
+// else exists.
 func TestRules(t *testing.T) {
 	known := map[string]bool{}
 	last := ""
@@ -265,7 +266,8 @@ func TestHundredMegabytes(t *testing.T) {
 	}
 }
 
-// TestHostileShapes: whatever a file repeats, it is read or refused, and the number of findings stays bounded.
+// TestHostileShapes: whatever a file repeats, it is read or refused, and the number of findings
+// stays bounded.
 func TestHostileShapes(t *testing.T) {
 	for _, unit := range []string{
 		"#\n", "[", "{a: ", "- ", "? ", "a:\n", "a: 1 # x\n# y\n", "&a ", "- &a b\n- *a\n", "word ", "\n", " ", "\"\\u0041", "- yes\n", "a: 1\n",

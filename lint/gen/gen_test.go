@@ -39,7 +39,8 @@ func untested() map[string]string {
 	}
 }
 
-// The examples are executed: what a page shows as reported is reported, and what it shows as good is not.
+// The examples are executed: what a page shows as reported is reported, and what it shows as good
+// is not.
 func TestExamples(t *testing.T) {
 	for _, a := range areas() {
 		for _, r := range a.Rules {
@@ -120,5 +121,33 @@ func TestWriteListingsFindsEveryFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := writeListings(); err == nil || !strings.Contains(err.Error(), "agent.schema.json") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestEveryDescriptionIsOfARule: a page that no package lists would be read by nobody.
+func TestEveryDescriptionIsOfARule(t *testing.T) {
+	all, described := pages(), 0
+	for _, pattern := range []string{"*/rules/*.md", "*/*/rules/*.md", "lint/rules/*/rule.md"} {
+		files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(pattern)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasPrefix(file, filepath.Join("..", "..", "docs")) {
+				continue
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			described++
+			id := diag.Page(string(text)).ID
+			if _, ok := all[id+".md"]; !ok || !strings.HasSuffix(file, "rule.md") && filepath.Base(file) != id+".md" {
+				t.Errorf("%s describes %s, which is no rule or another one", file, id)
+			}
+		}
+	}
+	if described < 100 {
+		t.Errorf("only %d descriptions were found", described)
 	}
 }

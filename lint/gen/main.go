@@ -1,5 +1,6 @@
-// Command gen writes docs/rules, a page for every rule that agf-validate may report and their index, and the operators of
-// args_match where files list them. Run it from the top of the repository.
+// Command gen writes docs/rules, a page for every rule that agf-validate may report and their
+// index, and the operators of args_match where files list them. Run it from the top of the
+// repository.
 package main
 
 import (

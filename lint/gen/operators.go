@@ -32,8 +32,8 @@ func list(text string) string {
 	})
 }
 
-// writeListings brings the listings up to date. The linter reads the JSON Schemas when it is built, so pages that show what
-// it prints are right from the next run on.
+// writeListings brings the listings up to date. The linter reads the JSON Schemas when it is built,
+// so pages that show what it prints are right from the next run on.
 func writeListings() error {
 	for _, file := range listings() {
 		old, err := os.ReadFile(file)

@@ -57,7 +57,8 @@ func title(r diag.RuleInfo) string { return strings.ToUpper(r.Title[:1]) + r.Tit
 
 func yaml(text string) string { return "```yaml\n" + text + "```\n" }
 
-// printed is what agf-validate prints for the example. For a piece of a file the places would be wrong, so only sentences are shown.
+// printed is what agf-validate prints for the example. For a piece of a file the places would be
+// wrong, so only sentences are shown.
 func printed(area string, r diag.RuleInfo) string {
 	s := complete(area, r.Bad)
 	found := s.lint(r.ID)

@@ -29,8 +29,8 @@ func parts() [][2]string {
 	}
 }
 
-// Where the keys of the Agent Format stand, for examples that show a piece only. The lines lead to the place, the piece is
-// indented below them.
+// Where the keys of the Agent Format stand, for examples that show a piece only. The lines lead to
+// the place, the piece is indented below them.
 func homes() map[string]string {
 	const (
 		space   = "action_space:\n"
@@ -121,7 +121,8 @@ func fleet() *lint.Fleet {
 	return lint.NewFleet([]*lint.Subject{lint.NewSubject("clerk.agf.yaml", []byte(b.String()), nil)})
 }
 
-// staff are the people of the examples: those of people.yaml in the folders of the rules that need them.
+// staff are the people of the examples: those of people.yaml in the folders of the rules that need
+// them.
 func staff() *people.Directory {
 	d, _ := people.Parse("people.yaml", []byte("schema_version: \"1.0.0\"\npeople:\n  - {id: mara@example.com, groups: [sre, leads, finance, heads]}\n"+
 		"  - {id: omar@example.com, groups: [sre, finance, heads]}\n  - {id: ines@example.com, groups: [leads]}\n"))

@@ -1,12 +1,13 @@
 // Package linttest runs a rule over the samples in its folder.
 //
-// Samples are whole files: bad*.agf.yaml and bad*.policy.yaml are reported, good*.agf.yaml and good*.policy.yaml are not.
-// A bad sample says on each line that is reported what it expects, as one regular expression for each finding:
+// Samples are whole files: bad*.agf.yaml and bad*.policy.yaml are reported, good*.agf.yaml and
+// good*.policy.yaml are not. A bad sample says on each line that is reported what it expects, as
+// one regular expression for each finding:
 //
 //	amount: {gt: 10, lt: 5} # want "no value of \"amount\""
 //
-// Other agents of the folder may be sub-agents of samples, and are those that its policies are checked with; other policies
-// are given beside its agents. people.yaml says who is in the groups.
+// Other agents of the folder may be sub-agents of samples, and are those that its policies are
+// checked with; other policies are given beside its agents. people.yaml says who is in the groups.
 package linttest
 
 import (
@@ -47,8 +48,8 @@ func Run(t *testing.T, fsys fs.FS, rule lint.Rule) {
 	}
 }
 
-// Options are what a folder's samples are linted with: the agents and policies in it that are no samples, and who is in the
-// groups, where there is a people.yaml.
+// Options are what a folder's samples are linted with: the agents and policies in it that are no
+// samples, and who is in the groups, where there is a people.yaml.
 func Options(t *testing.T, fsys fs.FS) lint.Options {
 	t.Helper()
 	var opt lint.Options
@@ -153,7 +154,8 @@ func (s Sample) Lint(fsys fs.FS, l *lint.Linter) diag.Report {
 	return l.Worker().Agent(s.Name, []byte(s.Text), &lint.Files{FS: fsys, Path: s.Name})
 }
 
-// compare holds the findings of one rule against the expectations in a sample and returns what differs. Nothing may stop the load.
+// compare holds the findings of one rule against the expectations in a sample and returns what
+// differs. Nothing may stop the load.
 func compare(id, src string, findings []diag.Finding) []string {
 	want, err := wants(src)
 	if err != nil {
@@ -217,7 +219,8 @@ func wants(src string) (map[int][]*regexp.Regexp, error) {
 
 var kebab = regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`)
 
-// describe returns what a rule's reader would miss: every rule tells all about itself, with the samples of its folder.
+// describe returns what a rule's reader would miss: every rule tells all about itself, with the
+// samples of its folder.
 func describe(r lint.Rule, samples []Sample) []string {
 	var out []string
 	complain := func(wrong bool, format string, args ...any) {

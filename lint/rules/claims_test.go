@@ -28,7 +28,8 @@ action_space:
   local_agents: [{alias: writer, source: writer, source_type: registry}]
 `
 
-// claimPolicy draws a policy of one rule, whose condition mixes keys of arguments, of the parent's input, and of nothing.
+// claimPolicy draws a policy of one rule, whose condition mixes keys of arguments, of the parent's
+// input, and of nothing.
 func claimPolicy(t *rapid.T) string {
 	match := ""
 	if kinds := rapid.SampledFrom([]string{"", "delegation", "skill", "tool", "tool, mcp_tool", "tool, delegation", "mcp_tool, skill", "skill, delegation"}).Draw(t, "kinds"); kinds != "" {
@@ -75,7 +76,8 @@ func claimCalls(kind policy.Kind) []*resolve.Call {
 	return calls
 }
 
-// witnessCalls are the calls that a finding gives as an example, one of each kind that has such documents.
+// witnessCalls are the calls that a finding gives as an example, one of each kind that has such
+// documents.
 func witnessCalls(t interface{ Fatal(...any) }, message string, ofDelegation bool) []*resolve.Call {
 	_, text, _ := strings.Cut(message, ", for example ")
 	args, err := value.Parse([]byte(text), value.Limits{})
@@ -97,8 +99,9 @@ func witnessCalls(t interface{ Fatal(...any) }, message string, ofDelegation boo
 	return calls
 }
 
-// TestE4_WhatTheRulesSayOfUnreadKeysIsTrue: where argument-key, delegation-key and condition-mixed-kinds say that every call
-// of a sort asks, each does; where they say that others are let through, some are.
+// TestE4_WhatTheRulesSayOfUnreadKeysIsTrue: where argument-key, delegation-key and
+// condition-mixed-kinds say that every call of a sort asks, each does; where they say that others
+// are let through, some are.
 func TestE4_WhatTheRulesSayOfUnreadKeysIsTrue(t *testing.T) {
 	agent, findings := schema.Parse("clerk.agf.yaml", []byte(claimAgent))
 	if agent == nil {

@@ -26,14 +26,15 @@ type bundle struct {
 	Policies      []entry `json:"policies"`
 }
 
-// entry is one policy document as its author wrote it, so that findings point into the author's text.
+// entry is one policy document as its author wrote it, so that findings point into the author's
+// text.
 type entry struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
 }
 
-// WriteBundle writes the policies below the root of fsys as one bundle, in the order of their names: same
-// policies, same bytes. It refuses what policy.LoadFS refuses and writes nothing then.
+// WriteBundle writes the policies below the root of fsys as one bundle, in the order of their
+// names: same policies, same bytes. It refuses what policy.LoadFS refuses and writes nothing then.
 func WriteBundle(w io.Writer, fsys fs.FS) ([]diag.Finding, error) {
 	files, findings := policy.ReadFS(fsys, "")
 	if len(findings) > 0 {
@@ -83,7 +84,8 @@ func parseBundle(body []byte, origin string, maxBytes int) (*policy.Set, []diag.
 	return policy.LoadFiles(files, origin)
 }
 
-// readBundle reads the envelope as strictly as arguments of a call: no duplicate keys, no unknown fields.
+// readBundle reads the envelope as strictly as arguments of a call: no duplicate keys, no unknown
+// fields.
 func readBundle(body []byte, origin string, maxBytes int) ([]policy.File, error) {
 	doc, err := value.Parse(body, value.Limits{MaxBytes: maxBytes})
 	if err != nil {

@@ -45,8 +45,8 @@ func (r *Registry) fetch(ctx context.Context, etag string) (got fetched, err err
 	return r.read(resp, etag)
 }
 
-// read takes a bundle or "not modified" and nothing else. What a server says instead is not repeated: it may be
-// anything.
+// read takes a bundle or "not modified" and nothing else. What a server says instead is not
+// repeated: it may be anything.
 func (r *Registry) read(resp *http.Response, etag string) (fetched, error) {
 	switch {
 	case resp.StatusCode == http.StatusNotModified && etag != "":
@@ -68,8 +68,8 @@ func (r *Registry) read(resp *http.Response, etag string) (fetched, error) {
 	return fetched{body: body, etag: resp.Header.Get("ETag")}, nil
 }
 
-// sameOrigin follows a few redirects on the host that was asked, and no others: whoever controls another one
-// doesn't decide what is allowed.
+// sameOrigin follows a few redirects on the host that was asked, and no others: whoever controls
+// another one doesn't decide what is allowed.
 func sameOrigin(req *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return fmt.Errorf("more than %d redirects", maxRedirects)

@@ -1,12 +1,14 @@
 // Package policyhttp is a policy registry that is fetched over HTTP(S).
 //
-// All policies come as one document, the bundle: one GET brings a state that was written together, and its ETag
-// covers all of it. docs/contracts/policy-registry-http.md states the contract. WriteBundle makes a bundle from
-// a directory, NewHandler serves it, any static file server can too.
+// All policies come as one document, the bundle: one GET brings a state that was written together,
+// and its ETag covers all of it. docs/contracts/policy-registry-http.md states the contract.
+// WriteBundle makes a bundle from a directory, NewHandler serves it, any static file server can
+// too.
 //
-// A Registry does its I/O in Refresh only, which somebody calls from time to time (Run does). Questions
-// are answered from memory. When a fetch fails, or brings anything but a whole sound bundle, the last good copy
-// stays in use up to MaxAge, and a finding says so; after that Err is set, and every call is denied (docs/contracts/policy.md).
+// A Registry does its I/O in Refresh only, which somebody calls from time to time (Run does).
+// Questions are answered from memory. When a fetch fails, or brings anything but a whole sound
+// bundle, the last good copy stays in use up to MaxAge, and a finding says so; after that Err is
+// set, and every call is denied (docs/contracts/policy.md).
 package policyhttp
 
 import (
@@ -33,8 +35,9 @@ const (
 
 // Config says where the registry is and how far it is trusted. Only URL is required.
 type Config struct {
-	// URL of the bundle. It is https; plain http is for loopback addresses, unless AllowPlainHTTP is set:
-	// whoever sits in between could take policies away. Credentials belong into Header, not here.
+	// URL of the bundle. It is https; plain http is for loopback addresses, unless AllowPlainHTTP
+	// is set: whoever sits in between could take policies away. Credentials belong into Header, not
+	// here.
 	URL            string
 	AllowPlainHTTP bool
 	Header         http.Header       // sent with every request, such as Authorization
@@ -45,7 +48,8 @@ type Config struct {
 	Now            func() time.Time  // nil: time.Now
 }
 
-// Registry is a policy.Registry that answers from the last good bundle. It is safe for concurrent use.
+// Registry is a policy.Registry that answers from the last good bundle. It is safe for concurrent
+// use.
 type Registry struct {
 	cfg    Config
 	client *http.Client
@@ -144,8 +148,8 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Refresh fetches the bundle when it has changed and returns Findings. It may be called at any time, also by
-// several goroutines; they take turns.
+// Refresh fetches the bundle when it has changed and returns Findings. It may be called at any
+// time, also by several goroutines; they take turns.
 func (r *Registry) Refresh(ctx context.Context) []diag.Finding {
 	r.refreshing.Lock()
 	defer r.refreshing.Unlock()
@@ -176,8 +180,8 @@ func (s *state) failed(err error) *state {
 	return &failed
 }
 
-// Run refreshes at once and then every so often, until ctx is done. Each time it hands the findings to report,
-// which may be nil.
+// Run refreshes at once and then every so often, until ctx is done. Each time it hands the findings
+// to report, which may be nil.
 func (r *Registry) Run(ctx context.Context, every time.Duration, report func([]diag.Finding)) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -192,8 +196,9 @@ func (r *Registry) Run(ctx context.Context, every time.Duration, report func([]d
 	}
 }
 
-// Snapshot returns the policies of one moment, for compiling a plan that must not see two bundles. When the
-// registry is unavailable the set is refused. A snapshot doesn't age: ask Err before each decision.
+// Snapshot returns the policies of one moment, for compiling a plan that must not see two bundles.
+// When the registry is unavailable the set is refused. A snapshot doesn't age: ask Err before each
+// decision.
 func (r *Registry) Snapshot() *policy.Set {
 	s := r.now.Load()
 	if r.unavailable(s) != nil {
@@ -216,8 +221,8 @@ func (r *Registry) Err() error {
 	return nil
 }
 
-// Findings tells how the registry stands: those of the policies in use, and when the last fetch failed those of
-// what it brought and one that says what the registry does about it.
+// Findings tells how the registry stands: those of the policies in use, and when the last fetch
+// failed those of what it brought and one that says what the registry does about it.
 func (r *Registry) Findings() []diag.Finding { return r.findingsOf(r.now.Load()) }
 
 func (r *Registry) unavailable(s *state) *UnavailableError {

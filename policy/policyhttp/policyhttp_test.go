@@ -154,8 +154,8 @@ func TestRegistryFollowsItsServer(t *testing.T) {
 	}
 }
 
-// TestLastGoodCopy walks through an outage: within MaxAge the copy is used and a finding says so, then everything is
-// denied, then the server comes back.
+// TestLastGoodCopy walks through an outage: within MaxAge the copy is used and a finding says so,
+// then everything is denied, then the server comes back.
 func TestLastGoodCopy(t *testing.T) {
 	h, clk := newHost(t, (*httptest.Server).Start), newClock()
 	r := open(t, policyhttp.Config{URL: h.URL, MaxAge: time.Hour, Now: clk.now})
@@ -202,7 +202,8 @@ func TestLastGoodCopy(t *testing.T) {
 	}
 }
 
-// TestNotModifiedIsAFreshCopy: a server that confirms the copy makes it young again, also just in time.
+// TestNotModifiedIsAFreshCopy: a server that confirms the copy makes it young again, also just in
+// time.
 func TestNotModifiedIsAFreshCopy(t *testing.T) {
 	h, clk := newHost(t, (*httptest.Server).Start), newClock()
 	r := open(t, policyhttp.Config{URL: h.URL, MaxAge: time.Hour, Now: clk.now})
@@ -216,7 +217,8 @@ func TestNotModifiedIsAFreshCopy(t *testing.T) {
 	}
 }
 
-// TestNoRefreshIsNoExcuse: a runtime that stops refreshing ends up denying, without any failed fetch.
+// TestNoRefreshIsNoExcuse: a runtime that stops refreshing ends up denying, without any failed
+// fetch.
 func TestNoRefreshIsNoExcuse(t *testing.T) {
 	h, clk := newHost(t, (*httptest.Server).Start), newClock()
 	r := open(t, policyhttp.Config{URL: h.URL, Now: clk.now})
@@ -325,8 +327,8 @@ func TestUnaskedNotModified(t *testing.T) {
 	}
 }
 
-// TestHangingServer: neither a server that never answers nor one that never ends its answer holds us longer than the
-// timeout.
+// TestHangingServer: neither a server that never answers nor one that never ends its answer holds
+// us longer than the timeout.
 func TestHangingServer(t *testing.T) {
 	h := newHost(t, (*httptest.Server).Start)
 	for name, answer := range map[string]http.HandlerFunc{
@@ -425,7 +427,8 @@ func TestNewRefuses(t *testing.T) {
 	open(t, policyhttp.Config{URL: "http://acme.example/", AllowPlainHTTP: true})
 }
 
-// TestConcurrentUse asks and refreshes at once, while the server changes its mind; the race detector watches.
+// TestConcurrentUse asks and refreshes at once, while the server changes its mind; the race
+// detector watches.
 func TestConcurrentUse(t *testing.T) {
 	h := newHost(t, (*httptest.Server).Start)
 	bundles := [][]byte{bundleOf(t, "acme.a"), bundleOf(t, "acme.a", "acme.b"), []byte("broken")}

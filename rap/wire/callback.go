@@ -39,8 +39,11 @@ func (o object) callback(kind string) Callback {
 		return o.oauth()
 	case typeEvent:
 		return &Event{
-			GroupID: o.id("group_id"), ToolCallID: o.id("tool_call_id"), Text: o.Need("text"),
-			Associative: o.set("associative"), Final: o.set("final"),
+			GroupID:     o.id("group_id"),
+			ToolCallID:  o.id("tool_call_id"),
+			Text:        o.Need("text"),
+			Associative: o.set("associative"),
+			Final:       o.set("final"),
 		}
 	case typeView:
 		return &View{GroupID: o.id("group_id"), ViewType: o.id("view_type"), Content: o.rawObject("content")}
@@ -52,8 +55,13 @@ func (o object) callback(kind string) Callback {
 // choice reads a user_choice: an index that is not there is not the first.
 func (o object) choice() *Choice {
 	c := &Choice{
-		GroupID: o.id("group_id"), ID: o.id("id"), CallID: o.optionalID("call_id"), Prompt: o.Need("prompt"),
-		Choices: o.strings("choices", maxChoices, o.str), Default: o.index("default"), ResponseURL: o.url("response_url"),
+		GroupID:     o.id("group_id"),
+		ID:          o.id("id"),
+		CallID:      o.optionalID("call_id"),
+		Prompt:      o.Need("prompt"),
+		Choices:     o.strings("choices", maxChoices, o.str),
+		Default:     o.index("default"),
+		ResponseURL: o.url("response_url"),
 	}
 	if len(c.Choices) == 0 {
 		o.Expect("choices", "at least one")
@@ -64,9 +72,15 @@ func (o object) choice() *Choice {
 	return c
 }
 
-// oauth reads a request to sign in. The address is for a person's browser: it may have a fragment, and must be https.
+// oauth reads a request to sign in. The address is for a person's browser: it may
+// have a fragment, and must be https.
 func (o object) oauth() *OAuth {
-	c := &OAuth{GroupID: o.id("group_id"), ID: o.id("id"), CallID: o.optionalID("call_id"), AuthURL: o.Need("auth_url")}
+	c := &OAuth{
+		GroupID: o.id("group_id"),
+		ID:      o.id("id"),
+		CallID:  o.optionalID("call_id"),
+		AuthURL: o.Need("auth_url"),
+	}
 	if expected := badURL(c.AuthURL, "https"); expected != "" {
 		o.Expect("auth_url", expected)
 	}
@@ -112,7 +126,8 @@ func (e *Event) Append(dst []byte) []byte {
 	return w.close()
 }
 
-// Append writes the view. Content that is no object is written so that everybody refuses it.
+// Append writes the view. Content that is no object is written so that everybody
+// refuses it.
 func (v *View) Append(dst []byte) []byte {
 	w := head(dst, typeView, v.GroupID)
 	w.str("view_type", v.ViewType)

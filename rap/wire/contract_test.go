@@ -23,7 +23,14 @@ func page(t *testing.T) string {
 
 // Each example of the page is read, and written as it stands there.
 func TestContract(t *testing.T) {
-	names := map[string]string{"toolset": "toolset/", "invocation": "invocation/", "callback": "callback/", "answer": "answer/", "close": "notice/close", "cancel": "notice/cancel"}
+	names := map[string]string{
+		"toolset":    "toolset/",
+		"invocation": "invocation/",
+		"callback":   "callback/",
+		"answer":     "answer/",
+		"close":      "notice/close",
+		"cancel":     "notice/cancel",
+	}
 	blocks := regexp.MustCompile("(?s)```json (\\w+)\n(.*?)```").FindAllStringSubmatch(page(t), -1)
 	if len(blocks) != len(names) {
 		t.Fatalf("%d blocks", len(blocks))
@@ -41,9 +48,17 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// The table names the members of every message in the order in which they are written, and marks those that may be absent.
+// The table names the members of every message in the order in which they are
+// written, and marks those that may be absent.
 func TestContractTable(t *testing.T) {
-	rows := map[string]string{"toolset/": "manifest", "invocation/": "invocation", "answer/": "answer", "notice/close": "closure", "notice/cancel": "cancellation", "notice/status": "status check (proposed)"}
+	rows := map[string]string{
+		"toolset/":      "manifest",
+		"invocation/":   "invocation",
+		"answer/":       "answer",
+		"notice/close":  "closure",
+		"notice/cancel": "cancellation",
+		"notice/status": "status check (proposed)",
+	}
 	text := page(t)
 	for _, in := range forms() {
 		row, ok := rows[in.name]

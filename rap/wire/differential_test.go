@@ -14,8 +14,9 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// A second, lenient reader, made of nothing but the field tables and Go's own decoder. Its structs are matched by exact names: lenient drops all
-// other members first, since Go's decoder takes names in any case.
+// A second, lenient reader, made of nothing but the field tables and Go's own
+// decoder. Its structs are matched by exact names: lenient drops all other members
+// first, since Go's decoder takes names in any case.
 type (
 	lenientInvocation struct {
 		Operation   string          `json:"operation"`
@@ -164,15 +165,41 @@ func asCallback(t failer, body []byte) wire.Callback {
 	lenient(t, body, &l)
 	switch l.Type {
 	case "user_choice":
-		return &wire.Choice{GroupID: l.GroupID, ID: l.ID, CallID: l.CallID, Prompt: l.Prompt, Choices: l.Choices, Default: int(*l.Default), ResponseURL: l.ResponseURL}
+		return &wire.Choice{
+			GroupID:     l.GroupID,
+			ID:          l.ID,
+			CallID:      l.CallID,
+			Prompt:      l.Prompt,
+			Choices:     l.Choices,
+			Default:     int(*l.Default),
+			ResponseURL: l.ResponseURL,
+		}
 	case "oauth":
-		return &wire.OAuth{GroupID: l.GroupID, ID: l.ID, CallID: l.CallID, AuthURL: l.AuthURL}
+		return &wire.OAuth{
+			GroupID: l.GroupID,
+			ID:      l.ID,
+			CallID:  l.CallID,
+			AuthURL: l.AuthURL,
+		}
 	case "subscription_event":
-		return &wire.Event{GroupID: l.GroupID, ToolCallID: l.ToolCallID, Text: *l.Text, Associative: l.Associative, Final: l.Final}
+		return &wire.Event{
+			GroupID:     l.GroupID,
+			ToolCallID:  l.ToolCallID,
+			Text:        *l.Text,
+			Associative: l.Associative,
+			Final:       l.Final,
+		}
 	case "view_update":
 		return &wire.View{GroupID: l.GroupID, ViewType: l.ViewType, Content: l.Content}
 	}
-	out := &wire.Result{GroupID: l.GroupID, ID: l.ID, CallID: l.CallID, Text: l.Text, DisplayAs: l.DisplayAs, Subscription: l.Subscription}
+	out := &wire.Result{
+		GroupID:      l.GroupID,
+		ID:           l.ID,
+		CallID:       l.CallID,
+		Text:         l.Text,
+		DisplayAs:    l.DisplayAs,
+		Subscription: l.Subscription,
+	}
 	if l.Content != nil {
 		out.Content = []wire.Content{}
 		var items []json.RawMessage
@@ -193,7 +220,8 @@ func asCallback(t failer, body []byte) wire.Callback {
 	return out
 }
 
-// mutant draws a message of a form with members left out, repeated, in other letters, in another order, or with other values.
+// mutant draws a message of a form with members left out, repeated, in other
+// letters, in another order, or with other values.
 func mutant(t *rapid.T, in form) string {
 	values := []string{`0`, `1`, `-1`, `1.0`, `1e0`, `"1"`, `""`, `"a"`, `"\u0041"`, `true`, `false`, `null`, `{}`, `{"a":1}`, `[]`, `["a"]`, `["a","b","c"]`, `[null]`,
 		`"http://a.example/"`, `[{"type":"text","text":"x"}]`, `[{"type":"text","Text":"y","text":"x","data":"AAA="}]`, `"\ud800"`, `{"a":1,"a":2}`}

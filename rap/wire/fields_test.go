@@ -132,7 +132,8 @@ func forms() []form {
 	}
 }
 
-// eachMember runs f for every member of every message, with what the message means as it stands.
+// eachMember runs f for every member of every message, with what the message means
+// as it stands.
 func eachMember(t *testing.T, f func(t *testing.T, in form, m member, whole any)) {
 	for _, in := range forms() {
 		whole, err := in.parse(in.body("", ""))
@@ -174,7 +175,8 @@ func TestMistyped(t *testing.T) {
 	})
 }
 
-// What is required must be there; null is not there; and a name in other letters is another name.
+// What is required must be there; null is not there; and a name in other letters is
+// another name.
 func TestMissing(t *testing.T) {
 	eachMember(t, func(t *testing.T, in form, m member, whole any) {
 		absent, err := in.parse(in.body(m.name, ""))
@@ -226,11 +228,16 @@ func TestUnknownMembers(t *testing.T) {
 	}
 }
 
-// A result has something to say, be it nothing (R31).
+// A result has something to say, be it nothing.
 func TestResultText(t *testing.T) {
 	for members, want := range map[string]string{
-		``: "text or content", `,"text":null,"content":null`: "text or content", `,"Text":"t"`: "text or content", `,"display_as":[]`: "text or content",
-		`,"text":""`: "", `,"content":[]`: "", `,"content":null,"text":"t"`: "",
+		``:                            "text or content",
+		`,"text":null,"content":null`: "text or content",
+		`,"Text":"t"`:                 "text or content",
+		`,"display_as":[]`:            "text or content",
+		`,"text":""`:                  "",
+		`,"content":[]`:               "",
+		`,"content":null,"text":"t"`:  "",
 	} {
 		_, err := wire.ParseCallback([]byte(`{"type":"tool_result","group_id":"g","id":"c"` + members + `}`))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

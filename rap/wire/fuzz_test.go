@@ -13,8 +13,9 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// fuzz wants every message that is accepted to be sound, to be understood alike by a second reader, and to be the same when it is written and
-// read again; and every refusal to say why.
+// fuzz wants every message that is accepted to be sound, to be understood alike by
+// a second reader, and to be the same when it is written and read again; and every
+// refusal to say why.
 func fuzz(f *testing.F, name string, check func(t *testing.T, got any)) {
 	for _, in := range forms() {
 		if strings.HasPrefix(in.name, name) {
@@ -99,7 +100,9 @@ func FuzzToolset(f *testing.F) {
 		names := map[string]bool{}
 		for i, tool := range got.Tools {
 			rawObject(t, tool.InputSchema)
-			if names[tool.Name] || tool.Name == "" || len(tool.Name) > 128 || strings.ContainsFunc(tool.Name, func(r rune) bool { return r <= ' ' || r > 'z' }) {
+			if names[tool.Name] || tool.Name == "" || len(tool.Name) > 128 || strings.ContainsFunc(tool.Name, func(r rune) bool {
+				return r <= ' ' || r > 'z'
+			}) {
 				t.Fatalf("tool %q", tool.Name)
 			}
 			names[tool.Name] = true

@@ -1,6 +1,7 @@
 package wire
 
-// ParseAnswer reads a user choice response. Whether the index is one of the choices is the caller's to see. Errors are *Error.
+// ParseAnswer reads a user choice response. Whether the index is one of the
+// choices is the caller's to see. Errors are *Error.
 func ParseAnswer(body []byte) (Answer, error) {
 	o := document(body, "id", "selected")
 	a := Answer{ID: o.id("id"), Selected: o.index("selected")}

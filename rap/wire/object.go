@@ -11,14 +11,16 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// limits bounds a message. How large a body may be is the caller's to say; this only ends it all.
+// limits bounds a message. How large a body may be is the caller's to say; this
+// only ends it all.
 var limits = value.Limits{MaxBytes: 16 << 20, MaxDepth: 128}
 
-// object is an object of a message. Who asks for a member that is missing or is something else gets nothing of it, and the message an
-// error.
+// object is an object of a message. Who asks for a member that is missing or is
+// something else gets nothing of it, and the message an error.
 type object struct{ jsonmsg.Fields }
 
-// document checks a message as a whole. What is not sound gives an error and still what can be told apart of it.
+// document checks a message as a whole. What is not sound gives an error and still
+// what can be told apart of it.
 func document(body []byte, known ...string) object {
 	return object{jsonmsg.Salvage(body, limits, known...)}
 }

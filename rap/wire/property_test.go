@@ -41,12 +41,25 @@ func (g gen) object() json.RawMessage {
 
 func (g gen) toolset() *wire.Toolset {
 	names := rapid.SliceOfNDistinct(rapid.StringMatching(`[A-Za-z0-9_.-]{1,128}`), 1, 4, rapid.ID).Draw(g.t, "names")
-	set := &wire.Toolset{Name: rapid.StringN(1, 128, -1).Draw(g.t, "name"), Description: g.text(), Endpoint: g.url(), NeedsMigration: g.flag()}
+	set := &wire.Toolset{
+		Name:           rapid.StringN(1, 128, -1).Draw(g.t, "name"),
+		Description:    g.text(),
+		Endpoint:       g.url(),
+		NeedsMigration: g.flag(),
+	}
 	for _, name := range names {
 		set.Tools = append(set.Tools, wire.Tool{
-			Name: name, Description: g.text(), DisplayScript: g.text(),
-			InputSchema: json.RawMessage(rapid.SampledFrom([]string{`{}`, `{ "type":"object" }`, `{"properties":{"a":{"maximum":1.0}}}`}).Draw(g.t, "schema")),
-			Annotations: wire.Annotations{RequiresAuth: g.text(), ReadOnly: g.hint(), Destructive: g.hint(), Idempotent: g.hint(), LongRunning: g.hint()},
+			Name:          name,
+			Description:   g.text(),
+			DisplayScript: g.text(),
+			InputSchema:   json.RawMessage(rapid.SampledFrom([]string{`{}`, `{ "type":"object" }`, `{"properties":{"a":{"maximum":1.0}}}`}).Draw(g.t, "schema")),
+			Annotations: wire.Annotations{
+				RequiresAuth: g.text(),
+				ReadOnly:     g.hint(),
+				Destructive:  g.hint(),
+				Idempotent:   g.hint(),
+				LongRunning:  g.hint(),
+			},
 		})
 	}
 	return set
@@ -54,22 +67,40 @@ func (g gen) toolset() *wire.Toolset {
 
 func (g gen) invocation() wire.Invocation {
 	return wire.Invocation{
-		Operation: g.id(), Arguments: g.object(), ID: g.id(), CallID: g.optional(), CallbackURL: g.url(), GroupID: g.id(), UserID: g.text(),
-		Ancestors: rapid.SliceOfN(rapid.StringN(1, 9, -1), -1, 3).Filter(func(all []string) bool { return len(all) > 0 || all == nil }).Draw(g.t, "ancestors"),
+		Operation:   g.id(),
+		Arguments:   g.object(),
+		ID:          g.id(),
+		CallID:      g.optional(),
+		CallbackURL: g.url(),
+		GroupID:     g.id(),
+		UserID:      g.text(),
+		Ancestors: rapid.SliceOfN(rapid.StringN(1, 9, -1), -1, 3).Filter(func(all []string) bool {
+			return len(all) > 0 || all == nil
+		}).Draw(g.t, "ancestors"),
 	}
 }
 
 func (g gen) choice() *wire.Choice {
 	c := &wire.Choice{
-		GroupID: g.id(), ID: g.id(), CallID: g.optional(), Prompt: g.text(), ResponseURL: g.url(),
-		Choices: rapid.SliceOfN(rapid.String(), 1, 5).Draw(g.t, "choices"),
+		GroupID:     g.id(),
+		ID:          g.id(),
+		CallID:      g.optional(),
+		Prompt:      g.text(),
+		ResponseURL: g.url(),
+		Choices:     rapid.SliceOfN(rapid.String(), 1, 5).Draw(g.t, "choices"),
 	}
 	c.Default = rapid.IntRange(0, len(c.Choices)-1).Draw(g.t, "default")
 	return c
 }
 
 func (g gen) result() *wire.Result {
-	r := &wire.Result{GroupID: g.id(), ID: g.id(), CallID: g.optional(), Text: g.optional(), Subscription: g.flag()}
+	r := &wire.Result{
+		GroupID:      g.id(),
+		ID:           g.id(),
+		CallID:       g.optional(),
+		Text:         g.optional(),
+		Subscription: g.flag(),
+	}
 	if r.Text == nil || g.flag() {
 		r.Content = []wire.Content{}
 		for range rapid.IntRange(0, 3).Draw(g.t, "items") {
@@ -102,9 +133,20 @@ func (g gen) message() (string, any) {
 	case 3:
 		return "callback/", g.result()
 	case 4:
-		return "callback/", &wire.OAuth{GroupID: g.id(), ID: g.id(), CallID: g.optional(), AuthURL: strings.Replace(g.url(), "http:", "https:", 1)}
+		return "callback/", &wire.OAuth{
+			GroupID: g.id(),
+			ID:      g.id(),
+			CallID:  g.optional(),
+			AuthURL: strings.Replace(g.url(), "http:", "https:", 1),
+		}
 	case 5:
-		return "callback/", &wire.Event{GroupID: g.id(), ToolCallID: g.id(), Text: g.text(), Associative: g.flag(), Final: g.flag()}
+		return "callback/", &wire.Event{
+			GroupID:     g.id(),
+			ToolCallID:  g.id(),
+			Text:        g.text(),
+			Associative: g.flag(),
+			Final:       g.flag(),
+		}
 	case 6:
 		return "callback/", &wire.View{GroupID: g.id(), ViewType: g.id(), Content: g.object()}
 	case 7:
@@ -117,7 +159,8 @@ func (g gen) message() (string, any) {
 	return "notice/status", wire.Status{ThreadID: g.id(), ToolCallID: g.id()}
 }
 
-// What is written is read as it was, texts of others byte for byte, and stands behind what was there before.
+// What is written is read as it was, texts of others byte for byte, and stands
+// behind what was there before.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name, want := gen{t}.message()
@@ -142,18 +185,46 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// Whatever a message is made of, JSON is written that all readers understand alike, and one text never becomes other members.
+// Whatever a message is made of, JSON is written that all readers understand alike,
+// and one text never becomes other members.
 func TestAppendAnything(t *testing.T) {
 	bad := []string{"", "\xff", "a\xc3", `"`, `}`, "\ud7ff\x00", `{},"callback_url":"http://evil.example/"`, `[],"id":"x"`, `{"a":1}{`, "null", `{"a":1,"a":2}`, `{}`, `[]`}
 	rapid.Check(t, func(t *rapid.T) {
 		s := func() string { return rapid.SampledFrom(bad).Draw(t, "s") }
 		raw := func() json.RawMessage { return json.RawMessage(s()) }
-		i := wire.Invocation{Operation: s(), Arguments: raw(), ID: s(), CallID: ptr(s()), CallbackURL: s(), GroupID: s(), Ancestors: []string{s()}, UserID: s()}
+		i := wire.Invocation{
+			Operation:   s(),
+			Arguments:   raw(),
+			ID:          s(),
+			CallID:      ptr(s()),
+			CallbackURL: s(),
+			GroupID:     s(),
+			Ancestors:   []string{s()},
+			UserID:      s(),
+		}
 		all := []message{
 			&i,
-			&wire.Toolset{Name: s(), Description: s(), Endpoint: s(), Tools: []wire.Tool{{Name: s(), InputSchema: raw(), Annotations: wire.Annotations{RequiresAuth: s()}}}},
-			&wire.Result{GroupID: s(), ID: s(), Text: ptr(s()), Content: []wire.Content{{Text: s()}, {MediaType: s(), Image: s()}}, DisplayAs: raw()},
-			&wire.Choice{GroupID: s(), ID: s(), Prompt: s(), Choices: []string{s(), s()}, Default: -1, ResponseURL: s()},
+			&wire.Toolset{
+				Name:        s(),
+				Description: s(),
+				Endpoint:    s(),
+				Tools:       []wire.Tool{{Name: s(), InputSchema: raw(), Annotations: wire.Annotations{RequiresAuth: s()}}},
+			},
+			&wire.Result{
+				GroupID:   s(),
+				ID:        s(),
+				Text:      ptr(s()),
+				Content:   []wire.Content{{Text: s()}, {MediaType: s(), Image: s()}},
+				DisplayAs: raw(),
+			},
+			&wire.Choice{
+				GroupID:     s(),
+				ID:          s(),
+				Prompt:      s(),
+				Choices:     []string{s(), s()},
+				Default:     -1,
+				ResponseURL: s(),
+			},
 			&wire.OAuth{GroupID: s(), ID: s(), AuthURL: s()}, &wire.Event{GroupID: s(), ToolCallID: s(), Text: s()},
 			&wire.View{GroupID: s(), ViewType: s(), Content: raw()},
 			&wire.Result{}, &wire.Choice{}, &wire.Toolset{}, &wire.Invocation{}, &wire.View{},

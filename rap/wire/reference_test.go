@@ -39,11 +39,16 @@ func seeds(f *testing.F, folder string) {
 func references() map[string]any {
 	return map[string]any{
 		"toolset/rust.json": &wire.Toolset{
-			Name: "sandbox", Description: "A sandbox on this host.", Endpoint: "http://127.0.0.1:8080/invoke", NeedsMigration: true,
+			Name:           "sandbox",
+			Description:    "A sandbox on this host.",
+			Endpoint:       "http://127.0.0.1:8080/invoke",
+			NeedsMigration: true,
 			Tools: []wire.Tool{
 				{
-					Name: "edit_file", Description: "Edits a file.", DisplayScript: "fn show(a) { a.path }",
-					Annotations: wire.Annotations{ReadOnly: ptr(false), Destructive: ptr(true)},
+					Name:          "edit_file",
+					Description:   "Edits a file.",
+					DisplayScript: "fn show(a) { a.path }",
+					Annotations:   wire.Annotations{ReadOnly: ptr(false), Destructive: ptr(true)},
 					InputSchema: []byte(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object",` +
 						`"properties":{"path":{"type":"string"},"patch":{"type":"string"}},"required":["path","patch"]}`),
 				},
@@ -51,45 +56,79 @@ func references() map[string]any {
 			},
 		},
 		"toolset/js.json": &wire.Toolset{
-			Name: "weather", Endpoint: "https://abc.lambda-url.eu-west-1.on.aws",
+			Name:     "weather",
+			Endpoint: "https://abc.lambda-url.eu-west-1.on.aws",
 			Tools: []wire.Tool{{
-				Name: "get_weather", Description: "The weather of a town.",
+				Name:        "get_weather",
+				Description: "The weather of a town.",
 				Annotations: wire.Annotations{ReadOnly: ptr(true), Idempotent: ptr(true), LongRunning: ptr(false)},
 				InputSchema: []byte(`{ "type": "object", "properties": { "town": { "type": "string" } }, "required": ["town"] }`),
 			}},
 		},
 		"invocation/root.json": wire.Invocation{
-			Operation: "edit_file", Arguments: []byte(`{"path":"/tmp/a","patch":"@@ -1 +1 @@\n"}`), ID: "call_1",
-			CallbackURL: "http://127.0.0.1:41234", GroupID: "3f0c",
+			Operation:   "edit_file",
+			Arguments:   []byte(`{"path":"/tmp/a","patch":"@@ -1 +1 @@\n"}`),
+			ID:          "call_1",
+			CallbackURL: "http://127.0.0.1:41234",
+			GroupID:     "3f0c",
 		},
 		"invocation/child.json": wire.Invocation{
-			Operation: "list", Arguments: []byte(`{ "n" : 1.50, "é":"\u00e9\ud83d\ude00" }`), ID: "toolu_01/ä", CallID: ptr("fc_9"),
-			CallbackURL: "https://r.example/cb/TOKEN?x=%2F", GroupID: "c2", Ancestors: []string{"root", "c1"}, UserID: "ann",
+			Operation:   "list",
+			Arguments:   []byte(`{ "n" : 1.50, "é":"\u00e9\ud83d\ude00" }`),
+			ID:          "toolu_01/ä",
+			CallID:      ptr("fc_9"),
+			CallbackURL: "https://r.example/cb/TOKEN?x=%2F",
+			GroupID:     "c2",
+			Ancestors:   []string{"root", "c1"},
+			UserID:      "ann",
 		},
 		"invocation/bare.json": wire.Invocation{
-			Operation: "list", Arguments: []byte(`{}`), ID: "call_2", CallbackURL: "http://127.0.0.1:41234/", GroupID: "3f0c",
+			Operation:   "list",
+			Arguments:   []byte(`{}`),
+			ID:          "call_2",
+			CallbackURL: "http://127.0.0.1:41234/",
+			GroupID:     "3f0c",
 		},
 		"callback/choice_rust.json": &wire.Choice{
-			GroupID: "3f0c", ID: "call_1", Prompt: "Direct mode: allow writing to /tmp/a?",
-			Choices: []string{"Yes (3f0c and all children)", "Yes once", "No"}, Default: 2, ResponseURL: "http://localhost:8080/user_choice_response",
+			GroupID:     "3f0c",
+			ID:          "call_1",
+			Prompt:      "Direct mode: allow writing to /tmp/a?",
+			Choices:     []string{"Yes (3f0c and all children)", "Yes once", "No"},
+			Default:     2,
+			ResponseURL: "http://localhost:8080/user_choice_response",
 		},
 		"callback/choice_js.json": &wire.Choice{
-			GroupID: "3f0c", ID: "call_1", Prompt: "Go?", Choices: []string{"", "Go", "Go"}, ResponseURL: "https://t.example/a%2Fb?token=a%20b&c",
+			GroupID:     "3f0c",
+			ID:          "call_1",
+			Prompt:      "Go?",
+			Choices:     []string{"", "Go", "Go"},
+			ResponseURL: "https://t.example/a%2Fb?token=a%20b&c",
 		},
 		"callback/result_rust.json": &wire.Result{
-			GroupID: "3f0c", ID: "call_1", CallID: ptr("fc_9"), Text: ptr("Error: file write denied by user."), Subscription: true,
-			DisplayAs: []byte(`[{"type":"text","content":"denied"},{"type":"diff","content":{"path":"/tmp/a","patch":"@@"}},{"type":"chart","content":7}]`),
+			GroupID:      "3f0c",
+			ID:           "call_1",
+			CallID:       ptr("fc_9"),
+			Text:         ptr("Error: file write denied by user."),
+			Subscription: true,
+			DisplayAs:    []byte(`[{"type":"text","content":"denied"},{"type":"diff","content":{"path":"/tmp/a","patch":"@@"}},{"type":"chart","content":7}]`),
 		},
 		"callback/result_js.json": &wire.Result{
-			GroupID: "3f0c", ID: "call_1", Content: []wire.Content{{Text: "a cat"}, {Image: "iVBORw0KGgo=", MediaType: "image/png"}},
+			GroupID: "3f0c",
+			ID:      "call_1",
+			Content: []wire.Content{{Text: "a cat"}, {Image: "iVBORw0KGgo=", MediaType: "image/png"}},
 		},
 		"callback/oauth.json": &wire.OAuth{GroupID: "3f0c", ID: "call_1", AuthURL: "https://idp.example/authorize?state=S#login"},
-		"callback/event.json": &wire.Event{GroupID: "3f0c", ToolCallID: "call_1", Text: "still running", Associative: true},
-		"callback/view.json":  &wire.View{GroupID: "3f0c", ViewType: "diff", Content: []byte(`{ "files": [1.0, "x"] }`)},
-		"answer/daemon.json":  wire.Answer{ID: "call_1", Selected: 2},
-		"answer/spaced.json":  wire.Answer{ID: "call_1"},
-		"notice/close.json":   wire.CloseThread{ThreadID: "3f0c"},
-		"notice/cancel.json":  wire.CancelCall{ThreadID: "3f0c", ToolCallID: "call_1"},
+		"callback/event.json": &wire.Event{
+			GroupID:     "3f0c",
+			ToolCallID:  "call_1",
+			Text:        "still running",
+			Associative: true,
+		},
+		"callback/view.json": &wire.View{GroupID: "3f0c", ViewType: "diff", Content: []byte(`{ "files": [1.0, "x"] }`)},
+		"answer/daemon.json": wire.Answer{ID: "call_1", Selected: 2},
+		"answer/spaced.json": wire.Answer{ID: "call_1"},
+		"notice/close.json":  wire.CloseThread{ThreadID: "3f0c"},
+		"notice/cancel.json": wire.CancelCall{ThreadID: "3f0c", ToolCallID: "call_1"},
 	}
 }
 
@@ -125,7 +164,11 @@ func said(t *wire.Toolset) *wire.Toolset {
 	out.Tools = nil
 	for _, tool := range t.Tools {
 		out.Tools = append(out.Tools, wire.Tool{
-			Name: tool.Name, Description: tool.Description, InputSchema: tool.InputSchema, Annotations: tool.Annotations, DisplayScript: tool.DisplayScript,
+			Name:          tool.Name,
+			Description:   tool.Description,
+			InputSchema:   tool.InputSchema,
+			Annotations:   tool.Annotations,
+			DisplayScript: tool.DisplayScript,
 		})
 	}
 	return &out
@@ -164,7 +207,13 @@ func TestReferences(t *testing.T) {
 
 // Callbacks say which thread and call they are about.
 func TestCallbacks(t *testing.T) {
-	calls := map[string]string{"result_js": "call_1", "choice_js": "call_1", "oauth": "call_1", "event": "call_1", "view": ""}
+	calls := map[string]string{
+		"result_js": "call_1",
+		"choice_js": "call_1",
+		"oauth":     "call_1",
+		"event":     "call_1",
+		"view":      "",
+	}
 	for name, call := range calls {
 		c, err := wire.ParseCallback(sent(t, "callback/"+name+".json"))
 		if err != nil || c.Group() != "3f0c" || c.Call() != call {

@@ -15,8 +15,13 @@ const maxItems = 1000
 // result reads a tool_result, which has text, content or both.
 func (o object) result() *Result {
 	r := &Result{
-		GroupID: o.id("group_id"), ID: o.id("id"), CallID: o.optionalID("call_id"), Text: o.Optional("text"),
-		Content: o.contents(), DisplayAs: o.display(), Subscription: o.set("subscription"),
+		GroupID:      o.id("group_id"),
+		ID:           o.id("id"),
+		CallID:       o.optionalID("call_id"),
+		Text:         o.Optional("text"),
+		Content:      o.contents(),
+		DisplayAs:    o.display(),
+		Subscription: o.set("subscription"),
 	}
 	if r.Text == nil && r.Content == nil {
 		o.Expect("", "text or content, found neither")
@@ -36,7 +41,8 @@ func (o object) contents() []Content {
 	return out
 }
 
-// item reads an item. One of an unknown type makes the result unreadable: nobody can say what it leaves out.
+// item reads an item. One of an unknown type makes the result unreadable: no reader
+// can say what it leaves out.
 func (o object) item() Content {
 	switch o.Need("type") {
 	case "text":
@@ -67,11 +73,14 @@ func isBase64(s string) bool {
 
 func isMediaType(s string) bool {
 	kind, sub, ok := strings.Cut(s, "/")
-	bad := strings.ContainsFunc(kind+sub, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"(),/:;<=>?@[\\]{}", r) })
+	bad := strings.ContainsFunc(kind+sub, func(r rune) bool {
+		return r <= ' ' || r > '~' || strings.ContainsRune("\"(),/:;<=>?@[\\]{}", r)
+	})
 	return ok && kind != "" && sub != "" && !bad && len(s) <= maxName
 }
 
-// display is how to show a result, kept as it stands. Segments of known types are checked, others are for whoever knows them: nothing rests on it.
+// display is how to show a result, kept as it stands. Segments of known types are
+// checked, others are for readers that know them: nothing rests on it.
 func (o object) display() json.RawMessage {
 	raw := o.Raw("display_as")
 	if raw == nil {
@@ -96,7 +105,8 @@ func (o object) segment() {
 	}
 }
 
-// Append writes the result. A display that is no list is written so that everybody refuses it.
+// Append writes the result. A display that is no list is written so that everybody
+// refuses it.
 func (r *Result) Append(dst []byte) []byte {
 	w := head(dst, typeResult, r.GroupID)
 	w.str("id", r.ID)

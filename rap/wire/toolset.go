@@ -11,18 +11,23 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// What a manifest may hold, which bounds what checking it can cost: a second or two, and some 200 MB, at the very worst.
+// What a manifest may hold, which bounds what checking it can cost: a second or
+// two, and some 200 MB, at the very worst.
 const (
 	maxTools   = 256
 	maxSchemas = 1 << 20 // bytes of all schemas
 )
 
-// ParseToolset reads a manifest. All of it is valid, or none of it is used: names, endpoint, at least one tool, schemas that can be used,
-// and annotations of the right type. Names of tools are made of [A-Za-z0-9_.-]. Errors are *Error.
+// ParseToolset reads a manifest. All of it is valid, or none of it is used
+// together: names, endpoint, at least one tool, schemas that can be used, and
+// annotations of the right type. Names of tools are made of [A-Za-z0-9_.-]. Errors
+// are *Error.
 func ParseToolset(body []byte) (*Toolset, error) {
 	o := document(body, "name", "description", "endpoint", "tools", "needsMigration")
 	t := &Toolset{
-		Name: o.name("name"), Description: o.Text("description"), Endpoint: o.url("endpoint"),
+		Name:           o.name("name"),
+		Description:    o.Text("description"),
+		Endpoint:       o.url("endpoint"),
 		NeedsMigration: o.set("needsMigration"),
 	}
 	t.Tools = o.tools()
@@ -35,7 +40,8 @@ func ParseToolset(body []byte) (*Toolset, error) {
 	return t, nil
 }
 
-// tools reads the tools up to the first that is not valid: no schema is compiled for nothing.
+// tools reads the tools up to the first that is not valid: no schema is compiled
+// for nothing.
 func (o object) tools() []Tool {
 	var out []Tool
 	seen, size := map[string]bool{}, 0
@@ -61,8 +67,11 @@ func (o object) tools() []Tool {
 func (o object) tool(path string, raw []byte) Tool {
 	o = o.in(path, raw, "name", "description", "inputSchema", "annotations", "displayScript")
 	t := Tool{
-		Name: o.name("name"), Description: o.Need("description"), InputSchema: o.rawObject("inputSchema"),
-		Annotations: o.annotations(), DisplayScript: o.Text("displayScript"),
+		Name:          o.name("name"),
+		Description:   o.Need("description"),
+		InputSchema:   o.rawObject("inputSchema"),
+		Annotations:   o.annotations(),
+		DisplayScript: o.Text("displayScript"),
 	}
 	if strings.ContainsFunc(t.Name, notInToolName) {
 		o.Expect("name", "letters A to Z, digits, _, - and . only")
@@ -82,8 +91,11 @@ func (o object) annotations() Annotations {
 	}
 	a := o.in(o.At("annotations"), raw, "requiresAuth", "readOnly", "destructive", "idempotent", "longRunning")
 	return Annotations{
-		RequiresAuth: a.Text("requiresAuth"), ReadOnly: a.Bool("readOnly"), Destructive: a.Bool("destructive"),
-		Idempotent: a.Bool("idempotent"), LongRunning: a.Bool("longRunning"),
+		RequiresAuth: a.Text("requiresAuth"),
+		ReadOnly:     a.Bool("readOnly"),
+		Destructive:  a.Bool("destructive"),
+		Idempotent:   a.Bool("idempotent"),
+		LongRunning:  a.Bool("longRunning"),
 	}
 }
 
@@ -114,8 +126,10 @@ func plainly(s string) string {
 	return s
 }
 
-// CheckArguments holds the arguments of a call to the tool's schema, which a stranger may have written: what compiling and checking
-// may cost is bounded. No arguments are {}. Errors name the place; they may quote the arguments.
+// CheckArguments holds the arguments of a call to the tool's schema,
+// which a stranger may have written: what compiling and checking may cost is
+// bounded. No arguments are {}. Errors name the place; they may quote the
+// arguments.
 func (t *Tool) CheckArguments(args json.RawMessage) error {
 	doc, err := decodeArguments(args)
 	if err != nil {
@@ -181,8 +195,9 @@ func sentence(f jsonschema.Failure) string {
 	return out
 }
 
-// Digest identifies what a tool says about itself, "sha256:…": its name, description, schema and annotations, however they are spelt. A tool that
-// changed is another tool.
+// Digest identifies what a tool says about itself, "sha256:…": its name,
+// description, schema and annotations, however they are spelt. A tool that changed
+// is another tool.
 func (t *Tool) Digest() string {
 	schema, err := value.Parse(t.InputSchema, value.Limits{})
 	if err != nil { // made by hand; no sound schema is a string
@@ -194,10 +209,13 @@ func (t *Tool) Digest() string {
 	if err != nil { // can't be: we wrote it
 		return ""
 	}
-	return value.Value{Kind: value.Object, Members: []value.Member{
-		{Key: "name", Value: text(t.Name)}, {Key: "description", Value: text(t.Description)},
-		{Key: "inputSchema", Value: schema}, {Key: "annotations", Value: annotations},
-	}}.Digest().String()
+	return value.Value{
+		Kind: value.Object,
+		Members: []value.Member{
+			{Key: "name", Value: text(t.Name)}, {Key: "description", Value: text(t.Description)},
+			{Key: "inputSchema", Value: schema}, {Key: "annotations", Value: annotations},
+		},
+	}.Digest().String()
 }
 
 func text(s string) value.Value {

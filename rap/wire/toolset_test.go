@@ -21,9 +21,11 @@ func tool(name string) string {
 	return `{"name":"` + name + `","description":"","inputSchema":{"type":"object"}}`
 }
 
-// A manifest is valid as a whole, or nothing of it is used (R34).
+// A manifest is valid as a whole, or nothing of it is used.
 func TestToolsetRefused(t *testing.T) {
-	with := func(members string) string { return `{"name":"t","description":"d","inputSchema":{}` + members + "}" }
+	with := func(members string) string {
+		return `{"name":"t","description":"d","inputSchema":{}` + members + "}"
+	}
 	cases := map[string]struct{ tool, field string }{
 		"no name":             {`{"description":"","inputSchema":{}}`, "tools[1].name"},
 		"empty name":          {tool(""), "tools[1].name"},
@@ -84,7 +86,9 @@ func TestToolsetAccepted(t *testing.T) {
 
 // What a manifest can cost is bounded, and so is what a list may hold.
 func TestBounds(t *testing.T) {
-	times := func(n int, element string) string { return strings.TrimSuffix(strings.Repeat(element+",", n), ",") }
+	times := func(n int, element string) string {
+		return strings.TrimSuffix(strings.Repeat(element+",", n), ",")
+	}
 	tools := func(n int, schema string) string {
 		var all []string
 		for i := range n {
@@ -132,7 +136,8 @@ func parsedTool(t testing.TB, schema string) *wire.Tool {
 	return &set.Tools[0]
 }
 
-// Arguments are held to the schema (T20), by tools that were read and by those made by hand alike.
+// Arguments are held to the schema by tools that were read and by those made
+// by hand alike.
 func TestCheckArguments(t *testing.T) {
 	schema := `{"type":"object","properties":{"path":{"type":"string"},"n":{"type":"integer","maximum":9007199254740992}},"required":["path"],"additionalProperties":false}`
 	cases := []struct{ args, want string }{
@@ -167,7 +172,8 @@ func TestCheckArguments(t *testing.T) {
 	}
 }
 
-// Errors about arguments are short and can be printed, whatever stands in schema and arguments.
+// Errors about arguments are short and can be printed, whatever stands in schema
+// and arguments.
 func TestCheckArgumentsErrors(t *testing.T) {
 	var props, args []string
 	for i := range 50 {
@@ -196,7 +202,12 @@ func TestCheckArgumentsCostly(t *testing.T) {
 
 // A digest is of what a tool says about itself, not of how it is spelt.
 func TestDigest(t *testing.T) {
-	base := wire.Tool{Name: "t", Description: "d", InputSchema: json.RawMessage(`{"type":"object","maxProperties":1}`), Annotations: wire.Annotations{Destructive: ptr(false)}}
+	base := wire.Tool{
+		Name:        "t",
+		Description: "d",
+		InputSchema: json.RawMessage(`{"type":"object","maxProperties":1}`),
+		Annotations: wire.Annotations{Destructive: ptr(false)},
+	}
 	digest := base.Digest()
 	if !strings.HasPrefix(digest, "sha256:") || len(digest) != 7+64 {
 		t.Fatal(digest)
@@ -207,8 +218,10 @@ func TestDigest(t *testing.T) {
 		return other.Digest()
 	}
 	same := map[string]func(*wire.Tool){
-		"spelling": func(t *wire.Tool) { t.InputSchema = json.RawMessage(` { "maxProperties":1.0, "type":"\u006fbject" } `) },
-		"display":  func(t *wire.Tool) { t.DisplayScript = "x" },
+		"spelling": func(t *wire.Tool) {
+			t.InputSchema = json.RawMessage(` { "maxProperties":1.0, "type":"\u006fbject" } `)
+		},
+		"display": func(t *wire.Tool) { t.DisplayScript = "x" },
 	}
 	for name, f := range same {
 		if change(f) != digest {
@@ -218,7 +231,9 @@ func TestDigest(t *testing.T) {
 	other := map[string]func(*wire.Tool){
 		"name":        func(t *wire.Tool) { t.Name = "T" },
 		"description": func(t *wire.Tool) { t.Description = "d " },
-		"schema":      func(t *wire.Tool) { t.InputSchema = json.RawMessage(`{"type":"object","maxProperties":2}`) },
+		"schema": func(t *wire.Tool) {
+			t.InputSchema = json.RawMessage(`{"type":"object","maxProperties":2}`)
+		},
 		"no schema":   func(t *wire.Tool) { t.InputSchema = nil },
 		"bad schema":  func(t *wire.Tool) { t.InputSchema = json.RawMessage(`{`) },
 		"destructive": func(t *wire.Tool) { t.Annotations.Destructive = ptr(true) },

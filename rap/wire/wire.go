@@ -1,8 +1,11 @@
-// Package wire holds every message of RAP (Reactive Agent Protocol), user choice included, and its strict codec. Pure: bytes in, values out.
+// Package wire holds every message of RAP (Reactive Agent Protocol), user choice
+// included, and its strict codec. Pure: bytes in, values out.
 //
-// Reading is strict where Go's own decoder is lenient, since two readers that understand one text differently are a hole: exact-case
-// names, no duplicate names, valid UTF-8, one document and nothing after it, integers where the protocol has indexes, and missing told from
-// zero. Fields that nobody knows are passed over. What other implementations leave out or write as null is accepted (Tolerances in
+// Reading is strict where Go's own decoder is lenient, since two readers that
+// understand one text differently are a hole: exact-case names, no duplicate names,
+// valid UTF-8, one document and nothing after it, integers where the protocol has
+// indexes, and missing told from zero. Unknown fields are passed over.
+// What other implementations leave out or write as null is accepted (Tolerances in
 // docs/contracts/rap.md); writing keeps to the letter.
 package wire
 
@@ -41,9 +44,11 @@ type Tool struct {
 	Description   string // for the model; untrusted
 	InputSchema   json.RawMessage
 	Annotations   Annotations
-	DisplayScript string // cosmetic; nobody here runs it
+	DisplayScript string // cosmetic; never run here
 
-	schema *jsonschema.Untrusted // of InputSchema as it was read, which is not to be changed; nil in a tool made by hand
+	// of InputSchema as it was read, which is not to be changed; nil in a tool made
+	// by hand
+	schema *jsonschema.Untrusted
 }
 
 // Annotations are a tool's word about itself. Nothing may become looser by them.
@@ -64,10 +69,11 @@ type Invocation struct {
 	CallbackURL string
 	GroupID     string   // the thread; opaque
 	Ancestors   []string // root to parent; nil at the root
-	UserID      string   // "" when nobody is named
+	UserID      string   // "" for none
 }
 
-// Callback is a message from a tool to the runtime: *Result, *Choice, *OAuth, *Event or *View.
+// Callback is a message from a tool to the runtime: *Result, *Choice, *OAuth,
+// *Event or *View.
 type Callback interface {
 	Group() string // group_id
 	Call() string  // id of the call it is about (an Event's tool_call_id); "" for a View
@@ -136,7 +142,7 @@ type Answer struct {
 // CloseThread says that a thread has ended.
 type CloseThread struct{ ThreadID string }
 
-// CancelCall says that nobody waits for a call any more.
+// CancelCall says that a call is not waited for any more.
 type CancelCall struct{ ThreadID, ToolCallID string }
 
 // Status asks whether the tool still works on a call (a proposal of the protocol).

@@ -76,7 +76,7 @@ func (d *Desk) Take(ctx context.Context, tenant string, who approval.Asker, act 
 	}
 	r := opened.Request
 	switch {
-	case opened.Outcome != approval.OpenPending || r == nil:
+	case opened.Outcome != resolve.Ask || r == nil:
 		return &RefusedError{Request: r, Reason: reason(opened)}
 	case r.State != approval.Approved:
 		return &PendingError{Request: r}

@@ -52,6 +52,40 @@ type Spec struct {
 	Replaces string        // id of a token of the same name and person that ends with it; "" none
 }
 
+// SpecOf reads what a body of the API wants. Its age is a duration such as 720h.
+func SpecOf(body openapi.TokenBody) (Spec, error) {
+	spec := Spec{Name: body.Name, Agents: body.Agents, Person: body.Person, Replaces: body.Replaces}
+	for _, scope := range body.Scopes {
+		spec.Scopes = append(spec.Scopes, string(scope))
+	}
+	if body.ExpiresIn == "" {
+		return spec, nil
+	}
+	age, err := time.ParseDuration(body.ExpiresIn)
+	if err != nil {
+		return Spec{}, fmt.Errorf("expires: %w", err)
+	}
+	spec.Age = age
+
+	return spec, nil
+}
+
+// Shown is a token as the API shows it, without its hash.
+func Shown(t store.Token) openapi.Token {
+	return openapi.Token{
+		ID:      t.ID,
+		Tenant:  t.Tenant,
+		Name:    t.Name,
+		Scopes:  append([]string{}, t.Scopes...),
+		Agents:  t.Agents,
+		Person:  t.Person,
+		Maker:   t.Maker,
+		Created: t.Created,
+		Expires: t.Expires,
+		Revoked: t.Revoked,
+	}
+}
+
 // By is who makes a token. Exactly one of Token, Person and Operator is set.
 type By struct {
 	Token    *store.Token // an administrator's token: what it makes ends with it

@@ -131,7 +131,7 @@ func request(n int) *approval.Request {
 		}},
 		Stages:    []policy.Stage{{Group: "risk", People: 2}, {Group: "desk", People: 1}},
 		OnTimeout: policy.TimeoutDeny,
-		Ladder:    []approval.Rung{{At: due, Kind: approval.Escalate, To: "leads"}},
+		Scheduled: []approval.Scheduled{{At: due, Kind: approval.Escalate, To: "leads"}},
 		Grants:    policy.Grants{MaxAge: time.Hour},
 	}
 }

@@ -17,9 +17,10 @@ type commands struct {
 func Commands(caller remote.Caller) []*cobra.Command {
 	a := commands{Caller: caller, channel: "cli"}
 
-	return []*cobra.Command{
-		a.listCommand(), a.showCommand(),
-		a.approveCommand(), a.denyCommand(), a.respondCommand(), a.chooseCommand(), a.dismissCommand(), a.editCommand(), a.cancelCommand(),
-		a.watchCommand(), a.grantsCommand(), a.revokeCommand(), a.loginCommand(),
+	out := []*cobra.Command{a.listCommand(), a.showCommand()}
+	for _, w := range ways() {
+		out = append(out, a.answerCommand(w))
 	}
+
+	return append(out, a.watchCommand(), a.grantsCommand(), a.revokeCommand(), a.loginCommand())
 }

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/remote"
@@ -21,37 +19,7 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// editFlags are the flags of assent edit.
-type editFlags struct {
-	remote.Connection
-	args    string
-	reason  string
-	yes     bool
-	preview bool
-	binding string
-}
-
-func (a commands) editCommand() *cobra.Command {
-	var f editFlags
-	cmd := &cobra.Command{
-		Use:   "edit ID [--args FILE|-] [--reason TEXT] [--preview] [--yes --binding PREFIX]",
-		Short: "Approve a request with other arguments",
-		Long: "edit opens the arguments in $VISUAL or $EDITOR, or takes them from --args. The edited call is a new call: it is decided again in full,\n" +
-			"votes on the old arguments no longer count, and yours counts for the new ones. What changes is shown before it is asked for.",
-		Args:              term.OneOf("the ID of a request, as `assent list` shows it"),
-		ValidArgsFunction: a.completeIDs(&f.Connection),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.edit(cmd.Context(), f, args[0]) },
-	}
-	flags := remote.Connected(cmd, &f.Connection).Flags()
-	flags.StringVar(&f.args, "args", "", "`FILE` of the new arguments, JSON; - for standard input")
-	flags.StringVar(&f.reason, "reason", "", "`TEXT` for the record")
-	flags.BoolVar(&f.preview, "preview", false, "only show what the edit would do")
-	flags.BoolVar(&f.yes, "yes", false, "don't ask; needs --binding")
-	flags.StringVar(&f.binding, "binding", "", "`PREFIX` of the binding that you looked at before; another call is refused")
-	return cmd
-}
-
-func (f editFlags) check(terminal bool) error {
+func (f answerFlags) checkEdit(terminal bool) error {
 	switch {
 	case f.yes && f.binding == "":
 		return errors.New("--yes needs --binding: the prefix of the binding that you looked at (assent show prints it)")
@@ -63,8 +31,8 @@ func (f editFlags) check(terminal bool) error {
 	return nil
 }
 
-func (a commands) edit(ctx context.Context, f editFlags, id string) error {
-	if err := f.check(a.person(f.AsJSON)); err != nil {
+func (a commands) edit(ctx context.Context, f answerFlags, id string) error {
+	if err := f.checkEdit(a.person(f.AsJSON)); err != nil {
 		return err
 	}
 	server, r, err := a.lookAtCall(ctx, f.Connection, id, f.binding)
@@ -90,7 +58,7 @@ func (a commands) edit(ctx context.Context, f editFlags, id string) error {
 }
 
 // showEdit prints what changed, and then all that the edit approves: the request as it would stand. Then it asks.
-func (a commands) showEdit(f editFlags, r *approval.Request, e *approval.Edited) error {
+func (a commands) showEdit(f answerFlags, r *approval.Request, e *approval.Edited) error {
 	p := a.shownOn(f.AsJSON)
 	s := &view{Printer: p, now: time.Now(), all: true}
 	arguments := r.Arguments()
@@ -120,7 +88,7 @@ func (a commands) showEdit(f editFlags, r *approval.Request, e *approval.Edited)
 	return a.confirm(p, "approve the edited "+r.ID, r.ID, e.Binding)
 }
 
-func (a commands) sendEdit(ctx context.Context, server *client.Client, f editFlags, r *approval.Request, body openapi.EditBody) error {
+func (a commands) sendEdit(ctx context.Context, server *client.Client, f answerFlags, r *approval.Request, body openapi.EditBody) error {
 	body.ShownFully = true // showEdit printed the whole call, or stopped
 	edited, err := server.Edit(ctx, r.ID, r.Version, body, false)
 	if err != nil {
@@ -143,7 +111,7 @@ func (a commands) sendEdit(ctx context.Context, server *client.Client, f editFla
 	return nil
 }
 
-func (a commands) newArguments(f editFlags, r *approval.Request) (string, error) {
+func (a commands) newArguments(f answerFlags, r *approval.Request) (string, error) {
 	if f.args != "" {
 		text, err := term.ReadFile(f.args, a.In)
 		if err != nil {

@@ -105,66 +105,6 @@ func notACall(id string) error {
 	return term.No(fmt.Errorf("%s is a question of a tool, not a call to approve or deny: answer with `assent choose %s NUMBER` or `assent dismiss %s`", id, id, id))
 }
 
-// chooseFlags are the flags of assent choose and assent dismiss.
-type chooseFlags struct {
-	remote.Connection
-	reason  string
-	yes     bool
-	binding string
-	all     bool
-}
-
-func (a commands) chooseCommand() *cobra.Command {
-	var f chooseFlags
-	cmd := &cobra.Command{
-		Use:   "choose ID NUMBER [--reason TEXT] [--all] [--yes --binding PREFIX]",
-		Short: "Answer a tool's question with one of its choices",
-		Long: "choose shows the question and asks for the last 6 characters of the id. NUMBER is the one in brackets in front of the choice; its words\n" +
-			"are never taken for it. Without a terminal it asks nothing: --yes answers, and --binding must name the call that you looked at before.",
-		Args:              idAndNumber,
-		ValidArgsFunction: a.completeChoices(&f.Connection),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			number, err := readNumber(args[1])
-			if err != nil {
-				return err
-			}
-			return a.answerQuestion(cmd.Context(), f, args[0], &number)
-		},
-	}
-	return answering(cmd, &f)
-}
-
-func (a commands) dismissCommand() *cobra.Command {
-	var f chooseFlags
-	cmd := &cobra.Command{
-		Use:   "dismiss ID [--reason TEXT] [--all] [--yes --binding PREFIX]",
-		Short: "Close a tool's question without picking, which picks its default",
-		Long: "dismiss shows the question and asks for the last 6 characters of the id. The tool is told its default: it can't tell a dismissal from\n" +
-			"a choice. Without a terminal it asks nothing: --yes dismisses, and --binding must name the call that you looked at before.",
-		Args:              term.OneOf("the ID of a request, as `assent list` shows it"),
-		ValidArgsFunction: a.completeIDs(&f.Connection),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.answerQuestion(cmd.Context(), f, args[0], nil) },
-	}
-	return answering(cmd, &f)
-}
-
-// answering adds the flags of an answer to a question.
-func answering(cmd *cobra.Command, f *chooseFlags) *cobra.Command {
-	flags := remote.Connected(cmd, &f.Connection).Flags()
-	flags.StringVar(&f.reason, "reason", "", "`TEXT` for the record")
-	flags.BoolVar(&f.yes, "yes", false, "don't ask; needs --binding")
-	flags.StringVar(&f.binding, "binding", "", "`PREFIX` of the binding that you looked at, at least 12 digits; another call is refused")
-	flags.BoolVar(&f.all, "all", false, "leave nothing out, however long arguments and prompt are")
-	return cmd
-}
-
-func idAndNumber(_ *cobra.Command, args []string) error {
-	if len(args) != 2 {
-		return fmt.Errorf("want the ID of a request and the NUMBER of a choice, got %d arguments", len(args))
-	}
-	return nil
-}
-
 // readNumber reads the number of a choice: exactly as it is printed, or nothing.
 func readNumber(text string) (int, error) {
 	n, err := strconv.Atoi(text)
@@ -175,7 +115,7 @@ func readNumber(text string) (int, error) {
 }
 
 // answerQuestion shows a question and answers it: with the choice of that number, or by dismissing it when there is none.
-func (a commands) answerQuestion(ctx context.Context, f chooseFlags, id string, number *int) error {
+func (a commands) answerQuestion(ctx context.Context, f answerFlags, id string, number *int) error {
 	if f.yes && f.binding == "" {
 		return errors.New("--yes needs --binding: the prefix of the binding that you looked at (assent show prints it)")
 	}
@@ -204,7 +144,7 @@ func (a commands) answerQuestion(ctx context.Context, f chooseFlags, id string, 
 	return a.sendAnswer(ctx, server, r, f, number)
 }
 
-func (a commands) sendAnswer(ctx context.Context, server *client.Client, r *approval.Request, f chooseFlags, number *int) error {
+func (a commands) sendAnswer(ctx context.Context, server *client.Client, r *approval.Request, f answerFlags, number *int) error {
 	body := openapi.VoteBody{Verdict: approval.Dismiss, Binding: r.Binding(), Reason: f.reason, ShownFully: true}
 	if number != nil {
 		body.Verdict, body.Choice = approval.Choose, number
@@ -261,7 +201,7 @@ func (a commands) completeChoices(c *remote.Connection) cobra.CompletionFunc {
 
 // ask lets a person at watch pick a number or dismiss; what they type there is confirmed before it counts.
 func (b *inbox) ask(ctx context.Context, key byte) error {
-	f := chooseFlags{Connection: b.flags.Connection, all: true}
+	f := answerFlags{Connection: b.flags.Connection, all: true}
 	switch {
 	case key == 'x':
 		return b.answerQuestion(ctx, f, b.selected, nil)

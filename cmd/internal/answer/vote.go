@@ -10,24 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/remote"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/server/openapi"
 )
-
-// approveFlags are the flags of assent approve.
-type approveFlags struct {
-	remote.Connection
-	reason  string
-	yes     bool
-	binding string
-	all     bool
-	grant   grantFlags
-}
 
 // grantFlags offer a standing approval beside the vote.
 type grantFlags struct {
@@ -36,32 +24,6 @@ type grantFlags struct {
 	session bool
 	atMost  []string
 	atLeast []string
-}
-
-func (a commands) approveCommand() *cobra.Command {
-	var f approveFlags
-	cmd := &cobra.Command{
-		Use:   "approve ID [--reason TEXT] [--grant-age 8h] [--grant-uses N] [--grant-session] [--at-most PATH]... [--yes --binding PREFIX]",
-		Short: "Approve a request, after showing the whole call",
-		Long: "approve shows the whole call and asks for the last 6 characters of the id. Without a terminal it asks nothing: --yes approves, and\n" +
-			"--binding must name the call that you looked at before.\n\n" +
-			"The grant flags offer a standing approval for exactly this call, within the bounds of the policies: --at-most and --at-least let\n" +
-			"one number differ, with the approved number as the edge.",
-		Args:              term.OneOf("the ID of a request, as `assent list` shows it"),
-		ValidArgsFunction: a.completeIDs(&f.Connection),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.approve(cmd.Context(), f, args[0]) },
-	}
-	flags := remote.Connected(cmd, &f.Connection).Flags()
-	flags.StringVar(&f.reason, "reason", "", "`TEXT` for the record")
-	flags.BoolVar(&f.yes, "yes", false, "don't ask; needs --binding")
-	flags.StringVar(&f.binding, "binding", "", "`PREFIX` of the binding that you looked at, at least 12 digits; another call is refused")
-	flags.BoolVar(&f.all, "all", false, "leave nothing out, however long the arguments are")
-	flags.StringVar(&f.grant.age, "grant-age", "", "offer a standing approval for this `TIME`, such as 8h")
-	flags.IntVar(&f.grant.uses, "grant-uses", 0, "offer a standing approval for `N` uses")
-	flags.BoolVar(&f.grant.session, "grant-session", false, "offer a standing approval for the running session only")
-	flags.StringArrayVar(&f.grant.atMost, "at-most", nil, "with a grant: `PATH` of a number that may be smaller (repeatable)")
-	flags.StringArrayVar(&f.grant.atLeast, "at-least", nil, "with a grant: `PATH` of a number that may be larger (repeatable)")
-	return cmd
 }
 
 // offer is the standing approval that the flags offer, or nil.
@@ -92,7 +54,7 @@ func (g grantFlags) offer() (*openapi.GrantOffer, error) {
 	return offer, nil
 }
 
-func (a commands) approve(ctx context.Context, f approveFlags, id string) error {
+func (a commands) approve(ctx context.Context, f answerFlags, id string) error {
 	offer, err := f.grant.offer()
 	if err != nil {
 		return err
@@ -314,60 +276,6 @@ func printVoted(p *term.Printer, v *approval.Voted) {
 	}
 }
 
-// answerFlags are the flags of deny and respond.
-type answerFlags struct {
-	remote.Connection
-	reason  string
-	binding string
-}
-
-func (a commands) denyCommand() *cobra.Command {
-	var f answerFlags
-	cmd := &cobra.Command{
-		Use:               "deny ID --reason TEXT",
-		Short:             "Deny a request",
-		Args:              term.OneOf("the ID of a request, as `assent list` shows it"),
-		ValidArgsFunction: a.completeIDs(&f.Connection),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if strings.TrimSpace(f.reason) == "" {
-				return errors.New("--reason: expected a text; the agent and the record get it")
-			}
-			return a.refuse(cmd.Context(), f, args[0], openapi.VoteBody{Verdict: approval.Deny, Reason: f.reason})
-		},
-	}
-	flags := remote.Connected(cmd, &f.Connection).Flags()
-	flags.StringVar(&f.reason, "reason", "", "`TEXT` for the agent and for the record")
-	flags.StringVar(&f.binding, "binding", "", "`PREFIX` of the binding that you looked at; another call is refused")
-	return cmd
-}
-
-func (a commands) respondCommand() *cobra.Command {
-	var f answerFlags
-	cmd := &cobra.Command{
-		Use:               "respond ID TEXT",
-		Short:             "Answer the agent instead of letting the call run",
-		Args:              idAndText,
-		ValidArgsFunction: a.completeIDs(&f.Connection),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if strings.TrimSpace(args[1]) == "" {
-				return errors.New("expected a TEXT that the agent is told")
-			}
-			return a.refuse(cmd.Context(), f, args[0], openapi.VoteBody{Verdict: approval.Respond, Response: args[1], Reason: f.reason})
-		},
-	}
-	flags := remote.Connected(cmd, &f.Connection).Flags()
-	flags.StringVar(&f.reason, "reason", "", "`TEXT` for the record")
-	flags.StringVar(&f.binding, "binding", "", "`PREFIX` of the binding that you looked at; another call is refused")
-	return cmd
-}
-
-func idAndText(_ *cobra.Command, args []string) error {
-	if len(args) != 2 {
-		return fmt.Errorf("want the ID of a request and a TEXT in quotes, got %d arguments", len(args))
-	}
-	return nil
-}
-
 // refuse gives an answer after which the call does not run. That needs no showing.
 func (a commands) refuse(ctx context.Context, f answerFlags, id string, body openapi.VoteBody) error {
 	server, r, err := a.lookAtCall(ctx, f.Connection, id, f.binding)
@@ -376,19 +284,6 @@ func (a commands) refuse(ctx context.Context, f answerFlags, id string, body ope
 	}
 	body.Binding = r.Binding()
 	return a.vote(ctx, server, r, body, f.AsJSON)
-}
-
-func (a commands) cancelCommand() *cobra.Command {
-	var f answerFlags
-	cmd := &cobra.Command{
-		Use:               "cancel ID [--reason TEXT]",
-		Short:             "Take a request back",
-		Args:              term.OneOf("the ID of a request, as `assent list` shows it"),
-		ValidArgsFunction: a.completeIDs(&f.Connection),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.cancel(cmd.Context(), f, args[0]) },
-	}
-	remote.Connected(cmd, &f.Connection).Flags().StringVar(&f.reason, "reason", "", "`TEXT` for the record")
-	return cmd
 }
 
 func (a commands) cancel(ctx context.Context, f answerFlags, id string) error {

@@ -288,11 +288,11 @@ func (b *inbox) move(by int) {
 func (b *inbox) act(ctx context.Context, key byte) error {
 	switch key {
 	case 'a':
-		return b.approve(ctx, approveFlags{Connection: b.flags.Connection, all: true}, b.selected)
+		return b.approve(ctx, answerFlags{Connection: b.flags.Connection, all: true}, b.selected)
 	case 'd':
 		return b.deny(ctx)
 	case 'e':
-		return b.edit(ctx, editFlags{Connection: b.flags.Connection}, b.selected)
+		return b.edit(ctx, answerFlags{Connection: b.flags.Connection}, b.selected)
 	case 's':
 		return b.showSelected(ctx)
 	}

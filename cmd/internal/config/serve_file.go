@@ -51,7 +51,8 @@ func oneStore(d *document.Decoder, n *yamldoc.Node) {
 }
 
 func checkWebhook(d *document.Decoder, n *yamldoc.Node, w *Webhook) {
-	if (w.URL == "") == (w.URLFile == "") {
-		d.Wrong(n, "this webhook needs one address", "one of url and url_file", "")
+	whole := w.Name != "" && len(w.SecretFiles) > 0
+	if whole && (w.URL == "") == (w.URLFile == "") {
+		d.Wrong(n, "this webhook lacks something", "name, secret_file, and one of url and url_file", "")
 	}
 }

@@ -125,7 +125,7 @@ func TestFlagsGoBeforeTheFile(t *testing.T) {
 				o.ClientID == "d" && reflect.DeepEqual(o.Scopes, []string{"a", "b"})
 		}, ""},
 		{[]string{"--drain", "9s"}, func(c Serve) bool { return c.Drain.String() == "9s" && c.Tenants[0].Name == DefaultTenant }, ""},
-		{[]string{"--log-level", "loud"}, nil, `--log-level: "loud" is none of the words here, expected debug, info, warn or error`},
+		{[]string{"--log-level", "loud"}, nil, `--log-level: "loud" is not known here, expected one of debug, info, warn, error`},
 		{[]string{"--host", "https://x"}, nil, "such as assent.internal"},
 	} {
 		cmd := &cobra.Command{}

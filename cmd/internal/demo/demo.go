@@ -26,6 +26,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/request"
 	"github.com/assent-dev/assent/cmd/internal/system"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -207,12 +208,12 @@ func (d *demoDesk) step(ctx context.Context, call string) error {
 	if err != nil {
 		return err
 	}
-	switch opened.Outcome {
-	case approval.OpenAllow:
-		d.Printf("        %s by policy: nobody is asked. It ran.\n\n", term.Green.Of("allowed"))
-	case approval.OpenGranted:
+	switch {
+	case opened.Granted():
 		d.Printf("        %s: the standing approval %s covers it. It ran.\n\n", term.Green.Of("granted"), opened.Grant.ID)
-	case approval.OpenPending:
+	case opened.Outcome == resolve.Allow:
+		d.Printf("        %s by policy: nobody is asked. It ran.\n\n", term.Green.Of("allowed"))
+	case opened.Outcome == resolve.Ask:
 		return d.asked(ctx, opened.Request, call)
 	default:
 		d.Printf("        %s: %s It did not run.\n\n", term.Red.Of("denied"), term.Ready(opened.Decision.Message))

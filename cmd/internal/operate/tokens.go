@@ -16,6 +16,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/system"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/server/tokens"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -245,9 +246,7 @@ func (a Commands) listTokens(ctx context.Context, f TokenFlags) error {
 		}
 		doc := openapi.Tokens{Tokens: []openapi.Token{}}
 		for _, t := range list {
-			doc.Tokens = append(doc.Tokens, openapi.Token{
-				ID: t.ID, Tenant: t.Tenant, Name: t.Name, Scopes: t.Scopes, Agents: t.Agents, Person: t.Person, Maker: t.Maker, Created: t.Created, Expires: t.Expires, Revoked: t.Revoked,
-			})
+			doc.Tokens = append(doc.Tokens, tokens.Shown(t))
 		}
 		p := a.Printer()
 		if f.AsJSON {

@@ -94,13 +94,13 @@ func (a command) mayRun(ctx context.Context, f requestFlags, command bool) (args
 		return "", nil, remote.Explain(err)
 	}
 	switch {
-	case opened.Outcome == approval.OpenPending && (f.wait || command):
+	case opened.Outcome == resolve.Ask && (f.wait || command):
 		final, err := a.permitted(ctx, server, f, opened, call)
 		if err != nil {
 			return "", nil, err
 		}
 		return string(final.Current().Call.Args), final, nil
-	case opened.Outcome == approval.OpenAllow || opened.Outcome == approval.OpenGranted:
+	case opened.Outcome == resolve.Allow:
 		return args, opened, nil
 	}
 
@@ -195,7 +195,7 @@ func (a command) notAllowed(f requestFlags, opened *approval.Opened) error {
 		}
 		return term.Exit(term.ExitNo)
 	}
-	if opened.Outcome != approval.OpenPending {
+	if opened.Outcome != resolve.Ask {
 		return term.No(errors.New(term.ScrubLine((&client.NotRunError{Opened: opened}).Error())))
 	}
 	printWaiting(p, opened)

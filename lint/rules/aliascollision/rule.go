@@ -9,6 +9,9 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
+//go:embed rule.md
+var page string
+
 //go:embed bad.agf.yaml
 var bad string
 
@@ -18,13 +21,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "alias-collision", Title: "One alias names two things", Severity: diag.Warning,
-			Why: "The standard keeps aliases apart within each list only. A local tool and a sub-agent of one name are hard to tell apart for the model, for whoever reads " +
-				"the approval request, and for policies, which name their targets by alias. So are a local tool and a server's tool of the same name, with approvals of their own.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, action space (silent); docs/design/001-semantics.md",
-		},
-		Agent: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check,
 	}
 }
 

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/schema"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.agf.yaml
 var bad string
@@ -20,14 +22,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "allow-list-glob", Title: "An allow-list has a pattern where names are meant", Severity: diag.Warning,
-			Why: "Entries of `allowed_tools` and `allowed_skills` are plain names: the standard knows no patterns there. `get_*` allows a tool " +
-				"of exactly this name, which no server has, so every call is denied; a runtime that does read patterns would allow tools that nobody has listed. " +
-				"List the names. (Policies do have patterns, in `targets` and `servers`.)",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, McpToolRef; docs/design/001-semantics.md",
-		},
-		Agent: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check,
 	}
 }
 

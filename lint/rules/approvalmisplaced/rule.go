@@ -13,6 +13,9 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
+//go:embed rule.md
+var page string
+
 //go:embed bad.agf.yaml
 var bad string
 
@@ -22,13 +25,7 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "approval-misplaced", Title: "An approval is misspelt or stands where it is not read", Severity: diag.Error,
-			Why: "Runtimes ignore fields that they do not know, so an approval under another name, or a `condition` beside `approval` instead of in it, " +
-				"gates nothing: the call runs and nobody is asked. Approvals stand in entries of `local_tools`, `mcp_servers`, `allowed_tools`, " +
-				"`local_agents`, `remote_agents` and `allowed_skills`, under the name `approval`; `condition` and `message_template` stand in it.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, schema overview, rules 1-3; HITL, approval",
-		},
+		RuleInfo: lint.Describe(page, bad, good),
 		Agent:    check,
 		Replaces: schema.UnknownField,
 	}
@@ -61,7 +58,7 @@ func reportGate(p *lint.Pass, f lint.UnknownField) {
 		lint.Expected("approval in the entry of a tool, server, skill or agent"))
 }
 
-// isEntry tells whether a mapping at this path may carry an approval.
+// isEntry reports whether a mapping at this path may carry an approval.
 func isEntry(path []string) bool {
 	if len(path) == 0 {
 		return false
@@ -80,7 +77,8 @@ func home(field string) string {
 	return field + ": …"
 }
 
-// isGate tells whether a name says that somebody is to be asked: a misspelt approval, or one of its words.
+// isGate reports whether a name says that somebody is to be asked: a misspelt approval, or one of
+// its words.
 func isGate(name string) bool {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '_' || r == '-' || r == ' ' })
 	if slices.Contains(words, "approved") {

@@ -1,4 +1,5 @@
-// Package argumentkey reports conditions of tools and skills that use the names of templates or of delegation.
+// Package argumentkey reports conditions of tools and skills that use the names of templates or of
+// delegation.
 package argumentkey
 
 import (
@@ -7,9 +8,11 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/condition"
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.agf.yaml
 var bad string
@@ -20,14 +23,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "argument-key", Title: "A condition of a tool or skill tests a path instead of an argument", Severity: diag.Error,
-			Why: "Keys in the condition of a tool or skill are names of its arguments. `tool_args.amount` is how templates name an argument; as a key it names one that is called so, which no call should have. " +
-				"`parent.input.risk_level` is how delegations, and policies that meet skill calls, name the input of the agent that calls; a tool's condition sees no parent, nor does a skill's in an agent's file, and nothing in " +
-				"the arguments stands in for it. Such a test is never certain: calls ask unless another test of the group is false. Other runtimes may never ask.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, HITL, condition keys",
-		},
-		Agent: check, Policy: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check, Policy: check,
 	}
 }
 

@@ -9,10 +9,12 @@ import (
 	"unicode"
 
 	"github.com/assent-dev/assent/condition"
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/value"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.agf.yaml
 var bad string
@@ -23,14 +25,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "case-dodged", Title: "Another spelling of a command dodges the condition", Severity: diag.Warning,
-			Why: "Texts compare exactly: a condition on `DELETE` does not match `delete`, and databases and HTTP clients run both, as do most tools in front of them. A model that writes small letters dodges the gate. " +
-				"Turn the condition round: `not_in` with the commands that need no approval asks about everything else, in whatever spelling. " +
-				"Reported for texts made of SQL or HTTP commands in capitals only.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, HITL, matchers, literal string",
-		},
-		Agent: check, Policy: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check, Policy: check,
 	}
 }
 
@@ -93,7 +89,8 @@ func inPattern(pattern string) string {
 // escape is an escape of a pattern, whose letter is no text.
 var escape = regexp.MustCompile(`\\.`)
 
-// command tells whether a word is one of SQL or HTTP, in capitals. Common words of other trades are left out.
+// command reports whether a word is one of SQL or HTTP, in capitals. Common words of other trades
+// are left out.
 func command(s string) bool {
 	switch s {
 	case "SELECT", "INSERT", "UPDATE", "DELETE", "DROP", "TRUNCATE", "ALTER", "CREATE", "GRANT", "REVOKE", "MERGE", "UPSERT", "EXEC",

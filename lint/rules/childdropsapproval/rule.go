@@ -1,4 +1,5 @@
-// Package childdropsapproval reports sub-agents that may call what their parent asks about, without asking.
+// Package childdropsapproval reports sub-agents that may call what their parent asks about, without
+// asking.
 package childdropsapproval
 
 import (
@@ -13,6 +14,9 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
+//go:embed rule.md
+var page string
+
 //go:embed bad.agf.yaml
 var bad string
 
@@ -22,13 +26,7 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "child-drops-approval", Title: "A sub-agent drops an approval that its parent demands", Severity: diag.Warning,
-			Why: "The agent asks before it calls a tool; its sub-agent has the same tool and does not, or asks less. So delegating is a way around the gate. assent holds the " +
-				"parent's approvals against its sub-agents too; the standard leaves open whether other runtimes do. Give the sub-agent the same approval. " +
-				"Compared are local tools by alias, every tool of servers with the same `server_ref` (or alias), remote agents by alias and their skills; of a tool that is listed twice all entries together. Sub-agents in files only.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, tighten_only_invariant",
-		},
+		RuleInfo:   lint.Describe(page, bad, good),
 		Agent:      check,
 		NeedsGraph: true,
 	}
@@ -48,8 +46,8 @@ func check(p *lint.Pass) {
 	}
 }
 
-// target is something that can be called: a local tool, a tool of a server, a skill, a remote agent. Every tool or skill of
-// a container is meant when name is "".
+// target is something that can be called: a local tool, a tool of a server, a skill, a remote
+// agent. Every tool or skill of a container is meant when name is "".
 type target struct{ kind, server, name string }
 
 const (
@@ -59,8 +57,8 @@ const (
 	remote    = "remote agent"
 )
 
-// gate is the approval that one entry of a file holds for a target; nil where nobody is asked. Of several entries for one
-// target all hold.
+// gate is the approval that one entry of a file holds for a target; nil where nobody is asked. Of
+// several entries for one target all hold.
 type gate struct {
 	target
 	alias    string // of the container in this file
@@ -119,7 +117,8 @@ type walk struct {
 	seen map[*schema.Member]bool
 }
 
-// visit compares one sub-agent with what is demanded above it. What it has itself is compared with its own sub-agents in its turn.
+// visit compares one sub-agent with what is demanded above it. What it has itself is compared with
+// its own sub-agents in its turn.
 func (w *walk) visit(m *schema.Member, demanded []demand) {
 	if w.seen[m] || m.Agent == nil {
 		return
@@ -161,7 +160,8 @@ func byTarget(gates []gate) [][]gate {
 	return all
 }
 
-// compare reports a sub-agent's entries for a target that, all together, let calls through which the demand would ask about.
+// compare reports a sub-agent's entries for a target that, all together, let calls through which
+// the demand would ask about.
 func (w *walk) compare(m *schema.Member, demanded gate, own []gate) {
 	asking := slices.DeleteFunc(slices.Clone(own), func(g gate) bool { return !g.asks() })
 	witness := ""

@@ -36,8 +36,9 @@ func dropped(t *testing.T, fsys fstest.MapFS) string {
 
 const child = ", local_agents: [{alias: child, source: child.agf.yaml}]"
 
-// TestE5_EveryToolOfTheSubAgentIsCompared, not the first that the demand meets alone; the same holds for skills, for servers
-// that one file lists under two aliases, and for what only a sub-agent further down has.
+// TestE5_EveryToolOfTheSubAgentIsCompared, not the first that the demand meets alone; the same
+// holds for skills, for servers that one file lists under two aliases, and for what only a
+// sub-agent further down has.
 func TestE5_EveryToolOfTheSubAgentIsCompared(t *testing.T) {
 	server := func(rest string) string { return "mcp_servers: [{alias: db, " + rest + "}]" }
 	for name, tt := range map[string]struct{ top, child, grandchild, want string }{

@@ -1,4 +1,5 @@
-// Package classificationnearmiss reports data classifications that are almost one of the common values.
+// Package classificationnearmiss reports data classifications that are almost one of the common
+// values.
 package classificationnearmiss
 
 import (
@@ -12,6 +13,9 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
+//go:embed rule.md
+var page string
+
 //go:embed bad.agf.yaml
 var bad string
 
@@ -21,13 +25,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "classification-near-miss", Title: "A data classification is almost a common one", Severity: diag.Warning,
-			Why: "`data_classification` is free text, and policies select agents by it, letter by letter. `Confidential` or `confidental` is a class of its own that no policy knows, " +
-				"so the agent slips out of governance without a word. The common values are `public`, `internal`, `confidential` and `restricted`.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, metadata.data_classification",
-		},
-		Agent: checkAgent, Policy: checkPolicy,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    checkAgent, Policy: checkPolicy,
 	}
 }
 

@@ -7,9 +7,11 @@ import (
 	"slices"
 
 	"github.com/assent-dev/assent/condition"
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.agf.yaml
 var bad string
@@ -20,13 +22,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "condition-implied", Title: "A condition group adds nothing to another", Severity: diag.Warning,
-			Why: "A list of groups is an OR. Where every call that matches one group matches another one as well, the first decides nothing: `amount` above 1000 is above 100 anyway. " +
-				"Most often AND was meant, or another argument. The finding points at both. Delete the group, or put what is to hold together into one.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, ConditionGroup (OR of ANDs)",
-		},
-		Agent: check, Policy: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check, Policy: check,
 	}
 }
 
@@ -46,7 +43,8 @@ func check(p *lint.Pass) {
 // maxGroups bounds the pairs of one condition; nobody reads longer ones.
 const maxGroups = 1_000
 
-// comparable lists the groups that are worth comparing: no other rule reports them, and what they match is known.
+// comparable lists the groups that are worth comparing: no other rule reports them, and what they
+// match is known.
 func comparable(p *lint.Pass, c lint.Condition) []*condition.Group {
 	if n := len(c.Groups); n < 2 || n > maxGroups {
 		return nil
@@ -62,7 +60,8 @@ func comparable(p *lint.Pass, c lint.Condition) []*condition.Group {
 	return list
 }
 
-// covering returns a group that makes the i-th superfluous, nil when there is none. Of two equal groups the later one is.
+// covering returns a group that makes the i-th superfluous, nil when there is none. Of two equal
+// groups the later one is.
 func covering(a lint.Analyzer, list []*condition.Group, i int) *condition.Group {
 	g := list[i]
 	for j, h := range list {
@@ -84,7 +83,8 @@ func sound(use condition.Use, g *condition.Group) bool {
 	return !slices.ContainsFunc(g.Matchers, func(m condition.Matcher) bool { return lint.Idle(&m) }) && len(g.Matchers) > 0 && lint.Readable(use, g)
 }
 
-// testsAllOf is the cheap half of the question: a group can only imply another one whose keys it tests too.
+// testsAllOf is the cheap half of the question: a group can only imply another one whose keys it
+// tests too.
 func testsAllOf(g, h *condition.Group) bool {
 	for _, m := range h.Matchers {
 		if !slices.ContainsFunc(g.Matchers, func(n condition.Matcher) bool { return n.Key == m.Key }) {

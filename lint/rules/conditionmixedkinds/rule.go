@@ -1,4 +1,5 @@
-// Package conditionmixedkinds reports policy conditions that meet calls of kinds that they can't test.
+// Package conditionmixedkinds reports policy conditions that meet calls of kinds that they can't
+// test.
 package conditionmixedkinds
 
 import (
@@ -7,10 +8,12 @@ import (
 	"slices"
 
 	"github.com/assent-dev/assent/condition"
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/policy"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.policy.yaml
 var bad string
@@ -21,14 +24,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "condition-mixed-kinds", Title: "A policy's condition meets calls that it can't test", Severity: diag.Warning,
-			Why: "Plain keys of a policy's condition read the arguments, `parent.input` keys the input of the agent that calls. A pure delegation has no arguments, and the call of a tool carries no parent's input. " +
-				"A rule that meets calls of both sorts may be certain of the one sort only; the finding is reported where the condition lets none of the other sort through, so that every such call of the agents that the policy governs goes to a person. " +
-				"Say which kinds are meant, and give the others a rule of their own.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "docs/contracts/policy.md",
-		},
-		Policy: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Policy:   check,
 	}
 }
 
@@ -47,8 +44,8 @@ type sort struct {
 	instead string
 }
 
-// sorts lists those that a match meets, none where one sort alone is meant. A match without kinds that has targets is left
-// alone: they may name tools only.
+// sorts lists those that a match meets, none where one sort alone is meant. A match without kinds
+// that has targets is left alone: they may name tools only.
 func sorts(m *policy.Match) []sort {
 	meets := func(k policy.Kind) bool { return len(m.Kinds) == 0 || slices.Contains(m.Kinds, k) }
 	if len(m.Kinds) == 0 && len(m.Targets) > 0 || len(m.Kinds) == 1 {
@@ -68,7 +65,8 @@ func sorts(m *policy.Match) []sort {
 	return all
 }
 
-// judge reports a rule that lets calls of one sort through and none of another, for want of what it tests.
+// judge reports a rule that lets calls of one sort through and none of another, for want of what it
+// tests.
 func judge(p *lint.Pass, r *policy.Rule) {
 	all := sorts(&r.Match)
 	through := make([]condition.Verdict, len(all))

@@ -6,9 +6,11 @@ import (
 	"fmt"
 
 	"github.com/assent-dev/assent/condition"
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.agf.yaml
 var bad string
@@ -19,13 +21,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "condition-unsatisfiable", Title: "A condition group can never match", Severity: diag.Error,
-			Why: "All tests of a group must hold at once. No value is above 10 and below 5, equal to a text and above a number, or on an empty list; such a group never matches, " +
-				"so the calls that it was written for run and nobody is asked. Put alternatives into groups of their own (a list of groups is an OR).",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, matchers",
-		},
-		Agent: check, Policy: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check, Policy: check,
 	}
 }
 

@@ -14,6 +14,9 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
+//go:embed rule.md
+var page string
+
 //go:embed bad.agf.yaml
 var bad string
 
@@ -23,14 +26,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "condition-vacuous", Title: "A condition lets no call through", Severity: diag.Warning,
-			Why: "There are no arguments for which this condition is false, so every call asks, and the tests decide nothing. The usual mistake is two exclusions in two groups: " +
-				"`env` is never both `dev` and `test`, so one of \"not dev\" OR \"not test\" always holds; `not_in: [dev, test]` is meant. People who are asked " +
-				"about everything stop reading. If every call is to ask, write `approval: true`.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, matchers",
-		},
-		Agent: check, Policy: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check, Policy: check,
 	}
 }
 
@@ -48,8 +45,8 @@ func check(p *lint.Pass) {
 	}
 }
 
-// toldElsewhere tells whether a group is the business of another rule: without args_match, with keys that can't be read, or with
-// empty matchers only.
+// toldElsewhere reports whether a group is the business of another rule: without args_match, with
+// keys that can't be read, or with empty matchers only.
 func toldElsewhere(use condition.Use, g *condition.Group) bool {
 	idle := !slices.ContainsFunc(g.Matchers, func(m condition.Matcher) bool { return !lint.Idle(&m) })
 	return g.NoArgsMatch || !lint.Readable(use, g) || len(g.Matchers) > 0 && idle
@@ -77,7 +74,8 @@ func report(p *lint.Pass, c lint.Condition) {
 	p.Report(c.Range, "one of these groups matches whatever the arguments are, so every call asks", mend...)
 }
 
-// exclusions finds the usual mistake, one exclusion of the same key in each group, and returns what is excluded.
+// exclusions finds the usual mistake, one exclusion of the same key in each group, and returns what
+// is excluded.
 func exclusions(e *condition.Expr) (key string, fields []string) {
 	for _, g := range e.Groups {
 		if len(g.Matchers) != 1 || key != "" && g.Matchers[0].Key != key {

@@ -1,4 +1,5 @@
-// Package delegationkey reports delegation conditions whose keys are no paths into the parent's input.
+// Package delegationkey reports delegation conditions whose keys are no paths into the parent's
+// input.
 package delegationkey
 
 import (
@@ -7,9 +8,11 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/condition"
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.agf.yaml
 var bad string
@@ -20,14 +23,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "delegation-key", Title: "A delegation condition tests something that is no field of the parent's input", Severity: diag.Error,
-			Why: "Whether to delegate is decided before the sub-agent gets any arguments, on the input of the agent that delegates. So keys are paths, " +
-				"`parent.input.<field>`. Any other key names nothing: its test is never certain, and delegations ask unless another test of the group is false; other runtimes may never ask. " +
-				"(A policy rule for delegation meets skill calls too, where plain keys read the skill's arguments: give those a rule of their own, with `kinds: [skill]`.)",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, HITL, delegation approval",
-		},
-		Agent: check, Policy: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check, Policy: check,
 	}
 }
 

@@ -1,4 +1,5 @@
-// Package denynamedodged reports servers whose tools a policy denies by name, and which another spelling of a name gets at.
+// Package denynamedodged reports servers whose tools a policy denies by name, and which another
+// spelling of a name gets at.
 package denynamedodged
 
 import (
@@ -7,12 +8,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.agf.yaml
 var bad string
@@ -23,14 +26,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "deny-name-dodged", Title: "Another spelling of a tool's name dodges a policy that denies it", Severity: diag.Warning,
-			Why: "A policy denies tools of this server by name, and the server has no allow-list: every name that the policy does not deny may be called. Names compare exactly here, and some servers fold them: they run `DROP_TABLE`, `drop_table ` or " +
-				"full-width letters as `drop_table`. A model that picks such a spelling passes the denial. List the tools that the agent needs in `allowed_tools`; whatever is not on the list is denied. " +
-				"Reported with a name in capital letters that the agent and its policies let through without a question.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "docs/contracts/policy.md",
-		},
-		Agent: check, NeedsPolicies: true,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check, NeedsPolicies: true,
 	}
 }
 

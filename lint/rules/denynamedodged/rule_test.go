@@ -13,8 +13,8 @@ import (
 
 func TestRule(t *testing.T) { linttest.Run(t, os.DirFS("."), Rule()) }
 
-// TestL8_DenialsByNameNeedAList: on a server without one another spelling of the name is called without a question, unless
-// the agent or a policy asks about it.
+// TestL8_DenialsByNameNeedAList: on a server without one another spelling of the name is called
+// without a question, unless the agent or a policy asks about it.
 func TestL8_DenialsByNameNeedAList(t *testing.T) {
 	const agent = `schema_version: "1.0.0"
 metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Files invoices.}

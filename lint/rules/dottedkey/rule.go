@@ -1,4 +1,5 @@
-// Package dottedkey reports nested arguments in the conditions of agents, which other runtimes may not see.
+// Package dottedkey reports nested arguments in the conditions of agents, which other runtimes may
+// not see.
 package dottedkey
 
 import (
@@ -7,9 +8,11 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/condition"
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.agf.yaml
 var bad string
@@ -20,14 +23,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "dotted-key", Title: "A condition tests a nested argument", Severity: diag.Warning,
-			Why: "Templates may show nested arguments, `{{tool_args.order.amount}}`; whether conditions may test them the standard does not say. assent reads `order.amount` as " +
-				"an argument of this very name, and else as `amount` in `order`. A runtime that knows plain names only finds nothing and may let the call through. Test a " +
-				"top-level argument, or silence this where all your runtimes read paths. In policies, which are assent's own, nested arguments are fine.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, HITL, condition keys (silent); docs/design/001-semantics.md",
-		},
-		Agent: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check,
 	}
 }
 

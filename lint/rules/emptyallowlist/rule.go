@@ -10,6 +10,9 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
+//go:embed rule.md
+var page string
+
 //go:embed bad.agf.yaml
 var bad string
 
@@ -19,13 +22,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "empty-allow-list", Title: "An allow-list is present and empty", Severity: diag.Warning,
-			Why: "The standard does not say what `allowed_tools: []` means, and runtimes read it in opposite ways: no tool, or every tool of the server. " +
-				"assent allows none. List what the agent needs; leave the field out if it may use everything.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, mcp_servers (silent)",
-		},
-		Agent: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check,
 	}
 }
 

@@ -6,9 +6,11 @@ import (
 	"fmt"
 
 	"github.com/assent-dev/assent/condition"
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.agf.yaml
 var bad string
@@ -19,13 +21,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "empty-matcher", Title: "A matcher tests nothing", Severity: diag.Warning,
-			Why: "`amount: {}` has no operator, so every value passes, and so does a call without the argument. `not_in: []` excludes nothing, so every value passes too. " +
-				"Write the test that is meant, or leave the argument out of the group.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, matchers (silent)",
-		},
-		Agent: check, Policy: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check, Policy: check,
 	}
 }
 

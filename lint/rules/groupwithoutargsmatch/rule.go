@@ -12,6 +12,9 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
+//go:embed rule.md
+var page string
+
 //go:embed bad.agf.yaml
 var bad string
 
@@ -21,12 +24,7 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "group-without-args-match", Title: "A condition group has no args_match", Severity: diag.Error,
-			Why: "A group tests arguments under `args_match`, and under nothing else. Without it there is nothing to test: assent takes the group as one that always matches and asks " +
-				"about every call, other runtimes may take it as one that never does. Mostly the name is misspelt, or the arguments stand one level too high.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, ConditionGroup (silent)",
-		},
+		RuleInfo: lint.Describe(page, bad, good),
 		Agent:    check, // in policies the JSON Schema demands args_match
 		Replaces: schema.UnknownField,
 	}

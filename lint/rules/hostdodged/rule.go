@@ -9,10 +9,12 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/condition"
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/value"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.agf.yaml
 var bad string
@@ -23,14 +25,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "host-dodged", Title: "Another spelling of an address dodges the condition", Severity: diag.Warning,
-			Why: "A pattern that wants the text to end in a host, `evil\\.com$`, is tested on the text of an argument, not on the address that it stands for. `https://evil.com/` leads to the same host and does not match, nor does `evil.com:443`, " +
-				"`evil.com.`, nor a text with an invisible character, `%2E` or `。` in it. Whoever writes the argument picks the spelling. Turn the condition round: `not_in` with the hosts that need no approval asks about everything else. " +
-				"Leaving the `$` out helps against what is put behind the host only. Reported for arguments whose names speak of addresses or hosts, with an address that the condition lets through.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, HITL, matchers, regex",
-		},
-		Agent: check, Policy: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check, Policy: check,
 	}
 }
 
@@ -94,7 +90,8 @@ func letsThrough(p *lint.Pass, c lint.Condition, key string, place []string, tex
 	return err == nil && truth == condition.False
 }
 
-// remaining is what a group still tests when one key is known; it is not possible when that fails already.
+// remaining is what a group still tests when one key is known; it is not possible when that fails
+// already.
 func remaining(p *lint.Pass, use condition.Use, g condition.Group, key string, known value.Value) (left condition.Group, possible bool) {
 	left.Range = g.Range
 	for _, m := range g.Matchers {
@@ -119,7 +116,8 @@ func anchored(pattern string) bool {
 	return strings.HasSuffix(pattern, "$") && !strings.HasSuffix(pattern, `\$`) || strings.HasSuffix(pattern, `\z`)
 }
 
-// speaksOfHosts reports whether one of the words of the last name in a key is one for addresses or hosts.
+// speaksOfHosts reports whether one of the words of the last name in a key is one for addresses or
+// hosts.
 func speaksOfHosts(key string) bool {
 	name := key[strings.LastIndexByte(key, '.')+1:]
 	return slices.ContainsFunc(words.FindAllString(name, -1), func(w string) bool {

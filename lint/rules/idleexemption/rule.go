@@ -5,10 +5,12 @@ import (
 	_ "embed"
 	"fmt"
 
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/schema"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.agf.yaml
 var bad string
@@ -19,13 +21,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "idle-exemption", Title: "An exemption lifts nothing", Severity: diag.Info,
-			Why: "`approval: false` lifts what a tool of an MCP server inherits from that server, and nothing else: local tools, agents, servers and skills inherit no approval, " +
-				"a remote agent's own gate stands whatever its skills say, and no file lifts what a policy demands. Leave the field out, or look for the approval that you thought is there.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, HITL, exemptions",
-		},
-		Agent: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check,
 	}
 }
 

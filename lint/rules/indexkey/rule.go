@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.policy.yaml
 var bad string
@@ -19,13 +21,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "index-key", Title: "A condition tests one element of a list", Severity: diag.Warning,
-			Why: "A number between dots is an index, as in templates: `lines.0.amount` reads the first element of `lines` and no other. A model can put what the condition is about into the second one, and is not asked. " +
-				"There is no key for every element. Test an argument outside of the list, such as a total or a count, or ask about every call.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "docs/design/001-semantics.md",
-		},
-		Agent: check, Policy: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check, Policy: check,
 	}
 }
 

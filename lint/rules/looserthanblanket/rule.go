@@ -1,4 +1,5 @@
-// Package looserthanblanket reports tools whose condition asks less often than their server's approval.
+// Package looserthanblanket reports tools whose condition asks less often than their server's
+// approval.
 package looserthanblanket
 
 import (
@@ -11,6 +12,9 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
+//go:embed rule.md
+var page string
+
 //go:embed bad.agf.yaml
 var bad string
 
@@ -20,14 +24,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "looser-than-blanket", Title: "A tool asks less often than its server demands", Severity: diag.Warning,
-			Why: "A tool's own approval takes the place of its server's, also where it asks less. With conditions on both sides that is easy to overlook: " +
-				"the finding shows a call that the server's approval would ask about and the tool's lets through. Widen the tool's condition, or say " +
-				"`approval: false` if the tool is meant to be exempt. A condition under a server's unconditional approval is an exception in plain sight and only an info.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, HITL, approvals of MCP servers",
-		},
-		Agent: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check,
 	}
 }
 
@@ -66,8 +64,9 @@ func compare(p *lint.Pass, s *schema.MCPServer, t *schema.ToolRef) {
 		lint.Related(s.Approval.Range, "the approval that it takes the place of"), lint.Soften(severity))
 }
 
-// together is the condition under which one of the entries of a tool at least asks: the strictest counts when it is listed
-// twice. dodges is false when one always asks, or inherits the server's approval.
+// together is the condition under which one of the entries of a tool at least asks: the strictest
+// counts when it is listed twice. dodges is false when one always asks, or inherits the server's
+// approval.
 func together(s *schema.MCPServer, name string) (own *condition.Expr, dodges bool) {
 	own = &condition.Expr{}
 	for _, t := range lint.Entries(s.AllowedTools) {

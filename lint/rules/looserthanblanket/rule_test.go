@@ -11,7 +11,8 @@ import (
 
 func TestRule(t *testing.T) { linttest.Run(t, os.DirFS("."), Rule()) }
 
-// TestE6_EntriesOfOneToolCountTogether: of a tool that is listed twice the strictest entry counts, and it is reported once.
+// TestE6_EntriesOfOneToolCountTogether: of a tool that is listed twice the strictest entry counts,
+// and it is reported once.
 func TestE6_EntriesOfOneToolCountTogether(t *testing.T) {
 	const agent = `schema_version: "1.0.0"
 metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Files invoices.}

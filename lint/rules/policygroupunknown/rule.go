@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/lint"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.policy.yaml
 var bad string
@@ -20,15 +22,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "policy-group-unknown", Title: "A policy asks a group that nobody is in", Severity: diag.Error,
-			Why: "A request goes to the people of the groups that a rule names. Where nobody is in the group, mostly because its name is " +
-				"misspelt, nobody is told, nobody may answer, and every such call expires. Checked against the people.yaml that `--people` " +
-				"names: a group is known when somebody is in it, or when the file lists it under `groups`, so that sign-ins may bring it. " +
-				"The people of the examples are mara (sre, leads, finance, heads), omar (sre, finance, heads) and ines (leads).",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "docs/contracts/people.md",
-		},
-		Policy: check, NeedsPeople: true,
+		RuleInfo: lint.Describe(page, bad, good),
+		Policy:   check, NeedsPeople: true,
 	}
 }
 

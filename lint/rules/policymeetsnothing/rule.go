@@ -13,6 +13,9 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
+//go:embed rule.md
+var page string
+
 //go:embed bad.policy.yaml
 var bad string
 
@@ -22,14 +25,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "policy-meets-nothing", Title: "A policy meets nothing of the agents that are checked with it", Severity: diag.Warning,
-			Why: "`targets` and `servers` name tools, skills, agents and servers as the agents' files do, and the selector `agents` names agents by their metadata. A name that no file has gates nothing: the rule is dead, and the calls that it was written for run without a question. " +
-				"Reported when agents and policies are checked together, for rules that no call of an agent under the policy (or of its sub-agents) can meet, for a selector that selects none of them, and for a name in a list that is almost one of theirs. " +
-				"Not reported: policies that no agent given names, denials by pattern, which may be written for what comes later, and whatever the files leave open (a server without allow-list, a sub-agent that stands in no file).",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "docs/contracts/policy.md",
-		},
-		Policy: check, NeedsFleet: true,
+		RuleInfo: lint.Describe(page, bad, good),
+		Policy:   check, NeedsFleet: true,
 	}
 }
 
@@ -60,7 +57,8 @@ func (j *judge) met(m policy.Match) bool {
 	return slices.ContainsFunc(j.subjects, func(s lint.Subject) bool { return s.Meets(&m) })
 }
 
-// rule reports the names that make a rule meet nothing; of a rule that meets something those that are almost right.
+// rule reports the names that make a rule meet nothing; of a rule that meets something those that
+// are almost right.
 func (j *judge) rule(r *policy.Rule, match *yamldoc.Node) {
 	m := r.Match
 	kinds := policy.Match{Kinds: m.Kinds}

@@ -10,6 +10,9 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
+//go:embed rule.md
+var page string
+
 //go:embed bad.agf.yaml
 var bad string
 
@@ -19,13 +22,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "policy-ref-repeated", Title: "A governance policy is named twice", Severity: diag.Error,
-			Why: "Naming a policy once is enough. Where one mention requires it and the other does not, nobody can tell whether the agent may run without it; " +
-				"assent takes it as required. Often the second was meant to be another policy. Two equal mentions are a warning.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, GovernancePolicyRef",
-		},
-		Agent: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check,
 	}
 }
 

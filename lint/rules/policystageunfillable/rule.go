@@ -12,6 +12,9 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
+//go:embed rule.md
+var page string
+
 //go:embed bad.policy.yaml
 var bad string
 
@@ -21,17 +24,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "policy-stage-unfillable", Title: "A stage asks for more people than there are", Severity: diag.Error,
-			Why: "All stages of a rule are filled by different people. So nine of finance can't be found in a group of two, nor two of finance " +
-				"and one of the heads where the same two people hold both groups. Such a call can only be denied, or expire. Checked for each " +
-				"rule against the people.yaml that `--people` names, with all who may stand in. The requester, the principal and the agent's " +
-				"owners may not answer and are not known here, so leave room for them. A warning where the file lists the group under " +
-				"`groups`, since sign-ins may bring more people. The people of the examples are mara (sre, leads, finance, heads), omar " +
-				"(sre, finance, heads) and ines (leads).",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "docs/contracts/people.md",
-		},
-		Policy: check, NeedsPeople: true,
+		RuleInfo: lint.Describe(page, bad, good),
+		Policy:   check, NeedsPeople: true,
 	}
 }
 

@@ -12,6 +12,9 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
+//go:embed rule.md
+var page string
+
 //go:embed bad.agf.yaml
 var bad string
 
@@ -21,13 +24,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "prompt-variable", Title: "A prompt template names something that is no input field", Severity: diag.Warning,
-			Why: "`user_prompt_template` is no message template: `{{field}}` reads a field of the agent's own input, as `interface.input` declares it. Variables of approvals, such as " +
-				"`tool_args` or `parent.input.x`, do not exist there, nor does logic; what is not found is left out, and the model works without it.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, agf.react, user_prompt_template",
-		},
-		Agent: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check,
 	}
 }
 

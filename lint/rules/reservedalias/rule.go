@@ -1,4 +1,5 @@
-// Package reservedalias reports aliases of sub-agents that mean something else in an execution policy.
+// Package reservedalias reports aliases of sub-agents that mean something else in an execution
+// policy.
 package reservedalias
 
 import (
@@ -9,6 +10,9 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
+//go:embed rule.md
+var page string
+
 //go:embed bad.agf.yaml
 var bad string
 
@@ -18,13 +22,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "reserved-alias", Title: "A sub-agent has a name with a meaning of its own", Severity: diag.Warning,
-			Why: "In paths `parent` is the agent itself, so `parent.output.x` never reads a sub-agent of that alias. In `output_from` the words `last`, `first` and `merge` are " +
-				"strategies, so an agent of that name is meant only in the long form. Give the sub-agent another alias.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, path expressions and output_from",
-		},
-		Agent: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check,
 	}
 }
 

@@ -6,9 +6,11 @@ import (
 	"fmt"
 
 	"github.com/assent-dev/assent/condition"
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.agf.yaml
 var bad string
@@ -19,13 +21,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "route-unreachable", Title: "A route can never be taken", Severity: diag.Warning,
-			Why: "The first route that matches is taken. Where an earlier `when` holds for every input of a later one, the later agent never runs. Put the special case first, " +
-				"or narrow the general one. (An empty `args_match` matches everything: fine for the last route, though `default_agent` says it better.)",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, agf.conditional",
-		},
-		Agent: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check,
 	}
 }
 

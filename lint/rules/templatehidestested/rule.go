@@ -1,4 +1,5 @@
-// Package templatehidestested reports messages that show none of the arguments that decide whether to ask.
+// Package templatehidestested reports messages that show none of the arguments that decide whether
+// to ask.
 package templatehidestested
 
 import (
@@ -8,10 +9,12 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/condition"
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/template"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.agf.yaml
 var bad string
@@ -22,13 +25,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "template-hides-tested", Title: "The message shows none of the arguments that its condition tests", Severity: diag.Warning,
-			Why: "Somebody is asked because of an argument, and the message speaks of another one: `operation` is tested, `query` is shown. The approver " +
-				"does not see why the question came, and may approve what the condition was written against. Show at least one tested argument, or all of them with `{{tool_args}}`. (Not reported where arguments must equal one value, which the message can say in words.)",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, HITL, matchers and messages",
-		},
-		Agent: check, Policy: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check, Policy: check,
 	}
 }
 
@@ -48,7 +46,8 @@ func check(p *lint.Pass) {
 	}
 }
 
-// showable reports whether some message of the site has a variable for the argument: none of a skill's shows the parent's input.
+// showable reports whether some message of the site has a variable for the argument: none of a
+// skill's shows the parent's input.
 func showable(s *lint.Site, key string) bool {
 	name := variable(s.Use, key)
 	return slices.ContainsFunc(s.Contexts, func(ctx template.Context) bool {
@@ -70,11 +69,11 @@ func matchers(s *lint.Site) []condition.Matcher {
 	return all
 }
 
-// varies tells whether an argument that matches can have several values. One that equals a literal is known to whoever wrote the
-// message.
+// varies reports whether an argument that matches can have several values. One that equals a
+// literal is known to whoever wrote the message.
 func varies(m condition.Matcher) bool { return !m.Literal }
 
-// shown tells whether a variable shows the argument, something in it or something around it.
+// shown reports whether a variable shows the argument, something in it or something around it.
 func shown(use condition.Use, key string, t *template.Template) bool {
 	want := variable(use, key)
 	return slices.ContainsFunc(t.Refs(), func(ref template.Ref) bool {

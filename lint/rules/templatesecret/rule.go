@@ -7,9 +7,11 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.agf.yaml
 var bad string
@@ -20,13 +22,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "template-secret", Title: "A message shows an argument that sounds like a secret", Severity: diag.Warning,
-			Why: "Messages go to chats, mails and logs, and stay there. An argument called `password` or `api_key` should not. Show what the approver needs to decide; " +
-				"a policy can also redact the argument everywhere with `arguments: {redact: [password]}`.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, HITL, matchers and messages",
-		},
-		Agent: check, Policy: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check, Policy: check,
 	}
 }
 
@@ -63,7 +60,7 @@ func fold(r rune) rune {
 	return unicode.ToLower(r)
 }
 
-// sounds tells whether a name ends like one of a secret: client_secret, but not secret_count.
+// sounds reports whether a name ends like one of a secret: client_secret, but not secret_count.
 func sounds(name string) bool {
 	for _, end := range [...]string{
 		"password", "passwd", "passphrase", "secret", "secretkey", "apikey", "privatekey", "accesskey", "accesstoken", "authtoken", "bearertoken",

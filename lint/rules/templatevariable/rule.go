@@ -11,6 +11,9 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
+//go:embed rule.md
+var page string
+
 //go:embed bad.agf.yaml
 var bad string
 
@@ -20,14 +23,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "template-variable", Title: "A message template names a variable that has no value here", Severity: diag.Error,
-			Why: "Which variables exist depends on what is approved: tools have `tool_name` and `tool_args`, skills `skill_id` and `skill_args`, delegations `parent.input`. " +
-				"A name that has no value is left empty, so the approver reads a sentence with a hole in it. A name that no catalog has is a warning, " +
-				"since a runtime may add some of its own.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, HITL, template variables",
-		},
-		Agent: check, Policy: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check, Policy: check,
 	}
 }
 
@@ -41,7 +38,8 @@ func check(p *lint.Pass) {
 	}
 }
 
-// judge reports a variable that fits none of the contexts. In a policy rule that meets several kinds of calls one is enough.
+// judge reports a variable that fits none of the contexts. In a policy rule that meets several
+// kinds of calls one is enough.
 func judge(p *lint.Pass, contexts []template.Context, at diag.Range, name string) {
 	best := template.Unknown
 	for _, ctx := range contexts {

@@ -4,9 +4,11 @@ package tightenonlyoff
 import (
 	_ "embed"
 
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 )
+
+//go:embed rule.md
+var page string
 
 //go:embed bad.agf.yaml
 var bad string
@@ -17,13 +19,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "tighten-only-off", Title: "The tighten-only invariant is switched off", Severity: diag.Warning,
-			Why: "With `tighten_only_invariant: false` a runtime may let sub-agents and policies loosen what this agent demands; the standard does not say how far. " +
-				"assent never does: approvals are a union whatever the field says. Leave it at its default, so that it is the same everywhere.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, constraints.tighten_only_invariant",
-		},
-		Agent: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check,
 	}
 }
 

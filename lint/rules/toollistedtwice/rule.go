@@ -10,6 +10,9 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
+//go:embed rule.md
+var page string
+
 //go:embed bad.agf.yaml
 var bad string
 
@@ -19,13 +22,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "tool-listed-twice", Title: "A tool or skill stands twice in an allow-list", Severity: diag.Error,
-			Why: "Which of the two entries holds is not written anywhere: the first, the last, or both. assent lets the stricter one count. " +
-				"Keep one entry, with the approval that is meant. Without approvals it is only a repetition, and a warning.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, McpToolRef (silent)",
-		},
-		Agent: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check,
 	}
 }
 

@@ -13,6 +13,9 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
+//go:embed rule.md
+var page string
+
 //go:embed bad.agf.yaml
 var bad string
 
@@ -22,13 +25,8 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: diag.RuleInfo{
-			ID: "undeclared-input", Title: "A path reads an input that the interface does not declare", Severity: diag.Warning,
-			Why: "`parent.input.<field>` reads the agent's own input, whose fields `interface.input` lists. A field that is not there is missing at run time: a condition on it is never " +
-				"certain, so every delegation asks, a message shows a gap, a sub-agent gets nothing. Correct the name, or declare the field.",
-			Bad: lint.Sample(bad), Good: lint.Sample(good), Spec: "Agent Format, interface and path expressions",
-		},
-		Agent: check,
+		RuleInfo: lint.Describe(page, bad, good),
+		Agent:    check,
 	}
 }
 

@@ -210,7 +210,7 @@ func (w *world) ask(tool, args string) *approval.Request {
 func (w *world) open(call *resolve.Call) *approval.Request {
 	w.t.Helper()
 	out, err := w.service.Open(w.t.Context(), approval.OpenInput{Tenant: tenant, Asker: approval.Asker{Token: "ci"}, Agent: agentID, Call: call})
-	if err != nil || out.Outcome != approval.OpenPending {
+	if err != nil || out.Outcome != resolve.Ask {
 		w.t.Fatalf("open: %+v, %v", out, err)
 	}
 	return out.Request

@@ -1,0 +1,317 @@
+package jsonmsg
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/value"
+)
+
+// Two readers could disagree about each of these texts.
+func TestCheckRefuses(t *testing.T) {
+	for text, want := range map[string]value.ErrorCode{
+		``:                           value.Syntax,
+		`{"a":tru}`:                  value.Syntax,
+		`{"a":01}`:                   value.Syntax,
+		`{"a":1}{}`:                  value.TrailingData,
+		`{"a":1,"a":2}`:              value.DuplicateKey,
+		`[{"a":{"b":1,"\u0062":2}}]`: value.DuplicateKey,
+		"{\"a\":\"\xff\"}":           value.InvalidUTF8,
+		`{"a":"\ud800"}`:             value.LoneSurrogate,
+		`{"\udc00":1}`:               value.LoneSurrogate,
+		`[1e999]`:                    value.NumberRange,
+		strings.Repeat("[", 129) + strings.Repeat("]", 129): value.TooDeep,
+	} {
+		_, err := Check([]byte(text), Limits())
+		var bad *value.Error
+		if !errors.As(err, &bad) || bad.Code != want {
+			t.Errorf("%.40s: %v, want %s", text, err, want)
+		}
+		if fields := Read([]byte(text), Limits()); fields.Err() == nil || fields.Has("a") {
+			t.Errorf("%.40s: something is read of it", text)
+		}
+	}
+}
+
+// What a message says where something is wrong.
+func TestFieldsSayWhere(t *testing.T) {
+	cases := []struct {
+		text string
+		read func(Fields)
+		want string
+	}{
+		{`[]`, func(f Fields) {}, "expected an object, found an array"},
+		{`{"a":7}`, func(f Fields) { f.Text("a") }, "a: expected a string, found a number"},
+		{`{}`, func(f Fields) { f.Need("a") }, "a: expected a string, found nothing"},
+		{`{"a":null}`, func(f Fields) { f.Need("a") }, "a: expected a string, found nothing"},
+		{`{"a":""}`, func(f Fields) { f.NonEmpty("a") }, "a: expected a string, found none"},
+		{`{"a":1}`, func(f Fields) { f.Bool("a") }, "a: expected true or false, found a number"},
+		{`{"a":1.0}`, func(f Fields) {
+			f.Int("a", 0, 9)
+		}, "a: expected a whole number from 0 to 9, in digits, found a number"},
+		{`{"a":1e0}`, func(f Fields) {
+			f.Int("a", 0, 9)
+		}, "a: expected a whole number from 0 to 9, in digits, found a number"},
+		{`{"a":-0}`, func(f Fields) {
+			f.Int("a", 0, 9)
+		}, "a: expected a whole number from 0 to 9, in digits, found a number"},
+		{`{"a":10}`, func(f Fields) {
+			f.Int("a", 0, 9)
+		}, "a: expected a whole number from 0 to 9, in digits, found a number"},
+		{`{"a":99999999999999999999}`, func(f Fields) {
+			f.Int("a", 0, 9)
+		}, "a: expected a whole number from 0 to 9, in digits, found a number"},
+		{`{"a":{"b":[{},{"c":true}]}}`, func(f Fields) {
+			for _, b := range f.Object("a").Objects("b") {
+				b.Text("c")
+			}
+		}, "a.b[1].c: expected a string, found a boolean"},
+		{`{"a":[1]}`, func(f Fields) { f.Objects("a") }, "a[0]: expected an object, found a number"},
+		{`{"a":{}}`, func(f Fields) { f.Objects("a") }, "a: expected an array, found an object"},
+		{`{}`, func(f Fields) { f.Required("a") }, "a: expected an object, found nothing"},
+		{`{"a":"x","b":1}`, func(f Fields) {
+			f.Text("a")
+			f.Text("b")
+			f.Bool("a")
+		}, "b: expected a string, found a number"},
+		{`{"a":[1,2,3]}`, func(f Fields) {
+			for range f.Elements("a", 2) {
+			}
+		}, "a: expected at most 2 elements"},
+	}
+	for _, c := range cases {
+		fields := Read([]byte(c.text), Limits())
+		c.read(fields)
+		if err := fields.Err(); err == nil || err.Error() != c.want {
+			t.Errorf("%s: %v, want %s", c.text, err, c.want)
+		}
+	}
+}
+
+func TestFieldsRead(t *testing.T) {
+	fields := Read([]byte(` {"t" : "\u0041\n", "b":true, "n":-7, "raw": [ 1.50 ], "none":null, "list":["x",{}]} `), Limits())
+	if s := fields.Text("t"); s != "A\n" {
+		t.Errorf("%q", s)
+	}
+	if is := fields.Bool("b"); is == nil || !*is {
+		t.Error(is)
+	}
+	if n := fields.Int("n", -7, 0); n != -7 {
+		t.Error(n)
+	}
+	if raw := fields.Raw("raw"); string(raw) != "[ 1.50 ]" {
+		t.Errorf("%s", raw)
+	}
+	if raw, there := fields.Given("none"); !there || string(raw) != "null" || fields.Has("none") || fields.Optional("none") != nil {
+		t.Errorf("%s", raw)
+	}
+	paths := []string{}
+	for path, raw := range fields.Elements("list", 2) {
+		paths = append(paths, path+" "+string(raw))
+	}
+	if !reflect.DeepEqual(paths, []string{`list[0] "x"`, `list[1] {}`}) {
+		t.Error(paths)
+	}
+	if err := fields.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Of a message that is not sound, what stands beside the mistake can still be told.
+func TestSalvage(t *testing.T) {
+	fields := Salvage([]byte(`{"id":"x","args":{"a":tru,"b":"\ud800"},"other":1,"other":2}`), Limits(), "id", "args")
+	if fields.Err() == nil || fields.Text("id") != "x" || string(fields.Raw("args")) != `{"a":tru,"b":"\ud800"}` || fields.Has("other") {
+		t.Error(fields.Err(), fields.Members())
+	}
+	for _, text := range []string{`{"id":"x","id":"y"}`, `{"id":"x","\u0069d":"y"}`, `{"id":"x"`, `{"id":"x"}{}`} {
+		if fields := Salvage([]byte(text), Limits(), "id"); fields.Err() == nil || fields.Has("id") {
+			t.Errorf("%s: %v", text, fields.Members())
+		}
+	}
+}
+
+func TestReadString(t *testing.T) {
+	for raw, want := range map[string]string{`""`: "", ` "a\"b\u00e9\ud83d\ude00" `: "a\"bé😀"} {
+		if got, ok := ReadString(raw); !ok || got != want {
+			t.Errorf("%s: %q, %v", raw, got, ok)
+		}
+	}
+	for _, raw := range []string{``, ` `, `a`, `"`, `"a`, `"a"b`, `"a" "b"`, `"\ud800"`, `"\ude00\ud83d"`, "\"\xff\"", `"\x"`, "\"\n\"", `7`, `null`} {
+		if got, ok := ReadString(raw); ok || got != "" {
+			t.Errorf("%s: %q", raw, got)
+		}
+	}
+}
+
+// A value that nobody reads is passed over.
+func TestCursorPasses(t *testing.T) {
+	text := `{"a":[1,{"b":2},"]"],"c":{"d":[]},"e":5}`
+	c := NewCursor([]byte(text), text)
+	var names []string
+	for name := range c.Members() {
+		names = append(names, name)
+		if name != "a" {
+			continue
+		}
+		for i := range c.Elements() {
+			if i == 1 {
+				at := c.Skip()
+				names = append(names, text[at.From:at.To])
+			}
+		}
+	}
+	if !reflect.DeepEqual(names, []string{"a", `{"b":2}`, "c", "e"}) || c.End() != len(text) {
+		t.Error(names, c.End())
+	}
+}
+
+func TestTakeAndPut(t *testing.T) {
+	for _, c := range []struct{ object, name, taken, rest string }{
+		{`{}`, "a", "", `{}`},
+		{` { "a" : 1 } `, "a", "1", ""},
+		{`{"a": 1 , "b":2}`, "a", "1", `{"b":2}`},
+		{`{"a":1, "b" :[2] ,"c":3}`, "b", "[2]", `{"a":1 ,"c":3}`},
+		{`{"a":1,"\u0062":2}`, "b", "2", `{"a":1}`},
+		{`[1]`, "a", "", `[1]`},
+		{``, "a", "", ``},
+	} {
+		taken, rest := Take([]byte(c.object), c.name)
+		if string(taken) != c.taken || string(rest) != c.rest {
+			t.Errorf("%s: %s, %s", c.object, taken, rest)
+		}
+	}
+	for object, want := range map[string]string{
+		``:               `{"k":7}`,
+		`null`:           `{"k":7}`,
+		`{ }`:            `{"k":7}`,
+		`{"a":1 }`:       `{"a":1,"k":7 }`,
+		`{"k":1, "b":2}`: `{"b":2,"k":7}`,
+	} {
+		if got := Put([]byte(object), "k", []byte("7")); string(got) != want {
+			t.Errorf("%s: %s", object, got)
+		}
+	}
+}
+
+func TestWriter(t *testing.T) {
+	out, err := Object(func(w *Writer) {
+		w.Member("s", "<&>\u2028\"\\\n\x01")
+		w.Optional("left out", "")
+		w.Name("b").Bool(true)
+		w.Name("n").Int(-7)
+		w.Name("f").Float(1.5)
+		w.Name("raw").Raw([]byte(`{ "x": 1.0 }`))
+		w.Name("list").Strings([]string{"a", "b"})
+		w.Name("in").Object(func(w *Writer) {})
+		w.Name("of").List(2, func(w *Writer, i int) { w.Int(int64(i)) })
+		w.Splice([]byte(` {"y":[ 2 ]} `))
+		w.Splice([]byte(`{}`))
+	})
+	want := `{"s":"<&>` + "\u2028" + `\"\\\n\u0001","b":true,"n":-7,"f":1.5,"raw":{ "x": 1.0 },"list":["a","b"],"in":{},"of":[0,1],"y":[ 2 ]}`
+	if err != nil || string(out) != want {
+		t.Errorf("%s, %v", out, err)
+	}
+	w := Append([]byte("before "))
+	w.Strings(nil)
+	if string(w.Text) != "before []" {
+		t.Errorf("%s", w.Text)
+	}
+}
+
+// Nothing that is put in can become a member of its own.
+func TestWriterRefuses(t *testing.T) {
+	for want, fill := range map[string]func(*Writer){
+		"a: expected JSON":  func(w *Writer) { w.Name("a").Raw([]byte(`1,"b":2`)) },
+		"b: expected JSON":  func(w *Writer) { w.Name("b").Raw(nil) },
+		"c: expected UTF-8": func(w *Writer) { w.Member("c", "\xff") },
+		"d: expected a number that JSON has": func(w *Writer) {
+			zero := 0.0
+			w.Name("d").Float(1 / zero)
+		},
+		"the caller's": func(w *Writer) {
+			w.Fail(errors.New("the caller's"))
+			w.Member("e", "\xff")
+		},
+	} {
+		out, err := Object(fill)
+		if err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if !json.Valid(out) {
+			t.Errorf("%s", out)
+		}
+	}
+}
+
+func TestMarshal(t *testing.T) {
+	if out, err := Marshal(map[string]string{"a": "<&>"}); err != nil || string(out) != `{"a":"<&>"}` {
+		t.Errorf("%s, %v", out, err)
+	}
+	if _, err := Marshal(func() {}); err == nil {
+		t.Error("a function is no JSON")
+	}
+}
+
+// What is written is what encoding/json reads, and what we read again.
+func TestStringsComeBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.String().Draw(t, "text")
+		raw := AppendString(nil, s)
+		var other string
+		if err := json.Unmarshal(raw, &other); err != nil || other != s {
+			t.Fatalf("%s: %q, %v", raw, other, err)
+		}
+		if again, ok := ReadString(raw); !ok || again != s || String(string(raw)) != s {
+			t.Fatalf("%s: %q", raw, again)
+		}
+	})
+}
+
+// Objects are split into the members that encoding/json finds in them, and taken
+// apart and put together without other changes.
+func FuzzMembers(f *testing.F) {
+	for _, seed := range []string{`{}`, ` { "a" : [1,{"b":"]}"}] , "\u0062":"x\\\"," } `, `{"a":1.50,"":null,"\ud83d\ude00":{}}`, `[]`, `"a"`} {
+		f.Add([]byte(seed), "a")
+	}
+	f.Fuzz(func(t *testing.T, text []byte, name string) {
+		name = strings.ToValidUTF8(name, "?")
+		kind, err := Check(text, Limits())
+		fields := Read(text, Limits())
+		if (err == nil && kind == value.Object) != (fields.Err() == nil) {
+			t.Fatalf("%v and %v", err, fields.Err())
+		}
+		Salvage(text, Limits(), name)
+		ReadString(text)
+		if fields.Err() != nil {
+			return
+		}
+
+		want := map[string]json.RawMessage{}
+		if err := json.Unmarshal(text, &want); err != nil || len(want) != len(fields.Members()) {
+			t.Fatalf("encoding/json: %v, %d members", err, len(want))
+		}
+		for _, m := range fields.Members() {
+			if string(want[m.Name]) != string(m.Raw) {
+				t.Fatalf("%q: %s and %s", m.Name, m.Raw, want[m.Name])
+			}
+		}
+
+		taken, rest := Take(text, name)
+		if string(taken) != string(want[name]) {
+			t.Fatalf("%q: took %s, not %s", name, taken, want[name])
+		}
+		if rest != nil {
+			if _, err := Check(rest, Limits()); err != nil || Get(rest, name) != nil {
+				t.Fatalf("%s: %v", rest, err)
+			}
+		}
+		if put := Put(text, name, []byte("[0]")); !json.Valid(put) || string(Get(put, name)) != "[0]" {
+			t.Fatalf("%q: put into %s gives %s", name, text, put)
+		}
+	})
+}
