@@ -59,7 +59,7 @@ func newBothSides(t *testing.T, change ...func(*gateway.Config)) *bothSides {
 	confMust(t, err)
 	b.cfg = runtime.Config{
 		Common: rap.Common{
-			Records: openRecords(t), Room: "runtime", Key: bytes.Repeat([]byte{9}, 32), Poll: 10 * time.Millisecond, People: b.desk,
+			Records: openRecords(t), Namespace: "runtime", Key: bytes.Repeat([]byte{9}, 32), Poll: 10 * time.Millisecond, People: b.desk,
 			Plan: func(context.Context) (*resolve.Plan, error) { return agent, nil },
 		},
 		Servers: []runtime.Server{{

@@ -35,6 +35,8 @@ func confUnreadable() map[string]string {
 		"no JSON":              `{"id":%[1]s,"selected":0`,
 		"bad UTF-8":            "{\"id\":%[1]s,\"selected\":0,\"x\":\"\xff\"}",
 		"nothing":              ``,
+		"a huge integer":       `{"id":%[1]s,"selected":18446744073709551616}`,
+		"too long":             `{"id":%[1]s,"selected":0,"x":"` + strings.Repeat("x", 64<<10) + `"}`,
 	}
 }
 

@@ -41,7 +41,7 @@ func newEventsWorld(t *testing.T) *eventsWorld {
 	t.Cleanup(w.callees.Close)
 	w.confHouse = confGatewayOf(t, []*confRuntime{w.runtime}, func(cfg *gateway.Config) {
 		w.up = runtime.UpstreamConfig{Common: cfg.Common, Server: runtime.Server{Name: "behind", Peer: peer.Config{URL: w.tool.URL}}, CallbackURL: w.callees.URL + "/up"}
-		w.up.Room += "/upstream"
+		w.up.Namespace += "/upstream"
 		w.behind(t, cfg)
 	})
 	t.Cleanup(func() { w.halt() })

@@ -213,7 +213,7 @@ func confGatewayOf(t *testing.T, runtimes []*confRuntime, change ...func(*gatewa
 	confMust(t, err)
 	h.cfg = gateway.Config{
 		Common: rap.Common{
-			Records: rap.NewMemory(), Room: "house", Key: bytes.Repeat([]byte{7}, 32), Poll: 10 * time.Millisecond, Now: h.clock.Now,
+			Records: rap.NewMemory(), Namespace: "house", Key: bytes.Repeat([]byte{7}, 32), Poll: 10 * time.Millisecond, Now: h.clock.Now,
 			Plan:   func(context.Context) (*resolve.Plan, error) { return plan, nil },
 			Log:    slog.New(slog.NewTextHandler(&h.said, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			Record: h.record,

@@ -60,7 +60,7 @@ func gatewayProcess() error {
 	schema := json.RawMessage(`{"type":"object"}`)
 	g, err := gateway.New(gateway.Config{
 		Common: rap.Common{
-			Records: &confDoomed{Records: db, life: &life}, Room: "house", Key: bytes.Repeat([]byte{7}, 32), Poll: 10 * time.Millisecond,
+			Records: &confDoomed{Records: db, life: &life}, Namespace: "house", Key: bytes.Repeat([]byte{7}, 32), Poll: 10 * time.Millisecond,
 			Now:  func() time.Time { return time.Now().Add(life.Ahead) },
 			Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil },
 		},

@@ -49,7 +49,7 @@ func runtimeProcess() error {
 	}
 	rt, err := runtime.New(runtime.Config{
 		Common: rap.Common{
-			Records: h.store, Room: confRoom, Key: confKey(), People: h.desk(), Poll: 20 * time.Millisecond,
+			Records: h.store, Namespace: confRoom, Key: confKey(), People: h.desk(), Poll: 20 * time.Millisecond,
 			Now:  func() time.Time { return time.Now().Add(spec.Ahead) },
 			Plan: func(context.Context) (*resolve.Plan, error) { return h.plan, nil }, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		},

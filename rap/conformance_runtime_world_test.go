@@ -85,7 +85,7 @@ func moreWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 	plan := clerkPlan(t, runtimeAgent)
 	w.cfg = runtime.Config{
 		Common: rap.Common{
-			Records: rap.NewMemory(), Room: confRoom, Key: confKey(), People: w.desk, Poll: 10 * time.Millisecond, Now: time.Now,
+			Records: rap.NewMemory(), Namespace: confRoom, Key: confKey(), People: w.desk, Poll: 10 * time.Millisecond, Now: time.Now,
 			Plan:   func(context.Context) (*resolve.Plan, error) { return plan, nil },
 			Record: w.said.record, Log: slog.New(slog.NewTextHandler(w.said, nil)),
 		},

@@ -118,7 +118,7 @@ func ackGateway(t *testing.T, u *loadUser, change func(*gateway.Config)) string 
 	run := func(context.Context, rap.Job) (rap.Outcome, error) { return rap.Outcome{Text: "done"}, nil }
 	cfg := gateway.Config{
 		Common: rap.Common{
-			Records: openRecords(t), Room: "load", Key: bytes.Repeat([]byte{7}, 32), Poll: 20 * time.Millisecond,
+			Records: openRecords(t), Namespace: "load", Key: bytes.Repeat([]byte{7}, 32), Poll: 20 * time.Millisecond,
 			Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil },
 		},
 		Name: "toolkeeper", PublicURL: "http://" + front.Listener.Addr().String(), Rate: 1 << 20,

@@ -22,7 +22,8 @@ type slaughter struct {
 // TestLoadKilled: either side is killed with SIGKILL at random moments. No operation runs twice, every call has one end, which it keeps, and nothing
 // is stuck: what was lost on its way ends at its deadline and never ran.
 func TestLoadKilled(t *testing.T) {
-	s := &slaughter{t: t, ids: loadIDs(loadCalls), ends: map[string]runtime.Call{}}
+	size := loadSizes()
+	s := &slaughter{t: t, ids: loadIDs(size.calls), ends: map[string]runtime.Call{}}
 	s.runtime = newLoaded(t, func(l *loadLife) { l.People = 1 })
 	s.gateway = newLoaded(t, func(l *loadLife) { l.Gateway, l.Sync, l.Other = true, true, s.runtime.life.Own })
 	s.runtime.life.Other = s.gateway.life.Own
@@ -46,24 +47,25 @@ func TestLoadKilled(t *testing.T) {
 		}
 		tally[s.holds(id, end)]++
 	}
-	t.Logf("%d kills in %v, all over after %v: %v", loadKills, killed, time.Since(start), tally)
-	if len(s.ends) != loadCalls || tally["done"] == 0 || tally["denied"] == 0 {
-		t.Errorf("%d of %d calls ended: %v", len(s.ends), loadCalls, tally)
+	t.Logf("%d kills in %v, all over after %v: %v", size.kills, killed, time.Since(start), tally)
+	if len(s.ends) != size.calls || tally["done"] == 0 || tally["denied"] == 0 {
+		t.Errorf("%d of %d calls ended: %v", len(s.ends), size.calls, tally)
 	}
 }
 
 // kills makes the calls while processes die.
 func (s *slaughter) kills() {
+	size := loadSizes()
 	random := rand.New(rand.NewPCG(11, 13))
-	made, all := make(chan string, loadCalls), make(chan struct{})
+	made, all := make(chan string, size.calls), make(chan struct{})
 	go func() {
 		defer close(all)
 		for id := range made {
 			s.invokes(id)
 		}
 	}()
-	for n := range loadKills {
-		for _, id := range s.ids[loadCalls*n/loadKills : loadCalls*(n+1)/loadKills] {
+	for n := range size.kills {
+		for _, id := range s.ids[size.calls*n/size.kills : size.calls*(n+1)/size.kills] {
 			made <- id
 		}
 		<-time.After(time.Duration(random.IntN(250)) * time.Millisecond)

@@ -83,7 +83,7 @@ func loadProcess() error {
 func (l *loadLife) common(db store.Records, file string) (rap.Common, error) {
 	plan, err := confPlan(file, strings.ReplaceAll(confToolsPolicy, "acme.tools", "acme.none"))
 	return rap.Common{
-		Records: db, Room: "load", Key: bytes.Repeat([]byte{7}, 32), Poll: 100 * time.Millisecond,
+		Records: db, Namespace: "load", Key: bytes.Repeat([]byte{7}, 32), Poll: 100 * time.Millisecond,
 		Now:  func() time.Time { return time.Now().Add(l.Ahead) },
 		Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil },
 	}, err
@@ -215,12 +215,12 @@ func (d *loadDesk) Answer(_ context.Context, ref string) (hold.Answer, error) {
 	return hold.Answer{State: hold.Chosen, Selected: int(loadChance("choice of "+ref, 2)), By: "ann"}, nil
 }
 
-// loadAnswered tells whether people answer at all.
+// loadAnswered reports whether people answer at all.
 func loadAnswered(ref string, people uint64) bool {
 	return people > 0 && uint64(loadChance("interest in "+ref, time.Duration(people))) == 0
 }
 
-// ripe tells whether people have had their time.
+// ripe reports whether people have had their time.
 func (d *loadDesk) ripe(ref string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

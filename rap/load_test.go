@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -25,6 +26,22 @@ const (
 	loadThreads = 400       // goroutines that a side may have, however many calls it has
 	loadShare   = 5         // one choice of so many is answered; that the others wait is counted
 )
+
+// loadSize says how much a load test makes wait, and how many processes it kills.
+type loadSize struct {
+	pending int // choices that wait
+	calls   int // that go through while processes are killed
+	kills   int
+}
+
+// loadSizes are small by default. ASSENT_LOAD=full measures what docs/design/006-rap.md and bench/README.md claim.
+func loadSizes() loadSize {
+	if os.Getenv("ASSENT_LOAD") == "full" {
+		return loadSize{pending: 10_000, calls: 200, kills: 32}
+	}
+
+	return loadSize{pending: 500, calls: 60, kills: 8}
+}
 
 // loadUser is the other side of many calls: of a gateway the runtime with its user, of a runtime the tool.
 type loadUser struct {
@@ -221,7 +238,7 @@ func loadCosts(t *testing.T, side string, before, after loadCost) {
 	t.Helper()
 	grown := int64(after.Memory) - int64(before.Memory)
 	t.Logf("RESULT %s: %d choices wait at %.1f MB more of heap and stacks (%.1f MB in all), %d goroutines, %.1f MB resident (%.1f MB before)",
-		side, loadPending, float64(grown)/1e6, float64(after.Memory)/1e6, after.Goroutines, float64(after.Resident)/1e6, float64(before.Resident)/1e6)
+		side, loadSizes().pending, float64(grown)/1e6, float64(after.Memory)/1e6, after.Goroutines, float64(after.Resident)/1e6, float64(before.Resident)/1e6)
 	if grown > loadMemory {
 		t.Errorf("%s: the choices cost %d bytes", side, grown)
 	}
@@ -232,14 +249,15 @@ func loadCosts(t *testing.T, side string, before, after loadCost) {
 
 // TestLoadGateway: ten thousand calls wait for their users, at the cost of rows; the gateway is killed; the next one takes every answer.
 func TestLoadGateway(t *testing.T) {
+	pending := loadSizes().pending
 	u := newLoadUser(t)
 	g := newLoaded(t, func(l *loadLife) { l.Gateway, l.Other = true, u.server.URL })
 	g.start()
-	ids, before, start := loadIDs(loadPending), g.cost(), time.Now()
+	ids, before, start := loadIDs(pending), g.cost(), time.Now()
 	lap := func(what string) { t.Logf("%s after %v", what, time.Since(start).Round(time.Millisecond)) }
 	u.invokes(g.life.Own, ids)
 	lap("acknowledged")
-	u.awaits("the questions", loadPending, 0)
+	u.awaits("the questions", pending, 0)
 	lap("asked")
 	loadCosts(t, "gateway", before, g.cost())
 	g.reborn(time.Minute)
@@ -249,7 +267,7 @@ func TestLoadGateway(t *testing.T) {
 		u.must(u.urlOf(id), wire.Answer{ID: id, Selected: int(loadChance(id, 2))}.Append(nil))
 	})
 	lap("answered")
-	u.awaits("the results", loadPending, len(some))
+	u.awaits("the results", pending, len(some))
 	lap("ended")
 	loadEach(rest, func(id string) {
 		if !g.alive(id) {
@@ -271,13 +289,14 @@ func TestLoadGateway(t *testing.T) {
 
 // TestLoadRuntime: the same of a runtime. While it is dead people answer some of what it asked them; the rest stays as it was.
 func TestLoadRuntime(t *testing.T) {
+	pending := loadSizes().pending
 	u := newLoadUser(t)
 	r := newLoaded(t, func(l *loadLife) { l.Other = u.server.URL })
 	r.start()
-	ids, before, start := loadIDs(loadPending), r.cost(), time.Now()
+	ids, before, start := loadIDs(pending), r.cost(), time.Now()
 	lap := func(what string) { t.Logf("%s after %v", what, time.Since(start).Round(time.Millisecond)) }
 	loadEach(ids, func(id string) { u.must(r.life.Own+"/test/invoke?id="+id, nil) })
-	u.awaits("the invocations", loadPending, 0)
+	u.awaits("the invocations", pending, 0)
 	lap("sent")
 	loadEach(ids, func(id string) { u.must(u.urlOf(id), u.choice(id)) })
 	asked := r.asks(ids)
@@ -287,7 +306,7 @@ func TestLoadRuntime(t *testing.T) {
 	r.life.People = loadShare
 	r.reborn(time.Minute)
 	lap("killed, and back")
-	u.awaits("the answers", loadPending, len(some))
+	u.awaits("the answers", pending, len(some))
 	lap("answered")
 	text := "done"
 	loadEach(some, func(id string) {

@@ -20,8 +20,8 @@ func NewMemory() store.Records {
 	return &memory{records: map[memoryName]store.Record{}, aliases: map[memoryName]string{}}
 }
 
-// memoryName is a key or an alias in its room.
-type memoryName struct{ room, of string }
+// memoryName is a key or an alias in its namespace.
+type memoryName struct{ namespace, of string }
 
 type memory struct {
 	mu      sync.Mutex
@@ -58,13 +58,13 @@ func (m *memory) forget(r store.Record) {
 	delete(m.aliases, memoryName{r.Room, r.Alias})
 }
 
-func (m *memory) DeleteRecord(ctx context.Context, room, key string, version int64) error {
+func (m *memory) DeleteRecord(ctx context.Context, namespace, key string, version int64) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("delete record: %w", err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r, found := m.records[memoryName{room, key}]
+	r, found := m.records[memoryName{namespace, key}]
 	if !found || r.Version != version {
 		return fmt.Errorf("delete record: %w", approval.ErrVersion)
 	}
@@ -72,21 +72,21 @@ func (m *memory) DeleteRecord(ctx context.Context, room, key string, version int
 	return nil
 }
 
-func (m *memory) Record(ctx context.Context, room, key string) (store.Record, error) {
-	return m.get(ctx, room, func() string { return key })
+func (m *memory) Record(ctx context.Context, namespace, key string) (store.Record, error) {
+	return m.get(ctx, namespace, func() string { return key })
 }
 
-func (m *memory) RecordByAlias(ctx context.Context, room, alias string) (store.Record, error) {
-	return m.get(ctx, room, func() string { return m.aliases[memoryName{room, alias}] }) // no record has the key ""
+func (m *memory) RecordByAlias(ctx context.Context, namespace, alias string) (store.Record, error) {
+	return m.get(ctx, namespace, func() string { return m.aliases[memoryName{namespace, alias}] }) // no record has the key ""
 }
 
-func (m *memory) get(ctx context.Context, room string, key func() string) (store.Record, error) {
+func (m *memory) get(ctx context.Context, namespace string, key func() string) (store.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return store.Record{}, fmt.Errorf("read record: %w", err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r, found := m.records[memoryName{room, key()}]
+	r, found := m.records[memoryName{namespace, key()}]
 	if !found {
 		return store.Record{}, fmt.Errorf("record: %w", approval.ErrNotFound)
 	}
@@ -99,29 +99,29 @@ func lentRecord(r store.Record) store.Record {
 	return r
 }
 
-func (m *memory) ListRecords(ctx context.Context, room, prefix, after string, limit int) ([]store.Record, error) {
-	if err := cmp.Or(ctx.Err(), store.CheckRecordList(room, prefix, after, limit)); err != nil {
+func (m *memory) ListRecords(ctx context.Context, namespace, prefix, after string, limit int) ([]store.Record, error) {
+	if err := cmp.Or(ctx.Err(), store.CheckRecordList(namespace, prefix, after, limit)); err != nil {
 		return nil, fmt.Errorf("list records: %w", err)
 	}
-	return m.list(room, limit, func(r store.Record) bool { return strings.HasPrefix(r.Key, prefix) && r.Key > after }, byRecordKey), nil
+	return m.list(namespace, limit, func(r store.Record) bool { return strings.HasPrefix(r.Key, prefix) && r.Key > after }, byRecordKey), nil
 }
 
-func (m *memory) DueRecords(ctx context.Context, room string, now time.Time, limit int) ([]store.Record, error) {
-	if err := cmp.Or(ctx.Err(), store.CheckRecordList(room, "", "", limit)); err != nil {
+func (m *memory) DueRecords(ctx context.Context, namespace string, now time.Time, limit int) ([]store.Record, error) {
+	if err := cmp.Or(ctx.Err(), store.CheckRecordList(namespace, "", "", limit)); err != nil {
 		return nil, fmt.Errorf("list due records: %w", err)
 	}
 	come := func(r store.Record) bool { return !r.Due.IsZero() && !r.Due.After(now) }
-	return m.list(room, limit, come, func(a, b store.Record) int { return cmp.Or(a.Due.Compare(b.Due), byRecordKey(a, b)) }), nil
+	return m.list(namespace, limit, come, func(a, b store.Record) int { return cmp.Or(a.Due.Compare(b.Due), byRecordKey(a, b)) }), nil
 }
 
 func byRecordKey(a, b store.Record) int { return strings.Compare(a.Key, b.Key) }
 
-func (m *memory) list(room string, limit int, wanted func(store.Record) bool, order func(a, b store.Record) int) []store.Record {
+func (m *memory) list(namespace string, limit int, wanted func(store.Record) bool, order func(a, b store.Record) int) []store.Record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []store.Record
 	for n, r := range m.records {
-		if n.room == room && wanted(r) {
+		if n.namespace == namespace && wanted(r) {
 			out = append(out, r)
 		}
 	}

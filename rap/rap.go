@@ -16,9 +16,9 @@ import (
 
 // Common is what both sides need.
 type Common struct {
-	Records store.Records // where calls are kept
-	Room    string        // name of this side's records, different for every Runtime and Gateway on one store
-	Key     []byte        // 32 secret bytes that seal the records (they hold arguments, callback URLs and response URLs)
+	Records   store.Records // where calls are kept
+	Namespace string        // name of this side's records, different for every Runtime and Gateway on one store
+	Key       []byte        // 32 secret bytes that seal the records (they hold arguments, callback URLs and response URLs)
 	// Plan returns the agent's rules as of now. An error lets nothing run.
 	Plan func(ctx context.Context) (*resolve.Plan, error)
 	// People is where people answer. A Gateway that asks runtimes only needs none.

@@ -103,7 +103,7 @@ func withTools(t *testing.T, tools *toolServer) *harness {
 	var err error
 	ours, err = runtime.New(runtime.Config{
 		Common: rap.Common{
-			Records: h.store, Room: "tools", Key: make([]byte, 32), Now: h.clock.Now, Poll: 20 * time.Millisecond,
+			Records: h.store, Namespace: "tools", Key: make([]byte, 32), Now: h.clock.Now, Poll: 20 * time.Millisecond,
 			Plan: func(ctx context.Context) (*resolve.Plan, error) {
 				c, err := h.plans.Plan(ctx, "acme", "desk")
 				if err != nil {

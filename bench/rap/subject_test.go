@@ -89,7 +89,7 @@ func newWorld(t *testing.T) *world {
 	w.url = "http://" + front.Listener.Addr().String()
 	g, err := gateway.New(gateway.Config{
 		Common: rap.Common{
-			Records: records(t), Room: "bench", Key: bytes.Repeat([]byte{7}, 32),
+			Records: records(t), Namespace: "bench", Key: bytes.Repeat([]byte{7}, 32),
 			Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil },
 		},
 		Name: "Bank", PublicURL: w.url, Within: time.Hour, Rate: 1 << 20,

@@ -65,7 +65,7 @@ func serveGateway(ctx context.Context, cfg config.Gateway, log io.Writer, ready 
 // standalone is what the gateway works with when there is no service in this process.
 func standalone(cfg config.Gateway, s store.Store, agents *plans.Plans, key keyfile.Key, logs *slog.Logger) (rap.Common, error) {
 	common := rap.Common{
-		Records: s, Room: "rap/gateway/" + cfg.Name, Key: key.RAP, Now: time.Now, Log: logs,
+		Records: s, Namespace: "rap/gateway/" + cfg.Name, Key: key.RAP, Now: time.Now, Log: logs,
 		Plan: func(ctx context.Context) (*resolve.Plan, error) {
 			c, err := agents.Plan(ctx, ownTenant, cfg.Agent)
 			if err != nil {
@@ -86,7 +86,7 @@ func standalone(cfg config.Gateway, s store.Store, agents *plans.Plans, key keyf
 		if err != nil {
 			return common, fmt.Errorf("server_token_file: %w", err)
 		}
-		as := gateway.CallerAsker(common.Room, gateway.Caller{Name: caller.Name})
+		as := gateway.CallerAsker(common.Namespace, gateway.Caller{Name: caller.Name})
 		if clients[as.Token], err = client.New(cfg.Server, token, client.Options{UserAgent: "assent/" + term.Version}); err != nil {
 			return common, err
 		}

@@ -77,7 +77,7 @@ func (a *app) place(tenant, kind, name string) (path, room string, err error) {
 // common is what both sides of a tenant work with.
 func (a *app) common(tenant, agent, room string) rap.Common {
 	return rap.Common{
-		Records: a.store, Room: room, Key: a.key.RAP, Now: time.Now, Log: a.log.With("tenant", tenant, "room", room),
+		Records: a.store, Namespace: room, Key: a.key.RAP, Now: time.Now, Log: a.log.With("tenant", tenant, "room", room),
 		People: hold.Service(a.service, a.store, hold.Place{Tenant: tenant, Agent: agent, Inbox: a.base.String()}),
 		Plan:   func(ctx context.Context) (*resolve.Plan, error) { return a.planOf(ctx, tenant, agent) },
 		Record: func(ctx context.Context, event, subject, actor string, facts map[string]any) error {
@@ -258,7 +258,7 @@ func (g *mountedGateway) upstream(ctx context.Context, mux *http.ServeMux, cfg *
 	for i, s := range all {
 		path := fmt.Sprintf("/upstream/%d", i)
 		common := cfg.Common
-		common.Room += "/upstream/" + s.Name
+		common.Namespace += "/upstream/" + s.Name
 		u, err := runtime.Upstream(ctx, runtime.UpstreamConfig{Common: common, Server: s, CallbackURL: cfg.PublicURL + path})
 		if err != nil {
 			return fmt.Errorf("upstream %s: %w: its operations are read at the start, so it must be there before", s.Name, err)

@@ -18,7 +18,6 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/keyfile"
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/server/auth"
 	"github.com/assent-dev/assent/server/directory"
 	"github.com/assent-dev/assent/store"
@@ -182,7 +181,7 @@ func (r *restoring) endSignIns(ctx context.Context, tenants []string) error {
 
 // endCalls deletes RAP calls on their way, and what users allowed for a session.
 func (r *restoring) endCalls(ctx context.Context) error {
-	rooms, err := r.Rooms(ctx, rap.RoomPrefix)
+	rooms, err := r.Rooms(ctx, rap.NamespacePrefix)
 	if err != nil {
 		return err
 	}
@@ -203,7 +202,7 @@ func (r *restoring) endRoom(ctx context.Context, room string) error {
 		}
 		for _, record := range all {
 			after = record.Key
-			keep, err := gateway.OutlivesRestore(r.key.RAP, record)
+			keep, err := rap.OutlivesRestore(r.key.RAP, record)
 			if err != nil {
 				return err
 			}

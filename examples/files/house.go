@@ -66,7 +66,7 @@ func listeners() (tools, agents net.Listener, err error) {
 
 // gateway is the tool's side: one operation, and whom it may be called by.
 func (h *house) gateway(ctx context.Context, common rap.Common, dir string, at, agents net.Listener) (err error) {
-	common.Room = "files"
+	common.Namespace = "files"
 	if common.Plan, err = planOf("files.agf.yaml", filesFile); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func writeFile(dir string) rap.Operation {
 
 // startRuntime is the agent's side: whose tools it calls, and who answers what they ask.
 func (h *house) startRuntime(ctx context.Context, common rap.Common, tools, at net.Listener, u *user) (err error) {
-	common.Room, common.People = "writer", hold.NewLocal(u.ask, nil)
+	common.Namespace, common.People = "writer", hold.NewLocal(u.ask, nil)
 	if common.Plan, err = planOf("writer.agf.yaml", writerFile); err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (p *slowPeople) Ask(_ context.Context, key string, _ hold.Question) (string
 }
 
 func (p *slowPeople) Answer(context.Context, string) (hold.Answer, error) {
-	return hold.Answer{State: hold.AnswerOpen}, nil
+	return hold.Answer{State: hold.Pending}, nil
 }
 
 func (p *slowPeople) Cancel(_ context.Context, ref, _ string) error {

@@ -80,7 +80,7 @@ func layers() []layer {
 		{"server/auth", 11},
 		{"server/inbox", 12},
 		{"server/witness", 11},
-		{"rap/internal/*", 10},
+		{"rap/internal/*", 11},
 		{"rap", 11},
 		{"rap/runtime", 12},
 		{"rap/gateway", 12},

@@ -9,7 +9,6 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/durable"
-	"github.com/assent-dev/assent/rap/internal/kept"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
@@ -55,7 +54,7 @@ func (g *Gateway) asked(ctx context.Context, token string) (*record, error) {
 	if token == "" || len(token) > longestToken {
 		return nil, nil
 	}
-	alias := kept.Hash(token)
+	alias := durable.Hash(token)
 	r, err := g.engine.ByAlias(ctx, alias)
 	switch {
 	case errors.Is(err, approval.ErrNotFound):

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/durable"
-	"github.com/assent-dev/assent/rap/internal/kept"
+	"github.com/assent-dev/assent/rap/internal/names"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
@@ -101,7 +101,7 @@ func plainPath(r rune) rune {
 
 // waiting puts a question whose token is known.
 func (h *house) waiting(t *testing.T) (r *record, token string) {
-	token, alias := kept.NewToken()
+	token, alias := names.NewToken()
 	r = &record{
 		Key:       callKey("runtime", token, "c"),
 		Alias:     alias,

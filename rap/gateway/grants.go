@@ -11,7 +11,6 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/durable"
-	"github.com/assent-dev/assent/rap/internal/kept"
 )
 
 // SessionGrant is an allowance that a user gave for a session: any arguments of one operation, as
@@ -40,7 +39,7 @@ type sessionGrant struct {
 
 // grantKey places the grant that an answer to a call makes: below its session, once.
 func grantKey(call string, c *call) string {
-	return threadPrefix(c.Caller, c.root()) + kept.Hash("grant of " + call)[:32]
+	return threadPrefix(c.Caller, c.root()) + durable.Hash("grant of " + call)[:32]
 }
 
 func grantID(key string) string {
@@ -229,12 +228,12 @@ func (g *Gateway) Revoke(ctx context.Context, id string) error {
 }
 
 func (g *Gateway) recordGrant(ctx context.Context, event string, s *sessionGrant) error {
-	err := g.cfg.Record(ctx, event, s.ID, cmp.Or(s.Asker.Token, g.cfg.Room), map[string]any{
+	err := g.cfg.Record(ctx, event, s.ID, cmp.Or(s.Asker.Token, g.cfg.Namespace), map[string]any{
 		"caller":    s.Caller,
 		"person":    s.Asker.Person,
 		"principal": s.User,
 		"operation": s.Operation,
-		"session":   kept.Hash(s.Session),
+		"session":   durable.Hash(s.Session),
 		"uses":      s.Uses,
 		"max_uses":  s.MaxUses,
 		"ended":     s.Ended,

@@ -23,7 +23,7 @@ func (h *house) grant(id, op, args string, edits ...invoking) {
 	h.runtime.result(id)
 }
 
-// asks tells whether a call is asked about; it ends it.
+// asks reports whether a call is asked about; it ends it.
 func (h *house) asks(id, op, args string, edits ...invoking) bool {
 	h.t.Helper()
 	h.mustInvoke(id, op, args, edits...)

@@ -311,7 +311,7 @@ func newHouse(t testing.TB, edit func(*Config)) *house {
 	}
 	h.cfg = Config{
 		Common: rap.Common{
-			Records: rap.NewMemory(), Room: "gw", Key: bytes.Repeat([]byte{7}, 32), Poll: 20 * time.Millisecond,
+			Records: rap.NewMemory(), Namespace: "gw", Key: bytes.Repeat([]byte{7}, 32), Poll: 20 * time.Millisecond,
 			Plan:   func(context.Context) (*resolve.Plan, error) { return h.rules(), nil },
 			Now:    h.now,
 			Log:    slog.New(slog.NewTextHandler(guarded{&h.mu, h.log}, nil)),

@@ -16,7 +16,7 @@ import (
 func TestChecksItsConfiguration(t *testing.T) {
 	for name, edit := range map[string]func(*Config){
 		"no records":         func(c *Config) { c.Records = nil },
-		"no room":            func(c *Config) { c.Room = "" },
+		"no room":            func(c *Config) { c.Namespace = "" },
 		"no plan":            func(c *Config) { c.Plan = nil },
 		"a short key":        func(c *Config) { c.Key = c.Key[:16] },
 		"ask whom":           func(c *Config) { c.Ask = "everybody" },
@@ -177,7 +177,7 @@ func TestServesNothingElse(t *testing.T) {
 	}
 }
 
-// Notices are answered alike whatever they are about, but nobody else's are heard (L2, L3).
+// Notices are answered alike whatever they are about, but nobody else's are heard.
 func TestHearsNotices(t *testing.T) {
 	h := newHouse(t, nil)
 	h.mustInvoke("c1", "write", `{}`)

@@ -40,7 +40,7 @@ func (g *Gateway) invoke(w http.ResponseWriter, req *http.Request, c *caller) {
 		return
 	}
 	r := g.received(c, &in, digest)
-	if err != nil { // its sender can be told by a result (T21)
+	if err != nil { // its sender can be told by a result
 		g.misfit(r, "the invocation is not valid: "+err.Error())
 	}
 	g.keep(w, req, r)

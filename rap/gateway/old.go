@@ -7,7 +7,6 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/durable"
-	"github.com/assent-dev/assent/rap/internal/kept"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -33,7 +32,7 @@ func readOld(r store.Record, text []byte) (*record, error) {
 	now := &record{Asker: old.Asker, Arguments: old.Args, Stop: old.Stop, Part: old.call}
 	now.Part.Heard = old.Phase != "received"
 	now.Part.Until = time.Time{}
-	word := &durable.Approval{Ref: old.Held, Key: "rap-" + kept.Hash(r.Key), Binding: old.Ground.Binding}
+	word := &durable.Approval{Ref: old.Held, Key: "rap-" + durable.Hash(r.Key), Binding: old.Ground.Binding}
 	if old.Held != "" {
 		now.Asked = 1
 		now.Approval = word

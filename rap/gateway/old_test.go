@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/rap/internal/kept"
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/rap/internal/names"
 )
 
 // oldRecord is a call as the version before wrote it, of which the phase and what belongs to it are filled in.
@@ -46,11 +47,11 @@ func TestCallsOfTheVersionBeforeGoOn(t *testing.T) {
 				b.asked["apr_old"] = &hold.Held{Ref: "apr_old", State: c.held}
 			})
 			text := fmt.Sprintf(oldRecord, c.phase, h.runtime.url(), h.binding(t), c.more)
-			v, err := kept.New[json.RawMessage](h.cfg.Records, h.cfg.Room, h.cfg.Key, "calls")
+			v, err := durable.NewVault[json.RawMessage](names.Sealing(h.cfg.Records, h.cfg.Namespace, h.cfg.Key), "calls")
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := &kept.Doc[json.RawMessage]{Key: callKey("runtime", "thread", "c1"), Body: json.RawMessage(text)}
+			d := &durable.Doc[json.RawMessage]{Key: callKey("runtime", "thread", "c1"), Body: json.RawMessage(text)}
 			d.Due = h.now().Add(-time.Second)
 			if c.phase == "delivered" {
 				d.Due = time.Time{}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -140,51 +139,4 @@ func (s *story) end() {
 		s.runtime.until("a result of "+id, func() bool { s.pass(time.Minute); return len(s.runtime.results(id)) > 0 })
 	}
 	s.holds()
-}
-
-// TestGatewayManyAtOnce has a hundred calls with equal ids in many threads answered all at once (T34).
-func TestManyAtOnce(t *testing.T) {
-	h := newHouse(t, nil)
-	var all sync.WaitGroup
-	for i := range 100 {
-		all.Go(func() {
-			id, thread := fmt.Sprint("c", i%10), fmt.Sprint("t", i/10)
-			h.mustInvoke(id, "write", fmt.Sprintf(`{"n":%d}`, i), in(thread))
-			var q *wire.Choice
-			h.runtime.until("a question", func() bool {
-				for _, cb := range h.runtime.all() {
-					if c, ok := cb.(*wire.Choice); ok && c.ID == id && c.GroupID == thread {
-						q = c
-					}
-				}
-				return q != nil
-			})
-			h.answer(q, []int{0, 2}[i%2])
-		})
-	}
-	all.Wait()
-	h.runtime.until("all results", func() bool {
-		n := 0
-		for _, cb := range h.runtime.all() {
-			if _, ok := cb.(*wire.Result); ok {
-				n++
-			}
-		}
-		return n == 100
-	})
-	for _, cb := range h.runtime.all() {
-		if r, ok := cb.(*wire.Result); ok {
-			var thread, id int
-			if _, err := fmt.Sscanf(r.GroupID+" "+r.ID, "t%d c%d", &thread, &id); err != nil {
-				t.Fatal(err)
-			}
-			want := "Error: the user denied this call"
-			if i := thread*10 + id; i%2 == 0 {
-				want = fmt.Sprintf(`did write {"n":%d}`, i)
-			}
-			if *r.Text != want {
-				t.Errorf("%s of %s: %q", r.ID, r.GroupID, *r.Text)
-			}
-		}
-	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/policy"
-	"github.com/assent-dev/assent/rap/internal/kept"
+	"github.com/assent-dev/assent/rap/internal/names"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
@@ -47,7 +47,7 @@ func (g *Gateway) await(r *record, j *judged) {
 // pose makes a question the call's own, with the token that answers it.
 func (g *Gateway) pose(r *record, q *question, within time.Duration, message *wire.Choice) {
 	c := &r.Part
-	token, alias := kept.NewToken()
+	token, alias := names.NewToken()
 	message.GroupID = c.Thread
 	message.ID = c.ID
 	message.CallID = c.CallID

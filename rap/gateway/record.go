@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/internal/durable"
-	"github.com/assent-dev/assent/rap/internal/kept"
+	"github.com/assent-dev/assent/rap/internal/names"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
@@ -99,16 +99,18 @@ const (
 )
 
 // root is the thread that is the session.
-func (c *call) root() string { return kept.RootOf(c.Thread, c.Ancestors) }
+func (c *call) root() string { return names.Root(c.Thread, c.Ancestors) }
 
 // callKey places a call. Ids are opaque texts of any content, so their hashes stand for them.
-func callKey(caller, thread, id string) string { return threadPrefix(caller, thread) + kept.Hash(id) }
-
-func threadPrefix(caller, thread string) string {
-	return callerPrefix(caller) + kept.Hash(thread) + "/"
+func callKey(caller, thread, id string) string {
+	return threadPrefix(caller, thread) + durable.Hash(id)
 }
 
-func callerPrefix(caller string) string { return kept.Hash(caller) + "/" }
+func threadPrefix(caller, thread string) string {
+	return callerPrefix(caller) + durable.Hash(thread) + "/"
+}
+
+func callerPrefix(caller string) string { return durable.Hash(caller) + "/" }
 
 // digestOf identifies what was sent: whatever differs makes another call of it.
 func digestOf(in *wire.Invocation) (string, error) {

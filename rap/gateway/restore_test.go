@@ -7,21 +7,21 @@ import (
 
 	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/internal/kept"
+	"github.com/assent-dev/assent/rap/internal/names"
 	"github.com/assent-dev/assent/store"
 )
 
 // sealed puts a document into a vault of a room, and returns its record.
-func sealed[T any](t *testing.T, records store.Records, key []byte, room, kind string, d kept.Doc[T]) store.Record {
+func sealed[T any](t *testing.T, records store.Records, key []byte, room, kind string, d durable.Doc[T]) store.Record {
 	t.Helper()
-	v, err := kept.New[T](records, room, key, kind)
+	v, err := durable.NewVault[T](names.Sealing(records, room, key), kind)
 	if err == nil {
 		err = v.Put(t.Context(), &d)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := records.Record(t.Context(), v.Room, d.Key)
+	r, err := records.Record(t.Context(), room+"/"+kind, d.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,10 +33,10 @@ func TestM1_OnlyCallsThatHadEndedOutliveARestore(t *testing.T) {
 	records, key, soon := rap.NewMemory(), bytes.Repeat([]byte{7}, 32), time.Now().Add(time.Hour)
 	const gateway, runtime = "rap/gateway/desk", "rap/runtime/desk"
 	call := func(name string, state durable.State, due time.Time) store.Record {
-		return sealed(t, records, key, gateway, "calls", kept.Doc[record]{Key: name, Due: due, Body: record{State: state}})
+		return sealed(t, records, key, gateway, "calls", durable.Doc[record]{Key: name, Due: due, Body: record{State: state}})
 	}
 	old := func(name, phase string, due time.Time) store.Record {
-		return sealed(t, records, key, gateway, "calls", kept.Doc[oldCall]{Key: name, Due: due, Body: oldCall{Phase: phase}})
+		return sealed(t, records, key, gateway, "calls", durable.Doc[oldCall]{Key: name, Due: due, Body: oldCall{Phase: phase}})
 	}
 	for name, c := range map[string]struct {
 		record store.Record
@@ -50,18 +50,18 @@ func TestM1_OnlyCallsThatHadEndedOutliveARestore(t *testing.T) {
 		"held before":       {old("f", "held", soon), false},
 		"done before":       {old("g", "done", soon), true},
 		"delivered before":  {old("h", "delivered", time.Time{}), true},
-		"a session's grant": {sealed(t, records, key, gateway, "grants", kept.Doc[sessionGrant]{Key: "a"}), false},
-		"a reference":       {sealed(t, records, key, gateway, "refs", kept.Doc[struct{}]{Key: "a"}), true},
-		"sent to a tool":    {sealed(t, records, key, runtime, "calls", kept.Doc[struct{}]{Key: "a", Due: soon}), false},
-		"answered":          {sealed(t, records, key, runtime, "calls", kept.Doc[struct{}]{Key: "b"}), true},
-		"news under way":    {sealed(t, records, key, runtime, "events", kept.Doc[struct{}]{Key: "a", Due: soon}), false},
+		"a session's grant": {sealed(t, records, key, gateway, "grants", durable.Doc[sessionGrant]{Key: "a"}), false},
+		"a reference":       {sealed(t, records, key, gateway, "refs", durable.Doc[struct{}]{Key: "a"}), true},
+		"sent to a tool":    {sealed(t, records, key, runtime, "calls", durable.Doc[struct{}]{Key: "a", Due: soon}), false},
+		"answered":          {sealed(t, records, key, runtime, "calls", durable.Doc[struct{}]{Key: "b"}), true},
+		"news under way":    {sealed(t, records, key, runtime, "events", durable.Doc[struct{}]{Key: "a", Due: soon}), false},
 	} {
-		stays, err := OutlivesRestore(key, c.record)
+		stays, err := rap.OutlivesRestore(key, c.record)
 		if err != nil || stays != c.want {
 			t.Errorf("%s: stays %v, %v, want %v", name, stays, err, c.want)
 		}
 	}
-	if stays, err := OutlivesRestore(bytes.Repeat([]byte{8}, 32), call("i", durable.Ended, soon)); err == nil || stays {
+	if stays, err := rap.OutlivesRestore(bytes.Repeat([]byte{8}, 32), call("i", durable.Ended, soon)); err == nil || stays {
 		t.Errorf("with another key: stays %v, %v", stays, err)
 	}
 }
@@ -70,7 +70,7 @@ func TestM1_OnlyCallsThatHadEndedOutliveARestore(t *testing.T) {
 func TestUsers4_2_RecordsAreSealedAnewForANewKey(t *testing.T) {
 	records, before, after := rap.NewMemory(), bytes.Repeat([]byte{7}, 32), bytes.Repeat([]byte{8}, 32)
 	const room = "rap/gateway/desk"
-	r := sealed(t, records, before, room, "calls", kept.Doc[record]{Key: "a", Body: record{State: durable.Ended, Part: call{Thread: "t1"}}})
+	r := sealed(t, records, before, room, "calls", durable.Doc[record]{Key: "a", Body: record{State: durable.Ended, Part: call{Thread: "t1"}}})
 	reseal := rap.Reseal(before, after)
 	next, err := reseal(r.Room, r.Key, r.Value)
 	if err != nil {
@@ -78,7 +78,7 @@ func TestUsers4_2_RecordsAreSealedAnewForANewKey(t *testing.T) {
 	}
 
 	r.Value = next
-	v, err := kept.New[record](records, room, after, "calls")
+	v, err := durable.NewVault[record](names.Sealing(records, room, after), "calls")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,9 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/internal/wait"
 	"github.com/assent-dev/assent/rap"
-	"github.com/assent-dev/assent/rap/internal/kept"
+	"github.com/assent-dev/assent/rap/internal/names"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/wire"
 )
@@ -107,7 +108,7 @@ func (cfg *Config) fill() {
 
 func (g *Gateway) checkParts() error {
 	switch {
-	case g.cfg.Records == nil || g.cfg.Room == "" || g.cfg.Plan == nil:
+	case g.cfg.Records == nil || g.cfg.Namespace == "" || g.cfg.Plan == nil:
 		return errors.New("expected records, a room and a plan")
 	case g.cfg.Ask != AskUser && g.cfg.Ask != AskApprovers && g.cfg.Ask != AskBoth:
 		return fmt.Errorf("ask: expected %q, %q or %q", AskUser, AskApprovers, AskBoth)
@@ -202,7 +203,7 @@ func (g *Gateway) readCallers() error {
 		}
 		seen["name "+c.Name] = true
 		seen["hash "+string(out.hash)] = true
-		out.asker = CallerAsker(g.cfg.Room, c)
+		out.asker = CallerAsker(g.cfg.Namespace, c)
 		if err := out.asker.Check(); err != nil {
 			return fmt.Errorf("callers[%d]: %w", i, err)
 		}
@@ -217,12 +218,7 @@ func (g *Gateway) readCallers() error {
 
 // openRecords opens the records, and makes the engine that works on calls.
 func (g *Gateway) openRecords() (err error) {
-	sealing := durable.Sealing{
-		Records:   g.cfg.Records,
-		Namespace: g.cfg.Room,
-		Key:       g.cfg.Key,
-		Purpose:   kept.Purpose,
-	}
+	sealing := names.Sealing(g.cfg.Records, g.cfg.Namespace, g.cfg.Key)
 	if g.grants, err = durable.NewVault[sessionGrant](sealing, "grants"); err != nil {
 		return err
 	}
@@ -307,7 +303,7 @@ func (g *Gateway) countAgain(ctx context.Context) {
 		if err := g.count(ctx); err != nil && ctx.Err() == nil {
 			g.cfg.Log.ErrorContext(ctx, "open calls can't be counted", "error", err)
 		}
-		kept.Sleep(ctx, max(countEvery, 20*time.Since(start)))
+		_ = wait.Pause(ctx, max(countEvery, 20*time.Since(start)))
 	}
 }
 
@@ -362,7 +358,7 @@ func (g *Gateway) refuse(ctx context.Context, what string, reason any, r *record
 // subjectOf names a call in logs and the ledger.
 func subjectOf(r *record) string {
 	c := &r.Part
-	return "rap_" + kept.Hash(callKey(c.Caller, c.Thread, c.ID))[:20]
+	return "rap_" + durable.Hash(callKey(c.Caller, c.Thread, c.ID))[:20]
 }
 
 // record tells the ledger what happened: who asked, and for whom as that runtime says. The facts
@@ -371,7 +367,7 @@ func (g *Gateway) record(ctx context.Context, event string, r *record, facts map
 	c := &r.Part
 	all := map[string]any{
 		"caller":    c.Caller,
-		"thread":    kept.Hash(c.Thread),
+		"thread":    durable.Hash(c.Thread),
 		"person":    r.Asker.Person,
 		"principal": c.User,
 	}
@@ -381,7 +377,7 @@ func (g *Gateway) record(ctx context.Context, event string, r *record, facts map
 	for name, fact := range facts {
 		all[name] = fact
 	}
-	if err := g.cfg.Record(ctx, event, subjectOf(r), cmp.Or(r.Asker.Token, g.cfg.Room), all); err != nil {
+	if err := g.cfg.Record(ctx, event, subjectOf(r), cmp.Or(r.Asker.Token, g.cfg.Namespace), all); err != nil {
 		g.cfg.Log.ErrorContext(ctx, "the ledger takes no record", "event", event, "error", err)
 		return err
 	}

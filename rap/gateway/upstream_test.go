@@ -25,7 +25,7 @@ func behind(t *testing.T) (front, back *house, up *runtime.UpstreamServer) {
 	base := "http://" + callbacks.Listener.Addr().String()
 	back = newHouse(t, func(c *Config) { c.Callers[0].Callbacks.Allow = []string{base} })
 	u, err := runtime.Upstream(t.Context(), runtime.UpstreamConfig{
-		Common:      rap.Common{Records: rap.NewMemory(), Room: "up", Key: bytes.Repeat([]byte{9}, 32), Poll: 20 * time.Millisecond},
+		Common:      rap.Common{Records: rap.NewMemory(), Namespace: "up", Key: bytes.Repeat([]byte{9}, 32), Poll: 20 * time.Millisecond},
 		Server:      runtime.Server{Name: "back", Peer: peer.Config{URL: back.cfg.PublicURL, Token: callerToken}},
 		CallbackURL: base + "/up",
 	})

@@ -170,7 +170,7 @@ func TestD9_CallsAreNamedForTheirThreadAndAsker(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := w.cfg
-	cfg.Room = "another"
+	cfg.Namespace = "another"
 	other, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)

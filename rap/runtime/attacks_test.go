@@ -19,7 +19,7 @@ import (
 var rtStrict = strings.Replace(rtAgent, "{alias: read}", "{alias: read, approval: true}", 1)
 
 // TestRuntimeHeardWhileAsking: people are asked between two attempts to send a call, and the tool speaks up meanwhile: it has the call, which is not
-// sent again, and nobody needs to approve it any more (U18).
+// sent again, and nobody needs to approve it any more.
 func TestHeardWhileAsking(t *testing.T) {
 	w := newRTWorld(t)
 	w.tool.sets(func() {

@@ -191,5 +191,5 @@ func (r *Runtime) asker(c *call) approval.Asker {
 		return c.Asker
 	}
 
-	return approval.Asker{Token: r.cfg.Room}
+	return approval.Asker{Token: r.cfg.Namespace}
 }

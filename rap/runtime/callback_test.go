@@ -17,57 +17,6 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-func TestCallbackRequests(t *testing.T) {
-	w := newRTWorld(t, func(c *Config) { c.MaxBody = 1000 })
-	w.sent("a")
-	w.sent("b")
-	token, good := w.kept("a").Part.Token, string(rtResult("a", "done").Append(nil))
-	for name, c := range map[string]struct {
-		method, kind, token, body string
-		code                      int
-	}{
-		"get":           {"GET", "application/json", token, "", 405},
-		"put":           {"PUT", "application/json", token, good, 405},
-		"text":          {"POST", "text/plain", token, good, 415},
-		"no type":       {"POST", "", token, good, 415},
-		"latin":         {"POST", "application/json; charset=latin1", token, good, 415},
-		"no token":      {"POST", "application/json", "", good, 404},
-		"other token":   {"POST", "application/json", strings.ToLower(token), good, 404},
-		"too long":      {"POST", "application/json", token, good + strings.Repeat(" ", 1000), 413},
-		"nothing":       {"POST", "application/json", token, "", 400},
-		"no message":    {"POST", "application/json", token, `{"type":"progress","group_id":"t","id":"a"}`, 400},
-		"not UTF-8":     {"POST", "application/json", token, strings.Replace(good, "done", "\xff", 1), 400},
-		"names twice":   {"POST", "application/json", token, strings.Replace(good, `"id"`, `"id":"b","id"`, 1), 400},
-		"other case":    {"POST", "application/json", token, strings.Replace(good, `"id"`, `"ID"`, 1), 400},
-		"other call":    {"POST", "application/json", token, string(rtResult("b", "done").Append(nil)), 404},
-		"other group":   {"POST", "application/json", token, strings.Replace(good, `"t"`, `"u"`, 1), 404},
-		"other's token": {"POST", "application/json", w.kept("b").Part.Token, good, 404},
-	} {
-		req := httptest.NewRequest(c.method, "/callbacks/"+c.token, strings.NewReader(c.body))
-		req.Header.Set("Content-Type", c.kind)
-		rec := httptest.NewRecorder()
-		w.r.ServeHTTP(rec, req)
-		if rec.Code != c.code {
-			t.Errorf("%s: answered with %d, want %d", name, rec.Code, c.code)
-		}
-		if c.code == 405 && rec.Header().Get("Allow") != "POST" {
-			t.Errorf("%s: no Allow", name)
-		}
-		if strings.Contains(rec.Body.String(), "call") {
-			t.Errorf("%s: told %q", name, rec.Body)
-		}
-	}
-	w.is("a", CallPending)
-	w.is("b", CallPending)
-	req := httptest.NewRequest("POST", "/"+token, strings.NewReader(good)) // behind http.StripPrefix
-	req.Header.Set("Content-Type", "application/json; charset=UTF-8")
-	rec := httptest.NewRecorder()
-	if w.r.ServeHTTP(rec, req); rec.Code != 200 {
-		t.Errorf("answered with %d", rec.Code)
-	}
-	w.ends("a", "")
-}
-
 func TestCallbackBodyThatStops(t *testing.T) {
 	w := newRTWorld(t)
 	w.sent("a")
@@ -93,20 +42,6 @@ func TestCallbackBeforeTheCallLeft(t *testing.T) {
 		}
 	}
 	w.is("a", CallAsking)
-}
-
-func TestResultsEndACallOnce(t *testing.T) {
-	w := newRTWorld(t)
-	w.sent("a")
-	w.accepts("a", rtResult("a", "one"))
-	w.accepts("a", rtResult("a", "one"))
-	w.accepts("a", rtResult("a", "two"))
-	if c := w.ends("a", ""); c.Outcome.Text != "one" {
-		t.Errorf("came to %q", c.Outcome.Text)
-	}
-	if n := w.recorded("rap_result"); n != 1 {
-		t.Errorf("recorded %d times", n)
-	}
 }
 
 func TestSignIn(t *testing.T) {

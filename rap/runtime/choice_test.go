@@ -58,29 +58,6 @@ func TestAnswersOnce(t *testing.T) {
 	}
 }
 
-func TestTriesToAnswer(t *testing.T) {
-	for status, attempts := range map[int]int{400: 1, 429: 1, 307: 1, 500: 3} {
-		w := newRTWorld(t)
-		ref := w.asking("a", "1")
-		w.tool.sets(func() { w.tool.status["/answers/1"] = status })
-		w.desk.says(ref, hold.Answer{State: hold.Chosen, Selected: 0})
-		w.until("given up", func() bool { c, _ := w.mine.Call(t.Context(), "t", "a"); return c.Trouble != "" })
-		w.settles()
-		if n := len(w.tool.bodies("/answers/1")); n != attempts {
-			t.Errorf("%d: posted %d times, want %d", status, n, attempts)
-		}
-		w.is("a", CallPending)
-		if n := len(w.tool.bodies("/run")); n != 1 {
-			t.Errorf("%d: sent %d times", status, n)
-		}
-		if code := w.calls("a", w.choice("a", "2")); code != http.StatusConflict {
-			t.Errorf("%d: another question is answered with %d", status, code)
-		}
-		w.accepts("a", rtResult("a", "done"))
-		w.ends("a", "")
-	}
-}
-
 // answers has the answer of a call kept, with an attempt to post it that a process made which is gone.
 func (w *rtWorld) answers(id string, post durable.Attempt) {
 	w.t.Helper()

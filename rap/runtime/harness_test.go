@@ -19,6 +19,7 @@ import (
 	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/internal/names"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/wire"
 	"github.com/assent-dev/assent/resolve"
@@ -163,7 +164,7 @@ func newRTWorld(t testing.TB, edits ...func(*Config)) *rtWorld {
 	w := &rtWorld{t: t, tool: newRTTool(t), desk: newRTDesk(), store: rap.NewMemory(), plan: rtPlan(t, rtAgent)}
 	w.cfg = Config{
 		Common: rap.Common{
-			Records: w.store, Room: "clerk", Key: bytes.Repeat([]byte{7}, 32), Plan: w.rules, People: w.desk, Record: w.record,
+			Records: w.store, Namespace: "clerk", Key: bytes.Repeat([]byte{7}, 32), Plan: w.rules, People: w.desk, Record: w.record,
 			Log: slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})), Now: w.now, Poll: 2 * time.Millisecond,
 		},
 		Servers:     []Server{{Name: "files", Peer: peer.Config{URL: w.tool.URL, Attempts: 3, Backoff: time.Millisecond}}},
@@ -298,7 +299,7 @@ func (w *rtWorld) until(what string, holds func() bool) {
 func (w *rtWorld) settles(others ...*Runtime) {
 	w.t.Helper()
 	quiet := func() bool {
-		due, err := w.cfg.Records.DueRecords(context.Background(), w.cfg.Room+"/calls", w.now(), 10)
+		due, err := w.cfg.Records.DueRecords(context.Background(), w.cfg.Namespace+"/calls", w.now(), 10)
 		busy := slices.ContainsFunc(append(others, w.r), func(r *Runtime) bool { return !r.engine.Idle() })
 		return err == nil && len(due) == 0 && !busy
 	}
@@ -363,7 +364,7 @@ func (w *rtWorld) kept(id string) *call {
 
 // sealing is that of the runtime's records.
 func (w *rtWorld) sealing() durable.Sealing {
-	return durable.Sealing{Records: w.cfg.Records, Namespace: w.cfg.Room, Key: w.cfg.Key, Purpose: "assent rap "}
+	return names.Sealing(w.cfg.Records, w.cfg.Namespace, w.cfg.Key)
 }
 
 // calls back for a call and returns the status.

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,10 +69,10 @@ func (in *Invocation) found(c *call) (Call, error) {
 // newCall is what a call is to begin with: ended where it is not valid or not allowed, and otherwise about to be sent.
 func (t *Threads) newCall(ctx context.Context, in *Invocation) (*call, error) {
 	r := t.r
-	token := newToken()
+	token, alias := names.NewToken()
 	c := &call{
 		Key:       r.names.Call(t.who, in.Thread, in.ID),
-		Alias:     durable.Hash(token),
+		Alias:     alias,
 		Asker:     t.who,
 		State:     durable.Ready,
 		Arguments: in.Arguments,
@@ -130,9 +129,6 @@ func (r *Runtime) choose(ctx context.Context, c *call) (invalid string, err erro
 
 	return "", nil
 }
-
-// newToken returns a secret of 256 bits for one URL.
-func newToken() string { return rand.Text() + rand.Text() }
 
 // begin keeps a new call and sets it going.
 func (t *Threads) begin(ctx context.Context, c *call, in *Invocation) (Call, error) {

@@ -38,7 +38,7 @@ func (m *rtModel) invoke() {
 	_, _ = m.as(m.any(), rtAsker()).Invoke(context.Background(), rtInvocation(m.id(), op, `{}`)) // another call of that id is refused
 }
 
-// known tells whether a call is there; nobody calls back for one that is not.
+// known reports whether a call is there; nobody calls back for one that is not.
 func (m *rtModel) known(id string) bool {
 	_, err := m.mine.Call(context.Background(), "t", id)
 	return err == nil

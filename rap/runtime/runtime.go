@@ -120,8 +120,8 @@ func (cfg *Config) settle() error {
 	switch {
 	case cfg.Records == nil:
 		return errors.New("records are missing: there is nowhere to keep calls")
-	case cfg.Room == "":
-		return errors.New("room is missing")
+	case cfg.Namespace == "":
+		return errors.New("namespace is missing")
 	}
 	u, err := url.Parse(cfg.CallbackURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -169,13 +169,8 @@ func (r *Runtime) register(s Server) error {
 func (r *Runtime) openRecords() error {
 	only := r.cfg.Only != (approval.Asker{})
 	var errs [5]error
-	r.names, errs[0] = names.New(r.cfg.Key, r.cfg.Room, only)
-	sealing := durable.Sealing{
-		Records:   r.cfg.Records,
-		Namespace: r.cfg.Room,
-		Key:       r.cfg.Key,
-		Purpose:   "assent rap ",
-	}
+	r.names, errs[0] = names.New(r.cfg.Key, r.cfg.Namespace, only)
+	sealing := names.Sealing(r.cfg.Records, r.cfg.Namespace, r.cfg.Key)
 	r.engine, errs[1] = r.newEngine(sealing)
 	r.known, errs[2] = durable.NewVault[thread](sealing, "threads")
 	r.events, errs[3] = durable.NewVault[keptNews](sealing, "events")

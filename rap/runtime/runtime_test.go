@@ -10,46 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap/wire"
 )
-
-func TestCallsAToolThatAsks(t *testing.T) {
-	w := newRTWorld(t)
-	w.sent("a")
-	var in map[string]any
-	if err := json.Unmarshal([]byte(w.tool.waits("/run", 1)[0]), &in); err != nil {
-		t.Fatal(err)
-	}
-	if url, _ := in["callback_url"].(string); in["operation"] != "read" || !strings.HasPrefix(url, "http://127.0.0.1:1/callbacks/") || len(url) < 80 {
-		t.Errorf("sent: %v", in)
-	}
-	w.accepts("a", w.choice("a", "1?k=%2F"))
-	ref := w.asked(1)
-	w.shows("a", ref)
-	q := w.desk.questions[ref]
-	if q.Server != "files" || q.Prompt != "Write?" || q.Default != 1 || len(q.Choices) != 2 || q.Call.Tool != "read" || string(q.Call.Args) != `{"path":"/a"}` {
-		t.Errorf("asked: %+v", q)
-	}
-	w.desk.says(ref, hold.Answer{State: hold.Chosen, Selected: 0, By: "ann"})
-	if got := w.tool.waits("/answers/1", 1)[0]; got != `{"id":"a","selected":0}` {
-		t.Errorf("posted: %s", got)
-	}
-	w.accepts("a", rtResult("a", "done"))
-	c := w.ends("a", "")
-	if c.Outcome.Text != "done" || c.Failed {
-		t.Errorf("came to %+v", c)
-	}
-	w.settles()
-	for event, n := range map[string]int{"rap_invoked": 1, "rap_choice_asked": 1, "rap_choice_answered": 1, "rap_choice_delivered": 1, "rap_result": 1} {
-		if got := w.recorded(event); got != n {
-			t.Errorf("%s was recorded %d times, want %d", event, got, n)
-		}
-	}
-	if n := len(w.tool.bodies("/run")) + len(w.tool.bodies("/answers/1")); n != 2 {
-		t.Errorf("%d posts, want 2", n)
-	}
-}
 
 func TestIsTheSameCallAgain(t *testing.T) {
 	w := newRTWorld(t)
@@ -179,7 +141,7 @@ func TestWithoutRules(t *testing.T) {
 func TestConfig(t *testing.T) {
 	good := newRTWorld(t).cfg
 	for name, edit := range map[string]func(*Config){
-		"records": func(c *Config) { c.Records = nil }, "room": func(c *Config) { c.Room = "" },
+		"records": func(c *Config) { c.Records = nil }, "room": func(c *Config) { c.Namespace = "" },
 		"plan": func(c *Config) { c.Plan = nil }, "key": func(c *Config) { c.Key = c.Key[:31] },
 		"no callback URL": func(c *Config) { c.CallbackURL = "" }, "relative": func(c *Config) { c.CallbackURL = "/x" },
 		"ftp": func(c *Config) { c.CallbackURL = "ftp://x" }, "query": func(c *Config) { c.CallbackURL = "http://x/?a=b" },

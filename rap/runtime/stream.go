@@ -212,7 +212,7 @@ func (r *Runtime) takeView(ctx context.Context, c *call, m *wire.View) error {
 	for {
 		d, err := r.views.Get(ctx, key)
 		if errors.Is(err, approval.ErrNotFound) {
-			d, err = &durable.Doc[keptView]{Key: key}, r.roomForView(ctx, c)
+			d, err = &durable.Doc[keptView]{Key: key}, r.admitView(ctx, c)
 		}
 		if err != nil {
 			return err
@@ -224,7 +224,7 @@ func (r *Runtime) takeView(ctx context.Context, c *call, m *wire.View) error {
 	}
 }
 
-func (r *Runtime) roomForView(ctx context.Context, c *call) error {
+func (r *Runtime) admitView(ctx context.Context, c *call) error {
 	ds, err := r.views.List(ctx, names.ThreadOf(c.Key)+"/", "", maxViews)
 	if err == nil && len(ds) >= maxViews {
 		err = &refusal{http.StatusConflict, fmt.Sprintf("a thread has at most %d types of views", maxViews)}

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/assent-dev/assent/rap/peer"
 )
 
 func (w *rtWorld) tools(session string) Tools {
@@ -81,25 +79,6 @@ func TestToolsAfterTheServerCameBack(t *testing.T) {
 	}
 }
 
-func TestToolsWithOneName(t *testing.T) {
-	other := newRTTool(t)
-	other.manifest = strings.NewReplacer(`"read"`, `"look"`, `"hidden"`, `"sight"`).Replace(other.manifest)
-	w := newRTWorld(t, func(c *Config) {
-		c.Servers = append(c.Servers, Server{Name: "more", Peer: peer.Config{URL: other.URL}})
-	})
-	got := w.tools("t")
-	names := ""
-	for _, o := range got.Offers {
-		names += o.Server + ":" + o.Name + " "
-	}
-	if names != "files:read files:hidden more:look more:sight " || len(got.Problems) != 4 {
-		t.Errorf("%s, %+v", names, got.Problems)
-	}
-	if c := w.invoke("a", "wipe", `{}`); c.Why != WhyInvalid || !strings.Contains(c.Outcome.Text, "another tool server") {
-		t.Errorf("%+v", c)
-	}
-}
-
 func TestToolsWaitForNobody(t *testing.T) {
 	w := newRTWorld(t)
 	w.tool.sets(func() { w.tool.block[toolsetPath] = make(chan struct{}) })
@@ -150,30 +129,6 @@ func TestCancelWhileSending(t *testing.T) {
 	w.settles()
 	if n := len(w.tool.bodies("/run")); n != 1 {
 		t.Errorf("sent %d times", n)
-	}
-}
-
-func TestNoticesAreNotRepeated(t *testing.T) {
-	w := newRTWorld(t)
-	w.tool.sets(func() { w.tool.status["/cancel_tool_call"] = 500 })
-	for n := range 3 {
-		id := fmt.Sprint(n)
-		w.sent(id)
-		if err := w.mine.Cancel(t.Context(), "t", id, ""); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.tool.waits("/cancel_tool_call", 3)
-	w.until("logged", func() bool { return strings.Count(w.text(), "not repeated") == 3 })
-	if n := len(w.tool.bodies("/cancel_tool_call")); n != 3 {
-		t.Errorf("told %d times", n)
-	}
-	for range maxNotices {
-		w.r.notices <- struct{}{}
-	}
-	w.r.tell("/close_thread", []byte("{}"))
-	if !w.logged("a notice was dropped") {
-		t.Error("a notice went out beside too many others")
 	}
 }
 

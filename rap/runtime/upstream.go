@@ -47,7 +47,7 @@ func Upstream(ctx context.Context, cfg UpstreamConfig) (*UpstreamServer, error) 
 	if u.runtime, err = open(own, true); err != nil {
 		return nil, fmt.Errorf("upstream %s: %w", cfg.Server.Name, err)
 	}
-	start, err := u.runtime.As(approval.Asker{Token: cfg.Room})
+	start, err := u.runtime.As(approval.Asker{Token: cfg.Namespace})
 	if err != nil {
 		return nil, fmt.Errorf("upstream %s: %w", cfg.Server.Name, err)
 	}

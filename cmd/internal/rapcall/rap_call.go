@@ -192,7 +192,7 @@ func (a command) rapRuntime(
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	ours, err := runtime.New(runtime.Config{
-		Common:  rap.Common{Records: rap.NewMemory(), Room: "call", Key: key, Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil }, People: at, Log: rapLog(a.Err), Now: time.Now, Poll: 100 * time.Millisecond},
+		Common:  rap.Common{Records: rap.NewMemory(), Namespace: "call", Key: key, Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil }, People: at, Log: rapLog(a.Err), Now: time.Now, Poll: 100 * time.Millisecond},
 		Servers: []runtime.Server{server}, CallbackURL: cmp.Or(f.public, "http://"+listener.Addr().String()), CallWithin: f.within, ChoiceWithin: f.within, Only: rapCaller(),
 	})
 	if err != nil {

@@ -4,12 +4,15 @@ package names
 import (
 	"crypto/hkdf"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"strings"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/store"
 )
 
 // Namer names threads and calls. Askers choose names for themselves alone: two that choose the same one mean two things, here
@@ -98,4 +101,16 @@ func (n Namer) Group(who approval.Asker, thread string) string {
 	}
 
 	return "thread_" + n.Thread(who, thread)[:shownDigits]
+}
+
+// NewToken returns a secret of 256 bits for one URL, and its hash, by which it is found.
+func NewToken() (token, hash string) {
+	token = rand.Text() + rand.Text()
+
+	return token, durable.Hash(token)
+}
+
+// Sealing says where the records of a namespace are, and what they are sealed with.
+func Sealing(records store.Records, namespace string, key []byte) durable.Sealing {
+	return durable.Sealing{Records: records, Namespace: namespace, Key: key, Purpose: "assent rap "}
 }
