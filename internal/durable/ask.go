@@ -66,9 +66,10 @@ func (e *Engine[P]) open(ctx context.Context, c *Call[P], r Ruling, t *turn) err
 	c.Ask.Ref = held.Ref
 	c.Ask.Binding = v.Binding
 	e.transport.Asked(ctx, c, held)
+	ask := *c.Ask
 	err = e.goByApproval(ctx, c, held, t)
 	if errors.Is(err, errConflict) {
-		e.unwanted(ctx, c, held.Ref)
+		e.unwanted(ctx, c, ask)
 	}
 	return err
 }
@@ -224,9 +225,10 @@ func (e *Engine[P]) seekAnswer(ctx context.Context, c *Call[P]) error {
 		return e.move(ctx, c, func() { e.Finish(c, Ending{Why: Expired}) })
 	}
 
+	ask := *c.Ask // the answer ends the asking, also where that can't be stored
 	err := e.lookAnswer(ctx, c, people, over)
 	if errors.Is(err, errConflict) && !asked {
-		e.unwanted(ctx, c, c.Ask.Ref)
+		e.unwanted(ctx, c, ask)
 	}
 	return err
 }
@@ -270,27 +272,23 @@ func (e *Engine[P]) lookAnswer(ctx context.Context, c *Call[P], people hold.Requ
 }
 
 // unwanted withdraws what people were asked for a call that was changed meanwhile, unless it is still asked.
-func (e *Engine[P]) unwanted(ctx context.Context, asked *Call[P], ref string) {
+func (e *Engine[P]) unwanted(ctx context.Context, asked *Call[P], ask Ask) {
 	c, err := e.Get(ctx, asked.Key)
-	if err != nil || c.mentions(asked.Seed, ref) {
+	if err != nil || c.Seed == asked.Seed && c.restsOn(ask) {
 		return
 	}
-	if c.Ask != nil && c.Ask.Ref == "" { // the same request comes back when it is asked for again
-		return
-	}
-	if err := e.cfg.People.As(asked.Asker).Cancel(ctx, ref, e.transport.WithdrawReason(c)); err != nil {
+	if err := e.cfg.People.As(asked.Asker).Cancel(ctx, ask.Ref, e.transport.WithdrawReason(c)); err != nil {
 		e.cfg.Log.WarnContext(ctx, "a request could not be withdrawn", "call", c.Key, "error", err)
 	}
-	e.forget(ctx, ref)
+	e.forget(ctx, ask.Ref)
 }
 
-// mentions reports whether a call still rests on a request, or will withdraw it.
-func (c *Call[P]) mentions(seed, ref string) bool {
+// restsOn reports whether a call needs what people were asked, will ask it again (the same key brings the same
+// reference), or will withdraw it.
+func (c *Call[P]) restsOn(ask Ask) bool {
 	switch {
-	case c.Seed != seed:
-		return false
-	case c.Ask != nil && c.Ask.Ref == ref, c.Approval != nil && c.Approval.Ref == ref:
+	case c.Ask != nil && c.Ask.Key == ask.Key, c.Approval != nil && c.Approval.Key == ask.Key:
 		return true
 	}
-	return slices.Contains(c.Withdraw, ref)
+	return slices.Contains(c.Withdraw, ask.Ref)
 }

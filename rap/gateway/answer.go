@@ -15,8 +15,8 @@ import (
 // longestToken is more than any token of ours has.
 const longestToken = 128
 
-// answer takes the answer to a question, at an address that nobody knows who was not told. To everybody else it is not there, whatever became of the
-// call.
+// answer takes the answer to a question, at an address that nobody knows who was not told. To
+// everybody else it is not there, whatever became of the call.
 func (g *Gateway) answer(w http.ResponseWriter, req *http.Request, token string) {
 	r, err := g.asked(req.Context(), token)
 	if err != nil {
@@ -34,9 +34,7 @@ func (g *Gateway) answer(w http.ResponseWriter, req *http.Request, token string)
 		return
 	}
 	in, err := readAnswer(body, err)
-	ctx, stop := detached(req.Context())
-	defer stop()
-	g.answered(ctx, w, req, r, in, err)
+	g.answered(w, req, r, in, err)
 }
 
 func readAnswer(body []byte, err error) (wire.Answer, error) {
@@ -89,7 +87,10 @@ const (
 	hearingWrong                // it is no answer, and the call is over
 )
 
-func (g *Gateway) answered(ctx context.Context, w http.ResponseWriter, req *http.Request, r *record, in wire.Answer, bad error) {
+// answered goes by an answer, which bad says could not be read.
+func (g *Gateway) answered(w http.ResponseWriter, req *http.Request, r *record, in wire.Answer, bad error) {
+	ctx, stop := detached(req.Context())
+	defer stop()
 	heard := hearingLate
 	r, changed, err := g.change(ctx, r.Key, func(r *record) bool {
 		heard = g.hear(r, in, bad)
@@ -101,7 +102,11 @@ func (g *Gateway) answered(ctx context.Context, w http.ResponseWriter, req *http
 		return
 	}
 	if changed {
-		facts := map[string]any{"valid": heard == hearingTaken, "verdict": r.Part.Verdict, "session": r.Part.Grant != ""}
+		facts := map[string]any{
+			"valid":   heard == hearingTaken,
+			"verdict": r.Part.Verdict,
+			"session": r.Part.Grant != "",
+		}
 		_ = g.record(ctx, "rap_user_answered", r, facts)
 	}
 	switch heard {
@@ -138,7 +143,8 @@ func (g *Gateway) hear(r *record, in wire.Answer, bad error) hearing {
 	return hearingTaken
 }
 
-// open reports whether an answer to the question of a call is waited for. Nobody needs it once the run is to stop.
+// open reports whether an answer to the question of a call is waited for. Nobody needs it once the
+// run is to stop.
 func (q *question) open(r *record) bool {
 	if q.Relayed {
 		return r.State == durable.Running && r.Stop == "" && q.Selected == nil && !q.Bad
@@ -146,7 +152,8 @@ func (q *question) open(r *record) bool {
 	return r.State == durable.Waiting
 }
 
-// chosen decides a call by the index that the user chose: only those that were offered as an allowance allow.
+// chosen decides a call by the index that the user chose: only those that were offered as an
+// allowance allow.
 func (g *Gateway) chosen(r *record, index int) {
 	c := &r.Part
 	switch index {

@@ -23,7 +23,8 @@ type judged struct {
 	binding string
 }
 
-// verdict is what the desk is told: that nobody waits longer than so long either, whether or not the rules demand anything.
+// verdict is what the desk is told: that nobody waits longer than so long either, whether or not
+// the rules demand anything.
 func (j *judged) verdict(within time.Duration) hold.Verdict {
 	v := hold.Verdict{Decision: j.Decision, Call: j.call}
 	var require policy.Require
@@ -63,8 +64,8 @@ func (g *Gateway) judge(ctx context.Context, r *record) (*judged, string) {
 	return j, ""
 }
 
-// present is a call as rules know it. The caller stands in the session: sessions of two callers have nothing in common, whatever they call them
-// . Of the annotations only what tightens is told.
+// present is a call as rules know it. The caller stands in the session: sessions of two callers
+// have nothing in common, whatever they call them. Of the annotations only what tightens is told.
 func (g *Gateway) present(r *record, op *operation) *resolve.Call {
 	c := &r.Part
 	call := &resolve.Call{
@@ -80,7 +81,8 @@ func (g *Gateway) present(r *record, op *operation) *resolve.Call {
 	return call
 }
 
-// below names a thread of a caller. No two callers make the same name, whatever they and their threads are called.
+// below names a thread of a caller. No two callers make the same name, whatever they and their
+// threads are called.
 func below(caller, thread string) string { return url.PathEscape(caller) + "/" + thread }
 
 func (j *judged) ground() ground {
@@ -93,8 +95,8 @@ func (j *judged) ground() ground {
 	return g
 }
 
-// decide says what has to happen before a call may run: it is asked when the call came, once our approvers or the user
-// allowed it, and right before it runs.
+// decide says what has to happen before a call may run: it is asked when the call came, once our
+// approvers or the user allowed it, and right before it runs.
 func (g *Gateway) decide(ctx context.Context, r *record) (durable.Ruling, error) {
 	c := &r.Part
 	j, why := g.judge(ctx, r)
@@ -142,8 +144,8 @@ func (g *Gateway) proceed(r *record, j *judged, by string) durable.Ruling {
 	return durable.Ruling{Do: durable.Proceed, Verdict: j.verdict(g.cfg.Within)}
 }
 
-// decideApproved goes on with what our approvers approved. That may be other arguments than they were asked about: then
-// the rules have their say about these.
+// decideApproved goes on with what our approvers approved. That may be other arguments than they
+// were asked about: then the rules have their say about these.
 func (g *Gateway) decideApproved(ctx context.Context, r *record, j *judged) (durable.Ruling, error) {
 	if !r.Approval.Edited && j.binding != r.Part.Ground.Binding || j.Outcome != resolve.Ask {
 		return refused(textChanged), nil

@@ -20,7 +20,9 @@ const (
 	textUnanswered  = "nobody answered the question in time; nothing was run"
 	textForgotten   = "the approval is known no more; nothing was run"
 	textUnreachable = "the approvers can't be reached; nothing was run"
+	textUnasked     = "the question could not be put to the user; nothing was run"
 	textInvalid     = "the answer to the question was not valid; nothing was run"
+	textStopped     = "outcome unknown: the server was stopped while the operation ran; it was not run again"
 	textLost        = "outcome unknown: the server was interrupted while the operation ran; it was not run again"
 	textUnowned     = "the call was kept by an earlier version, which did not keep who made it; nothing was run"
 )

@@ -10,8 +10,9 @@ import (
 	"github.com/assent-dev/assent/rap/peer"
 )
 
-// Endpoint wraps an HTTP/JSON endpoint, at to.URL: the arguments are posted to it once, as they are, and the answer's body is the outcome.
-// to.Timeout bounds how long it may take, to.MaxBody how much it may say.
+// Endpoint wraps an HTTP/JSON endpoint, at to.URL: the arguments are posted to it once, as they
+// are, and the answer's body is the outcome. to.Timeout bounds how long it may take, to.MaxBody how
+// much it may say.
 func Endpoint(op rap.Operation, to peer.Config) (rap.Operation, error) {
 	p, err := peer.New(to)
 	if err == nil {
@@ -36,7 +37,9 @@ func Endpoint(op rap.Operation, to peer.Config) (rap.Operation, error) {
 // endpointError tells the runtime what an operator would tell: a status, or that nobody knows.
 func endpointError(err error) error {
 	if status, ok := errors.AsType[*peer.StatusError](err); ok {
-		return errors.Join(err, &rap.PublicError{Text: fmt.Sprintf("the operation's endpoint answered %d", status.Code)})
+		text := fmt.Sprintf("the operation's endpoint answered %d", status.Code)
+		return errors.Join(err, &rap.PublicError{Text: text})
 	}
-	return errors.Join(err, &rap.PublicError{Text: "no answer of the operation's endpoint could be read; the outcome is unknown"})
+	const lost = "no answer of the operation's endpoint could be read; the outcome is unknown"
+	return errors.Join(err, &rap.PublicError{Text: lost})
 }

@@ -38,8 +38,8 @@ const (
 	lastLook  = time.Minute
 )
 
-// pass passes on the events of a subscription, one after another, until the last. Each is posted again and again while
-// that can help, so after a crash one may come twice.
+// pass passes on the events of a subscription, one after another, until the last. Each is posted
+// again and again while that can help, so after a crash one may come twice.
 func (g *Gateway) pass(ctx context.Context, c *caller, r *record) sent {
 	feed := g.feed(&r.Part)
 	if over, text := g.overNow(feed, r); over {
@@ -95,7 +95,8 @@ func keepPassed(r *record) func(*record) {
 	}
 }
 
-// overNow reports whether no more events are to be passed on, and what the runtime is told of it; "" nothing: it knows.
+// overNow reports whether no more events are to be passed on, and what the runtime is told of it;
+// "" nothing: it knows.
 func (g *Gateway) overNow(feed rap.Feed, r *record) (over bool, text string) {
 	switch {
 	case r.Stop != "":
@@ -103,7 +104,8 @@ func (g *Gateway) overNow(feed rap.Feed, r *record) (over bool, text string) {
 	case feed == nil:
 		return true, "the operation is offered no more"
 	case !g.now().Before(r.Part.Until):
-		return true, "it went on for " + policy.FormatDuration(g.cfg.SubscriptionWithin) + ", the longest that this gateway passes events on"
+		within := policy.FormatDuration(g.cfg.SubscriptionWithin)
+		return true, "it went on for " + within + ", the longest that this gateway passes events on"
 	}
 
 	return false, ""
@@ -118,14 +120,15 @@ func (g *Gateway) feed(c *call) rap.Feed {
 	return nil
 }
 
-// lookLater waits for news. It looks now and then without any: another process may have had them, and died.
+// lookLater waits for news. It looks now and then without any: another process may have had them,
+// and died.
 func (g *Gateway) lookLater(r *record) sent {
 	r.Part.Pause = min(max(2*r.Part.Pause, firstLook), lastLook)
 	return g.passed(r, min(r.Part.Pause, max(r.Part.Until.Sub(g.now()), 0)))
 }
 
-// postEvent posts an event; nil says that it went. One that the runtime refuses ends the subscription, and so does one
-// that can't be posted.
+// postEvent posts an event; nil says that it went. One that the runtime refuses ends the
+// subscription, and so does one that can't be posted.
 func (g *Gateway) postEvent(ctx context.Context, c *caller, r *record, body []byte) *sent {
 	err := c.peer.Post(ctx, r.Part.Callback, body)
 	if err == nil {
@@ -143,8 +146,8 @@ func (g *Gateway) postEvent(ctx context.Context, c *caller, r *record, body []by
 	return &over
 }
 
-// unfollow ends a subscription: whoever runs the operation is told, and the runtime too, where there is something to
-// tell.
+// unfollow ends a subscription: whoever runs the operation is told, and the runtime too, where
+// there is something to tell.
 func (g *Gateway) unfollow(ctx context.Context, c *caller, r *record, text string) sent {
 	if err := g.endFeed(ctx, &r.Part); err != nil {
 		g.refuse(ctx, "a subscription could not be ended", err, r)
@@ -171,7 +174,7 @@ func (g *Gateway) endFeed(ctx context.Context, c *call) error {
 	return feed.End(ctx, c.Follows)
 }
 
-// gateEvent writes an event under the names that the runtime gave its call.
+// eventBody writes an event under the names that the runtime gave its call.
 func eventBody(c *call, e rap.Event) []byte {
 	out := wire.Event{GroupID: c.Thread, ToolCallID: c.ID, Text: e.Text, Associative: e.Associative, Final: e.Final}
 	body := out.Append(nil)

@@ -13,7 +13,8 @@ import (
 	"github.com/assent-dev/assent/internal/durable"
 )
 
-// SessionGrant is an allowance that a user gave for a session: any arguments of one operation, as long as the same rules ask about them.
+// SessionGrant is an allowance that a user gave for a session: any arguments of one operation, as
+// long as the same rules ask about them.
 type SessionGrant struct {
 	ID        string    `json:"id"`
 	Caller    string    `json:"caller"`
@@ -25,7 +26,8 @@ type SessionGrant struct {
 	Expires   time.Time `json:"expires"`
 }
 
-// gateGrant is a session grant with what it rests on. One that ended stays until it expires, so that no repetition of its making brings it back.
+// sessionGrant is a session grant with what it rests on. One that ended stays until it expires, so
+// that no repetition of its making brings it back.
 type sessionGrant struct {
 	SessionGrant
 	Asker  approval.Asker `json:"asker"`  // whose call it was given to
@@ -35,7 +37,7 @@ type sessionGrant struct {
 	Ended  string         `json:"ended,omitempty"`
 }
 
-// gateGrantKey places the grant that an answer to a call makes: below its session, once.
+// grantKey places the grant that an answer to a call makes: below its session, once.
 func grantKey(call string, c *call) string {
 	return threadPrefix(c.Caller, c.root()) + durable.Hash("grant of " + call)[:32]
 }
@@ -49,23 +51,32 @@ func (g *sessionGrant) open(now time.Time) bool {
 	return g.Ended == "" && g.Uses < g.MaxUses && now.Before(g.Expires)
 }
 
-// covers reports whether a call may run on a grant: the same asker and session, user and operation, as it is now, under the rules of now,
-// asked about by no rule that the user did not see. Threads hand grants down, never up.
+// covers reports whether a call may run on a grant: the same asker and session, user and operation,
+// as it is now, under the rules of now, asked about by no rule that the user did not see. Threads
+// hand grants down, never up.
 func (g *Gateway) covers(s *sessionGrant, r *record, j *judged) bool {
 	c := &r.Part
 	below := g.cfg.Grants.Children && slices.Contains(c.Ancestors, s.Thread)
-	if !s.Asker.Same(r.Asker) || s.Caller != c.Caller || s.Session != c.root() || s.User != c.User || s.Operation != c.Operation || s.Thread != c.Thread && !below {
+	switch {
+	case !s.Asker.Same(r.Asker), s.Caller != c.Caller, s.Session != c.root(), s.User != c.User:
+		return false
+	case s.Operation != c.Operation, s.Thread != c.Thread && !below, !s.Ground.covers(j.ground()):
 		return false
 	}
-	now := j.ground()
-	if s.Ground.Plan != now.Plan || s.Ground.Tool != now.Tool || slices.ContainsFunc(now.Rules, func(r string) bool { return !slices.Contains(s.Ground.Rules, r) }) {
-		return false
-	}
+
 	uses, life := g.bounds(j.Require)
 	return s.open(g.now()) && s.Uses < uses && g.now().Before(s.Made.Add(life))
 }
 
-// useGrant takes one use of a session grant that covers the call, and returns where it is kept; "" when none does.
+// covers reports whether the rules that ask now are among those that asked, and nothing else has
+// changed.
+func (g ground) covers(now ground) bool {
+	other := slices.ContainsFunc(now.Rules, func(rule string) bool { return !slices.Contains(g.Rules, rule) })
+	return g.Plan == now.Plan && g.Tool == now.Tool && !other
+}
+
+// useGrant takes one use of a session grant that covers the call, and returns where it is kept; ""
+// when none does.
 func (g *Gateway) useGrant(ctx context.Context, r *record, j *judged) (string, error) {
 	c := &r.Part
 	if !g.cfg.Grants.Offer || c.Stray {
@@ -93,7 +104,8 @@ func (g *Gateway) useGrant(ctx context.Context, r *record, j *judged) (string, e
 	return "", nil
 }
 
-// makeGrant stores what the user allowed for the session. This run is its first use. An ending says why nothing runs.
+// makeGrant stores what the user allowed for the session. This run is its first use. An ending says
+// why nothing runs.
 func (g *Gateway) makeGrant(ctx context.Context, r *record) (*durable.Ending, error) {
 	c := &r.Part
 	now := g.now()
@@ -217,8 +229,14 @@ func (g *Gateway) Revoke(ctx context.Context, id string) error {
 
 func (g *Gateway) recordGrant(ctx context.Context, event string, s *sessionGrant) error {
 	err := g.cfg.Record(ctx, event, s.ID, cmp.Or(s.Asker.Token, g.cfg.Namespace), map[string]any{
-		"caller": s.Caller, "person": s.Asker.Person, "principal": s.User, "operation": s.Operation, "session": durable.Hash(s.Session),
-		"uses": s.Uses, "max_uses": s.MaxUses, "ended": s.Ended,
+		"caller":    s.Caller,
+		"person":    s.Asker.Person,
+		"principal": s.User,
+		"operation": s.Operation,
+		"session":   durable.Hash(s.Session),
+		"uses":      s.Uses,
+		"max_uses":  s.MaxUses,
+		"ended":     s.Ended,
 	})
 	if err != nil {
 		g.cfg.Log.ErrorContext(ctx, "the ledger takes no record", "event", event, "error", err)

@@ -58,8 +58,11 @@ func (g *Gateway) serve(w http.ResponseWriter, req *http.Request, method string,
 	next()
 }
 
+// handler answers a request of a caller.
+type handler func(w http.ResponseWriter, req *http.Request, c *caller)
+
 // known lets callers in that are who they say they are.
-func (g *Gateway) known(w http.ResponseWriter, req *http.Request, next func(http.ResponseWriter, *http.Request, *caller)) {
+func (g *Gateway) known(w http.ResponseWriter, req *http.Request, next handler) {
 	c, why := g.authenticate(req)
 	if c == nil {
 		g.refuse(req.Context(), "a request was refused", why, nil)
@@ -70,7 +73,8 @@ func (g *Gateway) known(w http.ResponseWriter, req *http.Request, next func(http
 	next(w, req, c)
 }
 
-// authenticate tells whose request it is, or why it is nobody's. A token that is wrong is not the same as none.
+// authenticate tells whose request it is, or why it is nobody's. A token that is wrong is not the
+// same as none.
 func (g *Gateway) authenticate(req *http.Request) (*caller, string) {
 	given := req.Header.Values("Authorization")
 	if len(given) == 0 {
@@ -90,10 +94,10 @@ func (g *Gateway) authenticate(req *http.Request) (*caller, string) {
 	return found, "no caller's token"
 }
 
-// local is the caller without a token: a program on this machine, which neither a browser nor a proxy is. What a page
-// of some site makes a browser send has an Origin, or asks for that site's name; what a proxy passes on came from
-// elsewhere. A proxy that says nothing of itself can't be told from a program: beside a proxy every caller needs a
-// token.
+// local is the caller without a token: a program on this machine, which neither a browser nor a
+// proxy is. What a page of some site makes a browser send has an Origin, or asks for that site's
+// name; what a proxy passes on came from elsewhere. A proxy that says nothing of itself can't be
+// told from a program: beside a proxy every caller needs a token.
 func (g *Gateway) local(req *http.Request) (*caller, string) {
 	at, err := netip.ParseAddrPort(req.RemoteAddr)
 	switch {
@@ -125,8 +129,8 @@ func proxyHeaders() []string {
 	}
 }
 
-// throughProxy reports whether a proxy has passed a request on: it says so, or speaks HTTP/1.0, which proxies do and
-// runtimes don't.
+// throughProxy reports whether a proxy has passed a request on: it says so, or speaks HTTP/1.0,
+// which proxies do and runtimes don't.
 func throughProxy(req *http.Request) bool {
 	if !req.ProtoAtLeast(1, 1) {
 		return true
@@ -249,7 +253,7 @@ func (g *Gateway) noticed(req *http.Request, what string, err error) {
 	}
 }
 
-// gateDetached keeps work going whose request went away: what was begun is ended.
+// detached keeps work going whose request went away: what was begun is ended.
 func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// gateLimits bounds what one caller may have open, and how fast it may come. The counts are this process's own and are counted anew from the
-// store now and then, so several processes agree within that time.
+// limits bounds what one caller may have open, and how fast it may come. The counts are this
+// process's own and are counted anew from the store now and then, so several processes agree within
+// that time.
 type limits struct {
 	open, thread, rate int
 
@@ -71,7 +72,8 @@ func (l *limits) recount(callers, threads map[string]int) {
 	l.callers, l.threads = callers, threads
 }
 
-// gateParts returns the parts of a call's key that all calls of its caller have, and all of its thread.
+// keyParts returns the parts of a call's key that all calls of its caller have, and all of its
+// thread.
 func keyParts(key string) (caller, thread string) {
 	const digest = 64 + 1
 	return key[:digest], key[:2*digest]

@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// oldCall is what an earlier version kept of a call beside what is still kept in the same way. Its calls go on: what ran
-// is not run again.
+// oldCall is what an earlier version kept of a call beside what is still kept in the same way. Its
+// calls go on: what ran is not run again.
 type oldCall struct {
 	call
 	Phase    string         `json:"phase"`

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/rap/internal/names"
 	"github.com/assent-dev/assent/rap/wire"
@@ -22,8 +22,8 @@ const (
 	maxMessage   = 4000
 )
 
-// await makes the question of a call: what runs and for how long it is allowed, the denial last and the default. It is
-// posted once it is stored.
+// await makes the question of a call: what runs and for how long it is allowed, the denial last and
+// the default. It is posted once it is stored.
 func (g *Gateway) await(r *record, j *judged) {
 	c := &r.Part
 	q := &question{Session: -1}
@@ -34,8 +34,8 @@ func (g *Gateway) await(r *record, j *judged) {
 		q.Session = len(choices)
 		q.Uses = uses
 		q.For = life
-		choices = append(choices, fmt.Sprintf("Allow %s with any arguments for this session (at most %s, for at most %s)",
-			c.Operation, times(uses), policy.FormatDuration(life)))
+		bounds := fmt.Sprintf("(at most %s, for at most %s)", times(uses), policy.FormatDuration(life))
+		choices = append(choices, "Allow "+c.Operation+" with any arguments for this session "+bounds)
 	}
 	choices = append(choices, "Deny")
 
@@ -69,7 +69,8 @@ func (g *Gateway) askedUser(ctx context.Context, r *record) {
 	_ = g.record(ctx, "rap_user_asked", r, facts)
 }
 
-// offer tells what a user may allow a session; no uses at all where the rules or the configuration don't want it.
+// offer tells what a user may allow a session; no uses at all where the rules or the configuration
+// don't want it.
 func (g *Gateway) offer(r *policy.Require) (uses int, life time.Duration) {
 	if !g.cfg.Grants.Offer {
 		return 0, 0
@@ -103,7 +104,7 @@ func lowerOf(within time.Duration, r *policy.Require) time.Duration {
 	return within
 }
 
-// gateView is a call as people see it.
+// view is a call as people see it.
 type view struct {
 	arguments string
 	label     string // "" when there is none
@@ -127,7 +128,7 @@ func show(r *record, j *judged) view {
 	return v
 }
 
-// gateLabel is what the operation says of a call; nothing when it can't.
+// labelOf is what the operation says of a call; nothing when it can't.
 func labelOf(op *operation, args json.RawMessage) (label string) {
 	defer func() {
 		if recover() != nil {
@@ -140,7 +141,8 @@ func labelOf(op *operation, args json.RawMessage) (label string) {
 	return op.Label(args)
 }
 
-// prompt shows what we know first. What comes from the call stands on lines of its own and can't start another.
+// prompt shows what we know first. What comes from the call stands on lines of its own and can't
+// start another.
 func (v view) prompt(name, operation string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s asks: may this call run?\nOperation: %s\n", template.Escape(name), operation)
@@ -173,16 +175,16 @@ func compact(args []byte) string {
 	return b.String()
 }
 
-// isolated makes JSON safe to show on one line. Strings with letters that run from right to left are isolated, so that they can't change the order of
-// what stands around them.
+// isolated makes JSON safe to show on one line. Strings with letters that run from right to left
+// are isolated, so that they can't change the order of what stands around them.
 func isolated(text string) string {
-	if !strings.ContainsFunc(text, runsLeft) {
+	if !strings.ContainsFunc(text, safetext.RightToLeft) {
 		return template.Escape(text)
 	}
 	var b strings.Builder
 	for len(text) > 0 {
 		at := stringIn(text)
-		if part := text[:at]; strings.ContainsFunc(part, runsLeft) {
+		if part := text[:at]; strings.ContainsFunc(part, safetext.RightToLeft) {
 			b.WriteString("\u2068" + template.Escape(part) + "\u2069")
 		} else {
 			b.WriteString(template.Escape(part))
@@ -209,12 +211,6 @@ func stringIn(text string) int {
 		}
 	}
 	return len(text)
-}
-
-// runsLeft recognises letters and digits of scripts that are written from right to left.
-func runsLeft(r rune) bool {
-	return r >= 0x590 && r <= 0x8ff || r >= 0xfb1d && r <= 0xfdff || r >= 0xfe70 && r <= 0xfeff || r >= 0x10800 && r <= 0x10fff || r >= 0x1e800 && r <= 0x1efff ||
-		unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko)
 }
 
 // cutText cuts a text that is too long, and says so.

@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// record is a call as it is kept. The engine knows when it came, what people are asked and whether it ran; the part
-// below is what RAP needs.
+// record is a call as it is kept. The engine knows when it came, what people are asked and whether
+// it ran; the part below is what RAP needs.
 type record = durable.Call[call]
 
 // call is the gateway's own part of a record.
@@ -24,8 +24,8 @@ type call struct {
 	CallID    *string  `json:"call_id,omitempty"`
 	User      string   `json:"user,omitempty"`
 	Ancestors []string `json:"ancestors,omitempty"`
-	// Stray says that it named ancestors that are not believed: its thread is a root, for which nobody allows anything
-	// beyond one call.
+	// Stray says that it named ancestors that are not believed: its thread is a root, for which
+	// nobody allows anything beyond one call.
 	Stray     bool   `json:"stray,omitempty"`
 	Callback  string `json:"callback"`
 	Operation string `json:"operation"`
@@ -114,7 +114,8 @@ func callerPrefix(caller string) string { return durable.Hash(caller) + "/" }
 
 // digestOf identifies what was sent: whatever differs makes another call of it.
 func digestOf(in *wire.Invocation) (string, error) {
-	text, err := json.Marshal([]any{in.Operation, []byte(in.Arguments), in.CallID, in.CallbackURL, in.Ancestors, in.UserID})
+	arguments := []byte(in.Arguments)
+	text, err := json.Marshal([]any{in.Operation, arguments, in.CallID, in.CallbackURL, in.Ancestors, in.UserID})
 	if err != nil {
 		return "", fmt.Errorf("digest the invocation: %w", err)
 	}

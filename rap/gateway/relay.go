@@ -14,7 +14,7 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-// gateClock stops a run that takes too long. It stands while people are asked.
+// runClock stops a run that takes too long. It stands while people are asked.
 type runClock struct {
 	mu    sync.Mutex
 	left  time.Duration
@@ -40,8 +40,8 @@ func (c *runClock) start() {
 	c.timer.Reset(max(c.left, 0))
 }
 
-// ask relays a question of the operation to the runtime's user. A call asks once: a question of the rules was the one,
-// and so is a first of the operation.
+// ask relays a question of the operation to the runtime's user. A call asks once: a question of the
+// rules was the one, and so is a first of the operation.
 func (r *operationRun) ask(ctx context.Context, prompt string, choices []string, standard int) (int, error) {
 	if len(choices) == 0 || standard < 0 || standard >= len(choices) {
 		return 0, errors.New("expected choices, and a default among them")
@@ -78,7 +78,8 @@ func (r *operationRun) pose(ctx context.Context, prompt string, choices []string
 	})
 }
 
-// relayedPrompt shows a question that is not ours: who asks first, then its words, which can't act on a screen.
+// relayedPrompt shows a question that is not ours: who asks first, then its words, which can't act
+// on a screen.
 func (g *Gateway) relayedPrompt(operation, prompt string) string {
 	prompt, _ = cutText(prompt, maxMessage)
 	lines := strings.Split(strings.ReplaceAll(prompt, "\r\n", "\n"), "\n")

@@ -11,7 +11,7 @@ import (
 // maxGateResult bounds a tool_result: runtimes read no more than some megabytes of a callback.
 const maxResult = 3 << 20
 
-// gateError is the outcome of a call that came to nothing.
+// errorOutcome is the outcome of a call that came to nothing.
 func errorOutcome(text string) rap.Outcome {
 	if !strings.HasPrefix(text, "Error: ") {
 		text = "Error: " + text
@@ -19,8 +19,8 @@ func errorOutcome(text string) rap.Outcome {
 	return rap.Outcome{Text: text}
 }
 
-// gateResult writes the result of a call. What can't be written or would not be understood becomes an error that says so, and sent is false: a result
-// always follows.
+// resultBody writes the result of a call. What can't be written or would not be understood becomes
+// an error that says so, and sent is false: a result always follows.
 func resultBody(c *call, out rap.Outcome) (body []byte, sent bool) {
 	body = maxWrites(c, out)
 	if len(body) > maxResult {

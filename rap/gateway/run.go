@@ -19,12 +19,13 @@ const (
 
 var (
 	errTimedOut   error = &rap.PublicError{Text: "the operation took too long; its outcome is unknown"}
-	errStopped    error = &rap.PublicError{Text: "outcome unknown: the server was stopped while the operation ran; it was not run again"}
+	errStopped    error = &rap.PublicError{Text: textStopped}
 	errUnrecorded error = &rap.PublicError{Text: "the run could not be recorded; nothing was run"}
 	errPanicked         = errors.New("the operation panicked")
 )
 
-// begin takes what a run uses up beside our approvers' word, and says under which name whatever comes after it goes on.
+// begin takes what a run uses up beside our approvers' word, and says under which name whatever
+// comes after it goes on.
 func (g *Gateway) begin(ctx context.Context, r *record) (*durable.Ending, error) {
 	c := &r.Part
 	if how, err := g.takeGrant(ctx, r); how != nil || err != nil {
@@ -111,8 +112,8 @@ type operationRun struct {
 	clock *runClock
 }
 
-// call runs the operation in a goroutine of its own, so that neither a panic nor one that does not listen holds up the
-// call.
+// call runs the operation in a goroutine of its own, so that neither a panic nor one that does not
+// listen holds up the call.
 func (r *operationRun) call(ctx context.Context, op *operation, job rap.Job) (rap.Outcome, error) {
 	type end struct {
 		out rap.Outcome
@@ -159,7 +160,8 @@ func (g *Gateway) patience() time.Duration { return min(runGrace/2, g.cfg.RunWit
 
 // failure is what a runtime is told of an error: nothing that was not written for it.
 func (g *Gateway) failure(ctx context.Context, r *record, failed error) rap.Outcome {
-	g.cfg.Log.WarnContext(ctx, "an operation failed", "call", subjectOf(r), "operation", r.Part.Operation, "error", failed)
+	operation := r.Part.Operation
+	g.cfg.Log.WarnContext(ctx, "an operation failed", "call", subjectOf(r), "operation", operation, "error", failed)
 	if public, ok := errors.AsType[*rap.PublicError](failed); ok && public != nil {
 		return errorOutcome(public.Text)
 	}

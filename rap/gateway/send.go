@@ -10,7 +10,8 @@ import (
 
 type sent = durable.Sent[call]
 
-// send tells the calling runtime what it is to be told next: a question, the result, or the events after it.
+// send tells the calling runtime what it is to be told next: a question, the result, or the events
+// after it.
 func (g *Gateway) send(ctx context.Context, r *record) sent {
 	c := g.caller(r.Part.Caller)
 	switch {
@@ -39,11 +40,11 @@ func (g *Gateway) postQuestion(ctx context.Context, c *caller, r *record) sent {
 	case ctx.Err() == nil:
 		g.refuse(ctx, "a question could not be posted", err, r)
 	}
-	return sent{Ending: &durable.Ending{Why: whyFailed, Reason: "the question could not be put to the user; nothing was run"}}
+	return sent{Ending: &durable.Ending{Why: whyFailed, Reason: textUnasked}}
 }
 
-// deliver posts the result, while that can help. What can't be delivered stays known until it is forgotten with all
-// others.
+// deliver posts the result, while that can help. What can't be delivered stays known until it is
+// forgotten with all others.
 func (g *Gateway) deliver(ctx context.Context, c *caller, r *record) sent {
 	if r.Part.Closed && r.Part.Makes {
 		if err := g.endGrant(ctx, r.Part.Grant, "closed"); err != nil {

@@ -24,8 +24,9 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// Gateway is a RAP tool server: GET /.well-known/rap-toolset, POST /invoke, /answer/{token}, /close_thread, /cancel_tool_call and /tool_call_status.
-// A runtime that retries an invocation gets 200 again and no second call; where limits are met it gets 503, after which the protocol has it
+// Gateway is a RAP tool server: GET /.well-known/rap-toolset, POST /invoke, /answer/{token},
+// /close_thread, /cancel_tool_call and /tool_call_status. A runtime that retries an invocation gets
+// 200 again and no second call; where limits are met it gets 503, after which the protocol has it
 // try again.
 type Gateway struct {
 	cfg     Config
@@ -40,7 +41,7 @@ type Gateway struct {
 	feeds   []rap.Feed // of the operations, each once
 }
 
-// gateOp is an operation as runtimes and rules know it.
+// operation is an operation as runtimes and rules know it.
 type operation struct {
 	rap.Operation
 	tool   wire.Tool
@@ -83,11 +84,17 @@ func (cfg *Config) fill() {
 			cfg.Ask = AskApprovers
 		}
 	}
-	cfg.Within, cfg.RunWithin, cfg.Poll = cmp.Or(cfg.Within, 10*time.Minute), cmp.Or(cfg.RunWithin, 10*time.Minute), cmp.Or(cfg.Poll, time.Second)
+	cfg.Within = cmp.Or(cfg.Within, 10*time.Minute)
+	cfg.RunWithin = cmp.Or(cfg.RunWithin, 10*time.Minute)
+	cfg.Poll = cmp.Or(cfg.Poll, time.Second)
 	cfg.SubscriptionWithin = cmp.Or(cfg.SubscriptionWithin, 24*time.Hour)
-	cfg.MaxBody, cfg.MaxOpen = cmp.Or(cfg.MaxBody, 1<<20), cmp.Or(cfg.MaxOpen, 20_000)
-	cfg.MaxThread, cfg.Rate = cmp.Or(cfg.MaxThread, 1000), cmp.Or(cfg.Rate, 1000)
-	cfg.Grants.For, cfg.Grants.Uses = cmp.Or(cfg.Grants.For, time.Hour), cmp.Or(cfg.Grants.Uses, 100)
+	cfg.MaxBody = cmp.Or(cfg.MaxBody, 1<<20)
+	cfg.MaxOpen = cmp.Or(cfg.MaxOpen, 20_000)
+	cfg.MaxThread = cmp.Or(cfg.MaxThread, 1000)
+	cfg.Rate = cmp.Or(cfg.Rate, 1000)
+	cfg.Grants.For = cmp.Or(cfg.Grants.For, time.Hour)
+	cfg.Grants.Uses = cmp.Or(cfg.Grants.Uses, 100)
+
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
@@ -116,11 +123,17 @@ func (g *Gateway) checkParts() error {
 
 func (g *Gateway) readURL() error {
 	u, err := url.Parse(g.cfg.PublicURL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || strings.ContainsAny(g.cfg.PublicURL, "?#") {
+	if err != nil || !isBase(u) || strings.ContainsAny(g.cfg.PublicURL, "?#") {
 		return errors.New("public_url: expected an absolute http or https address, without user, query and fragment")
 	}
-	g.url, g.base = strings.TrimRight(g.cfg.PublicURL, "/"), strings.TrimRight(u.Path, "/")
+	g.url = strings.TrimRight(g.cfg.PublicURL, "/")
+	g.base = strings.TrimRight(u.Path, "/")
 	return nil
+}
+
+func isBase(u *url.URL) bool {
+	web := u.Scheme == "http" || u.Scheme == "https"
+	return web && u.Hostname() != "" && u.User == nil
 }
 
 // readOperations writes the manifest, which has to be one that a strict runtime takes.
@@ -132,10 +145,11 @@ func (g *Gateway) readOperations() error {
 			return fmt.Errorf("operations[%d]: %s can't be run", i, op.Name)
 		}
 		tool := wire.Tool{Name: op.Name, Description: op.Description, InputSchema: op.InputSchema}
-		tool.Annotations.ReadOnly, tool.Annotations.Destructive = said(op.ReadOnly), said(op.Destructive)
+		tool.Annotations.ReadOnly = said(op.ReadOnly)
+		tool.Annotations.Destructive = said(op.Destructive)
 		set.Tools = append(set.Tools, tool)
 		g.addFeed(op.Feed)
-		g.ops[op.Name] = &operation{op, tool, tool.Digest()}
+		g.ops[op.Name] = &operation{Operation: op, tool: tool, digest: tool.Digest()}
 	}
 	g.toolset = set.Append(nil)
 	read, err := wire.ParseToolset(g.toolset)
@@ -181,12 +195,14 @@ func (g *Gateway) readCallers() error {
 			return fmt.Errorf("callers[%d]: expected a name and a token of its own", i)
 		}
 		if len(c.Callbacks.AnyPort) > 0 && c.TokenHash != "" {
-			return fmt.Errorf("callers[%d]: callbacks at any port of this machine: expected a port for a caller with a token, which may be anywhere", i)
+			return fmt.Errorf("callers[%d]: callbacks at any port of this machine: expected a port "+
+				"for a caller with a token, which may be anywhere", i)
 		}
 		if c.AnswersSigned && c.TokenHash == "" {
 			return fmt.Errorf("callers[%d]: answers_signed: it has no token to sign with", i)
 		}
-		seen["name "+c.Name], seen["hash "+string(out.hash)] = true, true
+		seen["name "+c.Name] = true
+		seen["hash "+string(out.hash)] = true
 		out.asker = CallerAsker(g.cfg.Namespace, c)
 		if err := out.asker.Check(); err != nil {
 			return fmt.Errorf("callers[%d]: %w", i, err)
@@ -252,7 +268,8 @@ func (g *Gateway) abandoned(r *record) string {
 	return "the caller is known no more"
 }
 
-// lease is how long a run may give no sign of life, and how long an exchange with the runtime may take.
+// lease is how long a run may give no sign of life, and how long an exchange with the runtime may
+// take.
 func (g *Gateway) lease(r *record) time.Duration {
 	c := g.caller(r.Part.Caller)
 	if r.State == durable.Running || c == nil {
@@ -265,9 +282,9 @@ func (g *Gateway) askedApprovers(ctx context.Context, r *record, held hold.Held)
 	_ = g.record(ctx, "rap_approvers_asked", r, map[string]any{"state": string(held.State)})
 }
 
-// Run works until ctx ends on what a request alone can't do: calls after their acknowledgement, deadlines, answers of
-// our approvers, attempts to try again, and what an earlier process left. Any number of processes may run on one store
-// and namespace.
+// Run works until ctx ends on what a request alone can't do: calls after their acknowledgement,
+// deadlines, answers of our approvers, attempts to try again, and what an earlier process left. Any
+// number of processes may run on one store and namespace.
 func (g *Gateway) Run(ctx context.Context) error {
 	counted := make(chan struct{})
 	go func() {
@@ -293,10 +310,10 @@ func (g *Gateway) countAgain(ctx context.Context) {
 // maxChanges is how often a record is tried to be changed that others change.
 const maxChanges = 16
 
-// change changes a call by compare-and-set. edit sees it as it is now and returns false to leave it so; the call is
-// returned either way.
-func (g *Gateway) change(ctx context.Context, key string, edit func(*record) bool) (r *record, changed bool, err error) {
-	r, err = g.engine.Change(ctx, key, func(r *record) error {
+// change changes a call by compare-and-set. edit sees it as it is now and returns false to leave it
+// so; the call is returned either way.
+func (g *Gateway) change(ctx context.Context, key string, edit func(*record) bool) (*record, bool, error) {
+	r, err := g.engine.Change(ctx, key, func(r *record) error {
 		if !edit(r) {
 			return durable.ErrUnchanged
 		}
@@ -308,7 +325,8 @@ func (g *Gateway) change(ctx context.Context, key string, edit func(*record) boo
 	return r, err == nil, err
 }
 
-// CallerAsker is who asks when a caller of the gateway of a room does: its name under that of the gateway, which no token of an API can have.
+// CallerAsker is who asks when a caller of the gateway of a room does: its name under that of the
+// gateway, which no token of an API can have.
 func CallerAsker(room string, c Caller) approval.Asker {
 	return approval.Asker{Token: room + "/" + url.PathEscape(c.Name), Person: c.Person}
 }
@@ -343,10 +361,16 @@ func subjectOf(r *record) string {
 	return "rap_" + durable.Hash(callKey(c.Caller, c.Thread, c.ID))[:20]
 }
 
-// record tells the ledger what happened: who asked, and for whom as that runtime says. The facts are our own words.
+// record tells the ledger what happened: who asked, and for whom as that runtime says. The facts
+// are our own words.
 func (g *Gateway) record(ctx context.Context, event string, r *record, facts map[string]any) error {
 	c := &r.Part
-	all := map[string]any{"caller": c.Caller, "thread": durable.Hash(c.Thread), "person": r.Asker.Person, "principal": c.User}
+	all := map[string]any{
+		"caller":    c.Caller,
+		"thread":    durable.Hash(c.Thread),
+		"person":    r.Asker.Person,
+		"principal": c.User,
+	}
 	if g.ops[c.Operation] != nil {
 		all["operation"] = c.Operation
 	}
