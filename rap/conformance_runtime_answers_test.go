@@ -225,7 +225,7 @@ func closedAddress(t *testing.T) string {
 
 func testR9(t *testing.T) {
 	w := newRuntimeWorld(t)
-	for id, status := range map[string]int{"bad": 400, "forbidden": 403, "unknown": 404, "gone": 410, "unprocessable": 422} {
+	for id, status := range map[string]int{"bad": 400, "forbidden": 403, "unknown": 404, "gone": 410, "unprocessable": 422, "hurried": 429} {
 		c, q, uri := w.asks("t-1", id)
 		w.tools.answers(uri, status)
 		w.desk.picks(q.Ref, 0)
